@@ -1,0 +1,28 @@
+# Third-party parts; docs/dependencies.md says why each is there.
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(GTest REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(sentencepiece REQUIRED IMPORTED_TARGET sentencepiece)
+
+find_package(dnnl REQUIRED)
+
+if(WITH_UI)
+  find_package(OpenGL REQUIRED)
+  find_package(glfw3 REQUIRED)
+  # The unpacked source archive of imgui-bundle: Dear ImGui, ImPlot, the test engine, fonts. scripts/setup.sh puts it
+  # where the default points; packagers point elsewhere.
+  set(DECOSCOPE_IMGUI_DIR "$ENV{DECOSCOPE_IMGUI_DIR}" CACHE PATH "Folder that holds imgui/, implot/ and imgui_test_engine/")
+  if(NOT DECOSCOPE_IMGUI_DIR)
+    if(DEFINED ENV{XDG_CACHE_HOME})
+      set(cache_home "$ENV{XDG_CACHE_HOME}")
+    else()
+      set(cache_home "$ENV{HOME}/.cache")
+    endif()
+    set(DECOSCOPE_IMGUI_DIR "${cache_home}/decoscope/imgui_bundle-1.92.801/external" CACHE PATH "" FORCE)
+  endif()
+endif()

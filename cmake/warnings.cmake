@@ -1,0 +1,4 @@
+# The one place where warnings are said. Targets of this project link it PRIVATE.
+add_library(decoscope_warnings INTERFACE)
+target_compile_options(decoscope_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
+                                                    -Wno-missing-field-initializers)

@@ -1,0 +1,52 @@
+// A decoder is a policy: which rows to evaluate, and what to make of the answers. It never touches
+// the model's inside or the cache's layout; engine/decode/stepper.h runs it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/decode/sequence.h"
+#include "engine/decode/tree.h"
+#include "engine/event/event.h"
+#include "engine/model/language_model.h"
+
+namespace engine {
+
+/// Option values as given, `--set name=value`. Checked by the decoder's schema (registry.h).
+using OptionValues = std::map<std::string, std::string>;
+
+/// What a decoder is made with.
+struct DecoderContext {
+  LanguageModel& target;  // owned by the engine, which outlives its decoders
+  Sampling sampling;
+  Limits limits;
+  OptionValues options;  // complete: defaults filled in, values valid
+  LanguageModel* draft_model = nullptr;
+};
+
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+
+  /// Called once, after prefill, before the first propose.
+  virtual void begin(const Sequence& /*prefix*/) {}
+  virtual Wants wants() const { return {}; }
+  /// The rows to evaluate. Row 0 (and further leading rows of a decoder that says so) are committed
+  /// tokens without keys and values; the deepest row stays inside the model's context.
+  virtual TokenTree propose(const Sequence& prefix) = 0;
+  /// What the answers mean: at least one emitted token, path.size() == emitted.size() for a decoder
+  /// with one leading row.
+  virtual Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) = 0;
+  /// After end-of-sequence and length were applied to the decision.
+  virtual void committed(const Sequence& /*prefix*/, const Decision& /*cut*/) {}
+  /// Events only this decoder can write (pool changes, blocks), of the step just committed; the
+  /// stepper stamps run and step and sends them.
+  virtual std::vector<Event> take_events() { return {}; }
+  /// Its own counters, added to a result's "metrics" ("pool_hits": 40).
+  virtual std::map<std::string, double> metrics() const { return {}; }
+};
+
+}  // namespace engine

@@ -1,0 +1,52 @@
+// Every decoder by name, with what a person may set. The command line's help, the Setup panel and
+// the checks of values all read this one list.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/decode/decoder.h"
+
+namespace engine {
+
+struct OptionInfo {
+  enum class Type { Int, Float, Bool, Choice };
+  std::string name;
+  Type type = Type::Int;
+  std::string default_value;
+  double min = 0, max = 0;           // Int and Float
+  std::vector<std::string> choices;  // Choice
+  std::string help;                  // one sentence
+};
+
+struct DecoderInfo {
+  std::string name;       // "lookahead"
+  std::string title;      // "Lookahead"
+  std::string summary;    // one sentence
+  std::string reference;  // the paper
+  bool lossless = true;
+  bool supports_rejection = false;  // --sampling rejection
+  bool needs_draft = false;
+  std::vector<OptionInfo> options;
+};
+
+std::span<const DecoderInfo> decoders();
+/// @throws Error(Usage)  naming the closest decoder, if there is none of that name
+const DecoderInfo& decoder_named(const std::string& name);
+/// Fills in defaults and checks every value.
+/// @throws Error(Usage)  naming option, value and what is allowed, with a suggestion for a misspelt
+/// name
+OptionValues complete_options(const DecoderInfo& info, const OptionValues& given);
+/// Why this decoder cannot run with these settings, or nullopt. Refusals are by name and reason;
+/// nothing ever runs another decoder instead.
+std::optional<std::string> refusal(const DecoderInfo& info,
+                                   const Sampling& sampling,
+                                   const LanguageModel& target,
+                                   const LanguageModel* draft_model);
+/// @throws Error(Usage)  with the refusal, if there is one
+std::unique_ptr<Decoder> make_decoder(const std::string& name, DecoderContext context);
+
+}  // namespace engine

@@ -1,0 +1,76 @@
+// One text being generated: its tokens, its share of the cache, where it must stop.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/model/language_model.h"
+#include "engine/types.h"
+
+namespace engine {
+
+/// What a decoder decided in one step.
+struct Decision {
+  std::vector<int> path;         // rows whose keys and values join the prefix, in order
+  std::vector<TokenId> emitted;  // new tokens, at least one; the last has no keys and values yet
+};
+
+/// Where a sequence must stop.
+struct Limits {
+  int max_tokens = 256;  // new tokens
+  int max_seq_len = 0;   // prompt + new tokens; 0: the model's
+  bool ignore_eos = false;
+  std::vector<TokenId> eos_ids;
+};
+
+enum class StopReason { None, Eos, Length, Context };
+const char* name_of(StopReason reason);  // "", "eos", "length", "context"
+
+class Sequence {
+ public:
+  /// @param prompt  at least one token
+  Sequence(std::vector<TokenId> prompt, std::unique_ptr<SequenceCache> cache);
+
+  /// Prompt and everything emitted. The last token has no keys and values yet:
+  /// cache().length() == tokens().size() - 1 between steps.
+  std::span<const TokenId> tokens() const { return tokens_; }
+  std::span<const TokenId> prompt() const { return std::span(tokens_).first(n_prompt_); }
+  std::span<const TokenId> generated() const { return std::span(tokens_).subspan(n_prompt_); }
+  TokenId last() const { return tokens_.back(); }
+  /// Tokens that have keys and values.
+  std::span<const TokenId> cached_tokens() const {
+    return std::span(tokens_).first(static_cast<std::size_t>(cache_->length()));
+  }
+  SequenceCache& cache() { return *cache_; }
+  const SequenceCache& cache() const { return *cache_; }
+  StopReason stop_reason() const { return stop_; }
+  bool finished() const { return stop_ != StopReason::None; }
+
+  /// Keeps the decision's path in the cache and appends what it emitted.
+  void commit(const Decision& decision, StopReason stop);
+  Sequence fork() const;
+
+ private:
+  std::vector<TokenId> tokens_;
+  std::size_t n_prompt_;
+  std::unique_ptr<SequenceCache> cache_;
+  StopReason stop_ = StopReason::None;
+};
+
+/// Applies end-of-sequence, max_tokens and the context's end to a decision (ALGORITHMS.md 1):
+/// emitted is cut after the first end token and at the limits, and the path loses as many rows.
+/// @return  the reason to stop, or None
+StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limits);
+
+/// Runs the prompt but its last token through the model, in forwards of at most `max_rows` rows.
+/// @param progress  called with rows done and rows in all; false ends it early with
+/// Error(Cancelled)
+void prefill(LanguageModel& model,
+             Sequence& sequence,
+             int max_rows = 256,
+             const std::function<bool(int, int)>& progress = {});
+
+}  // namespace engine

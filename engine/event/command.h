@@ -1,0 +1,58 @@
+// What the window asks of the engine. Values only; answers come back as events.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/event/event.h"
+
+namespace engine {
+
+struct LaneRequest {
+  std::string decoder;
+  std::map<std::string, std::string> options;
+};
+
+/// One run (one lane) or a race (two to four lanes, one prompt, taking turns under the race clock).
+struct StartRun {
+  std::string model;          // NAME or directory
+  std::string scale = "1x1";  // or "auto"
+  std::string dtype;          // empty: as stored
+  std::string device = "auto";
+  std::string prompt, prompt_id;
+  std::vector<LaneRequest> lanes;
+  float temperature = 0, top_p = 1, min_p = 0, repetition_penalty = 1;
+  int top_k = 0;
+  std::uint64_t seed = 1;
+  std::string sampling = "coupled";
+  int max_tokens = 256;
+  bool ignore_eos = false;
+  bool start_held = false;  // wait for StepOnce or Hold{false}
+};
+struct StopRun {
+  RunId run = 0;  // 0: all
+};
+struct Hold {
+  bool held = true;
+};
+/// One step of each lane that has one left, while held.
+struct StepOnce {};
+struct LoadModel {
+  std::string model, scale = "1x1", dtype, device = "auto";
+};
+/// Runs plain autoregressive decoding on the run's prompt and settings, and compares.
+struct CheckAgreement {
+  RunId run = 0;
+};
+/// Writes everything from now on to a file; an empty path ends it.
+struct RecordTo {
+  std::string path;
+};
+
+using Command =
+    std::variant<StartRun, StopRun, Hold, StepOnce, LoadModel, CheckAgreement, RecordTo>;
+
+}  // namespace engine

@@ -1,0 +1,253 @@
+// Everything the engine tells: plain data with ids and nanoseconds. An event says what happened,
+// never how to draw it. A saved stream of these opens in place of a live engine (UX.md 4.14).
+//   clock  one steady clock, nanoseconds since the session began, taken by the engine
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/decode/tree.h"
+#include "engine/types.h"
+
+namespace engine {
+
+using RunId = std::uint32_t;
+using StepId = std::int32_t;  // from 0 in each run
+using Nanoseconds = std::int64_t;
+
+/// A model became usable. Its vocabulary travels with the stream, so a recording shows text
+/// anywhere.
+struct ModelLoaded {
+  Nanoseconds t = 0;
+  std::uint32_t model = 0;  // id in this stream
+  std::string name, dtype, device, ops, scale;
+  std::int64_t n_params = 0;  // as run, scaled
+  std::int64_t weight_bytes = 0;
+  int n_layers = 0, dim = 0, vocab_size = 0, max_seq_len = 0, n_threads = 0;
+  std::vector<std::string> pieces;  // [vocab_size] bytes of each token, not always UTF-8 by itself
+  std::vector<TokenId> eos_ids;
+};
+
+struct RunStarted {
+  Nanoseconds t = 0;
+  RunId run = 0;
+  std::uint32_t race = 0;  // runs of one race share it; 0: a run alone
+  int lane = 0;            // 0.. in its race: A, B, C, D
+  std::uint32_t model = 0;
+  std::string decoder;
+  std::map<std::string, std::string> options;  // complete
+  float temperature = 0, top_p = 1, min_p = 0, repetition_penalty = 1;
+  int top_k = 0;
+  std::uint64_t seed = 0;
+  std::string sampling;  // "coupled", "rejection"
+  int max_tokens = 0;
+  std::string prompt;
+  std::vector<TokenId> prompt_tokens;
+  std::string prompt_id;
+};
+
+struct Phase {
+  Nanoseconds t = 0;
+  RunId run = 0;     // 0: not of a run (loading a model)
+  std::string name;  // load, prefill, decode, check, train
+  std::int64_t done = 0, total = 0;
+  std::string detail;
+};
+
+struct StepBegun {
+  Nanoseconds t = 0;
+  RunId run = 0;
+  StepId step = 0;
+  Nanoseconds compute = 0;  // the run's own compute before this step
+  int kv_len = 0;
+  int n_rows = 0;
+};
+
+/// The rows of the step (structure).
+struct Drafted {
+  Nanoseconds t = 0;
+  RunId run = 0;
+  StepId step = 0;
+  TokenTree tree;
+  std::vector<float> q;  // [n_rows] probability each was drawn with, or empty
+};
+
+/// The whole state of a Jacobi block or a window level after an iteration.
+struct BlockRefined {
+  Nanoseconds t = 0;
+  RunId run = 0;
+  StepId step = 0;
+  int block = 0;      // which block of the run
+  int iteration = 0;  // within the block, 0 is the initial guess
+  int first_pos = 0;  // position of tokens[0], from the sequence's start
+  std::vector<TokenId> tokens;
+  int n_final = 0;  // of these, proved final
+  bool converged = false;
+};
+
+enum class RowFate : std::uint8_t {
+  Context,   ///< a committed token's own row
+  Accepted,  ///< proposed, and the target agreed
+  Rejected,  ///< proposed, judged, and the target disagreed
+  Unused,    ///< behind a rejection or beside the path: never judged
+  Window,    ///< not a proposal: a cell that only feeds later guesses
+};
+
+struct Verified {
+  Nanoseconds t = 0;
+  RunId run = 0;
+  StepId step = 0;
+  std::vector<RowFate> fate;    // [n_rows]
+  std::vector<TokenId> picked;  // [n_rows] the target's choice after each row
+  std::vector<float> logp;      // [n_rows] its log probability
+  std::vector<float> margin;    // [n_rows] distance to the second best
+  int n_proposed = 0, n_accepted = 0, n_rejected = 0, n_unused = 0;
+};
+
+enum class Standing : std::uint8_t { Accepted, Bonus, Plain, Approximate };
+
+struct Committed {
+  Nanoseconds t = 0;
+  RunId run = 0;
+  StepId step = 0;
+  int first_pos = 0;  // from the sequence's start
+  std::vector<TokenId> tokens;
+  std::vector<Standing> standing;  // [tokens]
+  std::vector<RowTag> origin;      // [tokens] the row that had proposed it; Current where none had
+};
+
+struct PoolNgram {
+  TokenId first = 0;
+  std::vector<TokenId> rest;
+  StepId born = 0;            // -1: from the prompt
+  std::uint32_t n_hits = 0;   // times it gave at least one accepted token
+  std::uint32_t n_tries = 0;  // times it was verified
+};
+
+struct PoolChanged {
+  Nanoseconds t = 0;
+  RunId run = 0;
+  StepId step = 0;
+  std::vector<PoolNgram> added;
+  std::vector<PoolNgram> evicted;
+  std::vector<PoolNgram> tried;  // this step's candidates, counters after it
+  int n_keys = 0;
+  int n_ngrams = 0;
+};
+
+struct Queued {
+  Nanoseconds t = 0;
+  RunId run = 0;
+  int branch = 0;
+  std::string resource;
+};
+struct Dequeued {
+  Nanoseconds t = 0;
+  RunId run = 0;
+  int branch = 0;
+  std::string resource;
+};
+struct Waiting {
+  Nanoseconds t = 0;
+  RunId run = 0;
+  int branch = 0;
+  std::string resource;
+  Nanoseconds since = 0;
+};
+
+struct Sampled {
+  Nanoseconds t = 0;
+  Nanoseconds period = 0;
+  std::string device;
+  double busy_percent = -1;  // of the device; -1: not available, `reason` says why
+  std::vector<double> thread_busy_percent;
+  std::int64_t memory_bytes = -1;
+  double engine_busy_percent = -1;
+  std::string reason;
+};
+
+struct Agreement {
+  Nanoseconds t = 0;
+  RunId run = 0;
+  RunId baseline = 0;  // the run it was compared with; 0: a check made for it
+  int n_compared = 0;
+  int first_difference = -1;  // index among generated tokens; -1: none
+  TokenId found = -1, expected = -1;
+  Nanoseconds cost = 0;
+};
+
+struct StepEnded {
+  Nanoseconds t = 0;
+  RunId run = 0;
+  StepId step = 0;
+  Nanoseconds propose = 0, forward = 0, verify = 0, commit = 0;  // parts of this step's own compute
+  int kv_len = 0;
+};
+
+struct PayloadDropped {
+  Nanoseconds t = 0;
+  RunId run = 0;
+  std::string kind;
+  StepId first_step = 0, last_step = 0;
+};
+
+struct RunFinished {
+  Nanoseconds t = 0;
+  RunId run = 0;
+  std::string stop_reason;  // eos, length, context, stopped
+  int n_tokens = 0;
+  int n_steps = 0;
+  Nanoseconds prefill = 0;
+  Nanoseconds decode = 0;  // own compute of the steps
+  std::map<std::string, double> metrics;
+};
+
+struct RunFailed {
+  Nanoseconds t = 0;
+  RunId run = 0;  // 0: a command that is no run
+  int code = 0;
+  std::string message;
+};
+
+/// The engine stopped stepping (held) or goes on.
+struct Held {
+  Nanoseconds t = 0;
+  bool held = false;
+};
+
+struct Notice {
+  Nanoseconds t = 0;
+  enum class Level : std::uint8_t { Info, Warning, Error } level = Level::Info;
+  std::string text;
+};
+
+using Event = std::variant<ModelLoaded,
+                           RunStarted,
+                           Phase,
+                           StepBegun,
+                           Drafted,
+                           BlockRefined,
+                           Verified,
+                           Committed,
+                           PoolChanged,
+                           Queued,
+                           Dequeued,
+                           Waiting,
+                           Sampled,
+                           Agreement,
+                           StepEnded,
+                           PayloadDropped,
+                           RunFinished,
+                           RunFailed,
+                           Held,
+                           Notice>;
+
+/// The time of any event.
+Nanoseconds time_of(const Event& event);
+/// The run of any event; 0 for those of no run.
+RunId run_of(const Event& event);
+
+}  // namespace engine

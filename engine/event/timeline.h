@@ -1,0 +1,103 @@
+// The store of everything that happened, fed by a live engine, a .pdrun file or a test. Panels and
+// exporters read it and cannot tell which.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/event/event.h"
+
+namespace engine {
+
+/// One step of a run, as far as it was told.
+struct StepRecord {
+  StepBegun begun;
+  Drafted drafted;
+  Verified verified;
+  Committed committed;
+  StepEnded ended;
+  std::vector<BlockRefined> blocks;
+  std::optional<PoolChanged> pool;
+  bool has_drafted = false, has_verified = false, has_committed = false, complete = false;
+};
+
+/// One generated token of a run.
+struct TokenRecord {
+  TokenId id = 0;
+  int pos = 0;      // from the sequence's start
+  StepId step = 0;  // that committed it
+  Standing standing = Standing::Plain;
+  RowTag origin;
+  float logp = 0;
+};
+
+struct RunRecord {
+  RunStarted started;
+  std::vector<StepRecord> steps;
+  std::vector<TokenRecord> tokens;
+  std::vector<Phase> phases;
+  std::optional<Agreement> agreement;
+  std::optional<RunFinished> finished;
+  std::optional<RunFailed> failed;
+  std::vector<PayloadDropped> dropped;
+  Nanoseconds last_event = 0;
+
+  RunId id() const { return started.run; }
+  bool over() const { return finished || failed; }
+  Nanoseconds decode_compute() const;  // own compute of all complete steps
+  double tokens_per_second() const;    // committed tokens / own compute of steps; 0 if undefined
+  double tokens_per_step() const;      // 0 if undefined
+  int n_proposed() const;
+  int n_accepted() const;
+  int n_rejected() const;
+  std::int64_t n_rows() const;
+};
+
+class Timeline {
+ public:
+  /// Takes the next event. Events that contradict what came before (a step of no run, a token id
+  /// outside the vocabulary) are counted and kept out of statistics.
+  void apply(const Event& event);
+
+  std::span<const RunRecord> runs() const { return runs_; }
+  const RunRecord* run(RunId id) const;
+  const ModelLoaded* model(std::uint32_t id) const;
+  std::span<const Sampled> samples() const { return samples_; }
+  std::span<const Notice> notices() const { return notices_; }
+  std::span<const Phase> phases() const { return phases_; }  // of no run: loading a model
+  bool held() const { return held_; }
+  std::int64_t n_events() const { return n_events_; }
+  std::int64_t n_inconsistent() const { return n_inconsistent_; }
+  Nanoseconds last_event() const { return last_event_; }
+  /// Runs of a race, by lane.
+  std::vector<const RunRecord*> race(std::uint32_t id) const;
+  /// Grows by one with every applied event: panels that cache what they prepared compare it.
+  std::uint64_t version() const { return version_; }
+
+  /// Text of a token of a run's model: printable UTF-8, spaces kept, control characters as symbols,
+  /// partial UTF-8 as <0xF0>.
+  std::string text_of(const RunRecord& run, TokenId id) const;
+  /// Text of a row of tokens as a whole (characters joined over token boundaries).
+  std::string text_of(const RunRecord& run, std::span<const TokenId> ids) const;
+  /// wall(baseline) / wall(run) in own decode compute, if a finished AR run with the same model,
+  /// scale, prompt, sampling and limits is here.
+  std::optional<double> speedup(const RunRecord& run) const;
+
+ private:
+  std::vector<RunRecord> runs_;
+  std::map<RunId, std::size_t> run_index_;
+  std::map<std::uint32_t, ModelLoaded> models_;
+  std::vector<Sampled> samples_;
+  std::vector<Notice> notices_;
+  std::vector<Phase> phases_;
+  bool held_ = false;
+  std::int64_t n_events_ = 0, n_inconsistent_ = 0;
+  std::uint64_t version_ = 0;
+  Nanoseconds last_event_ = 0;
+};
+
+}  // namespace engine

@@ -1,0 +1,89 @@
+// What a decoder's loop needs of a model: rows in, chosen tokens out, a cache that keeps a path.
+// The transformer is one; the tests' toy models are others.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/decode/tree.h"
+#include "engine/types.h"
+#include "kernels/ops.h"
+#include "kernels/philox.h"
+
+namespace engine {
+
+/// Which outputs a forward must bring back besides the chosen ids.
+struct Wants {
+  bool logits = false;  // [n_rows, vocab_size] f32 of every row
+  bool hidden = false;  // [n_rows, dim] after the final norm
+};
+
+/// How tokens are chosen. Part of a run's settings; the same for every decoder.
+struct Sampling {
+  float temperature = 0;
+  int top_k = 0;
+  float top_p = 1;
+  float min_p = 0;
+  float repetition_penalty = 1;
+  std::uint64_t seed = 1;
+  enum class Mode { Coupled, Rejection } mode = Mode::Coupled;
+
+  bool greedy() const { return temperature < 1e-5f; }
+  bool operator==(const Sampling&) const = default;
+};
+
+/// The committed keys and values of one sequence. Committed prefixes may be shared between caches.
+class SequenceCache {
+ public:
+  virtual ~SequenceCache() = default;
+  /// Committed positions.
+  virtual int length() const = 0;
+  /// Appends the rows `path` (indices into the tree of the last forward of this cache, in order) to
+  /// the committed prefix; the other rows of that forward vanish.
+  virtual void commit(std::span<const int> path) = 0;
+  /// A cache with the same prefix, which is shared until either grows.
+  virtual std::unique_ptr<SequenceCache> fork() const = 0;
+  /// Bytes of pages only this cache holds.
+  virtual std::int64_t own_bytes() const { return 0; }
+};
+
+/// One sequence's part of a forward.
+struct BatchItem {
+  SequenceCache* cache = nullptr;
+  const TokenTree* tree = nullptr;
+  std::span<const TokenId> prefix;  // tokens of the committed positions; [cache->length()]
+  Sampling sampling;
+  bool pick_rows = true;  // false: a prefill, nothing is chosen and no logits are computed
+  kernels::RandomStream stream = kernels::RandomStream::TargetGumbel;
+};
+
+/// What one sequence got back from a forward. Rows in the order of its tree.
+struct StepOutput {
+  std::vector<kernels::Picked> picked;  // [n_rows]; row r: the token that follows it
+  std::vector<float> logits;            // [n_rows, vocab_size] if wanted
+  std::vector<float> hidden;            // [n_rows, dim] if wanted
+  int vocab_size = 0;
+
+  std::span<const float> logits_of(int row) const {
+    return std::span(logits).subspan(static_cast<std::size_t>(row) * vocab_size, vocab_size);
+  }
+};
+
+class LanguageModel {
+ public:
+  virtual ~LanguageModel() = default;
+  /// Tokens that may be chosen or fed (the tokenizer's, without padding rows).
+  virtual int vocab_size() const = 0;
+  virtual int max_seq_len() const = 0;
+  virtual std::unique_ptr<SequenceCache> make_cache() = 0;
+  /// One forward over the rows of all items. A row sees its sequence's committed prefix, its
+  /// ancestors and itself; its position is its parent's plus one. The choice for a row is made at
+  /// the position after it, over the penalty history prefix + chain.
+  /// @return  one output an item, in their order
+  /// @throws Error(Resources)  if a sequence would exceed max_seq_len or memory
+  /// @throws Error(BadInput)   if a picked row's logits are not finite, naming row and index
+  virtual std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) = 0;
+};
+
+}  // namespace engine

@@ -1,0 +1,54 @@
+// The LLaMA-family forward pass, written once; every operation goes through kernels::Ops.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "engine/model/config.h"
+#include "engine/model/language_model.h"
+#include "engine/model/model_files.h"
+#include "kernels/device.h"
+
+namespace engine {
+
+struct LoadOptions {
+  kernels::DType dtype = kernels::DType::BF16;  // of weights and cache
+  ModelScale scale;
+  int max_seq_len = 0;  // 0: what the files say
+  /// Called with bytes packed and bytes in all; returns false to cancel.
+  std::function<bool(std::int64_t, std::int64_t)> progress;
+};
+
+class Model : public LanguageModel {
+ public:
+  /// Packs the weights for the device. `device` must outlive the model.
+  /// @throws Error(Cancelled)  if progress returned false
+  static std::unique_ptr<Model> load(kernels::Device& device,
+                                     const ModelFiles& files,
+                                     const LoadOptions& options);
+
+  virtual const ModelConfig& config() const = 0;  // scaled
+  virtual kernels::DType dtype() const = 0;
+  virtual const ModelScale& scale() const = 0;
+  virtual const std::string& name() const = 0;
+  virtual const Tokenizer* tokenizer() const = 0;  // null for a model without one
+  /// Bytes of weights one forward reads, as packed.
+  virtual std::int64_t weight_bytes() const = 0;
+  /// Bytes of all KV pages in use, shared pages counted once.
+  virtual std::int64_t cache_bytes() const = 0;
+  virtual kernels::Device& device() const = 0;
+  /// Committed keys and values of one layer as f32, [length, n_kv_heads, head_dim]; for tests.
+  virtual void read_cache(const SequenceCache& cache,
+                          int layer,
+                          std::vector<float>& k,
+                          std::vector<float>& v) const = 0;
+};
+
+/// The smallest scale whose weights exceed three times `cache_bytes` (the last-level cache); 1x1 if
+/// the model does already. Width 4 before more depth.
+ModelScale auto_scale(const ModelConfig& config, kernels::DType dtype, std::int64_t cache_bytes);
+/// Bytes of this machine's last-level cache, 0 if unknown.
+std::int64_t last_level_cache_bytes();
+
+}  // namespace engine

@@ -1,0 +1,61 @@
+// A model on disk, opened and checked: shape, tensors, tokenizer. Nothing is packed yet.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/model/config.h"
+#include "engine/model/tensor_source.h"
+#include "engine/model/tokenizer.h"
+
+namespace engine {
+
+struct ModelFiles {
+  std::string path;  // the directory
+  std::string name;  // its last component
+  ModelConfig config;
+  std::shared_ptr<const TensorSource> tensors;
+  std::shared_ptr<const Tokenizer> tokenizer;  // null where the model has none (random models)
+  kernels::DType stored_dtype = kernels::DType::F32;  // of most weights
+  std::string draft_name;                             // the draft model its card names, or empty
+  std::vector<std::string> notices;                   // what was odd and accepted
+};
+
+struct OpenOptions {
+  bool allow_external_shards = false;
+  bool scan_non_finite = false;
+  bool needs_tokenizer = true;
+};
+
+/// Opens a Hugging Face directory and checks everything it says against everything else
+/// (BAD_INPUTS.md 3.1): shapes of all tensors the model will read included.
+/// @throws Error(BadInput)  "file: field: found X, expected Y"
+ModelFiles open_model(const std::string& directory, const OpenOptions& options = {});
+
+/// Writes a directory that open_model and transformers read: config.json, generation_config.json,
+/// model.safetensors, tokenizer files copied from `tokenizer_from` (a directory) if not empty.
+void write_model(const std::string& directory,
+                 const ModelConfig& config,
+                 const TensorSource& tensors,
+                 kernels::DType dtype,
+                 const std::string& tokenizer_from);
+
+/// The tensors a model of this shape reads, with their shapes, in a fixed order.
+struct TensorSpec {
+  std::string name;
+  std::vector<std::int64_t> shape;
+};
+std::vector<TensorSpec> tensors_of(const ModelConfig& config);
+
+/// Weights drawn from N(0, 0.02) (norms 1), a function of (seed, name, index) only.
+std::shared_ptr<const TensorSource> random_tensors(const ModelConfig& config, std::uint64_t seed);
+
+/// The same model enlarged without a change of what it computes (DESIGN.md 8). Tensors are made
+/// when read.
+ModelConfig scaled(const ModelConfig& config, const ModelScale& scale);
+std::shared_ptr<const TensorSource> scaled(std::shared_ptr<const TensorSource> tensors,
+                                           const ModelConfig& config,
+                                           const ModelScale& scale);
+
+}  // namespace engine

@@ -1,0 +1,52 @@
+// Text to token ids and back.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/types.h"
+
+namespace engine {
+
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+  virtual int vocab_size() const = 0;
+  virtual std::optional<TokenId> bos_id() const = 0;
+  virtual std::optional<TokenId> eos_id() const = 0;
+  /// Ids of `text`; begins with bos (ends with eos) when the tokenizer's own configuration says so.
+  /// Text that looks like a special token is text.
+  virtual std::vector<TokenId> encode(std::string_view text, bool add_special = true) const = 0;
+  /// Text of ids as a whole. Special tokens give nothing; incomplete UTF-8 gives U+FFFD.
+  virtual std::string decode(std::span<const TokenId> ids) const = 0;
+  /// The bytes one token adds in the middle of a text (a leading space is a space). Byte tokens
+  /// give their byte, special tokens their name, ids outside the vocabulary an empty string.
+  virtual std::string piece(TokenId id) const = 0;
+  virtual bool is_special(TokenId id) const = 0;
+};
+
+/// Turns a growing row of ids into a growing text: whole UTF-8 characters only, spaces right at
+/// every boundary. Concatenating what push() and finish() return equals decode() of all ids.
+class TextStream {
+ public:
+  explicit TextStream(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  /// @return  the text that became complete with these ids
+  std::string push(std::span<const TokenId> ids);
+  /// @return  what is left, incomplete bytes as U+FFFD
+  std::string finish();
+
+ private:
+  const Tokenizer& tokenizer_;  // owned by the model, which outlives its streams
+  std::vector<TokenId> ids_;
+  std::size_t n_given_ = 0;  // bytes of decode(ids_) already returned
+};
+
+/// @throws Error(BadInput)  naming the file and the place, for anything that is not a usable
+/// SentencePiece model
+std::unique_ptr<Tokenizer> open_sentencepiece(const std::string& path, bool add_bos, bool add_eos);
+
+}  // namespace engine

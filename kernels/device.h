@@ -1,0 +1,69 @@
+// A device: its table of operations, and what they need to run (threads here, streams elsewhere).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "kernels/ops.h"
+
+namespace kernels {
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  const Ops& ops() const { return ops_; }
+  /// "cpu", "cuda:0".
+  virtual std::string name() const = 0;
+  /// Threads that share the work of one operation; 1 where that means nothing.
+  virtual int n_threads() const { return 1; }
+
+ protected:
+  explicit Device(const Ops& ops) : ops_(ops) {}
+
+ private:
+  const Ops& ops_;
+};
+
+/// The best table this processor runs, chosen once, or the one CPU_OPS names in the environment.
+/// @throws Error(Usage)  if CPU_OPS names a table that is unknown or cannot run here
+const Ops& cpu_ops();
+/// Every table this processor can run, scalar first.
+std::span<const Ops* const> all_cpu_ops();
+
+/// @param n_threads  0: as many as the process may use
+std::unique_ptr<Device> open_cpu(int n_threads = 0, const Ops& ops = cpu_ops());
+
+/// Memory on a device that frees itself. Not copyable; a moved-from buffer is empty.
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  DeviceBuffer(Device& device, std::int64_t bytes)
+      : device_(&device), data_(device.ops().allocate(device, bytes)), bytes_(bytes) {}
+  DeviceBuffer(DeviceBuffer&& other) noexcept { swap(other); }
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+  ~DeviceBuffer() {
+    if (data_) device_->ops().release(*device_, data_);
+  }
+
+  void* data() const { return data_; }
+  float* f32() const { return static_cast<float*>(data_); }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  void swap(DeviceBuffer& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+  Device* device_ = nullptr;
+  void* data_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace kernels

@@ -1,0 +1,184 @@
+// The operations a transformer needs, as a table each kind of device fills. Nothing above this
+// header asks which device it is on.
+//
+//   sums       f32, each output element in one fixed order
+//   invariance row r of every result has the same bits whatever rows stand beside it, however many
+//              they are, in whatever order, on any number of threads (ALGORITHMS.md 9)
+//   pointers   device memory, made by `allocate`, unless a comment says "host"
+//   types      activations are f32 between operations; weights and caches are f32, f16 or bf16. An
+//              operation over bf16 weights may round its activations to bf16, to nearest even
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/dtype.h"
+
+namespace kernels {
+
+class Device;
+
+/// Positions that one page of a KV cache holds; also the chunk of attention's sums. Chunk c is
+/// positions [kPageSize * c, kPageSize * (c + 1)) wherever they are stored.
+inline constexpr int kPageSize = 64;
+
+/// Weights [n, k] (n outputs, k inputs) in the layout `pack` chose for the device.
+struct PackedMatrix {
+  const void* data = nullptr;
+  int n = 0;
+  int k = 0;
+  DType dtype = DType::F32;
+};
+
+/// One layer's part of a paged KV cache. Page p of the keys begins at k + p * page_bytes, likewise
+/// v. The layout inside a page belongs to the operations; the engine only counts pages.
+struct KvLayer {
+  void* k = nullptr;
+  void* v = nullptr;
+  std::int64_t page_bytes = 0;
+  int n_kv_heads = 0;
+  int head_dim = 0;
+  DType dtype = DType::F32;
+};
+
+/// Who sees what in one forward: rows of several sequences, each over its own prefix of cached
+/// positions and its own chain of ancestors among the rows. The same for every layer.
+struct RowsPlan {
+  int n_rows = 0;
+  int n_seqs = 0;
+  const int* seq = nullptr;  // [n_rows]      which sequence a row belongs to
+  const int* pos = nullptr;  // [n_rows]      position of the row: prefix_len + chain length - 1
+  const int* prefix_len = nullptr;   // [n_seqs]      cached positions, 0 .. prefix_len - 1
+  const int* page_begin = nullptr;   // [n_seqs + 1]  into pages
+  const int* pages = nullptr;        //               page ids of each sequence, in position order
+  const int* chain_begin = nullptr;  // [n_rows + 1]  into chain
+  const int* chain = nullptr;  //               rows from the oldest ancestor to the row itself;
+                               //               element j stands at position prefix_len + j
+  int sliding_window = 0;      // a row at pos sees positions > pos - sliding_window; 0: all
+};
+
+/// How the next token of one row is chosen. Plain data, host memory.
+struct PickRow {
+  float temperature = 0;         // below 1e-5: the largest logit
+  int top_k = 0;                 // 0 or >= vocabulary: off
+  float top_p = 1;               // keeps the token that crosses the threshold
+  float min_p = 0;               // of the largest probability
+  float repetition_penalty = 1;  // on tokens in history: score < 0 ? * : /
+  std::uint64_t seed = 0;
+  std::uint32_t stream = 0;               // see kernels/philox.h
+  std::uint32_t position = 0;             // of the token being predicted, from the sequence's start
+  const std::int32_t* history = nullptr;  // [n_history] distinct or not; used by the penalty only
+  int n_history = 0;
+};
+
+/// What was chosen for one row. Host memory.
+struct Picked {
+  std::int32_t id = -1;  // -1: no choice, the logits were not finite
+  float score = 0;       // the winning logit, perturbed when sampling
+  float margin = 0;      // score minus the second best score; near 0 is a near tie
+  float logp = 0;  // natural log of the token's probability under the filtered law (T as asked; T =
+                   // 1 if greedy)
+  std::int32_t bad_index = -1;  // first index of a logit that is NaN or +inf, when id is -1
+};
+
+/// The table. Every function throws Error(Resources or Device) when the device refuses.
+struct Ops {
+  const char* name;  // "scalar", "avx2", "avx512", "avx512_bf16", "amx_bf16", ...
+
+  // Memory, 64-byte aligned. `download` waits for what was asked before it.
+  void* (*allocate)(Device&, std::int64_t bytes);
+  void (*release)(Device&, void* data);
+  void (*upload)(Device&, void* to, const void* from_host, std::int64_t bytes);
+  void (*download)(Device&, void* to_host, const void* from, std::int64_t bytes);
+
+  // Weights. `pack` reads row-major host memory [n, k] of type `from`.
+  std::int64_t (*packed_bytes)(DType dtype, int n, int k);
+  void (*pack)(Device&, const void* w_host, DType from, int n, int k, DType to, void* packed);
+
+  /// y[r, i] = sum_j x[r, j] w[i, j], j in order; then + bias[i] if bias; then + y[r, i] if add.
+  ///   x [n_rows, k] with x_stride, y [n_rows, n] with y_stride (in elements), bias [n] or null
+  void (*matmul)(Device&,
+                 const PackedMatrix& w,
+                 const float* x,
+                 std::int64_t x_stride,
+                 int n_rows,
+                 float* y,
+                 std::int64_t y_stride,
+                 const float* bias,
+                 bool add);
+  /// y[r, :] = row ids[r] of the packed table [vocab, dim], as f32.  ids: host memory
+  void (*embed)(Device&, const PackedMatrix& table, const std::int32_t* ids, int n_rows, float* y);
+  /// y = x / sqrt(mean(x^2) + eps) * w, row by row; y may be x.  x, y [n_rows, dim], w [dim] f32
+  void (*rms_norm)(
+      Device&, const float* x, const float* w, float* y, int n_rows, int dim, float eps);
+  /// Rotates pairs (i, i + head_dim / 2) of each head in place.
+  ///   x [n_rows, x_stride], heads side by side from x;  table [max_pos, head_dim / 2, 2] (cos,
+  ///   sin)
+  void (*rope)(Device&,
+               float* x,
+               std::int64_t x_stride,
+               int n_rows,
+               int n_heads,
+               int head_dim,
+               const int* pos,
+               const float* table);
+  /// y[r, i] = silu(x[r, i]) * x[r, hidden + i].  x [n_rows, 2 hidden], y [n_rows, hidden]
+  void (*swiglu)(Device&, const float* x, float* y, int n_rows, int hidden);
+
+  // The KV cache. `staged` holds this forward's rows of one layer, rounded to the cache's type:
+  // [n_rows, n_kv_heads, head_dim] row-major; attention and commit read it, so a row that becomes
+  // prefix keeps its bits.
+  std::int64_t (*page_bytes)(DType dtype, int n_kv_heads, int head_dim);
+  void (*kv_stage)(Device&,
+                   const float* x,
+                   std::int64_t x_stride,
+                   int n_rows,
+                   int n_kv_heads,
+                   int head_dim,
+                   DType dtype,
+                   void* staged);
+  /// Copies rows src[i] of the staged keys and values to slot[i] of page[i].  src, page, slot:
+  /// host, [n]
+  void (*kv_commit)(Device&,
+                    const KvLayer&,
+                    const void* staged_k,
+                    const void* staged_v,
+                    const int* src,
+                    const int* page,
+                    const int* slot,
+                    int n);
+  /// Copies page `from` to page `to`, keys and values.
+  void (*kv_copy_page)(Device&, const KvLayer&, int from, int to);
+  /// Reads positions [0, n) of a sequence back as f32, [n, n_kv_heads, head_dim].  pages, k, v:
+  /// host
+  void (*kv_read)(Device&, const KvLayer&, const int* pages, int n, float* k, float* v);
+
+  /// out[r, h, :] = softmax(q[r, h] . k * scale) v over what row r sees, in position order, chunk
+  /// by chunk. Query head h reads kv head h / (n_heads / n_kv_heads).
+  ///   q, out [n_rows, n_heads, head_dim] with strides in elements; plan's arrays in host memory
+  void (*attention)(Device&,
+                    const KvLayer&,
+                    const RowsPlan& plan,
+                    const float* q,
+                    std::int64_t q_stride,
+                    const void* staged_k,
+                    const void* staged_v,
+                    int n_heads,
+                    float scale,
+                    float* out,
+                    std::int64_t out_stride);
+
+  /// Chooses a token for each row. Greedy: the largest logit. Sampling: the largest of
+  /// logit / temperature + Gumbel(seed, stream, position, token) over the tokens the filters keep
+  /// (ALGORITHMS.md 8). Ties go to the lowest id. Tokens >= n_valid are never chosen.
+  ///   logits [n_rows, vocab] with stride;  rows, out [n_rows] host
+  void (*pick)(Device&,
+               const float* logits,
+               std::int64_t stride,
+               int n_rows,
+               int vocab,
+               int n_valid,
+               const PickRow* rows,
+               Picked* out);
+};
+
+}  // namespace kernels

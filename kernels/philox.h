@@ -1,0 +1,58 @@
+// Counter-based random numbers: a draw is a function of (seed, position, stream, block), so a
+// replay draws the same and no two uses share a draw.
+//   source  Philox4x32-10, Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"
+//   key     (seed low, seed high);  counter (position, stream, vocab_block, 0)  (ALGORITHMS.md 8.4)
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+namespace kernels {
+
+/// What a draw is for. Two uses never share a stream.
+enum class RandomStream : std::uint32_t {
+  TargetGumbel = 0,
+  DraftGumbel = 1,
+  AcceptUniform = 2,
+  Residual = 3,
+  WindowInit = 4,
+  Refill = 5,
+};
+
+inline std::array<std::uint32_t, 4> philox(std::uint64_t seed,
+                                           std::array<std::uint32_t, 4> counter) {
+  auto k0 = static_cast<std::uint32_t>(seed);
+  auto k1 = static_cast<std::uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; round++) {
+    const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * counter[0];
+    const std::uint64_t p1 = std::uint64_t{0xCD9E8D57u} * counter[2];
+    counter = {
+        static_cast<std::uint32_t>(p1 >> 32) ^ counter[1] ^ k0, static_cast<std::uint32_t>(p1),
+        static_cast<std::uint32_t>(p0 >> 32) ^ counter[3] ^ k1, static_cast<std::uint32_t>(p0)};
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return counter;
+}
+
+/// 32 random bits for item `index` (a token id, a draw number) of a use.
+inline std::uint32_t random_bits(std::uint64_t seed,
+                                 std::uint32_t stream,
+                                 std::uint32_t position,
+                                 std::uint32_t index) {
+  return philox(seed, {position, stream, index / 4, 0})[index % 4];
+}
+
+/// Strictly inside (0, 1): (x + 0.5) 2^-32, exact in double.
+inline double uniform_from_bits(std::uint32_t x) {
+  return (x + 0.5) * 0x1p-32;
+}
+
+/// Standard Gumbel noise, -log(-log u), from 32 bits. In double: near u = 1 the inner logarithm
+/// needs it.
+inline double gumbel_from_bits(std::uint32_t x) {
+  return -std::log(-std::log(uniform_from_bits(x)));
+}
+
+}  // namespace kernels
