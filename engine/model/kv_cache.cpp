@@ -1,0 +1,171 @@
+#include "engine/model/kv_cache.h"
+
+#include <algorithm>
+
+namespace engine {
+namespace {
+
+constexpr int kFirstPages = 8;
+constexpr int kRowStep = 16;  // staging grows by whole steps
+
+int pages_for(int n_positions) {
+  return (n_positions + kernels::kPageSize - 1) / kernels::kPageSize;
+}
+
+}  // namespace
+
+KvStore::KvStore(kernels::Device& device, const KvShape& shape)
+    : device_(device),
+      shape_(shape),
+      page_bytes_(device.ops().page_bytes(shape.dtype, shape.n_kv_heads, shape.head_dim)) {
+  const auto n = static_cast<std::size_t>(shape.n_layers);
+  pages_.resize(2 * n);
+  staged_.resize(2 * n);
+  layers_.resize(n, {.page_bytes = page_bytes_,
+                     .n_kv_heads = shape.n_kv_heads,
+                     .head_dim = shape.head_dim,
+                     .dtype = shape.dtype});
+}
+
+std::int64_t KvStore::bytes_of_page() const {
+  return 2 * page_bytes_ * shape_.n_layers;
+}
+
+// Layer by layer, so that the old and the new block of only one layer are alive together. The
+// capacity changes last: where a layer is refused, the others merely have room to spare.
+void KvStore::grow() {
+  const int wanted = capacity_ == 0 ? kFirstPages : 2 * capacity_;
+  const std::int64_t used = page_bytes_ * capacity_;
+  std::vector<std::byte> host(static_cast<std::size_t>(used));
+  for (std::size_t i = 0; i < pages_.size(); i++) {
+    kernels::DeviceBuffer block(device_, page_bytes_ * wanted);
+    if (used > 0) {
+      device_.ops().download(device_, host.data(), pages_[i].data(), used);
+      device_.ops().upload(device_, block.data(), host.data(), used);
+    }
+    pages_[i] = std::move(block);
+    kernels::KvLayer& layer = layers_[i / 2];
+    (i % 2 == 0 ? layer.k : layer.v) = pages_[i].data();
+  }
+  capacity_ = wanted;
+}
+
+int KvStore::acquire() {
+  if (!free_.empty()) {
+    const int page = free_.back();
+    free_.pop_back();
+    n_holders_[static_cast<std::size_t>(page)] = 1;
+    return page;
+  }
+  if (static_cast<int>(n_holders_.size()) == capacity_) grow();
+  n_holders_.push_back(1);
+  free_.reserve(n_holders_.size());  // so that drop() cannot fail
+  return static_cast<int>(n_holders_.size()) - 1;
+}
+
+void KvStore::hold(int page) {
+  n_holders_[static_cast<std::size_t>(page)]++;
+}
+
+void KvStore::drop(int page) {
+  if (--n_holders_[static_cast<std::size_t>(page)] == 0) free_.push_back(page);
+}
+
+void KvStore::copy_page(int from, int to) {
+  for (const kernels::KvLayer& layer : layers_)
+    device_.ops().kv_copy_page(device_, layer, from, to);
+}
+
+void KvStore::begin_forward(int n_rows) {
+  forward_number_++;
+  if (n_rows <= staged_rows_) return;
+  const int wanted = (std::max(n_rows, 2 * staged_rows_) + kRowStep - 1) / kRowStep * kRowStep;
+  const std::int64_t bytes =
+      std::int64_t{wanted} * shape_.n_kv_heads * shape_.head_dim * kernels::bytes_of(shape_.dtype);
+  staged_rows_ = 0;
+  for (kernels::DeviceBuffer& buffer : staged_) {
+    buffer = kernels::DeviceBuffer();
+    buffer = kernels::DeviceBuffer(device_, bytes);
+  }
+  staged_rows_ = wanted;
+}
+
+void KvStore::commit(std::span<const int> src,
+                     std::span<const int> page,
+                     std::span<const int> slot) {
+  for (int l = 0; l < shape_.n_layers; l++)
+    device_.ops().kv_commit(device_, layer(l), staged_k(l), staged_v(l), src.data(), page.data(),
+                            slot.data(), static_cast<int>(src.size()));
+}
+
+PagedCache::~PagedCache() {
+  for (const int page : pages_) store_->drop(page);
+}
+
+std::span<const int> PagedCache::pages() const {
+  return std::span(pages_).first(static_cast<std::size_t>(pages_for(length_)));
+}
+
+void PagedCache::set_staged(int row_begin, std::span<const int> parent) {
+  staged_forward_ = store_->forward_number();
+  staged_begin_ = row_begin;
+  staged_parent_.assign(parent.begin(), parent.end());
+}
+
+// Pages for n more positions, of which the first may lie in a page that a fork holds too.
+void PagedCache::make_room(int n) {
+  const auto partial = static_cast<std::size_t>(length_ / kernels::kPageSize);
+  if (length_ % kernels::kPageSize != 0 && store_->shared(pages_[partial])) {
+    const int own = store_->acquire();
+    store_->copy_page(pages_[partial], own);
+    store_->drop(pages_[partial]);
+    pages_[partial] = own;
+  }
+  pages_.reserve(static_cast<std::size_t>(pages_for(length_ + n)));
+  while (static_cast<int>(pages_.size()) < pages_for(length_ + n))
+    pages_.push_back(store_->acquire());
+}
+
+void PagedCache::commit(std::span<const int> path) {
+  ensure(staged_forward_ == store_->forward_number(),
+         "commit belongs to the model's last forward, once");
+  for (std::size_t i = 0; i < path.size(); i++) {
+    ensure(path[i] >= 0 && path[i] < static_cast<int>(staged_parent_.size()),
+           "a committed row must be one of the forward's");
+    ensure(staged_parent_[static_cast<std::size_t>(path[i])] == (i == 0 ? -1 : path[i - 1]),
+           "a committed path must go from parent to child, from the prefix on");
+  }
+  if (path.empty()) {
+    staged_forward_ = -1;
+    return;
+  }
+  make_room(static_cast<int>(path.size()));
+  src_.clear();
+  page_.clear();
+  slot_.clear();
+  for (std::size_t i = 0; i < path.size(); i++) {
+    const int pos = length_ + static_cast<int>(i);
+    src_.push_back(staged_begin_ + path[i]);
+    page_.push_back(pages_[static_cast<std::size_t>(pos / kernels::kPageSize)]);
+    slot_.push_back(pos % kernels::kPageSize);
+  }
+  store_->commit(src_, page_, slot_);
+  length_ += static_cast<int>(path.size());
+  staged_forward_ = -1;
+}
+
+std::unique_ptr<SequenceCache> PagedCache::fork() const {
+  auto copy = std::make_unique<PagedCache>(store_);
+  copy->pages_.assign(pages().begin(), pages().end());
+  copy->length_ = length_;
+  for (const int page : copy->pages_) store_->hold(page);
+  return copy;
+}
+
+std::int64_t PagedCache::own_bytes() const {
+  const auto n = std::count_if(pages_.begin(), pages_.end(),
+                               [this](int page) { return !store_->shared(page); });
+  return n * store_->bytes_of_page();
+}
+
+}  // namespace engine

@@ -1,0 +1,349 @@
+// The forward pass. Rows of all sequences go through every operation together; attention alone
+// knows whose they are.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "engine/model/kv_cache.h"
+#include "engine/model/model.h"
+#include "engine/model/rope.h"
+#include "engine/model/rows_plan.h"
+#include "engine/model/weights.h"
+
+namespace engine {
+namespace {
+
+// Buffers of one forward, [rows, width]; they grow to the largest forward seen and stay.
+struct Activations {
+  kernels::DeviceBuffer x;         // [rows, dim] the residual stream
+  kernels::DeviceBuffer normed;    // [rows, dim]
+  kernels::DeviceBuffer qkv;       // [rows, (n_heads + 2 n_kv_heads) head_dim]
+  kernels::DeviceBuffer attended;  // [rows, n_heads head_dim]
+  kernels::DeviceBuffer gate_up;   // [rows, 2 hidden_dim]
+  kernels::DeviceBuffer gated;     // [rows, hidden_dim]
+  kernels::DeviceBuffer pos;       // [rows] int
+  int n_rows = 0;
+  kernels::DeviceBuffer logits;  // [picked rows, vocab_size]
+  int n_logit_rows = 0;
+
+  int* positions() const { return static_cast<int*>(pos.data()); }
+};
+
+class Transformer final : public Model {
+ public:
+  Transformer(kernels::Device& device,
+              const ModelFiles& files,
+              const LoadOptions& options,
+              ModelConfig config,
+              const TensorSource& tensors);
+
+  int vocab_size() const override { return n_valid_; }
+  int max_seq_len() const override { return c_.max_seq_len; }
+  std::unique_ptr<SequenceCache> make_cache() override {
+    return std::make_unique<PagedCache>(store_);
+  }
+  std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) override;
+
+  const ModelConfig& config() const override { return c_; }
+  kernels::DType dtype() const override { return dtype_; }
+  const ModelScale& scale() const override { return scale_; }
+  const std::string& name() const override { return name_; }
+  const Tokenizer* tokenizer() const override { return tokenizer_.get(); }
+  std::int64_t weight_bytes() const override { return weights_.bytes_read; }
+  std::int64_t cache_bytes() const override {
+    return store_->n_pages_in_use() * store_->bytes_of_page();
+  }
+  kernels::Device& device() const override { return device_; }
+  void read_cache(const SequenceCache& cache,
+                  int layer,
+                  std::vector<float>& k,
+                  std::vector<float>& v) const override;
+
+ private:
+  void check_items(std::span<const BatchItem> items) const;
+  void reserve(int n_rows, int n_logit_rows);
+  void run_layers(int n_rows, int n_out);
+  void attend(int l, int n_rows, int n_out);
+  void feed_forward(const LayerWeights& w, int n_rows);
+  void pick(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
+  void download_logits(int row_begin, StepOutput& output);
+  void describe_picks(std::span<const BatchItem> items);
+
+  kernels::Device& device_;  // the caller's, outlives the model
+  const kernels::Ops& ops_;  // the device's
+  ModelConfig c_;
+  kernels::DType dtype_;
+  ModelScale scale_;
+  std::string name_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  int n_valid_;  // tokens that may be fed or chosen
+  int n_qkv_;    // columns of a row of queries, keys and values
+  float attention_scale_;
+  Weights weights_;
+  RopeTable rope_;
+  std::shared_ptr<KvStore> store_;
+
+  // Of the forward in progress, kept for their memory.
+  ForwardPlan plan_;
+  Activations a_;
+  std::vector<kernels::PickRow> pick_rows_;
+  std::vector<kernels::Picked> picked_;
+  std::vector<std::int32_t> history_;
+};
+
+Transformer::Transformer(kernels::Device& device,
+                         const ModelFiles& files,
+                         const LoadOptions& options,
+                         ModelConfig config,
+                         const TensorSource& tensors)
+    : device_(device),
+      ops_(device.ops()),
+      c_(std::move(config)),
+      dtype_(options.dtype),
+      scale_(options.scale),
+      name_(files.name),
+      tokenizer_(files.tokenizer),
+      n_valid_(tokenizer_ ? std::min(tokenizer_->vocab_size(), c_.vocab_size) : c_.vocab_size),
+      n_qkv_((c_.n_heads + 2 * c_.n_kv_heads) * c_.head_dim),
+      attention_scale_(static_cast<float>(1 / std::sqrt(static_cast<double>(c_.head_dim)))),
+      weights_(load_weights(device, c_, tensors, dtype_, options.progress)),
+      rope_(device, c_.rope, c_.head_dim, files.config.max_seq_len),
+      store_(std::make_shared<KvStore>(device,
+                                       KvShape{.n_layers = c_.n_layers,
+                                               .n_kv_heads = c_.n_kv_heads,
+                                               .head_dim = c_.head_dim,
+                                               .dtype = dtype_})) {}
+
+void Transformer::check_items(std::span<const BatchItem> items) const {
+  for (std::size_t i = 0; i < items.size(); i++) {
+    ensure(&paged(items[i].cache).store() == store_.get(),
+           "a batch item needs a cache that this model made");
+    for (std::size_t j = 0; j < i; j++)
+      ensure(items[i].cache != items[j].cache, "a cache may stand in a batch once");
+  }
+}
+
+void Transformer::reserve(int n_rows, int n_logit_rows) {
+  const auto grown = [](int wanted, int had) { return std::max({wanted, 2 * had, 16}); };
+  const auto make = [this](kernels::DeviceBuffer& buffer, std::int64_t n_floats) {
+    buffer = kernels::DeviceBuffer();
+    buffer = kernels::DeviceBuffer(device_, n_floats * static_cast<std::int64_t>(sizeof(float)));
+  };
+  if (n_rows > a_.n_rows) {
+    const std::int64_t n = grown(n_rows, a_.n_rows);
+    a_.n_rows = 0;
+    make(a_.x, n * c_.dim);
+    make(a_.normed, n * c_.dim);
+    make(a_.qkv, n * n_qkv_);
+    make(a_.attended, n * c_.n_heads * c_.head_dim);
+    make(a_.gate_up, n * 2 * c_.hidden_dim);
+    make(a_.gated, n * c_.hidden_dim);
+    make(a_.pos, n);
+    a_.n_rows = static_cast<int>(n);
+  }
+  if (n_logit_rows > a_.n_logit_rows) {
+    const std::int64_t n = grown(n_logit_rows, a_.n_logit_rows);
+    a_.n_logit_rows = 0;
+    make(a_.logits, n * c_.vocab_size);
+    a_.n_logit_rows = static_cast<int>(n);
+  }
+}
+
+// Queries, keys and values of all rows; attention and the rest for the first n_out.
+void Transformer::attend(int l, int n_rows, int n_out) {
+  const LayerWeights& w = weights_.layers[static_cast<std::size_t>(l)];
+  const int n_heads = c_.n_heads, n_kv = c_.n_kv_heads, head_dim = c_.head_dim;
+  float* q = a_.qkv.f32();
+  float* k = q + std::int64_t{n_heads} * head_dim;
+  float* v = k + std::int64_t{n_kv} * head_dim;
+
+  ops_.rms_norm(device_, a_.x.f32(), w.attn_norm.f32(), a_.normed.f32(), n_rows, c_.dim,
+                c_.norm_eps);
+  ops_.matmul(device_, w.qkv.view, a_.normed.f32(), c_.dim, n_rows, q, n_qkv_, w.qkv_bias.f32(),
+              /*add=*/false);
+  // Keys stand right of the queries, so one call turns both.
+  ops_.rope(device_, q, n_qkv_, n_rows, n_heads + n_kv, head_dim, a_.positions(), rope_.data());
+  ops_.kv_stage(device_, k, n_qkv_, n_rows, n_kv, head_dim, dtype_, store_->staged_k(l));
+  ops_.kv_stage(device_, v, n_qkv_, n_rows, n_kv, head_dim, dtype_, store_->staged_v(l));
+  if (n_out == 0) return;
+
+  const bool full = c_.sliding_window == 0 || l < c_.n_full_layers;
+  ops_.attention(device_, store_->layer(l), plan_.view(n_out, full ? 0 : c_.sliding_window), q,
+                 n_qkv_, store_->staged_k(l), store_->staged_v(l), n_heads, attention_scale_,
+                 a_.attended.f32(), std::int64_t{n_heads} * head_dim);
+  ops_.matmul(device_, w.out.view, a_.attended.f32(), std::int64_t{n_heads} * head_dim, n_out,
+              a_.x.f32(), c_.dim, w.out_bias.f32(),
+              /*add=*/true);
+}
+
+void Transformer::feed_forward(const LayerWeights& w, int n_rows) {
+  ops_.rms_norm(device_, a_.x.f32(), w.mlp_norm.f32(), a_.normed.f32(), n_rows, c_.dim,
+                c_.norm_eps);
+  ops_.matmul(device_, w.gate_up.view, a_.normed.f32(), c_.dim, n_rows, a_.gate_up.f32(),
+              2 * std::int64_t{c_.hidden_dim}, w.gate_up_bias.f32(),
+              /*add=*/false);
+  ops_.swiglu(device_, a_.gate_up.f32(), a_.gated.f32(), n_rows, c_.hidden_dim);
+  ops_.matmul(device_, w.down.view, a_.gated.f32(), c_.hidden_dim, n_rows, a_.x.f32(), c_.dim,
+              w.down_bias.f32(),
+              /*add=*/true);
+}
+
+// The last layer of a row that nobody asks about ends with its keys and values.
+void Transformer::run_layers(int n_rows, int n_out) {
+  for (int l = 0; l < c_.n_layers; l++) {
+    const int n = l + 1 == c_.n_layers ? n_out : n_rows;
+    attend(l, n_rows, n);
+    if (n > 0) feed_forward(weights_.layers[static_cast<std::size_t>(l)], n);
+  }
+}
+
+// What the sampler needs to know of every picked row.
+void Transformer::describe_picks(std::span<const BatchItem> items) {
+  pick_rows_.resize(static_cast<std::size_t>(plan_.n_picked()));
+  picked_.resize(pick_rows_.size());
+  std::size_t n_history = 0;
+  for (std::size_t i = 0; i < items.size(); i++) {
+    const BatchItem& item = items[i];
+    if (!item.pick_rows) continue;
+    for (int r = 0; r < item.tree->n_rows(); r++) {
+      const int row = plan_.row_begin(i) + r;
+      const Sampling& s = item.sampling;
+      pick_rows_[static_cast<std::size_t>(row)] = {
+          .temperature = s.temperature,
+          .top_k = s.top_k,
+          .top_p = s.top_p,
+          .min_p = s.min_p,
+          .repetition_penalty = s.repetition_penalty,
+          .seed = s.seed,
+          .stream = static_cast<std::uint32_t>(item.stream),
+          .position = static_cast<std::uint32_t>(plan_.pos()[static_cast<std::size_t>(row)] + 1)};
+      if (s.repetition_penalty != 1) n_history += item.prefix.size() + plan_.chain(row).size();
+    }
+  }
+  if (n_history == 0) return;
+
+  // The penalty looks at the prefix and the row's own chain, whatever its siblings are.
+  history_.clear();
+  history_.reserve(n_history);
+  for (std::size_t i = 0; i < items.size(); i++) {
+    const BatchItem& item = items[i];
+    if (!item.pick_rows || item.sampling.repetition_penalty == 1) continue;
+    for (int r = 0; r < item.tree->n_rows(); r++) {
+      const int row = plan_.row_begin(i) + r;
+      kernels::PickRow& p = pick_rows_[static_cast<std::size_t>(row)];
+      p.history = history_.data() + history_.size();
+      p.n_history = static_cast<int>(item.prefix.size() + plan_.chain(row).size());
+      history_.insert(history_.end(), item.prefix.begin(), item.prefix.end());
+      for (const int ancestor : plan_.chain(row))
+        history_.push_back(plan_.token()[static_cast<std::size_t>(ancestor)]);
+    }
+  }
+}
+
+void Transformer::pick(std::span<const BatchItem> items, std::vector<StepOutput>& outputs) {
+  describe_picks(items);
+  ops_.pick(device_, a_.logits.f32(), c_.vocab_size, plan_.n_picked(), c_.vocab_size, n_valid_,
+            pick_rows_.data(), picked_.data());
+  for (std::size_t i = 0; i < items.size(); i++) {
+    if (!items[i].pick_rows) continue;
+    const auto begin = picked_.begin() + plan_.row_begin(i);
+    outputs[i].picked.assign(begin, begin + items[i].tree->n_rows());
+    for (int r = 0; r < items[i].tree->n_rows(); r++)
+      if (outputs[i].picked[static_cast<std::size_t>(r)].id < 0)
+        throw Error(ErrorCode::BadInput,
+                    fmt::format("{}: non-finite logits at row {}, first index {}; are the weights "
+                                "damaged, or too large for {}?",
+                                name_, r, outputs[i].picked[static_cast<std::size_t>(r)].bad_index,
+                                kernels::name_of(dtype_)));
+  }
+}
+
+// Without the columns of padding tokens.
+void Transformer::download_logits(int row_begin, StepOutput& output) {
+  const auto n_rows = static_cast<std::int64_t>(output.picked.size());
+  output.logits.resize(static_cast<std::size_t>(n_rows * n_valid_));
+  const float* from = a_.logits.f32() + std::int64_t{row_begin} * c_.vocab_size;
+  const auto row_bytes = static_cast<std::int64_t>(sizeof(float)) * n_valid_;
+  if (n_valid_ == c_.vocab_size) {
+    ops_.download(device_, output.logits.data(), from, n_rows * row_bytes);
+    return;
+  }
+  for (std::int64_t r = 0; r < n_rows; r++)
+    ops_.download(device_, output.logits.data() + r * n_valid_, from + r * c_.vocab_size,
+                  row_bytes);
+}
+
+std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, Wants wants) {
+  check_items(items);
+  plan_.build(items, n_valid_, c_.max_seq_len);
+  std::vector<StepOutput> outputs(items.size());
+  for (StepOutput& output : outputs) output.vocab_size = n_valid_;
+  const int n_rows = plan_.n_rows(), n_picked = plan_.n_picked();
+  if (n_rows == 0) return outputs;
+
+  reserve(n_rows, n_picked);
+  rope_.reserve(std::min(plan_.n_positions(), c_.max_seq_len));
+  store_->begin_forward(n_rows);
+  ops_.upload(device_, a_.pos.data(), plan_.pos().data(),
+              static_cast<std::int64_t>(plan_.pos().size_bytes()));
+  ops_.embed(device_, weights_.embedding.view, plan_.token().data(), n_rows, a_.x.f32());
+
+  const int n_out = wants.hidden ? n_rows : n_picked;
+  run_layers(n_rows, n_out);
+  if (n_out > 0)
+    ops_.rms_norm(device_, a_.x.f32(), weights_.norm.f32(), a_.normed.f32(), n_out, c_.dim,
+                  c_.norm_eps);
+  if (n_picked > 0) {
+    ops_.matmul(device_, weights_.head(), a_.normed.f32(), c_.dim, n_picked, a_.logits.f32(),
+                c_.vocab_size, nullptr,
+                /*add=*/false);
+    pick(items, outputs);
+  }
+
+  for (std::size_t i = 0; i < items.size(); i++) {
+    const int begin = plan_.row_begin(i);
+    if (wants.logits && items[i].pick_rows) download_logits(begin, outputs[i]);
+    if (wants.hidden) {
+      outputs[i].hidden.resize(items[i].tree->token.size() * static_cast<std::size_t>(c_.dim));
+      ops_.download(device_, outputs[i].hidden.data(),
+                    a_.normed.f32() + std::int64_t{begin} * c_.dim,
+                    static_cast<std::int64_t>(outputs[i].hidden.size() * sizeof(float)));
+    }
+    paged(items[i].cache).set_staged(begin, items[i].tree->parent);
+  }
+  return outputs;
+}
+
+void Transformer::read_cache(const SequenceCache& cache,
+                             int layer,
+                             std::vector<float>& k,
+                             std::vector<float>& v) const {
+  const auto* own = dynamic_cast<const PagedCache*>(&cache);
+  ensure(own != nullptr && &own->store() == store_.get(), "read_cache needs a cache of this model");
+  ensure(layer >= 0 && layer < c_.n_layers, "read_cache: no such layer");
+  const auto n = static_cast<std::size_t>(cache.length()) *
+                 static_cast<std::size_t>(c_.n_kv_heads * c_.head_dim);
+  k.resize(n);
+  v.resize(n);
+  if (n > 0)
+    ops_.kv_read(device_, store_->layer(layer), own->pages().data(), cache.length(), k.data(),
+                 v.data());
+}
+
+}  // namespace
+
+std::unique_ptr<Model> Model::load(kernels::Device& device,
+                                   const ModelFiles& files,
+                                   const LoadOptions& options) {
+  ensure(files.tensors != nullptr, "a model needs tensors");
+  ensure(options.max_seq_len >= 0, "max_seq_len must not be negative");
+  const bool as_is = options.scale == ModelScale{};
+  ModelConfig config = as_is ? files.config : scaled(files.config, options.scale);
+  const std::shared_ptr<const TensorSource> tensors =
+      as_is ? files.tensors : scaled(files.tensors, files.config, options.scale);
+  if (options.max_seq_len > 0) config.max_seq_len = options.max_seq_len;
+  return std::make_unique<Transformer>(device, files, options, std::move(config), *tensors);
+}
+
+}  // namespace engine

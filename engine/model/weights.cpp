@@ -1,0 +1,193 @@
+#include "engine/model/weights.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace engine {
+namespace {
+
+// Row-major numbers of any type as f32.
+void widen(const Tensor& t, float* out) {
+  const std::int64_t n = t.n_elements();
+  const auto* half = static_cast<const std::uint16_t*>(t.data);
+  switch (t.dtype) {
+    case kernels::DType::F32:
+      std::memcpy(out, t.data, static_cast<std::size_t>(n) * sizeof(float));
+      return;
+    case kernels::DType::F16:
+      for (std::int64_t i = 0; i < n; i++) out[i] = kernels::f32_from_f16(half[i]);
+      return;
+    case kernels::DType::BF16:
+      for (std::int64_t i = 0; i < n; i++) out[i] = kernels::f32_from_bf16(half[i]);
+      return;
+  }
+}
+
+class Loader {
+ public:
+  Loader(kernels::Device& device,
+         const ModelConfig& config,
+         const TensorSource& tensors,
+         kernels::DType dtype,
+         const std::function<bool(std::int64_t, std::int64_t)>& progress)
+      : device_(device), c_(config), tensors_(tensors), dtype_(dtype), progress_(progress) {
+    bytes_in_all_ = c_.n_params() * kernels::bytes_of(dtype);
+  }
+
+  Weights load();
+
+ private:
+  Tensor read(const std::string& name, const std::vector<std::int64_t>& shape);
+  Matrix matrix(std::initializer_list<std::string> names,
+                std::initializer_list<int> rows,
+                int n_inputs);
+  kernels::DeviceBuffer vector(std::initializer_list<std::string> names,
+                               std::initializer_list<int> sizes);
+  LayerWeights layer(int l);
+  void report(std::int64_t n_elements);
+
+  kernels::Device& device_;  // all four: the caller's, for the call
+  const ModelConfig& c_;
+  const TensorSource& tensors_;
+  const kernels::DType dtype_;
+  const std::function<bool(std::int64_t, std::int64_t)>& progress_;
+  std::int64_t bytes_ = 0;
+  std::int64_t bytes_in_all_ = 0;
+  std::vector<std::byte> fused_;
+};
+
+Tensor Loader::read(const std::string& name, const std::vector<std::int64_t>& shape) {
+  Tensor t = tensors_.read(name);
+  if (t.shape != shape)
+    throw Error(
+        ErrorCode::BadInput,
+        fmt::format("{}: {}: found shape [{}], expected [{}]; does config.json belong to "
+                    "these weights?",
+                    tensors_.path(), name, fmt::join(t.shape, ", "), fmt::join(shape, ", ")));
+  return t;
+}
+
+void Loader::report(std::int64_t n_elements) {
+  bytes_ += n_elements * kernels::bytes_of(dtype_);
+  if (progress_ && !progress_(std::min(bytes_, bytes_in_all_), bytes_in_all_))
+    throw Error(ErrorCode::Cancelled, tensors_.path() + ": loading was cancelled");
+}
+
+// One packed matrix of the rows of several tensors, one under another. Tensors of several types
+// meet in f32.
+Matrix Loader::matrix(std::initializer_list<std::string> names,
+                      std::initializer_list<int> rows,
+                      int n_inputs) {
+  std::vector<Tensor> parts;
+  int n_outputs = 0;
+  bool same_type = true;
+  const int* n = rows.begin();
+  for (const std::string& name : names) {
+    parts.push_back(read(name, {*n, n_inputs}));
+    same_type = same_type && parts.back().dtype == parts.front().dtype;
+    n_outputs += *n++;
+  }
+
+  const void* data = parts.front().data;
+  const kernels::DType from = same_type ? parts.front().dtype : kernels::DType::F32;
+  if (parts.size() > 1) {
+    const auto item_bytes = static_cast<std::size_t>(kernels::bytes_of(from));
+    fused_.resize(static_cast<std::size_t>(n_outputs) * static_cast<std::size_t>(n_inputs) *
+                  item_bytes);
+    std::byte* to = fused_.data();
+    for (const Tensor& part : parts) {
+      const std::size_t bytes = static_cast<std::size_t>(part.n_elements()) * item_bytes;
+      if (same_type)
+        std::memcpy(to, part.data, bytes);
+      else
+        widen(part, reinterpret_cast<float*>(to));
+      to += bytes;
+    }
+    data = fused_.data();
+  }
+
+  const kernels::Ops& ops = device_.ops();
+  Matrix m;
+  m.memory = kernels::DeviceBuffer(device_, ops.packed_bytes(dtype_, n_outputs, n_inputs));
+  ops.pack(device_, data, from, n_outputs, n_inputs, dtype_, m.memory.data());
+  m.view = {.data = m.memory.data(), .n = n_outputs, .k = n_inputs, .dtype = dtype_};
+  for (const Tensor& part : parts) tensors_.forget(part);
+  report(std::int64_t{n_outputs} * n_inputs);
+  return m;
+}
+
+// Several vectors end to end, as f32.
+kernels::DeviceBuffer Loader::vector(std::initializer_list<std::string> names,
+                                     std::initializer_list<int> sizes) {
+  std::vector<float> host;
+  const int* n = sizes.begin();
+  for (const std::string& name : names) {
+    const Tensor t = read(name, {*n});
+    host.resize(host.size() + static_cast<std::size_t>(*n));
+    widen(t, host.data() + host.size() - *n);
+    n++;
+  }
+  const auto bytes = static_cast<std::int64_t>(host.size() * sizeof(float));
+  kernels::DeviceBuffer buffer(device_, bytes);
+  device_.ops().upload(device_, buffer.data(), host.data(), bytes);
+  report(static_cast<std::int64_t>(host.size()));
+  return buffer;
+}
+
+LayerWeights Loader::layer(int l) {
+  const std::string at = fmt::format("model.layers.{}.", l);
+  const std::string attn = at + "self_attn.", mlp = at + "mlp.";
+  const int n_q = c_.n_heads * c_.head_dim, n_kv = c_.n_kv_heads * c_.head_dim;
+
+  LayerWeights w;
+  w.attn_norm = vector({at + "input_layernorm.weight"}, {c_.dim});
+  w.qkv = matrix({attn + "q_proj.weight", attn + "k_proj.weight", attn + "v_proj.weight"},
+                 {n_q, n_kv, n_kv}, c_.dim);
+  if (c_.qkv_bias)
+    w.qkv_bias = vector({attn + "q_proj.bias", attn + "k_proj.bias", attn + "v_proj.bias"},
+                        {n_q, n_kv, n_kv});
+  w.out = matrix({attn + "o_proj.weight"}, {c_.dim}, n_q);
+  if (c_.attn_out_bias) w.out_bias = vector({attn + "o_proj.bias"}, {c_.dim});
+  w.mlp_norm = vector({at + "post_attention_layernorm.weight"}, {c_.dim});
+  w.gate_up = matrix({mlp + "gate_proj.weight", mlp + "up_proj.weight"},
+                     {c_.hidden_dim, c_.hidden_dim}, c_.dim);
+  w.down = matrix({mlp + "down_proj.weight"}, {c_.dim}, c_.hidden_dim);
+  if (c_.mlp_bias) {
+    w.gate_up_bias =
+        vector({mlp + "gate_proj.bias", mlp + "up_proj.bias"}, {c_.hidden_dim, c_.hidden_dim});
+    w.down_bias = vector({mlp + "down_proj.bias"}, {c_.dim});
+  }
+  return w;
+}
+
+Weights Loader::load() {
+  Weights w;
+  w.embedding = matrix({"model.embed_tokens.weight"}, {c_.vocab_size}, c_.dim);
+  for (int l = 0; l < c_.n_layers; l++) w.layers.push_back(layer(l));
+  w.norm = vector({"model.norm.weight"}, {c_.dim});
+  if (!c_.tied_embeddings) w.lm_head = matrix({"lm_head.weight"}, {c_.vocab_size}, c_.dim);
+
+  w.bytes_read =
+      w.norm.bytes() + (c_.tied_embeddings ? w.embedding.memory.bytes() : w.lm_head.memory.bytes());
+  for (const LayerWeights& l : w.layers) {
+    for (const Matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down}) w.bytes_read += m->memory.bytes();
+    for (const kernels::DeviceBuffer* v :
+         {&l.attn_norm, &l.mlp_norm, &l.qkv_bias, &l.out_bias, &l.gate_up_bias, &l.down_bias})
+      w.bytes_read += v->bytes();
+  }
+  return w;
+}
+
+}  // namespace
+
+Weights load_weights(kernels::Device& device,
+                     const ModelConfig& config,
+                     const TensorSource& tensors,
+                     kernels::DType dtype,
+                     const std::function<bool(std::int64_t, std::int64_t)>& progress) {
+  return Loader(device, config, tensors, dtype, progress).load();
+}
+
+}  // namespace engine
