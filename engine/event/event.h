@@ -47,6 +47,7 @@ struct RunStarted {
   std::string prompt;
   std::vector<TokenId> prompt_tokens;
   std::string prompt_id;
+  bool ignore_eos = false;  // of the limits: a baseline must have run under the same
 };
 
 struct Phase {

@@ -21,7 +21,7 @@ struct StepRecord {
   Committed committed;
   StepEnded ended;
   std::vector<BlockRefined> blocks;
-  std::optional<PoolChanged> pool;
+  std::optional<PoolChanged> pool;  // several of one step are joined
   bool has_drafted = false, has_verified = false, has_committed = false, complete = false;
 };
 
@@ -32,7 +32,17 @@ struct TokenRecord {
   StepId step = 0;  // that committed it
   Standing standing = Standing::Plain;
   RowTag origin;
-  float logp = 0;
+  float logp = 0;         // the target's log probability of it, where has_logp
+  bool has_logp = false;  // false: the verification that gave it was not told
+};
+
+/// Sums over what a run told, kept up to date with every event.
+struct RunTotals {
+  Nanoseconds compute = 0;    // own compute of complete steps
+  std::int64_t n_steps = 0;   // complete
+  std::int64_t n_tokens = 0;  // committed by complete steps
+  std::int64_t n_rows = 0;    // rows forwarded by begun steps
+  std::int64_t n_proposed = 0, n_accepted = 0, n_rejected = 0, n_unused = 0;
 };
 
 struct RunRecord {
@@ -44,16 +54,23 @@ struct RunRecord {
   std::optional<RunFinished> finished;
   std::optional<RunFailed> failed;
   std::vector<PayloadDropped> dropped;
+  RunTotals totals;
+  std::vector<BlockRefined> early_blocks;  // told before their step began: a block's initial guess
+  std::optional<PoolChanged> early_pool;   // likewise: n-grams of the prompt
   Nanoseconds last_event = 0;
 
   RunId id() const { return started.run; }
   bool over() const { return finished || failed; }
+  /// Position of the first generated token, from the sequence's start.
+  int first_generated() const { return static_cast<int>(started.prompt_tokens.size()); }
   Nanoseconds decode_compute() const;  // own compute of all complete steps
   double tokens_per_second() const;    // committed tokens / own compute of steps; 0 if undefined
   double tokens_per_step() const;      // 0 if undefined
   int n_proposed() const;
   int n_accepted() const;
   int n_rejected() const;
+  int n_unused() const;
+  double acceptance_rate() const;  // accepted / proposed; 0 if nothing was proposed
   std::int64_t n_rows() const;
 };
 
@@ -72,6 +89,8 @@ class Timeline {
   bool held() const { return held_; }
   std::int64_t n_events() const { return n_events_; }
   std::int64_t n_inconsistent() const { return n_inconsistent_; }
+  /// Why the first of them were: "run 1 step 4: token 99999 is outside the vocabulary of 512".
+  std::span<const std::string> inconsistencies() const { return inconsistencies_; }
   Nanoseconds last_event() const { return last_event_; }
   /// Runs of a race, by lane.
   std::vector<const RunRecord*> race(std::uint32_t id) const;
@@ -83,11 +102,20 @@ class Timeline {
   std::string text_of(const RunRecord& run, TokenId id) const;
   /// Text of a row of tokens as a whole (characters joined over token boundaries).
   std::string text_of(const RunRecord& run, std::span<const TokenId> ids) const;
+  /// The same with line feeds and tabs left as they are: an answer as its reader wants it.
+  std::string plain_text_of(const RunRecord& run, std::span<const TokenId> ids) const;
+  /// Bytes of a row of tokens, joined. Ids without a piece give "<token 7>".
+  std::string bytes_of(const RunRecord& run, std::span<const TokenId> ids) const;
   /// wall(baseline) / wall(run) in own decode compute, if a finished AR run with the same model,
-  /// scale, prompt, sampling and limits is here.
+  /// scale, prompt, sampling and limits is here. The AR run of the same race goes before others, a
+  /// later one before an earlier one; an AR run compared with itself gives 1.
   std::optional<double> speedup(const RunRecord& run) const;
+  /// That AR run; nullptr if there is none.
+  const RunRecord* baseline_of(const RunRecord& run) const;
 
  private:
+  friend class TimelineIntake;  // timeline_intake.cpp: what each kind of event changes
+
   std::vector<RunRecord> runs_;
   std::map<RunId, std::size_t> run_index_;
   std::map<std::uint32_t, ModelLoaded> models_;
@@ -96,6 +124,7 @@ class Timeline {
   std::vector<Phase> phases_;
   bool held_ = false;
   std::int64_t n_events_ = 0, n_inconsistent_ = 0;
+  std::vector<std::string> inconsistencies_;
   std::uint64_t version_ = 0;
   Nanoseconds last_event_ = 0;
 };

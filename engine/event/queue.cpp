@@ -1,0 +1,85 @@
+#include "engine/event/queue.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace engine {
+
+void EventQueue::push(Event event) {
+  std::function<void()> wake;
+  {
+    const std::lock_guard lock(mutex_);
+    if (events_.empty()) wake = wake_;
+    events_.push_back(std::move(event));
+  }
+  // Outside the lock: what it calls may take locks of its own, or ask size().
+  if (wake) wake();
+}
+
+std::vector<Event> EventQueue::take(std::size_t limit) {
+  std::vector<Event> taken;
+  std::deque<Event> all;
+  {
+    const std::lock_guard lock(mutex_);
+    if (events_.size() > limit) {
+      const auto end = events_.begin() + static_cast<std::ptrdiff_t>(limit);
+      taken.assign(std::make_move_iterator(events_.begin()), std::make_move_iterator(end));
+      events_.erase(events_.begin(), end);
+      return taken;
+    }
+    all.swap(events_);  // the engine is held up for a swap, not for a copy
+  }
+  taken.assign(std::make_move_iterator(all.begin()), std::make_move_iterator(all.end()));
+  return taken;
+}
+
+std::size_t EventQueue::size() const {
+  const std::lock_guard lock(mutex_);
+  return events_.size();
+}
+
+void EventQueue::on_arrival(std::function<void()> wake) {
+  const std::lock_guard lock(mutex_);
+  wake_ = std::move(wake);
+}
+
+void CommandQueue::push(Command command) {
+  {
+    const std::lock_guard lock(mutex_);
+    commands_.push_back(std::move(command));
+  }
+  arrived_.notify_one();
+}
+
+std::optional<Command> CommandQueue::try_take() {
+  const std::lock_guard lock(mutex_);
+  if (commands_.empty()) return std::nullopt;
+  std::optional<Command> command = std::move(commands_.front());
+  commands_.pop_front();
+  return command;
+}
+
+std::optional<Command> CommandQueue::wait() {
+  std::unique_lock lock(mutex_);
+  arrived_.wait(lock, [this] { return closed_ || !commands_.empty(); });
+  if (closed_) return std::nullopt;
+  std::optional<Command> command = std::move(commands_.front());
+  commands_.pop_front();
+  return command;
+}
+
+void CommandQueue::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  arrived_.notify_all();
+}
+
+bool CommandQueue::closed() const {
+  const std::lock_guard lock(mutex_);
+  return closed_;
+}
+
+}  // namespace engine

@@ -1,0 +1,150 @@
+#include "engine/event/timeline.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "engine/event/text.h"
+#include "engine/event/timeline_intake.h"
+
+namespace engine {
+namespace {
+
+constexpr const char* kBaselineDecoder = "ar";
+
+bool same_model(const ModelLoaded& a, const ModelLoaded& b) {
+  return a.name == b.name && a.dtype == b.dtype && a.device == b.device && a.ops == b.ops &&
+         a.scale == b.scale && a.n_params == b.n_params && a.n_threads == b.n_threads;
+}
+
+bool same_question(const RunStarted& a, const RunStarted& b) {
+  return a.prompt_tokens == b.prompt_tokens && a.prompt == b.prompt &&
+         a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
+         a.repetition_penalty == b.repetition_penalty && a.top_k == b.top_k && a.seed == b.seed &&
+         a.sampling == b.sampling && a.max_tokens == b.max_tokens && a.ignore_eos == b.ignore_eos;
+}
+
+/// Ran to its own end: not cut by a person, not failed.
+bool ran_through(const RunRecord& run) {
+  return run.finished && !run.failed && run.finished->stop_reason != "stopped";
+}
+
+double ratio(double over, double under) {
+  return under > 0 ? over / under : 0;
+}
+
+int as_count(std::int64_t n) {
+  return static_cast<int>(std::min<std::int64_t>(n, std::numeric_limits<int>::max()));
+}
+
+}  // namespace
+
+Nanoseconds RunRecord::decode_compute() const {
+  return totals.compute;
+}
+
+double RunRecord::tokens_per_second() const {
+  return ratio(static_cast<double>(totals.n_tokens), static_cast<double>(totals.compute) * 1e-9);
+}
+
+double RunRecord::tokens_per_step() const {
+  return ratio(static_cast<double>(totals.n_tokens), static_cast<double>(totals.n_steps));
+}
+
+int RunRecord::n_proposed() const {
+  return as_count(totals.n_proposed);
+}
+
+int RunRecord::n_accepted() const {
+  return as_count(totals.n_accepted);
+}
+
+int RunRecord::n_rejected() const {
+  return as_count(totals.n_rejected);
+}
+
+int RunRecord::n_unused() const {
+  return as_count(totals.n_unused);
+}
+
+double RunRecord::acceptance_rate() const {
+  return ratio(static_cast<double>(totals.n_accepted), static_cast<double>(totals.n_proposed));
+}
+
+std::int64_t RunRecord::n_rows() const {
+  return totals.n_rows;
+}
+
+void Timeline::apply(const Event& event) {
+  TimelineIntake(*this).apply(event);
+}
+
+const RunRecord* Timeline::run(RunId id) const {
+  const auto found = run_index_.find(id);
+  return found == run_index_.end() ? nullptr : &runs_[found->second];
+}
+
+const ModelLoaded* Timeline::model(std::uint32_t id) const {
+  const auto found = models_.find(id);
+  return found == models_.end() ? nullptr : &found->second;
+}
+
+std::vector<const RunRecord*> Timeline::race(std::uint32_t id) const {
+  std::vector<const RunRecord*> lanes;
+  for (const RunRecord& run : runs_) {
+    if (id != 0 && run.started.race == id) lanes.push_back(&run);
+  }
+  std::ranges::stable_sort(lanes, {}, [](const RunRecord* run) { return run->started.lane; });
+  return lanes;
+}
+
+std::string Timeline::bytes_of(const RunRecord& run, std::span<const TokenId> ids) const {
+  const ModelLoaded* loaded = model(run.started.model);
+  std::string bytes;
+  for (const TokenId id : ids) {
+    const bool known = loaded && id >= 0 && id < std::ssize(loaded->pieces);
+    bytes += known ? loaded->pieces[static_cast<std::size_t>(id)] : fmt::format("<token {}>", id);
+  }
+  return bytes;
+}
+
+std::string Timeline::text_of(const RunRecord& run, TokenId id) const {
+  return printable(bytes_of(run, {&id, 1}));
+}
+
+std::string Timeline::text_of(const RunRecord& run, std::span<const TokenId> ids) const {
+  return printable(bytes_of(run, ids));
+}
+
+std::string Timeline::plain_text_of(const RunRecord& run, std::span<const TokenId> ids) const {
+  return printable(bytes_of(run, ids), LineBreaks::Kept);
+}
+
+const RunRecord* Timeline::baseline_of(const RunRecord& run) const {
+  const ModelLoaded* loaded = model(run.started.model);
+  if (!loaded) return nullptr;
+  if (run.started.decoder == kBaselineDecoder && ran_through(run)) return &run;
+  const RunRecord* best = nullptr;
+  const auto same_race = [&](const RunRecord& r) {
+    return r.started.race != 0 && r.started.race == run.started.race;
+  };
+  for (const RunRecord& other : runs_) {
+    const ModelLoaded* its_model = model(other.started.model);
+    if (other.started.decoder != kBaselineDecoder || !ran_through(other) || !its_model) continue;
+    if (!same_model(*loaded, *its_model) || !same_question(run.started, other.started)) continue;
+    if (other.decode_compute() <= 0) continue;
+    if (!best || same_race(other) || !same_race(*best)) best = &other;
+  }
+  return best;
+}
+
+std::optional<double> Timeline::speedup(const RunRecord& run) const {
+  if (!ran_through(run) || run.decode_compute() <= 0) return std::nullopt;
+  const RunRecord* baseline = baseline_of(run);
+  if (!baseline || baseline->decode_compute() <= 0) return std::nullopt;
+  return static_cast<double>(baseline->decode_compute()) /
+         static_cast<double>(run.decode_compute());
+}
+
+}  // namespace engine

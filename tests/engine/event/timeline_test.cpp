@@ -1,0 +1,233 @@
+#include "engine/event/timeline.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "tests/engine/event/streams.h"
+
+namespace engine {
+namespace {
+
+using test::model_loaded;
+using test::run_events;
+using test::small_stream;
+
+Timeline timeline_of(const std::vector<Event>& events) {
+  Timeline timeline;
+  for (const Event& event : events) timeline.apply(event);
+  return timeline;
+}
+
+/// The first event of kind T, to be altered.
+template <typename T>
+T& first(std::vector<Event>& events) {
+  for (Event& event : events) {
+    if (T* found = std::get_if<T>(&event)) return *found;
+  }
+  throw std::logic_error("no such event in this stream");
+}
+
+template <typename T, typename Alter>
+Timeline with_altered(Alter alter) {
+  std::vector<Event> events = small_stream();
+  alter(first<T>(events));
+  return timeline_of(events);
+}
+
+TEST(Timeline, statistics_equal_those_computed_by_hand) {
+  const Timeline timeline = timeline_of(small_stream());
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+  ASSERT_EQ(timeline.runs().size(), 1U);
+  const RunRecord& run = timeline.runs()[0];
+  // 4 steps commit 1 + 3 + 1 + 3 tokens, each costing 83.5 us.
+  EXPECT_EQ(run.decode_compute(), 334'000);
+  EXPECT_DOUBLE_EQ(run.tokens_per_step(), 2.0);
+  EXPECT_DOUBLE_EQ(run.tokens_per_second(), 8 / 334e-6);
+  EXPECT_EQ(run.n_proposed(), 8);
+  EXPECT_EQ(run.n_accepted(), 4);
+  EXPECT_EQ(run.n_rejected(), 2);
+  EXPECT_EQ(run.n_unused(), 2);
+  EXPECT_DOUBLE_EQ(run.acceptance_rate(), 0.5);
+  EXPECT_EQ(run.n_rows(), 12);
+  EXPECT_TRUE(run.over());
+}
+
+TEST(Timeline, tokens_carry_position_step_origin_and_probability) {
+  const Timeline timeline = timeline_of(small_stream());
+  const std::vector<TokenRecord>& tokens = timeline.runs()[0].tokens;
+  ASSERT_EQ(tokens.size(), 8U);
+  for (std::size_t i = 0; i < tokens.size(); ++i) EXPECT_EQ(tokens[i].pos, 2 + static_cast<int>(i));
+  const std::vector<TokenId> ids{7, 8, 9, 10, 7, 8, 9, 10};
+  EXPECT_TRUE(std::ranges::equal(tokens, ids, {}, &TokenRecord::id));
+  EXPECT_EQ(tokens[2].step, 1);
+  EXPECT_EQ(tokens[1].origin.kind, RowTag::Kind::Guess);
+  EXPECT_EQ(tokens[3].standing, Standing::Bonus);
+  // Of an agreeing step: row 0 answered token 0, row 1 token 1, row 2 the bonus.
+  EXPECT_TRUE(tokens[3].has_logp);
+  EXPECT_FLOAT_EQ(tokens[1].logp, -0.5F);
+  EXPECT_FLOAT_EQ(tokens[2].logp, -0.25F);
+  EXPECT_FLOAT_EQ(tokens[3].logp, -0.125F);
+}
+
+TEST(Timeline, an_empty_one_has_no_undefined_numbers) {
+  const Timeline timeline = timeline_of({model_loaded(), run_events({.n_steps = 0})[0]});
+  const RunRecord& run = timeline.runs()[0];
+  EXPECT_EQ(run.tokens_per_second(), 0);
+  EXPECT_EQ(run.tokens_per_step(), 0);
+  EXPECT_EQ(run.acceptance_rate(), 0);
+  EXPECT_FALSE(timeline.speedup(run).has_value());
+}
+
+TEST(Timeline, version_grows_with_every_event_even_one_not_believed) {
+  Timeline timeline;
+  timeline.apply(model_loaded());
+  timeline.apply(StepBegun{.run = 9});
+  EXPECT_EQ(timeline.version(), 2U);
+  EXPECT_EQ(timeline.n_inconsistent(), 1);
+  ASSERT_EQ(timeline.inconsistencies().size(), 1U);
+  EXPECT_NE(timeline.inconsistencies()[0].find("no such run"), std::string::npos);
+}
+
+std::vector<Event> race_of(const std::vector<test::RunShape>& shapes) {
+  std::vector<Event> events{model_loaded()};
+  for (const test::RunShape& shape : shapes) {
+    const std::vector<Event> run = run_events(shape);
+    events.insert(events.end(), run.begin(), run.end());
+  }
+  return events;
+}
+
+TEST(Timeline, speedup_is_the_ratio_of_own_compute_to_a_measured_baseline) {
+  const Timeline timeline = timeline_of(race_of(
+      {{.run = 1, .decoder = "ar", .race = 5, .lane = 1, .n_steps = 8}, {.run = 2, .race = 5}}));
+  EXPECT_DOUBLE_EQ(timeline.speedup(*timeline.run(2)).value(), 2.0);
+  EXPECT_DOUBLE_EQ(timeline.speedup(*timeline.run(1)).value(), 1.0);
+  ASSERT_EQ(timeline.race(5).size(), 2U);
+  EXPECT_EQ(timeline.race(5)[0]->id(), 2U);  // lane 0 first
+}
+
+TEST(Timeline, no_speedup_without_a_baseline_that_really_ran) {
+  const auto speedup_with = [](auto alter) {
+    std::vector<Event> events =
+        race_of({{.run = 1, .decoder = "ar", .n_steps = 8}, {.run = 2, .t0 = 9'000'000}});
+    alter(events);
+    const Timeline timeline = timeline_of(events);
+    return timeline.speedup(*timeline.run(2)).has_value();
+  };
+  EXPECT_TRUE(speedup_with([](auto&) {}));
+  EXPECT_FALSE(speedup_with([](auto& e) { first<RunStarted>(e).prompt_tokens = {1}; }));
+  EXPECT_FALSE(speedup_with([](auto& e) { first<RunStarted>(e).temperature = 1; }));
+  EXPECT_FALSE(speedup_with([](auto& e) { first<RunStarted>(e).seed = 2; }));
+  EXPECT_FALSE(speedup_with([](auto& e) { first<RunStarted>(e).max_tokens = 63; }));
+  EXPECT_FALSE(speedup_with([](auto& e) { first<RunStarted>(e).ignore_eos = true; }));
+  EXPECT_FALSE(speedup_with([](auto& e) { first<RunStarted>(e).decoder = "jacobi"; }));
+  EXPECT_FALSE(speedup_with([](auto& e) { first<RunFinished>(e).stop_reason = "stopped"; }));
+  EXPECT_FALSE(speedup_with([](auto& e) {
+    ModelLoaded scaled = std::get<ModelLoaded>(e[0]);
+    scaled.model = 2, scaled.scale = "4x2";
+    first<RunStarted>(e).model = 2;
+    e.insert(e.begin(), scaled);
+  }));
+}
+
+TEST(Timeline, text_shows_halves_of_characters_until_they_meet) {
+  const Timeline timeline = timeline_of(small_stream());
+  const RunRecord& run = timeline.runs()[0];
+  EXPECT_EQ(timeline.text_of(run, 3), "<0xC3>");
+  const std::vector<TokenId> whole{1, 3, 4};
+  EXPECT_EQ(timeline.text_of(run, whole), " the\xC3\xA9");
+  EXPECT_EQ(timeline.text_of(run, 2), "\xE2\x90\x8A");  // U+240A, symbol for line feed
+  const std::vector<TokenId> lines{1, 2, 1};
+  EXPECT_EQ(timeline.plain_text_of(run, lines), " the\n the");
+  EXPECT_EQ(timeline.text_of(run, 77), "<token 77>");
+  EXPECT_EQ(timeline.text_of(run, -1), "<token -1>");
+}
+
+TEST(Timeline, TR04_absurd_values_are_counted_and_kept_out) {
+  constexpr Nanoseconds kMin = std::numeric_limits<Nanoseconds>::min();
+  constexpr Nanoseconds kMax = std::numeric_limits<Nanoseconds>::max();
+  for (const Nanoseconds t : {Nanoseconds{-1}, kMin, kMax}) {
+    const Timeline timeline = with_altered<StepEnded>([t](StepEnded& e) { e.t = t; });
+    EXPECT_EQ(timeline.runs()[0].totals.n_steps, 3) << t;
+    EXPECT_GE(timeline.n_inconsistent(), 1) << t;
+  }
+  for (const Nanoseconds t : {Nanoseconds{-1}, kMin, kMax}) {
+    const Timeline timeline = with_altered<StepEnded>([t](StepEnded& e) { e.forward = t; });
+    EXPECT_EQ(timeline.run(1)->decode_compute(), 250'500) << t;
+  }
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(with_altered<Verified>([&](Verified& e) { e.logp[0] = nan; }).n_inconsistent(), 1);
+  EXPECT_EQ(with_altered<Committed>([](Committed& e) { e.t = 5; }).n_inconsistent(), 1);
+}
+
+TEST(Timeline, TR05_contradictions_do_not_reach_statistics) {
+  EXPECT_EQ(with_altered<Committed>([](Committed& e) { e.tokens[0] = 16; }).runs()[0].tokens.size(),
+            7U);
+  EXPECT_EQ(with_altered<Committed>([](Committed& e) { e.tokens[0] = -1; }).n_inconsistent(), 1);
+  EXPECT_EQ(with_altered<Verified>([](Verified& e) { e.n_accepted = 3; }).runs()[0].n_proposed(),
+            6);
+  EXPECT_EQ(with_altered<Drafted>([](Drafted& e) { e.tree.parent[1] = 1; }).n_inconsistent(), 1);
+  EXPECT_EQ(with_altered<Drafted>([](Drafted& e) { e.tree.parent[1] = -2; }).n_inconsistent(), 1);
+  EXPECT_EQ(with_altered<Drafted>([](Drafted& e) { e.tree.tag.pop_back(); }).n_inconsistent(), 1);
+  EXPECT_EQ(with_altered<Verified>([](Verified& e) { e.fate.pop_back(); }).n_inconsistent(), 1);
+}
+
+TEST(Timeline, a_lost_step_leaves_the_later_ones_in_their_places) {
+  std::vector<Event> events = small_stream();
+  const auto lost = std::ranges::find_if(events, [](const Event& e) {
+    const auto* begun = std::get_if<StepBegun>(&e);
+    return begun && begun->step == 1;
+  });
+  events.erase(lost);
+  const Timeline timeline = timeline_of(events);
+  const RunRecord& run = timeline.runs()[0];
+  ASSERT_EQ(run.steps.size(), 4U);
+  EXPECT_FALSE(run.steps[1].complete);
+  EXPECT_EQ(run.steps[3].begun.step, 3);
+  EXPECT_EQ(run.totals.n_steps, 3);
+  EXPECT_GT(timeline.n_inconsistent(), 0);
+  const Timeline hostile = with_altered<StepBegun>([](StepBegun& e) { e.step = 2'000'000'000; });
+  EXPECT_LE(hostile.runs()[0].steps.size(), 4U);
+}
+
+TEST(Timeline, what_is_told_before_a_step_begins_belongs_to_that_step) {
+  Timeline timeline;
+  timeline.apply(model_loaded());
+  timeline.apply(run_events({})[0]);
+  timeline.apply(BlockRefined{.t = 1'000'001, .run = 1, .step = 0, .tokens = {7, 7}});
+  timeline.apply(PoolChanged{.t = 1'000'001, .run = 1, .step = 0, .n_keys = 1});
+  timeline.apply(StepBegun{.t = 1'000'002, .run = 1, .step = 0});
+  timeline.apply(PoolChanged{.t = 1'000'003, .run = 1, .step = 0, .added = {{}}, .n_keys = 2});
+  const StepRecord& step = timeline.runs()[0].steps.at(0);
+  EXPECT_EQ(step.blocks.size(), 1U);
+  EXPECT_EQ(step.pool.value().n_keys, 2);
+  EXPECT_EQ(step.pool.value().added.size(), 1U);
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+}
+
+TEST(Timeline, every_kind_finds_its_place_or_a_reason) {
+  const Timeline timeline = timeline_of(test::every_kind());
+  EXPECT_TRUE(timeline.held());
+  EXPECT_EQ(timeline.samples().size(), 1U);
+  EXPECT_EQ(timeline.runs()[0].agreement.value().first_difference, 12);
+  EXPECT_EQ(timeline.n_events(), 20);
+}
+
+TEST(Event, time_and_run_of_every_kind) {
+  const std::vector<Event> events = test::every_kind();
+  ASSERT_EQ(events.size(), std::variant_size_v<Event>);
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    EXPECT_EQ(events[i].index(), i);
+    EXPECT_EQ(time_of(events[i]), 10 + static_cast<Nanoseconds>(i));
+    const bool of_a_run = !std::holds_alternative<ModelLoaded>(events[i]) &&
+                          !std::holds_alternative<Sampled>(events[i]) &&
+                          !std::holds_alternative<Held>(events[i]) &&
+                          !std::holds_alternative<Notice>(events[i]);
+    EXPECT_EQ(run_of(events[i]), of_a_run ? 3U : 0U) << i;
+  }
+}
+
+}  // namespace
+}  // namespace engine
