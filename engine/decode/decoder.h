@@ -18,6 +18,8 @@ namespace engine {
 /// Option values as given, `--set name=value`. Checked by the decoder's schema (registry.h).
 using OptionValues = std::map<std::string, std::string>;
 
+class UniformSource;  // engine/decode/sampling.h
+
 /// What a decoder is made with.
 struct DecoderContext {
   LanguageModel& target;  // owned by the engine, which outlives its decoders
@@ -25,6 +27,7 @@ struct DecoderContext {
   Limits limits;
   OptionValues options;  // complete: defaults filled in, values valid
   LanguageModel* draft_model = nullptr;
+  UniformSource* uniforms = nullptr;  // of the rejection mode; null: Philox from the seed
 };
 
 class Decoder {

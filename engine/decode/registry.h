@@ -2,6 +2,7 @@
 // the checks of values all read this one list.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,6 +32,9 @@ struct DecoderInfo {
   bool supports_rejection = false;  // --sampling rejection
   bool needs_draft = false;
   std::vector<OptionInfo> options;
+  /// Values of option "preset" that stand for others: these become the defaults, options given by
+  /// name still count.
+  std::map<std::string, OptionValues> presets;
 };
 
 std::span<const DecoderInfo> decoders();

@@ -16,6 +16,7 @@ namespace engine {
 struct Decision {
   std::vector<int> path;         // rows whose keys and values join the prefix, in order
   std::vector<TokenId> emitted;  // new tokens, at least one; the last has no keys and values yet
+  std::vector<float> logp;       // [emitted] their log probabilities; empty: those of the picks
 };
 
 /// Where a sequence must stop.
@@ -60,12 +61,20 @@ class Sequence {
   StopReason stop_ = StopReason::None;
 };
 
+/// Positions a sequence may fill: the limits' own, or the model's where they name none.
+int context_of(const Limits& limits, int model_max_seq_len);
+/// Tokens that may still be emitted: what max_tokens and the context leave. A row deeper than
+/// room_left() - 1 below the last token can give nothing.
+int room_left(const Sequence& sequence, const Limits& limits, int model_max_seq_len);
+
 /// Applies end-of-sequence, max_tokens and the context's end to a decision (ALGORITHMS.md 1):
 /// emitted is cut after the first end token and at the limits, and the path loses as many rows.
+/// limits.max_seq_len 0 sets no end here; the stepper fills in the model's.
 /// @return  the reason to stop, or None
 StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limits);
 
-/// Runs the prompt but its last token through the model, in forwards of at most `max_rows` rows.
+/// Runs the tokens but the last that have no keys and values yet through the model, in forwards of
+/// at most `max_rows` rows.
 /// @param progress  called with rows done and rows in all; false ends it early with
 /// Error(Cancelled)
 void prefill(LanguageModel& model,

@@ -1,9 +1,10 @@
 // The only loop: one step of one or several lanes in one forward.
 #pragma once
 
-#include <functional>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/decode/decoder.h"
@@ -21,11 +22,32 @@ struct Lane {
   int n_steps = 0;
   std::int64_t compute_ns = 0;  // its own compute: propose, forward, verify, commit
   std::int64_t n_rows = 0;      // rows evaluated, all steps
-  std::int64_t n_proposed = 0;  // guessed or drafted rows that a verdict was possible for
+  std::int64_t n_proposed = 0;  // guessed or drafted rows
   std::int64_t n_accepted = 0;  // of those, kept
-  std::int64_t n_rejected = 0;  // first disagreements
+  std::int64_t n_rejected = 0;  // judged, and the target disagreed; the rest was never judged
   TokenTree tree;               // of the step under way
 };
+
+/// A lane that has neither prefilled nor begun: the caller runs
+///     prefill(model, lane.sequence); lane.decoder->begin(lane.sequence);
+/// and then steps until lane.sequence.finished().
+/// @param context  target is `model`; options as given, defaults are filled in
+/// @throws Error(BadInput)  if the prompt is empty or leaves no room for a token
+/// @throws Error(Usage)     if the decoder or its options cannot be
+Lane make_lane(RunId run,
+               LanguageModel& model,
+               std::vector<TokenId> prompt,
+               const std::string& decoder,
+               DecoderContext context);
+
+/// Counters for a result's "metrics": rows, proposed, accepted, rejected, acceptance_rate (accepted
+/// / judged; absent where nothing was judged) and the decoder's own.
+std::map<std::string, double> metrics_of(const Lane& lane);
+
+/// What became of every row, after the cut. Accepted: its token was emitted (the last emitted may
+/// have been proposed too, though its keys and values do not stay). Rejected: hangs on a row of the
+/// path, after which another token was emitted.
+std::vector<RowFate> fates_of(const TokenTree& tree, const Decision& cut);
 
 class Stepper {
  public:
@@ -37,6 +59,9 @@ class Stepper {
   void step(std::span<Lane* const> lanes);
 
  private:
+  struct Notes;
+  void finish(Lane& lane, Notes& notes);
+
   LanguageModel& model_;  // owned by the engine
   EventSink* events_;
 };

@@ -1,0 +1,229 @@
+#include "engine/decode/lookahead.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/decode/options.h"
+
+namespace engine {
+namespace {
+
+/// The largest logit's token, lowest id first.
+TokenId largest(std::span<const float> logits) {
+  return static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+int find_child(const TokenTree& tree, int from, int parent, TokenId token) {
+  for (int r = from; r < tree.n_rows(); r++) {
+    const auto row = static_cast<std::size_t>(r);
+    if (tree.parent[row] == parent && tree.token[row] == token) return r;
+  }
+  return -1;
+}
+
+}  // namespace
+
+LookaheadDecoder::LookaheadDecoder(const DecoderContext& context)
+    : target_(context.target),
+      sampling_(context.sampling),
+      limits_(context.limits),
+      window_(int_option(context.options, "window")),
+      ngram_size_(int_option(context.options, "ngram_size")),
+      n_guesses_(int_option(context.options, "n_guesses")),
+      prompt_pool_(bool_option(context.options, "prompt_pool")),
+      bonus_(bool_option(context.options, "bonus")),
+      merge_(bool_option(context.options, "merge")),
+      verify_while_warming_(text_option(context.options, "preset") != "paper"),
+      advance_accepted_(text_option(context.options, "advance") == "accepted"),
+      whole_guesses_(text_option(context.options, "preset") == "paper"),
+      verifier_(context.sampling, context.uniforms),
+      pool_(ngram_size_ - 1, n_guesses_) {}
+
+void LookaheadDecoder::begin(const Sequence& prefix) {
+  // Level 0 begins with N - 2 cells more than it will keep: warming up uses one a step.
+  std::vector<TokenId> level(static_cast<std::size_t>(window_ + ngram_size_ - 3));
+  const auto position = static_cast<std::uint32_t>(prefix.tokens().size());
+  for (std::size_t i = 0; i < level.size(); i++) {
+    level[i] = random_token(prefix.tokens(), sampling_.seed, kernels::RandomStream::WindowInit,
+                            position, static_cast<std::uint32_t>(i));
+  }
+  levels_.assign(1, std::move(level));
+  if (prompt_pool_) insert_text_ngrams(prefix.tokens(), 0, -1);
+}
+
+/// Whether the window's deepest row stays inside the context, and its answers can still matter.
+bool LookaheadDecoder::window_fits(const Sequence& prefix) const {
+  const int last_pos = static_cast<int>(prefix.tokens().size()) - 1;
+  const int n_columns = static_cast<int>(levels_[0].size()) + 1;
+  const int deepest = last_pos + n_columns - 1 + static_cast<int>(levels_.size()) - 1;
+  if (deepest >= context_of(limits_, target_.max_seq_len())) return false;
+  return whole_guesses_ || room_left(prefix, limits_, target_.max_seq_len()) > 1;
+}
+
+TokenTree LookaheadDecoder::propose(const Sequence& prefix) {
+  TokenTree tree;
+  tree.add(prefix.last(), -1, RowTag{});
+  window_sent_ = window_fits(prefix);
+  if (window_sent_) add_window(tree);
+  guesses_.clear();
+  if (warm() || verify_while_warming_) add_guesses(tree, prefix);
+  return tree;
+}
+
+void LookaheadDecoder::add_window(TokenTree& tree) {
+  const auto tag = [](std::size_t level, std::size_t column) {
+    return RowTag{RowTag::Kind::Window, static_cast<std::int16_t>(level),
+                  static_cast<std::int16_t>(column)};
+  };
+  std::vector<int> above{0};  // rows of [last token, level 0...], then of each level
+  for (std::size_t k = 0; k < levels_[0].size(); k++) {
+    above.push_back(tree.add(levels_[0][k], above.back(), tag(0, k + 1)));
+  }
+  for (std::size_t level = 1; level < levels_.size(); level++) {
+    for (std::size_t k = 0; k < levels_[level].size(); k++) {
+      above[k] = tree.add(levels_[level][k], above[k], tag(level, k));
+    }
+  }
+  // The answers that make the next level: those to the last level's cells. Warming up from level 0
+  // alone they are the chain's, without the last token's own.
+  n_newest_ = static_cast<int>(levels_.back().size());
+  newest_first_row_ = tree.n_rows() - n_newest_;
+  if (levels_.size() == 1 && warm()) {  // 2-grams: every cell answers, the last token too
+    newest_first_row_ = 0;
+    n_newest_++;
+  }
+  n_window_rows_ += tree.n_rows() - 1;
+}
+
+void LookaheadDecoder::add_guesses(TokenTree& tree, const Sequence& prefix) {
+  const int last_pos = static_cast<int>(prefix.tokens().size()) - 1;
+  const int context = context_of(limits_, target_.max_seq_len());
+  int depth = std::min(ngram_size_ - 1, context - 1 - last_pos);
+  if (!whole_guesses_) {
+    depth = std::min(depth, room_left(prefix, limits_, target_.max_seq_len()) - 1);
+  }
+  if (depth < 1) return;
+  const std::span<const PoolNgram> found = pool_.find(prefix.last());
+  guesses_.assign(found.begin(), found.end());
+  const int first_row = tree.n_rows();
+  for (std::size_t g = 0; g < guesses_.size(); g++) {
+    int parent = 0;
+    for (int j = 0; j < depth; j++) {
+      const TokenId token = guesses_[g].rest[static_cast<std::size_t>(j)];
+      const int merged = merge_ ? find_child(tree, first_row, parent, token) : -1;
+      const RowTag tag{RowTag::Kind::Guess, static_cast<std::int16_t>(g),
+                       static_cast<std::int16_t>(j)};
+      parent = merged >= 0 ? merged : tree.add(token, parent, tag);
+    }
+  }
+}
+
+Decision LookaheadDecoder::verify(const Sequence& prefix,
+                                  const TokenTree& tree,
+                                  const StepOutput& out) {
+  newest_.clear();
+  if (window_sent_) {
+    for (int r = newest_first_row_; r < newest_first_row_ + n_newest_; r++) {
+      // A window only guesses, so it takes the likeliest token where it can be had for nothing.
+      newest_.push_back(verifier_.rejects() ? largest(out.logits_of(r))
+                                            : out.picked[static_cast<std::size_t>(r)].id);
+    }
+  }
+  return verifier_(prefix, tree, out, bonus_);
+}
+
+void LookaheadDecoder::committed(const Sequence& prefix, const Decision& cut) {
+  const TokenId last = prefix.tokens()[prefix.tokens().size() - cut.emitted.size() - 1];
+  bool hit_step = false;
+  for (const PoolNgram& guess : guesses_) {
+    const bool hit = guess.rest[0] == cut.emitted[0];
+    pool_.count_try(guess.first, guess.rest, hit);
+    n_tries_++;
+    n_hits_ += hit;
+    hit_step |= hit;
+  }
+  n_hit_steps_ += hit_step;
+  if (window_sent_) {
+    if (warm()) insert_window_ngrams(last, newest_);
+    advance_window(newest_);
+    if (advance_accepted_) shift_window(prefix, static_cast<int>(cut.emitted.size()) - 1);
+  }
+  if (prompt_pool_) {
+    insert_text_ngrams(prefix.tokens(), prefix.tokens().size() - cut.emitted.size(), step_);
+  }
+  step_++;
+}
+
+/// One n-gram a column: its cell of [last token, level 0...], down the levels, the newest answer.
+void LookaheadDecoder::insert_window_ngrams(TokenId last, const std::vector<TokenId>& newest) {
+  std::vector<TokenId> rest;
+  for (std::size_t k = 0; k < newest.size(); k++) {
+    rest.clear();
+    for (std::size_t level = 1; level < levels_.size(); level++) rest.push_back(levels_[level][k]);
+    rest.push_back(newest[k]);
+    pool_.insert(k == 0 ? last : levels_[0][k - 1], rest, step_);
+  }
+}
+
+/// Moves the window on by one token, whatever was accepted.
+void LookaheadDecoder::advance_window(const std::vector<TokenId>& newest) {
+  if (warm()) {
+    levels_.push_back(newest);
+    levels_.erase(levels_.begin());
+    levels_[0].erase(levels_[0].begin());
+    return;
+  }
+  // Warming up: every level loses its first cell, the answers become a new level. The answers to
+  // level 0 begin one position further right already.
+  const bool from_chain = levels_.size() == 1;
+  for (std::vector<TokenId>& level : levels_) level.erase(level.begin());
+  levels_.push_back(newest);
+  if (!from_chain) levels_.back().erase(levels_.back().begin());
+}
+
+/// Drops `n` further columns and fills up with tokens of the text, so that cells keep the position
+/// they were guessed for.
+void LookaheadDecoder::shift_window(const Sequence& prefix, int n) {
+  if (!warm()) return;
+  std::uint32_t index = 0;
+  const auto position = static_cast<std::uint32_t>(prefix.tokens().size());
+  for (std::vector<TokenId>& level : levels_) {
+    const auto size = level.size();
+    const auto n_drop = std::min(size, static_cast<std::size_t>(n));
+    level.erase(level.begin(), level.begin() + static_cast<std::ptrdiff_t>(n_drop));
+    while (level.size() < size) {
+      level.push_back(random_token(prefix.tokens(), sampling_.seed, kernels::RandomStream::Refill,
+                                   position, index++));
+    }
+  }
+}
+
+/// Inserts the n-grams of `text` that end at `first_end` or later.
+void LookaheadDecoder::insert_text_ngrams(std::span<const TokenId> text,
+                                          std::size_t first_end,
+                                          StepId born) {
+  const auto n = static_cast<std::size_t>(ngram_size_);
+  for (std::size_t end = std::max(first_end, n - 1); end < text.size(); end++) {
+    pool_.insert(text[end + 1 - n], text.subspan(end + 2 - n, n - 1), born);
+  }
+}
+
+std::vector<Event> LookaheadDecoder::take_events() {
+  PoolChanged changes = pool_.take_changes();
+  std::vector<Event> events;
+  if (!changes.added.empty() || !changes.evicted.empty() || !changes.tried.empty()) {
+    events.emplace_back(std::move(changes));
+  }
+  return events;
+}
+
+std::map<std::string, double> LookaheadDecoder::metrics() const {
+  return {{"pool_tries", static_cast<double>(n_tries_)},
+          {"pool_hits", static_cast<double>(n_hits_)},
+          {"pool_hit_steps", static_cast<double>(n_hit_steps_)},
+          {"pool_ngrams", pool_.n_ngrams()},
+          {"pool_keys", pool_.n_keys()},
+          {"window_rows", static_cast<double>(n_window_rows_)}};
+}
+
+}  // namespace engine

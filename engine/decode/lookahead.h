@@ -1,0 +1,86 @@
+// Lookahead decoding: a window of Jacobi states feeds a pool of n-grams, whose guesses are verified
+// in the same forward.
+//   paper     Fu, Bailis, Stoica, Zhang 2024 (arXiv:2402.02057); W = window, N = ngram_size, G =
+//             n_guesses
+//   lossless  greedy and coupled: token for token; rejection: in distribution
+//   needs     nothing; gains where text repeats itself or is locally predictable
+//   cost      1 target step of at most (W + G)(N - 1) rows; fewer where guesses share beginnings
+//   differs   keeps the bonus token behind a full match, merges equal beginnings of guesses,
+//             verifies while the window warms up, looks n-grams up in prompt and text correctly;
+//             preset=paper turns the first three off
+//
+// The window is N - 1 levels. Level 0 is a chain behind the last token; column k of the higher
+// levels is a branch below cell k of [last token, level 0...]:
+//
+//     last - L0[0] - L0[1] ...        each level is what the model answered to the one before,
+//      |      |       |               one step earlier, so a column with the newest answer at its
+//     L1[0]  L1[1]   L1[2]            foot is an n-gram: key cell k, then down the column
+//      |      |       |
+//     L2[0]  L2[1]   L2[2]
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/decode/decoder.h"
+#include "engine/decode/ngram_pool.h"
+#include "engine/decode/verify.h"
+
+namespace engine {
+
+class LookaheadDecoder : public Decoder {
+ public:
+  explicit LookaheadDecoder(const DecoderContext& context);
+  void begin(const Sequence& prefix) override;
+  Wants wants() const override { return verifier_.wants(); }
+  TokenTree propose(const Sequence& prefix) override;
+  Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
+  void committed(const Sequence& prefix, const Decision& cut) override;
+  std::vector<Event> take_events() override;
+  std::map<std::string, double> metrics() const override;
+
+  const NgramPool& pool() const { return pool_; }
+  /// The window's levels; fewer than N - 1 while it warms up.
+  const std::vector<std::vector<TokenId>>& levels() const { return levels_; }
+
+ private:
+  bool warm() const { return static_cast<int>(levels_.size()) == ngram_size_ - 1; }
+  bool window_fits(const Sequence& prefix) const;
+  void add_window(TokenTree& tree);
+  void add_guesses(TokenTree& tree, const Sequence& prefix);
+  void advance_window(const std::vector<TokenId>& newest);
+  void shift_window(const Sequence& prefix, int n);
+  void insert_window_ngrams(TokenId last, const std::vector<TokenId>& newest);
+  void insert_text_ngrams(std::span<const TokenId> text, std::size_t first_end, StepId born);
+
+  LanguageModel& target_;  // owned by the engine
+  Sampling sampling_;
+  Limits limits_;
+  int window_;
+  int ngram_size_;
+  int n_guesses_;
+  bool prompt_pool_;
+  bool bonus_;
+  bool merge_;
+  bool verify_while_warming_;
+  bool advance_accepted_;
+  bool whole_guesses_;  // as published: guesses are not cut to what may still be emitted
+  Verifier verifier_;
+
+  NgramPool pool_;
+  std::vector<std::vector<TokenId>> levels_;
+  std::vector<PoolNgram> guesses_;  // of the step under way
+  bool window_sent_ = false;
+  int newest_first_row_ = 0;  // row of the first cell whose answer makes the next level
+  int n_newest_ = 0;
+  std::vector<TokenId> newest_;  // those answers
+  StepId step_ = 0;
+  std::int64_t n_tries_ = 0;
+  std::int64_t n_hits_ = 0;  // guesses that gave at least one token
+  std::int64_t n_hit_steps_ = 0;
+  std::int64_t n_window_rows_ = 0;
+};
+
+}  // namespace engine

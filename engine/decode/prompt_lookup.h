@@ -1,0 +1,65 @@
+// Prompt lookup: the continuation of an earlier occurrence of the last few tokens is the guess.
+//   source    Saxena 2023, prompt-lookup-decoding; Hugging Face transformers' assisted generation;
+//             the "prompt lookup" row of Lookahead's ablation (arXiv:2402.02057, Table 3)
+//   lossless  greedy and coupled: token for token; rejection: in distribution
+//   needs     nothing; gains where the output repeats the prompt
+//   cost      1 target step of at most 1 + n_tokens rows; scans the text once per n-gram length
+//   differs   without a match it takes a plain step (the published code feeds a dummy token);
+//             guesses end where the text must
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/decode/decoder.h"
+#include "engine/decode/verify.h"
+
+namespace engine {
+
+enum class LookupVariant {
+  Paper,  ///< leftmost occurrence whose continuation is n_tokens long
+  Hf,     ///< leftmost occurrence, continuation as long as the text, cut before an end token
+  Last,   ///< as Hf, but the rightmost occurrence
+};
+
+/// Where the guess begins, and how long it is.
+struct LookupMatch {
+  int begin = 0;  // index in the text
+  int n_tokens = 0;
+  int ngram = 0;  // tokens of the suffix that matched
+};
+
+/// The longest suffix of at most `max_ngram` tokens that occurs earlier decides.
+std::optional<LookupMatch> look_up(std::span<const TokenId> text,
+                                   int max_ngram,
+                                   int n_tokens,
+                                   LookupVariant variant,
+                                   std::span<const TokenId> eos_ids = {});
+
+class PromptLookupDecoder : public Decoder {
+ public:
+  explicit PromptLookupDecoder(const DecoderContext& context);
+  Wants wants() const override { return verifier_.wants(); }
+  TokenTree propose(const Sequence& prefix) override;
+  Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
+  void committed(const Sequence& prefix, const Decision& cut) override;
+  std::map<std::string, double> metrics() const override;
+
+ private:
+  LanguageModel& target_;  // owned by the engine
+  Limits limits_;
+  int max_ngram_;
+  int n_tokens_;
+  LookupVariant variant_;
+  Verifier verifier_;
+  bool guessed_ = false;
+  std::int64_t n_matches_ = 0;
+  std::int64_t n_misses_ = 0;
+  std::int64_t n_hit_steps_ = 0;
+};
+
+}  // namespace engine

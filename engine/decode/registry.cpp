@@ -1,0 +1,278 @@
+#include "engine/decode/registry.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "engine/decode/ar.h"
+#include "engine/decode/closest_name.h"
+#include "engine/decode/jacobi.h"
+#include "engine/decode/lookahead.h"
+#include "engine/decode/prompt_lookup.h"
+
+namespace engine {
+namespace {
+
+using Type = OptionInfo::Type;
+
+OptionInfo int_info(const char* name, int value, int min, int max, const char* help) {
+  return {
+      name, Type::Int, std::to_string(value), static_cast<double>(min), static_cast<double>(max),
+      {},   help};
+}
+OptionInfo bool_info(const char* name, bool value, const char* help) {
+  return {name, Type::Bool, value ? "true" : "false", 0, 0, {"true", "false"}, help};
+}
+OptionInfo choice_info(const char* name, std::vector<std::string> choices, const char* help) {
+  return {name, Type::Choice, choices[0], 0, 0, choices, help};
+}
+
+// Lookahead's defaults in one place: small windows suit machines where extra rows are not free.
+constexpr int kDefaultWindow = 4;
+constexpr int kDefaultNgramSize = 3;
+constexpr int kDefaultGuesses = 4;
+
+DecoderInfo ar_info() {
+  DecoderInfo info;
+  info.name = "ar";
+  info.title = "Autoregressive";
+  info.summary =
+      "One token a step, each from all before it: the baseline every other decoder must "
+      "reproduce.";
+  info.reference = "plain decoding";
+  info.supports_rejection = true;
+  return info;
+}
+
+DecoderInfo jacobi_info() {
+  DecoderInfo info;
+  info.name = "jacobi";
+  info.title = "Jacobi";
+  info.summary =
+      "Guesses a whole block and refines all of it in every step; what has stopped "
+      "changing from the front is final.";
+  info.reference = "Song et al. 2021, arXiv:2002.03629; Kou et al. 2024, arXiv:2403.00835 (CLLM)";
+  info.options = {
+      int_info("block", 16, 1, 256,
+               "Tokens refined at once: a longer block can finish more in one step, but each step "
+               "computes that many rows. 1 is plain decoding."),
+      choice_info("refill", {"block", "slide"},
+                  "What follows as tokens become final: 'block' lets the block shrink until it has "
+                  "converged and then opens the next (CLLM); 'slide' tops it up with new guesses "
+                  "in every step (FastCoT)."),
+      choice_info("fill", {"prompt", "pad", "repeat"},
+                  "First guesses of a block: 'prompt' draws tokens of the text so far, 'pad' takes "
+                  "token 0, 'repeat' the last token again."),
+  };
+  return info;
+}
+
+DecoderInfo lookahead_info() {
+  DecoderInfo info;
+  info.name = "lookahead";
+  info.title = "Lookahead";
+  info.summary =
+      "A moving window of guesses collects n-grams; those that begin with the last token "
+      "are verified in the same step.";
+  info.reference = "Fu et al. 2024, arXiv:2402.02057";
+  info.supports_rejection = true;
+  info.options = {
+      int_info("window", kDefaultWindow, 1, 64,
+               "W: columns of the window, each yields one new n-gram a step. Wider finds more, and "
+               "costs W (N - 1) rows a step."),
+      int_info("ngram_size", kDefaultNgramSize, 2, 16,
+               "N: tokens in an n-gram; a step can emit at most N. Longer pays where text is very "
+               "predictable."),
+      int_info("n_guesses", kDefaultGuesses, 0, 64,
+               "G: n-grams kept, and so verified at once, for each first token. 0 verifies nothing "
+               "and is plain decoding with a window beside it."),
+      bool_info("prompt_pool", true,
+                "Also collect n-grams from the prompt and the text written so far: good where the "
+                "answer repeats the question."),
+      bool_info("bonus", true,
+                "Keep the model's own next token behind a fully accepted n-gram (the published "
+                "program throws it away)."),
+      choice_info("advance", {"one", "accepted"},
+                  "How far the window moves after a step: always 'one' as published, or by as many "
+                  "tokens as were 'accepted', refilled from the text."),
+      bool_info("merge", true,
+                "Share rows between guesses that begin alike: same tokens, fewer rows."),
+      choice_info("preset", {"none", "paper"},
+                  "'paper' sets what was published: W 15, N 5, G 15, no prompt pool, no bonus, no "
+                  "merging, nothing verified while the window warms up. Options given by name "
+                  "still count."),
+  };
+  info.presets["paper"] = {{"window", "15"},         {"ngram_size", "5"}, {"n_guesses", "15"},
+                           {"prompt_pool", "false"}, {"bonus", "false"},  {"merge", "false"},
+                           {"advance", "one"}};
+  return info;
+}
+
+DecoderInfo prompt_lookup_info() {
+  DecoderInfo info;
+  info.name = "prompt-lookup";
+  info.title = "Prompt lookup";
+  info.summary =
+      "Looks for the last few tokens earlier in the text and guesses that it goes on as "
+      "it did there.";
+  info.reference = "Saxena 2023, prompt-lookup-decoding";
+  info.supports_rejection = true;
+  info.options = {
+      int_info("max_ngram", 3, 1, 16,
+               "Tokens of the text's end to look for, longest first: longer matches are rarer and "
+               "more often right."),
+      int_info(
+          "n_tokens", 10, 1, 128,
+          "Tokens guessed from a match: each costs a row, and those behind the first wrong one "
+          "are wasted."),
+      choice_info("variant", {"last", "hf", "paper"},
+                  "Which match counts: the 'last' one; the first, as Hugging Face has it ('hf'); "
+                  "or the first with n_tokens behind it ('paper')."),
+  };
+  return info;
+}
+
+const std::vector<DecoderInfo>& all() {
+  static const std::vector<DecoderInfo> infos{ar_info(), jacobi_info(), lookahead_info(),
+                                              prompt_lookup_info()};
+  return infos;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+std::string suggestion(const std::string& name, const std::vector<std::string>& known) {
+  const std::string nearest = closest_name(name, known);
+  return nearest.empty() ? "known are " + joined(known) : "did you mean '" + nearest + "'?";
+}
+
+[[noreturn]] void refuse_value(const DecoderInfo& info,
+                               const OptionInfo& option,
+                               const std::string& value,
+                               const std::string& expected) {
+  throw Error(ErrorCode::Usage, info.name + ": " + option.name + ": found '" + value +
+                                    "', expected " + expected + "; the default is " +
+                                    option.default_value);
+}
+
+std::string short_number(double value) {
+  std::string text = std::to_string(value);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+/// The value as decoders read it.
+std::string checked(const DecoderInfo& info, const OptionInfo& option, const std::string& value) {
+  const char* end = value.data() + value.size();
+  const std::string range =
+      "between " + short_number(option.min) + " and " + short_number(option.max);
+  switch (option.type) {
+    case Type::Int: {
+      long long number = 0;
+      const auto [stop, error] = std::from_chars(value.data(), end, number);
+      if (error != std::errc{} || stop != end || static_cast<double>(number) < option.min ||
+          static_cast<double>(number) > option.max) {
+        refuse_value(info, option, value, "a whole number " + range);
+      }
+      return std::to_string(number);
+    }
+    case Type::Float: {
+      double number = 0;
+      const auto [stop, error] = std::from_chars(value.data(), end, number);
+      if (error != std::errc{} || stop != end || !std::isfinite(number) || number < option.min ||
+          number > option.max) {
+        refuse_value(info, option, value, "a number " + range);
+      }
+      return value;
+    }
+    case Type::Bool:
+      if (value == "true" || value == "1" || value == "on" || value == "yes") return "true";
+      if (value == "false" || value == "0" || value == "off" || value == "no") return "false";
+      refuse_value(info, option, value, "true or false");
+    case Type::Choice:
+      for (const std::string& choice : option.choices) {
+        if (choice == value) return value;
+      }
+      refuse_value(info, option, value, "one of " + joined(option.choices));
+  }
+  return value;
+}
+
+}  // namespace
+
+std::span<const DecoderInfo> decoders() {
+  return all();
+}
+
+const DecoderInfo& decoder_named(const std::string& name) {
+  std::vector<std::string> known;
+  for (const DecoderInfo& info : all()) {
+    if (info.name == name) return info;
+    known.push_back(info.name);
+  }
+  throw Error(ErrorCode::Usage,
+              "decoder: there is none named '" + name + "'; " + suggestion(name, known));
+}
+
+OptionValues complete_options(const DecoderInfo& info, const OptionValues& given) {
+  std::vector<std::string> known;
+  for (const OptionInfo& option : info.options) known.push_back(option.name);
+  OptionValues values;
+  for (const auto& [name, value] : given) {
+    const OptionInfo* found = nullptr;
+    for (const OptionInfo& option : info.options) {
+      if (option.name == name) found = &option;
+    }
+    if (!found) {
+      throw Error(ErrorCode::Usage,
+                  info.name + ": there is no option '" + name + "'; " +
+                      (known.empty() ? "this decoder has none" : suggestion(name, known)));
+    }
+    values[name] = checked(info, *found, value);
+  }
+  const auto chosen = values.find("preset");
+  const auto preset =
+      chosen == values.end() ? info.presets.end() : info.presets.find(chosen->second);
+  if (preset != info.presets.end()) values.insert(preset->second.begin(), preset->second.end());
+  for (const OptionInfo& option : info.options) values.insert({option.name, option.default_value});
+  return values;
+}
+
+std::optional<std::string> refusal(const DecoderInfo& info,
+                                   const Sampling& sampling,
+                                   const LanguageModel& target,
+                                   const LanguageModel* draft_model) {
+  const bool rejection = sampling.mode == Sampling::Mode::Rejection && !sampling.greedy();
+  if (rejection && !info.supports_rejection) {
+    return info.name +
+           " cannot run with sampling=rejection: it refines guesses towards a fixed point, which "
+           "exists only for fixed random numbers; use sampling=coupled";
+  }
+  if (info.needs_draft && !draft_model) {
+    return info.name + " needs a draft model; name one with --draft";
+  }
+  if (draft_model && info.needs_draft && draft_model->vocab_size() != target.vocab_size()) {
+    return info.name + " needs a draft model with the target's vocabulary: the draft has " +
+           std::to_string(draft_model->vocab_size()) + " tokens, the target " +
+           std::to_string(target.vocab_size());
+  }
+  return std::nullopt;
+}
+
+std::unique_ptr<Decoder> make_decoder(const std::string& name, DecoderContext context) {
+  const DecoderInfo& info = decoder_named(name);
+  context.options = complete_options(info, context.options);
+  if (const auto reason = refusal(info, context.sampling, context.target, context.draft_model)) {
+    throw Error(ErrorCode::Usage, *reason);
+  }
+  if (name == "ar") return std::make_unique<ArDecoder>(context);
+  if (name == "jacobi") return std::make_unique<JacobiDecoder>(context);
+  if (name == "lookahead") return std::make_unique<LookaheadDecoder>(context);
+  ensure(name == "prompt-lookup", "a decoder is listed but cannot be made");
+  return std::make_unique<PromptLookupDecoder>(context);
+}
+
+}  // namespace engine

@@ -1,0 +1,114 @@
+#include "engine/decode/sequence.h"
+
+#include <algorithm>
+
+namespace engine {
+
+const char* name_of(StopReason reason) {
+  switch (reason) {
+    case StopReason::None:
+      return "";
+    case StopReason::Eos:
+      return "eos";
+    case StopReason::Length:
+      return "length";
+    case StopReason::Context:
+      return "context";
+  }
+  return "";
+}
+
+int room_left(const Sequence& sequence, const Limits& limits, int model_max_seq_len) {
+  const int n = static_cast<int>(sequence.tokens().size());
+  return std::min(limits.max_tokens - static_cast<int>(sequence.generated().size()),
+                  context_of(limits, model_max_seq_len) - n);
+}
+
+int context_of(const Limits& limits, int model_max_seq_len) {
+  return limits.max_seq_len > 0 ? std::min(limits.max_seq_len, model_max_seq_len)
+                                : model_max_seq_len;
+}
+
+Sequence::Sequence(std::vector<TokenId> prompt, std::unique_ptr<SequenceCache> cache)
+    : tokens_(std::move(prompt)), n_prompt_(tokens_.size()), cache_(std::move(cache)) {
+  ensure(n_prompt_ > 0, "a sequence needs a prompt of at least one token");
+  ensure(cache_ != nullptr, "a sequence needs a cache");
+}
+
+void Sequence::commit(const Decision& decision, StopReason stop) {
+  ensure(!finished(), "a finished sequence takes no more tokens");
+  cache_->commit(decision.path);
+  tokens_.insert(tokens_.end(), decision.emitted.begin(), decision.emitted.end());
+  ensure(cache_->length() + 1 == static_cast<int>(tokens_.size()),
+         "after a step every token but the last has keys and values");
+  stop_ = stop;
+}
+
+Sequence Sequence::fork() const {
+  Sequence copy(tokens_, cache_->fork());
+  copy.n_prompt_ = n_prompt_;
+  copy.stop_ = stop_;
+  return copy;
+}
+
+StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limits) {
+  const int n_before = static_cast<int>(decision.emitted.size());
+  int keep = n_before;
+  StopReason reason = StopReason::None;
+  // The nearest of the three ends decides; at the same token an end token is the reason given, and
+  // a length asked for goes before the context's.
+  if (limits.max_seq_len > 0) {
+    const int room = limits.max_seq_len - static_cast<int>(sequence.tokens().size());
+    if (room <= keep) keep = room, reason = StopReason::Context;
+  }
+  const int room = limits.max_tokens - static_cast<int>(sequence.generated().size());
+  if (room <= keep) keep = room, reason = StopReason::Length;
+  ensure(keep >= 1, "a finished sequence was stepped");
+  if (!limits.ignore_eos) {
+    for (int i = 0; i < keep; i++) {
+      const TokenId token = decision.emitted[static_cast<std::size_t>(i)];
+      if (std::ranges::find(limits.eos_ids, token) == limits.eos_ids.end()) continue;
+      keep = i + 1;
+      reason = StopReason::Eos;
+    }
+  }
+  const auto n_dropped = static_cast<std::size_t>(n_before - keep);
+  ensure(decision.path.size() > n_dropped, "a decision's path is shorter than its tokens");
+  decision.emitted.resize(static_cast<std::size_t>(keep));
+  decision.path.resize(decision.path.size() - n_dropped);
+  if (decision.logp.size() > decision.emitted.size()) decision.logp.resize(decision.emitted.size());
+  return reason;
+}
+
+void prefill(LanguageModel& model,
+             Sequence& sequence,
+             int max_rows,
+             const std::function<bool(int, int)>& progress) {
+  ensure(max_rows > 0, "prefill needs room for a row");
+  const std::span<const TokenId> tokens = sequence.tokens();
+  const int total = static_cast<int>(tokens.size()) - 1;
+  TokenTree tree;
+  std::vector<int> path;
+  for (int done = sequence.cache().length(); done < total;) {
+    const int n = std::min(max_rows, total - done);
+    tree.clear();
+    path.clear();
+    for (int i = 0; i < n; i++) {
+      path.push_back(tree.add(tokens[static_cast<std::size_t>(done + i)], i - 1, RowTag{}));
+    }
+    BatchItem item;
+    item.cache = &sequence.cache();
+    item.tree = &tree;
+    item.prefix = sequence.cached_tokens();
+    item.pick_rows = false;
+    model.forward(std::span(&item, 1), Wants{});
+    sequence.cache().commit(path);
+    done += n;
+    if (progress && !progress(done, total)) {
+      throw Error(ErrorCode::Cancelled, "prefill: stopped after " + std::to_string(done) + " of " +
+                                            std::to_string(total) + " tokens");
+    }
+  }
+}
+
+}  // namespace engine

@@ -1,0 +1,256 @@
+#include "engine/decode/stepper.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "engine/decode/registry.h"
+#include "engine/event/clock.h"
+
+namespace engine {
+namespace {
+
+bool is_proposal(RowTag::Kind kind) {
+  return kind == RowTag::Kind::Guess || kind == RowTag::Kind::Draft || kind == RowTag::Kind::Block;
+}
+
+int leading_rows_of(const Decision& decision) {
+  return static_cast<int>(decision.path.size()) - static_cast<int>(decision.emitted.size()) + 1;
+}
+
+void tell_begun(EventSink& events, const Lane& lane, Nanoseconds t) {
+  events.push(StepBegun{.t = t,
+                        .run = lane.run,
+                        .step = lane.n_steps,
+                        .compute = lane.compute_ns,
+                        .kv_len = lane.sequence.cache().length(),
+                        .n_rows = lane.tree.n_rows()});
+  events.push(
+      Drafted{.t = now_ns(), .run = lane.run, .step = lane.n_steps, .tree = lane.tree, .q = {}});
+}
+
+Verified verified_event(const Lane& lane, const StepOutput& out, const Decision& decision) {
+  const auto n = lane.tree.token.size();
+  Verified event{.t = now_ns(), .run = lane.run, .step = lane.n_steps};
+  event.fate = fates_of(lane.tree, decision);
+  event.picked.reserve(n);
+  event.logp.reserve(n);
+  event.margin.reserve(n);
+  for (const kernels::Picked& picked : out.picked) {
+    event.picked.push_back(picked.id);
+    event.logp.push_back(picked.logp);
+    event.margin.push_back(picked.margin);
+  }
+  // Rejection sampling decides by its own draws: on the path, what it chose is what counts.
+  const auto first = static_cast<std::size_t>(leading_rows_of(decision) - 1);
+  for (std::size_t i = 0; i < decision.emitted.size(); i++) {
+    const auto row = static_cast<std::size_t>(decision.path[first + i]);
+    event.picked[row] = decision.emitted[i];
+    if (!decision.logp.empty()) event.logp[row] = decision.logp[i];
+  }
+  for (const RowFate fate : event.fate) {
+    event.n_accepted += fate == RowFate::Accepted;
+    event.n_rejected += fate == RowFate::Rejected;
+    event.n_unused += fate == RowFate::Unused;
+  }
+  event.n_proposed = event.n_accepted + event.n_rejected + event.n_unused;
+  return event;
+}
+
+Committed committed_event(const Lane& lane, const Decision& decision, const Verified& verified) {
+  const auto n = decision.emitted.size();
+  Committed event{.t = now_ns(), .run = lane.run, .step = lane.n_steps};
+  event.first_pos = static_cast<int>(lane.sequence.tokens().size() - n);
+  event.tokens = decision.emitted;
+  event.standing.assign(n, verified.n_proposed > 0 ? Standing::Bonus : Standing::Plain);
+  event.origin.assign(n, RowTag{});
+  // Token i was proposed by the accepted row that hangs on the path's row before it.
+  const auto first = static_cast<std::size_t>(leading_rows_of(decision) - 1);
+  for (std::size_t r = 0; r < verified.fate.size(); r++) {
+    if (verified.fate[r] != RowFate::Accepted) continue;
+    for (std::size_t i = 0; i < n; i++) {
+      if (decision.path[first + i] != lane.tree.parent[r]) continue;
+      event.standing[i] = Standing::Accepted;
+      event.origin[i] = lane.tree.tag[r];
+    }
+  }
+  return event;
+}
+
+/// A decoder's own event, stamped with when and whose it is.
+Event stamped(Event event, const Lane& lane) {
+  std::visit(
+      [&](auto& e) {
+        using E = std::decay_t<decltype(e)>;
+        if constexpr (std::is_same_v<E, PoolChanged> || std::is_same_v<E, BlockRefined> ||
+                      std::is_same_v<E, Notice>) {
+          e.t = now_ns();
+        }
+        if constexpr (std::is_same_v<E, PoolChanged> || std::is_same_v<E, BlockRefined>) {
+          e.run = lane.run;
+          e.step = lane.n_steps;
+        }
+      },
+      event);
+  return event;
+}
+
+}  // namespace
+
+/// What one lane's part of a step came to, until it is told.
+struct Stepper::Notes {
+  StepOutput out;
+  Nanoseconds propose = 0, forward = 0, verify = 0, commit = 0;
+};
+
+std::vector<RowFate> fates_of(const TokenTree& tree, const Decision& decision) {
+  const auto n = tree.token.size();
+  const int leading_rows = leading_rows_of(decision);
+  std::vector<RowFate> fate(n, RowFate::Unused);
+  // after[r]: what was emitted after row r, -1 if r is not on the path.
+  std::vector<TokenId> after(n, -1);
+  std::vector<bool> answered(n);  // a child was accepted already
+  for (std::size_t i = 0; i < decision.path.size(); i++) {
+    const auto row = static_cast<std::size_t>(decision.path[i]);
+    const int emitted = static_cast<int>(i) - (leading_rows - 1);
+    if (emitted >= 0) after[row] = decision.emitted[static_cast<std::size_t>(emitted)];
+    fate[row] = static_cast<int>(i) < leading_rows ? RowFate::Context : RowFate::Accepted;
+    if (tree.parent[row] >= 0) answered[static_cast<std::size_t>(tree.parent[row])] = true;
+  }
+  for (std::size_t r = 0; r < n; r++) {
+    if (after[r] >= 0 || fate[r] == RowFate::Context) continue;  // on the path
+    if (!is_proposal(tree.tag[r].kind)) {
+      fate[r] = RowFate::Window;
+      continue;
+    }
+    if (tree.parent[r] < 0) continue;
+    const auto parent = static_cast<std::size_t>(tree.parent[r]);
+    if (after[parent] < 0) continue;
+    if (after[parent] != tree.token[r]) {
+      fate[r] = RowFate::Rejected;
+    } else if (!answered[parent]) {
+      fate[r] = RowFate::Accepted;  // the last emitted token, proposed but not yet in the cache
+      answered[parent] = true;
+    }
+  }
+  return fate;
+}
+
+void Stepper::step(std::span<Lane* const> lanes) {
+  ensure(!lanes.empty(), "a step needs a lane");
+  std::vector<Notes> notes(lanes.size());
+  std::vector<BatchItem> items(lanes.size());
+  Wants wants;
+  int n_rows = 0;
+  for (std::size_t i = 0; i < lanes.size(); i++) {
+    Lane& lane = *lanes[i];
+    ensure(!lane.sequence.finished(), "a finished sequence was stepped");
+    const Nanoseconds begun = now_ns();
+    lane.tree = lane.decoder->propose(lane.sequence);
+    check(lane.tree, model_.vocab_size());
+    notes[i].propose = now_ns() - begun;
+    const Wants own = lane.decoder->wants();
+    wants.logits |= own.logits;
+    wants.hidden |= own.hidden;
+    n_rows += lane.tree.n_rows();
+    if (events_) tell_begun(*events_, lane, begun);
+    items[i].cache = &lane.sequence.cache();
+    items[i].tree = &lane.tree;
+    items[i].prefix = lane.sequence.cached_tokens();
+    items[i].sampling = lane.sampling;
+  }
+
+  const Nanoseconds forward_begun = now_ns();
+  std::vector<StepOutput> outs = model_.forward(items, wants);
+  const Nanoseconds forward = now_ns() - forward_begun;
+  ensure(outs.size() == lanes.size(), "a forward answers every sequence");
+
+  for (std::size_t i = 0; i < lanes.size(); i++) {
+    notes[i].out = std::move(outs[i]);
+    // A lane alone is charged all of the forward, lanes together by their rows.
+    notes[i].forward = forward * lanes[i]->tree.n_rows() / n_rows;
+    finish(*lanes[i], notes[i]);
+  }
+}
+
+void Stepper::finish(Lane& lane, Notes& notes) {
+  const Nanoseconds verify_begun = now_ns();
+  Decision decision = lane.decoder->verify(lane.sequence, lane.tree, notes.out);
+  ensure(!decision.emitted.empty(), "a step emits at least one token");
+  Limits limits = lane.limits;
+  limits.max_seq_len = context_of(limits, model_.max_seq_len());
+  const StopReason stop = cut(decision, lane.sequence, limits);
+  const Nanoseconds commit_begun = now_ns();
+  notes.verify = commit_begun - verify_begun;
+  lane.sequence.commit(decision, stop);
+  lane.decoder->committed(lane.sequence, decision);
+  notes.commit = now_ns() - commit_begun;
+
+  lane.compute_ns += notes.propose + notes.forward + notes.verify + notes.commit;
+  lane.n_rows += lane.tree.n_rows();
+  const Verified verified = verified_event(lane, notes.out, decision);
+  lane.n_proposed += verified.n_proposed;
+  lane.n_accepted += verified.n_accepted;
+  lane.n_rejected += verified.n_rejected;
+  std::vector<Event> own = lane.decoder->take_events();
+  if (events_) {
+    events_->push(verified);
+    for (Event& event : own) events_->push(stamped(std::move(event), lane));
+    events_->push(committed_event(lane, decision, verified));
+    events_->push(StepEnded{.t = now_ns(),
+                            .run = lane.run,
+                            .step = lane.n_steps,
+                            .propose = notes.propose,
+                            .forward = notes.forward,
+                            .verify = notes.verify,
+                            .commit = notes.commit,
+                            .kv_len = lane.sequence.cache().length()});
+  }
+  lane.n_steps++;
+}
+
+Lane make_lane(RunId run,
+               LanguageModel& model,
+               std::vector<TokenId> prompt,
+               const std::string& decoder,
+               DecoderContext context) {
+  const int n_context = context_of(context.limits, model.max_seq_len());
+  if (prompt.empty()) {
+    throw Error(ErrorCode::BadInput,
+                "prompt: found no token, expected at least one; a model "
+                "without a begin token needs some text");
+  }
+  if (static_cast<int>(prompt.size()) >= n_context) {
+    throw Error(ErrorCode::BadInput,
+                "prompt: " + std::to_string(prompt.size()) + " tokens, but the context holds " +
+                    std::to_string(n_context) + " with at least one new token; shorten the prompt");
+  }
+  if (context.limits.max_tokens < 1) {
+    throw Error(ErrorCode::Usage, "max-tokens: found " + std::to_string(context.limits.max_tokens) +
+                                      ", expected at least 1");
+  }
+  for (const TokenId token : prompt) {
+    ensure(token >= 0 && token < model.vocab_size(), "a prompt's token is not in the vocabulary");
+  }
+  const Sampling sampling = context.sampling;
+  const Limits limits = context.limits;
+  std::unique_ptr<Decoder> made = make_decoder(decoder, std::move(context));
+  return Lane{.run = run,
+              .sequence = Sequence(std::move(prompt), model.make_cache()),
+              .decoder = std::move(made),
+              .sampling = sampling,
+              .limits = limits,
+              .tree = {}};
+}
+
+std::map<std::string, double> metrics_of(const Lane& lane) {
+  std::map<std::string, double> metrics = lane.decoder->metrics();
+  metrics["rows"] = static_cast<double>(lane.n_rows);
+  metrics["proposed"] = static_cast<double>(lane.n_proposed);
+  metrics["accepted"] = static_cast<double>(lane.n_accepted);
+  metrics["rejected"] = static_cast<double>(lane.n_rejected);
+  const auto judged = lane.n_accepted + lane.n_rejected;
+  if (judged > 0) metrics["acceptance_rate"] = static_cast<double>(lane.n_accepted) / judged;
+  return metrics;
+}
+
+}  // namespace engine

@@ -1,0 +1,141 @@
+#include "engine/decode/verify.h"
+
+#include <cmath>
+
+namespace engine {
+namespace {
+
+void check_leading(const TokenTree& tree, int leading_rows) {
+  ensure(leading_rows >= 1 && leading_rows <= tree.n_rows(), "a tree has a leading row");
+  for (int r = 0; r < leading_rows; r++) {
+    ensure(tree.parent[static_cast<std::size_t>(r)] == r - 1, "leading rows are a chain");
+  }
+}
+
+bool is_window(const TokenTree& tree, std::size_t row) {
+  return tree.tag[row].kind == RowTag::Kind::Window;
+}
+
+bool is_leaf(const TokenTree& tree, std::size_t row) {
+  for (std::size_t r = row + 1; r < tree.parent.size(); r++) {
+    if (tree.parent[r] == static_cast<int>(row) && !is_window(tree, r)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Decision walk(const TokenTree& tree, const StepOutput& out, int leading_rows, bool bonus_at_end) {
+  check_leading(tree, leading_rows);
+  ensure(out.picked.size() == tree.token.size(), "a forward answers every row");
+  const auto n = tree.token.size();
+  const auto n_leading = static_cast<std::size_t>(leading_rows);
+  // depth[r]: agreeing rows down to r, 0 if r or an ancestor disagrees.
+  std::vector<int> depth(n);
+  std::size_t deepest = n_leading - 1;
+  depth[deepest] = 1;
+  for (std::size_t r = n_leading; r < n; r++) {
+    if (tree.parent[r] < leading_rows - 1 || is_window(tree, r)) continue;
+    const auto parent = static_cast<std::size_t>(tree.parent[r]);
+    if (depth[parent] == 0 || out.picked[parent].id != tree.token[r]) continue;
+    depth[r] = depth[parent] + 1;
+    if (depth[r] > depth[deepest]) deepest = r;
+  }
+  Decision decision;
+  decision.path = chain_of(tree, static_cast<int>(deepest));
+  for (std::size_t i = n_leading - 1; i < decision.path.size(); i++) {
+    const auto row = static_cast<std::size_t>(decision.path[i]);
+    decision.emitted.push_back(out.picked[row].id);
+  }
+  if (!bonus_at_end && deepest >= n_leading && is_leaf(tree, deepest)) {
+    // The last kept token stays without keys and values: it leads the next step.
+    decision.path.pop_back();
+    decision.emitted.pop_back();
+  }
+  return decision;
+}
+
+Decision reject(std::span<const TokenId> tokens,
+                const TokenTree& tree,
+                const StepOutput& out,
+                const Sampling& sampling,
+                UniformSource& uniforms,
+                int leading_rows,
+                bool bonus_at_end) {
+  check_leading(tree, leading_rows);
+  ensure(out.logits.size() == tree.token.size() * static_cast<std::size_t>(out.vocab_size),
+         "rejection sampling needs every row's logits");
+  std::vector<TokenId> history(tokens.begin(), tokens.end());
+  Decision decision;
+  for (int r = 0; r < leading_rows; r++) decision.path.push_back(r);
+
+  // Rows that stand for the path so far: several where equal proposals were not merged.
+  std::vector<int> alive{leading_rows - 1};
+  std::vector<int> children;
+  for (bool accepted = true; accepted;) {
+    children.clear();
+    for (int r = leading_rows; r < tree.n_rows(); r++) {
+      const auto row = static_cast<std::size_t>(r);
+      if (is_window(tree, row)) continue;
+      for (const int parent : alive) {
+        if (tree.parent[row] == parent) children.push_back(r);
+      }
+    }
+    if (children.empty() && !bonus_at_end && !decision.emitted.empty()) {
+      decision.path.pop_back();  // emitted, but it leads the next step
+      break;
+    }
+    const std::vector<double> law = token_law(out.logits_of(alive.front()), sampling, history);
+    std::vector<double> left = law;
+    double sum = 1;
+    accepted = false;
+    TokenId token = -1;
+    const auto position = static_cast<std::uint32_t>(history.size());
+    std::uint32_t n_draws = 0;
+    for (const int child : children) {
+      const TokenId x = tree.token[static_cast<std::size_t>(child)];
+      double& mass = left[static_cast<std::size_t>(x)];
+      if (mass <= 0) continue;  // filtered out, or refused before
+      const double threshold = mass >= sum ? 1.0 : mass / sum;
+      if (uniforms.accept(position, n_draws++, threshold) < threshold) {
+        token = x;
+        accepted = true;
+        break;
+      }
+      mass = 0;
+      sum = 0;
+      for (const double p : left) sum += p;  // summed anew: subtracting would lose small parts
+    }
+    if (accepted) {
+      std::erase_if(children,
+                    [&](int r) { return tree.token[static_cast<std::size_t>(r)] != token; });
+      alive = children;
+      decision.path.push_back(alive.front());
+    } else {
+      token = draw(left, uniforms.residual(position, left));
+    }
+    decision.emitted.push_back(token);
+    decision.logp.push_back(static_cast<float>(std::log(law[static_cast<std::size_t>(token)])));
+    history.push_back(token);
+  }
+  return decision;
+}
+
+Verifier::Verifier(const Sampling& sampling, UniformSource* uniforms)
+    : sampling_(sampling),
+      rejects_(sampling.mode == Sampling::Mode::Rejection && !sampling.greedy()),
+      philox_(sampling.seed),
+      uniforms_(uniforms) {}
+
+Decision Verifier::operator()(const Sequence& prefix,
+                              const TokenTree& tree,
+                              const StepOutput& out,
+                              bool bonus_at_end) {
+  if (rejects_) {
+    return reject(prefix.tokens(), tree, out, sampling_, uniforms_ ? *uniforms_ : philox_, 1,
+                  bonus_at_end);
+  }
+  return walk(tree, out, 1, bonus_at_end);
+}
+
+}  // namespace engine

@@ -1,0 +1,61 @@
+// The one place where exactness is decided: which proposals the target agrees with.
+//   walk     greedy and coupled: a proposal is kept if the target picked the same token
+//   reject   rejection sampling of proposals made without a distribution (ALGORITHMS.md 2a)
+#pragma once
+
+#include "engine/decode/sampling.h"
+#include "engine/decode/sequence.h"
+#include "engine/decode/tree.h"
+#include "engine/model/language_model.h"
+
+namespace engine {
+
+/// Follows, from the last leading row, the child whose token is what the target picked, as deep as
+/// it goes; of equal paths the one whose rows come first. Window cells are never followed.
+/// The emitted tokens are those AR would emit with the same settings, because every followed row's
+/// ancestors are tokens AR would have emitted.
+/// @param leading_rows  rows 0 .. leading_rows - 1 are a chain of committed tokens
+/// @param bonus_at_end  false: a path that ends in a leaf emits its proposals and no token more
+/// (the published Lookahead)
+/// @return  path: leading and followed rows; emitted: the target's pick after each but the leading
+/// rows before the last
+Decision walk(const TokenTree& tree,
+              const StepOutput& out,
+              int leading_rows = 1,
+              bool bonus_at_end = true);
+
+/// Rejection sampling where proposals have no distribution (q is one at the proposal): at each node
+/// the children are tried in row order; a token x is kept with probability p(x), otherwise p(x) is
+/// set to 0 and p renormalised. The emitted tokens are distributed as AR's, after penalty,
+/// temperature and filters, for any proposals (Lookahead's rule, after SpecInfer's).
+/// @param tokens        the committed tokens, the leading rows' among them
+/// @param out           with logits
+/// @param bonus_at_end  false: nothing is drawn after a leaf was kept
+Decision reject(std::span<const TokenId> tokens,
+                const TokenTree& tree,
+                const StepOutput& out,
+                const Sampling& sampling,
+                UniformSource& uniforms,
+                int leading_rows = 1,
+                bool bonus_at_end = true);
+
+/// For decoders whose proposals carry no distribution: the rule the sampling asks for.
+class Verifier {
+ public:
+  /// @param uniforms  null: Philox from the sampling's seed
+  Verifier(const Sampling& sampling, UniformSource* uniforms);
+  Wants wants() const { return {.logits = rejects_, .hidden = false}; }
+  bool rejects() const { return rejects_; }
+  Decision operator()(const Sequence& prefix,
+                      const TokenTree& tree,
+                      const StepOutput& out,
+                      bool bonus_at_end = true);
+
+ private:
+  Sampling sampling_;
+  bool rejects_;
+  PhiloxUniforms philox_;
+  UniformSource* uniforms_;  // null: philox_
+};
+
+}  // namespace engine

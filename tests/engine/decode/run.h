@@ -1,0 +1,53 @@
+// Runs one decoder on one prompt, checking after every step what must hold for all of them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/decode/stepper.h"
+#include "engine/event/queue.h"
+
+namespace engine::test {
+
+struct Job {
+  std::string decoder = "ar";
+  OptionValues options;
+  Sampling sampling;
+  Limits limits{.max_tokens = 40};
+  UniformSource* uniforms = nullptr;
+};
+
+struct Outcome {
+  std::vector<TokenId> tokens;  // generated
+  StopReason stop = StopReason::None;
+  int n_steps = 0;
+  std::vector<int> emitted_per_step;
+  std::map<std::string, double> metrics;
+  std::vector<Event> events;
+  std::int64_t n_proposed = 0, n_accepted = 0, n_rejected = 0;
+};
+
+Lane start(LanguageModel& model, const std::vector<TokenId>& prompt, const Job& job, RunId run = 1);
+Outcome run(LanguageModel& model, const std::vector<TokenId>& prompt, const Job& job);
+/// The same job with plain decoding.
+Outcome run_ar(LanguageModel& model, const std::vector<TokenId>& prompt, Job job);
+
+/// Reproducible choices for property tests.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : seed_(seed) {}
+  /// In [low, high].
+  int operator()(int low, int high);
+  std::vector<TokenId> text(int length, int vocab);
+
+ private:
+  std::uint64_t seed_;
+  std::uint32_t n_ = 0;
+};
+
+/// Any decoder but AR with options that a person may set, the extremes among them.
+Job random_job(Dice& dice);
+std::string described(const Job& job);
+
+}  // namespace engine::test

@@ -1,0 +1,106 @@
+#include "tests/engine/decode/toy_model.h"
+
+#include <cmath>
+#include <limits>
+
+#include "engine/decode/sampling.h"
+
+namespace engine::test {
+
+void ToyCache::commit(std::span<const int> path) {
+  int parent = -1;
+  for (const int row : path) {
+    ensure(row >= 0 && row < in_flight.n_rows(), "toy cache: a committed row was not evaluated");
+    ensure(in_flight.parent[static_cast<std::size_t>(row)] == parent,
+           "toy cache: committed rows are not a chain that hangs on the prefix");
+    tokens.push_back(in_flight.token[static_cast<std::size_t>(row)]);
+    parent = row;
+  }
+  in_flight.clear();
+}
+
+std::vector<StepOutput> ToyModel::forward(std::span<const BatchItem> items, Wants wants) {
+  n_forwards++;
+  int rows = 0;
+  std::vector<StepOutput> outs;
+  for (const BatchItem& item : items) {
+    rows += item.tree->n_rows();
+    outs.push_back(answer(item, wants));
+  }
+  n_rows.push_back(rows);
+  return outs;
+}
+
+StepOutput ToyModel::answer(const BatchItem& item, Wants wants) const {
+  auto& cache = dynamic_cast<ToyCache&>(*item.cache);
+  const TokenTree& tree = *item.tree;
+  check(tree, shape_.vocab);
+  // What the cache holds is what the decoder believes it holds.
+  ensure(std::vector(item.prefix.begin(), item.prefix.end()) == cache.tokens,
+         "toy model: the cache's tokens are not the prefix");
+  cache.in_flight = tree;
+  StepOutput out;
+  out.vocab_size = shape_.vocab;
+  for (int r = 0; r < tree.n_rows(); r++) {
+    // What row r sees is the prefix and its ancestors: positions 0 .. pos without gap or double.
+    const std::vector<int> chain = chain_of(tree, r);
+    ensure(tree.parent[static_cast<std::size_t>(chain[0])] == -1,
+           "toy model: a chain hangs in air");
+    std::vector<TokenId> text = cache.tokens;
+    for (const int row : chain) text.push_back(tree.token[static_cast<std::size_t>(row)]);
+    ensure(static_cast<int>(text.size()) <= shape_.max_seq_len,
+           "toy model: a row stands outside the context");
+    const std::vector<float> logits = logits_after(text);
+    out.picked.push_back(item.pick_rows ? pick_token(logits, item.sampling, item.stream, text)
+                                        : kernels::Picked{});
+    if (wants.logits) out.logits.insert(out.logits.end(), logits.begin(), logits.end());
+  }
+  return out;
+}
+
+std::vector<float> ToyModel::logits_after(std::span<const TokenId> text) const {
+  std::uint32_t hash = 17;
+  const auto n = std::min(text.size(), static_cast<std::size_t>(shape_.context));
+  for (const TokenId token : text.last(n)) {
+    hash = kernels::random_bits(shape_.seed, 77, hash, static_cast<std::uint32_t>(token));
+  }
+  std::vector<float> logits;
+  for (int v = 0; v < shape_.vocab; v++) {
+    const auto bits = kernels::random_bits(shape_.seed, 78, hash, static_cast<std::uint32_t>(v));
+    logits.push_back(shape_.spread * static_cast<float>(kernels::uniform_from_bits(bits) - 0.5));
+  }
+  return logits;
+}
+
+kernels::Picked pick_token(std::span<const float> logits,
+                           const Sampling& sampling,
+                           kernels::RandomStream stream,
+                           std::span<const TokenId> history) {
+  const std::vector<double> law = token_law(logits, sampling, history);
+  kernels::Picked picked;
+  double best = -std::numeric_limits<double>::infinity();
+  double second = best;
+  for (std::size_t v = 0; v < law.size(); v++) {
+    if (law[v] <= 0) continue;
+    // log p differs from the penalised logit / T by a constant: the largest is the same.
+    double score = std::log(law[v]);
+    if (!sampling.greedy()) {
+      score += kernels::gumbel_from_bits(kernels::random_bits(
+          sampling.seed, static_cast<std::uint32_t>(stream),
+          static_cast<std::uint32_t>(history.size()), static_cast<std::uint32_t>(v)));
+    }
+    if (score > best) {
+      second = best;
+      best = score;
+      picked.id = static_cast<std::int32_t>(v);
+      picked.logp = static_cast<float>(std::log(law[v]));
+    } else if (score > second) {
+      second = score;
+    }
+  }
+  picked.score = static_cast<float>(best);
+  picked.margin = static_cast<float>(best - second);
+  return picked;
+}
+
+}  // namespace engine::test

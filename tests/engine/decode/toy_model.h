@@ -1,0 +1,58 @@
+// A language model small enough to enumerate: logits are a hash of the last few tokens. Its cache
+// checks what a decoder's step may and may not do.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/decode/sequence.h"
+#include "engine/model/language_model.h"
+
+namespace engine::test {
+
+/// Remembers the token of every committed position, as keys and values would.
+class ToyCache : public SequenceCache {
+ public:
+  int length() const override { return static_cast<int>(tokens.size()); }
+  void commit(std::span<const int> path) override;
+  std::unique_ptr<SequenceCache> fork() const override { return std::make_unique<ToyCache>(*this); }
+
+  std::vector<TokenId> tokens;
+  TokenTree in_flight;  // rows of the last forward
+};
+
+struct ToyShape {
+  int vocab = 16;
+  int context = 2;   // tokens the logits depend on
+  float spread = 4;  // logits are in [-spread / 2, spread / 2)
+  int max_seq_len = 512;
+  std::uint64_t seed = 1;
+};
+
+class ToyModel : public LanguageModel {
+ public:
+  explicit ToyModel(const ToyShape& shape) : shape_(shape) {}
+  int vocab_size() const override { return shape_.vocab; }
+  int max_seq_len() const override { return shape_.max_seq_len; }
+  std::unique_ptr<SequenceCache> make_cache() override { return std::make_unique<ToyCache>(); }
+  std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) override;
+
+  /// Logits of the token after `text`.
+  std::vector<float> logits_after(std::span<const TokenId> text) const;
+
+  int n_forwards = 0;
+  std::vector<int> n_rows;  // of each forward
+
+ private:
+  StepOutput answer(const BatchItem& item, Wants wants) const;
+
+  ToyShape shape_;
+};
+
+/// The choice kernels::Ops::pick makes, in f64.
+kernels::Picked pick_token(std::span<const float> logits,
+                           const Sampling& sampling,
+                           kernels::RandomStream stream,
+                           std::span<const TokenId> history);
+
+}  // namespace engine::test
