@@ -1,0 +1,121 @@
+#include "engine/data/mixture.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "engine/data/text.h"
+
+namespace engine {
+
+namespace {
+
+using Json = nlohmann::json;
+
+// Texts looked at to learn how long those of a part are.
+constexpr int kProbe = 64;
+
+[[noreturn]] void refuse(const std::string& field, const std::string& what) {
+  throw Error(ErrorCode::BadInput, "mixture: " + field + ": " + what);
+}
+
+struct Part {
+  std::string name;
+  const TaskGenerator* task = nullptr;
+  std::array<int, 3> levels{2, 5, 3};
+  double weight = 0;
+  double mean_chars = 0;
+  std::uint32_t threshold = 0;  // cumulative share of texts in 2^-32
+  double share = 0;
+};
+
+void read_levels(const Json& levels, const std::string& field, std::array<int, 3>& out) {
+  if (!levels.is_array() || levels.size() != 3) refuse(field, "expected three whole numbers");
+  int total = 0;
+  for (std::size_t i = 0; i < 3; i++) {
+    if (!levels[i].is_number_integer() || levels[i].get<std::int64_t>() < 0 ||
+        levels[i].get<std::int64_t>() > 1000)
+      refuse(field, "expected whole numbers from 0 to 1000");
+    out[i] = levels[i].get<int>();
+    total += out[i];
+  }
+  if (total == 0) refuse(field, "all levels are 0");
+}
+
+}  // namespace
+
+struct TrainingStream::Impl {
+  std::uint64_t seed = 0;
+  std::vector<Part> parts;
+
+  TrainingText of_part(const Part& part, Random& rng, std::int64_t index) const {
+    const int level = 1 + rng.weighted({part.levels[0], part.levels[1], part.levels[2]});
+    auto record = part.task->make(Split::Train, level, index);
+    if (!record) kernels::throw_contract_error("a generator found no training record");
+    return {std::move(record->prompt), std::move(record->completion), part.name};
+  }
+
+  void settle_shares() {
+    double total = 0;
+    for (Part& part : parts) {
+      std::size_t chars = 0;
+      for (int i = 0; i < kProbe; i++) {
+        Random rng(fnv1a("probe/" + part.name + "/" + std::to_string(i)));
+        const auto text = of_part(part, rng, i);
+        chars += text.prompt.size() + text.completion.size();
+      }
+      part.mean_chars = static_cast<double>(chars) / kProbe;
+      total += part.weight / part.mean_chars;
+    }
+    double sum = 0;
+    for (Part& part : parts) {
+      part.share = part.weight / part.mean_chars / total;
+      sum += part.share;
+      part.threshold = static_cast<std::uint32_t>(std::min(sum, 1.0) * 4294967295.0);
+    }
+    parts.back().threshold = 0xffffffffu;
+  }
+};
+
+TrainingStream::TrainingStream(std::string_view recipe_json,
+                               std::uint64_t seed,
+                               std::string /*data_dir*/) {
+  const Json recipe = Json::parse(recipe_json, nullptr, false);
+  if (!recipe.is_object() || recipe.empty()) refuse("recipe", "expected a JSON object of parts");
+  auto impl = std::make_unique<Impl>();
+  impl->seed = seed;
+  for (const auto& [name, options] : recipe.items()) {
+    if (!options.is_object()) refuse(name, "expected an object with a weight");
+    Part part;
+    part.name = name;
+    const auto weight = options.find("weight");
+    if (weight == options.end() || !weight->is_number() || !(weight->get<double>() >= 0))
+      refuse(name + ".weight", "expected a number >= 0");
+    part.weight = weight->get<double>();
+    if (part.weight == 0) continue;
+    part.task = &task_generator(name);
+    if (options.contains("levels")) read_levels(options["levels"], name + ".levels", part.levels);
+    impl->parts.push_back(std::move(part));
+  }
+  if (impl->parts.empty()) refuse("recipe", "no part has a weight above 0");
+  impl->settle_shares();
+  impl_ = std::move(impl);
+}
+
+TrainingStream::~TrainingStream() = default;
+TrainingStream::TrainingStream(TrainingStream&&) noexcept = default;
+
+TrainingText TrainingStream::text(std::int64_t index) const {
+  Random rng(fnv1a("mixture/" + std::to_string(impl_->seed) + "/" + std::to_string(index)));
+  const std::uint32_t draw = rng.bits();
+  for (const Part& part : impl_->parts)
+    if (draw <= part.threshold) return impl_->of_part(part, rng, index);
+  return impl_->of_part(impl_->parts.back(), rng, index);
+}
+
+std::vector<TrainingStream::Share> TrainingStream::shares() const {
+  std::vector<Share> out;
+  for (const Part& part : impl_->parts) out.push_back({part.name, part.share, part.mean_chars});
+  return out;
+}
+
+}  // namespace engine

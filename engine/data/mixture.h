@@ -1,0 +1,49 @@
+// What a training run reads: an endless stream of texts, mixed from the generators and the open
+// texts by a recipe. Text i is a function of (recipe, seed, i) alone, so a run can resume anywhere.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/data/record.h"
+
+namespace engine {
+
+struct TrainingText {
+  std::string prompt;      ///< may be empty (plain text)
+  std::string completion;  ///< follows the prompt without a separator; no end token
+  std::string part;        ///< "arith", .., or the real set's name
+};
+
+class TrainingStream {
+ public:
+  /// @param recipe_json  object of parts: {"arith": {"weight": 0.25, "levels": [2, 5, 3]}, ..,
+  ///                     "real": {"weight": 0.1, "sets": ["gsm8k", ..]}}. Weights are shares of
+  ///                     characters and need not add up to 1; "levels" are shares of texts of level
+  ///                     1, 2, 3 (default [2, 5, 3]); "sets" defaults to all.
+  /// @param data_dir     the folder of the open texts; needed by "real" alone
+  /// @throws Error  (BadInput) naming the field of the recipe, (Resources) for a missing folder
+  TrainingStream(std::string_view recipe_json, std::uint64_t seed, std::string data_dir = {});
+  ~TrainingStream();
+  TrainingStream(TrainingStream&&) noexcept;
+
+  /// May be called from several threads.
+  TrainingText text(std::int64_t index) const;
+
+  /// The parts and the share of texts each has, for logs.
+  struct Share {
+    std::string part;
+    double share_of_texts = 0;
+    double mean_chars = 0;
+  };
+  std::vector<Share> shares() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<const Impl> impl_;
+};
+
+}  // namespace engine

@@ -1,0 +1,89 @@
+// Repeatable draws for the generators: a counter-based stream and bounded integers of our own,
+// because the standard library's distributions differ between libraries.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernels/philox.h"
+
+namespace engine {
+
+/// FNV-1a, 64 bits.
+constexpr std::uint64_t fnv1a(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : text) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 0x100000001b3u;
+  }
+  return hash;
+}
+
+/// A stream of draws that depends on its seed alone.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : seed_(seed) {}
+
+  std::uint32_t bits() {
+    if (n_drawn_ % 4 == 0) block_ = kernels::philox(seed_, {n_drawn_ / 4, kStream, 0, 0});
+    return block_[n_drawn_++ % 4];
+  }
+
+  /// Uniform in 0..n-1, n >= 1: multiply-shift with rejection (Lemire 2019).
+  int below(int n) {
+    const auto range = static_cast<std::uint32_t>(n);
+    std::uint64_t product = std::uint64_t{bits()} * range;
+    if (static_cast<std::uint32_t>(product) < range) {
+      const std::uint32_t threshold = -range % range;
+      while (static_cast<std::uint32_t>(product) < threshold)
+        product = std::uint64_t{bits()} * range;
+    }
+    return static_cast<int>(product >> 32);
+  }
+
+  /// Uniform in low..high, both included.
+  int between(int low, int high) { return low + below(high - low + 1); }
+
+  /// True in `percent` of 100 draws.
+  bool chance(int percent) { return below(100) < percent; }
+
+  template <class Container>
+  const auto& pick(const Container& items) {
+    return items[below(static_cast<int>(std::size(items)))];
+  }
+
+  /// A string constant of a braced list: rng.say({"a", "b"}).
+  std::string_view say(std::initializer_list<std::string_view> wordings) {
+    return wordings.begin()[below(static_cast<int>(wordings.size()))];
+  }
+
+  /// Index i with probability weights[i] / sum(weights).
+  int weighted(std::initializer_list<int> weights) {
+    int total = 0;
+    for (const int w : weights) total += w;
+    int draw = below(total);
+    int index = 0;
+    for (const int w : weights) {
+      if (draw < w) return index;
+      draw -= w;
+      index++;
+    }
+    return index - 1;
+  }
+
+  template <class T>
+  void shuffle(std::vector<T>& items) {
+    for (int i = static_cast<int>(items.size()) - 1; i > 0; i--)
+      std::swap(items[i], items[below(i + 1)]);
+  }
+
+ private:
+  static constexpr std::uint32_t kStream = 0x44415441;  // apart from the streams of decoding
+  std::uint64_t seed_;
+  std::uint32_t n_drawn_ = 0;
+  std::array<std::uint32_t, 4> block_{};
+};
+
+}  // namespace engine

@@ -1,0 +1,161 @@
+// What every generator promises, tried on each of them.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <set>
+#include <unordered_map>
+
+#include "engine/data/record.h"
+
+namespace engine {
+namespace {
+
+constexpr Split kSplits[] = {Split::Train, Split::Dev, Split::Test};
+
+TEST(Tasks, a_record_depends_on_task_level_split_and_index_alone) {
+  for (const auto& name : task_names()) {
+    const auto& task = task_generator(name);
+    for (int level = 1; level <= 3; level++) {
+      const auto late = task.make(Split::Train, level, 1000003);
+      const auto first = task.make(Split::Train, level, 0);
+      const auto again = task.make(Split::Train, level, 1000003);
+      ASSERT_TRUE(late && first && again);
+      EXPECT_EQ(to_json_line(*late), to_json_line(*again));
+      EXPECT_NE(late->prompt + late->completion, first->prompt + first->completion);
+    }
+  }
+}
+
+TEST(Tasks, every_record_passes_its_own_checker_in_every_split_and_level) {
+  for (const auto& name : task_names()) {
+    const auto& task = task_generator(name);
+    for (const Split split : kSplits) {
+      for (int level = 1; level <= 3; level++) {
+        for (int i = 0; i < (split == Split::Train ? 200 : 30); i++) {
+          const auto record = task.make(split, level, i);
+          ASSERT_TRUE(record) << name << level;
+          const auto result = task.check(*record, record->completion);
+          EXPECT_TRUE(result.correct || result.skipped) << record->id << ": " << result.reason;
+          if (result.skipped) break;
+          EXPECT_TRUE(task.check(*record, record->completion + "</s>").correct) << record->id;
+        }
+      }
+    }
+  }
+}
+
+TEST(Tasks, the_splits_share_no_text) {
+  for (const auto& name : task_names()) {
+    const auto& task = task_generator(name);
+    std::unordered_map<std::string, Split> seen;
+    for (const Split split : kSplits) {
+      for (int level = 1; level <= 3; level++) {
+        for (int i = 0; i < (split == Split::Train ? 1500 : 150); i++) {
+          const auto record = task.make(split, level, i);
+          const auto [it, fresh] = seen.emplace(record->prompt, split);
+          EXPECT_TRUE(fresh || it->second == split) << record->id << "\n" << record->prompt;
+        }
+      }
+    }
+  }
+}
+
+TEST(Tasks, texts_keep_to_the_length_cap) {
+  for (const auto& name : task_names()) {
+    std::size_t longest = 0;
+    std::size_t total = 0;
+    int n = 0;
+    for (int level = 1; level <= 3; level++) {
+      for (int i = 0; i < 400; i++, n++) {
+        const auto record = task_generator(name).make(Split::Train, level, i);
+        const std::size_t length = record->prompt.size() + record->completion.size();
+        longest = std::max(longest, length);
+        total += length;
+      }
+    }
+    std::printf("%s: mean %zu characters, longest %zu\n", name.c_str(), total / n, longest);
+    EXPECT_LE(longest, 512u * 7 / 2) << name;
+  }
+}
+
+TEST(Tasks, garbage_is_wrong_and_never_throws) {
+  const std::string garbage[] = {"",
+                                 " ",
+                                 "</s>",
+                                 std::string("\0\x01\xff\xfe", 4),
+                                 "####",
+                                 "#### 99999999999999999999999999",
+                                 "<<",
+                                 "<<1/0=1>>1 #### 1",
+                                 "<<9*9*9*9*9*9*9*9*9*9*9*9*9*9*9*9*9*9*9*9*9*9*9*9=1>>1",
+                                 "So the answer is",
+                                 "So the answer is (Z).",
+                                 "So the answer is maybe.",
+                                 "Score:",
+                                 "Score: 11",
+                                 "Score: -3",
+                                 "SELECT",
+                                 "SELECT * FROM sqlite_master, sqlite_master",
+                                 "DROP TABLE student; SELECT 1",
+                                 "SELECT ((((((((((((((((((((",
+                                 "SELECT 1; DELETE FROM student",
+                                 "ATTACH 'x' AS y",
+                                 "[PLAN END]",
+                                 "the  block  block the block",
+                                 "fly the red block to the moon",
+                                 "I have that, the red block is on top of the red block",
+                                 "def f(:\n  return",
+                                 std::string(100000, '('),
+                                 std::string(20000, 'x') + " block"};
+  for (const auto& name : task_names()) {
+    const auto& task = task_generator(name);
+    for (int level = 1; level <= 3; level++) {
+      for (int i = 0; i < 12; i++) {
+        const auto record = task.make(Split::Test, level, i);
+        for (const auto& text : garbage) {
+          const auto result = task.check(*record, text);
+          if (result.skipped) continue;
+          EXPECT_FALSE(result.correct) << record->id << " accepts '" << text.substr(0, 60) << "'";
+          EXPECT_FALSE(result.reason.empty()) << record->id;
+        }
+      }
+    }
+  }
+}
+
+TEST(Tasks, an_unknown_task_is_refused_with_the_list_of_those_there_are) {
+  try {
+    task_generator("arithmetics");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::Usage);
+    EXPECT_NE(std::string(e.what()).find("arith"), std::string::npos);
+  }
+}
+
+TEST(Tasks, a_record_survives_json) {
+  for (const auto& name : task_names()) {
+    const auto record = task_generator(name).make(Split::Dev, 2, 5);
+    const auto back = record_from_json(to_json_line(*record), "here:1");
+    EXPECT_EQ(to_json_line(back), to_json_line(*record));
+    EXPECT_EQ(task_generator(name).check(back, record->completion).reason,
+              task_generator(name).check(*record, record->completion).reason);
+  }
+}
+
+TEST(Tasks, a_malformed_record_is_refused_with_file_line_and_field) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"{", "f.jsonl:7"}, {"[]", "object"}, {"{\"id\": 3}", "id"}, {"{\"id\": \"x\"}", "task"}};
+  for (const auto& [line, expected] : cases) {
+    try {
+      record_from_json(line, "f.jsonl:7");
+      FAIL() << line;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(expected), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("f.jsonl:7"), std::string::npos) << e.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace engine
