@@ -1,9 +1,11 @@
 // A device: its table of operations, and what they need to run (threads here, streams elsewhere).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "kernels/ops.h"
 
@@ -17,6 +19,8 @@ class Device {
   virtual std::string name() const = 0;
   /// Threads that share the work of one operation; 1 where that means nothing.
   virtual int n_threads() const { return 1; }
+  /// Nanoseconds a thread has spent at work since the device was opened. From any thread.
+  virtual std::int64_t busy_ns(int /*thread*/) const { return 0; }
 
  protected:
   explicit Device(const Ops& ops) : ops_(ops) {}

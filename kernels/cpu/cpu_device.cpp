@@ -1,0 +1,107 @@
+#include "kernels/cpu/cpu_device.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "kernels/error.h"
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+namespace kernels::cpu {
+namespace {
+
+constexpr std::int64_t kHugePage = 2 << 20;
+
+int usable_processors() {
+#if defined(__linux__)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+#endif
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+void* allocate(Device&, std::int64_t bytes) {
+  return allocate_bytes(bytes);
+}
+void release(Device&, void* data) {
+  free_bytes(data);
+}
+void copy_in(Device&, void* to, const void* from_host, std::int64_t bytes) {
+  if (bytes > 0) std::memcpy(to, from_host, bytes);
+}
+
+}  // namespace
+
+void* allocate_bytes(std::int64_t bytes) {
+  ensure(bytes >= 0, "allocate: bytes is negative");
+  const std::int64_t align = bytes >= kHugePage ? kHugePage : 64;
+  const std::int64_t rounded = std::max<std::int64_t>(align, (bytes + align - 1) / align * align);
+  void* data = std::aligned_alloc(align, rounded);
+  if (!data) {
+    throw Error(ErrorCode::Resources,
+                "memory: " + std::to_string((bytes >> 20) + 1) +
+                    " MiB could not be had; try a smaller model, a shorter context or bf16");
+  }
+  if (align == kHugePage) madvise(data, rounded, MADV_HUGEPAGE);
+  return data;
+}
+
+void free_bytes(void* data) {
+  std::free(data);
+}
+
+Scratch::~Scratch() {
+  free_bytes(data_);
+}
+
+char* Scratch::at_least(std::int64_t bytes) {
+  if (bytes > bytes_) {
+    const std::int64_t wanted = std::max(bytes, bytes_ * 2);
+    void* data = allocate_bytes(wanted);
+    free_bytes(data_);
+    data_ = static_cast<char*>(data);
+    bytes_ = wanted;
+  }
+  return data_;
+}
+
+CpuDevice::CpuDevice(int n_threads, const InstructionSet& set)
+    : Device(set.ops), kernels(*set.kernels), pool(n_threads), own(n_threads) {}
+
+void add_memory_ops(Ops& ops) {
+  ops.allocate = allocate;
+  ops.release = release;
+  ops.upload = copy_in;
+  ops.download = copy_in;
+}
+
+Ops make_ops(const char* name) {
+  Ops ops = {};
+  ops.name = name;
+  add_memory_ops(ops);
+  add_matrix_ops(ops);
+  add_row_ops(ops);
+  add_cache_ops(ops);
+  add_attention_ops(ops);
+  add_pick_ops(ops);
+  return ops;
+}
+
+}  // namespace kernels::cpu
+
+namespace kernels {
+
+std::unique_ptr<Device> open_cpu(int n_threads, const Ops& ops) {
+  ensure(n_threads >= 0 && n_threads <= 1024, "open_cpu: n_threads is 0 to 1024");
+  const int n = n_threads ? n_threads : cpu::usable_processors();
+  return std::make_unique<cpu::CpuDevice>(n, cpu::set_of(ops));
+}
+
+}  // namespace kernels

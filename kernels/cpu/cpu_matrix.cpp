@@ -1,0 +1,154 @@
+// Packing, multiplication and look-up of weights. The layouts are kernel_table.h's panels.
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+
+#include "kernels/cpu/cpu_device.h"
+#include "kernels/error.h"
+
+namespace kernels::cpu {
+namespace {
+
+/// k as it is stored: bf16 in whole AMX tiles, f16 in whole lines.
+int stored_k(DType dtype, int k) {
+  const int multiple = dtype == DType::BF16 ? 32 : dtype == DType::F16 ? 2 : 1;
+  return (k + multiple - 1) / multiple * multiple;
+}
+std::int64_t panel_bytes(DType dtype, int k) {
+  return std::int64_t{kPanel} * stored_k(dtype, k) * bytes_of(dtype);
+}
+int n_panels_of(int n) {
+  return (n + kPanel - 1) / kPanel;
+}
+
+std::int64_t packed_bytes(DType dtype, int n, int k) {
+  ensure(n > 0 && k > 0, "packed_bytes: n and k are at least 1");
+  return n_panels_of(n) * panel_bytes(dtype, k);
+}
+
+float element_as_f32(const char* data, DType dtype, std::int64_t i) {
+  if (dtype == DType::F32) {
+    float x;
+    std::memcpy(&x, data + 4 * i, 4);
+    return x;
+  }
+  std::uint16_t x;
+  std::memcpy(&x, data + 2 * i, 2);
+  return dtype == DType::F16 ? f32_from_f16(x) : f32_from_bf16(x);
+}
+
+std::uint16_t element_16(const char* data, DType from, std::int64_t i, DType to) {
+  if (from == to) {
+    std::uint16_t x;
+    std::memcpy(&x, data + 2 * i, 2);
+    return x;
+  }
+  const float x = element_as_f32(data, from, i);
+  return to == DType::F16 ? f16_from_f32(x) : bf16_from_f32(x);
+}
+
+// Where output `lane` of a panel keeps its value j, in elements of `dtype`.
+std::int64_t place_in_panel(DType dtype, int lane, int j) {
+  if (dtype == DType::BF16) return std::int64_t{j / 2} * 2 * kPanel + 2 * lane + j % 2;
+  return std::int64_t{j} * kPanel + lane;
+}
+
+void pack_panel(const char* w, DType from, int n, int k, DType to, int panel, char* packed) {
+  std::memset(packed, 0, panel_bytes(to, k));
+  for (int lane = 0; lane < kPanel && panel * kPanel + lane < n; lane++) {
+    const std::int64_t row = std::int64_t{panel * kPanel + lane} * k;
+    if (to == DType::F32) {
+      auto* at = reinterpret_cast<float*>(packed);
+      for (int j = 0; j < k; j++)
+        at[place_in_panel(to, lane, j)] = element_as_f32(w, from, row + j);
+    } else {
+      auto* at = reinterpret_cast<std::uint16_t*>(packed);
+      for (int j = 0; j < k; j++)
+        at[place_in_panel(to, lane, j)] = element_16(w, from, row + j, to);
+    }
+  }
+}
+
+void pack(Device& device, const void* w_host, DType from, int n, int k, DType to, void* packed) {
+  ensure(n > 0 && k > 0, "pack: n and k are at least 1");
+  CpuDevice& cpu = cpu_of(device);
+  split(cpu, n_panels_of(n), std::int64_t{n} * k, [&](int begin, int end, int) {
+    for (int panel = begin; panel < end; panel++)
+      pack_panel(static_cast<const char*>(w_host), from, n, k, to, panel,
+                 static_cast<char*>(packed) + panel * panel_bytes(to, k));
+  });
+}
+
+// Panels a thread takes at a time: some 128 KiB, so that a thread the system put off the processor
+// holds little up, in multiples of the four streams a pass reads.
+int panels_per_turn(std::int64_t bytes, int n_panels, int n_threads) {
+  const int by_size = static_cast<int>(std::max<std::int64_t>(1, (128 << 10) / bytes));
+  const int by_share = std::max(1, n_panels / (n_threads * 3));
+  const int turn = std::min(by_size, by_share);
+  return turn < 4 ? turn : turn / 4 * 4;
+}
+
+void matmul(Device& device,
+            const PackedMatrix& w,
+            const float* x,
+            std::int64_t x_stride,
+            int n_rows,
+            float* y,
+            std::int64_t y_stride,
+            const float* bias,
+            bool add) {
+  ensure(w.n > 0 && w.k > 0 && w.data, "matmul: weights are packed");
+  ensure(n_rows >= 0 && x_stride >= w.k && y_stride >= w.n, "matmul: strides hold a row");
+  if (n_rows == 0) return;
+  CpuDevice& cpu = cpu_of(device);
+  const MatmulKernel& kernel = cpu.kernels.matmul[static_cast<int>(w.dtype)];
+  const std::int64_t bytes = kernel.prepared_bytes(n_rows, w.k);
+  char* prepared = cpu.shared.at_least(bytes);
+  const int n_panels = n_panels_of(w.n);
+  const MatmulCall call = {
+      w.data, panel_bytes(w.dtype, w.k), w.n, w.k, prepared, n_rows, y, y_stride, bias, add};
+  const int n_threads = cpu.pool.n_threads();
+  const std::int64_t work = std::int64_t{w.n} * w.k * n_rows;
+  if (n_threads == 1 || work < 50000) {
+    kernel.prepare(x, x_stride, n_rows, w.k, 0, 1, prepared);
+    kernel.multiply(call, 0, n_panels);
+    return;
+  }
+  // A few rows are prepared before the others are called; many by all, who then wait for all.
+  const bool alone = std::int64_t{n_rows} * w.k <= 4096;
+  if (alone) kernel.prepare(x, x_stride, n_rows, w.k, 0, 1, prepared);
+  const int turn = panels_per_turn(call.panel_bytes, n_panels, n_threads);
+  std::atomic<int> next{0};
+  cpu.pool.run([&](int thread) {
+    if (!alone) {
+      kernel.prepare(x, x_stride, n_rows, w.k, thread, n_threads, prepared);
+      cpu.pool.barrier();
+    }
+    for (int begin = next.fetch_add(turn); begin < n_panels; begin = next.fetch_add(turn))
+      kernel.multiply(call, begin, std::min(n_panels, begin + turn));
+  });
+}
+
+void embed(Device&, const PackedMatrix& table, const std::int32_t* ids, int n_rows, float* y) {
+  for (int r = 0; r < n_rows; r++) {
+    ensure(ids[r] >= 0 && ids[r] < table.n, "embed: an id is outside the table");
+    const char* panel =
+        static_cast<const char*>(table.data) + ids[r] / kPanel * panel_bytes(table.dtype, table.k);
+    const int lane = ids[r] % kPanel;
+    float* to = y + std::int64_t{r} * table.k;
+    for (int j = 0; j < table.k; j++)
+      to[j] = element_as_f32(panel, table.dtype, place_in_panel(table.dtype, lane, j));
+  }
+}
+
+}  // namespace
+
+void add_matrix_ops(Ops& ops) {
+  ops.packed_bytes = packed_bytes;
+  ops.pack = pack;
+  ops.matmul = matmul;
+  ops.embed = embed;
+}
+
+}  // namespace kernels::cpu

@@ -1,0 +1,131 @@
+// Choosing tokens. The vector loops give the two largest (noisy) scores to within a known error;
+// tokens that come near enough are then scored in double, so every instruction set picks the token
+// of the formula in kernels/philox.h.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "kernels/cpu/cpu_device.h"
+#include "kernels/error.h"
+#include "kernels/philox.h"
+#include "kernels/sampling.h"
+
+namespace kernels::cpu {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+bool is_filtered(const PickRow& row, int n_valid) {
+  if (row.repetition_penalty != 1 && row.n_history > 0) return true;
+  if (row.temperature < kGreedyTemperature) return false;
+  return (row.top_k > 0 && row.top_k < n_valid) || row.top_p < 1 || row.min_p > 0;
+}
+
+float logp_of(const CpuKernels& kernels,
+              const float* logits,
+              int n,
+              float top,
+              float chosen,
+              float temperature) {
+  const double sum = kernels.sum_exp(logits, n, top, 1.0f / temperature);
+  return static_cast<float>((static_cast<double>(chosen) - top) / temperature - std::log(sum));
+}
+
+Picked greedy(const CpuKernels& kernels, const float* logits, int n, float top, float second) {
+  Picked picked;
+  picked.id = kernels.find_first(logits, n, top);
+  picked.score = top;
+  picked.margin = top - second;
+  picked.logp = logp_of(kernels, logits, n, top, top, 1);
+  return picked;
+}
+
+double exact_score(const float* logits, int id, const PickRow& row) {
+  const std::uint32_t bits = random_bits(row.seed, row.stream, row.position, id);
+  return static_cast<double>(logits[id]) / row.temperature + gumbel_from_bits(bits);
+}
+
+Picked sampled(const CpuKernels& kernels,
+               const float* logits,
+               int n,
+               float top,
+               const PickRow& row,
+               char* scratch) {
+  const int padded = (n + kNoiseBlock - 1) / kNoiseBlock * kNoiseBlock;
+  auto* scores = reinterpret_cast<float*>(scratch);
+  auto* near = reinterpret_cast<int*>(scores + padded);
+  float best, second;
+  kernels.noisy_scores(logits, n, top, 1.0f / row.temperature, row.seed, row.stream, row.position,
+                       scores, &best, &second);
+  // Whatever can be best or second best lies within twice the error of the second best seen.
+  const float bound = std::isfinite(second) ? second : best;
+  const float threshold = bound - 2e-4f - 1e-5f * std::fabs(bound);
+  const int n_near = kernels.find_above(scores, n, threshold, near, n);
+  double first_score = -std::numeric_limits<double>::infinity(), second_score = first_score;
+  Picked picked;
+  for (int i = 0; i < n_near; i++) {
+    const double score = exact_score(logits, near[i], row);
+    if (score > first_score) {  // ascending ids: ties stay with the lowest
+      second_score = first_score;
+      first_score = score;
+      picked.id = near[i];
+    } else {
+      second_score = std::max(second_score, score);
+    }
+  }
+  picked.score = static_cast<float>(first_score);
+  picked.margin = static_cast<float>(first_score - second_score);
+  picked.logp = logp_of(kernels, logits, n, top, logits[picked.id], row.temperature);
+  return picked;
+}
+
+Picked pick_one(const CpuKernels& kernels,
+                const float* logits,
+                int n_valid,
+                const PickRow& row,
+                char* scratch) {
+  Picked none;
+  float top = 0, second = 0;
+  none.bad_index = kernels.top_two(logits, n_valid, &top, &second);
+  if (none.bad_index >= 0 || top == -kInfinity) return none;
+  std::vector<float> kept;
+  if (is_filtered(row, n_valid)) {
+    if (!filter_logits({logits, static_cast<std::size_t>(n_valid)}, n_valid, row, kept))
+      return none;
+    logits = kept.data();
+    none.bad_index = kernels.top_two(logits, n_valid, &top, &second);
+    if (none.bad_index >= 0) return none;
+  }
+  if (row.temperature < kGreedyTemperature) return greedy(kernels, logits, n_valid, top, second);
+  return sampled(kernels, logits, n_valid, top, row, scratch);
+}
+
+void pick(Device& device,
+          const float* logits,
+          std::int64_t stride,
+          int n_rows,
+          int vocab,
+          int n_valid,
+          const PickRow* rows,
+          Picked* out) {
+  ensure(n_valid > 0 && n_valid <= vocab && stride >= vocab,
+         "pick: n_valid is 1 to the vocabulary, the stride holds it");
+  CpuDevice& cpu = cpu_of(device);
+  const std::int64_t padded = (n_valid + kNoiseBlock - 1) / kNoiseBlock * kNoiseBlock;
+  for (Scratch& scratch : cpu.own) scratch.at_least(padded * 8);
+  split(cpu, n_rows, std::int64_t{n_rows} * n_valid, [&](int begin, int end, int thread) {
+    for (int r = begin; r < end; r++)
+      out[r] =
+          pick_one(cpu.kernels, logits + r * stride, n_valid, rows[r], cpu.own[thread].at_least(0));
+  });
+}
+
+}  // namespace
+
+void add_pick_ops(Ops& ops) {
+  ops.pick = pick;
+}
+
+}  // namespace kernels::cpu

@@ -1,0 +1,83 @@
+// exp, log, storage types: over the vector operations of whichever vec_*.h came before.
+#pragma once
+
+#include <cstdint>
+
+namespace kernels::cpu {
+namespace {
+
+constexpr float kInfinity = __builtin_inff();
+
+/// exp(x) for x <= 88; below -87 exactly 0. The Taylor series over |r| <= ln(2) / 2 leaves
+/// r^8 / 8! = 5e-9 relative. NaN stays NaN.
+inline F f_exp(F x) {
+  const F n = f_round(f_mul(x, f_set(1.44269504f)));
+  F r = f_fma(n, f_set(-0.693145752f), x);  // ln 2 in two parts; n times the first is exact
+  r = f_fma(n, f_set(-1.42860677e-6f), r);
+  F sum = f_set(1.0f / 5040);
+  sum = f_fma(sum, r, f_set(1.0f / 720));
+  sum = f_fma(sum, r, f_set(1.0f / 120));
+  sum = f_fma(sum, r, f_set(1.0f / 24));
+  sum = f_fma(sum, r, f_set(1.0f / 6));
+  sum = f_fma(sum, r, f_set(0.5f));
+  sum = f_fma(sum, r, f_set(1.0f));
+  sum = f_fma(sum, r, f_set(1.0f));
+  const I exponent = i_left<23>(i_add(i_of_whole(n), i_set(127)));
+  return f_select(m_less(x, f_set(-87.0f)), f_set(0.0f), f_mul(sum, f_bits(exponent)));
+}
+
+/// log(x) for normal x > 0, as 2 atanh(s) with |s| <= 0.172: the first term left out is 2e-9 of
+/// the sum.
+inline F f_log(F x) {
+  const I bits = i_bits(x);
+  // Mantissa in [sqrt(1/2), sqrt(2)): the exponent is that of x / sqrt(1/2).
+  const I shifted = i_sub(bits, i_set(0x3f3504f3u));
+  const I exponent = i_sub(i_right<23>(i_add(shifted, i_set(0x3f800000u))), i_set(127));
+  const F m = f_bits(i_sub(bits, i_left<23>(exponent)));
+  const F s = f_div(f_sub(m, f_set(1.0f)), f_add(m, f_set(1.0f)));
+  const F t = f_mul(s, s);
+  F sum = f_set(2.0f / 9);
+  sum = f_fma(sum, t, f_set(2.0f / 7));
+  sum = f_fma(sum, t, f_set(2.0f / 5));
+  sum = f_fma(sum, t, f_set(2.0f / 3));
+  sum = f_fma(sum, t, f_set(2.0f));
+  return f_fma(f_of_int(exponent), f_set(0.693147181f), f_mul(sum, s));
+}
+
+inline F f_of_bf16(I x) {
+  return f_bits(i_left<16>(x));
+}
+/// Rounds to bf16 in the low half of each lane, as kernels::bf16_from_f32.
+inline I bf16_bits(F x) {
+  const I bits = i_bits(x);
+  const I rounded =
+      i_right<16>(i_add(bits, i_add(i_set(0x7fffu), i_and(i_right<16>(bits), i_set(1)))));
+  const I quiet = i_or(i_right<16>(bits), i_set(0x40));
+  return i_bits(f_select(m_equal(x, x), f_bits(rounded), f_bits(quiet)));
+}
+inline F rounded_to_bf16(F x) {
+  return f_of_bf16(bf16_bits(x));
+}
+
+// One storage type each: how 16 values, or the first n, are read as f32 and written.
+struct StoreF32 {
+  using Element = float;
+  static F load(const Element* p) { return f_load(p); }
+  static F load_part(const Element* p, int n) { return f_load_part(p, n); }
+  static void store_part(Element* p, F x, int n) { f_store_part(p, x, n); }
+};
+struct StoreF16 {
+  using Element = std::uint16_t;
+  static F load(const Element* p) { return f_load_f16(p); }
+  static F load_part(const Element* p, int n) { return f_load_f16_part(p, n); }
+  static void store_part(Element* p, F x, int n) { f_store_f16_part(p, x, n); }
+};
+struct StoreBF16 {
+  using Element = std::uint16_t;
+  static F load(const Element* p) { return f_of_bf16(i_load_u16(p)); }
+  static F load_part(const Element* p, int n) { return f_of_bf16(i_load_u16_part(p, n)); }
+  static void store_part(Element* p, F x, int n) { i_store_u16_part(p, bf16_bits(x), n); }
+};
+
+}  // namespace
+}  // namespace kernels::cpu

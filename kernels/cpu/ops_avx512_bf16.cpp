@@ -1,0 +1,80 @@
+// AVX-512 with vdpbf16ps: bf16 weights are multiplied two k at a time; the rest is AVX-512's.
+#include "kernels/cpu/vec_avx512.h"
+//
+#include "kernels/cpu/math_body.h"
+//
+#include "kernels/cpu/matmul_body.h"
+
+namespace kernels::cpu {
+namespace {
+
+struct MulPairs {
+  using X = std::int32_t;  // x[2p], x[2p + 1] in bf16
+  static constexpr int kLineBytes = 64, kSteps = 1, kSpan = 2;
+  struct Line {
+    __m512i step[1];
+  };
+  static Line load(const char* p) { return {{_mm512_loadu_si512(p)}}; }
+  static F step(F sum, __m512i w, X x) {
+    return _mm512_dpbf16_ps(sum, (__m512bh)w, (__m512bh)_mm512_set1_epi32(x));
+  }
+};
+
+void prepare_pairs(const float* x,
+                   std::int64_t x_stride,
+                   int n_rows,
+                   int k,
+                   int part,
+                   int n_parts,
+                   void* prepared) {
+  auto* to = static_cast<std::int32_t*>(prepared);
+  const int n_pairs = n_lines_of<MulPairs>(k);
+  const int n_blocks = n_blocks_of(n_rows);
+  for (int block = 0; block < n_blocks; block++) {
+    const int begin = block_begin(block, n_blocks, n_rows);
+    const int rows = block_begin(block + 1, n_blocks, n_rows) - begin;
+    std::int32_t* block_to = to + static_cast<std::int64_t>(begin) * n_pairs;
+    for (int r = 0; r < rows; r++) {
+      if ((begin + r) % n_parts != part) continue;
+      const float* from = x + (begin + r) * x_stride;
+      for (int i = 0; i < n_pairs; i += 16) {
+        const int left = k - 2 * i;
+        const F low = f_load_part(from + 2 * i, left);
+        const F high = f_load_part(from + 2 * i + 16, left > 16 ? left - 16 : 0);
+        alignas(64) std::int32_t pair[16];
+        _mm512_store_si512(pair, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+        for (int j = 0; j < 16 && i + j < n_pairs; j++)
+          block_to[static_cast<std::int64_t>(i + j) * rows + r] = pair[j];
+      }
+    }
+  }
+}
+
+std::int64_t probe_pairs(std::int64_t rounds, float* result) {
+  constexpr int kSums = 12;
+  F sum[kSums];
+  for (int i = 0; i < kSums; i++) sum[i] = f_set(static_cast<float>(i));
+  const I a = i_set(0x3f803f80u), b = i_set(0x2f802f80u);
+  for (std::int64_t round = 0; round < rounds; round++)
+#pragma GCC unroll 12
+    for (int i = 0; i < kSums; i++) sum[i] = _mm512_dpbf16_ps(sum[i], (__m512bh)a, (__m512bh)b);
+  for (int i = 1; i < kSums; i++) sum[0] = f_add(sum[0], sum[i]);
+  *result = f_sum(sum[0]);
+  return rounds * kSums * 32;
+}
+
+CpuKernels table_with_pairs() {
+  CpuKernels table = avx512_kernels();
+  table.matmul[2] = {prepared_bytes<MulPairs>, prepare_pairs, multiply_panels<MulPairs>};
+  table.probe_multiply[2] = probe_pairs;
+  return table;
+}
+
+}  // namespace
+
+const CpuKernels& avx512_bf16_kernels() {
+  static const CpuKernels table = table_with_pairs();
+  return table;
+}
+
+}  // namespace kernels::cpu

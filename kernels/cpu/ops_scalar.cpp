@@ -1,0 +1,14 @@
+#include "kernels/cpu/vec_scalar.h"
+//
+#include "kernels/cpu/math_body.h"
+//
+#include "kernels/cpu/table_body.h"
+
+namespace kernels::cpu {
+
+const CpuKernels& scalar_kernels() {
+  static const CpuKernels table = table_of_bodies();
+  return table;
+}
+
+}  // namespace kernels::cpu

@@ -1,0 +1,90 @@
+#include "kernels/cpu/probe.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+
+#include "kernels/cpu/cpu_device.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace kernels::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ns_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
+}
+
+constexpr std::int64_t kBlock = 1 << 20;
+
+}  // namespace
+
+ReadProbe::ReadProbe(Device& device, std::int64_t bytes)
+    : device_(device), buffer_(device, (bytes + kBlock - 1) / kBlock * kBlock) {
+  CpuDevice& cpu = cpu_of(device);
+  char* data = static_cast<char*>(buffer_.data());
+  // Written, so that the pages exist, with bytes that make ordinary floats.
+  const auto n_blocks = static_cast<int>(buffer_.bytes() / kBlock);
+  split(cpu, n_blocks, buffer_.bytes(), [&](int begin, int end, int) {
+    std::memset(data + begin * kBlock, 0x3c, (end - begin) * kBlock);
+  });
+}
+
+double ReadProbe::gbps(int n_passes) {
+  CpuDevice& cpu = cpu_of(device_);
+  const char* data = static_cast<const char*>(buffer_.data());
+  const std::int64_t n_blocks = buffer_.bytes() / kBlock;
+  std::atomic<float> result{0};
+  double best = 0;
+  for (int pass = 0; pass < n_passes; pass++) {
+    std::atomic<std::int64_t> next{0};
+    const Clock::time_point begin = Clock::now();
+    cpu.pool.run([&](int) {
+      for (auto i = next.fetch_add(1); i < n_blocks; i = next.fetch_add(1))
+        result.store(cpu.kernels.probe_read(data + i * kBlock, kBlock), std::memory_order_relaxed);
+    });
+    best = std::max(best, static_cast<double>(buffer_.bytes()) / ns_since(begin));
+  }
+  return best;
+}
+
+double multiply_gflops(Device& device, DType dtype) {
+  CpuDevice& cpu = cpu_of(device);
+  const auto probe = cpu.kernels.probe_multiply[static_cast<int>(dtype)];
+  double best = 0;
+  for (int pass = 0; pass < 5; pass++) {
+    std::atomic<std::int64_t> n_multiplies{0};
+    const Clock::time_point begin = Clock::now();
+    cpu.pool.run([&](int) {
+      float result = 0;
+      for (int i = 0; i < 20; i++) n_multiplies += probe(20000, &result);
+    });
+    best = std::max(best, 2.0 * static_cast<double>(n_multiplies.load()) / ns_since(begin));
+  }
+  return best;
+}
+
+std::string processor_name() {
+#if defined(__x86_64__)
+  unsigned words[12] = {};
+  if (__get_cpuid_max(0x80000000u, nullptr) >= 0x80000004u) {
+    for (unsigned i = 0; i < 3; i++)
+      __get_cpuid(0x80000002u + i, words + 4 * i, words + 4 * i + 1, words + 4 * i + 2,
+                  words + 4 * i + 3);
+    char text[49] = {};
+    std::memcpy(text, words, 48);
+    std::string name(text);
+    const auto first = name.find_first_not_of(' ');
+    if (first != std::string::npos)
+      return name.substr(first, name.find_last_not_of(' ') - first + 1);
+  }
+#endif
+  return "unknown processor";
+}
+
+}  // namespace kernels::cpu

@@ -1,0 +1,34 @@
+// What this machine can do at most, by the simplest loops there are: the roofline that measured
+// steps are held against. Each call takes some tenths of a second.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kernels/device.h"
+#include "kernels/dtype.h"
+
+namespace kernels::cpu {
+
+/// Bytes read per nanosecond (GB/s) by all threads of a CPU device from a buffer that no cache
+/// holds; the best of a few passes. The buffer lives as long as this object.
+class ReadProbe {
+ public:
+  /// @param bytes  several times the last-level cache; rounded up to a whole number of KiB
+  /// @throws Error(Resources)  if the memory is not there
+  explicit ReadProbe(Device& device, std::int64_t bytes = std::int64_t{1} << 30);
+  double gbps(int n_passes = 3);
+
+ private:
+  Device& device_;
+  DeviceBuffer buffer_;
+};
+
+/// Billions of floating point operations per second (a multiply-add is two) of all threads, in the
+/// instruction that `matmul` over weights of this type uses.
+double multiply_gflops(Device& device, DType dtype);
+
+/// "Intel(R) Xeon(R) Processor", "AMD EPYC ...", or "unknown processor".
+std::string processor_name();
+
+}  // namespace kernels::cpu

@@ -1,0 +1,96 @@
+// Operations that take one row at a time: norm, rotation, activation, rounding.
+#pragma once
+
+#include "kernels/cpu/kernel_table.h"
+
+namespace kernels::cpu {
+namespace {
+
+// Element i goes to sum (i / 16) % 4, lane i % 16, whatever dim is: zeros appended to a row change
+// nothing.
+void rms_norm_row(const float* x, const float* w, float* y, int dim, float eps) {
+  F sum[4] = {f_set(0), f_set(0), f_set(0), f_set(0)};
+  int i = 0;
+  for (; i + 64 <= dim; i += 64)
+    for (int u = 0; u < 4; u++) {
+      const F v = f_load(x + i + 16 * u);
+      sum[u] = f_fma(v, v, sum[u]);
+    }
+  for (int u = 0; i < dim; i += 16, u++) {
+    const F v = f_load_part(x + i, dim - i);
+    sum[u] = f_fma(v, v, sum[u]);
+  }
+  const float total = f_sum(f_add(f_add(sum[0], sum[1]), f_add(sum[2], sum[3])));
+  // Plain divisions and a root: scaling dim by 4 and eps by 1/4 scales each by a power of two.
+  const float mean = total / static_cast<float>(dim);
+  const F scale = f_set(1.0f / sqrt_one(mean + eps));
+  for (i = 0; i + 16 <= dim; i += 16)
+    f_store(y + i, f_mul(f_mul(f_load(x + i), scale), f_load(w + i)));
+  if (i < dim) {
+    const int n = dim - i;
+    f_store_part(y + i, f_mul(f_mul(f_load_part(x + i, n), scale), f_load_part(w + i, n)), n);
+  }
+}
+
+// scratch [head_dim]: the cosines, then the sines
+void rope_row(float* x, int n_heads, int head_dim, const float* cos_sin, float* scratch) {
+  const int half = head_dim / 2;
+  for (int i = 0; i < half; i++) {
+    scratch[i] = cos_sin[2 * i];
+    scratch[half + i] = cos_sin[2 * i + 1];
+  }
+  for (int h = 0; h < n_heads; h++) {
+    float* low = x + static_cast<std::int64_t>(h) * head_dim;
+    float* high = low + half;
+    for (int i = 0; i < half; i += 16) {
+      const int n = half - i;
+      const F c = f_load_part(scratch + i, n), s = f_load_part(scratch + half + i, n);
+      const F a = f_load_part(low + i, n), b = f_load_part(high + i, n);
+      f_store_part(low + i, f_sub(f_mul(a, c), f_mul(b, s)), n);
+      f_store_part(high + i, f_add(f_mul(b, c), f_mul(a, s)), n);
+    }
+  }
+}
+
+// silu(g) = g / (1 + exp(-g)); exp is cut off at 88, where silu is 0 to within f32 anyway.
+void swiglu_row(const float* gate, const float* up, float* y, int n) {
+  for (int i = 0; i < n; i += 16) {
+    const F g = f_load_part(gate + i, n - i), u = f_load_part(up + i, n - i);
+    const F minus = f_sub(f_set(0), g);
+    const F cut = f_select(m_less(f_set(88.0f), minus), f_set(88.0f), minus);
+    const F silu = f_div(g, f_add(f_set(1), f_exp(cut)));
+    f_store_part(y + i, f_mul(silu, u), n - i);
+  }
+}
+
+template <class Store>
+void narrow_row(const float* x, int n, void* to) {
+  auto* at = static_cast<typename Store::Element*>(to);
+  for (int i = 0; i < n; i += 16) Store::store_part(at + i, f_load_part(x + i, n - i), n - i);
+}
+
+float probe_read_body(const void* data, std::int64_t bytes) {
+  const char* p = static_cast<const char*>(data);
+  const std::int64_t quarter = bytes / 4;
+  F sum[4] = {f_set(0), f_set(0), f_set(0), f_set(0)};
+  for (std::int64_t i = 0; i < quarter; i += 64)
+    for (int u = 0; u < 4; u++)
+      sum[u] = f_add(sum[u], f_load(reinterpret_cast<const float*>(p + u * quarter + i)));
+  return f_sum(f_add(f_add(sum[0], sum[1]), f_add(sum[2], sum[3])));
+}
+
+std::int64_t probe_fma_body(std::int64_t rounds, float* result) {
+  constexpr int kSums = kMaxBlockRows >= 12 ? 12 : 6;
+  F sum[kSums];
+  for (int i = 0; i < kSums; i++) sum[i] = f_set(static_cast<float>(i));
+  const F a = f_set(0.999f), b = f_set(*result);
+  for (std::int64_t round = 0; round < rounds; round++)
+#pragma GCC unroll 12
+    for (int i = 0; i < kSums; i++) sum[i] = f_fma(sum[i], a, b);
+  for (int i = 1; i < kSums; i++) sum[0] = f_add(sum[0], sum[i]);
+  *result = f_sum(sum[0]);
+  return rounds * kSums * 16;
+}
+
+}  // namespace
+}  // namespace kernels::cpu

@@ -1,0 +1,38 @@
+// Gathers the bodies into a table. The last include of an instruction set's file.
+#pragma once
+
+#include "kernels/cpu/attention_body.h"
+#include "kernels/cpu/matmul_body.h"
+#include "kernels/cpu/pick_body.h"
+#include "kernels/cpu/rows_body.h"
+
+namespace kernels::cpu {
+namespace {
+
+CpuKernels table_of_bodies() {
+  CpuKernels table = {};
+  table.matmul[0] = matmul_kernel<MulF32>();
+  table.matmul[1] = matmul_kernel<MulF16>();
+  table.matmul[2] = matmul_kernel<MulBF16>();
+  table.rms_norm = rms_norm_row;
+  table.rope = rope_row;
+  table.swiglu = swiglu_row;
+  table.narrow[0] = narrow_row<StoreF32>;
+  table.narrow[1] = narrow_row<StoreF16>;
+  table.narrow[2] = narrow_row<StoreBF16>;
+  table.attention_scratch = attention_scratch_bytes;
+  table.attention[0] = attend<StoreF32>;
+  table.attention[1] = attend<StoreF16>;
+  table.attention[2] = attend<StoreBF16>;
+  table.top_two = top_two_of;
+  table.find_first = find_first_of;
+  table.sum_exp = sum_exp_of;
+  table.noisy_scores = noisy_scores_of;
+  table.find_above = find_above_of;
+  table.probe_read = probe_read_body;
+  for (auto& probe : table.probe_multiply) probe = probe_fma_body;
+  return table;
+}
+
+}  // namespace
+}  // namespace kernels::cpu

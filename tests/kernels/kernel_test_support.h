@@ -1,0 +1,90 @@
+// What the kernel tests share: every CPU table, seeded values, guarded buffers, packed weights.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/device.h"
+#include "kernels/dtype.h"
+
+namespace kernels::test {
+
+inline const std::vector<DType> kAllDTypes = {DType::F32, DType::F16, DType::BF16};
+
+inline std::vector<float> normal_values(std::size_t n, std::uint32_t seed, float scale = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, scale);
+  std::vector<float> values(n);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+/// The value a storage type keeps of x.
+inline float stored(float x, DType dtype) {
+  if (dtype == DType::F16) return f32_from_f16(f16_from_f32(x));
+  if (dtype == DType::BF16) return f32_from_bf16(bf16_from_f32(x));
+  return x;
+}
+
+inline std::uint32_t bits_of(float x) {
+  return std::bit_cast<std::uint32_t>(x);
+}
+
+/// n floats with a guard on either side that `intact` looks at.
+class Guarded {
+ public:
+  explicit Guarded(std::size_t n, float fill = 0) : n_(n), all_(n + 2 * kGuard, kMark) {
+    std::fill(data(), data() + n, fill);
+  }
+  explicit Guarded(const std::vector<float>& values) : Guarded(values.size()) {
+    std::copy(values.begin(), values.end(), data());
+  }
+  float* data() { return all_.data() + kGuard; }
+  float& operator[](std::size_t i) { return data()[i]; }
+  bool intact() const {
+    for (std::size_t i = 0; i < kGuard; i++)
+      if (all_[i] != kMark || all_[kGuard + n_ + i] != kMark) return false;
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t kGuard = 40;
+  static constexpr float kMark = -12345.5f;
+  std::size_t n_;
+  std::vector<float> all_;
+};
+
+/// Weights on a device, from row-major f32.
+struct Packed {
+  DeviceBuffer buffer;
+  PackedMatrix matrix;
+};
+inline Packed pack(Device& device, const std::vector<float>& w, int n, int k, DType dtype) {
+  Packed packed;
+  packed.buffer = DeviceBuffer(device, device.ops().packed_bytes(dtype, n, k));
+  device.ops().pack(device, w.data(), DType::F32, n, k, dtype, packed.buffer.data());
+  packed.matrix = {packed.buffer.data(), n, k, dtype};
+  return packed;
+}
+
+/// Each instruction set with one, two and three threads, under SCOPED_TRACE by the caller.
+template <class Body>
+void for_each_device(const Body& body, std::vector<int> threads = {1, 2, 3}) {
+  for (const Ops* ops : all_cpu_ops()) {
+    for (const int n_threads : threads) {
+      SCOPED_TRACE(std::string(ops->name) + ", threads " + std::to_string(n_threads));
+      const std::unique_ptr<Device> device = open_cpu(n_threads, *ops);
+      body(*device);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+}  // namespace kernels::test

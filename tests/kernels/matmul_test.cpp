@@ -1,0 +1,172 @@
+// Packing, multiplication, look-up: against double loops, and bit for bit across rows and threads.
+#include <algorithm>
+#include <numeric>
+
+#include "tests/kernels/kernel_test_support.h"
+
+namespace kernels::test {
+namespace {
+
+struct Shape {
+  int n, k;
+};
+const Shape kShapes[] = {{1, 1}, {16, 32}, {17, 33}, {40, 7}, {96, 64}, {131, 190}, {200, 384}};
+
+void multiply(Device& device,
+              const Packed& w,
+              const float* x,
+              int n_rows,
+              float* y,
+              const float* bias = nullptr,
+              bool add = false) {
+  device.ops().matmul(device, w.matrix, x, w.matrix.k, n_rows, y, w.matrix.n, bias, add);
+}
+
+TEST(Matmul, agrees_with_a_double_loop_in_every_set_type_and_shape) {
+  for_each_device(
+      [](Device& device) {
+        for (const DType dtype : kAllDTypes) {
+          for (const Shape shape : kShapes) {
+            for (const int n_rows : {1, 3, 5, 17, 34}) {
+              const auto [n, k] = shape;
+              SCOPED_TRACE(std::string(name_of(dtype)) + " n " + std::to_string(n) + " k " +
+                           std::to_string(k) + " rows " + std::to_string(n_rows));
+              const auto w = normal_values(std::size_t(n) * k, 1);
+              const auto bias = normal_values(n, 3);
+              Guarded x(normal_values(std::size_t(n_rows) * k, 2));
+              const auto before = normal_values(std::size_t(n_rows) * n, 4);
+              const Packed packed = pack(device, w, n, k, dtype);
+              for (const bool with_more : {false, true}) {
+                Guarded y(before);
+                multiply(device, packed, x.data(), n_rows, y.data(),
+                         with_more ? bias.data() : nullptr, with_more);
+                ASSERT_TRUE(y.intact());
+                for (int r = 0; r < n_rows; r++) {
+                  for (int i = 0; i < n; i++) {
+                    double sum = 0, size = 0;
+                    for (int j = 0; j < k; j++) {
+                      float a = x[std::size_t(r) * k + j];
+                      if (dtype == DType::BF16) a = stored(a, DType::BF16);
+                      const double term = double(a) * stored(w[std::size_t(i) * k + j], dtype);
+                      sum += term;
+                      size += std::fabs(term);
+                    }
+                    if (with_more) {
+                      sum += double(bias[i]) + before[std::size_t(r) * n + i];
+                      size += std::fabs(bias[i]) + std::fabs(before[std::size_t(r) * n + i]);
+                    }
+                    // k products and sums in f32, each within 2^-24 of what it stands for; the
+                    // bf16 instructions may truncate where others round, hence one bit more.
+                    const double allowed = (k + 3) * 0x1p-23 * size + 1e-30;
+                    ASSERT_NEAR(y[std::size_t(r) * n + i], sum, allowed)
+                        << "row " << r << " output " << i;
+                  }
+                }
+              }
+              ASSERT_TRUE(x.intact());
+            }
+          }
+        }
+      },
+      {2});
+}
+
+TEST(Matmul, a_row_has_the_same_bits_in_any_company_on_any_threads) {
+  for (const Ops* ops : all_cpu_ops()) {
+    for (const DType dtype : kAllDTypes) {
+      for (const Shape shape : {Shape{83, 70}, Shape{144, 224}}) {
+        const auto [n, k] = shape;
+        constexpr int kRows = 256;
+        const auto w = normal_values(std::size_t(n) * k, 5);
+        const auto x = normal_values(std::size_t(kRows) * k, 6);
+        std::vector<float> alone(std::size_t(kRows) * n);
+        {
+          const auto device = open_cpu(1, *ops);
+          const Packed packed = pack(*device, w, n, k, dtype);
+          for (int r = 0; r < kRows; r++)
+            multiply(*device, packed, x.data() + std::size_t(r) * k, 1,
+                     alone.data() + std::size_t(r) * n);
+        }
+        for (const int n_threads : {1, 2, 3}) {
+          const auto device = open_cpu(n_threads, *ops);
+          const Packed packed = pack(*device, w, n, k, dtype);
+          for (const int n_rows :
+               {2, 3, 4, 5, 7, 8, 13, 15, 16, 17, 23, 24, 25, 31, 32, 33, 47, 64, 100, 129, 256}) {
+            // Other rows each time, shuffled.
+            std::vector<int> rows(kRows);
+            std::iota(rows.begin(), rows.end(), 0);
+            std::shuffle(rows.begin(), rows.end(), std::mt19937(n_rows));
+            std::vector<float> some(std::size_t(n_rows) * k), y(std::size_t(n_rows) * n);
+            for (int i = 0; i < n_rows; i++)
+              std::copy_n(x.data() + std::size_t(rows[i]) * k, k, some.data() + std::size_t(i) * k);
+            multiply(*device, packed, some.data(), n_rows, y.data());
+            for (int i = 0; i < n_rows; i++)
+              ASSERT_EQ(0, std::memcmp(y.data() + std::size_t(i) * n,
+                                       alone.data() + std::size_t(rows[i]) * n, 4 * n))
+                  << ops->name << " " << name_of(dtype) << " n " << n << " rows " << n_rows
+                  << " threads " << n_threads << " row " << i;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Matmul, zeros_appended_to_k_change_no_bit) {
+  for_each_device(
+      [](Device& device) {
+        for (const DType dtype : kAllDTypes) {
+          for (const int k : {24, 33, 192}) {
+            const int n = 50, n_rows = 5, wide = 4 * k;
+            const auto w = normal_values(std::size_t(n) * k, 7);
+            const auto x = normal_values(std::size_t(n_rows) * k, 8);
+            std::vector<float> wide_w(std::size_t(n) * wide), wide_x(std::size_t(n_rows) * wide);
+            for (int i = 0; i < n; i++)
+              std::copy_n(w.data() + std::size_t(i) * k, k, wide_w.data() + std::size_t(i) * wide);
+            for (int r = 0; r < n_rows; r++)
+              std::copy_n(x.data() + std::size_t(r) * k, k, wide_x.data() + std::size_t(r) * wide);
+            std::vector<float> y(n_rows * n), wide_y(n_rows * n);
+            multiply(device, pack(device, w, n, k, dtype), x.data(), n_rows, y.data());
+            multiply(device, pack(device, wide_w, n, wide, dtype), wide_x.data(), n_rows,
+                     wide_y.data());
+            for (std::size_t i = 0; i < y.size(); i++)
+              ASSERT_EQ(bits_of(y[i]), bits_of(wide_y[i]))
+                  << name_of(dtype) << " k " << k << " at " << i;
+          }
+        }
+      },
+      {2});
+}
+
+TEST(Matmul, packing_from_any_type_gives_what_that_type_holds) {
+  const auto device = open_cpu(2);
+  const int n = 21, k = 35;
+  const auto w = normal_values(n * k, 9);
+  std::vector<std::int32_t> ids(n);
+  std::iota(ids.begin(), ids.end(), 0);
+  for (const DType from : {DType::F16, DType::BF16}) {
+    std::vector<std::uint16_t> narrow(n * k);
+    for (int i = 0; i < n * k; i++)
+      narrow[i] = from == DType::F16 ? f16_from_f32(w[i]) : bf16_from_f32(w[i]);
+    for (const DType to : kAllDTypes) {
+      DeviceBuffer buffer(*device, device->ops().packed_bytes(to, n, k));
+      device->ops().pack(*device, narrow.data(), from, n, k, to, buffer.data());
+      Guarded y(n * k);
+      device->ops().embed(*device, {buffer.data(), n, k, to}, ids.data(), n, y.data());
+      ASSERT_TRUE(y.intact());
+      for (int i = 0; i < n * k; i++) ASSERT_EQ(y[i], stored(stored(w[i], from), to));
+    }
+  }
+}
+
+TEST(Matmul, an_id_outside_the_table_is_a_contract_error) {
+  const auto device = open_cpu(1);
+  const Packed table = pack(*device, normal_values(8 * 4, 10), 8, 4, DType::F32);
+  std::vector<float> y(4);
+  for (const std::int32_t id : {-1, 8}) {
+    EXPECT_ANY_THROW(device->ops().embed(*device, table.matrix, &id, 1, y.data()));
+  }
+}
+
+}  // namespace
+}  // namespace kernels::test
