@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/model/config.h"
+#include "engine/model/limits.h"
 #include "engine/model/tensor_source.h"
 #include "engine/model/tokenizer.h"
 
@@ -26,12 +27,21 @@ struct OpenOptions {
   bool allow_external_shards = false;
   bool scan_non_finite = false;
   bool needs_tokenizer = true;
+  FileLimits limits;
 };
 
 /// Opens a Hugging Face directory and checks everything it says against everything else
 /// (BAD_INPUTS.md 3.1): shapes of all tensors the model will read included.
 /// @throws Error(BadInput)  "file: field: found X, expected Y"
 ModelFiles open_model(const std::string& directory, const OpenOptions& options = {});
+
+/// The directory of a bundled model (`assets_dir`/models/NAME) or the directory a path names.
+/// @throws Error(BadInput)  saying what was looked for and which models there are
+std::string find_model(const std::string& name_or_path, const std::string& assets_dir);
+
+/// The shape in one config.json, without weights (`model random`).
+/// @throws Error(BadInput)
+ModelConfig read_model_config(const std::string& path);
 
 /// Writes a directory that open_model and transformers read: config.json, generation_config.json,
 /// model.safetensors, tokenizer files copied from `tokenizer_from` (a directory) if not empty.

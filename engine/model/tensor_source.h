@@ -39,6 +39,9 @@ class TensorSource {
   virtual void forget(const Tensor& /*tensor*/) const {}
   /// Where it came from, for messages.
   virtual std::string path() const = 0;
+  /// To be called after the last read: were the files still whole while their tensors were used?
+  /// @throws Error(BadInput)  naming the file that was cut or changed meanwhile
+  virtual void check() const {}
 };
 
 }  // namespace engine

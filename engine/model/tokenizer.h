@@ -40,9 +40,13 @@ class TextStream {
   std::string finish();
 
  private:
+  std::string begin(TokenId id);
+  std::string append(TokenId id);
+
   const Tokenizer& tokenizer_;  // owned by the model, which outlives its streams
-  std::vector<TokenId> ids_;
-  std::size_t n_given_ = 0;  // bytes of decode(ids_) already returned
+  std::vector<TokenId> start_;  // ids so far, until the text has begun
+  bool begun_ = false;
+  std::string pending_;  // bytes of a character that is not whole yet
 };
 
 /// @throws Error(BadInput)  naming the file and the place, for anything that is not a usable

@@ -1,0 +1,15 @@
+// The normaliser table inside a SentencePiece model: a double-array trie (Yata et al. 2007, as
+// darts-clone stores it) whose values are offsets into a block of NUL-terminated replacements.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace engine {
+
+/// What is wrong with the table, or an empty string. Walks every node that some input could reach:
+/// all reads stay inside, no node has two parents, no path passes more than the 32 matches that the
+/// library makes room for.
+std::string charsmap_fault(std::string_view charsmap);
+
+}  // namespace engine

@@ -1,0 +1,274 @@
+#include "engine/model/model_files.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "engine/model/config_file.h"
+#include "engine/model/fields.h"
+#include "engine/model/json.h"
+#include "engine/model/non_finite.h"
+#include "engine/model/refuse.h"
+#include "engine/model/sentencepiece.h"
+#include "engine/model/shards.h"
+
+namespace engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool exists(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+// Everything missing is said at once.
+void check_parts(const std::string& directory, bool needs_tokenizer) {
+  if (!exists(directory)) {
+    refuse(directory, "model", "nothing at this path", "a Hugging Face model directory");
+  }
+  if (!fs::is_directory(directory)) {
+    refuse(directory, "model", "a file", "a Hugging Face model directory");
+  }
+  std::string missing;
+  const auto want = [&](const std::string& what, bool is_there) {
+    if (!is_there) missing += (missing.empty() ? "no " : ", no ") + what;
+  };
+  want("config.json", exists(directory + "/config.json"));
+  want("weights (looked for model.safetensors, model.safetensors.index.json)",
+       exists(directory + "/model.safetensors") ||
+           exists(directory + "/model.safetensors.index.json"));
+  if (needs_tokenizer) {
+    want("tokenizer (looked for tokenizer.model)", exists(directory + "/tokenizer.model"));
+  }
+  if (missing.empty()) return;
+  refuse(directory, "directory", missing,
+         "config.json, *.safetensors" + std::string(needs_tokenizer ? " and tokenizer.model" : ""));
+}
+
+// The layer number in "model.layers.12.mlp...", -1 for other names.
+int layer_of(const std::string& name) {
+  constexpr std::string_view kPrefix = "model.layers.";
+  if (!name.starts_with(kPrefix)) return -1;
+  std::int64_t layer = 0;
+  std::size_t i = kPrefix.size();
+  const std::size_t begin = i;
+  for (; i < name.size() && name[i] >= '0' && name[i] <= '9' && layer < 1'000'000; i++) {
+    layer = 10 * layer + (name[i] - '0');
+  }
+  return i > begin && i < name.size() && name[i] == '.' ? static_cast<int>(layer) : -1;
+}
+
+// An embedding with more rows than vocab_size is padding, if lm_head agrees and a tokenizer says
+// which ids are real.
+void accept_padded_vocabulary(ModelFiles& files,
+                              const std::map<std::string, const TensorEntry*>& entries) {
+  const auto rows_of = [&](const char* name) -> std::int64_t {
+    const auto at = entries.find(name);
+    return at == entries.end() || at->second->rank != 2 ? -1 : at->second->dims[0];
+  };
+  const std::int64_t rows = rows_of("model.embed_tokens.weight");
+  ModelConfig& config = files.config;
+  const int n_pieces = files.tokenizer ? files.tokenizer->vocab_size() : config.vocab_size;
+  const std::string counts =
+      fmt::format("vocab_size {}, {} tokens in the tokenizer, {} rows in the embedding",
+                  config.vocab_size, files.tokenizer ? std::to_string(n_pieces) : "no", rows);
+  const std::string config_path = files.path + "/config.json";
+  if (config.vocab_size < n_pieces || (rows >= 0 && rows < config.vocab_size)) {
+    refuse(config_path, "vocab_size", counts, "tokens <= vocab_size <= rows");
+  }
+  if (rows <= config.vocab_size) return;
+  const bool fits = config.tied_embeddings || rows_of("lm_head.weight") == rows;
+  if (!fits || !files.tokenizer || rows > FileLimits{}.vocab_size) {
+    refuse(config_path, "vocab_size", counts, fmt::format("{}", rows));
+  }
+  files.notices.push_back(
+      fmt::format("{}: {}: the further rows are padding", printable(config_path), counts));
+  config.vocab_size = static_cast<int>(rows);
+}
+
+void check_layer_count(const ModelFiles& files,
+                       const std::map<std::string, const TensorEntry*>& entries) {
+  for (const auto& [name, entry] : entries) {
+    const int layer = layer_of(name);
+    if (layer < files.config.n_layers) continue;
+    refuse(files.path + "/config.json", "num_hidden_layers", std::to_string(files.config.n_layers),
+           fmt::format("more, as layer {} has the tensor {}", layer, in_quotes(name)));
+  }
+}
+
+void check_shapes(const ModelFiles& files,
+                  const std::map<std::string, const TensorEntry*>& entries) {
+  for (const TensorSpec& spec : tensors_of(files.config)) {
+    const auto at = entries.find(spec.name);
+    if (at == entries.end()) {
+      const int layer = layer_of(spec.name);
+      const std::string where = layer < 0 ? "" : fmt::format(" of layer {}", layer);
+      refuse(files.tensors->path(), "tensor " + in_quotes(spec.name), "none",
+             fmt::format("{}{}, num_hidden_layers being {}", shown_shape(spec.shape), where,
+                         files.config.n_layers));
+    }
+    const TensorEntry& entry = *at->second;
+    if (entry.shape() != spec.shape) {
+      refuse(files.tensors->path(), "tensor " + in_quotes(spec.name), shown_shape(entry.shape()),
+             shown_shape(spec.shape));
+    }
+    if (!entry.element()) {
+      refuse(files.tensors->path(), "tensor " + in_quotes(spec.name) + ": dtype", entry.dtype,
+             "F32, F16 or BF16 for a weight");
+    }
+  }
+}
+
+// The dtype of most weights; the files' own word counts, config.json's is only compared.
+void choose_dtype(ModelFiles& files,
+                  const ConfigFile& config,
+                  const std::map<std::string, const TensorEntry*>& entries) {
+  std::map<kernels::DType, std::int64_t> bytes;
+  for (const TensorSpec& spec : tensors_of(files.config)) {
+    const TensorEntry& entry = *entries.at(spec.name);
+    bytes[*entry.element()] += entry.end - entry.begin;
+  }
+  const auto most = std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) {
+    return a.second / kernels::bytes_of(a.first) < b.second / kernels::bytes_of(b.first);
+  });
+  files.stored_dtype = most->first;
+  if (bytes.size() > 1) {
+    files.notices.push_back(fmt::format("{}: weights of {} dtypes, most {}",
+                                        printable(files.tensors->path()), bytes.size(),
+                                        kernels::name_of(most->first)));
+  }
+  if (config.dtype && *config.dtype != files.stored_dtype) {
+    files.notices.push_back(fmt::format("{}: dtype says {}, the weights are {}: theirs is used",
+                                        printable(files.path + "/config.json"),
+                                        kernels::name_of(*config.dtype),
+                                        kernels::name_of(files.stored_dtype)));
+  }
+}
+
+void note_unused_tensors(ModelFiles& files,
+                         const std::map<std::string, const TensorEntry*>& entries) {
+  std::unordered_set<std::string> used;
+  for (const TensorSpec& spec : tensors_of(files.config)) used.insert(spec.name);
+  if (files.config.tied_embeddings) used.insert("lm_head.weight");
+  std::size_t n_unused = 0;
+  std::string example;
+  for (const auto& [name, entry] : entries) {
+    if (used.contains(name)) continue;
+    if (n_unused++ == 0) example = name;
+  }
+  if (n_unused == 0) return;
+  files.notices.push_back(fmt::format("{}: {} tensors no such model reads are ignored, e.g. {}",
+                                      printable(files.tensors->path()), n_unused,
+                                      in_quotes(example)));
+}
+
+void note_tied_head(ModelFiles& files, const std::map<std::string, const TensorEntry*>& entries) {
+  const auto head = entries.find("lm_head.weight");
+  if (!files.config.tied_embeddings || head == entries.end()) return;
+  const TensorEntry& embedding = *entries.at("model.embed_tokens.weight");
+  bool is_same =
+      embedding.shape() == head->second->shape() && embedding.dtype == head->second->dtype;
+  if (is_same && head->second->element()) {
+    const Tensor a = files.tensors->read("model.embed_tokens.weight");
+    const Tensor b = files.tensors->read("lm_head.weight");
+    is_same =
+        std::memcmp(a.data, b.data, static_cast<std::size_t>(embedding.end - embedding.begin)) == 0;
+  }
+  if (is_same) return;
+  files.notices.push_back(fmt::format(
+      "{}: tie_word_embeddings is true, yet there is another lm_head.weight: the embedding is used",
+      printable(files.path + "/config.json")));
+}
+
+// {"draft": "demo-draft"}: what else belongs to this model.
+void read_card(ModelFiles& files, const FileLimits& limits) {
+  const std::string path = files.path + "/decoscope.json";
+  if (!exists(path)) return;
+  const Json json = read_json_file(path, static_cast<std::size_t>(limits.json_bytes));
+  const std::optional<std::string> draft = Fields(json, path).string("draft");
+  if (!draft) return;
+  if (draft->empty() || draft->find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
+    refuse(path, "draft", in_quotes(*draft), "the name of a model");
+  }
+  files.draft_name = *draft;
+}
+
+std::map<std::string, const TensorEntry*> entries_of(const Weights& weights) {
+  std::map<std::string, const TensorEntry*> entries;
+  for (const auto& file : weights.files) {
+    for (const TensorEntry& entry : file->entries()) {
+      if (weights.tensors->has(entry.name)) entries.emplace(entry.name, &entry);
+    }
+  }
+  return entries;
+}
+
+void note_non_finite(ModelFiles& files) {
+  for (const TensorSpec& spec : tensors_of(files.config)) {
+    const std::int64_t n = count_non_finite(files.tensors->read(spec.name));
+    if (n == 0) continue;
+    files.notices.push_back(fmt::format("{}: tensor {} holds {} non-finite values",
+                                        printable(files.tensors->path()), in_quotes(spec.name), n));
+  }
+}
+
+}  // namespace
+
+ModelFiles open_model(const std::string& directory, const OpenOptions& options) {
+  const FileLimits& limits = options.limits;
+  check_parts(directory, options.needs_tokenizer);
+  ConfigFile config = read_config(directory + "/config.json", true, limits);
+  const std::string generation = directory + "/generation_config.json";
+  if (exists(generation)) read_generation_config(generation, config, limits);
+
+  ModelFiles files;
+  files.path = directory;
+  files.name = fs::weakly_canonical(directory).filename().string();
+  files.config = config.config;
+  files.notices = config.notices;
+  if (files.config.eos_ids.empty()) {
+    files.notices.push_back(printable(directory + "/config.json") +
+                            ": no eos_token_id: will stop only at length");
+  }
+  if (exists(directory + "/tokenizer.model")) {
+    files.tokenizer = open_tokenizer(directory, limits, files.notices);
+  }
+  const Weights weights =
+      open_weights(directory, options.allow_external_shards, limits, files.notices);
+  files.tensors = weights.tensors;
+  const std::map<std::string, const TensorEntry*> entries = entries_of(weights);
+  accept_padded_vocabulary(files, entries);
+  check_layer_count(files, entries);
+  check_shapes(files, entries);
+  choose_dtype(files, config, entries);
+  note_unused_tensors(files, entries);
+  note_tied_head(files, entries);
+  if (options.scan_non_finite) note_non_finite(files);
+  read_card(files, limits);
+  return files;
+}
+
+std::string find_model(const std::string& name_or_path, const std::string& assets_dir) {
+  const std::string bundled = assets_dir + "/models/" + name_or_path;
+  const bool is_name = !name_or_path.empty() && name_or_path != "." && name_or_path != ".." &&
+                       name_or_path.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
+  if (is_name && exists(bundled + "/config.json")) return bundled;
+  std::error_code error;
+  if (fs::is_directory(name_or_path, error)) return name_or_path;
+  std::string known;
+  for (const auto& entry : fs::directory_iterator(assets_dir + "/models", error)) {
+    if (!exists(entry.path().string() + "/config.json")) continue;
+    known += (known.empty() ? "" : ", ") + entry.path().filename().string();
+  }
+  refuse(name_or_path, "model",
+         "neither the directory " + printable(bundled) + " nor a directory of that path",
+         known.empty() ? "a Hugging Face directory" : "one of " + known + ", or a directory");
+}
+
+}  // namespace engine

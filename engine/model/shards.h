@@ -1,0 +1,26 @@
+// The weights of a model directory: one model.safetensors, or shards named by an index.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/model/limits.h"
+#include "engine/model/safetensors.h"
+#include "engine/model/tensor_source.h"
+
+namespace engine {
+
+struct Weights {
+  std::shared_ptr<const TensorSource> tensors;
+  std::vector<std::shared_ptr<const SafetensorsFile>> files;
+};
+
+/// @param allow_external  shards may be links that leave the directory
+/// @throws Error(BadInput)
+Weights open_weights(const std::string& directory,
+                     bool allow_external,
+                     const FileLimits& limits,
+                     std::vector<std::string>& notices);
+
+}  // namespace engine

@@ -1,0 +1,166 @@
+// Writing model directories: every file whole under a temporary name, then renamed.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "engine/model/config_file.h"
+#include "engine/model/convert.h"
+#include "engine/model/json.h"
+#include "engine/model/mapped_file.h"
+#include "engine/model/model_files.h"
+#include "engine/model/refuse.h"
+#include "engine/model/safetensors.h"
+
+namespace engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A file that appears under its name only when commit() was reached.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::string& path) : path_(path), temporary_(path + ".partial") {
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd_ < 0) fail("create");
+  }
+  ~AtomicFile() {
+    if (fd_ < 0) return;
+    ::close(fd_);
+    ::unlink(temporary_.c_str());
+  }
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) fail("write");
+      n_written_ += n;
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+    }
+  }
+
+  void commit() {
+    if (::fsync(fd_) != 0) fail("sync");
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename");
+    ::close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  [[noreturn]] void fail(const char* what) {
+    throw Error(ErrorCode::Resources,
+                fmt::format("{}: cannot {} after {} bytes: {}", printable(path_), what, n_written_,
+                            std::strerror(errno)));
+  }
+
+  std::string path_, temporary_;
+  int fd_ = -1;
+  std::int64_t n_written_ = 0;
+};
+
+void write_text(const std::string& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+const char* stored_name(kernels::DType dtype) {
+  switch (dtype) {
+    case kernels::DType::F32:
+      return "F32";
+    case kernels::DType::F16:
+      return "F16";
+    case kernels::DType::BF16:
+      return "BF16";
+  }
+  return "?";
+}
+
+std::string header_of(const std::vector<TensorSpec>& specs, kernels::DType dtype) {
+  std::string header = R"({"__metadata__":{"format":"pt"})";
+  std::int64_t begin = 0;
+  for (const TensorSpec& spec : specs) {
+    std::int64_t n = 1;
+    for (const std::int64_t dim : spec.shape) n *= dim;
+    const std::int64_t end = begin + n * kernels::bytes_of(dtype);
+    header += fmt::format(R"(,{}:{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})",
+                          json_quoted(spec.name), stored_name(dtype), shown_shape(spec.shape),
+                          begin, end);
+    begin = end;
+  }
+  header += "}";
+  while (header.size() % 8 != 0) header += ' ';  // the tensors then begin aligned
+  return header;
+}
+
+// One tensor in memory at a time, converted in pieces.
+void write_tensors(const std::string& path,
+                   const ModelConfig& config,
+                   const TensorSource& tensors,
+                   kernels::DType dtype) {
+  const std::vector<TensorSpec> specs = tensors_of(config);
+  const std::string header = header_of(specs, dtype);
+  AtomicFile file(path);
+  std::string length(8, '\0');
+  for (int i = 0; i < 8; i++)
+    length[static_cast<std::size_t>(i)] = static_cast<char>(header.size() >> (8 * i));
+  file.write(length);
+  file.write(header);
+  std::string converted;
+  for (const TensorSpec& spec : specs) {
+    const Tensor tensor = tensors.read(spec.name);
+    if (tensor.shape != spec.shape) {
+      refuse(tensors.path(), "tensor " + in_quotes(spec.name), shown_shape(tensor.shape),
+             shown_shape(spec.shape));
+    }
+    constexpr std::int64_t kPiece = 1 << 20;
+    const std::int64_t n = tensor.n_elements();
+    for (std::int64_t first = 0; first < n; first += kPiece) {
+      const std::int64_t count = std::min(kPiece, n - first);
+      converted.resize(static_cast<std::size_t>(count * kernels::bytes_of(dtype)));
+      convert_elements(tensor, first, count, dtype, converted.data());
+      file.write(converted);
+    }
+  }
+  tensors.check();
+  file.commit();
+}
+
+// The directory's own tokenizer_config.json where it has one; else what the tokenizer itself says.
+void copy_tokenizer(const std::string& from, const std::string& to) {
+  constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
+  write_text(to + "/tokenizer.model", read_text_file(from + "/tokenizer.model", kMaxBytes));
+  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
+    const std::string path = from + "/" + name;
+    if (fs::exists(path)) write_text(to + "/" + name, read_text_file(path, kMaxBytes));
+  }
+}
+
+}  // namespace
+
+void write_model(const std::string& directory,
+                 const ModelConfig& config,
+                 const TensorSource& tensors,
+                 kernels::DType dtype,
+                 const std::string& tokenizer_from) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) {
+    throw Error(ErrorCode::Resources,
+                printable(directory) + ": cannot create the directory: " + error.message());
+  }
+  write_tensors(directory + "/model.safetensors", config, tensors, dtype);
+  write_text(directory + "/config.json", config_json(config, dtype));
+  write_text(directory + "/generation_config.json", generation_config_json(config));
+  if (!tokenizer_from.empty()) copy_tokenizer(tokenizer_from, directory);
+}
+
+}  // namespace engine
