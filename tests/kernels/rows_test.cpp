@@ -1,0 +1,178 @@
+// Norm, rotation, activation, rounding: against double loops; zeros appended; odd sizes.
+#include <algorithm>
+
+#include "tests/kernels/kernel_test_support.h"
+
+namespace kernels::test {
+namespace {
+
+const int kDims[] = {1, 5, 16, 63, 64, 65, 192, 300};
+
+TEST(RmsNorm, agrees_with_a_double_loop_in_place_or_not) {
+  for_each_device([](Device& device) {
+    for (const int dim : kDims) {
+      for (const int n_rows : {1, 2, 40}) {
+        const auto w = normal_values(dim, 1);
+        const auto x = normal_values(std::size_t(n_rows) * dim, 2);
+        Guarded y(x.size()), in_place(x);
+        device.ops().rms_norm(device, x.data(), w.data(), y.data(), n_rows, dim, 1e-5f);
+        device.ops().rms_norm(device, in_place.data(), w.data(), in_place.data(), n_rows, dim,
+                              1e-5f);
+        ASSERT_TRUE(y.intact() && in_place.intact());
+        for (int r = 0; r < n_rows; r++) {
+          double sum = 0;
+          for (int i = 0; i < dim; i++) sum += double(x[r * dim + i]) * x[r * dim + i];
+          const double scale = 1 / std::sqrt(sum / dim + 1e-5f);
+          for (int i = 0; i < dim; i++) {
+            const double exact = x[r * dim + i] * scale * w[i];
+            // At most dim / 64 + 8 roundings in the sum, half of whose error the root keeps; six
+            // more.
+            ASSERT_NEAR(y[r * dim + i], exact,
+                        (dim / 64 + 14) * 0x1p-24 * std::fabs(exact) + 1e-30);
+            ASSERT_EQ(bits_of(y[r * dim + i]), bits_of(in_place[r * dim + i]));
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(RmsNorm, four_times_the_width_in_zeros_gives_exactly_twice_the_value) {
+  for_each_device(
+      [](Device& device) {
+        for (const int dim : {10, 64, 192, 250}) {
+          const auto x = normal_values(dim, 3);
+          const auto w = normal_values(dim, 4);
+          std::vector<float> wide_x(4 * dim), wide_w(4 * dim), y(dim), wide_y(4 * dim);
+          std::copy(x.begin(), x.end(), wide_x.begin());
+          for (int i = 0; i < dim; i++) wide_w[i] = w[i] / 2;
+          device.ops().rms_norm(device, x.data(), w.data(), y.data(), 1, dim, 1e-5f);
+          device.ops().rms_norm(device, wide_x.data(), wide_w.data(), wide_y.data(), 1, 4 * dim,
+                                1e-5f / 4);
+          for (int i = 0; i < dim; i++)
+            ASSERT_EQ(bits_of(y[i]), bits_of(wide_y[i])) << "dim " << dim;
+          for (int i = dim; i < 4 * dim; i++) ASSERT_EQ(0, wide_y[i]);
+        }
+      },
+      {1});
+}
+
+TEST(Rope, rotates_the_halves_of_each_head) {
+  for_each_device([](Device& device) {
+    for (const int head_dim : {2, 6, 64, 80}) {
+      const int n_heads = 3, n_rows = 21, width = n_heads * head_dim, stride = width + 7;
+      const auto table = normal_values(50 * head_dim, 5);
+      const auto before = normal_values(n_rows * stride, 6);
+      std::vector<int> pos(n_rows);
+      for (int r = 0; r < n_rows; r++) pos[r] = (r * 13) % 50;
+      Guarded x(before);
+      device.ops().rope(device, x.data(), stride, n_rows, n_heads, head_dim, pos.data(),
+                        table.data());
+      ASSERT_TRUE(x.intact());
+      for (int r = 0; r < n_rows; r++) {
+        for (int i = 0; i < width; i++) {
+          const int d = i % head_dim, half = head_dim / 2, pair = d % half;
+          const double c = table[pos[r] * head_dim + 2 * pair],
+                       s = table[pos[r] * head_dim + 2 * pair + 1];
+          const double low = before[r * stride + i - d + pair],
+                       high = before[r * stride + i - d + half + pair];
+          const double exact = d < half ? low * c - high * s : high * c + low * s;
+          ASSERT_NEAR(x[r * stride + i], exact,
+                      3 * 0x1p-24 * (std::fabs(low) + std::fabs(high)) * 5);
+        }
+        for (int i = width; i < stride; i++) ASSERT_EQ(x[r * stride + i], before[r * stride + i]);
+      }
+    }
+  });
+}
+
+TEST(Swiglu, agrees_with_a_double_loop_and_survives_large_values) {
+  for_each_device([](Device& device) {
+    for (const int hidden : {1, 17, 64, 513, 1030}) {
+      for (const int n_rows : {1, 3, 30}) {
+        auto x = normal_values(std::size_t(n_rows) * 2 * hidden, 7, 8);
+        x[0] = -200;
+        if (hidden > 1) x[1] = 200;
+        Guarded y(std::size_t(n_rows) * hidden);
+        device.ops().swiglu(device, x.data(), y.data(), n_rows, hidden);
+        ASSERT_TRUE(y.intact());
+        for (int r = 0; r < n_rows; r++) {
+          for (int i = 0; i < hidden; i++) {
+            const double gate = x[r * 2 * hidden + i], up = x[r * 2 * hidden + hidden + i];
+            const double exact = gate / (1 + std::exp(-gate)) * up;
+            // exp keeps 2^-22 relative; the cut at exp(88) leaves 1e-36.
+            ASSERT_NEAR(y[std::size_t(r) * hidden + i], exact, 0x1p-20 * std::fabs(exact) + 1e-33)
+                << "gate " << gate << " up " << up;
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(Rows, have_the_same_bits_for_any_number_of_rows_and_threads) {
+  for (const Ops* ops : all_cpu_ops()) {
+    const int dim = 150, n = 256;
+    const auto x = normal_values(n * 2 * dim, 8);
+    const auto w = normal_values(2 * dim, 9);
+    const auto one = open_cpu(1, *ops);
+    std::vector<float> norm(x.size()), act(n * dim);
+    for (int r = 0; r < n; r++) {
+      ops->rms_norm(*one, &x[r * 2 * dim], w.data(), &norm[r * 2 * dim], 1, 2 * dim, 1e-5f);
+      ops->swiglu(*one, &x[r * 2 * dim], &act[r * dim], 1, dim);
+    }
+    for (const int n_threads : {1, 2, 3}) {
+      const auto device = open_cpu(n_threads, *ops);
+      for (const int n_rows : {2, 7, 64, 256}) {
+        std::vector<float> many(n_rows * 2 * dim), many_act(n_rows * dim);
+        ops->rms_norm(*device, x.data(), w.data(), many.data(), n_rows, 2 * dim, 1e-5f);
+        ops->swiglu(*device, x.data(), many_act.data(), n_rows, dim);
+        ASSERT_EQ(0, std::memcmp(many.data(), norm.data(), 4 * many.size())) << ops->name;
+        ASSERT_EQ(0, std::memcmp(many_act.data(), act.data(), 4 * many_act.size())) << ops->name;
+      }
+    }
+  }
+}
+
+TEST(Rounding, staged_rows_hold_the_nearest_value_of_the_type) {
+  for_each_device(
+      [](Device& device) {
+        std::vector<float> x = normal_values(1000, 10);
+        std::mt19937 random(11);
+        for (int i = 0; i < 2000; i++) {  // any bit pattern that is a number in half's wider range
+          float value = std::bit_cast<float>(std::uint32_t(random()));
+          if (std::isfinite(value)) x.push_back(value);
+          x.push_back(std::ldexp(value = float(random() % 4096) / 4096, -int(random() % 30)));
+        }
+        for (const float special : {0.f, -0.f, INFINITY, -INFINITY, 65504.f, 65519.9f, 65520.f,
+                                    0x1p-24f, 0x1p-25f, 0x1.8p-25f, 1.00390625f, 1.01171875f})
+          x.push_back(special);
+        const int n = int(x.size());
+        std::vector<std::uint16_t> half(n), brain(n);
+        device.ops().kv_stage(device, x.data(), n, 1, 1, n, DType::F16, half.data());
+        device.ops().kv_stage(device, x.data(), n, 1, 1, n, DType::BF16, brain.data());
+        for (int i = 0; i < n; i++) {
+          ASSERT_EQ(half[i], f16_from_f32(x[i])) << x[i];
+          ASSERT_EQ(brain[i], bf16_from_f32(x[i])) << x[i];
+        }
+        const float nan = NAN;
+        device.ops().kv_stage(device, &nan, 1, 1, 1, 1, DType::BF16, brain.data());
+        EXPECT_TRUE(std::isnan(f32_from_bf16(brain[0])));
+        device.ops().kv_stage(device, &nan, 1, 1, 1, 1, DType::F16, half.data());
+        EXPECT_TRUE(std::isnan(f32_from_f16(half[0])));
+      },
+      {1});
+}
+
+TEST(Rounding, half_precision_is_its_own_inverse) {
+  for (std::uint32_t bits = 0; bits < 0x10000; bits++) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    const float value = f32_from_f16(half);
+    if (!std::isnan(value)) {
+      ASSERT_EQ(f16_from_f32(value), half);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kernels::test

@@ -1,0 +1,93 @@
+// The pool, the choice of tables, memory, probes.
+#include "kernels/cpu/thread_pool.h"
+
+#include <time.h>
+
+#include <chrono>
+#include <thread>
+
+#include "kernels/cpu/probe.h"
+#include "kernels/error.h"
+#include "tests/kernels/kernel_test_support.h"
+
+namespace kernels::test {
+namespace {
+
+TEST(ThreadPool, every_thread_does_each_task_once) {
+  for (const int n_threads : {1, 2, 3, 5}) {
+    cpu::ThreadPool pool(n_threads);
+    std::vector<int> done(n_threads * 64);  // written by one thread each
+    for (int i = 0; i < 500; i++) pool.run([&](int thread) { done[thread * 64]++; });
+    for (int thread = 0; thread < n_threads; thread++) EXPECT_EQ(done[thread * 64], 500);
+  }
+}
+
+TEST(ThreadPool, a_barrier_lets_nobody_pass_before_all_have_come) {
+  cpu::ThreadPool pool(3);
+  for (int i = 0; i < 200; i++) {
+    std::vector<int> wrote(3 * 64);
+    std::atomic<int> n_seen{0};
+    pool.run([&](int thread) {
+      wrote[thread * 64] = 1;
+      pool.barrier();
+      for (int other = 0; other < 3; other++) n_seen += wrote[other * 64];
+      pool.barrier();
+      wrote[thread * 64] = 2;
+    });
+    ASSERT_EQ(n_seen, 9);
+  }
+}
+
+TEST(ThreadPool, wakes_after_sleeping_and_costs_nothing_idle) {
+  cpu::ThreadPool pool(2);
+  std::atomic<int> n{0};
+  for (int i = 0; i < 5; i++) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    pool.run([&](int) { n++; });
+  }
+  EXPECT_EQ(n, 10);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  timespec before, after;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+  const double ms = (after.tv_sec - before.tv_sec) * 1e3 + (after.tv_nsec - before.tv_nsec) * 1e-6;
+  EXPECT_LT(ms, 20);  // spinning would take 200
+}
+
+TEST(ThreadPool, counts_the_time_at_work) {
+  const auto device = open_cpu(2);
+  EXPECT_EQ(device->busy_ns(1), 0);
+  cpu::ThreadPool pool(2);
+  pool.run([](int) { std::this_thread::sleep_for(std::chrono::milliseconds(5)); });
+  for (const int thread : {0, 1}) EXPECT_GE(pool.busy_ns(thread), 4'000'000);
+  EXPECT_THROW(pool.busy_ns(2), ContractError);
+}
+
+TEST(CpuOps, begin_with_scalar_and_have_names_of_their_own) {
+  const auto all = all_cpu_ops();
+  ASSERT_FALSE(all.empty());
+  EXPECT_STREQ(all[0]->name, "scalar");
+  for (std::size_t i = 1; i < all.size(); i++) EXPECT_STRNE(all[i]->name, all[i - 1]->name);
+}
+
+TEST(CpuOps, memory_is_aligned_and_a_refusal_is_an_error_that_says_so) {
+  const auto device = open_cpu(1);
+  for (const std::int64_t bytes :
+       {std::int64_t{0}, std::int64_t{1}, std::int64_t{1000}, std::int64_t{5} << 20}) {
+    const DeviceBuffer buffer(*device, bytes);
+    ASSERT_NE(buffer.data(), nullptr);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64, 0u);
+  }
+}
+
+TEST(Probe, reads_and_multiplies_at_a_positive_speed) {
+  const auto device = open_cpu(2);
+  cpu::ReadProbe read(*device, 8 << 20);
+  EXPECT_GT(read.gbps(1), 0.1);
+  EXPECT_GT(cpu::multiply_gflops(*device, DType::BF16), 0.1);
+  EXPECT_FALSE(cpu::processor_name().empty());
+}
+
+}  // namespace
+}  // namespace kernels::test
