@@ -1,0 +1,23 @@
+// README.md of a trained model: what it is, what it read and under which licences, how it was
+// trained, and (filled by evaluation) what it can do.
+#pragma once
+
+#include <string>
+
+#include "engine/data/mixture.h"
+#include "engine/train/recipe.h"
+#include "engine/train/trainer.h"
+
+namespace engine {
+
+/// Writes directory/README.md.
+/// @throws Error(Resources)  if it cannot be written
+void write_model_card(const std::string& directory,
+                      const TrainRecipe& recipe,
+                      const TrainResult& result,
+                      const TrainingStream& stream);
+
+/// Replaces the section "Scores" of directory/README.md by `markdown`, or adds it.
+void write_scores(const std::string& directory, const std::string& markdown);
+
+}  // namespace engine

@@ -1,0 +1,156 @@
+// Arithmetic of training: each operation's forward and, beside it, its backward. Row-major arrays;
+// activations are T (f32 or bf16), the residual stream, gradients of weights and all sums are f32.
+// One table an instruction set, chosen once. The sources compile one file per set
+// (train_ops_base.cpp, _avx2.cpp, _avx512.cpp); sums run in 16 lanes in every one of them.
+//   dim, hidden_dim, head_dim are multiples of 16; vocab_size too
+#pragma once
+
+#include <cstdint>
+
+#include "engine/train/ops/bf16.h"
+
+namespace engine {
+
+/// Rows [begin, end) of a pass that may see each other: one text, or one text with chains beside
+/// it.
+struct Segment {
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+};
+
+/// What one row of a segment sees, in rows of the segment: [0, prefix_end) and [own_begin, itself].
+/// A plain causal row is {0, 0}; a chain that hangs on row p and starts at row c is {p + 1, c}.
+struct RowView {
+  std::int32_t prefix_end = 0;
+  std::int32_t own_begin = 0;
+};
+
+/// The shape attention and RoPE read: rows of qkv hold n_heads queries, n_kv_heads keys, n_kv_heads
+/// values, each head_dim wide.
+struct AttentionShape {
+  int n_heads = 0;
+  int n_kv_heads = 0;
+  int head_dim = 0;
+  int qkv_width() const { return (n_heads + 2 * n_kv_heads) * head_dim; }
+  int out_width() const { return n_heads * head_dim; }
+};
+
+struct AdamStep {
+  float lr = 0;
+  float beta1 = 0.9f;
+  float beta2 = 0.95f;
+  float eps = 1e-8f;
+  float weight_decay = 0;
+  float gradient_scale = 1;  // clipping
+  float correction1 = 1;     // 1 / (1 - beta1^t)
+  float correction2 = 1;     // 1 / (1 - beta2^t)
+};
+
+/// Operations on activations of one type.
+template <typename T>
+struct TrainOps {
+  /// h = x r w with r = 1 / sqrt(mean(x^2) + eps); copies x to `x_copy` unless null.
+  ///   x, x_copy [rows, dim] f32;  w [dim];  h [rows, dim];  r [rows]
+  void (*rms_norm)(
+      const float* x, const float* w, T* h, float* r, float* x_copy, int rows, int dim, float eps);
+  /// dx += d(norm), dw += its weights' gradient, dx_copy = dx rounded to T (unless null).
+  ///   dx [rows, dim] f32, holds the gradient of the residual stream; dh [rows, dim]
+  void (*rms_norm_backward)(const float* x,
+                            const float* w,
+                            const float* r,
+                            const T* dh,
+                            float* dx,
+                            float* dw,
+                            T* dx_copy,
+                            int rows,
+                            int dim);
+  /// Rotates the first n_rotated heads of each row in place, halves (i, i + head_dim / 2) paired,
+  /// as Hugging Face stores them. `direction` -1 is the backward.
+  ///   x [rows, stride];  pos [rows];  cos_sin [max_pos, head_dim]: cosines, then sines
+  void (*rope)(T* x,
+               const std::int32_t* pos,
+               const float* cos_sin,
+               int rows,
+               int stride,
+               int n_rotated,
+               int head_dim,
+               float direction);
+  /// act = silu(gate) up.  gate_up [rows, 2 hidden_dim]: gates, then ups;  act [rows, hidden_dim]
+  void (*swiglu)(const T* gate_up, T* act, int rows, int hidden_dim);
+  /// Also computes act again, which the caller need not keep.
+  void (*swiglu_backward)(
+      const T* gate_up, const T* d_act, T* d_gate_up, T* act, int rows, int hidden_dim);
+  /// Softmax attention within each segment, scores scaled by 1 / sqrt(head_dim).
+  ///   qkv [rows, qkv_width], out [rows, out_width], lse [rows, n_heads] (log of the row's sum)
+  ///   views [rows] or null for causal;  scratch: attention_scratch(shape, longest segment) floats
+  /// Rows outside every segment are left as they are.
+  void (*attention)(const T* qkv,
+                    const Segment* segments,
+                    int n_segments,
+                    const RowView* views,
+                    T* out,
+                    float* lse,
+                    const AttentionShape& shape,
+                    float* scratch);
+  void (*attention_backward)(const T* qkv,
+                             const Segment* segments,
+                             int n_segments,
+                             const RowView* views,
+                             const T* out,
+                             const T* d_out,
+                             const float* lse,
+                             T* d_qkv,
+                             const AttentionShape& shape,
+                             float* scratch);
+  /// Softmax cross-entropy of each row and its gradient.
+  ///   logits [rows, vocab_size] f32, overwritten;  target [rows];  weight [rows], 0: row ignored
+  ///   d_logits [rows, vocab_size] = weight (p - onehot)
+  ///   loss [rows]: -log p(target), not weighted; 0 where the weight is
+  void (*cross_entropy)(float* logits,
+                        const std::int32_t* target,
+                        const float* weight,
+                        T* d_logits,
+                        float* loss,
+                        int rows,
+                        int vocab_size);
+  /// y = x rounded to T.
+  void (*convert)(const float* x, T* y, std::int64_t n);
+};
+
+/// Operations on parameters, all f32.
+struct ParameterOps {
+  /// sum[i] = parts[0][i] + parts[1][i] + ..., in that order, written to parts[0]; parts[1..] are
+  /// set to zero. @return the sum of squares of what was written, in double
+  double (*reduce)(float* const* parts, int n_parts, std::int64_t begin, std::int64_t end);
+  /// One AdamW update of w[0..n): Loshchilov and Hutter 2019, decoupled decay. Sets g to zero.
+  void (*adamw)(float* w, float* m, float* v, float* g, std::int64_t n, const AdamStep& step);
+  /// y += x
+  void (*add)(float* y, const float* x, std::int64_t n);
+};
+
+struct TrainTable {
+  const char* name;  // "base", "avx2", "avx512"
+  TrainOps<float> f32;
+  TrainOps<Bf16> bf16;
+  ParameterOps parameters;
+  template <typename T>
+  const TrainOps<T>& ops() const;
+};
+template <>
+inline const TrainOps<float>& TrainTable::ops<float>() const {
+  return f32;
+}
+template <>
+inline const TrainOps<Bf16>& TrainTable::ops<Bf16>() const {
+  return bf16;
+}
+
+/// Floats that attention and its backward need for segments of at most `max_rows` rows.
+std::int64_t attention_scratch(const AttentionShape& shape, int max_rows);
+
+/// The best table this processor runs.
+const TrainTable& train_table();
+/// Every table this processor runs; returns how many were written to `tables` (room for 3).
+int all_train_tables(const TrainTable** tables);
+
+}  // namespace engine

@@ -1,0 +1,24 @@
+// Training operations compiled for one instruction set; see CMakeLists.txt for its flags.
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#include "engine/train/ops/train_ops.h"
+
+namespace engine {
+namespace {
+
+#define TABLE_NAME "avx512"
+// clang-format off: the order of these matters
+#include "engine/train/ops/train_attention.inl"
+#include "engine/train/ops/train_ops_body.inl"
+#include "engine/train/ops/train_table.inl"
+#include "engine/train/ops/train_vector.inl"
+// clang-format on
+
+}  // namespace
+
+extern const TrainTable train_table_avx512;
+const TrainTable train_table_avx512 = kTable;
+
+}  // namespace engine

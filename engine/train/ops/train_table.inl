@@ -1,0 +1,10 @@
+// The table of one instruction set; TABLE_NAME says which.
+
+template <typename T>
+constexpr TrainOps<T> ops_table() {
+  return {rms_norm<T>,        rms_norm_backward<T>, rope<T>,          swiglu<T>, swiglu_backward<T>,
+          attention<T>,       attention_backward<T>, cross_entropy<T>, convert<T>};
+}
+
+constexpr TrainTable kTable = {
+    TABLE_NAME, ops_table<float>(), ops_table<Bf16>(), {reduce, adamw, add}};

@@ -1,0 +1,116 @@
+#include "engine/train/train.h"
+
+#include <filesystem>
+
+#include "engine/data/mixture.h"
+#include "engine/model/model_files.h"
+#include "engine/model/tokenizer.h"
+#include "engine/train/model_card.h"
+#include "engine/train/parameters.h"
+#include "engine/train/tokenizer_training.h"
+#include "engine/types.h"
+
+namespace engine {
+namespace {
+
+// The bos and eos a text gets are the stream's business, not the tokenizer configuration's.
+TokenText tokenized(const Tokenizer& tokenizer, const TrainingText& text) {
+  TokenText out;
+  out.tokens.push_back(*tokenizer.bos_id());
+  const auto prompt = tokenizer.encode(text.prompt, false);
+  out.tokens.insert(out.tokens.end(), prompt.begin(), prompt.end());
+  // bos alone is no prompt: the first token of a plain text counts in full.
+  out.n_prompt = prompt.empty() ? 0 : static_cast<int>(out.tokens.size());
+  const auto completion = tokenizer.encode(text.completion, false);
+  out.tokens.insert(out.tokens.end(), completion.begin(), completion.end());
+  out.tokens.push_back(*tokenizer.eos_id());
+  return out;
+}
+
+std::unique_ptr<Tokenizer> tokenizer_of(const std::string& directory) {
+  auto tokenizer = open_sentencepiece(directory + "/tokenizer.model", true, false);
+  if (!tokenizer->bos_id() || !tokenizer->eos_id()) {
+    throw Error(ErrorCode::BadInput, directory +
+                                         "/tokenizer.model: has no bos or eos, training needs "
+                                         "both; make one with `train tokenizer`");
+  }
+  return tokenizer;
+}
+
+TrainRecipe recipe_for(const std::string& path, const Tokenizer& tokenizer) {
+  TrainRecipe recipe = read_train_recipe(path);
+  // Rows the tokenizer does not use keep the matrices' widths even.
+  recipe.model.vocab_size = (tokenizer.vocab_size() + 31) / 32 * 32;
+  recipe.model.bos_id = tokenizer.bos_id();
+  recipe.model.eos_ids = {*tokenizer.eos_id()};
+  return recipe;
+}
+
+void write_result(const TrainRecipe& recipe,
+                  const std::vector<float>& parameters,
+                  const TrainRequest& request) {
+  write_model(request.out, recipe.model, *as_tensors(parameters, recipe.model),
+              kernels::DType::BF16, request.tokenizer);
+}
+
+}  // namespace
+
+void train_tokenizer(const TrainRequest& request, const TrainCallbacks& callbacks) {
+  const TokenizerRecipe recipe = read_tokenizer_recipe(request.recipe);
+  const TrainingStream stream(recipe.mixture, recipe.seed, request.data);
+  TokenizerTraining settings;
+  settings.vocab_size = recipe.vocab_size;
+  settings.sample_bytes = recipe.sample_bytes;
+  if (request.n_threads > 0) settings.n_threads = request.n_threads;
+  if (callbacks.notice) {
+    callbacks.notice("reading " + std::to_string(recipe.sample_bytes / 1'000'000) +
+                     " MB of the mixture");
+  }
+  std::int64_t bytes = 0, told = 0;
+  const auto text = [&](std::int64_t index) {
+    if (callbacks.stop && callbacks.stop->load()) {
+      throw Error(ErrorCode::Cancelled, "tokenizer: stopped; nothing was written");
+    }
+    const TrainingText one = stream.text(index);
+    std::string whole = one.prompt + one.completion;
+    bytes += static_cast<std::int64_t>(whole.size());
+    if (callbacks.notice && bytes - told > 5'000'000) {
+      told = bytes;
+      callbacks.notice("read " + std::to_string(bytes / 1'000'000) + " MB");
+    }
+    return whole;
+  };
+  learn_tokenizer(settings, text, request.out);
+}
+
+TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callbacks) {
+  const auto tokenizer = tokenizer_of(request.tokenizer);
+  const TrainRecipe recipe = recipe_for(request.recipe, *tokenizer);
+  const TrainingStream stream(recipe.mixture, recipe.seed, request.data);
+  const TokenSource texts = [&](std::int64_t index) {
+    return tokenized(*tokenizer, stream.text(index));
+  };
+  TrainOptions options;
+  options.n_threads = request.n_threads;
+  options.resume = request.resume;
+  options.directory = request.out;
+  const TrainResult result = train(recipe, texts, options, callbacks);
+  if (result.finished) {
+    write_result(recipe, result.parameters, request);
+    write_model_card(request.out, recipe, result, stream);
+  }
+  return result;
+}
+
+void export_checkpoint(const TrainRequest& request) {
+  const auto tokenizer = tokenizer_of(request.tokenizer);
+  const TrainRecipe recipe = recipe_for(request.recipe, *tokenizer);
+  const std::string path = request.out + "/checkpoint.bin";
+  const Checkpoint checkpoint = read_checkpoint(path);
+  if (checkpoint.parameters.size() != static_cast<std::size_t>(ParameterLayout(recipe.model).n)) {
+    throw Error(ErrorCode::BadInput, path + ": holds a model of another shape than the recipe's");
+  }
+  write_result(recipe, checkpoint.parameters, request);
+}
+
+}  // namespace engine

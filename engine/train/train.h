@@ -1,0 +1,32 @@
+// Training as a person asks for it: a recipe file in, a directory out.
+#pragma once
+
+#include <string>
+
+#include "engine/train/trainer.h"
+
+namespace engine {
+
+struct TrainRequest {
+  std::string recipe;     // path of the recipe's JSON file
+  std::string tokenizer;  // directory with tokenizer.model; not for train_tokenizer
+  std::string out;        // directory to write
+  std::string data;       // folder of the open texts; empty if the mixture needs none
+  bool resume = false;
+  int n_threads = 0;  // 0: as many as the process may use
+};
+
+/// Writes out/tokenizer.model and out/tokenizer_config.json.
+/// @throws Error(BadInput), Error(Resources)  as the recipe, the stream and the disk do
+void train_tokenizer(const TrainRequest& request, const TrainCallbacks& callbacks);
+
+/// Trains a target or a draft model (they differ in their recipes). While it runs, out/ holds
+/// checkpoint.bin and train.jsonl; when it is finished, also a Hugging Face directory in bf16 with
+/// a model card, README.md. Stopped by the callbacks' flag, it has saved and returns finished =
+/// false; the same request with resume continues.
+TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callbacks);
+
+/// The Hugging Face directory of a checkpoint as it stands, for a look at a run that goes on.
+void export_checkpoint(const TrainRequest& request);
+
+}  // namespace engine

@@ -1,0 +1,72 @@
+// Trains a model by a recipe: texts in, weights out. The run is a function of (recipe, texts,
+// shards, engine of products), so a run that was stopped and resumed ends with the same bits as one
+// that never was, when its length is given in tokens. (Given in minutes the learning rate follows
+// the clock, and two runs differ.)
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/train/checkpoint.h"
+#include "engine/train/packing.h"
+#include "engine/train/recipe.h"
+
+namespace engine {
+
+/// Text number `index` of an endless stream, tokenized. Called from several threads at once.
+using TokenSource = std::function<TokenText(std::int64_t index)>;
+
+struct TrainProgress {
+  std::int64_t step = 0;
+  std::int64_t tokens = 0;
+  double loss = 0;             // weighted mean of this step, nats a token
+  double completion_loss = 0;  // mean over completion tokens of this step
+  double lr = 0;
+  double gradient_norm = 0;
+  double tokens_per_second = 0;  // of the last steps
+  double done = 0;               // 0 to 1
+  double seconds = 0;            // of training so far, resumed parts included
+  double seconds_left = 0;
+};
+
+struct TrainCallbacks {
+  std::function<void(const TrainProgress&)> progress;  // every step; may be empty
+  std::function<void(const std::string&)> notice;      // a line for a person; may be empty
+  const std::atomic<bool>* stop = nullptr;             // set by Ctrl+C: save and return
+};
+
+struct TrainOptions {
+  int n_threads = 0;  // 0: as many as the process may use
+  bool resume = false;
+  /// Where checkpoint.bin and train.jsonl lie; made if absent.
+  std::string directory;
+  /// Stop (and save) after this step, for tests; 0: at the recipe's end.
+  std::int64_t stop_after_step = 0;
+};
+
+struct TrainResult {
+  bool finished = false;  // false: stopped, resume continues
+  std::int64_t step = 0;
+  std::int64_t tokens = 0;
+  double seconds = 0;
+  double completion_loss = 0;  // mean of the last 100 steps
+  std::string compute;
+  std::int64_t n_texts_cut = 0;
+  double fill = 0;  // share of a packed row that holds text
+  std::vector<float> parameters;
+};
+
+/// @param recipe  with model.vocab_size set
+/// @throws Error(BadInput)   if resume finds a checkpoint of another recipe, or a damaged one
+/// @throws Error(Resources)  if the directory cannot be written
+/// @throws Error(Device)     if the loss is no longer a finite number
+TrainResult train(const TrainRecipe& recipe,
+                  const TokenSource& texts,
+                  const TrainOptions& options,
+                  const TrainCallbacks& callbacks);
+
+}  // namespace engine

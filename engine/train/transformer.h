@@ -1,0 +1,108 @@
+// The LLaMA block for training: forward with everything kept that the backward needs, the fused
+// cross-entropy, and the backward down to the gradient of every weight.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/model/config.h"
+#include "engine/train/ops/linear.h"
+#include "engine/train/ops/train_ops.h"
+#include "engine/train/parameters.h"
+
+namespace engine {
+
+/// Rows of one pass: several packed texts, none of which sees another. All arrays [n_rows].
+struct TrainRows {
+  std::span<const TokenId> token;
+  std::span<const TokenId> target;    // the token that should follow
+  std::span<const float> weight;      // of the row's loss; 0: no loss
+  std::span<const std::int32_t> pos;  // restarts with every text
+  std::span<const Segment> segments;  // rows of one text each
+  std::span<const RowView> views;     // empty: causal within the segment
+  int n_rows() const { return static_cast<int>(token.size()); }
+};
+
+/// Weights as the products read them; made again from the f32 masters after every update.
+template <typename T>
+class PackedWeights {
+ public:
+  PackedWeights(const ModelConfig& config,
+                const ParameterLayout& layout,
+                const std::vector<float>& parameters,
+                const LinearMath<T>& math);
+  /// Matrices are independent of each other, so threads may share the work: matrix i of n_matrices.
+  void repack(int i, const LinearMath<T>& math);
+  int n_matrices() const { return static_cast<int>(all_.size()); }
+
+  struct Layer {
+    std::unique_ptr<PackedLinear<T>> qkv, attn_out, gate_up, down;
+  };
+  std::vector<Layer> layers;
+  std::unique_ptr<PackedLinear<T>> head;
+
+ private:
+  std::vector<PackedLinear<T>*> all_;
+};
+
+/// One thread's forward and backward: its activations, its scratch, its products.
+template <typename T>
+class TrainPass {
+ public:
+  /// @param max_rows  rows a pass may have; a multiple of 32
+  TrainPass(const ModelConfig& config,
+            const ParameterLayout& layout,
+            std::unique_ptr<LinearMath<T>> math,
+            const TrainTable& table,
+            int max_rows);
+  ~TrainPass();
+
+  /// Forward and backward of the rows (a multiple of 32).
+  /// @param gradient  [layout.n] f32, added to
+  /// @param loss      [n_rows] -log p of each row's target, unweighted; 0 where the weight is
+  void forward_backward(const std::vector<float>& parameters,
+                        const PackedWeights<T>& weights,
+                        const TrainRows& rows,
+                        float* gradient,
+                        std::span<float> loss);
+  /// Forward alone. @param logits  [n_rows, vocab_size] f32
+  void forward(const std::vector<float>& parameters,
+               const PackedWeights<T>& weights,
+               const TrainRows& rows,
+               std::span<float> logits);
+
+ private:
+  struct Buffers;
+  void run_layers(const std::vector<float>& parameters,
+                  const PackedWeights<T>& weights,
+                  const TrainRows& rows);
+  void forward_layer(int layer,
+                     const std::vector<float>& parameters,
+                     const PackedWeights<T>& weights,
+                     const TrainRows& rows);
+  void backward_layer(int layer,
+                      const std::vector<float>& parameters,
+                      const PackedWeights<T>& weights,
+                      const TrainRows& rows,
+                      float* gradient);
+  void backward_head(const PackedWeights<T>& weights,
+                     const TrainRows& rows,
+                     float* gradient,
+                     std::span<float> loss);
+
+  const ModelConfig config_;
+  const ParameterLayout layout_;
+  std::unique_ptr<LinearMath<T>> math_;
+  const TrainOps<T>& ops_;
+  const ParameterOps& parameter_ops_;
+  AttentionShape shape_;
+  std::unique_ptr<Buffers> buffers_;
+};
+
+/// [max_pos, head_dim]: cosines of a position, then its sines, of the frequencies
+/// theta^(-2 i / head_dim).
+std::vector<float> rope_table(const ModelConfig& config, int max_pos);
+
+}  // namespace engine

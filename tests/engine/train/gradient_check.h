@@ -1,0 +1,58 @@
+// Finite differences for the tests of backwards: what a loss does when one number moves.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace engine::test {
+
+/// A spread of reproducible numbers in [-1, 1].
+inline std::vector<float> spread(std::size_t n, std::uint64_t seed) {
+  std::vector<float> values(n);
+  std::uint64_t state = seed * 2862933555777941757u + 3037000493u;
+  for (float& value : values) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    value = static_cast<float>(static_cast<double>(state >> 11) * 0x1p-52 - 1.0);
+  }
+  return values;
+}
+
+/// Compares `gradient` with (loss(x + h) - loss(x - h)) / 2h at every `stride`-th element of x.
+/// Forwards are f32: with h = 2^-6 of a loss near 1 rounding leaves about 1e-7 / h = 1e-5, the
+/// third derivative h^2 / 6 = 4e-5; `tolerance` is absolute, for gradients of size about 1.
+inline void expect_gradient(std::vector<float>& x,
+                            const std::vector<float>& gradient,
+                            const std::function<double()>& loss,
+                            const std::string& what,
+                            std::size_t stride = 1,
+                            double tolerance = 4e-4,
+                            float h = 0x1p-6f) {
+  ASSERT_EQ(x.size(), gradient.size()) << what;
+  double largest = 0;
+  for (std::size_t i = 0; i < x.size(); i += stride) {
+    const float kept = x[i];
+    x[i] = kept + h;
+    const double above = loss();
+    x[i] = kept - h;
+    const double below = loss();
+    x[i] = kept;
+    const double expected = (above - below) / (2.0 * static_cast<double>(h));
+    largest = std::max(largest, std::abs(expected));
+    ASSERT_NEAR(gradient[i], expected, tolerance * (1 + std::abs(expected))) << what << " " << i;
+  }
+  EXPECT_GT(largest, 10 * tolerance) << what << ": nothing moved, the check would pass on zeros";
+}
+
+/// The weighted sum of outputs whose weights are `d`: a loss whose gradient at the outputs is d.
+inline double dot(const std::vector<float>& y, const std::vector<float>& d) {
+  double sum = 0;
+  for (std::size_t i = 0; i < y.size(); i++) sum += static_cast<double>(y[i]) * d[i];
+  return sum;
+}
+
+}  // namespace engine::test

@@ -1,0 +1,226 @@
+// The whole training forward and backward: against finite differences in f32, and the products of
+// every engine against plain loops.
+#include "engine/train/transformer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "engine/train/ops/amx_gemm.h"
+#include "engine/train/ops/linear_onednn.h"
+#include "engine/types.h"
+#include "kernels/dtype.h"
+#include "tests/engine/train/gradient_check.h"
+
+namespace engine {
+namespace {
+
+using test::spread;
+
+ModelConfig small_model() {
+  ModelConfig c;
+  c.dim = 32;
+  c.hidden_dim = 64;
+  c.n_layers = 2;
+  c.n_heads = 2;
+  c.n_kv_heads = 1;
+  c.head_dim = 16;
+  c.vocab_size = 64;
+  c.max_seq_len = 64;
+  c.tied_embeddings = true;
+  return c;
+}
+
+struct Texts {
+  std::vector<TokenId> token, target;
+  std::vector<float> weight;
+  std::vector<std::int32_t> pos;
+  std::vector<Segment> segments;
+  TrainRows rows() const { return {token, target, weight, pos, segments, {}}; }
+};
+
+// 32 rows: texts of 13 and 15 tokens and four rows of padding.
+Texts two_texts() {
+  Texts t;
+  for (int i = 0; i < 32; i++) {
+    t.token.push_back((i * 37 + 5) % 64);
+    t.target.push_back((i * 11 + 3) % 64);
+    t.weight.push_back(i >= 28 ? 0.0f : i % 5 ? 0.04f : 0.004f);
+    t.pos.push_back(i < 13 ? i : i < 28 ? i - 13 : 0);
+  }
+  t.segments = {{0, 13}, {13, 28}};
+  return t;
+}
+
+template <typename T>
+struct Pass {
+  ModelConfig config = small_model();
+  ParameterLayout layout{config};
+  std::vector<float> parameters;
+  std::unique_ptr<LinearMath<T>> math;
+  std::unique_ptr<PackedWeights<T>> weights;
+  std::unique_ptr<TrainPass<T>> pass;
+
+  explicit Pass(std::unique_ptr<LinearMath<T>> own, std::unique_ptr<LinearMath<T>> packing)
+      : math(std::move(packing)) {
+    initialise(parameters, layout, config, 0.3f, 7);
+    weights = std::make_unique<PackedWeights<T>>(config, layout, parameters, *math);
+    pass = std::make_unique<TrainPass<T>>(config, layout, std::move(own), train_table(), 64);
+  }
+  double loss_and_gradient(const Texts& texts, std::vector<float>& gradient) {
+    for (int i = 0; i < weights->n_matrices(); i++) weights->repack(i, *math);
+    std::vector<float> loss(texts.token.size());
+    gradient.assign(parameters.size(), 0.0f);
+    pass->forward_backward(parameters, *weights, texts.rows(), gradient.data(), loss);
+    double sum = 0;
+    for (std::size_t i = 0; i < loss.size(); i++)
+      sum += static_cast<double>(loss[i]) * texts.weight[i];
+    return sum;
+  }
+};
+
+TEST(Transformer, gradient_of_every_kind_of_weight_is_the_derivative_of_the_loss) {
+  Pass<float> p(linear_math_f32(), linear_math_f32());
+  const Texts texts = two_texts();
+  std::vector<float> gradient, ignored;
+  p.loss_and_gradient(texts, gradient);
+  // A prime stride visits every matrix and norm.
+  test::expect_gradient(
+      p.parameters, gradient, [&] { return p.loss_and_gradient(texts, ignored); }, "parameter", 61,
+      2e-3, 0x1p-8f);
+}
+
+TEST(Transformer, a_text_never_sees_another_in_its_row) {
+  Pass<float> p(linear_math_f32(), linear_math_f32());
+  Texts texts = two_texts();
+  const auto vocab = static_cast<std::size_t>(p.config.vocab_size);
+  std::vector<float> before(32 * vocab), after(32 * vocab);
+  p.pass->forward(p.parameters, *p.weights, texts.rows(), before);
+  for (std::size_t i = 0; i < 13; i++) texts.token[i] = (texts.token[i] + 1) % 64;
+  p.pass->forward(p.parameters, *p.weights, texts.rows(), after);
+  EXPECT_NE(before[0], after[0]);
+  for (std::size_t i = 13 * vocab; i < 28 * vocab; i++) ASSERT_EQ(before[i], after[i]);
+}
+
+TEST(Transformer, passes_of_padding_rows_leave_no_gradient) {
+  Pass<float> p(linear_math_f32(), linear_math_f32());
+  Texts texts = two_texts();
+  std::vector<float> gradient, other;
+  p.loss_and_gradient(texts, gradient);
+  for (std::size_t i = 28; i < 32; i++) texts.token[i] = 1;
+  p.loss_and_gradient(texts, other);
+  EXPECT_EQ(gradient, other);
+}
+
+// bf16 keeps 8 bits; a gradient is a sum of many such products, so its direction is what must hold.
+void expect_same_direction(const std::vector<float>& a, const std::vector<float>& b) {
+  double ab = 0, aa = 0, bb = 0;
+  for (std::size_t i = 0; i < a.size(); i++) {
+    ab += static_cast<double>(a[i]) * b[i];
+    aa += static_cast<double>(a[i]) * a[i];
+    bb += static_cast<double>(b[i]) * b[i];
+  }
+  EXPECT_GT(ab / std::sqrt(aa * bb), 0.999);
+  EXPECT_NEAR(std::sqrt(aa / bb), 1.0, 0.02);
+}
+
+TEST(Transformer, bf16_gradients_point_where_f32_gradients_do) {
+  Pass<float> reference(linear_math_f32(), linear_math_f32());
+  const Texts texts = two_texts();
+  std::vector<float> expected, gradient;
+  reference.loss_and_gradient(texts, expected);
+  for (const Compute compute : {Compute::Bf16Amx, Compute::Bf16OneDnn}) {
+    if (compute == Compute::Bf16Amx && !amx_usable()) continue;
+    if (compute == Compute::Bf16OneDnn && !onednn_has_bf16()) continue;
+    Pass<Bf16> p(linear_math_bf16(compute), linear_math_bf16(compute));
+    p.loss_and_gradient(texts, gradient);
+    expect_same_direction(gradient, expected);
+  }
+}
+
+float wide(float x) {
+  return x;
+}
+float wide(Bf16 x) {
+  return kernels::f32_from_bf16(x.bits);
+}
+template <typename T>
+std::vector<T> narrowed(const std::vector<float>& x) {
+  std::vector<T> y(x.size());
+  train_table().ops<T>().convert(x.data(), y.data(), static_cast<std::int64_t>(x.size()));
+  return y;
+}
+
+// All products of one engine on a shape with several blocks in every direction.
+template <typename T>
+void expect_right_products(LinearMath<T>& math) {
+  constexpr int kRows = 96, kOut = 64, kIn = 160;
+  const auto at = [](const auto& v, int row, int column, int width) {
+    return static_cast<double>(wide(v[static_cast<std::size_t>(row * width + column)]));
+  };
+  const auto w = spread(kOut * kIn, 1);
+  const auto w_used = narrowed<T>(w), x = narrowed<T>(spread(kRows * kIn, 2)),
+             dy = narrowed<T>(spread(kRows * kOut, 3));
+  const auto packed = math.make(w.data(), kOut, kIn);
+  math.repack(*packed);
+  std::vector<T> y(kRows * kOut), dx(kRows * kIn);
+  std::vector<float> y32(kRows * kOut, 1.0f), dw(kOut * kIn, 1.0f);
+  math.forward(*packed, x.data(), kRows, y.data());
+  math.forward_f32(*packed, x.data(), kRows, y32.data(), true);
+  math.backward_input(*packed, dy.data(), kRows, dx.data());
+  math.backward_weight(*packed, dy.data(), x.data(), kRows, dw.data());
+  // Sums of at most 160 terms below 1: f32 rounding stays below 1e-5; a bf16 result adds 2^-8 of
+  // itself.
+  const double narrow = std::is_same_v<T, float> ? 1e-5 : 0x1p-8;
+  for (int r = 0; r < kRows; r++) {
+    for (int o = 0; o < kOut; o++) {
+      double sum = 0;
+      for (int i = 0; i < kIn; i++) sum += at(x, r, i, kIn) * at(w_used, o, i, kIn);
+      ASSERT_NEAR(at(y, r, o, kOut), sum, 1e-5 + narrow * std::abs(sum));
+      ASSERT_NEAR(at(y32, r, o, kOut), sum + 1, 2e-5);
+    }
+    for (int i = 0; i < kIn; i++) {
+      double sum = 0;
+      for (int o = 0; o < kOut; o++) sum += at(dy, r, o, kOut) * at(w_used, o, i, kIn);
+      ASSERT_NEAR(at(dx, r, i, kIn), sum, 1e-5 + narrow * std::abs(sum));
+    }
+  }
+  for (int o = 0; o < kOut; o++) {
+    for (int i = 0; i < kIn; i++) {
+      double sum = 1;
+      for (int r = 0; r < kRows; r++) sum += at(dy, r, o, kOut) * at(x, r, i, kIn);
+      ASSERT_NEAR(at(dw, o, i, kIn), sum, 2e-5);
+    }
+  }
+}
+
+TEST(Linear, products_of_every_engine_equal_plain_sums) {
+  expect_right_products(*linear_math_f32());
+  if (amx_usable()) expect_right_products(*linear_math_bf16(Compute::Bf16Amx));
+  if (onednn_has_bf16()) expect_right_products(*linear_math_bf16(Compute::Bf16OneDnn));
+}
+
+TEST(Parameters, only_norms_are_left_without_decay) {
+  const ModelConfig config = small_model();
+  const ParameterLayout layout(config);
+  std::int64_t at = 0, undecayed = 0;
+  for (const ParameterRun& run : runs_of(layout, config)) {
+    EXPECT_EQ(run.begin, at);
+    at = run.end;
+    if (!run.decays) undecayed += run.end - run.begin;
+  }
+  EXPECT_EQ(at, layout.n);
+  EXPECT_EQ(undecayed, (2 * config.n_layers + 1) * config.dim);
+}
+
+TEST(Parameters, tensors_written_and_read_back_are_the_same_weights) {
+  const ModelConfig config = small_model();
+  std::vector<float> parameters, back;
+  initialise(parameters, ParameterLayout(config), config, 0.02f, 3);
+  load_tensors(*as_tensors(parameters, config), config, back);
+  EXPECT_EQ(parameters, back);
+}
+
+}  // namespace
+}  // namespace engine
