@@ -1,0 +1,230 @@
+#include "engine/event/csv.h"
+
+#include <cmath>
+#include <concepts>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "engine/event/recording_format.h"
+#include "engine/event/text.h"
+
+namespace engine {
+namespace {
+
+/// Builds the text cell by cell.
+class Table {
+ public:
+  Table(std::string_view header, const CsvOptions& options)
+      : text_(std::string(header) + "\r\n"), options_(options) {}
+
+  Table& cell(std::string_view text) {
+    separate();
+    std::string shown = printable(text);
+    const bool formula =
+        !shown.empty() && std::string_view("=+-@\t").find(shown[0]) != std::string_view::npos;
+    if (formula && options_.for_spreadsheets) shown.insert(shown.begin(), '\'');
+    const bool quote = shown.find_first_of(",\"\r\n ") != std::string::npos;
+    if (!quote) {
+      text_ += shown;
+      return *this;
+    }
+    text_ += '"';
+    for (const char c : shown) text_ += c == '"' ? "\"\"" : std::string(1, c);
+    text_ += '"';
+    return *this;
+  }
+  Table& cell(const std::string& text) { return cell(std::string_view(text)); }
+  Table& cell(const char* text) { return cell(std::string_view(text)); }
+  Table& cell(std::integral auto number) {
+    separate();
+    text_ += fmt::format("{}", number);
+    return *this;
+  }
+  Table& cell(std::floating_point auto number) {
+    separate();
+    if (std::isfinite(number)) text_ += fmt::format("{}", number);
+    return *this;
+  }
+  Table& cell(const std::optional<double>& number) {
+    return number ? cell(*number) : cell(std::string_view());
+  }
+  void end_row() {
+    text_ += "\r\n";
+    first_ = true;
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  void separate() {
+    if (!first_) text_ += ',';
+    first_ = false;
+  }
+
+  std::string text_;
+  const CsvOptions& options_;
+  bool first_ = true;
+};
+
+double ms(Nanoseconds ns) {
+  return static_cast<double>(ns) / 1e6;
+}
+
+const char* name_of(Standing standing) {
+  switch (standing) {
+    case Standing::Accepted:
+      return "accepted";
+    case Standing::Bonus:
+      return "bonus";
+    case Standing::Plain:
+      return "plain";
+    case Standing::Approximate:
+      return "approximate";
+  }
+  return "";
+}
+
+const char* name_of(RowTag::Kind kind) {
+  switch (kind) {
+    case RowTag::Kind::Current:
+      return "target";
+    case RowTag::Kind::Window:
+      return "window";
+    case RowTag::Kind::Guess:
+      return "guess";
+    case RowTag::Kind::Draft:
+      return "draft";
+    case RowTag::Kind::Block:
+      return "block";
+    case RowTag::Kind::Probe:
+      return "probe";
+  }
+  return "";
+}
+
+struct Depth {
+  std::int64_t n_proposed = 0, n_judged = 0, n_accepted = 0;
+};
+
+/// Counts of a run by the number of proposals from the prefix to a row, itself included.
+std::map<int, Depth> acceptance_by_depth(const RunRecord& run) {
+  std::map<int, Depth> depths;
+  for (const StepRecord& step : run.steps) {
+    const TokenTree& tree = step.drafted.tree;
+    if (!step.has_drafted || !step.has_verified) continue;
+    std::vector<int> depth(tree.token.size(), 0);
+    for (std::size_t row = 0; row < depth.size(); ++row) {
+      const RowFate fate = step.verified.fate[row];
+      const int parent = tree.parent[row];
+      const int above = parent >= 0 ? depth[static_cast<std::size_t>(parent)] : 0;
+      const bool proposed =
+          fate == RowFate::Accepted || fate == RowFate::Rejected || fate == RowFate::Unused;
+      depth[row] = above + (proposed ? 1 : 0);
+      if (!proposed) continue;
+      Depth& counts = depths[depth[row]];
+      ++counts.n_proposed;
+      counts.n_judged += fate == RowFate::Unused ? 0 : 1;
+      counts.n_accepted += fate == RowFate::Accepted ? 1 : 0;
+    }
+  }
+  return depths;
+}
+
+std::string settings_of(const RunStarted& started) {
+  std::string all;
+  for (const auto& [name, value] : started.options) {
+    all += (all.empty() ? "" : ";") + name + "=" + value;
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string steps_csv(const Timeline& timeline, const CsvOptions& options) {
+  Table table(
+      "run,step,begin_ms,own_compute_before_ms,rows,kv_before_tokens,proposed,accepted,rejected,"
+      "unused,committed_tokens,propose_ms,forward_ms,verify_ms,commit_ms,wall_ms",
+      options);
+  for (const RunRecord& run : timeline.runs()) {
+    for (const StepRecord& step : run.steps) {
+      if (!step.complete) continue;
+      const Verified& v = step.verified;
+      const StepEnded& e = step.ended;
+      table.cell(run.id()).cell(step.begun.step).cell(ms(step.begun.t - run.started.t));
+      table.cell(ms(step.begun.compute)).cell(step.begun.n_rows).cell(step.begun.kv_len);
+      table.cell(v.n_proposed).cell(v.n_accepted).cell(v.n_rejected).cell(v.n_unused);
+      table.cell(step.committed.tokens.size()).cell(ms(e.propose)).cell(ms(e.forward));
+      table.cell(ms(e.verify)).cell(ms(e.commit)).cell(ms(e.t - step.begun.t));
+      table.end_row();
+    }
+  }
+  return table.take();
+}
+
+std::string tokens_csv(const Timeline& timeline, const CsvOptions& options) {
+  Table table("run,index,position,step,token_id,text,standing,origin,logp_nats", options);
+  for (const RunRecord& run : timeline.runs()) {
+    std::int64_t index = 0;
+    for (const TokenRecord& token : run.tokens) {
+      table.cell(run.id()).cell(index++).cell(token.pos).cell(token.step).cell(token.id);
+      table.cell(timeline.bytes_of(run, {&token.id, 1})).cell(name_of(token.standing));
+      table.cell(name_of(token.origin.kind));
+      table.cell(token.has_logp ? std::optional<double>(token.logp) : std::nullopt);
+      table.end_row();
+    }
+  }
+  return table.take();
+}
+
+std::string acceptance_csv(const Timeline& timeline, const CsvOptions& options) {
+  Table table("run,depth,proposed,judged,accepted,accepted_of_judged", options);
+  for (const RunRecord& run : timeline.runs()) {
+    for (const auto& [depth, counts] : acceptance_by_depth(run)) {
+      std::optional<double> rate;
+      if (counts.n_judged > 0) {
+        rate = static_cast<double>(counts.n_accepted) / static_cast<double>(counts.n_judged);
+      }
+      table.cell(run.id()).cell(depth).cell(counts.n_proposed).cell(counts.n_judged);
+      table.cell(counts.n_accepted).cell(rate);
+      table.end_row();
+    }
+  }
+  return table.take();
+}
+
+std::string lanes_csv(const Timeline& timeline, const CsvOptions& options) {
+  Table table(
+      "run,race,lane,decoder,options,model,scale,dtype,device,threads,seed,temperature,sampling,"
+      "prompt_id,prompt_tokens,steps,tokens,tokens_per_step,tokens_per_second,acceptance_rate,"
+      "prefill_ms,decode_ms,speedup,first_difference_from_ar,stop_reason,program_version",
+      options);
+  for (const RunRecord& run : timeline.runs()) {
+    const RunStarted& s = run.started;
+    const ModelLoaded* known = timeline.model(s.model);
+    const ModelLoaded model = known ? *known : ModelLoaded{};
+    const std::string letter(1, static_cast<char>('A' + (s.lane < 26 ? s.lane : 25)));
+    table.cell(run.id()).cell(s.race).cell(letter).cell(s.decoder).cell(settings_of(s));
+    table.cell(model.name).cell(model.scale).cell(model.dtype).cell(model.device);
+    table.cell(model.n_threads).cell(s.seed).cell(s.temperature).cell(s.sampling);
+    table.cell(s.prompt_id).cell(s.prompt_tokens.size());
+    table.cell(run.totals.n_steps).cell(run.totals.n_tokens);
+    const auto defined = [](bool is, double value) {
+      return is ? std::optional<double>(value) : std::nullopt;
+    };
+    table.cell(defined(run.totals.n_steps > 0, run.tokens_per_step()));
+    table.cell(defined(run.totals.compute > 0, run.tokens_per_second()));
+    table.cell(defined(run.n_proposed() > 0, run.acceptance_rate()));
+    table.cell(defined(run.finished.has_value(), run.finished ? ms(run.finished->prefill) : 0));
+    table.cell(ms(run.decode_compute())).cell(timeline.speedup(run));
+    const bool compared = run.agreement.has_value();
+    table.cell(compared ? fmt::format("{}", run.agreement->first_difference) : std::string());
+    const std::string end = run.failed ? "failed" : (run.finished ? run.finished->stop_reason : "");
+    table.cell(end).cell(program_version());
+    table.end_row();
+  }
+  return table.take();
+}
+
+}  // namespace engine

@@ -1,0 +1,26 @@
+// Tables of a timeline as CSV: one header row with units, RFC 4180 quoting and line ends, UTF-8,
+// '.' for decimals, an empty cell for what is undefined.
+#pragma once
+
+#include <string>
+
+#include "engine/event/timeline.h"
+
+namespace engine {
+
+struct CsvOptions {
+  /// Text cells beginning with = + - @ or a tab get a ' in front, so that no spreadsheet runs them.
+  bool for_spreadsheets = false;
+};
+
+/// One row a complete step.
+std::string steps_csv(const Timeline& timeline, const CsvOptions& options = {});
+/// One row a generated token.
+std::string tokens_csv(const Timeline& timeline, const CsvOptions& options = {});
+/// One row a run and depth: how many proposals stood there (1 is right behind the prefix), how many
+/// were judged, how many kept.
+std::string acceptance_csv(const Timeline& timeline, const CsvOptions& options = {});
+/// One row a run: what it was asked and what came of it.
+std::string lanes_csv(const Timeline& timeline, const CsvOptions& options = {});
+
+}  // namespace engine

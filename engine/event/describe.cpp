@@ -1,0 +1,124 @@
+#include "engine/event/describe.h"
+
+#include <fmt/format.h>
+
+#include "engine/event/run_slices.h"
+#include "engine/event/text.h"
+
+namespace engine {
+namespace {
+
+std::string counted(std::int64_t n, const char* thing) {
+  return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
+}
+
+std::string in_ms(Nanoseconds ns) {
+  return fmt::format("{:.3g} ms", static_cast<double>(ns) / 1e6);
+}
+
+/// Whether the proposals are one chain, so that "position 4" means one thing.
+bool one_chain(const StepRecord& step) {
+  const TokenTree& tree = step.drafted.tree;
+  int last = -1;
+  for (std::size_t row = 0; row < step.verified.fate.size() && row < tree.parent.size(); ++row) {
+    const RowFate fate = step.verified.fate[row];
+    if (fate == RowFate::Context || fate == RowFate::Window) continue;
+    if (last >= 0 && tree.parent[row] != last) return false;
+    last = static_cast<int>(row);
+  }
+  return true;
+}
+
+std::string proposals_of(const StepRecord& step) {
+  const Verified& v = step.verified;
+  if (v.n_proposed == 0) return "nothing proposed";
+  std::string text = fmt::format("{} proposed, {} accepted", v.n_proposed, v.n_accepted);
+  if (v.n_rejected == 1 && one_chain(step)) {
+    text += fmt::format(", position {} rejected", v.n_accepted + 1);
+  } else if (v.n_rejected > 0) {
+    text += fmt::format(", {} rejected", v.n_rejected);
+  }
+  if (v.n_unused > 0) text += fmt::format(", {} unused", v.n_unused);
+  return text;
+}
+
+std::string verdict_of(const Timeline& timeline, const RunRecord& run) {
+  std::string text;
+  if (run.agreement) {
+    text += run.agreement->first_difference < 0
+                ? fmt::format("Identical to plain decoding over {}.\n",
+                              counted(run.agreement->n_compared, "token"))
+                : fmt::format("Differs from plain decoding at token {}.\n",
+                              run.agreement->first_difference);
+  }
+  const std::optional<double> speedup = timeline.speedup(run);
+  text += speedup ? fmt::format("Speedup over the plain run measured here: {:.3g}.\n", *speedup)
+                  : "Speedup: -, no plain run of the same prompt and settings was measured.\n";
+  return text;
+}
+
+std::string ending_of(const RunRecord& run) {
+  if (run.failed) return "Failed: " + printable(run.failed->message) + ".\n";
+  if (run.finished) return "Ended by " + printable(run.finished->stop_reason) + ".\n";
+  if (run.steps.empty()) return "No step yet.\n";
+  const StepRecord& last = run.steps.back();
+  return last.complete ? fmt::format("Not over after step {}.\n", last.begun.step)
+                       : fmt::format("Ended mid-step {}.\n", last.begun.step);
+}
+
+}  // namespace
+
+std::string describe(const Timeline& timeline, const RunRecord& run, const StepRecord& step) {
+  if (!step.complete) return fmt::format("Step {}: not complete", step.begun.step);
+  std::string text = fmt::format("Step {}: {}", step.begun.step, proposals_of(step));
+  const Committed& c = step.committed;
+  for (std::size_t i = 0; i < c.tokens.size(); ++i) {
+    if (c.standing[i] != Standing::Bonus) continue;
+    text += ", bonus '" + timeline.text_of(run, c.tokens[i]) + "'";
+  }
+  const StepEnded& e = step.ended;
+  return text + fmt::format("; {} in {}", counted(std::ssize(c.tokens), "token"),
+                            in_ms(e.propose + e.forward + e.verify + e.commit));
+}
+
+std::string describe(const Timeline& timeline, const RunRecord& run) {
+  const RunStarted& s = run.started;
+  const ModelLoaded* model = timeline.model(s.model);
+  std::string text = fmt::format("Run {}: {}", run.id(), printable(s.decoder));
+  if (model) {
+    text += fmt::format(" on {} (scale {}, {}, {})", printable(model->name),
+                        printable(model->scale), printable(model->dtype), printable(model->device));
+  }
+  text += fmt::format(", seed {}, prompt of {}.\n", s.seed,
+                      counted(std::ssize(s.prompt_tokens), "token"));
+  for (const StepRecord& step : run.steps) {
+    text += describe(timeline, run, step) + "\n";
+  }
+  text += ending_of(run);
+  if (run.totals.n_steps > 0) {
+    text += fmt::format(
+        "{} in {}: {:.3g} tokens per step, {:.4g} tokens per second of its own "
+        "compute.\n",
+        counted(run.totals.n_tokens, "token"), counted(run.totals.n_steps, "step"),
+        run.tokens_per_step(), run.tokens_per_second());
+  }
+  if (run.n_proposed() > 0) {
+    text += fmt::format("{} of {} proposals accepted, {} rejected, {} never judged.\n",
+                        run.n_accepted(), run.n_proposed(), run.n_rejected(), run.n_unused());
+  }
+  text += verdict_of(timeline, run);
+  std::vector<TokenId> ids;
+  for (const TokenRecord& token : run.tokens) ids.push_back(token.id);
+  return text + "Text: " + timeline.plain_text_of(run, ids) + "\n";
+}
+
+std::string describe(const Timeline& timeline) {
+  if (timeline.runs().empty()) return "No run in this recording.\n";
+  std::string text;
+  for (const RunRecord& run : timeline.runs()) {
+    text += (text.empty() ? "" : "\n") + describe(timeline, run);
+  }
+  return text;
+}
+
+}  // namespace engine

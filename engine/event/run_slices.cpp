@@ -1,0 +1,227 @@
+#include "engine/event/run_slices.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "engine/event/timeline_intake.h"
+
+namespace engine {
+namespace {
+
+/// Where a step begins on a clock, and how long its parts are there.
+struct Parts {
+  Nanoseconds start = 0;
+  Nanoseconds propose = 0, forward = 0, verify = 0, commit = 0;
+  Nanoseconds sum() const { return propose + forward + verify + commit; }
+};
+
+Nanoseconds share(Nanoseconds part, Nanoseconds length, Nanoseconds whole) {
+  if (whole <= 0) return 0;
+  return static_cast<Nanoseconds>(static_cast<double>(part) / static_cast<double>(whole) *
+                                  static_cast<double>(length));
+}
+
+/// The same parts, made to fill `length`: all of it the forward where nothing was measured.
+Parts filling(const Parts& measured, Nanoseconds start, Nanoseconds length) {
+  const Nanoseconds sum = measured.sum();
+  Parts parts{.start = start};
+  parts.propose = share(measured.propose, length, sum);
+  parts.verify = share(measured.verify, length, sum);
+  parts.commit = share(measured.commit, length, sum);
+  parts.forward = length - parts.propose - parts.verify - parts.commit;
+  return parts;
+}
+
+Parts parts_of(const StepRecord& step, Clock clock) {
+  const StepEnded& e = step.ended;
+  const Parts measured{.start = step.begun.t,
+                       .propose = e.propose,
+                       .forward = e.forward,
+                       .verify = e.verify,
+                       .commit = e.commit};
+  switch (clock) {
+    case Clock::Wall: {
+      const Nanoseconds wall = e.t - step.begun.t;
+      return measured.sum() <= wall ? measured : filling(measured, step.begun.t, wall);
+    }
+    case Clock::Compute: {
+      Parts parts = measured;
+      parts.start = step.begun.compute;
+      return parts;
+    }
+    case Clock::Step:
+      return filling(measured, step.begun.step * kUnit, kUnit);
+    case Clock::Position:
+      break;
+  }
+  const auto n_tokens = static_cast<Nanoseconds>(step.committed.tokens.size());
+  return filling(measured, step.committed.first_pos * kUnit, n_tokens * kUnit);
+}
+
+SliceKind verify_kind(const Verified& v) {
+  if (v.n_proposed == 0) return SliceKind::VerifyPlain;
+  return v.n_accepted > 0 ? SliceKind::VerifyAccepted : SliceKind::VerifyRejected;
+}
+
+bool guesses_were_tried(const StepRecord& step) {
+  const auto& tags = step.drafted.tree.tag;
+  return std::ranges::any_of(tags, [](RowTag tag) { return tag.kind == RowTag::Kind::Guess; });
+}
+
+SliceKind phase_kind(const std::string& name) {
+  if (name == "load") return SliceKind::Load;
+  if (name == "prefill") return SliceKind::Prefill;
+  if (name == "decode") return SliceKind::Decode;
+  return SliceKind::OtherPhase;
+}
+
+Nanoseconds end_of(const RunRecord& run, Clock clock) {
+  for (auto step = run.steps.rbegin(); step != run.steps.rend(); ++step) {
+    if (!step->complete) continue;
+    const Parts parts = parts_of(*step, clock);
+    return clock == Clock::Wall ? step->ended.t : saturated_sum(parts.start, parts.sum());
+  }
+  return 0;
+}
+
+}  // namespace
+
+const char* name_of(LaneKind lane) {
+  constexpr std::array<const char*, kLaneKinds> kNames{"phases", "propose", "target", "verify",
+                                                       "commit", "pool",    "device"};
+  return kNames[static_cast<std::size_t>(lane)];
+}
+
+int n_from_pool(const StepRecord& step) {
+  int n = 0;
+  const Committed& c = step.committed;
+  for (std::size_t i = 0; i < c.tokens.size(); ++i) {
+    const bool guessed = c.origin[i].kind == RowTag::Kind::Guess;
+    n += guessed && c.standing[i] == Standing::Accepted ? 1 : 0;
+  }
+  return n;
+}
+
+int n_bonus(const StepRecord& step) {
+  return static_cast<int>(std::ranges::count(step.committed.standing, Standing::Bonus));
+}
+
+std::vector<LaneSlice> slices_of(const RunRecord& /*run*/, const StepRecord& step, Clock clock) {
+  if (!step.complete) return {};
+  const bool has_span = clock != Clock::Position || !step.committed.tokens.empty();
+  if (!has_span) return {};
+  const Parts parts = parts_of(step, clock);
+  std::vector<LaneSlice> all;
+  Nanoseconds t = parts.start;
+  const auto add = [&](LaneKind lane, Nanoseconds length, SliceKind kind, int rare = 0) {
+    all.push_back({lane,
+                   {.start = t,
+                    .end = t + length,
+                    .step = step.begun.step,
+                    .kind = kind,
+                    .rare = static_cast<std::uint8_t>(rare)}});
+  };
+  add(LaneKind::Propose, parts.propose, SliceKind::Propose);
+  t += parts.propose;
+  add(LaneKind::Target, parts.forward, SliceKind::Forward);
+  t += parts.forward;
+  const int rejected = step.verified.n_rejected > 0 ? kRareRejected : 0;
+  add(LaneKind::Verify, parts.verify, verify_kind(step.verified), rejected);
+  t += parts.verify;
+  const bool kept = !step.committed.tokens.empty();
+  add(LaneKind::Commit, parts.commit, kept ? SliceKind::Commit : SliceKind::Rollback);
+  if (n_from_pool(step) > 0) {
+    add(LaneKind::Pool, parts.commit, SliceKind::PoolHit, kRarePoolHit);
+  } else if (guesses_were_tried(step)) {
+    add(LaneKind::Pool, parts.commit, SliceKind::PoolMiss);
+  } else if (step.pool) {
+    add(LaneKind::Pool, parts.commit, SliceKind::PoolFill);
+  }
+  return all;
+}
+
+std::vector<Slice> phase_slices(const RunRecord& run, Clock clock) {
+  std::vector<Slice> slices;
+  const bool stepped = !run.steps.empty();
+  if (clock == Clock::Wall) {
+    for (std::size_t i = 0; i < run.phases.size(); ++i) {
+      const Phase& phase = run.phases[i];
+      const SliceKind kind = phase_kind(phase.name);
+      if (kind == SliceKind::Decode) continue;  // the steps say that exactly
+      const bool goes_on = i > 0 && run.phases[i - 1].name == phase.name && !slices.empty();
+      if (goes_on) {
+        slices.back().end = phase.t;
+      } else {
+        slices.push_back(
+            {.start = phase.t, .end = phase.t, .step = static_cast<StepId>(i), .kind = kind});
+      }
+    }
+  }
+  if (stepped) {
+    const StepRecord& first = run.steps.front();
+    const Nanoseconds start =
+        clock == Clock::Wall ? first.begun.t : (first.complete ? parts_of(first, clock).start : 0);
+    slices.push_back(
+        {.start = start, .end = std::max(start, end_of(run, clock)), .kind = SliceKind::Decode});
+  }
+  if (run.failed) {
+    const Nanoseconds t = clock == Clock::Wall ? run.failed->t : end_of(run, clock);
+    slices.push_back({.start = t, .end = t, .kind = SliceKind::Failed, .rare = kRareError});
+  }
+  std::ranges::stable_sort(slices, {}, &Slice::start);
+  return slices;
+}
+
+std::vector<Slice> device_slices(std::span<const Sampled> samples) {
+  std::vector<Slice> slices;
+  for (const Sampled& sample : samples) {
+    if (sample.busy_percent < 0 || sample.period <= 0) continue;
+    slices.push_back({.start = std::max<Nanoseconds>(0, sample.t - sample.period),
+                      .end = sample.t,
+                      .kind = SliceKind::Busy,
+                      .percent = static_cast<std::int16_t>(std::min(sample.busy_percent, 1e4))});
+  }
+  std::ranges::stable_sort(slices, {}, &Slice::start);
+  return slices;
+}
+
+std::string label_of(const RunRecord& run, LaneKind lane, const Slice& slice) {
+  if (lane == LaneKind::Device) return fmt::format("busy {} %", slice.percent);
+  const auto at = static_cast<std::size_t>(slice.step);
+  if (lane == LaneKind::Phases) {
+    if (slice.kind == SliceKind::Failed) return "failed";
+    if (slice.kind == SliceKind::Decode) return "decode";
+    return slice.step >= 0 && at < run.phases.size() ? run.phases[at].name : "phase";
+  }
+  if (slice.step < 0 || at >= run.steps.size()) return name_of(lane);
+  const StepRecord& step = run.steps[at];
+  const Verified& v = step.verified;
+  switch (slice.kind) {
+    case SliceKind::Propose:
+      return fmt::format("propose {}", v.n_proposed);
+    case SliceKind::Forward:
+      return fmt::format("forward {}", step.begun.n_rows);
+    case SliceKind::VerifyAccepted:
+      return fmt::format("verify accepted {}/{}", v.n_accepted, v.n_proposed);
+    case SliceKind::VerifyRejected:
+      return fmt::format("verify rejected 0/{}", v.n_proposed);
+    case SliceKind::VerifyPlain:
+      return "verify";
+    case SliceKind::Commit:
+      return fmt::format("commit {}", step.committed.tokens.size());
+    case SliceKind::Rollback:
+      return "rollback";
+    case SliceKind::PoolHit:
+      return fmt::format("pool hit {}", n_from_pool(step));
+    case SliceKind::PoolMiss:
+      return "pool miss";
+    case SliceKind::PoolFill:
+      return fmt::format("pool fill {}", step.pool ? step.pool->added.size() : 0);
+    default:
+      return name_of(lane);
+  }
+}
+
+}  // namespace engine

@@ -1,0 +1,77 @@
+// What a run did, as slices on lanes: the one place where steps become times. The Gantt, its
+// pyramid and the trace export draw from here.
+//   wall      the parts of a step laid one after the other from its beginning; exact for a lane
+//   that
+//             had its forward to itself, else its share
+//   compute   the same on the race clock: only the run's own compute counts
+//   step      every step is kUnit long
+//   position  a step spans the positions it committed, kUnit each
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/event/timeline.h"
+
+namespace engine {
+
+enum class Clock : std::uint8_t { Wall, Compute, Step, Position };
+inline constexpr Nanoseconds kUnit = 1'000'000;  // of the clocks that count
+
+enum class LaneKind : std::uint8_t { Phases, Propose, Target, Verify, Commit, Pool, Device };
+inline constexpr int kLaneKinds = 7;
+const char* name_of(LaneKind lane);
+
+enum class SliceKind : std::uint8_t {
+  Load,
+  Prefill,
+  Decode,
+  OtherPhase,
+  Failed,
+  Propose,
+  Forward,
+  VerifyPlain,     ///< nothing was proposed
+  VerifyAccepted,  ///< at least one proposal kept
+  VerifyRejected,  ///< none kept
+  Commit,
+  Rollback,  ///< a step that committed nothing
+  PoolHit,   ///< a guess from the pool was accepted
+  PoolMiss,  ///< guesses were verified, none accepted
+  PoolFill,  ///< n-grams added or evicted only
+  Busy,      ///< a sampled device
+};
+inline constexpr int kSliceKinds = 16;
+
+/// What must stay visible at any zoom (UX.md 6.2), as bits.
+enum Rare : std::uint8_t { kRareRejected = 1, kRareError = 2, kRarePoolHit = 4 };
+
+struct Slice {
+  Nanoseconds start = 0, end = 0;
+  StepId step = -1;  // -1: of no step; for phases the index in RunRecord::phases
+  SliceKind kind = SliceKind::Forward;
+  std::uint8_t rare = 0;     // bits of Rare
+  std::int16_t percent = 0;  // of Busy
+};
+
+struct LaneSlice {
+  LaneKind lane;
+  Slice slice;
+};
+
+/// Slices of one complete step, lane by lane; an incomplete one has none.
+std::vector<LaneSlice> slices_of(const RunRecord& run, const StepRecord& step, Clock clock);
+/// The run's phases so far and its failure; on clocks other than wall, decode alone.
+std::vector<Slice> phase_slices(const RunRecord& run, Clock clock);
+/// Busy shares of sampled devices.
+std::vector<Slice> device_slices(std::span<const Sampled> samples);
+
+/// Tokens of this step that the pool, or a look-up in the prompt, had guessed.
+int n_from_pool(const StepRecord& step);
+/// Tokens nothing had proposed, in a step that proposed something.
+int n_bonus(const StepRecord& step);
+/// What one reads on a slice, a word that names its state first: "verify accepted 3/5".
+std::string label_of(const RunRecord& run, LaneKind lane, const Slice& slice);
+
+}  // namespace engine

@@ -1,0 +1,40 @@
+// Checks a Chrome trace against every rule of UX.md 2.5, without knowing how it was written: what
+// Perfetto drops or refuses, what chrome://tracing and Tracy cannot read, what PD-1 adds.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace engine {
+
+struct TraceProblem {
+  std::string rule;         // a short name, as listed in docs and tests: "ts-missing"
+  std::int64_t event = -1;  // index in traceEvents; -1: of the whole file
+  std::string what;         // found X, expected Y
+};
+
+struct TraceCheck {
+  std::int64_t n_events = 0;
+  std::int64_t n_metadata = 0, n_slices = 0, n_async = 0, n_instants = 0, n_counters = 0;
+  std::int64_t n_flows = 0, n_other = 0;
+  std::int64_t n_processes = 0, n_lanes = 0;
+  double last_us = 0;   // the latest end
+  std::string profile;  // of the metadata; empty: not said
+  std::int64_t n_problems = 0;
+  std::vector<TraceProblem> problems;  // the first kMaxTraceProblems of them
+  bool ok() const { return n_problems == 0; }
+  std::string summary() const;
+};
+
+inline constexpr std::size_t kMaxTraceProblems = 100;
+
+/// Reads a file, unpacking it if its name ends in ".gz" and not otherwise.
+/// @throws Error Resources  it cannot be read; BadInput  it is not a regular file
+TraceCheck check_trace(const std::string& path);
+
+/// The same of text in memory.
+TraceCheck check_trace_text(const std::string& text);
+
+}  // namespace engine

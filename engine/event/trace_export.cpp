@@ -1,0 +1,457 @@
+#include "engine/event/trace_export.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/event/json_text.h"
+#include "engine/event/recording_format.h"
+#include "engine/event/run_slices.h"
+#include "engine/event/trace_check.h"
+#include "engine/event/trace_lane.h"
+
+namespace engine {
+namespace {
+
+constexpr int kPhasesTid = 1;
+constexpr int kBlocksTid = 8;
+constexpr int kMaxTid = 8;
+
+/// tid of each LaneKind.
+constexpr std::array<int, kLaneKinds> kTidOf{kPhasesTid, 3, 2, 4, 5, 6, 7};
+constexpr std::array<const char*, kMaxTid + 1> kTidNames{
+    "", "phases", "target", "propose", "verify", "commit", "pool", "device", "blocks"};
+
+int tid_of(LaneKind lane) {
+  return kTidOf[static_cast<std::size_t>(lane)];
+}
+
+/// 64-bit FNV-1a: says whether two prompts are the same without saying what they are.
+std::string hash_of(std::string_view text) {
+  std::uint64_t hash = 0xCBF2'9CE4'8422'2325;
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x0000'0100'0000'01B3;
+  }
+  return fmt::format("fnv1a64:{:016x}", hash);
+}
+
+/// A finite number as JSON writes it.
+std::string number(double x) {
+  return fmt::format("{}", x);
+}
+
+std::string kind_word(RowTag::Kind kind) {
+  using enum RowTag::Kind;
+  switch (kind) {
+    case Current:
+      return "target";
+    case Window:
+      return "window";
+    case Guess:
+      return "guess";
+    case Draft:
+      return "draft";
+    case Block:
+      return "block";
+    case Probe:
+      return "probe";
+  }
+  return "target";
+}
+
+/// The trace of one run: its lanes filled, settled, written.
+class RunTrace {
+ public:
+  RunTrace(const Timeline& timeline, const RunRecord& run, const TraceOptions& options, int pid)
+      : timeline_(timeline), run_(run), options_(options), pid_(pid) {
+    add_phases();
+    for (const StepRecord& step : run.steps) {
+      const StepId id = step.begun.step;
+      if (step.complete && id >= options.first_step && id <= options.last_step) add_step(step);
+    }
+    add_blocks();
+    add_samples();
+  }
+
+  void write(TraceReport& report, const std::function<void(std::string)>& put) {
+    write_names(report, put);
+    for (int tid = 1; tid <= kMaxTid; ++tid) {
+      std::vector<TraceItem>& lane = lanes_[static_cast<std::size_t>(tid)];
+      const LaneChanges changes = settle(lane);
+      report.n_nudges += changes.n_nudges;
+      report.n_left_out += changes.n_left_out;
+    }
+    drop_half_flows(report);
+    for (int tid = 1; tid <= kMaxTid; ++tid) {
+      for (const TraceItem& item : lanes_[static_cast<std::size_t>(tid)]) {
+        count(item, report);
+        put(text_of(item, tid));
+      }
+    }
+  }
+
+  std::string metadata() const {
+    const ModelLoaded* model = timeline_.model(run_.started.model);
+    const RunStarted& s = run_.started;
+    std::string text =
+        fmt::format("{{\"pid\":{},\"run\":{},\"method\":{}", pid_, s.run, json_quoted(s.decoder));
+    if (model) {
+      text += fmt::format(",\"model\":{},\"scale\":{},\"dtype\":{},\"device\":{},\"ops\":{}",
+                          json_quoted(model->name), json_quoted(model->scale),
+                          json_quoted(model->dtype), json_quoted(model->device),
+                          json_quoted(model->ops));
+    }
+    text += fmt::format(",\"seed\":{},\"sampling\":{},\"max_tokens\":{}", s.seed,
+                        json_quoted(s.sampling), s.max_tokens);
+    const std::array<std::pair<const char*, float>, 4> settings{
+        {{"temperature", s.temperature},
+         {"top_p", s.top_p},
+         {"min_p", s.min_p},
+         {"repetition_penalty", s.repetition_penalty}}};
+    for (const auto& [name, value] : settings) {
+      if (std::isfinite(value)) text += fmt::format(",\"{}\":{}", name, value);
+    }
+    text += fmt::format(",\"top_k\":{},\"parameters\":{{", s.top_k);
+    const char* comma = "";
+    for (const auto& [name, value] : s.options) {
+      text += std::exchange(comma, ",") + json_quoted(name) + ":" + json_quoted(value);
+    }
+    text += "},\"prompt_hash\":" + json_quoted(hash_of(s.prompt));
+    if (options_.prompt_text) text += ",\"prompt\":" + json_quoted(s.prompt);
+    return text + "}";
+  }
+
+ private:
+  std::vector<TraceItem>& lane(int tid) { return lanes_[static_cast<std::size_t>(tid)]; }
+  Nanoseconds since_start(Nanoseconds t) const { return t - run_.started.t; }
+
+  void add_phases() {
+    for (const Slice& slice : phase_slices(run_, Clock::Wall)) {
+      const std::string name = label_of(run_, LaneKind::Phases, slice);
+      if (slice.kind == SliceKind::Failed) {
+        lane(kPhasesTid)
+            .push_back({.ph = 'i',
+                        .ts = since_start(slice.start),
+                        .name = name,
+                        .cat = "phase",
+                        .args = fmt::format("{{\"code\":{}}}", run_.failed->code)});
+        continue;
+      }
+      lane(kPhasesTid)
+          .push_back({.ts = since_start(slice.start),
+                      .end = since_start(slice.end),
+                      .name = name,
+                      .cat = "phase",
+                      .args = {}});
+    }
+  }
+
+  void add_step(const StepRecord& step) {
+    Slice propose, commit;
+    for (const LaneSlice& part : slices_of(run_, step, Clock::Wall)) {
+      if (part.lane == LaneKind::Propose) propose = part.slice;
+      if (part.lane == LaneKind::Commit) commit = part.slice;
+      lane(tid_of(part.lane))
+          .push_back({.ts = since_start(part.slice.start),
+                      .end = since_start(part.slice.end),
+                      .name = label_of(run_, part.lane, part.slice),
+                      .cat = name_of(part.lane),
+                      .args = args_of(step, part.lane)});
+    }
+    if (step.verified.n_accepted > 0) add_flow(propose, commit);
+    add_counters(step, commit);
+  }
+
+  /// Strictly inside both slices, or not at all.
+  void add_flow(const Slice& from, const Slice& to) {
+    if (from.end - from.start < 3 || to.end - to.start < 3) return;
+    const std::int64_t id = ++n_flow_ids_;
+    lane(tid_of(LaneKind::Propose))
+        .push_back({.ph = 's',
+                    .ts = since_start(from.end) - 1,
+                    .name = "token",
+                    .cat = "token",
+                    .args = {},
+                    .id = id});
+    lane(tid_of(LaneKind::Commit))
+        .push_back({.ph = 'f',
+                    .ts = since_start(to.start) + 1,
+                    .name = "token",
+                    .cat = "token",
+                    .args = {},
+                    .id = id});
+  }
+
+  void add_counter(Nanoseconds t, const std::string& name, double value) {
+    if (!std::isfinite(value)) return;
+    lane(kPhasesTid)
+        .push_back({.ph = 'C',
+                    .ts = t,
+                    .name = name,
+                    .cat = {},
+                    .args = "{\"value\":" + number(value) + "}"});
+  }
+
+  void add_counters(const StepRecord& step, const Slice& commit) {
+    const Nanoseconds t = since_start(commit.end);
+    add_counter(t, "tokens_per_step", static_cast<double>(step.committed.tokens.size()));
+    if (step.verified.n_proposed > 0) {
+      add_counter(t + 1, "acceptance_rate",
+                  static_cast<double>(step.verified.n_accepted) / step.verified.n_proposed);
+    }
+    add_counter(t + 2, "kv_tokens", step.ended.kv_len);
+  }
+
+  std::string args_of(const StepRecord& step, LaneKind kind) const {
+    const Verified& v = step.verified;
+    const Committed& c = step.committed;
+    std::string args = fmt::format("{{\"step\":{}", step.begun.step);
+    if (kind == LaneKind::Propose) args += fmt::format(",\"drafted\":{}", v.n_proposed);
+    if (kind == LaneKind::Target) {
+      args += fmt::format(",\"rows\":{},\"kv_len\":{}", step.begun.n_rows, step.begun.kv_len);
+    }
+    if (kind == LaneKind::Verify) {
+      args +=
+          fmt::format(",\"drafted\":{},\"accepted\":{},\"rejected\":{},\"unused\":{},\"bonus\":{}",
+                      v.n_proposed, v.n_accepted, v.n_rejected, v.n_unused, n_bonus(step));
+    }
+    if (kind == LaneKind::Commit && !c.tokens.empty()) {
+      std::string provenance;
+      for (const RowTag& tag : c.origin) {
+        provenance += (provenance.empty() ? "" : " ") + kind_word(tag.kind);
+      }
+      args +=
+          fmt::format(",\"positions\":[{},{}],\"tokens\":[{}],\"text\":{},\"provenance\":{}",
+                      c.first_pos, c.first_pos + std::ssize(c.tokens) - 1, fmt::join(c.tokens, ","),
+                      json_quoted(timeline_.bytes_of(run_, c.tokens)), json_quoted(provenance));
+    }
+    if (kind == LaneKind::Pool && step.pool) {
+      args += fmt::format(",\"added\":{},\"evicted\":{},\"tried\":{},\"ngrams\":{}",
+                          step.pool->added.size(), step.pool->evicted.size(),
+                          step.pool->tried.size(), step.pool->n_ngrams);
+    }
+    return args + "}";
+  }
+
+  /// Block trajectories as b/e, one after the other; their iterations as instants.
+  void add_blocks() {
+    std::vector<TraceItem>& blocks = lane(kBlocksTid);
+    const BlockRefined* last = nullptr;
+    const auto end_open = [&](Nanoseconds t) {
+      if (!last) return;
+      blocks.push_back(
+          {.ph = 'e', .ts = t, .name = "block", .cat = "block", .args = {}, .id = block_id(*last)});
+    };
+    for (const StepRecord& step : run_.steps) {
+      const StepId id = step.begun.step;
+      if (!step.complete || id < options_.first_step || id > options_.last_step) continue;
+      for (const BlockRefined& block : step.blocks) {
+        const Nanoseconds t = since_start(block.t);
+        if (!last || last->block != block.block) {
+          end_open(t);
+          blocks.push_back({.ph = 'b',
+                            .ts = t,
+                            .name = "block",
+                            .cat = "block",
+                            .args = fmt::format("{{\"step\":{},\"block\":{}}}", id, block.block),
+                            .id = block_id(block)});
+        }
+        blocks.push_back({.ph = 'i',
+                          .ts = t,
+                          .name = block.converged ? "block converged" : "block iteration",
+                          .cat = "block",
+                          .args = fmt::format("{{\"step\":{},\"iteration\":{},\"final\":{},"
+                                              "\"positions\":[{},{}],\"tokens\":[{}]}}",
+                                              id, block.iteration, block.n_final, block.first_pos,
+                                              block.first_pos + std::ssize(block.tokens) - 1,
+                                              fmt::join(block.tokens, ","))});
+        last = &block;
+      }
+    }
+    if (last) end_open(since_start(last->t) + 1);
+  }
+
+  std::int64_t block_id(const BlockRefined& block) const {
+    return (static_cast<std::int64_t>(pid_) << 32) + block.block;
+  }
+
+  void add_samples() {
+    std::vector<Sampled> own;
+    for (const Sampled& sample : timeline_.samples()) {
+      const bool during = sample.t - sample.period >= run_.started.t && sample.t <= run_.last_event;
+      if (!during) continue;
+      const std::string device = sample.device.substr(0, sample.device.find(':'));
+      const std::string prefix = device == "cpu" ? "cpu" : "gpu";
+      const Nanoseconds t = since_start(sample.t);
+      if (sample.busy_percent >= 0) add_counter(t, prefix + "_busy_percent", sample.busy_percent);
+      if (sample.memory_bytes >= 0) {
+        add_counter(t, prefix + "_mem_bytes", static_cast<double>(sample.memory_bytes));
+      }
+      own.push_back(sample);
+    }
+    for (const Slice& slice : device_slices(own)) {
+      lane(tid_of(LaneKind::Device))
+          .push_back({.ts = since_start(slice.start),
+                      .end = since_start(slice.end),
+                      .name = label_of(run_, LaneKind::Device, slice),
+                      .cat = "device",
+                      .args = {}});
+    }
+  }
+
+  /// A flow whose other end had no room says nothing and is an error to viewers.
+  void drop_half_flows(TraceReport& report) {
+    std::map<std::int64_t, int> ends;
+    const auto is_flow = [](const TraceItem& item) { return item.ph == 's' || item.ph == 'f'; };
+    for (const auto& items : lanes_) {
+      for (const TraceItem& item : items) ends[item.id] += is_flow(item) ? 1 : 0;
+    }
+    for (auto& items : lanes_) {
+      report.n_left_out += static_cast<std::int64_t>(std::erase_if(
+          items, [&](const TraceItem& item) { return is_flow(item) && ends[item.id] != 2; }));
+    }
+  }
+
+  void write_names(TraceReport& report, const std::function<void(std::string)>& put) const {
+    const auto name = [&](int tid, const char* what, const std::string& args) {
+      ++report.n_metadata, ++report.n_events;
+      put(fmt::format("{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"{}\",\"args\":{{{}}}}}",
+                      pid_, tid, what, args));
+    };
+    const RunStarted& s = run_.started;
+    const char letter = static_cast<char>('A' + std::min(s.lane, 25));
+    std::string title = fmt::format("run {} {}", s.run, s.decoder);
+    if (s.race != 0) title = fmt::format("{} {} (race {})", letter, s.decoder, s.race);
+    name(1, "process_name", "\"name\":" + json_quoted(title));
+    name(1, "process_sort_index", fmt::format("\"sort_index\":{}", pid_));
+    for (int tid = 1; tid <= kMaxTid; ++tid) {
+      if (lanes_[static_cast<std::size_t>(tid)].empty()) continue;
+      name(tid, "thread_name",
+           fmt::format("\"name\":\"{}\"", kTidNames[static_cast<std::size_t>(tid)]));
+      name(tid, "thread_sort_index", fmt::format("\"sort_index\":{}", tid));
+    }
+  }
+
+  static void count(const TraceItem& item, TraceReport& report) {
+    ++report.n_events;
+    switch (item.ph) {
+      case 'X':
+        ++report.n_slices;
+        break;
+      case 'b':
+      case 'e':
+        ++report.n_async;
+        break;
+      case 'i':
+        ++report.n_instants;
+        break;
+      case 'C':
+        ++report.n_counters;
+        break;
+      default:
+        ++report.n_flows;
+        break;
+    }
+  }
+
+  std::string text_of(const TraceItem& item, int tid) const {
+    std::string text = fmt::format("{{\"ph\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{}", item.ph, pid_,
+                                   tid, as_microseconds(item.ts));
+    if (item.ph == 'X') text += ",\"dur\":" + as_microseconds(item.end - item.ts);
+    if (!item.cat.empty()) text += ",\"cat\":" + json_quoted(item.cat);
+    text += ",\"name\":" + json_quoted(item.name);
+    const bool has_id = item.ph == 's' || item.ph == 'f' || item.ph == 'b' || item.ph == 'e';
+    if (has_id) {
+      // Ids of flows are shared by the whole file, so the run's number is part of them.
+      const std::int64_t run_part = item.cat == "token" ? static_cast<std::int64_t>(pid_) << 32 : 0;
+      text += fmt::format(",\"id\":{}", run_part + item.id);
+    }
+    if (item.ph == 'f') text += ",\"bp\":\"e\"";
+    if (item.ph == 'i') text += ",\"s\":\"t\"";
+    if (!item.args.empty()) text += ",\"args\":" + item.args;
+    return text + "}";
+  }
+
+  const Timeline& timeline_;  // both outlive the export
+  const RunRecord& run_;
+  const TraceOptions& options_;
+  int pid_;
+  std::array<std::vector<TraceItem>, kMaxTid + 1> lanes_;
+  std::int64_t n_flow_ids_ = 0;
+};
+
+/// All runs asked for failed to have one thing: a line in the trace that makes it recognisable.
+std::string empty_process() {
+  return R"({"ph":"M","pid":1,"tid":1,"name":"process_name","args":{"name":"no run"}})";
+}
+
+}  // namespace
+
+std::string TraceReport::summary() const {
+  return fmt::format(
+      "{} events: {} slices, {} block ends, {} instants, {} counters, {} flow ends, {} names; "
+      "{} times moved by 0.001, {} left out; {} bytes",
+      n_events, n_slices, n_async, n_instants, n_counters, n_flows, n_metadata, n_nudges,
+      n_left_out, n_bytes);
+}
+
+TraceReport write_trace(const Timeline& timeline,
+                        const TraceOptions& options,
+                        const std::function<void(std::string_view)>& write) {
+  if (options.run && !timeline.run(*options.run)) {
+    throw Error(ErrorCode::Usage, fmt::format("run: found {}, expected one of {} runs",
+                                              *options.run, timeline.runs().size()));
+  }
+  TraceReport report;
+  const auto put_line = [&](const std::string& event) {
+    write(report.n_events <= 1 ? "\n" : ",\n");
+    write(event);
+  };
+  write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
+  std::string runs;
+  int pid = 0;
+  for (const RunRecord& run : timeline.runs()) {
+    if (options.run && *options.run != run.id()) continue;
+    RunTrace trace(timeline, run, options, ++pid);
+    trace.write(report, put_line);
+    runs += (runs.empty() ? "" : ",") + trace.metadata();
+  }
+  if (pid == 0) {
+    ++report.n_metadata, ++report.n_events;
+    put_line(empty_process());
+  }
+  write(fmt::format(
+      "\n],\"metadata\":{{\"profile\":\"PD-1\",\"app\":\"decoscope\","
+      "\"app_version\":{},\"clock\":\"engine_steady\",\"nudged_times\":{},"
+      "\"left_out\":{},\"events\":{},\"runs\":[{}]}}}}\n",
+      json_quoted(program_version()), report.n_nudges, report.n_left_out, report.n_events, runs));
+  if (report.n_events > options.warn_above) {
+    report.notices.push_back(fmt::format(
+        "{} events are more than viewers take well ({}); export a range of steps instead",
+        report.n_events, options.warn_above));
+  }
+  return report;
+}
+
+TraceReport export_trace(const Timeline& timeline,
+                         const std::string& path,
+                         const TraceOptions& options) {
+  OutputFile file(path, options.write);
+  TraceReport report =
+      write_trace(timeline, options, [&](std::string_view bytes) { file.write(bytes); });
+  file.finish();
+  report.n_bytes = file.n_bytes();
+  const TraceCheck found = check_trace(path);
+  ensure(found.problems.empty(), "an exported trace breaks a rule of its own profile");
+  ensure(found.n_events == report.n_events && found.n_slices == report.n_slices &&
+             found.n_counters == report.n_counters && found.n_flows == report.n_flows,
+         "an exported trace does not read as it was written");
+  return report;
+}
+
+}  // namespace engine

@@ -1,0 +1,43 @@
+// What `decoscope trace info|validate|convert` does; the command line only prints it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/event/csv.h"
+#include "engine/event/recording.h"
+#include "engine/event/trace_check.h"
+#include "engine/event/trace_export.h"
+
+namespace engine {
+
+/// An answer for people and the same for programs.
+struct TraceAnswer {
+  std::string text;  // lines, the last one ended
+  std::string json;  // one document
+  bool ok = true;    // false: the file was read and breaks a rule (exit code 3)
+};
+
+/// What is in a recording (.pdrun) or an exported trace (.json, .json.gz): counts, runs, duration,
+/// and what was cut off.
+/// @throws Error BadInput  neither of these; Resources  the system's reason
+TraceAnswer trace_info(const std::string& path);
+
+/// A recording: every frame whole and every event consistent. A trace: every rule of trace_check.h.
+/// @throws Error  as trace_info
+TraceAnswer trace_validate(const std::string& path);
+
+struct ConvertOptions {
+  TraceOptions trace;
+  CsvOptions csv;
+};
+
+/// From a recording, by the ending of `to`: .json and .json.gz a Chrome trace; .csv four tables
+/// (NAME-steps.csv, NAME-tokens.csv, NAME-acceptance.csv, NAME-lanes.csv); .txt a description;
+/// .pdrun a recording of what is whole in it.
+/// @throws Error Usage  another ending; else as trace_info
+TraceAnswer trace_convert(const std::string& from,
+                          const std::string& to,
+                          const ConvertOptions& options = {});
+
+}  // namespace engine

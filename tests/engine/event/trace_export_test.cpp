@@ -1,0 +1,228 @@
+#include "engine/event/trace_export.h"
+
+#include <cerrno>
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/event/trace_check.h"
+#include "engine/event/trace_lane.h"
+#include "engine/types.h"
+#include "tests/engine/event/files.h"
+#include "tests/engine/event/streams.h"
+
+namespace engine {
+namespace {
+
+using test::Folder;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Timeline timeline_of(const std::vector<Event>& events) {
+  Timeline timeline;
+  for (const Event& event : events) timeline.apply(event);
+  return timeline;
+}
+
+std::string trace_text(const Timeline& timeline, const TraceOptions& options = {}) {
+  std::string text;
+  write_trace(timeline, options, [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
+/// Two steps, a block and samples: the smallest stream with one of everything.
+std::vector<Event> tiny_stream() {
+  std::vector<Event> events{test::model_loaded()};
+  for (Event& event : test::run_events({.n_steps = 2})) {
+    const auto* ended = std::get_if<StepEnded>(&event);
+    if (ended) {
+      events.push_back(BlockRefined{.t = ended->t - 1,
+                                    .run = 1,
+                                    .step = ended->step,
+                                    .iteration = ended->step,
+                                    .first_pos = 3,
+                                    .tokens = {7, 8},
+                                    .n_final = ended->step,
+                                    .converged = ended->step == 1});
+      events.push_back(Sampled{.t = ended->t,
+                               .period = 90'000,
+                               .device = "cpu",
+                               .busy_percent = 75.5,
+                               .memory_bytes = 4096});
+    }
+    events.push_back(std::move(event));
+  }
+  return events;
+}
+
+TEST(TraceExport, the_tiny_trace_is_the_golden_one) {
+  const std::string golden =
+      std::string(DECOSCOPE_SOURCE_DIR) + "/tests/engine/event/tiny_trace.json";
+  std::string text = trace_text(timeline_of(tiny_stream()));
+  // The program's version is the one thing that may differ.
+  const std::size_t at = text.find("\"app_version\":\"");
+  ASSERT_NE(at, std::string::npos);
+  const std::size_t begin = at + std::string_view("\"app_version\":\"").size();
+  text.replace(begin, text.find('"', begin) - begin, "VERSION");
+  EXPECT_EQ(text, test::read_file(golden));
+}
+
+TEST(TraceExport, an_exported_trace_breaks_no_rule) {
+  const Folder folder;
+  for (const char* name : {"trace.json", "trace.json.gz"}) {
+    const TraceReport report = export_trace(timeline_of(tiny_stream()), folder / name);
+    const TraceCheck check = check_trace(folder / name);
+    EXPECT_TRUE(check.ok()) << check.summary();
+    EXPECT_EQ(check.profile, "PD-1");
+    EXPECT_EQ(check.n_events, report.n_events);
+    EXPECT_EQ(check.n_flows, 2);
+    EXPECT_EQ(check.n_async, 2);
+    EXPECT_EQ(report.n_bytes, std::filesystem::file_size(folder / name));
+    EXPECT_EQ(report.n_left_out, 0);
+  }
+}
+
+TEST(TraceExport, ties_are_nudged_counted_and_still_nested) {
+  // Steps of a nanosecond: hardly room for anything.
+  std::vector<Event> events = test::small_stream();
+  for (Event& event : events) {
+    if (auto* e = std::get_if<StepBegun>(&event)) e->t = 1'060'000 + 2 * e->step;
+    if (auto* e = std::get_if<Drafted>(&event)) e->t = 1'060'000 + 2 * e->step;
+    if (auto* e = std::get_if<Verified>(&event)) e->t = 1'060'001 + 2 * e->step;
+    if (auto* e = std::get_if<Committed>(&event)) e->t = 1'060'001 + 2 * e->step;
+    if (auto* e = std::get_if<PoolChanged>(&event)) e->t = 1'060'001 + 2 * e->step;
+    if (auto* e = std::get_if<StepEnded>(&event)) e->t = 1'060'001 + 2 * e->step;
+  }
+  const Timeline timeline = timeline_of(events);
+  ASSERT_EQ(timeline.n_inconsistent(), 0);
+  const Folder folder;
+  const TraceReport report = export_trace(timeline, folder / "dense.json");
+  EXPECT_GT(report.n_nudges, 0);
+  EXPECT_TRUE(check_trace(folder / "dense.json").ok());
+  const auto json = nlohmann::json::parse(test::read_file(folder / "dense.json"));
+  EXPECT_EQ(json["metadata"]["nudged_times"], report.n_nudges);
+}
+
+TEST(TraceExport, names_begin_with_a_word_that_says_the_state) {
+  const std::string text = trace_text(timeline_of(tiny_stream()));
+  EXPECT_THAT(text, HasSubstr("\"name\":\"verify accepted 2/2\""));
+  EXPECT_THAT(text, HasSubstr("\"name\":\"verify rejected 0/2\""));
+  EXPECT_THAT(text, HasSubstr("\"name\":\"pool hit 2\""));
+  EXPECT_THAT(text, HasSubstr("\"name\":\"prefill\""));
+}
+
+TEST(TraceExport, text_is_raw_utf8_and_broken_bytes_are_named) {
+  std::vector<Event> events = test::small_stream();
+  auto& model = std::get<ModelLoaded>(events[0]);
+  model.pieces[7] = "\xF0\x9F\x98\x80";
+  model.pieces[8] = "\xF0";
+  model.pieces[9] = "\x1B\"\\";
+  const std::string text = trace_text(timeline_of(events));
+  EXPECT_THAT(text, HasSubstr("\"text\":\"\xF0\x9F\x98\x80\""));
+  EXPECT_THAT(text, HasSubstr("\"text\":\"<0xF0>\\u001b\\\"\\\\t10\""));
+  EXPECT_TRUE(check_trace_text(text).ok());
+}
+
+TEST(TraceExport, the_prompt_leaves_only_when_asked_to) {
+  const Timeline timeline = timeline_of(test::small_stream());
+  const auto without = nlohmann::json::parse(trace_text(timeline))["metadata"]["runs"][0];
+  EXPECT_FALSE(without.contains("prompt"));
+  EXPECT_THAT(without["prompt_hash"].get<std::string>(), HasSubstr("fnv1a64:"));
+  const auto with =
+      nlohmann::json::parse(trace_text(timeline, {.prompt_text = true}))["metadata"]["runs"][0];
+  EXPECT_EQ(with["prompt"], " the\"");
+  EXPECT_EQ(with["method"], "lookahead");
+  EXPECT_EQ(with["parameters"]["window"], "5");
+  EXPECT_EQ(with["scale"], "1x1");
+}
+
+TEST(TraceExport, each_run_is_a_process_and_its_time_begins_at_zero) {
+  std::vector<Event> events{test::model_loaded()};
+  for (const RunId run : {1U, 2U}) {
+    const auto own = test::run_events(
+        {.run = run, .race = 1, .lane = static_cast<int>(run) - 1, .t0 = run * 50'000'000});
+    events.insert(events.end(), own.begin(), own.end());
+  }
+  const Timeline timeline = timeline_of(events);
+  const std::string text = trace_text(timeline);
+  const TraceCheck check = check_trace_text(text);
+  EXPECT_TRUE(check.ok());
+  EXPECT_EQ(check.n_processes, 2);
+  EXPECT_LT(check.last_us, 1000);
+  EXPECT_THAT(text, HasSubstr("A lookahead (race 1)"));
+  EXPECT_THAT(trace_text(timeline, {.run = 2}), Not(HasSubstr("A lookahead")));
+  EXPECT_THROW(trace_text(timeline, {.run = 3}), Error);
+}
+
+TEST(TraceExport, a_range_of_steps_and_a_warning_above_the_limit) {
+  const Timeline timeline = timeline_of(test::small_stream());
+  const std::string text = trace_text(timeline, {.first_step = 1, .last_step = 2});
+  EXPECT_THAT(text, Not(HasSubstr("\"step\":0")));
+  EXPECT_THAT(text, HasSubstr("\"step\":1"));
+  EXPECT_THAT(text, Not(HasSubstr("\"step\":3")));
+  const Folder folder;
+  const TraceReport report = export_trace(timeline, folder / "t.json", {.warn_above = 10});
+  ASSERT_EQ(report.notices.size(), 1U);
+  EXPECT_THAT(report.notices[0], HasSubstr("export a range"));
+}
+
+TEST(TraceExport, an_empty_session_and_a_failed_run_export_too) {
+  EXPECT_TRUE(check_trace_text(trace_text(Timeline())).ok());
+  std::vector<Event> events{test::model_loaded()};
+  for (const Event& event : test::run_events({.n_steps = 1, .finished = false})) {
+    events.push_back(event);
+  }
+  events.push_back(StepBegun{.t = 2'000'000, .run = 1, .step = 1});
+  events.push_back(RunFailed{.t = 2'000'001, .run = 1, .code = 4, .message = "out of memory"});
+  const std::string text = trace_text(timeline_of(events));
+  EXPECT_TRUE(check_trace_text(text).ok());
+  EXPECT_THAT(text, HasSubstr("\"failed\""));
+}
+
+TEST(TraceExport, IO01_a_full_disk_leaves_the_old_file_as_it_was) {
+  const Folder folder;
+  const Timeline timeline = timeline_of(tiny_stream());
+  test::write_file(folder / "t.json", "old");
+  for (int n_good = 0; n_good < 2; ++n_good) {
+    TraceOptions options;
+    options.write = [n = 0, n_good](int fd, const void* bytes,
+                                    std::size_t size) mutable -> ssize_t {
+      if (n++ < n_good) return ::write(fd, bytes, size / 2);
+      errno = ENOSPC;
+      return -1;
+    };
+    try {
+      export_trace(timeline, folder / "t.json", options);
+      FAIL() << "accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::Resources);
+      EXPECT_THAT(error.what(), HasSubstr("t.json: write: No space left"));
+    }
+    EXPECT_EQ(test::read_file(folder / "t.json"), "old");
+  }
+  const auto n_files = std::distance(std::filesystem::directory_iterator(folder / ""),
+                                     std::filesystem::directory_iterator());
+  EXPECT_EQ(n_files, 1) << "nothing half written is left";
+  EXPECT_THROW(export_trace(timeline, folder / ""), Error) << "a folder is no file";
+}
+
+TEST(TraceLane, settling_keeps_order_nesting_and_flows_inside) {
+  std::vector<TraceItem> lane{{.ts = 10, .end = 20, .name = "inner"},
+                              {.ts = 10, .end = 40, .name = "outer"},
+                              {.ph = 's', .ts = 50, .name = "outside"},
+                              {.ph = 'i', .ts = 10, .name = "mark"},
+                              {.ts = 30, .end = 99, .name = "too long"}};
+  const LaneChanges changes = settle(lane);
+  ASSERT_EQ(lane.size(), 4U);
+  EXPECT_EQ(lane[0].name, "outer");
+  EXPECT_EQ(lane[0].ts, 10);
+  for (std::size_t i = 1; i < lane.size(); ++i) EXPECT_GT(lane[i].ts, lane[i - 1].ts);
+  EXPECT_EQ(lane[3].end, 40);
+  EXPECT_EQ(changes.n_left_out, 1);
+  EXPECT_EQ(changes.n_nudges, 2);
+}
+
+}  // namespace
+}  // namespace engine

@@ -1,0 +1,178 @@
+#include "engine/event/trace_tool.h"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/event/describe.h"
+#include "engine/event/recorder.h"
+#include "engine/types.h"
+#include "tests/engine/event/files.h"
+#include "tests/engine/event/streams.h"
+
+namespace engine {
+namespace {
+
+using test::Folder;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string record(const Folder& folder, const std::vector<Event>& events) {
+  Recorder recorder(folder / "run.pdrun");
+  for (const Event& event : events) recorder.push(event);
+  recorder.close();
+  return recorder.path();
+}
+
+Timeline small_timeline() {
+  Timeline timeline;
+  for (const Event& event : test::small_stream()) timeline.apply(event);
+  return timeline;
+}
+
+std::vector<std::string> lines_of(const std::string& csv) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < csv.size();) {
+    const std::size_t end = csv.find("\r\n", at);
+    lines.push_back(csv.substr(at, end - at));
+    at = end + 2;
+  }
+  return lines;
+}
+
+TEST(Csv, steps_have_units_and_the_numbers_of_the_stream) {
+  const std::vector<std::string> lines = lines_of(steps_csv(small_timeline()));
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_THAT(lines[0], StartsWith("run,step,begin_ms,own_compute_before_ms,rows,"));
+  EXPECT_EQ(lines[2], "1,1,0.16,0.0835,3,2,2,2,0,0,3,0.001,0.08,0.002,0.0005,0.095");
+}
+
+TEST(Csv, tokens_are_quoted_as_rfc_4180_says) {
+  std::vector<Event> events = test::small_stream();
+  std::get<ModelLoaded>(events[0]).pieces[7] = "a,\"b\"\n\xF0";
+  Timeline timeline;
+  for (const Event& event : events) timeline.apply(event);
+  const std::vector<std::string> lines = lines_of(tokens_csv(timeline));
+  ASSERT_EQ(lines.size(), 9U);
+  EXPECT_EQ(lines[1], "1,0,2,0,7,\"a,\"\"b\"\"\xE2\x90\x8A<0xF0>\",plain,target,-0.5");
+  EXPECT_EQ(lines[4], "1,3,5,1,10,t10,bonus,target,-0.125");
+}
+
+TEST(Csv, TR08_formulas_are_disarmed_when_asked) {
+  std::vector<Event> events = test::small_stream();
+  std::get<ModelLoaded>(events[0]).pieces[7] = "=cmd";
+  Timeline timeline;
+  for (const Event& event : events) timeline.apply(event);
+  EXPECT_THAT(lines_of(tokens_csv(timeline))[1], HasSubstr(",=cmd,"));
+  EXPECT_THAT(lines_of(tokens_csv(timeline, {.for_spreadsheets = true}))[1], HasSubstr(",'=cmd,"));
+}
+
+TEST(Csv, acceptance_by_depth_equals_that_counted_by_hand) {
+  // Two of four steps accept both of two proposals, the others refuse the first.
+  const std::vector<std::string> lines = lines_of(acceptance_csv(small_timeline()));
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[1], "1,1,4,4,2,0.5");
+  EXPECT_EQ(lines[2], "1,2,4,2,2,1");
+}
+
+TEST(Csv, lanes_leave_undefined_cells_empty) {
+  const std::vector<std::string> lines = lines_of(lanes_csv(small_timeline()));
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_THAT(lines[1],
+              HasSubstr(",lookahead,window=5,toy,1x1,bf16,cpu,2,1,0,coupled,p1,2,4,8,2,"));
+  EXPECT_THAT(lines[1], HasSubstr(",0.334,,,length,"));  // no speedup without a baseline
+}
+
+TEST(Describe, a_step_is_one_sentence) {
+  const Timeline timeline = small_timeline();
+  const RunRecord& run = timeline.runs()[0];
+  EXPECT_EQ(describe(timeline, run, run.steps[0]),
+            "Step 0: 2 proposed, 0 accepted, position 1 rejected, 1 unused; 1 token in 0.0835 ms");
+  EXPECT_EQ(describe(timeline, run, run.steps[1]),
+            "Step 1: 2 proposed, 2 accepted, bonus 't10'; 3 tokens in 0.0835 ms");
+}
+
+TEST(Describe, a_run_says_what_is_not_known) {
+  const std::string text = describe(small_timeline());
+  EXPECT_THAT(text, HasSubstr("Run 1: lookahead on toy (scale 1x1, bf16, cpu), seed 1"));
+  EXPECT_THAT(text, HasSubstr("Speedup: -, no plain run"));
+  EXPECT_THAT(text, HasSubstr("Text: t7t8t9t10t7t8t9t10"));
+  EXPECT_EQ(describe(Timeline()), "No run in this recording.\n");
+}
+
+TEST(TraceTool, info_tells_counts_runs_and_duration) {
+  const Folder folder;
+  const TraceAnswer answer = trace_info(record(folder, test::small_stream()));
+  const auto json = nlohmann::json::parse(answer.json);
+  EXPECT_EQ(json["type"], "recording");
+  EXPECT_EQ(json["events"], test::small_stream().size());
+  EXPECT_EQ(json["kinds"]["StepBegun"], 4);
+  EXPECT_EQ(json["runs"][0]["decoder"], "lookahead");
+  EXPECT_EQ(json["runs"][0]["tokens"], 8);
+  EXPECT_TRUE(json["runs"][0]["speedup"].is_null());
+  EXPECT_TRUE(json["closed"]);
+  EXPECT_THAT(answer.text, HasSubstr("run 1: lookahead, 4 steps, 8 tokens"));
+}
+
+TEST(TraceTool, info_says_what_was_cut) {
+  const Folder folder;
+  const std::string path = record(folder, test::small_stream());
+  const std::string bytes = test::read_file(path);
+  test::write_file(folder / "cut.pdrun", bytes.substr(0, bytes.size() / 2));
+  const TraceAnswer answer = trace_info(folder / "cut.pdrun");
+  EXPECT_TRUE(answer.ok);
+  EXPECT_THAT(answer.text, HasSubstr("bytes incomplete"));
+  EXPECT_EQ(nlohmann::json::parse(answer.json)["runs"][0]["state"], "cut off");
+}
+
+TEST(TraceTool, validate_passes_what_is_whole_and_nothing_else) {
+  const Folder folder;
+  const std::string path = record(folder, test::small_stream());
+  EXPECT_TRUE(trace_validate(path).ok);
+  std::string bytes = test::read_file(path);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+  test::write_file(folder / "flipped.pdrun", bytes);
+  EXPECT_FALSE(trace_validate(folder / "flipped.pdrun").ok);
+  EXPECT_FALSE(nlohmann::json::parse(trace_validate(folder / "flipped.pdrun").json)["ok"]);
+  std::vector<Event> contradicting = test::small_stream();
+  contradicting.push_back(StepBegun{.t = 2, .run = 9});
+  Recorder recorder(folder / "odd.pdrun");
+  for (const Event& event : contradicting) recorder.push(event);
+  recorder.close();
+  const TraceAnswer odd = trace_validate(folder / "odd.pdrun");
+  EXPECT_FALSE(odd.ok);
+  EXPECT_THAT(odd.text, HasSubstr("no such run"));
+}
+
+TEST(TraceTool, convert_goes_by_the_ending) {
+  const Folder folder;
+  const std::string path = record(folder, test::small_stream());
+  for (const char* name : {"t.json", "t.json.gz"}) {
+    EXPECT_THAT(trace_convert(path, folder / name).text, HasSubstr("no rule broken"));
+    EXPECT_TRUE(trace_validate(folder / name).ok);
+  }
+  const auto json = nlohmann::json::parse(trace_convert(path, folder / "t.csv").json);
+  EXPECT_EQ(json["files"].size(), 4U);
+  EXPECT_TRUE(std::filesystem::exists(folder / "t-acceptance.csv"));
+  trace_convert(path, folder / "t.txt");
+  EXPECT_THAT(test::read_file(folder / "t.txt"), HasSubstr("Step 1:"));
+  trace_convert(path, folder / "again.pdrun");
+  EXPECT_TRUE(trace_validate(folder / "again.pdrun").ok);
+  EXPECT_THROW(trace_convert(path, folder / "t.xyz"), Error);
+  EXPECT_THROW(trace_convert(path, path), Error) << "a recording is never replaced";
+  EXPECT_THROW(trace_convert(folder / "t.json", folder / "t.csv"), Error);
+}
+
+TEST(TraceTool, validate_names_the_rules_a_foreign_trace_breaks) {
+  const Folder folder;
+  test::write_file(folder / "bad.json", R"({"traceEvents":[{"ph":"X","pid":1,"tid":0,"ts":1}]})");
+  const TraceAnswer answer = trace_validate(folder / "bad.json");
+  EXPECT_FALSE(answer.ok);
+  EXPECT_THAT(answer.text, HasSubstr("event 0: tid-zero"));
+  EXPECT_THAT(answer.text, HasSubstr("event 0: dur-missing"));
+}
+
+}  // namespace
+}  // namespace engine
