@@ -1,5 +1,6 @@
 #include "engine/model/charsmap.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -28,37 +29,53 @@ struct Unit {
   std::uint32_t offset() const { return (bits >> 10) << ((bits & (1u << 9)) >> 6); }
 };
 
+// Depth first through the units. Builders share equal subtrees, so a unit may have two parents, but
+// none may be its own ancestor.
 class Walk {
  public:
   Walk(std::string_view trie, std::string_view texts)
-      : trie_(trie), texts_(texts), n_units_(trie.size() / 4), seen_(n_units_) {}
+      : trie_(trie), texts_(texts), n_units_(trie.size() / 4), state_(n_units_, kUnseen) {}
 
   std::string fault() {
-    // A node is the place its children are found from: child c stands at base ^ c.
-    if (std::string why = visit(0, 0); !why.empty()) return why;
-    while (!stack_.empty()) {
-      const Node node = stack_.back();
-      stack_.pop_back();
-      for (std::uint32_t c = 0; c < 256; c++) {
-        const std::size_t child = node.base ^ c;
-        if (unit(child).label() != c) continue;
-        if (std::string why = visit(child, node.n_matches); !why.empty()) return why;
+    std::string why = enter(0);
+    while (why.empty() && !path_.empty()) {
+      Visit& visit = path_.back();
+      if (visit.next_child == 256) {
+        leave();
+        continue;
+      }
+      // Children are found from a base: child c stands at base ^ c.
+      const std::uint32_t c = visit.next_child++;
+      const std::size_t child = visit.base ^ c;
+      if (unit(child).label() != c) continue;
+      if (state_[child] == kOpen) {
+        why = fmt::format("unit {} of the trie is below itself", child);
+      } else if (state_[child] == kUnseen) {
+        why = enter(child);
+      } else {
+        count_below(visit, state_[child]);
       }
     }
-    return "";
+    return why;
   }
 
+  /// The most keys on one way down; after fault() found none.
+  int most_matches() const { return state_[0]; }
+
  private:
-  struct Node {
-    std::size_t base;
-    int n_matches;  // values on the path so far
+  // While a unit is on the path: kOpen. After: the most matches on a way down from it, itself
+  // counted.
+  static constexpr int kUnseen = -2, kOpen = -1;
+  struct Visit {
+    std::size_t at, base;
+    std::uint32_t next_child = 0;
+    int n_below = 0;
   };
 
   Unit unit(std::size_t i) const { return {u32_at(trie_, 4 * i)}; }
+  static void count_below(Visit& visit, int n) { visit.n_below = std::max(visit.n_below, n); }
 
-  std::string visit(std::size_t at, int n_matches) {
-    if (seen_[at]) return fmt::format("unit {} of the trie is reached twice", at);
-    seen_[at] = true;
+  std::string enter(std::size_t at) {
     const std::size_t base = at ^ unit(at).offset();
     if ((base | 0xff) >= n_units_) {
       return fmt::format("unit {} of the trie leads to {}, of {}", at, base | 0xff, n_units_);
@@ -68,18 +85,23 @@ class Walk {
       if (value >= texts_.size()) {
         return fmt::format("a replacement at {} in a text of {} bytes", value, texts_.size());
       }
-      if (++n_matches > kMaxSharedPrefixes) {
-        return fmt::format("more than {} keys that begin each other", kMaxSharedPrefixes);
-      }
     }
-    stack_.push_back({base, n_matches});
+    state_[at] = kOpen;
+    path_.push_back({at, base});
     return "";
+  }
+
+  void leave() {
+    const Visit done = path_.back();
+    path_.pop_back();
+    state_[done.at] = done.n_below + (unit(done.at).has_leaf() ? 1 : 0);
+    if (!path_.empty()) count_below(path_.back(), state_[done.at]);
   }
 
   std::string_view trie_, texts_;
   std::size_t n_units_;
-  std::vector<bool> seen_;
-  std::vector<Node> stack_;
+  std::vector<int> state_;
+  std::vector<Visit> path_;
 };
 
 }  // namespace
@@ -94,7 +116,13 @@ std::string charsmap_fault(std::string_view charsmap) {
   }
   const std::string_view texts = charsmap.substr(4 + n_bytes);
   if (texts.back() != '\0') return "replacements without a final NUL";
-  return Walk(charsmap.substr(4, n_bytes), texts).fault();
+  Walk walk(charsmap.substr(4, n_bytes), texts);
+  if (std::string fault = walk.fault(); !fault.empty()) return fault;
+  if (walk.most_matches() > kMaxSharedPrefixes) {
+    return fmt::format("{} keys that begin each other, more than {}", walk.most_matches(),
+                       kMaxSharedPrefixes);
+  }
+  return "";
 }
 
 }  // namespace engine

@@ -8,7 +8,7 @@
 namespace engine {
 
 /// What is wrong with the table, or an empty string. Walks every node that some input could reach:
-/// all reads stay inside, no node has two parents, no path passes more than the 32 matches that the
+/// all reads stay inside, no node is below itself, no path passes more than the 32 matches that the
 /// library makes room for.
 std::string charsmap_fault(std::string_view charsmap);
 

@@ -75,18 +75,24 @@ class SentencePieceTokenizer : public Tokenizer {
 
   // The space that encode() put before the first word is not part of the text.
   std::string decode(std::span<const TokenId> ids) const override {
-    std::string bytes;
+    std::string text, bytes;  // bytes: what may still become a character
     bool at_start = model_.add_dummy_prefix || model_.remove_extra_whitespaces;
     for (const TokenId id : ids) {
-      if (!is_valid(id) || is_special(id)) continue;
-      std::string_view text = texts_[static_cast<std::size_t>(id)];
-      if (at_start && bytes.empty() && !is_unknown(id) && text.starts_with(' ') && !is_byte(id)) {
-        text.remove_prefix(1);
+      if (!is_valid(id)) continue;
+      if (is_special(id)) {
+        text += take_whole_characters(bytes, true);
+        continue;
+      }
+      std::string_view piece = texts_[static_cast<std::size_t>(id)];
+      const bool is_word = !is_unknown(id) && !is_byte(id);
+      if (at_start && is_word && text.empty() && bytes.empty() && piece.starts_with(' ')) {
+        piece.remove_prefix(1);
         at_start = model_.remove_extra_whitespaces;
       }
-      bytes += text;
+      bytes += piece;
+      text += take_whole_characters(bytes, false);
     }
-    return take_whole_characters(bytes, true);
+    return text + take_whole_characters(bytes, true);
   }
 
   std::string piece(TokenId id) const override {

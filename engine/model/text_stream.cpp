@@ -24,7 +24,7 @@ std::string TextStream::begin(TokenId id) {
 }
 
 std::string TextStream::append(TokenId id) {
-  if (tokenizer_.is_special(id)) return "";
+  if (tokenizer_.is_special(id)) return take_whole_characters(pending_, true);
   pending_ += tokenizer_.piece(id);
   return take_whole_characters(pending_, false);
 }

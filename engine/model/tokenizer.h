@@ -21,7 +21,8 @@ class Tokenizer {
   /// Ids of `text`; begins with bos (ends with eos) when the tokenizer's own configuration says so.
   /// Text that looks like a special token is text.
   virtual std::vector<TokenId> encode(std::string_view text, bool add_special = true) const = 0;
-  /// Text of ids as a whole. Special tokens give nothing; incomplete UTF-8 gives U+FFFD.
+  /// Text of ids as a whole. Special tokens give nothing, but end a character that was
+  /// open; bytes of no whole character give U+FFFD each.
   virtual std::string decode(std::span<const TokenId> ids) const = 0;
   /// The bytes one token adds in the middle of a text (a leading space is a space). Byte tokens
   /// give their byte, special tokens their name, ids outside the vocabulary an empty string.

@@ -1,0 +1,300 @@
+// Rows CF01 to CF25 of the list of bad inputs, by name, and the spellings of transformers 4 and 5.
+#include <unistd.h>
+
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/model/config_file.h"
+#include "engine/model/model_files.h"
+#include "tests/engine/model/model_files_kit.h"
+
+namespace engine::test {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// A good model of which one line of config.json at a time is changed.
+class Config : public testing::Test {
+ protected:
+  Config() {
+    write_small_model(dir_);
+    good_ = read_bytes(dir_ / "config.json");
+  }
+
+  /// The field's line with another value, or without it if `value` is empty.
+  std::string with(const std::string& field, const std::string& value) const {
+    const std::size_t begin = good_.find("  \"" + field + "\"");
+    EXPECT_NE(begin, std::string::npos) << field;
+    const std::size_t end = good_.find('\n', begin);
+    const std::string line = value.empty() ? "" : fmt::format("  \"{}\": {},", field, value);
+    return good_.substr(0, begin) + line + good_.substr(end);
+  }
+  /// A further field.
+  std::string and_also(const std::string& member) const {
+    return replaced(good_, "{", "{" + member + ",");
+  }
+
+  ModelFiles open(const std::string& config, const OpenOptions& options = {}) const {
+    write_bytes(dir_ / "config.json", config);
+    return open_model(dir_.path(), options);
+  }
+  std::string refused(const std::string& config) const {
+    const std::string message = refusal([&] { open(config); });
+    EXPECT_THAT(message,
+                AllOf(HasSubstr(dir_.path()), HasSubstr("found "), HasSubstr("expected ")));
+    return message;
+  }
+  std::string refused(const std::string& field, const std::string& value) const {
+    return refused(with(field, value));
+  }
+
+  TempDir dir_;
+  std::string good_;
+};
+
+TEST_F(Config, CF01_missing_parts_are_listed) {
+  const TempDir empty;
+  EXPECT_THAT(refusal([&] { open_model(empty.path()); }),
+              AllOf(HasSubstr("config.json"), HasSubstr("model.safetensors.index.json"),
+                    HasSubstr("tokenizer.model")));
+  EXPECT_THAT(refusal([&] { open_model(empty / "nothing"); }), HasSubstr("nothing at this path"));
+  EXPECT_THAT(refusal([&] { open_model(dir_ / "config.json"); }), HasSubstr("a file"));
+  std::filesystem::remove(dir_ / "tokenizer.model");
+  EXPECT_THAT(refused(good_), HasSubstr("tokenizer.model"));
+  EXPECT_EQ(open(good_, {.needs_tokenizer = false}).tokenizer, nullptr);
+}
+
+TEST_F(Config, CF08_json_faults_have_line_and_column) {
+  EXPECT_THAT(refused(""), HasSubstr("config.json: line 1, column 1: found the end"));
+  EXPECT_THAT(refused("{\n  \"a\": 1,\n}"), HasSubstr("line 3, column 1"));
+  EXPECT_THAT(refused("{\n\"a\": NaN}"), HasSubstr("line 2, column 6"));
+  EXPECT_THAT(refused("{ // comment\n}"), HasSubstr("line 1, column 3"));
+  EXPECT_THAT(refused(std::string("\xff\xfe{\0", 4)), HasSubstr("byte 0"));
+  EXPECT_EQ(open("\xEF\xBB\xBF" + good_).config.dim, 64);
+}
+
+TEST_F(Config, CF09_field_twice) {
+  EXPECT_THAT(refused(and_also("\"hidden_size\": 65")),
+              HasSubstr("config.json: hidden_size: found the key twice"));
+}
+
+TEST_F(Config, CF10_number_of_heads_that_is_none) {
+  for (const char* value : {"0", "-1", "1.5", "\"32\"", "2147483648", "null"}) {
+    EXPECT_THAT(refused("num_attention_heads", value),
+                HasSubstr("config.json: num_attention_heads: found "))
+        << value;
+  }
+}
+
+TEST_F(Config, CF11_groups_that_do_not_divide_the_heads) {
+  EXPECT_THAT(refused("num_key_value_heads", "0"), HasSubstr("num_key_value_heads: found 0"));
+  EXPECT_THAT(refused("num_key_value_heads", "3"), AllOf(HasSubstr("num_key_value_heads: found 3"),
+                                                         HasSubstr("num_attention_heads (4)")));
+}
+
+TEST_F(Config, CF12_head_dim) {
+  for (const char* value : {"0", "15", "1000000000"}) {
+    EXPECT_THAT(refused("head_dim", value), HasSubstr("head_dim: found ")) << value;
+  }
+  std::string uneven = with("head_dim", "");
+  uneven = replaced(uneven, "\"hidden_size\": 64", "\"hidden_size\": 66");
+  EXPECT_THAT(refused(uneven), AllOf(HasSubstr("hidden_size: found 66"), HasSubstr("head_dim")));
+
+  ModelConfig config = small_config();
+  config.head_dim = 32;  // not dim / n_heads
+  const TempDir dir;
+  write_small_model(dir, config);
+  EXPECT_EQ(open_model(dir.path()).config.head_dim, 32);
+}
+
+TEST_F(Config, CF13_layers_and_tensors_disagree) {
+  EXPECT_THAT(refused("num_hidden_layers", "0"), HasSubstr("num_hidden_layers: found 0"));
+  EXPECT_THAT(refused("num_hidden_layers", "1000000000"),
+              HasSubstr("num_hidden_layers: found 1000000000"));
+  EXPECT_THAT(refused("num_hidden_layers", "3"), HasSubstr("layer 2"));
+  EXPECT_THAT(refused("num_hidden_layers", "1"), HasSubstr("layer 1"));
+}
+
+TEST_F(Config, CF14_three_vocabularies) {
+  const int n_pieces = open(good_).tokenizer->vocab_size();
+  EXPECT_THAT(refused("vocab_size", "100"),
+              AllOf(HasSubstr("vocab_size 100"), HasSubstr(fmt::format("{} tokens", n_pieces)),
+                    HasSubstr("300 rows")));
+  EXPECT_THAT(refused("vocab_size", "301"),
+              AllOf(HasSubstr("vocab_size 301"), HasSubstr("300 rows")));
+  const ModelFiles files = open(with("vocab_size", "290"));
+  EXPECT_EQ(files.config.vocab_size, 300);
+  EXPECT_EQ(files.tokenizer->vocab_size(), n_pieces);
+  EXPECT_THAT(files.notices, Contains(HasSubstr("padding")));
+}
+
+TEST_F(Config, CF15_norm_eps) {
+  for (const char* value : {"0", "-1e-5", "NaN", "1e38", "1e400", "\"1e-5\""}) {
+    const std::string message = refused("rms_norm_eps", value);
+    const bool is_json = value[0] != 'N';
+    EXPECT_THAT(message, HasSubstr(is_json ? "rms_norm_eps: found " : "column")) << value;
+  }
+}
+
+TEST_F(Config, CF16_rope) {
+  for (const char* value : {"0", "-1", "1e300"}) {
+    const std::string old_style = replaced(with("rope_parameters", ""), "\"rope_theta\": 10000.0",
+                                           fmt::format("\"rope_theta\": {}", value));
+    EXPECT_THAT(refused(old_style), HasSubstr("rope_theta: found ")) << value;
+    EXPECT_THAT(refused("rope_parameters", fmt::format("{{\"rope_theta\": {}}}", value)),
+                HasSubstr("rope_parameters.rope_theta: found "));
+  }
+  const auto scaling = [&](const char* value) {
+    return refused(replaced(with("rope_parameters", ""), "\"rope_scaling\": null",
+                            std::string("\"rope_scaling\": ") + value));
+  };
+  EXPECT_THAT(scaling(R"({"type": "spiral", "factor": 2})"),
+              HasSubstr("rope_scaling.type: found \"spiral\""));
+  EXPECT_THAT(scaling(R"({"rope_type": "linear", "factor": 0})"),
+              HasSubstr("rope_scaling.factor: found 0"));
+  EXPECT_THAT(scaling(R"({"rope_type": "linear"})"), HasSubstr("rope_scaling.factor: found none"));
+  EXPECT_THAT(
+      scaling(
+          R"({"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4})"),
+      HasSubstr("rope_scaling.original_max_position_embeddings: found none"));
+  EXPECT_THAT(scaling("[1]"), HasSubstr("rope_scaling: found an array"));
+}
+
+TEST_F(Config, CF17_context) {
+  EXPECT_THAT(refused("max_position_embeddings", "0"),
+              HasSubstr("max_position_embeddings: found 0"));
+  EXPECT_THAT(refused("max_position_embeddings", "1099511627776"),
+              AllOf(HasSubstr("1099511627776"), HasSubstr("16777216")));
+}
+
+TEST_F(Config, CF18_sliding_window) {
+  std::string mistral = replaced(good_, "LlamaForCausalLM", "MistralForCausalLM");
+  mistral = replaced(mistral, "\"llama\"", "\"mistral\"");
+  const auto window = [&](const char* value) {
+    return replaced(mistral, "{", std::string("{\"sliding_window\": ") + value + ",");
+  };
+  EXPECT_THAT(refused(window("0")), HasSubstr("sliding_window: found 0"));
+  EXPECT_THAT(refused(window("-5")), HasSubstr("sliding_window: found -5"));
+  const ModelFiles longer = open(window("100000"));
+  EXPECT_EQ(longer.config.sliding_window, 0);
+  EXPECT_THAT(longer.notices, Contains(HasSubstr("full attention")));
+  EXPECT_EQ(open(window("32")).config.sliding_window, 32);
+  EXPECT_EQ(open(window("null")).config.sliding_window, 0);
+}
+
+TEST_F(Config, CF19_unknown_families) {
+  const auto lists_all = AllOf(HasSubstr("llama"), HasSubstr("mistral"), HasSubstr("qwen2"));
+  EXPECT_THAT(refused("model_type", "\"gpt2\""),
+              AllOf(HasSubstr("model_type: found \"gpt2\""), lists_all));
+  EXPECT_THAT(refused("architectures", "[\"BertModel\"]"),
+              AllOf(HasSubstr("architectures: found \"BertModel\""), lists_all));
+  EXPECT_THAT(refused("architectures", ""),
+              AllOf(HasSubstr("architectures: found none"), lists_all));
+  EXPECT_THAT(refused("model_type", ""), AllOf(HasSubstr("model_type: found none"), lists_all));
+  write_bytes(dir_ / "config.json", with("architectures", ""));
+  EXPECT_EQ(read_model_config(dir_ / "config.json").dim, 64);  // a shape alone need not say it
+}
+
+TEST_F(Config, CF20_tied_embeddings_and_a_head) {
+  const ModelFiles files = open(with("tie_word_embeddings", "true"));
+  EXPECT_THAT(files.notices,
+              Contains(AllOf(HasSubstr("tie_word_embeddings"), HasSubstr("embedding is used"))));
+  ModelConfig tied = small_config();
+  tied.tied_embeddings = true;
+  const TempDir dir;
+  write_small_model(dir, tied);
+  EXPECT_THAT(open_model(dir.path()).notices, IsEmpty());
+  write_bytes(dir / "config.json", good_);
+  EXPECT_THAT(refusal([&] { open_model(dir.path()); }), HasSubstr("lm_head.weight"));
+}
+
+TEST_F(Config, CF21_quantised_weights) {
+  std::filesystem::remove(dir_ / "model.safetensors");
+  write_bytes(dir_ / "model.safetensors", "never read");
+  EXPECT_THAT(refused(and_also(R"("quantization_config": {"quant_method": "gptq", "bits": 4})")),
+              HasSubstr("quantization_config.quant_method: found \"gptq\""));
+}
+
+TEST_F(Config, CF22_dtype_said_and_stored) {
+  std::string config = replaced(good_, "\"dtype\": \"bfloat16\"", "\"dtype\": \"float32\"");
+  const ModelFiles files = open(config);
+  EXPECT_EQ(files.stored_dtype, kernels::DType::BF16);
+  EXPECT_THAT(files.notices, Contains(AllOf(HasSubstr("f32"), HasSubstr("bf16"))));
+}
+
+TEST_F(Config, CF23_end_of_sequence_ids) {
+  std::filesystem::remove(dir_ / "generation_config.json");
+  EXPECT_EQ(open(with("eos_token_id", "[2, 7]")).config.eos_ids, (std::vector<TokenId>{2, 7}));
+  for (const char* value : {"-1", "300", "[2, 300]", "1.5", "\"</s>\"", "[[2]]"}) {
+    EXPECT_THAT(refused("eos_token_id", value), HasSubstr("config.json: eos_token_id: found "))
+        << value;
+  }
+  for (const char* value : {"", "null", "[]"}) {
+    EXPECT_THAT(open(with("eos_token_id", value)).notices,
+                Contains(HasSubstr("will stop only at length")));
+  }
+  write_bytes(dir_ / "generation_config.json", R"({"eos_token_id": 999})");
+  EXPECT_THAT(refused(good_), HasSubstr("generation_config.json: eos_token_id: found 999"));
+}
+
+TEST_F(Config, CF24_tensor_of_another_shape) {
+  const std::string bytes = read_bytes(dir_ / "model.safetensors");
+  write_bytes(dir_ / "model.safetensors", replaced(bytes, "[96, 64]", "[64, 96]"));
+  EXPECT_THAT(refused(good_), AllOf(HasSubstr("model.layers.0.mlp.gate_proj.weight"),
+                                    HasSubstr("found [64, 96]"), HasSubstr("expected [96, 64]")));
+}
+
+TEST_F(Config, transformers_4_and_5_spell_the_same_model) {
+  const std::string old_style = R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "vocab_size": 300, "max_position_embeddings": 256,
+    "rms_norm_eps": 1e-5, "rope_theta": 20000.0, "torch_dtype": "bfloat16", "eos_token_id": 2,
+    "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}})";
+  const std::string new_style = R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "vocab_size": 300, "max_position_embeddings": 256, "head_dim": 16,
+    "rms_norm_eps": 1e-5, "dtype": "bfloat16", "eos_token_id": 2, "rope_parameters": {
+    "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "rope_theta": 20000.0}})";
+  for (const std::string& text : {old_style, new_style}) {
+    const ModelFiles files = open(text);
+    EXPECT_THAT(files.notices, IsEmpty());
+    EXPECT_EQ(files.config.head_dim, 16);
+    EXPECT_EQ(files.config.rope.type, RopeConfig::Type::Yarn);
+    EXPECT_EQ(files.config.rope.theta, 20000);
+    EXPECT_EQ(files.config.rope.factor, 4);
+    EXPECT_EQ(files.config.rope.original_max_seq_len, 64);
+  }
+}
+
+TEST_F(Config, qwen2_windows_by_layer_number_or_by_layer_types) {
+  const std::string qwen = R"({"model_type": "qwen2", "hidden_size": 64, "intermediate_size": 96,
+    "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 300,
+    "max_position_embeddings": 256, "use_sliding_window": true, "sliding_window": 32, )";
+  const auto read = [&](const std::string& rest) {
+    write_bytes(dir_ / "config.json", qwen + rest);
+    return read_model_config(dir_ / "config.json");
+  };
+  EXPECT_TRUE(read("\"max_window_layers\": 1}").qkv_bias);
+  EXPECT_EQ(read("\"max_window_layers\": 1}").n_full_layers, 1);
+  EXPECT_EQ(read("\"max_window_layers\": 28}").sliding_window, 0);
+  const char* kTypes =
+      R"("layer_types": ["full_attention", "sliding_attention", "sliding_attention"]})";
+  EXPECT_EQ(read(kTypes).n_full_layers, 1);
+  EXPECT_EQ(read(kTypes).sliding_window, 32);
+  EXPECT_THAT(
+      refusal([&] {
+        read(R"("layer_types": ["sliding_attention", "full_attention", "full_attention"]})");
+      }),
+      HasSubstr("layer_types: found \"full_attention\" for layer 1"));
+  EXPECT_THAT(refusal([&] { read(R"("layer_types": ["full_attention"]})"); }),
+              HasSubstr("1 entries"));
+}
+
+}  // namespace
+}  // namespace engine::test

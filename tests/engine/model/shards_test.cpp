@@ -1,0 +1,184 @@
+// Rows CF02 to CF07 and CF25 of the list of bad inputs: models in several files.
+#include "engine/model/shards.h"
+
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/model/model_files.h"
+#include "tests/engine/model/model_files_kit.h"
+
+namespace engine::test {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kFirst = "model-00001-of-00002.safetensors";
+constexpr const char* kSecond = "model-00002-of-00002.safetensors";
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+struct Part {
+  std::string name;
+  Tensor tensor;
+};
+
+std::string file_of(const std::vector<Part>& parts) {
+  std::string header, data;
+  for (const auto& [name, tensor] : parts) {
+    const auto n = static_cast<std::size_t>(tensor.n_elements() * 2);
+    header += fmt::format(R"({}"{}":{{"dtype":"BF16","shape":{},"data_offsets":[{},{}]}})",
+                          header.empty() ? "{" : ",", name, shown_shape(tensor.shape), data.size(),
+                          data.size() + n);
+    data.append(static_cast<const char*>(tensor.data), n);
+  }
+  return safetensors(header + "}", data);
+}
+
+// The small model in two shards; `second_` begins at the second layer.
+class Shards : public testing::Test {
+ protected:
+  Shards() {
+    write_small_model(dir_);
+    const ModelFiles files = open_model(dir_.path());
+    for (const std::string& name : files.tensors->names()) {
+      const bool is_second = name.find(".1.") != std::string::npos;
+      (is_second ? second_ : first_).push_back({name, files.tensors->read(name)});
+      map_[name] = is_second ? kSecond : kFirst;
+      total_ += files.tensors->read(name).n_elements() * 2;
+    }
+    std::filesystem::remove(dir_ / "model.safetensors");
+    write_bytes(dir_ / kFirst, file_of(first_));
+    write_bytes(dir_ / kSecond, file_of(second_));
+    write_index(std::to_string(total_));
+  }
+
+  std::string weight_map() const {
+    std::string text;
+    for (const auto& [name, file] : map_) {
+      text += fmt::format("{}\"{}\": \"{}\"", text.empty() ? "" : ", ", name, file);
+    }
+    return "{" + text + "}";
+  }
+  void write_index(const std::string& total) {
+    write_bytes(dir_ / kIndex,
+                fmt::format(R"({{"metadata": {{"total_size": {}}}, "weight_map": {}}})", total,
+                            weight_map()));
+  }
+  std::string refused() {
+    return refusal([&] { open_model(dir_.path()); });
+  }
+
+  TempDir dir_;
+  std::vector<Part> first_, second_;
+  std::map<std::string, std::string> map_;
+  std::int64_t total_ = 0;
+};
+
+TEST_F(Shards, two_files_are_one_model) {
+  const ModelFiles files = open_model(dir_.path());
+  EXPECT_THAT(files.notices, IsEmpty());
+  for (const Part& part : second_) {
+    const Tensor tensor = files.tensors->read(part.name);
+    EXPECT_EQ(std::memcmp(tensor.data, part.tensor.data,
+                          static_cast<std::size_t>(2 * tensor.n_elements())),
+              0);
+  }
+}
+
+TEST_F(Shards, CF02_shard_names_that_lead_elsewhere) {
+  for (const char* name :
+       {"../x.safetensors", "/etc/passwd", "a/../../b", "C:\\\\x", "a\\u0000b", "", "..", "."}) {
+    map_["model.norm.weight"] = name;
+    write_index("0");
+    EXPECT_THAT(refused(),
+                AllOf(HasSubstr(kIndex), HasSubstr("weight_map.model.norm.weight: found \""),
+                      HasSubstr("same directory")))
+        << name;
+  }
+}
+
+TEST_F(Shards, CF03_links_that_leave_the_directory) {
+  const TempDir elsewhere;
+  std::filesystem::rename(dir_ / kSecond, elsewhere / "blob");
+  std::filesystem::create_symlink(elsewhere / "blob", dir_ / kSecond);
+  EXPECT_THAT(refused(), AllOf(HasSubstr(kSecond), HasSubstr("--allow-external-shards")));
+  EXPECT_THAT(open_model(dir_.path(), {.allow_external_shards = true}).notices, IsEmpty());
+  // The cache of the Hugging Face hub: snapshots/REV/file -> ../../blobs/HASH.
+  const TempDir cache;
+  std::filesystem::create_directories(cache / "snapshots/abc");
+  std::filesystem::create_directories(cache / "blobs");
+  for (const auto& entry : std::filesystem::directory_iterator(dir_.path())) {
+    std::filesystem::copy(entry.path(), cache / "blobs");  // follows the link
+    const std::string name = entry.path().filename().string();
+    std::filesystem::create_symlink("../../blobs/" + name, cache / ("snapshots/abc/" + name));
+  }
+  EXPECT_THAT(open_model(cache / "snapshots/abc").notices, IsEmpty());
+}
+
+TEST_F(Shards, CF04_missing_shard_or_tensor) {
+  std::filesystem::rename(dir_ / kSecond, dir_ / "away");
+  EXPECT_THAT(refused(), AllOf(HasSubstr(kSecond), HasSubstr(second_[0].name)));
+  write_bytes(dir_ / kSecond, file_of({second_.begin() + 1, second_.end()}));
+  EXPECT_THAT(refused(), AllOf(HasSubstr(kSecond), HasSubstr(second_[0].name)));
+}
+
+TEST_F(Shards, CF05_tensor_twice_or_not_in_the_index) {
+  std::vector<Part> more = second_;
+  more.push_back(first_[0]);
+  write_bytes(dir_ / kSecond, file_of(more));
+  EXPECT_THAT(refused(), AllOf(HasSubstr(first_[0].name), HasSubstr(kFirst), HasSubstr(kSecond)));
+  more.back().name = "unheard.of";
+  write_bytes(dir_ / kSecond, file_of(more));
+  const ModelFiles files = open_model(dir_.path());
+  EXPECT_THAT(files.notices, Contains(HasSubstr("1 tensors of the shards are not in the index")));
+  EXPECT_FALSE(files.tensors->has("unheard.of"));
+}
+
+TEST_F(Shards, CF06_weight_map_of_another_kind) {
+  for (const char* map : {"[]", "null", "3", "{}"}) {
+    write_bytes(dir_ / kIndex, fmt::format(R"({{"weight_map": {}}})", map));
+    EXPECT_THAT(refused(), AllOf(HasSubstr(kIndex), HasSubstr("weight_map: found "))) << map;
+  }
+  write_bytes(dir_ / kIndex, R"({"weight_map": {"model.norm.weight": 1}})");
+  EXPECT_THAT(refused(), HasSubstr("weight_map.model.norm.weight: found 1"));
+  std::string many = R"({"weight_map": {)";
+  for (int i = 0; i < 3'000'000; i++) many += fmt::format("\"{}\":\"a\",", i);
+  many.back() = '}';
+  write_bytes(dir_ / kIndex, many + "}");
+  EXPECT_THAT(refused(), AllOf(HasSubstr(kIndex), HasSubstr("at most")));
+}
+
+TEST_F(Shards, CF07_wrong_total_size_is_noticed) {
+  for (const char* total : {"1", "-5", "1e400", "\"x\"", "null"}) {
+    write_index(total);
+    EXPECT_THAT(open_model(dir_.path()).notices,
+                Contains(AllOf(HasSubstr("total_size"), HasSubstr(std::to_string(total_)))))
+        << total;
+  }
+}
+
+TEST_F(Shards, CF25_extra_tensors_are_counted_in_one_notice) {
+  std::filesystem::remove(dir_ / kIndex);
+  const std::uint16_t value = 0;
+  std::vector<Part> all = first_;
+  all.insert(all.end(), second_.begin(), second_.end());
+  const Tensor scalar{kernels::DType::BF16, {1}, &value, nullptr};
+  all.push_back({"extra.0", scalar});
+  write_bytes(dir_ / "model.safetensors", file_of(all));
+  EXPECT_THAT(open_model(dir_.path()).notices,
+              testing::ElementsAre(
+                  HasSubstr("1 tensors no such model reads are ignored, e.g. \"extra.0\"")));
+  for (int i = 1; i < 100'000; i++) all.push_back({fmt::format("extra.{}", i), scalar});
+  write_bytes(dir_ / "model.safetensors", file_of(all));
+  EXPECT_THAT(open_model(dir_.path()).notices, testing::ElementsAre(HasSubstr("100000 tensors")));
+}
+
+}  // namespace
+}  // namespace engine::test
