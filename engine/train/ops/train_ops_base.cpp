@@ -9,11 +9,12 @@ namespace engine {
 namespace {
 
 #define TABLE_NAME "base"
-// clang-format off: the order of these matters
-#include "engine/train/ops/train_attention.inl"
-#include "engine/train/ops/train_ops_body.inl"
-#include "engine/train/ops/train_table.inl"
+// The order of these matters.
+// clang-format off
 #include "engine/train/ops/train_vector.inl"
+#include "engine/train/ops/train_ops_body.inl"
+#include "engine/train/ops/train_attention.inl"
+#include "engine/train/ops/train_table.inl"
 // clang-format on
 
 }  // namespace
