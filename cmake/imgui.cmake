@@ -1,0 +1,36 @@
+# Dear ImGui in its own static targets, warnings off. `imgui` is what the program links; `imgui_test_engine` is the same
+# library with the test engine's hooks, for tests alone. Code that only names ImGui's types links `imgui_headers`, so one
+# compiled panel serves both.
+set(imgui_src ${DECOSCOPE_IMGUI_DIR}/external/imgui/imgui)
+set(imgui_te_root ${DECOSCOPE_IMGUI_DIR}/external/imgui_test_engine/imgui_test_engine)
+set(imgui_te_src ${imgui_te_root}/imgui_test_engine)
+if(NOT EXISTS ${imgui_src}/imgui.h)
+  message(FATAL_ERROR "DECOSCOPE_IMGUI_DIR: ${DECOSCOPE_IMGUI_DIR}: found no external/imgui/imgui/imgui.h; "
+                      "run scripts/setup.sh, or configure with -DWITH_UI=OFF")
+endif()
+
+add_library(imgui_headers INTERFACE)
+target_include_directories(imgui_headers SYSTEM INTERFACE ${imgui_src} ${imgui_src}/backends)
+# 32-bit indices: a long text or a dense time line has more than 65,536 corners in one window.
+target_compile_definitions(imgui_headers INTERFACE "ImDrawIdx=unsigned int" IMGUI_DISABLE_OBSOLETE_FUNCTIONS)
+
+set(imgui_sources imgui.cpp imgui_draw.cpp imgui_tables.cpp imgui_widgets.cpp backends/imgui_impl_glfw.cpp
+                  backends/imgui_impl_opengl3.cpp)
+if(EXISTS ${imgui_src}/imgui_stacklayout.cpp)
+  list(APPEND imgui_sources imgui_stacklayout.cpp)
+endif()
+list(TRANSFORM imgui_sources PREPEND ${imgui_src}/)
+
+add_library(imgui STATIC ${imgui_sources})
+target_link_libraries(imgui PUBLIC imgui_headers glfw OpenGL::GL PRIVATE ${CMAKE_DL_LIBS})
+target_compile_options(imgui PRIVATE -w)
+
+add_library(imgui_test_engine STATIC EXCLUDE_FROM_ALL ${imgui_sources})
+foreach(part capture_tool te_context te_coroutine te_engine te_exporters te_perftool te_ui te_utils)
+  target_sources(imgui_test_engine PRIVATE ${imgui_te_src}/imgui_${part}.cpp)
+endforeach()
+target_include_directories(imgui_test_engine SYSTEM PUBLIC ${imgui_te_root} ${imgui_te_src})
+target_compile_definitions(imgui_test_engine PUBLIC IMGUI_ENABLE_TEST_ENGINE IMGUI_TEST_ENGINE_ENABLE_COROUTINE_STDTHREAD_IMPL=1
+                                                    IMGUI_TEST_ENGINE_ENABLE_STD_FUNCTION=1)
+target_link_libraries(imgui_test_engine PUBLIC imgui_headers glfw OpenGL::GL Threads::Threads PRIVATE ${CMAKE_DL_LIBS})
+target_compile_options(imgui_test_engine PRIVATE -w -O1)

@@ -1,0 +1,46 @@
+// Event streams as the four decoders tell them, made up: a known answer, guesses that are right or
+// wrong by a fixed pattern, and step costs that grow with rows. For tests and pictures alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/event/command.h"
+#include "engine/event/event.h"
+#include "ui/catalog.h"
+
+namespace streams {
+
+struct Story {
+  engine::ModelLoaded model;
+  std::string prompt;
+  std::vector<engine::TokenId> prompt_tokens, answer;
+};
+/// A short programming answer; repeated until it has at least `n_tokens`.
+Story story(int n_tokens = 96);
+
+struct Step {
+  std::vector<engine::Event> events;  // StepBegun ... StepEnded, times unset
+  engine::Nanoseconds cost = 0;
+};
+/// The steps of a decoder ("ar", "jacobi", "lookahead", "prompt-lookup") over the story's answer.
+std::vector<Step> steps_of(const Story& story, const std::string& decoder, engine::RunId run);
+
+/// A whole session: the model, then each decoder alone.
+std::vector<engine::Event> one_run(const std::string& decoder,
+                                   int n_tokens = 96,
+                                   engine::RunId run = 1);
+/// A race of decoders under the race clock, agreement told at the end.
+std::vector<engine::Event> race(const std::vector<std::string>& decoders,
+                                int n_tokens = 96,
+                                engine::RunId first_run = 1,
+                                std::uint32_t id = 1);
+/// A run that fails after a few steps.
+std::vector<engine::Event> failed_run();
+/// A run whose stream ends in the middle of a step.
+std::vector<engine::Event> cut_mid_step();
+
+/// What a program would offer, with one decoder and one device unavailable.
+ui::Catalog catalog();
+
+}  // namespace streams

@@ -1,0 +1,76 @@
+// What can be chosen in the window: plain data the program fills in before the window opens. What
+// is unavailable stays in the list with its reason, so it can be shown greyed and explained.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ui {
+
+struct CatalogOption {
+  enum class Type { Int, Float, Bool, Choice };
+  std::string name;
+  Type type = Type::Int;
+  std::string default_value;
+  double min = 0, max = 0;           // Int and Float
+  std::vector<std::string> choices;  // Choice
+  std::string help;                  // one sentence
+};
+
+struct CatalogDecoder {
+  std::string name;       // "lookahead", as commands take it
+  std::string title;      // "Lookahead"
+  std::string summary;    // one sentence
+  std::string reference;  // the paper
+  bool lossless = true;
+  bool supports_rejection = false;
+  std::string unavailable;  // why it cannot be chosen here; empty: it can
+  std::vector<CatalogOption> options;
+};
+
+struct CatalogModel {
+  std::string name;  // as commands take it
+  std::string path;
+  std::string summary;        // "3.4 M parameters, bf16"
+  std::int64_t n_params = 0;  // 0: unknown
+  bool has_tokenizer = true;
+  std::string unavailable;  // why it cannot be loaded; empty: it can
+};
+
+struct CatalogPrompt {
+  std::string id;  // "G3-007"
+  std::string title;
+  std::string text;
+};
+
+struct CatalogDevice {
+  std::string name;         // "cpu", "cuda"
+  std::string title;        // "CPU, 2 threads, AVX-512"
+  std::string unavailable;  // "no driver found"; empty: it can be used
+};
+
+/// One line of the Welcome page's health list.
+struct HealthLine {
+  std::string name, value;
+  bool ok = true;
+  std::string fix;  // what to do when it is not
+};
+
+struct Catalog {
+  std::string app_version;
+  std::vector<CatalogDecoder> decoders;
+  std::vector<CatalogModel> models;
+  std::vector<CatalogPrompt> prompts;
+  std::vector<CatalogDevice> devices;
+  std::vector<HealthLine> health;
+  std::string race_recording;  // a bundled .pdrun to watch; empty: none
+
+  const CatalogDecoder* decoder(const std::string& name) const {
+    for (const CatalogDecoder& d : decoders)
+      if (d.name == name) return &d;
+    return nullptr;
+  }
+};
+
+}  // namespace ui

@@ -1,0 +1,103 @@
+// What a panel gets to see each frame: everything that happened, the shared selection and playhead,
+// what can be chosen, and the way to ask the engine for something.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/event/queue.h"
+#include "engine/event/timeline.h"
+#include "ui/catalog.h"
+#include "ui/playhead.h"
+#include "ui/prepare/numbers.h"
+#include "ui/prepare/pool.h"
+#include "ui/prepare/run_times.h"
+#include "ui/prepare/text_cells.h"
+#include "ui/selection.h"
+#include "ui/settings.h"
+#include "ui/setup_form.h"
+
+namespace ui {
+
+enum class Lens { Standing, Probability, Age, Cost, Agreement, Origin };
+const char* lens_name(Lens lens);
+
+/// What the person chose to look at, beside selection and playhead.
+struct ViewState {
+  Lens lens = Lens::Standing;
+  bool hindsight = true;
+  ClockKind clock = ClockKind::Compute;
+  double t0 = 0, t1 = 0;          // the time line's visible range, on its clock; t0 == t1: fit all
+  double range0 = 0, range1 = 0;  // a measured range, on the clock; equal: none
+  PoolOrder pool_order = PoolOrder::Newest;
+  std::string pool_filter, log_filter, find;
+  std::string last_found;
+};
+
+/// Prepared once and grown as events arrive, so a frame costs what it shows.
+class Prepared {
+ public:
+  const RunTimes& times(const engine::RunRecord& run);
+  const Tally& tally(const engine::RunRecord& run, std::size_t n_steps);
+  const PoolState& pool(const engine::RunRecord& run, std::size_t n_steps);
+  const std::vector<TextCell>& cells(const engine::Timeline& timeline,
+                                     const engine::RunRecord& run,
+                                     std::size_t n_steps,
+                                     bool live);
+  /// Another timeline is shown: nothing prepared is true of it.
+  void clear();
+
+ private:
+  struct Cells {
+    std::uint64_t version = 0;
+    std::size_t n_steps = 0;
+    bool live = false;
+    std::vector<TextCell> cells;
+  };
+  std::map<engine::RunId, RunTimes> times_;
+  std::map<engine::RunId, Tally> tallies_;
+  std::map<engine::RunId, PoolState> pools_;
+  std::map<engine::RunId, Cells> cells_;
+};
+
+/// Things a panel asks of the shell; done after the frame.
+struct Requests {
+  bool run = false, race = false;
+  std::optional<std::string> open;  // a path; empty: ask for one
+  bool export_trace = false, save = false;
+  bool show_live_session = false;
+  std::string screen;
+  std::string copy;
+};
+
+struct Context {
+  const engine::Timeline& timeline;
+  Selection& selection;
+  Playhead& playhead;
+  engine::CommandQueue& commands;
+  const Catalog& catalog;
+  SetupForm& form;
+  Settings& settings;
+  ViewState& view;
+  Prepared& prepared;
+  Requests& requests;
+  std::string source;      // of an opened recording; empty: this session
+  double seconds = 0;      // of the view's clock
+  double since_event = 0;  // seconds since the last event arrived
+  bool compare = false;    // the Compare screen
+
+  /// The run the Live panels show, or nullptr.
+  const engine::RunRecord* run() const { return timeline.run(selection.run); }
+  /// Runs the time line and the lanes show: of the race, or the one run.
+  std::vector<const engine::RunRecord*> shown_runs() const;
+  /// Complete steps of a run at the playhead.
+  std::size_t n_steps(const engine::RunRecord& run) const;
+  /// Whether the newest step in flight may be shown too.
+  bool live(const engine::RunRecord& run) const;
+  /// The longest own compute among the runs shown, ns.
+  double end() const;
+};
+
+}  // namespace ui

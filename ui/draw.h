@@ -1,0 +1,79 @@
+// The few shapes panels are made of. Needs a Dear ImGui frame.
+#pragma once
+
+#include <imgui.h>
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ui/fonts.h"
+#include "ui/prepare/numbers.h"
+#include "ui/theme.h"
+
+namespace ui {
+
+const Theme& theme();
+/// Sets colours, spacing and sizes of the current context.
+void apply_theme(ThemeName name, float scale);
+/// Pixels for `at_100_percent` pixels at the person's scale.
+float px(float at_100_percent);
+
+ImU32 colour(Rgb rgb, float alpha = 1);
+/// A meaning's fill in the current theme; grey in the monochrome one.
+Rgb fill_of(Mean mean);
+
+struct CellFlags {
+  bool lit = false;     // the selection points at it
+  bool locked = false;  // and was clicked
+  bool marks = true;
+  bool diverged = false;
+  bool dim = false;                // text in grey
+  Mean origin = Mean::Prefix;      // of an accepted token: corner tab in this colour
+  const Rgb* lens_fill = nullptr;  // a lens's colour in place of the meaning's fill
+  const char* mark = nullptr;      // in place of the meaning's own
+};
+/// A token in the writing font, cut to its box.
+void token_cell(ImDrawList* list,
+                ImVec2 min,
+                ImVec2 max,
+                const std::string& text,
+                Mean mean,
+                const CellFlags& flags);
+/// Diagonal lines inside a rectangle.
+void hatch(ImDrawList* list, ImVec2 min, ImVec2 max, ImU32 ink, float apart, float thickness);
+void dashed_rect(
+    ImDrawList* list, ImVec2 min, ImVec2 max, ImU32 ink, float dash, float gap, float thickness);
+
+/// Right end of the window's content, in the window's own pixels.
+float right_edge();
+void words(const std::string& text, Rgb rgb);
+void small_label(const std::string& text);  // grey, small
+void wrapped(const std::string& text, Rgb rgb);
+/// A grey label at the left, a value at the right edge. Hovering shows `formula`, if there is one.
+void label_value(const char* label, const std::string& value, const Figure* formula = nullptr);
+/// Label, large number, line of recent values.
+void big_number(const Figure& figure, std::span<const float> recent, float width);
+void sparkline(std::span<const float> values, ImVec2 size, Rgb rgb);
+void formula_tooltip(const Figure& figure);
+void tooltip(const std::string& text);
+/// A bar of a share, with an unfilled rest.
+void share_bar(float share, ImVec2 size, Rgb fill);
+
+bool button(const char* label, bool primary = false, bool enabled = true, const char* why = "");
+bool link(const char* label);
+/// A choice drawn as words with a small arrow; opens a list. @return whether the index changed
+bool quiet_choice(const char* id,
+                  const char* prefix,
+                  std::span<const char* const> names,
+                  int& index);
+
+/// A sentence in the middle of an empty panel, over a faint outline of what will appear.
+void empty_state(const std::string& sentence, bool sketch);
+
+/// A quiet card of its own: 8 px corners, 1 px line.
+bool begin_card(const char* id, ImVec2 size, bool padded = true);
+void end_card();
+
+}  // namespace ui

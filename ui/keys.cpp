@@ -1,0 +1,58 @@
+#include "ui/keys.h"
+
+#include <imgui.h>
+
+#include <array>
+
+namespace ui {
+
+std::span<const KeyAction> key_actions() {
+  constexpr int kCtrl = ImGuiMod_Ctrl, kShift = ImGuiMod_Shift, kAlt = ImGuiMod_Alt;
+  // clang-format off
+  static constexpr auto kTable = std::to_array<KeyAction>({
+      {Action::Run,             kCtrl | ImGuiKey_Enter,          "Ctrl+Enter",       "run, or run the race", true},
+      {Action::Stop,            kCtrl | ImGuiKey_Period,         "Ctrl+.",           "stop", true},
+      {Action::HoldEngine,      kShift | ImGuiKey_Space,         "Shift+Space",      "hold or resume the engine", false},
+      {Action::StepEngine,      ImGuiKey_N,                      "N",                "one step of the engine, while held", false},
+      {Action::PlayView,        ImGuiKey_Space,                  "Space",            "play or pause the view", false},
+      {Action::NextStep,        ImGuiKey_RightArrow,             "Right",            "next step", false},
+      {Action::PreviousStep,    ImGuiKey_LeftArrow,              "Left",             "previous step", false},
+      {Action::NextNotable,     kCtrl | ImGuiKey_RightArrow,     "Ctrl+Right",       "next step that matters: a rejection, a fast-forward, a pool hit", false},
+      {Action::PreviousNotable, kCtrl | ImGuiKey_LeftArrow,      "Ctrl+Left",        "previous step that matters", false},
+      {Action::ToStart,         ImGuiKey_Home,                   "Home",             "to the start", false},
+      {Action::ToEnd,           ImGuiKey_End,                    "End",              "to the end, and follow", false},
+      {Action::FitSelection,    ImGuiKey_F,                      "F",                "zoom to the selected step, or the range", false},
+      {Action::FitAll,          ImGuiKey_0,                      "0",                "fit all", false},
+      {Action::RangeIn,         ImGuiKey_I,                      "I",                "range begins at the playhead", false},
+      {Action::RangeOut,        ImGuiKey_O,                      "O",                "range ends at the playhead", false},
+      {Action::Find,            ImGuiKey_Slash,                  "/",                "find a step or a token", false},
+      {Action::Find,            kCtrl | ImGuiKey_F,              "Ctrl+F",           "find a step or a token", true},
+      {Action::NextLens,        ImGuiKey_L,                      "L",                "next lens of the Text panel", false},
+      {Action::ToggleMarks,     ImGuiKey_T,                      "T",                "marks on token cells on or off", false},
+      {Action::ToggleFlow,      ImGuiKey_G,                      "G",                "cells or flowing text", false},
+      {Action::Hindsight,       ImGuiKey_H,                      "H",                "relabel in hindsight on or off", false},
+      {Action::Describe,        ImGuiKey_V,                      "V",                "describe the selection in one sentence", false},
+      {Action::Check,           ImGuiKey_C,                      "C",                "check agreement with plain decoding", false},
+      {Action::CopyText,        kCtrl | ImGuiKey_C,              "Ctrl+C",           "copy the answer", false},
+      {Action::CopyTable,       kCtrl | kShift | ImGuiKey_C,     "Ctrl+Shift+C",     "copy the numbers as a table", false},
+      {Action::Open,            kCtrl | ImGuiKey_O,              "Ctrl+O",           "open a recording", true},
+      {Action::Save,            kCtrl | ImGuiKey_S,              "Ctrl+S",           "save the session as a recording", true},
+      {Action::Export,          kCtrl | ImGuiKey_E,              "Ctrl+E",           "export a trace and tables", true},
+      {Action::Palette,         kCtrl | kShift | ImGuiKey_P,     "Ctrl+Shift+P",     "command palette", true},
+      {Action::Palette,         ImGuiKey_F1,                     "F1",               "command palette", true},
+      {Action::Help,            kShift | ImGuiKey_Slash,         "?",                "this sheet", false},
+      {Action::Welcome,         kAlt | ImGuiKey_0,               "Alt+0",            "screen Welcome", true},
+      {Action::Live,            kAlt | ImGuiKey_1,               "Alt+1",            "screen Live", true},
+      {Action::Compare,         kAlt | ImGuiKey_2,               "Alt+2",            "screen Compare", true},
+      {Action::ResetLayout,     kCtrl | kAlt | ImGuiKey_0,       "Ctrl+Alt+0",       "reset the layout", true},
+      {Action::ScaleUp,         kCtrl | ImGuiKey_Equal,          "Ctrl+=",           "larger", true},
+      {Action::ScaleDown,       kCtrl | ImGuiKey_Minus,          "Ctrl+-",           "smaller", true},
+      {Action::ScaleReset,      kCtrl | ImGuiKey_0,              "Ctrl+0",           "100 %", true},
+      {Action::NextTheme,       kCtrl | kShift | ImGuiKey_T,     "Ctrl+Shift+T",     "dark, light, monochrome", true},
+      {Action::Deselect,        ImGuiKey_Escape,                 "Esc",              "deselect", false},
+  });
+  // clang-format on
+  return kTable;
+}
+
+}  // namespace ui

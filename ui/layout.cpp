@@ -1,0 +1,93 @@
+#include "ui/layout.h"
+
+#include <imgui_internal.h>
+
+#include <array>
+
+#include "ui/panel.h"
+
+namespace ui {
+namespace {
+
+void dock(Screen screen, const char* id, ImGuiID node) {
+  const Panel* panel = panel_named(id);
+  ImGui::DockBuilderDockWindow(window_name(screen, id, panel->title).c_str(), node);
+}
+
+ImGuiID split(ImGuiID& node, ImGuiDir side, float share) {
+  ImGuiID rest = 0, part = 0;
+  ImGui::DockBuilderSplitNode(node, side, share, &part, &rest);
+  node = rest;
+  return part;
+}
+
+void live(ImGuiID centre) {
+  ImGuiID left = split(centre, ImGuiDir_Left, 0.178f);
+  ImGuiID right = split(centre, ImGuiDir_Right, 0.255f);
+  const ImGuiID runs = split(left, ImGuiDir_Down, 0.19f);
+  const ImGuiID inspector = split(right, ImGuiDir_Down, 0.40f);
+  const ImGuiID text = split(centre, ImGuiDir_Up, 0.22f);
+  const ImGuiID timeline = split(centre, ImGuiDir_Down, 0.46f);
+  dock(Screen::Live, "setup", left);
+  dock(Screen::Live, "runs", runs);
+  dock(Screen::Live, "text", text);
+  dock(Screen::Live, "trajectory", centre);
+  dock(Screen::Live, "pool", centre);
+  dock(Screen::Live, "agreement", centre);
+  dock(Screen::Live, "gantt", timeline);
+  dock(Screen::Live, "log", timeline);
+  dock(Screen::Live, "numbers", right);
+  dock(Screen::Live, "inspector", inspector);
+}
+
+void compare(ImGuiID centre) {
+  ImGuiID left = split(centre, ImGuiDir_Left, 0.178f);
+  const ImGuiID runs = split(left, ImGuiDir_Down, 0.24f);
+  ImGuiID lanes = split(centre, ImGuiDir_Up, 0.52f);
+  const ImGuiID difference = split(centre, ImGuiDir_Right, 0.30f);
+  dock(Screen::Compare, "setup", left);
+  dock(Screen::Compare, "runs", runs);
+  dock(Screen::Compare, "lanes", lanes);
+  dock(Screen::Compare, "gantt", centre);
+  dock(Screen::Compare, "log", centre);
+  dock(Screen::Compare, "difference", difference);
+  dock(Screen::Compare, "inspector", difference);
+  ImGui::DockBuilderGetNode(lanes)->LocalFlags |= ImGuiDockNodeFlags_NoTabBar;
+}
+
+}  // namespace
+
+const char* screen_name(Screen screen) {
+  return screen == Screen::Welcome ? "welcome" : screen == Screen::Live ? "live" : "compare";
+}
+
+std::span<const char* const> panels_of(Screen screen) {
+  static constexpr std::array<const char*, 10> kLive{"setup",   "runs",      "text",  "trajectory",
+                                                     "pool",    "agreement", "gantt", "log",
+                                                     "numbers", "inspector"};
+  static constexpr std::array<const char*, 7> kCompare{"setup", "runs",       "lanes",    "gantt",
+                                                       "log",   "difference", "inspector"};
+  if (screen == Screen::Live) return kLive;
+  if (screen == Screen::Compare) return kCompare;
+  return {};
+}
+
+std::string window_name(Screen screen, const char* panel_id, const char* title) {
+  return std::string(title) + "###" + screen_name(screen) + "." + panel_id;
+}
+
+bool lacks_layout(ImGuiID dockspace) {
+  const ImGuiDockNode* node = ImGui::DockBuilderGetNode(dockspace);
+  return !node || (!node->IsSplitNode() && node->Windows.empty());
+}
+
+void build_default_layout(Screen screen, ImGuiID dockspace, ImVec2 size) {
+  ImGui::DockBuilderRemoveNode(dockspace);
+  ImGui::DockBuilderAddNode(dockspace, ImGuiDockNodeFlags_DockSpace);
+  ImGui::DockBuilderSetNodeSize(dockspace, size);
+  if (screen == Screen::Live) live(dockspace);
+  if (screen == Screen::Compare) compare(dockspace);
+  ImGui::DockBuilderFinish(dockspace);
+}
+
+}  // namespace ui

@@ -1,0 +1,247 @@
+// What lies over the panels for a moment: keys, palette, find, files, messages.
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "ui/draw.h"
+#include "ui/files.h"
+#include "ui/shell.h"
+
+namespace ui {
+namespace {
+
+int grow(ImGuiInputTextCallbackData* data) {
+  auto* text = static_cast<std::string*>(data->UserData);
+  if (data->EventFlag == ImGuiInputTextFlags_CallbackResize) {
+    text->resize(data->BufTextLen);
+    data->Buf = text->data();
+  }
+  return 0;
+}
+
+// @return whether Enter was pressed in it
+bool text_field(const char* id, const char* hint, std::string& text, bool focus) {
+  if (focus) ImGui::SetKeyboardFocusHere();
+  ImGui::SetNextItemWidth(-FLT_MIN);
+  return ImGui::InputTextWithHint(
+      id, hint, text.data(), text.capacity() + 1,
+      ImGuiInputTextFlags_CallbackResize | ImGuiInputTextFlags_EnterReturnsTrue, grow, &text);
+}
+
+bool begin_sheet(const char* name, ImVec2 size, bool focus) {
+  const ImGuiViewport* main = ImGui::GetMainViewport();
+  size = {std::min(size.x, main->Size.x - px(40)), std::min(size.y, main->Size.y - px(90))};
+  ImGui::SetNextWindowPos({main->Pos.x + (main->Size.x - size.x) / 2, main->Pos.y + px(64)});
+  ImGui::SetNextWindowSize(size);
+  if (focus) ImGui::SetNextWindowFocus();
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(px(16), px(14)));
+  ImGui::PushStyleColor(ImGuiCol_Border, colour(theme().faint));
+  const bool open = ImGui::Begin(name, nullptr,
+                                 ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                                     ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar(2);
+  return open;
+}
+
+void heading(const char* text) {
+  ImGui::PushFont(fonts().bold, 17);
+  words(text, theme().bright);
+  ImGui::PopFont();
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  return text;
+}
+
+}  // namespace
+
+void Shell::draw_overlays(Context& c) {
+  if (help_) draw_help();
+  if (palette_) draw_palette();
+  if (find_) draw_find(c);
+  if (open_dialog_) draw_open_dialog(c);
+  if (export_dialog_) draw_export_dialog(c);
+  overlay_begins_ = false;
+  draw_message();
+}
+
+void Shell::draw_help() {
+  if (begin_sheet("##help", {px(820), px(760)}, overlay_begins_)) {
+    heading("Keys");
+    ImGui::SameLine(right_edge() - px(60));
+    if (button("Close")) help_ = false;
+    ImGui::Dummy({1, px(4)});
+    if (ImGui::BeginTable("keys", 2)) {
+      for (const KeyAction& key : key_actions()) {
+        ImGui::TableNextColumn();
+        words(key.keys, theme().bright);
+        ImGui::SameLine(px(130));
+        words(key.does, theme().dim);
+      }
+      ImGui::EndTable();
+    }
+    ImGui::Dummy({1, px(4)});
+    wrapped(
+        "On a time line: wheel zooms at the mouse, right-drag pans, left-drag measures, the ruler "
+        "scrubs; W S A D zoom and pan.",
+        theme().dim);
+  }
+  ImGui::End();
+}
+
+void Shell::draw_palette() {
+  if (begin_sheet("##palette", {px(560), px(420)}, overlay_begins_)) {
+    const bool enter = text_field("##text", "what to do", palette_text_, overlay_begins_);
+    const std::string wanted = lower(std::string(palette_text_.c_str()));
+    bool first = true;
+    for (const KeyAction& key : key_actions()) {
+      if (lower(key.does).find(wanted) == std::string::npos) continue;
+      const bool chosen =
+          ImGui::Selectable(fmt::format("{}##{}", key.does, key.keys).c_str(), first) ||
+          (enter && first);
+      ImGui::SameLine(right_edge() - ImGui::CalcTextSize(key.keys).x);
+      words(key.keys, theme().dim);
+      first = false;
+      if (!chosen) continue;
+      palette_ = false;
+      perform(key.action);
+      break;
+    }
+  }
+  ImGui::End();
+}
+
+void Shell::find(Context& c, bool backwards) {
+  const engine::RunRecord* run = c.run();
+  const std::string wanted(view_.find.c_str());
+  if (!run || wanted.empty()) return;
+  const RunTimes& times = prepared_.times(*run);
+  const auto go = [&](engine::StepId step, int position) {
+    selection_.locked = {run->id(), step, position, -1};
+    for (const StepSpan& s : times.steps)
+      if (s.step == step) playhead_.go_to(s.compute1, c.end());
+  };
+  if (wanted.find_first_not_of("0123456789") == std::string::npos && wanted.size() < 9) {
+    const int step = std::stoi(wanted);
+    view_.last_found = step < static_cast<int>(times.steps.size())
+                           ? fmt::format("step {}", step)
+                           : fmt::format("there are {} steps", times.steps.size());
+    if (step < static_cast<int>(times.steps.size())) go(step, -1);
+    return;
+  }
+  const int n = static_cast<int>(run->tokens.size());
+  int from = -1;
+  for (int i = 0; i < n; ++i)
+    if (run->tokens[i].pos == selection_.locked.position) from = i;
+  for (int k = 1; k <= n; ++k) {
+    const int i = ((backwards ? from - k : from + k) % n + n) % n;
+    if (lower(c.timeline.text_of(*run, run->tokens[i].id)).find(lower(wanted)) == std::string::npos)
+      continue;
+    go(run->tokens[i].step, run->tokens[i].pos);
+    view_.last_found = fmt::format("token at position {}", run->tokens[i].pos);
+    return;
+  }
+  view_.last_found = "no such token";
+}
+
+void Shell::draw_find(Context& c) {
+  if (begin_sheet("##find", {px(420), px(92)}, overlay_begins_)) {
+    if (text_field("##what", "a step's number, or part of a token", view_.find, overlay_begins_)) {
+      find(c, ImGui::GetIO().KeyShift);
+      ImGui::SetKeyboardFocusHere(-1);
+    }
+    words(view_.last_found.empty() ? "Enter: next, Shift+Enter: previous, Esc: close"
+                                   : view_.last_found,
+          theme().dim);
+  }
+  ImGui::End();
+}
+
+void Shell::draw_open_dialog(Context& c) {
+  namespace fs = std::filesystem;
+  if (begin_sheet("##open", {px(680), px(480)}, overlay_begins_)) {
+    heading("Open a recording or a model folder");
+    const bool enter = text_field("##path", "path", path_, overlay_begins_);
+    const std::string path(path_.c_str());
+    if (button("Open###do_open", true) || enter) {
+      std::error_code error;
+      if (fs::is_directory(path, error) && fs::exists(fs::path(path) / "config.json", error)) {
+        form_.model = path;
+        open_dialog_ = false;
+        commands_.push(engine::LoadModel{path, form_.scale, form_.dtype, form_.device});
+        if (screen_ == Screen::Welcome) show(Screen::Live);
+      } else if (!fs::is_directory(path, error)) {
+        open_dialog_ = false;
+        open(path);
+      }
+    }
+    ImGui::SameLine();
+    if (button("Cancel###cancel_open")) open_dialog_ = false;
+    ImGui::Dummy({1, px(2)});
+    for (const FileEntry& entry : entries_near(path)) {
+      if (!ImGui::Selectable((entry.shown + "##" + entry.path).c_str(), false,
+                             ImGuiSelectableFlags_NoAutoClosePopups))
+        continue;
+      path_ = entry.path;
+      if (entry.is_recording) {
+        open_dialog_ = false;
+        open(entry.path);
+      }
+    }
+  }
+  ImGui::End();
+  (void)c;
+}
+
+void Shell::draw_export_dialog(Context& c) {
+  if (begin_sheet("##export", {px(640), px(190)}, overlay_begins_)) {
+    heading("Export");
+    if (overlay_begins_ && (path_.empty() || !path_.ends_with(".json")))
+      path_ = (settings_.last_folder.empty() ? std::string(".") : settings_.last_folder) +
+              "/trace.json";
+    text_field("##path", "trace.json, or a name for the tables", path_, false);
+    const std::string path(path_.c_str());
+    if (button("Chrome trace###do_trace", true, !c.timeline.runs().empty(), "opens in Perfetto")) {
+      say(export_trace(c.timeline, path));
+      export_dialog_ = false;
+    }
+    ImGui::SameLine();
+    if (button("CSV tables###do_csv", false, !c.timeline.runs().empty(),
+               "steps and tokens, one header row with units")) {
+      say(export_tables(c.timeline, path));
+      export_dialog_ = false;
+    }
+    ImGui::SameLine();
+    if (button("Cancel###cancel_export")) export_dialog_ = false;
+    wrapped("A trace holds the prompt and the answer. No file is ever replaced.", theme().dim);
+  }
+  ImGui::End();
+}
+
+void Shell::draw_message() {
+  if (message_.empty() || clock_ >= message_until_) return;
+  const ImGuiViewport* main = ImGui::GetMainViewport();
+  const float wide = std::min(px(720), main->Size.x - px(40));
+  ImGui::SetNextWindowPos({main->Pos.x + main->Size.x / 2, main->Pos.y + main->Size.y - px(44)}, 0,
+                          {0.5f, 1});
+  ImGui::SetNextWindowSizeConstraints({px(100), 0}, {wide, px(300)});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
+  ImGui::PushStyleColor(ImGuiCol_Border, colour(theme().faint));
+  ImGui::Begin("##message", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoDocking |
+                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoFocusOnAppearing |
+                   ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoNav);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+  ImGui::PushTextWrapPos(wide - px(30));
+  words(message_, theme().bright);
+  ImGui::PopTextWrapPos();
+  ImGui::End();
+}
+
+}  // namespace ui

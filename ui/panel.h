@@ -1,0 +1,26 @@
+// A panel: one pair in ui/panels/, one line in the list. It reads the timeline and the selection,
+// and pushes commands.
+#pragma once
+
+#include <span>
+
+#include "ui/context.h"
+
+namespace ui {
+
+struct Panel {
+  const char* id;     // "text"; part of window names, never shown
+  const char* title;  // "Text"
+  /// Why there is nothing to show, as one sentence with what to do; empty: draw.
+  std::string (*empty)(const Context& context);
+  void (*draw)(Context& context);
+  void (*head)(Context& context);  // controls at the right of the panel's head, or nullptr
+};
+
+std::span<const Panel> panels();
+const Panel* panel_named(const char* id);
+
+/// The sentence most panels show when no run is selected.
+std::string no_run_yet(const Context& context);
+
+}  // namespace ui

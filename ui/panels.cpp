@@ -1,0 +1,41 @@
+#include "ui/panel.h"
+
+#include <array>
+#include <cstring>
+
+#include "ui/panels/agreement.h"
+#include "ui/panels/difference.h"
+#include "ui/panels/gantt.h"
+#include "ui/panels/inspector.h"
+#include "ui/panels/lanes.h"
+#include "ui/panels/log.h"
+#include "ui/panels/numbers.h"
+#include "ui/panels/pool.h"
+#include "ui/panels/runs.h"
+#include "ui/panels/setup.h"
+#include "ui/panels/text.h"
+#include "ui/panels/trajectory.h"
+
+namespace ui {
+
+std::span<const Panel> panels() {
+  // Copied on first use: the panels' own constants are ready by then.
+  static const std::array<Panel, 12> list{kSetupPanel,   kTextPanel,      kTrajectoryPanel,
+                                          kPoolPanel,    kAgreementPanel, kGanttPanel,
+                                          kNumbersPanel, kInspectorPanel, kRunsPanel,
+                                          kLogPanel,     kLanesPanel,     kDifferencePanel};
+  return list;
+}
+
+const Panel* panel_named(const char* id) {
+  for (const Panel& panel : panels())
+    if (std::strcmp(panel.id, id) == 0) return &panel;
+  return nullptr;
+}
+
+std::string no_run_yet(const Context& context) {
+  if (context.compare ? !context.shown_runs().empty() : context.run() != nullptr) return "";
+  return "No run yet. Press Run (Ctrl+Enter), or open a recording (Ctrl+O).";
+}
+
+}  // namespace ui

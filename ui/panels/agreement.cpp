@@ -1,0 +1,68 @@
+// Whether the run's tokens are those of plain decoding, and where they first differ.
+#include "ui/panels/agreement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ui/draw.h"
+
+namespace ui {
+namespace {
+
+// Tokens around the first difference, from a few before it.
+std::string around(const Context& context, const engine::RunRecord& run, int at, int n_before) {
+  std::vector<engine::TokenId> ids;
+  for (int i = std::max(0, at - n_before); i < at && i < static_cast<int>(run.tokens.size()); ++i)
+    ids.push_back(run.tokens[i].id);
+  return context.timeline.text_of(run, ids);
+}
+
+void difference(const Context& context, const engine::RunRecord& run, const engine::Agreement& a) {
+  words(fmt::format("First difference at token {}", a.first_difference), theme().bad);
+  const std::string before = around(context, run, a.first_difference, 8);
+  ImGui::PushFont(fonts().mono, kMonoSize);
+  wrapped("plain decoding  ..." + before + " [" + context.timeline.text_of(run, a.expected) + "]",
+          theme().text);
+  wrapped("this run        ..." + before + " [" + context.timeline.text_of(run, a.found) + "]",
+          theme().text);
+  ImGui::PopFont();
+}
+
+void draw(Context& context) {
+  const engine::RunRecord& run = *context.run();
+  if (run.started.decoder == "ar") {
+    wrapped("This run is plain decoding itself; the others are compared with it.", theme().text);
+    return;
+  }
+  if (!run.agreement) {
+    wrapped(
+        "Not checked. A check runs plain decoding on the same prompt and settings, then compares "
+        "token by token.",
+        theme().dim);
+  } else if (run.agreement->first_difference < 0) {
+    words("identical to AR", theme().good);
+  } else {
+    difference(context, run, *run.agreement);
+  }
+  if (run.agreement) {
+    const engine::Agreement& a = *run.agreement;
+    label_value("tokens compared", fmt::format("{}", a.n_compared));
+    label_value("cost of the check", a.cost > 0 ? short_time(static_cast<double>(a.cost)) : "-");
+    label_value("compared with",
+                a.baseline ? fmt::format("run {}", a.baseline) : "a run made for it");
+  }
+  ImGui::Dummy({1, px(4)});
+  const bool own = context.source.empty();
+  const char* why = !own          ? "An opened recording has no engine to run the check."
+                    : !run.over() ? "The run is still going."
+                                  : "Runs plain decoding once (C)";
+  if (button("Check now", false, own && run.over(), why))
+    context.commands.push(engine::CheckAgreement{run.id()});
+}
+
+}  // namespace
+
+const Panel kAgreementPanel{"agreement", "Agreement", no_run_yet, draw, nullptr};
+
+}  // namespace ui

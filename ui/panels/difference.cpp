@@ -1,0 +1,74 @@
+// The lanes side by side in numbers, and in one sentence how the speed-up was measured.
+#include "ui/panels/difference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ui/draw.h"
+#include "ui/prepare/difference.h"
+
+namespace ui {
+namespace {
+
+std::vector<LaneFigures> figures_of(Context& context) {
+  std::vector<LaneFigures> lanes;
+  for (const engine::RunRecord* run : context.shown_runs())
+    lanes.push_back(
+        lane_figures(context.timeline, *run, context.prepared.times(*run), context.n_steps(*run)));
+  return lanes;
+}
+
+std::string why_empty(const Context& context) {
+  return context.shown_runs().empty() ? "The lanes' numbers will stand here side by side." : "";
+}
+
+void draw(Context& context) {
+  const auto lanes = figures_of(context);
+  const int n = static_cast<int>(lanes.size());
+  if (ImGui::BeginTable("difference", n + 1, ImGuiTableFlags_BordersInnerH)) {
+    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 2.2f);
+    for (int i = 0; i < n; ++i) ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 1);
+    const auto right = [](const std::string& text, Rgb rgb) {
+      ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(),
+                                    ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x -
+                                        ImGui::CalcTextSize(text.c_str()).x));
+      words(text, rgb);
+    };
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    for (const LaneFigures& lane : lanes) {
+      ImGui::TableNextColumn();
+      right(lane.letter, theme().dim);
+    }
+    for (std::size_t row = 0; row < kDifferenceRows.size(); ++row) {
+      ImGui::TableNextRow();
+      ImGui::TableNextColumn();
+      words(kDifferenceRows[row].label, theme().dim);
+      if (ImGui::IsItemHovered()) tooltip(kDifferenceRows[row].formula);
+      ImGui::PushFont(fonts().bold, kTextSize);
+      for (const LaneFigures& lane : lanes) {
+        ImGui::TableNextColumn();
+        right(lane.values[row], theme().bright);
+      }
+      ImGui::PopFont();
+    }
+    ImGui::EndTable();
+  }
+  ImGui::Dummy({1, px(2)});
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, colour(theme().field));
+  ImGui::BeginChild("how", {0, 0},
+                    ImGuiChildFlags_AutoResizeY | ImGuiChildFlags_AlwaysUseWindowPadding);
+  wrapped(how_measured(context.timeline, context.shown_runs()), theme().dim);
+  ImGui::EndChild();
+  ImGui::PopStyleColor();
+  if (button("Export trace")) context.requests.export_trace = true;
+  ImGui::SameLine();
+  if (button("Copy table")) context.requests.copy = as_markdown(lanes);
+}
+
+}  // namespace
+
+const Panel kDifferencePanel{"difference", "Difference", why_empty, draw, nullptr};
+
+}  // namespace ui

@@ -1,0 +1,68 @@
+// Everything about the selected step or token, and one sentence that says it.
+#include "ui/panels/inspector.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ui/draw.h"
+#include "ui/prepare/describe_place.h"
+
+namespace ui {
+namespace {
+
+std::string why_empty(const Context& context) {
+  if (std::string none = no_run_yet(context); !none.empty()) return none;
+  return context.selection.shown().valid() || context.n_steps(*context.run()) > 0
+             ? ""
+             : "Point at a token or a step; click to keep it here.";
+}
+
+void token_head(const Context& context, const engine::RunRecord& run, const PlaceFacts& facts) {
+  words(facts.title, theme().dim);
+  if (facts.token < 0) return;
+  const std::string text = context.timeline.text_of(run, facts.token);
+  const float width = px(22) + n_characters(text) * px(8);
+  ImGui::SameLine(std::max(px(120), right_edge() - width));
+  const ImVec2 min = ImGui::GetCursorScreenPos();
+  ImGui::Dummy({width, px(24)});
+  CellFlags flags;
+  flags.origin = facts.origin;
+  token_cell(ImGui::GetWindowDrawList(), min, {min.x + width, min.y + px(24)}, text, facts.mean,
+             flags);
+}
+
+void sentence_box(Context& context, const std::string& sentence) {
+  if (sentence.empty()) return;
+  ImGui::Dummy({1, px(2)});
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, colour(theme().field));
+  ImGui::BeginChild("sentence", {0, 0},
+                    ImGuiChildFlags_AutoResizeY | ImGuiChildFlags_AlwaysUseWindowPadding);
+  wrapped(sentence, theme().text);
+  ImGui::EndChild();
+  ImGui::PopStyleColor();
+  if (link("Copy sentence")) context.requests.copy = sentence;
+}
+
+void draw(Context& context) {
+  Place place = context.selection.shown();
+  if (!place.valid()) {
+    // Nothing is pointed at: the newest step at the playhead.
+    const engine::RunRecord& run = *context.run();
+    place = {run.id(), run.steps[context.n_steps(run) - 1].begun.step, -1, -1};
+  }
+  const engine::RunRecord* run = context.timeline.run(place.run);
+  if (!run) return;
+  const PlaceFacts facts = describe_place(context.timeline, *run, place);
+  token_head(context, *run, facts);
+  ImGui::Dummy({1, px(2)});
+  for (const auto& [label, value] : facts.rows) label_value(label.c_str(), value);
+  sentence_box(context, facts.sentence);
+}
+
+}  // namespace
+
+const Panel kInspectorPanel{"inspector", "Inspector", why_empty, draw, nullptr};
+
+}  // namespace ui

@@ -1,0 +1,133 @@
+// Compare's columns: one lane each, the same order of numbers in every one.
+#include "ui/panels/lanes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ui/draw.h"
+#include "ui/panels/text_view.h"
+
+namespace ui {
+namespace {
+
+std::string why_empty(const Context& context) {
+  if (!context.shown_runs().empty()) return "";
+  return context.compare ? "No race yet. Choose lanes at the left and press Run race (Ctrl+Enter)."
+                         : "";
+}
+
+void verdict(const Context& context, const engine::RunRecord& run) {
+  std::string text;
+  Rgb rgb = theme().dim;
+  if (run.started.decoder == "ar") {
+    text = "baseline";
+  } else if (run.failed) {
+    text = "failed";
+    rgb = theme().bad;
+  } else if (!run.agreement) {
+    text = "not checked";
+  } else if (run.agreement->first_difference < 0) {
+    text = "identical";
+    rgb = theme().good;
+  } else {
+    text = fmt::format("differs at {}", run.agreement->first_difference);
+    rgb = theme().bad;
+  }
+  ImGui::SameLine(right_edge() - ImGui::CalcTextSize(text.c_str()).x);
+  words(text, rgb);
+  if (ImGui::IsItemHovered())
+    tooltip("Compared with plain decoding by the lane's own model, token by token.");
+  (void)context;
+}
+
+void lane_head(Context& context, const engine::RunRecord& run) {
+  ImGui::PushFont(fonts().bold, kTextSize);
+  const CatalogDecoder* info = context.catalog.decoder(run.started.decoder);
+  words(fmt::format("{}  {}", static_cast<char>('A' + run.started.lane % 26),
+                    info ? info->title : run.started.decoder),
+        theme().bright);
+  ImGui::PopFont();
+  if (const engine::ModelLoaded* model = context.timeline.model(run.started.model)) {
+    ImGui::SameLine(0, px(14));
+    words(model->name, theme().dim);
+  }
+  verdict(context, run);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float left = ImGui::GetWindowPos().x, wide = ImGui::GetWindowWidth();
+  ImGui::GetWindowDrawList()->AddLine({left, at.y + px(2)}, {left + wide, at.y + px(2)},
+                                      colour(theme().line));
+  ImGui::Dummy({1, px(6)});
+}
+
+void lane_numbers(Context& context, const engine::RunRecord& run, std::size_t n) {
+  const Numbers numbers = numbers_of(context.timeline, run, context.prepared.times(run), n);
+  const float third = std::min(px(110), ImGui::GetContentRegionAvail().x / 3);
+  const float left = ImGui::GetCursorPosX();
+  const Figure speedup{"speedup", numbers.speedup.value, numbers.speedup.formula,
+                       numbers.speedup.numbers};
+  big_number(numbers.tokens_per_second, {}, third);
+  ImGui::SameLine(left + third);
+  big_number(numbers.tokens_per_step, {}, third);
+  ImGui::SameLine(left + 2 * third);
+  big_number(speedup, {}, third);
+}
+
+// Share of the answer that stands at the playhead; of max tokens while the end is unknown.
+float progress_of(Context& context, const engine::RunRecord& run, std::size_t n) {
+  const std::int64_t done = context.prepared.times(run).sums(n).tokens;
+  const int all = run.finished ? run.finished->n_tokens : run.started.max_tokens;
+  return all > 0 ? static_cast<float>(done) / all : 0;
+}
+
+void lane_card(Context& context, const engine::RunRecord& run, ImVec2 size) {
+  const std::string id = fmt::format("lane{}", run.started.lane);
+  if (begin_card(id.c_str(), size)) {
+    const std::size_t n = context.n_steps(run);
+    lane_head(context, run);
+    lane_numbers(context, run, n);
+    ImGui::Dummy({1, px(1)});
+    share_bar(progress_of(context, run, n), {ImGui::GetContentRegionAvail().x, px(5)},
+              run.started.decoder == "ar" ? theme().dim : fill_of(Mean::Accepted));
+    ImGui::Dummy({1, px(4)});
+    if (run.failed) wrapped(run.failed->message, theme().bad);
+    if (ImGui::BeginChild("text")) draw_token_text(context, run, false);
+    ImGui::EndChild();
+  }
+  end_card();
+}
+
+void prompt_card(Context& context, const engine::RunRecord& run) {
+  if (begin_card("prompt", {0, px(54)})) {
+    small_label("Prompt, shared");
+    ImGui::SameLine(0, px(10));
+    ImGui::PushFont(fonts().mono, kMonoSize);
+    wrapped(run.started.prompt, theme().text);
+    ImGui::PopFont();
+  }
+  end_card();
+  (void)context;
+}
+
+void draw(Context& context) {
+  const auto runs = context.shown_runs();
+  const ImVec2 all = ImGui::GetContentRegionAvail();
+  prompt_card(context, *runs.front());
+  const float gap = px(8), n = static_cast<float>(runs.size());
+  const float wide = (all.x - gap * (n - 1)) / n;
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, gap));
+  const float high = ImGui::GetContentRegionAvail().y;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (i > 0) ImGui::SameLine(0, gap);
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(6)));
+    lane_card(context, *runs[i], {wide, high});
+    ImGui::PopStyleVar();
+  }
+  ImGui::PopStyleVar();
+}
+
+}  // namespace
+
+const Panel kLanesPanel{"lanes", "Lanes", why_empty, draw, nullptr};
+
+}  // namespace ui

@@ -1,0 +1,75 @@
+// What the engine said: notices, failures, dropped payloads.
+#include "ui/panels/log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ui/draw.h"
+
+namespace ui {
+namespace {
+
+struct Line {
+  engine::Nanoseconds t = 0;
+  std::string text;
+  engine::Notice::Level level = engine::Notice::Level::Info;
+};
+
+std::vector<Line> lines_of(const engine::Timeline& timeline) {
+  using Level = engine::Notice::Level;
+  std::vector<Line> lines;
+  for (const engine::Notice& n : timeline.notices()) lines.push_back({n.t, n.text, n.level});
+  for (const engine::RunRecord& run : timeline.runs()) {
+    if (run.failed)
+      lines.push_back({run.failed->t,
+                       fmt::format("run {} failed (code {}): {}", run.id(), run.failed->code,
+                                   run.failed->message),
+                       Level::Error});
+    for (const engine::PayloadDropped& d : run.dropped)
+      lines.push_back({d.t,
+                       fmt::format("run {}: {} of steps {}-{} not kept (buffer full)", run.id(),
+                                   d.kind, d.first_step, d.last_step),
+                       Level::Warning});
+  }
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const Line& a, const Line& b) { return a.t < b.t; });
+  return lines;
+}
+
+std::string why_empty(const Context& context) {
+  if (lines_of(context.timeline).empty())
+    return "Nothing to report. Failures, dropped payloads and notices appear here.";
+  return "";
+}
+
+void draw(Context& context) {
+  const std::string& filter = context.view.log_filter;
+  for (const Line& line : lines_of(context.timeline)) {
+    if (!filter.empty() && line.text.find(filter) == std::string::npos) continue;
+    words(fmt::format("{:>9.3f} s", line.t / 1e9), theme().dim);
+    ImGui::SameLine(px(92));
+    wrapped(line.text, line.level == engine::Notice::Level::Error     ? theme().bad
+                       : line.level == engine::Notice::Level::Warning ? theme().warn
+                                                                      : theme().text);
+  }
+}
+
+void draw_head(Context& context) {
+  char text[64];
+  const std::size_t n = context.view.log_filter.copy(text, sizeof text - 1);
+  text[n] = 0;
+  ImGui::SetNextItemWidth(px(130));
+  if (ImGui::InputTextWithHint("##filter", "filter", text, sizeof text))
+    context.view.log_filter = text;
+  ImGui::SameLine();
+  if (!button("Copy")) return;
+  for (const Line& line : lines_of(context.timeline))
+    context.requests.copy += fmt::format("{:.3f} s  {}\n", line.t / 1e9, line.text);
+}
+
+}  // namespace
+
+const Panel kLogPanel{"log", "Log", why_empty, draw, draw_head};
+
+}  // namespace ui

@@ -1,0 +1,146 @@
+#include "ui/panels/text_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ui/draw.h"
+
+namespace ui {
+namespace {
+
+constexpr std::size_t kMaxCells = 4096;
+
+// The lens's colour of a committed cell; nothing where the lens says nothing.
+std::optional<Rgb> lens_colour(const Context& context,
+                               const engine::RunRecord& run,
+                               const TextCell& cell,
+                               double top_cost,
+                               engine::StepId newest) {
+  if (!cell.committed || cell.step < 0) return std::nullopt;
+  switch (context.view.lens) {
+    case Lens::Standing:
+      return std::nullopt;
+    case Lens::Probability:
+      return viridis(std::exp(static_cast<double>(cell.logp)));
+    case Lens::Age:
+      return viridis(std::min(1.0, (newest - cell.step) / 20.0));
+    case Lens::Cost:
+      return plasma(top_cost > 0 ? cell.cost_ns / top_cost : 0);
+    case Lens::Origin:
+      return cell.origin == Mean::Prefix ? theme().button_hot : fill_of(cell.origin);
+    case Lens::Agreement: {
+      if (!run.agreement) return theme().button;
+      const int index = cell.position - run.tokens.front().pos;
+      const int bad = run.agreement->first_difference;
+      if (index >= run.agreement->n_compared && bad < 0) return theme().button;
+      return bad >= 0 && index >= bad ? fill_of(Mean::Rejected) : fill_of(Mean::Accepted);
+    }
+  }
+  return std::nullopt;
+}
+
+void cell_tooltip(const Context& context, const engine::RunRecord& run, const TextCell& cell) {
+  if (!ImGui::BeginTooltip()) return;
+  ImGui::PushFont(fonts().mono, kMonoSize);
+  words(cell.text, theme().bright);
+  ImGui::PopFont();
+  if (cell.step < 0) {
+    words(fmt::format("prompt \xC2\xB7 position {} \xC2\xB7 token {}", cell.position, cell.token),
+          theme().dim);
+  } else {
+    words(fmt::format("{} \xC2\xB7 step {} \xC2\xB7 position {} \xC2\xB7 token {}",
+                      look(cell.mean).name, cell.step, cell.position, cell.token),
+          theme().text);
+    if (cell.has_logp)
+      words(fmt::format("p {:.3f} \xC2\xB7 {} a token of its step", std::exp(cell.logp),
+                        short_time(cell.cost_ns)),
+            theme().dim);
+    if (cell.origin != Mean::Prefix)
+      words(fmt::format("proposed as: {}", look(cell.origin).name), theme().dim);
+  }
+  if (cell.diverged && run.agreement)
+    words("Plain decoding has here: " + context.timeline.text_of(run, run.agreement->expected),
+          theme().bad);
+  ImGui::EndTooltip();
+}
+
+void draw_cell(Context& context,
+               const engine::RunRecord& run,
+               const TextCell& cell,
+               ImVec2 min,
+               ImVec2 max,
+               double top_cost,
+               engine::StepId newest) {
+  const Place place{run.id(), cell.step, cell.position, cell.row};
+  ImGui::SetCursorScreenPos(min);
+  ImGui::PushID(cell.position * 2 + (cell.committed ? 0 : 1));
+  if (ImGui::InvisibleButton("cell", {std::max(1.0f, max.x - min.x), max.y - min.y})) {
+    context.selection.run = run.id();
+    context.selection.click(place);
+  }
+  if (ImGui::IsItemHovered()) {
+    context.selection.hover(place);
+    cell_tooltip(context, run, cell);
+  }
+  ImGui::PopID();
+  CellFlags flags;
+  const bool own = cell.committed || context.selection.shown().row == cell.row;
+  flags.lit = own && (context.selection.lights_position(run.id(), cell.position) ||
+                      (context.selection.shown().position < 0 &&
+                       context.selection.lights_step(run.id(), cell.step)));
+  flags.locked = own && context.selection.locked.run == run.id() &&
+                 context.selection.locked.position == cell.position && cell.position >= 0;
+  flags.marks = context.settings.marks && max.x - min.x > px(12);
+  flags.diverged = cell.diverged;
+  if (cell.mean == Mean::Accepted) flags.origin = cell.origin;
+  const auto lens = lens_colour(context, run, cell, top_cost, newest);
+  if (lens) flags.lens_fill = &*lens;
+  token_cell(ImGui::GetWindowDrawList(), min, max, cell.text, cell.mean, flags);
+}
+
+double costliest(const std::vector<TextCell>& cells) {
+  double top = 0;
+  for (const TextCell& cell : cells) top = std::max(top, cell.cost_ns);
+  return top;
+}
+
+}  // namespace
+
+void draw_token_text(Context& context, const engine::RunRecord& run, bool flowing) {
+  const std::size_t n_steps = context.n_steps(run);
+  const auto& cells = context.prepared.cells(context.timeline, run, n_steps, context.live(run));
+  CellMetrics metrics;
+  ImGui::PushFont(fonts().mono, kMonoSize);
+  metrics.character = ImGui::CalcTextSize("0").x;
+  ImGui::PopFont();
+  metrics.padding = px(10);
+  metrics.mark = px(kMarkSize) * 0.5f + px(1);
+  metrics.gap = px(2);
+  const auto boxes = lay_out(cells, ImGui::GetContentRegionAvail().x - px(4), metrics, flowing);
+  const float line_height = flowing ? px(22) : px(29), cell_height = flowing ? px(20) : px(24);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float top = ImGui::GetWindowPos().y, bottom = top + ImGui::GetWindowSize().y;
+  const double top_cost = context.view.lens == Lens::Cost ? costliest(cells) : 0;
+  const engine::StepId newest = n_steps > 0 ? run.steps[n_steps - 1].begun.step : 0;
+  std::size_t n_drawn = 0;
+  const int first_line = std::max(0, static_cast<int>((top - at.y) / line_height) - 1);
+  auto i = static_cast<std::size_t>(
+      std::partition_point(boxes.begin(), boxes.end(),
+                           [first_line](const CellBox& b) { return b.line < first_line; }) -
+      boxes.begin());
+  for (; i < cells.size() && n_drawn < kMaxCells; ++i) {
+    const ImVec2 min{at.x + boxes[i].x + px(2), at.y + boxes[i].line * line_height + px(2)};
+    if (min.y > bottom) break;
+    draw_cell(context, run, cells[i], min, {min.x + boxes[i].width, min.y + cell_height}, top_cost,
+              newest);
+    ++n_drawn;
+  }
+  const int n_lines = boxes.empty() ? 0 : boxes.back().line + 1;
+  ImGui::SetCursorScreenPos(at);
+  ImGui::Dummy({1, n_lines * line_height + px(4)});
+  if (context.playhead.follows() && !run.over()) ImGui::SetScrollHereY(1.0f);
+}
+
+}  // namespace ui

@@ -1,0 +1,240 @@
+// A block's iterations as a grid; Lookahead's window where there is no block.
+#include "ui/panels/trajectory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ui/draw.h"
+#include "ui/prepare/trajectory.h"
+
+namespace ui {
+namespace {
+
+struct Sizes {
+  float label, cell_width, cell_height, row_height;
+};
+
+std::string why_empty(const Context& context) {
+  if (std::string none = no_run_yet(context); !none.empty()) return none;
+  const engine::RunRecord& run = *context.run();
+  if (run.started.decoder == "ar")
+    return "Plain decoding proposes nothing, so it has no trajectory. See the Text panel.";
+  if (run.started.decoder == "prompt-lookup")
+    return "Prompt lookup refines no block. Its proposals are in the Pool panel.";
+  if (run.steps.empty()) return "No step yet.";
+  return "";
+}
+
+void cell_at(Context& context,
+             const engine::RunRecord& run,
+             const GridRow& row,
+             const GridCell& cell,
+             int position,
+             int index,
+             ImVec2 min,
+             ImVec2 max) {
+  const Place place{run.id(), row.step, position, -1};
+  ImGui::SetCursorScreenPos(min);
+  ImGui::PushID(index);
+  if (ImGui::InvisibleButton("cell", {max.x - min.x, max.y - min.y}))
+    context.selection.click(place);
+  const std::string text = context.timeline.text_of(run, cell.token);
+  if (ImGui::IsItemHovered()) {
+    context.selection.hover(place);
+    std::string words =
+        fmt::format("{}\n{} \xC2\xB7 step {} \xC2\xB7 position {}", text,
+                    cell.mean == Mean::Prefix ? "proved final before" : look(cell.mean).name,
+                    row.step, position);
+    if (cell.unchanged_for > 0)
+      words += fmt::format("\nunchanged for {} iterations", cell.unchanged_for);
+    if (cell.mean == Mean::Stationary) words += "\nhindsight: right early, and it stayed";
+    tooltip(words);
+  }
+  ImGui::PopID();
+  CellFlags flags;
+  flags.marks = context.settings.marks;
+  flags.dim = cell.mean == Mean::Prefix;
+  flags.lit = context.selection.lights_position(run.id(), position);
+  flags.locked = context.selection.locked.run == run.id() &&
+                 context.selection.locked.position == position &&
+                 context.selection.locked.step == row.step;
+  const std::string unchanged = fmt::format("?{}", cell.unchanged_for);
+  if (cell.mean == Mean::Guess && cell.unchanged_for > 1) flags.mark = unchanged.c_str();
+  token_cell(ImGui::GetWindowDrawList(), min, max, text, cell.mean, flags);
+}
+
+void stairs(const Grid& grid, ImVec2 at, const Sizes& s) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const auto x_of = [&](int column) { return at.x + s.label + column * s.cell_width - px(1.5f); };
+  for (std::size_t r = 0; r < grid.rows.size(); ++r) {
+    const float y = at.y + r * s.row_height, below = y + s.row_height;
+    const float x = x_of(grid.rows[r].final_column);
+    list->AddLine({x, y}, {x, below}, colour(theme().bright), px(2));
+    if (r + 1 < grid.rows.size())
+      list->AddLine({x, below}, {x_of(grid.rows[r + 1].final_column), below},
+                    colour(theme().bright), px(2));
+    if (!grid.hindsight || grid.rows[r].correct_column <= grid.rows[r].final_column) continue;
+    const float dotted = x_of(grid.rows[r].correct_column);
+    for (float d = y; d < below; d += px(5))
+      list->AddLine({dotted, d}, {dotted, d + px(2)}, colour(look(Mean::Stationary).fill),
+                    px(1.5f));
+  }
+}
+
+void fast_forward_bracket(const GridRow& row, ImVec2 at, const Sizes& s) {
+  if (row.n_proved < 2) return;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float from = at.x + s.label + (row.final_column - row.n_proved) * s.cell_width;
+  const float to = at.x + s.label + row.final_column * s.cell_width - px(4);
+  const float y = at.y + s.cell_height + px(1.5f);
+  list->AddLine({from, y}, {to, y}, colour(theme().bright), px(1));
+  list->AddLine({from, y - px(3)}, {from, y}, colour(theme().bright), px(1));
+  list->AddLine({to, y - px(3)}, {to, y}, colour(theme().bright), px(1));
+}
+
+void draw_grid(Context& context, const engine::RunRecord& run, const Grid& grid) {
+  const Sizes s{px(34), px(66), px(22), px(28)};
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float left = ImGui::GetWindowPos().x, right = left + ImGui::GetWindowSize().x;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  for (std::size_t r = 0; r < grid.rows.size(); ++r) {
+    const GridRow& row = grid.rows[r];
+    const float y = at.y + r * s.row_height + px(3);
+    list->AddText(fonts().mono, px(13.5f), {at.x, y + px(4)}, colour(theme().dim),
+                  fmt::format("{}", row.iteration).c_str());
+    ImGui::PushID(static_cast<int>(r));
+    float end = at.x + s.label;
+    for (std::size_t i = 0; i < row.cells.size(); ++i) {
+      const int column = row.first_column + static_cast<int>(i);
+      const float x = at.x + s.label + column * s.cell_width;
+      end = x + s.cell_width;
+      if (x + s.cell_width < left || x > right) continue;
+      cell_at(context, run, row, row.cells[i], grid.first_position + column, column, {x, y},
+              {x + s.cell_width - px(3), y + s.cell_height});
+    }
+    ImGui::PopID();
+    fast_forward_bracket(row, {at.x, y}, s);
+    if (row.n_proved > 0)
+      list->AddText(nullptr, px(13), {end + px(4), y + px(4)}, colour(theme().dim),
+                    fmt::format("+{}", row.n_proved).c_str());
+  }
+  stairs(grid, at, s);
+  ImGui::SetCursorScreenPos(at);
+  ImGui::Dummy(
+      {s.label + (grid.n_columns + 1) * s.cell_width, grid.rows.size() * s.row_height + px(6)});
+}
+
+void window_cell(Context& context,
+                 const engine::RunRecord& run,
+                 const engine::StepRecord& step,
+                 int row,
+                 Mean mean) {
+  const std::string text = context.timeline.text_of(run, step.drafted.tree.token[row]);
+  const ImVec2 min = ImGui::GetCursorScreenPos(), max{min.x + px(64), min.y + px(23)};
+  const Place place{run.id(), step.begun.step, -1, row};
+  ImGui::PushID(row);
+  if (ImGui::InvisibleButton("row", {max.x - min.x, max.y - min.y})) context.selection.click(place);
+  if (ImGui::IsItemHovered()) {
+    context.selection.hover(place);
+    tooltip(fmt::format("{}\n{} \xC2\xB7 row {} of step {}", text, look(mean).name, row,
+                        step.begun.step));
+  }
+  ImGui::PopID();
+  CellFlags flags;
+  flags.marks = context.settings.marks;
+  const Place& shown = context.selection.shown();
+  flags.lit = shown.run == run.id() && shown.step == place.step && shown.row == row;
+  flags.locked = context.selection.locked == place;
+  token_cell(ImGui::GetWindowDrawList(), min, max, text, mean, flags);
+  ImGui::SameLine(0, px(3));
+}
+
+Mean fate_of(const engine::StepRecord& step, int row) {
+  if (row >= static_cast<int>(step.verified.fate.size())) return Mean::Pool;
+  const engine::RowFate fate = step.verified.fate[row];
+  return fate == engine::RowFate::Accepted   ? Mean::Accepted
+         : fate == engine::RowFate::Rejected ? Mean::Rejected
+         : fate == engine::RowFate::Unused   ? Mean::Unused
+                                             : Mean::Pool;
+}
+
+void draw_window(Context& context, const engine::RunRecord& run, const engine::StepRecord& step) {
+  const WindowGrid grid = window_grid(step);
+  if (!grid.row_of.empty())
+    small_label(
+        fmt::format("window at step {}: rows are levels, columns look ahead", step.begun.step));
+  for (std::size_t level = 0; level < grid.row_of.size(); ++level) {
+    ImGui::AlignTextToFramePadding();
+    words(fmt::format("level {}", level), theme().dim);
+    ImGui::SameLine(px(76));
+    for (const int row : grid.row_of[level])
+      if (row >= 0) window_cell(context, run, step, row, Mean::Guess);
+    ImGui::NewLine();
+  }
+  if (!grid.candidates.empty()) small_label("n-grams under judgement, and their fate");
+  for (std::size_t n = 0; n < grid.candidates.size(); ++n) {
+    ImGui::AlignTextToFramePadding();
+    words(fmt::format("guess {}", n + 1), theme().dim);
+    ImGui::SameLine(px(76));
+    for (const int row : grid.candidates[n])
+      window_cell(context, run, step, row, fate_of(step, row));
+    ImGui::NewLine();
+  }
+  if (grid.row_of.empty() && grid.candidates.empty())
+    wrapped("This step had no window yet: nothing was guessed.", theme().dim);
+}
+
+void legend(std::initializer_list<Mean> means) {
+  ImGui::Dummy({1, px(4)});
+  for (const Mean mean : means) {
+    const ImVec2 min = ImGui::GetCursorScreenPos();
+    const float width =
+        px(18) + n_characters(look(mean).name) * px(7.6f) + std::strlen(look(mean).mark) * px(5);
+    ImGui::Dummy({width, px(23)});
+    token_cell(ImGui::GetWindowDrawList(), min, {min.x + width, min.y + px(23)}, look(mean).name,
+               mean, {});
+    ImGui::SameLine(0, px(4));
+  }
+  ImGui::NewLine();
+}
+
+void draw(Context& context) {
+  const engine::RunRecord& run = *context.run();
+  const std::size_t n_steps = context.n_steps(run);
+  const Grid grid = trajectory_grid(run, n_steps, context.view.hindsight);
+  if (!grid.rows.empty()) {
+    if (grid.n_rows_left_out > 0)
+      small_label(fmt::format("{} older iterations left out", grid.n_rows_left_out));
+    draw_grid(context, run, grid);
+    if (context.playhead.follows() && !run.over()) ImGui::SetScrollHereY(1);
+    small_label(
+        fmt::format("fast-forwarded {} (proved) \xC2\xB7 stationary {}", grid.n_fast_forward,
+                    grid.hindsight ? fmt::format("{} (hindsight)", grid.n_stationary) : "-"));
+    legend({Mean::Accepted, Mean::FastForward, Mean::Stationary, Mean::Guess});
+    return;
+  }
+  const std::size_t at = context.live(run) && n_steps < run.steps.size() ? n_steps : n_steps - 1;
+  if (n_steps == 0 && at != 0) {
+    empty_state("No step at the playhead.", true);
+    return;
+  }
+  draw_window(context, run, run.steps[at]);
+  legend({Mean::Guess, Mean::Pool, Mean::Accepted, Mean::Rejected, Mean::Unused});
+}
+
+void draw_head(Context& context) {
+  ImGui::AlignTextToFramePadding();
+  words("proved final (solid)", theme().dim);
+  ImGui::SameLine();
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(2), px(1)));
+  ImGui::Checkbox("right in hindsight (h)", &context.view.hindsight);
+  ImGui::PopStyleVar();
+}
+
+}  // namespace
+
+const Panel kTrajectoryPanel{"trajectory", "Trajectory", why_empty, draw, draw_head};
+
+}  // namespace ui

@@ -1,0 +1,168 @@
+#include "ui/prepare/describe_place.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ui/prepare/numbers.h"
+#include "ui/prepare/text_cells.h"
+
+namespace ui {
+namespace {
+
+const char* word_of(engine::RowFate fate) {
+  static constexpr const char* kWords[] = {"context", "accepted", "rejected",
+                                           "unused (never judged)", "window cell"};
+  return kWords[static_cast<int>(fate)];
+}
+
+Mean mean_of_fate(engine::RowFate fate, engine::RowTag::Kind kind) {
+  if (fate == engine::RowFate::Accepted) return Mean::Accepted;
+  if (fate == engine::RowFate::Rejected) return Mean::Rejected;
+  if (fate == engine::RowFate::Unused) return Mean::Unused;
+  return mean_of(kind);
+}
+
+std::string origin_words(engine::RowTag tag) {
+  using Kind = engine::RowTag::Kind;
+  switch (tag.kind) {
+    case Kind::Window:
+      return fmt::format("window: level {}, column {}", tag.a, tag.b);
+    case Kind::Guess:
+      return fmt::format("pool: guess {}, token {}", tag.a + 1, tag.b + 1);
+    case Kind::Draft:
+      return fmt::format("draft: depth {}, rank {}", tag.a, tag.b);
+    case Kind::Block:
+      return fmt::format("block: slot {}", tag.a);
+    case Kind::Probe:
+      return "answer probe";
+    case Kind::Current:
+      break;
+  }
+  return "the target itself";
+}
+
+const engine::TokenRecord* token_at(const engine::RunRecord& run, int position) {
+  if (run.tokens.empty() || position < run.tokens.front().pos) return nullptr;
+  const auto i = static_cast<std::size_t>(position - run.tokens.front().pos);
+  return i < run.tokens.size() ? &run.tokens[i] : nullptr;
+}
+
+void add_step_rows(PlaceFacts& facts, const engine::StepRecord& step) {
+  auto& rows = facts.rows;
+  if (step.has_verified) {
+    const engine::Verified& v = step.verified;
+    rows.emplace_back("rows",
+                      fmt::format("{}", std::max(step.begun.n_rows, step.drafted.tree.n_rows())));
+    rows.emplace_back("proposed", fmt::format("{}", v.n_proposed));
+    rows.emplace_back("accepted, rejected, unused",
+                      fmt::format("{}, {}, {}", v.n_accepted, v.n_rejected, v.n_unused));
+  }
+  if (step.has_committed)
+    rows.emplace_back("committed", fmt::format("+{}", step.committed.tokens.size()));
+  if (!step.complete) return;
+  const engine::StepEnded& e = step.ended;
+  rows.emplace_back("forward", short_time(static_cast<double>(e.forward)));
+  rows.emplace_back("propose, verify, commit",
+                    fmt::format("{}, {}, {}", short_time(static_cast<double>(e.propose)),
+                                short_time(static_cast<double>(e.verify)),
+                                short_time(static_cast<double>(e.commit))));
+  rows.emplace_back("kv length", fmt::format("{}", e.kv_len));
+}
+
+void add_token_rows(PlaceFacts& facts,
+                    const engine::RunRecord& run,
+                    const engine::TokenRecord& token) {
+  facts.token = token.id;
+  facts.mean = mean_of(token.standing);
+  if (facts.mean == Mean::Accepted) facts.origin = mean_of(token.origin.kind);
+  facts.rows.emplace_back("from", origin_words(token.origin));
+  facts.rows.emplace_back("fate", look(facts.mean).name);
+  facts.rows.emplace_back("p (target)", fmt::format("{:.3f}", std::exp(token.logp)));
+  facts.rows.emplace_back("token id", fmt::format("{}", token.id));
+  if (run.agreement)
+    facts.rows.emplace_back(
+        "agreement", run.agreement->first_difference < 0 ||
+                             token.pos - run.tokens.front().pos < run.agreement->first_difference
+                         ? "as plain decoding"
+                         : "behind the first difference");
+}
+
+void add_row_rows(PlaceFacts& facts, const engine::StepRecord& step, int row) {
+  const engine::TokenTree& tree = step.drafted.tree;
+  if (row < 0 || row >= tree.n_rows()) return;
+  facts.token = tree.token[row];
+  facts.mean = mean_of(tree.tag[row].kind);
+  facts.rows.emplace_back("from", origin_words(tree.tag[row]));
+  if (static_cast<std::size_t>(row) < step.verified.fate.size()) {
+    const engine::RowFate fate = step.verified.fate[row];
+    facts.mean = mean_of_fate(fate, tree.tag[row].kind);
+    facts.rows.emplace_back("fate", word_of(fate));
+  }
+  if (static_cast<std::size_t>(row) < step.drafted.q.size())
+    facts.rows.emplace_back("q (proposal)", fmt::format("{:.3f}", step.drafted.q[row]));
+  facts.rows.emplace_back(
+      "parent row", tree.parent[row] < 0 ? "the prefix" : fmt::format("{}", tree.parent[row]));
+}
+
+}  // namespace
+
+const engine::StepRecord* step_of(const engine::RunRecord& run, engine::StepId step) {
+  // Steps are numbered from 0 without gaps unless a recording lost some.
+  if (step >= 0 && static_cast<std::size_t>(step) < run.steps.size() &&
+      run.steps[step].begun.step == step)
+    return &run.steps[step];
+  for (const engine::StepRecord& s : run.steps)
+    if (s.begun.step == step) return &s;
+  return nullptr;
+}
+
+std::string describe_step(const engine::Timeline& timeline,
+                          const engine::RunRecord& run,
+                          const engine::StepRecord& step) {
+  if (!step.has_committed)
+    return fmt::format("Step {} is running: {} rows.", step.begun.step, step.begun.n_rows);
+  std::string text = fmt::format("Step {}: ", step.begun.step);
+  const engine::Verified& v = step.verified;
+  if (step.has_verified && v.n_proposed > 0)
+    text += fmt::format("{} proposed, {} accepted, {} rejected, {} unused; ", v.n_proposed,
+                        v.n_accepted, v.n_rejected, v.n_unused);
+  const std::size_t n = step.committed.tokens.size();
+  if (n > 0 && !step.committed.standing.empty() &&
+      step.committed.standing.back() == engine::Standing::Bonus)
+    text += fmt::format("bonus \"{}\"; ", timeline.text_of(run, step.committed.tokens.back()));
+  text += fmt::format("{} token{}", n, n == 1 ? "" : "s");
+  if (step.complete) {
+    const engine::StepEnded& e = step.ended;
+    text += " in " + short_time(static_cast<double>(e.propose + e.forward + e.verify + e.commit));
+  }
+  return text + ".";
+}
+
+PlaceFacts describe_place(const engine::Timeline& timeline,
+                          const engine::RunRecord& run,
+                          const Place& place) {
+  PlaceFacts facts;
+  const engine::StepRecord* step = step_of(run, place.step);
+  const engine::TokenRecord* token = place.row < 0 ? token_at(run, place.position) : nullptr;
+  if (token && !step) step = step_of(run, token->step);
+  if (step) facts.title = fmt::format("step {}", step->begun.step);
+  if (place.position >= 0)
+    facts.title +=
+        fmt::format("{}position {}", facts.title.empty() ? "" : " \xC2\xB7 ", place.position);
+  if (token && (place.step < 0 || token->step == place.step || place.row < 0)) {
+    add_token_rows(facts, run, *token);
+  } else if (place.position >= 0 && place.row < 0 &&
+             place.position < static_cast<int>(run.started.prompt_tokens.size())) {
+    facts.token = run.started.prompt_tokens[place.position];
+    facts.rows.emplace_back("from", "the prompt");
+  }
+  if (!step) return facts;
+  if (place.row >= 0) add_row_rows(facts, *step, place.row);
+  add_step_rows(facts, *step);
+  facts.sentence = describe_step(timeline, run, *step);
+  return facts;
+}
+
+}  // namespace ui

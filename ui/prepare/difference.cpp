@@ -1,0 +1,71 @@
+#include "ui/prepare/difference.h"
+
+#include <fmt/format.h>
+
+#include "ui/prepare/numbers.h"
+
+namespace ui {
+
+LaneFigures lane_figures(const engine::Timeline& timeline,
+                         const engine::RunRecord& run,
+                         const RunTimes& times,
+                         std::size_t n_steps) {
+  n_steps = std::min(n_steps, times.steps.size());
+  const StepSums& sums = times.sums(n_steps);
+  const Numbers numbers = numbers_of(timeline, run, times, n_steps);
+  LaneFigures lane;
+  lane.letter = std::string(1, static_cast<char>('A' + run.started.lane % 26));
+  lane.decoder = run.started.decoder;
+  const auto judged = static_cast<double>(sums.accepted + sums.rejected);
+  std::string difference = "-";
+  if (run.agreement)
+    difference = run.agreement->first_difference < 0
+                     ? "none"
+                     : fmt::format("{}", run.agreement->first_difference);
+  lane.values = {numbers.tokens_per_second.value,
+                 numbers.tokens_per_step.value,
+                 numbers.speedup.value,
+                 numbers.step_median.value,
+                 n_steps > 0 ? fmt::format("{:.1f}", double(sums.rows) / n_steps) : "-",
+                 judged > 0 ? percent(sums.accepted / judged) : "-",
+                 sums.rows > 0 ? short_time(sums.waste) : "-",
+                 fmt::format("{}, {}", sums.tokens, n_steps),
+                 difference};
+  return lane;
+}
+
+std::string how_measured(const engine::Timeline& timeline,
+                         const std::vector<const engine::RunRecord*>& runs) {
+  const engine::RunRecord* baseline = nullptr;
+  bool some = false;
+  for (const engine::RunRecord* run : runs) {
+    if (run->started.decoder == "ar" && !baseline) baseline = run;
+    some = some || timeline.speedup(*run).has_value();
+  }
+  std::string text = "Lanes take turns on the device; only a lane's own compute counts.";
+  if (some && baseline)
+    return fmt::format(
+               "Speed-ups are own compute against {}, plain decoding run in this session on this "
+               "prompt. ",
+               static_cast<char>('A' + baseline->started.lane % 26)) +
+           text;
+  if (some)
+    return "Speed-ups are own compute against a plain run of this session on this prompt. " + text;
+  return "No speed-up is shown until a plain decoding run of this prompt has finished. " + text;
+}
+
+std::string as_markdown(std::span<const LaneFigures> lanes) {
+  std::string text = "|  |", rule = "\n|---|";
+  for (const LaneFigures& lane : lanes) {
+    text += fmt::format(" {} {} |", lane.letter, lane.decoder);
+    rule += "---:|";
+  }
+  text += rule;
+  for (std::size_t row = 0; row < kDifferenceRows.size(); ++row) {
+    text += fmt::format("\n| {} |", kDifferenceRows[row].label);
+    for (const LaneFigures& lane : lanes) text += fmt::format(" {} |", lane.values[row]);
+  }
+  return text + "\n";
+}
+
+}  // namespace ui

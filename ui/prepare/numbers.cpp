@@ -1,0 +1,209 @@
+#include "ui/prepare/numbers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace ui {
+namespace {
+
+using engine::RowFate;
+using engine::RowTag;
+
+// Distance of a proposed row behind the prefix: 1 is the token right behind it.
+int place_of(const engine::TokenTree& tree, int row) {
+  int place = 0;
+  for (int i = row; i >= 0; i = tree.parent[i]) {
+    if (tree.tag[i].kind == RowTag::Kind::Current) break;
+    ++place;
+  }
+  return place;
+}
+
+std::string ratio(double a, double b, const char* format) {
+  return b > 0 ? fmt::format(fmt::runtime(format), a / b) : "-";
+}
+
+Figure speedup_of(const engine::Timeline& timeline, const engine::RunRecord& run) {
+  Figure f{"speedup, measured", "-",
+           "compute of plain decoding / compute of this run, same prompt and settings, both "
+           "measured in this session",
+           "no finished AR run of this prompt here"};
+  if (run.started.decoder == "ar") f.numbers = "this is the baseline";
+  const auto speedup = timeline.speedup(run);
+  if (!speedup || run.started.decoder == "ar") return f;
+  f.value = fmt::format("{:.2f}x", *speedup);
+  const double own = static_cast<double>(run.decode_compute());
+  f.numbers = fmt::format("{} / {}", short_time(own * *speedup), short_time(own));
+  return f;
+}
+
+Figure median_of(const RunTimes& times, std::size_t n_steps) {
+  Figure f{"step, median", "-", "median of the steps' own compute", "no step yet"};
+  if (n_steps == 0) return f;
+  std::vector<float> ms(n_steps);
+  for (std::size_t i = 0; i < n_steps; ++i)
+    ms[i] = static_cast<float>((times.steps[i].compute1 - times.steps[i].compute0) / 1e6);
+  std::nth_element(ms.begin(), ms.begin() + n_steps / 2, ms.end());
+  const float p50 = ms[n_steps / 2];
+  std::nth_element(ms.begin(), ms.begin() + n_steps * 95 / 100, ms.end());
+  f.value = short_time(p50 * 1e6);
+  f.numbers =
+      fmt::format("{} steps; 95 % within {}", n_steps, short_time(ms[n_steps * 95 / 100] * 1e6));
+  return f;
+}
+
+double time_to_first_token(const engine::RunRecord& run) {
+  for (const engine::StepRecord& step : run.steps)
+    if (step.has_committed && !step.committed.tokens.empty())
+      return static_cast<double>(step.committed.t - run.started.t);
+  return -1;
+}
+
+void add_more(Numbers& numbers,
+              const engine::RunRecord& run,
+              const StepSums& sums,
+              std::size_t n_steps) {
+  const double judged = static_cast<double>(sums.accepted + sums.rejected);
+  auto& more = numbers.more;
+  more.push_back({"acceptance rate", judged > 0 ? percent(sums.accepted / judged) : "-",
+                  "accepted / (accepted + rejected)",
+                  fmt::format("{} / ({} + {})", sums.accepted, sums.accepted, sums.rejected)});
+  more.push_back({"of all proposed",
+                  sums.proposed > 0 ? percent(double(sums.accepted) / sums.proposed) : "-",
+                  "accepted / proposed; the rest was rejected or never judged",
+                  fmt::format("{} / {}", sums.accepted, sums.proposed)});
+  const double wasted = static_cast<double>(std::max<std::int64_t>(0, sums.rows - sums.tokens));
+  more.push_back({"waste",
+                  sums.rows > 0
+                      ? fmt::format("{} of rows \xC2\xB7 {} / step", percent(wasted / sums.rows),
+                                    n_steps ? short_time(sums.waste / n_steps) : "-")
+                      : "-",
+                  "(rows computed - tokens committed) / rows computed",
+                  fmt::format("({} - {}) / {}", sums.rows, sums.tokens, sums.rows)});
+  more.push_back({"rows / step", ratio(double(sums.rows), double(n_steps), "{:.1f}"),
+                  "rows computed / steps", fmt::format("{} / {}", sums.rows, n_steps)});
+  const double first = time_to_first_token(run);
+  more.push_back({"time to first token", first >= 0 ? short_time(first) : "-",
+                  "first commit - start of the run, wall time",
+                  first >= 0 ? fmt::format("{:.0f} ns", first) : "nothing committed yet"});
+  more.push_back({"tokens, steps",
+                  fmt::format("{}, {}", with_commas(sums.tokens), with_commas(n_steps)),
+                  "committed tokens, forward passes of the target",
+                  fmt::format("{}, {}", sums.tokens, n_steps)});
+}
+
+}  // namespace
+
+void advance(Tally& tally, const engine::RunRecord& run, std::size_t n_steps) {
+  n_steps = std::min(n_steps, run.steps.size());
+  if (tally.run != run.id() || n_steps < tally.n_steps) tally = Tally{.run = run.id()};
+  for (; tally.n_steps < n_steps; ++tally.n_steps) {
+    const engine::StepRecord& step = run.steps[tally.n_steps];
+    const std::size_t kept = step.committed.tokens.size();
+    if (tally.kept.size() <= kept) tally.kept.resize(kept + 1);
+    ++tally.kept[kept];
+    const engine::TokenTree& tree = step.drafted.tree;
+    for (int i = 0; i < tree.n_rows() && i < static_cast<int>(step.verified.fate.size()); ++i) {
+      const RowFate fate = step.verified.fate[i];
+      if (fate != RowFate::Accepted && fate != RowFate::Rejected) continue;
+      const int place = place_of(tree, i);
+      if (place < 1) continue;
+      if (tally.by_place.size() < static_cast<std::size_t>(place)) tally.by_place.resize(place);
+      AcceptanceAt& at = tally.by_place[place - 1];
+      ++at.judged;
+      at.accepted += fate == RowFate::Accepted;
+    }
+  }
+}
+
+Numbers numbers_of(const engine::Timeline& timeline,
+                   const engine::RunRecord& run,
+                   const RunTimes& times,
+                   std::size_t n_steps) {
+  n_steps = std::min(n_steps, times.steps.size());
+  const StepSums& sums = times.sums(n_steps);
+  Numbers numbers;
+  numbers.tokens_per_second = {
+      "tokens / s", sums.compute > 0 ? short_number(sums.tokens / (sums.compute / 1e9)) : "-",
+      "committed tokens / own compute of the steps; prefill apart",
+      fmt::format("{} / {}", sums.tokens, short_time(sums.compute))};
+  numbers.tokens_per_step = {"tokens / step", ratio(double(sums.tokens), double(n_steps), "{:.2f}"),
+                             "committed / steps, the bonus token included",
+                             fmt::format("{} / {}", sums.tokens, n_steps)};
+  numbers.speedup = speedup_of(timeline, run);
+  numbers.step_median = median_of(times, n_steps);
+  add_more(numbers, run, sums, n_steps);
+  return numbers;
+}
+
+std::vector<float> series_of(const RunTimes& times,
+                             std::size_t n_steps,
+                             Series series,
+                             std::size_t n) {
+  std::vector<float> values;
+  n_steps = std::min(n_steps, times.steps.size());
+  for (std::size_t i = n_steps > n ? n_steps - n : 0; i < n_steps; ++i) {
+    const StepSpan& s = times.steps[i];
+    const double own = s.compute1 - s.compute0;
+    if (series == Series::StepMs) values.push_back(static_cast<float>(own / 1e6));
+    if (series == Series::TokensPerStep) values.push_back(static_cast<float>(s.n_tokens));
+    if (series == Series::WasteShare) values.push_back(s.wasted);
+    if (series == Series::TokensPerSecond) {
+      const StepSums& from = times.sums(i >= 7 ? i - 7 : 0);
+      const StepSums& to = times.sums(i + 1);
+      values.push_back(
+          static_cast<float>((to.tokens - from.tokens) / ((to.compute - from.compute) / 1e9)));
+    }
+  }
+  return values;
+}
+
+StepHistogram step_histogram(const RunTimes& times, std::size_t n_steps, int n_bins) {
+  StepHistogram h;
+  n_steps = std::min(n_steps, times.steps.size());
+  if (n_steps == 0 || n_bins < 1) return h;
+  std::vector<double> ms(n_steps);
+  for (std::size_t i = 0; i < n_steps; ++i)
+    ms[i] = (times.steps[i].compute1 - times.steps[i].compute0) / 1e6;
+  std::vector<double> sorted = ms;
+  std::nth_element(sorted.begin(), sorted.begin() + (n_steps - 1) * 99 / 100, sorted.end());
+  h.top_ms = std::max(1e-6, sorted[(n_steps - 1) * 99 / 100] * 1.25);
+  h.count.resize(n_bins);
+  for (const double v : ms)
+    ++h.count[std::min(n_bins - 1, static_cast<int>(v / h.top_ms * n_bins))];
+  return h;
+}
+
+std::string short_number(double value) {
+  if (!std::isfinite(value)) return "-";
+  if (std::abs(value) >= 9999.5) return with_commas(std::llround(value));
+  if (std::abs(value) >= 99.95) return fmt::format("{:.0f}", value);
+  return fmt::format(fmt::runtime(std::abs(value) >= 9.995 ? "{:.1f}" : "{:.2f}"), value);
+}
+
+std::string short_time(double ns) {
+  if (!std::isfinite(ns)) return "-";
+  const double size = std::abs(ns);
+  if (size < 999.5) return fmt::format("{:.0f} ns", ns);
+  const double unit = size < 999.5e3 ? 1e3 : size < 999.5e6 ? 1e6 : 1e9;
+  const char* name = unit == 1e3 ? "us" : unit == 1e6 ? "ms" : "s";
+  const double v = ns / unit;
+  return fmt::format(fmt::runtime(std::abs(v) >= 99.95   ? "{:.0f} {}"
+                                  : std::abs(v) >= 9.995 ? "{:.1f} {}"
+                                                         : "{:.2f} {}"),
+                     v, name);
+}
+
+std::string with_commas(std::int64_t n) {
+  std::string digits = std::to_string(n < 0 ? -n : n);
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(at, ",");
+  return n < 0 ? "-" + digits : digits;
+}
+
+std::string percent(double share) {
+  return std::isfinite(share) ? fmt::format("{:.0f} %", share * 100) : "-";
+}
+
+}  // namespace ui

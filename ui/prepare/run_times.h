@@ -1,0 +1,63 @@
+// Where each complete step of a run lies on the clocks a panel can show, with running sums, so that
+// any range of any length is summed in two look-ups: a million steps cost what ten do.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/event/timeline.h"
+
+namespace ui {
+
+enum class ClockKind { Wall, Compute, Step };
+const char* clock_name(ClockKind clock);  // "wall ms", "compute ms", "step"
+const char* clock_unit(ClockKind clock);  // "ms", "ms", ""
+
+/// Sums over all steps before some point.
+struct StepSums {
+  std::int64_t tokens = 0, rows = 0, proposed = 0, accepted = 0, rejected = 0, pool_hits = 0,
+               pool_added = 0;
+  double compute = 0, forward = 0, waste = 0;  // ns; waste: forward time of rows thrown away
+};
+
+struct StepSpan {
+  engine::StepId step = 0;
+  double wall0 = 0, wall1 = 0;                             // ns since the session began
+  double compute0 = 0, compute1 = 0;                       // ns of the run's own compute
+  float propose = 0, forward = 0, verify = 0, commit = 0;  // shares of the step, sum 1
+  float wasted = 0;                                        // share of the forward's rows
+  int n_tokens = 0, n_rows = 0;
+  bool has_rejection = false, has_pool_hit = false, has_pool_insert = false;
+  StepSums before;
+};
+
+struct RunTimes {
+  engine::RunId run = 0;
+  std::vector<StepSpan> steps;
+  StepSums total;
+
+  double end_compute() const { return steps.empty() ? 0 : steps.back().compute1; }
+  double first_wall() const { return steps.empty() ? 0 : steps.front().wall0; }
+  /// Sums of the first n steps.
+  const StepSums& sums(std::size_t n) const { return n < steps.size() ? steps[n].before : total; }
+};
+
+/// Takes over the steps that have become complete since the last call.
+void extend(RunTimes& times, const engine::RunRecord& run);
+
+/// Begin and end of a step on a clock: ns, or steps. Wall time counts from `wall_origin`.
+double begin_on(ClockKind clock, const RunTimes& times, std::size_t i, double wall_origin);
+double end_on(ClockKind clock, const RunTimes& times, std::size_t i, double wall_origin);
+/// The first step that ends after `t` on the clock; steps.size() if none does.
+std::size_t first_ending_after(ClockKind clock,
+                               const RunTimes& times,
+                               double t,
+                               double wall_origin);
+/// How many steps are complete at the playhead (own compute, ns).
+std::size_t steps_shown(const RunTimes& times, double compute);
+/// The playhead's place on a clock, and back.
+double on_clock(ClockKind clock, const RunTimes& times, double compute, double wall_origin);
+double to_compute(ClockKind clock, const RunTimes& times, double t, double wall_origin);
+
+}  // namespace ui

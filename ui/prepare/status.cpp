@@ -1,0 +1,85 @@
+#include "ui/prepare/status.h"
+
+#include <fmt/format.h>
+
+#include "ui/prepare/numbers.h"
+
+namespace ui {
+namespace {
+
+using Level = Status::Level;
+
+std::string amount(const engine::Phase& phase) {
+  if (phase.total <= 0) return "";
+  if (phase.name == "load" && phase.total > 1'000'000)
+    return fmt::format(" {:.2f} / {:.2f} GB", phase.done / 1e9, phase.total / 1e9);
+  return fmt::format(" {} / {}", with_commas(phase.done), with_commas(phase.total));
+}
+
+Status of_phase(const engine::Phase& phase, double seconds) {
+  Status s{.text = phase.name + amount(phase), .working = true};
+  if (!phase.detail.empty()) s.text += " " + phase.detail;
+  s.text += fmt::format(", {:.1f} s", seconds);
+  if (phase.total > 0) s.share = static_cast<double>(phase.done) / static_cast<double>(phase.total);
+  return s;
+}
+
+Status of_recording(const engine::RunRecord* run) {
+  if (!run) return {.text = "recording"};
+  if (run->failed) return {Level::Bad, "recording of a run that failed: " + run->failed->message};
+  if (run->finished)
+    return {.text = fmt::format("recording, ended by {}", run->finished->stop_reason)};
+  return {Level::Amber, run->steps.empty() ? "recording, ended before the first step"
+                                           : fmt::format("recording, ended mid-step {}",
+                                                         run->steps.back().begun.step)};
+}
+
+Status of_decoding(const engine::RunRecord& run, double since_event) {
+  const bool in_step = !run.steps.empty() && !run.steps.back().complete;
+  if (since_event >= 10)
+    return {Level::Amber,
+            fmt::format("no progress for {:.0f} s; last: step {}", since_event,
+                        run.steps.empty() ? 0 : run.steps.back().begun.step),
+            -1, true};
+  if (since_event >= 2 && in_step)
+    return {Level::Quiet,
+            fmt::format("step {} running {:.1f} s", run.steps.back().begun.step, since_event), -1,
+            true};
+  const double own = static_cast<double>(run.decode_compute());
+  return {Level::Quiet, fmt::format("decode {:.2f} s", own / 1e9), -1, true};
+}
+
+}  // namespace
+
+Status status_of(const engine::Timeline& timeline,
+                 const engine::RunRecord* run,
+                 double since_event,
+                 bool recorded) {
+  if (recorded) return of_recording(run);
+  const auto loading = timeline.phases();
+  if (!loading.empty() && loading.back().done < loading.back().total &&
+      loading.back().t >= timeline.last_event())
+    return of_phase(loading.back(), since_event);
+  if (!run) return {.text = "idle"};
+  if (run->failed) return {Level::Bad, run->failed->message};
+  if (run->finished)
+    return {.text = fmt::format("ended by {}, decode {:.2f} s", run->finished->stop_reason,
+                                run->finished->decode / 1e9)};
+  if (timeline.held())
+    return {.level = Level::Quiet, .text = "held: N steps, Shift+Space goes on", .working = true};
+  if (!run->phases.empty() && run->steps.empty()) {
+    const engine::Phase& phase = run->phases.back();
+    return of_phase(phase, (run->last_event - run->started.t) / 1e9 + since_event);
+  }
+  if (run->steps.empty())
+    return {.text = fmt::format("starting, {:.1f} s", since_event), .working = true};
+  return of_decoding(*run, since_event);
+}
+
+Status agreement_of(const engine::RunRecord* run) {
+  if (!run || run->started.decoder == "ar" || !run->agreement) return {};
+  if (run->agreement->first_difference < 0) return {Level::Good, "identical to AR"};
+  return {Level::Bad, fmt::format("differs from AR at token {}", run->agreement->first_difference)};
+}
+
+}  // namespace ui

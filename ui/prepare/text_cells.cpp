@@ -1,0 +1,233 @@
+#include "ui/prepare/text_cells.h"
+
+#include <algorithm>
+
+namespace ui {
+namespace {
+
+using engine::RowFate;
+using engine::RowTag;
+using engine::Standing;
+
+// A line feed becomes a pilcrow, which every text font has; the line then ends after it.
+bool show_line_feed(std::string& text, const std::string& sign) {
+  bool found = false;
+  for (std::size_t at = text.find(sign); at != std::string::npos; at = text.find(sign, at + 2)) {
+    text.replace(at, sign.size(), "\xC2\xB6");
+    found = true;
+  }
+  return found;
+}
+
+TextCell cell_of(const engine::Timeline& timeline,
+                 const engine::RunRecord& run,
+                 engine::TokenId id) {
+  TextCell cell;
+  cell.token = id;
+  cell.text = timeline.text_of(run, id);
+  const bool symbol = show_line_feed(cell.text, "\xE2\x90\x8A");  // U+240A
+  cell.ends_line = show_line_feed(cell.text, "\n") || symbol;
+  if (cell.text.empty()) cell.text = " ";
+  return cell;
+}
+
+double cost_of(const engine::StepRecord& step) {
+  const engine::StepEnded& e = step.ended;
+  const double own = static_cast<double>(e.propose + e.forward + e.verify + e.commit);
+  return step.committed.tokens.empty() ? 0
+                                       : own / static_cast<double>(step.committed.tokens.size());
+}
+
+void add_prompt(std::vector<TextCell>& cells,
+                const engine::Timeline& timeline,
+                const engine::RunRecord& run) {
+  for (std::size_t i = 0; i < run.started.prompt_tokens.size(); ++i) {
+    TextCell cell = cell_of(timeline, run, run.started.prompt_tokens[i]);
+    cell.position = static_cast<int>(i);
+    cells.push_back(std::move(cell));
+  }
+}
+
+void add_committed(std::vector<TextCell>& cells,
+                   const engine::Timeline& timeline,
+                   const engine::RunRecord& run,
+                   std::size_t n_steps) {
+  const engine::StepId last = n_steps == 0 ? -1 : run.steps[n_steps - 1].begun.step;
+  std::size_t at = 0;
+  int index = 0;
+  for (const engine::TokenRecord& token : run.tokens) {
+    if (token.step > last) break;
+    while (at + 1 < n_steps && run.steps[at].begun.step < token.step) ++at;
+    TextCell cell = cell_of(timeline, run, token.id);
+    cell.mean = mean_of(token.standing);
+    if (cell.mean == Mean::Accepted) cell.origin = mean_of(token.origin.kind);
+    cell.position = token.pos;
+    cell.step = token.step;
+    cell.logp = token.logp;
+    cell.has_logp = true;
+    if (run.steps[at].begun.step == token.step) cell.cost_ns = cost_of(run.steps[at]);
+    cell.diverged = run.agreement && run.agreement->first_difference == index;
+    cells.push_back(std::move(cell));
+    ++index;
+  }
+}
+
+TextCell proposal(const engine::Timeline& timeline,
+                  const engine::RunRecord& run,
+                  const engine::StepRecord& step,
+                  int row,
+                  int position,
+                  Mean mean) {
+  TextCell cell = cell_of(timeline, run, step.drafted.tree.token[row]);
+  cell.mean = mean;
+  cell.position = position;
+  cell.step = step.begun.step;
+  cell.row = row;
+  cell.committed = false;
+  return cell;
+}
+
+// The first rejected row below the accepted path, and what hung behind it.
+void add_refused(std::vector<TextCell>& cells,
+                 const engine::Timeline& timeline,
+                 const engine::RunRecord& run,
+                 const engine::StepRecord& step,
+                 int position) {
+  const engine::TokenTree& tree = step.drafted.tree;
+  const std::vector<RowFate>& fate = step.verified.fate;
+  int at = -1;
+  for (int i = 0; i < tree.n_rows() && i < static_cast<int>(fate.size()) && at < 0; ++i)
+    if (fate[i] == RowFate::Rejected) at = i;
+  if (at < 0) return;
+  cells.push_back(proposal(timeline, run, step, at, position++, Mean::Rejected));
+  for (int i = at + 1; i < tree.n_rows() && i < static_cast<int>(fate.size()); ++i) {
+    if (tree.parent[i] != at || fate[i] != RowFate::Unused) continue;
+    cells.push_back(proposal(timeline, run, step, i, position++, Mean::Unused));
+    at = i;
+  }
+}
+
+// What is under judgement in a step that has not been verified yet: its first chain of proposals.
+void add_proposed(std::vector<TextCell>& cells,
+                  const engine::Timeline& timeline,
+                  const engine::RunRecord& run,
+                  const engine::StepRecord& step,
+                  int position) {
+  const engine::TokenTree& tree = step.drafted.tree;
+  int at = 0;
+  for (int i = 1; i < tree.n_rows(); ++i) {
+    const RowTag::Kind kind = tree.tag[i].kind;
+    if (tree.parent[i] != at || kind == RowTag::Kind::Window || kind == RowTag::Kind::Current)
+      continue;
+    cells.push_back(proposal(timeline, run, step, i, position++, mean_of(kind)));
+    at = i;
+  }
+}
+
+void add_block(std::vector<TextCell>& cells,
+               const engine::Timeline& timeline,
+               const engine::RunRecord& run,
+               const engine::StepRecord& step,
+               int position) {
+  const engine::BlockRefined& block = step.blocks.back();
+  for (std::size_t i = 0; i < block.tokens.size(); ++i) {
+    if (block.first_pos + static_cast<int>(i) < position) continue;
+    TextCell cell = cell_of(timeline, run, block.tokens[i]);
+    cell.mean = Mean::Guess;
+    cell.position = block.first_pos + static_cast<int>(i);
+    cell.step = step.begun.step;
+    cell.committed = false;
+    cells.push_back(std::move(cell));
+  }
+}
+
+}  // namespace
+
+Mean mean_of(RowTag::Kind kind) {
+  switch (kind) {
+    case RowTag::Kind::Guess:
+      return Mean::Pool;
+    case RowTag::Kind::Draft:
+      return Mean::Draft;
+    case RowTag::Kind::Window:
+    case RowTag::Kind::Block:
+    case RowTag::Kind::Probe:
+      return Mean::Guess;
+    case RowTag::Kind::Current:
+      break;
+  }
+  return Mean::Prefix;
+}
+
+Mean mean_of(Standing standing) {
+  switch (standing) {
+    case Standing::Accepted:
+      return Mean::Accepted;
+    case Standing::Bonus:
+      return Mean::Bonus;
+    case Standing::Approximate:
+      return Mean::Approximate;
+    case Standing::Plain:
+      break;
+  }
+  return Mean::Plain;
+}
+
+std::vector<TextCell> text_cells(const engine::Timeline& timeline,
+                                 const engine::RunRecord& run,
+                                 std::size_t n_steps,
+                                 bool live) {
+  std::vector<TextCell> cells;
+  n_steps = std::min(n_steps, run.steps.size());
+  add_prompt(cells, timeline, run);
+  add_committed(cells, timeline, run, n_steps);
+  const int position = cells.empty() ? 0 : cells.back().position + 1;
+  if (live && n_steps < run.steps.size() && run.steps[n_steps].has_drafted) {
+    add_proposed(cells, timeline, run, run.steps[n_steps], position);
+  } else if (n_steps > 0) {
+    const engine::StepRecord& step = run.steps[n_steps - 1];
+    if (!step.blocks.empty())
+      add_block(cells, timeline, run, step, position);
+    else if (step.has_drafted && step.has_verified)
+      add_refused(cells, timeline, run, step, position);
+  }
+  return cells;
+}
+
+int n_characters(const std::string& text) {
+  int n = 0;
+  for (const char c : text) n += (c & 0xC0) != 0x80;
+  return n;
+}
+
+std::vector<CellBox> lay_out(std::span<const TextCell> cells,
+                             float width,
+                             const CellMetrics& metrics,
+                             bool flowing) {
+  std::vector<CellBox> boxes;
+  boxes.reserve(cells.size());
+  float x = 0;
+  int line = 0;
+  for (const TextCell& cell : cells) {
+    const Look& as = look(cell.mean);
+    const bool plain = as.border == Border::None && !as.filled;
+    float w = static_cast<float>(n_characters(cell.text)) * metrics.character;
+    if (!flowing && !plain)
+      w += metrics.padding +
+           static_cast<float>(std::char_traits<char>::length(as.mark)) * metrics.mark;
+    w = std::min(w, std::max(width, metrics.character));
+    if (x > 0 && x + w > width) {
+      x = 0;
+      ++line;
+    }
+    boxes.push_back({x, w, line});
+    x += w + (flowing || plain ? 0 : metrics.gap);
+    if (cell.ends_line) {
+      x = 0;
+      ++line;
+    }
+  }
+  return boxes;
+}
+
+}  // namespace ui

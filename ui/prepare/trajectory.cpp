@@ -1,0 +1,171 @@
+#include "ui/prepare/trajectory.h"
+
+#include <algorithm>
+#include <map>
+
+namespace ui {
+namespace {
+
+using engine::BlockRefined;
+
+// Iterations that belong together, newest last: those of one block, or the run of sliding blocks.
+std::vector<const BlockRefined*> iterations_shown(const engine::RunRecord& run,
+                                                  std::size_t n_steps,
+                                                  std::size_t max_rows,
+                                                  int& n_left_out) {
+  std::vector<const BlockRefined*> shown;
+  n_left_out = 0;
+  const BlockRefined* newest = nullptr;
+  for (std::size_t i = n_steps; i-- > 0;) {
+    const engine::StepRecord& step = run.steps[i];
+    for (std::size_t k = step.blocks.size(); k-- > 0;) {
+      const BlockRefined& b = step.blocks[k];
+      if (newest && b.block != newest->block) return shown;
+      if (!newest) newest = &b;
+      if (shown.size() == max_rows) {
+        ++n_left_out;
+        if (n_left_out > 10'000) return shown;
+        continue;
+      }
+      shown.push_back(&b);
+    }
+  }
+  return shown;
+}
+
+// Tokens committed by the steps shown, by position.
+std::map<int, engine::TokenId> known_tokens(const engine::RunRecord& run,
+                                            std::size_t n_steps,
+                                            int first,
+                                            int last) {
+  std::map<int, engine::TokenId> known;
+  if (n_steps == 0 || run.tokens.empty()) return known;
+  const engine::StepId newest = run.steps[n_steps - 1].begun.step;
+  const int origin = run.tokens.front().pos;
+  for (int p = std::max(first, origin); p <= last; ++p) {
+    const std::size_t i = static_cast<std::size_t>(p - origin);
+    if (i >= run.tokens.size() || run.tokens[i].step > newest) break;
+    known[p] = run.tokens[i].id;
+  }
+  return known;
+}
+
+GridRow row_of(const BlockRefined& b, int first_position, int proved_before) {
+  GridRow row;
+  row.step = b.step;
+  row.block = b.block;
+  row.iteration = b.iteration;
+  row.converged = b.converged;
+  row.first_column = b.first_pos - first_position;
+  const int proved = b.first_pos + b.n_final;
+  row.n_proved = std::max(0, proved - std::max(proved_before, b.first_pos));
+  row.final_column = std::max(proved, proved_before) - first_position;
+  for (std::size_t i = 0; i < b.tokens.size(); ++i) {
+    const int position = b.first_pos + static_cast<int>(i);
+    GridCell cell;
+    cell.token = b.tokens[i];
+    if (position < proved_before)
+      cell.mean = Mean::Prefix;
+    else if (position < proved)
+      cell.mean = row.n_proved >= 2 ? Mean::FastForward : Mean::Accepted;
+    row.cells.push_back(cell);
+  }
+  return row;
+}
+
+const GridCell* above(const Grid& grid, std::size_t row, int column) {
+  if (row == 0) return nullptr;
+  const GridRow& up = grid.rows[row - 1];
+  const int i = column - up.first_column;
+  return i >= 0 && i < static_cast<int>(up.cells.size()) ? &up.cells[i] : nullptr;
+}
+
+void mark_changes(Grid& grid) {
+  for (std::size_t r = 0; r < grid.rows.size(); ++r) {
+    GridRow& row = grid.rows[r];
+    for (std::size_t i = 0; i < row.cells.size(); ++i) {
+      GridCell& cell = row.cells[i];
+      const GridCell* up = above(grid, r, row.first_column + static_cast<int>(i));
+      cell.changed = up && up->token != cell.token;
+      cell.unchanged_for = up && up->token == cell.token ? up->unchanged_for + 1 : 0;
+    }
+  }
+}
+
+// From the last row up: a cell is stationary if it is right, stays right in every later row, and
+// lies behind the contiguous run of right cells.
+void relabel_in_hindsight(Grid& grid, const std::map<int, engine::TokenId>& known) {
+  std::vector<bool> right_below(static_cast<std::size_t>(grid.n_columns), true);
+  for (std::size_t r = grid.rows.size(); r-- > 0;) {
+    GridRow& row = grid.rows[r];
+    bool front = true;
+    row.correct_column = row.first_column;
+    for (std::size_t i = 0; i < row.cells.size(); ++i) {
+      const int column = row.first_column + static_cast<int>(i);
+      const auto truth = known.find(grid.first_position + column);
+      const bool right = truth != known.end() && truth->second == row.cells[i].token;
+      right_below[column] = right_below[column] && right;
+      if (!right) front = false;
+      if (front) row.correct_column = column + 1;
+      if (!front && right_below[column] && row.cells[i].mean == Mean::Guess) {
+        row.cells[i].mean = Mean::Stationary;
+        ++grid.n_stationary;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Grid trajectory_grid(const engine::RunRecord& run,
+                     std::size_t n_steps,
+                     bool hindsight,
+                     std::size_t max_rows) {
+  Grid grid;
+  n_steps = std::min(n_steps, run.steps.size());
+  auto shown = iterations_shown(run, n_steps, max_rows, grid.n_rows_left_out);
+  if (shown.empty()) return grid;
+  std::reverse(shown.begin(), shown.end());
+  grid.first_position = shown.front()->first_pos;
+  int end = grid.first_position;
+  for (const BlockRefined* b : shown) {
+    grid.first_position = std::min(grid.first_position, b->first_pos);
+    end = std::max(end, b->first_pos + static_cast<int>(b->tokens.size()));
+  }
+  grid.n_columns = end - grid.first_position;
+  int proved = grid.first_position;
+  for (const BlockRefined* b : shown) {
+    grid.rows.push_back(row_of(*b, grid.first_position, std::max(proved, b->first_pos)));
+    const GridRow& row = grid.rows.back();
+    if (row.n_proved >= 2) grid.n_fast_forward += row.n_proved;
+    proved = std::max(proved, b->first_pos + b->n_final);
+  }
+  mark_changes(grid);
+  const auto known = known_tokens(run, n_steps, grid.first_position, end - 1);
+  grid.hindsight = hindsight && !known.empty();
+  if (grid.hindsight) relabel_in_hindsight(grid, known);
+  return grid;
+}
+
+WindowGrid window_grid(const engine::StepRecord& step) {
+  WindowGrid grid;
+  const engine::TokenTree& tree = step.drafted.tree;
+  std::map<int, std::vector<std::pair<int, int>>> guesses;  // n-gram -> (index, row)
+  for (int i = 0; i < tree.n_rows(); ++i) {
+    const engine::RowTag tag = tree.tag[i];
+    if (tag.kind == engine::RowTag::Kind::Guess) guesses[tag.a].push_back({tag.b, i});
+    if (tag.kind != engine::RowTag::Kind::Window || tag.a < 0 || tag.b < 0) continue;
+    if (grid.row_of.size() <= static_cast<std::size_t>(tag.a)) grid.row_of.resize(tag.a + 1);
+    std::vector<int>& level = grid.row_of[tag.a];
+    if (level.size() <= static_cast<std::size_t>(tag.b)) level.resize(tag.b + 1, -1);
+    level[tag.b] = i;
+  }
+  for (auto& [ngram, rows] : guesses) {
+    std::sort(rows.begin(), rows.end());
+    std::vector<int>& list = grid.candidates.emplace_back();
+    for (const auto& [index, row] : rows) list.push_back(row);
+  }
+  return grid;
+}
+
+}  // namespace ui

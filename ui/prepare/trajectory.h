@@ -1,0 +1,56 @@
+// The grid of a block's iterations: rows are iterations, newest at the bottom, columns are
+// positions. What is proved final comes from agreement alone; what was merely right early is known
+// in hindsight, once the position is committed, and only then relabelled (UX.md 1.3).
+#pragma once
+
+#include <vector>
+
+#include "engine/event/timeline.h"
+#include "ui/theme.h"
+
+namespace ui {
+
+struct GridCell {
+  engine::TokenId token = 0;
+  Mean mean = Mean::Guess;
+  bool changed = false;   // against the row above
+  int unchanged_for = 0;  // iterations
+};
+
+struct GridRow {
+  engine::StepId step = 0;
+  int block = 0, iteration = 0;
+  int first_column = 0;  // of cells[0]
+  std::vector<GridCell> cells;
+  int n_proved = 0;        // newly proved final by this iteration
+  int final_column = 0;    // columns before it are proved final
+  int correct_column = 0;  // columns before it are right, in hindsight
+  bool converged = false;
+};
+
+struct Grid {
+  int first_position = 0;
+  int n_columns = 0;
+  std::vector<GridRow> rows;
+  int n_rows_left_out = 0;  // older ones of the same block
+  int n_fast_forward = 0;   // tokens proved by iterations that proved two or more
+  int n_stationary = 0;     // cells right in an unbroken run longer than the front explains
+  bool hindsight = false;
+};
+
+/// The block at step index `n_steps - 1` (the last shown), at most `max_rows` of its iterations.
+/// A sliding block (a new first position each step) shows its last iterations as a staircase.
+/// Empty when no step shown refined a block.
+Grid trajectory_grid(const engine::RunRecord& run,
+                     std::size_t n_steps,
+                     bool hindsight,
+                     std::size_t max_rows = 40);
+
+/// Lookahead's window at one step: rows are levels, columns are window columns.
+struct WindowGrid {
+  std::vector<std::vector<int>> row_of;      // [levels][columns] row of the step's tree, -1: none
+  std::vector<std::vector<int>> candidates;  // rows of each n-gram under judgement, in order
+};
+WindowGrid window_grid(const engine::StepRecord& step);
+
+}  // namespace ui

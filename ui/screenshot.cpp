@@ -1,0 +1,74 @@
+#include "ui/screenshot.h"
+
+#include <GL/gl.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "kernels/error.h"
+
+namespace ui {
+namespace {
+
+void put_u32(std::string& out, std::uint32_t v) {
+  for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<char>(v >> shift));
+}
+
+void put_chunk(std::string& out, const std::string& type, const std::string& data) {
+  put_u32(out, static_cast<std::uint32_t>(data.size()));
+  const std::string body = type + data;
+  out += body;
+  put_u32(out, static_cast<std::uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(body.data()),
+                                                static_cast<uInt>(body.size()))));
+}
+
+}  // namespace
+
+std::string png_of(std::span<const std::uint8_t> rgb, int width, int height) {
+  kernels::ensure(
+      width > 0 && height > 0 && rgb.size() == static_cast<std::size_t>(width) * height * 3,
+      "png_of wants width * height * 3 bytes");
+  std::string raw;
+  raw.reserve(rgb.size() + height);
+  for (int y = 0; y < height; ++y) {
+    raw.push_back(0);  // no filter
+    const auto row =
+        rgb.subspan(static_cast<std::size_t>(y) * width * 3, static_cast<std::size_t>(width) * 3);
+    raw.append(reinterpret_cast<const char*>(row.data()), row.size());
+  }
+  uLongf n = compressBound(static_cast<uLong>(raw.size()));
+  std::string packed(n, '\0');
+  compress2(reinterpret_cast<Bytef*>(packed.data()), &n, reinterpret_cast<const Bytef*>(raw.data()),
+            static_cast<uLong>(raw.size()), 6);
+  packed.resize(n);
+  std::string out("\x89PNG\r\n\x1a\n", 8), head;
+  put_u32(head, static_cast<std::uint32_t>(width));
+  put_u32(head, static_cast<std::uint32_t>(height));
+  head += std::string("\x08\x02\0\0\0", 5);  // 8 bits, RGB
+  put_chunk(out, "IHDR", head);
+  put_chunk(out, "IDAT", packed);
+  put_chunk(out, "IEND", "");
+  return out;
+}
+
+void write_screenshot(const std::string& path, int width, int height) {
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(width) * height * 3);
+  glPixelStorei(GL_PACK_ALIGNMENT, 1);
+  glReadPixels(0, 0, width, height, GL_RGB, GL_UNSIGNED_BYTE, pixels.data());
+  // OpenGL counts rows from the bottom.
+  for (int y = 0; y < height / 2; ++y)
+    std::swap_ranges(pixels.begin() + static_cast<std::ptrdiff_t>(y) * width * 3,
+                     pixels.begin() + static_cast<std::ptrdiff_t>(y + 1) * width * 3,
+                     pixels.begin() + static_cast<std::ptrdiff_t>(height - 1 - y) * width * 3);
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  const std::string png = png_of(pixels, width, height);
+  out.write(png.data(), static_cast<std::streamsize>(png.size()));
+  out.flush();
+  if (!out)
+    throw kernels::Error(
+        kernels::ErrorCode::Resources,
+        path + ": the picture cannot be written; is the folder there, the disk full?");
+}
+
+}  // namespace ui

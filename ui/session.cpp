@@ -1,0 +1,39 @@
+#include "ui/session.h"
+
+#include "engine/event/queue.h"
+#include "engine/event/recorder.h"
+#include "engine/event/recording.h"
+
+namespace ui {
+
+void Session::take(std::vector<engine::Event> events) {
+  for (engine::Event& event : events) {
+    live_.timeline.apply(event);
+    live_.events.push_back(std::move(event));
+  }
+}
+
+void Session::open(const std::string& path) {
+  engine::EventList list;
+  const engine::RecordingReport report = engine::read_recording(path, list);
+  auto document = std::make_unique<Document>();
+  document->source = path;
+  document->events = std::move(list.events);
+  for (const engine::Event& event : document->events) document->timeline.apply(event);
+  // What could not be read is told beside what could; it is no part of what would be saved again.
+  for (const std::string& notice : report.notices())
+    document->timeline.apply(
+        engine::Notice{document->timeline.last_event(), engine::Notice::Level::Warning, notice});
+  opened_ = std::move(document);
+}
+
+std::string Session::save(const std::string& path) const {
+  engine::Recorder recorder(path);
+  for (const engine::Event& event : shown().events) recorder.push(event);
+  recorder.close();
+  if (auto trouble = recorder.trouble())
+    throw engine::Error(engine::ErrorCode::Resources, *trouble);
+  return recorder.path();
+}
+
+}  // namespace ui

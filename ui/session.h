@@ -1,0 +1,41 @@
+// What is shown: the live session's events, or an opened recording in its place. Also the files a
+// person asks for.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/event/timeline.h"
+
+namespace ui {
+
+struct Document {
+  engine::Timeline timeline;
+  std::vector<engine::Event> events;  // all of them, to be saved or exported
+  std::string source;                 // path of a recording; empty: live
+};
+
+class Session {
+ public:
+  /// New events of the live engine.
+  void take(std::vector<engine::Event> events);
+  Document& shown() { return opened_ ? *opened_ : live_; }
+  const Document& shown() const { return opened_ ? *opened_ : live_; }
+  bool live_is_shown() const { return !opened_; }
+  Document& live() { return live_; }
+  /// Shows a recording; what is whole in it is there, the rest is told as notices.
+  /// @throws Error(BadInput)  it is no recording, or nothing in it can be read
+  void open(const std::string& path);
+  void show_live() { opened_.reset(); }
+  /// Writes the events shown as a .pdrun recording, never over another file.
+  /// @return the name taken
+  /// @throws Error(Resources)  it cannot be written
+  std::string save(const std::string& path) const;
+
+ private:
+  Document live_;
+  std::unique_ptr<Document> opened_;
+};
+
+}  // namespace ui

@@ -1,0 +1,85 @@
+#include "ui/setup_form.h"
+
+#include <algorithm>
+
+namespace ui {
+
+LaneForm lane_with(const Catalog& catalog, const std::string& decoder) {
+  LaneForm lane;
+  lane.decoder = decoder;
+  if (const CatalogDecoder* info = catalog.decoder(decoder))
+    for (const CatalogOption& option : info->options)
+      lane.options[option.name] = option.default_value;
+  return lane;
+}
+
+SetupForm first_form(const Catalog& catalog, const std::string& preferred_model) {
+  SetupForm form;
+  for (const CatalogModel& model : catalog.models) {
+    if (!model.unavailable.empty()) continue;
+    if (form.model.empty() || model.name == preferred_model) form.model = model.name;
+  }
+  if (!catalog.prompts.empty()) {
+    form.prompt = catalog.prompts.front().text;
+    form.prompt_id = catalog.prompts.front().id;
+  }
+  for (const CatalogDecoder& decoder : catalog.decoders)
+    if (decoder.unavailable.empty() && form.lanes.size() < 4)
+      form.lanes.push_back(lane_with(catalog, decoder.name));
+  if (!form.lanes.empty()) form.live = form.lanes[form.lanes.size() > 2 ? 2 : 0];
+  for (const LaneForm& lane : form.lanes)
+    if (lane.decoder == "lookahead") form.live = lane;
+  return form;
+}
+
+engine::StartRun command_of(const SetupForm& form, bool race) {
+  engine::StartRun start;
+  start.model = form.model;
+  start.scale = form.scale;
+  start.dtype = form.dtype;
+  start.device = form.device;
+  start.prompt = form.prompt;
+  start.prompt_id = form.prompt_id;
+  start.temperature = form.temperature;
+  start.top_p = form.top_p;
+  start.min_p = form.min_p;
+  start.repetition_penalty = form.repetition_penalty;
+  start.top_k = form.top_k;
+  start.seed = static_cast<std::uint64_t>(std::max(0, form.seed));
+  start.sampling = form.sampling;
+  start.max_tokens = form.max_tokens;
+  start.ignore_eos = form.ignore_eos;
+  start.start_held = form.start_held;
+  if (race)
+    for (const LaneForm& lane : form.lanes) start.lanes.push_back({lane.decoder, lane.options});
+  else
+    start.lanes.push_back({form.live.decoder, form.live.options});
+  return start;
+}
+
+std::string why_not(const LaneForm& lane, const SetupForm& form, const Catalog& catalog) {
+  const CatalogDecoder* info = catalog.decoder(lane.decoder);
+  if (!info) return "No decoder is chosen.";
+  if (!info->unavailable.empty()) return info->title + ": " + info->unavailable;
+  if (form.sampling == "rejection" && form.temperature > 0 && !info->supports_rejection)
+    return info->title + " has no rejection sampling; choose coupled.";
+  return "";
+}
+
+std::string why_not(const SetupForm& form, const Catalog& catalog, bool race) {
+  if (form.model.empty()) return "No model is chosen.";
+  for (const CatalogModel& model : catalog.models) {
+    if (model.name != form.model) continue;
+    if (!model.unavailable.empty()) return model.name + ": " + model.unavailable;
+    if (!model.has_tokenizer) return model.name + " has no tokenizer, so it cannot read a prompt.";
+  }
+  if (form.prompt.empty()) return "The prompt is empty.";
+  if (form.max_tokens < 1) return "max tokens must be at least 1.";
+  if (!race) return why_not(form.live, form, catalog);
+  if (form.lanes.size() < 2) return "A race needs two lanes or more.";
+  for (const LaneForm& lane : form.lanes)
+    if (std::string why = why_not(lane, form, catalog); !why.empty()) return why;
+  return "";
+}
+
+}  // namespace ui

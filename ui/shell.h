@@ -1,0 +1,101 @@
+// Everything inside the window, without the window: takes events, draws a frame of Dear ImGui,
+// pushes commands. Tests drive it with no display.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "engine/event/queue.h"
+#include "ui/context.h"
+#include "ui/keys.h"
+#include "ui/layout.h"
+#include "ui/panel.h"
+#include "ui/session.h"
+
+namespace ui {
+
+class Shell {
+ public:
+  /// @param folder  of the settings; empty: nothing is kept
+  Shell(const Catalog& catalog, engine::CommandQueue& commands, std::filesystem::path folder);
+  /// Saves the settings.
+  ~Shell();
+  Shell(const Shell&) = delete;
+  Shell& operator=(const Shell&) = delete;
+
+  void take(std::vector<engine::Event> events);
+  /// One frame, between NewFrame and Render, `seconds` after the one before.
+  void draw(double seconds);
+
+  void show(Screen screen);
+  void set_theme(ThemeName theme);
+  /// Opens a recording; failures become a message on screen.
+  void open(const std::string& path);
+  void perform(Action action);
+  /// Another document of the session is shown: selects its newest run.
+  void adopt_document();
+
+  Screen screen() const { return screen_; }
+  Session& session() { return session_; }
+  Selection& selection() { return selection_; }
+  Playhead& playhead() { return playhead_; }
+  ViewState& view() { return view_; }
+  SetupForm& form() { return form_; }
+  Settings& settings() { return settings_; }
+  const std::string& message() const { return message_; }
+  /// Whether the picture changes by itself: playing, or a clock beside a running phase.
+  bool animates() const;
+  /// Whether a coarse clock is on screen (a run is going): a frame now and then is enough.
+  bool ticks() const;
+
+ private:
+  Context context();
+  void follow_news(const std::vector<engine::Event>& events);
+  void draw_top_bar(Context& context);
+  void draw_screen_choice();
+  void draw_run_controls(Context& context);
+  void draw_model_chip(Context& context);
+  void draw_state(Context& context);
+  void draw_status_bar(Context& context);
+  float draw_failure_bar(Context& context, float top);
+  void draw_docked(Context& context, float top, float bottom);
+  void draw_panel(Context& context, const Panel& panel);
+  void draw_overlays(Context& context);
+  void draw_help();
+  void draw_palette();
+  void draw_find(Context& context);
+  void draw_open_dialog(Context& context);
+  void draw_export_dialog(Context& context);
+  void draw_message();
+  void find(Context& context, bool backwards);
+  void handle_keys();
+  void handle_requests(Context& context);
+  void step_view(Context& context, int direction, bool notable);
+  void copy_text(Context& context, bool table);
+  void scale(int percent);
+  void say(const std::string& message);
+  void run(bool race);
+
+  const Catalog& catalog_;          // owned by the caller, outlives the shell
+  engine::CommandQueue& commands_;  // likewise
+  std::filesystem::path folder_;
+  Settings settings_;
+  Session session_;
+  Selection selection_;
+  Playhead playhead_;
+  ViewState view_;
+  SetupForm form_;
+  Prepared prepared_;
+  Requests requests_;
+  Screen screen_ = Screen::Welcome;
+  double clock_ = 0, since_event_ = 0;
+  bool style_is_stale_ = true, reset_layout_ = false;
+  bool help_ = false, palette_ = false, find_ = false, open_dialog_ = false, export_dialog_ = false;
+  bool overlay_begins_ = false;
+  std::string message_, palette_text_, path_;
+  double message_until_ = 0;
+  float frame_ms_ = 0;
+};
+
+}  // namespace ui

@@ -1,0 +1,357 @@
+// The frame: bars, docked panels, screens.
+#include <fmt/format.h>
+#include <imgui_internal.h>
+
+#include <algorithm>
+
+#include "ui/draw.h"
+#include "ui/prepare/status.h"
+#include "ui/shell.h"
+#include "ui/welcome.h"
+
+namespace ui {
+namespace {
+
+constexpr float kTopBar = 44, kStatusBar = 28, kHead = 30;
+constexpr ImGuiWindowFlags kBarFlags =
+    ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoDocking |
+    ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus;
+
+Rgb level_colour(Status::Level level) {
+  switch (level) {
+    case Status::Level::Good:
+      return theme().good;
+    case Status::Level::Amber:
+      return theme().warn;
+    case Status::Level::Bad:
+      return theme().bad;
+    case Status::Level::Quiet:
+      break;
+  }
+  return theme().dim;
+}
+
+void begin_bar(const char* name, ImVec2 at, ImVec2 size, ImVec2 padding) {
+  ImGui::SetNextWindowPos(at);
+  ImGui::SetNextWindowSize(size);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, padding);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, colour(theme().bar));
+  ImGui::Begin(name, nullptr, kBarFlags);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar(2);
+}
+
+// The ground shows through outside an 8 px corner.
+void cut_corner(ImDrawList* list, ImVec2 corner, ImVec2 centre, float from, float radius) {
+  list->PathLineTo(corner);
+  list->PathArcTo(centre, radius, from, from + IM_PI / 2, 8);
+  list->PathFillConvex(colour(theme().ground));
+}
+
+void card_frame(ImGuiWindow* window) {
+  ImDrawList* list = window->DrawList;
+  const ImGuiDockNode* node = window->DockNode;
+  const ImVec2 min = node ? node->Pos : window->Pos;
+  const ImVec2 max = node ? ImVec2{node->Pos.x + node->Size.x, node->Pos.y + node->Size.y}
+                          : ImVec2{window->Pos.x + window->Size.x, window->Pos.y + window->Size.y};
+  const float r = px(8);
+  list->PushClipRect(min, max, false);
+  cut_corner(list, min, {min.x + r, min.y + r}, IM_PI, r);
+  cut_corner(list, {max.x, min.y}, {max.x - r, min.y + r}, IM_PI * 1.5f, r);
+  cut_corner(list, max, {max.x - r, max.y - r}, 0, r);
+  cut_corner(list, {min.x, max.y}, {min.x + r, max.y - r}, IM_PI * 0.5f, r);
+  list->AddRect(min, max, colour(theme().line), r);
+  if (node && node->TabBar) {
+    const float y = node->TabBar->BarRect.Max.y;
+    list->AddLine({min.x, y}, {max.x, y}, colour(theme().line));
+  }
+  list->PopClipRect();
+}
+
+// The tab that is open is underlined where there is a choice.
+void underline_tab(const ImGuiDockNode* node) {
+  ImGuiTabBar* bar = node->TabBar;
+  if (bar->Tabs.Size < 2) return;
+  for (const ImGuiTabItem& tab : bar->Tabs) {
+    if (tab.ID != bar->VisibleTabId) continue;
+    const float x = bar->BarRect.Min.x + tab.Offset - bar->ScrollingAnim,
+                y = bar->BarRect.Max.y - px(2);
+    ImGui::GetWindowDrawList()->AddRectFilled(
+        {x + px(8), y}, {x + tab.Width - px(8), y + px(2)},
+        colour(theme().monochrome ? theme().bright : look(Mean::Guess).fill));
+  }
+}
+
+// A panel's controls stand at the right of its head, which belongs to the docking space.
+void draw_head_controls(Context& context, const Panel& panel, ImGuiWindow* window) {
+  const ImGuiDockNode* node = window->DockNode;
+  if (!node || !node->TabBar || node->VisibleWindow != window || !node->HostWindow) return;
+  ImGui::Begin(node->HostWindow->Name);
+  underline_tab(node);
+  if (panel.head) {
+    const ImRect bar = node->TabBar->BarRect;
+    ImGui::PushID(window->ID);
+    float* width = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("width"), px(120));
+    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(6), px(2)));
+    ImGui::PushClipRect(bar.Min, {node->Pos.x + node->Size.x, bar.Max.y}, true);
+    const ImVec2 was = ImGui::GetCursorScreenPos();
+    ImGui::SetCursorScreenPos({node->Pos.x + node->Size.x - *width - px(12), bar.Min.y + px(3.5f)});
+    ImGui::BeginGroup();
+    panel.head(context);
+    ImGui::EndGroup();
+    *width = ImGui::GetItemRectSize().x;
+    ImGui::SetCursorScreenPos(was);
+    ImGui::Dummy({0, 0});
+    ImGui::PopClipRect();
+    ImGui::PopStyleVar();
+    ImGui::PopID();
+  }
+  ImGui::End();
+}
+
+}  // namespace
+
+void Shell::draw(double seconds) {
+  const ImGuiViewport* main = ImGui::GetMainViewport();
+  if (style_is_stale_) {
+    apply_theme(settings_.theme, settings_.scale_percent / 100.0f);
+    style_is_stale_ = false;
+  }
+  clock_ += seconds;
+  since_event_ += seconds;
+  selection_.begin_frame();
+  handle_keys();
+  Context c = context();
+  playhead_.advance(seconds, c.end());
+  ImGui::GetBackgroundDrawList()->AddRectFilled(
+      main->Pos, {main->Pos.x + main->Size.x, main->Pos.y + main->Size.y}, colour(theme().ground));
+  draw_top_bar(c);
+  const float top = draw_failure_bar(c, main->Pos.y + px(kTopBar));
+  draw_docked(c, top, main->Pos.y + main->Size.y - px(kStatusBar));
+  draw_status_bar(c);
+  draw_overlays(c);
+  handle_requests(c);
+  frame_ms_ = frame_ms_ * 0.9f + 0.1f * ImGui::GetIO().DeltaTime * 1000;
+}
+
+void Shell::draw_screen_choice() {
+  static constexpr Screen kScreens[] = {Screen::Welcome, Screen::Live, Screen::Compare};
+  static constexpr const char* kNames[] = {"Welcome", "Live", "Compare"};
+  for (int i = 0; i < 3; ++i) {
+    const bool on = screen_ == kScreens[i];
+    ImGui::PushStyleColor(ImGuiCol_Button, on ? colour(theme().button) : IM_COL32(0, 0, 0, 0));
+    ImGui::PushStyleColor(ImGuiCol_Text, colour(on ? theme().bright : theme().dim));
+    if (ImGui::Button(kNames[i])) show(kScreens[i]);
+    ImGui::PopStyleColor(2);
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) tooltip(fmt::format("Alt+{}", i));
+    ImGui::SameLine(0, px(2));
+  }
+}
+
+void Shell::draw_model_chip(Context& c) {
+  const engine::RunRecord* run = c.run();
+  const engine::ModelLoaded* model = run ? c.timeline.model(run->started.model) : nullptr;
+  if (!model) return;
+  ImGui::SameLine(0, px(12));
+  ImGui::BeginGroup();
+  ImGui::AlignTextToFramePadding();
+  ImGui::PushFont(fonts().bold, kTextSize);
+  words(model->name, theme().bright);
+  ImGui::PopFont();
+  ImGui::SameLine(0, px(6));
+  const std::string size = model->n_params >= 1'000'000
+                               ? fmt::format("{} M", short_number(model->n_params / 1e6))
+                               : with_commas(model->n_params);
+  words(fmt::format("{}{}, {}, {} {} threads", size,
+                    model->scale == "1x1" || model->scale.empty() ? "" : " at " + model->scale,
+                    model->dtype, model->device, model->n_threads),
+        theme().dim);
+  ImGui::EndGroup();
+  if (ImGui::IsItemHovered())
+    tooltip(fmt::format("{} layers, dim {}, vocabulary {}, {} MB of weights, kernels {}",
+                        model->n_layers, model->dim, with_commas(model->vocab_size),
+                        model->weight_bytes / 1'000'000, model->ops));
+}
+
+void Shell::draw_run_controls(Context& c) {
+  const bool race = screen_ == Screen::Compare;
+  const std::string why = why_not(form_, catalog_, race);
+  ImGui::SameLine(0, px(14));
+  if (button(race ? "Run race###run" : "Run###run", true, why.empty(),
+             why.empty() ? "Ctrl+Enter" : why.c_str()))
+    run(race);
+  const engine::Timeline& live = session_.live().timeline;
+  const bool going =
+      std::any_of(live.runs().begin(), live.runs().end(), [](const auto& r) { return !r.over(); });
+  ImGui::SameLine();
+  if (button(live.held() ? "Resume###hold" : "Hold###hold", false, true,
+             "holds the engine at the next step (Shift+Space)"))
+    perform(Action::HoldEngine);
+  ImGui::SameLine();
+  if (button("Step", false, live.held(), "one step of the engine, while held (N)"))
+    perform(Action::StepEngine);
+  ImGui::SameLine();
+  if (button("Stop", false, going, "within a step (Ctrl+.)")) perform(Action::Stop);
+  (void)c;
+}
+
+void Shell::draw_state(Context& c) {
+  const engine::RunRecord* run = c.run();
+  Status status = status_of(c.timeline, run, since_event_, !session_.live_is_shown());
+  ImGui::SameLine(0, px(14));
+  ImGui::AlignTextToFramePadding();
+  if (screen_ == Screen::Compare && status.level == Status::Level::Quiet &&
+      !c.shown_runs().empty() && c.shown_runs().size() > 1)
+    status.text = fmt::format("each lane has used {}", short_time(std::min(playhead_.at, c.end())));
+  if (status.level == Status::Level::Bad) status.text = "failed";
+  words(status.text, level_colour(status.level));
+  if (status.share >= 0) {
+    ImGui::SameLine();
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(11));
+    share_bar(static_cast<float>(status.share), {px(90), px(5)}, look(Mean::Guess).fill);
+    ImGui::SameLine();
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() - px(11));
+  }
+  if (screen_ == Screen::Compare) return;
+  const Status agreement = agreement_of(run);
+  if (agreement.text.empty()) return;
+  ImGui::SameLine(0, px(14));
+  words((agreement.level == Status::Level::Good ? "+ " : "! ") + agreement.text,
+        level_colour(agreement.level));
+}
+
+void Shell::draw_top_bar(Context& c) {
+  const ImGuiViewport* main = ImGui::GetMainViewport();
+  begin_bar("##top", main->Pos, {main->Size.x, px(kTopBar)}, {px(14), px(8)});
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(12), px(5)));
+  ImGui::AlignTextToFramePadding();
+  ImGui::PushFont(fonts().bold, 16.5f);
+  words("Decoscope", theme().bright);
+  ImGui::PopFont();
+  ImGui::SameLine(0, px(14));
+  draw_screen_choice();
+  if (screen_ != Screen::Welcome) {
+    draw_model_chip(c);
+    draw_run_controls(c);
+    draw_state(c);
+  }
+  ImGui::SameLine(main->Size.x - px(262));
+  if (button("Open")) requests_.open = "";
+  ImGui::SameLine();
+  if (button("Export", false, !c.timeline.runs().empty(), "a trace and tables (Ctrl+E)"))
+    perform(Action::Export);
+  ImGui::SameLine();
+  if (button("Find", false, true, "a step or a token (/)")) perform(Action::Find);
+  ImGui::SameLine();
+  if (button("?", false, true, "keys")) perform(Action::Help);
+  ImGui::PopStyleVar();
+  ImGui::End();
+}
+
+float Shell::draw_failure_bar(Context& c, float top) {
+  const engine::RunRecord* run = c.run();
+  if (screen_ == Screen::Welcome || !run || !run->failed) return top;
+  const ImGuiViewport* main = ImGui::GetMainViewport();
+  const float high = px(36);
+  begin_bar("##failure", {main->Pos.x, top}, {main->Size.x, high}, {px(14), px(7)});
+  ImGui::GetWindowDrawList()->AddRectFilled({main->Pos.x, top}, {main->Pos.x + px(5), top + high},
+                                            colour(theme().bad));
+  const std::string text =
+      fmt::format("The run failed at step {} (code {}): {}. What was recorded is whole.",
+                  run->steps.size(), run->failed->code, run->failed->message);
+  words(text, theme().bad);
+  ImGui::SameLine();
+  if (link("Copy report")) requests_.copy = text;
+  ImGui::SameLine();
+  if (link("Save")) requests_.save = true;
+  ImGui::End();
+  return top + high;
+}
+
+void Shell::draw_status_bar(Context& c) {
+  const ImGuiViewport* main = ImGui::GetMainViewport();
+  begin_bar("##status", {main->Pos.x, main->Pos.y + main->Size.y - px(kStatusBar)},
+            {main->Size.x, px(kStatusBar)}, {px(14), px(5)});
+  std::int64_t n_dropped = 0;
+  for (const engine::RunRecord& run : c.timeline.runs())
+    n_dropped += static_cast<std::int64_t>(run.dropped.size());
+  const engine::Timeline& live = session_.live().timeline;
+  const bool going =
+      std::any_of(live.runs().begin(), live.runs().end(), [](const auto& r) { return !r.over(); });
+  std::string text = fmt::format("engine {} \xC2\xB7 {} payloads dropped \xC2\xB7 {} events",
+                                 live.held() ? "held"
+                                 : going     ? "running"
+                                             : "idle",
+                                 n_dropped, with_commas(c.timeline.n_events()));
+  if (c.timeline.n_inconsistent() > 0)
+    text += fmt::format(" \xC2\xB7 {} inconsistent, left out", c.timeline.n_inconsistent());
+  if (!c.timeline.samples().empty()) {
+    const engine::Sampled& s = c.timeline.samples().back();
+    text += s.busy_percent >= 0
+                ? fmt::format(" \xC2\xB7 {} busy {:.0f} %", s.device, s.busy_percent)
+                : " \xC2\xB7 " + s.device + ": " + s.reason;
+  }
+  text += fmt::format(" \xC2\xB7 scale {} % \xC2\xB7 range: {}", settings_.scale_percent,
+                      view_.range0 == view_.range1 ? "none" : "set");
+  if (!c.source.empty()) text += " \xC2\xB7 " + std::filesystem::path(c.source).filename().string();
+  words(text, theme().dim);
+  ImGui::End();
+}
+
+void Shell::draw_docked(Context& c, float top, float bottom) {
+  const ImGuiViewport* main = ImGui::GetMainViewport();
+  ImGui::SetNextWindowPos({main->Pos.x, top});
+  ImGui::SetNextWindowSize({main->Size.x, std::max(px(50), bottom - top)});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(px(8), px(8)));
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, IM_COL32(0, 0, 0, 0));
+  ImGui::Begin("##ground", nullptr, kBarFlags | ImGuiWindowFlags_NoNavFocus);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+  if (screen_ == Screen::Welcome) {
+    draw_welcome(c);
+    ImGui::End();
+    return;
+  }
+  const ImGuiID space = ImGui::GetID(screen_name(screen_));
+  if (reset_layout_ || lacks_layout(space))
+    build_default_layout(screen_, space, ImGui::GetContentRegionAvail());
+  reset_layout_ = false;
+  // Heads are tab bars: bold words, 30 px.
+  ImGui::PushFont(fonts().bold, kTextSize);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding,
+                      ImVec2(px(10), (px(kHead) - ImGui::GetFontSize()) / 2));
+  ImGui::DockSpace(space, {0, 0},
+                   ImGuiDockNodeFlags_NoWindowMenuButton | ImGuiDockNodeFlags_NoCloseButton);
+  ImGui::PopStyleVar();
+  ImGui::PopFont();
+  ImGui::End();
+  for (const char* id : panels_of(screen_)) draw_panel(c, *panel_named(id));
+}
+
+void Shell::draw_panel(Context& c, const Panel& panel) {
+  const bool bare = std::string_view(panel.id) == "lanes";  // draws cards of its own
+  const bool compare_times = c.compare && std::string_view(panel.id) == "gantt";
+  const std::string name =
+      window_name(screen_, panel.id, compare_times ? "Timelines" : panel.title);
+  if (bare) ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
+  if (bare) ImGui::PushStyleColor(ImGuiCol_WindowBg, colour(theme().ground));
+  const std::string empty = panel.empty(c);
+  ImGuiWindowFlags flags = ImGuiWindowFlags_NoCollapse;
+  if (std::string_view(panel.id) == "trajectory") flags |= ImGuiWindowFlags_HorizontalScrollbar;
+  const bool visible = ImGui::Begin(name.c_str(), nullptr, flags);
+  if (bare) ImGui::PopStyleColor();
+  if (bare) ImGui::PopStyleVar();
+  if (visible) {
+    if (empty.empty())
+      panel.draw(c);
+    else
+      empty_state(empty, c.timeline.runs().empty() && !bare);
+    if (!bare) card_frame(ImGui::GetCurrentWindow());
+  }
+  ImGuiWindow* window = ImGui::GetCurrentWindow();
+  ImGui::End();
+  if (visible && !bare) draw_head_controls(c, panel, window);
+}
+
+}  // namespace ui

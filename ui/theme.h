@@ -1,0 +1,132 @@
+// Colours and marks by meaning. Fills are the same in dark and light (Okabe and Ito's palette);
+// colour is the third cue after mark and border, so the monochrome theme shows the same facts.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace ui {
+
+struct Rgb {
+  std::uint8_t r = 0, g = 0, b = 0;
+  bool operator==(const Rgb&) const = default;
+};
+
+/// What a token cell or a slice stands for.
+enum class Mean {
+  Prefix,       ///< committed before, or the prompt
+  Plain,        ///< committed by plain decoding: one token a step, nothing proposed
+  Guess,        ///< filled in without a distribution
+  Draft,        ///< proposed with one
+  Pool,         ///< proposed from the n-gram pool
+  Accepted,     ///< proposed, and the target agreed
+  Bonus,        ///< the target's own further token
+  Rejected,     ///< the first disagreement
+  Unused,       ///< behind a rejection or beside the path; never judged
+  Approximate,  ///< kept without verification
+  FastForward,  ///< one of two or more made final by one iteration
+  Stationary,   ///< right early, before something wrong; known in hindsight
+  Diverged,     ///< differs from plain decoding
+};
+constexpr int kMeans = 13;
+
+enum class Border { None, Solid, Thick, Dashed, Dotted, Double, LeftBar, TopTab, Wavy };
+
+struct Look {
+  const char* name;  // for legends
+  bool filled;
+  Rgb fill;
+  Rgb text;  // on the fill; without a fill the theme's text colour is used
+  const char* mark;
+  Border border;
+  Rgb edge;  // of the border
+  bool strike;
+};
+
+constexpr Rgb kBlack{0, 0, 0}, kWhite{255, 255, 255};
+
+// clang-format off
+constexpr std::array<Look, kMeans> kLooks{{
+    {"prefix",      false, {},                 kBlack, "",   Border::None,    {},                 false},
+    {"plain",       false, {},                 kBlack, "",   Border::None,    {},                 false},
+    {"guess",       true,  {0x56, 0xB4, 0xE9}, kBlack, "?",  Border::Dashed,  {0xBF, 0xE3, 0xFA}, false},
+    {"draft",       true,  {0x56, 0xB4, 0xE9}, kBlack, "d",  Border::Solid,   {0xBF, 0xE3, 0xFA}, false},
+    {"from the pool", true, {0xF0, 0xE4, 0x42}, kBlack, "n", Border::TopTab,  {0xA8, 0x9F, 0x10}, false},
+    {"accepted",    true,  {0x00, 0x9E, 0x73}, kBlack, "+",  Border::Thick,   {0x0B, 0xD2, 0x9B}, false},
+    {"bonus",       true,  {0x00, 0x9E, 0x73}, kBlack, "*",  Border::LeftBar, {0x7F, 0xF0, 0xCF}, false},
+    {"rejected",    true,  {0xD5, 0x5E, 0x00}, kBlack, "x",  Border::Thick,   {0xFF, 0x92, 0x48}, true},
+    {"unused",      false, {},                 kBlack, "-",  Border::Dotted,  {0x69, 0x70, 0x7D}, false},
+    {"approximate", true,  {0xE6, 0x9F, 0x00}, kBlack, "~",  Border::Dotted,  {0xFF, 0xD0, 0x66}, false},
+    {"fast-forward", true, {0x00, 0x72, 0xB2}, kWhite, ">",  Border::Solid,   {0x4F, 0xA8, 0xDB}, false},
+    {"stationary",  true,  {0xCC, 0x79, 0xA7}, kBlack, "=h", Border::Double,  {0x7C, 0x3A, 0x5E}, false},
+    {"diverged",    false, {},                 kBlack, "!",  Border::Wavy,    {0xD5, 0x5E, 0x00}, false},
+}};
+// clang-format on
+
+constexpr const Look& look(Mean mean) {
+  return kLooks[static_cast<std::size_t>(mean)];
+}
+
+enum class ThemeName { Dark, Light, Monochrome };
+
+/// The window's own colours: ground, cards, lines, words.
+struct Theme {
+  ThemeName name = ThemeName::Dark;
+  Rgb ground, card, bar, line, field, button, button_hot;
+  Rgb text, bright, dim, faint;
+  Rgb accent, accent_text;  // the one coloured button, and selection
+  Rgb good, warn, bad;      // words: agreement, no progress, failure
+  Rgb work, wait;           // slices of the time line
+  Rgb overview, playhead, light_up;
+  bool monochrome = false;
+  bool outline_fills = false;  // light ground: fills get a dark 1 px outline
+};
+
+// clang-format off
+constexpr Theme kDark{
+    ThemeName::Dark,
+    {0x10, 0x12, 0x16}, {0x16, 0x18, 0x1D}, {0x16, 0x18, 0x1D}, {0x23, 0x27, 0x2F},
+    {0x0F, 0x11, 0x15}, {0x20, 0x24, 0x2C}, {0x2C, 0x31, 0x3B},
+    {0xD7, 0xDB, 0xE2}, {0xFF, 0xFF, 0xFF}, {0x8B, 0x93, 0xA1}, {0x5B, 0x63, 0x70},
+    {0x2B, 0x5F, 0xD9}, {0xFF, 0xFF, 0xFF},
+    {0x2F, 0xD6, 0xA4}, {0xF2, 0xB0, 0x3C}, {0xFF, 0x7A, 0x5C},
+    {0x2F, 0x6F, 0x9E}, {0x4B, 0x52, 0x62},
+    {0x3A, 0x43, 0x52}, {0xFF, 0xFF, 0xFF}, {0xFF, 0xFF, 0xFF}, false, false};
+constexpr Theme kLight{
+    ThemeName::Light,
+    {0xEC, 0xEE, 0xF1}, {0xFF, 0xFF, 0xFF}, {0xFF, 0xFF, 0xFF}, {0xD5, 0xD9, 0xE0},
+    {0xF5, 0xF6, 0xF8}, {0xEE, 0xF0, 0xF3}, {0xE0, 0xE4, 0xEA},
+    {0x2A, 0x2E, 0x36}, {0x0A, 0x0C, 0x10}, {0x5A, 0x62, 0x70}, {0x84, 0x8C, 0x99},
+    {0x2B, 0x5F, 0xD9}, {0xFF, 0xFF, 0xFF},
+    {0x00, 0x74, 0x54}, {0x8A, 0x5A, 0x00}, {0xB8, 0x32, 0x10},
+    {0x3B, 0x7F, 0xB2}, {0x9A, 0xA2, 0xB0},
+    {0xB4, 0xBC, 0xC9}, {0x10, 0x12, 0x16}, {0x10, 0x12, 0x16}, false, true};
+constexpr Theme kMonochrome{
+    ThemeName::Monochrome,
+    {0x10, 0x10, 0x10}, {0x17, 0x17, 0x17}, {0x17, 0x17, 0x17}, {0x2A, 0x2A, 0x2A},
+    {0x10, 0x10, 0x10}, {0x24, 0x24, 0x24}, {0x30, 0x30, 0x30},
+    {0xDA, 0xDA, 0xDA}, {0xFF, 0xFF, 0xFF}, {0x95, 0x95, 0x95}, {0x63, 0x63, 0x63},
+    {0x50, 0x50, 0x50}, {0xFF, 0xFF, 0xFF},
+    {0xFF, 0xFF, 0xFF}, {0xFF, 0xFF, 0xFF}, {0xFF, 0xFF, 0xFF},
+    {0x4A, 0x4A, 0x4A}, {0x52, 0x52, 0x52},
+    {0x42, 0x42, 0x42}, {0xFF, 0xFF, 0xFF}, {0xFF, 0xFF, 0xFF}, true, false};
+// clang-format on
+
+constexpr const Theme& theme_named(ThemeName name) {
+  return name == ThemeName::Light ? kLight : name == ThemeName::Monochrome ? kMonochrome : kDark;
+}
+
+/// A point of a continuous scale, t in [0, 1]: Viridis for probability, Plasma for cost
+/// (piecewise linear through nine of matplotlib's published points).
+Rgb viridis(double t);
+Rgb plasma(double t);
+
+/// What a colour looks like to someone without one kind of cone (Machado, Oliveira, Fernandes
+/// 2009, full severity), and how far two colours are apart (CIEDE2000). Tests of the table above.
+enum class Vision { Normal, Protan, Deutan, Tritan };
+Rgb seen_by(Rgb colour, Vision vision);
+double distance(Rgb a, Rgb b);
+/// WCAG 2 contrast ratio, 1 to 21.
+double contrast(Rgb a, Rgb b);
+
+}  // namespace ui

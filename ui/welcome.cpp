@@ -1,0 +1,108 @@
+#include "ui/welcome.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "ui/draw.h"
+
+namespace ui {
+namespace {
+
+bool door(const char* id,
+          const char* title,
+          const std::string& words_,
+          const char* action,
+          const std::string& why_off) {
+  bool pressed = false;
+  if (begin_card(id, {0, px(126)})) {
+    ImGui::PushFont(fonts().bold, 19);
+    words(title, theme().bright);
+    ImGui::PopFont();
+    wrapped(words_, theme().dim);
+    ImGui::SetCursorPosY(px(126 - 44));
+    pressed = button(action, why_off.empty(), why_off.empty(), why_off.c_str());
+    if (!why_off.empty()) {
+      ImGui::SameLine();
+      words(why_off, theme().dim);
+    }
+  }
+  end_card();
+  return pressed;
+}
+
+void doors(Context& context) {
+  const Catalog& catalog = context.catalog;
+  if (door("race", "Watch a race",
+           "Four decoders write the same answer, side by side, at equal compute. A recording: "
+           "needs no model.",
+           "Watch###watch", catalog.race_recording.empty() ? "no recording is bundled" : ""))
+    context.requests.open = catalog.race_recording;
+  if (door("tiny", "Run the bundled model",
+           "A small model decodes a real prompt on this machine, offline. Then change anything and "
+           "run again.",
+           "Run###run_bundled", why_not(context.form, catalog, false)))
+    context.requests.run = true;
+  if (door("mine", "Open my model, or a recording",
+           "A folder in Hugging Face's layout (config.json, safetensors, tokenizer.model), or a "
+           ".pdrun file. Dropping it on the window does the same.",
+           "Open...###open_mine", ""))
+    context.requests.open = "";
+}
+
+void health(const Context& context) {
+  if (begin_card("health", {0, 0})) {
+    ImGui::PushFont(fonts().bold, kTextSize);
+    words("Is everything here?", theme().bright);
+    ImGui::PopFont();
+    ImGui::Dummy({1, px(4)});
+    for (const HealthLine& line : context.catalog.health) {
+      words(line.ok ? "+" : "x", line.ok ? theme().good : theme().bad);
+      ImGui::SameLine(px(34));
+      ImGui::BeginGroup();
+      words(line.name, theme().dim);
+      ImGui::SameLine(px(150));
+      wrapped(line.value, theme().bright);
+      if (!line.ok && !line.fix.empty()) wrapped(line.fix, theme().warn);
+      ImGui::EndGroup();
+    }
+    if (!context.settings.recents.empty()) {
+      ImGui::Dummy({1, px(8)});
+      small_label("Recent recordings");
+      for (const std::string& path : context.settings.recents) {
+        const std::string name = std::filesystem::path(path).filename().string() + "##" + path;
+        if (link(name.c_str())) context.requests.open = path;
+        if (ImGui::IsItemHovered()) tooltip(path);
+      }
+    }
+    ImGui::Dummy({1, px(8)});
+    wrapped(
+        "No account, no network, no telemetry. Settings, layout and recents live in one folder.",
+        theme().dim);
+  }
+  end_card();
+}
+
+}  // namespace
+
+void draw_welcome(Context& context) {
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const float wide = std::min(room.x - px(40), px(1040)), high = px(520);
+  ImGui::SetCursorPos({(room.x - wide) / 2, std::max(px(10), (room.y - high) / 2)});
+  ImGui::BeginChild("welcome", {wide, std::min(high, room.y)});
+  ImGui::PushFont(fonts().bold, 26);
+  words("Decoscope", theme().bright);
+  ImGui::PopFont();
+  words(
+      "Watch a language model write several tokens at once, and see why the answer stays the same.",
+      theme().dim);
+  ImGui::Dummy({1, px(10)});
+  ImGui::BeginChild("doors", {wide * 0.6f, 0});
+  doors(context);
+  ImGui::EndChild();
+  ImGui::SameLine(0, px(8));
+  health(context);
+  ImGui::EndChild();
+}
+
+}  // namespace ui

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "ui/context.h"
+
+namespace ui {
+
+/// The first page: three ways in, and whether everything needed is there.
+void draw_welcome(Context& context);
+
+}  // namespace ui

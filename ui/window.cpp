@@ -1,0 +1,233 @@
+#include "ui/window.h"
+
+#include <GLFW/glfw3.h>
+#include <backends/imgui_impl_glfw.h>
+#include <backends/imgui_impl_opengl3.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/error.h"
+#include "ui/fonts.h"
+#include "ui/screenshot.h"
+#include "ui/shell.h"
+
+namespace ui {
+namespace {
+
+using kernels::Error;
+using kernels::ErrorCode;
+
+constexpr double kFrameSeconds = 1.0 / 60, kTickSeconds = 0.25;
+constexpr int kQuietFrames = 3;
+constexpr std::size_t kEventsAFrame = 20'000;
+
+std::string glfw_reason() {
+  const char* text = nullptr;
+  glfwGetError(&text);
+  return text ? text : "no reason given";
+}
+
+// Library, window and OpenGL context, released in the other order.
+class Display {
+ public:
+  Display(int width, int height) {
+    if (!glfwInit())
+      throw Error(ErrorCode::Device,
+                  "window: no display can be opened: " + glfw_reason() +
+                      "; set DISPLAY, or use `decoscope compare` in the terminal");
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 0);
+    window_ = glfwCreateWindow(width, height, "Decoscope", nullptr, nullptr);
+    if (!window_) {
+      const std::string why = glfw_reason();
+      glfwTerminate();
+      throw Error(ErrorCode::Device,
+                  "window: cannot be made with OpenGL 3.0: " + why +
+                      "; update the graphics driver, or install Mesa's software renderer");
+    }
+    glfwMakeContextCurrent(window_);
+    glfwSwapInterval(1);
+  }
+  ~Display() {
+    glfwDestroyWindow(window_);
+    glfwTerminate();
+  }
+  Display(const Display&) = delete;
+  Display& operator=(const Display&) = delete;
+  GLFWwindow* window() const { return window_; }
+
+ private:
+  GLFWwindow* window_ = nullptr;
+};
+
+// Dear ImGui's context and its two backends.
+class Gui {
+ public:
+  Gui(GLFWwindow* window, const std::filesystem::path& folder) {
+    IMGUI_CHECKVERSION();
+    ImGui::CreateContext();
+    ImGuiIO& io = ImGui::GetIO();
+    io.ConfigFlags |= ImGuiConfigFlags_DockingEnable | ImGuiConfigFlags_NavEnableKeyboard;
+    io.ConfigInputTextCursorBlink = false;  // a blinking cursor would draw frames for ever
+    io.ConfigWindowsMoveFromTitleBarOnly = true;
+    layout_path_ = folder.empty() ? "" : (folder / "layout.ini").string();
+    io.IniFilename = layout_path_.empty() ? nullptr : layout_path_.c_str();
+    load_fonts();
+    ImGui_ImplGlfw_InitForOpenGL(window, true);
+    ImGui_ImplOpenGL3_Init("#version 130");
+  }
+  ~Gui() {
+    ImGui_ImplOpenGL3_Shutdown();
+    ImGui_ImplGlfw_Shutdown();
+    ImGui::DestroyContext();
+  }
+  Gui(const Gui&) = delete;
+  Gui& operator=(const Gui&) = delete;
+
+ private:
+  std::string layout_path_;
+};
+
+struct Dropped {
+  std::vector<std::string> paths;
+};
+
+void watch_input(GLFWwindow* window, Dropped& dropped) {
+  glfwSetWindowUserPointer(window, &dropped);
+  glfwSetDropCallback(window, [](GLFWwindow* w, int n, const char** paths) {
+    auto* to = static_cast<Dropped*>(glfwGetWindowUserPointer(w));
+    for (int i = 0; i < n; ++i) to->paths.emplace_back(paths[i]);
+  });
+}
+
+// Whether any input reached Dear ImGui since the last frame, or is still held down.
+bool input_waits() {
+  const ImGuiIO& io = ImGui::GetIO();
+  for (const bool down : io.MouseDown)
+    if (down) return true;
+  return ImGui::IsAnyItemActive();
+}
+
+void choose_screen(Shell& shell, const WindowOptions& options) {
+  if (options.screen == "welcome") shell.show(Screen::Welcome);
+  if (options.screen == "live") shell.show(Screen::Live);
+  if (options.screen == "compare") shell.show(Screen::Compare);
+  if (options.theme == "dark") shell.set_theme(ThemeName::Dark);
+  if (options.theme == "light") shell.set_theme(ThemeName::Light);
+  if (options.theme == "monochrome") shell.set_theme(ThemeName::Monochrome);
+}
+
+class Loop {
+ public:
+  Loop(engine::EventQueue& events, GLFWwindow* window, Shell& shell, const WindowOptions& options)
+      : events_(events), window_(window), shell_(shell), options_(options) {
+    watch_input(window_, dropped_);
+    last_ = glfwGetTime();
+  }
+
+  void run() {
+    while (!glfwWindowShouldClose(window_)) {
+      wait();
+      if (options_.hooks.wants_to_close && options_.hooks.wants_to_close()) break;
+      shell_.take(events_.take(kEventsAFrame));
+      for (const std::string& path : dropped_.paths) shell_.open(path);
+      dropped_.paths.clear();
+      frame();
+      if (!options_.screenshot.empty() && n_frames_ >= options_.screenshot_frames) break;
+    }
+    if (!options_.screenshot.empty()) take_picture();
+  }
+
+ private:
+  // Sleeps until something is to be drawn. Three frames follow every input or event, so that
+  // hovers and layouts settle; then none until the next.
+  void wait() {
+    const bool busy =
+        options_.hooks.draw_always || !options_.screenshot.empty() || shell_.animates();
+    if (busy || n_quiet_ < kQuietFrames) {
+      glfwPollEvents();
+      const double rest = last_ + kFrameSeconds - glfwGetTime();
+      // An early return from the wait only means that input is there: the cap still holds.
+      for (double left = rest; left > 0.0005 && !options_.hooks.draw_always;
+           left = last_ + kFrameSeconds - glfwGetTime())
+        glfwWaitEventsTimeout(left);
+    } else if (events_.size() == 0) {
+      if (shell_.ticks())
+        glfwWaitEventsTimeout(kTickSeconds);
+      else
+        glfwWaitEvents();
+      n_quiet_ = 0;
+    }
+    if (events_.size() > 0 || input_waits()) n_quiet_ = 0;
+  }
+
+  void frame() {
+    int width = 0, height = 0;
+    glfwGetFramebufferSize(window_, &width, &height);
+    ImGui_ImplOpenGL3_NewFrame();
+    ImGui_ImplGlfw_NewFrame();
+    ImGui::NewFrame();
+    const double now = glfwGetTime();
+    shell_.draw(now - last_);
+    last_ = now;
+    ImGui::Render();
+    glViewport(0, 0, width, height);
+    glClearColor(0, 0, 0, 1);
+    glClear(GL_COLOR_BUFFER_BIT);
+    ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+    if (options_.screenshot.empty()) glfwSwapBuffers(window_);
+    ++n_frames_;
+    ++n_quiet_;
+    if (options_.hooks.frame_shown) options_.hooks.frame_shown();
+  }
+
+  void take_picture() {
+    int width = 0, height = 0;
+    glfwGetFramebufferSize(window_, &width, &height);
+    write_screenshot(options_.screenshot, width, height);
+  }
+
+  engine::EventQueue& events_;
+  GLFWwindow* window_;
+  Shell& shell_;
+  const WindowOptions& options_;
+  Dropped dropped_;
+  double last_ = 0;
+  int n_quiet_ = 0, n_frames_ = 0;
+};
+
+}  // namespace
+
+int run_window(engine::EventQueue& events,
+               engine::CommandQueue& commands,
+               const Catalog& catalog,
+               const WindowOptions& options) {
+  const std::filesystem::path folder = options.config_dir == "-" ? std::filesystem::path()
+                                       : options.config_dir.empty()
+                                           ? settings_folder()
+                                           : std::filesystem::path(options.config_dir);
+  Display display(options.width, options.height);
+  Gui gui(display.window(), folder);
+  {
+    Shell shell(catalog, commands, folder);
+    choose_screen(shell, options);
+    if (!options.open.empty()) {
+      shell.session().open(options.open);  // throws what is wrong with it
+      shell.adopt_document();
+      choose_screen(shell, options);
+    }
+    events.on_arrival([] { glfwPostEmptyEvent(); });
+    if (options.hooks.context_made) options.hooks.context_made();
+    Loop(events, display.window(), shell, options).run();
+    events.on_arrival({});
+    if (options.hooks.before_teardown) options.hooks.before_teardown();
+  }
+  commands.push(engine::StopRun{});
+  return 0;
+}
+
+}  // namespace ui

@@ -1,0 +1,44 @@
+// The window: opens, draws what the event queue brings, and pushes what the person asks for onto
+// the command queue, until it is closed. Runs on the calling thread; holds no lock.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "engine/event/queue.h"
+#include "ui/catalog.h"
+
+namespace ui {
+
+/// What a test may hook into the window's loop. The program leaves all of them empty.
+struct WindowHooks {
+  std::function<void()> context_made;     // Dear ImGui's context exists, no frame was drawn yet
+  std::function<void()> frame_shown;      // after each swap
+  std::function<bool()> wants_to_close;   // asked once a frame
+  std::function<void()> before_teardown;  // the context still exists
+  bool draw_always = false;               // no idling: scripts need frames
+};
+
+struct WindowOptions {
+  std::string open;            // a .pdrun to open first
+  std::string screen;          // welcome, live, compare; empty: as last time, welcome at first
+  std::string theme;           // dark, light, monochrome; empty: as set
+  std::string config_dir;      // empty: $XDG_CONFIG_HOME/decoscope; "-": keep nothing
+  std::string screenshot;      // write a PNG of the window there, then close
+  int screenshot_frames = 30;  // drawn before it is taken
+  int width = 1600, height = 1000;
+  WindowHooks hooks;
+};
+
+/// Shows the window until it is closed. Pushes StopRun{0} when it closes; the caller closes the
+/// command queue.
+/// @return the process's exit code
+/// @throws Error(Device)    no display can be opened, or OpenGL 3.0 is lacking
+/// @throws Error(BadInput)  options.open cannot be read, Error(Resources) if the screenshot cannot
+///                          be written
+int run_window(engine::EventQueue& events,
+               engine::CommandQueue& commands,
+               const Catalog& catalog,
+               const WindowOptions& options);
+
+}  // namespace ui
