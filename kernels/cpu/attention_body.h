@@ -11,6 +11,8 @@
 namespace kernels::cpu {
 namespace {
 
+constexpr int kManyQueries = 8;  // from here on a chunk is converted to f32 once for all
+
 // What a query carries from chunk to chunk. acc [head_dim_padded] follows in scratch.
 struct Query {
   const float* q;
@@ -29,8 +31,19 @@ std::int64_t attention_scratch_bytes(int n_rows, int n_rep, int head_dim) {
   const std::int64_t per_query =
       static_cast<std::int64_t>(sizeof(Query)) + 4 * (padded_dim(head_dim) + kChunk);
   const std::int64_t tile = static_cast<std::int64_t>(head_dim) * kChunk * 4;
-  return per_query * n_rows * n_rep + tile + kChunk * 16 + 256;
+  const std::int64_t wide = tile + static_cast<std::int64_t>(padded_dim(head_dim)) * kChunk * 4;
+  return (per_query + 4) * n_rows * n_rep + tile + wide + 256;
 }
+
+// Memory that the next pass will read, fetched row by row while this one computes.
+struct Ahead {
+  const char* at;
+  int row_bytes;  // 0: nothing
+  void fetch(int row) const {
+    const char* line = at + static_cast<std::int64_t>(row) * row_bytes;
+    for (int i = 0; i < row_bytes; i += 64) prefetch(line + i);
+  }
+};
 
 inline char* aligned(char* p) {
   return reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(p) + 63) / 64 * 64);
@@ -40,7 +53,8 @@ template <class Store, int kQueries, int kBlocks>
 void score_block(Query* const* queries,
                  const typename Store::Element* keys,
                  int head_dim,
-                 int first) {
+                 int first,
+                 Ahead ahead) {
   F sum[kQueries][kBlocks];
 #pragma GCC unroll 4
   for (int i = 0; i < kQueries; i++)
@@ -51,6 +65,7 @@ void score_block(Query* const* queries,
   for (int i = 0; i < kQueries; i++) q[i] = queries[i]->q;
   keys += first;
   for (int d = 0; d < head_dim; d++, keys += kChunk) {
+    ahead.fetch(d);
     F key[kBlocks];
 #pragma GCC unroll 4
     for (int b = 0; b < kBlocks; b++) key[b] = Store::load(keys + 16 * b);
@@ -68,34 +83,43 @@ void score_block(Query* const* queries,
 }
 
 // Scores become weights relative to the largest score so far; what was summed before is rescaled.
-inline void soften(Query& query, float scale, int dim) {
+template <int kQueries>
+void soften(Query* const* queries, float scale, int dim) {
   alignas(64) static const float kSlot[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  const F lo = f_set(static_cast<float>(query.lo)), hi = f_set(static_cast<float>(query.hi));
-  F score[4];
-  F top = f_set(-kInfinity);
-  for (int b = 0; b < 4; b++) {
-    const F slot = f_add(f_load(kSlot), f_set(static_cast<float>(16 * b)));
-    const M visible = m_and(m_less_equal(lo, slot), m_less_equal(slot, hi));
-    score[b] =
-        f_select(visible, f_mul(f_load(query.scores + 16 * b), f_set(scale)), f_set(-kInfinity));
-    top = f_max(top, score[b]);
+  float steps[16] = {};  // old top minus new, a lane a query
+  for (int i = 0; i < kQueries; i++) {
+    Query& query = *queries[i];
+    F score[4];
+    for (int b = 0; b < 4; b++) score[b] = f_mul(f_load(query.scores + 16 * b), f_set(scale));
+    if (query.lo > 0 || query.hi < kChunk - 1) {
+      const F lo = f_set(static_cast<float>(query.lo)), hi = f_set(static_cast<float>(query.hi));
+      for (int b = 0; b < 4; b++) {
+        const F slot = f_add(f_load(kSlot), f_set(static_cast<float>(16 * b)));
+        const M visible = m_and(m_less_equal(lo, slot), m_less_equal(slot, hi));
+        score[b] = f_select(visible, score[b], f_set(-kInfinity));
+      }
+    }
+    for (int b = 0; b < 4; b++) f_store(query.scores + 16 * b, score[b]);
+    const float top = f_top(f_max(f_max(score[0], score[1]), f_max(score[2], score[3])));
+    const float new_top = top > query.top ? top : query.top;
+    steps[i] = query.top - new_top;
+    query.top = new_top;
   }
-  const float old_top = query.top;
-  const float chunk_top = f_top(top);
-  const float new_top = chunk_top > old_top ? chunk_top : old_top;
-  F sum[4];
-  for (int b = 0; b < 4; b++) {
-    sum[b] = f_exp(f_sub(score[b], f_set(new_top)));
-    f_store(query.scores + 16 * b, sum[b]);
+  float rescale[16];
+  f_store(rescale, f_exp(f_load(steps)));
+  for (int i = 0; i < kQueries; i++) {
+    Query& query = *queries[i];
+    const F top = f_set(query.top);
+    F weight[4];
+    for (int b = 0; b < 4; b++) {
+      weight[b] = f_exp(f_sub(f_load(query.scores + 16 * b), top));
+      f_store(query.scores + 16 * b, weight[b]);
+    }
+    const float sum = f_sum(f_add(f_add(weight[0], weight[1]), f_add(weight[2], weight[3])));
+    query.sum = query.sum * rescale[i] + sum;
+    const F factor = f_set(rescale[i]);
+    for (int d = 0; d < dim; d += 16) f_store(query.acc + d, f_mul(f_load(query.acc + d), factor));
   }
-  const F rescale = f_exp(f_set(old_top - new_top));
-  float rescale_lanes[16];
-  f_store(rescale_lanes, rescale);
-  const float chunk_sum = f_sum(f_add(f_add(sum[0], sum[1]), f_add(sum[2], sum[3])));
-  query.sum = query.sum * rescale_lanes[0];
-  query.sum = query.sum + chunk_sum;
-  query.top = new_top;
-  for (int d = 0; d < dim; d += 16) f_store(query.acc + d, f_mul(f_load(query.acc + d), rescale));
 }
 
 // acc += weight * value for slots [lo, hi] in order, values d .. d + 16 kBlocks.
@@ -105,7 +129,8 @@ void value_block(Query* const* queries,
                  int lo,
                  int hi,
                  int d,
-                 int part) {
+                 int part,
+                 Ahead ahead) {
   F sum[kQueries][kBlocks];
 #pragma GCC unroll 4
   for (int i = 0; i < kQueries; i++)
@@ -115,6 +140,7 @@ void value_block(Query* const* queries,
 #pragma GCC unroll 4
   for (int i = 0; i < kQueries; i++) weight[i] = queries[i]->scores;
   for (int slot = lo; slot <= hi; slot++) {
+    ahead.fetch(slot);
     const typename Store::Element* value = values[slot] + d;
     F v[kBlocks];
 #pragma GCC unroll 4
@@ -139,13 +165,16 @@ void add_values(Query* const* queries,
                 const typename Store::Element* const* values,
                 int lo,
                 int hi,
-                int head_dim) {
+                int head_dim,
+                Ahead ahead = {}) {
   if (lo > hi) return;
   int d = 0;
-  for (; d + 16 * kValueBlocks <= head_dim; d += 16 * kValueBlocks)
-    value_block<Store, kQueries, kValueBlocks>(queries, values, lo, hi, d, 16);
-  for (; d < head_dim; d += 16)
-    value_block<Store, kQueries, 1>(queries, values, lo, hi, d, head_dim - d);
+  for (; d + 16 * kValueBlocks <= head_dim; d += 16 * kValueBlocks) {
+    value_block<Store, kQueries, kValueBlocks>(queries, values, lo, hi, d, 16, ahead);
+    ahead = {};
+  }
+  for (; d < head_dim; d += 16, ahead = {})
+    value_block<Store, kQueries, 1>(queries, values, lo, hi, d, head_dim - d, ahead);
 }
 
 // A few queries over one chunk. Values are summed together where all see them; a position that one
@@ -155,7 +184,9 @@ void chunk_step(Query* const* queries,
                 const typename Store::Element* keys,
                 const typename Store::Element* const* values,
                 int head_dim,
-                float scale) {
+                float scale,
+                Ahead ahead_of_scores,
+                Ahead ahead_of_values) {
   int all_lo = 0, all_hi = kChunk - 1, first = kChunk, last = 0;
   for (int i = 0; i < kQueries; i++) {
     const Query& query = *queries[i];
@@ -166,10 +197,11 @@ void chunk_step(Query* const* queries,
   }
   int at = first / 16 * 16;
   for (; at + 16 * kScoreBlocks <= kChunk && at + 16 * (kScoreBlocks - 1) <= last;
-       at += 16 * kScoreBlocks)
-    score_block<Store, kQueries, kScoreBlocks>(queries, keys, head_dim, at);
-  for (; at <= last; at += 16) score_block<Store, kQueries, 1>(queries, keys, head_dim, at);
-  for (int i = 0; i < kQueries; i++) soften(*queries[i], scale, padded_dim(head_dim));
+       at += 16 * kScoreBlocks, ahead_of_scores = {})
+    score_block<Store, kQueries, kScoreBlocks>(queries, keys, head_dim, at, ahead_of_scores);
+  for (; at <= last; at += 16, ahead_of_scores = {})
+    score_block<Store, kQueries, 1>(queries, keys, head_dim, at, ahead_of_scores);
+  soften<kQueries>(queries, scale, padded_dim(head_dim));
   if (all_lo > all_hi) {
     for (int i = 0; i < kQueries; i++)
       add_values<Store, 1>(queries + i, values, queries[i]->lo, queries[i]->hi, head_dim);
@@ -177,7 +209,7 @@ void chunk_step(Query* const* queries,
   }
   for (int i = 0; i < kQueries; i++)
     add_values<Store, 1>(queries + i, values, queries[i]->lo, all_lo - 1, head_dim);
-  add_values<Store, kQueries>(queries, values, all_lo, all_hi, head_dim);
+  add_values<Store, kQueries>(queries, values, all_lo, all_hi, head_dim, ahead_of_values);
   for (int i = 0; i < kQueries; i++)
     add_values<Store, 1>(queries + i, values, all_hi + 1, queries[i]->hi, head_dim);
 }
@@ -189,18 +221,20 @@ void all_queries(Query* queries,
                  const typename Store::Element* keys,
                  const typename Store::Element* const* values,
                  int head_dim,
-                 float scale) {
-  for (int i = 0; i < n;) {
+                 float scale,
+                 Ahead ahead_of_scores,
+                 Ahead ahead_of_values) {
+  for (int i = 0; i < n; ahead_of_scores = ahead_of_values = {}) {
     Query* some[kMaxQueryBlock];
     const int left = n - i;
     const int take = left >= 4 ? 4 : left >= 2 ? 2 : 1;
     for (int j = 0; j < take; j++) some[j] = queries + which[i + j];
     if (take == 4)
-      chunk_step<Store, 4>(some, keys, values, head_dim, scale);
+      chunk_step<Store, 4>(some, keys, values, head_dim, scale, ahead_of_scores, ahead_of_values);
     else if (take == 2)
-      chunk_step<Store, 2>(some, keys, values, head_dim, scale);
+      chunk_step<Store, 2>(some, keys, values, head_dim, scale, ahead_of_scores, ahead_of_values);
     else
-      chunk_step<Store, 1>(some, keys, values, head_dim, scale);
+      chunk_step<Store, 1>(some, keys, values, head_dim, scale, ahead_of_scores, ahead_of_values);
     i += take;
   }
 }
@@ -218,7 +252,9 @@ struct AttentionRows {
   Query* queries;
   int* which;  // [n_rows n_rep] queries of the current group
   int n_which = 0;
-  Element* tile;  // [head_dim, kChunk]
+  Element* tile;       // [head_dim, kChunk]
+  float* wide_keys;    // the same in f32, for groups of many queries
+  float* wide_values;  // [kChunk, padded head_dim]
   const Element* values[kChunk];
   int owner[kChunk];  // the row whose key is in the tile at a slot; -1: a cached position or none
 
@@ -232,8 +268,10 @@ struct AttentionRows {
     char* at =
         aligned(reinterpret_cast<char*>(tile + static_cast<std::int64_t>(head_dim) * kChunk));
     const int n_queries = n_rows * n_rep;
-    auto* floats = reinterpret_cast<float*>(at);
     const int dim = padded_dim(head_dim);
+    wide_keys = reinterpret_cast<float*>(at);
+    wide_values = wide_keys + static_cast<std::int64_t>(head_dim) * kChunk;
+    float* floats = wide_values + static_cast<std::int64_t>(dim) * kChunk;
     queries =
         reinterpret_cast<Query*>(floats + static_cast<std::int64_t>(n_queries) * (dim + kChunk));
     which = reinterpret_cast<int*>(queries + n_queries);
@@ -277,9 +315,35 @@ struct AttentionRows {
   bool sees(int i, int base) const {
     return call.pos[rows[i]] >= base && lowest_visible(rows[i]) <= base + kChunk - 1;
   }
-  void flush(const Element* keys) {
-    all_queries<Store>(queries, which, n_which, keys, values, head_dim, call.scale);
+  // Does the group's queries over the chunk's first n_slots positions. `next` is where the keys of
+  // the next chunk are, if it is cached.
+  void flush(const Element* keys, int n_slots, Ahead values_ahead, Ahead next) {
+    if (n_which >= kManyQueries && sizeof(Element) < 4) {
+      widen(keys, n_slots, values_ahead);
+      const float* wide[kChunk];
+      for (int slot = 0; slot < n_slots; slot++)
+        wide[slot] = wide_values + static_cast<std::int64_t>(slot) * padded_dim(head_dim);
+      all_queries<StoreF32>(queries, which, n_which, wide_keys, wide, head_dim, call.scale, {},
+                            next);
+    } else {
+      all_queries<Store>(queries, which, n_which, keys, values, head_dim, call.scale, values_ahead,
+                         next);
+    }
     n_which = 0;
+  }
+  // Many queries would each convert the same keys and values; as floats they are the same numbers.
+  void widen(const Element* keys, int n_slots, Ahead values_ahead) {
+    for (int d = 0; d < head_dim; d++) {
+      values_ahead.fetch(d);
+      for (int i = 0; i < n_slots; i += 16)
+        f_store(wide_keys + d * kChunk + i, Store::load(keys + d * kChunk + i));
+    }
+    for (int slot = 0; slot < n_slots; slot++) {
+      float* to = wide_values + static_cast<std::int64_t>(slot) * padded_dim(head_dim);
+      int d = 0;
+      for (; d + 16 <= head_dim; d += 16) f_store(to + d, Store::load(values[slot] + d));
+      if (d < head_dim) f_store(to + d, Store::load_part(values[slot] + d, head_dim - d));
+    }
   }
   void use_cached_values(int chunk, int n_slots) {
     const Element* v = page_of(call.v_pages, chunk);
@@ -291,7 +355,13 @@ struct AttentionRows {
     use_cached_values(chunk, kChunk);
     for (int i = 0; i < n_rows; i++)
       if (sees(i, chunk * kChunk)) join(i, chunk * kChunk);
-    flush(page_of(call.k_pages, chunk));
+    const Ahead values_ahead = {reinterpret_cast<const char*>(values[0]),
+                                static_cast<int>(kChunk * sizeof(Element))};
+    Ahead next = {};
+    if ((chunk + 2) * kChunk <= prefix)
+      next = {reinterpret_cast<const char*>(page_of(call.k_pages, chunk + 1)),
+              static_cast<int>(head_dim * sizeof(Element))};
+    flush(page_of(call.k_pages, chunk), kChunk, values_ahead, next);
   }
 
   void put_in_tile(int slot, int row) {
@@ -319,7 +389,7 @@ struct AttentionRows {
       int agrees = n_cached;
       while (agrees < end && agrees < n_used && owner[agrees] == chain[agrees]) agrees++;
       if (agrees < end && agrees < n_used) {
-        flush(tile);
+        flush(tile, n_used, {}, {});
         n_used = agrees;
       }
       for (int slot = agrees; slot < end; slot++)
@@ -327,7 +397,7 @@ struct AttentionRows {
       n_used = n_used > end ? n_used : end;
       join(i, base);
     }
-    if (n_which) flush(tile);
+    if (n_which) flush(tile, n_used, {}, {});
   }
 
   void run() {

@@ -130,16 +130,20 @@ void matmul(Device& device,
   });
 }
 
-void embed(Device&, const PackedMatrix& table, const std::int32_t* ids, int n_rows, float* y) {
-  for (int r = 0; r < n_rows; r++) {
+void embed(
+    Device& device, const PackedMatrix& table, const std::int32_t* ids, int n_rows, float* y) {
+  for (int r = 0; r < n_rows; r++)
     ensure(ids[r] >= 0 && ids[r] < table.n, "embed: an id is outside the table");
-    const char* panel =
-        static_cast<const char*>(table.data) + ids[r] / kPanel * panel_bytes(table.dtype, table.k);
-    const int lane = ids[r] % kPanel;
-    float* to = y + std::int64_t{r} * table.k;
-    for (int j = 0; j < table.k; j++)
-      to[j] = element_as_f32(panel, table.dtype, place_in_panel(table.dtype, lane, j));
-  }
+  split(cpu_of(device), n_rows, std::int64_t{n_rows} * table.k, [&](int begin, int end, int) {
+    for (int r = begin; r < end; r++) {
+      const char* panel = static_cast<const char*>(table.data) +
+                          ids[r] / kPanel * panel_bytes(table.dtype, table.k);
+      const int lane = ids[r] % kPanel;
+      float* to = y + std::int64_t{r} * table.k;
+      for (int j = 0; j < table.k; j++)
+        to[j] = element_as_f32(panel, table.dtype, place_in_panel(table.dtype, lane, j));
+    }
+  });
 }
 
 }  // namespace

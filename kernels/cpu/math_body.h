@@ -8,9 +8,10 @@ namespace {
 
 constexpr float kInfinity = __builtin_inff();
 
-/// exp(x) for x <= 88; below -87 exactly 0. The Taylor series over |r| <= ln(2) / 2 leaves
-/// r^8 / 8! = 5e-9 relative. NaN stays NaN.
+/// exp(x) for x <= 88; far below -87, and for -inf, exactly 0. The Taylor series over
+/// |r| <= ln(2) / 2 leaves r^8 / 8! = 5e-9 relative. NaN stays NaN.
 inline F f_exp(F x) {
+  x = f_max(f_set(-200.0f), x);  // of a NaN and a number, f_max gives its second argument
   const F n = f_round(f_mul(x, f_set(1.44269504f)));
   F r = f_fma(n, f_set(-0.693145752f), x);  // ln 2 in two parts; n times the first is exact
   r = f_fma(n, f_set(-1.42860677e-6f), r);
@@ -22,8 +23,7 @@ inline F f_exp(F x) {
   sum = f_fma(sum, r, f_set(0.5f));
   sum = f_fma(sum, r, f_set(1.0f));
   sum = f_fma(sum, r, f_set(1.0f));
-  const I exponent = i_left<23>(i_add(i_of_whole(n), i_set(127)));
-  return f_select(m_less(x, f_set(-87.0f)), f_set(0.0f), f_mul(sum, f_bits(exponent)));
+  return f_times_power(sum, n);
 }
 
 /// log(x) for normal x > 0, as 2 atanh(s) with |s| <= 0.172: the first term left out is 2e-9 of
@@ -64,18 +64,21 @@ struct StoreF32 {
   using Element = float;
   static F load(const Element* p) { return f_load(p); }
   static F load_part(const Element* p, int n) { return f_load_part(p, n); }
+  static void store(Element* p, F x) { f_store(p, x); }
   static void store_part(Element* p, F x, int n) { f_store_part(p, x, n); }
 };
 struct StoreF16 {
   using Element = std::uint16_t;
   static F load(const Element* p) { return f_load_f16(p); }
   static F load_part(const Element* p, int n) { return f_load_f16_part(p, n); }
+  static void store(Element* p, F x) { f_store_f16(p, x); }
   static void store_part(Element* p, F x, int n) { f_store_f16_part(p, x, n); }
 };
 struct StoreBF16 {
   using Element = std::uint16_t;
   static F load(const Element* p) { return f_of_bf16(i_load_u16(p)); }
   static F load_part(const Element* p, int n) { return f_of_bf16(i_load_u16_part(p, n)); }
+  static void store(Element* p, F x) { i_store_u16(p, bf16_bits(x)); }
   static void store_part(Element* p, F x, int n) { i_store_u16_part(p, bf16_bits(x), n); }
 };
 

@@ -34,15 +34,31 @@ inline void merge_two(F tops, F seconds, float* top, float* second) {
   *second = next;
 }
 
+// The order of comparisons does not matter to a largest value, so four pairs run side by side.
 int top_two_of(const float* x, int n, float* top, float* second) {
-  F tops = f_set(-kInfinity), seconds = f_set(-kInfinity);
-  for (int i = 0; i < n; i += 16) {
-    const F v = load_or(x + i, n - i, -kInfinity);
-    const std::uint32_t fine = m_bits(m_less(v, f_set(kInfinity)));  // false for NaN too
-    if (fine != 0xffffu) return i + __builtin_ctz(~fine);
-    keep_two(v, tops, seconds);
+  F tops[4], seconds[4];
+  for (int u = 0; u < 4; u++) tops[u] = seconds[u] = f_set(-kInfinity);
+  int i = 0;
+  for (; i + 64 <= n; i += 64) {
+    std::uint32_t fine = 0xffffu;
+    for (int u = 0; u < 4; u++) {
+      const F v = f_load(x + i + 16 * u);
+      fine &= m_bits(m_less(v, f_set(kInfinity)));  // false for NaN too
+      keep_two(v, tops[u], seconds[u]);
+    }
+    if (fine != 0xffffu) break;
   }
-  merge_two(tops, seconds, top, second);
+  for (; i < n; i += 16) {
+    const F v = load_or(x + i, n - i, -kInfinity);
+    const std::uint32_t fine = m_bits(m_less(v, f_set(kInfinity)));
+    if (fine != 0xffffu) return i + __builtin_ctz(~fine);
+    keep_two(v, tops[0], seconds[0]);
+  }
+  for (int u = 1; u < 4; u++) {
+    seconds[0] = f_max(f_max(seconds[0], seconds[u]), f_min(tops[0], tops[u]));
+    tops[0] = f_max(tops[0], tops[u]);
+  }
+  merge_two(tops[0], seconds[0], top, second);
   return -1;
 }
 
@@ -58,10 +74,16 @@ int find_first_of(const float* x, int n, float value) {
 
 float sum_exp_of(const float* x, int n, float top, float inv_temperature) {
   F sum[2] = {f_set(0), f_set(0)};
-  for (int i = 0; i < n; i += 16) {
-    const F v = f_sub(load_or(x + i, n - i, -kInfinity), f_set(top));
-    F& into = sum[i / 16 % 2];
-    into = f_add(into, f_exp(f_mul(v, f_set(inv_temperature))));
+  const F minus = f_set(top), factor = f_set(inv_temperature);
+  int i = 0;
+  for (; i + 32 <= n; i += 32)
+    for (int u = 0; u < 2; u++) {
+      const F v = f_sub(f_load(x + i + 16 * u), minus);
+      sum[u] = f_add(sum[u], f_exp(f_mul(v, factor)));
+    }
+  for (int u = 0; i < n; i += 16, u++) {
+    const F v = f_sub(load_or(x + i, n - i, -kInfinity), minus);
+    sum[u] = f_add(sum[u], f_exp(f_mul(v, factor)));
   }
   return f_sum(f_add(sum[0], sum[1]));
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "kernels/device.h"
 #include "kernels/dtype.h"
@@ -18,10 +19,16 @@ class ReadProbe {
   /// @throws Error(Resources)  if the memory is not there
   explicit ReadProbe(Device& device, std::int64_t bytes = std::int64_t{1} << 30);
   double gbps(int n_passes = 3);
+  /// The same by pieces of 8 MiB: the sum of each piece's least time over this and earlier calls.
+  /// What the machine gives when nobody else is at work, even if somebody often is.
+  double quiet_gbps();
 
  private:
+  double read_ns(std::int64_t begin, std::int64_t end);
+
   Device& device_;
   DeviceBuffer buffer_;
+  std::vector<double> least_ns_;  // by piece
 };
 
 /// Billions of floating point operations per second (a multiply-add is two) of all threads, in the

@@ -42,7 +42,14 @@ void rope_row(float* x, int n_heads, int head_dim, const float* cos_sin, float* 
   for (int h = 0; h < n_heads; h++) {
     float* low = x + static_cast<std::int64_t>(h) * head_dim;
     float* high = low + half;
-    for (int i = 0; i < half; i += 16) {
+    int i = 0;
+    for (; i + 16 <= half; i += 16) {
+      const F c = f_load(scratch + i), s = f_load(scratch + half + i);
+      const F a = f_load(low + i), b = f_load(high + i);
+      f_store(low + i, f_sub(f_mul(a, c), f_mul(b, s)));
+      f_store(high + i, f_add(f_mul(b, c), f_mul(a, s)));
+    }
+    if (i < half) {
       const int n = half - i;
       const F c = f_load_part(scratch + i, n), s = f_load_part(scratch + half + i, n);
       const F a = f_load_part(low + i, n), b = f_load_part(high + i, n);
@@ -53,20 +60,23 @@ void rope_row(float* x, int n_heads, int head_dim, const float* cos_sin, float* 
 }
 
 // silu(g) = g / (1 + exp(-g)); exp is cut off at 88, where silu is 0 to within f32 anyway.
+inline F swiglu_of(F gate, F up) {
+  const F exponent = f_min(f_set(88.0f), f_sub(f_set(0), gate));  // a NaN passes f_min
+  return f_mul(f_div(gate, f_add(f_set(1), f_exp(exponent))), up);
+}
 void swiglu_row(const float* gate, const float* up, float* y, int n) {
-  for (int i = 0; i < n; i += 16) {
-    const F g = f_load_part(gate + i, n - i), u = f_load_part(up + i, n - i);
-    const F minus = f_sub(f_set(0), g);
-    const F cut = f_select(m_less(f_set(88.0f), minus), f_set(88.0f), minus);
-    const F silu = f_div(g, f_add(f_set(1), f_exp(cut)));
-    f_store_part(y + i, f_mul(silu, u), n - i);
-  }
+  int i = 0;
+  for (; i + 16 <= n; i += 16) f_store(y + i, swiglu_of(f_load(gate + i), f_load(up + i)));
+  if (i < n)
+    f_store_part(y + i, swiglu_of(f_load_part(gate + i, n - i), f_load_part(up + i, n - i)), n - i);
 }
 
 template <class Store>
 void narrow_row(const float* x, int n, void* to) {
   auto* at = static_cast<typename Store::Element*>(to);
-  for (int i = 0; i < n; i += 16) Store::store_part(at + i, f_load_part(x + i, n - i), n - i);
+  int i = 0;
+  for (; i + 16 <= n; i += 16) Store::store(at + i, f_load(x + i));
+  if (i < n) Store::store_part(at + i, f_load_part(x + i, n - i), n - i);
 }
 
 float probe_read_body(const void* data, std::int64_t bytes) {

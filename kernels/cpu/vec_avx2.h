@@ -159,6 +159,14 @@ inline std::uint32_t m_bits(M x) {
 inline F f_select(M m, F yes, F no) {
   return {_mm256_blendv_ps(no.a, yes.a, m.a), _mm256_blendv_ps(no.b, yes.b, m.b)};
 }
+/// a 2^n for whole n <= 127; 0 where n is below -126.
+inline F f_times_power(F x, F n) {
+  const I exponent = i_left<23>(i_add(i_of_whole(n), i_set(127)));
+  const M normal = m_less_equal(f_set(-126.0f), n);
+  const M number = m_equal(n, n);
+  const F power = f_select(normal, f_bits(exponent), f_set(0.0f));
+  return f_mul(x, f_select(number, power, n));
+}
 inline float f_sum(F x) {
   const __m256 eight = _mm256_add_ps(x.a, x.b);
   const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
@@ -205,6 +213,14 @@ inline void f_store_f16_part(std::uint16_t* p, F x, int n) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(lanes), _mm256_cvtps_ph(x.a, kNearest));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(lanes + 8), _mm256_cvtps_ph(x.b, kNearest));
   copy_u16(p, lanes, n);
+}
+/// Lanes hold at most 16 bits each.
+inline void i_store_u16(std::uint16_t* p, I x) {
+  const __m256i mixed = _mm256_packus_epi32(x.a, x.b);  // quarters a0 b0 a1 b1
+  store8(p, _mm256_permute4x64_epi64(mixed, 0xd8));
+}
+inline void f_store_f16(std::uint16_t* p, F x) {
+  f_store_f16_part(p, x, 16);
 }
 inline void prefetch(const void* p) {
   _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);

@@ -119,6 +119,13 @@ inline F f_of_int(I a) {
   return _mm512_cvtepi32_ps(a);
 }
 
+/// a 2^n for whole n <= 127; 0 where n is below -126: what is masked does not underflow, which
+/// the processor would take a hundred cycles over.
+inline F f_times_power(F a, F n) {
+  const M normal = _mm512_cmp_ps_mask(n, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ);
+  return _mm512_maskz_scalef_ps(normal, a, n);
+}
+
 inline M m_less(F a, F b) {
   return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ);
 }
@@ -167,6 +174,13 @@ inline void i_store_u16_part(std::uint16_t* p, I a, int n) {
 inline void f_store_f16_part(std::uint16_t* p, F a, int n) {
   const __m256i half = _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   _mm256_mask_storeu_epi16(p, lanes_below(n), half);
+}
+inline void i_store_u16(std::uint16_t* p, I a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(a));
+}
+inline void f_store_f16(std::uint16_t* p, F a) {
+  constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(a, kNearest));
 }
 inline void prefetch(const void* p) {
   _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);

@@ -199,6 +199,13 @@ inline F f_select(M m, F yes, F no) {
   DECOSCOPE_LANES(no.v[i] = m.v[i] ? yes.v[i] : no.v[i])
   return no;
 }
+/// a 2^n for whole n <= 127; 0 where n is below -126.
+inline F f_times_power(F a, F n) {
+  const I exponent = i_left<23>(i_add(i_of_whole(n), i_set(127)));
+  const F power = f_bits(exponent);
+  DECOSCOPE_LANES(a.v[i] *= n.v[i] < -126 ? 0 : n.v[i] != n.v[i] ? n.v[i] : power.v[i])
+  return a;
+}
 /// Halves added onto each other: lane i + lane i + 8, then + 4, + 2, + 1.
 inline float f_sum(F a) {
   for (int half = 8; half > 0; half /= 2)
@@ -264,6 +271,12 @@ inline std::uint16_t narrow_half(float x) {
 }
 inline void f_store_f16_part(std::uint16_t* p, F a, int n) {
   for (int i = 0; i < n && i < 16; i++) p[i] = narrow_half(a.v[i]);
+}
+inline void i_store_u16(std::uint16_t* p, I a) {
+  i_store_u16_part(p, a, 16);
+}
+inline void f_store_f16(std::uint16_t* p, F a) {
+  f_store_f16_part(p, a, 16);
 }
 inline void prefetch(const void* p) {
   __builtin_prefetch(p);
