@@ -48,7 +48,9 @@ void LookaheadDecoder::begin(const Sequence& prefix) {
                             position, static_cast<std::uint32_t>(i));
   }
   levels_.assign(1, std::move(level));
-  if (prompt_pool_) insert_text_ngrams(prefix.tokens(), 0, -1);
+  if (!prompt_pool_) return;
+  insert_text_ngrams(prefix.tokens(), 0, -1);
+  pool_.settle_changes();
 }
 
 /// Whether the window's deepest row stays inside the context, and its answers can still matter.

@@ -1,6 +1,7 @@
 #include "engine/decode/ngram_pool.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace engine {
@@ -35,14 +36,36 @@ void NgramPool::insert(TokenId first, std::span<const TokenId> rest, StepId born
                 ngrams.begin() + (known - ngrams.data()) + 1, ngrams.end());
     return;
   }
+  n_ngrams_++;
+  // Looked for before making room: what comes back must not push itself out.
+  // A prompt is long and tells only what it leaves, so there it is not worth a search.
+  const auto same = [&](const PoolNgram& ngram) {
+    return born >= 0 && ngram.first == first && std::ranges::equal(ngram.rest, rest);
+  };
+  const auto gone = std::ranges::find_if(changes_.evicted, same);
+  const bool comes_back = gone != changes_.evicted.end();
+  PoolNgram ngram{first, {rest.begin(), rest.end()}, born, 0, 0};
+  if (comes_back) {
+    ngram = std::move(*gone);
+    changes_.evicted.erase(gone);
+  } else {
+    changes_.added.push_back(ngram);
+  }
   if (ngrams.size() == max_per_key_) {
     changes_.evicted.push_back(std::move(ngrams.front()));
     ngrams.erase(ngrams.begin());
     n_ngrams_--;
   }
-  ngrams.push_back(PoolNgram{first, {rest.begin(), rest.end()}, born, 0, 0});
-  changes_.added.push_back(ngrams.back());
-  n_ngrams_++;
+  ngrams.push_back(std::move(ngram));
+}
+
+void NgramPool::settle_changes() {
+  std::set<std::pair<TokenId, std::vector<TokenId>>> told;
+  std::erase_if(changes_.added, [&](const PoolNgram& ngram) {
+    return entry(ngram.first, ngram.rest) == nullptr ||
+           !told.insert({ngram.first, ngram.rest}).second;
+  });
+  changes_.evicted.clear();
 }
 
 void NgramPool::count_try(TokenId first, std::span<const TokenId> rest, bool hit) {

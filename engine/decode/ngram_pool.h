@@ -21,7 +21,7 @@ class NgramPool {
   /// N-grams that begin with `first`, least recently inserted first. Valid until the next insert.
   std::span<const PoolNgram> find(TokenId first) const;
   /// Keeps an n-gram; one that is there already becomes the most recent of its key, a full key
-  /// loses its oldest. What came and went is told by take_changes().
+  /// loses its oldest. One that was evicted since the last take_changes() comes back as it was.
   /// @param rest  [n_rest]
   /// @param born  step it was seen in, -1: in the prompt
   void insert(TokenId first, std::span<const TokenId> rest, StepId born);
@@ -30,8 +30,12 @@ class NgramPool {
 
   int n_keys() const { return static_cast<int>(keys_.size()); }
   int n_ngrams() const { return n_ngrams_; }
-  /// What was added, evicted and tried since the last call; run, step and time are left open.
+  /// What was added, tried and evicted since the last call, to be applied in this order; run, step
+  /// and time are left open.
   PoolChanged take_changes();
+  /// Tells what is in the pool as added and nothing as evicted: after a prompt was read, what it
+  /// pushed out again is no news.
+  void settle_changes();
 
  private:
   PoolNgram* entry(TokenId first, std::span<const TokenId> rest);

@@ -1,6 +1,7 @@
 #include "engine/decode/prompt_lookup.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/decode/options.h"
 
@@ -12,22 +13,28 @@ LookupVariant variant_named(const std::string& name) {
   return name == "hf" ? LookupVariant::Hf : LookupVariant::Last;
 }
 
-/// Tokens that may be taken from `begin` on; 0: this occurrence does not serve.
-int continuation(std::span<const TokenId> text,
-                 int begin,
-                 int ngram,
-                 int n_tokens,
-                 LookupVariant variant,
-                 std::span<const TokenId> eos_ids) {
+/// The guess from `begin` on; empty: this occurrence does not serve.
+std::vector<TokenId> continuation(std::span<const TokenId> text,
+                                  int begin,
+                                  int ngram,
+                                  int n_tokens,
+                                  LookupVariant variant,
+                                  std::span<const TokenId> eos_ids) {
   const int n = static_cast<int>(text.size());
   if (variant == LookupVariant::Paper) {
     // Full length only, and begun before the suffix itself.
-    return begin + n_tokens <= n && begin < n - ngram ? n_tokens : 0;
+    if (begin + n_tokens > n || begin >= n - ngram) return {};
+    return {text.begin() + begin, text.begin() + begin + n_tokens};
   }
-  const int end = std::min(begin + n_tokens, n);
-  const auto first = text.begin() + begin;
-  return static_cast<int>(
-      std::find_first_of(first, text.begin() + end, eos_ids.begin(), eos_ids.end()) - first);
+  std::vector<TokenId> guess;
+  for (int i = begin; static_cast<int>(guess.size()) < n_tokens; i++) {
+    if (i >= n && variant == LookupVariant::Hf) break;
+    const TokenId token =
+        i < n ? text[static_cast<std::size_t>(i)] : guess[static_cast<std::size_t>(i - n)];
+    if (std::ranges::find(eos_ids, token) != eos_ids.end()) break;
+    guess.push_back(token);
+  }
+  return guess;
 }
 
 }  // namespace
@@ -47,8 +54,8 @@ std::optional<LookupMatch> look_up(std::span<const TokenId> text,
       if (text[static_cast<std::size_t>(start)] != suffix[0]) continue;
       if (!std::equal(suffix.begin(), suffix.end(), text.begin() + start)) continue;
       const int begin = start + ngram;
-      const int length = continuation(text, begin, ngram, n_tokens, variant, eos_ids);
-      if (length > 0) return LookupMatch{begin, length, ngram};
+      auto guess = continuation(text, begin, ngram, n_tokens, variant, eos_ids);
+      if (!guess.empty()) return LookupMatch{begin, ngram, std::move(guess)};
     }
   }
   return std::nullopt;
@@ -66,13 +73,12 @@ TokenTree PromptLookupDecoder::propose(const Sequence& prefix) {
   TokenTree tree;
   tree.add(prefix.last(), -1, RowTag{});
   const int room = room_left(prefix, limits_, target_.max_seq_len()) - 1;
-  const std::span<const TokenId> text = prefix.tokens();
-  const auto match = look_up(text, max_ngram_, n_tokens_, variant_, limits_.eos_ids);
+  const auto match = look_up(prefix.tokens(), max_ngram_, n_tokens_, variant_, limits_.eos_ids);
   guessed_ = match.has_value();
   (guessed_ ? n_matches_ : n_misses_)++;
   if (!match) return tree;
-  for (int j = 0; j < std::min(match->n_tokens, room); j++) {
-    tree.add(text[static_cast<std::size_t>(match->begin + j)], j,
+  for (int j = 0; j < std::min(static_cast<int>(match->tokens.size()), room); j++) {
+    tree.add(match->tokens[static_cast<std::size_t>(j)], j,
              RowTag{RowTag::Kind::Guess, 0, static_cast<std::int16_t>(j)});
   }
   return tree;

@@ -23,14 +23,14 @@ namespace engine {
 enum class LookupVariant {
   Paper,  ///< leftmost occurrence whose continuation is n_tokens long
   Hf,     ///< leftmost occurrence, continuation as long as the text, cut before an end token
-  Last,   ///< as Hf, but the rightmost occurrence
+  Last,   ///< as Hf, but the rightmost; a continuation that meets the text's end goes on with
+          ///< itself, so that a short cycle still fills the guess
 };
 
-/// Where the guess begins, and how long it is.
 struct LookupMatch {
-  int begin = 0;  // index in the text
-  int n_tokens = 0;
-  int ngram = 0;  // tokens of the suffix that matched
+  int begin = 0;                // index in the text of the guess's first token
+  int ngram = 0;                // tokens of the suffix that matched
+  std::vector<TokenId> tokens;  // the guess, 1 to n_tokens
 };
 
 /// The longest suffix of at most `max_ngram` tokens that occurs earlier decides.

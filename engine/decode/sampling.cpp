@@ -1,83 +1,28 @@
 #include "engine/decode/sampling.h"
 
-#include <algorithm>
-#include <cmath>
 #include <numeric>
 
+#include "kernels/sampling.h"
+
 namespace engine {
-namespace {
-
-/// Scores after the penalty and temperature, f64.
-std::vector<double> scores_of(std::span<const float> logits,
-                              const Sampling& sampling,
-                              std::span<const TokenId> history) {
-  std::vector<double> scores(logits.begin(), logits.end());
-  if (sampling.repetition_penalty != 1.0f) {
-    std::vector<bool> seen(scores.size());
-    for (const TokenId token : history) {
-      const auto v = static_cast<std::size_t>(token);
-      if (seen[v]) continue;
-      seen[v] = true;
-      // In f32, as the kernels' pick does, so that both see the same scores.
-      const float score = logits[v];
-      scores[v] =
-          score < 0 ? score * sampling.repetition_penalty : score / sampling.repetition_penalty;
-    }
-  }
-  if (!sampling.greedy()) {
-    for (double& s : scores) s /= static_cast<double>(sampling.temperature);
-  }
-  return scores;
-}
-
-void normalise(std::vector<double>& law) {
-  const double sum = std::accumulate(law.begin(), law.end(), 0.0);
-  for (double& p : law) p /= sum;
-}
-
-}  // namespace
 
 std::vector<double> token_law(std::span<const float> logits,
                               const Sampling& sampling,
                               std::span<const TokenId> history) {
-  const std::vector<double> scores = scores_of(logits, sampling, history);
-  std::vector<std::size_t> order(scores.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto higher = [&](std::size_t a, std::size_t b) {
-    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
-  };
-  std::vector<double> law(scores.size());
-  if (sampling.greedy()) {
-    law[*std::min_element(order.begin(), order.end(), higher)] = 1;
-    return law;
+  kernels::PickRow row;
+  row.temperature = sampling.temperature;
+  row.top_k = sampling.top_k;
+  row.top_p = sampling.top_p;
+  row.min_p = sampling.min_p;
+  row.repetition_penalty = sampling.repetition_penalty;
+  row.history = history.data();
+  row.n_history = static_cast<int>(history.size());
+  std::vector<double> law = kernels::filtered_law(logits, static_cast<int>(logits.size()), row);
+  if (law.empty()) {
+    throw Error(ErrorCode::BadInput,
+                "logits: found a NaN or no finite value where a law was "
+                "needed; are the weights damaged?");
   }
-  const bool few = sampling.top_k > 0 && static_cast<std::size_t>(sampling.top_k) < order.size();
-  const auto n_kept = few ? static_cast<std::size_t>(sampling.top_k) : order.size();
-  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(n_kept);
-  if (few) {
-    std::partial_sort(order.begin(), middle, order.end(), higher);
-    order.resize(n_kept);
-  } else if (sampling.top_p < 1) {
-    std::sort(order.begin(), order.end(), higher);
-  } else {
-    std::iter_swap(order.begin(), std::min_element(order.begin(), order.end(), higher));
-  }
-  const double top = scores[order[0]];
-  ensure(std::isfinite(top), "a law needs a finite largest logit");
-  double sum = 0;
-  for (const std::size_t v : order) sum += law[v] = std::exp(scores[v] - top);
-  double before = 0;  // probability of the tokens ranked higher
-  for (std::size_t rank = 0; rank < order.size(); rank++) {
-    const std::size_t v = order[rank];
-    const double weight = law[v];
-    // The token that crosses the top_p threshold is kept, and the largest always.
-    const bool keep =
-        rank == 0 || ((sampling.top_p >= 1 || before < static_cast<double>(sampling.top_p) * sum) &&
-                      weight >= static_cast<double>(sampling.min_p));
-    before += weight;
-    if (!keep) law[v] = 0;
-  }
-  normalise(law);
   return law;
 }
 

@@ -11,10 +11,11 @@
 namespace engine {
 
 /// The law of the next token after repetition penalty, temperature and filters, in that order.
-/// Sums in f64, so exact enumeration agrees to 1e-12.
+/// Sums in f64, so exact enumeration agrees to 1e-12 (kernels::filtered_law).
 /// @param logits   [vocab_size] raw
 /// @param history  the row's own ancestors with the prefix, for the penalty
 /// @return         [vocab_size], sums to 1; greedy: one at the largest logit, lowest id first
+/// @throws Error(BadInput)  if a logit is NaN or +inf
 std::vector<double> token_law(std::span<const float> logits,
                               const Sampling& sampling,
                               std::span<const TokenId> history);

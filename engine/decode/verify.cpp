@@ -67,8 +67,7 @@ Decision reject(std::span<const TokenId> tokens,
          "rejection sampling needs every row's logits");
   std::vector<TokenId> history(tokens.begin(), tokens.end());
   Decision decision;
-  for (int r = 0; r < leading_rows; r++) decision.path.push_back(r);
-
+  bool last_row_leads = false;  // the last accepted row is not kept: its token leads the next step
   // Rows that stand for the path so far: several where equal proposals were not merged.
   std::vector<int> alive{leading_rows - 1};
   std::vector<int> children;
@@ -81,10 +80,8 @@ Decision reject(std::span<const TokenId> tokens,
         if (tree.parent[row] == parent) children.push_back(r);
       }
     }
-    if (children.empty() && !bonus_at_end && !decision.emitted.empty()) {
-      decision.path.pop_back();  // emitted, but it leads the next step
-      break;
-    }
+    last_row_leads = children.empty() && !bonus_at_end && !decision.emitted.empty();
+    if (last_row_leads) break;
     const std::vector<double> law = token_law(out.logits_of(alive.front()), sampling, history);
     std::vector<double> left = law;
     double sum = 1;
@@ -110,7 +107,6 @@ Decision reject(std::span<const TokenId> tokens,
       std::erase_if(children,
                     [&](int r) { return tree.token[static_cast<std::size_t>(r)] != token; });
       alive = children;
-      decision.path.push_back(alive.front());
     } else {
       token = draw(left, uniforms.residual(position, left));
     }
@@ -118,6 +114,8 @@ Decision reject(std::span<const TokenId> tokens,
     decision.logp.push_back(static_cast<float>(std::log(law[static_cast<std::size_t>(token)])));
     history.push_back(token);
   }
+  decision.path = chain_of(tree, alive.front());
+  if (last_row_leads) decision.path.pop_back();
   return decision;
 }
 

@@ -1,0 +1,110 @@
+#include "tests/engine/decode/enumerate.h"
+
+#include <cmath>
+#include <numeric>
+
+namespace engine::test {
+namespace {
+
+/// Replays a script of choices and extends it with first choices.
+class Script : public UniformSource {
+ public:
+  double accept(std::uint32_t /*position*/, std::uint32_t /*index*/, double threshold) override {
+    // The sides of the threshold: below it with that probability, and at or above it.
+    std::vector<double> weights;
+    std::vector<double> numbers;
+    if (threshold > 0) weights.push_back(threshold), numbers.push_back(threshold / 2);
+    if (threshold < 1) weights.push_back(1 - threshold), numbers.push_back((1 + threshold) / 2);
+    return numbers[choose(weights)];
+  }
+
+  double residual(std::uint32_t /*position*/, std::span<const double> law) override {
+    const double sum = std::accumulate(law.begin(), law.end(), 0.0);
+    std::vector<double> weights;
+    std::vector<double> numbers;
+    double below = 0;
+    for (const double p : law) {
+      if (p > 0) weights.push_back(p / sum), numbers.push_back((below + p / 2) / sum);
+      below += p;
+    }
+    return numbers[choose(weights)];
+  }
+
+  /// Goes to the next outcome; false when all were seen.
+  bool advance() {
+    while (!choices_.empty() && choices_.back() + 1 == n_choices_.back()) {
+      choices_.pop_back();
+      n_choices_.pop_back();
+    }
+    if (choices_.empty()) return false;
+    choices_.back()++;
+    at_ = 0;
+    probability = 1;
+    return true;
+  }
+
+  double probability = 1;
+
+ private:
+  std::size_t choose(const std::vector<double>& weights) {
+    if (at_ == choices_.size()) {
+      choices_.push_back(0);
+      n_choices_.push_back(weights.size());
+    }
+    ensure(n_choices_[at_] == weights.size(), "an experiment did not replay");
+    const std::size_t choice = choices_[at_++];
+    probability *= weights[choice];
+    return choice;
+  }
+
+  std::vector<std::size_t> choices_, n_choices_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+Law enumerate(const std::function<std::vector<TokenId>(UniformSource&)>& experiment) {
+  Law law;
+  Script script;
+  do {
+    const std::vector<TokenId> result = experiment(script);
+    law[result] += script.probability;
+  } while (script.advance());
+  return law;
+}
+
+double distance(const Law& a, const Law& b) {
+  double largest = 0;
+  for (const auto& [result, p] : a) {
+    const auto other = b.find(result);
+    largest = std::max(largest, std::abs(p - (other == b.end() ? 0.0 : other->second)));
+  }
+  for (const auto& [result, p] : b) {
+    if (!a.contains(result)) largest = std::max(largest, p);
+  }
+  return largest;
+}
+
+Law plain_law(const std::function<std::vector<double>(std::span<const TokenId>)>& next,
+              const std::vector<TokenId>& prompt,
+              int n) {
+  Law law{{{}, 1.0}};
+  for (int i = 0; i < n; i++) {
+    Law longer;
+    for (const auto& [tokens, p] : law) {
+      std::vector<TokenId> text = prompt;
+      text.insert(text.end(), tokens.begin(), tokens.end());
+      const std::vector<double> conditional = next(text);
+      for (std::size_t v = 0; v < conditional.size(); v++) {
+        if (conditional[v] <= 0) continue;
+        std::vector<TokenId> grown = tokens;
+        grown.push_back(static_cast<TokenId>(v));
+        longer[grown] += p * conditional[v];
+      }
+    }
+    law = std::move(longer);
+  }
+  return law;
+}
+
+}  // namespace engine::test

@@ -1,0 +1,28 @@
+// Walks every outcome of code that draws uniform numbers, with the exact probability of each: the
+// code under test says what a number will be compared with, and is given one number of each side.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "engine/decode/sampling.h"
+
+namespace engine::test {
+
+using Law = std::map<std::vector<TokenId>, double>;
+
+/// @param experiment  run once an outcome; the same numbers must lead it the same way
+/// @return            probability of each result
+Law enumerate(const std::function<std::vector<TokenId>(UniformSource&)>& experiment);
+
+/// The largest difference of two laws.
+double distance(const Law& a, const Law& b);
+
+/// The law of the first `n` tokens of plain sampling, by the chain rule. Softmax in f64, without
+/// filters.
+Law plain_law(const std::function<std::vector<double>(std::span<const TokenId>)>& next,
+              const std::vector<TokenId>& prompt,
+              int n);
+
+}  // namespace engine::test

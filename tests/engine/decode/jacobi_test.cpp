@@ -1,0 +1,203 @@
+#include "engine/decode/jacobi.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "engine/decode/textbook_jacobi.h"
+#include "engine/event/trajectory.h"
+#include "tests/engine/decode/run.h"
+#include "tests/engine/decode/toy_model.h"
+
+namespace engine::test {
+namespace {
+
+Job jacobi(int block, const std::string& refill = "block") {
+  Job job;
+  job.decoder = "jacobi";
+  job.options = {{"block", std::to_string(block)}, {"refill", refill}};
+  return job;
+}
+
+std::vector<BlockRefined> blocks_of(const Outcome& outcome) {
+  std::vector<BlockRefined> blocks;
+  for (const Event& event : outcome.events) {
+    if (const auto* refined = std::get_if<BlockRefined>(&event)) blocks.push_back(*refined);
+  }
+  return blocks;
+}
+
+TEST(Jacobi, a_block_of_one_is_plain_decoding) {
+  ToyModel model({.vocab = 8, .seed = 2});
+  for (const char* refill : {"block", "slide"}) {
+    const Outcome found = run(model, {1, 2}, jacobi(1, refill));
+    const Outcome ar = run_ar(model, {1, 2}, jacobi(1));
+    EXPECT_EQ(found.tokens, ar.tokens);
+    EXPECT_EQ(found.n_steps, ar.n_steps);
+    EXPECT_EQ(found.metrics.at("rows"), ar.metrics.at("rows"));
+  }
+}
+
+TEST(Jacobi, never_takes_more_steps_than_a_block_has_tokens) {
+  for (std::uint64_t seed = 0; seed < 60; seed++) {
+    Dice dice(seed);
+    ToyModel model({.vocab = dice(2, 12), .context = dice(1, 3), .seed = seed});
+    Job job = jacobi(dice(2, 10));
+    if (seed % 2) job.sampling.temperature = 1;
+    const Outcome outcome = run(model, dice.text(dice(1, 8), model.vocab_size()), job);
+    std::map<int, int> n_iterations;
+    std::map<int, std::size_t> size;
+    for (const BlockRefined& b : blocks_of(outcome)) {
+      n_iterations[b.block] = std::max(n_iterations[b.block], b.iteration);
+      size[b.block] = b.tokens.size();
+    }
+    for (const auto& [block, n] : n_iterations) EXPECT_LE(n, static_cast<int>(size[block]));
+  }
+}
+
+TEST(Jacobi, textbook_iteration_reaches_plain_decoding_within_n_plus_one_forwards) {
+  bool bound_attained = false;
+  for (std::uint64_t seed = 0; seed < 300; seed++) {
+    Dice dice(seed);
+    ToyModel model({.vocab = dice(2, 9), .context = dice(1, 3), .seed = seed});
+    const auto prompt = dice.text(dice(1, 6), model.vocab_size());
+    const int n = dice(1, 12);
+    Job job;
+    job.limits.max_tokens = n;
+    job.sampling.temperature = seed % 3 ? 1.0f : 0.0f;
+    job.sampling.seed = seed;
+    Sequence sequence(prompt, model.make_cache());
+    prefill(model, sequence);
+    const auto trajectory =
+        textbook_jacobi(model, sequence, dice.text(n, model.vocab_size()), job.sampling);
+    EXPECT_EQ(trajectory.points.back(), run_ar(model, prompt, job).tokens);
+    EXPECT_LE(trajectory.n_forwards, n + 1);
+    EXPECT_EQ(trajectory.n_forwards, static_cast<int>(trajectory.points.size()));
+    bound_attained |= n > 3 && trajectory.n_forwards == n + 1;
+    EXPECT_EQ(sequence.cache().length(), static_cast<int>(prompt.size()) - 1);
+  }
+  EXPECT_TRUE(bound_attained);
+}
+
+TEST(Jacobi, a_block_passes_through_the_states_of_the_textbook_form) {
+  // Keys and values save work, not iterations: the shown states are those of the full iteration.
+  int n_compared = 0;
+  for (std::uint64_t seed = 0; seed < 40; seed++) {
+    Dice dice(seed);
+    ToyModel model({.vocab = 5, .context = 2, .seed = seed});
+    const auto prompt = dice.text(dice(1, 6), model.vocab_size());
+    Job job = jacobi(6);
+    job.sampling.temperature = seed % 2 ? 1.0f : 0.0f;
+    const Outcome outcome = run(model, prompt, job);
+    std::map<int, std::vector<BlockRefined>> by_block;
+    for (const BlockRefined& b : blocks_of(outcome)) by_block[b.block].push_back(b);
+    std::vector<TokenId> text = prompt;
+    text.insert(text.end(), outcome.tokens.begin(), outcome.tokens.end());
+    for (const auto& [block, states] : by_block) {
+      if (!states.back().converged) continue;
+      const auto first = static_cast<std::size_t>(states[0].first_pos) + 1;
+      Sequence sequence({text.begin(), text.begin() + static_cast<std::ptrdiff_t>(first)},
+                        model.make_cache());
+      prefill(model, sequence);
+      const auto& tokens = states[0].tokens;
+      const auto trajectory = textbook_jacobi(
+          model, sequence, std::vector(tokens.begin() + 1, tokens.end()), job.sampling);
+      // The block's first token is given; its last state is told once more, as converged.
+      ASSERT_EQ(states.size(), trajectory.points.size() + 1);
+      for (std::size_t t = 0; t < trajectory.points.size(); t++) {
+        const auto& shown = states[t].tokens;
+        EXPECT_EQ(std::vector(shown.begin() + 1, shown.end()), trajectory.points[t]);
+      }
+      n_compared++;
+    }
+  }
+  EXPECT_GT(n_compared, 100);
+}
+
+TEST(Jacobi, what_is_told_as_final_never_changes) {
+  for (const char* refill : {"block", "slide"}) {
+    for (std::uint64_t seed = 0; seed < 30; seed++) {
+      Dice dice(seed);
+      ToyModel model({.vocab = 6, .context = 2, .seed = seed});
+      const auto prompt = dice.text(3, 6);
+      const Outcome outcome = run(model, prompt, jacobi(7, refill));
+      std::vector<TokenId> text = prompt;
+      text.insert(text.end(), outcome.tokens.begin(), outcome.tokens.end());
+      for (const BlockRefined& b : blocks_of(outcome)) {
+        EXPECT_GE(b.n_final, 1);
+        for (int i = 0; i < b.n_final; i++) {
+          const auto pos = static_cast<std::size_t>(b.first_pos + i);
+          ASSERT_LT(pos, text.size());
+          EXPECT_EQ(b.tokens[static_cast<std::size_t>(i)], text[pos]) << refill;
+        }
+      }
+    }
+  }
+}
+
+TEST(Jacobi, the_window_slides_full) {
+  ToyModel model({.vocab = 8, .context = 3, .seed = 3});
+  Job job = jacobi(5, "slide");
+  job.limits.max_tokens = 30;
+  const Outcome outcome = run(model, {1, 2, 3}, job);
+  for (const Event& event : outcome.events) {
+    const auto* begun = std::get_if<StepBegun>(&event);
+    if (!begun) continue;
+    const int left = 3 + 30 - (begun->kv_len + 1);
+    EXPECT_EQ(begun->n_rows, std::min(5, left));
+  }
+}
+
+TEST(Jacobi, fillings_are_what_they_say) {
+  ToyModel model({.vocab = 8, .context = 3, .seed = 3});
+  const std::vector<TokenId> prompt{5, 3, 6};
+  Job job = jacobi(6);
+  job.options["fill"] = "pad";
+  EXPECT_EQ(blocks_of(run(model, prompt, job))[0].tokens, (std::vector<TokenId>{6, 0, 0, 0, 0, 0}));
+  job.options["fill"] = "repeat";
+  EXPECT_EQ(blocks_of(run(model, prompt, job))[0].tokens, (std::vector<TokenId>{6, 6, 6, 6, 6, 6}));
+  job.options["fill"] = "prompt";
+  const BlockRefined first = blocks_of(run(model, prompt, job))[0];
+  for (const TokenId token : first.tokens) {
+    EXPECT_TRUE(std::ranges::find(prompt, token) != prompt.end());
+  }
+}
+
+TEST(Trajectory, counts_of_the_golden_block) {
+  // ALGORITHMS.md 3d.
+  const std::vector<std::vector<TokenId>> points{
+      {7, 1, 1, 1, 1, 1}, {7, 2, 9, 5, 8, 9}, {7, 2, 3, 5, 9, 6}, {7, 2, 3, 4, 5, 6}};
+  const TrajectoryCounts counts = count_trajectory(points);
+  EXPECT_EQ(counts.fast_forward, (std::vector<int>{2, 1, 3}));
+  EXPECT_DOUBLE_EQ(counts.fast_forward_mean, 2.0);
+  EXPECT_EQ(counts.final_run, (std::vector<int>{3, 3, 2, 1, 1, 2}));
+  EXPECT_EQ(counts.baseline, (std::vector<int>{3, 3, 2, 1, 1, 1}));
+  EXPECT_EQ(counts.stationary, (std::vector<bool>{false, false, false, false, false, true}));
+  EXPECT_EQ(counts.n_stationary, 1);
+}
+
+TEST(Trajectory, a_repeated_fixed_point_counts_once) {
+  std::vector<std::vector<TokenId>> points{{7, 1, 1}, {7, 2, 9}, {7, 2, 3}};
+  const auto fast_forward = count_trajectory(points).fast_forward;
+  points.push_back(points.back());
+  EXPECT_EQ(count_trajectory(points).fast_forward, fast_forward);
+}
+
+TEST(Trajectory, counting_stops_behind_the_end_token) {
+  const std::vector<std::vector<TokenId>> points{{7, 1, 1, 1}, {7, 2, 9, 4}, {7, 2, 3, 4}};
+  const std::vector<TokenId> eos{2};
+  const TrajectoryCounts counts = count_trajectory(points, eos);
+  EXPECT_EQ(counts.final_run.size(), 2u);
+  EXPECT_EQ(counts.fast_forward, (std::vector<int>{2, 0}));
+  EXPECT_EQ(counts.n_stationary, 0);
+}
+
+TEST(Trajectory, a_guess_that_was_right_at_once) {
+  const std::vector<std::vector<TokenId>> points{{7, 2, 3}, {7, 2, 3}};
+  const TrajectoryCounts counts = count_trajectory(points);
+  EXPECT_EQ(counts.n_iterations, 1);
+  EXPECT_EQ(counts.fast_forward, (std::vector<int>{3}));
+}
+
+}  // namespace
+}  // namespace engine::test

@@ -1,0 +1,323 @@
+#include "engine/decode/lookahead.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tests/engine/decode/run.h"
+#include "tests/engine/decode/toy_model.h"
+
+namespace engine::test {
+namespace {
+
+Job lookahead(int window, int ngram_size, int n_guesses, OptionValues more = {}) {
+  Job job;
+  job.decoder = "lookahead";
+  job.options = std::move(more);
+  job.options["window"] = std::to_string(window);
+  job.options["ngram_size"] = std::to_string(ngram_size);
+  job.options["n_guesses"] = std::to_string(n_guesses);
+  return job;
+}
+
+Job paper(int window, int ngram_size, int n_guesses) {
+  return lookahead(window, ngram_size, n_guesses, {{"preset", "paper"}});
+}
+
+template <class E>
+std::vector<E> all(const std::vector<Event>& events) {
+  std::vector<E> found;
+  for (const Event& event : events) {
+    if (const auto* e = std::get_if<E>(&event)) found.push_back(*e);
+  }
+  return found;
+}
+
+int count(const TokenTree& tree, RowTag::Kind kind) {
+  return static_cast<int>(
+      std::ranges::count_if(tree.tag, [&](const RowTag& tag) { return tag.kind == kind; }));
+}
+
+int depth_of(const TokenTree& tree, int row) {
+  return static_cast<int>(chain_of(tree, row).size()) - 1;
+}
+
+TEST(Lookahead, as_published_a_step_has_w_plus_g_times_n_minus_1_rows) {
+  for (std::uint64_t seed = 0; seed < 60; seed++) {
+    Dice dice(seed);
+    const int window = dice(1, 8), n = dice(2, 6);
+    ToyModel model({.vocab = 5, .context = 2, .seed = seed});
+    const Outcome outcome = run(model, dice.text(4, 5), paper(window, n, dice(1, 8)));
+    int step = 0;
+    for (const Drafted& drafted : all<Drafted>(outcome.events)) {
+      const int n_guess_rows = count(drafted.tree, RowTag::Kind::Guess);
+      EXPECT_EQ(n_guess_rows % (n - 1), 0);
+      const int g = n_guess_rows / (n - 1);
+      if (step >= n - 2) {
+        EXPECT_EQ(drafted.tree.n_rows(), (window + g) * (n - 1));
+      } else {
+        // Warming up: the last token, level 0 and `step` further levels of one cell more.
+        EXPECT_EQ(g, 0);
+        const int level = window + n - 3 - step;
+        EXPECT_EQ(drafted.tree.n_rows(), 1 + level + step * (level + 1));
+      }
+      step++;
+    }
+  }
+}
+
+TEST(Lookahead, window_cells_stand_where_level_and_column_say) {
+  for (std::uint64_t seed = 0; seed < 40; seed++) {
+    Dice dice(seed);
+    ToyModel model({.vocab = 6, .context = 2, .seed = seed});
+    const Outcome outcome = run(model, dice.text(4, 6),
+                                lookahead(dice(1, 8), dice(2, 6), dice(0, 5),
+                                          {{"advance", seed % 2 ? "one" : "accepted"}}));
+    for (const Drafted& drafted : all<Drafted>(outcome.events)) {
+      for (int r = 1; r < drafted.tree.n_rows(); r++) {
+        const RowTag tag = drafted.tree.tag[static_cast<std::size_t>(r)];
+        const int depth = depth_of(drafted.tree, r);
+        if (tag.kind == RowTag::Kind::Window) {
+          EXPECT_EQ(depth, tag.a + tag.b);
+        } else {
+          EXPECT_EQ(depth, tag.b + 1);
+        }
+      }
+    }
+  }
+}
+
+TEST(Lookahead, a_step_emits_at_most_n_tokens_and_one_less_without_the_bonus) {
+  int longest_with = 0, longest_without = 0;
+  for (std::uint64_t seed = 0; seed < 40; seed++) {
+    Dice dice(seed);
+    ToyModel model({.vocab = 4, .context = 1, .seed = seed});
+    const auto prompt = dice.text(6, 4);
+    for (const int n_emitted : run(model, prompt, lookahead(4, 4, 4)).emitted_per_step) {
+      longest_with = std::max(longest_with, n_emitted);
+    }
+    const Outcome published = run(model, prompt, paper(4, 4, 4));
+    for (std::size_t i = 0; i < published.emitted_per_step.size(); i++) {
+      longest_without = std::max(longest_without, published.emitted_per_step[i]);
+      // The pool is empty until the first full window was seen.
+      if (i < 3) {
+        EXPECT_EQ(published.emitted_per_step[i], 1);
+      }
+    }
+  }
+  EXPECT_EQ(longest_with, 4);
+  EXPECT_EQ(longest_without, 3);
+}
+
+TEST(Lookahead, a_text_of_one_token_is_written_n_at_a_time) {
+  ToyModel model({.vocab = 1});
+  Job job = lookahead(3, 5, 2);
+  job.limits.max_tokens = 100;
+  const Outcome outcome = run(model, {0}, job);
+  EXPECT_EQ(outcome.n_steps, 4 + 96 / 5 + 1);  // four steps until the text holds a 5-gram
+  Job published = paper(3, 5, 2);
+  published.limits.max_tokens = 100;
+  EXPECT_EQ(run(model, {0}, published).n_steps, 4 + 96 / 4);
+}
+
+TEST(Lookahead, unpredictable_text_is_written_one_at_a_time) {
+  ToyModel model({.vocab = 500, .context = 64});
+  Job job = lookahead(5, 4, 5);
+  job.limits.max_tokens = 100;
+  EXPECT_GE(run(model, {1, 2, 3}, job).n_steps, 95);
+}
+
+TEST(Lookahead, with_nothing_to_verify_is_plain_decoding) {
+  ToyModel model({.vocab = 6, .context = 2, .seed = 9});
+  const Outcome ar = run_ar(model, {1, 2}, lookahead(3, 3, 0));
+  const Outcome found = run(model, {1, 2}, lookahead(3, 3, 0));
+  EXPECT_EQ(found.tokens, ar.tokens);
+  EXPECT_EQ(found.n_steps, ar.n_steps);
+  EXPECT_EQ(found.metrics.at("pool_ngrams"), 0);
+}
+
+TEST(Lookahead, merged_guesses_need_fewer_rows_and_give_the_same) {
+  std::int64_t rows_merged = 0, rows_apart = 0;
+  for (std::uint64_t seed = 0; seed < 30; seed++) {
+    Dice dice(seed);
+    ToyModel model({.vocab = 4, .context = 2, .seed = seed});
+    const auto prompt = dice.text(12, 4);
+    const Outcome merged = run(model, prompt, lookahead(3, 4, 6));
+    const Outcome apart = run(model, prompt, lookahead(3, 4, 6, {{"merge", "false"}}));
+    EXPECT_EQ(merged.emitted_per_step, apart.emitted_per_step);
+    rows_merged += static_cast<std::int64_t>(merged.metrics.at("rows"));
+    rows_apart += static_cast<std::int64_t>(apart.metrics.at("rows"));
+    for (const Drafted& drafted : all<Drafted>(merged.events)) {
+      std::set<std::pair<int, TokenId>> seen;
+      for (std::size_t r = 1; r < drafted.tree.token.size(); r++) {
+        if (drafted.tree.tag[r].kind != RowTag::Kind::Guess) continue;
+        EXPECT_TRUE(seen.insert({drafted.tree.parent[r], drafted.tree.token[r]}).second);
+      }
+    }
+  }
+  EXPECT_LT(rows_merged, rows_apart);
+}
+
+TEST(Lookahead, every_window_ngram_was_a_branch_of_its_step_and_its_answer) {
+  // Replays the pool from what was told of the rows.
+  for (std::uint64_t seed = 0; seed < 30; seed++) {
+    Dice dice(seed);
+    const int n = dice(2, 5);
+    ToyModel model({.vocab = 7, .context = 2, .seed = seed});
+    const Outcome outcome = run(model, dice.text(5, 7), paper(dice(1, 6), n, 2));
+    const auto drafted = all<Drafted>(outcome.events);
+    const auto verified = all<Verified>(outcome.events);
+    std::size_t n_added = 0;
+    for (const PoolChanged& changed : all<PoolChanged>(outcome.events)) {
+      const auto step = static_cast<std::size_t>(changed.step);
+      const TokenTree& tree = drafted[step].tree;
+      for (const PoolNgram& ngram : changed.added) {
+        EXPECT_EQ(ngram.born, changed.step);
+        bool found = false;
+        for (int r = 0; r < tree.n_rows() && !found; r++) {
+          const RowTag tag = tree.tag[static_cast<std::size_t>(r)];
+          if (tag.kind == RowTag::Kind::Guess) continue;
+          const std::vector<int> chain = chain_of(tree, r);
+          if (static_cast<int>(chain.size()) < n - 1) continue;
+          std::vector<TokenId> tail;
+          for (auto i = chain.size() - static_cast<std::size_t>(n - 1); i < chain.size(); i++) {
+            tail.push_back(tree.token[static_cast<std::size_t>(chain[i])]);
+          }
+          tail.push_back(verified[step].picked[static_cast<std::size_t>(r)]);
+          std::vector<TokenId> whole{ngram.first};
+          whole.insert(whole.end(), ngram.rest.begin(), ngram.rest.end());
+          found = tail == whole;
+        }
+        EXPECT_TRUE(found);
+        n_added++;
+      }
+    }
+    EXPECT_GT(n_added, 0u);
+  }
+}
+
+TEST(Lookahead, the_pool_told_in_events_is_the_pool) {
+  for (std::uint64_t seed = 0; seed < 20; seed++) {
+    Dice dice(seed);
+    ToyModel model({.vocab = 5, .context = 2, .seed = seed});
+    const int n_guesses = dice(1, 4);
+    const Outcome outcome = run(model, dice.text(10, 5), lookahead(4, 3, n_guesses));
+    std::map<std::pair<TokenId, std::vector<TokenId>>, PoolNgram> pool;
+    std::int64_t n_hits = 0;
+    for (const PoolChanged& changed : all<PoolChanged>(outcome.events)) {
+      for (const PoolNgram& added : changed.added) pool[{added.first, added.rest}] = added;
+      for (const PoolNgram& tried : changed.tried) {
+        ASSERT_TRUE(pool.contains({tried.first, tried.rest}));
+        PoolNgram& known = pool[{tried.first, tried.rest}];
+        EXPECT_EQ(tried.n_tries, known.n_tries + 1);
+        n_hits += tried.n_hits - known.n_hits;
+        known = tried;
+      }
+      for (const PoolNgram& gone : changed.evicted) pool.erase({gone.first, gone.rest});
+      std::map<TokenId, int> per_key;
+      for (const auto& [key, ngram] : pool) per_key[key.first]++;
+      for (const auto& [first, n] : per_key) EXPECT_LE(n, n_guesses);
+      EXPECT_EQ(changed.n_ngrams, static_cast<int>(pool.size()));
+      EXPECT_EQ(changed.n_keys, static_cast<int>(per_key.size()));
+    }
+    EXPECT_EQ(static_cast<double>(n_hits), outcome.metrics.at("pool_hits"));
+    EXPECT_GT(n_hits, 0);
+  }
+}
+
+TEST(Lookahead, prompt_ngrams_are_there_from_the_first_step) {
+  ToyModel model({.vocab = 9, .context = 2, .seed = 1});
+  const Outcome outcome = run(model, {1, 2, 3, 4, 1}, lookahead(2, 3, 4));
+  const PoolChanged first = all<PoolChanged>(outcome.events)[0];
+  ASSERT_GE(first.added.size(), 3u);
+  EXPECT_EQ(first.added[0].first, 1);
+  EXPECT_EQ(first.added[0].rest, (std::vector<TokenId>{2, 3}));
+  EXPECT_EQ(first.added[0].born, -1);
+  ASSERT_EQ(first.tried.size(), 1u);  // the prompt ends in 1
+  EXPECT_EQ(first.tried[0].rest, (std::vector<TokenId>{2, 3}));
+}
+
+TEST(Lookahead, an_end_token_inside_an_ngram_ends_the_text_there) {
+  // The prompt teaches 1 -> 2 3; 3 ends the text, and nothing behind it is kept anywhere.
+  for (std::uint64_t seed = 0; seed < 200; seed++) {
+    ToyModel model({.vocab = 4, .context = 1, .seed = seed});
+    Job job = lookahead(3, 4, 4);
+    job.limits.eos_ids = {3};
+    const Outcome outcome = run(model, {1, 2, 3, 1, 2, 3, 0, 1}, job);
+    const Outcome ar = run_ar(model, {1, 2, 3, 1, 2, 3, 0, 1}, job);
+    ASSERT_EQ(outcome.tokens, ar.tokens);
+    for (const PoolChanged& changed : all<PoolChanged>(outcome.events)) {
+      for (const PoolNgram& ngram : changed.added) {
+        if (ngram.born < 0) continue;
+        EXPECT_LE(ngram.born, outcome.n_steps - 1);
+      }
+    }
+  }
+}
+
+TEST(NgramPool, keeps_the_most_recently_seen_of_each_key) {
+  NgramPool pool(2, 2);
+  const auto rest = [](TokenId a, TokenId b) { return std::vector<TokenId>{a, b}; };
+  pool.insert(1, rest(2, 3), 0);
+  pool.insert(1, rest(4, 5), 1);
+  pool.insert(1, rest(2, 3), 2);  // seen again: the most recent now, born when it was first seen
+  pool.insert(1, rest(6, 7), 3);
+  const auto found = pool.find(1);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].rest, rest(2, 3));
+  EXPECT_EQ(found[0].born, 0);
+  EXPECT_EQ(found[1].rest, rest(6, 7));
+  EXPECT_TRUE(pool.find(2).empty());
+  const PoolChanged changes = pool.take_changes();
+  EXPECT_EQ(changes.added.size(), 3u);
+  ASSERT_EQ(changes.evicted.size(), 1u);
+  EXPECT_EQ(changes.evicted[0].rest, rest(4, 5));
+  EXPECT_EQ(changes.n_ngrams, 2);
+  EXPECT_EQ(changes.n_keys, 1);
+  EXPECT_TRUE(pool.take_changes().added.empty());
+}
+
+TEST(NgramPool, what_is_evicted_and_seen_again_in_one_step_keeps_its_history) {
+  NgramPool pool(1, 1);
+  const std::vector<TokenId> a{5}, b{6};
+  pool.insert(0, a, 0);
+  pool.count_try(0, a, true);
+  pool.take_changes();
+  pool.insert(0, b, 1);
+  pool.insert(0, a, 1);
+  EXPECT_EQ(pool.find(0)[0].rest, a);
+  EXPECT_EQ(pool.find(0)[0].n_hits, 1u);
+  EXPECT_EQ(pool.find(0)[0].born, 0);
+  const PoolChanged changes = pool.take_changes();
+  ASSERT_EQ(changes.added.size(), 1u);
+  ASSERT_EQ(changes.evicted.size(), 1u);
+  EXPECT_EQ(changes.added[0].rest, b);
+  EXPECT_EQ(changes.evicted[0].rest, b);
+  EXPECT_EQ(changes.n_ngrams, 1);
+}
+
+TEST(NgramPool, tells_what_a_prompt_left_in_it) {
+  NgramPool pool(1, 1);
+  for (const TokenId next : {5, 6, 5, 7}) pool.insert(0, std::vector<TokenId>{next}, -1);
+  pool.settle_changes();
+  const PoolChanged changes = pool.take_changes();
+  ASSERT_EQ(changes.added.size(), 1u);
+  EXPECT_EQ(changes.added[0].rest, std::vector<TokenId>{7});
+  EXPECT_TRUE(changes.evicted.empty());
+}
+
+TEST(NgramPool, counts_tries_and_hits) {
+  NgramPool pool(1, 4);
+  const std::vector<TokenId> rest{5};
+  pool.insert(0, rest, 0);
+  pool.count_try(0, rest, true);
+  pool.count_try(0, rest, false);
+  EXPECT_EQ(pool.find(0)[0].n_tries, 2u);
+  EXPECT_EQ(pool.find(0)[0].n_hits, 1u);
+  EXPECT_THROW(pool.count_try(9, rest, true), ContractError);
+  EXPECT_THROW(pool.insert(0, std::vector<TokenId>{1, 2}, 0), ContractError);
+}
+
+}  // namespace
+}  // namespace engine::test

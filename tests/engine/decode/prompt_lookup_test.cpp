@@ -1,0 +1,81 @@
+#include "engine/decode/prompt_lookup.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/engine/decode/run.h"
+#include "tests/engine/decode/toy_model.h"
+
+namespace engine::test {
+namespace {
+
+using Text = std::vector<TokenId>;
+
+Text guess(
+    const Text& text, int max_ngram, int n_tokens, LookupVariant variant, const Text& eos = {}) {
+  const auto match = look_up(text, max_ngram, n_tokens, variant, eos);
+  return match ? match->tokens : Text{};
+}
+
+TEST(PromptLookup, the_longest_matching_suffix_decides) {
+  //               a  b  c  x  b  c  y  a  b  c
+  const Text text{1, 2, 3, 8, 2, 3, 9, 1, 2, 3};
+  EXPECT_EQ(guess(text, 3, 2, LookupVariant::Hf), (Text{8, 2}));
+  EXPECT_EQ(guess(text, 2, 2, LookupVariant::Hf), (Text{8, 2}));
+  EXPECT_EQ(guess(text, 2, 2, LookupVariant::Last), (Text{9, 1}));
+  EXPECT_EQ(guess(text, 3, 2, LookupVariant::Last), (Text{8, 2}));
+}
+
+TEST(PromptLookup, as_published_a_guess_has_full_length) {
+  const Text text{5, 1, 7, 1, 2, 3, 4, 1};
+  EXPECT_EQ(guess(text, 1, 4, LookupVariant::Paper), (Text{7, 1, 2, 3}));
+  EXPECT_EQ(guess(text, 1, 6, LookupVariant::Paper), (Text{7, 1, 2, 3, 4, 1}));
+  EXPECT_TRUE(guess(text, 1, 7, LookupVariant::Paper).empty());
+  EXPECT_EQ(guess(text, 1, 7, LookupVariant::Hf), (Text{7, 1, 2, 3, 4, 1}));
+}
+
+TEST(PromptLookup, the_suffix_does_not_match_itself) {
+  EXPECT_TRUE(guess({1, 2, 3}, 3, 5, LookupVariant::Last).empty());
+  EXPECT_TRUE(guess({4}, 3, 5, LookupVariant::Hf).empty());
+  // An occurrence may overlap the suffix: a run of one token goes on.
+  EXPECT_EQ(guess({4, 4}, 3, 5, LookupVariant::Hf), (Text{4}));
+  EXPECT_EQ(guess({4, 4, 4}, 2, 5, LookupVariant::Hf), (Text{4}));
+}
+
+TEST(PromptLookup, the_last_match_goes_on_with_itself_at_the_end_of_the_text) {
+  EXPECT_EQ(guess({4, 4, 4}, 2, 5, LookupVariant::Last), (Text{4, 4, 4, 4, 4}));
+  EXPECT_EQ(guess({1, 2, 1, 2}, 2, 5, LookupVariant::Last), (Text{1, 2, 1, 2, 1}));
+  EXPECT_EQ(guess({9, 1, 2, 3, 9}, 1, 7, LookupVariant::Last), (Text{1, 2, 3, 9, 1, 2, 3}));
+}
+
+TEST(PromptLookup, a_guess_ends_before_an_end_token) {
+  const Text text{1, 5, 0, 6, 1};
+  EXPECT_EQ(guess(text, 1, 4, LookupVariant::Hf, {0}), (Text{5}));
+  // Nothing left of it: the next occurrence, or shorter suffix, has its turn.
+  EXPECT_EQ(guess({1, 0, 1, 7, 1}, 1, 4, LookupVariant::Hf, {0}), (Text{7, 1}));
+}
+
+TEST(PromptLookup, without_a_match_it_is_plain_decoding) {
+  ToyModel model({.vocab = 1000, .context = 40, .seed = 4});
+  Job job;
+  job.decoder = "prompt-lookup";
+  job.limits.max_tokens = 20;
+  const Outcome found = run(model, {1, 2}, job);
+  const Outcome ar = run_ar(model, {1, 2}, job);
+  ASSERT_EQ(found.tokens, ar.tokens);
+  EXPECT_EQ(found.n_steps, 20);
+  EXPECT_EQ(found.metrics.at("lookup_matches"), 0);
+  EXPECT_EQ(found.metrics.at("rows"), 20);
+}
+
+TEST(PromptLookup, a_repeating_text_is_written_many_at_a_time) {
+  ToyModel model({.vocab = 6, .context = 1, .seed = 2});  // falls into a cycle
+  Job job;
+  job.decoder = "prompt-lookup";
+  job.limits.max_tokens = 110;
+  const Outcome outcome = run(model, {1}, job);
+  EXPECT_LT(outcome.n_steps, 30);
+  for (const int n : outcome.emitted_per_step) EXPECT_LE(n, 11);
+}
+
+}  // namespace
+}  // namespace engine::test

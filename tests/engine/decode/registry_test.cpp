@@ -1,0 +1,127 @@
+#include "engine/decode/registry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/decode/closest_name.h"
+#include "tests/engine/decode/toy_model.h"
+
+namespace engine::test {
+namespace {
+
+using testing::HasSubstr;
+
+template <class F>
+std::string usage_error(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Usage);
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return "";
+}
+
+TEST(Registry, every_decoder_can_be_made_with_its_defaults) {
+  ToyModel model({});
+  for (const DecoderInfo& info : decoders()) {
+    EXPECT_NE(make_decoder(info.name, {.target = model}), nullptr);
+    EXPECT_FALSE(info.title.empty() || info.summary.empty() || info.reference.empty());
+    const OptionValues values = complete_options(info, {});
+    EXPECT_EQ(values.size(), info.options.size());
+    for (const OptionInfo& option : info.options) {
+      EXPECT_EQ(values.at(option.name), option.default_value);
+      EXPECT_GT(option.help.size(), 40u) << option.name << ": help should teach";
+      EXPECT_EQ(option.type == OptionInfo::Type::Choice || option.type == OptionInfo::Type::Bool,
+                !option.choices.empty());
+      // Defaults and every preset are values a person may set.
+      EXPECT_NO_THROW(complete_options(info, {{option.name, option.default_value}}));
+    }
+    for (const auto& [name, preset] : info.presets) EXPECT_NO_THROW(complete_options(info, preset));
+  }
+}
+
+TEST(Registry, has_the_option_names_of_the_command_line_contract) {
+  const std::map<std::string, std::vector<std::string>> fixed{
+      {"ar", {}},
+      {"jacobi", {"block", "refill", "fill"}},
+      {"lookahead",
+       {"window", "ngram_size", "n_guesses", "prompt_pool", "bonus", "advance", "preset"}},
+      {"prompt-lookup", {"max_ngram", "n_tokens", "variant"}}};
+  for (const auto& [name, options] : fixed) {
+    const OptionValues values = complete_options(decoder_named(name), {});
+    for (const std::string& option : options) EXPECT_TRUE(values.contains(option)) << option;
+  }
+}
+
+TEST(Registry, names_the_closest_decoder_and_option) {
+  EXPECT_THAT(usage_error([] { decoder_named("lookahed"); }), HasSubstr("'lookahead'"));
+  EXPECT_THAT(usage_error([] { decoder_named("promptlookup"); }), HasSubstr("'prompt-lookup'"));
+  EXPECT_THAT(usage_error([] { decoder_named("zzzzzz"); }), HasSubstr("known are ar, jacobi"));
+  const DecoderInfo& info = decoder_named("lookahead");
+  EXPECT_THAT(usage_error([&] {
+                complete_options(info, {{"windw", "3"}});
+              }),
+              HasSubstr("'window'"));
+  EXPECT_THAT(usage_error([] {
+                complete_options(decoder_named("ar"), {{"block", "3"}});
+              }),
+              HasSubstr("has none"));
+}
+
+TEST(Registry, refuses_values_by_name_and_range) {
+  const DecoderInfo& info = decoder_named("lookahead");
+  for (const char* value : {"", "x", "3x", "0", "65", "-1", "1e3", "99999999999999999999", "3.0"}) {
+    const std::string message = usage_error([&] { complete_options(info, {{"window", value}}); });
+    EXPECT_THAT(message, HasSubstr("lookahead: window: found '" + std::string(value) + "'"));
+    EXPECT_THAT(message, HasSubstr("between 1 and 64"));
+  }
+  EXPECT_THAT(usage_error([&] {
+                complete_options(info, {{"advance", "two"}});
+              }),
+              HasSubstr("one of one, accepted"));
+  EXPECT_THAT(usage_error([&] {
+                complete_options(info, {{"bonus", "maybe"}});
+              }),
+              HasSubstr("true or false"));
+  EXPECT_EQ(complete_options(info, {{"bonus", "off"}}).at("bonus"), "false");
+}
+
+TEST(Registry, a_preset_changes_defaults_and_yields_to_what_is_named) {
+  const OptionValues values =
+      complete_options(decoder_named("lookahead"), {{"preset", "paper"}, {"window", "7"}});
+  EXPECT_EQ(values.at("window"), "7");
+  EXPECT_EQ(values.at("ngram_size"), "5");
+  EXPECT_EQ(values.at("bonus"), "false");
+  EXPECT_EQ(complete_options(decoder_named("lookahead"), {}).at("bonus"), "true");
+  // Completing twice changes nothing.
+  EXPECT_EQ(complete_options(decoder_named("lookahead"), values), values);
+}
+
+TEST(Registry, refuses_rejection_sampling_where_it_cannot_be) {
+  ToyModel model({});
+  const Sampling rejection{.temperature = 1, .mode = Sampling::Mode::Rejection};
+  const std::string message =
+      usage_error([&] { make_decoder("jacobi", {.target = model, .sampling = rejection}); });
+  EXPECT_THAT(message, HasSubstr("jacobi cannot run with sampling=rejection"));
+  EXPECT_THAT(message, HasSubstr("coupled"));
+  for (const char* name : {"ar", "lookahead", "prompt-lookup"}) {
+    EXPECT_FALSE(refusal(decoder_named(name), rejection, model, nullptr)) << name;
+  }
+  // Greedy decoding draws nothing, so there is nothing to refuse.
+  const Sampling greedy{.mode = Sampling::Mode::Rejection};
+  EXPECT_FALSE(refusal(decoder_named("jacobi"), greedy, model, nullptr));
+}
+
+TEST(ClosestName, counts_edits) {
+  EXPECT_EQ(edit_distance("", "abc"), 3);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+  EXPECT_EQ(edit_distance("wnidow", "window"), 1);
+  const std::vector<std::string> known{"window", "n_guesses"};
+  EXPECT_EQ(closest_name("win", known), "window");
+  EXPECT_EQ(closest_name("temperature", known), "");
+}
+
+}  // namespace
+}  // namespace engine::test

@@ -1,0 +1,317 @@
+// The loop itself: what it tells, what it charges, and that lanes do not feel each other (T8, T9,
+// T14).
+#include "engine/decode/stepper.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "engine/event/timeline.h"
+#include "tests/engine/decode/run.h"
+#include "tests/engine/decode/toy_model.h"
+
+namespace engine::test {
+namespace {
+
+std::vector<Job> jobs() {
+  std::vector<Job> all;
+  for (const char* name : {"ar", "jacobi", "lookahead", "prompt-lookup"}) {
+    Job job;
+    job.decoder = name;
+    all.push_back(job);
+  }
+  Job sliding;
+  sliding.decoder = "jacobi";
+  sliding.options = {{"refill", "slide"}};
+  all.push_back(sliding);
+  Job published;
+  published.decoder = "lookahead";
+  published.options = {{"preset", "paper"}, {"ngram_size", "3"}};
+  all.push_back(published);
+  Job sampled = published;
+  sampled.options = {};
+  sampled.sampling = {.temperature = 1, .mode = Sampling::Mode::Rejection};
+  all.push_back(sampled);
+  return all;
+}
+
+/// A line an event, without times.
+std::vector<std::string> trace_of(const std::vector<Event>& events) {
+  std::vector<std::string> lines;
+  for (const Event& event : events) {
+    std::string line = std::to_string(event.index()) + ":";
+    const auto add = [&](const auto& values) {
+      for (const auto& value : values) line += " " + std::to_string(value);
+      line += ";";
+    };
+    if (const auto* e = std::get_if<Drafted>(&event)) {
+      add(e->tree.token);
+      add(e->tree.parent);
+      for (const RowTag& tag : e->tree.tag) {
+        add(std::vector<int>{static_cast<int>(tag.kind), tag.a, tag.b});
+      }
+    } else if (const auto* v = std::get_if<Verified>(&event)) {
+      add(v->picked);
+      add(v->logp);
+      add(v->margin);
+      for (const RowFate fate : v->fate) line += std::to_string(static_cast<int>(fate));
+    } else if (const auto* c = std::get_if<Committed>(&event)) {
+      add(c->tokens);
+      line += std::to_string(c->first_pos);
+    } else if (const auto* p = std::get_if<PoolChanged>(&event)) {
+      for (const PoolNgram& ngram : p->added) add(ngram.rest);
+      for (const PoolNgram& ngram : p->evicted) add(ngram.rest);
+    } else if (const auto* b = std::get_if<BlockRefined>(&event)) {
+      add(b->tokens);
+    }
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+TEST(Stepper, the_same_run_twice_leaves_the_same_trace) {
+  for (Job& job : jobs()) {
+    if (job.sampling.temperature == 0) job.sampling.temperature = 0.9f;
+    ToyModel model({.vocab = 7, .context = 2, .seed = 5});
+    const Outcome first = run(model, {1, 2, 3, 1, 2}, job);
+    run(model, {4, 4, 4}, job);  // what ran in between leaves nothing behind
+    const Outcome again = run(model, {1, 2, 3, 1, 2}, job);
+    EXPECT_EQ(trace_of(first.events), trace_of(again.events)) << described(job);
+    EXPECT_EQ(first.tokens, again.tokens);
+  }
+}
+
+TEST(Stepper, lanes_in_one_forward_take_the_tokens_they_take_alone) {
+  ToyModel model({.vocab = 6, .context = 2, .seed = 6});
+  const std::vector<Job> all = jobs();
+  for (const bool reversed : {false, true}) {
+    std::vector<Lane> lanes;
+    std::vector<Outcome> alone;
+    for (std::size_t i = 0; i < all.size(); i++) {
+      Job job = all[i];
+      job.sampling.temperature = i % 2 ? 1.0f : job.sampling.temperature;
+      job.sampling.seed = i;
+      job.limits.max_tokens = 10 + 7 * static_cast<int>(i);  // some finish early
+      const std::vector<TokenId> prompt(i + 1, static_cast<TokenId>(i % 6));
+      alone.push_back(run(model, prompt, job));
+      lanes.push_back(start(model, prompt, job, static_cast<RunId>(i + 1)));
+    }
+    EventList events;
+    Stepper stepper(model, &events);
+    for (;;) {
+      std::vector<Lane*> left;
+      for (Lane& lane : lanes) {
+        if (!lane.sequence.finished()) left.push_back(&lane);
+      }
+      if (left.empty()) break;
+      if (reversed) std::reverse(left.begin(), left.end());
+      const int n_before = model.n_forwards;
+      stepper.step(left);
+      EXPECT_EQ(model.n_forwards, n_before + 1);
+    }
+    for (std::size_t i = 0; i < lanes.size(); i++) {
+      const auto generated = lanes[i].sequence.generated();
+      EXPECT_EQ(std::vector(generated.begin(), generated.end()), alone[i].tokens);
+      EXPECT_EQ(lanes[i].n_steps, alone[i].n_steps);
+      EXPECT_EQ(lanes[i].n_accepted, alone[i].n_accepted);
+      std::vector<Event> own;
+      for (const Event& event : events.events) {
+        if (run_of(event) == lanes[i].run) own.push_back(event);
+      }
+      EXPECT_EQ(trace_of(own), trace_of(alone[i].events));
+    }
+  }
+}
+
+TEST(Stepper, a_fork_goes_on_as_its_original) {
+  ToyModel model({.vocab = 6, .context = 2, .seed = 6});
+  Job job;
+  Lane lane = start(model, {1, 2, 3}, job);
+  Lane* lanes[] = {&lane};
+  Stepper stepper(model, nullptr);
+  for (int i = 0; i < 5; i++) stepper.step(lanes);
+  Lane copy{.run = 2,
+            .sequence = lane.sequence.fork(),
+            .decoder = start(model, {1}, job).decoder,
+            .sampling = job.sampling,
+            .limits = job.limits,
+            .tree = {}};
+  Lane* copies[] = {&copy};
+  while (!copy.sequence.finished()) stepper.step(copies);
+  while (!lane.sequence.finished()) stepper.step(lanes);
+  EXPECT_TRUE(std::ranges::equal(copy.sequence.tokens(), lane.sequence.tokens()));
+  EXPECT_EQ(copy.sequence.prompt().size(), 3u);
+}
+
+TEST(Stepper, tells_every_step_in_order_and_consistently) {
+  for (const Job& job : jobs()) {
+    ToyModel model({.vocab = 6, .context = 2, .seed = 11});
+    const std::vector<TokenId> prompt{1, 2, 3, 1, 2};
+    const Outcome outcome = run(model, prompt, job);
+    std::vector<TokenId> told;
+    Nanoseconds last = 0;
+    StepId step = -1;
+    std::int64_t n_accepted = 0;
+    bool open = false;
+    TokenTree tree;
+    Verified verified;
+    for (const Event& event : outcome.events) {
+      EXPECT_GE(time_of(event), last);
+      last = time_of(event);
+      EXPECT_EQ(run_of(event), 1u);
+      if (const auto* begun = std::get_if<StepBegun>(&event)) {
+        EXPECT_FALSE(open);
+        open = true;
+        EXPECT_EQ(begun->step, ++step);
+        EXPECT_EQ(begun->kv_len, static_cast<int>(prompt.size() + told.size()) - 1);
+      } else if (const auto* drafted = std::get_if<Drafted>(&event)) {
+        tree = drafted->tree;
+      } else if (const auto* v = std::get_if<Verified>(&event)) {
+        verified = *v;
+        EXPECT_EQ(v->fate.size(), tree.token.size());
+        EXPECT_EQ(v->n_proposed, v->n_accepted + v->n_rejected + v->n_unused);
+        EXPECT_EQ(v->fate[0], RowFate::Context);
+        n_accepted += v->n_accepted;
+      } else if (const auto* c = std::get_if<Committed>(&event)) {
+        EXPECT_EQ(c->first_pos, static_cast<int>(prompt.size() + told.size()));
+        told.insert(told.end(), c->tokens.begin(), c->tokens.end());
+        EXPECT_EQ(c->standing.size(), c->tokens.size());
+        EXPECT_EQ(c->origin.size(), c->tokens.size());
+        // As many tokens stand as accepted as rows were.
+        EXPECT_EQ(std::ranges::count(c->standing, Standing::Accepted), verified.n_accepted);
+        for (std::size_t i = 0; i < c->tokens.size(); i++) {
+          EXPECT_EQ(c->standing[i] == Standing::Accepted,
+                    c->origin[i].kind != RowTag::Kind::Current);
+          if (i + 1 < c->tokens.size()) {
+            EXPECT_EQ(c->standing[i], Standing::Accepted);
+          }
+        }
+      } else if (const auto* ended = std::get_if<StepEnded>(&event)) {
+        open = false;
+        EXPECT_EQ(ended->kv_len, static_cast<int>(prompt.size() + told.size()) - 1);
+      }
+    }
+    EXPECT_FALSE(open);
+    EXPECT_EQ(told, outcome.tokens);
+    EXPECT_EQ(n_accepted, outcome.n_accepted);
+  }
+}
+
+TEST(Stepper, charges_a_lane_alone_everything_and_lanes_together_by_rows) {
+  ToyModel model({.vocab = 6, .context = 2, .seed = 6});
+  Job job;
+  Lane a = start(model, {1, 2}, job, 1);
+  job.decoder = "jacobi";
+  Lane b = start(model, {1, 2}, job, 2);
+  EventList events;
+  Stepper stepper(model, &events);
+  Lane* both[] = {&a, &b};
+  stepper.step(both);
+  Nanoseconds parts[3] = {};
+  Nanoseconds forward[3] = {};
+  for (const Event& event : events.events) {
+    if (const auto* e = std::get_if<StepEnded>(&event)) {
+      parts[e->run] += e->propose + e->forward + e->verify + e->commit;
+      forward[e->run] = e->forward;
+    }
+  }
+  EXPECT_EQ(parts[1], a.compute_ns);
+  EXPECT_EQ(parts[2], b.compute_ns);
+  EXPECT_NEAR(static_cast<double>(forward[2]), 16.0 * static_cast<double>(forward[1]), 32.0);
+}
+
+TEST(Stepper, fates_after_a_cut) {
+  // last - a - b - c, and d beside b; the target says a, b, c, then x.
+  TokenTree tree;
+  const auto guess = [](int i) {
+    return RowTag{RowTag::Kind::Guess, 0, static_cast<std::int16_t>(i)};
+  };
+  tree.add(9, -1, RowTag{});
+  tree.add(1, 0, guess(0));
+  tree.add(2, 1, guess(1));
+  tree.add(3, 2, guess(2));
+  tree.add(7, 1, guess(1));
+  tree.add(8, 4, guess(2));
+  tree.add(5, 0, RowTag{RowTag::Kind::Window, 0, 1});
+  using enum RowFate;
+  EXPECT_EQ(
+      fates_of(tree, {.path = {0, 1, 2, 3}, .emitted = {1, 2, 3, 6}, .logp = {}}),
+      (std::vector<RowFate>{Context, Accepted, Accepted, Accepted, Rejected, Unused, Window}));
+  // Cut behind b: it was proposed and emitted, though it has no keys and values; c was never
+  // judged.
+  EXPECT_EQ(fates_of(tree, {.path = {0, 1}, .emitted = {1, 2}, .logp = {}}),
+            (std::vector<RowFate>{Context, Accepted, Accepted, Unused, Rejected, Unused, Window}));
+  EXPECT_EQ(fates_of(tree, {.path = {0}, .emitted = {4}, .logp = {}}),
+            (std::vector<RowFate>{Context, Rejected, Unused, Unused, Unused, Unused, Window}));
+}
+
+TEST(Stepper, refuses_prompts_that_cannot_be) {
+  ToyModel model({.vocab = 6, .max_seq_len = 8});
+  EXPECT_THROW(make_lane(1, model, {}, "ar", {.target = model}), Error);
+  EXPECT_THROW(make_lane(1, model, std::vector<TokenId>(8, 1), "ar", {.target = model}), Error);
+  EXPECT_NO_THROW(make_lane(1, model, std::vector<TokenId>(7, 1), "ar", {.target = model}));
+  EXPECT_THROW(make_lane(1, model, {6}, "ar", {.target = model}), ContractError);
+}
+
+TEST(Sequence, cut_takes_the_nearest_end) {
+  ToyModel model({});
+  const auto cut_of = [&](std::vector<TokenId> emitted, const Limits& limits) {
+    Sequence sequence({1, 2}, model.make_cache());
+    Decision decision{.path = {}, .emitted = std::move(emitted), .logp = {}};
+    for (std::size_t i = 0; i < decision.emitted.size(); i++) {
+      decision.path.push_back(static_cast<int>(i));
+    }
+    const StopReason reason = cut(decision, sequence, limits);
+    EXPECT_EQ(decision.path.size(), decision.emitted.size());
+    return std::pair(decision.emitted.size(), reason);
+  };
+  using R = StopReason;
+  EXPECT_EQ(cut_of({5, 6, 7}, {.max_tokens = 9}), std::pair(std::size_t{3}, R::None));
+  EXPECT_EQ(cut_of({5, 6, 7}, {.max_tokens = 3}), std::pair(std::size_t{3}, R::Length));
+  EXPECT_EQ(cut_of({5, 6, 7}, {.max_tokens = 2}), std::pair(std::size_t{2}, R::Length));
+  EXPECT_EQ(cut_of({5, 6, 7}, {.max_tokens = 9, .max_seq_len = 4}),
+            std::pair(std::size_t{2}, R::Context));
+  EXPECT_EQ(cut_of({5, 6, 7}, {.max_tokens = 9, .eos_ids = {6}}),
+            std::pair(std::size_t{2}, R::Eos));
+  EXPECT_EQ(cut_of({5, 6, 6}, {.max_tokens = 9, .eos_ids = {7, 6}}),
+            std::pair(std::size_t{2}, R::Eos));
+  EXPECT_EQ(cut_of({5, 6, 7}, {.max_tokens = 2, .eos_ids = {6}}),
+            std::pair(std::size_t{2}, R::Eos));
+  EXPECT_EQ(cut_of({5, 6, 7}, {.max_tokens = 2, .eos_ids = {7}}),
+            std::pair(std::size_t{2}, R::Length));
+  EXPECT_EQ(cut_of({5, 6}, {.max_tokens = 9, .ignore_eos = true, .eos_ids = {5}}),
+            std::pair(std::size_t{2}, R::None));
+}
+
+TEST(Sequence, prefill_stops_when_asked) {
+  ToyModel model({});
+  Sequence sequence(std::vector<TokenId>(20, 1), model.make_cache());
+  int calls = 0;
+  try {
+    prefill(model, sequence, 6, [&](int done, int total) {
+      EXPECT_EQ(total, 19);
+      EXPECT_EQ(done, 6 * ++calls);
+      return calls < 2;
+    });
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Cancelled);
+  }
+  EXPECT_EQ(sequence.cache().length(), 12);
+  prefill(model, sequence);  // goes on where it stopped
+  EXPECT_EQ(sequence.cache().length(), 19);
+}
+
+TEST(Tree, check_refuses_what_is_no_forest) {
+  TokenTree tree;
+  EXPECT_THROW(check(tree, 5), ContractError);
+  tree.add(1, -1, RowTag{});
+  tree.add(2, 0, RowTag{});
+  EXPECT_NO_THROW(check(tree, 5));
+  EXPECT_THROW(check(tree, 2), ContractError);
+  tree.add(2, 3, RowTag{});
+  EXPECT_THROW(check(tree, 5), ContractError);
+}
+
+}  // namespace
+}  // namespace engine::test

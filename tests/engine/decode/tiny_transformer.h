@@ -1,0 +1,20 @@
+// A transformer of a few thousand weights, large enough in magnitude that its text depends on what
+// it read.
+#pragma once
+
+#include <memory>
+
+#include "engine/model/model.h"
+#include "kernels/device.h"
+
+namespace engine::test {
+
+/// Grouped-query attention, untied embeddings, 24 tokens, 2 layers.
+ModelConfig tiny_config();
+std::unique_ptr<Model> tiny_transformer(kernels::Device& device,
+                                        kernels::DType dtype,
+                                        std::uint64_t seed,
+                                        const ModelConfig& config = tiny_config(),
+                                        const ModelScale& scale = {});
+
+}  // namespace engine::test
