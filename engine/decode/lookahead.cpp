@@ -8,11 +8,6 @@
 namespace engine {
 namespace {
 
-/// The largest logit's token, lowest id first.
-TokenId largest(std::span<const float> logits) {
-  return static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-}
-
 int find_child(const TokenTree& tree, int from, int parent, TokenId token) {
   for (int r = from; r < tree.n_rows(); r++) {
     const auto row = static_cast<std::size_t>(r);
@@ -126,9 +121,7 @@ Decision LookaheadDecoder::verify(const Sequence& prefix,
   newest_.clear();
   if (window_sent_) {
     for (int r = newest_first_row_; r < newest_first_row_ + n_newest_; r++) {
-      // A window only guesses, so it takes the likeliest token where it can be had for nothing.
-      newest_.push_back(verifier_.rejects() ? largest(out.logits_of(r))
-                                            : out.picked[static_cast<std::size_t>(r)].id);
+      newest_.push_back(out.picked[static_cast<std::size_t>(r)].id);
     }
   }
   return verifier_(prefix, tree, out, bonus_);

@@ -99,6 +99,7 @@ Event stamped(Event event, const Lane& lane) {
 /// What one lane's part of a step came to, until it is told.
 struct Stepper::Notes {
   StepOutput out;
+  std::vector<std::uint8_t> greedy_rows;
   Nanoseconds propose = 0, forward = 0, verify = 0, commit = 0;
 };
 
@@ -147,6 +148,10 @@ void Stepper::step(std::span<Lane* const> lanes) {
     const Nanoseconds begun = now_ns();
     lane.tree = lane.decoder->propose(lane.sequence);
     check(lane.tree, model_.vocab_size());
+    // A window only guesses: its cells take the likeliest token, and no noise is made for them.
+    for (const RowTag& tag : lane.tree.tag) {
+      notes[i].greedy_rows.push_back(tag.kind == RowTag::Kind::Window);
+    }
     notes[i].propose = now_ns() - begun;
     const Wants own = lane.decoder->wants();
     wants.logits |= own.logits;
@@ -157,6 +162,7 @@ void Stepper::step(std::span<Lane* const> lanes) {
     items[i].tree = &lane.tree;
     items[i].prefix = lane.sequence.cached_tokens();
     items[i].sampling = lane.sampling;
+    if (!lane.sampling.greedy()) items[i].greedy_rows = notes[i].greedy_rows;
   }
 
   const Nanoseconds forward_begun = now_ns();

@@ -2,6 +2,7 @@
 // The transformer is one; the tests' toy models are others.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -56,6 +57,8 @@ struct BatchItem {
   Sampling sampling;
   bool pick_rows = true;  // false: a prefill, nothing is chosen and no logits are computed
   kernels::RandomStream stream = kernels::RandomStream::TargetGumbel;
+  /// [n_rows] or empty: rows marked 1 take the largest logit whatever the temperature.
+  std::span<const std::uint8_t> greedy_rows;
 };
 
 /// What one sequence got back from a forward. Rows in the order of its tree.

@@ -209,8 +209,10 @@ void Transformer::describe_picks(std::span<const BatchItem> items) {
     for (int r = 0; r < item.tree->n_rows(); r++) {
       const int row = plan_.row_begin(i) + r;
       const Sampling& s = item.sampling;
+      const bool greedy =
+          !item.greedy_rows.empty() && item.greedy_rows[static_cast<std::size_t>(r)] != 0;
       pick_rows_[static_cast<std::size_t>(row)] = {
-          .temperature = s.temperature,
+          .temperature = greedy ? 0.0f : s.temperature,
           .top_k = s.top_k,
           .top_p = s.top_p,
           .min_p = s.min_p,

@@ -197,6 +197,34 @@ TEST(Lookahead, every_window_ngram_was_a_branch_of_its_step_and_its_answer) {
   }
 }
 
+TEST(Lookahead, the_window_takes_the_likeliest_tokens_even_when_sampling) {
+  ToyModel model({.vocab = 7, .context = 2, .seed = 3});
+  Job job = lookahead(4, 3, 3);
+  job.sampling = {.temperature = 2, .seed = 9};
+  const std::vector<TokenId> prompt{1, 2, 3};
+  const Outcome outcome = run(model, prompt, job);
+  const auto verified = all<Verified>(outcome.events);
+  std::vector<TokenId> text = prompt;
+  text.insert(text.end(), outcome.tokens.begin(), outcome.tokens.end());
+  const auto begun = all<StepBegun>(outcome.events);
+  int n_window = 0;
+  for (const Drafted& drafted : all<Drafted>(outcome.events)) {
+    const auto step = static_cast<std::size_t>(drafted.step);
+    for (int r = 1; r < drafted.tree.n_rows(); r++) {
+      const auto row = static_cast<std::size_t>(r);
+      if (drafted.tree.tag[row].kind != RowTag::Kind::Window) continue;
+      std::vector<TokenId> seen(text.begin(), text.begin() + begun[step].kv_len);
+      for (const int i : chain_of(drafted.tree, r)) {
+        seen.push_back(drafted.tree.token[static_cast<std::size_t>(i)]);
+      }
+      const auto logits = model.logits_after(seen);
+      EXPECT_EQ(verified[step].picked[row], std::ranges::max_element(logits) - logits.begin());
+      n_window++;
+    }
+  }
+  EXPECT_GT(n_window, 100);
+}
+
 TEST(Lookahead, the_pool_told_in_events_is_the_pool) {
   for (std::uint64_t seed = 0; seed < 20; seed++) {
     Dice dice(seed);

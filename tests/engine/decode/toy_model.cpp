@@ -51,7 +51,11 @@ StepOutput ToyModel::answer(const BatchItem& item, Wants wants) const {
     ensure(static_cast<int>(text.size()) <= shape_.max_seq_len,
            "toy model: a row stands outside the context");
     const std::vector<float> logits = logits_after(text);
-    out.picked.push_back(item.pick_rows ? pick_token(logits, item.sampling, item.stream, text)
+    Sampling sampling = item.sampling;
+    if (!item.greedy_rows.empty() && item.greedy_rows[static_cast<std::size_t>(r)]) {
+      sampling.temperature = 0;
+    }
+    out.picked.push_back(item.pick_rows ? pick_token(logits, sampling, item.stream, text)
                                         : kernels::Picked{});
     if (wants.logits) out.logits.insert(out.logits.end(), logits.begin(), logits.end());
   }
