@@ -239,7 +239,7 @@ TEST(Forward, loading_reports_progress_and_can_be_cancelled) {
   }
 }
 
-TEST(Forward, tensors_of_another_shape_or_type_are_refused_or_converted) {
+TEST(Forward, tensors_of_another_shape_are_refused) {
   const auto device = kernels::open_cpu(2);
   TestModel model = random_model("m", odd_config(), 3);
   model.tensors->entries.at("model.layers.1.self_attn.k_proj.weight").shape = {20, 80};
@@ -249,6 +249,44 @@ TEST(Forward, tensors_of_another_shape_or_type_are_refused_or_converted) {
                                  testing::HasSubstr("[20, 80]"), testing::HasSubstr("[40, 40]"))));
   model.tensors->entries.erase("model.layers.1.self_attn.k_proj.weight");
   EXPECT_THROW(load(*device, model, DType::F32), Error);
+}
+
+// One projection of each fused matrix, and a norm, in bf16; the rest in f32.
+class MixedTensors final : public TensorSource {
+ public:
+  explicit MixedTensors(std::shared_ptr<const TensorSource> tensors)
+      : tensors_(std::move(tensors)) {}
+  bool has(const std::string& name) const override { return tensors_->has(name); }
+  std::vector<std::string> names() const override { return tensors_->names(); }
+  std::string path() const override { return tensors_->path(); }
+  Tensor read(const std::string& name) const override {
+    Tensor t = tensors_->read(name);
+    if (name.find("v_proj") == std::string::npos && name.find("gate_proj") == std::string::npos &&
+        name.find("input_layernorm") == std::string::npos)
+      return t;
+    const auto* from = static_cast<const float*>(t.data);
+    auto bits = std::make_shared<std::vector<std::uint16_t>>();
+    for (std::int64_t i = 0; i < t.n_elements(); i++)
+      bits->push_back(kernels::bf16_from_f32(from[i]));
+    return {.dtype = DType::BF16, .shape = t.shape, .data = bits->data(), .hold = bits};
+  }
+
+ private:
+  std::shared_ptr<const TensorSource> tensors_;
+};
+
+TEST(Forward, tensors_of_several_types_are_fused_without_a_change) {
+  const auto device = kernels::open_cpu(2);
+  const TestModel model = rounded(random_model("m", odd_config(), 3), DType::BF16);
+  for (auto& [name, entry] : model.tensors->entries)
+    for (float& x : entry.data) x = kernels::f32_from_bf16(kernels::bf16_from_f32(x));
+  ModelFiles files = model.files();
+  const auto plain = Model::load(*device, files, {.dtype = DType::F32});
+  files.tensors = std::make_shared<MixedTensors>(model.tensors);
+  const auto mixed = Model::load(*device, files, {.dtype = DType::F32});
+  Lane a(*plain), b(*mixed);
+  const TokenTree tree = random_tree(9, 101, 5);
+  EXPECT_EQ(a.forward(tree).logits, b.forward(tree).logits);
 }
 
 }  // namespace
