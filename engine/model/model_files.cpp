@@ -199,7 +199,7 @@ void read_card(ModelFiles& files, const FileLimits& limits) {
   files.draft_name = *draft;
 }
 
-std::map<std::string, const TensorEntry*> entries_of(const Weights& weights) {
+std::map<std::string, const TensorEntry*> entries_of(const WeightFiles& weights) {
   std::map<std::string, const TensorEntry*> entries;
   for (const auto& file : weights.files) {
     for (const TensorEntry& entry : file->entries()) {
@@ -239,7 +239,7 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
   if (exists(directory + "/tokenizer.model")) {
     files.tokenizer = open_tokenizer(directory, limits, files.notices);
   }
-  const Weights weights =
+  const WeightFiles weights =
       open_weights(directory, options.allow_external_shards, limits, files.notices);
   files.tensors = weights.tensors;
   const std::map<std::string, const TensorEntry*> entries = entries_of(weights);

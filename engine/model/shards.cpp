@@ -107,7 +107,7 @@ void check_inside(const std::string& directory, const std::string& file, bool al
 
 void check_total_size(const Index& index,
                       const std::string& path,
-                      const Weights& weights,
+                      const WeightFiles& weights,
                       std::vector<std::string>& notices) {
   if (!index.total_size) return;
   std::int64_t total = 0;
@@ -120,7 +120,7 @@ void check_total_size(const Index& index,
                                 printable(path), index.total_size->shown(), total));
 }
 
-Weights open_sharded(const std::string& directory,
+WeightFiles open_sharded(const std::string& directory,
                      bool allow_external,
                      const FileLimits& limits,
                      std::vector<std::string>& notices) {
@@ -128,7 +128,7 @@ Weights open_sharded(const std::string& directory,
   const Json json = read_json_file(path, static_cast<std::size_t>(limits.json_bytes));
   const Index index = read_index(json, path, limits);
 
-  Weights weights;
+  WeightFiles weights;
   std::unordered_map<std::string, std::string> shard_of;  // every tensor of every shard
   for (const auto& [shard, tensors] : index.tensors_of) {
     const std::string file = directory + "/" + shard;
@@ -169,7 +169,7 @@ Weights open_sharded(const std::string& directory,
 
 }  // namespace
 
-Weights open_weights(const std::string& directory,
+WeightFiles open_weights(const std::string& directory,
                      bool allow_external,
                      const FileLimits& limits,
                      std::vector<std::string>& notices) {
