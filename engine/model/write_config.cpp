@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/event/json_text.h"
 #include "engine/model/config_file.h"
-#include "engine/model/json.h"
 
 namespace engine {
 namespace {
