@@ -166,6 +166,7 @@ def scaled(program):
 def main():
     command, *rest = sys.argv[1:] or ["help"]
     transformers.logging.set_verbosity_error()
+    torch.set_num_threads(1)  # the models are tiny
     if command == "make":
         make(pathlib.Path(rest[0]) if rest else FIXTURES)
     elif command == "same" and len(rest) == 2:
