@@ -213,7 +213,7 @@ void token_cell(ImDrawList* list,
   if (filled) ink = flags.lens_fill ? (contrast(fill, kBlack) > 5 ? kBlack : kWhite) : as.text;
   if (mean == Mean::Unused) ink = theme().dim;
   const bool padded = filled || as.border != Border::None;
-  const float pad = padded ? px(5) : 0, size = px(kMonoSize);
+  const float pad = !padded ? 0 : text.starts_with(' ') ? px(1) : px(5), size = px(kMonoSize);
   const float y = std::floor((min.y + max.y - size) / 2);
   const char* mark = flags.mark ? flags.mark : as.mark;
   const float mark_width = flags.marks && *mark ? std::strlen(mark) * px(kMarkSize) * 0.5f : 0;
@@ -259,16 +259,17 @@ void wrapped(const std::string& text, Rgb rgb) {
 }
 
 void label_value(const char* label, const std::string& value, const Figure* formula) {
-  ImGui::BeginGroup();
+  const ImVec2 min = ImGui::GetCursorScreenPos();
+  const float right = right_edge(), left = ImGui::GetCursorPosX();
   words(label, theme().dim);
+  const float label_end = left + ImGui::GetItemRectSize().x + px(12);
   ImGui::PushFont(fonts().bold, kTextSize);
-  const float width = ImGui::CalcTextSize(value.c_str()).x;
-  const float label_end = ImGui::GetItemRectSize().x + px(12);
-  ImGui::SameLine(std::max(ImGui::GetCursorStartPos().x + label_end, right_edge() - width));
+  ImGui::SameLine(std::max(label_end, right - ImGui::CalcTextSize(value.c_str()).x));
   words(value, theme().bright);
   ImGui::PopFont();
-  ImGui::EndGroup();
-  if (formula && ImGui::IsItemHovered()) formula_tooltip(*formula);
+  const ImVec2 max{min.x + right - left, ImGui::GetItemRectMax().y};
+  if (formula && ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(min, max))
+    formula_tooltip(*formula);
 }
 
 void formula_tooltip(const Figure& figure) {

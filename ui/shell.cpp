@@ -1,7 +1,7 @@
 #include "ui/shell.h"
 
 #include <fmt/format.h>
-#include <imgui.h>
+#include <imgui_internal.h>
 
 #include <algorithm>
 #include <cmath>
@@ -343,12 +343,16 @@ void Shell::perform(Action action) {
 
 void Shell::handle_keys() {
   const ImGuiIO& io = ImGui::GetIO();
+  // Arrows move the view, not the focus ring: Tab and F6 move that. Space presses what it is on.
+  constexpr ImGuiID kView = 1;
+  if (!io.WantTextInput && !ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup))
+    for (const ImGuiKey key :
+         {ImGuiKey_LeftArrow, ImGuiKey_RightArrow, ImGuiKey_Home, ImGuiKey_End})
+      ImGui::SetKeyOwner(key, kView);
   for (const KeyAction& key : key_actions()) {
     if (!ImGui::IsKeyChordPressed(key.chord)) continue;
     if (io.WantTextInput && !key.in_text) continue;
-    // While the focus ring is on, arrows and space move and press; they are the ring's.
-    const bool plain = (key.chord & ImGuiMod_Mask_) == 0;
-    if (plain && io.NavVisible && key.action != Action::Deselect) continue;
+    if (key.chord == ImGuiKey_Space && io.NavVisible) continue;
     perform(key.action);
     break;
   }

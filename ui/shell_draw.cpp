@@ -321,8 +321,11 @@ void Shell::draw_docked(Context& c, float top, float bottom) {
   ImGui::PushFont(fonts().bold, kTextSize);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding,
                       ImVec2(px(10), (px(kHead) - ImGui::GetFontSize()) / 2));
+  // Dear ImGui draws the 8 px between cards in the border's colour: here they are ground.
+  ImGui::PushStyleColor(ImGuiCol_Border, colour(theme().ground));
   ImGui::DockSpace(space, {0, 0},
                    ImGuiDockNodeFlags_NoWindowMenuButton | ImGuiDockNodeFlags_NoCloseButton);
+  ImGui::PopStyleColor();
   ImGui::PopStyleVar();
   ImGui::PopFont();
   ImGui::End();

@@ -9,18 +9,19 @@
 namespace ui {
 namespace {
 
-bool door(const char* id,
+bool door(float high,
+          const char* id,
           const char* title,
           const std::string& words_,
           const char* action,
           const std::string& why_off) {
   bool pressed = false;
-  if (begin_card(id, {0, px(126)})) {
+  if (begin_card(id, {0, high})) {
     ImGui::PushFont(fonts().bold, 19);
     words(title, theme().bright);
     ImGui::PopFont();
     wrapped(words_, theme().dim);
-    ImGui::SetCursorPosY(px(126 - 44));
+    ImGui::SetCursorPosY(high - px(44));
     pressed = button(action, why_off.empty(), why_off.empty(), why_off.c_str());
     if (!why_off.empty()) {
       ImGui::SameLine();
@@ -33,17 +34,19 @@ bool door(const char* id,
 
 void doors(Context& context) {
   const Catalog& catalog = context.catalog;
-  if (door("race", "Watch a race",
+  // Three of one height; the gaps between them are the spacing of items.
+  const float high = (ImGui::GetContentRegionAvail().y - 2 * ImGui::GetStyle().ItemSpacing.y) / 3;
+  if (door(high, "race", "Watch a race",
            "Four decoders write the same answer, side by side, at equal compute. A recording: "
            "needs no model.",
            "Watch###watch", catalog.race_recording.empty() ? "no recording is bundled" : ""))
     context.requests.open = catalog.race_recording;
-  if (door("tiny", "Run the bundled model",
+  if (door(high, "tiny", "Run the bundled model",
            "A small model decodes a real prompt on this machine, offline. Then change anything and "
            "run again.",
            "Run###run_bundled", why_not(context.form, catalog, false)))
     context.requests.run = true;
-  if (door("mine", "Open my model, or a recording",
+  if (door(high, "mine", "Open my model, or a recording",
            "A folder in Hugging Face's layout (config.json, safetensors, tokenizer.model), or a "
            ".pdrun file. Dropping it on the window does the same.",
            "Open...###open_mine", ""))

@@ -121,6 +121,20 @@ void choose_screen(Shell& shell, const WindowOptions& options) {
   if (options.theme == "monochrome") shell.set_theme(ThemeName::Monochrome);
 }
 
+// While it lives, an arriving event wakes the loop.
+class Waker {
+ public:
+  explicit Waker(engine::EventQueue& events) : events_(events) {
+    events_.on_arrival([] { glfwPostEmptyEvent(); });
+  }
+  ~Waker() { events_.on_arrival({}); }
+  Waker(const Waker&) = delete;
+  Waker& operator=(const Waker&) = delete;
+
+ private:
+  engine::EventQueue& events_;  // outlives the window
+};
+
 class Loop {
  public:
   Loop(engine::EventQueue& events, GLFWwindow* window, Shell& shell, const WindowOptions& options)
@@ -214,16 +228,16 @@ int run_window(engine::EventQueue& events,
   Gui gui(display.window(), folder);
   {
     Shell shell(catalog, commands, folder);
-    choose_screen(shell, options);
     if (!options.open.empty()) {
       shell.session().open(options.open);  // throws what is wrong with it
       shell.adopt_document();
-      choose_screen(shell, options);
+      shell.show(shell.selection().race != 0 ? Screen::Compare : Screen::Live);
     }
-    events.on_arrival([] { glfwPostEmptyEvent(); });
+    choose_screen(shell, options);
+    const Waker waker(events);
+    if (options.hooks.shell_made) options.hooks.shell_made(shell);
     if (options.hooks.context_made) options.hooks.context_made();
     Loop(events, display.window(), shell, options).run();
-    events.on_arrival({});
     if (options.hooks.before_teardown) options.hooks.before_teardown();
   }
   commands.push(engine::StopRun{});

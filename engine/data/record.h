@@ -69,10 +69,8 @@ class TaskGenerator {
   /// Fills prompt, completion, answer, check.
   virtual std::optional<Record> draw(Random& rng, int level, Split split) const = 0;
 
-  /// What make() asks of a fresh record; python code is run by our own interpreter instead.
-  virtual CheckResult check_at_birth(const Record& record) const {
-    return check(record, record.completion);
-  }
+  /// Whether make() runs check() on what it made.
+  virtual bool checked_at_birth() const { return true; }
 };
 
 /// The names of all generators: arith kb sql py blocks.

@@ -81,7 +81,7 @@ Picture picture_of(Context& context, float x0, float x1) {
   p.view.t1 = v.t1;
   if (!(v.t1 > v.t0)) {
     p.view.t0 = 0;
-    p.view.t1 = p.end * 1.02;
+    p.view.t1 = p.end * 1.05;
   }
   return p;
 }
@@ -223,12 +223,16 @@ void draw_slice(const Lane& lane, const Picture& p, const LaneBlock& b, ImVec2 m
   const float wide = max.x - min.x, rounding = wide > px(6) ? px(2) : 0;
   const float busy_top = b.is_bucket ? max.y - (max.y - min.y) * std::max(0.15f, b.busy) : min.y;
   list->AddRectFilled({min.x, busy_top}, max, colour(lane_colour(lane.kind)), rounding);
-  if (b.wasted > 0 && wide >= px(4)) {
+  if (b.wasted > 0 && wide >= px(24)) {
     // At most half of the slice: the label keeps its room, and its share is in the tooltip.
     const float from = max.x - wide * b.wasted * 0.5f;
     hatch(list, {from, busy_top}, max, colour(fill_of(Mean::Rejected)), px(6), px(2.2f));
+  } else if (b.wasted > 0 && wide >= px(4)) {
+    // Too narrow for a hatch that reads as one: a foot as long as the share.
+    list->AddRectFilled({max.x - wide * b.wasted, max.y - px(4)}, max,
+                        colour(fill_of(Mean::Rejected)));
   }
-  if (b.n_rejected > 0 && (b.is_bucket || wide < px(4)))
+  if (lane.kind == LaneKind::Target && b.n_rejected > 0 && (b.is_bucket || wide < px(4)))
     list->AddRectFilled({min.x, min.y - px(2)}, {min.x + px(1.5f), min.y + px(1)},
                         colour(fill_of(Mean::Rejected)));
   if (lane.kind != LaneKind::Target || wide < px(24) || b.is_bucket) return;

@@ -21,7 +21,7 @@ void four(Context& context, const engine::RunRecord& run, const RunTimes& times,
   ImGui::SameLine(left + half);
   big_number(numbers.tokens_per_step, recent(Series::TokensPerStep), half);
   ImGui::Dummy({1, px(2)});
-  big_number(numbers.speedup, recent(Series::WasteShare), half);
+  big_number(numbers.speedup, {}, half);
   ImGui::SameLine(left + half);
   big_number(numbers.step_median, recent(Series::StepMs), half);
 }

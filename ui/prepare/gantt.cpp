@@ -80,8 +80,9 @@ std::vector<LaneBlock> buckets(const RunTimes& times,
     // Buckets lie at multiples of their width, so panning does not make them flicker.
     const double b = begin_on(view.clock, times, i, view.wall_origin);
     const double edge = (std::floor(b / wide) + 1) * wide;
+    // The step that crosses the edge belongs to the bucket it began in.
     const std::size_t end =
-        std::clamp(first_ending_after(view.clock, times, edge, view.wall_origin), i + 1, last);
+        std::clamp(first_ending_after(view.clock, times, edge, view.wall_origin) + 1, i + 1, last);
     const StepSums &from = times.sums(i), &to = times.sums(end);
     LaneBlock block{b, end_on(view.clock, times, end - 1, view.wall_origin), i, end - 1};
     block.is_bucket = true;

@@ -215,6 +215,8 @@ std::vector<CellBox> lay_out(std::span<const TextCell> cells,
     if (!flowing && !plain)
       w += metrics.padding +
            static_cast<float>(std::char_traits<char>::length(as.mark)) * metrics.mark;
+    // A leading space is padding enough.
+    if (!flowing && !plain && cell.text.starts_with(' ')) w -= metrics.padding * 0.4f;
     w = std::min(w, std::max(width, metrics.character));
     if (x > 0 && x + w > width) {
       x = 0;

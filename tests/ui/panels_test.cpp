@@ -1,0 +1,168 @@
+// Every screen with every panel, drawn without a window over streams whole and broken.
+#include <gtest/gtest.h>
+#include <imgui.h>
+
+#include <chrono>
+
+#include "streams.h"
+#include "ui/fonts.h"
+#include "ui/panel.h"
+#include "ui/shell.h"
+
+namespace {
+
+// A Dear ImGui context with no display and no renderer.
+class Headless {
+ public:
+  Headless() {
+    ImGui::CreateContext();
+    ImGuiIO& io = ImGui::GetIO();
+    io.DisplaySize = {1600, 1000};
+    io.IniFilename = nullptr;
+    io.ConfigFlags |= ImGuiConfigFlags_DockingEnable | ImGuiConfigFlags_NavEnableKeyboard;
+    io.BackendFlags |= ImGuiBackendFlags_RendererHasTextures;
+    ui::load_fonts();
+  }
+  ~Headless() {
+    for (ImTextureData* texture : ImGui::GetPlatformIO().Textures) settle(texture, true);
+    ImGui::DestroyContext();
+  }
+
+  /// @return corners drawn
+  int frame(ui::Shell& shell) {
+    ImGui::GetIO().DeltaTime = 1.0f / 60;
+    ImGui::NewFrame();
+    shell.draw(1.0 / 60);
+    ImGui::Render();
+    for (ImTextureData* texture : ImGui::GetPlatformIO().Textures) settle(texture, false);
+    return ImGui::GetDrawData()->TotalVtxCount;
+  }
+
+ private:
+  static void settle(ImTextureData* texture, bool all) {
+    if (texture->Status == ImTextureStatus_WantDestroy || all) {
+      texture->SetTexID(ImTextureID_Invalid);
+      texture->SetStatus(ImTextureStatus_Destroyed);
+    } else if (texture->Status != ImTextureStatus_OK) {
+      texture->SetTexID(1);
+      texture->SetStatus(ImTextureStatus_OK);
+    }
+  }
+};
+
+void draw_everything(const std::vector<engine::Event>& events, int scale = 100) {
+  Headless gui;
+  engine::CommandQueue commands;
+  const ui::Catalog catalog = streams::catalog();
+  ui::Shell shell(catalog, commands, "");
+  shell.settings().scale_percent = scale;
+  shell.take(events);
+  for (const ui::Screen screen : {ui::Screen::Welcome, ui::Screen::Live, ui::Screen::Compare}) {
+    shell.show(screen);
+    for (int i = 0; i < 3; ++i) EXPECT_GT(gui.frame(shell), 100);
+    for (const ui::Action action :
+         {ui::Action::PreviousStep, ui::Action::PreviousNotable, ui::Action::FitSelection,
+          ui::Action::NextLens, ui::Action::ToStart, ui::Action::PlayView, ui::Action::Describe,
+          ui::Action::ToggleFlow, ui::Action::ToEnd, ui::Action::Help, ui::Action::Palette,
+          ui::Action::Find, ui::Action::Export}) {
+      shell.perform(action);
+      gui.frame(shell);
+    }
+    for (const engine::RunRecord& run : shell.session().shown().timeline.runs()) {
+      shell.selection().run = run.id();
+      for (ui::Lens lens : {ui::Lens::Probability, ui::Lens::Age, ui::Lens::Cost,
+                            ui::Lens::Agreement, ui::Lens::Origin}) {
+        shell.view().lens = lens;
+        gui.frame(shell);
+      }
+    }
+  }
+}
+
+TEST(Panels, draw_an_empty_stream) {
+  draw_everything({});
+}
+
+TEST(Panels, draw_one_event) {
+  draw_everything({streams::story().model});
+  draw_everything({engine::RunStarted{.run = 1, .model = 7, .decoder = "jacobi"}});
+}
+
+TEST(Panels, draw_a_failed_run) {
+  draw_everything(streams::failed_run());
+}
+
+TEST(Panels, draw_a_run_cut_mid_step) {
+  draw_everything(streams::cut_mid_step());
+}
+
+TEST(Panels, draw_every_decoder) {
+  for (const char* decoder : {"ar", "jacobi", "lookahead", "prompt-lookup"})
+    draw_everything(streams::one_run(decoder));
+}
+
+TEST(Panels, draw_a_race_at_300_percent) {
+  draw_everything(streams::race({"ar", "jacobi", "lookahead", "prompt-lookup"}), 300);
+}
+
+TEST(Panels, draw_every_prefix_of_a_live_stream) {
+  Headless gui;
+  engine::CommandQueue commands;
+  const ui::Catalog catalog = streams::catalog();
+  ui::Shell shell(catalog, commands, "");
+  shell.show(ui::Screen::Live);
+  for (const engine::Event& event : streams::one_run("jacobi", 24)) {
+    shell.take({event});
+    gui.frame(shell);
+  }
+  EXPECT_TRUE(shell.playhead().follows());
+  EXPECT_EQ(shell.selection().run, 1u);
+}
+
+TEST(Panels, events_of_no_run_and_of_no_step_are_survived) {
+  std::vector<engine::Event> events{
+      engine::Committed{.run = 9, .tokens = {1}},
+      engine::StepEnded{.run = 9},
+      engine::RunFinished{.run = 9},
+      engine::RunFailed{.run = 0, .code = 3, .message = "config.json: not found"},
+      engine::PoolChanged{.run = 2},
+      engine::Agreement{.run = 3, .first_difference = 5}};
+  for (const engine::Event& event : streams::one_run("lookahead", 20)) events.push_back(event);
+  events.push_back(engine::Agreement{
+      .run = 1, .n_compared = 20, .first_difference = 7, .found = 1, .expected = 2});
+  events.push_back(
+      engine::PayloadDropped{.run = 1, .kind = "logits", .first_step = 2, .last_step = 4});
+  draw_everything(events);
+}
+
+TEST(Panels, a_hundred_thousand_events_stay_smooth) {
+  std::vector<engine::Event> events = streams::one_run("jacobi", 30'000);
+  ASSERT_GT(events.size(), 90'000u);
+  Headless gui;
+  engine::CommandQueue commands;
+  const ui::Catalog catalog = streams::catalog();
+  ui::Shell shell(catalog, commands, "");
+  shell.show(ui::Screen::Live);
+  shell.take(std::move(events));
+  for (int i = 0; i < 4; ++i) gui.frame(shell);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 20; ++i) gui.frame(shell);
+  const double ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count() /
+      20;
+  RecordProperty("frame_ms", std::to_string(ms));
+  // The budget is 2 ms on a quiet machine; a busy one, or a sanitizer, may take many times that.
+  EXPECT_LT(ms, 60);
+  EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 400'000);
+}
+
+TEST(Panels, are_all_on_some_screen) {
+  for (const ui::Panel& panel : ui::panels()) {
+    bool found = false;
+    for (const ui::Screen screen : {ui::Screen::Live, ui::Screen::Compare})
+      for (const char* id : ui::panels_of(screen)) found = found || std::string(id) == panel.id;
+    EXPECT_TRUE(found) << panel.id;
+  }
+}
+
+}  // namespace

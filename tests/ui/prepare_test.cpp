@@ -1,0 +1,346 @@
+// What panels draw, before it is drawn.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "streams.h"
+#include "ui/prepare/describe_place.h"
+#include "ui/prepare/difference.h"
+#include "ui/prepare/gantt.h"
+#include "ui/prepare/numbers.h"
+#include "ui/prepare/pool.h"
+#include "ui/prepare/run_times.h"
+#include "ui/prepare/status.h"
+#include "ui/prepare/text_cells.h"
+#include "ui/prepare/trajectory.h"
+
+namespace {
+
+using namespace ui;
+
+engine::Timeline timeline_of(const std::vector<engine::Event>& events) {
+  engine::Timeline timeline;
+  for (const engine::Event& event : events) timeline.apply(event);
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+  return timeline;
+}
+
+RunTimes times_of(const engine::RunRecord& run) {
+  RunTimes times;
+  extend(times, run);
+  return times;
+}
+
+TEST(RunTimes, sums_of_steps_are_the_runs_own) {
+  for (const char* decoder : {"ar", "jacobi", "lookahead", "prompt-lookup"}) {
+    const auto timeline = timeline_of(streams::one_run(decoder));
+    const engine::RunRecord& run = *timeline.run(1);
+    const RunTimes times = times_of(run);
+    ASSERT_EQ(times.steps.size(), run.steps.size());
+    EXPECT_EQ(times.total.tokens, 96) << decoder;
+    EXPECT_EQ(times.total.accepted, run.n_accepted());
+    EXPECT_EQ(times.total.rejected, run.n_rejected());
+    EXPECT_NEAR(times.total.compute, double(run.decode_compute()), 1);
+  }
+}
+
+TEST(RunTimes, growing_step_by_step_equals_growing_at_once) {
+  const auto events = streams::one_run("lookahead");
+  engine::Timeline timeline;
+  RunTimes grown;
+  for (const engine::Event& event : events) {
+    timeline.apply(event);
+    if (const auto* run = timeline.run(1)) extend(grown, *run);
+  }
+  const RunTimes whole = times_of(*timeline.run(1));
+  ASSERT_EQ(grown.steps.size(), whole.steps.size());
+  EXPECT_EQ(grown.total.rows, whole.total.rows);
+  EXPECT_EQ(grown.end_compute(), whole.end_compute());
+}
+
+TEST(RunTimes, the_playhead_comes_back_from_every_clock) {
+  const auto timeline = timeline_of(streams::race({"ar", "jacobi"}));
+  const RunTimes times = times_of(*timeline.run(2));
+  for (const ClockKind clock : {ClockKind::Wall, ClockKind::Compute, ClockKind::Step})
+    for (const double share : {0.0, 0.31, 0.5, 1.0}) {
+      const double at = share * times.end_compute();
+      EXPECT_NEAR(to_compute(clock, times, on_clock(clock, times, at, 0), 0), at, 2);
+    }
+  EXPECT_EQ(steps_shown(times, times.end_compute()), times.steps.size());
+  EXPECT_EQ(steps_shown(times, times.steps[3].compute1), 4u);
+  EXPECT_EQ(steps_shown(times, 0), 0u);
+}
+
+TEST(TextCells, tell_how_each_token_came_to_stand) {
+  const auto plain = timeline_of(streams::one_run("ar"));
+  const auto cells = text_cells(plain, *plain.run(1), 5, false);
+  const std::size_t n_prompt = plain.run(1)->started.prompt_tokens.size();
+  ASSERT_EQ(cells.size(), n_prompt + 5);
+  EXPECT_EQ(cells.front().mean, Mean::Prefix);
+  EXPECT_EQ(cells.back().mean, Mean::Plain);
+  EXPECT_EQ(cells.back().position, static_cast<int>(n_prompt) + 4);
+
+  const auto look_up = timeline_of(streams::one_run("prompt-lookup"));
+  int n_pool = 0, n_bonus = 0;
+  const engine::RunRecord& run = *look_up.run(1);
+  for (const TextCell& cell : text_cells(look_up, run, run.steps.size(), false)) {
+    n_pool += cell.mean == Mean::Accepted && cell.origin == Mean::Pool;
+    n_bonus += cell.mean == Mean::Bonus;
+  }
+  EXPECT_GT(n_pool, 0);
+  EXPECT_GT(n_bonus, 0);
+}
+
+TEST(TextCells, refused_proposals_follow_the_text_in_order) {
+  const auto timeline = timeline_of(streams::one_run("lookahead"));
+  const engine::RunRecord& run = *timeline.run(1);
+  std::size_t n = 0;
+  while (run.steps[n].verified.n_rejected == 0 || run.steps[n].verified.n_unused == 0) ++n;
+  const auto cells = text_cells(timeline, run, n + 1, false);
+  std::vector<Mean> behind;
+  for (const TextCell& cell : cells)
+    if (!cell.committed) behind.push_back(cell.mean);
+  ASSERT_GE(behind.size(), 2u);
+  EXPECT_EQ(behind[0], Mean::Rejected);
+  EXPECT_EQ(behind[1], Mean::Unused);
+}
+
+TEST(TextCells, lie_side_by_side_within_the_width) {
+  const auto timeline = timeline_of(streams::one_run("jacobi"));
+  const auto cells = text_cells(timeline, *timeline.run(1), 40, false);
+  for (const float width : {30.0f, 200.0f, 900.0f}) {
+    const auto boxes = lay_out(cells, width, {}, false);
+    ASSERT_EQ(boxes.size(), cells.size());
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
+      EXPECT_LE(boxes[i].x + boxes[i].width, width + 0.01f);
+      if (i == 0) continue;
+      EXPECT_TRUE(boxes[i].line > boxes[i - 1].line ||
+                  boxes[i].x >= boxes[i - 1].x + boxes[i - 1].width);
+    }
+  }
+}
+
+// Three iterations of a block of four; the answer is 5 6 7 8.
+engine::RunRecord small_block() {
+  engine::RunRecord run;
+  run.started.run = 1;
+  const std::vector<std::vector<engine::TokenId>> states{{5, 9, 7, 8}, {5, 6, 7, 9}, {5, 6, 7, 8}};
+  const std::vector<int> proved{1, 3, 4};
+  for (int i = 0; i < 3; ++i) {
+    engine::StepRecord step;
+    step.begun.step = i;
+    step.complete = true;
+    step.blocks.push_back({.run = 1,
+                           .step = i,
+                           .block = 0,
+                           .iteration = i + 1,
+                           .first_pos = 10,
+                           .tokens = states[i],
+                           .n_final = proved[i],
+                           .converged = i == 2});
+    run.steps.push_back(step);
+    for (int p = i == 0 ? 0 : proved[i - 1]; p < proved[i]; ++p)
+      run.tokens.push_back({.id = states[2][p], .pos = 10 + p, .step = i});
+  }
+  return run;
+}
+
+TEST(Trajectory, proved_final_comes_from_agreement_alone) {
+  const Grid grid = trajectory_grid(small_block(), 3, false);
+  ASSERT_EQ(grid.rows.size(), 3u);
+  EXPECT_EQ(grid.n_columns, 4);
+  EXPECT_EQ(grid.rows[0].n_proved, 1);
+  EXPECT_EQ(grid.rows[1].n_proved, 2);
+  EXPECT_EQ(grid.rows[1].final_column, 3);
+  EXPECT_EQ(grid.rows[0].cells[0].mean, Mean::Accepted);
+  EXPECT_EQ(grid.rows[1].cells[1].mean, Mean::FastForward);
+  EXPECT_EQ(grid.rows[1].cells[0].mean, Mean::Prefix);
+  EXPECT_EQ(grid.n_fast_forward, 2);
+  EXPECT_EQ(grid.n_stationary, 0);
+  EXPECT_TRUE(grid.rows[1].cells[1].changed);
+  EXPECT_EQ(grid.rows[1].cells[2].unchanged_for, 1);
+}
+
+TEST(Trajectory, stationary_is_said_in_hindsight_only) {
+  const Grid grid = trajectory_grid(small_block(), 3, true);
+  EXPECT_TRUE(grid.hindsight);
+  // Position 12 was right from the first iteration and stayed; 13 was right, then wrong again.
+  EXPECT_EQ(grid.rows[0].cells[2].mean, Mean::Stationary);
+  EXPECT_EQ(grid.rows[0].cells[3].mean, Mean::Guess);
+  EXPECT_EQ(grid.n_stationary, 1);
+  // Before position 12 is committed nothing of it is known.
+  EXPECT_EQ(trajectory_grid(small_block(), 1, true).n_stationary, 0);
+}
+
+TEST(Trajectory, a_decoder_without_blocks_has_no_grid) {
+  const auto timeline = timeline_of(streams::one_run("ar"));
+  EXPECT_TRUE(trajectory_grid(*timeline.run(1), 10, true).rows.empty());
+}
+
+TEST(Trajectory, lookaheads_window_is_levels_by_columns) {
+  const auto timeline = timeline_of(streams::one_run("lookahead"));
+  const WindowGrid grid = window_grid(timeline.run(1)->steps[4]);
+  ASSERT_EQ(grid.row_of.size(), 3u);
+  EXPECT_EQ(grid.row_of[0].size(), 5u);
+  ASSERT_EQ(grid.candidates.size(), 1u);
+  EXPECT_EQ(grid.candidates[0].size(), 3u);
+}
+
+TEST(Numbers, are_their_formulas_over_their_integers) {
+  const auto timeline = timeline_of(streams::race({"ar", "lookahead"}));
+  const engine::RunRecord& run = *timeline.run(2);
+  const RunTimes times = times_of(run);
+  const Numbers numbers = numbers_of(timeline, run, times, times.steps.size());
+  EXPECT_EQ(numbers.tokens_per_step.numbers, "96 / " + std::to_string(run.steps.size()));
+  EXPECT_EQ(numbers.tokens_per_step.value.substr(0, 3),
+            std::to_string(96.0 / run.steps.size()).substr(0, 3));
+  const double speedup = double(timeline.run(1)->decode_compute()) / double(run.decode_compute());
+  EXPECT_NEAR(std::stod(numbers.speedup.value), speedup, 0.01);
+}
+
+TEST(Numbers, what_is_undefined_is_a_dash) {
+  engine::Timeline timeline;
+  timeline.apply(streams::story().model);
+  timeline.apply(engine::RunStarted{.run = 1, .model = 1, .decoder = "jacobi"});
+  const Numbers numbers = numbers_of(timeline, *timeline.run(1), {}, 0);
+  for (const Figure* f : {&numbers.tokens_per_second, &numbers.tokens_per_step, &numbers.speedup,
+                          &numbers.step_median})
+    EXPECT_EQ(f->value, "-") << f->label;
+}
+
+TEST(Numbers, acceptance_falls_to_what_was_judged) {
+  const auto timeline = timeline_of(streams::one_run("jacobi"));
+  const engine::RunRecord& run = *timeline.run(1);
+  Tally tally;
+  advance(tally, run, run.steps.size());
+  int accepted = 0, judged = 0;
+  for (const AcceptanceAt& at : tally.by_place) accepted += at.accepted, judged += at.judged;
+  EXPECT_EQ(accepted, run.n_accepted());
+  EXPECT_EQ(judged, run.n_accepted() + run.n_rejected());
+  Tally again = tally;
+  advance(again, run, 3);
+  advance(again, run, run.steps.size());
+  EXPECT_EQ(again.kept, tally.kept);
+}
+
+TEST(Numbers, read_well) {
+  EXPECT_EQ(short_number(398.2), "398");
+  EXPECT_EQ(short_number(2.314), "2.31");
+  EXPECT_EQ(short_number(123456), "123,456");
+  EXPECT_EQ(short_number(NAN), "-");
+  EXPECT_EQ(short_time(5'810'000), "5.81 ms");
+  EXPECT_EQ(short_time(31'000), "31.0 us");
+  EXPECT_EQ(with_commas(-1234567), "-1,234,567");
+}
+
+ClockView whole(const RunTimes& times, float width) {
+  return {ClockKind::Compute, 0, 0, times.end_compute(), width};
+}
+
+TEST(Gantt, buckets_lose_no_token_and_no_rejection) {
+  const auto timeline = timeline_of(streams::one_run("jacobi", 6000));
+  const RunTimes times = times_of(*timeline.run(1));
+  ASSERT_GT(times.steps.size(), 2000u);
+  for (const float width : {100.0f, 900.0f, 1e6f}) {
+    const auto blocks = blocks_in_view(times, LaneKind::Target, whole(times, width));
+    std::int64_t tokens = 0, rejected = 0;
+    for (const LaneBlock& b : blocks) tokens += b.n_tokens, rejected += b.n_rejected;
+    EXPECT_EQ(tokens, times.total.tokens);
+    EXPECT_EQ(rejected, times.total.rejected);
+    if (width < 1000) {
+      EXPECT_LE(blocks.size(), width / 3 + 2);
+    }
+    EXPECT_EQ(blocks.front().is_bucket, width < 1000);
+  }
+}
+
+TEST(Gantt, a_single_pool_hit_stays_visible_in_a_dense_lane) {
+  const auto timeline = timeline_of(streams::one_run("jacobi", 6000));
+  RunTimes times = times_of(*timeline.run(1));
+  for (std::size_t i = 701; i < times.steps.size(); ++i) times.steps[i].before.pool_hits = 1;
+  times.total.pool_hits = 1;
+  times.steps[700].has_pool_hit = true;
+  const auto blocks = blocks_in_view(times, LaneKind::PoolHit, whole(times, 300));
+  ASSERT_EQ(blocks.size(), 1u);
+  EXPECT_LE(blocks[0].first, 700u);
+  EXPECT_GE(blocks[0].last, 700u);
+}
+
+TEST(Gantt, ruler_ticks_are_round_and_apart) {
+  for (const double range : {3e3, 1.7e6, 9e8, 4e10}) {
+    const ClockView view{ClockKind::Wall, 0, 12345, 12345 + range, 900};
+    const auto ticks = ruler_ticks(view, 84);
+    ASSERT_GE(ticks.size(), 2u);
+    for (std::size_t i = 1; i < ticks.size(); ++i)
+      EXPECT_GE((ticks[i] - ticks[i - 1]) / range * 900, 83.9);
+  }
+}
+
+TEST(Gantt, an_empty_run_has_nothing_to_draw) {
+  EXPECT_TRUE(blocks_in_view({}, LaneKind::Target, {}).empty());
+  EXPECT_EQ(overview({}, {}, 0, 4), (std::vector<float>(4)));
+}
+
+TEST(Pool, going_back_and_forth_ends_where_going_once_does) {
+  const auto timeline = timeline_of(streams::one_run("lookahead"));
+  const engine::RunRecord& run = *timeline.run(1);
+  PoolState once, twice;
+  advance(once, run, 20);
+  advance(twice, run, run.steps.size());
+  advance(twice, run, 20);
+  EXPECT_EQ(once.entries.size(), twice.entries.size());
+  EXPECT_GT(once.entries.size(), 0u);
+  const auto rows = rows_in_view(once, PoolOrder::Newest, 5);
+  ASSERT_EQ(rows.size(), 5u);
+  EXPECT_GE(rows[0]->ngram.born, rows[4]->ngram.born);
+}
+
+TEST(Status, a_slow_step_and_a_stuck_engine_look_different) {
+  auto events = streams::cut_mid_step();
+  const auto timeline = timeline_of(events);
+  const engine::RunRecord* run = timeline.run(1);
+  EXPECT_NE(status_of(timeline, run, 2.1, false).text.find("running 2.1 s"), std::string::npos);
+  const Status stuck = status_of(timeline, run, 10.5, false);
+  EXPECT_EQ(stuck.level, Status::Level::Amber);
+  EXPECT_NE(stuck.text.find("no progress for 10 s"), std::string::npos);
+  EXPECT_NE(status_of(timeline, run, 0, true).text.find("ended mid-step"), std::string::npos);
+}
+
+TEST(Status, prefill_is_named_and_counted) {
+  engine::Timeline timeline;
+  timeline.apply(streams::story().model);
+  timeline.apply(engine::RunStarted{.run = 1, .model = 1, .decoder = "ar"});
+  timeline.apply(engine::Phase{.run = 1, .name = "prefill", .done = 1024, .total = 3310});
+  const Status status = status_of(timeline, timeline.run(1), 1.8, false);
+  EXPECT_EQ(status.text, "prefill 1,024 / 3,310, 1.8 s");
+  EXPECT_NEAR(status.share, 0.309, 0.001);
+}
+
+TEST(Describe, a_step_is_one_sentence) {
+  const auto timeline = timeline_of(streams::one_run("lookahead"));
+  const engine::RunRecord& run = *timeline.run(1);
+  const std::string sentence = describe_step(timeline, run, run.steps[5]);
+  const engine::Verified& v = run.steps[5].verified;
+  EXPECT_EQ(sentence.find("Step 5: " + std::to_string(v.n_proposed) + " proposed, " +
+                          std::to_string(v.n_accepted) + " accepted"),
+            0u)
+      << sentence;
+  const PlaceFacts facts =
+      describe_place(timeline, run, {1, run.tokens[7].step, run.tokens[7].pos, -1});
+  EXPECT_EQ(facts.token, run.tokens[7].id);
+  EXPECT_FALSE(facts.rows.empty());
+}
+
+TEST(Difference, is_a_table_of_the_lanes) {
+  const auto timeline = timeline_of(streams::race({"ar", "jacobi"}));
+  std::vector<LaneFigures> lanes;
+  for (const engine::RunRecord* run : timeline.race(1)) {
+    const RunTimes times = times_of(*run);
+    lanes.push_back(lane_figures(timeline, *run, times, times.steps.size()));
+  }
+  EXPECT_EQ(lanes[0].values[2], "-");
+  EXPECT_EQ(lanes[1].values[8], "none");
+  EXPECT_EQ(as_markdown(lanes).find("|  | A ar | B jacobi |\n|---|---:|---:|"), 0u);
+}
+
+}  // namespace

@@ -1,0 +1,268 @@
+// A person at the window: the test engine moves mouse and keys, and an engine that replays a
+// recorded list of events answers the commands.
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
+#include <imgui_te_context.h>
+#include <imgui_te_engine.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "display.h"
+#include "engine/event/recorder.h"
+#include "streams.h"
+#include "ui/shell.h"
+#include "ui/window.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Answers commands as an engine would, with the events of a known run, a few each frame.
+class Replay {
+ public:
+  Replay(engine::EventQueue& events, engine::CommandQueue& commands)
+      : events_(events), commands_(commands) {}
+
+  void turn() {
+    while (auto command = commands_.try_take()) take(*command);
+    for (int i = 0; i < pace && !held_ && next_ < story_.size(); ++i) events_.push(story_[next_++]);
+  }
+
+  int pace = 2;  // events a frame
+  std::vector<std::string> asked;
+
+ private:
+  void take(const engine::Command& command) {
+    if (const auto* start = std::get_if<engine::StartRun>(&command)) {
+      asked.push_back("start");
+      std::vector<std::string> decoders;
+      for (const engine::LaneRequest& lane : start->lanes) decoders.push_back(lane.decoder);
+      story_ = decoders.size() == 1 ? streams::one_run(decoders[0]) : streams::race(decoders);
+      next_ = 0;
+    } else if (const auto* hold = std::get_if<engine::Hold>(&command)) {
+      asked.push_back(hold->held ? "hold" : "resume");
+      held_ = hold->held;
+      events_.push(engine::Held{.held = held_});
+    } else if (std::holds_alternative<engine::StepOnce>(command)) {
+      asked.push_back("step");
+      while (next_ < story_.size()) {
+        const bool ends = std::holds_alternative<engine::StepEnded>(story_[next_]);
+        events_.push(story_[next_++]);
+        if (ends) break;
+      }
+    } else if (std::holds_alternative<engine::StopRun>(command)) {
+      asked.push_back("stop");
+      if (next_ < story_.size())
+        events_.push(engine::RunFinished{
+            .t = engine::time_of(story_.back()), .run = 1, .stop_reason = "stopped"});
+      next_ = story_.size();
+    }
+  }
+
+  engine::EventQueue& events_;
+  engine::CommandQueue& commands_;
+  std::vector<engine::Event> story_;
+  std::size_t next_ = 0;
+  bool held_ = false;
+};
+
+struct Stage {
+  ui::Shell* shell = nullptr;
+  Replay* replay = nullptr;
+};
+
+using Script = std::function<void(ImGuiTestContext*, Stage&)>;
+
+// Runs a script in a real window; fails the test when the script does.
+void play(const char* name, const Script& script) {
+  if (!display::ready()) GTEST_SKIP() << "no display, and no Xvfb to make one";
+  engine::EventQueue events;
+  engine::CommandQueue commands;
+  Replay replay(events, commands);
+  Stage stage{nullptr, &replay};
+  ImGuiTestEngine* tester = nullptr;
+  ImGuiTest* test = nullptr;
+  ui::WindowOptions options;
+  options.config_dir = "-";
+  options.screen = "live";
+  options.hooks.draw_always = true;
+  options.hooks.shell_made = [&](ui::Shell& shell) { stage.shell = &shell; };
+  options.hooks.context_made = [&] {
+    tester = ImGuiTestEngine_CreateContext();
+    ImGuiTestEngineIO& io = ImGuiTestEngine_GetIO(tester);
+    io.ConfigRunSpeed = ImGuiTestRunSpeed_Fast;
+    io.ConfigNoThrottle = true;
+    io.ConfigSavedSettings = false;
+    io.ConfigLogToTTY = true;
+    io.ConfigVerboseLevel = ImGuiTestVerboseLevel_Error;
+    io.ConfigVerboseLevelOnError = ImGuiTestVerboseLevel_Info;
+    test = ImGuiTestEngine_RegisterTest(tester, "window", name);
+    test->TestFunc = [&](ImGuiTestContext* ctx) { script(ctx, stage); };
+    ImGuiTestEngine_Start(tester, ImGui::GetCurrentContext());
+    ImGuiTestEngine_QueueTest(tester, test);
+  };
+  options.hooks.frame_shown = [&] { ImGuiTestEngine_PostSwap(tester); };
+  options.hooks.wants_to_close = [&] {
+    replay.turn();
+    return ImGuiTestEngine_IsTestQueueEmpty(tester) &&
+           test->Output.Status != ImGuiTestStatus_Queued &&
+           test->Output.Status != ImGuiTestStatus_Running;
+  };
+  options.hooks.before_teardown = [&] { ImGuiTestEngine_Stop(tester); };
+  ui::run_window(events, commands, streams::catalog(), options);
+  EXPECT_EQ(test->Output.Status, ImGuiTestStatus_Success) << name;
+  ImGuiTestEngine_DestroyContext(tester);
+}
+
+const engine::RunRecord* run_of(Stage& stage) {
+  return stage.shell->session().shown().timeline.run(stage.shell->selection().run);
+}
+
+void wait_until(ImGuiTestContext* ctx, const std::function<bool()>& done) {
+  for (int i = 0; i < 600 && !done(); ++i) ctx->Yield();
+  IM_CHECK(done());
+}
+
+void run_to_the_end(ImGuiTestContext* ctx, Stage& stage) {
+  stage.replay->pace = 50;
+  ctx->ItemClick("//##top/###run");
+  wait_until(ctx, [&] { return run_of(stage) && run_of(stage)->over(); });
+}
+
+TEST(Scripts, run_hold_and_step) {
+  play("run_hold_and_step", [](ImGuiTestContext* ctx, Stage& stage) {
+    ctx->ItemClick("//##top/###run");
+    wait_until(ctx, [&] { return run_of(stage) && run_of(stage)->steps.size() > 3; });
+    ctx->ItemClick("//##top/###hold");
+    wait_until(ctx, [&] { return stage.shell->session().live().timeline.held(); });
+    const auto n_complete = [&] {
+      std::size_t n = 0;
+      for (const engine::StepRecord& step : run_of(stage)->steps) n += step.complete;
+      return n;
+    };
+    const std::size_t before = n_complete();
+    ctx->Yield(5);
+    IM_CHECK_EQ(n_complete(), before);
+    ctx->ItemClick("//##top/Step");
+    wait_until(ctx, [&] { return n_complete() == before + 1; });
+    ctx->KeyPress(ImGuiKey_N);
+    wait_until(ctx, [&] { return n_complete() == before + 2; });
+    ctx->KeyPress(ImGuiMod_Shift | ImGuiKey_Space);
+    wait_until(ctx, [&] { return n_complete() > before + 4; });
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Period);
+    wait_until(ctx, [&] { return run_of(stage)->over(); });
+    IM_CHECK_EQ(stage.replay->asked.back(), std::string("stop"));
+  });
+}
+
+TEST(Scripts, a_token_selected_is_the_same_in_three_panels) {
+  play("select_token", [](ImGuiTestContext* ctx, Stage& stage) {
+    run_to_the_end(ctx, stage);
+    // Near the end: the text has scrolled there, and cells out of view are not drawn.
+    const engine::TokenRecord& token = run_of(stage)->tokens[run_of(stage)->tokens.size() - 2];
+    const std::string cell = "$$" + std::to_string(token.pos * 2) + "/cell";
+    ctx->SetRef(ImGui::FindWindowByName("Text###live.text"));
+    ctx->ItemClick(cell.c_str());
+    const ui::Place place = stage.shell->selection().locked;
+    IM_CHECK_EQ(place.position, token.pos);
+    IM_CHECK_EQ(place.step, token.step);
+    // Inspector, time line and trajectory all read the one selection; the Inspector shows it.
+    IM_CHECK(stage.shell->selection().lights_step(1, token.step));
+    ctx->SetRef(ImGui::FindWindowByName("Inspector###live.inspector"));
+    IM_CHECK(ctx->ItemExists("Copy sentence"));
+    ctx->KeyPress(ImGuiKey_V);
+    IM_CHECK_EQ(stage.shell->message().find("Step " + std::to_string(token.step) + ":"),
+                std::size_t{0});
+    ctx->SetRef(ImGui::FindWindowByName("Text###live.text"));
+    ctx->ItemClick(cell.c_str());
+    IM_CHECK(!stage.shell->selection().locked.valid());
+  });
+}
+
+TEST(Scripts, the_playhead_steps_and_follows) {
+  play("playhead", [](ImGuiTestContext* ctx, Stage& stage) {
+    run_to_the_end(ctx, stage);
+    ctx->KeyPress(ImGuiKey_LeftArrow);
+    IM_CHECK(!stage.shell->playhead().follows());
+    const double at = stage.shell->playhead().at;
+    ctx->KeyPress(ImGuiKey_LeftArrow);
+    IM_CHECK_LT(stage.shell->playhead().at, at);
+    ctx->KeyPress(ImGuiKey_Home);
+    IM_CHECK_EQ(stage.shell->playhead().at, 0.0);
+    ctx->KeyPress(ImGuiKey_End);
+    IM_CHECK(stage.shell->playhead().follows());
+    ctx->SetRef(ImGui::FindWindowByName("Timeline###live.gantt"));
+    ctx->ItemClick("ruler");
+    IM_CHECK(!stage.shell->playhead().follows());
+  });
+}
+
+TEST(Scripts, four_lanes_race_on_the_compare_screen) {
+  play("compare", [](ImGuiTestContext* ctx, Stage& stage) {
+    ctx->KeyPress(ImGuiMod_Alt | ImGuiKey_2);
+    IM_CHECK_EQ(static_cast<int>(stage.shell->screen()), static_cast<int>(ui::Screen::Compare));
+    stage.replay->pace = 60;
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Enter);
+    const auto& timeline = stage.shell->session().live().timeline;
+    wait_until(ctx, [&] {
+      const auto lanes = timeline.race(stage.shell->selection().race);
+      return lanes.size() == 4 && lanes[3]->over() && lanes[0]->over();
+    });
+    ctx->SetRef(ImGui::FindWindowByName("Difference###compare.difference"));
+    ctx->ItemClick("Copy table");
+    ctx->Yield(2);
+    IM_CHECK_NE(std::string(ImGui::GetClipboardText()).find("| speedup |"), std::string::npos);
+  });
+}
+
+TEST(Scripts, a_recording_opens_and_a_trace_is_exported) {
+  const fs::path folder =
+      fs::temp_directory_path() / ("decoscope-scripts" + std::to_string(getpid()));
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  const std::string recording = (folder / "race.pdrun").string(),
+                    trace = (folder / "trace.json").string();
+  {
+    engine::Recorder recorder(recording);
+    for (const engine::Event& event : streams::race({"ar", "jacobi"})) recorder.push(event);
+  }
+  play("open_and_export", [&](ImGuiTestContext* ctx, Stage& stage) {
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_O);
+    ctx->ItemInputValue("//##open/##path", recording.c_str());
+    wait_until(ctx, [&] { return !stage.shell->session().live_is_shown(); });
+    IM_CHECK_EQ(stage.shell->session().shown().timeline.runs().size(), std::size_t{2});
+    IM_CHECK_EQ(static_cast<int>(stage.shell->screen()), static_cast<int>(ui::Screen::Compare));
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
+    ctx->ItemInputValue("//##export/##path", trace.c_str());
+    ctx->ItemClick("//##export/###do_trace");
+    ctx->Yield(2);
+    IM_CHECK(fs::exists(trace));
+    IM_CHECK_GT(fs::file_size(trace), std::uintmax_t{1000});
+  });
+  fs::remove_all(folder);
+}
+
+TEST(Scripts, closing_while_decoding_asks_the_engine_to_stop) {
+  if (!display::ready()) GTEST_SKIP() << "no display, and no Xvfb to make one";
+  engine::EventQueue events;
+  engine::CommandQueue commands;
+  Replay replay(events, commands);
+  replay.pace = 1;
+  commands.push(engine::StartRun{.lanes = {{"lookahead", {}}}});
+  int n_frames = 0;
+  ui::WindowOptions options;
+  options.config_dir = "-";
+  options.screen = "live";
+  options.hooks.draw_always = true;
+  options.hooks.wants_to_close = [&] {
+    replay.turn();
+    return ++n_frames > 30;
+  };
+  EXPECT_EQ(ui::run_window(events, commands, streams::catalog(), options), 0);
+  replay.turn();
+  ASSERT_FALSE(replay.asked.empty());
+  EXPECT_EQ(replay.asked.back(), "stop");
+}
+
+}  // namespace

@@ -1,0 +1,81 @@
+#include "ui/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "streams.h"
+#include "ui/setup_form.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path fresh_folder(const std::string& name) {
+  const fs::path folder =
+      fs::temp_directory_path() / ("decoscope-" + name + std::to_string(getpid()));
+  fs::remove_all(folder);
+  return folder;
+}
+
+TEST(Settings, come_back_as_they_were_kept) {
+  const fs::path folder = fresh_folder("settings");
+  ui::Settings s;
+  s.theme = ui::ThemeName::Light;
+  s.scale_percent = 150;
+  s.marks = false;
+  s.screen = "compare";
+  ui::remember_recent(s, "/a = b.pdrun");
+  ui::remember_recent(s, "/c.pdrun");
+  ui::remember_recent(s, "/a = b.pdrun");
+  EXPECT_EQ(ui::save_settings(s, folder), "");
+  const ui::Settings back = ui::load_settings(folder);
+  EXPECT_EQ(ui::to_text(back), ui::to_text(s));
+  EXPECT_EQ(back.recents, (std::vector<std::string>{"/a = b.pdrun", "/c.pdrun"}));
+  fs::remove_all(folder);
+}
+
+TEST(Settings, a_broken_file_is_set_aside) {
+  const fs::path folder = fresh_folder("broken");
+  fs::create_directories(folder);
+  std::ofstream(folder / "settings.txt") << "theme = dark\nscale_percent = 9000\n";
+  const ui::Settings s = ui::load_settings(folder);
+  EXPECT_EQ(s.scale_percent, 100);
+  EXPECT_NE(s.why_set_aside.find("line 2"), std::string::npos);
+  EXPECT_TRUE(fs::exists(folder / "settings.txt.broken"));
+  EXPECT_FALSE(fs::exists(folder / "settings.txt"));
+  fs::remove_all(folder);
+}
+
+TEST(Settings, a_folder_that_cannot_be_written_is_said) {
+  EXPECT_NE(ui::save_settings({}, "/proc/nowhere"), "");
+  EXPECT_EQ(ui::save_settings({}, ""), "");
+}
+
+TEST(SetupForm, says_why_run_is_off) {
+  const ui::Catalog catalog = streams::catalog();
+  ui::SetupForm form = ui::first_form(catalog, "");
+  EXPECT_EQ(ui::why_not(form, catalog, false), "");
+  EXPECT_EQ(ui::why_not(form, catalog, true), "");
+  form.live = ui::lane_with(catalog, "speculative");
+  EXPECT_NE(ui::why_not(form, catalog, false).find("no draft model loaded"), std::string::npos);
+  form.live = ui::lane_with(catalog, "jacobi");
+  form.temperature = 1;
+  form.sampling = "rejection";
+  EXPECT_NE(ui::why_not(form, catalog, false).find("rejection"), std::string::npos);
+  form.prompt.clear();
+  EXPECT_EQ(ui::why_not(form, catalog, false), "The prompt is empty.");
+}
+
+TEST(SetupForm, a_race_is_one_command_with_all_lanes) {
+  const ui::Catalog catalog = streams::catalog();
+  const ui::SetupForm form = ui::first_form(catalog, "");
+  const engine::StartRun race = ui::command_of(form, true);
+  ASSERT_EQ(race.lanes.size(), 4u);
+  EXPECT_EQ(race.lanes[2].decoder, "lookahead");
+  EXPECT_EQ(race.lanes[2].options.at("window"), "5");
+  EXPECT_EQ(ui::command_of(form, false).lanes.size(), 1u);
+}
+
+}  // namespace

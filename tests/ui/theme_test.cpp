@@ -1,0 +1,61 @@
+// The palette's own promises, recomputed from the table (CIEDE2000, Machado 2009).
+#include "ui/theme.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace {
+
+using ui::Mean;
+using ui::Rgb;
+using ui::Vision;
+
+std::vector<Mean> fills() {
+  return {Mean::Guess,       Mean::Pool,        Mean::Accepted,  Mean::Rejected,
+          Mean::Approximate, Mean::FastForward, Mean::Stationary};
+}
+
+TEST(Theme, distance_agrees_with_published_pairs) {
+  // Two well-known colours far apart, and the pair that misled others: green and red for deutans.
+  EXPECT_NEAR(ui::distance({255, 255, 255}, {0, 0, 0}), 100, 0.1);
+  EXPECT_EQ(ui::distance({1, 2, 3}, {1, 2, 3}), 0);
+  const auto apart = [](Rgb a, Rgb b) {
+    return ui::distance(ui::seen_by(a, Vision::Deutan), ui::seen_by(b, Vision::Deutan));
+  };
+  EXPECT_NEAR(apart({0x22, 0xC5, 0x5E}, {0xEF, 0x44, 0x44}), 7.7, 0.5);
+  EXPECT_NEAR(apart({0x00, 0x9E, 0x73}, {0xD5, 0x5E, 0x00}), 20.5, 0.5);
+}
+
+TEST(Theme, fills_stay_apart_for_every_kind_of_colour_vision) {
+  for (const Vision vision : {Vision::Normal, Vision::Protan, Vision::Deutan, Vision::Tritan})
+    for (const Mean a : fills())
+      for (const Mean b : fills())
+        if (a < b) {
+          const double apart = ui::distance(ui::seen_by(ui::look(a).fill, vision),
+                                            ui::seen_by(ui::look(b).fill, vision));
+          EXPECT_GT(apart, 10) << ui::look(a).name << " and " << ui::look(b).name;
+        }
+}
+
+TEST(Theme, words_on_fills_and_fills_on_cards_are_legible) {
+  for (const Mean mean : fills()) {
+    EXPECT_GE(ui::contrast(ui::look(mean).fill, ui::look(mean).text), 4.5) << ui::look(mean).name;
+    EXPECT_GE(ui::contrast(ui::look(mean).fill, ui::kDark.card), 3) << ui::look(mean).name;
+  }
+  for (const ui::Theme& theme : {ui::kDark, ui::kLight, ui::kMonochrome})
+    for (const Rgb ink : {theme.text, theme.bright, theme.dim, theme.good, theme.warn, theme.bad})
+      EXPECT_GE(ui::contrast(ink, theme.card), 4.5);
+}
+
+TEST(Theme, marks_and_borders_tell_meanings_apart_without_colour) {
+  for (int a = 0; a < ui::kMeans; ++a)
+    for (int b = a + 1; b < ui::kMeans; ++b) {
+      const ui::Look &x = ui::kLooks[a], &y = ui::kLooks[b];
+      if (static_cast<Mean>(a) == Mean::Prefix && static_cast<Mean>(b) == Mean::Plain) continue;
+      EXPECT_TRUE(std::string_view(x.mark) != y.mark || x.border != y.border)
+          << x.name << ", " << y.name;
+    }
+}
+
+}  // namespace
