@@ -1,0 +1,55 @@
+// What a trained model can do: greedy answers to unseen problems, scored by the tasks' own
+// checkers.
+//   decoding  the engine's own, plain autoregressive, many problems in one forward
+//   entropy   of the model's distribution over its own answers, in nats a token: between 0.05 and
+//             0.5 the text is neither copied nor noise (TASKS.md 6)
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/data/record.h"
+#include "engine/model/model.h"
+
+namespace engine {
+
+struct EvaluationSettings {
+  std::vector<std::string> tasks;  // empty: all of task_names()
+  std::vector<int> levels = {1, 2};
+  Split split = Split::Test;
+  int n_problems = 500;  // a task and level
+  int max_tokens = 256;
+  int n_lanes = 32;  // problems decoded together
+};
+
+struct TaskScore {
+  std::string task;
+  int level = 0;
+  int n = 0;          // problems decoded
+  int n_checked = 0;  // of those, the checker could run
+  int n_correct = 0;
+  int n_ended = 0;            // ended by themselves within max_tokens
+  std::int64_t n_tokens = 0;  // of all answers
+  double entropy = 0;         // mean over those tokens
+  double accuracy() const { return n_checked ? static_cast<double>(n_correct) / n_checked : 0; }
+};
+
+struct Evaluation {
+  std::string model;
+  std::string split;
+  std::vector<TaskScore> scores;
+};
+
+/// @param progress  called after every group of problems with those done and all; false cancels
+/// @throws Error(Cancelled)  then
+Evaluation evaluate(Model& model,
+                    const EvaluationSettings& settings,
+                    const std::function<bool(int, int)>& progress = {});
+
+std::string to_json(const Evaluation& evaluation);
+/// The table of the model card's section "Scores".
+std::string to_markdown(const Evaluation& evaluation);
+
+}  // namespace engine

@@ -1,0 +1,175 @@
+// Whole training runs on a model of a few thousand weights: it learns, and a run that was stopped
+// and resumed ends with the same bits as one that never was.
+#include "engine/train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+#include <atomic>
+
+#include <filesystem>
+#include <fstream>
+
+#include "engine/train/checkpoint.h"
+#include "engine/train/recipe.h"
+#include "engine/types.h"
+
+namespace engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Training : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ =
+        fs::temp_directory_path() / ("train_test_" + std::to_string(::getpid()) + "_" +
+                                     testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(directory_);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+  std::string directory(const char* name) const { return (directory_ / name).string(); }
+  fs::path directory_;
+};
+
+TrainRecipe small_recipe(const std::string& compute) {
+  TrainRecipe r = train_recipe_from(
+      R"({"name": "small", "model": {"layers": 2, "dim": 32, "hidden_dim": 64, "heads": 1,
+          "max_seq_len": 64}, "context": 32, "batch_tokens": 256, "open_rows": 4, "peak_lr": 0.01,
+          "warmup_steps": 4, "tokens": 9000, "checkpoint_minutes": 100, "shards": 2})",
+      "test");
+  r.model.vocab_size = 64;
+  r.compute = compute;
+  return r;
+}
+
+// Counting from a start: the next token is the last plus one, so there is something to learn.
+TokenText counting(std::int64_t index) {
+  TokenText text;
+  const auto start = static_cast<TokenId>(index * 7 % 40);
+  const int n = 5 + static_cast<int>(index * 11 % 17);
+  for (int i = 0; i < n; i++) text.tokens.push_back((start + i) % 60 + 1);
+  text.n_prompt = 2;
+  return text;
+}
+
+TEST_F(Training, learns_to_count) {
+  double first = 0, last = 0;
+  TrainCallbacks callbacks;
+  callbacks.progress = [&](const TrainProgress& p) {
+    if (p.step == 1) first = p.completion_loss;
+    last = p.completion_loss;
+  };
+  TrainOptions options;
+  options.directory = directory("run");
+  options.n_threads = 2;
+  const TrainResult result = train(small_recipe("f32"), counting, options, callbacks);
+  EXPECT_TRUE(result.finished);
+  EXPECT_GT(first, 3.5) << "untrained: log 64 = 4.16";
+  EXPECT_LT(last, 1.0);
+  EXPECT_GT(result.fill, 0.8);
+}
+
+TEST_F(Training, stopped_and_resumed_ends_with_the_same_bits) {
+  for (const char* compute : {"f32", "auto"}) {
+    const TrainRecipe recipe = small_recipe(compute);
+    TrainOptions whole;
+    whole.directory = directory("whole");
+    whole.n_threads = 2;
+    const TrainResult expected = train(recipe, counting, whole, {});
+
+    TrainOptions parts = whole;
+    parts.directory = directory("parts");
+    parts.stop_after_step = 7;
+    EXPECT_FALSE(train(recipe, counting, parts, {}).finished);
+    parts.resume = true;
+    parts.stop_after_step = 0;
+    parts.n_threads = 1;  // shards, not threads, decide the sums
+    std::atomic<bool> stop{false};
+    TrainCallbacks callbacks;
+    callbacks.stop = &stop;
+    callbacks.progress = [&](const TrainProgress& p) { stop = p.step == 19; };
+    const TrainResult stopped = train(recipe, counting, parts, callbacks);
+    EXPECT_FALSE(stopped.finished);
+    EXPECT_EQ(stopped.step, 19);
+    const TrainResult resumed = train(recipe, counting, parts, {});
+    EXPECT_TRUE(resumed.finished);
+    EXPECT_EQ(resumed.tokens, expected.tokens);
+    EXPECT_EQ(resumed.parameters, expected.parameters) << compute;
+    fs::remove_all(directory_);
+  }
+}
+
+TEST_F(Training, resume_refuses_the_checkpoint_of_another_recipe) {
+  TrainOptions options;
+  options.directory = directory("run");
+  options.stop_after_step = 1;
+  TrainRecipe recipe = small_recipe("f32");
+  train(recipe, counting, options, {});
+  recipe.peak_lr = 0.02;
+  options.resume = true;
+  try {
+    train(recipe, counting, options, {});
+    FAIL() << "a recipe with another learning rate was resumed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::BadInput);
+    EXPECT_NE(std::string(error.what()).find("checkpoint.bin: was made by another recipe"),
+              std::string::npos);
+  }
+}
+
+TEST_F(Training, a_cut_or_altered_checkpoint_is_refused_at_every_place) {
+  fs::create_directories(directory_);
+  const std::string path = directory("checkpoint.bin");
+  Checkpoint c;
+  c.recipe = "{}";
+  c.packer = "packed";
+  c.parameters = {1, 2, 3};
+  c.mean = c.square = {4, 5, 6};
+  write_checkpoint(path, c);
+  EXPECT_EQ(read_checkpoint(path).mean, c.mean);
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+  for (std::size_t i = 0; i < bytes.size(); i++) {
+    std::ofstream(path, std::ios::binary) << bytes.substr(0, i);
+    EXPECT_THROW(read_checkpoint(path), Error) << "cut at " << i;
+    std::string altered = bytes;
+    altered[i] = static_cast<char>(altered[i] ^ 0x20);
+    std::ofstream(path, std::ios::binary) << altered;
+    EXPECT_THROW(read_checkpoint(path), Error) << "altered at " << i;
+  }
+}
+
+TEST(Recipe, read_from_its_own_json_is_the_same_recipe) {
+  const TrainRecipe recipe = small_recipe("f32");
+  EXPECT_EQ(to_json(train_recipe_from(to_json(recipe), "again")), to_json(recipe));
+}
+
+TEST(Recipe, every_recipe_of_the_tree_is_valid) {
+  for (const auto& entry : fs::directory_iterator(DECOSCOPE_SOURCE_DIR "/assets/recipes")) {
+    const std::string path = entry.path().string();
+    if (entry.path().filename() == "tokenizer.json") {
+      EXPECT_NO_THROW(read_tokenizer_recipe(path)) << path;
+    } else {
+      EXPECT_NO_THROW(read_train_recipe(path)) << path;
+    }
+  }
+}
+
+TEST(Recipe, refusals_name_the_field_and_what_was_expected) {
+  const auto message = [](const char* json) {
+    try {
+      train_recipe_from(json, "r.json");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(message(R"({"peak_lr": "high"})"),
+            "r.json: peak_lr: found \"high\", expected a number from 0.0 to 1.0");
+  EXPECT_EQ(message(R"({"layers": 3})"), "r.json: layers: no such setting");
+  EXPECT_NE(message("{").find("r.json: not JSON"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace engine
