@@ -33,8 +33,9 @@ void set_colours(ImGuiStyle& style, const Theme& t) {
   c[ImGuiCol_ScrollbarGrab] = vec(t.button_hot);
   c[ImGuiCol_ScrollbarGrabHovered] = vec(t.faint);
   c[ImGuiCol_ScrollbarGrabActive] = vec(t.dim);
-  c[ImGuiCol_CheckMark] = vec(look(Mean::Guess).fill);
-  c[ImGuiCol_SliderGrab] = vec(look(Mean::Guess).fill);
+  const Rgb handle = t.monochrome ? t.bright : look(Mean::Guess).fill;
+  c[ImGuiCol_CheckMark] = vec(handle);
+  c[ImGuiCol_SliderGrab] = vec(handle);
   c[ImGuiCol_SliderGrabActive] = vec(t.bright);
   c[ImGuiCol_Button] = vec(t.button);
   c[ImGuiCol_ButtonHovered] = vec(t.button_hot);
@@ -60,7 +61,7 @@ void set_colours(ImGuiStyle& style, const Theme& t) {
   c[ImGuiCol_TextSelectedBg] = vec(t.accent, 0.45f);
   c[ImGuiCol_InputTextCursor] = vec(t.bright);
   c[ImGuiCol_DragDropTarget] = vec(t.accent);
-  c[ImGuiCol_NavCursor] = vec(look(Mean::Guess).fill);
+  c[ImGuiCol_NavCursor] = vec(handle);
   c[ImGuiCol_ModalWindowDimBg] = ImVec4(0, 0, 0, 0.45f);
   c[ImGuiCol_MenuBarBg] = vec(t.bar);
 }
@@ -399,7 +400,7 @@ void empty_state(const std::string& sentence, bool sketch) {
   const float wrap = std::min(room.x - px(24), px(420));
   const ImVec2 size = ImGui::CalcTextSize(sentence.c_str(), nullptr, false, std::max(wrap, px(60)));
   const float y = at.y + std::max(0.0f, (room.y - size.y) / 2);
-  if (sketch && room.y > px(110)) {
+  if (sketch && room.y > px(140) && room.x > px(360)) {
     const char* tag = "ILLUSTRATIVE";
     for (int i = 0; i < 6; ++i) {
       const float x = at.x + (room.x - px(6 * 58)) / 2 + px(58) * i;

@@ -22,7 +22,7 @@ std::string why_empty(const Context& context) {
 void token_head(const Context& context, const engine::RunRecord& run, const PlaceFacts& facts) {
   words(facts.title, theme().dim);
   if (facts.token < 0) return;
-  const std::string text = context.timeline.text_of(run, facts.token);
+  const std::string text = cell_text(context.timeline, run, facts.token);
   const float width = px(22) + n_characters(text) * px(8);
   ImGui::SameLine(std::max(px(120), right_edge() - width));
   const ImVec2 min = ImGui::GetCursorScreenPos();

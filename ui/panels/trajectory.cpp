@@ -40,7 +40,7 @@ void cell_at(Context& context,
   ImGui::PushID(index);
   if (ImGui::InvisibleButton("cell", {max.x - min.x, max.y - min.y}))
     context.selection.click(place);
-  const std::string text = context.timeline.text_of(run, cell.token);
+  const std::string text = cell_text(context.timeline, run, cell.token);
   if (ImGui::IsItemHovered()) {
     context.selection.hover(place);
     std::string words =
@@ -131,7 +131,7 @@ void window_cell(Context& context,
                  const engine::StepRecord& step,
                  int row,
                  Mean mean) {
-  const std::string text = context.timeline.text_of(run, step.drafted.tree.token[row]);
+  const std::string text = cell_text(context.timeline, run, step.drafted.tree.token[row]);
   const ImVec2 min = ImGui::GetCursorScreenPos(), max{min.x + px(64), min.y + px(23)};
   const Place place{run.id(), step.begun.step, -1, row};
   ImGui::PushID(row);

@@ -194,6 +194,12 @@ std::vector<TextCell> text_cells(const engine::Timeline& timeline,
   return cells;
 }
 
+std::string cell_text(const engine::Timeline& timeline,
+                      const engine::RunRecord& run,
+                      engine::TokenId id) {
+  return cell_of(timeline, run, id).text;
+}
+
 int n_characters(const std::string& text) {
   int n = 0;
   for (const char c : text) n += (c & 0xC0) != 0x80;

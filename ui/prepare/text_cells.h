@@ -37,6 +37,11 @@ std::vector<TextCell> text_cells(const engine::Timeline& timeline,
                                  std::size_t n_steps,
                                  bool live);
 
+/// A token's text as a cell shows it: line feeds as a pilcrow, which the writing font has.
+std::string cell_text(const engine::Timeline& timeline,
+                      const engine::RunRecord& run,
+                      engine::TokenId id);
+
 /// Number of characters (UTF-8 code points).
 int n_characters(const std::string& text);
 
