@@ -3,6 +3,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "engine/data/readers.h"
 #include "engine/data/text.h"
 
 namespace engine {
@@ -20,7 +21,8 @@ constexpr int kProbe = 64;
 
 struct Part {
   std::string name;
-  const TaskGenerator* task = nullptr;
+  const TaskGenerator* task = nullptr;  // null: open texts
+  std::vector<Record> texts;
   std::array<int, 3> levels{2, 5, 3};
   double weight = 0;
   double mean_chars = 0;
@@ -41,6 +43,24 @@ void read_levels(const Json& levels, const std::string& field, std::array<int, 3
   if (total == 0) refuse(field, "all levels are 0");
 }
 
+std::vector<Record> read_open_texts(const Json& options, const std::string& data_dir) {
+  std::vector<std::string> sets = real_set_names();
+  if (const auto it = options.find("sets"); it != options.end()) {
+    sets.clear();
+    if (!it->is_array()) refuse("real.sets", "expected a list of names");
+    for (const Json& name : *it) {
+      if (!name.is_string()) refuse("real.sets", "expected a list of names");
+      sets.push_back(name.get<std::string>());
+    }
+  }
+  std::vector<Record> texts;
+  for (const std::string& set : sets)
+    for (Record& record : read_real_set(set, Split::Train, data_dir))
+      texts.push_back(std::move(record));
+  if (texts.empty()) refuse("real.sets", "these sets hold no training texts");
+  return texts;
+}
+
 }  // namespace
 
 struct TrainingStream::Impl {
@@ -48,6 +68,10 @@ struct TrainingStream::Impl {
   std::vector<Part> parts;
 
   TrainingText of_part(const Part& part, Random& rng, std::int64_t index) const {
+    if (part.task == nullptr) {
+      const Record& text = rng.pick(part.texts);
+      return {text.prompt, text.completion, text.task};
+    }
     const int level = 1 + rng.weighted({part.levels[0], part.levels[1], part.levels[2]});
     auto record = part.task->make(Split::Train, level, index);
     if (!record) kernels::throw_contract_error("a generator found no training record");
@@ -78,7 +102,7 @@ struct TrainingStream::Impl {
 
 TrainingStream::TrainingStream(std::string_view recipe_json,
                                std::uint64_t seed,
-                               std::string /*data_dir*/) {
+                               std::string data_dir) {
   const Json recipe = Json::parse(recipe_json, nullptr, false);
   if (!recipe.is_object() || recipe.empty()) refuse("recipe", "expected a JSON object of parts");
   auto impl = std::make_unique<Impl>();
@@ -92,7 +116,11 @@ TrainingStream::TrainingStream(std::string_view recipe_json,
       refuse(name + ".weight", "expected a number >= 0");
     part.weight = weight->get<double>();
     if (part.weight == 0) continue;
-    part.task = &task_generator(name);
+    if (name == "real") {
+      part.texts = read_open_texts(options, data_dir);
+    } else {
+      part.task = &task_generator(name);
+    }
     if (options.contains("levels")) read_levels(options["levels"], name + ".levels", part.levels);
     impl->parts.push_back(std::move(part));
   }

@@ -64,12 +64,10 @@ std::optional<Record> TaskGenerator::make(Split split, int level, std::int64_t i
     record->task = name();
     record->level = level;
     record->split = split_name(split);
-    if (checked_at_birth()) {
-      const CheckResult result = check(*record, record->completion);
-      if (!result.correct)
-        kernels::throw_contract_error(
-            (id + " fails its own check: " + result.reason + "\n" + record->completion).c_str());
-    }
+    const CheckResult result = check_at_birth(*record);
+    if (!result.correct)
+      kernels::throw_contract_error(
+          (id + " fails its own check: " + result.reason + "\n" + record->completion).c_str());
     return record;
   }
   return std::nullopt;

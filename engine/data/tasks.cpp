@@ -6,7 +6,9 @@ const std::vector<std::unique_ptr<TaskGenerator>>& all_tasks() {
   static const auto tasks = [] {
     std::vector<std::unique_ptr<TaskGenerator>> list;
     list.push_back(make_arith_task());
+    list.push_back(make_kb_task());
     list.push_back(make_sql_task());
+    list.push_back(make_py_task());
     list.push_back(make_blocks_task());
     return list;
   }();

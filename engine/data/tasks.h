@@ -9,7 +9,9 @@
 namespace engine {
 
 std::unique_ptr<TaskGenerator> make_arith_task();
+std::unique_ptr<TaskGenerator> make_kb_task();
 std::unique_ptr<TaskGenerator> make_sql_task();
+std::unique_ptr<TaskGenerator> make_py_task();
 std::unique_ptr<TaskGenerator> make_blocks_task();
 
 const std::vector<std::unique_ptr<TaskGenerator>>& all_tasks();

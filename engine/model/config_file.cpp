@@ -203,7 +203,7 @@ void read_window(const Fields& fields, ConfigFile& file) {
   if (window > config.max_seq_len) {
     file.notices.push_back(fmt::format(
         "{}: sliding_window {} is longer than the context {}: treated as full attention",
-        printable(fields.file()), window, config.max_seq_len));
+        escaped(fields.file()), window, config.max_seq_len));
     return;
   }
   config.sliding_window = static_cast<int>(window);

@@ -311,7 +311,7 @@ const Json* Json::find(std::string_view key) const {
 
 std::string Json::shown() const {
   if (kind == JsonReader::Kind::String) return in_quotes(text);
-  if (kind == JsonReader::Kind::Number) return printable(text);
+  if (kind == JsonReader::Kind::Number) return escaped(text);
   if (kind == JsonReader::Kind::Bool) return boolean ? "true" : "false";
   return name_of(kind);
 }
@@ -325,7 +325,7 @@ void refuse_duplicates(const Json& object, const JsonReader& reader) {
   std::sort(keys.begin(), keys.end());
   const auto twice = std::adjacent_find(keys.begin(), keys.end());
   if (twice == keys.end()) return;
-  refuse(reader.file(), printable(*twice), "the key twice (before " + reader.place() + ")",
+  refuse(reader.file(), escaped(*twice), "the key twice (before " + reader.place() + ")",
          "every key once");
 }
 
@@ -372,20 +372,6 @@ Json parse_json(std::string_view text, const std::string& file) {
 
 Json read_json_file(const std::string& path, std::size_t max_bytes) {
   return parse_json(read_text_file(path, max_bytes), path);
-}
-
-std::string json_quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      out.push_back(c);
-    }
-  }
-  return out + "\"";
 }
 
 }  // namespace engine

@@ -105,7 +105,4 @@ Json parse_json(std::string_view text, const std::string& file);
 /// The same for a file of at most max_bytes.
 Json read_json_file(const std::string& path, std::size_t max_bytes);
 
-/// `text` as a JSON string with its quotes.
-std::string json_quoted(std::string_view text);
-
 }  // namespace engine

@@ -41,7 +41,8 @@ class SequenceCache {
   /// Committed positions.
   virtual int length() const = 0;
   /// Appends the rows `path` (indices into the tree of the last forward of this cache, in order) to
-  /// the committed prefix; the other rows of that forward vanish.
+  /// the committed prefix; the other rows of that forward vanish. Once, and before the model's next
+  /// forward of any cache: what was not committed by then is gone.
   virtual void commit(std::span<const int> path) = 0;
   /// A cache with the same prefix, which is shared until either grows.
   virtual std::unique_ptr<SequenceCache> fork() const = 0;

@@ -82,7 +82,7 @@ void unguard(int slot) {
 [[noreturn]] void refuse_errno(const std::string& path, int error) {
   const bool exhausted = error == EMFILE || error == ENFILE || error == ENOMEM;
   if (exhausted) {
-    throw Error(ErrorCode::Resources, printable(path) + ": cannot open: " + std::strerror(error));
+    throw Error(ErrorCode::Resources, escaped(path) + ": cannot open: " + std::strerror(error));
   }
   refuse(path, "file", std::strerror(error), "a readable regular file");
 }
@@ -136,7 +136,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   const std::uintptr_t n_pages = (file->size_ + page_bytes() - 1) / page_bytes();
   file->guard_ = guard(begin, begin + n_pages * page_bytes());
   if (file->guard_ < 0) {
-    throw Error(ErrorCode::Resources, printable(path) + ": more than 4096 files mapped at once");
+    throw Error(ErrorCode::Resources, escaped(path) + ": more than 4096 files mapped at once");
   }
   return file;
 }

@@ -88,7 +88,7 @@ void accept_padded_vocabulary(ModelFiles& files,
     refuse(config_path, "vocab_size", counts, fmt::format("{}", rows));
   }
   files.notices.push_back(
-      fmt::format("{}: {}: the further rows are padding", printable(config_path), counts));
+      fmt::format("{}: {}: the further rows are padding", escaped(config_path), counts));
   config.vocab_size = static_cast<int>(rows);
 }
 
@@ -140,12 +140,12 @@ void choose_dtype(ModelFiles& files,
   files.stored_dtype = most->first;
   if (bytes.size() > 1) {
     files.notices.push_back(fmt::format("{}: weights of {} dtypes, most {}",
-                                        printable(files.tensors->path()), bytes.size(),
+                                        escaped(files.tensors->path()), bytes.size(),
                                         kernels::name_of(most->first)));
   }
   if (config.dtype && *config.dtype != files.stored_dtype) {
     files.notices.push_back(fmt::format("{}: dtype says {}, the weights are {}: theirs is used",
-                                        printable(files.path + "/config.json"),
+                                        escaped(files.path + "/config.json"),
                                         kernels::name_of(*config.dtype),
                                         kernels::name_of(files.stored_dtype)));
   }
@@ -164,7 +164,7 @@ void note_unused_tensors(ModelFiles& files,
   }
   if (n_unused == 0) return;
   files.notices.push_back(fmt::format("{}: {} tensors no such model reads are ignored, e.g. {}",
-                                      printable(files.tensors->path()), n_unused,
+                                      escaped(files.tensors->path()), n_unused,
                                       in_quotes(example)));
 }
 
@@ -183,7 +183,7 @@ void note_tied_head(ModelFiles& files, const std::map<std::string, const TensorE
   if (is_same) return;
   files.notices.push_back(fmt::format(
       "{}: tie_word_embeddings is true, yet there is another lm_head.weight: the embedding is used",
-      printable(files.path + "/config.json")));
+      escaped(files.path + "/config.json")));
 }
 
 // {"draft": "demo-draft"}: what else belongs to this model.
@@ -199,7 +199,7 @@ void read_card(ModelFiles& files, const FileLimits& limits) {
   files.draft_name = *draft;
 }
 
-std::map<std::string, const TensorEntry*> entries_of(const Weights& weights) {
+std::map<std::string, const TensorEntry*> entries_of(const WeightFiles& weights) {
   std::map<std::string, const TensorEntry*> entries;
   for (const auto& file : weights.files) {
     for (const TensorEntry& entry : file->entries()) {
@@ -214,7 +214,7 @@ void note_non_finite(ModelFiles& files) {
     const std::int64_t n = count_non_finite(files.tensors->read(spec.name));
     if (n == 0) continue;
     files.notices.push_back(fmt::format("{}: tensor {} holds {} non-finite values",
-                                        printable(files.tensors->path()), in_quotes(spec.name), n));
+                                        escaped(files.tensors->path()), in_quotes(spec.name), n));
   }
 }
 
@@ -233,13 +233,13 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
   files.config = config.config;
   files.notices = config.notices;
   if (files.config.eos_ids.empty()) {
-    files.notices.push_back(printable(directory + "/config.json") +
+    files.notices.push_back(escaped(directory + "/config.json") +
                             ": no eos_token_id: will stop only at length");
   }
   if (exists(directory + "/tokenizer.model")) {
     files.tokenizer = open_tokenizer(directory, limits, files.notices);
   }
-  const Weights weights =
+  const WeightFiles weights =
       open_weights(directory, options.allow_external_shards, limits, files.notices);
   files.tensors = weights.tensors;
   const std::map<std::string, const TensorEntry*> entries = entries_of(weights);
@@ -267,7 +267,7 @@ std::string find_model(const std::string& name_or_path, const std::string& asset
     known += (known.empty() ? "" : ", ") + entry.path().filename().string();
   }
   refuse(name_or_path, "model",
-         "neither the directory " + printable(bundled) + " nor a directory of that path",
+         "neither the directory " + escaped(bundled) + " nor a directory of that path",
          known.empty() ? "a Hugging Face directory" : "one of " + known + ", or a directory");
 }
 

@@ -18,7 +18,7 @@ bool is_unsafe(char32_t c) {
   return control || separator || bidi;
 }
 
-std::string escaped(std::string_view text, int max_code_points) {
+std::string escaped_up_to(int max_code_points, std::string_view text) {
   std::string out;
   int n_shown = 0;
   for (std::size_t i = 0; i < text.size();) {
@@ -39,12 +39,12 @@ std::string escaped(std::string_view text, int max_code_points) {
 
 }  // namespace
 
-std::string printable(std::string_view text) {
-  return escaped(text, kMaxShownCodePoints);
+std::string escaped(std::string_view text) {
+  return escaped_up_to(kMaxShownCodePoints, text);
 }
 
 std::string in_quotes(std::string_view text) {
-  return "\"" + printable(text) + "\"";
+  return "\"" + escaped(text) + "\"";
 }
 
 void refuse(const std::string& file,
@@ -52,8 +52,8 @@ void refuse(const std::string& file,
             const std::string& found,
             const std::string& expected) {
   constexpr int kMaxPathCodePoints = 4096;  // a path is the reader's own; it is not cut
-  throw Error(ErrorCode::BadInput, escaped(file, kMaxPathCodePoints) + ": " + field + ": found " +
-                                       found + ", expected " + expected);
+  throw Error(ErrorCode::BadInput, escaped_up_to(kMaxPathCodePoints, file) + ": " + field +
+                                       ": found " + found + ", expected " + expected);
 }
 
 }  // namespace engine

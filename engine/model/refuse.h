@@ -9,7 +9,7 @@ namespace engine {
 
 /// `text` without control characters, bidirectional overrides or invalid UTF-8 (written \xNN or
 /// \u{N}), cut after 120 code points with "...".
-std::string printable(std::string_view text);
+std::string escaped(std::string_view text);
 /// The same between double quotes.
 std::string in_quotes(std::string_view text);
 

@@ -41,6 +41,8 @@ void ForwardPlan::add_item(const BatchItem& item,
   ensure(static_cast<int>(item.prefix.size()) == n_prefix,
          "a batch item's prefix must be the tokens of its cache");
   ensure(tree.parent.size() == tree.token.size(), "a tree needs one parent a token");
+  ensure(item.greedy_rows.empty() || item.greedy_rows.size() == tree.token.size(),
+         "greedy_rows marks every row of the tree, or is empty");
 
   const int first = n_rows();
   const int seq = static_cast<int>(prefix_len_.size());

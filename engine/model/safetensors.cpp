@@ -91,14 +91,14 @@ class HeaderReader {
         // Deep nesting is refused by its depth, whatever it stands in.
         const std::string found = name_of(json_.kind());
         json_.skip();
-        refuse(path_, "__metadata__." + printable(key), found, "a string");
+        refuse(path_, "__metadata__." + escaped(key), found, "a string");
       }
       json_.skip();
       keys.push_back(key);
     }
     std::sort(keys.begin(), keys.end());
     const auto twice = std::adjacent_find(keys.begin(), keys.end());
-    if (twice != keys.end()) refuse_duplicate("__metadata__." + printable(*twice));
+    if (twice != keys.end()) refuse_duplicate("__metadata__." + escaped(*twice));
   }
 
   TensorEntry read_tensor(const std::string& name) {
@@ -145,7 +145,7 @@ class HeaderReader {
     const std::optional<std::int64_t> value = number.integer();
     if (value && *value >= 0) return *value;
     const bool whole = number.text.find_first_not_of("0123456789") == std::string_view::npos;
-    refuse(path_, field_of(entry.name, field), printable(number.text),
+    refuse(path_, field_of(entry.name, field), escaped(number.text),
            whole ? too_large : "whole numbers from 0");
   }
 

@@ -45,8 +45,7 @@ class SentencePieceTokenizer : public Tokenizer {
         add_eos_(options.add_eos) {
     const auto status = processor_.LoadFromSerializedProto(names_.renamed(file, model_));
     if (!status.ok()) {
-      refuse(path, "model", printable(status.ToString()),
-             "a model the sentencepiece library loads");
+      refuse(path, "model", escaped(status.ToString()), "a model the sentencepiece library loads");
     }
     for (const ScannedPiece& piece : model_.pieces) texts_.push_back(text_of(piece));
     bos_ = special_id(options.bos_token, model_.bos_id);
@@ -64,7 +63,7 @@ class SentencePieceTokenizer : public Tokenizer {
     }
     std::vector<int> pieces;
     const auto status = processor_.Encode(names_.in_text(text), &pieces);
-    if (!status.ok()) throw Error(ErrorCode::BadInput, "prompt: " + printable(status.ToString()));
+    if (!status.ok()) throw Error(ErrorCode::BadInput, "prompt: " + escaped(status.ToString()));
     std::vector<TokenId> ids;
     ids.reserve(pieces.size() + 2);
     if (add_special && add_bos_ && bos_) ids.push_back(*bos_);
@@ -184,7 +183,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& directory,
                                 std::optional<TokenId> id) {
     if (token.empty() || (id && tokenizer->piece(*id) == token)) return;
     notices.push_back(fmt::format("{}: {} is {}, which tokenizer.model does not have: ignored",
-                                  printable(path), name, in_quotes(token)));
+                                  escaped(path), name, in_quotes(token)));
   };
   note_missing("bos_token", options.bos_token, tokenizer->bos_id());
   note_missing("eos_token", options.eos_token, tokenizer->eos_id());

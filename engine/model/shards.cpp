@@ -62,7 +62,7 @@ void check_shard_name(const std::string& index,
   const bool is_plain = !name.empty() && name != "." && name != ".." &&
                         name.find_first_of(std::string_view("/\\:\0", 4)) == std::string::npos;
   if (is_plain) return;
-  refuse(index, "weight_map." + printable(tensor), in_quotes(name),
+  refuse(index, "weight_map." + escaped(tensor), in_quotes(name),
          "a file name in the same directory");
 }
 
@@ -80,7 +80,7 @@ Index read_index(const Json& json, const std::string& path, const FileLimits& li
   Index index;
   for (const auto& [tensor, shard] : map->members) {
     if (!shard.is(JsonReader::Kind::String)) {
-      refuse(path, "weight_map." + printable(tensor), shard.shown(), "a file name");
+      refuse(path, "weight_map." + escaped(tensor), shard.shown(), "a file name");
     }
     check_shard_name(path, tensor, shard.text);
     index.tensors_of[shard.text].push_back(tensor);
@@ -101,13 +101,13 @@ void check_inside(const std::string& directory, const std::string& file, bool al
   if (root.parent_path().filename() == "snapshots") root = root.parent_path().parent_path();
   const auto [end, ignored] = std::mismatch(root.begin(), root.end(), real.begin(), real.end());
   if (end == root.end()) return;
-  refuse(file, "link", "a target outside the directory, " + printable(real.string()),
+  refuse(file, "link", "a target outside the directory, " + escaped(real.string()),
          "a file inside it, or --allow-external-shards");
 }
 
 void check_total_size(const Index& index,
                       const std::string& path,
-                      const Weights& weights,
+                      const WeightFiles& weights,
                       std::vector<std::string>& notices) {
   if (!index.total_size) return;
   std::int64_t total = 0;
@@ -117,18 +117,18 @@ void check_total_size(const Index& index,
   const bool is_number = index.total_size->is(JsonReader::Kind::Number);
   if (is_number && index.total_size->number().integer() == total) return;
   notices.push_back(fmt::format("{}: metadata.total_size is {}, the shards hold {} bytes: ignored",
-                                printable(path), index.total_size->shown(), total));
+                                escaped(path), index.total_size->shown(), total));
 }
 
-Weights open_sharded(const std::string& directory,
-                     bool allow_external,
-                     const FileLimits& limits,
-                     std::vector<std::string>& notices) {
+WeightFiles open_sharded(const std::string& directory,
+                         bool allow_external,
+                         const FileLimits& limits,
+                         std::vector<std::string>& notices) {
   const std::string path = directory + "/" + kIndex;
   const Json json = read_json_file(path, static_cast<std::size_t>(limits.json_bytes));
   const Index index = read_index(json, path, limits);
 
-  Weights weights;
+  WeightFiles weights;
   std::unordered_map<std::string, std::string> shard_of;  // every tensor of every shard
   for (const auto& [shard, tensors] : index.tensors_of) {
     const std::string file = directory + "/" + shard;
@@ -160,7 +160,7 @@ Weights open_sharded(const std::string& directory,
   }
   if (shard_of.size() > n_named) {
     notices.push_back(fmt::format("{}: {} tensors of the shards are not in the index: ignored",
-                                  printable(path), shard_of.size() - n_named));
+                                  escaped(path), shard_of.size() - n_named));
   }
   weights.tensors = tensors;
   check_total_size(index, path, weights, notices);
@@ -169,10 +169,10 @@ Weights open_sharded(const std::string& directory,
 
 }  // namespace
 
-Weights open_weights(const std::string& directory,
-                     bool allow_external,
-                     const FileLimits& limits,
-                     std::vector<std::string>& notices) {
+WeightFiles open_weights(const std::string& directory,
+                         bool allow_external,
+                         const FileLimits& limits,
+                         std::vector<std::string>& notices) {
   if (fs::exists(directory + "/" + kIndex)) {
     return open_sharded(directory, allow_external, limits, notices);
   }

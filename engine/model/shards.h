@@ -11,14 +11,14 @@
 
 namespace engine {
 
-struct Weights {
+struct WeightFiles {
   std::shared_ptr<const TensorSource> tensors;
   std::vector<std::shared_ptr<const SafetensorsFile>> files;
 };
 
 /// @param allow_external  shards may be links that leave the directory
 /// @throws Error(BadInput)
-Weights open_weights(const std::string& directory,
+WeightFiles open_weights(const std::string& directory,
                      bool allow_external,
                      const FileLimits& limits,
                      std::vector<std::string>& notices);

@@ -34,9 +34,6 @@ class TensorSource {
   /// @throws Error(BadInput)  if there is none of that name, or it cannot be read
   virtual Tensor read(const std::string& name) const = 0;
   virtual std::vector<std::string> names() const = 0;
-  /// Says that a tensor's numbers will not be wanted again soon, so that a mapping may let its
-  /// pages go. They stay readable.
-  virtual void forget(const Tensor& /*tensor*/) const {}
   /// Where it came from, for messages.
   virtual std::string path() const = 0;
   /// To be called after the last read: were the files still whole while their tensors were used?

@@ -1,29 +1,14 @@
 #include "engine/model/weights.h"
 
-#include <cstring>
+#include <algorithm>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/model/convert.h"
+
 namespace engine {
 namespace {
-
-// Row-major numbers of any type as f32.
-void widen(const Tensor& t, float* out) {
-  const std::int64_t n = t.n_elements();
-  const auto* half = static_cast<const std::uint16_t*>(t.data);
-  switch (t.dtype) {
-    case kernels::DType::F32:
-      std::memcpy(out, t.data, static_cast<std::size_t>(n) * sizeof(float));
-      return;
-    case kernels::DType::F16:
-      for (std::int64_t i = 0; i < n; i++) out[i] = kernels::f32_from_f16(half[i]);
-      return;
-    case kernels::DType::BF16:
-      for (std::int64_t i = 0; i < n; i++) out[i] = kernels::f32_from_bf16(half[i]);
-      return;
-  }
-}
 
 class Loader {
  public:
@@ -93,17 +78,13 @@ Matrix Loader::matrix(std::initializer_list<std::string> names,
   const void* data = parts.front().data;
   const kernels::DType from = same_type ? parts.front().dtype : kernels::DType::F32;
   if (parts.size() > 1) {
-    const auto item_bytes = static_cast<std::size_t>(kernels::bytes_of(from));
-    fused_.resize(static_cast<std::size_t>(n_outputs) * static_cast<std::size_t>(n_inputs) *
-                  item_bytes);
+    const auto row_bytes =
+        static_cast<std::size_t>(n_inputs) * static_cast<std::size_t>(kernels::bytes_of(from));
+    fused_.resize(static_cast<std::size_t>(n_outputs) * row_bytes);
     std::byte* to = fused_.data();
     for (const Tensor& part : parts) {
-      const std::size_t bytes = static_cast<std::size_t>(part.n_elements()) * item_bytes;
-      if (same_type)
-        std::memcpy(to, part.data, bytes);
-      else
-        widen(part, reinterpret_cast<float*>(to));
-      to += bytes;
+      convert_elements(part, 0, part.n_elements(), from, to);
+      to += static_cast<std::size_t>(part.shape[0]) * row_bytes;
     }
     data = fused_.data();
   }
@@ -113,7 +94,6 @@ Matrix Loader::matrix(std::initializer_list<std::string> names,
   m.memory = kernels::DeviceBuffer(device_, ops.packed_bytes(dtype_, n_outputs, n_inputs));
   ops.pack(device_, data, from, n_outputs, n_inputs, dtype_, m.memory.data());
   m.view = {.data = m.memory.data(), .n = n_outputs, .k = n_inputs, .dtype = dtype_};
-  for (const Tensor& part : parts) tensors_.forget(part);
   report(std::int64_t{n_outputs} * n_inputs);
   return m;
 }
@@ -125,8 +105,8 @@ kernels::DeviceBuffer Loader::vector(std::initializer_list<std::string> names,
   const int* n = sizes.begin();
   for (const std::string& name : names) {
     const Tensor t = read(name, {*n});
-    host.resize(host.size() + static_cast<std::size_t>(*n));
-    widen(t, host.data() + host.size() - *n);
+    const std::vector<float> part = f32_of(t);
+    host.insert(host.end(), part.begin(), part.end());
     n++;
   }
   const auto bytes = static_cast<std::int64_t>(host.size() * sizeof(float));

@@ -41,7 +41,7 @@ struct Weights {
 /// Reads, fuses and packs. One layer's fused matrix is in host memory at a time.
 /// @param progress  bytes read so far and in all, in `dtype`; false cancels
 /// @throws Error(Cancelled)  if progress returned false
-/// @throws Error(BadInput)   if a tensor is absent or of another shape
+/// @throws Error(BadInput)   if a tensor is absent or of another shape, or a file was cut meanwhile
 Weights load_weights(kernels::Device& device,
                      const ModelConfig& config,
                      const TensorSource& tensors,

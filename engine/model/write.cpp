@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/json_text.h"
 #include "engine/model/config_file.h"
 #include "engine/model/convert.h"
-#include "engine/model/json.h"
 #include "engine/model/mapped_file.h"
 #include "engine/model/model_files.h"
 #include "engine/model/refuse.h"
@@ -57,7 +57,7 @@ class AtomicFile {
  private:
   [[noreturn]] void fail(const char* what) {
     throw Error(ErrorCode::Resources,
-                fmt::format("{}: cannot {} after {} bytes: {}", printable(path_), what, n_written_,
+                fmt::format("{}: cannot {} after {} bytes: {}", escaped(path_), what, n_written_,
                             std::strerror(errno)));
   }
 
@@ -155,7 +155,7 @@ void write_model(const std::string& directory,
   fs::create_directories(directory, error);
   if (error) {
     throw Error(ErrorCode::Resources,
-                printable(directory) + ": cannot create the directory: " + error.message());
+                escaped(directory) + ": cannot create the directory: " + error.message());
   }
   write_tensors(directory + "/model.safetensors", config, tensors, dtype);
   write_text(directory + "/config.json", config_json(config, dtype));

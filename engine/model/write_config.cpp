@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/event/json_text.h"
 #include "engine/model/config_file.h"
-#include "engine/model/json.h"
 
 namespace engine {
 namespace {
@@ -126,8 +126,8 @@ std::string config_json(const ModelConfig& config, kernels::DType dtype) {
   out.integer("vocab_size", config.vocab_size);
   out.integer("max_position_embeddings", config.max_seq_len);
   out.text("hidden_act", "silu");
-  // The shortest decimal that gives this very float.
-  out.raw("rms_norm_eps", fmt::format("{:e}", config.norm_eps));
+  // The shortest decimal that gives this very float ("{}" of a float, not of a double).
+  out.raw("rms_norm_eps", fmt::format("{}", config.norm_eps));
   out.boolean("tie_word_embeddings", config.tied_embeddings);
   if (config.model_type == "llama") {
     out.boolean("attention_bias", config.qkv_bias);

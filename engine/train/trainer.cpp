@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kTextsAtOnce = 32;
-constexpr int kPassRows = 1024;  // rows a shard carries through the layers at once, about
+constexpr int kPassRows = 512;  // rows a shard carries through the layers at once, about
 
 Compute compute_named(const std::string& name, const ModelConfig& model) {
   const bool tiles_fit = model.dim % 32 == 0 && model.hidden_dim % 32 == 0 &&

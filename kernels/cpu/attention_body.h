@@ -386,8 +386,9 @@ struct AttentionRows {
       if (!sees(i, base)) continue;
       const int* chain = call.chain + call.chain_begin[rows[i]] - prefix + base;  // by slot
       const int end = call.pos[rows[i]] - base < kChunk ? call.pos[rows[i]] - base + 1 : kChunk;
-      int agrees = n_cached;
-      while (agrees < end && agrees < n_used && owner[agrees] == chain[agrees]) agrees++;
+      // A row has one chain, so where two chains share a row they share all before it.
+      int agrees = end < n_used ? end : n_used;
+      while (agrees > n_cached && owner[agrees - 1] != chain[agrees - 1]) agrees--;
       if (agrees < end && agrees < n_used) {
         flush(tile, n_used, {}, {});
         n_used = agrees;

@@ -63,8 +63,8 @@ class AmxMath : public LinearMath<Bf16> {
       const PackedLinear<Bf16>& w, const Bf16* dy, const Bf16* x, int rows, float* dw) override {
     const int n_out = amx(w).n_out, n_in = amx(w).n_in;
     constexpr int kChunk = 512;
-    left_.resize(static_cast<std::size_t>(kChunk) * n_out);
-    right_.resize(static_cast<std::size_t>(kChunk) * n_in);
+    grow(left_, std::int64_t{kChunk} * n_out);
+    grow(right_, std::int64_t{kChunk} * n_in);
     for (int first = 0; first < rows; first += kChunk) {
       const int n = std::min(kChunk, rows - first);
       amx_pack_left_transposed(dy + std::int64_t{first} * n_out, n, n_out, left_.data());
@@ -74,7 +74,10 @@ class AmxMath : public LinearMath<Bf16> {
   }
 
  private:
-  std::vector<Bf16> left_, right_;
+  static void grow(std::vector<Bf16>& v, std::int64_t n) {
+    if (static_cast<std::int64_t>(v.size()) < n) v.resize(static_cast<std::size_t>(n));
+  }
+  std::vector<Bf16> left_, right_;  // packed operands of a chunk
 };
 #endif
 

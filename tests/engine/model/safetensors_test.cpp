@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -323,12 +324,12 @@ TEST(Safetensors, ST25_too_many_tensors) {
   }
   reset_peak();
   const std::int64_t before = status_bytes("VmHWM:");
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of this process: the machine may be busy
   EXPECT_THAT(refusal([&] { SafetensorsFile::open(dir / "x"); }),
               HasSubstr("more than 1000000 tensors"));
   if (kSanitized) return;
   EXPECT_LT(status_bytes("VmHWM:") - before, 6 * header_size);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_LT(std::clock() - start, 5 * CLOCKS_PER_SEC);
 }
 
 TEST(Safetensors, ST26_non_finite_weights_load_and_are_counted) {

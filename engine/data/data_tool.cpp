@@ -1,0 +1,164 @@
+#include "engine/data/data_tool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "engine/data/readers.h"
+
+namespace engine {
+
+namespace {
+
+constexpr std::size_t kMaxNamed = 20;
+
+// Pieces as a tokenizer that keeps digits and signs apart would see them: words, single digits,
+// single other characters.
+std::vector<std::string_view> pieces_of(std::string_view text) {
+  std::vector<std::string_view> pieces;
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t end = i + 1;
+    if (std::isalpha(static_cast<unsigned char>(text[i])) != 0)
+      while (end < text.size() && std::isalpha(static_cast<unsigned char>(text[end])) != 0) end++;
+    if (text[i] != ' ') pieces.push_back(text.substr(i, end - i));
+    i = end;
+  }
+  return pieces;
+}
+
+std::string form_of(const Record& record) {
+  const auto check = nlohmann::json::parse(record.check, nullptr, false);
+  if (!check.is_object() || !check.contains("form") || !check["form"].is_string()) return "unnamed";
+  return check["form"].get<std::string>();
+}
+
+}  // namespace
+
+std::int64_t generate_records(std::string_view task,
+                              Split split,
+                              int level,
+                              std::int64_t start,
+                              std::int64_t count,
+                              const std::function<void(const std::string&)>& write,
+                              const std::function<bool()>& stop) {
+  if (level < 1 || level > 3)
+    throw Error(ErrorCode::Usage, fmt::format("--level: found {}, expected 1, 2 or 3", level));
+  if (start < 0 || count < 0)
+    throw Error(ErrorCode::Usage,
+                "--start and --count: found a negative number, expected 0 or more");
+  const TaskGenerator& generator = task_generator(task);
+  std::int64_t n_written = 0;
+  for (std::int64_t i = 0; i < count && !(stop && stop()); i++) {
+    const auto record = generator.make(split, level, start + i);
+    if (!record) continue;
+    write(to_json_line(*record));
+    n_written++;
+  }
+  return n_written;
+}
+
+DataCheck check_records(const std::vector<Record>& records) {
+  DataCheck out;
+  for (const Record& record : records) {
+    const CheckResult result = check_record(record, record.completion);
+    out.n_records++;
+    out.n_correct += result.correct;
+    out.n_skipped += result.skipped;
+    if (!result.correct && !result.skipped && out.wrong.size() < kMaxNamed)
+      out.wrong.push_back(record.id + ": " + result.reason);
+  }
+  return out;
+}
+
+double copy_share(std::string_view prompt, std::string_view completion) {
+  const auto before = pieces_of(prompt);
+  std::vector<std::string_view> all = before;
+  for (const auto piece : pieces_of(completion)) all.push_back(piece);
+  if (all.size() == before.size() || all.size() < 2) return 0;
+  // For each piece, what followed it so far: a pool of 2-grams keyed by the first.
+  std::unordered_map<std::string_view, std::unordered_set<std::string_view>> followers;
+  std::size_t n_copied = 0;
+  for (std::size_t i = 1; i < all.size(); i++) {
+    auto& seen = followers[all[i - 1]];
+    if (i >= before.size()) n_copied += seen.contains(all[i]);
+    seen.insert(all[i]);
+  }
+  return static_cast<double>(n_copied) / static_cast<double>(all.size() - before.size());
+}
+
+DataStats stats_of_records(const std::vector<Record>& records) {
+  DataStats out;
+  std::unordered_set<std::string> texts;
+  std::unordered_map<std::string, std::string> split_of_prompt;
+  double share = 0;
+  for (const Record& record : records) {
+    out.n_records++;
+    const std::size_t length = record.prompt.size() + record.completion.size();
+    out.mean_chars += static_cast<double>(length);
+    out.mean_prompt_chars += static_cast<double>(record.prompt.size());
+    out.mean_completion_chars += static_cast<double>(record.completion.size());
+    out.max_chars = std::max(out.max_chars, length);
+    out.per_form[record.task + ": " + form_of(record)]++;
+    share += copy_share(record.prompt, record.completion);
+    out.n_duplicates += !texts.insert(record.prompt + '\0' + record.completion).second;
+    if (!record.prompt.empty()) {
+      const auto [it, fresh] = split_of_prompt.emplace(record.prompt, record.split);
+      out.n_prompts_in_two_splits += !fresh && it->second != record.split;
+    }
+  }
+  if (out.n_records == 0) return out;
+  const auto n = static_cast<double>(out.n_records);
+  out.mean_chars /= n;
+  out.mean_prompt_chars /= n;
+  out.mean_completion_chars /= n;
+  out.copy_share = share / n;
+  return out;
+}
+
+std::string describe(const DataStats& stats) {
+  std::string text = fmt::format(
+      "records          {}\nlength           mean {:.0f} characters (prompt {:.0f}, completion "
+      "{:.0f}), longest {}\ncopy share       {:.2f}\nduplicates       {}\nprompts in two splits "
+      "{}\n",
+      stats.n_records, stats.mean_chars, stats.mean_prompt_chars, stats.mean_completion_chars,
+      stats.max_chars, stats.copy_share, stats.n_duplicates, stats.n_prompts_in_two_splits);
+  for (const auto& [form, count] : stats.per_form)
+    text += fmt::format("  {:<32} {}\n", form, count);
+  return text;
+}
+
+std::string describe(const DataCheck& check) {
+  std::string text = fmt::format("records {}, correct {}, not checked {}, wrong {}\n",
+                                 check.n_records, check.n_correct, check.n_skipped,
+                                 check.n_records - check.n_correct - check.n_skipped);
+  for (const auto& line : check.wrong) text += "  " + line + "\n";
+  return text;
+}
+
+std::string to_json(const DataStats& stats) {
+  return nlohmann::ordered_json{{"records", stats.n_records},
+                                {"mean_chars", stats.mean_chars},
+                                {"mean_prompt_chars", stats.mean_prompt_chars},
+                                {"mean_completion_chars", stats.mean_completion_chars},
+                                {"max_chars", stats.max_chars},
+                                {"copy_share", stats.copy_share},
+                                {"duplicates", stats.n_duplicates},
+                                {"prompts_in_two_splits", stats.n_prompts_in_two_splits},
+                                {"forms", stats.per_form}}
+      .dump();
+}
+
+std::string to_json(const DataCheck& check) {
+  return nlohmann::ordered_json{{"records", check.n_records},
+                                {"correct", check.n_correct},
+                                {"not_checked", check.n_skipped},
+                                {"wrong", check.n_records - check.n_correct - check.n_skipped},
+                                {"reasons", check.wrong}}
+      .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace engine

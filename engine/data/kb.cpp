@@ -1,0 +1,472 @@
+// G2: questions over a small world of facts, answered by looking two or three facts up.
+//   key   (member, relation) for a choice or a denial: such a pair is asked in one split alone,
+//   each
+//         of its facts being seen elsewhere; comparisons: members, attribute and count
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "engine/data/arith_read.h"
+#include "engine/data/kb_world.h"
+#include "engine/data/tasks.h"
+#include "engine/data/text.h"
+
+namespace engine {
+
+namespace {
+
+using Json = nlohmann::json;
+
+enum Relation { Found, Part, Can, Made, Used, Needs, Gives, Pair };
+
+struct RelationWords {
+  std::initializer_list<std::string_view> questions;  // {0} member
+  std::initializer_list<std::string_view> facts;      // {0} class, {1} value
+  std::string_view sort;                              // "The answer must be {sort}."
+  std::string_view belongs;                           // {0} value, {1} class: whose it is
+};
+
+const RelationWords& words_of(int relation) {
+  static const RelationWords kWords[kKbRelations] = {
+      {{"Where would you find {0}?", "Where does {0} belong?", "In which place is {0} found?",
+        "Where should one look for {0}?"},
+       {"{0} is found in {1}", "{0} belongs in {1}", "One finds {0} in {1}",
+        "The place of {0} is {1}"},
+       "a place",
+       "{0} is a place for {1}"},
+      {{"What does {0} have?", "Which part belongs to {0}?", "What is a part of {0}?",
+        "What can be seen on {0}?"},
+       {"{0} has {1}", "{1} belong to the parts of {0}", "Part of {0} is {1}",
+        "Typical of {0} is {1}"},
+       "a part",
+       "{0} is what {1} has"},
+      {{"What can {0} do?", "What is {0} able to do?", "Which of these can {0} do?",
+        "What does {0} do?"},
+       {"{0} can {1}", "{0} is able to {1}", "What {0} can do is {1}", "{0} is known to {1}"},
+       "something it does",
+       "to {0} is what {1} can do"},
+      {{"What is {0} made of?", "Of what does {0} consist?", "What is the matter of {0}?",
+        "What does {0} consist of?"},
+       {"{0} is made of {1}", "{0} consists of {1}", "The matter of {0} is {1}",
+        "{1} is what {0} is made of"},
+       "a material",
+       "{0} is the material of {1}"},
+      {{"What is {0} used for?", "For what do people use {0}?", "What is {0} good for?",
+        "What does one use {0} for?"},
+       {"{0} is used for {1}", "People use {0} for {1}", "{0} is good for {1}",
+        "{0} serves for {1}"},
+       "a use",
+       "{0} is the use of {1}"},
+      {{"What does {0} need?", "What is needed by {0}?", "What must {0} have?",
+        "Without what does {0} not last?"},
+       {"{0} needs {1}", "{0} cannot do without {1}", "{1} is needed by {0}",
+        "What {0} needs is {1}"},
+       "something it needs",
+       "{0} is needed by {1}"},
+      {{"What does {0} give?", "What comes from {0}?", "What do people get from {0}?",
+        "What is given by {0}?"},
+       {"{0} gives {1}", "From {0} comes {1}", "People get {1} from {0}", "{0} brings {1}"},
+       "something it gives",
+       "{0} is given by {1}"},
+      {{"What is the counterpart of {0}?", "What goes together with {0} as its opposite?",
+        "What stands opposite to {0}?", "Which thing is the opposite of {0}?"},
+       {"The opposite of {0} is the {1}", "{0} stands opposite to the {1}",
+        "The counterpart of {0} is the {1}", "Opposite to {0} stands the {1}"},
+       "a counterpart",
+       "the {0} is the opposite of {1}"}};
+  return kWords[relation];
+}
+
+constexpr std::string_view kScales[kKbAttributes] = {"weight", "length", "price", "age"};
+constexpr std::string_view kMore[kKbAttributes] = {"heavier", "longer", "dearer", "longer lasting"};
+constexpr std::string_view kLess[kKbAttributes] = {"lighter", "shorter", "cheaper",
+                                                   "shorter lived"};
+constexpr std::string_view kCounts[] = {"", "", "two", "three", "four", "five"};
+
+const KbClass& class_of(const KbMember& m) {
+  return kb_world().classes[m.class_index];
+}
+std::string phrase(const KbMember& m) {
+  return kb_phrase(kb_world(), m);
+}
+std::string class_phrase(int c) {
+  return with_article(kb_world().classes[c].name);
+}
+std::string num(int value) {
+  return std::to_string(value);
+}
+
+std::string sentence(std::string_view text) {
+  return capitalised(text) + ".";
+}
+
+std::string fact(Random& rng, int class_index, int relation) {
+  return sentence(
+      fill(rng.say(words_of(relation).facts),
+           {class_phrase(class_index), kb_world().classes[class_index].values[relation]}));
+}
+
+std::string membership(Random& rng, const KbMember& m) {
+  return sentence(fill(rng.say({"{0} is {1}", "{0} is a kind of {2}",
+                                "{0} belongs to the class {2}", "{0} counts as {1}"}),
+                       {phrase(m), class_phrase(m.class_index), class_of(m).name}));
+}
+
+void finish(Random& rng,
+            Record& record,
+            const std::string& question,
+            const std::string& rationale) {
+  if (rng.chance(50)) {
+    record.prompt = "Q: " + question + "\nA:";
+    record.completion = " " + rationale;
+    return;
+  }
+  auto chat = chat_form(question, rationale);
+  record.prompt = std::move(chat.prompt);
+  record.completion = std::move(chat.completion);
+}
+
+struct Option {
+  std::string text;
+  std::string why_not;  // the sentence that rules it out; "" for the answer
+};
+
+// Puts options and sentences together; the deciding sentence stands third or fourth.
+Record choice_record(Random& rng,
+                     const std::string& question,
+                     std::vector<Option> options,
+                     std::vector<std::string> opening,
+                     const std::string& deciding,
+                     const char* form) {
+  std::vector<std::string> ruled_out;
+  const std::string answer = options[0].text;
+  for (const Option& option : options)
+    if (!option.why_not.empty()) ruled_out.push_back(option.why_not);
+  rng.shuffle(ruled_out);
+  ruled_out.resize(rng.between(2, 3));
+  std::vector<std::string> sentences = std::move(opening);
+  const int decided_at = static_cast<int>(sentences.size()) + rng.below(2);
+  for (auto& text : ruled_out) sentences.push_back(std::move(text));
+  sentences.insert(sentences.begin() + decided_at, deciding);
+  sentences.push_back(fill(rng.say({"Of the above choices, only {0} fits.", "So only {0} is left.",
+                                    "That leaves {0}.", "Among the choices only {0} is right."}),
+                           {answer}));
+  rng.shuffle(options);
+  std::string choices;
+  char letter = 'A';
+  for (std::size_t i = 0; i < options.size(); i++) {
+    choices += std::string(" (") + static_cast<char>('A' + i) + ") " + options[i].text;
+    if (options[i].text == answer) letter = static_cast<char>('A' + i);
+  }
+  Record record;
+  record.answer = std::string(1, letter);
+  record.check = Json{{"form", form},
+                      {"answer", record.answer},
+                      {"decided_at", decided_at},
+                      {"n_sentences", sentences.size()}}
+                     .dump();
+  finish(rng, record, question + " Answer Choices:" + choices,
+         joined(sentences, " ") + " So the answer is (" + record.answer + ").");
+  return record;
+}
+
+// member -> class -> value
+std::optional<Record> two_hops(Random& rng, Split split) {
+  const KbWorld& world = kb_world();
+  const KbMember& m = rng.pick(world.members);
+  const int relation = rng.below(kKbRelations);
+  if (split_of_key(m.name + "|" + num(relation)) != split) return std::nullopt;
+  const auto& words = words_of(relation);
+  const auto belongs = [&](int c, int r) {
+    const std::string whose =
+        fill(words_of(r).belongs, {world.classes[c].values[r], class_phrase(c)});
+    return r == relation
+               ? sentence(whose + fill(rng.say({", not for {0}", ", but not for {0}",
+                                                " and not for {0}", ", which {0} is not"}),
+                                       {class_phrase(m.class_index)}))
+               : sentence(whose + fill(rng.say({", not {0}", ", so it is not {0}", " but not {0}",
+                                                " and not {0}"}),
+                                       {words.sort}));
+  };
+  std::vector<Option> options = {{class_of(m).values[relation], ""}};
+  std::set<std::string> seen = {options[0].text};
+  while (options.size() < 5) {
+    int c = rng.below(static_cast<int>(world.classes.size()));
+    int r = relation;
+    if (options.size() == 3) c = m.class_index;
+    if (options.size() >= 3) r = rng.below(kKbRelations);
+    if (options.size() < 3 && c == m.class_index) continue;
+    if (options.size() >= 3 && r == relation) continue;
+    if (!seen.insert(world.classes[c].values[r]).second) continue;
+    options.push_back({world.classes[c].values[r], belongs(c, r)});
+  }
+  const std::string must = sentence(fill(rng.say({"the answer must be {0}", "we look for {0}",
+                                                  "the question asks for {0}", "wanted is {0}"}),
+                                         {words.sort}));
+  return choice_record(rng, fill(rng.say(words.questions), {phrase(m)}), std::move(options),
+                       {must, membership(rng, m)}, fact(rng, m.class_index, relation),
+                       "choice, 2 hops");
+}
+
+// member -> class -> what it gives -> the class that needs it
+std::optional<Record> three_hops(Random& rng, Split split) {
+  const KbWorld& world = kb_world();
+  const KbMember& m = rng.pick(world.members);
+  if (split_of_key(m.name + "|3") != split) return std::nullopt;
+  const std::string& given = class_of(m).values[Gives];
+  const auto it = std::find_if(world.classes.begin(), world.classes.end(),
+                               [&](const KbClass& c) { return c.values[Needs] == given; });
+  if (it == world.classes.end()) return std::nullopt;
+  const int answer = static_cast<int>(it - world.classes.begin());
+  std::vector<Option> options = {{class_phrase(answer), ""}};
+  std::set<int> seen = {answer};
+  while (options.size() < 5) {
+    const int c = rng.below(static_cast<int>(world.classes.size()));
+    if (!seen.insert(c).second) continue;
+    options.push_back(
+        {class_phrase(c),
+         sentence(fill(rng.say({"{0} needs {1}, not {2}", "{0} does not need {2}",
+                                "{0} has no need of {2}", "{0} needs {1} and not {2}"}),
+                       {class_phrase(c), world.classes[c].values[Needs], given}))});
+  }
+  return choice_record(rng,
+                       fill(rng.say({"What needs the thing that {0} gives?",
+                                     "For which of these is the gift of {0} needed?",
+                                     "Which needs what comes from {0}?",
+                                     "What cannot do without that which {0} gives?"}),
+                            {phrase(m)}),
+                       std::move(options), {membership(rng, m), fact(rng, m.class_index, Gives)},
+                       fact(rng, answer, Needs), "choice, 3 hops");
+}
+
+Record yes_no(Random& rng,
+              const std::string& question,
+              const std::vector<std::string>& facts,
+              bool yes,
+              const char* form) {
+  Record record;
+  record.answer = yes ? "yes" : "no";
+  record.check = Json{{"form", form}, {"answer", record.answer}}.dump();
+  finish(rng, record, question, joined(facts, " ") + " So the answer is " + record.answer + ".");
+  return record;
+}
+
+std::string number_fact(Random& rng, const KbMember& m, int attribute) {
+  return sentence(fill(rng.say({"{0} has {1} {2}", "the {1} of {0} is {2}", "{0} is of {1} {2}",
+                                "in {1} {0} counts {2}"}),
+                       {phrase(m), kScales[attribute], num(m.numbers[attribute])}));
+}
+
+// "Is a piano heavier than three cats?"
+std::optional<Record> comparison(Random& rng, int level, Split split) {
+  const KbWorld& world = kb_world();
+  const KbMember& a = rng.pick(world.members);
+  const KbMember& b = rng.pick(world.members);
+  const int attribute = rng.below(kKbAttributes);
+  const bool more = rng.chance(50);
+  const bool countable =
+      !class_of(b).mass && attribute < 3 && !b.name.ends_with("s") && !b.name.ends_with("fly");
+  const int count = level > 1 && countable && rng.chance(50) ? rng.between(2, 5) : 1;
+  const int left = a.numbers[attribute];
+  const int right = count * b.numbers[attribute];
+  if (a.name == b.name || left == right) return std::nullopt;
+  if (((left > right) == more) != rng.chance(50)) return std::nullopt;
+  if (split_of_key(a.name + "|" + b.name + "|" + num(attribute) + "|" + num(count)) != split)
+    return std::nullopt;
+  const std::string plural = b.name.ends_with("ch") ? b.name + "es" : b.name + "s";
+  const std::string other = count > 1 ? std::string(kCounts[count]) + " " + plural : phrase(b);
+  std::vector<std::string> facts = {number_fact(rng, a, attribute), number_fact(rng, b, attribute)};
+  if (rng.chance(50)) std::swap(facts[0], facts[1]);
+  if (count > 1)
+    facts.push_back(sentence(
+        fill(rng.say({"{0} make {1}*{2}=<<{1}*{2}={3}>>{3}", "{0} count {1}*{2}=<<{1}*{2}={3}>>{3}",
+                      "for {0} that is {1}*{2}=<<{1}*{2}={3}>>{3}",
+                      "{0} come to {1}*{2}=<<{1}*{2}={3}>>{3}"}),
+             {other, num(count), num(b.numbers[attribute]), num(right)})));
+  facts.push_back(
+      sentence(fill(left > right ? rng.say({"{0} is more than {1}", "{0} is above {1}",
+                                            "{0} is greater than {1}", "{1} is less than {0}"})
+                                 : rng.say({"{0} is less than {1}", "{0} is below {1}",
+                                            "{0} is smaller than {1}", "{1} is more than {0}"}),
+                    {num(left), num(right)})));
+  return yes_no(rng,
+                fill(rng.say({"Is {0} {1} than {2}?", "Would {0} be {1} than {2}?",
+                              "Is it true that {0} is {1} than {2}?",
+                              "Can one say that {0} is {1} than {2}?"}),
+                     {phrase(a), more ? kMore[attribute] : kLess[attribute], other}),
+                facts, (left > right) == more, "yes/no, comparison");
+}
+
+// "Could a salmon live in a place where an owl is found?"
+std::optional<Record> same_place(Random& rng, Split split) {
+  const KbWorld& world = kb_world();
+  const KbMember& a = rng.pick(world.members);
+  const KbMember& b = rng.pick(world.members);
+  const bool same = a.class_index == b.class_index;
+  if (a.name == b.name || (!same && !rng.chance(5))) return std::nullopt;
+  if (split_of_key(a.name + "|" + b.name + "|place") != split) return std::nullopt;
+  std::vector<std::string> facts = {membership(rng, a), fact(rng, a.class_index, Found),
+                                    membership(rng, b)};
+  if (!same) facts.push_back(fact(rng, b.class_index, Found));
+  facts.push_back(
+      same ? std::string(rng.say({"Both are of one class.", "It is the same place.",
+                                  "So they share the place.", "The places are the same."}))
+           : std::string(rng.say({"These places differ.", "It is another place.",
+                                  "So they share no place.", "The places are not the same."})));
+  return yes_no(rng,
+                fill(rng.say({"Could {0} be found where {1} is found?",
+                              "Is the place of {0} also the place of {1}?",
+                              "Would one find {0} and {1} in the same place?",
+                              "Does {0} belong where {1} belongs?"}),
+                     {phrase(a), phrase(b)}),
+                facts, same, "yes/no, composition");
+}
+
+// "Is it wrong that a salmon has fins?"
+std::optional<Record> denial(Random& rng, Split split) {
+  const KbWorld& world = kb_world();
+  const KbMember& m = rng.pick(world.members);
+  const int relation = rng.below(kKbRelations);
+  if (split_of_key(m.name + "|" + num(relation)) != split) return std::nullopt;
+  const bool claim_true = rng.chance(50);
+  int c = m.class_index;
+  while (!claim_true && c == m.class_index) c = rng.below(static_cast<int>(world.classes.size()));
+  const bool negated = rng.chance(50);
+  std::string claim =
+      fill(*words_of(relation).facts.begin(), {phrase(m), world.classes[c].values[relation]});
+  claim[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(claim[0])));
+  std::vector<std::string> facts = {membership(rng, m), fact(rng, m.class_index, relation)};
+  facts.push_back(
+      claim_true ? std::string(rng.say({"The claim is true.", "That is what is claimed.",
+                                        "So the claim holds.", "This agrees with the claim."}))
+                 : std::string(rng.say({"The claim is false.", "That is not what is claimed.",
+                                        "So the claim fails.", "This contradicts the claim."})));
+  return yes_no(
+      rng,
+      fill(negated ? rng.say({"Is it wrong that {0}?", "Is it false that {0}?",
+                              "Would it be a mistake to say that {0}?", "Is it untrue that {0}?"})
+                   : rng.say({"Is it true that {0}?", "Is it right that {0}?",
+                              "Can one say that {0}?", "Is it a fact that {0}?"}),
+           {claim}),
+      facts, claim_true != negated, negated ? "yes/no, negation" : "yes/no, claim");
+}
+
+// A member described: its class, some of the class's facts, its numbers.
+std::optional<Record> statement(Random& rng, Split split) {
+  const KbMember& m = rng.pick(kb_world().members);
+  std::vector<int> order = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  rng.shuffle(order);
+  order.resize(rng.between(3, 6));
+  std::string key = m.name;
+  for (const int i : order) key += "|" + num(i);
+  if (split_of_key(key) != split) return std::nullopt;
+  std::vector<std::string> parts = {membership(rng, m)};
+  for (const int i : order)
+    parts.push_back(i < kKbRelations ? fact(rng, m.class_index, i)
+                                     : number_fact(rng, m, i - kKbRelations));
+  Record record;
+  record.answer = class_of(m).name;
+  record.check = Json{{"form", "statement"}, {"member", m.name}}.dump();
+  // What is to be told is said, so that the split by content is one by text.
+  static constexpr std::string_view kTopics[] = {"place",  "parts",  "doing", "matter",
+                                                 "use",    "needs",  "gifts", "opposite",
+                                                 "weight", "length", "price", "age"};
+  std::vector<std::string> topics;
+  for (const int i : order) topics.emplace_back(kTopics[i]);
+  finish(
+      rng, record,
+      fill(rng.say({"Describe {0}: {1}.", "Tell me about {0}: {1}.",
+                    "What do you know about {0}? Say its {1}.", "Write about {0}. Topics: {1}."}),
+           {phrase(m), enumerated(topics)}),
+      joined(parts, " "));
+  return record;
+}
+
+// Every sentence of the text must be one of the true ones about the member.
+CheckResult check_statement(std::string_view text, const std::string& name) {
+  const KbWorld& world = kb_world();
+  const auto it = std::find_if(world.members.begin(), world.members.end(),
+                               [&](const KbMember& m) { return m.name == name; });
+  if (it == world.members.end()) throw Error(ErrorCode::BadInput, "check.member: unknown " + name);
+  std::set<std::string> truths;
+  const std::string cls = class_phrase(it->class_index);
+  for (const char* pattern :
+       {"{0} is {1}", "{0} is a kind of {2}", "{0} belongs to the class {2}", "{0} counts as {1}"})
+    truths.insert(normalised(fill(pattern, {phrase(*it), cls, class_of(*it).name})));
+  for (int r = 0; r < kKbRelations; r++)
+    for (const auto pattern : words_of(r).facts)
+      truths.insert(normalised(fill(pattern, {cls, class_of(*it).values[r]})));
+  for (int a = 0; a < kKbAttributes; a++)
+    for (const char* pattern :
+         {"{0} has {1} {2}", "the {1} of {0} is {2}", "{0} is of {1} {2}", "in {1} {0} counts {2}"})
+      truths.insert(normalised(fill(pattern, {phrase(*it), kScales[a], num(it->numbers[a])})));
+  int n = 0;
+  for (const std::string& part : split_text(text, '.')) {
+    if (normalised(part).empty()) continue;
+    if (!truths.contains(normalised(part))) return {false, "not a fact: " + part.substr(0, 80)};
+    n++;
+  }
+  if (n < 2) return {false, "fewer than two sentences"};
+  return {true, {}};
+}
+
+class KbTask final : public TaskGenerator {
+ public:
+  std::string_view name() const override { return "kb"; }
+
+  CheckResult check(const Record& record, std::string_view completion) const override {
+    try {
+      const Json check = Json::parse(record.check);
+      const std::string form = check.at("form");
+      const std::string_view text = completion_body(completion);
+      if (form == "statement") return check_statement(text, check.at("member"));
+      const std::string answer = check.at("answer");
+      if (form.starts_with("choice")) return check_choice(text, answer);
+      return check_yes_no(text, answer);
+    } catch (const Json::exception& e) {
+      throw Error(ErrorCode::BadInput, record.id + ": check: " + e.what());
+    }
+  }
+
+ protected:
+  std::optional<Record> draw(Random& rng, int level, Split split) const override {
+    switch (level == 1   ? rng.weighted({60, 0, 12, 8, 15, 5})
+            : level == 2 ? rng.weighted({45, 5, 20, 15, 10, 5})
+                         : rng.weighted({20, 40, 20, 10, 5, 5})) {
+      case 0:
+        return two_hops(rng, split);
+      case 1:
+        return three_hops(rng, split);
+      case 2:
+        return comparison(rng, level, split);
+      case 3:
+        return same_place(rng, split);
+      case 4:
+        return denial(rng, split);
+      default:
+        return statement(rng, split);
+    }
+  }
+
+ private:
+  static CheckResult check_yes_no(std::string_view text, const std::string& answer) {
+    constexpr std::string_view kTrigger = "answer is";
+    const auto at = text.rfind(kTrigger);
+    if (at == std::string_view::npos) return {false, "no 'answer is'"};
+    for (const std::string& word : split_text(normalised(text.substr(at + kTrigger.size())), ' ')) {
+      if (word != "yes" && word != "no") continue;
+      if (word != answer) return {false, "answer " + word + ", expected " + answer};
+      const std::string wrong = wrong_mark(text);
+      return {wrong.empty(), wrong};
+    }
+    return {false, "neither yes nor no after 'answer is'"};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<TaskGenerator> make_kb_task() {
+  return std::make_unique<KbTask>();
+}
+
+}  // namespace engine

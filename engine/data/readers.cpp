@@ -1,0 +1,472 @@
+#include "engine/data/readers.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "engine/data/arith_read.h"
+#include "engine/data/blocks_text.h"
+#include "engine/data/run_python.h"
+#include "engine/data/text.h"
+
+namespace engine {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMaxTrainChars = 1700;  // the cap of 512 tokens, roughly
+constexpr std::size_t kMaxFileBytes = std::size_t{256} << 20;
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw Error(ErrorCode::Resources, path + ": cannot be opened; is the data folder right?");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string read_gzip(const std::string& path) {
+  gzFile file = gzopen(path.c_str(), "rb");
+  if (file == nullptr)
+    throw Error(ErrorCode::Resources, path + ": cannot be opened; is the data folder right?");
+  std::string text;
+  char buffer[1 << 16];
+  int n = 0;
+  while ((n = gzread(file, buffer, sizeof buffer)) > 0 && text.size() < kMaxFileBytes)
+    text.append(buffer, static_cast<std::size_t>(n));
+  const bool whole = n == 0 && gzclose(file) == Z_OK;
+  if (!whole) throw Error(ErrorCode::BadInput, path + ": found a damaged or cut gzip file");
+  return text;
+}
+
+// Runs `each` on every JSON line; what it finds amiss is said with file and line.
+void for_each_line(const std::string& path,
+                   const std::string& text,
+                   const std::function<void(const Json&)>& each) {
+  int number = 0;
+  for (const std::string& line : split_text(text, '\n')) {
+    number++;
+    if (trimmed(line).empty()) continue;
+    const std::string where = path + ":" + std::to_string(number);
+    const Json object = Json::parse(line, nullptr, false);
+    if (!object.is_object())
+      throw Error(ErrorCode::BadInput, where + ": found no JSON object, expected one a line");
+    try {
+      each(object);
+    } catch (const Json::exception& e) {
+      throw Error(ErrorCode::BadInput, where + ": " + e.what());
+    }
+  }
+}
+
+void for_each_item(const std::string& path, const std::function<void(const Json&)>& each) {
+  const Json list = Json::parse(read_file(path), nullptr, false);
+  if (!list.is_array()) throw Error(ErrorCode::BadInput, path + ": found no JSON list");
+  std::size_t number = 0;
+  for (const Json& item : list) {
+    try {
+      each(item);
+    } catch (const Json::exception& e) {
+      throw Error(ErrorCode::BadInput, path + ": [" + std::to_string(number) + "]: " + e.what());
+    }
+    number++;
+  }
+}
+
+// Gathers records of one set.
+class Collector {
+ public:
+  Collector(std::string_view set, Split split) : set_(set), split_(split) {}
+
+  void add(std::string prompt, std::string completion, std::string answer, Json check) {
+    Record r;
+    r.id = set_ + "/" + std::string(split_name(split_)) + "/" + std::to_string(n_++);
+    r.task = set_;
+    r.level = 0;
+    r.split = split_name(split_);
+    r.prompt = std::move(prompt);
+    r.completion = std::move(completion);
+    r.answer = std::move(answer);
+    r.check = check.dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (split_ == Split::Train && r.prompt.size() + r.completion.size() > kMaxTrainChars) return;
+    records.push_back(std::move(r));
+  }
+
+  bool train() const { return split_ == Split::Train; }
+
+  std::vector<Record> records;
+
+ private:
+  std::string set_;
+  Split split_;
+  int n_ = 0;
+};
+
+void gsm8k(Collector& out, const std::string& dir) {
+  const std::string path = dir + (out.train() ? "/train.jsonl" : "/test.jsonl");
+  for_each_line(path, read_file(path), [&](const Json& item) {
+    const std::string answer = item.at("answer");
+    const auto at = answer.rfind("#### ");
+    const std::string number = at == std::string::npos ? std::string() : answer.substr(at + 5);
+    out.add("Question:\n" + item.at("question").get<std::string>() +
+                "\nAnswer:\nLet's think step by step.\n",
+            answer + "\n", number, {{"form", "number"}});
+  });
+}
+
+// Rationales by question id: at least four words, and no more than twice in the file.
+std::map<std::string, std::string> rationales(const std::string& path) {
+  std::map<std::string, std::string> by_id;
+  std::map<std::string, int> times;
+  for_each_line(path, read_file(path), [&](const Json& item) {
+    const std::string text = item.at("explanation").at("open-ended");
+    by_id[item.at("id")] = text;
+    times[text]++;
+  });
+  std::erase_if(by_id, [&](const auto& entry) {
+    const std::string& text = entry.second;
+    return times[text] > 2 || std::count(text.begin(), text.end(), ' ') < 3;
+  });
+  return by_id;
+}
+
+std::string sentence_of(std::string text) {
+  text = std::string(trimmed(text));
+  if (!text.empty() && text.back() != '.' && text.back() != '!' && text.back() != '?') text += '.';
+  return capitalised(text);
+}
+
+void commonsenseqa(Collector& out, const std::string& dir) {
+  const std::string name = out.train() ? "train" : "dev";
+  const auto why = rationales(dir + "/../cos_e/cose_" + name + "_v1.11.jsonl");
+  const std::string path = dir + "/" + name + "_rand_split.jsonl";
+  for_each_line(path, read_file(path), [&](const Json& item) {
+    const auto found = why.find(item.at("id").get<std::string>());
+    if (out.train() && found == why.end()) return;
+    std::string choices;
+    for (const auto& choice : item.at("question").at("choices"))
+      choices += " (" + choice.at("label").get<std::string>() + ") " +
+                 choice.at("text").get<std::string>();
+    const std::string letter = item.at("answerKey");
+    const std::string rationale = found == why.end() ? "" : " " + sentence_of(found->second);
+    out.add("Q: " + item.at("question").at("stem").get<std::string>() +
+                " Answer Choices:" + choices + "\nA:",
+            rationale + " So the answer is (" + letter + ").", letter, {{"form", "letter"}});
+  });
+}
+
+void strategyqa(Collector& out, const std::string& dir) {
+  for_each_item(dir + (out.train() ? "/train.json" : "/dev.json"), [&](const Json& item) {
+    std::string facts;
+    for (const auto& fact : item.at("facts")) facts += " " + sentence_of(fact.get<std::string>());
+    const std::string answer = item.at("answer").get<bool>() ? "yes" : "no";
+    out.add("Q: " + item.at("question").get<std::string>() + "\nA:",
+            facts + " So the answer is " + answer + ".", answer, {{"form", "yes/no"}});
+  });
+}
+
+void aqua(Collector& out, const std::string& dir) {
+  const std::string path = dir + (out.train() ? "/train.json" : "/test.json");
+  for_each_line(path, read_file(path), [&](const Json& item) {
+    std::string choices;
+    for (const auto& option : item.at("options")) {
+      const std::string text = option;
+      if (text.size() < 2) throw Error(ErrorCode::BadInput, path + ": options: too short");
+      choices += std::string(" (") + text[0] + ") " + text.substr(2);
+    }
+    const std::string letter = item.at("correct");
+    std::string rationale(trimmed(item.at("rationale").get<std::string>()));
+    if (!rationale.empty() && rationale.back() != '.') rationale += '.';
+    out.add("Q: " + item.at("question").get<std::string>() + " Answer Choices:" + choices + "\nA:",
+            " " + rationale + " So the answer is (" + letter + ").", letter, {{"form", "letter"}});
+  });
+}
+
+void mbpp(Collector& out, const std::string& dir) {
+  const std::string path = dir + "/mbpp.jsonl";
+  for_each_line(path, read_file(path), [&](const Json& item) {
+    const int id = item.at("task_id");
+    if (out.train() ? id < 511 || id > 974 : id < 11 || id > 510) return;
+    const auto tests = item.at("test_list").get<std::vector<std::string>>();
+    const std::string code = replaced_all(item.at("code"), "\r\n", "\n");
+    out.add(
+        "You are an expert Python programmer, and here is your task: " +
+            item.at("text").get<std::string>() + " Your code should pass these tests:\n\n" +
+            joined(tests, "\n") + "\n[BEGIN]\n",
+        replaced_all(code, "\t", "    ") + "\n[DONE]\n", "",
+        {{"form", "mbpp"}, {"before", item.at("test_setup_code")}, {"after", joined(tests, "\n")}});
+  });
+}
+
+void humaneval(Collector& out, const std::string& dir) {
+  if (out.train()) return;
+  const std::string path = dir + "/HumanEval.jsonl.gz";
+  for_each_line(path, read_gzip(path), [&](const Json& item) {
+    const std::string prompt = item.at("prompt");
+    out.add(prompt, item.at("canonical_solution"), item.at("entry_point"),
+            {{"form", "humaneval"},
+             {"before", prompt},
+             {"after", item.at("test").get<std::string>() + "\ncheck(" +
+                           item.at("entry_point").get<std::string>() + ")"}});
+  });
+}
+
+void wikisql(Collector& out, const std::string& dir) {
+  const std::string path = dir + (out.train() ? "/train.jsonl" : "/dev.jsonl");
+  for_each_line(path, read_file(path), [&](const Json& item) {
+    const std::string sql = item.at("sql");
+    out.add(
+        "### Instruction:\nCould you translate the following question into SQL. Please only "
+        "generate SQL, "
+        "don't include explanation in the answer. The SQL database has table named data with "
+        "columns [" +
+            joined(item.at("columns").get<std::vector<std::string>>(), ", ") +
+            "], Question: " + item.at("question").get<std::string>() + "\n### Response:\n",
+        sql + "\n", sql, {{"form", "exact"}});
+  });
+}
+
+void blocksworld(Collector& out, const std::string& dir) {
+  if (out.train()) return;
+  const auto coloured = [](const std::string& fact) {
+    auto words = split_text(fact, ' ');
+    for (std::size_t i = 1; i < words.size(); i++)
+      words[i] = block_colours().at(static_cast<std::size_t>(words[i].at(0) - 'a'));
+    return joined(words, " ");
+  };
+  const std::string path = dir + "/problems.jsonl";
+  for_each_line(path, read_file(path), [&](const Json& item) {
+    Json check = {{"form", "plan"}};
+    std::vector<std::string> init;
+    std::vector<std::string> goal;
+    for (const auto& fact : item.at("init")) {
+      check["init"].push_back(coloured(fact));
+      init.push_back(fact_phrase(coloured(fact)));
+    }
+    for (const auto& fact : item.at("goal")) {
+      check["goal"].push_back(coloured(fact));
+      goal.push_back(fact_phrase(coloured(fact)));
+    }
+    std::string plan;
+    for (const auto& raw : item.at("plan")) {
+      auto words = split_text(replaced_all(replaced_all(raw, "(", ""), ")", ""), ' ');
+      for (std::size_t i = 1; i < words.size(); i++)
+        words[i] =
+            "the " + block_colours().at(static_cast<std::size_t>(words[i].at(0) - 'a')) + " block";
+      if (words[0] == "pick-up") plan += "pick up " + words.at(1) + "\n";
+      if (words[0] == "put-down") plan += "put down " + words.at(1) + "\n";
+      if (words[0] == "unstack")
+        plan += "unstack " + words.at(1) + " from on top of " + words.at(2) + "\n";
+      if (words[0] == "stack") plan += "stack " + words.at(1) + " on top of " + words.at(2) + "\n";
+    }
+    out.add("[STATEMENT]\nAs initial conditions I have that, " + enumerated(init) +
+                ".\nMy goal is to have that " + enumerated(goal) +
+                ".\n\nMy plan is as follows:\n\n[PLAN]\n",
+            plan + "[PLAN END]\n", std::to_string(item.at("steps").get<int>()) + " steps", check);
+  });
+}
+
+void bench(Collector& out, const std::string& dir) {
+  if (out.train()) return;
+  const std::string path = dir + "/question.jsonl";
+  for_each_line(path, read_file(path), [&](const Json& item) {
+    out.add("USER: " + item.at("turns").at(0).get<std::string>() + " ASSISTANT:", "",
+            item.at("category"), {{"form", "chat"}, {"turns", item.at("turns")}});
+  });
+}
+
+void self_instruct(Collector& out, const std::string& dir) {
+  const std::string path =
+      dir + (out.train() ? "/seed_tasks.jsonl" : "/user_oriented_instructions.jsonl");
+  for_each_line(path, read_file(path), [&](const Json& item) {
+    for (const auto& instance : item.at("instances")) {
+      const std::string input = instance.at("input");
+      out.add("USER: " + item.at("instruction").get<std::string>() +
+                  (input.empty() ? "" : "\n" + input) + " ASSISTANT:",
+              " " + instance.at("output").get<std::string>(), "", {{"form", "chat"}});
+    }
+  });
+}
+
+void creak(Collector& out, const std::string& dir) {
+  const std::string path = dir + (out.train() ? "/train.json" : "/dev.json");
+  for_each_line(path, read_file(path), [&](const Json& item) {
+    const std::string answer = item.at("label") == "true" ? "yes" : "no";
+    out.add("Q: Is it true that " + item.at("sentence").get<std::string>() + "\nA:",
+            " " + sentence_of(item.at("explanation")) + " So the answer is " + answer + ".", answer,
+            {{"form", "yes/no"}});
+  });
+}
+
+void python_puzzles(Collector& out, const std::string& dir) {
+  if (!out.train()) return;
+  for_each_item(dir + "/puzzles.json", [&](const Json& item) {
+    for (const auto& body : item.at("sol_bodies"))
+      out.add("# Make this true.\n" + item.at("sat").get<std::string>() + "\n\n" +
+                  item.at("sol_header").get<std::string>() + "\n",
+              body.get<std::string>() + "\n", "", {{"form", "plain"}});
+  });
+}
+
+void taskmaster4(Collector& out, const std::string& dir) {
+  const std::string path = dir + (out.train() ? "/train.jsonl" : "/test.jsonl");
+  for_each_line(path, read_file(path), [&](const Json& item) {
+    std::string prompt;
+    std::string rest;
+    for (const auto& u : item.at("utterances")) {
+      const bool user = u.at("speaker") == "user";
+      const std::string text = u.at("text");
+      std::string& to =
+          prompt.empty() || (prompt.find("ASSISTANT:") == std::string::npos) ? prompt : rest;
+      if (&to == &prompt && !user) {
+        prompt += (prompt.empty() ? "ASSISTANT:" : " ASSISTANT:");
+        rest += " " + text;
+      } else {
+        to += std::string(to.empty() ? "" : " ") + (user ? "USER: " : "ASSISTANT: ") + text;
+      }
+    }
+    if (!rest.empty()) out.add(prompt, rest, "", {{"form", "chat"}});
+  });
+}
+
+// Speeches are kept whole as far as they fit in one text.
+void tinyshakespeare(Collector& out, const std::string& dir) {
+  if (!out.train()) return;
+  constexpr std::size_t kPiece = 600;
+  std::string piece;
+  std::string text = read_file(dir + "/input.txt") + "\n\n";
+  std::size_t begin = 0;
+  for (std::size_t at = text.find("\n\n"); at != std::string::npos; at = text.find("\n\n", begin)) {
+    piece += text.substr(begin, at + 2 - begin);
+    begin = at + 2;
+    if (piece.size() < kPiece) continue;
+    out.add("", piece, "", {{"form", "plain"}});
+    piece.clear();
+  }
+}
+
+struct RealSet {
+  std::string_view name;
+  void (*read)(Collector&, const std::string& dir);
+};
+constexpr RealSet kSets[] = {{"gsm8k", gsm8k},
+                             {"commonsenseqa", commonsenseqa},
+                             {"strategyqa", strategyqa},
+                             {"aqua", aqua},
+                             {"mbpp", mbpp},
+                             {"wikisql", wikisql},
+                             {"creak", creak},
+                             {"python_puzzles", python_puzzles},
+                             {"taskmaster4", taskmaster4},
+                             {"self_instruct", self_instruct},
+                             {"tinyshakespeare", tinyshakespeare},
+                             {"humaneval", humaneval},
+                             {"blocksworld", blocksworld},
+                             {"mt_bench", bench},
+                             {"vicuna_bench", bench}};
+
+// --- scoring -------------------------------------------------------------------------------------
+
+CheckResult check_word(std::string_view text, const std::string& answer) {
+  const auto at = text.rfind("answer is");
+  if (at == std::string_view::npos) return {false, "no 'answer is'"};
+  for (const std::string& word : split_text(normalised(text.substr(at + 9)), ' '))
+    if (word == "yes" || word == "no")
+      return {word == answer, word == answer ? "" : "answer " + word + ", expected " + answer};
+  return {false, "neither yes nor no"};
+}
+
+CheckResult check_program(const Json& check, std::string_view completion) {
+  std::string code;
+  for (const std::string& line : split_text(completion, '\n')) {
+    if (line.starts_with("[DONE]")) break;
+    const bool next_thing =
+        check.at("form") == "humaneval" &&
+        (line.starts_with("def") || line.starts_with("class") || line.starts_with("if") ||
+         line.starts_with("print") || line.starts_with("#"));
+    if (next_thing) break;
+    code += line + "\n";
+  }
+  const PythonRun run = run_python(check.at("before").get<std::string>() + "\n" + code + "\n" +
+                                   check.at("after").get<std::string>() + "\n");
+  if (!run.available) return {false, run.reason, true};
+  return {run.passed, run.reason};
+}
+
+CheckResult check_exact(std::string_view text, const std::string& answer) {
+  const std::string found = normalised(text.substr(0, text.find('\n')));
+  return {found == normalised(answer), found == normalised(answer) ? "" : "another query"};
+}
+
+}  // namespace
+
+std::vector<std::string> real_set_names() {
+  std::vector<std::string> names;
+  for (const RealSet& set : kSets) names.emplace_back(set.name);
+  return names;
+}
+
+// A few short dialogs occur in both parts of a published set.
+static void drop_trained_texts(std::vector<Record>& test,
+                               std::string_view name,
+                               const std::string& data_dir) {
+  if (name != "taskmaster4") return;
+  std::set<std::string> trained;
+  for (const Record& record : read_real_set(name, Split::Train, data_dir))
+    trained.insert(normalised(record.prompt + record.completion));
+  std::erase_if(test, [&](const Record& record) {
+    return trained.contains(normalised(record.prompt + record.completion));
+  });
+}
+
+std::vector<Record> read_real_set(std::string_view name, Split split, const std::string& data_dir) {
+  for (const RealSet& set : kSets) {
+    if (set.name != name) continue;
+    Collector out(name, split);
+    set.read(out, data_dir + "/" + std::string(name));
+    if (split == Split::Test) drop_trained_texts(out.records, name, data_dir);
+    return std::move(out.records);
+  }
+  throw Error(ErrorCode::Usage, "data set: found '" + std::string(name) + "', expected one of " +
+                                    joined(real_set_names(), ", "));
+}
+
+CheckResult check_record(const Record& record, std::string_view completion) {
+  const auto names = task_names();
+  if (std::find(names.begin(), names.end(), record.task) != names.end())
+    return task_generator(record.task).check(record, completion);
+  if (record.task == "blocksworld") return task_generator("blocks").check(record, completion);
+  try {
+    const Json check = Json::parse(record.check);
+    const std::string form = check.at("form");
+    const std::string_view text = completion_body(completion);
+    if (form == "number") {
+      const auto expected = last_number(record.answer, "");
+      const auto found = last_number(text, "####");
+      const bool right = expected && found && *expected == *found;
+      return {right, right ? "" : "expected " + record.answer};
+    }
+    if (form == "letter") {
+      const auto letter = chosen_letter(text);
+      const bool right = letter && record.answer == std::string(1, *letter);
+      return {right, right ? "" : "expected letter " + record.answer};
+    }
+    if (form == "yes/no") return check_word(text, record.answer);
+    if (form == "exact") return check_exact(text, record.answer);
+    if (form == "mbpp" || form == "humaneval") return check_program(check, completion);
+    return {false, "this set has no measure of right and wrong", true};
+  } catch (const Json::exception& e) {
+    throw Error(ErrorCode::BadInput, record.id + ": check: " + e.what());
+  }
+}
+
+}  // namespace engine

@@ -1,0 +1,28 @@
+// The open data sets as records: texts to train on, from the allowed training parts alone, and
+// prompts to evaluate on. Formats and splits: data/README.md of the data folder.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/data/record.h"
+
+namespace engine {
+
+/// gsm8k commonsenseqa strategyqa aqua mbpp wikisql creak python_puzzles taskmaster4 self_instruct
+/// tinyshakespeare (all with training texts) humaneval blocksworld mt_bench vicuna_bench (without).
+std::vector<std::string> real_set_names();
+
+/// @param split     Train: training texts, at most 1,700 characters each; Test: evaluation prompts
+/// @param data_dir  the folder with one folder a set
+/// @return  empty if the set has nothing for that split
+/// @throws Error  (Usage) for an unknown set, (Resources) for a missing file, (BadInput)
+///                "file:line: field: ..." for a malformed one
+std::vector<Record> read_real_set(std::string_view name, Split split, const std::string& data_dir);
+
+/// Scores a completion of any record, generated or real: number, letter, yes/no, tests, plan,
+/// query. Sets without a measure (chat, plain text) give skipped.
+CheckResult check_record(const Record& record, std::string_view completion);
+
+}  // namespace engine

@@ -1,0 +1,187 @@
+#include "engine/event/lod.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/types.h"
+
+namespace engine {
+namespace {
+
+/// Real slices are drawn as themselves up to this many a pixel, however narrow.
+constexpr double kSlicesPerPixel = 1.0 / kMinPixels;
+
+/// The kind with most time so far: a vote that a majority always wins (Boyer and Moore).
+void vote_for(Bucket& bucket, SliceKind kind, Nanoseconds time) {
+  const std::int64_t weight = std::max<Nanoseconds>(time, 1);
+  if (bucket.vote == 0 || bucket.kind == kind) {
+    bucket.kind = kind;
+    bucket.vote += weight;
+  } else if (weight > bucket.vote) {
+    bucket.kind = kind;
+    bucket.vote = weight - bucket.vote;
+  } else {
+    bucket.vote -= weight;
+  }
+}
+
+void count_in(Bucket& bucket, const Slice& slice) {
+  ++bucket.n_slices;
+  bucket.n_rejected += (slice.rare & kRareRejected) != 0 ? 1 : 0;
+  bucket.n_errors += (slice.rare & kRareError) != 0 ? 1 : 0;
+  bucket.n_pool_hits += (slice.rare & kRarePoolHit) != 0 ? 1 : 0;
+}
+
+/// Level whose bucket is at least kMinPixels wide; -1 if even a quarter of the lowest would be.
+int level_for(double ns_per_px) {
+  const double wanted = ns_per_px * kMinPixels;
+  if (wanted <= static_cast<double>(kBaseBucket) / 4) return -1;
+  int level = 0;
+  while (level + 1 < kLevels && static_cast<double>(bucket_width(level)) < wanted) ++level;
+  return level;
+}
+
+}  // namespace
+
+Nanoseconds bucket_width(int level) {
+  ensure(level >= 0 && level < kLevels, "no such level");
+  return kBaseBucket << (2 * level);
+}
+
+void LodLane::add(Slice slice) {
+  if (!slices_.empty()) slice.start = std::max(slice.start, slices_.back().start);
+  slice.end = std::max(slice.end, slice.start);
+  const auto index = static_cast<std::uint32_t>(slices_.size());
+  slices_.push_back(slice);
+  max_end_.push_back(max_end_.empty() ? slice.end : std::max(max_end_.back(), slice.end));
+  int home = 0;  // the lowest level whose bucket is wider than the slice
+  const Nanoseconds length = slice.end - slice.start;
+  while (home < kLevels && length >= kBaseBucket << (2 * home)) ++home;
+  if (home > 0) levels_[at(home - 1)].longer.push_back(index);
+  for (int level = home; level < kLevels; ++level) add_to(level, slice);
+}
+
+Bucket& LodLane::bucket(Level& level, std::int64_t index) {
+  // Slices come by start and reach at most one bucket further, so it is among the last two.
+  std::vector<Bucket>& buckets = level.buckets;
+  for (std::size_t back = 1; back <= 2 && back <= buckets.size(); ++back) {
+    Bucket& found = buckets[buckets.size() - back];
+    if (found.index == index) return found;
+  }
+  buckets.push_back({.index = index});
+  return buckets.back();
+}
+
+void LodLane::add_to(int level, const Slice& slice) {
+  const int shift = 16 + 2 * level;
+  const std::int64_t first = slice.start >> shift;
+  const std::int64_t last = slice.end > slice.start ? (slice.end - 1) >> shift : first;
+  const Nanoseconds inside = std::min(slice.end, (first + 1) << shift) - slice.start;
+  Bucket& begun = bucket(levels_[at(level)], first);
+  count_in(begun, slice);
+  begun.busy += inside;
+  vote_for(begun, slice.kind, inside);
+  if (last == first) return;
+  const Nanoseconds rest = slice.end - slice.start - inside;
+  Bucket& next = bucket(levels_[at(level)], last);
+  next.busy += rest;
+  vote_for(next, slice.kind, rest);
+}
+
+std::vector<Slice> LodLane::long_slices(int level) const {
+  std::vector<std::uint32_t> indices;
+  for (int l = level; l < kLevels; ++l) {
+    indices.insert(indices.end(), levels_[at(l)].longer.begin(), levels_[at(l)].longer.end());
+  }
+  std::ranges::sort(indices);
+  std::vector<Slice> found;
+  found.reserve(indices.size());
+  for (const std::uint32_t index : indices) found.push_back(slices_[index]);
+  return found;
+}
+
+std::size_t LodLane::first_reaching(Nanoseconds t) const {
+  return static_cast<std::size_t>(std::ranges::upper_bound(max_end_, t) - max_end_.begin());
+}
+
+void LodLane::merge_close(Nanoseconds t0,
+                          Nanoseconds t1,
+                          Nanoseconds width,
+                          VisibleLane& out) const {
+  Level merged;
+  for (std::size_t i = first_reaching(t0); i < slices_.size() && slices_[i].start < t1; ++i) {
+    const Slice& slice = slices_[i];
+    if (slice.end - slice.start >= width) {
+      out.slices.push_back(slice);
+      continue;
+    }
+    Bucket& in = bucket(merged, slice.start / width);
+    count_in(in, slice);
+    in.busy += slice.end - slice.start;
+    vote_for(in, slice.kind, slice.end - slice.start);
+  }
+  out.buckets = std::move(merged.buckets);
+}
+
+VisibleLane LodLane::visible(Nanoseconds t0, Nanoseconds t1, double px) const {
+  VisibleLane out;
+  if (slices_.empty() || t1 <= t0 || !(px > 0)) return out;
+  const double ns_per_px = static_cast<double>(t1 - t0) / px;
+  const std::size_t first = first_reaching(t0);
+  const auto past = static_cast<std::size_t>(
+      std::ranges::lower_bound(slices_, t1, {}, &Slice::start) - slices_.begin());
+  const std::size_t n = past > first ? past - first : 0;
+  const int level = level_for(ns_per_px);
+  const bool few = static_cast<double>(n) <= std::max(px * kSlicesPerPixel, 64.0);
+  if (few) {
+    out.slices.assign(slices_.begin() + static_cast<std::ptrdiff_t>(first),
+                      slices_.begin() + static_cast<std::ptrdiff_t>(first + n));
+    std::erase_if(out.slices, [t0](const Slice& slice) { return slice.end < t0; });
+    return out;
+  }
+  if (level < 0) {
+    // Closer than the pyramid begins: few enough slices to look at each.
+    out.width = std::max<Nanoseconds>(1, static_cast<Nanoseconds>(ns_per_px * kMinPixels));
+    merge_close(t0, t1, out.width, out);
+    return out;
+  }
+  out.level = level;
+  out.width = bucket_width(level);
+  const std::vector<Bucket>& all = levels_[at(level)].buckets;
+  const int shift = 16 + 2 * level;
+  auto b = std::ranges::lower_bound(all, t0 >> shift, {}, &Bucket::index);
+  for (; b != all.end() && b->index <= (t1 - 1) >> shift; ++b) out.buckets.push_back(*b);
+  for (int l = level; l < kLevels; ++l) {
+    const std::vector<std::uint32_t>& longer = levels_[at(l)].longer;
+    const auto from = std::ranges::lower_bound(longer, static_cast<std::uint32_t>(first), {},
+                                               [](std::uint32_t i) { return i; });
+    for (auto i = from; i != longer.end() && slices_[*i].start < t1; ++i) {
+      if (slices_[*i].end >= t0) out.slices.push_back(slices_[*i]);
+    }
+  }
+  std::ranges::sort(out.slices, {}, &Slice::start);
+  return out;
+}
+
+void RunLod::update(const RunRecord& run) {
+  for (; n_steps_ < run.steps.size(); ++n_steps_) {
+    const StepRecord& step = run.steps[n_steps_];
+    const bool still_running = n_steps_ + 1 == run.steps.size() && !run.over();
+    if (!step.complete && still_running) break;
+    for (const LaneSlice& part : slices_of(run, step, clock_)) {
+      lanes_[static_cast<std::size_t>(part.lane)].add(part.slice);
+    }
+  }
+  // Phases are few and the last one grows: made anew.
+  LodLane& phases = lanes_[static_cast<std::size_t>(LaneKind::Phases)];
+  phases = {};
+  for (const Slice& slice : phase_slices(run, clock_)) phases.add(slice);
+}
+
+Nanoseconds RunLod::end() const {
+  Nanoseconds end = 0;
+  for (const LodLane& lane : lanes_) end = std::max(end, lane.end());
+  return end;
+}
+
+}  // namespace engine

@@ -1,0 +1,92 @@
+// What of a lane is visible at a zoom: real slices while they are wide enough to see, else buckets
+// of time that still count what must never be hidden (UX.md 6.2).
+//   levels   bucket width 65,536 ns at level 0, four times as wide each further level
+//   a level  holds slices shorter than its bucket in buckets, and longer ones as themselves, so
+//   that
+//            no level ever costs more than a few pixels' worth of either
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/event/run_slices.h"
+#include "engine/event/timeline.h"
+
+namespace engine {
+
+inline constexpr Nanoseconds kBaseBucket = 65'536;
+inline constexpr int kLevels = 12;  // the widest: 65,536 * 4^11 ns, 275 s
+inline constexpr double kMinPixels = 3;
+
+/// Width of a bucket of this level, ns.
+Nanoseconds bucket_width(int level);
+
+struct Bucket {
+  std::int64_t index = 0;      // it spans [index, index + 1) * bucket_width(level)
+  Nanoseconds busy = 0;        // time covered by its slices
+  std::uint32_t n_slices = 0;  // that begin in it
+  std::uint32_t n_rejected = 0, n_errors = 0, n_pool_hits = 0;
+  SliceKind kind = SliceKind::Forward;  // the one with most time, by majority vote
+  std::int64_t vote = 0;                // by how much it leads
+};
+
+/// What to draw of a lane.
+struct VisibleLane {
+  int level = -1;  // of the buckets; -1: only real slices
+  Nanoseconds width = 0;
+  std::vector<Slice> slices;    // by start
+  std::vector<Bucket> buckets;  // by index
+};
+
+/// One lane's slices and their pyramid, growing at the end.
+class LodLane {
+ public:
+  /// A slice that begins before the last one is moved to begin with it: nothing is lost, and the
+  /// lane stays searchable. Negative lengths become 0.
+  void add(Slice slice);
+  /// Slices and buckets that touch [t0, t1) drawn over `px` pixels.
+  VisibleLane visible(Nanoseconds t0, Nanoseconds t1, double px) const;
+
+  std::span<const Slice> slices() const { return slices_; }
+  std::span<const Bucket> buckets(int level) const { return levels_[at(level)].buckets; }
+  /// Slices of at least this level's bucket width: not in its buckets nor in those below.
+  std::vector<Slice> long_slices(int level) const;
+  Nanoseconds end() const { return max_end_.empty() ? 0 : max_end_.back(); }
+
+ private:
+  struct Level {
+    std::vector<Bucket> buckets;
+    std::vector<std::uint32_t> longer;  // indices of slices at least this wide, but not the next
+  };
+  static std::size_t at(int level) { return static_cast<std::size_t>(level); }
+  static Bucket& bucket(Level& level, std::int64_t index);
+  void add_to(int level, const Slice& slice);
+  /// First slice that may reach beyond t.
+  std::size_t first_reaching(Nanoseconds t) const;
+  void merge_close(Nanoseconds t0, Nanoseconds t1, Nanoseconds width, VisibleLane& out) const;
+
+  std::vector<Slice> slices_;
+  std::vector<Nanoseconds> max_end_;  // [n_slices] latest end of slices 0..i
+  std::array<Level, kLevels> levels_;
+};
+
+/// All lanes of one run on one clock, fed step by step.
+class RunLod {
+ public:
+  explicit RunLod(Clock clock) : clock_(clock) {}
+  /// Takes what the run told since the last call; costs only what is new.
+  void update(const RunRecord& run);
+  const LodLane& lane(LaneKind kind) const { return lanes_[static_cast<std::size_t>(kind)]; }
+  Clock clock() const { return clock_; }
+  /// Where the last slice ends.
+  Nanoseconds end() const;
+
+ private:
+  Clock clock_;
+  std::array<LodLane, kLaneKinds> lanes_;
+  std::size_t n_steps_ = 0;  // of the run, taken or passed over
+};
+
+}  // namespace engine

@@ -1,0 +1,211 @@
+#include "engine/event/lod.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "tests/engine/event/streams.h"
+
+namespace engine {
+namespace {
+
+struct Totals {
+  std::int64_t n = 0, rejected = 0, errors = 0, pool_hits = 0;
+  Nanoseconds busy = 0;
+  bool operator==(const Totals&) const = default;
+};
+
+void add(Totals& totals, const Slice& slice) {
+  ++totals.n;
+  totals.rejected += (slice.rare & kRareRejected) != 0;
+  totals.errors += (slice.rare & kRareError) != 0;
+  totals.pool_hits += (slice.rare & kRarePoolHit) != 0;
+  totals.busy += slice.end - slice.start;
+}
+
+void add(Totals& totals, const Bucket& bucket) {
+  totals.n += bucket.n_slices;
+  totals.rejected += bucket.n_rejected;
+  totals.errors += bucket.n_errors;
+  totals.pool_hits += bucket.n_pool_hits;
+  totals.busy += bucket.busy;
+}
+
+/// Nearly back-to-back slices of 1 to 41 us, some rare, now and then one of a second.
+LodLane synthetic(int n_slices, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  LodLane lane;
+  Nanoseconds t = 0;
+  for (int i = 0; i < n_slices; ++i) {
+    const Nanoseconds gap = random() % 5'000;
+    const Nanoseconds length = i % 50'000 == 777 ? 1'000'000'000 : 1'000 + random() % 40'000;
+    const std::uint8_t rare = i % 9'973 == 0 ? 1 << (random() % 3) : 0;
+    const SliceKind kind = random() % 10 < 7 ? SliceKind::Forward : SliceKind::Propose;
+    lane.add({.start = t + gap, .end = t + gap + length, .step = i, .kind = kind, .rare = rare});
+    t += gap + length;
+  }
+  return lane;
+}
+
+Totals totals_of(const VisibleLane& visible) {
+  Totals totals;
+  for (const Slice& slice : visible.slices) add(totals, slice);
+  for (const Bucket& bucket : visible.buckets) add(totals, bucket);
+  return totals;
+}
+
+TEST(Lod, totals_of_every_level_equal_those_of_the_slices) {
+  const LodLane lane = synthetic(60'000);
+  Totals expected;
+  for (const Slice& slice : lane.slices()) add(expected, slice);
+  for (int level = 0; level < kLevels; ++level) {
+    Totals found;
+    for (const Bucket& bucket : lane.buckets(level)) {
+      add(found, bucket);
+      ASSERT_LE(bucket.busy, bucket_width(level)) << "slices of this lane do not overlap";
+    }
+    for (const Slice& slice : lane.long_slices(level)) add(found, slice);
+    EXPECT_EQ(found, expected) << "level " << level;
+    EXPECT_TRUE(std::ranges::is_sorted(lane.buckets(level), {}, &Bucket::index));
+  }
+}
+
+TEST(Lod, a_single_rare_slice_is_visible_at_every_zoom) {
+  LodLane lane;
+  for (int i = 0; i < 200'000; ++i) {
+    const std::uint8_t rare = i == 123'456 ? kRareRejected : 0;
+    lane.add({.start = i * 10'000, .end = i * 10'000 + 9'000, .step = i, .rare = rare});
+  }
+  for (const double px : {1.0, 5.0, 100.0, 1'920.0, 100'000.0, 10'000'000.0}) {
+    EXPECT_EQ(totals_of(lane.visible(0, lane.end(), px)).rejected, 1) << px;
+  }
+}
+
+TEST(Lod, what_is_drawn_stays_within_a_few_per_pixel) {
+  const LodLane lane = synthetic(300'000);
+  for (double zoom = 1; zoom < 1e7; zoom *= 3) {
+    const auto length = static_cast<Nanoseconds>(static_cast<double>(lane.end()) / zoom);
+    const Nanoseconds t0 = lane.end() / 3;
+    const VisibleLane visible = lane.visible(t0, t0 + std::max<Nanoseconds>(length, 1), 1'500);
+    EXPECT_LE(visible.slices.size() + visible.buckets.size(), 1'100U) << "zoom " << zoom;
+    EXPECT_GE(visible.slices.size() + visible.buckets.size(), 1U) << "zoom " << zoom;
+  }
+}
+
+TEST(Lod, wide_slices_are_themselves_and_the_enclosing_one_is_found) {
+  LodLane lane;
+  lane.add({.start = 0, .end = 1'000'000, .step = 0});
+  lane.add({.start = 1'000'000, .end = 2'000'000, .step = 1});
+  const VisibleLane inside = lane.visible(400'000, 400'010, 1'000);
+  ASSERT_EQ(inside.slices.size(), 1U);
+  EXPECT_EQ(inside.slices[0].step, 0);
+  EXPECT_TRUE(lane.visible(3'000'000, 4'000'000, 100).slices.empty());
+  EXPECT_TRUE(lane.visible(5, 5, 100).slices.empty());
+  EXPECT_TRUE(LodLane().visible(0, 100, 100).slices.empty());
+}
+
+TEST(Lod, the_dominant_kind_has_the_majority_of_the_time) {
+  LodLane lane;
+  for (int i = 0; i < 20'000; ++i) {
+    const bool forward = i % 3 != 0;
+    lane.add({.start = i * 300,
+              .end = i * 300 + 300,
+              .kind = forward ? SliceKind::Forward : SliceKind::Commit});
+  }
+  for (const Bucket& bucket : lane.buckets(2)) EXPECT_EQ(bucket.kind, SliceKind::Forward);
+}
+
+TEST(Lod, slices_out_of_order_are_kept_in_the_lane) {
+  LodLane lane;
+  lane.add({.start = 500'000, .end = 600'000});
+  lane.add({.start = 100, .end = 200});
+  lane.add({.start = 700'000, .end = 650'000});
+  EXPECT_EQ(lane.slices().size(), 3U);
+  EXPECT_TRUE(std::ranges::is_sorted(lane.slices(), {}, &Slice::start));
+}
+
+TEST(Lod, a_million_slices_are_built_and_queried_in_time) {
+  using SteadyClock = std::chrono::steady_clock;
+  const auto milliseconds = [](SteadyClock::duration d) {
+    return std::chrono::duration<double, std::milli>(d).count();
+  };
+  const LodLane source = synthetic(1'000'000);
+  const auto begun = SteadyClock::now();
+  LodLane lane;
+  for (const Slice& slice : source.slices()) lane.add(slice);
+  const double build_ms = milliseconds(SteadyClock::now() - begun);
+  const auto asked = SteadyClock::now();
+  std::size_t n = 0;
+  for (int i = 0; i < 100; ++i) {
+    const Nanoseconds length = lane.end() >> (i % 20);
+    n += lane.visible(lane.end() / 2, lane.end() / 2 + length, 1'900).buckets.size();
+  }
+  const double query_ms = milliseconds(SteadyClock::now() - asked) / 100;
+  RecordProperty("build_ms", std::to_string(build_ms));
+  RecordProperty("query_ms", std::to_string(query_ms));
+  std::printf("1,000,000 slices: built in %.1f ms, %.3f ms a query\n", build_ms, query_ms);
+  EXPECT_GT(n, 0U);
+  // Budgets are 100 ms and 2 ms; ten times that on a loaded machine or under a sanitizer.
+  EXPECT_LT(build_ms, 1'000 * 3);
+  EXPECT_LT(query_ms, 20);
+}
+
+RunRecord small_run(int n_steps) {
+  Timeline timeline;
+  timeline.apply(test::model_loaded());
+  for (const Event& event : test::run_events({.n_steps = n_steps})) timeline.apply(event);
+  return timeline.runs()[0];
+}
+
+TEST(RunLod, lanes_hold_the_parts_of_every_step) {
+  const RunRecord run = small_run(4);
+  RunLod lod(Clock::Wall);
+  lod.update(run);
+  EXPECT_EQ(lod.lane(LaneKind::Target).slices().size(), 4U);
+  EXPECT_EQ(lod.lane(LaneKind::Target).slices()[1].start, 1'161'000);
+  EXPECT_EQ(lod.lane(LaneKind::Target).slices()[1].end, 1'241'000);
+  EXPECT_EQ(lod.lane(LaneKind::Verify).slices()[0].rare, kRareRejected);
+  EXPECT_EQ(lod.lane(LaneKind::Pool).slices()[1].kind, SliceKind::PoolHit);
+  EXPECT_EQ(lod.lane(LaneKind::Phases).slices()[0].kind, SliceKind::Prefill);
+  EXPECT_EQ(label_of(run, LaneKind::Verify, lod.lane(LaneKind::Verify).slices()[1]),
+            "verify accepted 2/2");
+}
+
+TEST(RunLod, clocks_lay_the_same_steps_out_differently) {
+  const RunRecord run = small_run(4);
+  const auto target_of = [&](Clock clock) {
+    RunLod lod(clock);
+    lod.update(run);
+    return lod.lane(LaneKind::Target).slices()[2];
+  };
+  EXPECT_EQ(target_of(Clock::Compute).start, 2 * 83'500 + 1'000);
+  EXPECT_EQ(target_of(Clock::Step).start / kUnit, 2);
+  EXPECT_LT(target_of(Clock::Step).end, 3 * kUnit);
+  EXPECT_EQ(target_of(Clock::Position).start / kUnit, 6);  // after 2 + 1 + 3 positions
+}
+
+TEST(RunLod, growing_step_by_step_gives_what_building_at_once_gives) {
+  Timeline timeline;
+  timeline.apply(test::model_loaded());
+  RunLod live(Clock::Wall), whole(Clock::Wall);
+  for (const Event& event : test::run_events({.n_steps = 30})) {
+    timeline.apply(event);
+    live.update(timeline.runs()[0]);
+  }
+  whole.update(timeline.runs()[0]);
+  for (int kind = 0; kind < kLaneKinds; ++kind) {
+    const auto a = live.lane(static_cast<LaneKind>(kind)).slices();
+    const auto b = whole.lane(static_cast<LaneKind>(kind)).slices();
+    ASSERT_EQ(a.size(), b.size()) << kind;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      EXPECT_EQ(a[i].start, b[i].start);
+      EXPECT_EQ(a[i].end, b[i].end);
+    }
+  }
+  EXPECT_EQ(live.end(), whole.end());
+}
+
+}  // namespace
+}  // namespace engine

@@ -1,0 +1,44 @@
+// Greedy tokens in f32 against those that Hugging Face transformers gives for the same directories
+// (make_hf_fixtures.py made both; every choice there leads by 1e-3, far above f32's rounding).
+#include <filesystem>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/engine/model/lane.h"
+
+namespace engine::test {
+namespace {
+
+const std::filesystem::path kFixtures =
+    std::filesystem::path(DECOSCOPE_SOURCE_DIR) / "tests/fixtures/hf";
+
+TEST(HuggingFace, greedy_tokens_in_f32_are_those_of_transformers) {
+  int n_models = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kFixtures)) {
+    SCOPED_TRACE(entry.path().filename().string());
+    const ModelFiles files = open_model(entry.path().string(), {.needs_tokenizer = false});
+    std::ifstream in(entry.path() / "expected_tokens.json");
+    const nlohmann::json expected = nlohmann::json::parse(in);
+    for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
+      SCOPED_TRACE(ops->name);
+      const auto device = kernels::open_cpu(2, *ops);
+      // 256: dynamic scaling is asked to go beyond what the model was made for.
+      const auto model =
+          Model::load(*device, files, {.dtype = kernels::DType::F32, .max_seq_len = 256});
+      for (const nlohmann::json& run : expected.at("runs")) {
+        const auto prompt = run.at("prompt").get<std::vector<TokenId>>();
+        const auto tokens = run.at("tokens").get<std::vector<TokenId>>();
+        Lane lane(*model);
+        lane.append(std::span(prompt).first(prompt.size() - 1), 16);
+        EXPECT_EQ(decode_one_by_one(lane, prompt.back(), static_cast<int>(tokens.size())), tokens)
+            << "after a prompt of " << prompt.size();
+      }
+    }
+    n_models++;
+  }
+  EXPECT_GE(n_models, 8);
+}
+
+}  // namespace
+}  // namespace engine::test
