@@ -1,0 +1,338 @@
+#include "engine/schedule/engine.h"
+
+#include <sys/resource.h>
+#include <time.h>
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "engine/event/clock.h"
+
+namespace engine {
+namespace {
+
+constexpr Nanoseconds kSamplePeriod = 100'000'000;
+constexpr Nanoseconds kProgressPeriod = 30'000'000;
+
+/// Sends every event to the window and, while a recording is open, to its file.
+class Tee : public EventSink {
+ public:
+  Tee(EventSink& window, std::unique_ptr<Recorder>& recorder) : window_(window), recorder_(recorder) {}
+  void push(Event event) override {
+    if (recorder_) recorder_->push(event);
+    window_.push(std::move(event));
+  }
+
+ private:
+  EventSink& window_;
+  std::unique_ptr<Recorder>& recorder_;
+};
+
+std::int64_t process_cpu_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
+}
+
+Sampling sampling_of(const StartRun& command) {
+  Sampling sampling;
+  sampling.temperature = command.temperature;
+  sampling.top_k = command.top_k;
+  sampling.top_p = command.top_p;
+  sampling.min_p = command.min_p;
+  sampling.repetition_penalty = command.repetition_penalty;
+  sampling.seed = command.seed;
+  sampling.mode = command.sampling == "rejection" ? Sampling::Mode::Rejection : Sampling::Mode::Coupled;
+  return sampling;
+}
+
+RunRequest request_of(const StartRun& command, const LaneRequest& lane) {
+  return {.prompt_id = command.prompt_id,
+          .prompt = command.prompt,
+          .prompt_tokens = {},
+          .decoder = lane.decoder,
+          .options = lane.options,
+          .sampling = sampling_of(command),
+          .max_tokens = command.max_tokens,
+          .ignore_eos = command.ignore_eos};
+}
+
+}  // namespace
+
+Engine::Engine(std::string assets_dir, int n_threads, CommandQueue& commands, EventSink& events)
+    : commands_(commands),
+      events_(events),
+      store_(std::move(assets_dir), n_threads),
+      tee_(std::make_unique<Tee>(events_, recorder_)) {}
+
+Engine::~Engine() = default;
+
+void Engine::push(Event event) { tee_->push(std::move(event)); }
+
+void Engine::serve() {
+  while (true) {
+    const bool can_step = race_ && (!held_ || steps_asked_ > 0);
+    std::optional<Command> command;
+    if (!pending_.empty()) {
+      command = std::move(pending_.front());
+      pending_.pop_front();
+    } else {
+      command = can_step ? commands_.try_take() : commands_.wait();
+    }
+    if (commands_.closed()) return;
+    try {
+      if (command) {
+        handle(*command);
+      } else if (can_step) {
+        step_race();
+      }
+    } catch (const Error& error) {
+      fail(0, static_cast<int>(error.code()), error.what());
+      end_race();
+    } catch (const std::bad_alloc&) {
+      fail(0, static_cast<int>(ErrorCode::Resources), "out of memory; the runs so far are kept");
+      end_race();
+    } catch (const std::exception& error) {
+      fail(0, 70, fmt::format("internal error: {}; please report it", error.what()));
+      end_race();
+    }
+  }
+}
+
+void Engine::handle(const Command& command) {
+  if (const auto* c = std::get_if<StartRun>(&command)) {
+    start(*c);
+  } else if (const auto* c = std::get_if<StopRun>(&command)) {
+    stop(c->run);
+  } else if (const auto* c = std::get_if<Hold>(&command)) {
+    held_ = c->held;
+    steps_asked_ = 0;
+    push(Held{now_ns(), held_});
+  } else if (std::holds_alternative<StepOnce>(command)) {
+    if (held_) steps_asked_++;
+  } else if (const auto* c = std::get_if<LoadModel>(&command)) {
+    load(*c);
+  } else if (const auto* c = std::get_if<CheckAgreement>(&command)) {
+    check_agreement(c->run);
+  } else if (const auto* c = std::get_if<RecordTo>(&command)) {
+    record_to(c->path);
+  }
+}
+
+bool Engine::stop_asked() {
+  if (commands_.closed()) return true;
+  bool stop = false;
+  while (std::optional<Command> command = commands_.try_take()) {
+    if (std::holds_alternative<StopRun>(*command)) {
+      stop = true;
+    } else {
+      pending_.push_back(std::move(*command));
+    }
+  }
+  return stop;
+}
+
+LoadedModel& Engine::loaded(const ModelRequest& request) {
+  Nanoseconds last = 0;
+  LoadedModel& model = store_.get(request, [&](std::int64_t done, std::int64_t total) {
+    if (now_ns() - last > kProgressPeriod || done == total) {
+      last = now_ns();
+      push(Phase{last, 0, "load", done, total, request.model});
+    }
+    return !stop_asked();
+  });
+  if (model.id > last_described_) {
+    last_described_ = model.id;
+    for (const std::string& text : model.files.notices) notice(Notice::Level::Info, text);
+    push(describe(model));
+  }
+  return model;
+}
+
+void Engine::load(const LoadModel& command) {
+  if (race_) end_race();
+  loaded({.model = command.model, .scale = command.scale, .dtype = command.dtype, .device = command.device});
+}
+
+void Engine::start(const StartRun& command) {
+  if (race_) end_race();
+  ensure(!command.lanes.empty() && command.lanes.size() <= 4, "a run has one to four lanes");
+  LoadedModel& model = loaded(
+      {.model = command.model, .scale = command.scale, .dtype = command.dtype, .device = command.device});
+  const std::vector<TokenId> prompt = tokenize_prompt(*model.model, command.prompt);
+  const std::uint32_t race = command.lanes.size() > 1 ? ++n_races_ : 0;
+  held_ = command.start_held;
+  if (held_) push(Held{now_ns(), true});
+
+  std::vector<std::pair<RunId, RunRequest>> runs;
+  for (const LaneRequest& lane : command.lanes) {
+    RunRequest request = request_of(command, lane);
+    request.prompt_tokens = prompt;
+    runs.emplace_back(++n_runs_, std::move(request));
+    push(started_event(runs.back().second, model, n_runs_, race, static_cast<int>(runs.size()) - 1));
+  }
+  const RunId first = runs.front().first;
+  try {
+    const Nanoseconds begun = now_ns();
+    Nanoseconds last = 0;
+    const Sequence prompt_sequence = prefilled(*model.model, prompt, [&](int done, int total) {
+      if (now_ns() - last > kProgressPeriod || done == total) {
+        last = now_ns();
+        push(Phase{last, first, "prefill", done, total, {}});
+      }
+      return !stop_asked();
+    });
+    const double prefill_ms = static_cast<double>(now_ns() - begun) * 1e-6;
+    race_ = std::make_unique<Race>(*model.model, tee_.get());
+    racing_ = &model;
+    last_sample_ = {now_ns(), process_cpu_ns(), own_compute_};
+    for (auto& [run, request] : runs) {
+      race_->add(make_lane(*model.model, request, run, &prompt_sequence));
+      active_[run] = {request, prefill_ms, false};
+      push(Phase{now_ns(), run, "decode", 0, request.max_tokens, {}});
+    }
+  } catch (const Error& error) {
+    for (const auto& [run, request] : runs) fail(run, static_cast<int>(error.code()), error.what());
+    race_.reset();
+    active_.clear();
+  }
+}
+
+void Engine::step_race() {
+  const auto compute = [this] {
+    Nanoseconds sum = 0;
+    for (const auto& lane : race_->lanes()) sum += lane->compute_ns;
+    return sum;
+  };
+  const Nanoseconds before = compute();
+  if (held_) {
+    steps_asked_--;
+    race_->step_each();
+  } else {
+    race_->step_next();
+  }
+  own_compute_ += compute() - before;
+  sample_load();
+  report_finished();
+  if (race_->finished()) end_race();
+}
+
+void Engine::report_finished() {
+  for (const auto& lane : race_->lanes()) {
+    ActiveRun& run = active_[lane->run];
+    const bool over = lane->sequence.finished() || race_->stopped(*lane);
+    if (!over || run.reported) continue;
+    run.reported = true;
+    const RunResult result = result_of(*lane, run.request, racing_->model->tokenizer(), run.prefill_ms);
+    push(finished_event(result, lane->run));
+    finished_[lane->run] = {racing_->request, run.request, result.tokens, lane->sequence.finished()};
+  }
+}
+
+/// Ends the race under way, and tells how its lanes compare with its AR lane if it has one.
+void Engine::end_race() {
+  if (!race_) return;
+  for (const auto& lane : race_->lanes()) race_->stop(lane->run);
+  report_finished();
+  const Finished* ar = nullptr;
+  RunId ar_run = 0;
+  for (const auto& [run, state] : active_) {
+    if (state.request.decoder == "ar") ar = &finished_[run], ar_run = run;
+  }
+  for (const auto& [run, state] : active_) {
+    if (!ar || run == ar_run) continue;
+    const Finished& other = finished_[run];
+    if (other.request.sampling.mode != ar->request.sampling.mode) continue;
+    // Of a run that was stopped only what it has can be compared.
+    const std::size_t n = other.whole && ar->whole ? std::max(other.tokens.size(), ar->tokens.size())
+                                                   : std::min(other.tokens.size(), ar->tokens.size());
+    const auto found = std::span(other.tokens).first(std::min(n, other.tokens.size()));
+    const auto expected = std::span(ar->tokens).first(std::min(n, ar->tokens.size()));
+    const int at = first_difference(found, expected);
+    Agreement agreement{.t = now_ns(), .run = run, .baseline = ar_run, .n_compared = static_cast<int>(expected.size()),
+                        .first_difference = at};
+    if (at >= 0 && at < static_cast<int>(found.size())) agreement.found = found[at];
+    if (at >= 0 && at < static_cast<int>(expected.size())) agreement.expected = expected[at];
+    push(agreement);
+  }
+  active_.clear();
+  race_.reset();
+  racing_ = nullptr;
+  steps_asked_ = 0;
+}
+
+void Engine::stop(RunId run) {
+  if (!race_) return;
+  if (run == 0) {
+    end_race();
+    return;
+  }
+  race_->stop(run);
+  report_finished();
+  if (race_->finished()) end_race();
+}
+
+void Engine::check_agreement(RunId run) {
+  const auto it = finished_.find(run);
+  if (it == finished_.end()) {
+    notice(Notice::Level::Warning, "The agreement can be checked once the run has ended.");
+    return;
+  }
+  if (race_) end_race();
+  const Finished& state = it->second;
+  LoadedModel& model = loaded(state.model);
+  RunRequest request = state.request;
+  request.decoder = "ar";
+  request.options.clear();
+  const Nanoseconds begun = now_ns();
+  const auto progress = [&](int done, int total) {
+    push(Phase{now_ns(), run, "check", done, total, {}});
+    return !stop_asked();
+  };
+  bool stopped = false;
+  const RunResult ar = run_to_end(
+      model, request, 0, nullptr,
+      [&] { return stopped = stopped || stop_asked(); },
+      [&](const Lane& lane) {
+        if (lane.n_steps % 32 == 0) progress(static_cast<int>(lane.sequence.generated().size()), request.max_tokens);
+      });
+  if (stopped) return;
+  const std::size_t n = state.whole ? ar.tokens.size() : std::min(ar.tokens.size(), state.tokens.size());
+  const auto expected = std::span(ar.tokens).first(n);
+  const int at = first_difference(state.tokens, expected);
+  Agreement agreement{.t = now_ns(), .run = run, .n_compared = static_cast<int>(n), .first_difference = at,
+                      .cost = now_ns() - begun};
+  if (at >= 0 && at < static_cast<int>(state.tokens.size())) agreement.found = state.tokens[at];
+  if (at >= 0 && at < static_cast<int>(n)) agreement.expected = expected[at];
+  push(agreement);
+}
+
+void Engine::record_to(const std::string& path) {
+  recorder_.reset();
+  if (!path.empty()) recorder_ = std::make_unique<Recorder>(path);
+}
+
+void Engine::fail(RunId run, int code, const std::string& message) { push(RunFailed{now_ns(), run, code, message}); }
+
+void Engine::notice(Notice::Level level, std::string text) { push(Notice{now_ns(), level, std::move(text)}); }
+
+void Engine::sample_load() {
+  const Nanoseconds now = now_ns();
+  if (now - last_sample_.at < kSamplePeriod || !racing_) return;
+  const std::int64_t cpu = process_cpu_ns();
+  const auto period = static_cast<double>(now - last_sample_.at);
+  const int n_threads = racing_->model->device().n_threads();
+  Sampled sample;
+  sample.t = now;
+  sample.period = now - last_sample_.at;
+  sample.device = racing_->model->device().name();
+  sample.busy_percent =
+      std::min(100.0, 100.0 * static_cast<double>(cpu - last_sample_.process_cpu_ns) / (period * n_threads));
+  sample.engine_busy_percent = std::min(100.0, 100.0 * static_cast<double>(own_compute_ - last_sample_.own_compute) / period);
+  rusage usage{};
+  if (getrusage(RUSAGE_SELF, &usage) == 0) sample.memory_bytes = usage.ru_maxrss * 1024LL;
+  push(sample);
+  last_sample_ = {now, cpu, own_compute_};
+}
+
+}  // namespace engine

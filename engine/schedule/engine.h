@@ -1,0 +1,82 @@
+// The engine thread's loop: commands in, real decoding, events out. It never sleeps while there is
+// work and never waits for the picture; every failure ends as a RunFailed event and the loop goes on.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "engine/event/queue.h"
+#include "engine/event/recording.h"
+#include "engine/schedule/race.h"
+#include "engine/schedule/run.h"
+
+namespace engine {
+
+class Engine {
+ public:
+  /// @param commands, events  outlive the engine
+  Engine(std::string assets_dir, int n_threads, CommandQueue& commands, EventSink& events);
+  ~Engine();
+
+  /// Serves commands until the queue is closed. Call on the engine's thread.
+  void serve();
+
+ private:
+  struct ActiveRun {
+    RunRequest request;
+    double prefill_ms = 0;
+    bool reported = false;
+  };
+  /// What a finished run must keep so that it can be checked against plain decoding later.
+  struct Finished {
+    ModelRequest model;
+    RunRequest request;
+    std::vector<TokenId> tokens;
+    bool whole = false;  // ended by itself: its end counts in a comparison
+  };
+
+  void handle(const Command& command);
+  void start(const StartRun& command);
+  void load(const LoadModel& command);
+  void check_agreement(RunId run);
+  void record_to(const std::string& path);
+  void stop(RunId run);
+  void step_race();
+  void report_finished();
+  void end_race();
+  void fail(RunId run, int code, const std::string& message);
+  void notice(Notice::Level level, std::string text);
+  void sample_load();
+  LoadedModel& loaded(const ModelRequest& request);
+  /// Takes what the window asked meanwhile. @return  true if it asked to stop
+  bool stop_asked();
+  void push(Event event);
+
+  CommandQueue& commands_;
+  EventSink& events_;
+  ModelStore store_;
+  std::deque<Command> pending_;  // taken while something long was running
+  std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<EventSink> tee_;
+
+  LoadedModel* racing_ = nullptr;  // of the race under way
+  std::unique_ptr<Race> race_;
+  std::map<RunId, ActiveRun> active_;
+  std::map<RunId, Finished> finished_;
+  RunId n_runs_ = 0;
+  std::uint32_t n_races_ = 0;
+  std::uint32_t last_described_ = 0;
+  bool held_ = false;
+  int steps_asked_ = 0;
+
+  struct LoadSample {
+    Nanoseconds at = 0;
+    std::int64_t process_cpu_ns = 0;
+    Nanoseconds own_compute = 0;
+  } last_sample_;
+  Nanoseconds own_compute_ = 0;  // of all runs so far
+};
+
+}  // namespace engine

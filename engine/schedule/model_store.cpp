@@ -1,0 +1,98 @@
+#include "engine/schedule/model_store.h"
+
+#include <sys/sysinfo.h>
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "engine/event/clock.h"
+
+namespace engine {
+namespace {
+
+kernels::DType dtype_of(const std::string& name, kernels::DType stored) {
+  if (name.empty()) return stored;
+  const auto dtype = kernels::dtype_named(name);
+  if (!dtype) throw Error(ErrorCode::Usage, fmt::format("--dtype {}: expected f32, bf16 or f16", name));
+  return *dtype;
+}
+
+}  // namespace
+
+kernels::Device& ModelStore::device(const std::string& name) {
+  if (name == "auto" || name == "cpu") {
+    if (!cpu_) cpu_ = kernels::open_cpu(n_threads_);
+    return *cpu_;
+  }
+  for (const DeviceInfo& info : list_devices()) {
+    if (info.name == name && !info.available) {
+      throw Error(ErrorCode::Device, fmt::format("device {}: {}; try --device cpu", name, info.reason));
+    }
+  }
+  if (name.starts_with("cuda:")) {
+    throw Error(ErrorCode::Device, fmt::format("device {}: not on this machine; `decoscope devices` lists what is", name));
+  }
+  throw Error(ErrorCode::Usage, fmt::format("--device {}: expected auto, cpu or cuda:N", name));
+}
+
+LoadedModel& ModelStore::get(const ModelRequest& request, const LoadProgress& progress) {
+  const auto found = std::find_if(models_.begin(), models_.end(), [&](const auto& m) { return m->request == request; });
+  if (found != models_.end()) {
+    std::rotate(found, found + 1, models_.end());
+    return *models_.back();
+  }
+  const Nanoseconds start = now_ns();
+  kernels::Device& on = device(request.device);
+  auto loaded = std::make_unique<LoadedModel>();
+  loaded->request = request;
+  loaded->files = open_model(find_model(request.model, assets_dir_),
+                             {.allow_external_shards = request.allow_external_shards,
+                              .needs_tokenizer = request.needs_tokenizer});
+  LoadOptions options;
+  options.dtype = dtype_of(request.dtype, loaded->files.stored_dtype);
+  options.scale = request.scale == "auto" ? auto_scale(loaded->files.config, options.dtype, last_level_cache_bytes())
+                                          : scale_from(request.scale);
+  options.progress = progress;
+  loaded->model = Model::load(on, loaded->files, options);
+  loaded->id = ++n_loaded_;
+  loaded->load_ms = static_cast<double>(now_ns() - start) * 1e-6;
+  if (models_.size() >= kMaxModels) models_.erase(models_.begin());
+  models_.push_back(std::move(loaded));
+  return *models_.back();
+}
+
+ModelLoaded describe(const LoadedModel& loaded) {
+  const Model& model = *loaded.model;
+  ModelLoaded event;
+  event.t = now_ns();
+  event.model = loaded.id;
+  event.name = model.name();
+  event.dtype = kernels::name_of(model.dtype());
+  event.device = model.device().name();
+  event.ops = model.device().ops().name;
+  event.scale = name_of(model.scale());
+  event.n_params = model.config().n_params();
+  event.weight_bytes = model.weight_bytes();
+  event.n_layers = model.config().n_layers;
+  event.dim = model.config().dim;
+  event.vocab_size = model.vocab_size();
+  event.max_seq_len = model.max_seq_len();
+  event.n_threads = model.device().n_threads();
+  event.eos_ids = model.config().eos_ids;
+  if (const Tokenizer* tokenizer = model.tokenizer()) {
+    for (TokenId id = 0; id < tokenizer->vocab_size(); id++) {
+      event.pieces.push_back(tokenizer->is_special(id) ? std::string() : tokenizer->piece(id));
+    }
+  }
+  return event;
+}
+
+std::vector<DeviceInfo> list_devices() {
+  DeviceInfo cpu{.name = "cpu", .kind = "cpu", .available = true, .ops = kernels::cpu_ops().name};
+  struct sysinfo memory {};
+  if (sysinfo(&memory) == 0) cpu.memory_bytes = static_cast<std::int64_t>(memory.totalram) * memory.mem_unit;
+  DeviceInfo cuda{.name = "cuda:0", .kind = "cuda", .reason = "this build has no CUDA kernels"};
+  return {cpu, cuda};
+}
+
+}  // namespace engine

@@ -1,0 +1,153 @@
+#include "engine/schedule/run.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "engine/event/clock.h"
+
+namespace engine {
+namespace {
+
+const char* name_of_mode(Sampling::Mode mode) { return mode == Sampling::Mode::Coupled ? "coupled" : "rejection"; }
+
+void check_fits(const Model& model, std::size_t n_tokens) {
+  if (static_cast<int>(n_tokens) >= model.max_seq_len()) {
+    throw Error(ErrorCode::BadInput,
+                fmt::format("prompt: {} tokens, the context of {} holds {} and one must be free; shorten the prompt",
+                            n_tokens, model.name(), model.max_seq_len()));
+  }
+}
+
+}  // namespace
+
+std::vector<TokenId> tokenize_prompt(const Model& model, const std::string& prompt) {
+  if (!model.tokenizer()) {
+    throw Error(ErrorCode::Usage, fmt::format("{} has no tokenizer: it cannot take a text prompt", model.name()));
+  }
+  std::vector<TokenId> ids = model.tokenizer()->encode(prompt);
+  if (ids.empty()) throw Error(ErrorCode::Usage, "the prompt has no tokens");
+  check_fits(model, ids.size());
+  return ids;
+}
+
+Sequence prefilled(Model& model, const std::vector<TokenId>& prompt, const std::function<bool(int, int)>& progress) {
+  check_fits(model, prompt.size());
+  Sequence sequence(prompt, model.make_cache());
+  prefill(model, sequence, 256, progress);
+  return sequence;
+}
+
+Lane make_lane(Model& model,
+               const RunRequest& request,
+               RunId run,
+               const Sequence* shared,
+               const std::function<bool(int, int)>& progress) {
+  const DecoderInfo& info = decoder_named(request.decoder);
+  DecoderContext context{.target = model,
+                         .sampling = request.sampling,
+                         .limits = {.max_tokens = request.max_tokens,
+                                    .max_seq_len = model.max_seq_len(),
+                                    .ignore_eos = request.ignore_eos,
+                                    .eos_ids = model.config().eos_ids},
+                         .options = complete_options(info, request.options)};
+  const Limits limits = context.limits;
+  std::unique_ptr<Decoder> decoder = make_decoder(request.decoder, std::move(context));
+  Lane lane{.run = run,
+            .sequence = shared ? shared->fork() : prefilled(model, request.prompt_tokens, progress),
+            .decoder = std::move(decoder),
+            .sampling = request.sampling,
+            .limits = limits};
+  lane.decoder->begin(lane.sequence);
+  return lane;
+}
+
+RunResult result_of(const Lane& lane, const RunRequest& request, const Tokenizer* tokenizer, double prefill_ms) {
+  RunResult result;
+  result.request = request;
+  const auto generated = lane.sequence.generated();
+  result.tokens.assign(generated.begin(), generated.end());
+  if (tokenizer) result.text = tokenizer->decode(result.tokens);
+  result.stop_reason = lane.sequence.finished() ? name_of(lane.sequence.stop_reason()) : "stopped";
+  result.n_steps = lane.n_steps;
+  result.n_rows = lane.n_rows;
+  result.prefill_ms = prefill_ms;
+  result.decode_ms = static_cast<double>(lane.compute_ns) * 1e-6;
+  result.metrics = lane.decoder->metrics();
+  result.metrics["rows_per_step"] = lane.n_steps ? static_cast<double>(lane.n_rows) / lane.n_steps : 0;
+  if (lane.n_proposed) {
+    result.metrics["proposed"] = static_cast<double>(lane.n_proposed);
+    result.metrics["accepted"] = static_cast<double>(lane.n_accepted);
+    const auto judged = static_cast<double>(lane.n_accepted + lane.n_rejected);
+    if (judged > 0) result.metrics["acceptance_rate"] = static_cast<double>(lane.n_accepted) / judged;
+  }
+  return result;
+}
+
+RunStarted started_event(const RunRequest& request, const LoadedModel& loaded, RunId run, std::uint32_t race, int lane) {
+  RunStarted event;
+  event.t = now_ns();
+  event.run = run;
+  event.race = race;
+  event.lane = lane;
+  event.model = loaded.id;
+  event.decoder = request.decoder;
+  event.options = complete_options(decoder_named(request.decoder), request.options);
+  event.temperature = request.sampling.temperature;
+  event.top_p = request.sampling.top_p;
+  event.min_p = request.sampling.min_p;
+  event.repetition_penalty = request.sampling.repetition_penalty;
+  event.top_k = request.sampling.top_k;
+  event.seed = request.sampling.seed;
+  event.sampling = name_of_mode(request.sampling.mode);
+  event.max_tokens = request.max_tokens;
+  event.prompt = request.prompt;
+  event.prompt_tokens = request.prompt_tokens;
+  event.prompt_id = request.prompt_id;
+  return event;
+}
+
+RunFinished finished_event(const RunResult& result, RunId run) {
+  RunFinished event;
+  event.t = now_ns();
+  event.run = run;
+  event.stop_reason = result.stop_reason;
+  event.n_tokens = static_cast<int>(result.tokens.size());
+  event.n_steps = result.n_steps;
+  event.prefill = static_cast<Nanoseconds>(result.prefill_ms * 1e6);
+  event.decode = static_cast<Nanoseconds>(result.decode_ms * 1e6);
+  event.metrics = result.metrics;
+  return event;
+}
+
+RunResult run_to_end(LoadedModel& loaded,
+                     const RunRequest& request,
+                     RunId run,
+                     EventSink* events,
+                     const std::function<bool()>& stop,
+                     const std::function<void(const Lane&)>& step) {
+  Model& model = *loaded.model;
+  if (events) events->push(started_event(request, loaded, run, 0, 0));
+  const Nanoseconds start = now_ns();
+  Lane lane = make_lane(model, request, run, nullptr, [&](int done, int total) {
+    if (events) events->push(Phase{now_ns(), run, "prefill", done, total, {}});
+    return !(stop && stop());
+  });
+  const double prefill_ms = static_cast<double>(now_ns() - start) * 1e-6;
+  Stepper stepper(model, events);
+  Lane* const one = &lane;
+  while (!lane.sequence.finished() && !(stop && stop())) {
+    stepper.step(std::span(&one, 1));
+    if (step) step(lane);
+  }
+  RunResult result = result_of(lane, request, model.tokenizer(), prefill_ms);
+  if (events) events->push(finished_event(result, run));
+  return result;
+}
+
+int first_difference(std::span<const TokenId> found, std::span<const TokenId> expected) {
+  const auto [f, e] = std::mismatch(found.begin(), found.end(), expected.begin(), expected.end());
+  if (f == found.end() && e == expected.end()) return -1;
+  return static_cast<int>(f - found.begin());
+}
+
+}  // namespace engine

@@ -1,0 +1,76 @@
+// From what a person asked to a lane that runs, and from a finished lane to what is reported. The
+// command line and the engine thread both come through here.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/decode/registry.h"
+#include "engine/decode/stepper.h"
+#include "engine/schedule/model_store.h"
+
+namespace engine {
+
+/// One generation, as asked for.
+struct RunRequest {
+  std::string prompt_id;
+  std::string prompt;
+  std::vector<TokenId> prompt_tokens;  // of `prompt`; given by itself where there is no tokenizer
+  std::string decoder = "ar";
+  OptionValues options;                // as given; completed by the registry
+  Sampling sampling;
+  int max_tokens = 256;
+  bool ignore_eos = false;
+};
+
+/// One generation, done. Times count own compute only.
+struct RunResult {
+  RunRequest request;
+  std::vector<TokenId> tokens;
+  std::string text;
+  std::string stop_reason;
+  int n_steps = 0;
+  std::int64_t n_rows = 0;
+  double prefill_ms = 0;
+  double decode_ms = 0;
+  std::map<std::string, double> metrics;
+  std::optional<bool> identical_to_ar;  // unset: not compared
+  std::optional<double> speedup;        // unset: no AR run to compare with
+
+  double tokens_per_step() const { return n_steps ? static_cast<double>(tokens.size()) / n_steps : 0; }
+  double tokens_per_second() const {
+    return decode_ms > 0 ? static_cast<double>(tokens.size()) / decode_ms * 1e3 : 0;
+  }
+};
+
+/// Tokens of a prompt.
+/// @throws Error(Usage)     if it has none
+/// @throws Error(BadInput)  if it does not leave room for one token in the model's context
+std::vector<TokenId> tokenize_prompt(const Model& model, const std::string& prompt);
+
+/// A lane ready for its first step: prompt prefilled, decoder begun.
+/// @param shared  a sequence with the same prompt, prefilled; forked instead of a prefill. Or null
+/// @throws Error(Usage)  if the decoder refuses these settings
+Lane make_lane(Model& model, const RunRequest& request, RunId run, const Sequence* shared,
+               const std::function<bool(int, int)>& progress = {});
+/// A prompt's sequence, prefilled.
+Sequence prefilled(Model& model, const std::vector<TokenId>& prompt, const std::function<bool(int, int)>& progress = {});
+
+/// What a lane came to. `stop_reason` is "stopped" when it did not finish by itself.
+RunResult result_of(const Lane& lane, const RunRequest& request, const Tokenizer* tokenizer, double prefill_ms);
+/// The events that open and close a run.
+RunStarted started_event(const RunRequest& request, const LoadedModel& loaded, RunId run, std::uint32_t race, int lane);
+RunFinished finished_event(const RunResult& result, RunId run);
+
+/// Runs one request to its end.
+/// @param stop  asked before each step; true ends the run where it stands. Or empty
+/// @param step  called after each step with the lane. Or empty
+RunResult run_to_end(LoadedModel& loaded, const RunRequest& request, RunId run, EventSink* events,
+                     const std::function<bool()>& stop = {}, const std::function<void(const Lane&)>& step = {});
+
+/// Index of the first token that differs, -1 if none does. A text that ends early differs where it ends.
+int first_difference(std::span<const TokenId> found, std::span<const TokenId> expected);
+
+}  // namespace engine
