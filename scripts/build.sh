@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Builds one preset: release (default), debug, asan, tsan. Further arguments go to CMake's configure step.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+preset=${1:-release}
+shift || true
+launcher=()
+command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+mkdir -p build
+cmake --preset "$preset" "${launcher[@]}" "$@" > "build/configure-$preset.log" 2>&1 || { cat "build/configure-$preset.log" >&2; exit 1; }
+cmake --build --preset "$preset" --parallel "$(nproc)"

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Installs what is missing on Debian or Ubuntu: build tools, libraries, and the source archive of Dear ImGui.
+# Silent and quick when nothing is. --no-ui leaves out what only the window needs.
+set -euo pipefail
+
+with_ui=1
+[ "${1:-}" = "--no-ui" ] && with_ui=0
+
+packages=(g++ cmake ninja-build pkg-config git libfmt-dev nlohmann-json3-dev libcli11-dev libgtest-dev libgmock-dev
+          libsqlite3-dev zlib1g-dev libsentencepiece-dev libdnnl-dev python3)
+[ $with_ui = 1 ] && packages+=(libglfw3-dev libgl-dev libgl1-mesa-dri libstb-dev xvfb xauth python3-pip)
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+  echo "setup: installing ${missing[*]}" >&2
+  as_root=()
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || { echo "setup: these packages are missing and need root: ${missing[*]}" >&2; exit 4; }
+    as_root=(sudo)
+  fi
+  "${as_root[@]}" apt-get update -qq >&2
+  DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+fi
+
+[ $with_ui = 1 ] || exit 0
+[ -n "${DECOSCOPE_IMGUI_DIR:-}" ] && exit 0
+
+# Dear ImGui, ImPlot, the test engine and the fonts come as the source archive of a PyPI package; docs/dependencies.md.
+name=imgui_bundle-1.92.801
+sha256=7d790708affe7476969d397784b40eb91760a201ce752131e5bedf4d514e3a45
+cache="${XDG_CACHE_HOME:-$HOME/.cache}/decoscope"
+if [ ! -f "$cache/$name/.complete" ]; then
+  echo "setup: fetching the source archive of imgui-bundle (51 MB, once)" >&2
+  mkdir -p "$cache"
+  work=$(mktemp -d "$cache/fetch.XXXXXX")
+  trap 'rm -rf "$work"' EXIT
+  python3 -m pip download --quiet --no-deps --no-binary imgui-bundle -d "$work" imgui-bundle==1.92.801 >"$work/log" 2>&1 || true
+  archive="$work/$name.tar.gz"
+  [ -f "$archive" ] || { cat "$work/log" >&2; echo "setup: the archive could not be fetched; check the network and run again" >&2; exit 4; }
+  echo "$sha256  $archive" | sha256sum --check --quiet >&2 || { echo "setup: the archive's sha256 differs from the expected one" >&2; exit 3; }
+  tar -xzf "$archive" -C "$work"
+  rm -rf "${cache:?}/$name"
+  mv "$work/$name" "$cache/$name"
+  touch "$cache/$name/.complete"
+fi
