@@ -1,0 +1,102 @@
+// The subcommands, each a function of plain options. They return the exit code and throw Error; main()
+// turns what is thrown into a message and a code.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace app {
+
+/// --model, --scale, --device, --dtype, --threads.
+struct ModelOptions {
+  std::string model = "demo-target";
+  std::string scale = "1x1";
+  std::string device = "auto";
+  std::string dtype;
+  int n_threads = 0;
+  bool allow_external_shards = false;
+};
+
+/// What generate and compare share.
+struct GenerationOptions {
+  ModelOptions model;
+  std::vector<std::string> decoders = {"ar"};
+  std::string prompt;
+  bool has_prompt = false;
+  std::string prompt_file;
+  int max_tokens = 256;
+  float temperature = 0, top_p = 1, min_p = 0, repetition_penalty = 1;
+  int top_k = 0;
+  std::uint64_t seed = 1;
+  std::string sampling = "coupled";
+  bool ignore_eos = false;
+  std::vector<std::string> set;  // name=value
+  std::string trace, record;
+  bool check = false;  // compare with AR
+  int repeat = 1;
+  bool json = false;
+};
+
+struct BenchOptions {
+  ModelOptions model;
+  std::string what;  // probe, step, decode, kernels
+  std::vector<int> rows = {1, 2, 4, 8, 16, 24, 32};
+  int context = 128;
+  int repeat = 15;
+  int max_tokens = 128;
+  bool json = false;
+};
+
+struct DataOptions {
+  std::string what;  // generate, check, stats
+  std::string task, split = "train", file;
+  int level = 1;
+  std::int64_t start = 0, count = 10;
+  bool json = false;
+};
+
+struct TrainOptions {
+  std::string what;  // tokenizer, target, draft
+  std::string recipe, out;
+  bool resume = false;
+  bool json = false;
+};
+
+struct ModelCommandOptions {
+  std::string what;  // info, validate, random, scale
+  std::string path, out, config, scale = "4x2", dtype;
+  std::uint64_t seed = 1;
+  bool scan = false;
+  bool allow_external_shards = false;
+  bool json = false;
+};
+
+struct TraceOptions {
+  std::string what;  // info, validate, convert
+  std::string path, out;
+  bool with_prompt = false;
+  bool json = false;
+};
+
+struct WindowCommandOptions {
+  ModelOptions model;
+  std::string open;        // a recording
+  std::string screenshot;  // write a picture of the window to this PNG and end
+  std::string screen;      // live, compare, welcome
+};
+
+int generate(const GenerationOptions& options);
+int compare(const GenerationOptions& options);
+int bench(const BenchOptions& options);
+int data(const DataOptions& options);
+int train(const TrainOptions& options);
+int model(const ModelCommandOptions& options);
+int trace(const TraceOptions& options);
+int devices(bool json);
+int window(const WindowCommandOptions& options);
+
+/// Reads the command line and runs what it names.
+int run_command_line(int argc, char** argv);
+
+}  // namespace app

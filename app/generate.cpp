@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/commands.h"
+#include "app/generation.h"
+#include "app/paths.h"
+#include "app/report.h"
+#include "app/terminal.h"
+#include "engine/event/clock.h"
+#include "engine/event/recording.h"
+#include "engine/event/timeline.h"
+#include "engine/event/trace_export.h"
+
+namespace app {
+namespace {
+
+/// Events of a command's runs on their way to a recording and to a trace.
+class Outputs : public engine::EventSink {
+ public:
+  Outputs(const std::string& record, std::string trace) : trace_(std::move(trace)) {
+    if (!record.empty()) recorder_ = std::make_unique<engine::Recorder>(record);
+  }
+  void push(engine::Event event) override {
+    if (!trace_.empty()) timeline_.apply(event);
+    if (recorder_) recorder_->push(std::move(event));
+  }
+  bool wanted() const { return recorder_ || !trace_.empty(); }
+  void close() {
+    recorder_.reset();
+    if (!trace_.empty()) engine::export_trace(timeline_, trace_, {});
+  }
+
+ private:
+  std::string trace_;
+  engine::Timeline timeline_;
+  std::unique_ptr<engine::Recorder> recorder_;
+};
+
+void compare_with_ar(engine::LoadedModel& loaded, engine::RunResult& result) {
+  if (result.request.decoder == "ar") {
+    result.identical_to_ar = true;
+    return;
+  }
+  if (result.request.sampling.mode == engine::Sampling::Mode::Rejection && !result.request.sampling.greedy()) return;
+  engine::RunRequest request = result.request;
+  request.decoder = "ar";
+  request.options.clear();
+  const engine::RunResult ar = engine::run_to_end(loaded, request, 0, nullptr, interrupted);
+  if (interrupted()) return;
+  result.identical_to_ar = engine::first_difference(result.tokens, ar.tokens) < 0;
+  if (result.decode_ms > 0) result.speedup = ar.decode_ms / result.decode_ms;
+}
+
+/// Prints text as it is decoded.
+class LiveText {
+ public:
+  LiveText(const engine::Tokenizer& tokenizer, bool on) : stream_(tokenizer), on_(on) {}
+  void show(const engine::Lane& lane) {
+    const auto generated = lane.sequence.generated();
+    if (on_) print(for_terminal(stream_.push(generated.subspan(n_shown_))));
+    n_shown_ = generated.size();
+  }
+  void finish() {
+    if (on_) print(for_terminal(stream_.finish()) + "\n");
+  }
+
+ private:
+  engine::TextStream stream_;
+  std::size_t n_shown_ = 0;
+  bool on_;
+};
+
+std::string summary_line(const engine::RunResult& result) {
+  std::string line = fmt::format("{}: {} tokens in {} steps ({:.2f} tokens/step), {:.0f} tokens/s, prefill {:.1f} ms, {}",
+                                 result.request.decoder, result.tokens.size(), result.n_steps, result.tokens_per_step(),
+                                 result.tokens_per_second(), result.prefill_ms, result.stop_reason);
+  if (result.identical_to_ar) line += *result.identical_to_ar ? ", identical to AR" : ", DIFFERS from AR";
+  if (result.speedup) line += fmt::format(", speedup {:.2f}x", *result.speedup);
+  return line;
+}
+
+}  // namespace
+
+int generate(const GenerationOptions& options) {
+  check_usage(options);
+  const std::vector<Prompt> prompts = prompts_of(options);
+  engine::ModelStore store(assets_dir(), options.model.n_threads);
+  engine::LoadedModel& loaded = load(store, model_request(options.model));
+  Outputs outputs(options.record, options.trace);
+  if (outputs.wanted()) outputs.push(engine::describe(loaded));
+
+  nlohmann::json documents = nlohmann::json::array();
+  engine::RunId run = 0;
+  for (const Prompt& prompt : prompts) {
+    if (interrupted()) break;
+    const engine::RunRequest request = request_for(options, prompt, options.decoders.front(), *loaded.model);
+    LiveText text(*loaded.model->tokenizer(), !options.json);
+    engine::RunResult result = engine::run_to_end(loaded, request, ++run, outputs.wanted() ? &outputs : nullptr, interrupted,
+                                                  [&](const engine::Lane& lane) { text.show(lane); });
+    text.finish();
+    if ((options.check || options.json) && !interrupted()) compare_with_ar(loaded, result);
+    if (options.json) {
+      documents.push_back(to_json(result, loaded));
+    } else {
+      print_error(summary_line(result));
+    }
+  }
+  outputs.close();
+  if (options.json) print(dumped(options.has_prompt && documents.size() == 1 ? documents.front() : documents));
+  return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
+}
+
+}  // namespace app

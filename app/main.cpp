@@ -1,0 +1,25 @@
+// Where every failure ends: one line on stderr and an exit code (BAD_INPUTS: 0 ok, 2 usage, 3 bad
+// input, 4 resources, 5 device, 6 cancelled, 70 our bug).
+#include <cstdio>
+#include <new>
+#include <string>
+
+#include "app/commands.h"
+#include "app/terminal.h"
+#include "kernels/error.h"
+
+int main(int argc, char** argv) {
+  app::install_signal_handlers();
+  try {
+    return app::run_command_line(argc, argv);
+  } catch (const kernels::Error& error) {
+    app::print_error(error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::bad_alloc&) {
+    app::print_error("out of memory");
+    return static_cast<int>(kernels::ErrorCode::Resources);
+  } catch (const std::exception& error) {
+    app::print_error(std::string("internal error: ") + error.what() + "; please report it");
+    return 70;
+  }
+}

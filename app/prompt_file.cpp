@@ -1,0 +1,63 @@
+#include "app/prompt_file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "kernels/error.h"
+
+namespace app {
+namespace {
+
+constexpr std::size_t kMaxLineBytes = 64u << 20;
+
+using kernels::Error;
+using kernels::ErrorCode;
+
+Prompt prompt_of(const nlohmann::json& line, const std::string& place, std::size_t number) {
+  if (!line.is_object()) throw Error(ErrorCode::BadInput, place + ": found no object, expected {\"id\": .., \"prompt\": ..}");
+  Prompt prompt;
+  const auto text = line.find("prompt");
+  if (text == line.end() || !text->is_string()) {
+    throw Error(ErrorCode::BadInput, place + ": prompt: found none, expected a string");
+  }
+  prompt.text = text->get<std::string>();
+  const auto id = line.find("id");
+  if (id == line.end()) {
+    prompt.id = fmt::format("p{}", number);
+  } else {
+    prompt.id = id->is_string() ? id->get<std::string>() : id->dump();
+  }
+  if (const auto seed = line.find("seed"); seed != line.end() && !seed->is_null()) {
+    if (!seed->is_number_unsigned()) throw Error(ErrorCode::BadInput, place + ": seed: expected a whole number from 0");
+    prompt.seed = seed->get<std::uint64_t>();
+  }
+  return prompt;
+}
+
+}  // namespace
+
+std::vector<Prompt> read_prompts(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Error(ErrorCode::BadInput, fmt::format("{}: {}", path, std::strerror(errno)));
+  std::vector<Prompt> prompts;
+  std::string line;
+  for (std::size_t number = 1; std::getline(file, line); number++) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const std::string place = fmt::format("{}:{}", path, number);
+    if (line.size() > kMaxLineBytes) throw Error(ErrorCode::BadInput, place + ": line over 64 MB");
+    try {
+      prompts.push_back(prompt_of(nlohmann::json::parse(line), place, number));
+    } catch (const nlohmann::json::exception& error) {
+      throw Error(ErrorCode::BadInput, fmt::format("{}: {}", place, error.what()));
+    }
+  }
+  if (file.bad()) throw Error(ErrorCode::BadInput, fmt::format("{}: {}", path, std::strerror(errno)));
+  if (prompts.empty()) throw Error(ErrorCode::BadInput, path + ": found no prompts, expected one JSON object a line");
+  return prompts;
+}
+
+}  // namespace app

@@ -1,0 +1,21 @@
+// JSON Lines of prompts: {"id": ..., "prompt": ..., "seed": optional}; other fields are ignored, so
+// records of `data generate` are prompt files as they are.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace app {
+
+struct Prompt {
+  std::string id;
+  std::string text;
+  std::optional<std::uint64_t> seed;
+};
+
+/// @throws Error(BadInput)  "file:line: ..." for anything else, or if there are none
+std::vector<Prompt> read_prompts(const std::string& path);
+
+}  // namespace app

@@ -1,0 +1,71 @@
+#include "app/report.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "kernels/cpu/probe.h"
+
+namespace app {
+
+using nlohmann::json;
+
+json to_json(const engine::RunResult& result, const engine::LoadedModel& loaded) {
+  const engine::Model& model = *loaded.model;
+  json out;
+  out["id"] = result.request.prompt_id;
+  out["decoder"] = result.request.decoder;
+  out["model"] = model.name();
+  out["scale"] = engine::name_of(model.scale());
+  out["device"] = model.device().name();
+  out["dtype"] = kernels::name_of(model.dtype());
+  out["seed"] = result.request.sampling.seed;
+  out["prompt_tokens"] = result.request.prompt_tokens;
+  out["tokens"] = result.tokens;
+  out["text"] = result.text;
+  out["stop_reason"] = result.stop_reason;
+  out["steps"] = result.n_steps;
+  out["tokens_per_step"] = result.tokens_per_step();
+  out["prefill_ms"] = result.prefill_ms;
+  out["decode_ms"] = result.decode_ms;
+  out["tokens_per_second"] = result.tokens_per_second();
+  out["identical_to_ar"] = result.identical_to_ar ? json(*result.identical_to_ar) : json(nullptr);
+  out["speedup"] = result.speedup ? json(*result.speedup) : json(nullptr);
+  out["metrics"] = json::object();
+  for (const auto& [name, value] : result.metrics) out["metrics"][name] = value;
+  return out;
+}
+
+json machine_json(const kernels::Device& device) {
+  return {{"cpu", kernels::cpu_brand()}, {"threads", device.n_threads()}, {"ops", device.ops().name}};
+}
+
+std::string dumped(const json& document) { return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n"; }
+
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> width;
+  for (const auto& row : rows) {
+    width.resize(std::max(width.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); i++) width[i] = std::max(width[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); i++) {
+      const std::string pad(width[i] - row[i].size(), ' ');
+      line += i == 0 ? row[i] + pad : "  " + pad + row[i];
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace app

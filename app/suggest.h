@@ -1,0 +1,12 @@
+// The nearest word a person may have meant.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace app {
+
+/// "; did you mean X?" for the nearest of `known` within a third of its letters, else "".
+std::string did_you_mean(const std::string& given, const std::vector<std::string>& known);
+
+}  // namespace app

@@ -1,0 +1,87 @@
+#include "app/terminal.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fmt/format.h>
+
+#include "kernels/error.h"
+
+namespace app {
+namespace {
+
+std::atomic<bool> asked_to_stop{false};
+
+void on_signal(int) {
+  if (asked_to_stop.exchange(true)) _exit(6);
+}
+
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+void install_signal_handlers() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal_number, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+bool interrupted() { return asked_to_stop.load(std::memory_order_relaxed); }
+
+std::string for_terminal(std::string_view text) {
+  std::string shown;
+  shown.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); i++) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const bool c1 = c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    if (c1) {
+      shown += fmt::format("\\u{:04x}", static_cast<unsigned char>(text[++i]));
+    } else if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f) {
+      shown += fmt::format("\\x{:02x}", c);
+    } else {
+      shown += text[i];
+    }
+  }
+  return shown;
+}
+
+void print_error(std::string_view message) {
+  std::string line = for_terminal(message);
+  for (char& c : line) c = c == '\n' ? ' ' : c;
+  std::fprintf(stderr, "decoscope: %s\n", line.c_str());
+}
+
+void print(std::string_view text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (!written) {
+    throw kernels::Error(kernels::ErrorCode::Resources, fmt::format("standard output: {}", std::strerror(errno)));
+  }
+}
+
+void ProgressLine::show(std::int64_t done, std::int64_t total, std::string_view detail) {
+  if (!isatty(STDERR_FILENO)) return;
+  const double now = seconds();
+  if (shown_ && now - last_s_ < 0.1 && done < total) return;
+  last_s_ = now;
+  shown_ = true;
+  constexpr int kWidth = 24;
+  const int filled = total > 0 ? static_cast<int>(kWidth * done / total) : 0;
+  std::fprintf(stderr, "\r\033[K%s", fmt::format("{} [{:=<{}}{: <{}}] {}/{} {}", label_, "", filled, "", kWidth - filled, done,
+                                                total, for_terminal(detail)).c_str());
+  std::fflush(stderr);
+}
+
+void ProgressLine::finish() {
+  if (shown_) std::fprintf(stderr, "\r\033[K");
+  shown_ = false;
+}
+
+}  // namespace app

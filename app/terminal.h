@@ -1,0 +1,40 @@
+// The terminal: progress on stderr, results on stdout, Ctrl+C as a question each step asks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace app {
+
+/// Ctrl+C, SIGTERM and SIGHUP set interrupted(); a second Ctrl+C ends the process at once. SIGPIPE is ignored.
+void install_signal_handlers();
+bool interrupted();
+
+/// One line on stderr, "decoscope: message", control characters escaped.
+void print_error(std::string_view message);
+/// Text for a person's terminal: control characters but newline and tab become visible symbols.
+std::string for_terminal(std::string_view text);
+
+/// Writes to stdout and checks it.
+/// @throws Error(Resources)  if stdout is closed or its disk is full
+void print(std::string_view text);
+
+/// A line on stderr that replaces itself, at most ten times a second; nothing when stderr is no terminal
+/// and `quiet_when_piped`. Erased by finish() and by its end.
+class ProgressLine {
+ public:
+  explicit ProgressLine(std::string label) : label_(std::move(label)) {}
+  ~ProgressLine() { finish(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  void show(std::int64_t done, std::int64_t total, std::string_view detail = {});
+  void finish();
+
+ private:
+  std::string label_;
+  double last_s_ = -1;
+  bool shown_ = false;
+};
+
+}  // namespace app

@@ -1,0 +1,221 @@
+// The program as a person or another program runs it: exit codes, one-line errors, the JSON contract.
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace {
+
+using nlohmann::json;
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// A folder of this test's own, gone at its end.
+class Cli : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "decoscope_cli.XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+
+  Outcome run(const std::string& arguments) const {
+    const std::string out = folder + "/out", err = folder + "/err";
+    const int status = std::system((std::string(DECOSCOPE_PROGRAM) + " " + arguments + " >" + out + " 2>" + err + " </dev/null").c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(out), read_file(err)};
+  }
+  static int lines(const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
+
+  /// A random model, small enough to load at once.
+  std::string tiny_model() const {
+    std::ofstream(folder + "/config.json")
+        << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
+               "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 96, "vocab_size": 128,
+               "tie_word_embeddings": true, "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+               "eos_token_id": 2, "bos_token_id": 1, "hidden_act": "silu"})";
+    const std::string out = folder + "/tiny";
+    EXPECT_EQ(run("model random --config " + folder + "/config.json " + out).code, 0);
+    return out;
+  }
+
+  std::string folder;
+};
+
+TEST_F(Cli, help_teaches_and_succeeds) {
+  for (const char* arguments : {"--help", "generate --help", "compare --help", "bench --help", "data --help", "train --help",
+                                "model --help", "trace --help", "devices --help"}) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 0) << arguments;
+    EXPECT_GT(outcome.out.size(), 100u) << arguments;
+  }
+}
+
+TEST_F(Cli, help_of_a_decoder_lists_its_options) {
+  const Outcome outcome = run("generate --decoder lookahead --help");
+  for (const char* name : {"window", "ngram_size", "n_guesses", "prompt_pool", "bonus", "advance", "preset"}) {
+    EXPECT_NE(outcome.out.find(name), std::string::npos) << name;
+  }
+}
+
+TEST_F(Cli, wrong_usage_is_one_line_and_exit_2) {
+  for (const char* arguments : {"generate --promt hello", "generte", "generate --prompt a --prompt-file b", "generate --prompt a --max-tokens x",
+                                "generate --prompt a --max-tokens", "generate --prompt a --decoder lookahed", "generate --prompt a --set window",
+                                "generate --prompt a --set wndow=3 --decoder lookahead", "generate --prompt a --temperature -1",
+                                "generate --prompt a --top-p 2", "bench stp", "bench step --rows 1,x", "generate", "devices --jsn",
+                                "generate --prompt a --scale 3x1", "generate --prompt a --dtype f64"}) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(lines(outcome.err), 1) << arguments << "\n" << outcome.err;
+    EXPECT_TRUE(outcome.out.empty()) << arguments;
+  }
+}
+
+TEST_F(Cli, a_misspelt_word_gets_a_suggestion) {
+  EXPECT_NE(run("generate --promt hello").err.find("--prompt"), std::string::npos);
+  EXPECT_NE(run("generate --prompt a --decoder lookahed").err.find("lookahead"), std::string::npos);
+  EXPECT_NE(run("generate --prompt a --set wndow=3 --decoder lookahead").err.find("window"), std::string::npos);
+  EXPECT_NE(run("compre").err.find("compare"), std::string::npos);
+}
+
+TEST_F(Cli, a_device_that_is_not_there_is_exit_5) {
+  const Outcome outcome = run("generate --prompt a --device cuda:9");
+  EXPECT_EQ(outcome.code, 5);
+  EXPECT_EQ(lines(outcome.err), 1);
+}
+
+TEST_F(Cli, a_model_that_is_not_there_is_exit_3) {
+  const Outcome outcome = run("generate --prompt a --model /nonexistent/model");
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_EQ(lines(outcome.err), 1);
+}
+
+TEST_F(Cli, devices_lists_the_cpu_as_json) {
+  const json list = json::parse(run("devices --json").out);
+  ASSERT_TRUE(list.is_array());
+  EXPECT_EQ(list[0]["name"], "cpu");
+  EXPECT_EQ(list[0]["available"], true);
+  for (const char* field : {"name", "kind", "available", "reason", "memory_bytes", "ops"}) EXPECT_TRUE(list[0].contains(field)) << field;
+}
+
+TEST_F(Cli, model_random_info_scale_and_validate_agree) {
+  const std::string tiny = tiny_model();
+  const json info = json::parse(run("model info --json " + tiny).out);
+  EXPECT_EQ(info["dim"], 64);
+  EXPECT_EQ(info["n_layers"], 2);
+  EXPECT_EQ(run("model validate " + tiny).code, 0);
+  ASSERT_EQ(run("model scale " + tiny + " " + folder + "/big --scale 4x2").code, 0);
+  const json big = json::parse(run("model info --json " + folder + "/big").out);
+  EXPECT_EQ(big["dim"], 256);
+  EXPECT_EQ(big["n_layers"], 4);
+}
+
+TEST_F(Cli, bench_step_keeps_its_json_contract) {
+  const Outcome outcome = run("bench step --model " + tiny_model() + " --rows 1,4 --context 16 --repeat 3 --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const json document = json::parse(outcome.out);
+  for (const char* field : {"machine", "model", "dtype", "context", "weight_bytes", "rows"}) EXPECT_TRUE(document.contains(field)) << field;
+  for (const char* field : {"cpu", "threads", "read_gbps", "read_gbps_after", "gflops"}) EXPECT_TRUE(document["machine"].contains(field)) << field;
+  ASSERT_EQ(document["rows"].size(), 2u);
+  for (const char* field : {"rows", "ms", "ratio", "roofline_ms"}) EXPECT_TRUE(document["rows"][1].contains(field)) << field;
+  EXPECT_EQ(document["rows"][0]["ratio"], 1.0);
+}
+
+TEST_F(Cli, a_full_disk_is_said) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  const int status = std::system((std::string(DECOSCOPE_PROGRAM) + " devices --json >/dev/full 2>" + folder + "/err").c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 4);
+  EXPECT_EQ(lines(read_file(folder + "/err")), 1);
+}
+
+/// Tests that need the bundled model.
+class CliModel : public Cli {
+ protected:
+  void SetUp() override {
+    Cli::SetUp();
+    if (!std::filesystem::exists(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/config.json")) {
+      GTEST_SKIP() << "assets/models/demo-target is not in this tree";
+    }
+  }
+};
+
+TEST_F(CliModel, generate_keeps_its_json_contract) {
+  const Outcome outcome = run("generate --decoder lookahead --prompt 'USER: hello ASSISTANT:' --max-tokens 24 --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const json result = json::parse(outcome.out);
+  for (const char* field : {"id", "decoder", "model", "device", "dtype", "seed", "prompt_tokens", "tokens", "text", "stop_reason", "steps",
+                            "tokens_per_step", "prefill_ms", "decode_ms", "tokens_per_second", "identical_to_ar", "speedup", "metrics"}) {
+    EXPECT_TRUE(result.contains(field)) << field;
+  }
+  EXPECT_EQ(result["identical_to_ar"], true);
+  EXPECT_LE(result["tokens"].size(), 24u);
+}
+
+TEST_F(CliModel, every_decoder_gives_the_text_of_ar_greedy_and_sampled) {
+  for (const char* sampling : {"", " --temperature 0.8 --top-p 0.95 --seed 7"}) {
+    std::string expected;
+    for (const char* decoder : {"ar", "jacobi", "lookahead", "prompt-lookup"}) {
+      const Outcome outcome = run(std::string("generate --decoder ") + decoder + " --prompt 'Question: Anna has 3 pens and buys 4 more.' --max-tokens 40 --json" + sampling);
+      ASSERT_EQ(outcome.code, 0) << outcome.err;
+      const json result = json::parse(outcome.out);
+      EXPECT_EQ(result["identical_to_ar"], true) << decoder << sampling;
+      if (expected.empty()) expected = result["tokens"].dump();
+      EXPECT_EQ(result["tokens"].dump(), expected) << decoder << sampling;
+    }
+  }
+}
+
+TEST_F(CliModel, a_prompt_longer_than_the_context_is_refused) {
+  std::string words;
+  for (int i = 0; i < 20000; i++) words += "word ";
+  std::ofstream(folder + "/long.jsonl") << json{{"id", "long"}, {"prompt", words}}.dump() << "\n";
+  const Outcome outcome = run("generate --prompt-file " + folder + "/long.jsonl");
+  EXPECT_EQ(outcome.code, 3) << outcome.err;
+}
+
+TEST_F(CliModel, compare_keeps_its_json_contract) {
+  std::ofstream(folder + "/prompts.jsonl") << R"({"id": "a", "prompt": "Anna has"})" << "\n" << R"({"id": "b", "prompt": "def f(x):", "seed": 3})" << "\n";
+  const Outcome outcome = run("compare --decoders ar,lookahead --max-tokens 16 --repeat 2 --json --prompt-file " + folder + "/prompts.jsonl");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const json document = json::parse(outcome.out);
+  EXPECT_EQ(document["results"].size(), 4u);
+  ASSERT_EQ(document["summary"].size(), 2u);
+  for (const char* field : {"decoder", "tokens_per_second", "speedup", "tokens_per_step", "identical", "n"}) {
+    EXPECT_TRUE(document["summary"][1].contains(field)) << field;
+  }
+  EXPECT_EQ(document["summary"][1]["identical"], 2);
+}
+
+TEST_F(CliModel, a_recording_becomes_a_trace_that_validates) {
+  const std::string run_file = folder + "/a.pdrun", trace_file = folder + "/a.json";
+  ASSERT_EQ(run("generate --decoder jacobi --prompt 'Anna has' --max-tokens 20 --record " + run_file + " --trace " + trace_file).code, 0);
+  EXPECT_EQ(run("trace validate " + run_file).code, 0);
+  EXPECT_EQ(run("trace validate " + trace_file).code, 0);
+  EXPECT_EQ(run("trace convert " + run_file + " " + folder + "/b.json").code, 0);
+  EXPECT_EQ(run("trace validate " + folder + "/b.json").code, 0);
+  EXPECT_GT(read_file(folder + "/b.json").size(), 500u);
+}
+
+TEST_F(Cli, a_prompt_file_with_a_bad_line_names_the_line) {
+  std::ofstream(folder + "/bad.jsonl") << R"({"id": "a", "prompt": "x"})" << "\n{oops\n";
+  const Outcome outcome = run("generate --model " + tiny_model() + " --prompt-file " + folder + "/bad.jsonl");
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_NE(outcome.err.find("bad.jsonl:2"), std::string::npos) << outcome.err;
+}
+
+}  // namespace
