@@ -1,0 +1,160 @@
+// Starts the engine thread and the window, and ends both.
+#include "app/commands.h"
+
+#ifndef DECOSCOPE_WITH_UI
+
+#include "kernels/error.h"
+
+namespace app {
+
+int window(const WindowCommandOptions&) {
+  throw kernels::Error(kernels::ErrorCode::Usage,
+                       "this build has no window (WITH_UI=OFF); `decoscope --help` lists what works in the terminal");
+}
+
+}  // namespace app
+
+#else
+
+#include <exception>
+#include <filesystem>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "app/paths.h"
+#include "app/prompt_file.h"
+#include "app/terminal.h"
+#include "engine/decode/registry.h"
+#include "engine/model/model_files.h"
+#include "engine/schedule/engine.h"
+#include "engine/schedule/model_store.h"
+#include "ui/window.h"
+
+namespace app {
+namespace {
+
+namespace fs = std::filesystem;
+
+ui::CatalogOption catalog_option(const engine::OptionInfo& info) {
+  return {.name = info.name,
+          .type = static_cast<ui::CatalogOption::Type>(info.type),
+          .default_value = info.default_value,
+          .min = info.min,
+          .max = info.max,
+          .choices = info.choices,
+          .help = info.help};
+}
+
+std::vector<ui::CatalogDecoder> catalog_decoders() {
+  std::vector<ui::CatalogDecoder> list;
+  for (const engine::DecoderInfo& info : engine::decoders()) {
+    ui::CatalogDecoder decoder{.name = info.name, .title = info.title, .summary = info.summary, .reference = info.reference,
+                               .lossless = info.lossless, .supports_rejection = info.supports_rejection};
+    if (info.needs_draft) decoder.unavailable = "no draft model loaded";
+    for (const engine::OptionInfo& option : info.options) decoder.options.push_back(catalog_option(option));
+    list.push_back(std::move(decoder));
+  }
+  return list;
+}
+
+ui::CatalogModel catalog_model(const fs::path& folder) {
+  ui::CatalogModel model{.name = folder.filename().string(), .path = folder.string()};
+  try {
+    const engine::ModelFiles files = engine::open_model(folder.string(), {.needs_tokenizer = false});
+    model.n_params = files.config.n_params();
+    model.has_tokenizer = files.tokenizer != nullptr;
+    model.summary = fmt::format("{:.1f} M parameters, {}", static_cast<double>(model.n_params) * 1e-6, kernels::name_of(files.stored_dtype));
+    if (!model.has_tokenizer) model.unavailable = "it has no tokenizer";
+  } catch (const kernels::Error& error) {
+    model.unavailable = error.what();
+  }
+  return model;
+}
+
+std::vector<ui::CatalogModel> catalog_models(const fs::path& folder, const std::string& asked) {
+  std::vector<ui::CatalogModel> list;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.is_directory()) list.push_back(catalog_model(entry.path()));
+  }
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
+    const bool a_target = a.name == "demo-target", b_target = b.name == "demo-target";
+    return a_target != b_target ? a_target : a.name < b.name;
+  });
+  const bool listed = std::any_of(list.begin(), list.end(), [&](const auto& m) { return m.name == asked; });
+  if (!listed && fs::is_directory(asked, error)) {
+    list.insert(list.begin(), catalog_model(asked));
+    list.front().name = asked;
+  }
+  return list;
+}
+
+std::vector<ui::CatalogPrompt> catalog_prompts(const std::string& path) {
+  std::vector<ui::CatalogPrompt> list;
+  for (const Prompt& prompt : read_prompts(path)) {
+    const std::string first_line = prompt.text.substr(0, prompt.text.find('\n'));
+    list.push_back({.id = prompt.id, .title = prompt.id + ": " + first_line.substr(0, 60), .text = prompt.text});
+  }
+  return list;
+}
+
+ui::Catalog catalog_of(const WindowCommandOptions& options) {
+  const fs::path assets = assets_dir();
+  ui::Catalog catalog;
+  catalog.app_version = DECOSCOPE_VERSION;
+  catalog.decoders = catalog_decoders();
+  catalog.models = catalog_models(assets / "models", options.model.model);
+  catalog.prompts = catalog_prompts((assets / "prompts/bundled.jsonl").string());
+  for (const engine::DeviceInfo& device : engine::list_devices()) {
+    catalog.devices.push_back({.name = device.name, .title = device.available ? fmt::format("{}, {}", device.name, device.ops) : device.name,
+                               .unavailable = device.reason});
+    catalog.health.push_back({.name = device.name, .value = device.available ? "kernels " + device.ops : device.reason, .ok = device.available,
+                              .fix = device.available ? "" : "everything runs on the CPU"});
+  }
+  catalog.health.push_back({.name = "models", .value = fmt::format("{} found", catalog.models.size()), .ok = !catalog.models.empty(),
+                            .fix = catalog.models.empty() ? "open one: a Hugging Face directory" : ""});
+  const fs::path recording = assets / "recordings/first_race.pdrun";
+  std::error_code error;
+  if (fs::exists(recording, error)) catalog.race_recording = recording.string();
+  return catalog;
+}
+
+/// The engine's thread, ended and joined whatever happens to the window.
+class EngineThread {
+ public:
+  EngineThread(int n_threads, engine::CommandQueue& commands, engine::EventQueue& events)
+      : commands_(commands), thread_([n_threads, &commands, &events] {
+          engine::Engine engine(assets_dir(), n_threads, commands, events);
+          engine.serve();
+        }) {}
+  ~EngineThread() {
+    commands_.close();
+    thread_.join();
+  }
+  EngineThread(const EngineThread&) = delete;
+  EngineThread& operator=(const EngineThread&) = delete;
+
+ private:
+  engine::CommandQueue& commands_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+int window(const WindowCommandOptions& options) {
+  engine::EventQueue events;
+  engine::CommandQueue commands;
+  const ui::Catalog catalog = catalog_of(options);
+  EngineThread thread(options.model.n_threads, commands, events);
+  ui::WindowOptions window_options;
+  window_options.open = options.open;
+  window_options.screen = options.screen;
+  window_options.screenshot = options.screenshot;
+  window_options.hooks.wants_to_close = interrupted;
+  return ui::run_window(events, commands, catalog, window_options);
+}
+
+}  // namespace app
+
+#endif
