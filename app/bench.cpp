@@ -22,7 +22,9 @@ namespace {
 using nlohmann::json;
 
 double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration<double, std::milli>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 std::int64_t peak_rss_bytes() {
@@ -51,15 +53,20 @@ int bench_probe(const BenchOptions& options) {
   json out = machine_json(device);
   out["read_gbps"] = kernels::read_gbps(device.n_threads());
   out["gflops"] = json::object();
-  for (const kernels::DType dtype : {kernels::DType::F32, kernels::DType::BF16, kernels::DType::F16}) {
-    out["gflops"][kernels::name_of(dtype)] = kernels::multiply_gflops(device.ops(), dtype, device.n_threads());
+  for (const kernels::DType dtype :
+       {kernels::DType::F32, kernels::DType::BF16, kernels::DType::F16}) {
+    out["gflops"][kernels::name_of(dtype)] =
+        kernels::multiply_gflops(device.ops(), dtype, device.n_threads());
   }
   if (options.json) {
     print(dumped(out));
   } else {
-    print(fmt::format("{}, {} threads, kernels {}\n  memory read   {:.1f} GB/s\n  f32 multiply  {:.0f} GFLOP/s\n  bf16 multiply {:.0f} GFLOP/s\n",
-                      out["cpu"].get<std::string>(), device.n_threads(), device.ops().name, out["read_gbps"].get<double>(),
-                      out["gflops"]["f32"].get<double>(), out["gflops"]["bf16"].get<double>()));
+    print(
+        fmt::format("{}, {} threads, kernels {}\n  memory read   {:.1f} GB/s\n  f32 multiply  "
+                    "{:.0f} GFLOP/s\n  bf16 multiply {:.0f} GFLOP/s\n",
+                    out["cpu"].get<std::string>(), device.n_threads(), device.ops().name,
+                    out["read_gbps"].get<double>(), out["gflops"]["f32"].get<double>(),
+                    out["gflops"]["bf16"].get<double>()));
   }
   return 0;
 }
@@ -71,13 +78,15 @@ struct StepTimes {
 /// Medians of a forward that computes the logits of every row, the row counts interleaved.
 StepTimes time_steps(engine::Model& model, const BenchOptions& options) {
   std::vector<engine::TokenId> prompt(static_cast<std::size_t>(options.context) + 1);
-  for (std::size_t i = 0; i < prompt.size(); i++) prompt[i] = static_cast<engine::TokenId>((5 * i + 1) % model.vocab_size());
+  for (std::size_t i = 0; i < prompt.size(); i++)
+    prompt[i] = static_cast<engine::TokenId>((5 * i + 1) % model.vocab_size());
   engine::Sequence sequence = engine::prefilled(model, prompt);
   std::vector<std::vector<double>> ms(options.rows.size());
   for (int repeat = -2; repeat < options.repeat && !interrupted(); repeat++) {
     for (std::size_t i = 0; i < options.rows.size(); i++) {
       const engine::TokenTree tree = chain(options.rows[i], model.vocab_size());
-      const engine::BatchItem item{.cache = &sequence.cache(), .tree = &tree, .prefix = sequence.cached_tokens()};
+      const engine::BatchItem item{
+          .cache = &sequence.cache(), .tree = &tree, .prefix = sequence.cached_tokens()};
       const double start = now_ms();
       model.forward(std::span(&item, 1), {});
       if (repeat >= 0) ms[i].push_back(now_ms() - start);
@@ -109,27 +118,41 @@ int bench_step(const BenchOptions& options) {
     const double memory_ms = weight_bytes / gbps * 1e-6;
     const double compute_ms = multiplies * options.rows[i] / machine["gflops"].get<double>() * 1e-6;
     const double roofline_ms = std::max(memory_ms, compute_ms);
-    rows.push_back({{"rows", options.rows[i]}, {"ms", times.ms[i]}, {"ratio", times.ms[i] / times.ms[0]},
-                    {"roofline_ms", roofline_ms}, {"roofline_fraction", roofline_ms / times.ms[i]}});
+    rows.push_back({{"rows", options.rows[i]},
+                    {"ms", times.ms[i]},
+                    {"ratio", times.ms[i] / times.ms[0]},
+                    {"roofline_ms", roofline_ms},
+                    {"roofline_fraction", roofline_ms / times.ms[i]}});
   }
-  json out = {{"machine", machine}, {"model", model.name()}, {"scale", engine::name_of(model.scale())},
-              {"dtype", kernels::name_of(model.dtype())}, {"context", options.context},
-              {"weight_bytes", model.weight_bytes()}, {"cache_bytes", model.cache_bytes()},
-              {"peak_rss_after_load_bytes", peak_after_load}, {"peak_rss_bytes", peak_rss_bytes()}, {"rows", rows}};
+  json out = {{"machine", machine},
+              {"model", model.name()},
+              {"scale", engine::name_of(model.scale())},
+              {"dtype", kernels::name_of(model.dtype())},
+              {"context", options.context},
+              {"weight_bytes", model.weight_bytes()},
+              {"cache_bytes", model.cache_bytes()},
+              {"peak_rss_after_load_bytes", peak_after_load},
+              {"peak_rss_bytes", peak_rss_bytes()},
+              {"rows", rows}};
   if (options.json) {
     print(dumped(out));
     return 0;
   }
-  print(fmt::format("{} {} at {}, context {}, {} threads, kernels {}\n  weights {:.1f} MB, peak memory {:.1f} MB after load; "
-                    "read {:.1f} GB/s before, {:.1f} after; {:.0f} GFLOP/s\n",
-                    model.name(), kernels::name_of(model.dtype()), engine::name_of(model.scale()), options.context,
-                    model.device().n_threads(), model.device().ops().name, weight_bytes * 1e-6,
-                    static_cast<double>(peak_after_load) * 1e-6, machine["read_gbps"].get<double>(), read_after,
-                    machine["gflops"].get<double>()));
-  std::vector<std::vector<std::string>> text = {{"rows", "ms", "of 1 row", "roofline ms", "reached"}};
+  print(
+      fmt::format("{} {} at {}, context {}, {} threads, kernels {}\n  weights {:.1f} MB, peak "
+                  "memory {:.1f} MB after load; "
+                  "read {:.1f} GB/s before, {:.1f} after; {:.0f} GFLOP/s\n",
+                  model.name(), kernels::name_of(model.dtype()), engine::name_of(model.scale()),
+                  options.context, model.device().n_threads(), model.device().ops().name,
+                  weight_bytes * 1e-6, static_cast<double>(peak_after_load) * 1e-6,
+                  machine["read_gbps"].get<double>(), read_after, machine["gflops"].get<double>()));
+  std::vector<std::vector<std::string>> text = {
+      {"rows", "ms", "of 1 row", "roofline ms", "reached"}};
   for (const json& row : rows) {
-    text.push_back({fmt::format("{}", row["rows"].get<int>()), fmt::format("{:.3f}", row["ms"].get<double>()),
-                    fmt::format("{:.2f}x", row["ratio"].get<double>()), fmt::format("{:.3f}", row["roofline_ms"].get<double>()),
+    text.push_back({fmt::format("{}", row["rows"].get<int>()),
+                    fmt::format("{:.3f}", row["ms"].get<double>()),
+                    fmt::format("{:.2f}x", row["ratio"].get<double>()),
+                    fmt::format("{:.3f}", row["roofline_ms"].get<double>()),
                     fmt::format("{:.2f}", row["roofline_fraction"].get<double>())});
   }
   print(table(text));
@@ -142,8 +165,10 @@ int bench_decode(const BenchOptions& options) {
   request.needs_tokenizer = false;
   engine::LoadedModel& loaded = load(store, request);
   engine::Model& model = *loaded.model;
-  engine::RunRequest run{.prompt_id = "bench", .decoder = "ar", .max_tokens = options.max_tokens, .ignore_eos = true};
-  for (int i = 0; i < options.context; i++) run.prompt_tokens.push_back((5 * i + 1) % model.vocab_size());
+  engine::RunRequest run{
+      .prompt_id = "bench", .decoder = "ar", .max_tokens = options.max_tokens, .ignore_eos = true};
+  for (int i = 0; i < options.context; i++)
+    run.prompt_tokens.push_back((5 * i + 1) % model.vocab_size());
   std::vector<double> speeds, prefills;
   for (int repeat = 0; repeat < options.repeat && !interrupted(); repeat++) {
     const engine::RunResult result = engine::run_to_end(loaded, run, 0, nullptr, interrupted);
@@ -152,16 +177,27 @@ int bench_decode(const BenchOptions& options) {
   }
   if (speeds.empty()) return static_cast<int>(engine::ErrorCode::Cancelled);
   const auto [low, high] = std::minmax_element(speeds.begin(), speeds.end());
-  json out = {{"machine", machine_json(model.device())}, {"model", model.name()}, {"dtype", kernels::name_of(model.dtype())},
-              {"scale", engine::name_of(model.scale())}, {"context", options.context}, {"tokens", options.max_tokens},
-              {"tokens_per_second", median(speeds)}, {"min", *low}, {"max", *high}, {"n", speeds.size()},
-              {"prefill_ms", median(prefills)}, {"peak_rss_bytes", peak_rss_bytes()}, {"weight_bytes", model.weight_bytes()}};
+  json out = {{"machine", machine_json(model.device())},
+              {"model", model.name()},
+              {"dtype", kernels::name_of(model.dtype())},
+              {"scale", engine::name_of(model.scale())},
+              {"context", options.context},
+              {"tokens", options.max_tokens},
+              {"tokens_per_second", median(speeds)},
+              {"min", *low},
+              {"max", *high},
+              {"n", speeds.size()},
+              {"prefill_ms", median(prefills)},
+              {"peak_rss_bytes", peak_rss_bytes()},
+              {"weight_bytes", model.weight_bytes()}};
   if (options.json) {
     print(dumped(out));
   } else {
-    print(fmt::format("{} {}: {:.1f} tokens/s (min {:.1f}, max {:.1f}, n {}), prefill of {} tokens {:.1f} ms, peak memory {:.1f} MB\n",
-                      model.name(), kernels::name_of(model.dtype()), median(speeds), *low, *high, speeds.size(), options.context,
-                      median(prefills), static_cast<double>(peak_rss_bytes()) * 1e-6));
+    print(fmt::format(
+        "{} {}: {:.1f} tokens/s (min {:.1f}, max {:.1f}, n {}), prefill of {} tokens {:.1f} ms, "
+        "peak memory {:.1f} MB\n",
+        model.name(), kernels::name_of(model.dtype()), median(speeds), *low, *high, speeds.size(),
+        options.context, median(prefills), static_cast<double>(peak_rss_bytes()) * 1e-6));
   }
   return 0;
 }
@@ -170,17 +206,24 @@ int bench_decode(const BenchOptions& options) {
 int bench_kernels(const BenchOptions& options) {
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   kernels::Device& device = store.device(options.model.device);
-  const kernels::DType dtype = kernels::dtype_named(options.model.dtype.empty() ? "bf16" : options.model.dtype).value_or(kernels::DType::BF16);
+  const kernels::DType dtype =
+      kernels::dtype_named(options.model.dtype.empty() ? "bf16" : options.model.dtype)
+          .value_or(kernels::DType::BF16);
   struct Shape {
     const char* name;
     int n, k;
   };
-  const Shape shapes[] = {{"M qkv", 2304, 768}, {"M out", 768, 768}, {"M gate+up", 4096, 768}, {"M down", 768, 2048}, {"M head", 32000, 768}};
+  const Shape shapes[] = {{"M qkv", 2304, 768},
+                          {"M out", 768, 768},
+                          {"M gate+up", 4096, 768},
+                          {"M down", 768, 2048},
+                          {"M head", 32000, 768}};
   json results = json::array();
   for (const Shape& shape : shapes) {
     const std::vector<float> w(static_cast<std::size_t>(shape.n) * shape.k, 0.01f);
     kernels::DeviceBuffer packed(device, device.ops().packed_bytes(dtype, shape.n, shape.k));
-    device.ops().pack(device, w.data(), kernels::DType::F32, shape.n, shape.k, dtype, packed.data());
+    device.ops().pack(device, w.data(), kernels::DType::F32, shape.n, shape.k, dtype,
+                      packed.data());
     const kernels::PackedMatrix matrix{packed.data(), shape.n, shape.k, dtype};
     for (const int rows : options.rows) {
       kernels::DeviceBuffer x(device, 4LL * rows * shape.k), y(device, 4LL * rows * shape.n);
@@ -188,24 +231,33 @@ int bench_kernels(const BenchOptions& options) {
       std::vector<double> us;
       for (int repeat = 0; repeat < options.repeat + 2 && !interrupted(); repeat++) {
         const double start = now_ms();
-        device.ops().matmul(device, matrix, x.f32(), shape.k, rows, y.f32(), shape.n, nullptr, false);
+        device.ops().matmul(device, matrix, x.f32(), shape.k, rows, y.f32(), shape.n, nullptr,
+                            false);
         if (repeat >= 2) us.push_back((now_ms() - start) * 1e3);
       }
       const double flops = 2.0 * rows * shape.n * shape.k;
-      results.push_back({{"kernel", "matmul"}, {"shape", shape.name}, {"n", shape.n}, {"k", shape.k}, {"rows", rows},
-                         {"us", median(us)}, {"gflops", flops / median(us) * 1e-3},
+      results.push_back({{"kernel", "matmul"},
+                         {"shape", shape.name},
+                         {"n", shape.n},
+                         {"k", shape.k},
+                         {"rows", rows},
+                         {"us", median(us)},
+                         {"gflops", flops / median(us) * 1e-3},
                          {"gbps", static_cast<double>(packed.bytes()) / median(us) * 1e-3}});
     }
   }
-  json out = {{"machine", machine_json(device)}, {"dtype", kernels::name_of(dtype)}, {"kernels", results}};
+  json out = {
+      {"machine", machine_json(device)}, {"dtype", kernels::name_of(dtype)}, {"kernels", results}};
   if (options.json) {
     print(dumped(out));
     return 0;
   }
   std::vector<std::vector<std::string>> text = {{"matmul", "rows", "us", "GFLOP/s", "GB/s"}};
   for (const json& r : results) {
-    text.push_back({r["shape"].get<std::string>(), fmt::format("{}", r["rows"].get<int>()), fmt::format("{:.1f}", r["us"].get<double>()),
-                    fmt::format("{:.0f}", r["gflops"].get<double>()), fmt::format("{:.1f}", r["gbps"].get<double>())});
+    text.push_back({r["shape"].get<std::string>(), fmt::format("{}", r["rows"].get<int>()),
+                    fmt::format("{:.1f}", r["us"].get<double>()),
+                    fmt::format("{:.0f}", r["gflops"].get<double>()),
+                    fmt::format("{:.1f}", r["gbps"].get<double>())});
   }
   print(table(text));
   return 0;
@@ -215,9 +267,12 @@ int bench_kernels(const BenchOptions& options) {
 
 int bench(const BenchOptions& options) {
   for (const int rows : options.rows) {
-    if (rows < 1 || rows > 256) throw engine::Error(engine::ErrorCode::Usage, fmt::format("--rows {}: expected 1 to 256", rows));
+    if (rows < 1 || rows > 256)
+      throw engine::Error(engine::ErrorCode::Usage,
+                          fmt::format("--rows {}: expected 1 to 256", rows));
   }
-  if (options.context < 1) throw engine::Error(engine::ErrorCode::Usage, "--context: expected a whole number from 1");
+  if (options.context < 1)
+    throw engine::Error(engine::ErrorCode::Usage, "--context: expected a whole number from 1");
   if (options.what == "probe") return bench_probe(options);
   if (options.what == "step") return bench_step(options);
   if (options.what == "decode") return bench_decode(options);

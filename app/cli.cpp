@@ -1,12 +1,13 @@
-// The command line: what may be said, and what each thing means. One place, so that `--help` teaches.
+// The command line: what may be said, and what each thing means. One place, so that `--help`
+// teaches.
 #include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "app/commands.h"
 #include "app/suggest.h"
@@ -35,31 +36,63 @@ std::vector<std::string> decoder_names() {
 }
 
 void add_model_options(CLI::App& command, ModelOptions& o) {
-  command.add_option("--model", o.model, "a bundled model's name, or a Hugging Face directory")->capture_default_str();
-  command.add_option("--scale", o.scale, "enlarge the model without changing what it computes: WxD or auto")->capture_default_str();
+  command.add_option("--model", o.model, "a bundled model's name, or a Hugging Face directory")
+      ->capture_default_str();
+  command
+      .add_option("--scale", o.scale,
+                  "enlarge the model without changing what it computes: WxD or auto")
+      ->capture_default_str();
   command.add_option("--device", o.device, "auto, cpu or cuda:N")->capture_default_str();
-  command.add_option("--dtype", o.dtype, "f32, bf16 or f16 (default: as the model is stored)")->check(one_of({"f32", "bf16", "f16"}));
+  command.add_option("--dtype", o.dtype, "f32, bf16 or f16 (default: as the model is stored)")
+      ->check(one_of({"f32", "bf16", "f16"}));
   command.add_option("--threads", o.n_threads, "CPU threads (0: all)")->check(CLI::Range(0, 1024));
-  command.add_flag("--allow-external-shards", o.allow_external_shards, "follow links out of the model's directory");
+  command.add_flag("--allow-external-shards", o.allow_external_shards,
+                   "follow links out of the model's directory");
 }
 
 void add_generation_options(CLI::App& command, GenerationOptions& o) {
   add_model_options(command, o.model);
-  CLI::Option* prompt = command.add_option("--prompt", o.prompt, "the text to continue")->group("Prompt");
-  CLI::Option* file = command.add_option("--prompt-file", o.prompt_file, "JSON Lines: {\"id\": .., \"prompt\": .., \"seed\": optional}")->group("Prompt");
+  CLI::Option* prompt =
+      command.add_option("--prompt", o.prompt, "the text to continue")->group("Prompt");
+  CLI::Option* file =
+      command
+          .add_option("--prompt-file", o.prompt_file,
+                      "JSON Lines: {\"id\": .., \"prompt\": .., \"seed\": optional}")
+          ->group("Prompt");
   prompt->excludes(file);
   prompt->each([&o](const std::string&) { o.has_prompt = true; });
-  command.add_option("--max-tokens", o.max_tokens, "stop after so many new tokens")->capture_default_str();
-  command.add_option("--temperature", o.temperature, "0: greedy")->capture_default_str()->group("Sampling");
-  command.add_option("--top-k", o.top_k, "keep the k likeliest tokens (0: all)")->capture_default_str()->group("Sampling");
-  command.add_option("--top-p", o.top_p, "keep the likeliest tokens up to this probability")->capture_default_str()->group("Sampling");
-  command.add_option("--min-p", o.min_p, "keep tokens of at least this share of the likeliest one's probability")->capture_default_str()->group("Sampling");
-  command.add_option("--repetition-penalty", o.repetition_penalty, "1: none")->capture_default_str()->group("Sampling");
-  command.add_option("--seed", o.seed, "the same seed gives the same text with every decoder")->capture_default_str()->group("Sampling");
-  command.add_option("--sampling", o.sampling, "coupled: token for token what AR samples; rejection: the paper's rule, same distribution")
-      ->check(one_of({"coupled", "rejection"}))->capture_default_str()->group("Sampling");
+  command.add_option("--max-tokens", o.max_tokens, "stop after so many new tokens")
+      ->capture_default_str();
+  command.add_option("--temperature", o.temperature, "0: greedy")
+      ->capture_default_str()
+      ->group("Sampling");
+  command.add_option("--top-k", o.top_k, "keep the k likeliest tokens (0: all)")
+      ->capture_default_str()
+      ->group("Sampling");
+  command.add_option("--top-p", o.top_p, "keep the likeliest tokens up to this probability")
+      ->capture_default_str()
+      ->group("Sampling");
+  command
+      .add_option("--min-p", o.min_p,
+                  "keep tokens of at least this share of the likeliest one's probability")
+      ->capture_default_str()
+      ->group("Sampling");
+  command.add_option("--repetition-penalty", o.repetition_penalty, "1: none")
+      ->capture_default_str()
+      ->group("Sampling");
+  command.add_option("--seed", o.seed, "the same seed gives the same text with every decoder")
+      ->capture_default_str()
+      ->group("Sampling");
+  command
+      .add_option("--sampling", o.sampling,
+                  "coupled: token for token what AR samples; rejection: the paper's rule, same "
+                  "distribution")
+      ->check(one_of({"coupled", "rejection"}))
+      ->capture_default_str()
+      ->group("Sampling");
   command.add_flag("--ignore-eos", o.ignore_eos, "go on after the end token");
-  command.add_option("--set", o.set, "a decoder's option, name=value; may be given several times")->group("Decoder");
+  command.add_option("--set", o.set, "a decoder's option, name=value; may be given several times")
+      ->group("Decoder");
   command.add_flag("--json", o.json, "print one JSON document and nothing else");
 }
 
@@ -67,17 +100,20 @@ std::string options_help(const std::string& decoder) {
   std::string text;
   for (const engine::DecoderInfo& info : engine::decoders()) {
     if (!decoder.empty() && info.name != decoder) continue;
-    text += fmt::format("\n{}: {}\n  {}; {}\n", info.name, info.summary, info.lossless ? "lossless" : "not lossless", info.reference);
+    text += fmt::format("\n{}: {}\n  {}; {}\n", info.name, info.summary,
+                        info.lossless ? "lossless" : "not lossless", info.reference);
     for (const engine::OptionInfo& option : info.options) {
       std::string range;
       if (!option.choices.empty()) {
-        for (const std::string& choice : option.choices) range += (range.empty() ? "" : "|") + choice;
+        for (const std::string& choice : option.choices)
+          range += (range.empty() ? "" : "|") + choice;
       } else if (option.type == engine::OptionInfo::Type::Bool) {
         range = "on|off";
       } else {
         range = fmt::format("{:g} to {:g}", option.min, option.max);
       }
-      text += fmt::format("  --set {}={}  ({}) {}\n", option.name, option.default_value, range, option.help);
+      text += fmt::format("  --set {}={}  ({}) {}\n", option.name, option.default_value, range,
+                          option.help);
     }
   }
   return text;
@@ -109,12 +145,17 @@ std::vector<std::string> split_commas(const std::string& text) {
 using Run = std::function<int()>;
 
 void add_generate(CLI::App& app, Parsed& p, Run& run) {
-  CLI::App* c = app.add_subcommand("generate", "Continue a prompt with one decoder; text appears as it is decoded");
-  c->add_option("--decoder", p.decoder, "which decoder")->check(one_of(decoder_names()))->capture_default_str()->group("Decoder");
+  CLI::App* c = app.add_subcommand(
+      "generate", "Continue a prompt with one decoder; text appears as it is decoded");
+  c->add_option("--decoder", p.decoder, "which decoder")
+      ->check(one_of(decoder_names()))
+      ->capture_default_str()
+      ->group("Decoder");
   add_generation_options(*c, p.generate);
   c->add_option("--trace", p.generate.trace, "write a Chrome/Perfetto trace (.json or .json.gz)");
   c->add_option("--record", p.generate.record, "write a recording the window opens (.pdrun)");
-  c->add_flag("--check", p.generate.check, "compare with plain decoding afterwards (always done with --json)");
+  c->add_flag("--check", p.generate.check,
+              "compare with plain decoding afterwards (always done with --json)");
   c->footer([&p] { return "Options of the decoder:\n" + options_help(p.decoder); });
   c->callback([&] {
     p.generate.decoders = {p.decoder};
@@ -123,10 +164,14 @@ void add_generate(CLI::App& app, Parsed& p, Run& run) {
 }
 
 void add_compare(CLI::App& app, Parsed& p, Run& run) {
-  CLI::App* c = app.add_subcommand("compare", "Run several decoders on the same prompts, interleaved, and compare them");
-  c->add_option("--decoders", p.decoders, "names with commas between")->capture_default_str()->group("Decoder");
+  CLI::App* c = app.add_subcommand(
+      "compare", "Run several decoders on the same prompts, interleaved, and compare them");
+  c->add_option("--decoders", p.decoders, "names with commas between")
+      ->capture_default_str()
+      ->group("Decoder");
   add_generation_options(*c, p.compare);
-  c->add_option("--repeat", p.compare.repeat, "run each so often and report medians")->capture_default_str();
+  c->add_option("--repeat", p.compare.repeat, "run each so often and report medians")
+      ->capture_default_str();
   c->footer([] { return "Options of the decoders:\n" + options_help(""); });
   c->callback([&] {
     p.compare.decoders = split_commas(p.decoders);
@@ -136,13 +181,21 @@ void add_compare(CLI::App& app, Parsed& p, Run& run) {
 
 void add_bench(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.add_subcommand("bench", "Measure this machine and this engine");
-  c->add_option("what", p.bench.what, "probe: memory and multiplies; step: a forward's cost by rows; decode: plain decoding; kernels: single multiplies")
-      ->required()->check(one_of({"probe", "step", "decode", "kernels"}));
+  c->add_option("what", p.bench.what,
+                "probe: memory and multiplies; step: a forward's cost by rows; decode: plain "
+                "decoding; kernels: single multiplies")
+      ->required()
+      ->check(one_of({"probe", "step", "decode", "kernels"}));
   add_model_options(*c, p.bench.model);
   c->add_option("--rows", p.rows, "row counts with commas between (default 1,2,4,8,16,24,32)");
-  c->add_option("--context", p.bench.context, "committed tokens before the rows")->capture_default_str();
-  c->add_option("--repeat", p.bench.repeat, "medians over so many rounds")->capture_default_str()->check(CLI::Range(1, 100000));
-  c->add_option("--max-tokens", p.bench.max_tokens, "tokens of bench decode")->capture_default_str()->check(CLI::Range(1, 1000000));
+  c->add_option("--context", p.bench.context, "committed tokens before the rows")
+      ->capture_default_str();
+  c->add_option("--repeat", p.bench.repeat, "medians over so many rounds")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100000));
+  c->add_option("--max-tokens", p.bench.max_tokens, "tokens of bench decode")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000));
   c->add_flag("--json", p.bench.json, "print one JSON document and nothing else");
   c->callback([&] {
     if (!p.rows.empty()) {
@@ -154,7 +207,10 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
           n = std::stoi(rows, &used);
         } catch (const std::exception&) {
         }
-        if (used != rows.size()) throw kernels::Error(kernels::ErrorCode::Usage, fmt::format("--rows {}: expected whole numbers with commas between", p.rows));
+        if (used != rows.size())
+          throw kernels::Error(
+              kernels::ErrorCode::Usage,
+              fmt::format("--rows {}: expected whole numbers with commas between", p.rows));
         p.bench.rows.push_back(n);
       }
     }
@@ -174,20 +230,38 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
     });
     return sub;
   };
-  CLI::App* generate = add("generate", "JSON Lines of one task's problems; the same index gives the same problem for ever");
+  CLI::App* generate =
+      add("generate",
+          "JSON Lines of one task's problems; the same index gives the same problem for ever");
   generate->add_option("task", p.data.task, "arith, kb, sql, py or blocks")->required();
-  generate->add_option("--split", p.data.split, "which problems: the three never share one")->check(one_of({"train", "dev", "test"}))->capture_default_str();
-  generate->add_option("--level", p.data.level, "1 to 3, easy to hard")->check(CLI::Range(1, 3))->capture_default_str();
-  generate->add_option("--start", p.data.start, "index of the first")->check(CLI::NonNegativeNumber)->capture_default_str();
-  generate->add_option("--count", p.data.count, "how many")->check(CLI::NonNegativeNumber)->capture_default_str();
-  add("check", "Run the task's checker over each record's completion")->add_option("file", p.data.file, "JSON Lines")->required();
-  add("stats", "Lengths, forms, repeated n-grams, duplicates")->add_option("file", p.data.file, "JSON Lines")->required();
+  generate->add_option("--split", p.data.split, "which problems: the three never share one")
+      ->check(one_of({"train", "dev", "test"}))
+      ->capture_default_str();
+  generate->add_option("--level", p.data.level, "1 to 3, easy to hard")
+      ->check(CLI::Range(1, 3))
+      ->capture_default_str();
+  generate->add_option("--start", p.data.start, "index of the first")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  generate->add_option("--count", p.data.count, "how many")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  add("check", "Run the task's checker over each record's completion")
+      ->add_option("file", p.data.file, "JSON Lines")
+      ->required();
+  add("stats", "Lengths, forms, repeated n-grams, duplicates")
+      ->add_option("file", p.data.file, "JSON Lines")
+      ->required();
 }
 
 void add_train(CLI::App& app, Parsed& p, Run& run) {
-  CLI::App* c = app.add_subcommand("train", "Train a tokenizer or a model from a recipe; Ctrl+C saves, --resume goes on");
-  c->add_option("what", p.train.what, "tokenizer, target or draft")->required()->check(one_of({"tokenizer", "target", "draft"}));
-  c->add_option("--recipe", p.train.recipe, "a file like assets/recipes/target-t3.json")->required();
+  CLI::App* c = app.add_subcommand(
+      "train", "Train a tokenizer or a model from a recipe; Ctrl+C saves, --resume goes on");
+  c->add_option("what", p.train.what, "tokenizer, target or draft")
+      ->required()
+      ->check(one_of({"tokenizer", "target", "draft"}));
+  c->add_option("--recipe", p.train.recipe, "a file like assets/recipes/target-t3.json")
+      ->required();
   c->add_option("--out", p.train.out, "the directory to write")->required();
   c->add_flag("--resume", p.train.resume, "go on from the last checkpoint in --out");
   c->add_flag("--json", p.train.json, "print one JSON document at the end and nothing else");
@@ -200,26 +274,32 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
   const auto add = [&](const char* name, const char* help) {
     CLI::App* sub = c->add_subcommand(name, help);
     sub->add_flag("--json", p.model.json, "print one JSON document and nothing else");
-    sub->add_flag("--allow-external-shards", p.model.allow_external_shards, "follow links out of the model's directory");
+    sub->add_flag("--allow-external-shards", p.model.allow_external_shards,
+                  "follow links out of the model's directory");
     sub->callback([&p, &run, name] {
       p.model.what = name;
       run = [&p] { return model(p.model); };
     });
     return sub;
   };
-  add("info", "Shape, size, tokenizer and notices of a model")->add_option("path", p.model.path, "name or directory")->required();
+  add("info", "Shape, size, tokenizer and notices of a model")
+      ->add_option("path", p.model.path, "name or directory")
+      ->required();
   CLI::App* validate = add("validate", "Check every file of a model against every other");
   validate->add_option("path", p.model.path, "name or directory")->required();
   validate->add_flag("--scan", p.model.scan, "also look for weights that are not finite");
   CLI::App* random = add("random", "Write a model of random weights of a given shape");
-  random->add_option("--config", p.model.config, "a config.json, like assets/shapes/M.json")->required();
+  random->add_option("--config", p.model.config, "a config.json, like assets/shapes/M.json")
+      ->required();
   random->add_option("out", p.model.out, "the directory to write")->required();
   random->add_option("--seed", p.model.seed, "of the weights")->capture_default_str();
-  random->add_option("--dtype", p.model.dtype, "f32, bf16 or f16 (default bf16)")->check(one_of({"f32", "bf16", "f16"}));
+  random->add_option("--dtype", p.model.dtype, "f32, bf16 or f16 (default bf16)")
+      ->check(one_of({"f32", "bf16", "f16"}));
   CLI::App* scale = add("scale", "Write an enlarged model that computes the same tokens");
   scale->add_option("path", p.model.path, "name or directory")->required();
   scale->add_option("out", p.model.out, "the directory to write")->required();
-  scale->add_option("--scale", p.model.scale, "width x depth, width a power of four")->capture_default_str();
+  scale->add_option("--scale", p.model.scale, "width x depth, width a power of four")
+      ->capture_default_str();
 }
 
 void add_trace(CLI::App& app, Parsed& p, Run& run) {
@@ -238,8 +318,10 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
   add("info", "What is in it: runs, steps, tokens, what was cut off");
   add("validate", "Check it against the rules of its format");
   CLI::App* convert = add("convert", "Write it as .json, .json.gz, .csv or .txt");
-  convert->add_option("out", p.trace.out, "the file to write; its ending says the format")->required();
-  convert->add_flag("--with-prompt", p.trace.with_prompt, "put the prompt's text into the result, not only its hash");
+  convert->add_option("out", p.trace.out, "the file to write; its ending says the format")
+      ->required();
+  convert->add_flag("--with-prompt", p.trace.with_prompt,
+                    "put the prompt's text into the result, not only its hash");
 }
 
 /// The subcommand the arguments got to.
@@ -261,28 +343,34 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
       for (const CLI::Option* option : at->get_options({})) {
         for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
       }
-      for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; })) known.push_back(sub->get_name());
-      message = fmt::format("{}: no such {}{}", extras.front(), extras.front().starts_with("-") ? "option" : "command",
+      for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; }))
+        known.push_back(sub->get_name());
+      message = fmt::format("{}: no such {}{}", extras.front(),
+                            extras.front().starts_with("-") ? "option" : "command",
                             did_you_mean(extras.front(), known));
     }
   }
-  return fmt::format("{}; `decoscope {}--help` lists what there is", message, at == &app ? "" : at->get_name() + " ");
+  return fmt::format("{}; `decoscope {}--help` lists what there is", message,
+                     at == &app ? "" : at->get_name() + " ");
 }
 
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
-  CLI::App app("Decoscope runs large language models with parallel decoders and shows what they do.\n"
-               "Without a subcommand it opens the window.",
-               "decoscope");
+  CLI::App app(
+      "Decoscope runs large language models with parallel decoders and shows what they do.\n"
+      "Without a subcommand it opens the window.",
+      "decoscope");
   app.set_version_flag("--version", "decoscope " DECOSCOPE_VERSION);
   app.require_subcommand(0, 1);
   Parsed p;
   Run run = [&p] { return window(p.window); };
   add_model_options(app, p.window.model);
   app.add_option("--open", p.window.open, "open a recording (.pdrun) in the window");
-  app.add_option("--screen", p.window.screen, "which screen to start with")->check(one_of({"welcome", "live", "compare"}));
-  app.add_option("--screenshot", p.window.screenshot, "run the first race, write a picture of the window (.png), and end");
+  app.add_option("--screen", p.window.screen, "which screen to start with")
+      ->check(one_of({"welcome", "live", "compare"}));
+  app.add_option("--screenshot", p.window.screenshot,
+                 "run the first race, write a picture of the window (.png), and end");
   add_generate(app, p, run);
   add_compare(app, p, run);
   add_bench(app, p, run);

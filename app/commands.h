@@ -1,5 +1,5 @@
-// The subcommands, each a function of plain options. They return the exit code and throw Error; main()
-// turns what is thrown into a message and a code.
+// The subcommands, each a function of plain options. They return the exit code and throw Error;
+// main() turns what is thrown into a message and a code.
 #pragma once
 
 #include <cstdint>

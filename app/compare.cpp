@@ -20,15 +20,18 @@ struct Totals {
   int n = 0, n_identical = 0, n_compared = 0;
 };
 
-/// One prompt through every decoder, `repeat` times. The order turns with every repeat, so that drift of the
-/// machine hits all alike; times are medians.
-std::map<std::string, engine::RunResult> race(engine::LoadedModel& loaded, const GenerationOptions& options,
-                                              const Prompt& prompt, const std::vector<std::string>& decoders) {
+/// One prompt through every decoder, `repeat` times. The order turns with every repeat, so that
+/// drift of the machine hits all alike; times are medians.
+std::map<std::string, engine::RunResult> race(engine::LoadedModel& loaded,
+                                              const GenerationOptions& options,
+                                              const Prompt& prompt,
+                                              const std::vector<std::string>& decoders) {
   std::map<std::string, engine::RunResult> results;
   std::map<std::string, std::vector<double>> decode_ms, prefill_ms;
   for (int repeat = 0; repeat < options.repeat; repeat++) {
     for (std::size_t i = 0; i < decoders.size(); i++) {
-      const std::string& decoder = decoders[(i + static_cast<std::size_t>(repeat)) % decoders.size()];
+      const std::string& decoder =
+          decoders[(i + static_cast<std::size_t>(repeat)) % decoders.size()];
       const engine::RunRequest request = request_for(options, prompt, decoder, *loaded.model);
       engine::RunResult result = engine::run_to_end(loaded, request, 0, nullptr, interrupted);
       if (interrupted()) return {};
@@ -43,8 +46,9 @@ std::map<std::string, engine::RunResult> race(engine::LoadedModel& loaded, const
   }
   const engine::RunResult& ar = results.at("ar");
   for (auto& [decoder, result] : results) {
-    const bool comparable =
-        decoder == "ar" || result.request.sampling.mode == engine::Sampling::Mode::Coupled || result.request.sampling.greedy();
+    const bool comparable = decoder == "ar" ||
+                            result.request.sampling.mode == engine::Sampling::Mode::Coupled ||
+                            result.request.sampling.greedy();
     if (!comparable) continue;
     result.identical_to_ar = engine::first_difference(result.tokens, ar.tokens) < 0;
     if (result.decode_ms > 0) result.speedup = ar.decode_ms / result.decode_ms;
@@ -64,19 +68,23 @@ void add(Totals& totals, const engine::RunResult& result, const engine::RunResul
 nlohmann::json summary_json(const std::string& decoder, const Totals& t) {
   return {{"decoder", decoder},
           {"tokens_per_second", t.decode_ms > 0 ? t.tokens / t.decode_ms * 1e3 : 0},
-          {"speedup", t.decode_ms > 0 ? nlohmann::json(t.ar_decode_ms / t.decode_ms) : nlohmann::json(nullptr)},
+          {"speedup", t.decode_ms > 0 ? nlohmann::json(t.ar_decode_ms / t.decode_ms)
+                                      : nlohmann::json(nullptr)},
           {"tokens_per_step", t.steps > 0 ? t.tokens / t.steps : 0},
           {"identical", t.n_identical},
           {"n", t.n}};
 }
 
-std::string summary_table(const std::vector<std::string>& decoders, const std::map<std::string, Totals>& totals) {
-  std::vector<std::vector<std::string>> rows = {{"decoder", "tokens/s", "speedup", "tokens/step", "identical to AR"}};
+std::string summary_table(const std::vector<std::string>& decoders,
+                          const std::map<std::string, Totals>& totals) {
+  std::vector<std::vector<std::string>> rows = {
+      {"decoder", "tokens/s", "speedup", "tokens/step", "identical to AR"}};
   for (const std::string& decoder : decoders) {
     const auto found = totals.find(decoder);
     if (found == totals.end()) continue;
     const Totals& t = found->second;
-    rows.push_back({decoder, fmt::format("{:.1f}", t.decode_ms > 0 ? t.tokens / t.decode_ms * 1e3 : 0),
+    rows.push_back({decoder,
+                    fmt::format("{:.1f}", t.decode_ms > 0 ? t.tokens / t.decode_ms * 1e3 : 0),
                     t.decode_ms > 0 ? fmt::format("{:.2f}x", t.ar_decode_ms / t.decode_ms) : "-",
                     fmt::format("{:.2f}", t.steps > 0 ? t.tokens / t.steps : 0),
                     t.n_compared ? fmt::format("{} of {}", t.n_identical, t.n_compared) : "-"});
@@ -93,13 +101,15 @@ int compare(const GenerationOptions& options) {
   engine::LoadedModel& loaded = load(store, model_request(options.model));
   // AR always runs: without it there is neither a speed-up nor an agreement to report.
   std::vector<std::string> decoders = options.decoders;
-  if (std::find(decoders.begin(), decoders.end(), "ar") == decoders.end()) decoders.insert(decoders.begin(), "ar");
+  if (std::find(decoders.begin(), decoders.end(), "ar") == decoders.end())
+    decoders.insert(decoders.begin(), "ar");
 
   nlohmann::json results = nlohmann::json::array();
   std::map<std::string, Totals> totals;
   ProgressLine line("compare");
   for (std::size_t i = 0; i < prompts.size() && !interrupted(); i++) {
-    line.show(static_cast<std::int64_t>(i), static_cast<std::int64_t>(prompts.size()), prompts[i].id);
+    line.show(static_cast<std::int64_t>(i), static_cast<std::int64_t>(prompts.size()),
+              prompts[i].id);
     const auto by_decoder = race(loaded, options, prompts[i], decoders);
     if (by_decoder.empty()) break;
     for (const std::string& decoder : options.decoders) {
@@ -115,12 +125,17 @@ int compare(const GenerationOptions& options) {
     for (const std::string& decoder : options.decoders) {
       if (totals.count(decoder)) summary.push_back(summary_json(decoder, totals.at(decoder)));
     }
-    print(dumped({{"machine", machine_json(loaded.model->device())}, {"results", results}, {"summary", summary}}));
+    print(dumped({{"machine", machine_json(loaded.model->device())},
+                  {"results", results},
+                  {"summary", summary}}));
   } else {
     const engine::Model& model = *loaded.model;
-    print(fmt::format("{} {}, {:.1f} M parameters at {}, {} threads, {} prompts; speed-ups are wall time against AR, measured here\n",
-                      model.name(), kernels::name_of(model.dtype()), static_cast<double>(model.config().n_params()) * 1e-6,
-                      engine::name_of(model.scale()), model.device().n_threads(), totals.empty() ? 0 : totals.begin()->second.n));
+    print(fmt::format(
+        "{} {}, {:.1f} M parameters at {}, {} threads, {} prompts; speed-ups are wall time against "
+        "AR, measured here\n",
+        model.name(), kernels::name_of(model.dtype()),
+        static_cast<double>(model.config().n_params()) * 1e-6, engine::name_of(model.scale()),
+        model.device().n_threads(), totals.empty() ? 0 : totals.begin()->second.n));
     print(summary_table(options.decoders, totals));
   }
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;

@@ -12,10 +12,16 @@ int devices(bool json) {
   nlohmann::json list = nlohmann::json::array();
   std::vector<std::vector<std::string>> rows = {{"device", "available", "memory", "kernels"}};
   for (const engine::DeviceInfo& device : engine::list_devices()) {
-    list.push_back({{"name", device.name}, {"kind", device.kind}, {"available", device.available}, {"reason", device.reason},
-                    {"memory_bytes", device.memory_bytes}, {"ops", device.ops}});
+    list.push_back({{"name", device.name},
+                    {"kind", device.kind},
+                    {"available", device.available},
+                    {"reason", device.reason},
+                    {"memory_bytes", device.memory_bytes},
+                    {"ops", device.ops}});
     rows.push_back({device.name, device.available ? "yes" : "no: " + device.reason,
-                    device.memory_bytes ? fmt::format("{:.1f} GB", static_cast<double>(device.memory_bytes) * 1e-9) : "-",
+                    device.memory_bytes
+                        ? fmt::format("{:.1f} GB", static_cast<double>(device.memory_bytes) * 1e-9)
+                        : "-",
                     device.ops.empty() ? "-" : device.ops});
   }
   print(json ? dumped(list) : table(rows));

@@ -7,7 +7,7 @@
 #include "app/report.h"
 #include "app/terminal.h"
 #include "engine/event/clock.h"
-#include "engine/event/recording.h"
+#include "engine/event/recorder.h"
 #include "engine/event/timeline.h"
 #include "engine/event/trace_export.h"
 
@@ -41,7 +41,9 @@ void compare_with_ar(engine::LoadedModel& loaded, engine::RunResult& result) {
     result.identical_to_ar = true;
     return;
   }
-  if (result.request.sampling.mode == engine::Sampling::Mode::Rejection && !result.request.sampling.greedy()) return;
+  if (result.request.sampling.mode == engine::Sampling::Mode::Rejection &&
+      !result.request.sampling.greedy())
+    return;
   engine::RunRequest request = result.request;
   request.decoder = "ar";
   request.options.clear();
@@ -71,10 +73,12 @@ class LiveText {
 };
 
 std::string summary_line(const engine::RunResult& result) {
-  std::string line = fmt::format("{}: {} tokens in {} steps ({:.2f} tokens/step), {:.0f} tokens/s, prefill {:.1f} ms, {}",
-                                 result.request.decoder, result.tokens.size(), result.n_steps, result.tokens_per_step(),
-                                 result.tokens_per_second(), result.prefill_ms, result.stop_reason);
-  if (result.identical_to_ar) line += *result.identical_to_ar ? ", identical to AR" : ", DIFFERS from AR";
+  std::string line = fmt::format(
+      "{}: {} tokens in {} steps ({:.2f} tokens/step), {:.0f} tokens/s, prefill {:.1f} ms, {}",
+      result.request.decoder, result.tokens.size(), result.n_steps, result.tokens_per_step(),
+      result.tokens_per_second(), result.prefill_ms, result.stop_reason);
+  if (result.identical_to_ar)
+    line += *result.identical_to_ar ? ", identical to AR" : ", DIFFERS from AR";
   if (result.speedup) line += fmt::format(", speedup {:.2f}x", *result.speedup);
   return line;
 }
@@ -93,10 +97,12 @@ int generate(const GenerationOptions& options) {
   engine::RunId run = 0;
   for (const Prompt& prompt : prompts) {
     if (interrupted()) break;
-    const engine::RunRequest request = request_for(options, prompt, options.decoders.front(), *loaded.model);
+    const engine::RunRequest request =
+        request_for(options, prompt, options.decoders.front(), *loaded.model);
     LiveText text(*loaded.model->tokenizer(), !options.json);
-    engine::RunResult result = engine::run_to_end(loaded, request, ++run, outputs.wanted() ? &outputs : nullptr, interrupted,
-                                                  [&](const engine::Lane& lane) { text.show(lane); });
+    engine::RunResult result =
+        engine::run_to_end(loaded, request, ++run, outputs.wanted() ? &outputs : nullptr,
+                           interrupted, [&](const engine::Lane& lane) { text.show(lane); });
     text.finish();
     if ((options.check || options.json) && !interrupted()) compare_with_ar(loaded, result);
     if (options.json) {
@@ -106,7 +112,8 @@ int generate(const GenerationOptions& options) {
     }
   }
   outputs.close();
-  if (options.json) print(dumped(options.has_prompt && documents.size() == 1 ? documents.front() : documents));
+  if (options.json)
+    print(dumped(options.has_prompt && documents.size() == 1 ? documents.front() : documents));
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
 }
 

@@ -1,7 +1,7 @@
 #include "app/generation.h"
 
-#include <cmath>
 #include <fmt/format.h>
+#include <cmath>
 
 #include "app/terminal.h"
 
@@ -46,10 +46,12 @@ engine::OptionValues options_for(const std::string& decoder,
   engine::OptionValues values;
   for (const std::string& pair : set) {
     const std::size_t equals = pair.find('=');
-    if (equals == std::string::npos) throw Error(ErrorCode::Usage, fmt::format("--set {}: expected name=value", pair));
+    if (equals == std::string::npos)
+      throw Error(ErrorCode::Usage, fmt::format("--set {}: expected name=value", pair));
     const std::string name = pair.substr(0, equals);
     bool known_elsewhere = false;
-    for (const std::string& other : all) known_elsewhere = known_elsewhere || (other != decoder && knows(other, name));
+    for (const std::string& other : all)
+      known_elsewhere = known_elsewhere || (other != decoder && knows(other, name));
     if (knows(decoder, name) || !known_elsewhere) values[name] = pair.substr(equals + 1);
   }
   return values;
@@ -71,8 +73,8 @@ engine::RunRequest request_for(const GenerationOptions& options,
   request.sampling.min_p = options.min_p;
   request.sampling.repetition_penalty = options.repetition_penalty;
   request.sampling.seed = prompt.seed.value_or(options.seed);
-  request.sampling.mode =
-      options.sampling == "rejection" ? engine::Sampling::Mode::Rejection : engine::Sampling::Mode::Coupled;
+  request.sampling.mode = options.sampling == "rejection" ? engine::Sampling::Mode::Rejection
+                                                          : engine::Sampling::Mode::Coupled;
   request.max_tokens = options.max_tokens;
   request.ignore_eos = options.ignore_eos;
   return request;
@@ -80,18 +82,27 @@ engine::RunRequest request_for(const GenerationOptions& options,
 
 void check_usage(const GenerationOptions& options) {
   const auto refuse = [](const std::string& message) { throw Error(ErrorCode::Usage, message); };
-  if (!options.has_prompt && options.prompt_file.empty()) refuse("a prompt is missing; give --prompt TEXT or --prompt-file F.jsonl");
-  if (!(options.temperature >= 0) || std::isinf(options.temperature)) refuse(fmt::format("--temperature {}: expected a number from 0", options.temperature));
-  if (options.top_k < 0) refuse(fmt::format("--top-k {}: expected a whole number from 0 (0 is off)", options.top_k));
-  if (!(options.top_p >= 0 && options.top_p <= 1)) refuse(fmt::format("--top-p {}: expected a number from 0 to 1", options.top_p));
-  if (!(options.min_p >= 0 && options.min_p <= 1)) refuse(fmt::format("--min-p {}: expected a number from 0 to 1", options.min_p));
+  if (!options.has_prompt && options.prompt_file.empty())
+    refuse("a prompt is missing; give --prompt TEXT or --prompt-file F.jsonl");
+  if (!(options.temperature >= 0) || std::isinf(options.temperature))
+    refuse(fmt::format("--temperature {}: expected a number from 0", options.temperature));
+  if (options.top_k < 0)
+    refuse(fmt::format("--top-k {}: expected a whole number from 0 (0 is off)", options.top_k));
+  if (!(options.top_p >= 0 && options.top_p <= 1))
+    refuse(fmt::format("--top-p {}: expected a number from 0 to 1", options.top_p));
+  if (!(options.min_p >= 0 && options.min_p <= 1))
+    refuse(fmt::format("--min-p {}: expected a number from 0 to 1", options.min_p));
   if (!(options.repetition_penalty > 0 && options.repetition_penalty <= 100)) {
-    refuse(fmt::format("--repetition-penalty {}: expected a number above 0, at most 100", options.repetition_penalty));
+    refuse(fmt::format("--repetition-penalty {}: expected a number above 0, at most 100",
+                       options.repetition_penalty));
   }
-  if (options.max_tokens < 1) refuse(fmt::format("--max-tokens {}: expected a whole number from 1", options.max_tokens));
-  if (options.repeat < 1) refuse(fmt::format("--repeat {}: expected a whole number from 1", options.repeat));
+  if (options.max_tokens < 1)
+    refuse(fmt::format("--max-tokens {}: expected a whole number from 1", options.max_tokens));
+  if (options.repeat < 1)
+    refuse(fmt::format("--repeat {}: expected a whole number from 1", options.repeat));
   for (const std::string& decoder : options.decoders) {
-    engine::complete_options(engine::decoder_named(decoder), options_for(decoder, options.decoders, options.set));
+    engine::complete_options(engine::decoder_named(decoder),
+                             options_for(decoder, options.decoders, options.set));
   }
 }
 

@@ -16,9 +16,12 @@ engine::LoadedModel& load(engine::ModelStore& store, const engine::ModelRequest&
 std::vector<Prompt> prompts_of(const GenerationOptions& options);
 /// name=value pairs that `decoder` knows; the others must be known to another of `all`.
 /// @throws Error(Usage)  for a pair without '=' or a name that no decoder of `all` has
-engine::OptionValues options_for(const std::string& decoder, const std::vector<std::string>& all,
+engine::OptionValues options_for(const std::string& decoder,
+                                 const std::vector<std::string>& all,
                                  const std::vector<std::string>& set);
-engine::RunRequest request_for(const GenerationOptions& options, const Prompt& prompt, const std::string& decoder,
+engine::RunRequest request_for(const GenerationOptions& options,
+                               const Prompt& prompt,
+                               const std::string& decoder,
                                const engine::Model& model);
 /// Checks decoders, options and sampling before anything is loaded.
 /// @throws Error(Usage)

@@ -18,11 +18,16 @@ using nlohmann::json;
 
 const char* rope_name(engine::RopeConfig::Type type) {
   switch (type) {
-    case engine::RopeConfig::Type::Default: return "default";
-    case engine::RopeConfig::Type::Linear: return "linear";
-    case engine::RopeConfig::Type::Dynamic: return "dynamic";
-    case engine::RopeConfig::Type::Yarn: return "yarn";
-    case engine::RopeConfig::Type::Llama3: return "llama3";
+    case engine::RopeConfig::Type::Default:
+      return "default";
+    case engine::RopeConfig::Type::Linear:
+      return "linear";
+    case engine::RopeConfig::Type::Dynamic:
+      return "dynamic";
+    case engine::RopeConfig::Type::Yarn:
+      return "yarn";
+    case engine::RopeConfig::Type::Llama3:
+      return "llama3";
   }
   return "";
 }
@@ -31,13 +36,29 @@ json info_json(const engine::ModelFiles& files) {
   const engine::ModelConfig& c = files.config;
   json eos = json::array();
   for (const engine::TokenId id : c.eos_ids) eos.push_back(id);
-  return {{"name", files.name}, {"path", files.path}, {"model_type", c.model_type}, {"parameters", c.n_params()},
-          {"dtype", kernels::name_of(files.stored_dtype)}, {"dim", c.dim}, {"hidden_dim", c.hidden_dim}, {"n_layers", c.n_layers},
-          {"n_heads", c.n_heads}, {"n_kv_heads", c.n_kv_heads}, {"head_dim", c.head_dim}, {"vocab_size", c.vocab_size},
+  return {{"name", files.name},
+          {"path", files.path},
+          {"model_type", c.model_type},
+          {"parameters", c.n_params()},
+          {"dtype", kernels::name_of(files.stored_dtype)},
+          {"dim", c.dim},
+          {"hidden_dim", c.hidden_dim},
+          {"n_layers", c.n_layers},
+          {"n_heads", c.n_heads},
+          {"n_kv_heads", c.n_kv_heads},
+          {"head_dim", c.head_dim},
+          {"vocab_size", c.vocab_size},
           {"tokenizer_size", files.tokenizer ? json(files.tokenizer->vocab_size()) : json(nullptr)},
-          {"max_seq_len", c.max_seq_len}, {"tied_embeddings", c.tied_embeddings}, {"qkv_bias", c.qkv_bias},
-          {"sliding_window", c.sliding_window}, {"rope", {{"type", rope_name(c.rope.type)}, {"theta", c.rope.theta}, {"factor", c.rope.factor}}},
-          {"norm_eps", c.norm_eps}, {"eos_ids", eos}, {"draft", files.draft_name}, {"notices", files.notices}};
+          {"max_seq_len", c.max_seq_len},
+          {"tied_embeddings", c.tied_embeddings},
+          {"qkv_bias", c.qkv_bias},
+          {"sliding_window", c.sliding_window},
+          {"rope",
+           {{"type", rope_name(c.rope.type)}, {"theta", c.rope.theta}, {"factor", c.rope.factor}}},
+          {"norm_eps", c.norm_eps},
+          {"eos_ids", eos},
+          {"draft", files.draft_name},
+          {"notices", files.notices}};
 }
 
 std::string info_text(const engine::ModelFiles& files) {
@@ -46,7 +67,8 @@ std::string info_text(const engine::ModelFiles& files) {
       {"name", files.name},
       {"parameters", fmt::format("{:.2f} M", static_cast<double>(c.n_params()) * 1e-6)},
       {"stored as", kernels::name_of(files.stored_dtype)},
-      {"shape", fmt::format("{} layers x {}, {} heads ({} kv) of {}, ff {}", c.n_layers, c.dim, c.n_heads, c.n_kv_heads, c.head_dim, c.hidden_dim)},
+      {"shape", fmt::format("{} layers x {}, {} heads ({} kv) of {}, ff {}", c.n_layers, c.dim,
+                            c.n_heads, c.n_kv_heads, c.head_dim, c.hidden_dim)},
       {"vocabulary", fmt::format("{}{}", c.vocab_size, c.tied_embeddings ? ", tied" : "")},
       {"context", fmt::format("{}", c.max_seq_len)},
       {"rope", fmt::format("{}, theta {}", rope_name(c.rope.type), c.rope.theta)}};
@@ -59,20 +81,23 @@ std::string info_text(const engine::ModelFiles& files) {
 
 engine::ModelFiles open(const ModelCommandOptions& options) {
   return engine::open_model(engine::find_model(options.path, assets_dir()),
-                            {.allow_external_shards = options.allow_external_shards, .scan_non_finite = options.scan,
+                            {.allow_external_shards = options.allow_external_shards,
+                             .scan_non_finite = options.scan,
                              .needs_tokenizer = false});
 }
 
 kernels::DType dtype_or(const std::string& name, kernels::DType otherwise) {
   if (name.empty()) return otherwise;
   const auto dtype = kernels::dtype_named(name);
-  if (!dtype) throw Error(ErrorCode::Usage, fmt::format("--dtype {}: expected f32, bf16 or f16", name));
+  if (!dtype)
+    throw Error(ErrorCode::Usage, fmt::format("--dtype {}: expected f32, bf16 or f16", name));
   return *dtype;
 }
 
 void refuse_existing(const std::string& out) {
   if (std::filesystem::exists(out) && !std::filesystem::is_empty(out)) {
-    throw Error(ErrorCode::Usage, fmt::format("{}: exists and is not empty; name a new directory", out));
+    throw Error(ErrorCode::Usage,
+                fmt::format("{}: exists and is not empty; name a new directory", out));
   }
 }
 
@@ -86,23 +111,28 @@ int model(const ModelCommandOptions& options) {
       if (options.what == "validate") out["valid"] = true;
       print(dumped(out));
     } else {
-      print(options.what == "info" ? info_text(files) : fmt::format("{}: valid, {} notices\n", files.path, files.notices.size()));
+      print(options.what == "info"
+                ? info_text(files)
+                : fmt::format("{}: valid, {} notices\n", files.path, files.notices.size()));
       if (options.what == "validate") {
-        for (const std::string& notice : files.notices) print("note: " + for_terminal(notice) + "\n");
+        for (const std::string& notice : files.notices)
+          print("note: " + for_terminal(notice) + "\n");
       }
     }
     return 0;
   }
   refuse_existing(options.out);
   if (options.what == "random") {
-    const engine::ModelConfig config = engine::read_config(options.config);
+    const engine::ModelConfig config = engine::read_model_config(options.config);
     const auto tensors = engine::random_tensors(config, options.seed);
-    engine::write_model(options.out, config, *tensors, dtype_or(options.dtype, kernels::DType::BF16), "");
+    engine::write_model(options.out, config, *tensors,
+                        dtype_or(options.dtype, kernels::DType::BF16), "");
   } else {
     const engine::ModelFiles files = open(options);
     const engine::ModelScale scale = engine::scale_from(options.scale);
     const auto tensors = engine::scaled(files.tensors, files.config, scale);
-    engine::write_model(options.out, engine::scaled(files.config, scale), *tensors, dtype_or(options.dtype, files.stored_dtype),
+    engine::write_model(options.out, engine::scaled(files.config, scale), *tensors,
+                        dtype_or(options.dtype, files.stored_dtype),
                         files.tokenizer ? files.path : "");
   }
   const engine::ModelFiles written = engine::open_model(options.out, {.needs_tokenizer = false});

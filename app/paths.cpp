@@ -25,7 +25,8 @@ std::string assets_dir() {
     looked += (looked.empty() ? "" : ", ") + place.lexically_normal().string();
   }
   throw kernels::Error(kernels::ErrorCode::BadInput,
-                       "assets: no folder with models/ and prompts/; looked in " + looked + "; set DECOSCOPE_ASSETS");
+                       "assets: no folder with models/ and prompts/; looked in " + looked +
+                           "; set DECOSCOPE_ASSETS");
 }
 
 }  // namespace app

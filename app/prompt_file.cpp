@@ -18,7 +18,9 @@ using kernels::Error;
 using kernels::ErrorCode;
 
 Prompt prompt_of(const nlohmann::json& line, const std::string& place, std::size_t number) {
-  if (!line.is_object()) throw Error(ErrorCode::BadInput, place + ": found no object, expected {\"id\": .., \"prompt\": ..}");
+  if (!line.is_object())
+    throw Error(ErrorCode::BadInput,
+                place + ": found no object, expected {\"id\": .., \"prompt\": ..}");
   Prompt prompt;
   const auto text = line.find("prompt");
   if (text == line.end() || !text->is_string()) {
@@ -32,7 +34,8 @@ Prompt prompt_of(const nlohmann::json& line, const std::string& place, std::size
     prompt.id = id->is_string() ? id->get<std::string>() : id->dump();
   }
   if (const auto seed = line.find("seed"); seed != line.end() && !seed->is_null()) {
-    if (!seed->is_number_unsigned()) throw Error(ErrorCode::BadInput, place + ": seed: expected a whole number from 0");
+    if (!seed->is_number_unsigned())
+      throw Error(ErrorCode::BadInput, place + ": seed: expected a whole number from 0");
     prompt.seed = seed->get<std::uint64_t>();
   }
   return prompt;
@@ -55,8 +58,10 @@ std::vector<Prompt> read_prompts(const std::string& path) {
       throw Error(ErrorCode::BadInput, fmt::format("{}: {}", place, error.what()));
     }
   }
-  if (file.bad()) throw Error(ErrorCode::BadInput, fmt::format("{}: {}", path, std::strerror(errno)));
-  if (prompts.empty()) throw Error(ErrorCode::BadInput, path + ": found no prompts, expected one JSON object a line");
+  if (file.bad())
+    throw Error(ErrorCode::BadInput, fmt::format("{}: {}", path, std::strerror(errno)));
+  if (prompts.empty())
+    throw Error(ErrorCode::BadInput, path + ": found no prompts, expected one JSON object a line");
   return prompts;
 }
 

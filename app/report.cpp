@@ -37,10 +37,13 @@ json to_json(const engine::RunResult& result, const engine::LoadedModel& loaded)
 }
 
 json machine_json(const kernels::Device& device) {
-  return {{"cpu", kernels::cpu_brand()}, {"threads", device.n_threads()}, {"ops", device.ops().name}};
+  return {
+      {"cpu", kernels::cpu_brand()}, {"threads", device.n_threads()}, {"ops", device.ops().name}};
 }
 
-std::string dumped(const json& document) { return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n"; }
+std::string dumped(const json& document) {
+  return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
 
 std::string table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> width;

@@ -1,4 +1,5 @@
-// Results as the command line gives them: the JSON contract other programs read, and tables for people.
+// Results as the command line gives them: the JSON contract other programs read, and tables for
+// people.
 #pragma once
 
 #include <string>

@@ -28,7 +28,8 @@ std::string did_you_mean(const std::string& given, const std::vector<std::string
   std::size_t best_distance = 0;
   for (const std::string& word : known) {
     const std::size_t distance = edit_distance(given, word);
-    if (distance <= std::max<std::size_t>(1, word.size() / 3) && (!best || distance < best_distance)) {
+    if (distance <= std::max<std::size_t>(1, word.size() / 3) &&
+        (!best || distance < best_distance)) {
       best = &word;
       best_distance = distance;
     }

@@ -2,13 +2,13 @@
 
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <fmt/format.h>
 
 #include "kernels/error.h"
 
@@ -30,18 +30,22 @@ double seconds() {
 void install_signal_handlers() {
   struct sigaction action {};
   action.sa_handler = on_signal;
-  for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal_number, &action, nullptr);
+  for (const int signal_number : {SIGINT, SIGTERM, SIGHUP})
+    sigaction(signal_number, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-bool interrupted() { return asked_to_stop.load(std::memory_order_relaxed); }
+bool interrupted() {
+  return asked_to_stop.load(std::memory_order_relaxed);
+}
 
 std::string for_terminal(std::string_view text) {
   std::string shown;
   shown.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); i++) {
     const auto c = static_cast<unsigned char>(text[i]);
-    const bool c1 = c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    const bool c1 =
+        c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
     if (c1) {
       shown += fmt::format("\\u{:04x}", static_cast<unsigned char>(text[++i]));
     } else if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f) {
@@ -60,9 +64,11 @@ void print_error(std::string_view message) {
 }
 
 void print(std::string_view text) {
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  const bool written =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (!written) {
-    throw kernels::Error(kernels::ErrorCode::Resources, fmt::format("standard output: {}", std::strerror(errno)));
+    throw kernels::Error(kernels::ErrorCode::Resources,
+                         fmt::format("standard output: {}", std::strerror(errno)));
   }
 }
 
@@ -74,8 +80,10 @@ void ProgressLine::show(std::int64_t done, std::int64_t total, std::string_view 
   shown_ = true;
   constexpr int kWidth = 24;
   const int filled = total > 0 ? static_cast<int>(kWidth * done / total) : 0;
-  std::fprintf(stderr, "\r\033[K%s", fmt::format("{} [{:=<{}}{: <{}}] {}/{} {}", label_, "", filled, "", kWidth - filled, done,
-                                                total, for_terminal(detail)).c_str());
+  std::fprintf(stderr, "\r\033[K%s",
+               fmt::format("{} [{:=<{}}{: <{}}] {}/{} {}", label_, "", filled, "", kWidth - filled,
+                           done, total, for_terminal(detail))
+                   .c_str());
   std::fflush(stderr);
 }
 

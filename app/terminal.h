@@ -7,7 +7,8 @@
 
 namespace app {
 
-/// Ctrl+C, SIGTERM and SIGHUP set interrupted(); a second Ctrl+C ends the process at once. SIGPIPE is ignored.
+/// Ctrl+C, SIGTERM and SIGHUP set interrupted(); a second Ctrl+C ends the process at once. SIGPIPE
+/// is ignored.
 void install_signal_handlers();
 bool interrupted();
 
@@ -20,8 +21,8 @@ std::string for_terminal(std::string_view text);
 /// @throws Error(Resources)  if stdout is closed or its disk is full
 void print(std::string_view text);
 
-/// A line on stderr that replaces itself, at most ten times a second; nothing when stderr is no terminal
-/// and `quiet_when_piped`. Erased by finish() and by its end.
+/// A line on stderr that replaces itself, at most ten times a second; nothing when stderr is no
+/// terminal and `quiet_when_piped`. Erased by finish() and by its end.
 class ProgressLine {
  public:
   explicit ProgressLine(std::string label) : label_(std::move(label)) {}

@@ -9,7 +9,8 @@ namespace app {
 
 int window(const WindowCommandOptions&) {
   throw kernels::Error(kernels::ErrorCode::Usage,
-                       "this build has no window (WITH_UI=OFF); `decoscope --help` lists what works in the terminal");
+                       "this build has no window (WITH_UI=OFF); `decoscope --help` lists what "
+                       "works in the terminal");
 }
 
 }  // namespace app
@@ -49,10 +50,15 @@ ui::CatalogOption catalog_option(const engine::OptionInfo& info) {
 std::vector<ui::CatalogDecoder> catalog_decoders() {
   std::vector<ui::CatalogDecoder> list;
   for (const engine::DecoderInfo& info : engine::decoders()) {
-    ui::CatalogDecoder decoder{.name = info.name, .title = info.title, .summary = info.summary, .reference = info.reference,
-                               .lossless = info.lossless, .supports_rejection = info.supports_rejection};
+    ui::CatalogDecoder decoder{.name = info.name,
+                               .title = info.title,
+                               .summary = info.summary,
+                               .reference = info.reference,
+                               .lossless = info.lossless,
+                               .supports_rejection = info.supports_rejection};
     if (info.needs_draft) decoder.unavailable = "no draft model loaded";
-    for (const engine::OptionInfo& option : info.options) decoder.options.push_back(catalog_option(option));
+    for (const engine::OptionInfo& option : info.options)
+      decoder.options.push_back(catalog_option(option));
     list.push_back(std::move(decoder));
   }
   return list;
@@ -61,10 +67,13 @@ std::vector<ui::CatalogDecoder> catalog_decoders() {
 ui::CatalogModel catalog_model(const fs::path& folder) {
   ui::CatalogModel model{.name = folder.filename().string(), .path = folder.string()};
   try {
-    const engine::ModelFiles files = engine::open_model(folder.string(), {.needs_tokenizer = false});
+    const engine::ModelFiles files =
+        engine::open_model(folder.string(), {.needs_tokenizer = false});
     model.n_params = files.config.n_params();
     model.has_tokenizer = files.tokenizer != nullptr;
-    model.summary = fmt::format("{:.1f} M parameters, {}", static_cast<double>(model.n_params) * 1e-6, kernels::name_of(files.stored_dtype));
+    model.summary =
+        fmt::format("{:.1f} M parameters, {}", static_cast<double>(model.n_params) * 1e-6,
+                    kernels::name_of(files.stored_dtype));
     if (!model.has_tokenizer) model.unavailable = "it has no tokenizer";
   } catch (const kernels::Error& error) {
     model.unavailable = error.what();
@@ -82,7 +91,8 @@ std::vector<ui::CatalogModel> catalog_models(const fs::path& folder, const std::
     const bool a_target = a.name == "demo-target", b_target = b.name == "demo-target";
     return a_target != b_target ? a_target : a.name < b.name;
   });
-  const bool listed = std::any_of(list.begin(), list.end(), [&](const auto& m) { return m.name == asked; });
+  const bool listed =
+      std::any_of(list.begin(), list.end(), [&](const auto& m) { return m.name == asked; });
   if (!listed && fs::is_directory(asked, error)) {
     list.insert(list.begin(), catalog_model(asked));
     list.front().name = asked;
@@ -94,7 +104,9 @@ std::vector<ui::CatalogPrompt> catalog_prompts(const std::string& path) {
   std::vector<ui::CatalogPrompt> list;
   for (const Prompt& prompt : read_prompts(path)) {
     const std::string first_line = prompt.text.substr(0, prompt.text.find('\n'));
-    list.push_back({.id = prompt.id, .title = prompt.id + ": " + first_line.substr(0, 60), .text = prompt.text});
+    list.push_back({.id = prompt.id,
+                    .title = prompt.id + ": " + first_line.substr(0, 60),
+                    .text = prompt.text});
   }
   return list;
 }
@@ -107,13 +119,20 @@ ui::Catalog catalog_of(const WindowCommandOptions& options) {
   catalog.models = catalog_models(assets / "models", options.model.model);
   catalog.prompts = catalog_prompts((assets / "prompts/bundled.jsonl").string());
   for (const engine::DeviceInfo& device : engine::list_devices()) {
-    catalog.devices.push_back({.name = device.name, .title = device.available ? fmt::format("{}, {}", device.name, device.ops) : device.name,
-                               .unavailable = device.reason});
-    catalog.health.push_back({.name = device.name, .value = device.available ? "kernels " + device.ops : device.reason, .ok = device.available,
+    catalog.devices.push_back(
+        {.name = device.name,
+         .title = device.available ? fmt::format("{}, {}", device.name, device.ops) : device.name,
+         .unavailable = device.reason});
+    catalog.health.push_back({.name = device.name,
+                              .value = device.available ? "kernels " + device.ops : device.reason,
+                              .ok = device.available,
                               .fix = device.available ? "" : "everything runs on the CPU"});
   }
-  catalog.health.push_back({.name = "models", .value = fmt::format("{} found", catalog.models.size()), .ok = !catalog.models.empty(),
-                            .fix = catalog.models.empty() ? "open one: a Hugging Face directory" : ""});
+  catalog.health.push_back(
+      {.name = "models",
+       .value = fmt::format("{} found", catalog.models.size()),
+       .ok = !catalog.models.empty(),
+       .fix = catalog.models.empty() ? "open one: a Hugging Face directory" : ""});
   const fs::path recording = assets / "recordings/first_race.pdrun";
   std::error_code error;
   if (fs::exists(recording, error)) catalog.race_recording = recording.string();

@@ -3,8 +3,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "engine/event/clock.h"
 
@@ -13,20 +13,6 @@ namespace {
 
 constexpr Nanoseconds kSamplePeriod = 100'000'000;
 constexpr Nanoseconds kProgressPeriod = 30'000'000;
-
-/// Sends every event to the window and, while a recording is open, to its file.
-class Tee : public EventSink {
- public:
-  Tee(EventSink& window, std::unique_ptr<Recorder>& recorder) : window_(window), recorder_(recorder) {}
-  void push(Event event) override {
-    if (recorder_) recorder_->push(event);
-    window_.push(std::move(event));
-  }
-
- private:
-  EventSink& window_;
-  std::unique_ptr<Recorder>& recorder_;
-};
 
 std::int64_t process_cpu_ns() {
   timespec t{};
@@ -42,7 +28,8 @@ Sampling sampling_of(const StartRun& command) {
   sampling.min_p = command.min_p;
   sampling.repetition_penalty = command.repetition_penalty;
   sampling.seed = command.seed;
-  sampling.mode = command.sampling == "rejection" ? Sampling::Mode::Rejection : Sampling::Mode::Coupled;
+  sampling.mode =
+      command.sampling == "rejection" ? Sampling::Mode::Rejection : Sampling::Mode::Coupled;
   return sampling;
 }
 
@@ -60,14 +47,9 @@ RunRequest request_of(const StartRun& command, const LaneRequest& lane) {
 }  // namespace
 
 Engine::Engine(std::string assets_dir, int n_threads, CommandQueue& commands, EventSink& events)
-    : commands_(commands),
-      events_(events),
-      store_(std::move(assets_dir), n_threads),
-      tee_(std::make_unique<Tee>(events_, recorder_)) {}
+    : commands_(commands), events_(events), store_(std::move(assets_dir), n_threads) {}
 
 Engine::~Engine() = default;
-
-void Engine::push(Event event) { tee_->push(std::move(event)); }
 
 void Engine::serve() {
   while (true) {
@@ -80,6 +62,8 @@ void Engine::serve() {
       command = can_step ? commands_.try_take() : commands_.wait();
     }
     if (commands_.closed()) return;
+    int code = 0;
+    std::string message;
     try {
       if (command) {
         handle(*command);
@@ -87,36 +71,43 @@ void Engine::serve() {
         step_race();
       }
     } catch (const Error& error) {
-      fail(0, static_cast<int>(error.code()), error.what());
-      end_race();
+      code = static_cast<int>(error.code());
+      message = error.what();
     } catch (const std::bad_alloc&) {
-      fail(0, static_cast<int>(ErrorCode::Resources), "out of memory; the runs so far are kept");
-      end_race();
+      code = static_cast<int>(ErrorCode::Resources);
+      message = "out of memory; the runs so far are kept";
     } catch (const std::exception& error) {
-      fail(0, 70, fmt::format("internal error: {}; please report it", error.what()));
-      end_race();
+      code = 70;
+      message = fmt::format("internal error: {}; please report it", error.what());
+    }
+    if (code == 0) continue;
+    if (command) {
+      fail(0, code, message);
+    } else {
+      fail_race(code, message);
     }
   }
 }
 
 void Engine::handle(const Command& command) {
-  if (const auto* c = std::get_if<StartRun>(&command)) {
-    start(*c);
-  } else if (const auto* c = std::get_if<StopRun>(&command)) {
-    stop(c->run);
-  } else if (const auto* c = std::get_if<Hold>(&command)) {
-    held_ = c->held;
-    steps_asked_ = 0;
-    push(Held{now_ns(), held_});
-  } else if (std::holds_alternative<StepOnce>(command)) {
-    if (held_) steps_asked_++;
-  } else if (const auto* c = std::get_if<LoadModel>(&command)) {
-    load(*c);
-  } else if (const auto* c = std::get_if<CheckAgreement>(&command)) {
-    check_agreement(c->run);
-  } else if (const auto* c = std::get_if<RecordTo>(&command)) {
-    record_to(c->path);
-  }
+  std::visit(
+      [this](const auto& c) {
+        using C = std::decay_t<decltype(c)>;
+        if constexpr (std::is_same_v<C, StartRun>) start(c);
+        if constexpr (std::is_same_v<C, StopRun>) stop(c.run);
+        if constexpr (std::is_same_v<C, Hold>) hold(c.held);
+        if constexpr (std::is_same_v<C, StepOnce>) steps_asked_ += held_;
+        if constexpr (std::is_same_v<C, LoadModel>) load(c);
+        if constexpr (std::is_same_v<C, CheckAgreement>) check_agreement(c.run);
+        if constexpr (std::is_same_v<C, RecordTo>) events_.record_to(c.path);
+      },
+      command);
+}
+
+void Engine::hold(bool held) {
+  held_ = held;
+  steps_asked_ = 0;
+  events_.push(Held{now_ns(), held_});
 }
 
 bool Engine::stop_asked() {
@@ -137,39 +128,45 @@ LoadedModel& Engine::loaded(const ModelRequest& request) {
   LoadedModel& model = store_.get(request, [&](std::int64_t done, std::int64_t total) {
     if (now_ns() - last > kProgressPeriod || done == total) {
       last = now_ns();
-      push(Phase{last, 0, "load", done, total, request.model});
+      events_.push(Phase{last, 0, "load", done, total, request.model});
     }
     return !stop_asked();
   });
   if (model.id > last_described_) {
     last_described_ = model.id;
     for (const std::string& text : model.files.notices) notice(Notice::Level::Info, text);
-    push(describe(model));
+    events_.push(describe(model));
   }
   return model;
 }
 
 void Engine::load(const LoadModel& command) {
   if (race_) end_race();
-  loaded({.model = command.model, .scale = command.scale, .dtype = command.dtype, .device = command.device});
+  loaded({.model = command.model,
+          .scale = command.scale,
+          .dtype = command.dtype,
+          .device = command.device});
 }
 
 void Engine::start(const StartRun& command) {
   if (race_) end_race();
   ensure(!command.lanes.empty() && command.lanes.size() <= 4, "a run has one to four lanes");
-  LoadedModel& model = loaded(
-      {.model = command.model, .scale = command.scale, .dtype = command.dtype, .device = command.device});
+  LoadedModel& model = loaded({.model = command.model,
+                               .scale = command.scale,
+                               .dtype = command.dtype,
+                               .device = command.device});
   const std::vector<TokenId> prompt = tokenize_prompt(*model.model, command.prompt);
   const std::uint32_t race = command.lanes.size() > 1 ? ++n_races_ : 0;
   held_ = command.start_held;
-  if (held_) push(Held{now_ns(), true});
+  if (held_) events_.push(Held{now_ns(), true});
 
   std::vector<std::pair<RunId, RunRequest>> runs;
   for (const LaneRequest& lane : command.lanes) {
     RunRequest request = request_of(command, lane);
     request.prompt_tokens = prompt;
     runs.emplace_back(++n_runs_, std::move(request));
-    push(started_event(runs.back().second, model, n_runs_, race, static_cast<int>(runs.size()) - 1));
+    events_.push(
+        started_event(runs.back().second, model, n_runs_, race, static_cast<int>(runs.size()) - 1));
   }
   const RunId first = runs.front().first;
   try {
@@ -178,23 +175,22 @@ void Engine::start(const StartRun& command) {
     const Sequence prompt_sequence = prefilled(*model.model, prompt, [&](int done, int total) {
       if (now_ns() - last > kProgressPeriod || done == total) {
         last = now_ns();
-        push(Phase{last, first, "prefill", done, total, {}});
+        events_.push(Phase{last, first, "prefill", done, total, {}});
       }
       return !stop_asked();
     });
     const double prefill_ms = static_cast<double>(now_ns() - begun) * 1e-6;
-    race_ = std::make_unique<Race>(*model.model, tee_.get());
+    race_ = std::make_unique<Race>(*model.model, &events_);
     racing_ = &model;
     last_sample_ = {now_ns(), process_cpu_ns(), own_compute_};
     for (auto& [run, request] : runs) {
       race_->add(make_lane(*model.model, request, run, &prompt_sequence));
       active_[run] = {request, prefill_ms, false};
-      push(Phase{now_ns(), run, "decode", 0, request.max_tokens, {}});
+      events_.push(Phase{now_ns(), run, "decode", 0, request.max_tokens, {}});
     }
   } catch (const Error& error) {
-    for (const auto& [run, request] : runs) fail(run, static_cast<int>(error.code()), error.what());
-    race_.reset();
-    active_.clear();
+    for (const auto& [run, request] : runs) active_[run].reported = false;
+    fail_race(static_cast<int>(error.code()), error.what());
   }
 }
 
@@ -223,9 +219,11 @@ void Engine::report_finished() {
     const bool over = lane->sequence.finished() || race_->stopped(*lane);
     if (!over || run.reported) continue;
     run.reported = true;
-    const RunResult result = result_of(*lane, run.request, racing_->model->tokenizer(), run.prefill_ms);
-    push(finished_event(result, lane->run));
-    finished_[lane->run] = {racing_->request, run.request, result.tokens, lane->sequence.finished()};
+    const RunResult result =
+        result_of(*lane, run.request, racing_->model->tokenizer(), run.prefill_ms);
+    events_.push(finished_event(result, lane->run));
+    finished_[lane->run] = {racing_->request, run.request, result.tokens,
+                            lane->sequence.finished()};
   }
 }
 
@@ -244,16 +242,32 @@ void Engine::end_race() {
     const Finished& other = finished_[run];
     if (other.request.sampling.mode != ar->request.sampling.mode) continue;
     // Of a run that was stopped only what it has can be compared.
-    const std::size_t n = other.whole && ar->whole ? std::max(other.tokens.size(), ar->tokens.size())
-                                                   : std::min(other.tokens.size(), ar->tokens.size());
+    const std::size_t n = other.whole && ar->whole
+                              ? std::max(other.tokens.size(), ar->tokens.size())
+                              : std::min(other.tokens.size(), ar->tokens.size());
     const auto found = std::span(other.tokens).first(std::min(n, other.tokens.size()));
     const auto expected = std::span(ar->tokens).first(std::min(n, ar->tokens.size()));
     const int at = first_difference(found, expected);
-    Agreement agreement{.t = now_ns(), .run = run, .baseline = ar_run, .n_compared = static_cast<int>(expected.size()),
+    Agreement agreement{.t = now_ns(),
+                        .run = run,
+                        .baseline = ar_run,
+                        .n_compared = static_cast<int>(expected.size()),
                         .first_difference = at};
     if (at >= 0 && at < static_cast<int>(found.size())) agreement.found = found[at];
     if (at >= 0 && at < static_cast<int>(expected.size())) agreement.expected = expected[at];
-    push(agreement);
+    events_.push(agreement);
+  }
+  active_.clear();
+  race_.reset();
+  racing_ = nullptr;
+  steps_asked_ = 0;
+}
+
+/// Ends the race under way with a failure of every lane that had not ended.
+void Engine::fail_race(int code, const std::string& message) {
+  for (auto& [run, state] : active_) {
+    if (!state.reported) fail(run, code, message);
+    state.reported = true;
   }
   active_.clear();
   race_.reset();
@@ -286,35 +300,38 @@ void Engine::check_agreement(RunId run) {
   request.options.clear();
   const Nanoseconds begun = now_ns();
   const auto progress = [&](int done, int total) {
-    push(Phase{now_ns(), run, "check", done, total, {}});
+    events_.push(Phase{now_ns(), run, "check", done, total, {}});
     return !stop_asked();
   };
   bool stopped = false;
   const RunResult ar = run_to_end(
-      model, request, 0, nullptr,
-      [&] { return stopped = stopped || stop_asked(); },
+      model, request, 0, nullptr, [&] { return stopped = stopped || stop_asked(); },
       [&](const Lane& lane) {
-        if (lane.n_steps % 32 == 0) progress(static_cast<int>(lane.sequence.generated().size()), request.max_tokens);
+        if (lane.n_steps % 32 == 0)
+          progress(static_cast<int>(lane.sequence.generated().size()), request.max_tokens);
       });
   if (stopped) return;
-  const std::size_t n = state.whole ? ar.tokens.size() : std::min(ar.tokens.size(), state.tokens.size());
+  const std::size_t n =
+      state.whole ? ar.tokens.size() : std::min(ar.tokens.size(), state.tokens.size());
   const auto expected = std::span(ar.tokens).first(n);
   const int at = first_difference(state.tokens, expected);
-  Agreement agreement{.t = now_ns(), .run = run, .n_compared = static_cast<int>(n), .first_difference = at,
+  Agreement agreement{.t = now_ns(),
+                      .run = run,
+                      .n_compared = static_cast<int>(n),
+                      .first_difference = at,
                       .cost = now_ns() - begun};
   if (at >= 0 && at < static_cast<int>(state.tokens.size())) agreement.found = state.tokens[at];
   if (at >= 0 && at < static_cast<int>(n)) agreement.expected = expected[at];
-  push(agreement);
+  events_.push(agreement);
 }
 
-void Engine::record_to(const std::string& path) {
-  recorder_.reset();
-  if (!path.empty()) recorder_ = std::make_unique<Recorder>(path);
+void Engine::fail(RunId run, int code, const std::string& message) {
+  events_.push(RunFailed{now_ns(), run, code, message});
 }
 
-void Engine::fail(RunId run, int code, const std::string& message) { push(RunFailed{now_ns(), run, code, message}); }
-
-void Engine::notice(Notice::Level level, std::string text) { push(Notice{now_ns(), level, std::move(text)}); }
+void Engine::notice(Notice::Level level, std::string text) {
+  events_.push(Notice{now_ns(), level, std::move(text)});
+}
 
 void Engine::sample_load() {
   const Nanoseconds now = now_ns();
@@ -326,12 +343,13 @@ void Engine::sample_load() {
   sample.t = now;
   sample.period = now - last_sample_.at;
   sample.device = racing_->model->device().name();
-  sample.busy_percent =
-      std::min(100.0, 100.0 * static_cast<double>(cpu - last_sample_.process_cpu_ns) / (period * n_threads));
-  sample.engine_busy_percent = std::min(100.0, 100.0 * static_cast<double>(own_compute_ - last_sample_.own_compute) / period);
+  sample.busy_percent = std::min(
+      100.0, 100.0 * static_cast<double>(cpu - last_sample_.process_cpu_ns) / (period * n_threads));
+  sample.engine_busy_percent = std::min(
+      100.0, 100.0 * static_cast<double>(own_compute_ - last_sample_.own_compute) / period);
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) == 0) sample.memory_bytes = usage.ru_maxrss * 1024LL;
-  push(sample);
+  events_.push(sample);
   last_sample_ = {now, cpu, own_compute_};
 }
 

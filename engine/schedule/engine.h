@@ -1,5 +1,6 @@
 // The engine thread's loop: commands in, real decoding, events out. It never sleeps while there is
-// work and never waits for the picture; every failure ends as a RunFailed event and the loop goes on.
+// work and never waits for the picture; every failure ends as a RunFailed event and the loop goes
+// on.
 #pragma once
 
 #include <deque>
@@ -8,7 +9,7 @@
 #include <string>
 
 #include "engine/event/queue.h"
-#include "engine/event/recording.h"
+#include "engine/event/recorder.h"
 #include "engine/schedule/race.h"
 #include "engine/schedule/run.h"
 
@@ -41,25 +42,23 @@ class Engine {
   void start(const StartRun& command);
   void load(const LoadModel& command);
   void check_agreement(RunId run);
-  void record_to(const std::string& path);
   void stop(RunId run);
+  void hold(bool held);
   void step_race();
   void report_finished();
   void end_race();
+  void fail_race(int code, const std::string& message);
   void fail(RunId run, int code, const std::string& message);
   void notice(Notice::Level level, std::string text);
   void sample_load();
   LoadedModel& loaded(const ModelRequest& request);
   /// Takes what the window asked meanwhile. @return  true if it asked to stop
   bool stop_asked();
-  void push(Event event);
 
   CommandQueue& commands_;
-  EventSink& events_;
+  RecordingTap events_;  // to the window and, while a recording is on, to its file
   ModelStore store_;
   std::deque<Command> pending_;  // taken while something long was running
-  std::unique_ptr<Recorder> recorder_;
-  std::unique_ptr<EventSink> tee_;
 
   LoadedModel* racing_ = nullptr;  // of the race under way
   std::unique_ptr<Race> race_;

@@ -2,8 +2,8 @@
 
 #include <sys/sysinfo.h>
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "engine/event/clock.h"
 
@@ -13,7 +13,8 @@ namespace {
 kernels::DType dtype_of(const std::string& name, kernels::DType stored) {
   if (name.empty()) return stored;
   const auto dtype = kernels::dtype_named(name);
-  if (!dtype) throw Error(ErrorCode::Usage, fmt::format("--dtype {}: expected f32, bf16 or f16", name));
+  if (!dtype)
+    throw Error(ErrorCode::Usage, fmt::format("--dtype {}: expected f32, bf16 or f16", name));
   return *dtype;
 }
 
@@ -26,17 +27,21 @@ kernels::Device& ModelStore::device(const std::string& name) {
   }
   for (const DeviceInfo& info : list_devices()) {
     if (info.name == name && !info.available) {
-      throw Error(ErrorCode::Device, fmt::format("device {}: {}; try --device cpu", name, info.reason));
+      throw Error(ErrorCode::Device,
+                  fmt::format("device {}: {}; try --device cpu", name, info.reason));
     }
   }
   if (name.starts_with("cuda:")) {
-    throw Error(ErrorCode::Device, fmt::format("device {}: not on this machine; `decoscope devices` lists what is", name));
+    throw Error(
+        ErrorCode::Device,
+        fmt::format("device {}: not on this machine; `decoscope devices` lists what is", name));
   }
   throw Error(ErrorCode::Usage, fmt::format("--device {}: expected auto, cpu or cuda:N", name));
 }
 
 LoadedModel& ModelStore::get(const ModelRequest& request, const LoadProgress& progress) {
-  const auto found = std::find_if(models_.begin(), models_.end(), [&](const auto& m) { return m->request == request; });
+  const auto found = std::find_if(models_.begin(), models_.end(),
+                                  [&](const auto& m) { return m->request == request; });
   if (found != models_.end()) {
     std::rotate(found, found + 1, models_.end());
     return *models_.back();
@@ -50,8 +55,9 @@ LoadedModel& ModelStore::get(const ModelRequest& request, const LoadProgress& pr
                               .needs_tokenizer = request.needs_tokenizer});
   LoadOptions options;
   options.dtype = dtype_of(request.dtype, loaded->files.stored_dtype);
-  options.scale = request.scale == "auto" ? auto_scale(loaded->files.config, options.dtype, last_level_cache_bytes())
-                                          : scale_from(request.scale);
+  options.scale = request.scale == "auto"
+                      ? auto_scale(loaded->files.config, options.dtype, last_level_cache_bytes())
+                      : scale_from(request.scale);
   options.progress = progress;
   loaded->model = Model::load(on, loaded->files, options);
   loaded->id = ++n_loaded_;
@@ -90,7 +96,8 @@ ModelLoaded describe(const LoadedModel& loaded) {
 std::vector<DeviceInfo> list_devices() {
   DeviceInfo cpu{.name = "cpu", .kind = "cpu", .available = true, .ops = kernels::cpu_ops().name};
   struct sysinfo memory {};
-  if (sysinfo(&memory) == 0) cpu.memory_bytes = static_cast<std::int64_t>(memory.totalram) * memory.mem_unit;
+  if (sysinfo(&memory) == 0)
+    cpu.memory_bytes = static_cast<std::int64_t>(memory.totalram) * memory.mem_unit;
   DeviceInfo cuda{.name = "cuda:0", .kind = "cuda", .reason = "this build has no CUDA kernels"};
   return {cpu, cuda};
 }

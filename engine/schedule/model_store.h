@@ -1,4 +1,5 @@
-// Models in memory, by name and by how they were loaded. A model stays until another takes its place.
+// Models in memory, by name and by how they were loaded. A model stays until another takes its
+// place.
 #pragma once
 
 #include <functional>
@@ -27,7 +28,7 @@ struct LoadedModel {
   ModelRequest request;
   ModelFiles files;
   std::unique_ptr<Model> model;
-  std::uint32_t id = 0;          // of its ModelLoaded event
+  std::uint32_t id = 0;  // of its ModelLoaded event
   double load_ms = 0;
 };
 
@@ -37,11 +38,13 @@ class ModelStore {
  public:
   /// @param assets_dir  where NAMEs are looked up: assets_dir/models/NAME
   /// @param n_threads   of the CPU device; 0: all
-  ModelStore(std::string assets_dir, int n_threads) : assets_dir_(std::move(assets_dir)), n_threads_(n_threads) {}
+  ModelStore(std::string assets_dir, int n_threads)
+      : assets_dir_(std::move(assets_dir)), n_threads_(n_threads) {}
 
-  /// The model asked for, loaded if it is not there yet. At most `kMaxModels` stay; the least recently
-  /// used goes first.
-  /// @throws Error(BadInput, Resources, Device, Usage, Cancelled)  the models held before stay usable
+  /// The model asked for, loaded if it is not there yet. At most `kMaxModels` stay; the least
+  /// recently used goes first.
+  /// @throws Error(BadInput, Resources, Device, Usage, Cancelled)  the models held before stay
+  /// usable
   LoadedModel& get(const ModelRequest& request, const LoadProgress& progress = {});
   /// @throws Error(Device)  if there is no such device here
   kernels::Device& device(const std::string& name);
@@ -61,12 +64,12 @@ ModelLoaded describe(const LoadedModel& loaded);
 
 /// One device a person could name.
 struct DeviceInfo {
-  std::string name;    // "cpu"
-  std::string kind;    // "cpu", "cuda"
+  std::string name;  // "cpu"
+  std::string kind;  // "cpu", "cuda"
   bool available = false;
   std::string reason;  // why not
   std::int64_t memory_bytes = 0;
-  std::string ops;     // the table of kernels it would use
+  std::string ops;  // the table of kernels it would use
 };
 std::vector<DeviceInfo> list_devices();
 

@@ -4,7 +4,9 @@
 
 namespace engine {
 
-void Race::add(Lane lane) { lanes_.push_back(std::make_unique<Lane>(std::move(lane))); }
+void Race::add(Lane lane) {
+  lanes_.push_back(std::make_unique<Lane>(std::move(lane)));
+}
 
 Lane* Race::step_next() {
   Lane* next = nullptr;
@@ -23,10 +25,13 @@ void Race::step_each() {
 }
 
 bool Race::finished() const {
-  return std::none_of(lanes_.begin(), lanes_.end(), [this](const auto& lane) { return runs(*lane); });
+  return std::none_of(lanes_.begin(), lanes_.end(),
+                      [this](const auto& lane) { return runs(*lane); });
 }
 
-void Race::stop(RunId run) { stopped_.push_back(run); }
+void Race::stop(RunId run) {
+  stopped_.push_back(run);
+}
 
 bool Race::stopped(const Lane& lane) const {
   return std::find(stopped_.begin(), stopped_.end(), lane.run) != stopped_.end();

@@ -1,20 +1,22 @@
 #include "engine/schedule/run.h"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "engine/event/clock.h"
 
 namespace engine {
 namespace {
 
-const char* name_of_mode(Sampling::Mode mode) { return mode == Sampling::Mode::Coupled ? "coupled" : "rejection"; }
+const char* name_of_mode(Sampling::Mode mode) {
+  return mode == Sampling::Mode::Coupled ? "coupled" : "rejection";
+}
 
 void check_fits(const Model& model, std::size_t n_tokens) {
   if (static_cast<int>(n_tokens) >= model.max_seq_len()) {
-    throw Error(ErrorCode::BadInput,
-                fmt::format("prompt: {} tokens, the context of {} holds {} and one must be free; shorten the prompt",
-                            n_tokens, model.name(), model.max_seq_len()));
+    throw Error(ErrorCode::BadInput, fmt::format("prompt: {} tokens, the context of {} holds {} "
+                                                 "and one must be free; shorten the prompt",
+                                                 n_tokens, model.name(), model.max_seq_len()));
   }
 }
 
@@ -22,7 +24,8 @@ void check_fits(const Model& model, std::size_t n_tokens) {
 
 std::vector<TokenId> tokenize_prompt(const Model& model, const std::string& prompt) {
   if (!model.tokenizer()) {
-    throw Error(ErrorCode::Usage, fmt::format("{} has no tokenizer: it cannot take a text prompt", model.name()));
+    throw Error(ErrorCode::Usage,
+                fmt::format("{} has no tokenizer: it cannot take a text prompt", model.name()));
   }
   std::vector<TokenId> ids = model.tokenizer()->encode(prompt);
   if (ids.empty()) throw Error(ErrorCode::Usage, "the prompt has no tokens");
@@ -30,7 +33,9 @@ std::vector<TokenId> tokenize_prompt(const Model& model, const std::string& prom
   return ids;
 }
 
-Sequence prefilled(Model& model, const std::vector<TokenId>& prompt, const std::function<bool(int, int)>& progress) {
+Sequence prefilled(Model& model,
+                   const std::vector<TokenId>& prompt,
+                   const std::function<bool(int, int)>& progress) {
   check_fits(model, prompt.size());
   Sequence sequence(prompt, model.make_cache());
   prefill(model, sequence, 256, progress);
@@ -61,7 +66,10 @@ Lane make_lane(Model& model,
   return lane;
 }
 
-RunResult result_of(const Lane& lane, const RunRequest& request, const Tokenizer* tokenizer, double prefill_ms) {
+RunResult result_of(const Lane& lane,
+                    const RunRequest& request,
+                    const Tokenizer* tokenizer,
+                    double prefill_ms) {
   RunResult result;
   result.request = request;
   const auto generated = lane.sequence.generated();
@@ -73,17 +81,20 @@ RunResult result_of(const Lane& lane, const RunRequest& request, const Tokenizer
   result.prefill_ms = prefill_ms;
   result.decode_ms = static_cast<double>(lane.compute_ns) * 1e-6;
   result.metrics = lane.decoder->metrics();
-  result.metrics["rows_per_step"] = lane.n_steps ? static_cast<double>(lane.n_rows) / lane.n_steps : 0;
+  result.metrics["rows_per_step"] =
+      lane.n_steps ? static_cast<double>(lane.n_rows) / lane.n_steps : 0;
   if (lane.n_proposed) {
     result.metrics["proposed"] = static_cast<double>(lane.n_proposed);
     result.metrics["accepted"] = static_cast<double>(lane.n_accepted);
     const auto judged = static_cast<double>(lane.n_accepted + lane.n_rejected);
-    if (judged > 0) result.metrics["acceptance_rate"] = static_cast<double>(lane.n_accepted) / judged;
+    if (judged > 0)
+      result.metrics["acceptance_rate"] = static_cast<double>(lane.n_accepted) / judged;
   }
   return result;
 }
 
-RunStarted started_event(const RunRequest& request, const LoadedModel& loaded, RunId run, std::uint32_t race, int lane) {
+RunStarted started_event(
+    const RunRequest& request, const LoadedModel& loaded, RunId run, std::uint32_t race, int lane) {
   RunStarted event;
   event.t = now_ns();
   event.run = run;

@@ -19,7 +19,7 @@ struct RunRequest {
   std::string prompt;
   std::vector<TokenId> prompt_tokens;  // of `prompt`; given by itself where there is no tokenizer
   std::string decoder = "ar";
-  OptionValues options;                // as given; completed by the registry
+  OptionValues options;  // as given; completed by the registry
   Sampling sampling;
   int max_tokens = 256;
   bool ignore_eos = false;
@@ -39,7 +39,9 @@ struct RunResult {
   std::optional<bool> identical_to_ar;  // unset: not compared
   std::optional<double> speedup;        // unset: no AR run to compare with
 
-  double tokens_per_step() const { return n_steps ? static_cast<double>(tokens.size()) / n_steps : 0; }
+  double tokens_per_step() const {
+    return n_steps ? static_cast<double>(tokens.size()) / n_steps : 0;
+  }
   double tokens_per_second() const {
     return decode_ms > 0 ? static_cast<double>(tokens.size()) / decode_ms * 1e3 : 0;
   }
@@ -53,24 +55,38 @@ std::vector<TokenId> tokenize_prompt(const Model& model, const std::string& prom
 /// A lane ready for its first step: prompt prefilled, decoder begun.
 /// @param shared  a sequence with the same prompt, prefilled; forked instead of a prefill. Or null
 /// @throws Error(Usage)  if the decoder refuses these settings
-Lane make_lane(Model& model, const RunRequest& request, RunId run, const Sequence* shared,
+Lane make_lane(Model& model,
+               const RunRequest& request,
+               RunId run,
+               const Sequence* shared,
                const std::function<bool(int, int)>& progress = {});
 /// A prompt's sequence, prefilled.
-Sequence prefilled(Model& model, const std::vector<TokenId>& prompt, const std::function<bool(int, int)>& progress = {});
+Sequence prefilled(Model& model,
+                   const std::vector<TokenId>& prompt,
+                   const std::function<bool(int, int)>& progress = {});
 
 /// What a lane came to. `stop_reason` is "stopped" when it did not finish by itself.
-RunResult result_of(const Lane& lane, const RunRequest& request, const Tokenizer* tokenizer, double prefill_ms);
+RunResult result_of(const Lane& lane,
+                    const RunRequest& request,
+                    const Tokenizer* tokenizer,
+                    double prefill_ms);
 /// The events that open and close a run.
-RunStarted started_event(const RunRequest& request, const LoadedModel& loaded, RunId run, std::uint32_t race, int lane);
+RunStarted started_event(
+    const RunRequest& request, const LoadedModel& loaded, RunId run, std::uint32_t race, int lane);
 RunFinished finished_event(const RunResult& result, RunId run);
 
 /// Runs one request to its end.
 /// @param stop  asked before each step; true ends the run where it stands. Or empty
 /// @param step  called after each step with the lane. Or empty
-RunResult run_to_end(LoadedModel& loaded, const RunRequest& request, RunId run, EventSink* events,
-                     const std::function<bool()>& stop = {}, const std::function<void(const Lane&)>& step = {});
+RunResult run_to_end(LoadedModel& loaded,
+                     const RunRequest& request,
+                     RunId run,
+                     EventSink* events,
+                     const std::function<bool()>& stop = {},
+                     const std::function<void(const Lane&)>& step = {});
 
-/// Index of the first token that differs, -1 if none does. A text that ends early differs where it ends.
+/// Index of the first token that differs, -1 if none does. A text that ends early differs where it
+/// ends.
 int first_difference(std::span<const TokenId> found, std::span<const TokenId> expected);
 
 }  // namespace engine

@@ -1,4 +1,5 @@
-// The program as a person or another program runs it: exit codes, one-line errors, the JSON contract.
+// The program as a person or another program runs it: exit codes, one-line errors, the JSON
+// contract.
 #include <sys/wait.h>
 
 #include <array>
@@ -29,7 +30,8 @@ std::string read_file(const std::string& path) {
 class Cli : public testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "decoscope_cli.XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "decoscope_cli.XXXXXX").string();
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     folder = pattern;
   }
@@ -37,10 +39,14 @@ class Cli : public testing::Test {
 
   Outcome run(const std::string& arguments) const {
     const std::string out = folder + "/out", err = folder + "/err";
-    const int status = std::system((std::string(DECOSCOPE_PROGRAM) + " " + arguments + " >" + out + " 2>" + err + " </dev/null").c_str());
+    const int status = std::system((std::string(DECOSCOPE_PROGRAM) + " " + arguments + " >" + out +
+                                    " 2>" + err + " </dev/null")
+                                       .c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(out), read_file(err)};
   }
-  static int lines(const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
+  static int lines(const std::string& text) {
+    return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+  }
 
   /// A random model, small enough to load at once.
   std::string tiny_model() const {
@@ -58,8 +64,9 @@ class Cli : public testing::Test {
 };
 
 TEST_F(Cli, help_teaches_and_succeeds) {
-  for (const char* arguments : {"--help", "generate --help", "compare --help", "bench --help", "data --help", "train --help",
-                                "model --help", "trace --help", "devices --help"}) {
+  for (const char* arguments :
+       {"--help", "generate --help", "compare --help", "bench --help", "data --help",
+        "train --help", "model --help", "trace --help", "devices --help"}) {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, 0) << arguments;
     EXPECT_GT(outcome.out.size(), 100u) << arguments;
@@ -68,17 +75,21 @@ TEST_F(Cli, help_teaches_and_succeeds) {
 
 TEST_F(Cli, help_of_a_decoder_lists_its_options) {
   const Outcome outcome = run("generate --decoder lookahead --help");
-  for (const char* name : {"window", "ngram_size", "n_guesses", "prompt_pool", "bonus", "advance", "preset"}) {
+  for (const char* name :
+       {"window", "ngram_size", "n_guesses", "prompt_pool", "bonus", "advance", "preset"}) {
     EXPECT_NE(outcome.out.find(name), std::string::npos) << name;
   }
 }
 
 TEST_F(Cli, wrong_usage_is_one_line_and_exit_2) {
-  for (const char* arguments : {"generate --promt hello", "generte", "generate --prompt a --prompt-file b", "generate --prompt a --max-tokens x",
-                                "generate --prompt a --max-tokens", "generate --prompt a --decoder lookahed", "generate --prompt a --set window",
-                                "generate --prompt a --set wndow=3 --decoder lookahead", "generate --prompt a --temperature -1",
-                                "generate --prompt a --top-p 2", "bench stp", "bench step --rows 1,x", "generate", "devices --jsn",
-                                "generate --prompt a --scale 3x1", "generate --prompt a --dtype f64"}) {
+  for (const char* arguments :
+       {"generate --promt hello", "generte", "generate --prompt a --prompt-file b",
+        "generate --prompt a --max-tokens x", "generate --prompt a --max-tokens",
+        "generate --prompt a --decoder lookahed", "generate --prompt a --set window",
+        "generate --prompt a --set wndow=3 --decoder lookahead",
+        "generate --prompt a --temperature -1", "generate --prompt a --top-p 2", "bench stp",
+        "bench step --rows 1,x", "generate", "devices --jsn", "generate --prompt a --scale 3x1",
+        "generate --prompt a --dtype f64"}) {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, 2) << arguments << "\n" << outcome.err;
     EXPECT_EQ(lines(outcome.err), 1) << arguments << "\n" << outcome.err;
@@ -89,7 +100,8 @@ TEST_F(Cli, wrong_usage_is_one_line_and_exit_2) {
 TEST_F(Cli, a_misspelt_word_gets_a_suggestion) {
   EXPECT_NE(run("generate --promt hello").err.find("--prompt"), std::string::npos);
   EXPECT_NE(run("generate --prompt a --decoder lookahed").err.find("lookahead"), std::string::npos);
-  EXPECT_NE(run("generate --prompt a --set wndow=3 --decoder lookahead").err.find("window"), std::string::npos);
+  EXPECT_NE(run("generate --prompt a --set wndow=3 --decoder lookahead").err.find("window"),
+            std::string::npos);
   EXPECT_NE(run("compre").err.find("compare"), std::string::npos);
 }
 
@@ -110,7 +122,8 @@ TEST_F(Cli, devices_lists_the_cpu_as_json) {
   ASSERT_TRUE(list.is_array());
   EXPECT_EQ(list[0]["name"], "cpu");
   EXPECT_EQ(list[0]["available"], true);
-  for (const char* field : {"name", "kind", "available", "reason", "memory_bytes", "ops"}) EXPECT_TRUE(list[0].contains(field)) << field;
+  for (const char* field : {"name", "kind", "available", "reason", "memory_bytes", "ops"})
+    EXPECT_TRUE(list[0].contains(field)) << field;
 }
 
 TEST_F(Cli, model_random_info_scale_and_validate_agree) {
@@ -126,19 +139,24 @@ TEST_F(Cli, model_random_info_scale_and_validate_agree) {
 }
 
 TEST_F(Cli, bench_step_keeps_its_json_contract) {
-  const Outcome outcome = run("bench step --model " + tiny_model() + " --rows 1,4 --context 16 --repeat 3 --json");
+  const Outcome outcome =
+      run("bench step --model " + tiny_model() + " --rows 1,4 --context 16 --repeat 3 --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const json document = json::parse(outcome.out);
-  for (const char* field : {"machine", "model", "dtype", "context", "weight_bytes", "rows"}) EXPECT_TRUE(document.contains(field)) << field;
-  for (const char* field : {"cpu", "threads", "read_gbps", "read_gbps_after", "gflops"}) EXPECT_TRUE(document["machine"].contains(field)) << field;
+  for (const char* field : {"machine", "model", "dtype", "context", "weight_bytes", "rows"})
+    EXPECT_TRUE(document.contains(field)) << field;
+  for (const char* field : {"cpu", "threads", "read_gbps", "read_gbps_after", "gflops"})
+    EXPECT_TRUE(document["machine"].contains(field)) << field;
   ASSERT_EQ(document["rows"].size(), 2u);
-  for (const char* field : {"rows", "ms", "ratio", "roofline_ms"}) EXPECT_TRUE(document["rows"][1].contains(field)) << field;
+  for (const char* field : {"rows", "ms", "ratio", "roofline_ms"})
+    EXPECT_TRUE(document["rows"][1].contains(field)) << field;
   EXPECT_EQ(document["rows"][0]["ratio"], 1.0);
 }
 
 TEST_F(Cli, a_full_disk_is_said) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
-  const int status = std::system((std::string(DECOSCOPE_PROGRAM) + " devices --json >/dev/full 2>" + folder + "/err").c_str());
+  const int status = std::system(
+      (std::string(DECOSCOPE_PROGRAM) + " devices --json >/dev/full 2>" + folder + "/err").c_str());
   EXPECT_EQ(WEXITSTATUS(status), 4);
   EXPECT_EQ(lines(read_file(folder + "/err")), 1);
 }
@@ -155,11 +173,14 @@ class CliModel : public Cli {
 };
 
 TEST_F(CliModel, generate_keeps_its_json_contract) {
-  const Outcome outcome = run("generate --decoder lookahead --prompt 'USER: hello ASSISTANT:' --max-tokens 24 --json");
+  const Outcome outcome =
+      run("generate --decoder lookahead --prompt 'USER: hello ASSISTANT:' --max-tokens 24 --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const json result = json::parse(outcome.out);
-  for (const char* field : {"id", "decoder", "model", "device", "dtype", "seed", "prompt_tokens", "tokens", "text", "stop_reason", "steps",
-                            "tokens_per_step", "prefill_ms", "decode_ms", "tokens_per_second", "identical_to_ar", "speedup", "metrics"}) {
+  for (const char* field :
+       {"id", "decoder", "model", "device", "dtype", "seed", "prompt_tokens", "tokens", "text",
+        "stop_reason", "steps", "tokens_per_step", "prefill_ms", "decode_ms", "tokens_per_second",
+        "identical_to_ar", "speedup", "metrics"}) {
     EXPECT_TRUE(result.contains(field)) << field;
   }
   EXPECT_EQ(result["identical_to_ar"], true);
@@ -170,7 +191,10 @@ TEST_F(CliModel, every_decoder_gives_the_text_of_ar_greedy_and_sampled) {
   for (const char* sampling : {"", " --temperature 0.8 --top-p 0.95 --seed 7"}) {
     std::string expected;
     for (const char* decoder : {"ar", "jacobi", "lookahead", "prompt-lookup"}) {
-      const Outcome outcome = run(std::string("generate --decoder ") + decoder + " --prompt 'Question: Anna has 3 pens and buys 4 more.' --max-tokens 40 --json" + sampling);
+      const Outcome outcome =
+          run(std::string("generate --decoder ") + decoder +
+              " --prompt 'Question: Anna has 3 pens and buys 4 more.' --max-tokens 40 --json" +
+              sampling);
       ASSERT_EQ(outcome.code, 0) << outcome.err;
       const json result = json::parse(outcome.out);
       EXPECT_EQ(result["identical_to_ar"], true) << decoder << sampling;
@@ -189,13 +213,19 @@ TEST_F(CliModel, a_prompt_longer_than_the_context_is_refused) {
 }
 
 TEST_F(CliModel, compare_keeps_its_json_contract) {
-  std::ofstream(folder + "/prompts.jsonl") << R"({"id": "a", "prompt": "Anna has"})" << "\n" << R"({"id": "b", "prompt": "def f(x):", "seed": 3})" << "\n";
-  const Outcome outcome = run("compare --decoders ar,lookahead --max-tokens 16 --repeat 2 --json --prompt-file " + folder + "/prompts.jsonl");
+  std::ofstream(folder + "/prompts.jsonl") << R"({"id": "a", "prompt": "Anna has"})"
+                                           << "\n"
+                                           << R"({"id": "b", "prompt": "def f(x):", "seed": 3})"
+                                           << "\n";
+  const Outcome outcome =
+      run("compare --decoders ar,lookahead --max-tokens 16 --repeat 2 --json --prompt-file " +
+          folder + "/prompts.jsonl");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const json document = json::parse(outcome.out);
   EXPECT_EQ(document["results"].size(), 4u);
   ASSERT_EQ(document["summary"].size(), 2u);
-  for (const char* field : {"decoder", "tokens_per_second", "speedup", "tokens_per_step", "identical", "n"}) {
+  for (const char* field :
+       {"decoder", "tokens_per_second", "speedup", "tokens_per_step", "identical", "n"}) {
     EXPECT_TRUE(document["summary"][1].contains(field)) << field;
   }
   EXPECT_EQ(document["summary"][1]["identical"], 2);
@@ -203,7 +233,10 @@ TEST_F(CliModel, compare_keeps_its_json_contract) {
 
 TEST_F(CliModel, a_recording_becomes_a_trace_that_validates) {
   const std::string run_file = folder + "/a.pdrun", trace_file = folder + "/a.json";
-  ASSERT_EQ(run("generate --decoder jacobi --prompt 'Anna has' --max-tokens 20 --record " + run_file + " --trace " + trace_file).code, 0);
+  ASSERT_EQ(run("generate --decoder jacobi --prompt 'Anna has' --max-tokens 20 --record " +
+                run_file + " --trace " + trace_file)
+                .code,
+            0);
   EXPECT_EQ(run("trace validate " + run_file).code, 0);
   EXPECT_EQ(run("trace validate " + trace_file).code, 0);
   EXPECT_EQ(run("trace convert " + run_file + " " + folder + "/b.json").code, 0);
@@ -212,8 +245,10 @@ TEST_F(CliModel, a_recording_becomes_a_trace_that_validates) {
 }
 
 TEST_F(Cli, a_prompt_file_with_a_bad_line_names_the_line) {
-  std::ofstream(folder + "/bad.jsonl") << R"({"id": "a", "prompt": "x"})" << "\n{oops\n";
-  const Outcome outcome = run("generate --model " + tiny_model() + " --prompt-file " + folder + "/bad.jsonl");
+  std::ofstream(folder + "/bad.jsonl") << R"({"id": "a", "prompt": "x"})"
+                                       << "\n{oops\n";
+  const Outcome outcome =
+      run("generate --model " + tiny_model() + " --prompt-file " + folder + "/bad.jsonl");
   EXPECT_EQ(outcome.code, 3);
   EXPECT_NE(outcome.err.find("bad.jsonl:2"), std::string::npos) << outcome.err;
 }
