@@ -35,8 +35,8 @@ std::int64_t peak_rss_bytes() {
 
 json probe_json(kernels::Device& device, kernels::DType dtype) {
   json machine = machine_json(device);
-  machine["read_gbps"] = kernels::read_gbps(device.n_threads());
-  machine["gflops"] = kernels::multiply_gflops(device.ops(), dtype, device.n_threads());
+  machine["read_gbps"] = kernels::cpu::ReadProbe(device).gbps();
+  machine["gflops"] = kernels::cpu::multiply_gflops(device, dtype);
   return machine;
 }
 
@@ -51,12 +51,12 @@ int bench_probe(const BenchOptions& options) {
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   kernels::Device& device = store.device(options.model.device);
   json out = machine_json(device);
-  out["read_gbps"] = kernels::read_gbps(device.n_threads());
+  out["read_gbps"] = kernels::cpu::ReadProbe(device).gbps();
   out["gflops"] = json::object();
   for (const kernels::DType dtype :
        {kernels::DType::F32, kernels::DType::BF16, kernels::DType::F16}) {
     out["gflops"][kernels::name_of(dtype)] =
-        kernels::multiply_gflops(device.ops(), dtype, device.n_threads());
+        kernels::cpu::multiply_gflops(device, dtype);
   }
   if (options.json) {
     print(dumped(out));
@@ -107,7 +107,7 @@ int bench_step(const BenchOptions& options) {
   const std::int64_t peak_after_load = peak_rss_bytes();
   json machine = probe_json(model.device(), model.dtype());
   const StepTimes times = time_steps(model, options);
-  const double read_after = kernels::read_gbps(model.device().n_threads());
+  const double read_after = kernels::cpu::ReadProbe(model.device()).gbps();
   machine["read_gbps_after"] = read_after;
 
   const double gbps = (machine["read_gbps"].get<double>() + read_after) / 2;

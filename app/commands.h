@@ -58,7 +58,8 @@ struct DataOptions {
 
 struct TrainOptions {
   std::string what;  // tokenizer, target, draft
-  std::string recipe, out;
+  std::string recipe, out, tokenizer, data;
+  int n_threads = 0;
   bool resume = false;
   bool json = false;
 };

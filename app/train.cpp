@@ -1,0 +1,112 @@
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/commands.h"
+#include "app/paths.h"
+#include "app/report.h"
+#include "app/terminal.h"
+#include "engine/train/train.h"
+
+namespace app {
+namespace {
+
+/// Sets a flag when Ctrl+C was pressed, for callees that take a flag.
+class StopFlag {
+ public:
+  StopFlag()
+      : watcher_([this] {
+          while (!ended_) {
+            if (interrupted()) flag = true;
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+          }
+        }) {}
+  ~StopFlag() {
+    ended_ = true;
+    watcher_.join();
+  }
+  StopFlag(const StopFlag&) = delete;
+  StopFlag& operator=(const StopFlag&) = delete;
+
+  std::atomic<bool> flag{false};
+
+ private:
+  std::atomic<bool> ended_{false};
+  std::thread watcher_;
+};
+
+std::string minutes_and_seconds(double seconds) {
+  return fmt::format("{}:{:02}", static_cast<int>(seconds) / 60, static_cast<int>(seconds) % 60);
+}
+
+std::string progress_text(const engine::TrainProgress& p) {
+  return fmt::format(
+      "step {}, {:.2f} M tokens, loss {:.4f}, completion {:.4f}, {:.0f} tokens/s, {} left", p.step,
+      static_cast<double>(p.tokens) * 1e-6, p.loss, p.completion_loss, p.tokens_per_second,
+      minutes_and_seconds(p.seconds_left));
+}
+
+std::string default_data_dir() {
+  if (const char* given = std::getenv("DECOSCOPE_DATA")) return given;
+  const std::filesystem::path beside =
+      std::filesystem::path(DECOSCOPE_SOURCE_DIR) / "../shared/data";
+  return std::filesystem::is_directory(beside) ? beside.lexically_normal().string() : std::string();
+}
+
+}  // namespace
+
+int train(const TrainOptions& options) {
+  engine::TrainRequest request{.recipe = options.recipe,
+                               .tokenizer = options.tokenizer,
+                               .out = options.out,
+                               .data = options.data.empty() ? default_data_dir() : options.data,
+                               .resume = options.resume,
+                               .n_threads = options.n_threads};
+  StopFlag stop;
+  ProgressLine line("train");
+  engine::TrainProgress last;
+  double printed_at = -1e9;
+  engine::TrainCallbacks callbacks;
+  callbacks.stop = &stop.flag;
+  callbacks.notice = [](const std::string& text) { print_error(text); };
+  callbacks.progress = [&](const engine::TrainProgress& p) {
+    last = p;
+    if (isatty(STDERR_FILENO)) {
+      line.show(static_cast<std::int64_t>(p.done * 1000), 1000, progress_text(p));
+    } else if (p.seconds - printed_at >= 10) {
+      printed_at = p.seconds;
+      print_error(progress_text(p));
+    }
+  };
+  if (options.what == "tokenizer") {
+    engine::train_tokenizer(request, callbacks);
+    if (options.json) print(dumped({{"out", options.out}}));
+    return 0;
+  }
+  if (request.tokenizer.empty())
+    request.tokenizer = (std::filesystem::path(assets_dir()) / "models/demo-target").string();
+  const engine::TrainResult result = engine::train_model(request, callbacks);
+  line.finish();
+  if (options.json) {
+    print(dumped({{"out", options.out},
+                  {"finished", result.finished},
+                  {"steps", result.step},
+                  {"tokens", result.tokens},
+                  {"seconds", result.seconds},
+                  {"completion_loss", result.completion_loss},
+                  {"compute", result.compute}}));
+  } else {
+    print_error(
+        fmt::format("{}; {}", progress_text(last),
+                    result.finished ? "written to " + options.out : "saved; go on with --resume"));
+  }
+  return result.finished ? 0 : static_cast<int>(kernels::ErrorCode::Cancelled);
+}
+
+}  // namespace app
