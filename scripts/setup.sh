@@ -7,7 +7,8 @@ with_ui=1
 [ "${1:-}" = "--no-ui" ] && with_ui=0
 
 packages=(g++ cmake ninja-build pkg-config git libfmt-dev nlohmann-json3-dev libcli11-dev libgtest-dev libgmock-dev
-          libsqlite3-dev zlib1g-dev libsentencepiece-dev libdnnl-dev python3)
+          libsqlite3-dev zlib1g-dev libsentencepiece-dev libdnnl-dev ocl-icd-opencl-dev
+          python3)
 [ $with_ui = 1 ] && packages+=(libglfw3-dev libgl-dev libgl1-mesa-dri libstb-dev xvfb xauth python3-pip)
 
 missing=()
