@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -337,24 +338,35 @@ const CLI::App* deepest(const CLI::App& app) {
   return at;
 }
 
+/// Of "... not expected: a --b c" the first option, else the first word.
+std::string unexpected_word(const std::string& message) {
+  std::istringstream words(message.substr(std::min(message.rfind(": ") + 1, message.size())));
+  std::string word, first;
+  while (words >> word) {
+    if (word.starts_with("-")) return word;
+    if (first.empty()) first = word;
+  }
+  return first;
+}
+
 /// One line for what CLI11 found wrong, with the nearest word that exists.
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* at = deepest(app);
   std::string message = error.what();
   std::replace(message.begin(), message.end(), '\n', ' ');
   if (error.get_name() == "ExtrasError") {
-    const std::vector<std::string> extras = app.remaining(true);
-    if (!extras.empty()) {
-      std::vector<std::string> known;
-      for (const CLI::Option* option : at->get_options({})) {
-        for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-      }
-      for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; }))
-        known.push_back(sub->get_name());
-      message = fmt::format("{}: no such {}{}", extras.front(),
-                            extras.front().starts_with("-") ? "option" : "command",
-                            did_you_mean(extras.front(), known));
+    const std::string culprit = unexpected_word(message);
+    std::vector<std::string> known;
+    for (const CLI::Option* option : at->get_options({})) {
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
     }
+    for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; })) {
+      known.push_back(sub->get_name());
+    }
+    message = fmt::format("{}: no such {}{}",
+                          culprit,
+                          culprit.starts_with("-") ? "option" : "command",
+                          did_you_mean(culprit, known));
   }
   return fmt::format("{}; `decoscope {}--help` lists what there is", message,
                      at == &app ? "" : at->get_name() + " ");

@@ -111,6 +111,7 @@ RunStarted started_event(
   event.seed = request.sampling.seed;
   event.sampling = name_of_mode(request.sampling.mode);
   event.max_tokens = request.max_tokens;
+  event.ignore_eos = request.ignore_eos;
   event.prompt = request.prompt;
   event.prompt_tokens = request.prompt_tokens;
   event.prompt_id = request.prompt_id;
