@@ -55,8 +55,7 @@ int bench_probe(const BenchOptions& options) {
   out["gflops"] = json::object();
   for (const kernels::DType dtype :
        {kernels::DType::F32, kernels::DType::BF16, kernels::DType::F16}) {
-    out["gflops"][kernels::name_of(dtype)] =
-        kernels::cpu::multiply_gflops(device, dtype);
+    out["gflops"][kernels::name_of(dtype)] = kernels::cpu::multiply_gflops(device, dtype);
   }
   if (options.json) {
     print(dumped(out));

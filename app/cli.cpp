@@ -363,10 +363,9 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
     for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; })) {
       known.push_back(sub->get_name());
     }
-    message = fmt::format("{}: no such {}{}",
-                          culprit,
-                          culprit.starts_with("-") ? "option" : "command",
-                          did_you_mean(culprit, known));
+    message =
+        fmt::format("{}: no such {}{}", culprit, culprit.starts_with("-") ? "option" : "command",
+                    did_you_mean(culprit, known));
   }
   return fmt::format("{}; `decoscope {}--help` lists what there is", message,
                      at == &app ? "" : at->get_name() + " ");

@@ -37,8 +37,9 @@ json to_json(const engine::RunResult& result, const engine::LoadedModel& loaded)
 }
 
 json machine_json(const kernels::Device& device) {
-  return {
-      {"cpu", kernels::cpu::processor_name()}, {"threads", device.n_threads()}, {"ops", device.ops().name}};
+  return {{"cpu", kernels::cpu::processor_name()},
+          {"threads", device.n_threads()},
+          {"ops", device.ops().name}};
 }
 
 std::string dumped(const json& document) {
