@@ -338,15 +338,16 @@ const CLI::App* deepest(const CLI::App& app) {
   return at;
 }
 
-/// Of "... not expected: a --b c" the first option, else the first word.
-std::string unexpected_word(const std::string& message) {
+/// Of "... not expected: c --b a", which lists the words last to first: the first option, or the
+/// first word where a command was expected.
+std::string unexpected_word(const std::string& message, bool command_expected) {
   std::istringstream words(message.substr(std::min(message.rfind(": ") + 1, message.size())));
-  std::string word, first;
+  std::string word, first, first_option;
   while (words >> word) {
-    if (word.starts_with("-")) return word;
-    if (first.empty()) first = word;
+    first = word;
+    if (word.starts_with("-")) first_option = word;
   }
-  return first;
+  return command_expected || first_option.empty() ? first : first_option;
 }
 
 /// One line for what CLI11 found wrong, with the nearest word that exists.
@@ -354,8 +355,8 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* at = deepest(app);
   std::string message = error.what();
   std::replace(message.begin(), message.end(), '\n', ' ');
-  if (error.get_name() == "ExtrasError") {
-    const std::string culprit = unexpected_word(message);
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+    const std::string culprit = unexpected_word(message, at == &app);
     std::vector<std::string> known;
     for (const CLI::Option* option : at->get_options({})) {
       for (const std::string& name : option->get_lnames()) known.push_back("--" + name);

@@ -100,6 +100,7 @@ void check_usage(const GenerationOptions& options) {
     refuse(fmt::format("--max-tokens {}: expected a whole number from 1", options.max_tokens));
   if (options.repeat < 1)
     refuse(fmt::format("--repeat {}: expected a whole number from 1", options.repeat));
+  if (options.model.scale != "auto") engine::scale_from(options.model.scale);
   for (const std::string& decoder : options.decoders) {
     engine::complete_options(engine::decoder_named(decoder),
                              options_for(decoder, options.decoders, options.set));
