@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# The first race, measured: 100 unseen prompts of each task through every decoder, at each scale given.
+#   scripts/first_race.sh OUT_DIR [SCALE...]      default scales: 1x1 4x2
+# Writes OUT_DIR/<task>-<scale>.json (the command line's compare contract) and prints a Markdown table.
+set -euo pipefail
+here=$(cd "$(dirname "$0")/.." && pwd)
+program="$here/build/release/bin/decoscope"
+out=${1:?name a folder for the results}
+shift
+scales=("${@:-1x1}")
+[ $# -eq 0 ] && scales=(1x1 4x2)
+count=${DECOSCOPE_RACE_COUNT:-100}
+mkdir -p "$out"
+for task in arith kb sql py blocks; do
+  prompts="$out/$task.jsonl"
+  "$program" data generate "$task" --split test --level 1 --start 0 --count $((count / 2)) > "$prompts"
+  "$program" data generate "$task" --split test --level 2 --start 0 --count $((count - count / 2)) >> "$prompts"
+  for scale in "${scales[@]}"; do
+    "$program" compare --decoders ar,jacobi,lookahead,prompt-lookup --prompt-file "$prompts" --scale "$scale" --max-tokens 128 \
+      ${DECOSCOPE_RACE_OPTIONS:-} --json > "$out/$task-$scale.json"
+  done
+done
+python3 - "$out" "${scales[@]}" <<'PY'
+import json, sys
+out, scales = sys.argv[1], sys.argv[2:]
+for scale in scales:
+    print(f"\nAt {scale}:\n\n| task | decoder | tokens/step | tokens/s | speed-up | identical to AR |\n| --- | --- | --- | --- | --- | --- |")
+    for task in ("arith", "kb", "sql", "py", "blocks"):
+        for s in json.load(open(f"{out}/{task}-{scale}.json"))["summary"]:
+            print(f"| {task} | {s['decoder']} | {s['tokens_per_step']:.2f} | {s['tokens_per_second']:.0f} | {s['speedup']:.2f}x | {s['identical']} of {s['n']} |")
+PY
