@@ -6,7 +6,7 @@
 
 namespace app {
 
-/// "; did you mean X?" for the nearest of `known` within a third of its letters, else "".
+/// "; did you mean X?" for the nearest of `known` if any is near, else "".
 std::string did_you_mean(const std::string& given, const std::vector<std::string>& known);
 
 }  // namespace app
