@@ -126,6 +126,7 @@ struct Parsed {
   DataOptions data;
   TrainOptions train;
   ModelCommandOptions model;
+  ScoreOptions score;
   TraceOptions trace;
   WindowCommandOptions window;
   bool devices_json = false;
@@ -309,6 +310,18 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
       ->capture_default_str();
 }
 
+void add_score(CLI::App& app, Parsed& p, Run& run) {
+  CLI::App* c = app.get_subcommand("model")->add_subcommand(
+      "score", "Decode unseen generated problems and score them with the tasks' own checkers");
+  add_model_options(*c, p.score.model);
+  c->add_option("--count", p.score.count, "problems a task and level")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  c->add_flag("--write", p.score.write, "put the table into the model's card");
+  c->add_flag("--json", p.score.json, "print one JSON document and nothing else");
+  c->callback([&] { run = [&p] { return score(p.score); }; });
+}
+
 void add_trace(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.add_subcommand("trace", "Look at, check and convert recordings and traces");
   c->require_subcommand(1);
@@ -395,6 +408,7 @@ int run_command_line(int argc, char** argv) {
   add_data(app, p, run);
   add_train(app, p, run);
   add_model(app, p, run);
+  add_score(app, p, run);
   add_trace(app, p, run);
   CLI::App* devices_command = app.add_subcommand("devices", "List the devices models can run on");
   devices_command->add_flag("--json", p.devices_json, "print one JSON document and nothing else");

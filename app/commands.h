@@ -73,6 +73,13 @@ struct ModelCommandOptions {
   bool json = false;
 };
 
+struct ScoreOptions {
+  ModelOptions model;
+  int count = 500;     // problems a task and level
+  bool write = false;  // into the model's card
+  bool json = false;
+};
+
 struct TraceOptions {
   std::string what;  // info, validate, convert
   std::string path, out;
@@ -93,6 +100,7 @@ int bench(const BenchOptions& options);
 int data(const DataOptions& options);
 int train(const TrainOptions& options);
 int model(const ModelCommandOptions& options);
+int score(const ScoreOptions& options);
 int trace(const TraceOptions& options);
 int devices(bool json);
 int window(const WindowCommandOptions& options);

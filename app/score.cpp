@@ -1,0 +1,32 @@
+// `model score`: what a model can do on unseen generated problems, and its card's table of it.
+#include <nlohmann/json.hpp>
+
+#include "app/commands.h"
+#include "app/generation.h"
+#include "app/paths.h"
+#include "app/report.h"
+#include "app/terminal.h"
+#include "engine/train/evaluate.h"
+#include "engine/train/model_card.h"
+
+namespace app {
+
+int score(const ScoreOptions& options) {
+  engine::ModelStore store(assets_dir(), options.model.n_threads);
+  engine::LoadedModel& loaded = load(store, model_request(options.model));
+  engine::EvaluationSettings settings;
+  settings.n_problems = options.count;
+  ProgressLine line("score");
+  const engine::Evaluation evaluation =
+      engine::evaluate(*loaded.model, settings, [&](int done, int total) {
+        line.show(done, total);
+        return !interrupted();
+      });
+  line.finish();
+  const std::string markdown = engine::to_markdown(evaluation);
+  if (options.write) engine::write_scores(loaded.files.path, markdown);
+  print(options.json ? engine::to_json(evaluation) + "\n" : markdown);
+  return 0;
+}
+
+}  // namespace app
