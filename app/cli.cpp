@@ -30,6 +30,19 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
       list);
 }
 
+/// A whole number from 0 to 2^64 - 1, and no sign.
+CLI::Validator seed_value() {
+  return CLI::Validator(
+      [](const std::string& given) {
+        const bool digits =
+            !given.empty() && given.find_first_not_of("0123456789") == std::string::npos;
+        return digits && given.size() <= 20
+                   ? std::string()
+                   : given + ": expected a whole number from 0 to 2^64 - 1";
+      },
+      "SEED");
+}
+
 std::vector<std::string> decoder_names() {
   std::vector<std::string> names;
   for (const engine::DecoderInfo& info : engine::decoders()) names.push_back(info.name);
@@ -82,6 +95,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
       ->capture_default_str()
       ->group("Sampling");
   command.add_option("--seed", o.seed, "the same seed gives the same text with every decoder")
+      ->check(seed_value())
       ->capture_default_str()
       ->group("Sampling");
   command
@@ -146,6 +160,11 @@ std::vector<std::string> split_commas(const std::string& text) {
 
 using Run = std::function<int()>;
 
+void add_outputs(CLI::App& command, GenerationOptions& o) {
+  command.add_option("--trace", o.trace, "write a Chrome/Perfetto trace (.json or .json.gz)");
+  command.add_option("--record", o.record, "write a recording the window opens (.pdrun)");
+}
+
 void add_generate(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.add_subcommand(
       "generate", "Continue a prompt with one decoder; text appears as it is decoded");
@@ -154,8 +173,7 @@ void add_generate(CLI::App& app, Parsed& p, Run& run) {
       ->capture_default_str()
       ->group("Decoder");
   add_generation_options(*c, p.generate);
-  c->add_option("--trace", p.generate.trace, "write a Chrome/Perfetto trace (.json or .json.gz)");
-  c->add_option("--record", p.generate.record, "write a recording the window opens (.pdrun)");
+  add_outputs(*c, p.generate);
   c->add_flag("--check", p.generate.check,
               "compare with plain decoding afterwards (always done with --json)");
   c->footer([&p] { return "Options of the decoder:\n" + options_help(p.decoder); });
@@ -172,6 +190,7 @@ void add_compare(CLI::App& app, Parsed& p, Run& run) {
       ->capture_default_str()
       ->group("Decoder");
   add_generation_options(*c, p.compare);
+  add_outputs(*c, p.compare);
   c->add_option("--repeat", p.compare.repeat, "run each so often and report medians")
       ->capture_default_str();
   c->footer([] { return "Options of the decoders:\n" + options_help(""); });
@@ -300,7 +319,9 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
   random->add_option("--config", p.model.config, "a config.json, like assets/shapes/M.json")
       ->required();
   random->add_option("out", p.model.out, "the directory to write")->required();
-  random->add_option("--seed", p.model.seed, "of the weights")->capture_default_str();
+  random->add_option("--seed", p.model.seed, "of the weights")
+      ->check(seed_value())
+      ->capture_default_str();
   random->add_option("--dtype", p.model.dtype, "f32, bf16 or f16 (default bf16)")
       ->check(one_of({"f32", "bf16", "f16"}));
   CLI::App* scale = add("scale", "Write an enlarged model that computes the same tokens");
@@ -427,6 +448,15 @@ int run_command_line(int argc, char** argv) {
     return 0;
   } catch (const CLI::ParseError& error) {
     throw kernels::Error(kernels::ErrorCode::Usage, usage_message(app, error));
+  }
+  if (!app.get_subcommands().empty()) {
+    for (const CLI::Option* option : app.get_options()) {
+      if (option->count() > 0) {
+        throw kernels::Error(kernels::ErrorCode::Usage,
+                             fmt::format("{} stands before {}; put it behind", option->get_name(),
+                                         app.get_subcommands().front()->get_name()));
+      }
+    }
   }
   return run();
 }

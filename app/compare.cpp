@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <exception>
 #include <map>
 
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 
 #include "app/commands.h"
 #include "app/generation.h"
+#include "app/outputs.h"
 #include "app/paths.h"
 #include "app/report.h"
 #include "app/terminal.h"
@@ -20,20 +22,26 @@ struct Totals {
   int n = 0, n_identical = 0, n_compared = 0;
 };
 
-/// One prompt through every decoder, `repeat` times. The order turns with every repeat, so that
-/// drift of the machine hits all alike; times are medians.
+/// One prompt through every decoder, `repeat` times. The order turns with every prompt and repeat,
+/// so that drift of the machine hits all alike; times are medians.
+/// @param turn    of the prompt
+/// @param events  where the first repeat is told, or null; `run` counts runs
 std::map<std::string, engine::RunResult> race(engine::LoadedModel& loaded,
                                               const GenerationOptions& options,
                                               const Prompt& prompt,
-                                              const std::vector<std::string>& decoders) {
+                                              const std::vector<std::string>& decoders,
+                                              std::size_t turn,
+                                              engine::EventSink* events,
+                                              engine::RunId& run) {
   std::map<std::string, engine::RunResult> results;
   std::map<std::string, std::vector<double>> decode_ms, prefill_ms;
   for (int repeat = 0; repeat < options.repeat; repeat++) {
     for (std::size_t i = 0; i < decoders.size(); i++) {
       const std::string& decoder =
-          decoders[(i + static_cast<std::size_t>(repeat)) % decoders.size()];
+          decoders[(i + turn + static_cast<std::size_t>(repeat)) % decoders.size()];
       const engine::RunRequest request = request_for(options, prompt, decoder, *loaded.model);
-      engine::RunResult result = engine::run_to_end(loaded, request, 0, nullptr, interrupted);
+      engine::RunResult result =
+          engine::run_to_end(loaded, request, ++run, repeat == 0 ? events : nullptr, interrupted);
       if (interrupted()) return {};
       decode_ms[decoder].push_back(result.decode_ms);
       prefill_ms[decoder].push_back(result.prefill_ms);
@@ -71,7 +79,7 @@ nlohmann::json summary_json(const std::string& decoder, const Totals& t) {
           {"speedup", t.decode_ms > 0 ? nlohmann::json(t.ar_decode_ms / t.decode_ms)
                                       : nlohmann::json(nullptr)},
           {"tokens_per_step", t.steps > 0 ? t.tokens / t.steps : 0},
-          {"identical", t.n_identical},
+          {"identical", t.n_compared ? nlohmann::json(t.n_identical) : nlohmann::json(nullptr)},
           {"n", t.n}};
 }
 
@@ -106,19 +114,29 @@ int compare(const GenerationOptions& options) {
 
   nlohmann::json results = nlohmann::json::array();
   std::map<std::string, Totals> totals;
+  Outputs outputs(options.record, options.trace);
+  if (outputs.wanted()) outputs.push(engine::describe(loaded));
+  engine::RunId run = 0;
+  std::exception_ptr failure;  // of a prompt: what was done before it is printed all the same
   ProgressLine line("compare");
   for (std::size_t i = 0; i < prompts.size() && !interrupted(); i++) {
     line.show(static_cast<std::int64_t>(i), static_cast<std::int64_t>(prompts.size()),
               prompts[i].id);
-    const auto by_decoder = race(loaded, options, prompts[i], decoders);
-    if (by_decoder.empty()) break;
-    for (const std::string& decoder : options.decoders) {
-      const engine::RunResult& result = by_decoder.at(decoder);
-      if (options.json) results.push_back(to_json(result, loaded));
-      add(totals[decoder], result, by_decoder.at("ar"));
+    try {
+      const auto by_decoder = race(loaded, options, prompts[i], decoders, i, outputs.sink(), run);
+      if (by_decoder.empty()) break;
+      for (const std::string& decoder : options.decoders) {
+        const engine::RunResult& result = by_decoder.at(decoder);
+        if (options.json) results.push_back(to_json(result, loaded));
+        add(totals[decoder], result, by_decoder.at("ar"));
+      }
+    } catch (const engine::Error& error) {
+      if (error.code() != engine::ErrorCode::Cancelled) failure = std::current_exception();
+      break;
     }
   }
   line.finish();
+  outputs.close();
 
   if (options.json) {
     nlohmann::json summary = nlohmann::json::array();
@@ -138,6 +156,7 @@ int compare(const GenerationOptions& options) {
         model.device().n_threads(), totals.empty() ? 0 : totals.begin()->second.n));
     print(summary_table(options.decoders, totals));
   }
+  if (failure) std::rethrow_exception(failure);
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
 }
 

@@ -1,40 +1,17 @@
+#include <exception>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
 #include "app/generation.h"
+#include "app/outputs.h"
 #include "app/paths.h"
 #include "app/report.h"
 #include "app/terminal.h"
-#include "engine/event/clock.h"
-#include "engine/event/recorder.h"
-#include "engine/event/timeline.h"
-#include "engine/event/trace_export.h"
 
 namespace app {
 namespace {
-
-/// Events of a command's runs on their way to a recording and to a trace.
-class Outputs : public engine::EventSink {
- public:
-  Outputs(const std::string& record, std::string trace) : trace_(std::move(trace)) {
-    if (!record.empty()) recorder_ = std::make_unique<engine::Recorder>(record);
-  }
-  void push(engine::Event event) override {
-    if (!trace_.empty()) timeline_.apply(event);
-    if (recorder_) recorder_->push(std::move(event));
-  }
-  bool wanted() const { return recorder_ || !trace_.empty(); }
-  void close() {
-    recorder_.reset();
-    if (!trace_.empty()) engine::export_trace(timeline_, trace_, {});
-  }
-
- private:
-  std::string trace_;
-  engine::Timeline timeline_;
-  std::unique_ptr<engine::Recorder> recorder_;
-};
 
 void compare_with_ar(engine::LoadedModel& loaded, engine::RunResult& result) {
   if (result.request.decoder == "ar") {
@@ -47,8 +24,7 @@ void compare_with_ar(engine::LoadedModel& loaded, engine::RunResult& result) {
   engine::RunRequest request = result.request;
   request.decoder = "ar";
   request.options.clear();
-  const engine::RunResult ar = engine::run_to_end(loaded, request, 0, nullptr, interrupted);
-  if (interrupted()) return;
+  const engine::RunResult ar = engine::run_to_end(loaded, request, 0, nullptr);
   result.identical_to_ar = engine::first_difference(result.tokens, ar.tokens) < 0;
   if (result.decode_ms > 0) result.speedup = ar.decode_ms / result.decode_ms;
 }
@@ -95,25 +71,33 @@ int generate(const GenerationOptions& options) {
 
   nlohmann::json documents = nlohmann::json::array();
   engine::RunId run = 0;
+  std::exception_ptr failure;  // of a prompt: what was done before it is printed all the same
   for (const Prompt& prompt : prompts) {
     if (interrupted()) break;
-    const engine::RunRequest request =
-        request_for(options, prompt, options.decoders.front(), *loaded.model);
-    LiveText text(*loaded.model->tokenizer(), !options.json);
-    engine::RunResult result =
-        engine::run_to_end(loaded, request, ++run, outputs.wanted() ? &outputs : nullptr,
-                           interrupted, [&](const engine::Lane& lane) { text.show(lane); });
-    text.finish();
-    if ((options.check || options.json) && !interrupted()) compare_with_ar(loaded, result);
-    if (options.json) {
-      documents.push_back(to_json(result, loaded));
-    } else {
-      print_error(summary_line(result));
+    try {
+      const engine::RunRequest request =
+          request_for(options, prompt, options.decoders.front(), *loaded.model);
+      LiveText text(*loaded.model->tokenizer(), !options.json);
+      engine::RunResult result =
+          engine::run_to_end(loaded, request, ++run, outputs.sink(), interrupted,
+                             [&](const engine::Lane& lane) { text.show(lane); });
+      text.finish();
+      if ((options.check || options.json) && !interrupted()) compare_with_ar(loaded, result);
+      if (options.json) {
+        documents.push_back(to_json(result, loaded));
+      } else {
+        print_error(summary_line(result));
+      }
+    } catch (const engine::Error& error) {
+      if (error.code() != engine::ErrorCode::Cancelled) failure = std::current_exception();
+      break;
     }
   }
   outputs.close();
-  if (options.json)
+  if (options.json) {
     print(dumped(options.has_prompt && documents.size() == 1 ? documents.front() : documents));
+  }
+  if (failure) std::rethrow_exception(failure);
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
 }
 

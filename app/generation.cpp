@@ -1,6 +1,7 @@
 #include "app/generation.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <cmath>
 
 #include "app/terminal.h"
@@ -100,6 +101,14 @@ void check_usage(const GenerationOptions& options) {
     refuse(fmt::format("--max-tokens {}: expected a whole number from 1", options.max_tokens));
   if (options.repeat < 1)
     refuse(fmt::format("--repeat {}: expected a whole number from 1", options.repeat));
+  if (options.decoders.empty())
+    refuse("--decoders: found none, expected names with commas between");
+  for (std::size_t i = 0; i < options.decoders.size(); i++) {
+    const auto before = options.decoders.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::find(options.decoders.begin(), before, options.decoders[i]) != before) {
+      refuse(fmt::format("--decoders: {} stands there twice", options.decoders[i]));
+    }
+  }
   if (options.model.scale != "auto") engine::scale_from(options.model.scale);
   for (const std::string& decoder : options.decoders) {
     engine::complete_options(engine::decoder_named(decoder),

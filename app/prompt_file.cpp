@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@ namespace app {
 namespace {
 
 constexpr std::size_t kMaxLineBytes = 64u << 20;
+constexpr std::uintmax_t kMaxFileBytes = 1u << 30;
 
 using kernels::Error;
 using kernels::ErrorCode;
@@ -44,6 +46,15 @@ Prompt prompt_of(const nlohmann::json& line, const std::string& place, std::size
 }  // namespace
 
 std::vector<Prompt> read_prompts(const std::string& path) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    throw Error(ErrorCode::BadInput, path + ": not a regular file");
+  }
+  if (std::filesystem::is_regular_file(status) &&
+      std::filesystem::file_size(path, ignored) > kMaxFileBytes) {
+    throw Error(ErrorCode::BadInput, path + ": over 1 GB; split it");
+  }
   std::ifstream file(path);
   if (!file) throw Error(ErrorCode::BadInput, fmt::format("{}: {}", path, std::strerror(errno)));
   std::vector<Prompt> prompts;

@@ -44,6 +44,29 @@ RunRequest request_of(const StartRun& command, const LaneRequest& lane) {
           .ignore_eos = command.ignore_eos};
 }
 
+/// Whether two runs of these settings must agree token for token.
+bool comparable(const Sampling& sampling) {
+  return sampling.greedy() || sampling.mode == Sampling::Mode::Coupled;
+}
+
+struct Failure {
+  int code = 0;
+  std::string message;
+};
+
+/// Of the exception being handled.
+Failure current_failure() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return {static_cast<int>(error.code()), error.what()};
+  } catch (const std::bad_alloc&) {
+    return {static_cast<int>(ErrorCode::Resources), "out of memory; the runs so far are kept"};
+  } catch (const std::exception& error) {
+    return {70, fmt::format("internal error: {}; please report it", error.what())};
+  }
+}
+
 }  // namespace
 
 Engine::Engine(std::string assets_dir, int n_threads, CommandQueue& commands, EventSink& events)
@@ -62,29 +85,19 @@ void Engine::serve() {
       command = can_step ? commands_.try_take() : commands_.wait();
     }
     if (commands_.closed()) return;
-    int code = 0;
-    std::string message;
     try {
       if (command) {
         handle(*command);
       } else if (can_step) {
         step_race();
       }
-    } catch (const Error& error) {
-      code = static_cast<int>(error.code());
-      message = error.what();
-    } catch (const std::bad_alloc&) {
-      code = static_cast<int>(ErrorCode::Resources);
-      message = "out of memory; the runs so far are kept";
-    } catch (const std::exception& error) {
-      code = 70;
-      message = fmt::format("internal error: {}; please report it", error.what());
-    }
-    if (code == 0) continue;
-    if (command) {
-      fail(0, code, message);
-    } else {
-      fail_race(code, message);
+    } catch (...) {
+      const Failure failure = current_failure();
+      if (command) {
+        fail(0, failure.code, failure.message);
+      } else {
+        fail_race(failure.code, failure.message);
+      }
     }
   }
 }
@@ -114,8 +127,14 @@ bool Engine::stop_asked() {
   if (commands_.closed()) return true;
   bool stop = false;
   while (std::optional<Command> command = commands_.try_take()) {
-    if (std::holds_alternative<StopRun>(*command)) {
+    const auto* asked = std::get_if<StopRun>(&*command);
+    if (asked && asked->run == 0) {
       stop = true;
+      // What was asked for before the stop is stopped with it.
+      std::erase_if(pending_, [](const Command& c) {
+        return std::holds_alternative<StartRun>(c) || std::holds_alternative<LoadModel>(c) ||
+               std::holds_alternative<CheckAgreement>(c);
+      });
     } else {
       pending_.push_back(std::move(*command));
     }
@@ -157,16 +176,21 @@ void Engine::start(const StartRun& command) {
                                .device = command.device});
   const std::vector<TokenId> prompt = tokenize_prompt(*model.model, command.prompt);
   const std::uint32_t race = command.lanes.size() > 1 ? ++n_races_ : 0;
-  held_ = command.start_held;
-  if (held_) events_.push(Held{now_ns(), true});
-
   std::vector<std::pair<RunId, RunRequest>> runs;
+  std::vector<RunStarted> started;  // made before any is told: an option may still be refused
   for (const LaneRequest& lane : command.lanes) {
     RunRequest request = request_of(command, lane);
     request.prompt_tokens = prompt;
+    const auto index = static_cast<int>(runs.size());
     runs.emplace_back(++n_runs_, std::move(request));
-    events_.push(
-        started_event(runs.back().second, model, n_runs_, race, static_cast<int>(runs.size()) - 1));
+    started.push_back(started_event(runs.back().second, model, n_runs_, race, index));
+  }
+  held_ = command.start_held;
+  steps_asked_ = 0;
+  events_.push(Held{now_ns(), held_});
+  for (RunStarted& event : started) {
+    event.t = now_ns();
+    events_.push(std::move(event));
   }
   const RunId first = runs.front().first;
   try {
@@ -188,9 +212,10 @@ void Engine::start(const StartRun& command) {
       active_[run] = {request, prefill_ms, false};
       events_.push(Phase{now_ns(), run, "decode", 0, request.max_tokens, {}});
     }
-  } catch (const Error& error) {
+  } catch (...) {
+    const Failure failure = current_failure();
     for (const auto& [run, request] : runs) active_[run].reported = false;
-    fail_race(static_cast<int>(error.code()), error.what());
+    fail_race(failure.code, failure.message);
   }
 }
 
@@ -240,7 +265,7 @@ void Engine::end_race() {
   for (const auto& [run, state] : active_) {
     if (!ar || run == ar_run) continue;
     const Finished& other = finished_[run];
-    if (other.request.sampling.mode != ar->request.sampling.mode) continue;
+    if (!comparable(other.request.sampling)) continue;
     // Of a run that was stopped only what it has can be compared.
     const std::size_t n = other.whole && ar->whole
                               ? std::max(other.tokens.size(), ar->tokens.size())
@@ -292,8 +317,18 @@ void Engine::check_agreement(RunId run) {
     notice(Notice::Level::Warning, "The agreement can be checked once the run has ended.");
     return;
   }
-  if (race_) end_race();
+  if (race_) {
+    notice(Notice::Level::Warning,
+           "The agreement can be checked when the race under way has ended.");
+    return;
+  }
   const Finished& state = it->second;
+  if (!comparable(state.request.sampling)) {
+    notice(
+        Notice::Level::Info,
+        "Under rejection sampling a run has the distribution of plain decoding, not its tokens.");
+    return;
+  }
   LoadedModel& model = loaded(state.model);
   RunRequest request = state.request;
   request.decoder = "ar";

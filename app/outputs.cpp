@@ -1,0 +1,30 @@
+#include "app/outputs.h"
+
+#include "app/terminal.h"
+#include "engine/event/trace_export.h"
+
+namespace app {
+
+Outputs::Outputs(const std::string& record, std::string trace)
+    : record_(record), trace_(std::move(trace)) {
+  if (!record_.empty()) recorder_ = std::make_unique<engine::Recorder>(record_);
+}
+
+void Outputs::push(engine::Event event) {
+  if (!trace_.empty()) timeline_.apply(event);
+  if (recorder_) recorder_->push(std::move(event));
+}
+
+void Outputs::close() {
+  if (recorder_) {
+    recorder_->close();
+    if (const auto trouble = recorder_->trouble())
+      throw engine::Error(engine::ErrorCode::Resources, *trouble);
+    if (recorder_->path() != record_)
+      print_error("note: " + record_ + " exists; recorded to " + recorder_->path());
+    recorder_.reset();
+  }
+  if (!trace_.empty()) engine::export_trace(timeline_, trace_, {});
+}
+
+}  // namespace app

@@ -1,0 +1,34 @@
+// Where the events of a command's runs go: a recording, a trace, both or neither.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/event/queue.h"
+#include "engine/event/recorder.h"
+#include "engine/event/timeline.h"
+
+namespace app {
+
+class Outputs : public engine::EventSink {
+ public:
+  /// @param record  path of a .pdrun, or empty
+  /// @param trace   path of a .json or .json.gz, or empty
+  /// @throws Error(Resources)  if the recording cannot be begun
+  Outputs(const std::string& record, std::string trace);
+
+  void push(engine::Event event) override;
+  bool wanted() const { return recorder_ || !trace_.empty(); }
+  /// Itself if anything is wanted, else null.
+  engine::EventSink* sink() { return wanted() ? this : nullptr; }
+  /// Ends the recording and writes the trace; says where, when that is not where it was asked.
+  /// @throws Error(Resources)  if either is not whole on disk
+  void close();
+
+ private:
+  std::string record_, trace_;
+  engine::Timeline timeline_;
+  std::unique_ptr<engine::Recorder> recorder_;
+};
+
+}  // namespace app

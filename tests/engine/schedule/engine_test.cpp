@@ -1,0 +1,223 @@
+// The engine thread's loop as the window meets it: commands in, events out, with the bundled model.
+#include "engine/schedule/engine.h"
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "engine/event/recording.h"
+#include "engine/event/timeline.h"
+
+namespace engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// An engine on its own thread, and everything it said so far.
+class EngineThread : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/config.json")) {
+      GTEST_SKIP() << "assets/models/demo-target is not in this tree";
+    }
+    thread = std::thread([this] {
+      Engine engine(DECOSCOPE_SOURCE_DIR "/assets", 2, commands, events);
+      engine.serve();
+    });
+  }
+  void TearDown() override {
+    commands.close();
+    if (thread.joinable()) thread.join();
+  }
+
+  static StartRun race(std::vector<std::string> decoders, int max_tokens = 24) {
+    StartRun start;
+    start.model = "demo-target";
+    start.prompt =
+        "Question:\nAnna has 11 stickers. Anna finds 33 more stickers. How many stickers does Anna "
+        "have?\nAnswer:\n";
+    start.max_tokens = max_tokens;
+    start.ignore_eos = true;
+    for (std::string& decoder : decoders)
+      start.lanes.push_back({.decoder = std::move(decoder), .options = {}});
+    return start;
+  }
+  /// Takes events until `enough` or ten seconds are over.
+  bool until(const std::function<bool()>& enough) {
+    const auto end = std::chrono::steady_clock::now() + 10s;
+    while (true) {
+      for (const Event& event : events.take()) {
+        timeline.apply(event);
+        all.push_back(event);
+      }
+      if (enough()) return true;
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+  int n_over() const {
+    int n = 0;
+    for (const RunRecord& run : timeline.runs()) n += run.over();
+    return n;
+  }
+  template <typename E>
+  int count() const {
+    int n = 0;
+    for (const Event& event : all) n += std::holds_alternative<E>(event);
+    return n;
+  }
+
+  CommandQueue commands;
+  EventQueue events;
+  Timeline timeline;
+  std::vector<Event> all;
+  std::thread thread;
+};
+
+TEST_F(EngineThread, a_race_of_four_ends_with_four_runs_that_agree_with_ar) {
+  commands.push(race({"ar", "jacobi", "lookahead", "prompt-lookup"}));
+  ASSERT_TRUE(until([&] { return n_over() == 4 && count<Agreement>() == 3; }));
+  for (const RunRecord& run : timeline.runs()) {
+    EXPECT_EQ(run.tokens.size(), 24u) << run.started.decoder;
+    if (run.started.decoder != "ar") {
+      ASSERT_TRUE(run.agreement) << run.started.decoder;
+      EXPECT_EQ(run.agreement->first_difference, -1) << run.started.decoder;
+      EXPECT_TRUE(timeline.speedup(run)) << run.started.decoder;
+    }
+  }
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+}
+
+TEST_F(EngineThread, lanes_take_turns_at_equal_compute_time) {
+  commands.push(race({"ar", "jacobi"}, 64));
+  ASSERT_TRUE(until([&] { return n_over() == 2; }));
+  // Whenever a lane begins a step, no unfinished lane stood behind it.
+  std::map<RunId, Nanoseconds> compute;
+  std::map<RunId, bool> over;
+  for (const Event& event : all) {
+    if (const auto* begun = std::get_if<StepBegun>(&event)) {
+      for (const auto& [run, spent] : compute) {
+        if (run == begun->run || over[run]) continue;
+        EXPECT_GE(spent, begun->compute) << "run " << begun->run;
+      }
+      compute[begun->run] = begun->compute;
+    }
+    if (const auto* ended = std::get_if<StepEnded>(&event)) {
+      compute[ended->run] += ended->propose + ended->forward + ended->verify + ended->commit;
+    }
+    if (const auto* finished = std::get_if<RunFinished>(&event)) over[finished->run] = true;
+  }
+}
+
+TEST_F(EngineThread, held_it_steps_only_when_asked) {
+  StartRun start = race({"ar"}, 8);
+  start.start_held = true;
+  commands.push(start);
+  ASSERT_TRUE(until([&] { return timeline.runs().size() == 1 && timeline.held(); }));
+  std::this_thread::sleep_for(50ms);
+  until([] { return true; });
+  EXPECT_EQ(count<StepEnded>(), 0);
+  for (int step = 1; step <= 3; step++) {
+    commands.push(StepOnce{});
+    ASSERT_TRUE(until([&] { return count<StepEnded>() == step; }));
+  }
+  std::this_thread::sleep_for(50ms);
+  until([] { return true; });
+  EXPECT_EQ(count<StepEnded>(), 3);
+  commands.push(Hold{false});
+  ASSERT_TRUE(until([&] { return n_over() == 1; }));
+  EXPECT_EQ(timeline.runs()[0].tokens.size(), 8u);
+}
+
+TEST_F(EngineThread, a_run_after_a_held_one_is_not_held) {
+  commands.push(Hold{true});
+  commands.push(StepOnce{});
+  commands.push(race({"ar"}, 4));
+  ASSERT_TRUE(until([&] { return n_over() == 1; }));
+  EXPECT_FALSE(timeline.held());
+}
+
+TEST_F(EngineThread, stop_ends_the_run_within_a_step_and_keeps_its_tokens) {
+  commands.push(race({"ar"}, 900));
+  ASSERT_TRUE(until([&] { return count<StepEnded>() > 5; }));
+  commands.push(StopRun{});
+  ASSERT_TRUE(until([&] { return n_over() == 1; }));
+  const RunRecord& run = timeline.runs()[0];
+  ASSERT_TRUE(run.finished);
+  EXPECT_EQ(run.finished->stop_reason, "stopped");
+  EXPECT_GT(run.tokens.size(), 5u);
+  EXPECT_LT(run.tokens.size(), 900u);
+}
+
+TEST_F(EngineThread, agreement_is_checked_on_demand_for_a_run_alone) {
+  commands.push(race({"lookahead"}));
+  ASSERT_TRUE(until([&] { return n_over() == 1; }));
+  EXPECT_EQ(count<Agreement>(), 0);
+  commands.push(CheckAgreement{timeline.runs()[0].id()});
+  ASSERT_TRUE(until([&] { return count<Agreement>() == 1; }));
+  EXPECT_EQ(timeline.runs()[0].agreement->first_difference, -1);
+  EXPECT_GT(timeline.runs()[0].agreement->cost, 0);
+}
+
+TEST_F(EngineThread, rejection_sampling_is_never_called_different) {
+  StartRun start = race({"ar", "lookahead"});
+  start.temperature = 1;
+  start.sampling = "rejection";
+  commands.push(start);
+  ASSERT_TRUE(until([&] { return n_over() == 2; }));
+  commands.push(CheckAgreement{timeline.runs()[1].id()});
+  ASSERT_TRUE(until([&] { return count<Notice>() == 1; }));
+  EXPECT_EQ(count<Agreement>(), 0);
+}
+
+TEST_F(EngineThread, a_failure_is_told_and_the_next_run_works) {
+  StartRun start = race({"ar"});
+  start.model = "no-such-model";
+  commands.push(start);
+  ASSERT_TRUE(until([&] { return count<RunFailed>() == 1; }));
+  start = race({"lookahead"});
+  start.lanes[0].options["window"] = "-3";
+  commands.push(start);
+  ASSERT_TRUE(until([&] { return count<RunFailed>() == 2; }));
+  start = race({"ar"});
+  for (int i = 0; i < 4000; i++) start.prompt += "more words ";
+  commands.push(start);
+  ASSERT_TRUE(until([&] { return count<RunFailed>() == 3; }));
+  commands.push(race({"ar"}));
+  ASSERT_TRUE(until([&] { return n_over() == 1; }));
+}
+
+TEST_F(EngineThread, closing_while_decoding_ends_at_once) {
+  commands.push(race({"ar", "lookahead"}, 900));
+  ASSERT_TRUE(until([&] { return count<StepEnded>() > 3; }));
+  const auto begun = std::chrono::steady_clock::now();
+  commands.close();
+  thread.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 2s);
+}
+
+TEST_F(EngineThread, a_recording_of_a_race_opens_and_shows_the_same_runs) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / "decoscope_engine_test.pdrun").string();
+  std::filesystem::remove(path);
+  commands.push(RecordTo{path});
+  commands.push(race({"ar", "jacobi"}));
+  ASSERT_TRUE(until([&] { return n_over() == 2 && count<Agreement>() == 1; }));
+  commands.push(RecordTo{});
+  TearDown();
+  Timeline again;
+  const RecordingReport report = load_recording(path, again);
+  std::filesystem::remove(path);
+  EXPECT_TRUE(report.closed);
+  ASSERT_EQ(again.runs().size(), 2u);
+  for (std::size_t i = 0; i < 2; i++) {
+    EXPECT_EQ(again.runs()[i].tokens.size(), timeline.runs()[i].tokens.size());
+    EXPECT_EQ(again.runs()[i].steps.size(), timeline.runs()[i].steps.size());
+  }
+}
+
+}  // namespace
+}  // namespace engine
