@@ -11,6 +11,7 @@
 #include "app/paths.h"
 #include "app/report.h"
 #include "app/terminal.h"
+#include "engine/event/clock.h"
 
 namespace app {
 namespace {
@@ -35,11 +36,14 @@ std::map<std::string, engine::RunResult> race(engine::LoadedModel& loaded,
                                               engine::RunId& run) {
   std::map<std::string, engine::RunResult> results;
   std::map<std::string, std::vector<double>> decode_ms, prefill_ms;
+  std::map<std::string, engine::RunId> run_of;  // of the first repeat
   for (int repeat = 0; repeat < options.repeat; repeat++) {
     for (std::size_t i = 0; i < decoders.size(); i++) {
       const std::string& decoder =
           decoders[(i + turn + static_cast<std::size_t>(repeat)) % decoders.size()];
-      const engine::RunRequest request = request_for(options, prompt, decoder, *loaded.model);
+      engine::RunRequest request = request_for(options, prompt, decoder, *loaded.model);
+      request.race = static_cast<std::uint32_t>(turn) + 1;
+      request.lane = static_cast<int>(&decoder - decoders.data());
       engine::RunResult result =
           engine::run_to_end(loaded, request, ++run, repeat == 0 ? events : nullptr, interrupted);
       if (interrupted()) return {};
@@ -58,7 +62,15 @@ std::map<std::string, engine::RunResult> race(engine::LoadedModel& loaded,
                             result.request.sampling.mode == engine::Sampling::Mode::Coupled ||
                             result.request.sampling.greedy();
     if (!comparable) continue;
-    result.identical_to_ar = engine::first_difference(result.tokens, ar.tokens) < 0;
+    const int difference = engine::first_difference(result.tokens, ar.tokens);
+    result.identical_to_ar = difference < 0;
+    if (events && decoder != "ar") {
+      events->push(engine::Agreement{.t = engine::now_ns(),
+                                     .run = run_of.at(decoder),
+                                     .baseline = run_of.at("ar"),
+                                     .n_compared = static_cast<int>(ar.tokens.size()),
+                                     .first_difference = difference});
+    }
     if (result.decode_ms > 0) result.speedup = ar.decode_ms / result.decode_ms;
   }
   return results;

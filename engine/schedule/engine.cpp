@@ -181,9 +181,10 @@ void Engine::start(const StartRun& command) {
   for (const LaneRequest& lane : command.lanes) {
     RunRequest request = request_of(command, lane);
     request.prompt_tokens = prompt;
-    const auto index = static_cast<int>(runs.size());
+    request.race = race;
+    request.lane = static_cast<int>(runs.size());
     runs.emplace_back(++n_runs_, std::move(request));
-    started.push_back(started_event(runs.back().second, model, n_runs_, race, index));
+    started.push_back(started_event(runs.back().second, model, n_runs_));
   }
   held_ = command.start_held;
   steps_asked_ = 0;

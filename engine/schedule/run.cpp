@@ -93,13 +93,12 @@ RunResult result_of(const Lane& lane,
   return result;
 }
 
-RunStarted started_event(
-    const RunRequest& request, const LoadedModel& loaded, RunId run, std::uint32_t race, int lane) {
+RunStarted started_event(const RunRequest& request, const LoadedModel& loaded, RunId run) {
   RunStarted event;
   event.t = now_ns();
   event.run = run;
-  event.race = race;
-  event.lane = lane;
+  event.race = request.race;
+  event.lane = request.lane;
   event.model = loaded.id;
   event.decoder = request.decoder;
   event.options = complete_options(decoder_named(request.decoder), request.options);
@@ -138,7 +137,7 @@ RunResult run_to_end(LoadedModel& loaded,
                      const std::function<bool()>& stop,
                      const std::function<void(const Lane&)>& step) {
   Model& model = *loaded.model;
-  if (events) events->push(started_event(request, loaded, run, 0, 0));
+  if (events) events->push(started_event(request, loaded, run));
   const Nanoseconds start = now_ns();
   Lane lane = make_lane(model, request, run, nullptr, [&](int done, int total) {
     if (events) events->push(Phase{now_ns(), run, "prefill", done, total, {}});

@@ -23,6 +23,8 @@ struct RunRequest {
   Sampling sampling;
   int max_tokens = 256;
   bool ignore_eos = false;
+  std::uint32_t race = 0;  // runs on one prompt that are shown side by side share it; 0: alone
+  int lane = 0;            // from 0 in its race
 };
 
 /// One generation, done. Times count own compute only.
@@ -71,8 +73,7 @@ RunResult result_of(const Lane& lane,
                     const Tokenizer* tokenizer,
                     double prefill_ms);
 /// The events that open and close a run.
-RunStarted started_event(
-    const RunRequest& request, const LoadedModel& loaded, RunId run, std::uint32_t race, int lane);
+RunStarted started_event(const RunRequest& request, const LoadedModel& loaded, RunId run);
 RunFinished finished_event(const RunResult& result, RunId run);
 
 /// Runs one request to its end.
