@@ -176,7 +176,12 @@ int window(const WindowCommandOptions& options) {
   ui::WindowOptions window_options;
   window_options.open = options.open;
   window_options.screen = options.screen;
+  if (options.model.model != ModelOptions{}.model) window_options.model = options.model.model;
+  window_options.scale = options.model.scale;
   window_options.screenshot = options.screenshot;
+  window_options.race_first = !options.screenshot.empty() && options.open.empty();
+  if (window_options.race_first && options.screen.empty()) window_options.screen = "compare";
+  if (!options.screenshot.empty()) window_options.config_dir = "-";
   window_options.hooks.wants_to_close = interrupted;
   return ui::run_window(events, commands, catalog, window_options);
 }

@@ -195,6 +195,8 @@ void hatch(ImDrawList* list, ImVec2 min, ImVec2 max, ImU32 ink, float apart, flo
   list->PopClipRect();
 }
 
+const std::string kSpaceSign = "_";
+
 void token_cell(ImDrawList* list,
                 ImVec2 min,
                 ImVec2 max,
@@ -219,8 +221,11 @@ void token_cell(ImDrawList* list,
   const char* mark = flags.mark ? flags.mark : as.mark;
   const float mark_width = flags.marks && *mark ? std::strlen(mark) * px(kMarkSize) * 0.5f : 0;
   list->PushClipRect(min, {max.x - (padded ? px(2) : 0) - mark_width, max.y}, true);
-  list->AddText(fonts().mono, size, {min.x + pad, y}, colour(ink), text.data(),
-                text.data() + text.size());
+  // A filled cell of nothing but spaces would look empty: a low line stands for the space.
+  const bool blank = padded && text.find_first_not_of(' ') == std::string::npos;
+  const std::string& shown = blank ? kSpaceSign : text;
+  list->AddText(fonts().mono, size, {min.x + pad, y}, colour(ink), shown.data(),
+                shown.data() + shown.size());
   list->PopClipRect();
   if (mark_width > 0)
     list->AddText(fonts().mono, px(kMarkSize), {max.x - mark_width - px(3), min.y + px(2)},

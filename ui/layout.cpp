@@ -25,6 +25,7 @@ void live(ImGuiID centre) {
   ImGuiID left = split(centre, ImGuiDir_Left, 0.178f);
   ImGuiID right = split(centre, ImGuiDir_Right, 0.255f);
   const ImGuiID runs = split(left, ImGuiDir_Down, 0.19f);
+  const ImGuiID machine = split(right, ImGuiDir_Down, 0.19f);
   const ImGuiID inspector = split(right, ImGuiDir_Down, 0.40f);
   const ImGuiID text = split(centre, ImGuiDir_Up, 0.22f);
   const ImGuiID timeline = split(centre, ImGuiDir_Down, 0.46f);
@@ -38,6 +39,7 @@ void live(ImGuiID centre) {
   dock(Screen::Live, "log", timeline);
   dock(Screen::Live, "numbers", right);
   dock(Screen::Live, "inspector", inspector);
+  dock(Screen::Live, "machine", machine);
 }
 
 void compare(ImGuiID centre) {
@@ -62,9 +64,9 @@ const char* screen_name(Screen screen) {
 }
 
 std::span<const char* const> panels_of(Screen screen) {
-  static constexpr std::array<const char*, 10> kLive{"setup",   "runs",      "text",  "trajectory",
-                                                     "pool",    "agreement", "gantt", "log",
-                                                     "numbers", "inspector"};
+  static constexpr std::array<const char*, 11> kLive{"setup",   "runs",      "text",   "trajectory",
+                                                     "pool",    "agreement", "gantt",  "log",
+                                                     "numbers", "inspector", "machine"};
   static constexpr std::array<const char*, 7> kCompare{"setup", "runs",       "lanes",    "gantt",
                                                        "log",   "difference", "inspector"};
   if (screen == Screen::Live) return kLive;

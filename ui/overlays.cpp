@@ -170,12 +170,9 @@ void Shell::draw_open_dialog(Context& c) {
     const std::string path(path_.c_str());
     if (button("Open###do_open", true) || enter) {
       std::error_code error;
-      if (fs::is_directory(path, error) && fs::exists(fs::path(path) / "config.json", error)) {
-        form_.model = path;
-        open_dialog_ = false;
-        commands_.push(engine::LoadModel{path, form_.scale, form_.dtype, form_.device});
-        if (screen_ == Screen::Welcome) show(Screen::Live);
-      } else if (!fs::is_directory(path, error)) {
+      if (fs::is_directory(path, error)) {
+        if (open_model(path)) open_dialog_ = false;
+      } else {
         open_dialog_ = false;
         open(path);
       }

@@ -9,6 +9,7 @@
 #include "ui/panels/inspector.h"
 #include "ui/panels/lanes.h"
 #include "ui/panels/log.h"
+#include "ui/panels/machine.h"
 #include "ui/panels/numbers.h"
 #include "ui/panels/pool.h"
 #include "ui/panels/runs.h"
@@ -20,10 +21,10 @@ namespace ui {
 
 std::span<const Panel> panels() {
   // Copied on first use: the panels' own constants are ready by then.
-  static const std::array<Panel, 12> list{kSetupPanel,   kTextPanel,      kTrajectoryPanel,
-                                          kPoolPanel,    kAgreementPanel, kGanttPanel,
-                                          kNumbersPanel, kInspectorPanel, kRunsPanel,
-                                          kLogPanel,     kLanesPanel,     kDifferencePanel};
+  static const std::array<Panel, 13> list{
+      kSetupPanel, kTextPanel,       kTrajectoryPanel, kPoolPanel, kAgreementPanel,
+      kGanttPanel, kNumbersPanel,    kInspectorPanel,  kRunsPanel, kLogPanel,
+      kLanesPanel, kDifferencePanel, kMachinePanel};
   return list;
 }
 

@@ -93,7 +93,29 @@ void Shell::adopt_document() {
   }
 }
 
+bool Shell::open_model(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(std::filesystem::path(path) / "config.json", error)) return false;
+  form_.model = path;
+  commands_.push(engine::LoadModel{path, form_.scale, form_.dtype, form_.device});
+  if (session_.live_is_shown()) {
+    if (screen_ == Screen::Welcome) show(Screen::Live);
+  } else {
+    session_.show_live();
+    adopt_document();
+    show(Screen::Live);
+  }
+  return true;
+}
+
 void Shell::open(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    if (!open_model(path))
+      say(path +
+          ": is a folder without config.json, so it is no model; a recording ends in .pdrun");
+    return;
+  }
   try {
     session_.open(path);
     adopt_document();
@@ -146,6 +168,21 @@ void Shell::run(bool race) {
   settings_.last_model = form_.model;
   commands_.push(command_of(form_, race));
   if (screen_ == Screen::Welcome) show(race ? Screen::Compare : Screen::Live);
+}
+
+std::string Shell::run_race() {
+  std::string why = why_not(form_, catalog_, true);
+  if (why.empty()) run(true);
+  return why;
+}
+
+void Shell::show_a_lane_of_guesses() {
+  double most = 0;
+  for (const engine::RunRecord* run : session_.shown().timeline.race(selection_.race)) {
+    if (run->started.decoder == "ar" || run->tokens_per_step() <= most) continue;
+    most = run->tokens_per_step();
+    selection_.run = run->id();
+  }
 }
 
 void Shell::step_view(Context& context, int direction, bool only_notable) {

@@ -30,9 +30,13 @@ class Shell {
 
   void show(Screen screen);
   void set_theme(ThemeName theme);
-  /// Opens a recording; failures become a message on screen.
+  /// Opens a recording, or a model where the path is a folder; failures become a message on screen.
   void open(const std::string& path);
   void perform(Action action);
+  /// Asks the engine for the race set up. @return why it cannot run; empty: it was asked for
+  std::string run_race();
+  /// Selects the lane of the newest race whose steps bring most, so Live has something to show.
+  void show_a_lane_of_guesses();
   /// Another document of the session is shown: selects its newest run.
   void adopt_document();
 
@@ -76,6 +80,7 @@ class Shell {
   void scale(int percent);
   void say(const std::string& message);
   void run(bool race);
+  bool open_model(const std::string& path);
 
   const Catalog& catalog_;          // owned by the caller, outlives the shell
   engine::CommandQueue& commands_;  // likewise

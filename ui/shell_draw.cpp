@@ -236,7 +236,10 @@ void Shell::draw_top_bar(Context& c) {
     draw_run_controls(c);
     draw_state(c);
   }
-  ImGui::SameLine(main->Size.x - px(262));
+  // As wide as it was last time: it ends where the cards end.
+  float* width = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("right"), px(240));
+  ImGui::SameLine(main->Size.x - *width - px(8));
+  ImGui::BeginGroup();
   if (button("Open")) requests_.open = "";
   ImGui::SameLine();
   if (button("Export", false, !c.timeline.runs().empty(), "a trace and tables (Ctrl+E)"))
@@ -245,6 +248,8 @@ void Shell::draw_top_bar(Context& c) {
   if (button("Find", false, true, "a step or a token (/)")) perform(Action::Find);
   ImGui::SameLine();
   if (button("?", false, true, "keys")) perform(Action::Help);
+  ImGui::EndGroup();
+  *width = ImGui::GetItemRectSize().x;
   ImGui::PopStyleVar();
   ImGui::End();
 }
@@ -286,7 +291,8 @@ void Shell::draw_status_bar(Context& c) {
                                  n_dropped, with_commas(c.timeline.n_events()));
   if (c.timeline.n_inconsistent() > 0)
     text += fmt::format(" \xC2\xB7 {} inconsistent, left out", c.timeline.n_inconsistent());
-  if (!c.timeline.samples().empty()) {
+  // Of a run that is over the last sample says nothing about now.
+  if (going && !c.timeline.samples().empty()) {
     const engine::Sampled& s = c.timeline.samples().back();
     text += s.busy_percent >= 0
                 ? fmt::format(" \xC2\xB7 {} busy {:.0f} %", s.device, s.busy_percent)

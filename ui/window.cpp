@@ -6,6 +6,7 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <cfloat>
 #include <memory>
 #include <string>
 #include <vector>
@@ -112,6 +113,16 @@ bool input_waits() {
   return ImGui::IsAnyItemActive();
 }
 
+void start_race(Shell& shell, const WindowOptions& options) {
+  SetupForm& form = shell.form();
+  if (!options.model.empty()) form.model = options.model;
+  if (!options.scale.empty()) form.scale = options.scale;
+  if (!options.race_first) return;
+  shell.show(Screen::Compare);
+  if (const std::string why = shell.run_race(); !why.empty())
+    throw Error(ErrorCode::BadInput, "window: the race cannot start: " + why);
+}
+
 void choose_screen(Shell& shell, const WindowOptions& options) {
   if (options.screen == "welcome") shell.show(Screen::Welcome);
   if (options.screen == "live") shell.show(Screen::Live);
@@ -147,11 +158,13 @@ class Loop {
     while (!glfwWindowShouldClose(window_)) {
       wait();
       if (options_.hooks.wants_to_close && options_.hooks.wants_to_close()) break;
-      shell_.take(events_.take(kEventsAFrame));
+      std::vector<engine::Event> news = events_.take(kEventsAFrame);
+      if (!options_.screenshot.empty()) fail_with(news);
+      shell_.take(std::move(news));
       for (const std::string& path : dropped_.paths) shell_.open(path);
       dropped_.paths.clear();
       frame();
-      if (!options_.screenshot.empty() && n_frames_ >= options_.screenshot_frames) break;
+      if (!options_.screenshot.empty() && picture_is_due()) break;
     }
     if (!options_.screenshot.empty()) take_picture();
   }
@@ -184,6 +197,8 @@ class Loop {
     glfwGetFramebufferSize(window_, &width, &height);
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
+    // Wherever the mouse stands, a picture shows nothing hovered.
+    if (!options_.screenshot.empty()) ImGui::GetIO().AddMousePosEvent(-FLT_MAX, -FLT_MAX);
     ImGui::NewFrame();
     const double now = glfwGetTime();
     shell_.draw(now - last_);
@@ -194,9 +209,28 @@ class Loop {
     glClear(GL_COLOR_BUFFER_BIT);
     ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
     if (options_.screenshot.empty()) glfwSwapBuffers(window_);
-    ++n_frames_;
     ++n_quiet_;
     if (options_.hooks.frame_shown) options_.hooks.frame_shown();
+  }
+
+  // The first race is over, and what it changed has been drawn.
+  bool picture_is_due() {
+    if (options_.race_first && n_frames_due_ == 0) {
+      const auto runs = shell_.session().live().timeline.runs();
+      const bool over =
+          !runs.empty() && runs.size() >= shell_.form().lanes.size() &&
+          std::all_of(runs.begin(), runs.end(), [](const auto& r) { return r.over(); });
+      if (!over) return false;
+      shell_.show_a_lane_of_guesses();
+    }
+    return ++n_frames_due_ >= options_.screenshot_frames;
+  }
+
+  // A picture of a race that failed would only look like one.
+  static void fail_with(const std::vector<engine::Event>& news) {
+    for (const engine::Event& event : news)
+      if (const auto* failed = std::get_if<engine::RunFailed>(&event))
+        throw Error(static_cast<ErrorCode>(failed->code), failed->message);
   }
 
   void take_picture() {
@@ -211,7 +245,7 @@ class Loop {
   const WindowOptions& options_;
   Dropped dropped_;
   double last_ = 0;
-  int n_quiet_ = 0, n_frames_ = 0;
+  int n_quiet_ = 0, n_frames_due_ = 0;
 };
 
 }  // namespace
@@ -233,6 +267,7 @@ int run_window(engine::EventQueue& events,
       shell.adopt_document();
       shell.show(shell.selection().race != 0 ? Screen::Compare : Screen::Live);
     }
+    start_race(shell, options);
     choose_screen(shell, options);
     const Waker waker(events);
     if (options.hooks.shell_made) options.hooks.shell_made(shell);

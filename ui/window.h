@@ -27,8 +27,10 @@ struct WindowOptions {
   std::string screen;          // welcome, live, compare; empty: as last time, welcome at first
   std::string theme;           // dark, light, monochrome; empty: as set
   std::string config_dir;      // empty: $XDG_CONFIG_HOME/decoscope; "-": keep nothing
+  std::string model, scale;    // set up at first; empty: as the form has them
+  bool race_first = false;     // start the race of the form at once
   std::string screenshot;      // write a PNG of the window there, then close
-  int screenshot_frames = 30;  // drawn before it is taken
+  int screenshot_frames = 30;  // drawn before it is taken, and after the race has ended
   int width = 1600, height = 1000;
   WindowHooks hooks;
 };
@@ -37,8 +39,9 @@ struct WindowOptions {
 /// command queue.
 /// @return the process's exit code
 /// @throws Error(Device)    no display can be opened, or OpenGL 3.0 is lacking
-/// @throws Error(BadInput)  options.open cannot be read, Error(Resources) if the screenshot cannot
-///                          be written
+/// @throws Error(BadInput)  options.open cannot be read, or the first race cannot start;
+///                          Error(Resources) if the screenshot cannot be written; whatever failed
+///                          the race a screenshot waits for
 int run_window(engine::EventQueue& events,
                engine::CommandQueue& commands,
                const Catalog& catalog,

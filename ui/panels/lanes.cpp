@@ -91,7 +91,7 @@ void lane_card(Context& context, const engine::RunRecord& run, ImVec2 size) {
               run.started.decoder == "ar" ? theme().dim : fill_of(Mean::Accepted));
     ImGui::Dummy({1, px(4)});
     if (run.failed) wrapped(run.failed->message, theme().bad);
-    if (ImGui::BeginChild("text")) draw_token_text(context, run, false);
+    if (ImGui::BeginChild("text")) draw_token_text(context, run, false, false);
     ImGui::EndChild();
   }
   end_card();

@@ -29,7 +29,7 @@ void draw_head(Context& context) {
 
 void draw(Context& context) {
   const engine::RunRecord& run = *context.run();
-  draw_token_text(context, run, context.settings.flowing_text);
+  draw_token_text(context, run, context.settings.flowing_text, true);
 }
 
 }  // namespace

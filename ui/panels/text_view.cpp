@@ -108,9 +108,31 @@ double costliest(const std::vector<TextCell>& cells) {
 
 }  // namespace
 
-void draw_token_text(Context& context, const engine::RunRecord& run, bool flowing) {
+namespace {
+
+// Follows the answer's end: a frame after it changed, when the new height is known.
+void scroll_to_end(std::size_t n_cells) {
+  int* seen = ImGui::GetStateStorage()->GetIntRef(ImGui::GetID("n_cells"), -1);
+  const int now = static_cast<int>(n_cells);
+  if (*seen == now && ImGui::GetScrollY() < ImGui::GetScrollMaxY() - 1) {
+    int* tried = ImGui::GetStateStorage()->GetIntRef(ImGui::GetID("tried"), -1);
+    if (*tried == now) return;  // since then someone scrolled away
+    *tried = now;
+  }
+  *seen = now;
+  ImGui::SetScrollHereY(1.0f);
+}
+
+}  // namespace
+
+void draw_token_text(Context& context,
+                     const engine::RunRecord& run,
+                     bool flowing,
+                     bool with_prompt) {
   const std::size_t n_steps = context.n_steps(run);
-  const auto& cells = context.prepared.cells(context.timeline, run, n_steps, context.live(run));
+  const auto& all = context.prepared.cells(context.timeline, run, n_steps, context.live(run));
+  const std::span cells = std::span(all).subspan(
+      with_prompt ? 0 : std::min(all.size(), run.started.prompt_tokens.size()));
   CellMetrics metrics;
   ImGui::PushFont(fonts().mono, kMonoSize);
   metrics.character = ImGui::CalcTextSize("0").x;
@@ -122,7 +144,7 @@ void draw_token_text(Context& context, const engine::RunRecord& run, bool flowin
   const float line_height = flowing ? px(22) : px(29), cell_height = flowing ? px(20) : px(24);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float top = ImGui::GetWindowPos().y, bottom = top + ImGui::GetWindowSize().y;
-  const double top_cost = context.view.lens == Lens::Cost ? costliest(cells) : 0;
+  const double top_cost = context.view.lens == Lens::Cost ? costliest(all) : 0;
   const engine::StepId newest = n_steps > 0 ? run.steps[n_steps - 1].begun.step : 0;
   std::size_t n_drawn = 0;
   const int first_line = std::max(0, static_cast<int>((top - at.y) / line_height) - 1);
@@ -140,7 +162,7 @@ void draw_token_text(Context& context, const engine::RunRecord& run, bool flowin
   const int n_lines = boxes.empty() ? 0 : boxes.back().line + 1;
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy({1, n_lines * line_height + px(4)});
-  if (context.playhead.follows() && !run.over()) ImGui::SetScrollHereY(1.0f);
+  if (context.playhead.follows()) scroll_to_end(cells.size());
 }
 
 }  // namespace ui

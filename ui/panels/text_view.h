@@ -7,6 +7,9 @@ namespace ui {
 
 /// Draws the lines in view and takes hovers and clicks. Long text scrolls with the window; while
 /// following, it keeps to the end.
-void draw_token_text(Context& context, const engine::RunRecord& run, bool flowing);
+void draw_token_text(Context& context,
+                     const engine::RunRecord& run,
+                     bool flowing,
+                     bool with_prompt);
 
 }  // namespace ui

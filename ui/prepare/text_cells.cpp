@@ -64,7 +64,7 @@ void add_committed(std::vector<TextCell>& cells,
     cell.position = token.pos;
     cell.step = token.step;
     cell.logp = token.logp;
-    cell.has_logp = true;
+    cell.has_logp = token.has_logp;
     if (run.steps[at].begun.step == token.step) cell.cost_ns = cost_of(run.steps[at]);
     cell.diverged = run.agreement && run.agreement->first_difference == index;
     cells.push_back(std::move(cell));
@@ -184,7 +184,8 @@ std::vector<TextCell> text_cells(const engine::Timeline& timeline,
   const int position = cells.empty() ? 0 : cells.back().position + 1;
   if (live && n_steps < run.steps.size() && run.steps[n_steps].has_drafted) {
     add_proposed(cells, timeline, run, run.steps[n_steps], position);
-  } else if (n_steps > 0) {
+  } else if (n_steps > 0 && !(run.finished && n_steps == run.steps.size())) {
+    // Past the end of a finished answer nothing was meant to stand.
     const engine::StepRecord& step = run.steps[n_steps - 1];
     if (!step.blocks.empty())
       add_block(cells, timeline, run, step, position);
