@@ -1,0 +1,181 @@
+// The window and the engine together: real queues, a real model, a person's clicks and keys.
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
+#include <imgui_te_context.h>
+#include <imgui_te_engine.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "engine/decode/registry.h"
+#include "engine/schedule/engine.h"
+#include "tests/ui/display.h"
+#include "ui/shell.h"
+#include "ui/window.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path assets() {
+  const char* given = std::getenv("DECOSCOPE_ASSETS");
+  return given ? fs::path(given) : fs::path(DECOSCOPE_SOURCE_DIR) / "assets";
+}
+
+ui::Catalog catalog() {
+  ui::Catalog all;
+  for (const engine::DecoderInfo& info : engine::decoders()) {
+    ui::CatalogDecoder decoder{.name = info.name, .title = info.title};
+    if (info.needs_draft) decoder.unavailable = "no draft model loaded";
+    for (const engine::OptionInfo& option : info.options)
+      decoder.options.push_back({.name = option.name,
+                                 .type = static_cast<ui::CatalogOption::Type>(option.type),
+                                 .default_value = option.default_value,
+                                 .min = option.min,
+                                 .max = option.max,
+                                 .choices = option.choices});
+    all.decoders.push_back(std::move(decoder));
+  }
+  const std::string model = (assets() / "models/demo-target").string();
+  all.models.push_back({.name = model, .path = model});
+  all.prompts.push_back({.id = "one",
+                         .title = "one",
+                         .text = "USER: Anna has 11 stickers and finds 33 more. How many stickers "
+                                 "does Anna have? ASSISTANT:"});
+  return all;
+}
+
+using Script = std::function<void(ImGuiTestContext*, ui::Shell&)>;
+
+// The window on this thread, the engine on its own, until the script ends.
+void play(const char* name, const Script& script) {
+  if (!display::ready()) GTEST_SKIP() << "no display, and no Xvfb to make one";
+  std::error_code error;
+  if (!fs::exists(assets() / "models/demo-target/config.json", error))
+    GTEST_SKIP() << "the bundled model demo-target is absent";
+  engine::EventQueue events;
+  engine::CommandQueue commands;
+  std::thread thread([&] { engine::Engine(assets().string(), 1, commands, events).serve(); });
+  const ui::Catalog all = catalog();
+  ui::Shell* shell = nullptr;
+  ImGuiTestEngine* tester = nullptr;
+  ImGuiTest* test = nullptr;
+  ui::WindowOptions options;
+  options.config_dir = "-";
+  options.screen = "live";
+  options.hooks.draw_always = true;
+  options.hooks.shell_made = [&](ui::Shell& made) { shell = &made; };
+  options.hooks.context_made = [&] {
+    tester = ImGuiTestEngine_CreateContext();
+    ImGuiTestEngineIO& io = ImGuiTestEngine_GetIO(tester);
+    io.ConfigRunSpeed = ImGuiTestRunSpeed_Fast;
+    io.ConfigNoThrottle = true;
+    io.ConfigSavedSettings = false;
+    io.ConfigLogToTTY = true;
+    io.ConfigVerboseLevel = ImGuiTestVerboseLevel_Error;
+    test = ImGuiTestEngine_RegisterTest(tester, "window_engine", name);
+    test->TestFunc = [&](ImGuiTestContext* ctx) { script(ctx, *shell); };
+    ImGuiTestEngine_Start(tester, ImGui::GetCurrentContext());
+    ImGuiTestEngine_QueueTest(tester, test);
+  };
+  options.hooks.frame_shown = [&] { ImGuiTestEngine_PostSwap(tester); };
+  options.hooks.wants_to_close = [&] {
+    return ImGuiTestEngine_IsTestQueueEmpty(tester) &&
+           test->Output.Status != ImGuiTestStatus_Queued &&
+           test->Output.Status != ImGuiTestStatus_Running;
+  };
+  options.hooks.before_teardown = [&] { ImGuiTestEngine_Stop(tester); };
+  ui::run_window(events, commands, all, options);
+  commands.close();
+  thread.join();
+  EXPECT_EQ(test->Output.Status, ImGuiTestStatus_Success) << name;
+  ImGuiTestEngine_DestroyContext(tester);
+}
+
+void wait_for(ImGuiTestContext* ctx, const std::function<bool()>& done) {
+  for (int i = 0; i < 1500 && !done(); ++i) ctx->Yield();
+}
+
+const engine::Timeline& timeline(ui::Shell& shell) {
+  return shell.session().live().timeline;
+}
+
+std::int64_t n_steps(ui::Shell& shell) {
+  std::int64_t n = 0;
+  for (const engine::RunRecord& run : timeline(shell).runs()) n += run.totals.n_steps;
+  return n;
+}
+
+bool all_over(ui::Shell& shell) {
+  const auto runs = timeline(shell).runs();
+  return !runs.empty() && std::all_of(runs.begin(), runs.end(), [](auto& r) { return r.over(); });
+}
+
+TEST(WindowWithEngine, a_race_runs_to_its_end_and_every_lane_is_identical) {
+  play("race", [](ImGuiTestContext* ctx, ui::Shell& shell) {
+    shell.form().max_tokens = 24;
+    shell.show(ui::Screen::Compare);
+    ctx->Yield(3);
+    ctx->ItemClick("//##top/###run");
+    wait_for(ctx, [&] { return all_over(shell); });
+    IM_CHECK_EQ(timeline(shell).runs().size(), 4u);
+    wait_for(ctx, [&] { return timeline(shell).runs().back().agreement.has_value(); });
+    for (const engine::RunRecord& run : timeline(shell).runs()) {
+      IM_CHECK(run.finished.has_value());
+      if (run.started.decoder == "ar") continue;
+      IM_CHECK(run.agreement.has_value());
+      IM_CHECK_EQ(run.agreement->first_difference, -1);
+      IM_CHECK(timeline(shell).speedup(run).value_or(0) > 0);
+    }
+  });
+}
+
+TEST(WindowWithEngine, hold_stops_the_engine_and_step_goes_one_further) {
+  play("hold", [](ImGuiTestContext* ctx, ui::Shell& shell) {
+    shell.form().start_held = true;
+    shell.form().ignore_eos = true;
+    ctx->Yield(3);
+    ctx->ItemClick("//##top/###run");
+    wait_for(ctx, [&] { return timeline(shell).held() && !timeline(shell).runs().empty(); });
+    IM_CHECK_EQ(n_steps(shell), 0);
+    ctx->ItemClick("//##top/Step");
+    wait_for(ctx, [&] { return n_steps(shell) == 1; });
+    ctx->Yield(20);
+    IM_CHECK_EQ(n_steps(shell), 1);
+    ctx->ItemClick("//##top/###hold");
+    wait_for(ctx, [&] { return n_steps(shell) > 3; });
+    ctx->ItemClick("//##top/Stop");
+    wait_for(ctx, [&] { return all_over(shell); });
+    IM_CHECK(all_over(shell));
+  });
+}
+
+TEST(WindowWithEngine, closes_while_it_decodes) {
+  play("close", [](ImGuiTestContext* ctx, ui::Shell& shell) {
+    shell.form().max_tokens = 400;
+    shell.form().ignore_eos = true;
+    ctx->Yield(3);
+    ctx->ItemClick("//##top/###run");
+    wait_for(ctx, [&] { return n_steps(shell) > 0; });
+    IM_CHECK(n_steps(shell) > 0);
+  });
+}
+
+TEST(WindowWithEngine, a_folder_dropped_on_the_window_is_opened_as_a_model) {
+  play("drop", [](ImGuiTestContext* ctx, ui::Shell& shell) {
+    shell.form().model.clear();
+    shell.open((assets() / "models/demo-target").string());
+    IM_CHECK(!shell.form().model.empty());
+    ctx->Yield(3);
+    ctx->ItemClick("//##top/###run");
+    wait_for(ctx, [&] { return all_over(shell); });
+    IM_CHECK(all_over(shell));
+    shell.open(assets().string());  // a folder, and no model
+    IM_CHECK(shell.message().find("no model") != std::string::npos);
+  });
+}
+
+}  // namespace
