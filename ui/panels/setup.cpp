@@ -212,7 +212,7 @@ void model_part(Context& context) {
     }
     ImGui::EndCombo();
   }
-  static constexpr std::array<const char*, 5> kScales{"1x1", "auto", "2x1", "2x2", "4x2"};
+  static constexpr std::array<const char*, 6> kScales{"1x1", "auto", "1x2", "4x1", "4x2", "4x4"};
   static constexpr std::array<const char*, 4> kDtypes{"", "f32", "bf16", "f16"};
   choice_row("scale", "##scale", form.scale, kScales,
              "width times depth: the same tokens at the cost of a larger model");
