@@ -3,7 +3,11 @@
 
 #include <time.h>
 
+#include <gmock/gmock.h>
+
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 #include "kernels/cpu/probe.h"
@@ -71,7 +75,7 @@ TEST(CpuOps, begin_with_scalar_and_have_names_of_their_own) {
   for (std::size_t i = 1; i < all.size(); i++) EXPECT_STRNE(all[i]->name, all[i - 1]->name);
 }
 
-TEST(CpuOps, memory_is_aligned_and_a_refusal_is_an_error_that_says_so) {
+TEST(CpuOps, memory_is_aligned) {
   const auto device = open_cpu(1);
   for (const std::int64_t bytes :
        {std::int64_t{0}, std::int64_t{1}, std::int64_t{1000}, std::int64_t{5} << 20}) {
@@ -79,6 +83,43 @@ TEST(CpuOps, memory_is_aligned_and_a_refusal_is_an_error_that_says_so) {
     ASSERT_NE(buffer.data(), nullptr);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64, 0u);
   }
+}
+
+TEST(CpuOps, memory_that_cannot_be_had_is_an_error_that_says_so) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's allocator ends the program where malloc returns null";
+#endif
+  const auto device = open_cpu(1);
+  try {
+    const DeviceBuffer buffer(*device, std::int64_t{1} << 60);
+    ADD_FAILURE() << "2^60 bytes were had";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Resources);
+    EXPECT_THAT(error.what(), testing::HasSubstr("memory: "));
+    EXPECT_THAT(error.what(), testing::HasSubstr("try "));
+  }
+}
+
+// The choice is made once a process, so each name is asked for in a process of its own.
+void exit_with_what_is_chosen(const char* wanted) {
+  setenv("CPU_OPS", wanted, 1);
+  try {
+    std::fputs(cpu_ops().name, stderr);
+    std::_Exit(0);
+  } catch (const Error& error) {
+    std::fputs(error.what(), stderr);
+    std::_Exit(static_cast<int>(error.code()));
+  }
+}
+
+TEST(CpuOps, CPU_OPS_names_the_table_and_an_unknown_name_is_refused_with_those_there_are) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  constexpr int kUsage = static_cast<int>(ErrorCode::Usage);
+  EXPECT_EXIT(exit_with_what_is_chosen("scalar"), testing::ExitedWithCode(0), "^scalar$");
+  EXPECT_EXIT(exit_with_what_is_chosen(""), testing::ExitedWithCode(0), all_cpu_ops().back()->name);
+  for (const char* unknown : {"sse9", "Scalar", " "})
+    EXPECT_EXIT(exit_with_what_is_chosen(unknown), testing::ExitedWithCode(kUsage),
+                std::string("CPU_OPS: found \"") + unknown + "\".* scalar");
 }
 
 TEST(Probe, reads_and_multiplies_at_a_positive_speed) {

@@ -1,0 +1,68 @@
+// AdamW as a whole: what the operation is given at a step. The operation itself is in
+// train_ops_test.cpp.
+#include "engine/train/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace engine {
+namespace {
+
+constexpr std::size_t kN = 5;
+
+std::vector<float> after(int n_steps, const OptimizerSettings& settings, bool decays, float size) {
+  Workers workers(1);
+  Optimizer optimizer(settings, {{0, kN, decays}}, train_table());
+  std::vector<float> parameters(kN, 1.0f);
+  for (int step = 1; step <= n_steps; step++) {
+    std::vector<std::vector<float>> gradients{{size, -size, 2 * size, 3 * size, 0}};
+    optimizer.update(parameters, gradients, step, 0.01, workers);
+  }
+  return parameters;
+}
+
+// With both moments divided by 1 - beta^t a constant gradient g gives exactly g / |g| at every
+// step, of whatever size; without, the first step would be 0.1 / sqrt(0.05) of that.
+// Three f32 steps of 0.01 from 1: 1e-6 covers their rounding.
+TEST(Optimizer, steps_of_a_constant_gradient_are_the_learning_rate) {
+  OptimizerSettings settings;
+  settings.clip = 1e9;
+  for (const int n_steps : {1, 2, 3}) {
+    for (const float size : {0.001f, 5.0f}) {
+      const auto w = after(n_steps, settings, false, size);
+      const float moved = 0.01f * static_cast<float>(n_steps);
+      EXPECT_NEAR(w[0], 1 - moved, 1e-6) << n_steps << " steps of " << size;
+      EXPECT_NEAR(w[1], 1 + moved, 1e-6);
+      EXPECT_NEAR(w[3], 1 - moved, 1e-6);
+      EXPECT_EQ(w[4], 1.0f);
+    }
+  }
+}
+
+TEST(Optimizer, weight_decay_shrinks_what_has_no_gradient_in_decaying_runs_only) {
+  OptimizerSettings settings;
+  settings.weight_decay = 0.5;
+  EXPECT_NEAR(after(1, settings, true, 1)[4], 1 - 0.01 * 0.5, 1e-7);
+  EXPECT_EQ(after(1, settings, false, 1)[4], 1.0f);
+}
+
+TEST(Optimizer, clips_by_the_norm_over_all_shards_and_refuses_what_is_not_finite) {
+  Workers workers(2);
+  OptimizerSettings settings;
+  Optimizer optimizer(settings, {{0, 2, false}}, train_table());
+  std::vector<float> parameters{1, 1};
+  std::vector<std::vector<float>> gradients{{1, 4}, {2, 0}};  // together (3, 4): norm 5
+  EXPECT_NEAR(optimizer.update(parameters, gradients, 1, 0.01, workers), 5, 1e-6);
+  EXPECT_NEAR(optimizer.mean[0], 0.1 * 3 / 5, 1e-7);
+  EXPECT_NEAR(optimizer.mean[1], 0.1 * 4 / 5, 1e-7);
+  for (const auto& shard : gradients) EXPECT_EQ(shard, (std::vector<float>{0, 0}));
+
+  const auto before = parameters;
+  gradients = {{NAN, 0}, {0, 0}};
+  EXPECT_FALSE(std::isfinite(optimizer.update(parameters, gradients, 2, 0.01, workers)));
+  EXPECT_EQ(parameters, before);
+}
+
+}  // namespace
+}  // namespace engine
