@@ -323,8 +323,8 @@ TEST(Recorder, IO01_a_full_disk_at_any_write_ends_recording_and_nothing_else) {
       errno = ENOSPC;
       return -1;
     };
-    tap.record_to(folder / ("full" + std::to_string(n_good) + ".pdrun"), options);
-    const std::string path = tap.path();
+    const std::string path = folder / ("full" + std::to_string(n_good) + ".pdrun");
+    tap.record_to(path, options);
     int n_pushed = 0;
     for (; tap.recording() && n_pushed < 20'000; ++n_pushed) {
       tap.push(Held{.t = n_pushed});
