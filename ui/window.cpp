@@ -159,7 +159,7 @@ class Loop {
       wait();
       if (options_.hooks.wants_to_close && options_.hooks.wants_to_close()) break;
       std::vector<engine::Event> news = events_.take(kEventsAFrame);
-      if (!options_.screenshot.empty()) fail_with(news);
+      if (options_.race_first && !options_.screenshot.empty()) fail_with(news);
       shell_.take(std::move(news));
       for (const std::string& path : dropped_.paths) shell_.open(path);
       dropped_.paths.clear();
