@@ -151,7 +151,7 @@ int bench_step(const BenchOptions& options) {
   }
   print(
       fmt::format("{} {} at {}, context {}, {} threads, kernels {}\n  weights {:.1f} MB, peak "
-                  "memory {:.1f} MB after load; "
+                  "memory of generate {:.1f} MB; "
                   "read {:.1f} GB/s before, {:.1f} after; {:.0f} GFLOP/s\n",
                   model.name(), kernels::name_of(model.dtype()), engine::name_of(model.scale()),
                   options.context, model.device().n_threads(), model.device().ops().name,

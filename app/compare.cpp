@@ -44,6 +44,7 @@ std::map<std::string, engine::RunResult> race(engine::LoadedModel& loaded,
       engine::RunRequest request = request_for(options, prompt, decoder, *loaded.model);
       request.race = static_cast<std::uint32_t>(turn) + 1;
       request.lane = static_cast<int>(&decoder - decoders.data());
+      if (repeat == 0) run_of[decoder] = run + 1;
       engine::RunResult result =
           engine::run_to_end(loaded, request, ++run, repeat == 0 ? events : nullptr, interrupted);
       if (interrupted()) return {};

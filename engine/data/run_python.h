@@ -12,7 +12,8 @@ struct PythonRun {
   std::string reason;      ///< why not: last line of its error, or the limit
 };
 
-/// CPython, isolated mode, 1 second of processor time, 512 MiB, no writing of files. The program is read from a pipe.
+/// CPython, isolated mode, 1 second of processor time, 512 MiB, no writing of files. The program is
+/// read from a pipe.
 PythonRun run_python(std::string_view program);
 
 }  // namespace engine

@@ -27,7 +27,7 @@ OptionInfo choice_info(const char* name, std::vector<std::string> choices, const
 }
 
 // Lookahead's defaults in one place: small windows suit machines where extra rows are not free.
-constexpr int kDefaultWindow = 4;
+constexpr int kDefaultWindow = 2;
 constexpr int kDefaultNgramSize = 3;
 constexpr int kDefaultGuesses = 4;
 

@@ -19,8 +19,8 @@ struct WeightFiles {
 /// @param allow_external  shards may be links that leave the directory
 /// @throws Error(BadInput)
 WeightFiles open_weights(const std::string& directory,
-                     bool allow_external,
-                     const FileLimits& limits,
-                     std::vector<std::string>& notices);
+                         bool allow_external,
+                         const FileLimits& limits,
+                         std::vector<std::string>& notices);
 
 }  // namespace engine

@@ -244,6 +244,19 @@ TEST_F(CliModel, a_recording_becomes_a_trace_that_validates) {
   EXPECT_GT(read_file(folder + "/b.json").size(), 500u);
 }
 
+TEST_F(CliModel, a_recorded_comparison_is_a_race_that_agrees) {
+  std::ofstream(folder + "/prompts.jsonl") << R"({"id": "a", "prompt": "Anna has"})"
+                                           << "\n";
+  const std::string recording = folder + "/race.pdrun";
+  const Outcome outcome =
+      run("compare --decoders ar,lookahead --max-tokens 16 --repeat 2 --prompt-file " + folder +
+          "/prompts.jsonl --record " + recording);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(run("trace validate " + recording).code, 0);
+  const json info = json::parse(run("trace info --json " + recording).out);
+  EXPECT_EQ(info["runs"].size(), 2u) << info.dump();
+}
+
 TEST_F(Cli, a_prompt_file_with_a_bad_line_names_the_line) {
   std::ofstream(folder + "/bad.jsonl") << R"({"id": "a", "prompt": "x"})"
                                        << "\n{oops\n";

@@ -35,8 +35,8 @@ TEST(DataTool, copy_share_counts_pieces_that_follow_as_before) {
 }
 
 // Parallel decoders live on what repeats. Wanted are 0.25, 0.20, 0.15, 0.30, 0.35; measured with
-// copy_share() on 300 records a task 0.46, 0.18, 0.14, 0.36, 0.54, so kb and sql lie just below. The
-// floors here say that a change of wording did not take repetition away.
+// copy_share() on 300 records a task 0.46, 0.18, 0.14, 0.36, 0.54, so kb and sql lie just below.
+// The floors here say that a change of wording did not take repetition away.
 TEST(DataTool, tasks_keep_to_their_n_gram_floors) {
   const std::pair<const char*, double> floors[] = {
       {"arith", 0.25}, {"kb", 0.16}, {"sql", 0.12}, {"py", 0.30}, {"blocks", 0.35}};
