@@ -8,7 +8,7 @@
 namespace engine {
 namespace {
 
-constexpr int kMaxDepth = 8;
+constexpr int kMaxDepth = 16;
 constexpr int kWidths[] = {4, 16, 64};
 
 std::int64_t weight_bytes(const ModelConfig& config, kernels::DType dtype) {
