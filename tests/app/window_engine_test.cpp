@@ -55,7 +55,7 @@ void play(const char* name, const Script& script) {
   if (!display::ready()) GTEST_SKIP() << "no display, and no Xvfb to make one";
   std::error_code error;
   if (!fs::exists(assets() / "models/demo-target/config.json", error))
-    GTEST_SKIP() << "the bundled model demo-target is absent";
+    FAIL() << "the bundled model demo-target is absent";
   engine::EventQueue events;
   engine::CommandQueue commands;
   std::thread thread([&] { engine::Engine(assets().string(), 1, commands, events).serve(); });

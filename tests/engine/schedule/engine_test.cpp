@@ -21,7 +21,7 @@ class EngineThread : public testing::Test {
  protected:
   void SetUp() override {
     if (!std::filesystem::exists(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/config.json")) {
-      GTEST_SKIP() << "assets/models/demo-target is not in this tree";
+      FAIL() << "assets/models/demo-target is not in this tree";
     }
     thread = std::thread([this] {
       Engine engine(DECOSCOPE_SOURCE_DIR "/assets", 2, commands, events);
