@@ -283,14 +283,18 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
       ->check(one_of({"tokenizer", "target", "draft"}));
   c->add_option("--recipe", p.train.recipe, "a file like assets/recipes/target-t3.json")
       ->required();
-  c->add_option("--out", p.train.out, "the directory to write")->required();
+  c->add_option("--out", p.train.out, "the directory to write (default: the recipe's name, here)");
   c->add_option("--tokenizer", p.train.tokenizer,
                 "directory with tokenizer.model (default: the bundled target's)");
   c->add_option(
       "--data", p.train.data,
       "folder of the open texts (default: $DECOSCOPE_DATA); needed by recipes that name them");
   c->add_option("--threads", p.train.n_threads, "CPU threads (0: all)")->check(CLI::Range(0, 1024));
+  c->add_option("--from", p.train.from,
+                "a model of the recipe's shape to start from (default: random weights)");
   c->add_flag("--resume", p.train.resume, "go on from the last checkpoint in --out");
+  c->add_flag("--export", p.train.export_only,
+              "write the last checkpoint in --out as a model, and train no further");
   c->add_flag("--json", p.train.json, "print one JSON document at the end and nothing else");
   c->callback([&] { run = [&p] { return train(p.train); }; });
 }

@@ -60,7 +60,9 @@ struct TrainOptions {
   std::string what;  // tokenizer, target, draft
   std::string recipe, out, tokenizer, data;
   int n_threads = 0;
+  std::string from;
   bool resume = false;
+  bool export_only = false;
   bool json = false;
 };
 

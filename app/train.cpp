@@ -52,22 +52,30 @@ std::string progress_text(const engine::TrainProgress& p) {
       minutes_and_seconds(p.seconds_left));
 }
 
-std::string default_data_dir() {
-  if (const char* given = std::getenv("DECOSCOPE_DATA")) return given;
-  const std::filesystem::path beside =
-      std::filesystem::path(DECOSCOPE_SOURCE_DIR) / "../shared/data";
-  return std::filesystem::is_directory(beside) ? beside.lexically_normal().string() : std::string();
+std::string data_dir_of_environment() {
+  const char* given = std::getenv("DECOSCOPE_DATA");
+  return given ? given : "";
+}
+
+std::string recipe_name(const TrainOptions& options) {
+  const std::string name = options.what == "tokenizer"
+                               ? engine::read_tokenizer_recipe(options.recipe).name
+                               : engine::read_train_recipe(options.recipe).name;
+  return name.empty() ? std::filesystem::path(options.recipe).stem().string() : name;
 }
 
 }  // namespace
 
 int train(const TrainOptions& options) {
-  engine::TrainRequest request{.recipe = options.recipe,
-                               .tokenizer = options.tokenizer,
-                               .out = options.out,
-                               .data = options.data.empty() ? default_data_dir() : options.data,
-                               .resume = options.resume,
-                               .n_threads = options.n_threads};
+  const std::string out = options.out.empty() ? recipe_name(options) : options.out;
+  engine::TrainRequest request{
+      .recipe = options.recipe,
+      .tokenizer = options.tokenizer,
+      .out = out,
+      .data = options.data.empty() ? data_dir_of_environment() : options.data,
+      .from = options.from,
+      .resume = options.resume,
+      .n_threads = options.n_threads};
   StopFlag stop;
   ProgressLine line("train");
   engine::TrainProgress last;
@@ -86,15 +94,20 @@ int train(const TrainOptions& options) {
   };
   if (options.what == "tokenizer") {
     engine::train_tokenizer(request, callbacks);
-    if (options.json) print(dumped({{"out", options.out}}));
+    if (options.json) print(dumped({{"out", out}}));
     return 0;
   }
   if (request.tokenizer.empty())
     request.tokenizer = (std::filesystem::path(assets_dir()) / "models/demo-target").string();
+  if (options.export_only) {
+    engine::export_checkpoint(request);
+    print_error("the last checkpoint is written to " + out);
+    return 0;
+  }
   const engine::TrainResult result = engine::train_model(request, callbacks);
   line.finish();
   if (options.json) {
-    print(dumped({{"out", options.out},
+    print(dumped({{"out", out},
                   {"finished", result.finished},
                   {"steps", result.step},
                   {"tokens", result.tokens},
@@ -102,9 +115,8 @@ int train(const TrainOptions& options) {
                   {"completion_loss", result.completion_loss},
                   {"compute", result.compute}}));
   } else {
-    print_error(
-        fmt::format("{}; {}", progress_text(last),
-                    result.finished ? "written to " + options.out : "saved; go on with --resume"));
+    print_error(fmt::format("{}; {}", progress_text(last),
+                            result.finished ? "written to " + out : "saved; go on with --resume"));
   }
   return result.finished ? 0 : static_cast<int>(kernels::ErrorCode::Cancelled);
 }

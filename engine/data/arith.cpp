@@ -102,9 +102,14 @@ std::optional<Record> choice_record(Random& rng, const ArithProblem& problem) {
   check["answer"] = record.answer;
   record.check = check.dump();
   const std::string stem = problem.text + " Answer Choices:" + choices;
+  const bool paper_form = rng.chance(50);
+  // The value beside its letter: a small model finds the letter from there.
+  const std::string chosen = fill(rng.say({"That is {0} ({1}).", "So {0} ({1}) is right.",
+                                           "{0} stands at ({1}).", "The choice is {0} ({1})."}),
+                                  {num(problem.answer), record.answer});
   const std::string text =
-      rationale(problem, " ") + " So the answer is (" + std::string(1, letter) + ").";
-  if (rng.chance(50)) {
+      rationale(problem, " ") + " " + chosen + " So the answer is (" + record.answer + ").";
+  if (paper_form) {
     record.prompt = "Q: " + stem + "\nA:";
     record.completion = " " + text;
   } else {

@@ -131,6 +131,25 @@ struct Option {
   std::string why_not;  // the sentence that rules it out; "" for the answer
 };
 
+// " (B)" behind the option's text in a sentence about it: a small model finds the letter of the
+// answer from there, and every sentence is one more lesson in finding it.
+std::string with_letter(std::string text, const std::vector<Option>& options, std::size_t which) {
+  const std::string& value = options[which].text;
+  for (const std::string& form : {value, capitalised(value)}) {
+    std::size_t at = text.find(form);
+    while (at != std::string::npos && at > 0 && text[at - 1] != ' ') at = text.find(form, at + 1);
+    if (at == std::string::npos) continue;
+    return text.insert(at + form.size(), std::string(" (") + static_cast<char>('A' + which) + ")");
+  }
+  kernels::throw_contract_error("a sentence about an option does not hold its text");
+}
+
+std::size_t place_of(const std::vector<Option>& options, const std::string& text) {
+  const auto found = std::find_if(options.begin(), options.end(),
+                                  [&](const Option& option) { return option.text == text; });
+  return static_cast<std::size_t>(found - options.begin());
+}
+
 // Puts options and sentences together; the deciding sentence stands third or fourth.
 Record choice_record(Random& rng,
                      const std::string& question,
@@ -138,28 +157,31 @@ Record choice_record(Random& rng,
                      std::vector<std::string> opening,
                      const std::string& deciding,
                      const char* form) {
-  std::vector<std::string> ruled_out;
+  std::vector<std::string> ruled_out;  // texts of options
   const std::string answer = options[0].text;
   for (const Option& option : options)
-    if (!option.why_not.empty()) ruled_out.push_back(option.why_not);
+    if (!option.why_not.empty()) ruled_out.push_back(option.text);
   rng.shuffle(ruled_out);
-  ruled_out.resize(rng.between(2, 3));
+  ruled_out.resize(rng.between(3, 4));
   std::vector<std::string> sentences = std::move(opening);
   const int decided_at = static_cast<int>(sentences.size()) + rng.below(2);
-  for (auto& text : ruled_out) sentences.push_back(std::move(text));
-  sentences.insert(sentences.begin() + decided_at, deciding);
-  sentences.push_back(fill(rng.say({"Of the above choices, only {0} fits.", "So only {0} is left.",
-                                    "That leaves {0}.", "Among the choices only {0} is right."}),
-                           {answer}));
+  const auto conclusion =
+      fill(rng.say({"Of the above choices, only {0} fits.", "So only {0} is left.",
+                    "That leaves {0}.", "Among the choices only {0} is right."}),
+           {answer});
   rng.shuffle(options);
-  std::string choices;
-  char letter = 'A';
-  for (std::size_t i = 0; i < options.size(); i++) {
-    choices += std::string(" (") + static_cast<char>('A' + i) + ") " + options[i].text;
-    if (options[i].text == answer) letter = static_cast<char>('A' + i);
+  for (const std::string& text : ruled_out) {
+    const std::size_t which = place_of(options, text);
+    sentences.push_back(with_letter(options[which].why_not, options, which));
   }
+  sentences.insert(sentences.begin() + decided_at, deciding);
+  const std::size_t right = place_of(options, answer);
+  sentences.push_back(with_letter(conclusion, options, right));
+  std::string choices;
+  for (std::size_t i = 0; i < options.size(); i++)
+    choices += std::string(" (") + static_cast<char>('A' + i) + ") " + options[i].text;
   Record record;
-  record.answer = std::string(1, letter);
+  record.answer = std::string(1, static_cast<char>('A' + right));
   record.check = Json{{"form", form},
                       {"answer", record.answer},
                       {"decided_at", decided_at},

@@ -1,6 +1,7 @@
 #include "engine/data/mixture.h"
 
 #include <array>
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "engine/data/readers.h"
@@ -63,19 +64,44 @@ std::vector<Record> read_open_texts(const Json& options, const std::string& data
 
 }  // namespace
 
+void find_answer(TrainingText& text) {
+  const std::string& all = text.completion;
+  const auto is_word = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-'; };
+  text.answer_begin = text.answer_size = 0;
+  for (const std::string_view phrase : {"answer is", "####", "Score:"}) {
+    const std::size_t found = all.rfind(phrase);
+    if (found == std::string::npos) continue;
+    std::size_t begin = found + phrase.size();
+    while (begin < all.size() && (all[begin] == ' ' || all[begin] == '(')) begin++;
+    std::size_t end = begin;
+    while (end < all.size() && is_word(static_cast<unsigned char>(all[end]))) end++;
+    if (end == begin || begin < text.answer_begin) continue;
+    text.answer_begin = begin;
+    text.answer_size = end - begin;
+  }
+}
+
 struct TrainingStream::Impl {
   std::uint64_t seed = 0;
   std::vector<Part> parts;
 
   TrainingText of_part(const Part& part, Random& rng, std::int64_t index) const {
+    TrainingText text;
     if (part.task == nullptr) {
-      const Record& text = rng.pick(part.texts);
-      return {text.prompt, text.completion, text.task};
+      const Record& record = rng.pick(part.texts);
+      text.prompt = record.prompt;
+      text.completion = record.completion;
+      text.part = record.task;
+    } else {
+      const int level = 1 + rng.weighted({part.levels[0], part.levels[1], part.levels[2]});
+      auto record = part.task->make(Split::Train, level, index);
+      if (!record) kernels::throw_contract_error("a generator found no training record");
+      text.prompt = std::move(record->prompt);
+      text.completion = std::move(record->completion);
+      text.part = part.name;
     }
-    const int level = 1 + rng.weighted({part.levels[0], part.levels[1], part.levels[2]});
-    auto record = part.task->make(Split::Train, level, index);
-    if (!record) kernels::throw_contract_error("a generator found no training record");
-    return {std::move(record->prompt), std::move(record->completion), part.name};
+    find_answer(text);
+    return text;
   }
 
   void settle_shares() {

@@ -16,7 +16,14 @@ struct TrainingText {
   std::string prompt;      ///< may be empty (plain text)
   std::string completion;  ///< follows the prompt without a separator; no end token
   std::string part;        ///< "arith", .., or the real set's name
+  /// Where the completion says what was asked ("8" after "#### ", "C" after "answer is ("), in
+  /// bytes; answer_size is 0 where no such phrase is.
+  std::size_t answer_begin = 0, answer_size = 0;
 };
+
+/// Fills answer_begin and answer_size from the completion: the letters or digits behind the last
+/// "answer is", "####" or "Score:".
+void find_answer(TrainingText& text);
 
 class TrainingStream {
  public:

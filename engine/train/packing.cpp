@@ -74,6 +74,11 @@ PackedRow Packer::open_row() const {
   return row;
 }
 
+float Packer::weight_of(const TokenText& text, int token) const {
+  if (token < text.n_prompt) return weights_.prompt;
+  return token >= text.answer_begin && token < text.answer_end ? weights_.answer : 1.0f;
+}
+
 void Packer::close(std::size_t index) {
   n_closed_++;
   n_tokens_ += open_[index].n_used;
@@ -105,7 +110,7 @@ void Packer::add(const TokenText& text) {
     const auto at = static_cast<std::size_t>(row.n_used + i), from = static_cast<std::size_t>(i);
     row.token[at] = text.tokens[from];
     row.target[at] = text.tokens[from + 1];
-    row.weight[at] = i + 1 < text.n_prompt ? prompt_weight_ : 1.0f;
+    row.weight[at] = weight_of(text, i + 1);
     row.pos[at] = i;
   }
   row.length.push_back(n);

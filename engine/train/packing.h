@@ -16,7 +16,14 @@ namespace engine {
 /// A tokenized text: the model reads all but the last token and predicts all but the first.
 struct TokenText {
   std::vector<TokenId> tokens;
-  int n_prompt = 0;  // leading tokens whose prediction counts as prompt
+  int n_prompt = 0;                      // leading tokens whose prediction counts as prompt
+  int answer_begin = 0, answer_end = 0;  // the tokens that say what was asked; equal: none
+};
+
+/// What the prediction of a token counts in the loss, by its place; the rest of a completion is 1.
+struct LossWeights {
+  float prompt = 0.1f;
+  float answer = 1;
 };
 
 struct PackedRow {
@@ -30,8 +37,8 @@ struct PackedRow {
 
 class Packer {
  public:
-  Packer(int context, int max_open, float prompt_weight)
-      : context_(context), max_open_(max_open), prompt_weight_(prompt_weight) {}
+  Packer(int context, int max_open, LossWeights weights)
+      : context_(context), max_open_(max_open), weights_(weights) {}
 
   /// Texts of fewer than two tokens are dropped; longer ones than fit are cut at the context's end.
   void add(const TokenText& text);
@@ -51,10 +58,11 @@ class Packer {
 
  private:
   PackedRow open_row() const;
+  float weight_of(const TokenText& text, int token) const;
   void close(std::size_t index);
 
   int context_, max_open_;
-  float prompt_weight_;
+  LossWeights weights_;
   std::vector<PackedRow> open_;
   std::deque<PackedRow> ready_;
   std::int64_t n_cut_ = 0, n_closed_ = 0, n_tokens_ = 0;

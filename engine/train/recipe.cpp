@@ -137,6 +137,7 @@ TrainRecipe train_recipe_from(const std::string& text, const std::string& path) 
   fields.read("weight_decay", r.weight_decay, 0, 10);
   fields.read("clip", r.clip, 1e-6, 1e6);
   fields.read("prompt_weight", r.prompt_weight, 0, 1);
+  fields.read("answer_weight", r.answer_weight, 0, 1000);
   fields.read("init_deviation", r.init_deviation, 1e-6, 1);
   fields.read("tokens", r.tokens, 0, 1e13);
   fields.read("minutes", r.minutes, 0, 1e6);
@@ -197,6 +198,7 @@ std::string to_json(const TrainRecipe& r) {
       {"weight_decay", r.weight_decay},
       {"clip", r.clip},
       {"prompt_weight", r.prompt_weight},
+      {"answer_weight", r.answer_weight},
       {"init_deviation", r.init_deviation},
       {"tokens", r.tokens},
       {"minutes", r.minutes},

@@ -22,6 +22,7 @@ struct TrainRecipe {
   double weight_decay = 0.05;  // of matrices, not of norms
   double clip = 1;             // largest norm of the gradient
   double prompt_weight = 0.1;  // of the loss on prompts
+  double answer_weight = 1;    // of the loss on the letter, number or word a completion ends in
   double init_deviation = 0.02;
   std::int64_t tokens = 0;  // where the cosine ends, by tokens seen ...
   double minutes = 0;       // ... or, if tokens is 0, by minutes of training

@@ -22,6 +22,14 @@ TokenText tokenized(const Tokenizer& tokenizer, const TrainingText& text) {
   // bos alone is no prompt: the first token of a plain text counts in full.
   out.n_prompt = prompt.empty() ? 0 : static_cast<int>(out.tokens.size());
   const auto completion = tokenizer.encode(text.completion, false);
+  if (text.answer_size > 0) {
+    const auto tokens_to = [&](std::size_t bytes) {
+      return static_cast<int>(out.tokens.size() +
+                              tokenizer.encode(text.completion.substr(0, bytes), false).size());
+    };
+    out.answer_begin = tokens_to(text.answer_begin);
+    out.answer_end = tokens_to(text.answer_begin + text.answer_size);
+  }
   out.tokens.insert(out.tokens.end(), completion.begin(), completion.end());
   out.tokens.push_back(*tokenizer.eos_id());
   return out;
@@ -44,6 +52,28 @@ TrainRecipe recipe_for(const std::string& path, const Tokenizer& tokenizer) {
   recipe.model.bos_id = tokenizer.bos_id();
   recipe.model.eos_ids = {*tokenizer.eos_id()};
   return recipe;
+}
+
+std::vector<float> weights_to_start_from(const std::string& directory, const TrainRecipe& recipe) {
+  OpenOptions open;
+  open.needs_tokenizer = false;
+  const ModelFiles model = open_model(directory, open);
+  const ModelConfig &have = model.config, &want = recipe.model;
+  const auto shape = [](const ModelConfig& c) {
+    return std::vector<int>{c.n_layers,   c.dim,      c.hidden_dim, c.n_heads,
+                            c.n_kv_heads, c.head_dim, c.vocab_size};
+  };
+  if (shape(have) != shape(want)) {
+    throw Error(ErrorCode::BadInput,
+                directory + ": has another shape than the recipe's model (" +
+                    std::to_string(have.n_layers) + " layers x " + std::to_string(have.dim) +
+                    ", vocabulary " + std::to_string(have.vocab_size) + "; the recipe asks for " +
+                    std::to_string(want.n_layers) + " x " + std::to_string(want.dim) +
+                    ", vocabulary " + std::to_string(want.vocab_size) + ")");
+  }
+  std::vector<float> parameters;
+  load_tensors(*model.tensors, want, parameters);
+  return parameters;
 }
 
 void write_result(const TrainRecipe& recipe,
@@ -94,6 +124,7 @@ TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callb
   options.n_threads = request.n_threads;
   options.resume = request.resume;
   options.directory = request.out;
+  if (!request.from.empty()) options.start_from = weights_to_start_from(request.from, recipe);
   const TrainResult result = train(recipe, texts, options, callbacks);
   if (result.finished) {
     write_result(recipe, result.parameters, request);

@@ -12,6 +12,7 @@ struct TrainRequest {
   std::string tokenizer;  // directory with tokenizer.model; not for train_tokenizer
   std::string out;        // directory to write
   std::string data;       // folder of the open texts; empty if the mixture needs none
+  std::string from;       // directory of a model to start from; empty: random weights
   bool resume = false;
   int n_threads = 0;  // 0: as many as the process may use
 };

@@ -107,13 +107,19 @@ class Run {
         compute_(compute),
         layout_(recipe.model),
         workers_(std::min(usable_threads(options.n_threads), std::max(shards, 1))),
-        packer_(recipe.context, recipe.open_rows, static_cast<float>(recipe.prompt_weight)),
+        packer_(
+            recipe.context,
+            recipe.open_rows,
+            {static_cast<float>(recipe.prompt_weight), static_cast<float>(recipe.answer_weight)}),
         optimizer_({recipe.beta1, recipe.beta2, recipe.weight_decay, recipe.clip},
                    runs_of(layout_, recipe.model),
                    train_table()),
         math_(math_for<T>(compute)) {
-    initialise(parameters_, layout_, recipe.model, static_cast<float>(recipe.init_deviation),
-               recipe.seed);
+    parameters_ = options.start_from;
+    if (parameters_.empty()) {
+      initialise(parameters_, layout_, recipe.model, static_cast<float>(recipe.init_deviation),
+                 recipe.seed);
+    }
     n_rows_ = recipe.batch_tokens / recipe.context;
     shards = std::min(shards, n_rows_);
     rows_a_pass_ = std::max(1, kPassRows / recipe.context);
@@ -244,16 +250,21 @@ TrainProgress Run<T>::one_step() {
   gradient_of(batch, loss);
 
   TrainProgress progress;
-  double completion_sum = 0;
-  std::int64_t n_completion = 0;
+  double completion_sum = 0, answer_sum = 0;
+  std::int64_t n_completion = 0, n_answer = 0;
   for (std::size_t i = 0; i < loss.size(); i++) {
     progress.loss += static_cast<double>(batch.weight[i]) * loss[i] / batch.weight_sum;
-    if (batch.weight[i] == 1.0f) {
+    if (batch.weight[i] >= 1.0f) {
       completion_sum += loss[i];
       n_completion++;
     }
+    if (batch.weight[i] > 1.0f) {
+      answer_sum += loss[i];
+      n_answer++;
+    }
   }
   progress.completion_loss = n_completion ? completion_sum / static_cast<double>(n_completion) : 0;
+  progress.answer_loss = n_answer ? answer_sum / static_cast<double>(n_answer) : 0;
   progress.lr = lr_at(recipe_, step_ + 1, done());
   progress.gradient_norm =
       optimizer_.update(parameters_, gradients_, step_ + 1, progress.lr, workers_);
@@ -314,6 +325,7 @@ void Run<T>::log(const TrainProgress& p) {
                                        {"tokens", p.tokens},
                                        {"loss", p.loss},
                                        {"completion_loss", p.completion_loss},
+                                       {"answer_loss", p.answer_loss},
                                        {"lr", p.lr},
                                        {"gradient_norm", p.gradient_norm},
                                        {"tokens_per_s", p.tokens_per_second},

@@ -25,6 +25,7 @@ struct TrainProgress {
   std::int64_t tokens = 0;
   double loss = 0;             // weighted mean of this step, nats a token
   double completion_loss = 0;  // mean over completion tokens of this step
+  double answer_loss = 0;      // mean over the tokens answer_weight counts; 0 where it is 1
   double lr = 0;
   double gradient_norm = 0;
   double tokens_per_second = 0;  // of the last steps
@@ -44,6 +45,9 @@ struct TrainOptions {
   bool resume = false;
   /// Where checkpoint.bin and train.jsonl lie; made if absent.
   std::string directory;
+  /// Weights to start from, as ParameterLayout lays them; empty: random ones. A resumed run has its
+  /// own.
+  std::vector<float> start_from;
   /// Stop (and save) after this step, for tests; 0: at the recipe's end.
   std::int64_t stop_after_step = 0;
 };

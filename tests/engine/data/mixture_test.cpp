@@ -36,6 +36,22 @@ TEST(Mixture, weights_are_shares_of_characters) {
   EXPECT_NEAR(chars["blocks"] / total, 0.5, 0.06);
 }
 
+TEST(Mixture, the_answer_is_found_where_the_completion_says_it) {
+  const std::pair<const char*, const char*> cases[] = {
+      {" The sea fits. So the answer is (C).", "C"},
+      {" The answer is 4? No. So the answer is yes.", "yes"},
+      {"Anna has 8.\n#### -18", "-18"},
+      {"Score: 10\nThe sum is right.", "10"},
+      {"SELECT name FROM pet", ""},
+      {"The answer is", ""}};
+  for (const auto& [completion, answer] : cases) {
+    TrainingText text;
+    text.completion = completion;
+    find_answer(text);
+    EXPECT_EQ(text.completion.substr(text.answer_begin, text.answer_size), answer) << completion;
+  }
+}
+
 TEST(Mixture, bad_recipes_are_refused_by_field) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "recipe"},

@@ -21,7 +21,7 @@ TokenText text_of(int n, TokenId first) {
 }
 
 TEST(Packing, every_text_comes_out_once_whole_with_positions_from_zero) {
-  Packer packer(32, 3, 0.1f);
+  Packer packer(32, 3, {0.1f, 4});
   std::multiset<TokenId> expected, found;
   for (int i = 0; i < 200; i++) {
     const int n = 2 + i * 13 % 29;
@@ -48,8 +48,19 @@ TEST(Packing, every_text_comes_out_once_whole_with_positions_from_zero) {
   EXPECT_GT(static_cast<double>(packer.n_tokens()) / (32.0 * packer.n_closed()), 0.85);
 }
 
+TEST(Packing, prompt_answer_and_the_rest_count_each_with_its_weight) {
+  Packer packer(8, 1, {0.25f, 4});
+  TokenText text = text_of(9, 0);
+  text.n_prompt = 3;
+  text.answer_begin = 6;
+  text.answer_end = 8;
+  packer.add(text);
+  // Place i predicts token i + 1.
+  EXPECT_EQ(packer.take().weight, (std::vector<float>{0.25f, 0.25f, 1, 1, 1, 4, 4, 1}));
+}
+
 TEST(Packing, a_text_longer_than_the_context_is_cut_and_counted) {
-  Packer packer(32, 1, 0.1f);
+  Packer packer(32, 1, {0.1f, 1});
   packer.add(text_of(50, 0));
   ASSERT_EQ(packer.n_ready(), 1);
   EXPECT_EQ(packer.n_cut(), 1);
@@ -57,7 +68,7 @@ TEST(Packing, a_text_longer_than_the_context_is_cut_and_counted) {
 }
 
 TEST(Packing, saved_and_loaded_it_goes_on_as_if_nothing_happened) {
-  Packer one(32, 3, 0.1f), other(32, 3, 0.1f);
+  Packer one(32, 3, {0.1f, 1}), other(32, 3, {0.1f, 1});
   for (int i = 0; i < 20; i++) one.add(text_of(3 + i * 7 % 20, i));
   other.load(one.save(), "test");
   for (int i = 0; i < 20; i++) {

@@ -100,6 +100,20 @@ TEST_F(Training, stopped_and_resumed_ends_with_the_same_bits) {
   }
 }
 
+TEST_F(Training, starts_from_the_weights_it_is_given) {
+  TrainRecipe recipe = small_recipe("f32");
+  recipe.peak_lr = 0;  // whatever it starts from, it ends with
+  TrainOptions options;
+  options.n_threads = 1;
+  options.stop_after_step = 1;
+  options.directory = directory("random");
+  const std::vector<float> random = train(recipe, counting, options, {}).parameters;
+  options.directory = directory("given");
+  options.start_from = random;
+  for (float& weight : options.start_from) weight += 0.25f;
+  EXPECT_EQ(train(recipe, counting, options, {}).parameters, options.start_from);
+}
+
 TEST_F(Training, resume_refuses_the_checkpoint_of_another_recipe) {
   TrainOptions options;
   options.directory = directory("run");
