@@ -114,7 +114,7 @@ int train(const TrainOptions& options) {
                   {"seconds", result.seconds},
                   {"completion_loss", result.completion_loss},
                   {"compute", result.compute}}));
-  } else {
+  } else if (last.step > 0) {  // else it was finished before, and said so
     print_error(fmt::format("{}; {}", progress_text(last),
                             result.finished ? "written to " + out : "saved; go on with --resume"));
   }

@@ -44,7 +44,7 @@ const RelationWords& words_of(int relation) {
         "What does {0} do?"},
        {"{0} can {1}", "{0} is able to {1}", "What {0} can do is {1}", "{0} is known to {1}"},
        "something it does",
-       "to {0} is what {1} can do"},
+       "{0} is what {1} can do"},
       {{"What is {0} made of?", "Of what does {0} consist?", "What is the matter of {0}?",
         "What does {0} consist of?"},
        {"{0} is made of {1}", "{0} consists of {1}", "The matter of {0} is {1}",
@@ -73,7 +73,7 @@ const RelationWords& words_of(int relation) {
        {"The opposite of {0} is the {1}", "{0} stands opposite to the {1}",
         "The counterpart of {0} is the {1}", "Opposite to {0} stands the {1}"},
        "a counterpart",
-       "the {0} is the opposite of {1}"}};
+       "{0} is the opposite of {1}"}};
   return kWords[relation];
 }
 
@@ -131,64 +131,37 @@ struct Option {
   std::string why_not;  // the sentence that rules it out; "" for the answer
 };
 
-// " (B)" behind the option's text in a sentence about it: a small model finds the letter of the
-// answer from there, and every sentence is one more lesson in finding it.
-std::string with_letter(std::string text, const std::vector<Option>& options, std::size_t which) {
-  const std::string& value = options[which].text;
-  for (const std::string& form : {value, capitalised(value)}) {
-    std::size_t at = text.find(form);
-    while (at != std::string::npos && at > 0 && text[at - 1] != ' ') at = text.find(form, at + 1);
-    if (at == std::string::npos) continue;
-    return text.insert(at + form.size(), std::string(" (") + static_cast<char>('A' + which) + ")");
-  }
-  kernels::throw_contract_error("a sentence about an option does not hold its text");
-}
-
-std::size_t place_of(const std::vector<Option>& options, const std::string& text) {
-  const auto found = std::find_if(options.begin(), options.end(),
-                                  [&](const Option& option) { return option.text == text; });
-  return static_cast<std::size_t>(found - options.begin());
-}
-
-// Puts options and sentences together; the deciding sentence stands third or fourth.
+// Puts options and sentences together. The options are gone through in their order up to the right
+// one, each named as the question names it ("(B) green stems ..."): a small model copies forwards
+// long before it learns to look a letter up by what stands behind it.
 Record choice_record(Random& rng,
                      const std::string& question,
                      std::vector<Option> options,
-                     std::vector<std::string> opening,
-                     const std::string& deciding,
+                     const std::vector<std::string>& opening,
                      const char* form) {
-  std::vector<std::string> ruled_out;  // texts of options
-  const std::string answer = options[0].text;
-  for (const Option& option : options)
-    if (!option.why_not.empty()) ruled_out.push_back(option.text);
-  rng.shuffle(ruled_out);
-  ruled_out.resize(rng.between(3, 4));
-  std::vector<std::string> sentences = std::move(opening);
-  const int decided_at = static_cast<int>(sentences.size()) + rng.below(2);
-  const auto conclusion =
-      fill(rng.say({"Of the above choices, only {0} fits.", "So only {0} is left.",
-                    "That leaves {0}.", "Among the choices only {0} is right."}),
-           {answer});
+  const std::string fits =
+      std::string(rng.say({"fits", "is right", "is the one", "is what we look for"}));
   rng.shuffle(options);
-  for (const std::string& text : ruled_out) {
-    const std::size_t which = place_of(options, text);
-    sentences.push_back(with_letter(options[which].why_not, options, which));
+  std::string choices, answer;
+  std::vector<std::string> sentences = opening;
+  for (std::size_t i = 0; i < options.size(); i++) {
+    const std::string letter(1, static_cast<char>('A' + i));
+    choices += " (" + letter + ") " + options[i].text;
+    if (!answer.empty()) continue;
+    const bool right = options[i].why_not.empty();
+    sentences.push_back("(" + letter + ") " +
+                        (right ? options[i].text + " " + fits : options[i].why_not) + ".");
+    if (right) answer = letter;
   }
-  sentences.insert(sentences.begin() + decided_at, deciding);
-  const std::size_t right = place_of(options, answer);
-  sentences.push_back(with_letter(conclusion, options, right));
-  std::string choices;
-  for (std::size_t i = 0; i < options.size(); i++)
-    choices += std::string(" (") + static_cast<char>('A' + i) + ") " + options[i].text;
   Record record;
-  record.answer = std::string(1, static_cast<char>('A' + right));
+  record.answer = answer;
   record.check = Json{{"form", form},
-                      {"answer", record.answer},
-                      {"decided_at", decided_at},
+                      {"answer", answer},
+                      {"decided_at", sentences.size() - 1},
                       {"n_sentences", sentences.size()}}
                      .dump();
   finish(rng, record, question + " Answer Choices:" + choices,
-         joined(sentences, " ") + " So the answer is (" + record.answer + ").");
+         joined(sentences, " ") + " So the answer is (" + answer + ").");
   return record;
 }
 
@@ -202,13 +175,12 @@ std::optional<Record> two_hops(Random& rng, Split split) {
   const auto belongs = [&](int c, int r) {
     const std::string whose =
         fill(words_of(r).belongs, {world.classes[c].values[r], class_phrase(c)});
-    return r == relation
-               ? sentence(whose + fill(rng.say({", not for {0}", ", but not for {0}",
-                                                " and not for {0}", ", which {0} is not"}),
-                                       {class_phrase(m.class_index)}))
-               : sentence(whose + fill(rng.say({", not {0}", ", so it is not {0}", " but not {0}",
-                                                " and not {0}"}),
-                                       {words.sort}));
+    return r == relation ? whose + fill(rng.say({", not for {0}", ", but not for {0}",
+                                                 " and not for {0}", ", which {0} is not"}),
+                                        {class_phrase(m.class_index)})
+                         : whose + fill(rng.say({", not {0}", ", so it is not {0}", " but not {0}",
+                                                 " and not {0}"}),
+                                        {words.sort});
   };
   std::vector<Option> options = {{class_of(m).values[relation], ""}};
   std::set<std::string> seen = {options[0].text};
@@ -226,7 +198,7 @@ std::optional<Record> two_hops(Random& rng, Split split) {
                                                   "the question asks for {0}", "wanted is {0}"}),
                                          {words.sort}));
   return choice_record(rng, fill(rng.say(words.questions), {phrase(m)}), std::move(options),
-                       {must, membership(rng, m)}, fact(rng, m.class_index, relation),
+                       {must, membership(rng, m), fact(rng, m.class_index, relation)},
                        "choice, 2 hops");
 }
 
@@ -246,19 +218,20 @@ std::optional<Record> three_hops(Random& rng, Split split) {
     const int c = rng.below(static_cast<int>(world.classes.size()));
     if (!seen.insert(c).second) continue;
     options.push_back(
-        {class_phrase(c),
-         sentence(fill(rng.say({"{0} needs {1}, not {2}", "{0} does not need {2}",
-                                "{0} has no need of {2}", "{0} needs {1} and not {2}"}),
-                       {class_phrase(c), world.classes[c].values[Needs], given}))});
+        {class_phrase(c), fill(rng.say({"{0} needs {1}, not {2}", "{0} does not need {2}",
+                                        "{0} has no need of {2}", "{0} needs {1} and not {2}"}),
+                               {class_phrase(c), world.classes[c].values[Needs], given})});
   }
-  return choice_record(rng,
-                       fill(rng.say({"What needs the thing that {0} gives?",
-                                     "For which of these is the gift of {0} needed?",
-                                     "Which needs what comes from {0}?",
-                                     "What cannot do without that which {0} gives?"}),
-                            {phrase(m)}),
-                       std::move(options), {membership(rng, m), fact(rng, m.class_index, Gives)},
-                       fact(rng, answer, Needs), "choice, 3 hops");
+  return choice_record(
+      rng,
+      fill(rng.say({"What needs the thing that {0} gives?",
+                    "For which of these is the gift of {0} needed?",
+                    "Which needs what comes from {0}?",
+                    "What cannot do without that which {0} gives?"}),
+           {phrase(m)}),
+      std::move(options),
+      {membership(rng, m), fact(rng, m.class_index, Gives), fact(rng, answer, Needs)},
+      "choice, 3 hops");
 }
 
 Record yes_no(Random& rng,

@@ -11,6 +11,7 @@
 namespace engine {
 namespace {
 
+constexpr const char* kTraining = "## Training\n";
 constexpr const char* kScores = "## Scores\n";
 
 void write_file(const std::string& path, const std::string& text) {
@@ -19,6 +20,22 @@ void write_file(const std::string& path, const std::string& text) {
   if (!file.flush()) throw Error(ErrorCode::Resources, path + ": cannot be written");
   file.close();
   std::filesystem::rename(path + ".part", path);
+}
+
+std::string contents(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+// How the model a run started from was itself trained, as its card says.
+std::string earlier_training(const std::string& from) {
+  if (from.empty()) return {};
+  const std::string card = contents(from + "/README.md");
+  const std::size_t begin = card.find(kTraining);
+  if (begin == std::string::npos) return {};
+  const std::size_t text = begin + std::string_view(kTraining).size();
+  return "## Training before that\n" + card.substr(text, card.find(kScores, text) - text);
 }
 
 std::string shares_table(const TrainingStream& stream) {
@@ -35,7 +52,8 @@ std::string shares_table(const TrainingStream& stream) {
 void write_model_card(const std::string& directory,
                       const TrainRecipe& recipe,
                       const TrainResult& result,
-                      const TrainingStream& stream) {
+                      const TrainingStream& stream,
+                      const std::string& from) {
   const ModelConfig& m = recipe.model;
   std::string card = fmt::format("# {}\n\n", recipe.name);
   card += fmt::format(
@@ -52,23 +70,23 @@ void write_model_card(const std::string& directory,
           "that lie beside them in the data folder. Evaluation problems are excluded by content "
           "key.\n\n";
   card += fmt::format(
-      "## Training\n\n- {} tokens in {} steps of {} rows, {:.0f} minutes ({:.0f} tokens/s), "
+      "{}\n{}- {} tokens in {} steps of {} rows, {:.0f} minutes ({:.0f} tokens/s), "
       "computed "
       "in {}\n- completion loss at the end: {:.3f} nats a token (mean of the last 100 steps)\n- "
       "rows "
       "filled {:.1f} %; {} texts cut at the context's end\n\nRecipe:\n\n```json\n{}\n```\n\n",
+      kTraining, from.empty() ? "" : "- started from the weights that the run below ended with\n",
       result.tokens, result.step, recipe.batch_tokens, result.seconds / 60,
       static_cast<double>(result.tokens) / result.seconds, result.compute, result.completion_loss,
       100 * result.fill, result.n_texts_cut, to_json(recipe));
+  card += earlier_training(from);
   card += std::string(kScores) + "\nNot evaluated yet.\n";
   write_file(directory + "/README.md", card);
 }
 
 void write_scores(const std::string& directory, const std::string& markdown) {
   const std::string path = directory + "/README.md";
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  std::string card = text.str();
+  std::string card = contents(path);
   const std::size_t begin = card.find(kScores);
   const std::string section = std::string(kScores) + "\n" + markdown;
   if (begin == std::string::npos) {

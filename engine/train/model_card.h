@@ -11,11 +11,13 @@
 namespace engine {
 
 /// Writes directory/README.md.
+/// @param from  directory of the model the run started from, whose training is told too; or empty
 /// @throws Error(Resources)  if it cannot be written
 void write_model_card(const std::string& directory,
                       const TrainRecipe& recipe,
                       const TrainResult& result,
-                      const TrainingStream& stream);
+                      const TrainingStream& stream,
+                      const std::string& from);
 
 /// Replaces the section "Scores" of directory/README.md by `markdown`, or adds it.
 void write_scores(const std::string& directory, const std::string& markdown);

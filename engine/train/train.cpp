@@ -126,9 +126,13 @@ TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callb
   options.directory = request.out;
   if (!request.from.empty()) options.start_from = weights_to_start_from(request.from, recipe);
   const TrainResult result = train(recipe, texts, options, callbacks);
-  if (result.finished) {
+  if (result.steps_done == 0) {
+    if (callbacks.notice)
+      callbacks.notice(request.out +
+                       " was finished before; raise the recipe's tokens or minutes to go on");
+  } else if (result.finished) {
     write_result(recipe, result.parameters, request);
-    write_model_card(request.out, recipe, result, stream);
+    write_model_card(request.out, recipe, result, stream, request.from);
   }
   return result;
 }

@@ -339,6 +339,7 @@ TrainResult Run<T>::run() {
   if (!log_) throw Error(ErrorCode::Resources, path("train.jsonl") + ": cannot be written");
   weights_ = std::make_unique<PackedWeights<T>>(recipe_.model, layout_, parameters_, *math_);
   auto last_saved = Clock::now();
+  const std::int64_t first_step = step_;
   TrainResult result;
   const auto at_end = [&] {
     return (recipe_.tokens > 0 ? tokens_ >= recipe_.tokens : done() >= 1) ||
@@ -354,9 +355,10 @@ TrainResult Run<T>::run() {
       last_saved = Clock::now();
     }
   }
-  save();
+  if (step_ > first_step) save();
   result.finished = done() >= 1;
   result.step = step_;
+  result.steps_done = step_ - first_step;
   result.tokens = tokens_;
   result.seconds = seconds_;
   if (!recent_losses_.empty()) {
@@ -409,7 +411,15 @@ TrainResult train(const TrainRecipe& recipe,
     throw Error(ErrorCode::Resources, options.directory + ": cannot be made: " + failed.message());
   }
   const std::string path = options.directory + "/checkpoint.bin";
-  const bool resume = options.resume && fs::exists(path);
+  const bool found = fs::exists(path), resume = options.resume && found;
+  if (found && !options.resume) {
+    throw Error(ErrorCode::Usage, path +
+                                      ": a run was saved here; go on with --resume, or give "
+                                      "another directory");
+  }
+  if (options.resume && !found && callbacks.notice) {
+    callbacks.notice("nothing to resume in " + options.directory + ": starting from the beginning");
+  }
   Checkpoint checkpoint;
   Compute compute = compute_named(recipe.compute, recipe.model);
   int shards = recipe.shards > 0 ? recipe.shards : usable_threads(options.n_threads);

@@ -55,6 +55,7 @@ struct TrainOptions {
 struct TrainResult {
   bool finished = false;  // false: stopped, resume continues
   std::int64_t step = 0;
+  std::int64_t steps_done = 0;  // by this call
   std::int64_t tokens = 0;
   double seconds = 0;
   double completion_loss = 0;  // mean of the last 100 steps
@@ -65,6 +66,7 @@ struct TrainResult {
 };
 
 /// @param recipe  with model.vocab_size set
+/// @throws Error(Usage)      if the directory holds a checkpoint and resume is not asked for
 /// @throws Error(BadInput)   if resume finds a checkpoint of another recipe, or a damaged one
 /// @throws Error(Resources)  if the directory cannot be written
 /// @throws Error(Device)     if the loss is no longer a finite number

@@ -74,12 +74,12 @@ TEST_F(Training, stopped_and_resumed_ends_with_the_same_bits) {
   for (const char* compute : {"f32", "auto"}) {
     const TrainRecipe recipe = small_recipe(compute);
     TrainOptions whole;
-    whole.directory = directory("whole");
+    whole.directory = directory((std::string("whole ") + compute).c_str());
     whole.n_threads = 2;
     const TrainResult expected = train(recipe, counting, whole, {});
 
     TrainOptions parts = whole;
-    parts.directory = directory("parts");
+    parts.directory = directory((std::string("parts ") + compute).c_str());
     parts.stop_after_step = 7;
     EXPECT_FALSE(train(recipe, counting, parts, {}).finished);
     parts.resume = true;
@@ -112,6 +112,34 @@ TEST_F(Training, starts_from_the_weights_it_is_given) {
   options.start_from = random;
   for (float& weight : options.start_from) weight += 0.25f;
   EXPECT_EQ(train(recipe, counting, options, {}).parameters, options.start_from);
+}
+
+TEST_F(Training, a_saved_run_is_not_overwritten) {
+  TrainOptions options;
+  options.n_threads = 1;
+  options.stop_after_step = 1;
+  options.directory = directory("run");
+  train(small_recipe("f32"), counting, options, {});
+  try {
+    train(small_recipe("f32"), counting, options, {});
+    FAIL() << "overwrote a checkpoint";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Usage);
+    EXPECT_NE(std::string(error.what()).find("--resume"), std::string::npos);
+  }
+}
+
+TEST_F(Training, a_finished_run_resumed_does_nothing) {
+  TrainOptions options;
+  options.n_threads = 1;
+  options.directory = directory("run");
+  const TrainResult first = train(small_recipe("f32"), counting, options, {});
+  options.resume = true;
+  const TrainResult again = train(small_recipe("f32"), counting, options, {});
+  EXPECT_GT(first.steps_done, 0);
+  EXPECT_EQ(again.steps_done, 0);
+  EXPECT_TRUE(again.finished);
+  EXPECT_EQ(again.parameters, first.parameters);
 }
 
 TEST_F(Training, resume_refuses_the_checkpoint_of_another_recipe) {
