@@ -37,16 +37,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-ui::CatalogOption catalog_option(const engine::OptionInfo& info) {
-  return {.name = info.name,
-          .type = static_cast<ui::CatalogOption::Type>(info.type),
-          .default_value = info.default_value,
-          .min = info.min,
-          .max = info.max,
-          .choices = info.choices,
-          .help = info.help};
-}
-
 std::vector<ui::CatalogDecoder> catalog_decoders() {
   std::vector<ui::CatalogDecoder> list;
   for (const engine::DecoderInfo& info : engine::decoders()) {
@@ -55,10 +45,9 @@ std::vector<ui::CatalogDecoder> catalog_decoders() {
                                .summary = info.summary,
                                .reference = info.reference,
                                .lossless = info.lossless,
-                               .supports_rejection = info.supports_rejection};
+                               .supports_rejection = info.supports_rejection,
+                               .options = info.options};
     if (info.needs_draft) decoder.unavailable = "no draft model loaded";
-    for (const engine::OptionInfo& option : info.options)
-      decoder.options.push_back(catalog_option(option));
     list.push_back(std::move(decoder));
   }
   return list;

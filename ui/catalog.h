@@ -6,17 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/event/option_info.h"
+
 namespace ui {
 
-struct CatalogOption {
-  enum class Type { Int, Float, Bool, Choice };
-  std::string name;
-  Type type = Type::Int;
-  std::string default_value;
-  double min = 0, max = 0;           // Int and Float
-  std::vector<std::string> choices;  // Choice
-  std::string help;                  // one sentence
-};
+using CatalogOption = engine::OptionInfo;
 
 struct CatalogDecoder {
   std::string name;       // "lookahead", as commands take it

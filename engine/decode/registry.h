@@ -10,18 +10,9 @@
 #include <vector>
 
 #include "engine/decode/decoder.h"
+#include "engine/event/option_info.h"
 
 namespace engine {
-
-struct OptionInfo {
-  enum class Type { Int, Float, Bool, Choice };
-  std::string name;
-  Type type = Type::Int;
-  std::string default_value;
-  double min = 0, max = 0;           // Int and Float
-  std::vector<std::string> choices;  // Choice
-  std::string help;                  // one sentence
-};
 
 struct DecoderInfo {
   std::string name;       // "lookahead"

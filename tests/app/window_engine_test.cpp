@@ -28,15 +28,8 @@ fs::path assets() {
 ui::Catalog catalog() {
   ui::Catalog all;
   for (const engine::DecoderInfo& info : engine::decoders()) {
-    ui::CatalogDecoder decoder{.name = info.name, .title = info.title};
+    ui::CatalogDecoder decoder{.name = info.name, .title = info.title, .options = info.options};
     if (info.needs_draft) decoder.unavailable = "no draft model loaded";
-    for (const engine::OptionInfo& option : info.options)
-      decoder.options.push_back({.name = option.name,
-                                 .type = static_cast<ui::CatalogOption::Type>(option.type),
-                                 .default_value = option.default_value,
-                                 .min = option.min,
-                                 .max = option.max,
-                                 .choices = option.choices});
     all.decoders.push_back(std::move(decoder));
   }
   const std::string model = (assets() / "models/demo-target").string();

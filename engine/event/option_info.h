@@ -1,0 +1,20 @@
+// What a person may set of a decoder: plain data, so that the registry, the command line's help and
+// the window, which does not link the decoders, share one definition.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace engine {
+
+struct OptionInfo {
+  enum class Type { Int, Float, Bool, Choice };
+  std::string name;
+  Type type = Type::Int;
+  std::string default_value;
+  double min = 0, max = 0;           // Int and Float
+  std::vector<std::string> choices;  // Choice
+  std::string help;                  // one sentence
+};
+
+}  // namespace engine
