@@ -85,6 +85,7 @@ struct ScoreOptions {
 struct TraceOptions {
   std::string what;  // info, validate, convert
   std::string path, out;
+  std::string model;  // info: compare with this one; empty: with the bundled ones of the same names
   bool with_prompt = false;
   bool json = false;
 };

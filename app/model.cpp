@@ -8,6 +8,7 @@
 #include "app/report.h"
 #include "app/terminal.h"
 #include "engine/model/model_files.h"
+#include "engine/model/weights_hash.h"
 
 namespace app {
 namespace {
@@ -41,6 +42,7 @@ json info_json(const engine::ModelFiles& files) {
           {"model_type", c.model_type},
           {"parameters", c.n_params()},
           {"dtype", kernels::name_of(files.stored_dtype)},
+          {"weights_hash", engine::weights_hash(files)},
           {"dim", c.dim},
           {"hidden_dim", c.hidden_dim},
           {"n_layers", c.n_layers},
@@ -67,6 +69,7 @@ std::string info_text(const engine::ModelFiles& files) {
       {"name", files.name},
       {"parameters", fmt::format("{:.2f} M", static_cast<double>(c.n_params()) * 1e-6)},
       {"stored as", kernels::name_of(files.stored_dtype)},
+      {"weights hash", engine::weights_hash(files)},
       {"shape", fmt::format("{} layers x {}, {} heads ({} kv) of {}, ff {}", c.n_layers, c.dim,
                             c.n_heads, c.n_kv_heads, c.head_dim, c.hidden_dim)},
       {"vocabulary", fmt::format("{}{}", c.vocab_size, c.tied_embeddings ? ", tied" : "")},

@@ -1,14 +1,46 @@
+#include <map>
+#include <optional>
+
 #include "app/commands.h"
+#include "app/paths.h"
 #include "app/terminal.h"
 #include "engine/event/trace_tool.h"
+#include "engine/model/weights_hash.h"
 #include "kernels/error.h"
 
 namespace app {
+namespace {
+
+std::string hash_of(const std::string& directory) {
+  return engine::weights_hash(engine::open_model(directory, {.needs_tokenizer = false}));
+}
+
+/// What the recorded models are compared with: the one asked for, else the bundled ones of the same
+/// names. A name in a file opens no other directory.
+engine::WeightsHere weights_here(const std::string& asked) {
+  if (!asked.empty()) {
+    return [hash = hash_of(engine::find_model(asked, assets_dir()))](const std::string&) {
+      return std::optional(hash);
+    };
+  }
+  return [](const std::string& model) -> std::optional<std::string> {
+    if (model.empty() || model.front() == '.' || model.find('/') != std::string::npos) {
+      return std::nullopt;
+    }
+    try {
+      return hash_of(assets_dir() + "/models/" + model);
+    } catch (const kernels::Error&) {
+      return std::nullopt;  // there is none of that name: nothing to compare with
+    }
+  };
+}
+
+}  // namespace
 
 int trace(const TraceOptions& options) {
   engine::TraceAnswer answer;
   if (options.what == "info") {
-    answer = engine::trace_info(options.path);
+    answer = engine::trace_info(options.path, weights_here(options.model));
   } else if (options.what == "validate") {
     answer = engine::trace_validate(options.path);
   } else {

@@ -1,13 +1,33 @@
 #include "ui/session.h"
 
+#include "engine/event/describe.h"
 #include "engine/event/queue.h"
 #include "engine/event/recorder.h"
 #include "engine/event/recording.h"
 
 namespace ui {
 
+namespace {
+
+/// Told in an opened recording whose model is not the one loaded.
+void compare_weights(Document& opened, const engine::ModelLoaded& live) {
+  engine::Timeline& timeline = opened.timeline;
+  for (const auto& [id, model] : timeline.models()) {
+    const auto sentence =
+        engine::other_weights(model.name, model.weights_hash, live.name, live.weights_hash);
+    if (!sentence) continue;
+    timeline.apply(
+        engine::Notice{timeline.last_event(), engine::Notice::Level::Warning, *sentence});
+    return;
+  }
+}
+
+}  // namespace
+
 void Session::take(std::vector<engine::Event> events) {
   for (engine::Event& event : events) {
+    const auto* model = std::get_if<engine::ModelLoaded>(&event);
+    if (model && opened_) compare_weights(*opened_, *model);
     live_.timeline.apply(event);
     live_.events.push_back(std::move(event));
   }
@@ -24,6 +44,8 @@ void Session::open(const std::string& path) {
   for (const std::string& notice : report.notices())
     document->timeline.apply(
         engine::Notice{document->timeline.last_event(), engine::Notice::Level::Warning, notice});
+  if (!live_.timeline.models().empty())
+    compare_weights(*document, live_.timeline.models().rbegin()->second);
   opened_ = std::move(document);
 }
 

@@ -121,4 +121,15 @@ std::string describe(const Timeline& timeline) {
   return text;
 }
 
+std::optional<std::string> other_weights(std::string_view recorded_model,
+                                         std::string_view recorded_hash,
+                                         std::string_view model_here,
+                                         std::string_view hash_here) {
+  if (recorded_hash.empty() || hash_here.empty() || recorded_hash == hash_here) return std::nullopt;
+  return fmt::format(
+      "recorded with {}, weights {}; {} here has weights {}: the same request may give other "
+      "tokens",
+      printable(recorded_model), printable(recorded_hash), printable(model_here), hash_here);
+}
+
 }  // namespace engine

@@ -1,7 +1,9 @@
 // What happened in words, for people who hear a screen instead of seeing it (UX.md 4.12).
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "engine/event/timeline.h"
 
@@ -16,5 +18,12 @@ std::string describe(const Timeline& timeline, const RunRecord& run);
 
 /// The same of every run; says so if there is none.
 std::string describe(const Timeline& timeline);
+
+/// What to say where runs were recorded with other weights than those here, naming both hashes;
+/// nullopt where they agree or one of them is not known (BAD_INPUTS TR11).
+std::optional<std::string> other_weights(std::string_view recorded_model,
+                                         std::string_view recorded_hash,
+                                         std::string_view model_here,
+                                         std::string_view hash_here);
 
 }  // namespace engine

@@ -29,6 +29,8 @@ struct ModelLoaded {
   int n_layers = 0, dim = 0, vocab_size = 0, max_seq_len = 0, n_threads = 0;
   std::vector<std::string> pieces;  // [vocab_size] bytes of each token, not always UTF-8 by itself
   std::vector<TokenId> eos_ids;
+  std::string
+      weights_hash;  // of the tensors as stored (engine/model/weights_hash.h); empty: unknown
 };
 
 struct RunStarted {

@@ -17,6 +17,7 @@ void fields(auto& visit, Is<ModelLoaded> auto& e) {
   visit(e.t), visit(e.model), visit(e.name), visit(e.dtype), visit(e.device), visit(e.ops);
   visit(e.scale), visit(e.n_params), visit(e.weight_bytes), visit(e.n_layers), visit(e.dim);
   visit(e.vocab_size), visit(e.max_seq_len), visit(e.n_threads), visit(e.pieces), visit(e.eos_ids);
+  visit(e.weights_hash);
 }
 
 void fields(auto& visit, Is<RunStarted> auto& e) {

@@ -83,6 +83,7 @@ class Timeline {
   std::span<const RunRecord> runs() const { return runs_; }
   const RunRecord* run(RunId id) const;
   const ModelLoaded* model(std::uint32_t id) const;
+  const std::map<std::uint32_t, ModelLoaded>& models() const { return models_; }
   std::span<const Sampled> samples() const { return samples_; }
   std::span<const Notice> notices() const { return notices_; }
   std::span<const Phase> phases() const { return phases_; }  // of no run: loading a model

@@ -79,6 +79,11 @@ class Rules {
     if (check_.n_events == 0) problem("no-events", "a trace without events is not recognised");
     const auto profile = trace.metadata.find("profile");
     if (profile != trace.metadata.end()) check_.profile = profile->second.text;
+    for (const auto& run : trace.runs) {
+      const auto model = run.find("model"), hash = run.find("weights_hash");
+      if (model == run.end() || hash == run.end()) continue;
+      check_.weights.emplace(model->second.text, hash->second.text);
+    }
     check_nesting();
     check_flows();
     check_async();

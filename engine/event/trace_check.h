@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,9 @@ struct TraceCheck {
   std::int64_t n_metadata = 0, n_slices = 0, n_async = 0, n_instants = 0, n_counters = 0;
   std::int64_t n_flows = 0, n_other = 0;
   std::int64_t n_processes = 0, n_lanes = 0;
-  double last_us = 0;   // the latest end
-  std::string profile;  // of the metadata; empty: not said
+  double last_us = 0;                          // the latest end
+  std::string profile;                         // of the metadata; empty: not said
+  std::map<std::string, std::string> weights;  // hash by model's name, where the metadata says both
   std::int64_t n_problems = 0;
   std::vector<TraceProblem> problems;  // the first kMaxTraceProblems of them
   bool ok() const { return n_problems == 0; }

@@ -105,6 +105,9 @@ class RunTrace {
                           json_quoted(model->name), json_quoted(model->scale),
                           json_quoted(model->dtype), json_quoted(model->device),
                           json_quoted(model->ops));
+      if (!model->weights_hash.empty()) {
+        text += ",\"weights_hash\":" + json_quoted(model->weights_hash);
+      }
     }
     text += fmt::format(",\"seed\":{},\"sampling\":{},\"max_tokens\":{}", s.seed,
                         json_quoted(s.sampling), s.max_tokens);

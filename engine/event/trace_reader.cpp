@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxString = 16u << 20;
+constexpr std::size_t kMaxRuns = 10'000;  // whose metadata is kept
 constexpr std::size_t kChunkBytes = 256u << 10;
 
 /// Passes bytes on and notes what a JSON parser no longer shows: the beginning, escaped surrogates.
@@ -136,8 +137,16 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
       keep(event_.args, std::move(x));
     } else if (depth == 2 && keys_[0] == "metadata") {
       trace_.metadata[keys_[1]] = std::move(x);
+    } else if (in_run()) {
+      trace_.runs.back()[keys_[3]] = std::move(x);
     }
     return true;
+  }
+
+  /// Inside one of metadata's runs; an array or object of theirs stays a value without content.
+  bool in_run() const {
+    return keys_.size() == 4 && keys_[0] == "metadata" && keys_[1] == "runs" &&
+           !trace_.runs.empty();
   }
 
   bool in_args() const {
@@ -162,6 +171,10 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
       begin_event(type == TraceValue::Type::Object);
     } else {
       value({.type = type, .text = {}});
+    }
+    if (depth == 3 && keys_[0] == "metadata" && keys_[1] == "runs" &&
+        trace_.runs.size() < kMaxRuns) {
+      trace_.runs.emplace_back();
     }
     keys_.emplace_back();
     return true;

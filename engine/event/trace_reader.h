@@ -35,7 +35,8 @@ struct RawTrace {
   bool good_beginning = false;                 // {" or [{" after blanks
   bool has_events = false;                     // traceEvents is there, or the array
   std::map<std::string, TraceValue> metadata;  // members of "metadata" that are no containers
-  std::string error;                           // why reading ended early; empty: it did not
+  std::vector<std::map<std::string, TraceValue>> runs;  // likewise of each of its "runs"
+  std::string error;  // why reading ended early; empty: it did not
 };
 
 /// @param on_event  called in the file's order

@@ -58,6 +58,7 @@ Json json_of(const Timeline& timeline, const RunRecord& run) {
   Json json{{"run", run.id()}, {"decoder", as_utf8(run.started.decoder)}};
   if (model) json["model"] = as_utf8(model->name), json["scale"] = as_utf8(model->scale);
   if (model) json["dtype"] = as_utf8(model->dtype), json["device"] = as_utf8(model->device);
+  if (model && !model->weights_hash.empty()) json["weights_hash"] = as_utf8(model->weights_hash);
   json["race"] = run.started.race;
   json["seed"] = run.started.seed;
   json["prompt_tokens"] = run.started.prompt_tokens.size();
@@ -83,7 +84,21 @@ std::string line_of(const Timeline& timeline, const RunRecord& run) {
       speedup ? fmt::format("{:.3g}", *speedup) : "-", json["state"].get<std::string>());
 }
 
-TraceAnswer recording_answer(const std::string& path, bool judge) {
+/// A notice for a model that has other weights here.
+void compare_weights(const std::string& model,
+                     const std::string& hash,
+                     const WeightsHere& weights_here,
+                     std::vector<std::string>& notices) {
+  const std::optional<std::string> here = weights_here ? weights_here(model) : std::nullopt;
+  if (!here) return;
+  if (auto sentence = other_weights(model, hash, "the model", *here)) {
+    notices.push_back(std::move(*sentence));
+  }
+}
+
+TraceAnswer recording_answer(const std::string& path,
+                             bool judge,
+                             const WeightsHere& weights_here = {}) {
   const Opened opened = open_recording(path);
   const RecordingReport& report = opened.report;
   const Timeline& timeline = opened.timeline;
@@ -94,6 +109,9 @@ TraceAnswer recording_answer(const std::string& path, bool judge) {
     for (const std::string& why : timeline.inconsistencies()) {
       if (notices.size() < 20) notices.push_back(printable(why));
     }
+  }
+  for (const auto& [id, model] : timeline.models()) {
+    compare_weights(model.name, model.weights_hash, weights_here, notices);
   }
   TraceAnswer answer;
   answer.ok = !judge || notices.empty();
@@ -129,7 +147,9 @@ TraceAnswer recording_answer(const std::string& path, bool judge) {
   return answer;
 }
 
-TraceAnswer trace_answer(const std::string& path, bool judge) {
+TraceAnswer trace_answer(const std::string& path,
+                         bool judge,
+                         const WeightsHere& weights_here = {}) {
   const TraceCheck check = check_trace(path);
   TraceAnswer answer;
   answer.ok = !judge || check.ok();
@@ -142,6 +162,11 @@ TraceAnswer trace_answer(const std::string& path, bool judge) {
     answer.text += fmt::format("  {}: {}: {}\n", where, problem.rule, problem.what);
     problems.push_back({{"rule", problem.rule}, {"event", problem.event}, {"what", problem.what}});
   }
+  std::vector<std::string> notices;
+  for (const auto& [model, hash] : check.weights) {
+    compare_weights(model, hash, weights_here, notices);
+  }
+  for (const std::string& notice : notices) answer.text += "  note: " + notice + "\n";
   if (judge) answer.text += answer.ok ? "  valid\n" : "  not valid\n";
   Json json{{"path", as_utf8(path)},
             {"type", "chrome-trace"},
@@ -157,14 +182,16 @@ TraceAnswer trace_answer(const std::string& path, bool judge) {
             {"metadata", check.n_metadata},
             {"milliseconds", check.last_us / 1e3},
             {"n_problems", check.n_problems},
-            {"problems", problems}};
+            {"problems", problems},
+            {"notices", notices}};
   if (judge) json["ok"] = answer.ok;
   answer.json = dumped(json);
   return answer;
 }
 
-TraceAnswer answer_for(const std::string& path, bool judge) {
-  return is_trace_name(path) ? trace_answer(path, judge) : recording_answer(path, judge);
+TraceAnswer answer_for(const std::string& path, bool judge, const WeightsHere& weights_here = {}) {
+  return is_trace_name(path) ? trace_answer(path, judge, weights_here)
+                             : recording_answer(path, judge, weights_here);
 }
 
 std::uint64_t write_whole(const std::string& path, std::string_view text) {
@@ -204,8 +231,8 @@ std::string repaired(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-TraceAnswer trace_info(const std::string& path) {
-  return answer_for(path, false);
+TraceAnswer trace_info(const std::string& path, const WeightsHere& weights_here) {
+  return answer_for(path, false, weights_here);
 }
 
 TraceAnswer trace_validate(const std::string& path) {

@@ -1,6 +1,8 @@
 // What `decoscope trace info|validate|convert` does; the command line only prints it.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,10 +20,14 @@ struct TraceAnswer {
   bool ok = true;    // false: the file was read and breaks a rule (exit code 3)
 };
 
+/// The hash of the weights that a model of this name has here; nullopt: there is none.
+using WeightsHere = std::function<std::optional<std::string>(const std::string& model)>;
+
 /// What is in a recording (.pdrun) or an exported trace (.json, .json.gz): counts, runs, duration,
-/// and what was cut off.
+/// what was cut off, and whether the models recorded are those here.
+/// @param weights_here  or empty: nothing is compared
 /// @throws Error BadInput  neither of these; Resources  the system's reason
-TraceAnswer trace_info(const std::string& path);
+TraceAnswer trace_info(const std::string& path, const WeightsHere& weights_here = {});
 
 /// A recording: every frame whole and every event consistent. A trace: every rule of trace_check.h.
 /// @throws Error  as trace_info

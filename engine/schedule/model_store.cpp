@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "engine/event/clock.h"
+#include "engine/model/weights_hash.h"
 
 namespace engine {
 namespace {
@@ -60,6 +61,7 @@ LoadedModel& ModelStore::get(const ModelRequest& request, const LoadProgress& pr
                       : scale_from(request.scale);
   options.progress = progress;
   loaded->model = Model::load(on, loaded->files, options);
+  loaded->weights_hash = weights_hash(loaded->files);
   loaded->id = ++n_loaded_;
   loaded->load_ms = static_cast<double>(now_ns() - start) * 1e-6;
   if (models_.size() >= kMaxModels) models_.erase(models_.begin());
@@ -85,6 +87,7 @@ ModelLoaded describe(const LoadedModel& loaded) {
   event.max_seq_len = model.max_seq_len();
   event.n_threads = model.device().n_threads();
   event.eos_ids = model.config().eos_ids;
+  event.weights_hash = loaded.weights_hash;
   if (const Tokenizer* tokenizer = model.tokenizer()) {
     for (TokenId id = 0; id < tokenizer->vocab_size(); id++) {
       event.pieces.push_back(tokenizer->is_special(id) ? std::string() : tokenizer->piece(id));

@@ -30,6 +30,7 @@ struct LoadedModel {
   std::unique_ptr<Model> model;
   std::uint32_t id = 0;  // of its ModelLoaded event
   double load_ms = 0;
+  std::string weights_hash;  // of the tensors as stored
 };
 
 using LoadProgress = std::function<bool(std::int64_t done_bytes, std::int64_t total_bytes)>;

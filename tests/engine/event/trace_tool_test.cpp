@@ -127,6 +127,40 @@ TEST(TraceTool, info_says_what_was_cut) {
   EXPECT_EQ(nlohmann::json::parse(answer.json)["runs"][0]["state"], "cut off");
 }
 
+TEST(TraceTool, TR11_info_names_both_hashes_where_the_weights_here_are_others) {
+  const Folder folder;
+  std::vector<Event> events = test::small_stream();
+  std::get<ModelLoaded>(events[0]).weights_hash = "00000000000000aa";
+  Timeline timeline;
+  for (const Event& event : events) timeline.apply(event);
+  export_trace(timeline, folder / "run.json");
+  for (const std::string& path : {record(folder, events), folder / "run.json"}) {
+    const auto notices_with = [&](const WeightsHere& here) {
+      return nlohmann::json::parse(trace_info(path, here).json)["notices"];
+    };
+    const nlohmann::json other = notices_with([](const std::string& model) {
+      EXPECT_EQ(model, "toy");
+      return std::optional<std::string>("00000000000000bb");
+    });
+    ASSERT_EQ(other.size(), 1U) << path;
+    EXPECT_THAT(other[0].get<std::string>(), HasSubstr("toy, weights 00000000000000aa"));
+    EXPECT_THAT(other[0].get<std::string>(),
+                HasSubstr("the model here has weights 00000000000000bb"));
+    EXPECT_TRUE(notices_with([](const std::string&) {
+                  return std::optional<std::string>("00000000000000aa");
+                }).empty());
+    EXPECT_TRUE(notices_with([](const std::string&) { return std::nullopt; }).empty());
+    EXPECT_TRUE(notices_with({}).empty());
+  }
+}
+
+TEST(TraceTool, TR11_a_recording_without_a_hash_is_compared_with_nothing) {
+  const Folder folder;
+  const std::string path = record(folder, test::small_stream());
+  const auto here = [](const std::string&) { return std::optional<std::string>("bb"); };
+  EXPECT_TRUE(nlohmann::json::parse(trace_info(path, here).json)["notices"].empty());
+}
+
 TEST(TraceTool, validate_passes_what_is_whole_and_nothing_else) {
   const Folder folder;
   const std::string path = record(folder, test::small_stream());

@@ -1,0 +1,55 @@
+// Opened recordings in place of the live engine.
+#include "ui/session.h"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/event/recorder.h"
+#include "tests/engine/event/files.h"
+
+namespace ui {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+engine::ModelLoaded model(const char* name, const char* hash) {
+  engine::ModelLoaded event;
+  event.name = name;
+  event.weights_hash = hash;
+  return event;
+}
+
+std::string recorded(const engine::test::Folder& folder, const engine::ModelLoaded& event) {
+  engine::Recorder recorder(folder / "run.pdrun");
+  recorder.push(event);
+  recorder.close();
+  return recorder.path();
+}
+
+TEST(Session, TR11_a_recording_of_other_weights_than_those_loaded_says_so_in_its_log) {
+  const engine::test::Folder folder;
+  const std::string path = recorded(folder, model("demo", "00000000000000aa"));
+  Session session;
+  session.open(path);
+  EXPECT_TRUE(session.shown().timeline.notices().empty()) << "nothing is loaded yet";
+
+  // Loaded while the recording is open, and before it is opened.
+  session.take({model("demo", "00000000000000bb")});
+  ASSERT_EQ(session.shown().timeline.notices().size(), 1u);
+  session.open(path);
+  ASSERT_EQ(session.shown().timeline.notices().size(), 1u);
+  EXPECT_THAT(session.shown().timeline.notices()[0].text,
+              AllOf(HasSubstr("demo, weights 00000000000000aa"),
+                    HasSubstr("demo here has weights 00000000000000bb")));
+  EXPECT_EQ(session.shown().events.size(), 1u) << "what is said of a recording is no part of it";
+
+  session.take({model("demo", "00000000000000aa")});
+  session.open(path);
+  EXPECT_TRUE(session.shown().timeline.notices().empty());
+}
+
+}  // namespace
+}  // namespace ui
