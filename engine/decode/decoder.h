@@ -40,8 +40,8 @@ class Decoder {
   /// The rows to evaluate. Row 0 (and further leading rows of a decoder that says so) are committed
   /// tokens without keys and values; the deepest row stays inside the model's context.
   virtual TokenTree propose(const Sequence& prefix) = 0;
-  /// What the answers mean: at least one emitted token, path.size() == emitted.size() for a decoder
-  /// with one leading row.
+  /// What the answers mean: emitted tokens, path.size() == emitted.size() for a decoder with one
+  /// leading row. A step may emit none while the decoder refines guesses; it must come to an end.
   virtual Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) = 0;
   /// After end-of-sequence and length were applied to the decision.
   virtual void committed(const Sequence& /*prefix*/, const Decision& /*cut*/) {}

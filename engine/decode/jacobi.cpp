@@ -4,19 +4,17 @@
 #include <utility>
 
 #include "engine/decode/options.h"
-#include "engine/event/trajectory.h"
+#include "engine/decode/verify.h"
 
 namespace engine {
 
 JacobiDecoder::JacobiDecoder(const DecoderContext& context)
     : target_(context.target),
-      sampling_(context.sampling),
       limits_(context.limits),
       block_(int_option(context.options, "block")),
       refill_(text_option(context.options, "refill") == "slide" ? Refill::Slide : Refill::Block),
-      fill_(text_option(context.options, "fill") == "pad"      ? Fill::Pad
-            : text_option(context.options, "fill") == "repeat" ? Fill::Repeat
-                                                               : Fill::Prompt) {}
+      filler_(context),
+      counts_(refill_ == Refill::Block) {}
 
 void JacobiDecoder::begin(const Sequence& prefix) {
   open_block(prefix);
@@ -27,26 +25,13 @@ int JacobiDecoder::size_for(const Sequence& prefix) const {
   return std::min(block_, room_left(prefix, limits_, target_.max_seq_len()));
 }
 
-TokenId JacobiDecoder::filler(const Sequence& prefix, int position) const {
-  switch (fill_) {
-    case Fill::Pad:
-      return 0;
-    case Fill::Repeat:
-      return prefix.last();
-    case Fill::Prompt:
-      break;
-  }
-  return random_token(prefix.tokens(), sampling_.seed, kernels::RandomStream::Refill,
-                      static_cast<std::uint32_t>(position), 0);
-}
-
 /// Adds fillers behind cur_ until it is as long as it may be.
 void JacobiDecoder::fill(const Sequence& prefix) {
   const int first = static_cast<int>(prefix.tokens().size()) - 1;
   const int size = size_for(prefix);
   cur_.reserve(static_cast<std::size_t>(size));
   while (static_cast<int>(cur_.size()) < size) {
-    cur_.push_back(filler(prefix, first + static_cast<int>(cur_.size())));
+    cur_.push_back(filler_(prefix, first + static_cast<int>(cur_.size())));
   }
   cur_.resize(static_cast<std::size_t>(size));
 }
@@ -56,8 +41,7 @@ void JacobiDecoder::open_block(const Sequence& prefix) {
   fill(prefix);
   state_ = cur_;
   first_pos_ = static_cast<int>(prefix.tokens().size()) - 1;
-  n_blocks_++;
-  iteration_ = 0;
+  counts_.open(state_);
   tell(false, 1);
 }
 
@@ -89,13 +73,12 @@ void JacobiDecoder::committed(const Sequence& prefix, const Decision& cut) {
   const auto n_rows = cur_.size();
   const auto n_settled = state_.size() - n_rows;
   const bool converged = static_cast<std::size_t>(n_kept_) == n_rows;
-  iteration_++;
-  n_iterations_++;
   // The block's new state: position i + 1 becomes what the row before it gave.
   for (std::size_t i = 0; i + 1 < n_rows; i++) state_[n_settled + i + 1] = refined_[i];
+  counts_.refine(state_);
   const auto n_final = std::min(n_settled + cut.emitted.size() + 1, state_.size());
   tell(converged, static_cast<int>(n_final));
-  if (converged) count_block();
+  if (converged) counts_.converge();
   if (prefix.finished()) return;
 
   const auto n_kept = static_cast<std::ptrdiff_t>(n_kept_);
@@ -114,27 +97,15 @@ void JacobiDecoder::committed(const Sequence& prefix, const Decision& cut) {
 }
 
 void JacobiDecoder::tell(bool converged, int n_final) {
-  if (refill_ == Refill::Block) {
-    if (iteration_ == 0) points_.clear();
-    points_.push_back(state_);
-  }
   events_.push_back(BlockRefined{.t = 0,
                                  .run = 0,
                                  .step = 0,
-                                 .block = refill_ == Refill::Block ? n_blocks_ - 1 : 0,
-                                 .iteration = iteration_,
+                                 .block = counts_.n_blocks() - 1,
+                                 .iteration = counts_.iteration(),
                                  .first_pos = first_pos_,
                                  .tokens = state_,
                                  .n_final = n_final,
                                  .converged = converged});
-}
-
-void JacobiDecoder::count_block() {
-  n_converged_++;
-  if (refill_ != Refill::Block) return;
-  const TrajectoryCounts counts = count_trajectory(points_);
-  n_stationary_ += counts.n_stationary;
-  fast_forward_sum_ += counts.fast_forward_mean;
 }
 
 std::vector<Event> JacobiDecoder::take_events() {
@@ -142,15 +113,7 @@ std::vector<Event> JacobiDecoder::take_events() {
 }
 
 std::map<std::string, double> JacobiDecoder::metrics() const {
-  std::map<std::string, double> metrics{{"iterations", static_cast<double>(n_iterations_)}};
-  if (refill_ != Refill::Block) return metrics;
-  metrics["blocks"] = n_blocks_;
-  metrics["blocks_converged"] = static_cast<double>(n_converged_);
-  metrics["stationary_tokens"] = static_cast<double>(n_stationary_);
-  if (n_converged_ > 0) {
-    metrics["fast_forward_mean"] = fast_forward_sum_ / static_cast<double>(n_converged_);
-  }
-  return metrics;
+  return counts_.metrics();
 }
 
 }  // namespace engine

@@ -4,17 +4,17 @@
 //   lossless  token for token, greedy and coupled: the fixed point of the refinement is unique
 //   needs     nothing; a model trained for it (a CLLM) converges in fewer iterations
 //   cost      1 target step of at most `block` rows per iteration; never more steps than AR
+//             (form=textbook is another decoder: textbook_jacobi.h)
 //   differs   refill=slide keeps the block full as FastCoT's window does; stops at end-of-sequence
 //             inside a block; the last block is cut to what may still be emitted
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "engine/decode/decoder.h"
-#include "engine/decode/verify.h"
+#include "engine/decode/jacobi_block.h"
 
 namespace engine {
 
@@ -30,21 +30,17 @@ class JacobiDecoder : public Decoder {
 
  private:
   enum class Refill { Block, Slide };
-  enum class Fill { Prompt, Pad, Repeat };
 
   int size_for(const Sequence& prefix) const;
-  TokenId filler(const Sequence& prefix, int position) const;
   void fill(const Sequence& prefix);
   void open_block(const Sequence& prefix);
   void tell(bool converged, int n_final);
-  void count_block();
 
   LanguageModel& target_;  // owned by the engine
-  Sampling sampling_;
   Limits limits_;
   int block_;
   Refill refill_;
-  Fill fill_;
+  BlockFiller filler_;
 
   std::vector<TokenId> cur_;      // the rows: last emitted token, then guesses
   std::vector<TokenId> refined_;  // [cur_.size()] pick after each row of the step under way
@@ -52,14 +48,8 @@ class JacobiDecoder : public Decoder {
   int first_pos_ = 0;             // of state_[0], from the sequence's start
   int n_kept_ = 0;                // rows the walk followed, this step
 
-  std::vector<std::vector<TokenId>> points_;  // this block's trajectory
+  BlockCounts counts_;
   std::vector<Event> events_;
-  int n_blocks_ = 0;
-  int iteration_ = 0;
-  std::int64_t n_iterations_ = 0;
-  std::int64_t n_stationary_ = 0;  // hindsight, converged blocks
-  double fast_forward_sum_ = 0;    // of the converged blocks' means
-  std::int64_t n_converged_ = 0;
 };
 
 }  // namespace engine

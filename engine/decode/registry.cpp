@@ -8,6 +8,7 @@
 #include "engine/decode/jacobi.h"
 #include "engine/decode/lookahead.h"
 #include "engine/decode/prompt_lookup.h"
+#include "engine/decode/textbook_jacobi.h"
 
 namespace engine {
 namespace {
@@ -62,6 +63,11 @@ DecoderInfo jacobi_info() {
       choice_info("fill", {"prompt", "pad", "repeat"},
                   "First guesses of a block: 'prompt' draws tokens of the text so far, 'pad' takes "
                   "token 0, 'repeat' the last token again."),
+      choice_info(
+          "form", {"kv", "textbook"},
+          "'kv' keeps keys and values of what is final, and the block shrinks; 'textbook' "
+          "computes all of the block anew in every step until nothing changes: same tokens, "
+          "more work, to be looked at."),
   };
   return info;
 }
@@ -201,6 +207,15 @@ std::string checked(const DecoderInfo& info, const OptionInfo& option, const std
   return value;
 }
 
+/// Values that are right by themselves and cannot be together.
+void check_together(const DecoderInfo& info, const OptionValues& values) {
+  if (info.name == "jacobi" && values.at("form") == "textbook" && values.at("refill") == "slide") {
+    throw Error(ErrorCode::Usage,
+                "jacobi: refill is slide, but form=textbook computes a block until all of it is "
+                "final and has nothing to slide; use refill=block or form=kv");
+  }
+}
+
 }  // namespace
 
 std::span<const DecoderInfo> decoders() {
@@ -238,6 +253,7 @@ OptionValues complete_options(const DecoderInfo& info, const OptionValues& given
       chosen == values.end() ? info.presets.end() : info.presets.find(chosen->second);
   if (preset != info.presets.end()) values.insert(preset->second.begin(), preset->second.end());
   for (const OptionInfo& option : info.options) values.insert({option.name, option.default_value});
+  check_together(info, values);
   return values;
 }
 
@@ -269,7 +285,10 @@ std::unique_ptr<Decoder> make_decoder(const std::string& name, DecoderContext co
     throw Error(ErrorCode::Usage, *reason);
   }
   if (name == "ar") return std::make_unique<ArDecoder>(context);
-  if (name == "jacobi") return std::make_unique<JacobiDecoder>(context);
+  if (name == "jacobi") {
+    if (context.options.at("form") == "kv") return std::make_unique<JacobiDecoder>(context);
+    return std::make_unique<TextbookJacobiDecoder>(context);
+  }
   if (name == "lookahead") return std::make_unique<LookaheadDecoder>(context);
   ensure(name == "prompt-lookup", "a decoder is listed but cannot be made");
   return std::make_unique<PromptLookupDecoder>(context);

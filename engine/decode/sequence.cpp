@@ -53,6 +53,10 @@ Sequence Sequence::fork() const {
 
 StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limits) {
   const int n_before = static_cast<int>(decision.emitted.size());
+  if (n_before == 0) {
+    ensure(decision.path.empty(), "a step that emits nothing keeps no row");
+    return StopReason::None;
+  }
   int keep = n_before;
   StopReason reason = StopReason::None;
   // The nearest of the three ends decides; at the same token an end token is the reason given, and

@@ -15,7 +15,8 @@ namespace engine {
 /// What a decoder decided in one step.
 struct Decision {
   std::vector<int> path;         // rows whose keys and values join the prefix, in order
-  std::vector<TokenId> emitted;  // new tokens, at least one; the last has no keys and values yet
+  std::vector<TokenId> emitted;  // new tokens; the last has no keys and values yet. None: the step
+                                 // only refined guesses, and keeps no row
   std::vector<float> logp;       // [emitted] their log probabilities; empty: those of the picks
 };
 

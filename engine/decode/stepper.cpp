@@ -119,6 +119,10 @@ std::vector<RowFate> fates_of(const TokenTree& tree, const Decision& decision) {
   }
   for (std::size_t r = 0; r < n; r++) {
     if (after[r] >= 0 || fate[r] == RowFate::Context) continue;  // on the path
+    if (tree.tag[r].kind == RowTag::Kind::Current) {
+      fate[r] = RowFate::Context;  // the step emitted nothing
+      continue;
+    }
     if (!is_proposal(tree.tag[r].kind)) {
       fate[r] = RowFate::Window;
       continue;
@@ -181,7 +185,6 @@ void Stepper::step(std::span<Lane* const> lanes) {
 void Stepper::finish(Lane& lane, Notes& notes) {
   const Nanoseconds verify_begun = now_ns();
   Decision decision = lane.decoder->verify(lane.sequence, lane.tree, notes.out);
-  ensure(!decision.emitted.empty(), "a step emits at least one token");
   Limits limits = lane.limits;
   limits.max_seq_len = context_of(limits, model_.max_seq_len());
   const StopReason stop = cut(decision, lane.sequence, limits);

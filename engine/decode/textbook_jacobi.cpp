@@ -1,6 +1,32 @@
 #include "engine/decode/textbook_jacobi.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "engine/decode/options.h"
+#include "engine/decode/verify.h"
+
 namespace engine {
+namespace {
+
+/// The row before position i gives it: the prefix's last token, then all but the last guess.
+TokenTree rows_of(TokenId last, std::span<const TokenId> point) {
+  TokenTree tree;
+  tree.add(last, -1, RowTag{});
+  for (std::size_t i = 0; i + 1 < point.size(); i++) {
+    tree.add(point[i], static_cast<int>(i),
+             RowTag{RowTag::Kind::Block, static_cast<std::int16_t>(i), 0});
+  }
+  return tree;
+}
+
+std::vector<TokenId> picks_of(const StepOutput& out) {
+  std::vector<TokenId> picks;
+  for (const kernels::Picked& picked : out.picked) picks.push_back(picked.id);
+  return picks;
+}
+
+}  // namespace
 
 JacobiTrajectory textbook_jacobi(LanguageModel& model,
                                  Sequence& prefix,
@@ -9,16 +35,8 @@ JacobiTrajectory textbook_jacobi(LanguageModel& model,
   ensure(!guess.empty(), "a Jacobi block has at least one token");
   JacobiTrajectory trajectory;
   trajectory.points.emplace_back(guess.begin(), guess.end());
-  TokenTree tree;
   for (;;) {
-    const std::vector<TokenId>& point = trajectory.points.back();
-    // The row before position i gives it: the prefix's last token, then all but the last guess.
-    tree.clear();
-    tree.add(prefix.last(), -1, RowTag{});
-    for (std::size_t i = 0; i + 1 < point.size(); i++) {
-      tree.add(point[i], static_cast<int>(i),
-               RowTag{RowTag::Kind::Block, static_cast<std::int16_t>(i + 1), 0});
-    }
+    const TokenTree tree = rows_of(prefix.last(), trajectory.points.back());
     BatchItem item;
     item.cache = &prefix.cache();
     item.tree = &tree;
@@ -27,11 +45,76 @@ JacobiTrajectory textbook_jacobi(LanguageModel& model,
     const std::vector<StepOutput> out = model.forward(std::span(&item, 1), Wants{});
     prefix.cache().commit({});
     trajectory.n_forwards++;
-    std::vector<TokenId> refined;
-    for (const kernels::Picked& picked : out.front().picked) refined.push_back(picked.id);
-    if (refined == point) return trajectory;
+    std::vector<TokenId> refined = picks_of(out.front());
+    if (refined == trajectory.points.back()) return trajectory;
     trajectory.points.push_back(std::move(refined));
   }
+}
+
+TextbookJacobiDecoder::TextbookJacobiDecoder(const DecoderContext& context)
+    : target_(context.target),
+      limits_(context.limits),
+      block_(int_option(context.options, "block")),
+      filler_(context) {}
+
+void TextbookJacobiDecoder::begin(const Sequence& prefix) {
+  open_block(prefix);
+}
+
+void TextbookJacobiDecoder::open_block(const Sequence& prefix) {
+  const int size = std::min(block_, room_left(prefix, limits_, target_.max_seq_len()));
+  first_pos_ = static_cast<int>(prefix.tokens().size());
+  n_final_ = 0;
+  point_.clear();
+  for (int i = 0; i < size; i++) point_.push_back(filler_(prefix, first_pos_ + i));
+  counts_.open(point_);
+  tell(false, 0);
+}
+
+TokenTree TextbookJacobiDecoder::propose(const Sequence& prefix) {
+  return rows_of(prefix.last(), point_);
+}
+
+// Position i is final once all before it came back unchanged, yet only a forward that changes
+// nothing ends the block. The first position needs no other: one more becomes final in every
+// iteration, so there are at most as many as positions, and one to see that nothing changes.
+Decision TextbookJacobiDecoder::verify(const Sequence& /*prefix*/,
+                                       const TokenTree& tree,
+                                       const StepOutput& out) {
+  refined_ = picks_of(out);
+  if (refined_ == point_) return walk(tree, out);
+  ensure(counts_.iteration() < static_cast<int>(point_.size()),
+         "a Jacobi block converges within one iteration more than it has positions");
+  return {};
+}
+
+void TextbookJacobiDecoder::committed(const Sequence& prefix, const Decision& /*cut*/) {
+  const bool converged = refined_ == point_;
+  const auto changed = std::ranges::mismatch(refined_, point_).in1;
+  const auto n_same = static_cast<int>(changed - refined_.begin());
+  n_final_ = std::max(n_final_, std::min(n_same + 1, static_cast<int>(point_.size())));
+  point_ = refined_;
+  counts_.refine(point_);
+  tell(converged, n_final_);
+  if (!converged) return;
+  counts_.converge();
+  if (!prefix.finished()) open_block(prefix);
+}
+
+void TextbookJacobiDecoder::tell(bool converged, int n_final) {
+  events_.push_back(BlockRefined{.t = 0,
+                                 .run = 0,
+                                 .step = 0,
+                                 .block = counts_.n_blocks() - 1,
+                                 .iteration = counts_.iteration(),
+                                 .first_pos = first_pos_,
+                                 .tokens = point_,
+                                 .n_final = n_final,
+                                 .converged = converged});
+}
+
+std::vector<Event> TextbookJacobiDecoder::take_events() {
+  return std::exchange(events_, {});
 }
 
 }  // namespace engine

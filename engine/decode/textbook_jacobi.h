@@ -1,13 +1,23 @@
 // Jacobi iteration as the textbook has it: every position of the block anew in every forward, until
-// nothing changes. Slower than the `jacobi` decoder; the oracle it is tested against, and what
-// trajectories are collected with (Kou et al. 2024, arXiv:2403.00835).
+// nothing changes. Nothing of a block is kept before all of it is final.
+//   paper     Song et al. 2021 (arXiv:2002.03629), Algorithm 1; trajectories are collected with it
+//             in Kou et al. 2024 (arXiv:2403.00835)
+//   lossless  token for token, greedy and coupled: the fixed point of the refinement is unique
+//   needs     nothing
+//   cost      1 target step of `block` rows per iteration, at most block + 1 iterations a block:
+//   the
+//             last one only finds that nothing changes. Never cheaper than the form that keeps keys
+//             and values (jacobi.h); it is there to be looked at and compared with
+//   differs   the last block is cut to what may still be emitted
 #pragma once
 
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "engine/decode/sequence.h"
-#include "engine/model/language_model.h"
+#include "engine/decode/decoder.h"
+#include "engine/decode/jacobi_block.h"
 
 namespace engine {
 
@@ -23,5 +33,34 @@ JacobiTrajectory textbook_jacobi(LanguageModel& model,
                                  Sequence& prefix,
                                  std::span<const TokenId> guess,
                                  const Sampling& sampling);
+
+/// The decoder `jacobi` with form=textbook. Its steps emit nothing until a block has converged, and
+/// then all of it.
+class TextbookJacobiDecoder : public Decoder {
+ public:
+  explicit TextbookJacobiDecoder(const DecoderContext& context);
+  void begin(const Sequence& prefix) override;
+  TokenTree propose(const Sequence& prefix) override;
+  Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
+  void committed(const Sequence& prefix, const Decision& cut) override;
+  std::vector<Event> take_events() override;
+  std::map<std::string, double> metrics() const override { return counts_.metrics(); }
+
+ private:
+  void open_block(const Sequence& prefix);
+  void tell(bool converged, int n_final);
+
+  LanguageModel& target_;  // owned by the engine
+  Limits limits_;
+  int block_;
+  BlockFiller filler_;
+
+  std::vector<TokenId> point_;    // the block's state: guesses of the tokens behind the prefix
+  std::vector<TokenId> refined_;  // [point_.size()] what this step's forward made of it
+  int first_pos_ = 0;             // of point_[0], from the sequence's start
+  int n_final_ = 0;               // of point_, proved final
+  BlockCounts counts_;
+  std::vector<Event> events_;
+};
 
 }  // namespace engine

@@ -27,6 +27,7 @@ std::vector<BlockRefined> blocks_of(const Outcome& outcome) {
   return blocks;
 }
 
+// T16.
 TEST(Jacobi, a_block_of_one_is_plain_decoding) {
   ToyModel model({.vocab = 8, .seed = 2});
   for (const char* refill : {"block", "slide"}) {
@@ -38,6 +39,7 @@ TEST(Jacobi, a_block_of_one_is_plain_decoding) {
   }
 }
 
+// T5.
 TEST(Jacobi, never_takes_more_steps_than_a_block_has_tokens) {
   for (std::uint64_t seed = 0; seed < 60; seed++) {
     Dice dice(seed);
@@ -55,6 +57,7 @@ TEST(Jacobi, never_takes_more_steps_than_a_block_has_tokens) {
   }
 }
 
+// T5.
 TEST(Jacobi, textbook_iteration_reaches_plain_decoding_within_n_plus_one_forwards) {
   bool bound_attained = false;
   for (std::uint64_t seed = 0; seed < 300; seed++) {
@@ -114,17 +117,121 @@ TEST(Jacobi, a_block_passes_through_the_states_of_the_textbook_form) {
   EXPECT_GT(n_compared, 100);
 }
 
+Job textbook(int block) {
+  Job job = jacobi(block);
+  job.options["form"] = "textbook";
+  return job;
+}
+
+TEST(Jacobi,
+     the_textbook_form_passes_through_the_points_of_the_iteration_and_emits_its_fixed_point) {
+  bool bound_attained = false;
+  for (std::uint64_t seed = 0; seed < 60; seed++) {
+    Dice dice(seed);
+    ToyModel model({.vocab = dice(2, 9), .context = dice(1, 3), .seed = seed});
+    const auto prompt = dice.text(dice(1, 6), model.vocab_size());
+    Job job = textbook(dice(1, 9));
+    job.limits.max_tokens = dice(1, 40);
+    job.sampling.temperature = seed % 2 ? 1.0f : 0.0f;
+    job.sampling.seed = seed;
+    const Outcome outcome = run(model, prompt, job);
+    EXPECT_EQ(outcome.tokens, run_ar(model, prompt, job).tokens) << described(job);
+    std::map<int, std::vector<BlockRefined>> by_block;
+    for (const BlockRefined& b : blocks_of(outcome)) by_block[b.block].push_back(b);
+    std::vector<TokenId> text = prompt;
+    text.insert(text.end(), outcome.tokens.begin(), outcome.tokens.end());
+    int n_steps = 0;
+    for (const auto& [block, states] : by_block) {
+      Sequence sequence({text.begin(), text.begin() + states[0].first_pos}, model.make_cache());
+      prefill(model, sequence);
+      const auto trajectory = textbook_jacobi(model, sequence, states[0].tokens, job.sampling);
+      // T5: at most n + 1 forwards; the last one changes nothing.
+      const int n = static_cast<int>(states[0].tokens.size());
+      EXPECT_LE(trajectory.n_forwards, n + 1);
+      bound_attained |= n > 3 && trajectory.n_forwards == n + 1;
+      ASSERT_EQ(static_cast<int>(states.size()), trajectory.n_forwards + 1);
+      for (std::size_t t = 0; t < trajectory.points.size(); t++) {
+        EXPECT_EQ(states[t].tokens, trajectory.points[t]);
+        EXPECT_EQ(states[t].converged, false);
+      }
+      EXPECT_EQ(states.back().tokens, trajectory.points.back());
+      EXPECT_TRUE(states.back().converged);
+      n_steps += trajectory.n_forwards;
+    }
+    EXPECT_EQ(outcome.n_steps, n_steps);
+  }
+  EXPECT_TRUE(bound_attained);
+}
+
+TEST(Jacobi, a_textbook_step_computes_the_whole_block_and_keeps_nothing_before_the_end) {
+  ToyModel model({.vocab = 8, .context = 3, .seed = 3});
+  Job job = textbook(5);
+  job.limits.max_tokens = 13;
+  const Outcome outcome = run(model, {1, 2, 3}, job);
+  ASSERT_EQ(outcome.tokens.size(), 13u);
+  std::vector<int> rows, kv_len;
+  for (const Event& event : outcome.events) {
+    if (const auto* begun = std::get_if<StepBegun>(&event)) {
+      rows.push_back(begun->n_rows);
+      kv_len.push_back(begun->kv_len);
+    }
+    if (const auto* verified = std::get_if<Verified>(&event)) {
+      EXPECT_EQ(verified->fate[0], RowFate::Context);
+    }
+  }
+  int before = 0;
+  for (std::size_t i = 0; i < rows.size(); i++) {
+    EXPECT_EQ(rows[i], before == 10 ? 3 : 5);  // blocks of 5, 5 and what is left
+    EXPECT_EQ(kv_len[i], 2 + before);
+    const int n = outcome.emitted_per_step[i];
+    EXPECT_TRUE(n == 0 || n == rows[i]) << n;
+    before += n;
+  }
+  EXPECT_GT(std::ranges::count(outcome.emitted_per_step, 0), 0);
+}
+
+TEST(Jacobi, the_textbook_form_has_no_window_to_slide) {
+  ToyModel model({.vocab = 4});
+  Job job = textbook(4);
+  job.options["refill"] = "slide";
+  try {
+    run(model, {1}, job);
+    FAIL() << "expected a refusal";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Usage);
+    EXPECT_NE(std::string(error.what()).find("refill is slide, but form=textbook"),
+              std::string::npos);
+  }
+}
+
+TEST(Jacobi, both_forms_count_blocks_alike) {
+  // A block of the textbook form has one guess more to find than one of the same size whose first
+  // token is given.
+  for (std::uint64_t seed = 0; seed < 20; seed++) {
+    ToyModel model({.vocab = 6, .context = 2, .seed = seed});
+    Job job = textbook(4);
+    job.limits.max_tokens = 32;
+    const Outcome outcome = run(model, {1, 2, 3}, job);
+    EXPECT_EQ(outcome.metrics.at("blocks"), 8);
+    EXPECT_EQ(outcome.metrics.at("blocks_converged"), 8);
+    EXPECT_EQ(outcome.metrics.at("iterations"), outcome.n_steps);
+    EXPECT_GT(outcome.metrics.at("fast_forward_mean"), 0);
+    EXPECT_LE(outcome.metrics.at("fast_forward_mean"), 4);
+  }
+}
+
 TEST(Jacobi, what_is_told_as_final_never_changes) {
-  for (const char* refill : {"block", "slide"}) {
+  for (const char* refill : {"block", "slide", "textbook"}) {
     for (std::uint64_t seed = 0; seed < 30; seed++) {
       Dice dice(seed);
       ToyModel model({.vocab = 6, .context = 2, .seed = seed});
       const auto prompt = dice.text(3, 6);
-      const Outcome outcome = run(model, prompt, jacobi(7, refill));
+      const bool whole = std::string(refill) == "textbook";
+      const Outcome outcome = run(model, prompt, whole ? textbook(7) : jacobi(7, refill));
       std::vector<TokenId> text = prompt;
       text.insert(text.end(), outcome.tokens.begin(), outcome.tokens.end());
       for (const BlockRefined& b : blocks_of(outcome)) {
-        EXPECT_GE(b.n_final, 1);
+        EXPECT_GE(b.n_final, whole ? std::min(b.iteration, static_cast<int>(b.tokens.size())) : 1);
         for (int i = 0; i < b.n_final; i++) {
           const auto pos = static_cast<std::size_t>(b.first_pos + i);
           ASSERT_LT(pos, text.size());

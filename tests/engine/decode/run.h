@@ -33,6 +33,11 @@ Outcome run(LanguageModel& model, const std::vector<TokenId>& prompt, const Job&
 /// The same job with plain decoding.
 Outcome run_ar(LanguageModel& model, const std::vector<TokenId>& prompt, Job job);
 
+/// Score and margin of every emitted token.
+std::vector<float> scores_of(const Outcome& outcome);
+/// A line an event, without times.
+std::vector<std::string> trace_of(const std::vector<Event>& events);
+
 /// Reproducible choices for property tests.
 class Dice {
  public:
@@ -49,5 +54,8 @@ class Dice {
 /// Any decoder but AR with options that a person may set, the extremes among them.
 Job random_job(Dice& dice);
 std::string described(const Job& job);
+/// Textbook Jacobi: the one decoder whose steps may emit nothing, and that may take more of them
+/// than AR.
+bool is_textbook(const Job& job);
 
 }  // namespace engine::test

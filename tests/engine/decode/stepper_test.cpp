@@ -35,40 +35,6 @@ std::vector<Job> jobs() {
   return all;
 }
 
-/// A line an event, without times.
-std::vector<std::string> trace_of(const std::vector<Event>& events) {
-  std::vector<std::string> lines;
-  for (const Event& event : events) {
-    std::string line = std::to_string(event.index()) + ":";
-    const auto add = [&](const auto& values) {
-      for (const auto& value : values) line += " " + std::to_string(value);
-      line += ";";
-    };
-    if (const auto* e = std::get_if<Drafted>(&event)) {
-      add(e->tree.token);
-      add(e->tree.parent);
-      for (const RowTag& tag : e->tree.tag) {
-        add(std::vector<int>{static_cast<int>(tag.kind), tag.a, tag.b});
-      }
-    } else if (const auto* v = std::get_if<Verified>(&event)) {
-      add(v->picked);
-      add(v->logp);
-      add(v->margin);
-      for (const RowFate fate : v->fate) line += std::to_string(static_cast<int>(fate));
-    } else if (const auto* c = std::get_if<Committed>(&event)) {
-      add(c->tokens);
-      line += std::to_string(c->first_pos);
-    } else if (const auto* p = std::get_if<PoolChanged>(&event)) {
-      for (const PoolNgram& ngram : p->added) add(ngram.rest);
-      for (const PoolNgram& ngram : p->evicted) add(ngram.rest);
-    } else if (const auto* b = std::get_if<BlockRefined>(&event)) {
-      add(b->tokens);
-    }
-    lines.push_back(line);
-  }
-  return lines;
-}
-
 TEST(Stepper, the_same_run_twice_leaves_the_same_trace) {
   for (Job& job : jobs()) {
     if (job.sampling.temperature == 0) job.sampling.temperature = 0.9f;

@@ -1,5 +1,6 @@
 // Every decoder on a real transformer, in every instruction set and dtype: the tokens of plain
-// decoding and, because kernels are row-invariant, the very bits of their scores.
+// decoding and, because kernels are row-invariant, the very bits of their scores (T1, T2, T7, T9,
+// T12; catalogue_test.cpp has them on the bundled model too).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,6 +19,7 @@ std::vector<Job> settings() {
   const std::vector<std::pair<const char*, OptionValues>> decoders{
       {"jacobi", {{"block", "7"}}},
       {"jacobi", {{"block", "11"}, {"refill", "slide"}}},
+      {"jacobi", {{"block", "6"}, {"form", "textbook"}}},
       {"lookahead", {}},
       {"lookahead", {{"window", "6"}, {"ngram_size", "4"}, {"advance", "accepted"}}},
       {"lookahead", {{"preset", "paper"}, {"ngram_size", "4"}}},
@@ -46,34 +48,6 @@ std::vector<Job> settings() {
   return jobs;
 }
 
-/// Score, margin and probability of every emitted token, as bits.
-std::vector<float> scores_of(const Outcome& outcome) {
-  std::vector<float> scores;
-  TokenTree tree;
-  Verified verified;
-  for (const Event& event : outcome.events) {
-    if (const auto* d = std::get_if<Drafted>(&event)) tree = d->tree;
-    if (const auto* v = std::get_if<Verified>(&event)) verified = *v;
-    const auto* committed = std::get_if<Committed>(&event);
-    if (!committed) continue;
-    // Follow the emitted tokens from the first row.
-    std::size_t row = 0;
-    for (std::size_t i = 0; i < committed->tokens.size(); i++) {
-      EXPECT_EQ(verified.picked[row], committed->tokens[i]);
-      scores.push_back(verified.logp[row]);
-      scores.push_back(verified.margin[row]);
-      for (std::size_t r = row + 1; i + 1 < committed->tokens.size() && r < tree.token.size();
-           r++) {
-        if (tree.parent[r] == static_cast<int>(row) && verified.fate[r] == RowFate::Accepted) {
-          row = r;
-          break;
-        }
-      }
-    }
-  }
-  return scores;
-}
-
 TEST(Transformer, every_decoder_writes_the_bits_of_plain_decoding) {
   std::int64_t n_accepted = 0;
   for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
@@ -88,7 +62,9 @@ TEST(Transformer, every_decoder_writes_the_bits_of_plain_decoding) {
             std::string(ops->name) + " " + kernels::name_of(dtype) + " " + described(job);
         ASSERT_EQ(found.tokens, ar.tokens) << what;
         ASSERT_EQ(scores_of(found), scores_of(ar)) << what;
-        EXPECT_LE(found.n_steps, ar.n_steps) << what;
+        if (!is_textbook(job)) {
+          EXPECT_LE(found.n_steps, ar.n_steps) << what;
+        }
         n_accepted += found.n_accepted;
       }
     }

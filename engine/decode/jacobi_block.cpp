@@ -1,0 +1,60 @@
+#include "engine/decode/jacobi_block.h"
+
+#include "engine/decode/options.h"
+#include "engine/decode/sampling.h"
+#include "engine/event/trajectory.h"
+
+namespace engine {
+
+BlockFiller::BlockFiller(const DecoderContext& context)
+    : fill_(text_option(context.options, "fill") == "pad"      ? Fill::Pad
+            : text_option(context.options, "fill") == "repeat" ? Fill::Repeat
+                                                               : Fill::Prompt),
+      seed_(context.sampling.seed) {}
+
+TokenId BlockFiller::operator()(const Sequence& prefix, int position) const {
+  switch (fill_) {
+    case Fill::Pad:
+      return 0;
+    case Fill::Repeat:
+      return prefix.last();
+    case Fill::Prompt:
+      break;
+  }
+  return random_token(prefix.tokens(), seed_, kernels::RandomStream::Refill,
+                      static_cast<std::uint32_t>(position), 0);
+}
+
+void BlockCounts::open(const std::vector<TokenId>& state) {
+  n_blocks_++;
+  iteration_ = 0;
+  if (whole_blocks_) points_.assign(1, state);
+}
+
+void BlockCounts::refine(const std::vector<TokenId>& state) {
+  iteration_++;
+  n_iterations_++;
+  if (whole_blocks_) points_.push_back(state);
+}
+
+void BlockCounts::converge() {
+  if (!whole_blocks_) return;
+  const TrajectoryCounts counts = count_trajectory(points_);
+  n_converged_++;
+  n_stationary_ += counts.n_stationary;
+  fast_forward_sum_ += counts.fast_forward_mean;
+}
+
+std::map<std::string, double> BlockCounts::metrics() const {
+  std::map<std::string, double> metrics{{"iterations", static_cast<double>(n_iterations_)}};
+  if (!whole_blocks_) return metrics;
+  metrics["blocks"] = n_blocks_;
+  metrics["blocks_converged"] = static_cast<double>(n_converged_);
+  metrics["stationary_tokens"] = static_cast<double>(n_stationary_);
+  if (n_converged_ > 0) {
+    metrics["fast_forward_mean"] = fast_forward_sum_ / static_cast<double>(n_converged_);
+  }
+  return metrics;
+}
+
+}  // namespace engine

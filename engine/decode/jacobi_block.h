@@ -1,0 +1,54 @@
+// What the two forms of Jacobi decoding share: first guesses, and counters over whole blocks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/decode/decoder.h"
+
+namespace engine {
+
+/// The tokens a block begins with, by the option `fill`: a function of (seed, position, text).
+class BlockFiller {
+ public:
+  explicit BlockFiller(const DecoderContext& context);
+  /// @param position  of the guess, from the sequence's start
+  TokenId operator()(const Sequence& prefix, int position) const;
+
+ private:
+  enum class Fill { Prompt, Pad, Repeat };
+  Fill fill_;
+  std::uint64_t seed_;
+};
+
+/// Blocks, iterations, and what hindsight says of converged blocks (ALGORITHMS.md 3d).
+class BlockCounts {
+ public:
+  /// @param whole_blocks  false: a window that slides is no block with a beginning and an end, and
+  ///                      only its iterations are counted
+  explicit BlockCounts(bool whole_blocks = true) : whole_blocks_(whole_blocks) {}
+  /// A block opens with its first guesses.
+  void open(const std::vector<TokenId>& state);
+  /// It was refined once.
+  void refine(const std::vector<TokenId>& state);
+  /// Its last state was its fixed point.
+  void converge();
+
+  int n_blocks() const { return n_blocks_; }
+  int iteration() const { return iteration_; }  // of the open block, 0: its first guesses
+  std::map<std::string, double> metrics() const;
+
+ private:
+  bool whole_blocks_;
+  std::vector<std::vector<TokenId>> points_;  // the open block's trajectory
+  int n_blocks_ = 0;
+  int iteration_ = 0;
+  std::int64_t n_iterations_ = 0;
+  std::int64_t n_stationary_ = 0;
+  std::int64_t n_converged_ = 0;
+  double fast_forward_sum_ = 0;  // of the converged blocks' means
+};
+
+}  // namespace engine
