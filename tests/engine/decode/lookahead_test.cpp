@@ -88,6 +88,7 @@ TEST(Lookahead, window_cells_stand_where_level_and_column_say) {
   }
 }
 
+// T5.
 TEST(Lookahead, a_step_emits_at_most_n_tokens_and_one_less_without_the_bonus) {
   int longest_with = 0, longest_without = 0;
   for (std::uint64_t seed = 0; seed < 40; seed++) {
@@ -128,6 +129,7 @@ TEST(Lookahead, unpredictable_text_is_written_one_at_a_time) {
   EXPECT_GE(run(model, {1, 2, 3}, job).n_steps, 95);
 }
 
+// T16.
 TEST(Lookahead, with_nothing_to_verify_is_plain_decoding) {
   ToyModel model({.vocab = 6, .context = 2, .seed = 9});
   const Outcome ar = run_ar(model, {1, 2}, lookahead(3, 3, 0));
@@ -266,6 +268,7 @@ TEST(Lookahead, prompt_ngrams_are_there_from_the_first_step) {
   EXPECT_EQ(first.tried[0].rest, (std::vector<TokenId>{2, 3}));
 }
 
+// T13.
 TEST(Lookahead, an_end_token_inside_an_ngram_ends_the_text_there) {
   // The prompt teaches 1 -> 2 3; 3 ends the text, and nothing behind it is kept anywhere.
   for (std::uint64_t seed = 0; seed < 200; seed++) {

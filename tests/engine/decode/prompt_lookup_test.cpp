@@ -54,6 +54,7 @@ TEST(PromptLookup, a_guess_ends_before_an_end_token) {
   EXPECT_EQ(guess({1, 0, 1, 7, 1}, 1, 4, LookupVariant::Hf, {0}), (Text{7, 1}));
 }
 
+// T16.
 TEST(PromptLookup, without_a_match_it_is_plain_decoding) {
   ToyModel model({.vocab = 1000, .context = 40, .seed = 4});
   Job job;

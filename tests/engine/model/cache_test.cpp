@@ -73,6 +73,7 @@ TEST(Cache, a_prefill_in_pieces_of_any_size_leaves_the_same_bits) {
   });
 }
 
+// T7.
 TEST(Cache, a_committed_path_leaves_what_a_fresh_prefill_leaves) {
   const TestModel model = random_model("m", grouped_config(), 13);
   TokenTree tree;  // 0 -> {1, 2}, 1 -> 3, 2 -> {4, 5}: the path 0, 2, 5 skips rows
@@ -138,6 +139,7 @@ TEST(Cache, forks_share_a_prefix_and_do_not_see_each_other) {
   });
 }
 
+// T9.
 TEST(Cache, a_ragged_batch_equals_its_sequences_alone) {
   const TestModel model = random_model("m", grouped_config(), 15);
   const std::vector<int> n_prefixes{70, 0, 64, 3, 129};
@@ -204,6 +206,7 @@ TokenTree reordered(const TokenTree& tree, std::vector<int>& new_index) {
   return out;
 }
 
+// T6.
 TEST(Cache, the_order_of_rows_changes_nothing) {
   const TestModel model = random_model("m", grouped_config(), 16);
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
@@ -220,7 +223,7 @@ TEST(Cache, the_order_of_rows_changes_nothing) {
   });
 }
 
-// A token whose embedding is NaN makes NaN keys and values. They stand in sibling rows, in another
+// T6. A token whose embedding is NaN makes NaN keys and values. They stand in sibling rows, in another
 // sequence of the batch, in a page given back, behind the end of a shared page: nowhere visible.
 TEST(Cache, what_a_row_does_not_see_does_not_touch_it) {
   TestModel model = random_model("m", grouped_config(), 17);

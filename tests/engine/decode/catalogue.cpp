@@ -1,0 +1,141 @@
+#include "tests/engine/decode/catalogue.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "engine/decode/registry.h"
+#include "engine/schedule/run.h"
+#include "tests/engine/decode/tiny_transformer.h"
+#include "tests/engine/decode/toy_model.h"
+
+namespace engine::test {
+namespace {
+
+const std::string kAssets = std::string(DECOSCOPE_SOURCE_DIR) + "/assets";
+
+std::vector<std::vector<TokenId>> bundled_prompts(const Model& model) {
+  std::ifstream file(kAssets + "/prompts/bundled.jsonl");
+  std::vector<std::vector<TokenId>> prompts;
+  for (std::string line; std::getline(file, line);) {
+    const auto text = nlohmann::json::parse(line).at("prompt").get<std::string>();
+    prompts.push_back(tokenize_prompt(model, text));
+  }
+  if (prompts.empty()) throw std::runtime_error("the bundled prompts are missing");
+  return prompts;
+}
+
+Job job_of(const char* decoder, OptionValues options = {}) {
+  Job job;
+  job.decoder = decoder;
+  job.options = std::move(options);
+  return job;
+}
+
+}  // namespace
+
+std::string name_of(const Subject& subject) {
+  if (subject.kind == Subject::Kind::Toy) return "toy";
+  return std::string(subject.kind == Subject::Kind::Tiny ? "tiny_" : "bundled_") +
+         kernels::name_of(subject.dtype);
+}
+
+std::vector<Subject> all_subjects() {
+  std::vector<Subject> all{{}};
+  for (const auto kind : {Subject::Kind::Tiny, Subject::Kind::Bundled}) {
+    for (const auto dtype : {kernels::DType::F32, kernels::DType::BF16, kernels::DType::F16}) {
+      all.push_back({kind, dtype});
+    }
+  }
+  return all;
+}
+
+Loaded::Loaded(const Subject& subject, int max_seq_len, const ModelScale& scale)
+    : subject_(subject) {
+  if (subject.kind == Subject::Kind::Toy) {
+    ToyShape shape{.vocab = 9, .context = 2, .seed = 21};
+    if (max_seq_len > 0) shape.max_seq_len = max_seq_len;
+    model_ = std::make_unique<ToyModel>(shape);
+    return;
+  }
+  device_ = kernels::open_cpu(2);
+  std::unique_ptr<Model> model;
+  if (subject.kind == Subject::Kind::Tiny) {
+    ModelConfig config = tiny_config();
+    if (max_seq_len > 0) config.max_seq_len = max_seq_len;
+    model = tiny_transformer(*device_, subject.dtype, 11, config, scale);
+  } else {
+    const ModelFiles files = open_model(kAssets + "/models/demo-target");
+    model = Model::load(
+        *device_, files,
+        {.dtype = subject.dtype, .scale = scale, .max_seq_len = max_seq_len, .progress = {}});
+    if (max_seq_len == 0) prompts_ = bundled_prompts(*model);
+  }
+  transformer_ = model.get();
+  model_ = std::move(model);
+}
+
+std::vector<TokenId> Loaded::prompt(int i) const {
+  if (!prompts_.empty()) return prompts_[static_cast<std::size_t>(i) % prompts_.size()];
+  Dice dice(700 + static_cast<std::uint64_t>(i));
+  return dice.text(dice(1, 24), model_->vocab_size());
+}
+
+int Loaded::n_tokens() const {
+  return subject_.kind == Subject::Kind::Bundled ? 28 : 72;
+}
+
+Loaded& loaded(const Subject& subject) {
+  static std::map<std::string, std::unique_ptr<Loaded>> all;
+  auto& one = all[name_of(subject)];
+  if (!one) one = std::make_unique<Loaded>(subject);
+  return *one;
+}
+
+std::vector<Job> all_settings() {
+  return {
+      job_of("ar"),
+      job_of("jacobi"),
+      job_of("jacobi", {{"block", "1"}}),
+      job_of("jacobi", {{"block", "5"}, {"refill", "slide"}, {"fill", "repeat"}}),
+      job_of("jacobi", {{"block", "40"}, {"fill", "pad"}}),
+      job_of("jacobi", {{"block", "6"}, {"form", "textbook"}}),
+      job_of("jacobi", {{"block", "1"}, {"form", "textbook"}, {"fill", "pad"}}),
+      job_of("lookahead"),
+      job_of("lookahead", {{"window", "1"}, {"ngram_size", "2"}, {"n_guesses", "1"}}),
+      job_of("lookahead", {{"window", "5"}, {"ngram_size", "4"}, {"n_guesses", "5"}}),
+      job_of("lookahead", {{"window", "4"}, {"ngram_size", "3"}, {"advance", "accepted"}}),
+      job_of("lookahead", {{"ngram_size", "6"}, {"bonus", "false"}, {"merge", "false"}}),
+      job_of("lookahead", {{"n_guesses", "0"}}),
+      job_of("lookahead", {{"prompt_pool", "false"}, {"window", "8"}, {"ngram_size", "3"}}),
+      job_of("lookahead", {{"preset", "paper"}}),
+      job_of("prompt-lookup"),
+      job_of("prompt-lookup", {{"variant", "hf"}, {"max_ngram", "2"}}),
+      job_of("prompt-lookup", {{"variant", "paper"}, {"n_tokens", "4"}}),
+      job_of("prompt-lookup", {{"max_ngram", "1"}, {"n_tokens", "1"}}),
+      job_of("prompt-lookup", {{"max_ngram", "6"}, {"n_tokens", "24"}}),
+  };
+}
+
+std::vector<Job> plain_settings() {
+  return {job_of("ar"),
+          job_of("jacobi"),
+          job_of("jacobi", {{"refill", "slide"}}),
+          job_of("jacobi", {{"form", "textbook"}, {"block", "7"}}),
+          job_of("lookahead"),
+          job_of("prompt-lookup")};
+}
+
+int most_tokens(const Job& job) {
+  const OptionValues values = complete_options(decoder_named(job.decoder), job.options);
+  if (job.decoder == "ar") return 1;
+  if (job.decoder == "jacobi") return std::stoi(values.at("block"));
+  if (job.decoder == "prompt-lookup") return std::stoi(values.at("n_tokens")) + 1;
+  // Without the bonus a match of all N - 1 guesses is all there is.
+  return std::stoi(values.at("ngram_size")) - (values.at("bonus") == "true" ? 0 : 1);
+}
+
+}  // namespace engine::test

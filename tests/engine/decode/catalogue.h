@@ -1,0 +1,52 @@
+// What the shared test catalogue (ALGORITHMS.md 10) is run on: a toy, a tiny random transformer and
+// the bundled model, the latter two in every dtype; and the decoders' settings it goes through.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/model/model.h"
+#include "tests/engine/decode/run.h"
+
+namespace engine::test {
+
+struct Subject {
+  enum class Kind { Toy, Tiny, Bundled } kind = Kind::Toy;
+  kernels::DType dtype = kernels::DType::F32;
+};
+std::string name_of(const Subject& subject);  // "bundled_bf16"
+std::vector<Subject> all_subjects();
+
+/// A model to decode with, and texts for it to go on with.
+class Loaded {
+ public:
+  /// @param max_seq_len  its context; 0: its own
+  /// @param scale        of a transformer
+  explicit Loaded(const Subject& subject, int max_seq_len = 0, const ModelScale& scale = {});
+  LanguageModel& model() { return *model_; }
+  const Model* transformer() const { return transformer_; }  // null for the toy
+  /// Any i >= 0; the bundled model's are its bundled prompts in turn.
+  std::vector<TokenId> prompt(int i) const;
+  TokenId last_id() const { return model_->vocab_size() - 1; }
+  /// Tokens worth generating here: fewer where a forward costs more.
+  int n_tokens() const;
+
+ private:
+  Subject subject_;
+  std::unique_ptr<kernels::Device> device_;
+  std::unique_ptr<LanguageModel> model_;
+  const Model* transformer_ = nullptr;
+  std::vector<std::vector<TokenId>> prompts_;
+};
+/// Loaded once a process.
+Loaded& loaded(const Subject& subject);
+
+/// Every decoder with the option values that make it behave differently, extremes among them.
+std::vector<Job> all_settings();
+/// One of each decoder and form, as they come.
+std::vector<Job> plain_settings();
+/// Most tokens a step of these settings can emit.
+int most_tokens(const Job& job);
+
+}  // namespace engine::test

@@ -1,0 +1,416 @@
+// The shared catalogue (ALGORITHMS.md 10) on a toy, a tiny random transformer and the bundled
+// model, in every dtype, greedy and coupled, with every decoder: not one token or bit may differ.
+// T3, the exact law of rejection sampling, is in rejection_test.cpp; T4, T10, T11 and T15 concern
+// other rooms.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tests/engine/decode/catalogue.h"
+
+namespace engine::test {
+namespace {
+
+class Catalogue : public testing::TestWithParam<Subject> {
+ protected:
+  Loaded& on() const { return loaded(GetParam()); }
+  LanguageModel& model() const { return on().model(); }
+  int n_tokens() const { return on().n_tokens(); }
+
+  /// Tokens, end and the bits of the scores.
+  static void expect_same(const Outcome& found, const Outcome& expected, const Job& job) {
+    ASSERT_EQ(found.tokens, expected.tokens) << described(job);
+    EXPECT_EQ(found.stop, expected.stop) << described(job);
+    ASSERT_EQ(scores_of(found), scores_of(expected)) << described(job);
+  }
+};
+
+Job with(Job job, int max_tokens, const Sampling& sampling = {}) {
+  job.limits.max_tokens = max_tokens;
+  job.sampling = sampling;
+  return job;
+}
+
+Sampling coupled(float temperature, std::uint64_t seed) {
+  return {.temperature = temperature, .top_k = 20, .top_p = 0.95f, .seed = seed};
+}
+
+TEST_P(Catalogue, T1_greedy_output_is_that_of_plain_decoding) {
+  std::int64_t n_accepted = 0;
+  const std::vector<Job> settings = all_settings();
+  for (std::size_t i = 0; i < settings.size(); i++) {
+    const Job job = with(settings[i], n_tokens());
+    const auto prompt = on().prompt(static_cast<int>(i));
+    const Outcome found = run(model(), prompt, job);
+    expect_same(found, run_ar(model(), prompt, job), job);
+    n_accepted += found.n_accepted;
+  }
+  EXPECT_GT(n_accepted, 30) << "too few guesses came true for this test to mean anything";
+}
+
+TEST_P(Catalogue, T1_holds_at_every_length_and_for_a_prompt_of_one_token) {
+  const std::vector<TokenId> prompt{on().prompt(3)[0]};
+  const Outcome ar = run_ar(model(), prompt, with(Job{}, 12));
+  for (const Job& plain : plain_settings()) {
+    for (int length = 1; length <= 12; length++) {
+      const Job job = with(plain, length);
+      const Outcome found = run(model(), prompt, job);
+      EXPECT_EQ(found.tokens, std::vector(ar.tokens.begin(), ar.tokens.begin() + length))
+          << described(job);
+      EXPECT_EQ(found.stop, StopReason::Length);
+    }
+  }
+}
+
+TEST_P(Catalogue, T1_holds_with_an_end_token_at_every_offset) {
+  const auto prompt = on().prompt(2);
+  const Outcome ar = run_ar(model(), prompt, with(Job{}, 14));
+  for (const Job& plain : plain_settings()) {
+    for (const TokenId eos : ar.tokens) {
+      Job job = with(plain, 14);
+      job.limits.eos_ids = {eos};
+      const auto end = std::ranges::find(ar.tokens, eos) + 1;
+      const Outcome found = run(model(), prompt, job);
+      EXPECT_EQ(found.tokens, std::vector(ar.tokens.begin(), end)) << described(job);
+      EXPECT_EQ(found.stop, StopReason::Eos);
+    }
+  }
+}
+
+TEST_P(Catalogue, T2_coupled_output_is_that_of_plain_sampling_with_the_seed) {
+  const std::vector<Job> settings = all_settings();
+  for (std::uint64_t seed = 0; seed < 50; seed++) {
+    for (const float temperature : {0.2f, 0.7f, 1.0f, 2.0f}) {
+      // Each seed meets each temperature; of the decoders' settings a different one each time.
+      const auto turn = seed * 4 + static_cast<std::uint64_t>(temperature * 3);
+      Sampling sampling = coupled(temperature, seed);
+      if (seed % 3 == 0) sampling.top_k = 0, sampling.top_p = 1;
+      const Job job = with(settings[turn % settings.size()], n_tokens() / 4, sampling);
+      const auto prompt = on().prompt(static_cast<int>(seed % 10));
+      expect_same(run(model(), prompt, job), run_ar(model(), prompt, job), job);
+    }
+  }
+}
+
+TEST_P(Catalogue, T5_steps_emit_at_least_one_token_and_at_most_what_the_structure_allows) {
+  const std::vector<Job> settings = all_settings();
+  for (std::size_t i = 0; i < settings.size(); i++) {
+    const Job job = with(settings[i], n_tokens(), coupled(i % 2 ? 0.8f : 0, i));
+    const Outcome found = run(model(), on().prompt(static_cast<int>(i) + 5), job);
+    for (const int n : found.emitted_per_step) {
+      EXPECT_GE(n, is_textbook(job) ? 0 : 1) << described(job);
+      EXPECT_LE(n, most_tokens(job)) << described(job);
+    }
+    if (!is_textbook(job)) {
+      EXPECT_LE(found.n_steps, n_tokens()) << described(job);  // no more forwards than AR's
+      continue;
+    }
+    // The textbook form: at most n + 1 forwards for a block of n.
+    const int n_blocks = static_cast<int>(found.metrics.at("blocks"));
+    EXPECT_LE(found.n_steps, static_cast<int>(found.tokens.size()) + n_blocks) << described(job);
+  }
+}
+
+/// A tree's rows in another topological order; `place` says where each went.
+TokenTree reordered(const TokenTree& tree, Dice& dice, std::vector<int>& place) {
+  TokenTree other;
+  place.assign(tree.token.size(), -1);
+  while (other.n_rows() < tree.n_rows()) {
+    const auto r = static_cast<std::size_t>(dice(0, tree.n_rows() - 1));
+    const int parent = tree.parent[r];
+    if (place[r] >= 0 || (parent >= 0 && place[static_cast<std::size_t>(parent)] < 0)) continue;
+    const int at = parent < 0 ? -1 : place[static_cast<std::size_t>(parent)];
+    place[r] = other.add(tree.token[r], at, tree.tag[r]);
+  }
+  return other;
+}
+
+std::vector<std::uint8_t> window_rows(const TokenTree& tree) {
+  std::vector<std::uint8_t> rows;
+  for (const RowTag& tag : tree.tag) rows.push_back(tag.kind == RowTag::Kind::Window);
+  return rows;
+}
+
+std::vector<kernels::Picked> picks(LanguageModel& model,
+                                   Sequence& at,
+                                   const TokenTree& tree,
+                                   const Sampling& sampling) {
+  const auto greedy_rows = window_rows(tree);
+  BatchItem item{.cache = &at.cache(), .tree = &tree, .prefix = at.cached_tokens()};
+  item.sampling = sampling;
+  if (!sampling.greedy()) item.greedy_rows = greedy_rows;
+  const auto out = model.forward(std::span(&item, 1), Wants{});
+  at.cache().commit({});
+  return out.front().picked;
+}
+
+void expect_same_pick(const kernels::Picked& found, const kernels::Picked& expected) {
+  EXPECT_EQ(found.id, expected.id);
+  EXPECT_EQ(found.logp, expected.logp);
+  EXPECT_EQ(found.margin, expected.margin);
+}
+
+TEST_P(Catalogue, T6_a_row_answers_as_its_chain_alone_in_any_order_beside_anything) {
+  for (const Job& plain : plain_settings()) {
+    for (const float temperature : {0.0f, 0.9f}) {
+      SCOPED_TRACE(plain.decoder);
+      const Job job = with(plain, 6, coupled(temperature, 4));
+      Lane lane = start(model(), on().prompt(1), job);
+      Lane* lanes[] = {&lane};
+      Stepper stepper(model(), nullptr);
+      Dice dice(17);
+      for (int step = 0; step < 4 && !lane.sequence.finished(); step++) {
+        Sequence before = lane.sequence.fork();
+        stepper.step(lanes);
+        const TokenTree& tree = lane.tree;
+        const auto expected = picks(model(), before, tree, job.sampling);
+        std::vector<int> place;
+        const TokenTree shuffled = reordered(tree, dice, place);
+        const auto in_other_order = picks(model(), before, shuffled, job.sampling);
+        for (int row = 0; row < tree.n_rows(); row++) {
+          const auto r = static_cast<std::size_t>(row);
+          expect_same_pick(in_other_order[static_cast<std::size_t>(place[r])], expected[r]);
+          if (dice(0, 2) > 0) continue;  // a third of the rows, each also alone and among others
+          const std::vector<int> chain = chain_of(tree, row);
+          TokenTree alone, among = tree;
+          for (const int at : chain) {
+            const auto a = static_cast<std::size_t>(at);
+            alone.add(tree.token[a], alone.n_rows() - 1, tree.tag[a]);
+          }
+          for (std::size_t i = 0; i < tree.token.size(); i++) {
+            const bool seen = std::ranges::find(chain, static_cast<int>(i)) != chain.end();
+            if (!seen) among.token[i] = dice(0, on().last_id());
+          }
+          expect_same_pick(picks(model(), before, alone, job.sampling).back(), expected[r]);
+          expect_same_pick(picks(model(), before, among, job.sampling)[r], expected[r]);
+        }
+      }
+    }
+  }
+}
+
+void expect_same_cache(const Model& model, const SequenceCache& found, const SequenceCache& other) {
+  ASSERT_EQ(found.length(), other.length());
+  std::vector<float> k, v, other_k, other_v;
+  for (int layer = 0; layer < model.config().n_layers; layer++) {
+    model.read_cache(found, layer, k, v);
+    model.read_cache(other, layer, other_k, other_v);
+    ASSERT_EQ(k, other_k) << "layer " << layer;
+    ASSERT_EQ(v, other_v) << "layer " << layer;
+  }
+}
+
+TEST_P(Catalogue, T7_the_cache_after_every_step_is_a_fresh_prefill) {
+  if (!on().transformer()) GTEST_SKIP() << "the toy's cache checks itself at every commit";
+  int n_refused_whole = 0;
+  for (const Job& plain : plain_settings()) {
+    SCOPED_TRACE(plain.decoder);
+    Lane lane = start(model(), on().prompt(4), with(plain, 14, coupled(1.0f, 9)));
+    Lane* lanes[] = {&lane};
+    Stepper stepper(model(), nullptr);
+    while (!lane.sequence.finished()) {
+      const auto n_rejected = lane.n_rejected, n_accepted = lane.n_accepted;
+      stepper.step(lanes);
+      n_refused_whole += lane.n_rejected > n_rejected && lane.n_accepted == n_accepted;
+      const auto tokens = lane.sequence.tokens();
+      Sequence fresh({tokens.begin(), tokens.end()}, model().make_cache());
+      prefill(model(), fresh, 64);
+      expect_same_cache(*on().transformer(), lane.sequence.cache(), fresh.cache());
+    }
+  }
+  EXPECT_GT(n_refused_whole, 0) << "no step was rolled back as a whole";
+}
+
+TEST_P(Catalogue, T7_a_path_with_gaps_is_kept_in_order) {
+  const std::vector<TokenId> prompt = on().prompt(6);
+  const TokenId token = prompt.back();
+  Sequence sequence(prompt, model().make_cache());
+  prefill(model(), sequence);
+  // The kept path is rows 0, 2, 5: destinations 1 and 2 are the places of other rows.
+  TokenTree tree;
+  tree.add(token, -1, RowTag{});
+  for (const int parent : {0, 0, 1, 1, 2}) {
+    tree.add((token + 3 * tree.n_rows()) % model().vocab_size(), parent,
+             RowTag{RowTag::Kind::Guess, 0, 0});
+  }
+  BatchItem item{.cache = &sequence.cache(), .tree = &tree, .prefix = sequence.cached_tokens()};
+  model().forward(std::span(&item, 1), Wants{});
+  Decision decision;
+  decision.path = {0, 2, 5};
+  decision.emitted = {tree.token[2], tree.token[5], token};
+  sequence.commit(decision, StopReason::None);
+
+  const auto tokens = sequence.tokens();
+  Sequence fresh({tokens.begin(), tokens.end()}, model().make_cache());
+  prefill(model(), fresh);
+  if (on().transformer()) {
+    expect_same_cache(*on().transformer(), sequence.cache(), fresh.cache());
+  }
+  TokenTree next;
+  next.add(token, -1, RowTag{});
+  expect_same_pick(picks(model(), sequence, next, {}).front(),
+                   picks(model(), fresh, next, {}).front());
+}
+
+TEST_P(Catalogue, T7_the_context_is_filled_to_its_last_position) {
+  std::vector<TokenId> prompt = on().prompt(7);
+  prompt.resize(std::min<std::size_t>(prompt.size(), 20));
+  const int n_new = 11;
+  Loaded full(GetParam(), static_cast<int>(prompt.size()) + n_new);
+  const Outcome ar = run_ar(full.model(), prompt, with(Job{}, 100));
+  EXPECT_EQ(ar.tokens.size(), static_cast<std::size_t>(n_new));
+  for (const Job& setting : all_settings()) {
+    const Job job = with(setting, 100);
+    const Outcome found = run(full.model(), prompt, job);
+    EXPECT_EQ(found.stop, StopReason::Context) << described(job);
+    EXPECT_EQ(found.tokens, ar.tokens) << described(job);
+  }
+}
+
+TEST_P(Catalogue, T8_T14_a_request_leaves_nothing_behind_and_repeats_bit_for_bit) {
+  const std::vector<Job> settings = all_settings();
+  for (std::size_t i = 0; i < settings.size(); i++) {
+    // Sampled runs draw noise, first guesses and window fills; all must come again.
+    const Job job = with(settings[i], n_tokens() / 3, coupled(i % 3 ? 0.9f : 0, i));
+    const Outcome first = run(model(), on().prompt(8), job);
+    run(model(), on().prompt(static_cast<int>(i)), with(settings[(i + 7) % settings.size()], 6));
+    const Outcome again = run(model(), on().prompt(8), job);
+    EXPECT_EQ(trace_of(first.events), trace_of(again.events)) << described(job);
+    EXPECT_EQ(first.metrics, again.metrics) << described(job);
+  }
+}
+
+TEST_P(Catalogue, T9_lanes_in_one_forward_take_the_tokens_they_take_alone) {
+  const std::vector<Job> settings = all_settings();
+  std::vector<Outcome> alone;
+  std::vector<Job> jobs;
+  for (std::size_t i = 0; i < settings.size(); i += 2) {
+    // Lengths differ, so that lanes leave the batch one after the other.
+    jobs.push_back(with(settings[i], 2 + static_cast<int>(i), coupled(i % 4 ? 0.7f : 0, i)));
+    alone.push_back(run(model(), on().prompt(static_cast<int>(i)), jobs.back()));
+  }
+  for (const bool reversed : {false, true}) {
+    std::vector<Lane> lanes;
+    for (std::size_t i = 0; i < jobs.size(); i++) {
+      lanes.push_back(
+          start(model(), on().prompt(static_cast<int>(2 * i)), jobs[i], static_cast<RunId>(i + 1)));
+    }
+    EventList events;
+    Stepper stepper(model(), &events);
+    for (std::vector<Lane*> left;; left.clear()) {
+      for (Lane& lane : lanes) {
+        if (!lane.sequence.finished()) left.push_back(&lane);
+      }
+      if (left.empty()) break;
+      if (reversed) std::ranges::reverse(left);
+      stepper.step(left);
+    }
+    for (std::size_t i = 0; i < lanes.size(); i++) {
+      std::vector<Event> own;
+      for (const Event& event : events.events) {
+        if (run_of(event) == lanes[i].run) own.push_back(event);
+      }
+      EXPECT_EQ(trace_of(own), trace_of(alone[i].events)) << described(jobs[i]);
+    }
+  }
+}
+
+TEST_P(Catalogue, T12_a_repetition_penalty_is_that_of_each_rows_own_history) {
+  const std::vector<Job> settings = all_settings();
+  for (std::size_t i = 0; i < settings.size(); i++) {
+    Sampling sampling = coupled(i % 2 ? 0.8f : 0, i);
+    sampling.repetition_penalty = 1.2f;
+    const Job job = with(settings[i], n_tokens() / 2, sampling);
+    const auto prompt = on().prompt(static_cast<int>(i) + 3);
+    expect_same(run(model(), prompt, job), run_ar(model(), prompt, job), job);
+  }
+}
+
+TEST_P(Catalogue, T13_end_and_edge_tokens_in_prompts_and_ngrams_change_nothing) {
+  const std::vector<TokenId> text = on().prompt(9);
+  // What the model would say next, seen twice before with an end token inside, so that n-grams
+  // which run over the end are there to be proposed.
+  const Outcome next = run_ar(model(), text, with(Job{}, 6));
+  for (const TokenId eos : {TokenId{0}, next.tokens[2], on().last_id()}) {
+    std::vector<TokenId> prompt;
+    for (int i = 0; i < 2; i++) {
+      prompt.insert(prompt.end(), {0, text.back()});
+      prompt.insert(prompt.end(), next.tokens.begin(), next.tokens.begin() + 3);
+      prompt.insert(prompt.end(), {eos, on().last_id(), eos, text.back()});
+    }
+    prompt.insert(prompt.end(), text.begin(), text.end());
+    for (const Job& plain : plain_settings()) {
+      Job job = with(plain, 10);
+      job.limits.eos_ids = {eos};
+      const Outcome found = run(model(), prompt, job);
+      expect_same(found, run_ar(model(), prompt, job), job);
+      EXPECT_EQ(found.stop == StopReason::Eos, found.tokens.back() == eos) << described(job);
+      job.limits.ignore_eos = true;
+      expect_same(run(model(), prompt, job), run_ar(model(), prompt, job), job);
+    }
+  }
+}
+
+TEST_P(Catalogue, T16_what_proposes_nothing_is_plain_decoding_step_by_step) {
+  const auto job_of = [](const char* decoder, OptionValues options) {
+    Job job;
+    job.decoder = decoder;
+    job.options = std::move(options);
+    return job;
+  };
+  const std::vector<Job> degenerate{
+      job_of("jacobi", {{"block", "1"}}),
+      job_of("jacobi", {{"block", "1"}, {"refill", "slide"}}),
+      job_of("lookahead", {{"n_guesses", "0"}}),
+      job_of("lookahead", {{"n_guesses", "0"}, {"window", "5"}, {"ngram_size", "5"}}),
+  };
+  for (const Job& setting : degenerate) {
+    for (const float temperature : {0.0f, 0.7f}) {
+      const Job job = with(setting, n_tokens() / 2, coupled(temperature, 3));
+      const Outcome found = run(model(), on().prompt(0), job);
+      const Outcome ar = run_ar(model(), on().prompt(0), job);
+      expect_same(found, ar, job);
+      EXPECT_EQ(found.n_steps, ar.n_steps) << described(job);
+      EXPECT_EQ(found.emitted_per_step, ar.emitted_per_step) << described(job);
+    }
+  }
+  // A prompt of distinct tokens holds no n-gram twice: nothing is proposed before the text repeats.
+  std::vector<TokenId> distinct;
+  for (TokenId id = 0; id < std::min(8, model().vocab_size()); id++) distinct.push_back(id);
+  const Job lookup = with(job_of("prompt-lookup", {}), 4);
+  const Outcome found = run(model(), distinct, lookup);
+  expect_same(found, run_ar(model(), distinct, lookup), lookup);
+  for (const Event& event : found.events) {
+    const auto* first = std::get_if<Verified>(&event);
+    if (!first) continue;
+    EXPECT_EQ(first->n_proposed, 0);
+    break;
+  }
+  EXPECT_EQ(found.emitted_per_step[0], 1);
+}
+
+TEST_P(Catalogue, scaled_models_write_the_tokens_and_scores_of_the_unscaled) {
+  if (!on().transformer()) GTEST_SKIP() << "the toy has no weights to enlarge";
+  const bool is_tiny = GetParam().kind == Subject::Kind::Tiny;
+  const std::vector<ModelScale> scales =
+      is_tiny ? std::vector<ModelScale>{{4, 1}, {1, 3}, {4, 2}, {16, 1}}
+              : std::vector<ModelScale>{{4, 1}};
+  for (const ModelScale& scale : scales) {
+    Loaded large(GetParam(), 0, scale);
+    EXPECT_EQ(large.transformer()->scale(), scale);
+    const std::vector<Job> settings = is_tiny ? all_settings() : plain_settings();
+    for (std::size_t i = 0; i < settings.size(); i++) {
+      const Job job = with(settings[i], is_tiny ? 24 : 8, coupled(i % 2 ? 0.8f : 0, i));
+      const auto prompt = on().prompt(static_cast<int>(i));
+      expect_same(run(large.model(), prompt, job), run_ar(model(), prompt, job), job);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(On, Catalogue, testing::ValuesIn(all_subjects()), [](const auto& subject) {
+  return name_of(subject.param);
+});
+
+}  // namespace
+}  // namespace engine::test
