@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/model/bare_names.h"
 #include "engine/model/config_file.h"
 #include "engine/model/fields.h"
 #include "engine/model/json.h"
@@ -45,6 +46,12 @@ void check_parts(const std::string& directory, bool needs_tokenizer) {
            exists(directory + "/model.safetensors.index.json"));
   if (needs_tokenizer) {
     want("tokenizer (looked for tokenizer.model)", exists(directory + "/tokenizer.model"));
+  }
+  if (needs_tokenizer && exists(directory + "/config.json") &&
+      !exists(directory + "/tokenizer.model") && exists(directory + "/tokenizer.json")) {
+    refuse(directory + "/tokenizer.json", "tokenizer", "no tokenizer.model beside it",
+           "tokenizer.model, as tokenizer.json is not read here; copy the one the model was "
+           "published with, or that of the model it was made from, into this directory");
   }
   if (missing.empty()) return;
   refuse(directory, "directory", missing,
@@ -199,11 +206,14 @@ void read_card(ModelFiles& files, const FileLimits& limits) {
   files.draft_name = *draft;
 }
 
+// By full name; of two under one full name the one that bears it.
 std::map<std::string, const TensorEntry*> entries_of(const WeightFiles& weights) {
   std::map<std::string, const TensorEntry*> entries;
   for (const auto& file : weights.files) {
     for (const TensorEntry& entry : file->entries()) {
-      if (weights.tensors->has(entry.name)) entries.emplace(entry.name, &entry);
+      if (!weights.tensors->has(entry.name)) continue;
+      const auto [at, is_new] = entries.emplace(full_name(entry.name), &entry);
+      if (!is_new && entry.name == at->first) at->second = &entry;
     }
   }
   return entries;
@@ -241,7 +251,7 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
   }
   const WeightFiles weights =
       open_weights(directory, options.allow_external_shards, limits, files.notices);
-  files.tensors = weights.tensors;
+  files.tensors = with_full_names(weights.tensors, files.notices);
   const std::map<std::string, const TensorEntry*> entries = entries_of(weights);
   accept_padded_vocabulary(files, entries);
   check_layer_count(files, entries);

@@ -67,6 +67,11 @@ TEST_F(Config, CF01_missing_parts_are_listed) {
   EXPECT_THAT(refusal([&] { open_model(dir_ / "config.json"); }), HasSubstr("a file"));
   std::filesystem::remove(dir_ / "tokenizer.model");
   EXPECT_THAT(refused(good_), HasSubstr("tokenizer.model"));
+  // The other form of a tokenizer alone: said by name, with what to do.
+  write_bytes(dir_ / "tokenizer.json", "{}");
+  EXPECT_THAT(refused(good_),
+              AllOf(HasSubstr("tokenizer.json: tokenizer: found no tokenizer.model"),
+                    HasSubstr("copy the one the model was published with")));
   EXPECT_EQ(open(good_, {.needs_tokenizer = false}).tokenizer, nullptr);
 }
 

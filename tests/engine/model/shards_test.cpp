@@ -1,15 +1,20 @@
-// Rows CF02 to CF07 and CF25 of the list of bad inputs: models in several files.
+// Rows CF02 to CF07, CF25 and CF26 of the list of bad inputs: models in several files, tensors
+// under other names.
 #include "engine/model/shards.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <stdexcept>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/model/model_files.h"
+#include "engine/model/weights_hash.h"
 #include "tests/engine/model/model_files_kit.h"
 
 namespace engine::test {
@@ -178,6 +183,89 @@ TEST_F(Shards, CF25_extra_tensors_are_counted_in_one_notice) {
   for (int i = 1; i < 100'000; i++) all.push_back({fmt::format("extra.{}", i), scalar});
   write_bytes(dir_ / "model.safetensors", file_of(all));
   EXPECT_THAT(open_model(dir_.path()).notices, testing::ElementsAre(HasSubstr("100000 tensors")));
+}
+
+/// The name a base model's file gives it.
+std::string bare(const std::string& name) {
+  return name.starts_with("model.") ? name.substr(6) : name;
+}
+
+TEST_F(Shards, CF26_bare_names_are_read_as_full_ones) {
+  const ModelFiles full = open_model(dir_.path());
+  const std::string hash = weights_hash(full);
+  // As shards with an index, then as one file.
+  for (std::vector<Part>* part : {&first_, &second_}) {
+    for (Part& one : *part) one.name = bare(one.name);
+  }
+  std::map<std::string, std::string> renamed;
+  for (const auto& [name, file] : map_) renamed[bare(name)] = file;
+  map_ = renamed;
+  write_bytes(dir_ / kFirst, file_of(first_));
+  write_bytes(dir_ / kSecond, file_of(second_));
+  write_index(std::to_string(total_));
+  for (const bool single : {false, true}) {
+    if (single) {
+      std::filesystem::remove(dir_ / kIndex);
+      std::vector<Part> all = first_;
+      all.insert(all.end(), second_.begin(), second_.end());
+      write_bytes(dir_ / "model.safetensors", file_of(all));
+    }
+    const ModelFiles files = open_model(dir_.path());
+    EXPECT_THAT(files.notices, testing::ElementsAre(HasSubstr("without \"model.\" in front")));
+    EXPECT_EQ(weights_hash(files), hash);
+    std::vector<std::string> names = files.tensors->names(), expected = full.tensors->names();
+    std::ranges::sort(names);
+    std::ranges::sort(expected);
+    EXPECT_EQ(names, expected);
+  }
+}
+
+TEST_F(Shards, CF26_of_a_tensor_under_both_names_the_full_one_counts) {
+  const std::string hash = weights_hash(open_model(dir_.path()));
+  std::filesystem::remove(dir_ / kIndex);
+  std::vector<Part> all = first_;
+  all.insert(all.end(), second_.begin(), second_.end());
+  // Other values under the bare names of two tensors, before and behind them in the file.
+  const auto zeros = std::make_shared<std::vector<std::uint16_t>>(300 * 64);
+  const auto zero = [&](const std::string& name) {
+    for (const Part& part : first_) {
+      if (part.name != name) continue;
+      Tensor tensor = part.tensor;
+      tensor.data = zeros->data();
+      return Part{bare(name), tensor};
+    }
+    throw std::runtime_error("no tensor " + name);
+  };
+  all.insert(all.begin(), zero("model.embed_tokens.weight"));
+  all.push_back(zero("model.norm.weight"));
+  write_bytes(dir_ / "model.safetensors", file_of(all));
+  const ModelFiles files = open_model(dir_.path());
+  EXPECT_EQ(weights_hash(files), hash);
+  EXPECT_THAT(files.notices, Contains(AllOf(HasSubstr("\"embed_tokens.weight\""),
+                                            HasSubstr("there is \"model.embed_tokens.weight\""),
+                                            HasSubstr("likewise for 1 more"))));
+  // A bare tensor of the wrong shape is refused under the name it is needed by.
+  std::erase_if(all, [](const Part& part) { return part.name == "model.norm.weight"; });
+  all.back().tensor.shape = {32};
+  write_bytes(dir_ / "model.safetensors", file_of(all));
+  EXPECT_THAT(refused(), HasSubstr("model.norm.weight"));
+}
+
+TEST_F(Shards, the_weights_hash_is_that_of_the_tensors_and_of_nothing_else) {
+  const std::string hash = weights_hash(open_model(dir_.path()));
+  EXPECT_THAT(hash, testing::MatchesRegex("[0-9a-f]{16}"));
+  std::filesystem::remove(dir_ / kIndex);
+  std::vector<Part> all = second_;
+  all.insert(all.end(), first_.begin(), first_.end());
+  write_bytes(dir_ / "model.safetensors", file_of(all));
+  EXPECT_EQ(weights_hash(open_model(dir_.path())), hash) << "one file, another order";
+  // Any one bit of any tensor counts, the highest of a word too.
+  for (const std::size_t bit : {0U, 15U, 63U}) {
+    std::string bytes = file_of(all);
+    bytes[bytes.size() - 8 + bit / 8] ^= static_cast<char>(1U << bit % 8);
+    write_bytes(dir_ / "model.safetensors", bytes);
+    EXPECT_NE(weights_hash(open_model(dir_.path())), hash) << "bit " << bit;
+  }
 }
 
 }  // namespace
