@@ -360,7 +360,10 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
     });
     return sub;
   };
-  add("info", "What is in it: runs, steps, tokens, what was cut off");
+  add("info", "What is in it: runs, steps, tokens, what was cut off, and whose weights")
+      ->add_option("--model", p.trace.model,
+                   "compare its weights with this model's (default: the bundled one of the name "
+                   "recorded)");
   add("validate", "Check it against the rules of its format");
   CLI::App* convert = add("convert", "Write it as .json, .json.gz, .csv or .txt");
   convert->add_option("out", p.trace.out, "the file to write; its ending says the format")
@@ -388,12 +391,50 @@ std::string unexpected_word(const std::string& message, bool command_expected) {
   return command_expected || first_option.empty() ? first : first_option;
 }
 
+/// A text as a shell takes it: at most 60 bytes of it, cut between characters.
+std::string in_shell_quotes(std::string text) {
+  std::size_t end = std::min<std::size_t>(text.size(), 60);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
+    end--;
+  const bool is_cut = end < text.size();
+  text.resize(end);
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\' || c == '$' || c == '`') quoted += '\\';
+    quoted += c == '\n' ? ' ' : c;
+  }
+  return quoted + (is_cut ? "...\"" : "\"");
+}
+
+/// What is meant by words where generate and compare expect none: a prompt without its option, or
+/// one whose quotes are missing. Empty: something else.
+std::string prompt_meant(const CLI::App& at) {
+  if (at.get_name() != "generate" && at.get_name() != "compare") return "";
+  std::vector<std::string> words = at.remaining();
+  for (const std::string& word : words) {
+    if (word.starts_with("-")) return "";
+  }
+  if (words.empty()) return "";
+  if (words.size() == 1 && words[0].ends_with(".jsonl") && at.count("--prompt-file") == 0) {
+    return fmt::format("{}: a file of prompts has its option: --prompt-file {}", words[0],
+                       in_shell_quotes(words[0]));
+  }
+  std::string text;
+  if (at.count("--prompt") > 0) text = at.get_option("--prompt")->as<std::string>();
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return fmt::format("{}: {}: --prompt {}", words[0],
+                     at.count("--prompt") > 0 ? "a prompt of several words needs quotes"
+                                              : "a prompt is given with its option",
+                     in_shell_quotes(text));
+}
+
 /// One line for what CLI11 found wrong, with the nearest word that exists.
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* at = deepest(app);
   std::string message = error.what();
   std::replace(message.begin(), message.end(), '\n', ' ');
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+    if (const std::string meant = prompt_meant(*at); !meant.empty()) return meant;
     const std::string culprit = unexpected_word(message, at == &app);
     std::vector<std::string> known;
     for (const CLI::Option* option : at->get_options({})) {

@@ -95,7 +95,13 @@ int generate(const GenerationOptions& options) {
   }
   outputs.close();
   if (options.json) {
-    print(dumped(options.has_prompt && documents.size() == 1 ? documents.front() : documents));
+    // One prompt, one result, wherever the prompt came from; several, a list of those that were
+    // done.
+    if (prompts.size() > 1) {
+      print(dumped(documents));
+    } else if (!documents.empty()) {
+      print(dumped(documents.front()));
+    }
   }
   if (failure) std::rethrow_exception(failure);
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;

@@ -6,9 +6,28 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 "$here/scripts/setup.sh"
 "$here/scripts/build.sh" release >&2
 program="$here/build/release/bin/decoscope"
-if [ $# -eq 0 ] && [ -z "${DISPLAY:-}" ] && [ -z "${WAYLAND_DISPLAY:-}" ]; then
+
+# Options alone are the window's. What only a window can do is refused where there is no display; the rest is raced with.
+if [ -z "${DISPLAY:-}" ] && [ -z "${WAYLAND_DISPLAY:-}" ] && { [ $# -eq 0 ] || [[ $1 == -* ]]; }; then
+  decoders=(--decoders ar,jacobi,lookahead,prompt-lookup)
+  prompts=(--prompt-file "$here/assets/prompts/bundled.jsonl")
+  scale=(--scale auto)
+  tokens=(--max-tokens 96)
+  for argument in "$@"; do
+    case $argument in
+      -h | --help | --version) exec "$program" "$@" ;;
+      --open | --open=* | --screen | --screen=* | --screenshot | --screenshot=*)
+        echo "run: ${argument%%=*} needs a display and there is none (DISPLAY and WAYLAND_DISPLAY are empty);" \
+          "with the package xvfb installed, xvfb-run -a scripts/run.sh $* makes one" >&2
+        exit 2
+        ;;
+      --scale | --scale=*) scale=() ;;
+      --max-tokens | --max-tokens=*) tokens=() ;;
+      --decoders | --decoders=*) decoders=() ;;
+      --prompt | --prompt=* | --prompt-file | --prompt-file=*) prompts=() ;;
+    esac
+  done
   echo "No display here: a race in the terminal instead of the window." >&2
-  exec "$program" compare --decoders ar,jacobi,lookahead,prompt-lookup --prompt-file "$here/assets/prompts/bundled.jsonl" \
-    --scale auto --max-tokens 96
+  exec "$program" compare "${decoders[@]}" "${prompts[@]}" "${scale[@]}" "${tokens[@]}" "$@"
 fi
 exec "$program" "$@"

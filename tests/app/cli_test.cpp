@@ -105,6 +105,84 @@ TEST_F(Cli, a_misspelt_word_gets_a_suggestion) {
   EXPECT_NE(run("compre").err.find("compare"), std::string::npos);
 }
 
+TEST_F(Cli, a_prompt_without_its_option_is_told_where_it_goes) {
+  const auto told = [&](const std::string& arguments, const std::string& hint) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+    EXPECT_TRUE(outcome.out.empty()) << outcome.out;
+    EXPECT_NE(outcome.err.find(hint), std::string::npos) << outcome.err;
+  };
+  told("generate 'some prompt'", "--prompt \"some prompt\"");
+  told("generate --max-tokens 3 'What is 2 + 3?'", "--prompt \"What is 2 + 3?\"");
+  told("compare tell me", "--prompt \"tell me\"");
+  told("generate --prompt tell me more", "needs quotes: --prompt \"tell me more\"");
+  told("generate 'cost: $3 \"net\"'", R"(--prompt "cost: \$3 \"net\"")");
+  told("generate prompts.jsonl", "--prompt-file \"prompts.jsonl\"");
+  told("generate '" + std::string(300, 'x') + "'", std::string(60, 'x') + "...\"");
+  // Where an option is misspelt, that is what is wrong.
+  told("generate --promt hello", "--promt: no such option");
+}
+
+/// scripts/run.sh with a program that prints what it was started with, and no display.
+class RunScript : public Cli {
+ protected:
+  void SetUp() override {
+    Cli::SetUp();
+    namespace fs = std::filesystem;
+    fs::create_directories(folder + "/scripts");
+    fs::create_directories(folder + "/build/release/bin");
+    fs::copy_file(DECOSCOPE_SOURCE_DIR "/scripts/run.sh", folder + "/scripts/run.sh");
+    executable("scripts/setup.sh", "exit 0");
+    executable("scripts/build.sh", "exit 0");
+    executable("build/release/bin/decoscope", "printf '%s\\n' \"$*\"");
+  }
+  void executable(const std::string& name, const std::string& body) const {
+    std::ofstream(folder + "/" + name) << "#!/usr/bin/env bash\n" << body << "\n";
+    std::filesystem::permissions(folder + "/" + name, std::filesystem::perms::owner_all);
+  }
+  Outcome script(const std::string& arguments, const std::string& display = "") const {
+    const std::string out = folder + "/out", err = folder + "/err";
+    const int status = std::system(("DISPLAY=" + display + " WAYLAND_DISPLAY= bash " + folder +
+                                    "/scripts/run.sh " + arguments + " >" + out + " 2>" + err)
+                                       .c_str());
+    return {WEXITSTATUS(status), read_file(out), read_file(err)};
+  }
+};
+
+TEST_F(RunScript, without_a_display_it_says_so_and_races_with_the_options_given) {
+  const std::string prompts = " --prompt-file " + folder + "/assets/prompts/bundled.jsonl";
+  const std::string all = "compare --decoders ar,jacobi,lookahead,prompt-lookup";
+  EXPECT_EQ(script("").out, all + prompts + " --scale auto --max-tokens 96\n");
+  EXPECT_NE(script("").err.find("No display here"), std::string::npos);
+  EXPECT_EQ(script("--scale 4x1 --threads 2").out,
+            all + prompts + " --max-tokens 96 --scale 4x1 --threads 2\n");
+  EXPECT_EQ(script("--dtype=f32 --max-tokens=9").out,
+            all + prompts + " --scale auto --dtype=f32 --max-tokens=9\n");
+  EXPECT_EQ(script("--decoders ar").out,
+            "compare" + prompts + " --scale auto --max-tokens 96 --decoders ar\n");
+  EXPECT_EQ(script("--prompt 'a b' --decoders ar").out,
+            "compare --scale auto --max-tokens 96 --prompt a b --decoders ar\n");
+}
+
+TEST_F(RunScript, without_a_display_it_refuses_what_only_a_window_can_do) {
+  for (const char* arguments : {"--open a.pdrun", "--screenshot=a.png", "--screen live"}) {
+    const Outcome outcome = script(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_TRUE(outcome.out.empty()) << outcome.out;
+    EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find("needs a display"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(RunScript, subcommands_help_and_displays_go_to_the_program_as_they_are) {
+  EXPECT_EQ(script("--version").out, "--version\n");
+  EXPECT_EQ(script("--help").out, "--help\n");
+  EXPECT_EQ(script("devices --json").out, "devices --json\n");
+  EXPECT_EQ(script("--open a.pdrun", ":7").out, "--open a.pdrun\n");
+  EXPECT_EQ(script("", ":7").out, "\n");
+}
+
 TEST_F(Cli, a_device_that_is_not_there_is_exit_5) {
   const Outcome outcome = run("generate --prompt a --device cuda:9");
   EXPECT_EQ(outcome.code, 5);
@@ -185,6 +263,60 @@ TEST_F(CliModel, generate_keeps_its_json_contract) {
   }
   EXPECT_EQ(result["identical_to_ar"], true);
   EXPECT_LE(result["tokens"].size(), 24u);
+}
+
+TEST_F(CliModel, one_prompt_gives_one_result_and_several_give_a_list) {
+  const std::string one = R"({"id": "a", "prompt": "Anna has"})", two = R"({"prompt": "def"})";
+  std::ofstream(folder + "/one.jsonl") << one << "\n";
+  std::ofstream(folder + "/two.jsonl") << one << "\n" << two << "\n";
+  const auto answer = [&](const std::string& file) {
+    return json::parse(
+        run("generate --max-tokens 4 --json --prompt-file " + folder + "/" + file).out);
+  };
+  EXPECT_EQ(answer("one.jsonl")["id"], "a");
+  ASSERT_TRUE(answer("two.jsonl").is_array());
+  EXPECT_EQ(answer("two.jsonl")[0]["id"], "a");
+  EXPECT_EQ(answer("two.jsonl")[1]["id"], "p2");
+}
+
+TEST_F(CliModel, both_forms_of_jacobi_give_the_text_of_ar) {
+  for (const char* options : {"", " --set form=textbook --set block=6"}) {
+    const Outcome outcome =
+        run(std::string("generate --decoder jacobi --prompt 'Anna has' --max-tokens 20 --json") +
+            options);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(json::parse(outcome.out)["identical_to_ar"], true) << options;
+  }
+  EXPECT_NE(run("generate --decoder jacobi --help").out.find("form=kv  (kv|textbook)"),
+            std::string::npos);
+  const Outcome refused =
+      run("generate --decoder jacobi --prompt a --set form=textbook --set refill=slide");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(lines(refused.err), 1) << refused.err;
+}
+
+TEST_F(CliModel, TR11_a_recording_of_other_weights_is_told_so_with_both_hashes) {
+  const std::string recording = folder + "/a.pdrun", trace_file = folder + "/a.json";
+  ASSERT_EQ(run("generate --prompt 'Anna has' --max-tokens 4 --record " + recording + " --trace " +
+                trace_file)
+                .code,
+            0);
+  const auto hash_of = [&](const std::string& model) {
+    return json::parse(run("model info --json " + model).out)["weights_hash"].get<std::string>();
+  };
+  const std::string tiny = tiny_model();
+  const std::string own = hash_of("demo-target"), other = hash_of(tiny);
+  EXPECT_EQ(own.size(), 16u);
+  EXPECT_NE(own, other);
+  for (const std::string& file : {recording, trace_file}) {
+    EXPECT_TRUE(json::parse(run("trace info --json " + file).out)["notices"].empty()) << file;
+    const Outcome outcome = run("trace info --json --model " + tiny + " " + file);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const json notices = json::parse(outcome.out)["notices"];
+    ASSERT_EQ(notices.size(), 1u) << file;
+    EXPECT_NE(notices[0].get<std::string>().find(own), std::string::npos) << notices;
+    EXPECT_NE(notices[0].get<std::string>().find(other), std::string::npos) << notices;
+  }
 }
 
 TEST_F(CliModel, every_decoder_gives_the_text_of_ar_greedy_and_sampled) {
