@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/model/json.h"
 #include "kernels/error.h"
 
 namespace app {
@@ -32,8 +33,13 @@ Prompt prompt_of(const nlohmann::json& line, const std::string& place, std::size
   const auto id = line.find("id");
   if (id == line.end()) {
     prompt.id = fmt::format("p{}", number);
+  } else if (id->is_string()) {
+    prompt.id = id->get<std::string>();
+  } else if (id->is_number()) {
+    prompt.id = id->dump();
   } else {
-    prompt.id = id->is_string() ? id->get<std::string>() : id->dump();
+    throw Error(ErrorCode::BadInput, fmt::format("{}: id: found {}, expected a string or a number",
+                                                 place, id->type_name()));
   }
   if (const auto seed = line.find("seed"); seed != line.end() && !seed->is_null()) {
     if (!seed->is_number_unsigned())
@@ -63,6 +69,10 @@ std::vector<Prompt> read_prompts(const std::string& path) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const std::string place = fmt::format("{}:{}", path, number);
     if (line.size() > kMaxLineBytes) throw Error(ErrorCode::BadInput, place + ": line over 64 MB");
+    // Grammar, encoding and depth first: the tree below is built of what has passed.
+    engine::JsonReader reader(line, place, engine::JsonReader::Places::Byte);
+    reader.skip();
+    reader.end();
     try {
       prompts.push_back(prompt_of(nlohmann::json::parse(line), place, number));
     } catch (const nlohmann::json::exception& error) {

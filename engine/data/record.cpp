@@ -103,7 +103,13 @@ std::string to_json_line(const Record& record) {
 }
 
 Record record_from_json(std::string_view line, const std::string& where) {
-  const auto object = nlohmann::json::parse(line, nullptr, false);
+  constexpr int kMaxDepth = 64;  // writing `check` again recurses
+  const auto shallow = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+    if (depth <= kMaxDepth) return true;
+    throw Error(ErrorCode::BadInput,
+                where + ": found more than " + std::to_string(kMaxDepth) + " nested values");
+  };
+  const auto object = nlohmann::json::parse(line, shallow, false);
   if (object.is_discarded())
     throw Error(ErrorCode::BadInput, where + ": found text that is not JSON, expected one record");
   if (!object.is_object())

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/model/json.h"
 #include "engine/types.h"
 
 namespace engine {
@@ -65,6 +66,10 @@ class Fields {
 };
 
 json parsed(const std::string& text, const std::string& path) {
+  // Depth first: a message that shows a value would turn its depth into depth of our stack.
+  JsonReader reader(text, path);
+  reader.skip();
+  reader.end();
   try {
     return json::parse(text);
   } catch (const json::exception& error) {
