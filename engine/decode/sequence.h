@@ -12,12 +12,21 @@
 
 namespace engine {
 
+/// One draw of rejection sampling: the row is kept if uniform < keep.
+struct Draw {
+  int row = 0;
+  float uniform = 0;
+  float keep = 0;
+};
+
 /// What a decoder decided in one step.
 struct Decision {
   std::vector<int> path;         // rows whose keys and values join the prefix, in order
   std::vector<TokenId> emitted;  // new tokens; the last has no keys and values yet. None: the step
                                  // only refined guesses, and keeps no row
   std::vector<float> logp;       // [emitted] their log probabilities; empty: those of the picks
+  std::vector<Draw> draws;       // that judged rows, in order; for display
+  float last_uniform = -1;       // drawn for the last token where no row gave it; -1: none
 };
 
 /// Where a sequence must stop.

@@ -47,6 +47,15 @@ Verified verified_event(const Lane& lane, const StepOutput& out, const Decision&
     event.picked[row] = decision.emitted[i];
     if (!decision.logp.empty()) event.logp[row] = decision.logp[i];
   }
+  if (!decision.draws.empty()) {
+    event.uniform.assign(n, -1);
+    event.keep.assign(n, -1);
+  }
+  for (const Draw& draw : decision.draws) {
+    event.uniform[static_cast<std::size_t>(draw.row)] = draw.uniform;
+    event.keep[static_cast<std::size_t>(draw.row)] = draw.keep;
+  }
+  event.last_uniform = decision.last_uniform;
   for (const RowFate fate : event.fate) {
     event.n_accepted += fate == RowFate::Accepted;
     event.n_rejected += fate == RowFate::Rejected;

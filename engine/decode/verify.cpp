@@ -94,7 +94,10 @@ Decision reject(std::span<const TokenId> tokens,
       double& mass = left[static_cast<std::size_t>(x)];
       if (mass <= 0) continue;  // filtered out, or refused before
       const double threshold = mass >= sum ? 1.0 : mass / sum;
-      if (uniforms.accept(position, n_draws++, threshold) < threshold) {
+      const double u = uniforms.accept(position, n_draws++, threshold);
+      decision.draws.push_back(
+          {.row = child, .uniform = static_cast<float>(u), .keep = static_cast<float>(threshold)});
+      if (u < threshold) {
         token = x;
         accepted = true;
         break;
@@ -108,7 +111,9 @@ Decision reject(std::span<const TokenId> tokens,
                     [&](int r) { return tree.token[static_cast<std::size_t>(r)] != token; });
       alive = children;
     } else {
-      token = draw(left, uniforms.residual(position, left));
+      const double u = uniforms.residual(position, left);
+      decision.last_uniform = static_cast<float>(u);
+      token = draw(left, u);
     }
     decision.emitted.push_back(token);
     decision.logp.push_back(static_cast<float>(std::log(law[static_cast<std::size_t>(token)])));

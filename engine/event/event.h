@@ -31,6 +31,7 @@ struct ModelLoaded {
   std::vector<TokenId> eos_ids;
   std::string
       weights_hash;  // of the tensors as stored (engine/model/weights_hash.h); empty: unknown
+  std::int64_t kv_bytes_per_token = 0;  // keys and values of one position, all layers; 0: not told
 };
 
 struct RunStarted {
@@ -107,6 +108,11 @@ struct Verified {
   std::vector<TokenId> picked;  // [n_rows] the target's choice after each row
   std::vector<float> logp;      // [n_rows] its log probability
   std::vector<float> margin;    // [n_rows] distance to the second best
+  /// [n_rows] the uniform number drawn to judge the row and the chance to keep it that the number
+  /// was compared with: kept if uniform < keep. -1 where none was drawn; empty if none was at all
+  /// (greedy and coupled choices compare tokens).
+  std::vector<float> uniform, keep;
+  float last_uniform = -1;  // drawn for the token behind the kept rows; -1: none
   int n_proposed = 0, n_accepted = 0, n_rejected = 0, n_unused = 0;
 };
 
@@ -190,11 +196,13 @@ struct StepEnded {
   int kv_len = 0;
 };
 
+/// Payload (payload.h) of these steps was let go because memory for it was spent.
 struct PayloadDropped {
   Nanoseconds t = 0;
   RunId run = 0;
-  std::string kind;
+  std::string kind;  // probabilities, trajectory, pool
   StepId first_step = 0, last_step = 0;
+  std::int64_t n_bytes = 0;  // 0: not told
 };
 
 struct RunFinished {

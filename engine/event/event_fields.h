@@ -18,6 +18,7 @@ void fields(auto& visit, Is<ModelLoaded> auto& e) {
   visit(e.scale), visit(e.n_params), visit(e.weight_bytes), visit(e.n_layers), visit(e.dim);
   visit(e.vocab_size), visit(e.max_seq_len), visit(e.n_threads), visit(e.pieces), visit(e.eos_ids);
   visit(e.weights_hash);
+  visit(e.kv_bytes_per_token);
 }
 
 void fields(auto& visit, Is<RunStarted> auto& e) {
@@ -49,7 +50,7 @@ void fields(auto& visit, Is<BlockRefined> auto& e) {
 void fields(auto& visit, Is<Verified> auto& e) {
   visit(e.t), visit(e.run), visit(e.step), visit(e.fate), visit(e.picked), visit(e.logp);
   visit(e.margin), visit(e.n_proposed), visit(e.n_accepted), visit(e.n_rejected);
-  visit(e.n_unused);
+  visit(e.n_unused), visit(e.uniform), visit(e.keep), visit(e.last_uniform);
 }
 
 void fields(auto& visit, Is<Committed> auto& e) {
@@ -96,6 +97,7 @@ void fields(auto& visit, Is<StepEnded> auto& e) {
 
 void fields(auto& visit, Is<PayloadDropped> auto& e) {
   visit(e.t), visit(e.run), visit(e.kind), visit(e.first_step), visit(e.last_step);
+  visit(e.n_bytes);
 }
 
 void fields(auto& visit, Is<RunFinished> auto& e) {

@@ -88,6 +88,9 @@ ModelLoaded describe(const LoadedModel& loaded) {
   event.n_threads = model.device().n_threads();
   event.eos_ids = model.config().eos_ids;
   event.weights_hash = loaded.weights_hash;
+  const ModelConfig& shape = model.config();
+  event.kv_bytes_per_token = std::int64_t{2} * shape.n_layers * shape.n_kv_heads * shape.head_dim *
+                             kernels::bytes_of(model.dtype());
   if (const Tokenizer* tokenizer = model.tokenizer()) {
     for (TokenId id = 0; id < tokenizer->vocab_size(); id++) {
       event.pieces.push_back(tokenizer->is_special(id) ? std::string() : tokenizer->piece(id));

@@ -246,6 +246,33 @@ TEST(Rejection, a_number_at_the_threshold_refuses) {
   ASSERT_EQ(decision.emitted.size(), 1u);
   EXPECT_NE(decision.emitted[0], 1);
   EXPECT_EQ(decision.path, (std::vector<int>{0}));
+  ASSERT_EQ(decision.draws.size(), 1u) << "what was drawn is told";
+  EXPECT_EQ(decision.draws[0].row, 1);
+  EXPECT_EQ(decision.draws[0].uniform, decision.draws[0].keep);
+  EXPECT_FLOAT_EQ(decision.last_uniform, 0.5f);
+}
+
+TEST(Rejection, a_verification_tells_the_numbers_that_judged_its_rows) {
+  ToyModel model({.vocab = 4, .context = 2, .spread = 3, .seed = 5});
+  Job job = cases()[0].job;
+  job.limits.max_tokens = 60;
+  int n_kept = 0, n_refused = 0;
+  const Outcome outcome = run(model, {0, 1, 2, 0, 1, 3, 0, 1}, job);
+  for (const Event& event : outcome.events) {
+    const auto* v = std::get_if<Verified>(&event);
+    // The last step may have been cut behind what was judged.
+    if (!v || v->uniform.empty() || v->step + 1 == outcome.n_steps) continue;
+    ASSERT_EQ(v->uniform.size(), v->fate.size());
+    ASSERT_EQ(v->keep.size(), v->fate.size());
+    for (std::size_t row = 0; row < v->fate.size(); row++) {
+      if (v->uniform[row] < 0) continue;
+      const bool kept = v->uniform[row] < v->keep[row];
+      EXPECT_EQ(kept, v->fate[row] == RowFate::Accepted) << "step " << v->step << " row " << row;
+      (kept ? n_kept : n_refused)++;
+    }
+  }
+  EXPECT_GT(n_kept, 0);
+  EXPECT_GT(n_refused, 0);
 }
 
 TEST(Rejection, draws_are_functions_of_seed_position_and_use) {

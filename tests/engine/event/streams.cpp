@@ -110,6 +110,7 @@ Event model_loaded() {
   model.pieces[5] = "\"";
   model.pieces[6] = "=cmd";
   model.eos_ids = {0};
+  model.kv_bytes_per_token = 64;
   return model;
 }
 
@@ -212,6 +213,9 @@ std::vector<Event> every_kind() {
                .picked = {2, 3},
                .logp = {-0.1F, -2.5F},
                .margin = {0.3F, 0.0F},
+               .uniform = {-1, 0.25F},
+               .keep = {-1, 0.5F},
+               .last_uniform = 0.75F,
                .n_proposed = 6,
                .n_accepted = 1,
                .n_rejected = 2,
@@ -258,7 +262,8 @@ std::vector<Event> every_kind() {
                 .verify = 3,
                 .commit = 4,
                 .kv_len = 13},
-      PayloadDropped{.t = 25, .run = 3, .kind = "logits", .first_step = 2, .last_step = 3},
+      PayloadDropped{
+          .t = 25, .run = 3, .kind = "logits", .first_step = 2, .last_step = 3, .n_bytes = 4096},
       RunFinished{.t = 26,
                   .run = 3,
                   .stop_reason = "eos",
