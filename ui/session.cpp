@@ -4,6 +4,7 @@
 #include "engine/event/queue.h"
 #include "engine/event/recorder.h"
 #include "engine/event/recording.h"
+#include "engine/event/timeline_events.h"
 
 namespace ui {
 
@@ -25,21 +26,17 @@ void compare_weights(Document& opened, const engine::ModelLoaded& live) {
 }  // namespace
 
 void Session::take(std::vector<engine::Event> events) {
-  for (engine::Event& event : events) {
+  for (const engine::Event& event : events) {
     const auto* model = std::get_if<engine::ModelLoaded>(&event);
     if (model && opened_) compare_weights(*opened_, *model);
     live_.timeline.apply(event);
-    live_.events.push_back(std::move(event));
   }
 }
 
 void Session::open(const std::string& path) {
-  engine::EventList list;
-  const engine::RecordingReport report = engine::read_recording(path, list);
   auto document = std::make_unique<Document>();
   document->source = path;
-  document->events = std::move(list.events);
-  for (const engine::Event& event : document->events) document->timeline.apply(event);
+  const engine::RecordingReport report = engine::load_recording(path, document->timeline);
   // What could not be read is told beside what could; it is no part of what would be saved again.
   for (const std::string& notice : report.notices())
     document->timeline.apply(
@@ -51,7 +48,10 @@ void Session::open(const std::string& path) {
 
 std::string Session::save(const std::string& path) const {
   engine::Recorder recorder(path);
-  for (const engine::Event& event : shown().events) recorder.push(event);
+  if (shown().source.empty())
+    engine::tell(shown().timeline, recorder);
+  else
+    engine::read_recording(shown().source, recorder);
   recorder.close();
   if (auto trouble = recorder.trouble())
     throw engine::Error(engine::ErrorCode::Resources, *trouble);

@@ -11,9 +11,8 @@
 namespace ui {
 
 struct Document {
-  engine::Timeline timeline;
-  std::vector<engine::Event> events;  // all of them, to be saved or exported
-  std::string source;                 // path of a recording; empty: live
+  engine::Timeline timeline;  // the one place where events are kept
+  std::string source;         // path of a recording; empty: live
 };
 
 class Session {
@@ -28,9 +27,10 @@ class Session {
   /// @throws Error(BadInput)  it is no recording, or nothing in it can be read
   void open(const std::string& path);
   void show_live() { opened_.reset(); }
-  /// Writes the events shown as a .pdrun recording, never over another file.
+  /// Writes what is shown as a .pdrun recording, never over another file: of a live session what
+  /// its timeline holds, of an opened recording what is whole in that file.
   /// @return the name taken
-  /// @throws Error(Resources)  it cannot be written
+  /// @throws Error(Resources)  it cannot be written, or the recording shown cannot be read any more
   std::string save(const std::string& path) const;
 
  private:

@@ -148,14 +148,14 @@ std::string steps_csv(const Timeline& timeline, const CsvOptions& options) {
       "unused,committed_tokens,propose_ms,forward_ms,verify_ms,commit_ms,wall_ms",
       options);
   for (const RunRecord& run : timeline.runs()) {
-    for (const StepRecord& step : run.steps) {
+    for (std::size_t i = 0; i < run.steps.size(); ++i) {
+      const StepHead step = run.steps.head(i);
       if (!step.complete) continue;
-      const Verified& v = step.verified;
       const StepEnded& e = step.ended;
       table.cell(run.id()).cell(step.begun.step).cell(ms(step.begun.t - run.started.t));
       table.cell(ms(step.begun.compute)).cell(step.begun.n_rows).cell(step.begun.kv_len);
-      table.cell(v.n_proposed).cell(v.n_accepted).cell(v.n_rejected).cell(v.n_unused);
-      table.cell(step.committed.tokens.size()).cell(ms(e.propose)).cell(ms(e.forward));
+      table.cell(step.n_proposed).cell(step.n_accepted).cell(step.n_rejected).cell(step.n_unused);
+      table.cell(step.n_tokens).cell(ms(e.propose)).cell(ms(e.forward));
       table.cell(ms(e.verify)).cell(ms(e.commit)).cell(ms(e.t - step.begun.t));
       table.end_row();
     }

@@ -61,12 +61,20 @@ std::string ending_of(const RunRecord& run) {
   if (run.failed) return "Failed: " + printable(run.failed->message) + ".\n";
   if (run.finished) return "Ended by " + printable(run.finished->stop_reason) + ".\n";
   if (run.steps.empty()) return "No step yet.\n";
-  const StepRecord& last = run.steps.back();
+  const StepHead last = run.steps.head(run.steps.size() - 1);
   return last.complete ? fmt::format("Not over after step {}.\n", last.begun.step)
                        : fmt::format("Ended mid-step {}.\n", last.begun.step);
 }
 
 }  // namespace
+
+std::string describe(const PayloadDropped& drop) {
+  const std::string steps = drop.first_step == drop.last_step
+                                ? fmt::format("step {}", drop.first_step)
+                                : fmt::format("steps {}-{}", drop.first_step, drop.last_step);
+  const std::string size = drop.n_bytes > 0 ? fmt::format(", {} bytes", drop.n_bytes) : "";
+  return fmt::format("{} of {} not kept (buffer full){}", printable(drop.kind), steps, size);
+}
 
 std::string describe(const Timeline& timeline, const RunRecord& run, const StepRecord& step) {
   if (!step.complete) return fmt::format("Step {}: not complete", step.begun.step);

@@ -26,4 +26,7 @@ std::optional<std::string> other_weights(std::string_view recorded_model,
                                          std::string_view model_here,
                                          std::string_view hash_here);
 
+/// "probabilities of steps 40-52 not kept (buffer full), 12,345 bytes".
+std::string describe(const PayloadDropped& drop);
+
 }  // namespace engine

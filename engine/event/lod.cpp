@@ -165,10 +165,10 @@ VisibleLane LodLane::visible(Nanoseconds t0, Nanoseconds t1, double px) const {
 
 void RunLod::update(const RunRecord& run) {
   for (; n_steps_ < run.steps.size(); ++n_steps_) {
-    const StepRecord& step = run.steps[n_steps_];
+    const StepHead step = run.steps.head(n_steps_);
     const bool still_running = n_steps_ + 1 == run.steps.size() && !run.over();
     if (!step.complete && still_running) break;
-    for (const LaneSlice& part : slices_of(run, step, clock_)) {
+    for (const LaneSlice& part : slices_of(step, clock_)) {
       lanes_[static_cast<std::size_t>(part.lane)].add(part.slice);
     }
   }

@@ -7,14 +7,35 @@
 namespace engine {
 
 void EventQueue::push(Event event) {
+  const Payload payload = payload_of(event);
   std::function<void()> wake;
   {
     const std::lock_guard lock(mutex_);
     if (events_.empty()) wake = wake_;
-    events_.push_back(std::move(event));
+    if (payload_bytes_ + payload.n_bytes > payload_budget_ && payload.n_bytes > 0) {
+      push_stripped(std::move(event), payload);
+    } else {
+      if (payload.n_bytes > 0 && !reports_.empty()) {
+        reports_.erase({run_of(event), payload.kind});
+      }
+      payload_bytes_ += payload.n_bytes;
+      events_.push_back(std::move(event));
+    }
   }
   // Outside the lock: what it calls may take locks of its own, or ask size().
   if (wake) wake();
+}
+
+void EventQueue::push_stripped(Event event, const Payload& payload) {
+  const PayloadDropped drop = drop_of(event, payload);
+  if (strip(event)) events_.push_back(std::move(event));
+  const auto [report, is_new] = reports_.try_emplace({drop.run, payload.kind}, 0);
+  if (!is_new && report->second >= n_taken_) {
+    widen(std::get<PayloadDropped>(events_[report->second - n_taken_]), drop);
+    return;
+  }
+  report->second = n_taken_ + events_.size();
+  events_.push_back(drop);
 }
 
 std::vector<Event> EventQueue::take(std::size_t limit) {
@@ -26,12 +47,22 @@ std::vector<Event> EventQueue::take(std::size_t limit) {
       const auto end = events_.begin() + static_cast<std::ptrdiff_t>(limit);
       taken.assign(std::make_move_iterator(events_.begin()), std::make_move_iterator(end));
       events_.erase(events_.begin(), end);
+      n_taken_ += limit;
+      for (const Event& event : taken) payload_bytes_ -= payload_of(event).n_bytes;
       return taken;
     }
     all.swap(events_);  // the engine is held up for a swap, not for a copy
+    n_taken_ += all.size();
+    payload_bytes_ = 0;
+    reports_.clear();
   }
   taken.assign(std::make_move_iterator(all.begin()), std::make_move_iterator(all.end()));
   return taken;
+}
+
+std::size_t EventQueue::payload_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return payload_bytes_;
 }
 
 std::size_t EventQueue::size() const {

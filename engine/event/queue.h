@@ -7,12 +7,15 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/event/command.h"
 #include "engine/event/event.h"
+#include "engine/event/payload.h"
 
 namespace engine {
 
@@ -30,20 +33,37 @@ class EventList : public EventSink {
   std::vector<Event> events;
 };
 
-/// Events on their way to the window. Structure is never dropped; the engine never waits.
+/// Of a queue that is not told otherwise.
+inline constexpr std::size_t kQueuePayloadBudget = std::size_t{16} << 20;
+
+/// Events on their way to the window. Structure is never dropped; the engine never waits. Payload
+/// that the window has not taken is bounded.
 class EventQueue : public EventSink {
  public:
+  explicit EventQueue(std::size_t payload_budget = kQueuePayloadBudget)
+      : payload_budget_(payload_budget) {}
   void push(Event event) override;
   /// Everything that arrived since the last call, oldest first; at most `limit`.
   std::vector<Event> take(std::size_t limit = 1u << 20);
   std::size_t size() const;
+  /// Payload waiting now.
+  std::size_t payload_bytes() const;
   /// Called from the engine's thread after a push onto an empty queue (the window wakes its loop
   /// with it).
   void on_arrival(std::function<void()> wake);
 
  private:
+  /// Puts the event without its payload, and tells the drop: in the last such report, if the
+  /// window has not taken it and nothing of the kind was kept since.
+  void push_stripped(Event event, const Payload& payload);
+
+  std::size_t payload_budget_;
   mutable std::mutex mutex_;
   std::deque<Event> events_;
+  std::uint64_t n_taken_ = 0;
+  std::size_t payload_bytes_ = 0;
+  /// Where the last report of a run and kind is, counted from the first event ever pushed.
+  std::map<std::pair<RunId, PayloadKind>, std::uint64_t> reports_;
   std::function<void()> wake_;
 };
 

@@ -69,6 +69,22 @@ Recorder::~Recorder() {
 }
 
 void Recorder::push(Event event) {
+  const Payload payload = payload_of(event);
+  if (payload.n_bytes == 0 || !is_behind()) {
+    frame(event);
+    return;
+  }
+  const PayloadDropped drop = drop_of(event, payload);
+  if (strip(event)) frame(event);
+  frame(drop);
+}
+
+bool Recorder::is_behind() const {
+  const std::lock_guard lock(mutex_);
+  return pending_.size() > options_.max_pending_payload_bytes;
+}
+
+void Recorder::frame(const Event& event) {
   std::string body;
   encode(event, body);
   const std::lock_guard lock(mutex_);

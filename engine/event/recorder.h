@@ -24,6 +24,7 @@ struct RecorderOptions {
   enum class IfExists : std::uint8_t { NewName, Refuse } if_exists = IfExists::NewName;
   std::size_t flush_bytes = 64u << 10;
   int flush_ms = 100;
+  std::size_t max_pending_payload_bytes = 64u << 20;  // beyond: payload is left out, and told
   std::size_t max_pending_bytes = 256u << 20;  // a disk further behind than this ends the recording
   /// Writes like ::write; a test puts a failing one in place.
   std::function<ssize_t(int fd, const void* bytes, std::size_t n)> write;
@@ -51,6 +52,8 @@ class Recorder : public EventSink {
   std::optional<std::string> trouble();
 
  private:
+  void frame(const Event& event);
+  bool is_behind() const;  // the disk: payload has no room
   void write_loop();
   void write_all(const std::string& bytes);  // on the writer's thread
   void fail(const std::string& what, int error);

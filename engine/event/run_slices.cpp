@@ -34,7 +34,7 @@ Parts filling(const Parts& measured, Nanoseconds start, Nanoseconds length) {
   return parts;
 }
 
-Parts parts_of(const StepRecord& step, Clock clock) {
+Parts parts_of(const StepHead& step, Clock clock) {
   const StepEnded& e = step.ended;
   const Parts measured{.start = step.begun.t,
                        .propose = e.propose,
@@ -56,18 +56,12 @@ Parts parts_of(const StepRecord& step, Clock clock) {
     case Clock::Position:
       break;
   }
-  const auto n_tokens = static_cast<Nanoseconds>(step.committed.tokens.size());
-  return filling(measured, step.committed.first_pos * kUnit, n_tokens * kUnit);
+  return filling(measured, step.first_pos * kUnit, step.n_tokens * kUnit);
 }
 
-SliceKind verify_kind(const Verified& v) {
+SliceKind verify_kind(const StepHead& v) {
   if (v.n_proposed == 0) return SliceKind::VerifyPlain;
   return v.n_accepted > 0 ? SliceKind::VerifyAccepted : SliceKind::VerifyRejected;
-}
-
-bool guesses_were_tried(const StepRecord& step) {
-  const auto& tags = step.drafted.tree.tag;
-  return std::ranges::any_of(tags, [](RowTag tag) { return tag.kind == RowTag::Kind::Guess; });
 }
 
 SliceKind phase_kind(const std::string& name) {
@@ -78,10 +72,11 @@ SliceKind phase_kind(const std::string& name) {
 }
 
 Nanoseconds end_of(const RunRecord& run, Clock clock) {
-  for (auto step = run.steps.rbegin(); step != run.steps.rend(); ++step) {
-    if (!step->complete) continue;
-    const Parts parts = parts_of(*step, clock);
-    return clock == Clock::Wall ? step->ended.t : saturated_sum(parts.start, parts.sum());
+  for (std::size_t i = run.steps.size(); i-- > 0;) {
+    const StepHead step = run.steps.head(i);
+    if (!step.complete) continue;
+    const Parts parts = parts_of(step, clock);
+    return clock == Clock::Wall ? step.ended.t : saturated_sum(parts.start, parts.sum());
   }
   return 0;
 }
@@ -94,52 +89,38 @@ const char* name_of(LaneKind lane) {
   return kNames[static_cast<std::size_t>(lane)];
 }
 
-int n_from_pool(const StepRecord& step) {
-  int n = 0;
-  const Committed& c = step.committed;
-  for (std::size_t i = 0; i < c.tokens.size(); ++i) {
-    const bool guessed = c.origin[i].kind == RowTag::Kind::Guess;
-    n += guessed && c.standing[i] == Standing::Accepted ? 1 : 0;
-  }
-  return n;
-}
-
-int n_bonus(const StepRecord& step) {
-  return static_cast<int>(std::ranges::count(step.committed.standing, Standing::Bonus));
-}
-
-std::vector<LaneSlice> slices_of(const RunRecord& /*run*/, const StepRecord& step, Clock clock) {
+LaneSlices slices_of(const StepHead& step, Clock clock) {
   if (!step.complete) return {};
-  const bool has_span = clock != Clock::Position || !step.committed.tokens.empty();
+  const bool has_span = clock != Clock::Position || step.n_tokens > 0;
   if (!has_span) return {};
   const Parts parts = parts_of(step, clock);
-  std::vector<LaneSlice> all;
+  LaneSlices slices;
   Nanoseconds t = parts.start;
   const auto add = [&](LaneKind lane, Nanoseconds length, SliceKind kind, int rare = 0) {
-    all.push_back({lane,
-                   {.start = t,
-                    .end = t + length,
-                    .step = step.begun.step,
-                    .kind = kind,
-                    .rare = static_cast<std::uint8_t>(rare)}});
+    slices.all[slices.n++] = {lane,
+                              {.start = t,
+                               .end = t + length,
+                               .step = step.begun.step,
+                               .kind = kind,
+                               .rare = static_cast<std::uint8_t>(rare)}};
   };
   add(LaneKind::Propose, parts.propose, SliceKind::Propose);
   t += parts.propose;
   add(LaneKind::Target, parts.forward, SliceKind::Forward);
   t += parts.forward;
-  const int rejected = step.verified.n_rejected > 0 ? kRareRejected : 0;
-  add(LaneKind::Verify, parts.verify, verify_kind(step.verified), rejected);
+  const int rejected = step.n_rejected > 0 ? kRareRejected : 0;
+  add(LaneKind::Verify, parts.verify, verify_kind(step), rejected);
   t += parts.verify;
-  const bool kept = !step.committed.tokens.empty();
+  const bool kept = step.n_tokens > 0;
   add(LaneKind::Commit, parts.commit, kept ? SliceKind::Commit : SliceKind::Rollback);
-  if (n_from_pool(step) > 0) {
+  if (step.n_pool_hits > 0) {
     add(LaneKind::Pool, parts.commit, SliceKind::PoolHit, kRarePoolHit);
-  } else if (guesses_were_tried(step)) {
+  } else if (step.tried_guesses) {
     add(LaneKind::Pool, parts.commit, SliceKind::PoolMiss);
-  } else if (step.pool) {
+  } else if (step.has_pool) {
     add(LaneKind::Pool, parts.commit, SliceKind::PoolFill);
   }
-  return all;
+  return slices;
 }
 
 std::vector<Slice> phase_slices(const RunRecord& run, Clock clock) {
@@ -160,7 +141,7 @@ std::vector<Slice> phase_slices(const RunRecord& run, Clock clock) {
     }
   }
   if (stepped) {
-    const StepRecord& first = run.steps.front();
+    const StepHead first = run.steps.head(0);
     const Nanoseconds start =
         clock == Clock::Wall ? first.begun.t : (first.complete ? parts_of(first, clock).start : 0);
     slices.push_back(
@@ -196,29 +177,28 @@ std::string label_of(const RunRecord& run, LaneKind lane, const Slice& slice) {
     return slice.step >= 0 && at < run.phases.size() ? run.phases[at].name : "phase";
   }
   if (slice.step < 0 || at >= run.steps.size()) return name_of(lane);
-  const StepRecord& step = run.steps[at];
-  const Verified& v = step.verified;
+  const StepHead step = run.steps.head(at);
   switch (slice.kind) {
     case SliceKind::Propose:
-      return fmt::format("propose {}", v.n_proposed);
+      return fmt::format("propose {}", step.n_proposed);
     case SliceKind::Forward:
       return fmt::format("forward {}", step.begun.n_rows);
     case SliceKind::VerifyAccepted:
-      return fmt::format("verify accepted {}/{}", v.n_accepted, v.n_proposed);
+      return fmt::format("verify accepted {}/{}", step.n_accepted, step.n_proposed);
     case SliceKind::VerifyRejected:
-      return fmt::format("verify rejected 0/{}", v.n_proposed);
+      return fmt::format("verify rejected 0/{}", step.n_proposed);
     case SliceKind::VerifyPlain:
       return "verify";
     case SliceKind::Commit:
-      return fmt::format("commit {}", step.committed.tokens.size());
+      return fmt::format("commit {}", step.n_tokens);
     case SliceKind::Rollback:
       return "rollback";
     case SliceKind::PoolHit:
-      return fmt::format("pool hit {}", n_from_pool(step));
+      return fmt::format("pool hit {}", step.n_pool_hits);
     case SliceKind::PoolMiss:
       return "pool miss";
     case SliceKind::PoolFill:
-      return fmt::format("pool fill {}", step.pool ? step.pool->added.size() : 0);
+      return fmt::format("pool fill {}", step.n_pool_added);
     default:
       return name_of(lane);
   }

@@ -8,6 +8,7 @@
 //   position  a step spans the positions it committed, kUnit each
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -60,17 +61,21 @@ struct LaneSlice {
   Slice slice;
 };
 
+/// Slices of one step.
+struct LaneSlices {
+  std::array<LaneSlice, 5> all{};
+  std::size_t n = 0;
+  const LaneSlice* begin() const { return all.data(); }
+  const LaneSlice* end() const { return all.data() + n; }
+};
+
 /// Slices of one complete step, lane by lane; an incomplete one has none.
-std::vector<LaneSlice> slices_of(const RunRecord& run, const StepRecord& step, Clock clock);
+LaneSlices slices_of(const StepHead& step, Clock clock);
 /// The run's phases so far and its failure; on clocks other than wall, decode alone.
 std::vector<Slice> phase_slices(const RunRecord& run, Clock clock);
 /// Busy shares of sampled devices.
 std::vector<Slice> device_slices(std::span<const Sampled> samples);
 
-/// Tokens of this step that the pool, or a look-up in the prompt, had guessed.
-int n_from_pool(const StepRecord& step);
-/// Tokens nothing had proposed, in a step that proposed something.
-int n_bonus(const StepRecord& step);
 /// What one reads on a slice, a word that names its state first: "verify accepted 3/5".
 std::string label_of(const RunRecord& run, LaneKind lane, const Slice& slice);
 

@@ -77,6 +77,13 @@ std::int64_t RunRecord::n_rows() const {
   return totals.n_rows;
 }
 
+const PayloadDropped* RunRecord::dropped_at(PayloadKind kind, StepId step) const {
+  const auto found = std::ranges::find_if(dropped, [&](const PayloadDropped& drop) {
+    return drop.kind == engine::name_of(kind) && drop.first_step <= step && step <= drop.last_step;
+  });
+  return found == dropped.end() ? nullptr : &*found;
+}
+
 void Timeline::apply(const Event& event) {
   TimelineIntake(*this).apply(event);
 }
@@ -89,6 +96,22 @@ const RunRecord* Timeline::run(RunId id) const {
 const ModelLoaded* Timeline::model(std::uint32_t id) const {
   const auto found = models_.find(id);
   return found == models_.end() ? nullptr : &found->second;
+}
+
+std::size_t Timeline::bytes() const {
+  const auto of = [](const auto& xs) { return xs.capacity() * sizeof xs[0]; };
+  std::size_t n = sizeof *this + of(runs_) + of(samples_) + of(notices_) + of(phases_) + of(holds_);
+  for (const RunRecord& run : runs_) {
+    n += run.steps.bytes() + of(run.tokens) + of(run.phases) + of(run.dropped) + of(run.queueing);
+    n += run.started.prompt.capacity() + of(run.started.prompt_tokens) + of(run.early_blocks);
+  }
+  for (const auto& [id, model] : models_) {
+    n += sizeof model + of(model.pieces);
+    for (const std::string& piece : model.pieces) n += piece.capacity();
+  }
+  for (const Sampled& sample : samples_) n += of(sample.thread_busy_percent);
+  for (const Notice& notice : notices_) n += notice.text.capacity();
+  return n;
 }
 
 std::vector<const RunRecord*> Timeline::race(std::uint32_t id) const {

@@ -7,23 +7,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "engine/event/event.h"
+#include "engine/event/step_store.h"
 
 namespace engine {
-
-/// One step of a run, as far as it was told.
-struct StepRecord {
-  StepBegun begun;
-  Drafted drafted;
-  Verified verified;
-  Committed committed;
-  StepEnded ended;
-  std::vector<BlockRefined> blocks;
-  std::optional<PoolChanged> pool;  // several of one step are joined
-  bool has_drafted = false, has_verified = false, has_committed = false, complete = false;
-};
 
 /// One generated token of a run.
 struct TokenRecord {
@@ -47,7 +37,7 @@ struct RunTotals {
 
 struct RunRecord {
   RunStarted started;
-  std::vector<StepRecord> steps;
+  StepStore steps;
   std::vector<TokenRecord> tokens;
   std::vector<Phase> phases;
   std::optional<Agreement> agreement;
@@ -57,7 +47,9 @@ struct RunRecord {
   RunTotals totals;
   std::vector<BlockRefined> early_blocks;  // told before their step began: a block's initial guess
   std::optional<PoolChanged> early_pool;   // likewise: n-grams of the prompt
+  std::vector<std::variant<Queued, Dequeued, Waiting>> queueing;
   Nanoseconds last_event = 0;
+  std::size_t counted_payload = 0;  // of its steps, as the timeline last counted it
 
   RunId id() const { return started.run; }
   bool over() const { return finished || failed; }
@@ -72,7 +64,12 @@ struct RunRecord {
   int n_unused() const;
   double acceptance_rate() const;  // accepted / proposed; 0 if nothing was proposed
   std::int64_t n_rows() const;
+  /// The report that a step's payload of this kind was let go; nullptr: it was not.
+  const PayloadDropped* dropped_at(PayloadKind kind, StepId step) const;
 };
+
+/// Of a timeline that is not told otherwise: some hundred thousand steps of an ordinary decoder.
+inline constexpr std::size_t kPayloadBudget = std::size_t{32} << 20;
 
 class Timeline {
  public:
@@ -88,6 +85,7 @@ class Timeline {
   std::span<const Notice> notices() const { return notices_; }
   std::span<const Phase> phases() const { return phases_; }  // of no run: loading a model
   bool held() const { return held_; }
+  std::span<const Held> holds() const { return holds_; }
   std::int64_t n_events() const { return n_events_; }
   std::int64_t n_inconsistent() const { return n_inconsistent_; }
   /// Why the first of them were: "run 1 step 4: token 99999 is outside the vocabulary of 512".
@@ -97,6 +95,15 @@ class Timeline {
   std::vector<const RunRecord*> race(std::uint32_t id) const;
   /// Grows by one with every applied event: panels that cache what they prepared compare it.
   std::uint64_t version() const { return version_; }
+
+  /// Payload of past steps (payload.h) is kept up to this many bytes, packed; then the oldest goes,
+  /// and RunRecord::dropped says so. Structure is always kept.
+  void set_payload_budget(std::size_t bytes) { payload_budget_ = bytes; }
+  std::size_t payload_budget() const { return payload_budget_; }
+  /// Held of it now.
+  std::size_t payload_bytes() const { return payload_bytes_; }
+  /// Memory of everything here.
+  std::size_t bytes() const;
 
   /// Text of a token of a run's model: printable UTF-8, spaces kept, control characters as symbols,
   /// partial UTF-8 as <0xF0>.
@@ -123,7 +130,10 @@ class Timeline {
   std::vector<Sampled> samples_;
   std::vector<Notice> notices_;
   std::vector<Phase> phases_;
+  std::vector<Held> holds_;
   bool held_ = false;
+  std::size_t payload_budget_ = kPayloadBudget, payload_bytes_ = 0;
+  std::size_t oldest_payload_run_ = 0;  // runs before it have none
   std::int64_t n_events_ = 0, n_inconsistent_ = 0;
   std::vector<std::string> inconsistencies_;
   std::uint64_t version_ = 0;

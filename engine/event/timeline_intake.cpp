@@ -48,13 +48,15 @@ std::string check_counts(const Verified& e) {
 std::string check_sizes(const Verified& e) {
   const std::size_t n_rows = e.fate.size();
   const auto fits = [&](std::size_t n) { return n == n_rows || n == 0; };
-  if (!fits(e.picked.size()) || !fits(e.logp.size()) || !fits(e.margin.size())) {
+  if (!fits(e.picked.size()) || !fits(e.logp.size()) || !fits(e.margin.size()) ||
+      !fits(e.uniform.size()) || e.keep.size() != e.uniform.size()) {
     return "answers of unequal length";
   }
   const auto is_nan = [](float x) { return std::isnan(x); };
-  if (std::ranges::any_of(e.logp, is_nan) || std::ranges::any_of(e.margin, is_nan)) {
-    return "a log probability is not a number";
+  for (const auto* xs : {&e.logp, &e.margin, &e.uniform, &e.keep}) {
+    if (std::ranges::any_of(*xs, is_nan)) return "a probability is not a number";
   }
+  if (is_nan(e.last_uniform)) return "a probability is not a number";
   return {};
 }
 
@@ -67,6 +69,16 @@ void join(std::optional<PoolChanged>& pool, const PoolChanged& e) {
   pool->evicted.insert(pool->evicted.end(), e.evicted.begin(), e.evicted.end());
   pool->tried.insert(pool->tried.end(), e.tried.begin(), e.tried.end());
   pool->t = e.t, pool->n_keys = e.n_keys, pool->n_ngrams = e.n_ngrams;
+}
+
+/// Changes a step that may be packed already.
+void change(RunRecord& run, StepId step, const auto& how) {
+  const auto i = static_cast<std::size_t>(step);
+  StepRecord* open = run.steps.open();
+  if (open && i + 1 == run.steps.size()) return how(*open);
+  StepRecord record = run.steps[i];
+  how(record);
+  run.steps.replace(i, std::move(record));
 }
 
 /// The row whose answer each committed token is: the walk from the last context row along the
@@ -137,11 +149,34 @@ RunRecord* TimelineIntake::find(RunId id) {
   return found == timeline_.run_index_.end() ? nullptr : &timeline_.runs_[found->second];
 }
 
+void TimelineIntake::keep_budget(RunRecord& grown) {
+  // Only `grown` changed since the last call: count it anew.
+  std::size_t& held = timeline_.payload_bytes_;
+  held += grown.steps.payload_bytes() - grown.counted_payload;
+  grown.counted_payload = grown.steps.payload_bytes();
+  std::size_t& oldest = timeline_.oldest_payload_run_;
+  for (std::size_t i = oldest; held > timeline_.payload_budget_ && i < timeline_.runs_.size();) {
+    RunRecord& run = timeline_.runs_[i];
+    std::vector<PayloadDropped> drops = run.steps.drop_oldest_payload();
+    if (drops.empty()) {
+      if (i == oldest && run.over()) ++oldest;
+      ++i;
+      continue;
+    }
+    held -= run.counted_payload - run.steps.payload_bytes();
+    run.counted_payload = run.steps.payload_bytes();
+    for (PayloadDropped& drop : drops) {
+      drop.run = run.id();
+      drop.t = run.last_event;
+      add_drop(run.dropped, drop);
+    }
+  }
+}
+
 StepRecord* TimelineIntake::open_step(RunId id, StepId step) {
   RunRecord* run = find(id);
-  if (!run || run->steps.empty()) return nullptr;
-  StepRecord& last = run->steps.back();
-  return last.begun.step == step && !last.complete ? &last : nullptr;
+  StepRecord* last = run ? run->steps.open() : nullptr;
+  return last && last->begun.step == step && !last->complete ? last : nullptr;
 }
 
 int TimelineIntake::vocab_size(const RunRecord& run) const {
@@ -197,14 +232,15 @@ std::string TimelineIntake::take(const StepBegun& e) {
   if (e.step < next) return fmt::format("step {} again", e.step);
   if (e.step - next > kMaxMissingSteps) return fmt::format("step {} after step {}", e.step, next);
   for (StepId missing = next; missing < e.step; ++missing) {
-    run->steps.push_back({.begun = {.t = e.t, .run = e.run, .step = missing}});
-    run->steps.back().ended.t = e.t;
+    run->steps.push_back({.begun = {.t = e.t, .run = e.run, .step = missing},
+                          .ended = {.t = e.t, .run = e.run, .step = missing}});
   }
   StepRecord step{.begun = e};
   step.blocks = std::exchange(run->early_blocks, {});
   step.pool = std::exchange(run->early_pool, std::nullopt);
   run->steps.push_back(std::move(step));
   run->totals.n_rows += e.n_rows;
+  keep_budget(*run);
   return {};
 }
 
@@ -236,7 +272,8 @@ std::string TimelineIntake::take(const BlockRefined& e) {
   if (e.step == -1 || e.step == n_steps) {
     run->early_blocks.push_back(e);
   } else {
-    run->steps[static_cast<std::size_t>(e.step)].blocks.push_back(e);
+    change(*run, e.step, [&e](StepRecord& step) { step.blocks.push_back(e); });
+    keep_budget(*run);
   }
   return {};
 }
@@ -305,21 +342,34 @@ std::string TimelineIntake::take(const PoolChanged& e) {
       if (bad >= 0) return outside_vocabulary(bad, vocab_size(*run));
     }
   }
-  const bool early = e.step == -1 || e.step == n_steps;
-  join(early ? run->early_pool : run->steps[static_cast<std::size_t>(e.step)].pool, e);
+  if (e.step == -1 || e.step == n_steps) {
+    join(run->early_pool, e);
+  } else {
+    change(*run, e.step, [&e](StepRecord& step) { join(step.pool, e); });
+    keep_budget(*run);
+  }
   return {};
 }
 
 std::string TimelineIntake::take(const Queued& e) {
-  return find(e.run) ? "" : kNoSuchRun;
+  RunRecord* run = find(e.run);
+  if (!run) return kNoSuchRun;
+  run->queueing.emplace_back(e);
+  return {};
 }
 
 std::string TimelineIntake::take(const Dequeued& e) {
-  return find(e.run) ? "" : kNoSuchRun;
+  RunRecord* run = find(e.run);
+  if (!run) return kNoSuchRun;
+  run->queueing.emplace_back(e);
+  return {};
 }
 
 std::string TimelineIntake::take(const Waiting& e) {
-  return find(e.run) ? "" : kNoSuchRun;
+  RunRecord* run = find(e.run);
+  if (!run) return kNoSuchRun;
+  run->queueing.emplace_back(e);
+  return {};
 }
 
 std::string TimelineIntake::take(const Sampled& e) {
@@ -359,7 +409,8 @@ std::string TimelineIntake::take(const StepEnded& e) {
 std::string TimelineIntake::take(const PayloadDropped& e) {
   RunRecord* run = find(e.run);
   if (!run) return kNoSuchRun;
-  run->dropped.push_back(e);
+  if (e.n_bytes < 0 || e.first_step > e.last_step) return "absurd counts";
+  add_drop(run->dropped, e);
   return {};
 }
 
@@ -371,6 +422,8 @@ std::string TimelineIntake::take(const RunFinished& e) {
     return "negative or absurd results";
   }
   run->finished = e;
+  run->steps.settle();
+  keep_budget(*run);
   // A metric that is no number is not shown; the others are.
   std::erase_if(run->finished->metrics, [](const auto& m) { return !std::isfinite(m.second); });
   return {};
@@ -389,11 +442,14 @@ std::string TimelineIntake::take(const RunFailed& e) {
   }
   if (run->over()) return "this run is over already";
   run->failed = e;
+  run->steps.settle();
+  keep_budget(*run);
   return {};
 }
 
 std::string TimelineIntake::take(const Held& e) {
   timeline_.held_ = e.held;
+  timeline_.holds_.push_back(e);
   return {};
 }
 

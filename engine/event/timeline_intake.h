@@ -45,6 +45,8 @@ class TimelineIntake {
 
   std::string check_time(const Event& event);
   RunRecord* find(RunId id);
+  /// Lets payload go until the rest is within the budget.
+  void keep_budget(RunRecord& grown);
   /// The step now running: begun and not complete; nullptr otherwise.
   StepRecord* open_step(RunId id, StepId step);
   /// The first token no model of this run knows, or -1.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/event/describe.h"
 #include "engine/event/json_text.h"
 #include "engine/event/recording_format.h"
 #include "engine/event/run_slices.h"
@@ -156,7 +157,7 @@ class RunTrace {
 
   void add_step(const StepRecord& step) {
     Slice propose, commit;
-    for (const LaneSlice& part : slices_of(run_, step, Clock::Wall)) {
+    for (const LaneSlice& part : slices_of(head_of(step), Clock::Wall)) {
       if (part.lane == LaneKind::Propose) propose = part.slice;
       if (part.lane == LaneKind::Commit) commit = part.slice;
       lane(tid_of(part.lane))
@@ -221,7 +222,7 @@ class RunTrace {
     if (kind == LaneKind::Verify) {
       args +=
           fmt::format(",\"drafted\":{},\"accepted\":{},\"rejected\":{},\"unused\":{},\"bonus\":{}",
-                      v.n_proposed, v.n_accepted, v.n_rejected, v.n_unused, n_bonus(step));
+                      v.n_proposed, v.n_accepted, v.n_rejected, v.n_unused, head_of(step).n_bonus);
     }
     if (kind == LaneKind::Commit && !c.tokens.empty()) {
       std::string provenance;
@@ -244,7 +245,7 @@ class RunTrace {
   /// Block trajectories as b/e, one after the other; their iterations as instants.
   void add_blocks() {
     std::vector<TraceItem>& blocks = lane(kBlocksTid);
-    const BlockRefined* last = nullptr;
+    std::optional<BlockRefined> last;
     const auto end_open = [&](Nanoseconds t) {
       if (!last) return;
       blocks.push_back(
@@ -273,7 +274,7 @@ class RunTrace {
                                               id, block.iteration, block.n_final, block.first_pos,
                                               block.first_pos + std::ssize(block.tokens) - 1,
                                               fmt::join(block.tokens, ","))});
-        last = &block;
+        last = block;
       }
     }
     if (last) end_open(since_start(last->t) + 1);
@@ -428,14 +429,22 @@ TraceReport write_trace(const Timeline& timeline,
     ++report.n_metadata, ++report.n_events;
     put_line(empty_process());
   }
-  write(fmt::format(
-      "\n],\"metadata\":{{\"profile\":\"PD-1\",\"app\":\"decoscope\","
-      "\"app_version\":{},\"clock\":\"engine_steady\",\"nudged_times\":{},"
-      "\"left_out\":{},\"events\":{},\"runs\":[{}]}}}}\n",
-      json_quoted(program_version()), report.n_nudges, report.n_left_out, report.n_events, runs));
+  write(
+      fmt::format("\n],\"metadata\":{{\"profile\":\"PD-1\",\"app\":\"decoscope\","
+                  "\"app_version\":{},\"clock\":\"engine_steady\",\"nudged_times\":{},"
+                  "\"left_out\":{},\"events\":{},\"runs\":[{}]}}}}\n",
+                  json_quoted(program_version()), report.n_nudges, report.n_left_out,
+                  report.n_events, runs));
+  for (const RunRecord& run : timeline.runs()) {
+    if (options.run && *options.run != run.id()) continue;
+    for (const PayloadDropped& drop : run.dropped) {
+      report.notices.push_back(fmt::format("run {}: {}", run.id(), describe(drop)));
+    }
+  }
   if (report.n_events > options.warn_above) {
     report.notices.push_back(fmt::format(
-        "{} events are more than viewers take well ({}); export a range of steps instead",
+        "{} events are more than viewers take well ({}); export a range of steps or one "
+        "run instead",
         report.n_events, options.warn_above));
   }
   return report;

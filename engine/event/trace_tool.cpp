@@ -1,6 +1,7 @@
 #include "engine/event/trace_tool.h"
 
 #include <array>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -49,6 +50,8 @@ Opened open_recording(const std::string& path) {
    private:
     Opened& opened_;  // outlives the reading
   } into(opened);
+  // A tool reads one file and ends: nothing has to be let go.
+  opened.timeline.set_payload_budget(std::numeric_limits<std::size_t>::max());
   opened.report = read_recording(path, into);
   return opened;
 }
@@ -69,6 +72,13 @@ Json json_of(const Timeline& timeline, const RunRecord& run) {
   json["decode_ms"] = static_cast<double>(run.decode_compute()) / 1e6;
   const std::optional<double> speedup = timeline.speedup(run);
   json["speedup"] = speedup ? Json(*speedup) : Json(nullptr);
+  json["payload_dropped"] = Json::array();
+  for (const PayloadDropped& drop : run.dropped) {
+    json["payload_dropped"].push_back({{"kind", as_utf8(drop.kind)},
+                                       {"first_step", drop.first_step},
+                                       {"last_step", drop.last_step},
+                                       {"bytes", drop.n_bytes}});
+  }
   json["state"] = run.failed ? "failed" : (run.finished ? "finished" : "cut off");
   if (run.finished) json["stop_reason"] = as_utf8(run.finished->stop_reason);
   return json;
@@ -115,6 +125,12 @@ TraceAnswer recording_answer(const std::string& path,
   }
   TraceAnswer answer;
   answer.ok = !judge || notices.empty();
+  // Told, but no fault of the file: what was recorded is whole.
+  for (const RunRecord& run : timeline.runs()) {
+    for (const PayloadDropped& drop : run.dropped) {
+      notices.push_back(fmt::format("run {}: {}", run.id(), describe(drop)));
+    }
+  }
   const double seconds = static_cast<double>(timeline.last_event()) / 1e9;
   answer.text =
       fmt::format("{}: recording, version {}, by decoscope {}, {} bytes, {} events, {:.3f} s\n",

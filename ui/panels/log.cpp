@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "engine/event/describe.h"
 #include "ui/draw.h"
 
 namespace ui {
@@ -27,10 +28,8 @@ std::vector<Line> lines_of(const engine::Timeline& timeline) {
                                    run.failed->message),
                        Level::Error});
     for (const engine::PayloadDropped& d : run.dropped)
-      lines.push_back({d.t,
-                       fmt::format("run {}: {} of steps {}-{} not kept (buffer full)", run.id(),
-                                   d.kind, d.first_step, d.last_step),
-                       Level::Warning});
+      lines.push_back(
+          {d.t, fmt::format("run {}: {}", run.id(), engine::describe(d)), Level::Warning});
   }
   std::stable_sort(lines.begin(), lines.end(),
                    [](const Line& a, const Line& b) { return a.t < b.t; });

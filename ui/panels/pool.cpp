@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "engine/event/describe.h"
 #include "ui/draw.h"
 
 namespace ui {
@@ -72,6 +73,8 @@ void draw(Context& context) {
   const engine::RunRecord& run = *context.run();
   const PoolState& pool = context.prepared.pool(run, context.n_steps(run));
   candidate_list(context, run, pool);
+  if (const auto* gone = run.dropped_at(engine::PayloadKind::Pool, 0))
+    small_label(engine::describe(*gone));
   if (pool.entries.empty()) {
     empty_state("The pool is empty at this step. It fills as n-grams are seen.", false);
     return;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/event/describe.h"
 #include "ui/draw.h"
 #include "ui/prepare/trajectory.h"
 
@@ -220,7 +221,13 @@ void draw(Context& context) {
     empty_state("No step at the playhead.", true);
     return;
   }
-  draw_window(context, run, run.steps[at]);
+  const engine::StepRecord step = run.steps[at];
+  const auto* gone = run.dropped_at(engine::PayloadKind::Trajectory, step.begun.step);
+  if (gone && step.blocks.empty()) {
+    empty_state(engine::describe(*gone), true);
+    return;
+  }
+  draw_window(context, run, step);
   legend({Mean::Guess, Mean::Pool, Mean::Accepted, Mean::Rejected, Mean::Unused});
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/event/describe.h"
 #include "ui/prepare/numbers.h"
 #include "ui/prepare/text_cells.h"
 
@@ -100,6 +101,13 @@ void add_row_rows(PlaceFacts& facts, const engine::StepRecord& step, int row) {
     facts.mean = mean_of_fate(fate, tree.tag[row].kind);
     facts.rows.emplace_back("fate", word_of(fate));
   }
+  if (static_cast<std::size_t>(row) < step.verified.uniform.size() &&
+      step.verified.uniform[row] >= 0) {
+    const float u = step.verified.uniform[row], keep = step.verified.keep[row];
+    facts.rows.emplace_back("chance to keep", fmt::format("{:.3f}", keep));
+    facts.rows.emplace_back("uniform drawn",
+                            fmt::format("{:.3f}, {}", u, u < keep ? "below: kept" : "not below"));
+  }
   if (static_cast<std::size_t>(row) < step.drafted.q.size())
     facts.rows.emplace_back("q (proposal)", fmt::format("{:.3f}", step.drafted.q[row]));
   facts.rows.emplace_back(
@@ -108,14 +116,10 @@ void add_row_rows(PlaceFacts& facts, const engine::StepRecord& step, int row) {
 
 }  // namespace
 
-const engine::StepRecord* step_of(const engine::RunRecord& run, engine::StepId step) {
-  // Steps are numbered from 0 without gaps unless a recording lost some.
-  if (step >= 0 && static_cast<std::size_t>(step) < run.steps.size() &&
-      run.steps[step].begun.step == step)
-    return &run.steps[step];
-  for (const engine::StepRecord& s : run.steps)
-    if (s.begun.step == step) return &s;
-  return nullptr;
+std::optional<engine::StepRecord> step_of(const engine::RunRecord& run, engine::StepId step) {
+  // Steps are numbered from 0 without gaps: the timeline fills those that a recording lost.
+  if (step < 0 || static_cast<std::size_t>(step) >= run.steps.size()) return std::nullopt;
+  return run.steps[step];
 }
 
 std::string describe_step(const engine::Timeline& timeline,
@@ -144,7 +148,7 @@ PlaceFacts describe_place(const engine::Timeline& timeline,
                           const engine::RunRecord& run,
                           const Place& place) {
   PlaceFacts facts;
-  const engine::StepRecord* step = step_of(run, place.step);
+  std::optional<engine::StepRecord> step = step_of(run, place.step);
   const engine::TokenRecord* token = place.row < 0 ? token_at(run, place.position) : nullptr;
   if (token && !step) step = step_of(run, token->step);
   if (step) facts.title = fmt::format("step {}", step->begun.step);
@@ -161,6 +165,10 @@ PlaceFacts describe_place(const engine::Timeline& timeline,
   if (!step) return facts;
   if (place.row >= 0) add_row_rows(facts, *step, place.row);
   add_step_rows(facts, *step);
+  for (const engine::PayloadKind kind : engine::kAllPayloadKinds) {
+    if (const engine::PayloadDropped* gone = run.dropped_at(kind, step->begun.step))
+      facts.rows.emplace_back("payload", engine::describe(*gone));
+  }
   facts.sentence = describe_step(timeline, run, *step);
   return facts;
 }

@@ -1,6 +1,7 @@
 // The facts of a selected place, in words: for the Inspector, the clipboard and screen readers.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,7 +27,7 @@ PlaceFacts describe_place(const engine::Timeline& timeline,
 std::string describe_step(const engine::Timeline& timeline,
                           const engine::RunRecord& run,
                           const engine::StepRecord& step);
-/// The step's record, or nullptr.
-const engine::StepRecord* step_of(const engine::RunRecord& run, engine::StepId step);
+/// The step's record, if there is one.
+std::optional<engine::StepRecord> step_of(const engine::RunRecord& run, engine::StepId step);
 
 }  // namespace ui

@@ -55,9 +55,9 @@ Figure median_of(const RunTimes& times, std::size_t n_steps) {
 }
 
 double time_to_first_token(const engine::RunRecord& run) {
-  for (const engine::StepRecord& step : run.steps)
-    if (step.has_committed && !step.committed.tokens.empty())
-      return static_cast<double>(step.committed.t - run.started.t);
+  for (std::size_t i = 0; i < run.steps.size(); ++i)
+    if (run.steps.head(i).n_tokens > 0)
+      return static_cast<double>(run.steps[i].committed.t - run.started.t);
   return -1;
 }
 

@@ -5,7 +5,7 @@
 namespace ui {
 namespace {
 
-StepSpan span_of(const engine::StepRecord& step, const StepSums& before, double compute0) {
+StepSpan span_of(const engine::StepHead& step, const StepSums& before, double compute0) {
   StepSpan s;
   s.step = step.begun.step;
   s.wall0 = static_cast<double>(step.begun.t);
@@ -22,29 +22,20 @@ StepSpan span_of(const engine::StepRecord& step, const StepSums& before, double 
   } else {
     s.forward = 1;
   }
-  s.n_rows = std::max(step.begun.n_rows, step.drafted.tree.n_rows());
-  s.n_tokens = static_cast<int>(step.committed.tokens.size());
+  s.n_rows = std::max(step.begun.n_rows, step.n_rows);
+  s.n_tokens = step.n_tokens;
   if (s.n_rows > s.n_tokens) s.wasted = 1 - static_cast<float>(s.n_tokens) / s.n_rows;
-  s.has_rejection = step.verified.n_rejected > 0;
+  s.has_rejection = step.n_rejected > 0;
   s.before = before;
   return s;
 }
 
-bool from_pool(const engine::StepRecord& step) {
-  for (std::size_t i = 0; i < step.committed.standing.size(); ++i)
-    if (step.committed.standing[i] == engine::Standing::Accepted &&
-        i < step.committed.origin.size() &&
-        step.committed.origin[i].kind == engine::RowTag::Kind::Guess)
-      return true;
-  return false;
-}
-
-void add(StepSums& sums, const StepSpan& s, const engine::StepRecord& step) {
+void add(StepSums& sums, const StepSpan& s, const engine::StepHead& step) {
   sums.tokens += s.n_tokens;
   sums.rows += s.n_rows;
-  sums.proposed += step.verified.n_proposed;
-  sums.accepted += step.verified.n_accepted;
-  sums.rejected += step.verified.n_rejected;
+  sums.proposed += step.n_proposed;
+  sums.accepted += step.n_accepted;
+  sums.rejected += step.n_rejected;
   sums.pool_hits += s.has_pool_hit;
   sums.pool_added += s.has_pool_insert;
   const double own = s.compute1 - s.compute0;
@@ -66,11 +57,11 @@ const char* clock_unit(ClockKind clock) {
 void extend(RunTimes& times, const engine::RunRecord& run) {
   times.run = run.id();
   while (times.steps.size() < run.steps.size()) {
-    const engine::StepRecord& step = run.steps[times.steps.size()];
+    const engine::StepHead step = run.steps.head(times.steps.size());
     if (!step.complete) break;
     StepSpan s = span_of(step, times.total, times.end_compute());
-    s.has_pool_hit = from_pool(step);
-    s.has_pool_insert = step.pool && !step.pool->added.empty();
+    s.has_pool_hit = step.n_pool_hits > 0;
+    s.has_pool_insert = step.n_pool_added > 0;
     add(times.total, s, step);
     times.steps.push_back(s);
   }

@@ -31,11 +31,10 @@ TextCell cell_of(const engine::Timeline& timeline,
   return cell;
 }
 
-double cost_of(const engine::StepRecord& step) {
+double cost_of(const engine::StepHead& step) {
   const engine::StepEnded& e = step.ended;
   const double own = static_cast<double>(e.propose + e.forward + e.verify + e.commit);
-  return step.committed.tokens.empty() ? 0
-                                       : own / static_cast<double>(step.committed.tokens.size());
+  return step.n_tokens == 0 ? 0 : own / step.n_tokens;
 }
 
 void add_prompt(std::vector<TextCell>& cells,
@@ -52,12 +51,13 @@ void add_committed(std::vector<TextCell>& cells,
                    const engine::Timeline& timeline,
                    const engine::RunRecord& run,
                    std::size_t n_steps) {
-  const engine::StepId last = n_steps == 0 ? -1 : run.steps[n_steps - 1].begun.step;
+  const engine::StepId last = n_steps == 0 ? -1 : run.steps.head(n_steps - 1).begun.step;
   std::size_t at = 0;
+  engine::StepHead step = n_steps > 0 ? run.steps.head(0) : engine::StepHead{};
   int index = 0;
   for (const engine::TokenRecord& token : run.tokens) {
     if (token.step > last) break;
-    while (at + 1 < n_steps && run.steps[at].begun.step < token.step) ++at;
+    while (at + 1 < n_steps && step.begun.step < token.step) step = run.steps.head(++at);
     TextCell cell = cell_of(timeline, run, token.id);
     cell.mean = mean_of(token.standing);
     if (cell.mean == Mean::Accepted) cell.origin = mean_of(token.origin.kind);
@@ -65,7 +65,7 @@ void add_committed(std::vector<TextCell>& cells,
     cell.step = token.step;
     cell.logp = token.logp;
     cell.has_logp = token.has_logp;
-    if (run.steps[at].begun.step == token.step) cell.cost_ns = cost_of(run.steps[at]);
+    if (step.begun.step == token.step) cell.cost_ns = cost_of(step);
     cell.diverged = run.agreement && run.agreement->first_difference == index;
     cells.push_back(std::move(cell));
     ++index;
@@ -182,7 +182,7 @@ std::vector<TextCell> text_cells(const engine::Timeline& timeline,
   add_prompt(cells, timeline, run);
   add_committed(cells, timeline, run, n_steps);
   const int position = cells.empty() ? 0 : cells.back().position + 1;
-  if (live && n_steps < run.steps.size() && run.steps[n_steps].has_drafted) {
+  if (live && n_steps < run.steps.size() && run.steps.head(n_steps).has_drafted) {
     add_proposed(cells, timeline, run, run.steps[n_steps], position);
   } else if (n_steps > 0 && !(run.finished && n_steps == run.steps.size())) {
     // Past the end of a finished answer nothing was meant to stand.

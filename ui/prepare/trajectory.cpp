@@ -8,26 +8,30 @@ namespace {
 
 using engine::BlockRefined;
 
+// A decoder with blocks tells one nearly every step.
+constexpr std::size_t kMaxLookBack = 4096;
+
 // Iterations that belong together, newest last: those of one block, or the run of sliding blocks.
-std::vector<const BlockRefined*> iterations_shown(const engine::RunRecord& run,
-                                                  std::size_t n_steps,
-                                                  std::size_t max_rows,
-                                                  int& n_left_out) {
-  std::vector<const BlockRefined*> shown;
+std::vector<BlockRefined> iterations_shown(const engine::RunRecord& run,
+                                           std::size_t n_steps,
+                                           std::size_t max_rows,
+                                           int& n_left_out) {
+  std::vector<BlockRefined> shown;
   n_left_out = 0;
-  const BlockRefined* newest = nullptr;
   for (std::size_t i = n_steps; i-- > 0;) {
-    const engine::StepRecord& step = run.steps[i];
+    if (shown.empty() && n_steps - i > kMaxLookBack) return shown;
+    if (run.steps.head(i).n_blocks == 0) continue;
+    const engine::StepRecord step = run.steps[i];
+    if (step.blocks.empty()) return shown;  // let go, and so is everything before
     for (std::size_t k = step.blocks.size(); k-- > 0;) {
       const BlockRefined& b = step.blocks[k];
-      if (newest && b.block != newest->block) return shown;
-      if (!newest) newest = &b;
+      if (!shown.empty() && b.block != shown.front().block) return shown;
       if (shown.size() == max_rows) {
         ++n_left_out;
-        if (n_left_out > 10'000) return shown;
+        if (n_left_out > 1'000) return shown;
         continue;
       }
-      shown.push_back(&b);
+      shown.push_back(b);
     }
   }
   return shown;
@@ -40,7 +44,7 @@ std::map<int, engine::TokenId> known_tokens(const engine::RunRecord& run,
                                             int last) {
   std::map<int, engine::TokenId> known;
   if (n_steps == 0 || run.tokens.empty()) return known;
-  const engine::StepId newest = run.steps[n_steps - 1].begun.step;
+  const engine::StepId newest = run.steps.head(n_steps - 1).begun.step;
   const int origin = run.tokens.front().pos;
   for (int p = std::max(first, origin); p <= last; ++p) {
     const std::size_t i = static_cast<std::size_t>(p - origin);
@@ -126,19 +130,19 @@ Grid trajectory_grid(const engine::RunRecord& run,
   auto shown = iterations_shown(run, n_steps, max_rows, grid.n_rows_left_out);
   if (shown.empty()) return grid;
   std::reverse(shown.begin(), shown.end());
-  grid.first_position = shown.front()->first_pos;
+  grid.first_position = shown.front().first_pos;
   int end = grid.first_position;
-  for (const BlockRefined* b : shown) {
-    grid.first_position = std::min(grid.first_position, b->first_pos);
-    end = std::max(end, b->first_pos + static_cast<int>(b->tokens.size()));
+  for (const BlockRefined& b : shown) {
+    grid.first_position = std::min(grid.first_position, b.first_pos);
+    end = std::max(end, b.first_pos + static_cast<int>(b.tokens.size()));
   }
   grid.n_columns = end - grid.first_position;
   int proved = grid.first_position;
-  for (const BlockRefined* b : shown) {
-    grid.rows.push_back(row_of(*b, grid.first_position, std::max(proved, b->first_pos)));
+  for (const BlockRefined& b : shown) {
+    grid.rows.push_back(row_of(b, grid.first_position, std::max(proved, b.first_pos)));
     const GridRow& row = grid.rows.back();
     if (row.n_proved >= 2) grid.n_fast_forward += row.n_proved;
-    proved = std::max(proved, b->first_pos + b->n_final);
+    proved = std::max(proved, b.first_pos + b.n_final);
   }
   mark_changes(grid);
   const auto known = known_tokens(run, n_steps, grid.first_position, end - 1);

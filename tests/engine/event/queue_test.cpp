@@ -1,5 +1,6 @@
 #include "engine/event/queue.h"
 
+#include <array>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -37,6 +38,79 @@ TEST(EventQueue, wakes_once_for_a_burst_and_again_after_it_was_taken) {
   EXPECT_TRUE(queue.take().empty());
   queue.push(Held{});
   EXPECT_EQ(n_wakes, 2);
+}
+
+Event verified_of(RunId run, StepId step, std::size_t n_rows) {
+  return Verified{.t = 10 * step,
+                  .run = run,
+                  .step = step,
+                  .fate = std::vector<RowFate>(n_rows),
+                  .picked = std::vector<TokenId>(n_rows, 7),
+                  .logp = std::vector<float>(n_rows, -1),
+                  .margin = std::vector<float>(n_rows, 2)};
+}
+
+TEST(EventQueue, payload_beyond_the_budget_is_taken_out_and_told_once) {
+  EventQueue queue(1000);  // one verification of 100 rows has 800 bytes
+  for (StepId step = 0; step < 50; ++step) queue.push(verified_of(1, step, 100));
+  EXPECT_LE(queue.payload_bytes(), 1000U);
+  const std::vector<Event> events = queue.take();
+  ASSERT_EQ(events.size(), 51U) << "every verification, and one report";
+  EXPECT_EQ(std::get<Verified>(events[0]).logp.size(), 100U);
+  const auto& bare = std::get<Verified>(events[1]);
+  EXPECT_TRUE(bare.logp.empty() && bare.margin.empty());
+  EXPECT_EQ(bare.fate.size(), 100U) << "structure passes";
+  EXPECT_EQ(bare.picked.size(), 100U);
+  const auto& drop = std::get<PayloadDropped>(events[2]);
+  EXPECT_EQ(drop.kind, "probabilities");
+  EXPECT_EQ(drop.first_step, 1);
+  EXPECT_EQ(drop.last_step, 49);
+  EXPECT_EQ(drop.n_bytes, 49 * 800);
+  EXPECT_EQ(queue.payload_bytes(), 0U);
+}
+
+TEST(EventQueue, a_report_names_only_steps_whose_payload_was_dropped) {
+  EventQueue queue(1000);
+  queue.push(verified_of(1, 0, 100));
+  queue.push(verified_of(1, 1, 100));  // dropped
+  queue.push(verified_of(1, 2, 20));   // 160 bytes fit
+  queue.push(verified_of(1, 3, 100));  // dropped
+  queue.push(verified_of(2, 3, 100));  // dropped, of another run
+  std::vector<std::array<int, 3>> told;
+  for (const Event& event : queue.take()) {
+    if (const auto* drop = std::get_if<PayloadDropped>(&event)) {
+      told.push_back({static_cast<int>(drop->run), drop->first_step, drop->last_step});
+    }
+  }
+  EXPECT_EQ(told, (std::vector<std::array<int, 3>>{{1, 1, 1}, {1, 3, 3}, {2, 3, 3}}));
+}
+
+TEST(EventQueue, a_report_the_window_has_taken_is_not_changed_any_more) {
+  EventQueue queue(0);
+  queue.push(verified_of(1, 0, 10));
+  queue.push(verified_of(1, 1, 10));
+  const std::vector<Event> first = queue.take(2);
+  EXPECT_EQ(std::get<PayloadDropped>(first[1]).last_step, 1);
+  queue.push(verified_of(1, 2, 10));
+  const std::vector<Event> second = queue.take();
+  ASSERT_EQ(second.size(), 3U);
+  EXPECT_EQ(std::get<PayloadDropped>(second[2]).first_step, 2);
+}
+
+TEST(EventQueue, a_block_state_without_room_is_told_in_its_place_and_structure_is_never_bounded) {
+  EventQueue queue(100);
+  for (int i = 0; i < 1000; ++i) {
+    queue.push(BlockRefined{.t = i, .run = 1, .step = i, .tokens = std::vector<TokenId>(16)});
+    queue.push(Committed{.t = i, .run = 1, .step = i, .tokens = {1}});
+  }
+  std::size_t n_committed = 0, n_drops = 0;
+  for (const Event& event : queue.take()) {
+    n_committed += std::holds_alternative<Committed>(event);
+    n_drops += std::holds_alternative<PayloadDropped>(event);
+    EXPECT_FALSE(std::holds_alternative<BlockRefined>(event));
+  }
+  EXPECT_EQ(n_committed, 1000U);
+  EXPECT_EQ(n_drops, 1U);
 }
 
 TEST(CommandQueue, wait_gives_commands_in_order_until_closed) {

@@ -1,0 +1,78 @@
+#include "engine/event/payload.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "engine/event/payload_fields.h"
+
+namespace engine {
+namespace {
+
+std::size_t bytes_of(const std::vector<float>& xs) {
+  return xs.size() * sizeof(float);
+}
+
+std::size_t bytes_of(const std::vector<PoolNgram>& ngrams) {
+  std::size_t n = ngrams.size() * sizeof(PoolNgram);
+  for (const PoolNgram& ngram : ngrams) n += ngram.rest.size() * sizeof(TokenId);
+  return n;
+}
+
+}  // namespace
+
+const char* name_of(PayloadKind kind) {
+  constexpr std::array<const char*, kPayloadKinds> kNames{"probabilities", "trajectory", "pool"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+Payload payload_of(const Event& event) {
+  if (const auto* e = std::get_if<BlockRefined>(&event)) {
+    return {PayloadKind::Trajectory, e->step, sizeof *e + e->tokens.size() * sizeof(TokenId)};
+  }
+  Payload payload;
+  if (const auto* e = std::get_if<Drafted>(&event)) payload.step = e->step;
+  if (const auto* e = std::get_if<Verified>(&event)) payload.step = e->step;
+  if (const auto* e = std::get_if<PoolChanged>(&event)) {
+    payload.step = e->step;
+    payload.kind = PayloadKind::Pool;
+  }
+  auto measure = [&payload](const auto& field) { payload.n_bytes += bytes_of(field); };
+  std::visit([&](const auto& e) { payload_fields(measure, e); }, event);
+  return payload;
+}
+
+bool strip(Event& event) {
+  if (std::holds_alternative<BlockRefined>(event)) return false;
+  // Replaced by new vectors: clear() alone would keep the memory.
+  auto empty = [](auto& field) { std::decay_t<decltype(field)>().swap(field); };
+  std::visit([&](auto& e) { payload_fields(empty, e); }, event);
+  return true;
+}
+
+PayloadDropped drop_of(const Event& event, const Payload& payload) {
+  return {.t = time_of(event),
+          .run = run_of(event),
+          .kind = name_of(payload.kind),
+          .first_step = payload.step,
+          .last_step = payload.step,
+          .n_bytes = static_cast<std::int64_t>(payload.n_bytes)};
+}
+
+void widen(PayloadDropped& told, const PayloadDropped& more) {
+  told.first_step = std::min(told.first_step, more.first_step);
+  told.last_step = std::max(told.last_step, more.last_step);
+  told.n_bytes += more.n_bytes;
+}
+
+void add_drop(std::vector<PayloadDropped>& told, const PayloadDropped& drop) {
+  for (auto last = told.rbegin(); last != told.rend(); ++last) {
+    if (last->kind != drop.kind) continue;
+    const bool joins = drop.first_step >= last->first_step - 1 &&
+                       std::int64_t{drop.first_step} <= std::int64_t{last->last_step} + 1;
+    if (joins) return widen(*last, drop);
+    break;
+  }
+  told.push_back(drop);
+}
+
+}  // namespace engine
