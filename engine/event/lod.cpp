@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "engine/types.h"
 
@@ -32,6 +33,25 @@ void count_in(Bucket& bucket, const Slice& slice) {
   bucket.n_pool_hits += (slice.rare & kRarePoolHit) != 0 ? 1 : 0;
 }
 
+/// One bucket more of the same time. Majority votes add up: what has most of the time in both
+/// together still leads.
+void add_to_bucket(Bucket& sum, const Bucket& bucket) {
+  sum.busy += bucket.busy;
+  sum.n_slices += bucket.n_slices;
+  sum.n_rejected += bucket.n_rejected;
+  sum.n_errors += bucket.n_errors;
+  sum.n_pool_hits += bucket.n_pool_hits;
+  if (sum.kind == bucket.kind || sum.vote == 0) {
+    sum.kind = bucket.vote > 0 ? bucket.kind : sum.kind;
+    sum.vote += bucket.vote;
+  } else if (bucket.vote > sum.vote) {
+    sum.kind = bucket.kind;
+    sum.vote = bucket.vote - sum.vote;
+  } else {
+    sum.vote -= bucket.vote;
+  }
+}
+
 /// Level whose bucket is at least kMinPixels wide; -1 if even a quarter of the lowest would be.
 int level_for(double ns_per_px) {
   const double wanted = ns_per_px * kMinPixels;
@@ -58,12 +78,49 @@ void LodLane::add(Slice slice) {
   const Nanoseconds length = slice.end - slice.start;
   while (home < kLevels && length >= kBaseBucket << (2 * home)) ++home;
   if (home > 0) levels_[at(home - 1)].longer.push_back(index);
-  for (int level = home; level < kLevels; ++level) add_to(level, slice);
+  // What ends before this slice begins cannot change any more.
+  for (int level = 0; level + 1 < kLevels; ++level) {
+    if (!fold(level, slice.start) && level >= home) break;
+  }
+  if (home < kLevels) add_to(home, slice);
 }
 
-Bucket& LodLane::bucket(Level& level, std::int64_t index) {
+bool LodLane::fold(int level, Nanoseconds t) {
+  Level& from = levels_[at(level)];
+  const std::int64_t now = t >> (16 + 2 * level);
+  const std::size_t before = from.n_folded;
+  while (from.n_folded < from.buckets.size() && from.buckets[from.n_folded].index < now) {
+    const Bucket& done = from.buckets[from.n_folded++];
+    add_to_bucket(bucket(levels_[at(level + 1)].buckets, done.index >> 2), done);
+  }
+  return from.n_folded > before;
+}
+
+void LodLane::add_unfolded(int level,
+                           std::int64_t first,
+                           std::int64_t last,
+                           std::vector<Bucket>& buckets) const {
+  for (int lower = level - 1; lower >= 0; --lower) {
+    const Level& from = levels_[at(lower)];
+    for (std::size_t i = from.n_folded; i < from.buckets.size(); ++i) {
+      const std::int64_t index = from.buckets[i].index >> (2 * (level - lower));
+      if (index < first || index > last) continue;
+      const auto place = std::ranges::lower_bound(buckets, index, {}, &Bucket::index);
+      const bool is_there = place != buckets.end() && place->index == index;
+      Bucket& sum = is_there ? *place : *buckets.insert(place, Bucket{.index = index});
+      add_to_bucket(sum, from.buckets[i]);
+    }
+  }
+}
+
+std::vector<Bucket> LodLane::buckets(int level) const {
+  std::vector<Bucket> all = levels_[at(level)].buckets;
+  add_unfolded(level, 0, std::numeric_limits<std::int64_t>::max(), all);
+  return all;
+}
+
+Bucket& LodLane::bucket(std::vector<Bucket>& buckets, std::int64_t index) {
   // Slices come by start and reach at most one bucket further, so it is among the last two.
-  std::vector<Bucket>& buckets = level.buckets;
   for (std::size_t back = 1; back <= 2 && back <= buckets.size(); ++back) {
     Bucket& found = buckets[buckets.size() - back];
     if (found.index == index) return found;
@@ -77,13 +134,13 @@ void LodLane::add_to(int level, const Slice& slice) {
   const std::int64_t first = slice.start >> shift;
   const std::int64_t last = slice.end > slice.start ? (slice.end - 1) >> shift : first;
   const Nanoseconds inside = std::min(slice.end, (first + 1) << shift) - slice.start;
-  Bucket& begun = bucket(levels_[at(level)], first);
+  Bucket& begun = bucket(levels_[at(level)].buckets, first);
   count_in(begun, slice);
   begun.busy += inside;
   vote_for(begun, slice.kind, inside);
   if (last == first) return;
   const Nanoseconds rest = slice.end - slice.start - inside;
-  Bucket& next = bucket(levels_[at(level)], last);
+  Bucket& next = bucket(levels_[at(level)].buckets, last);
   next.busy += rest;
   vote_for(next, slice.kind, rest);
 }
@@ -108,7 +165,7 @@ void LodLane::merge_close(Nanoseconds t0,
                           Nanoseconds t1,
                           Nanoseconds width,
                           VisibleLane& out) const {
-  Level merged;
+  std::vector<Bucket> merged;
   for (std::size_t i = first_reaching(t0); i < slices_.size() && slices_[i].start < t1; ++i) {
     const Slice& slice = slices_[i];
     if (slice.end - slice.start >= width) {
@@ -120,7 +177,7 @@ void LodLane::merge_close(Nanoseconds t0,
     in.busy += slice.end - slice.start;
     vote_for(in, slice.kind, slice.end - slice.start);
   }
-  out.buckets = std::move(merged.buckets);
+  out.buckets = std::move(merged);
 }
 
 VisibleLane LodLane::visible(Nanoseconds t0, Nanoseconds t1, double px) const {
@@ -151,6 +208,7 @@ VisibleLane LodLane::visible(Nanoseconds t0, Nanoseconds t1, double px) const {
   const int shift = 16 + 2 * level;
   auto b = std::ranges::lower_bound(all, t0 >> shift, {}, &Bucket::index);
   for (; b != all.end() && b->index <= (t1 - 1) >> shift; ++b) out.buckets.push_back(*b);
+  add_unfolded(level, t0 >> shift, (t1 - 1) >> shift, out.buckets);
   for (int l = level; l < kLevels; ++l) {
     const std::vector<std::uint32_t>& longer = levels_[at(l)].longer;
     const auto from = std::ranges::lower_bound(longer, static_cast<std::uint32_t>(first), {},

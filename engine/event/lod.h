@@ -2,8 +2,7 @@
 // of time that still count what must never be hidden (UX.md 6.2).
 //   levels   bucket width 65,536 ns at level 0, four times as wide each further level
 //   a level  holds slices shorter than its bucket in buckets, and longer ones as themselves, so
-//   that
-//            no level ever costs more than a few pixels' worth of either
+//            that no level ever costs more than a few pixels' worth of either
 #pragma once
 
 #include <array>
@@ -50,19 +49,30 @@ class LodLane {
   VisibleLane visible(Nanoseconds t0, Nanoseconds t1, double px) const;
 
   std::span<const Slice> slices() const { return slices_; }
-  std::span<const Bucket> buckets(int level) const { return levels_[at(level)].buckets; }
+  /// All of a level's, by index.
+  std::vector<Bucket> buckets(int level) const;
   /// Slices of at least this level's bucket width: not in its buckets nor in those below.
   std::vector<Slice> long_slices(int level) const;
   Nanoseconds end() const { return max_end_.empty() ? 0 : max_end_.back(); }
 
  private:
+  /// A slice is counted at the lowest level whose buckets are wider; a bucket that can no longer
+  /// change is folded into the one above it, once. So a slice costs one level, not all of them.
   struct Level {
     std::vector<Bucket> buckets;
+    std::size_t n_folded = 0;           // of the buckets, counted in the next level too
     std::vector<std::uint32_t> longer;  // indices of slices at least this wide, but not the next
   };
   static std::size_t at(int level) { return static_cast<std::size_t>(level); }
-  static Bucket& bucket(Level& level, std::int64_t index);
+  static Bucket& bucket(std::vector<Bucket>& buckets, std::int64_t index);
   void add_to(int level, const Slice& slice);
+  /// Folds the buckets of a level that end at `t` or before. @return  whether there were any
+  bool fold(int level, Nanoseconds t);
+  /// Adds to buckets of `level` what lower levels have not folded yet, within [first, last].
+  void add_unfolded(int level,
+                    std::int64_t first,
+                    std::int64_t last,
+                    std::vector<Bucket>& buckets) const;
   /// First slice that may reach beyond t.
   std::size_t first_reaching(Nanoseconds t) const;
   void merge_close(Nanoseconds t0, Nanoseconds t1, Nanoseconds width, VisibleLane& out) const;

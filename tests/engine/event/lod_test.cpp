@@ -1,7 +1,8 @@
 #include "engine/event/lod.h"
 
 #include <algorithm>
-#include <chrono>
+#include <cstdio>
+#include <ctime>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -126,30 +127,52 @@ TEST(Lod, slices_out_of_order_are_kept_in_the_lane) {
   EXPECT_TRUE(std::ranges::is_sorted(lane.slices(), {}, &Slice::start));
 }
 
+TEST(Lod, every_level_is_complete_at_any_moment_of_growing) {
+  const LodLane source = synthetic(60'000, 9);
+  LodLane growing;
+  Totals expected;
+  for (std::size_t i = 0; i < source.slices().size(); ++i) {
+    growing.add(source.slices()[i]);
+    add(expected, source.slices()[i]);
+    if (i % 1'013 != 0) continue;
+    for (int level = 0; level < kLevels; ++level) {
+      Totals found;
+      for (const Bucket& bucket : growing.buckets(level)) add(found, bucket);
+      for (const Slice& slice : growing.long_slices(level)) add(found, slice);
+      ASSERT_EQ(found, expected) << "level " << level << " after " << i;
+    }
+  }
+}
+
+/// CPU time of this thread: what others do on the machine counts little.
+double cpu_ms() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
+}
+
 TEST(Lod, a_million_slices_are_built_and_queried_in_time) {
-  using SteadyClock = std::chrono::steady_clock;
-  const auto milliseconds = [](SteadyClock::duration d) {
-    return std::chrono::duration<double, std::milli>(d).count();
-  };
   const LodLane source = synthetic(1'000'000);
-  const auto begun = SteadyClock::now();
+  const double begun = cpu_ms();
   LodLane lane;
   for (const Slice& slice : source.slices()) lane.add(slice);
-  const double build_ms = milliseconds(SteadyClock::now() - begun);
-  const auto asked = SteadyClock::now();
+  const double built = cpu_ms();
   std::size_t n = 0;
   for (int i = 0; i < 100; ++i) {
     const Nanoseconds length = lane.end() >> (i % 20);
     n += lane.visible(lane.end() / 2, lane.end() / 2 + length, 1'900).buckets.size();
   }
-  const double query_ms = milliseconds(SteadyClock::now() - asked) / 100;
-  RecordProperty("build_ms", std::to_string(build_ms));
-  RecordProperty("query_ms", std::to_string(query_ms));
-  std::printf("1,000,000 slices: built in %.1f ms, %.3f ms a query\n", build_ms, query_ms);
+  const double query_ms = (cpu_ms() - built) / 100;
+  std::printf("1,000,000 slices: built in %.1f ms of CPU, %.3f ms a query\n", built - begun,
+              query_ms);
   EXPECT_GT(n, 0U);
-  // Budgets are 100 ms and 2 ms; ten times that on a loaded machine or under a sanitizer.
-  EXPECT_LT(build_ms, 1'000 * 3);
-  EXPECT_LT(query_ms, 20);
+#ifdef NDEBUG
+  constexpr double kSlack = 3;  // caches shared with other programs
+#else
+  constexpr double kSlack = 30;
+#endif
+  EXPECT_LT(built - begun, 100 * kSlack);
+  EXPECT_LT(query_ms, 2 * kSlack);
 }
 
 RunRecord small_run(int n_steps) {
