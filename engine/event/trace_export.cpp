@@ -208,7 +208,11 @@ class RunTrace {
       add_counter(t + 1, "acceptance_rate",
                   static_cast<double>(step.verified.n_accepted) / step.verified.n_proposed);
     }
-    add_counter(t + 2, "kv_tokens", step.ended.kv_len);
+    const ModelLoaded* model = timeline_.model(run_.started.model);
+    if (model && model->kv_bytes_per_token > 0) {
+      add_counter(t + 2, "kv_bytes",
+                  static_cast<double>(model->kv_bytes_per_token) * step.ended.kv_len);
+    }
   }
 
   std::string args_of(const StepRecord& step, LaneKind kind) const {
@@ -417,13 +421,16 @@ TraceReport write_trace(const Timeline& timeline,
     write(event);
   };
   write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
-  std::string runs;
+  std::string runs, only;
   int pid = 0;
   for (const RunRecord& run : timeline.runs()) {
     if (options.run && *options.run != run.id()) continue;
     RunTrace trace(timeline, run, options, ++pid);
     trace.write(report, put_line);
-    runs += (runs.empty() ? "" : ",") + trace.metadata();
+    const std::string about = trace.metadata();
+    runs += (runs.empty() ? "" : ",") + about;
+    // What viewers show of a trace's metadata lies at its top: there too, where one run is all.
+    only = pid == 1 ? about.substr(1, about.size() - 2) + "," : "";
   }
   if (pid == 0) {
     ++report.n_metadata, ++report.n_events;
@@ -432,9 +439,9 @@ TraceReport write_trace(const Timeline& timeline,
   write(
       fmt::format("\n],\"metadata\":{{\"profile\":\"PD-1\",\"app\":\"decoscope\","
                   "\"app_version\":{},\"clock\":\"engine_steady\",\"nudged_times\":{},"
-                  "\"left_out\":{},\"events\":{},\"runs\":[{}]}}}}\n",
+                  "\"left_out\":{},\"events\":{},{}\"runs\":[{}]}}}}\n",
                   json_quoted(program_version()), report.n_nudges, report.n_left_out,
-                  report.n_events, runs));
+                  report.n_events, only, runs));
   for (const RunRecord& run : timeline.runs()) {
     if (options.run && *options.run != run.id()) continue;
     for (const PayloadDropped& drop : run.dropped) {

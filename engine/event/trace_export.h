@@ -3,8 +3,8 @@
 //   lanes     1 phases, 2 target, 3 propose, 4 verify, 5 commit, 6 pool, 7 device, 8 blocks
 //   slices    X on their lane, starts strictly increasing; blocks b/e; iterations and notices i
 //   flows     "token": from the proposal of a step to the commit that kept some of it
-//   counters  tokens_per_step, acceptance_rate, kv_tokens, <device>_busy_percent,
-//   <device>_mem_bytes
+//   counters  tokens_per_step, acceptance_rate, kv_bytes, <device>_busy_percent,
+//             <device>_mem_bytes; absent where not known
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 #include "engine/event/trace_export.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -55,6 +56,38 @@ std::vector<Event> tiny_stream() {
     events.push_back(std::move(event));
   }
   return events;
+}
+
+TEST(TraceExport, an_independent_reader_finds_no_rule_broken) {
+  if (std::system("python3 -c pass >/dev/null 2>&1") != 0) GTEST_SKIP() << "needs python3";
+  const Folder folder;
+  std::vector<Event> events = tiny_stream();
+  for (const RunId run : {2U, 3U}) {
+    const test::RunShape shape{.run = run,
+                               .decoder = run == 2 ? "ar" : "lookahead",
+                               .race = 1,
+                               .lane = static_cast<int>(run) - 2,
+                               .n_steps = 300,
+                               .finished = run == 2};
+    for (Event& event : test::run_events(shape)) events.push_back(std::move(event));
+  }
+  const Timeline timeline = timeline_of(events);
+  ASSERT_EQ(timeline.n_inconsistent(), 0);
+  const auto exit_code = [&](const std::string& path) {
+    const std::string script = DECOSCOPE_SOURCE_DIR "/tests/engine/event/check_trace.py";
+    return std::system(("python3 '" + script + "' '" + path + "'").c_str());
+  };
+  for (const char* name : {"trace.json", "trace.json.gz"}) {
+    export_trace(timeline, folder / name);
+    EXPECT_EQ(exit_code(folder / name), 0) << name;
+  }
+  // That reader must be able to fail: a slice made too long overlaps the next one.
+  std::string text = test::read_file(folder / "trace.json");
+  const std::size_t at = text.find("\"dur\":80,");
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, 8, "\"dur\":150");
+  test::write_file(folder / "bad.json", text);
+  EXPECT_NE(exit_code(folder / "bad.json"), 0);
 }
 
 TEST(TraceExport, the_tiny_trace_is_the_golden_one) {
