@@ -370,6 +370,13 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
       ->required();
   convert->add_flag("--with-prompt", p.trace.with_prompt,
                     "put the prompt's text into the result, not only its hash");
+  // A part of a long recording, where a viewer would not take the whole.
+  convert->add_option("--run", p.trace.run, "to a trace: this run alone")
+      ->check(CLI::Range(1, 0x7FFF'FFFF));
+  convert->add_option("--first-step", p.trace.first_step, "to a trace: steps from this one on")
+      ->check(CLI::Range(0, 0x7FFF'FFFF));
+  convert->add_option("--last-step", p.trace.last_step, "to a trace: steps up to this one")
+      ->check(CLI::Range(0, 0x7FFF'FFFF));
 }
 
 /// The subcommand the arguments got to.

@@ -88,6 +88,8 @@ struct TraceOptions {
   std::string model;  // info: compare with this one; empty: with the bundled ones of the same names
   bool with_prompt = false;
   bool json = false;
+  int run = 0;  // convert to a trace: this one alone; 0: all
+  int first_step = 0, last_step = 0x7FFF'FFFF;
 };
 
 struct WindowCommandOptions {

@@ -46,6 +46,9 @@ int trace(const TraceOptions& options) {
   } else {
     engine::ConvertOptions convert;
     convert.trace.prompt_text = options.with_prompt;
+    if (options.run > 0) convert.trace.run = static_cast<engine::RunId>(options.run);
+    convert.trace.first_step = options.first_step;
+    convert.trace.last_step = options.last_step;
     answer = engine::trace_convert(options.path, options.out, convert);
   }
   print(options.json ? answer.json : for_terminal(answer.text));
