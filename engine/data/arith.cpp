@@ -93,7 +93,7 @@ std::optional<Record> choice_record(Random& rng, const ArithProblem& problem) {
   std::string choices;
   char letter = 'A';
   for (int i = 0; i < 5; i++) {
-    choices += std::string(" (") + static_cast<char>('A' + i) + ") " + num(options[i]);
+    choices += (i ? ", " : " ") + num(options[i]) + " (" + static_cast<char>('A' + i) + ")";
     if (options[i] == problem.answer) letter = static_cast<char>('A' + i);
   }
   Record record;
@@ -103,18 +103,12 @@ std::optional<Record> choice_record(Random& rng, const ArithProblem& problem) {
   record.check = check.dump();
   const std::string stem = problem.text + " Answer Choices:" + choices;
   const bool paper_form = rng.chance(50);
-  // The options are gone through in their order up to the right one.
-  const std::string no(rng.say({"no", "wrong", "not it", "other"}));
-  const std::string yes(rng.say({"yes", "right", "it is", "the same"}));
-  std::string checked;
-  for (std::size_t i = 0; i < options.size(); i++) {
-    const bool right = options[i] == problem.answer;
-    checked += std::string(" (") + static_cast<char>('A' + i) + ") " + num(options[i]) + ": " +
-               (right ? yes : no) + ".";
-    if (right) break;
-  }
+  // Letters stand behind the values, here and in the question, so that they can be copied forwards.
+  const std::string chosen = fill(rng.say({"That is {0} ({1}).", "So {0} ({1}) is right.",
+                                           "{0} stands at ({1}).", "The choice is {0} ({1})."}),
+                                  {num(problem.answer), record.answer});
   const std::string text =
-      rationale(problem, " ") + checked + " So the answer is (" + record.answer + ").";
+      rationale(problem, " ") + " " + chosen + " So the answer is (" + record.answer + ").";
   if (paper_form) {
     record.prompt = "Q: " + stem + "\nA:";
     record.completion = " " + text;

@@ -131,37 +131,62 @@ struct Option {
   std::string why_not;  // the sentence that rules it out; "" for the answer
 };
 
-// Puts options and sentences together. The options are gone through in their order up to the right
-// one, each named as the question names it ("(B) green stems ..."): a small model copies forwards
-// long before it learns to look a letter up by what stands behind it.
+// "green stems (B)": options carry their letters behind them, in the question and wherever the
+// rationale names one. A small model copies forwards at once and learns only after very many texts
+// to look up what stood before.
+std::string with_letter(std::string text, const std::vector<Option>& options, std::size_t which) {
+  const std::string& value = options[which].text;
+  std::size_t at = text.find(value);
+  while (at != std::string::npos && at > 0 && text[at - 1] != ' ') at = text.find(value, at + 1);
+  ensure(at != std::string::npos, "a sentence about an option holds its text");
+  return text.insert(at + value.size(), std::string(" (") + static_cast<char>('A' + which) + ")");
+}
+
+std::size_t place_of(const std::vector<Option>& options, const std::string& text) {
+  const auto found = std::find_if(options.begin(), options.end(),
+                                  [&](const Option& option) { return option.text == text; });
+  return static_cast<std::size_t>(found - options.begin());
+}
+
+// Puts options and sentences together; the deciding sentence stands third or fourth.
 Record choice_record(Random& rng,
                      const std::string& question,
                      std::vector<Option> options,
-                     const std::vector<std::string>& opening,
+                     std::vector<std::string> opening,
+                     const std::string& deciding,
                      const char* form) {
-  const std::string fits =
-      std::string(rng.say({"fits", "is right", "is the one", "is what we look for"}));
+  std::vector<std::string> ruled_out;  // texts of options
+  const std::string answer = options[0].text;
+  for (const Option& option : options)
+    if (!option.why_not.empty()) ruled_out.push_back(option.text);
+  rng.shuffle(ruled_out);
+  ruled_out.resize(rng.between(3, 4));
+  std::vector<std::string> sentences = std::move(opening);
+  const int decided_at = static_cast<int>(sentences.size()) + rng.below(2);
+  const auto conclusion =
+      fill(rng.say({"Of the above choices, only {0} fits.", "So only {0} is left.",
+                    "That leaves {0}.", "Among the choices only {0} is right."}),
+           {answer});
   rng.shuffle(options);
-  std::string choices, answer;
-  std::vector<std::string> sentences = opening;
-  for (std::size_t i = 0; i < options.size(); i++) {
-    const std::string letter(1, static_cast<char>('A' + i));
-    choices += " (" + letter + ") " + options[i].text;
-    if (!answer.empty()) continue;
-    const bool right = options[i].why_not.empty();
-    sentences.push_back("(" + letter + ") " +
-                        (right ? options[i].text + " " + fits : options[i].why_not) + ".");
-    if (right) answer = letter;
+  for (const std::string& text : ruled_out) {
+    const std::size_t which = place_of(options, text);
+    sentences.push_back(with_letter(options[which].why_not, options, which));
   }
+  sentences.insert(sentences.begin() + decided_at, deciding);
+  const std::size_t right = place_of(options, answer);
+  sentences.push_back(with_letter(conclusion, options, right));
+  std::string choices;
+  for (std::size_t i = 0; i < options.size(); i++)
+    choices += (i ? ", " : " ") + with_letter(options[i].text, options, i);
   Record record;
-  record.answer = answer;
+  record.answer = std::string(1, static_cast<char>('A' + right));
   record.check = Json{{"form", form},
-                      {"answer", answer},
-                      {"decided_at", sentences.size() - 1},
+                      {"answer", record.answer},
+                      {"decided_at", decided_at},
                       {"n_sentences", sentences.size()}}
                      .dump();
   finish(rng, record, question + " Answer Choices:" + choices,
-         joined(sentences, " ") + " So the answer is (" + answer + ").");
+         joined(sentences, " ") + " So the answer is (" + record.answer + ").");
   return record;
 }
 
@@ -174,13 +199,15 @@ std::optional<Record> two_hops(Random& rng, Split split) {
   const auto& words = words_of(relation);
   const auto belongs = [&](int c, int r) {
     const std::string whose =
+        std::string(rng.say({"But ", "And ", "No, ", "Well, "})) +
         fill(words_of(r).belongs, {world.classes[c].values[r], class_phrase(c)});
-    return r == relation ? whose + fill(rng.say({", not for {0}", ", but not for {0}",
-                                                 " and not for {0}", ", which {0} is not"}),
-                                        {class_phrase(m.class_index)})
-                         : whose + fill(rng.say({", not {0}", ", so it is not {0}", " but not {0}",
-                                                 " and not {0}"}),
-                                        {words.sort});
+    return r == relation
+               ? sentence(whose + fill(rng.say({", not for {0}", ", but not for {0}",
+                                                " and not for {0}", ", which {0} is not"}),
+                                       {class_phrase(m.class_index)}))
+               : sentence(whose + fill(rng.say({", not {0}", ", so it is not {0}", " but not {0}",
+                                                " and not {0}"}),
+                                       {words.sort}));
   };
   std::vector<Option> options = {{class_of(m).values[relation], ""}};
   std::set<std::string> seen = {options[0].text};
@@ -198,7 +225,7 @@ std::optional<Record> two_hops(Random& rng, Split split) {
                                                   "the question asks for {0}", "wanted is {0}"}),
                                          {words.sort}));
   return choice_record(rng, fill(rng.say(words.questions), {phrase(m)}), std::move(options),
-                       {must, membership(rng, m), fact(rng, m.class_index, relation)},
+                       {must, membership(rng, m)}, fact(rng, m.class_index, relation),
                        "choice, 2 hops");
 }
 
@@ -218,20 +245,19 @@ std::optional<Record> three_hops(Random& rng, Split split) {
     const int c = rng.below(static_cast<int>(world.classes.size()));
     if (!seen.insert(c).second) continue;
     options.push_back(
-        {class_phrase(c), fill(rng.say({"{0} needs {1}, not {2}", "{0} does not need {2}",
-                                        "{0} has no need of {2}", "{0} needs {1} and not {2}"}),
-                               {class_phrase(c), world.classes[c].values[Needs], given})});
+        {class_phrase(c),
+         sentence(fill(rng.say({"but {0} needs {1}, not {2}", "well, {0} does not need {2}",
+                                "no, {0} has no need of {2}", "and {0} needs {1} and not {2}"}),
+                       {class_phrase(c), world.classes[c].values[Needs], given}))});
   }
-  return choice_record(
-      rng,
-      fill(rng.say({"What needs the thing that {0} gives?",
-                    "For which of these is the gift of {0} needed?",
-                    "Which needs what comes from {0}?",
-                    "What cannot do without that which {0} gives?"}),
-           {phrase(m)}),
-      std::move(options),
-      {membership(rng, m), fact(rng, m.class_index, Gives), fact(rng, answer, Needs)},
-      "choice, 3 hops");
+  return choice_record(rng,
+                       fill(rng.say({"What needs the thing that {0} gives?",
+                                     "For which of these is the gift of {0} needed?",
+                                     "Which needs what comes from {0}?",
+                                     "What cannot do without that which {0} gives?"}),
+                            {phrase(m)}),
+                       std::move(options), {membership(rng, m), fact(rng, m.class_index, Gives)},
+                       fact(rng, answer, Needs), "choice, 3 hops");
 }
 
 Record yes_no(Random& rng,
@@ -330,12 +356,16 @@ std::optional<Record> denial(Random& rng, Split split) {
   std::string claim =
       fill(*words_of(relation).facts.begin(), {phrase(m), world.classes[c].values[relation]});
   claim[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(claim[0])));
-  std::vector<std::string> facts = {membership(rng, m), fact(rng, m.class_index, relation)};
-  facts.push_back(
-      claim_true ? std::string(rng.say({"The claim is true.", "That is what is claimed.",
-                                        "So the claim holds.", "This agrees with the claim."}))
-                 : std::string(rng.say({"The claim is false.", "That is not what is claimed.",
-                                        "So the claim fails.", "This contradicts the claim."})));
+  // What is claimed and what is so stand side by side.
+  std::vector<std::string> facts = {
+      membership(rng, m),
+      fill(rng.say({"Claimed is {0}, known is {1}.", "The claim says {0}, the fact {1}.",
+                    "It is said {0}, it is {1}.", "Asked is {0}, right is {1}."}),
+           {world.classes[c].values[relation], class_of(m).values[relation]})};
+  facts.push_back(claim_true ? std::string(rng.say({"The claim is true.", "That is the same.",
+                                                    "So the claim holds.", "The two agree."}))
+                             : std::string(rng.say({"The claim is false.", "That is not the same.",
+                                                    "So the claim fails.", "The two differ."})));
   return yes_no(
       rng,
       fill(negated ? rng.say({"Is it wrong that {0}?", "Is it false that {0}?",
@@ -425,7 +455,7 @@ class KbTask final : public TaskGenerator {
 
  protected:
   std::optional<Record> draw(Random& rng, int level, Split split) const override {
-    switch (level == 1   ? rng.weighted({60, 0, 12, 8, 15, 5})
+    switch (level == 1   ? rng.weighted({66, 0, 9, 6, 14, 5})
             : level == 2 ? rng.weighted({45, 5, 20, 15, 10, 5})
                          : rng.weighted({20, 40, 20, 10, 5, 5})) {
       case 0:
