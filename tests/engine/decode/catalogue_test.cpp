@@ -17,6 +17,7 @@ class Catalogue : public testing::TestWithParam<Subject> {
   Loaded& on() const { return loaded(GetParam()); }
   LanguageModel& model() const { return on().model(); }
   int n_tokens() const { return on().n_tokens(); }
+  bool is_bundled() const { return GetParam().kind == Subject::Kind::Bundled; }
 
   /// Tokens, end and the bits of the scores.
   static void expect_same(const Outcome& found, const Outcome& expected, const Job& job) {
@@ -65,10 +66,11 @@ TEST_P(Catalogue, T1_holds_at_every_length_and_for_a_prompt_of_one_token) {
 
 TEST_P(Catalogue, T1_holds_with_an_end_token_at_every_offset) {
   const auto prompt = on().prompt(2);
-  const Outcome ar = run_ar(model(), prompt, with(Job{}, 14));
+  const int length = is_bundled() ? 8 : 14;
+  const Outcome ar = run_ar(model(), prompt, with(Job{}, length));
   for (const Job& plain : plain_settings()) {
     for (const TokenId eos : ar.tokens) {
-      Job job = with(plain, 14);
+      Job job = with(plain, length);
       job.limits.eos_ids = {eos};
       const auto end = std::ranges::find(ar.tokens, eos) + 1;
       const Outcome found = run(model(), prompt, job);
@@ -79,14 +81,16 @@ TEST_P(Catalogue, T1_holds_with_an_end_token_at_every_offset) {
 }
 
 TEST_P(Catalogue, T2_coupled_output_is_that_of_plain_sampling_with_the_seed) {
+  constexpr float kTemperatures[] = {0.2f, 0.7f, 1.0f, 2.0f};
   const std::vector<Job> settings = all_settings();
   for (std::uint64_t seed = 0; seed < 50; seed++) {
-    for (const float temperature : {0.2f, 0.7f, 1.0f, 2.0f}) {
-      // Each seed meets each temperature; of the decoders' settings a different one each time.
-      const auto turn = seed * 4 + static_cast<std::uint64_t>(temperature * 3);
-      Sampling sampling = coupled(temperature, seed);
+    for (std::size_t t = 0; t < 4; t++) {
+      // Each seed meets each temperature, where a forward is dear one of them; of the decoders'
+      // settings a different one each time.
+      if (is_bundled() && t != seed % 4) continue;
+      Sampling sampling = coupled(kTemperatures[t], seed);
       if (seed % 3 == 0) sampling.top_k = 0, sampling.top_p = 1;
-      const Job job = with(settings[turn % settings.size()], n_tokens() / 4, sampling);
+      const Job job = with(settings[(seed * 4 + t) % settings.size()], n_tokens() / 4, sampling);
       const auto prompt = on().prompt(static_cast<int>(seed % 10));
       expect_same(run(model(), prompt, job), run_ar(model(), prompt, job), job);
     }
