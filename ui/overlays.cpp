@@ -140,7 +140,7 @@ void Shell::find(Context& c, bool backwards) {
     if (run->tokens[i].pos == selection_.locked.position) from = i;
   for (int k = 1; k <= n; ++k) {
     const int i = ((backwards ? from - k : from + k) % n + n) % n;
-    if (lower(c.timeline.text_of(*run, run->tokens[i].id)).find(lower(wanted)) == std::string::npos)
+    if (lower(c.timeline.name_of(*run, run->tokens[i].id)).find(lower(wanted)) == std::string::npos)
       continue;
     go(run->tokens[i].step, run->tokens[i].pos);
     view_.last_found = fmt::format("token at position {}", run->tokens[i].pos);

@@ -82,7 +82,7 @@ std::string describe(const Timeline& timeline, const RunRecord& run, const StepR
   const Committed& c = step.committed;
   for (std::size_t i = 0; i < c.tokens.size(); ++i) {
     if (c.standing[i] != Standing::Bonus) continue;
-    text += ", bonus '" + timeline.text_of(run, c.tokens[i]) + "'";
+    text += ", bonus '" + timeline.name_of(run, c.tokens[i]) + "'";
   }
   const StepEnded& e = step.ended;
   return text + fmt::format("; {} in {}", counted(std::ssize(c.tokens), "token"),

@@ -32,6 +32,9 @@ struct ModelLoaded {
   std::string
       weights_hash;  // of the tensors as stored (engine/model/weights_hash.h); empty: unknown
   std::int64_t kv_bytes_per_token = 0;  // keys and values of one position, all layers; 0: not told
+  // Tokens that are no text have an empty piece; these are their names ("</s>").
+  std::vector<TokenId> special_ids;
+  std::vector<std::string> special_names;  // [special_ids]
 };
 
 struct RunStarted {

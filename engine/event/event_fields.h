@@ -19,6 +19,7 @@ void fields(auto& visit, Is<ModelLoaded> auto& e) {
   visit(e.vocab_size), visit(e.max_seq_len), visit(e.n_threads), visit(e.pieces), visit(e.eos_ids);
   visit(e.weights_hash);
   visit(e.kv_bytes_per_token);
+  visit(e.special_ids), visit(e.special_names);
 }
 
 void fields(auto& visit, Is<RunStarted> auto& e) {

@@ -141,6 +141,18 @@ std::string Timeline::text_of(const RunRecord& run, std::span<const TokenId> ids
   return printable(bytes_of(run, ids));
 }
 
+std::string Timeline::name_of(const RunRecord& run, TokenId id) const {
+  const std::string text = text_of(run, id);
+  const ModelLoaded* loaded = model(run.started.model);
+  if (!text.empty() || !loaded) return text;
+  const auto named = std::ranges::find(loaded->special_ids, id) - loaded->special_ids.begin();
+  if (named < std::ssize(loaded->special_ids) && named < std::ssize(loaded->special_names))
+    return printable(loaded->special_names[static_cast<std::size_t>(named)]);
+  // A recording from before names were kept.
+  const bool ends = std::ranges::find(loaded->eos_ids, id) != loaded->eos_ids.end();
+  return ends ? "<end>" : fmt::format("<token {}>", id);
+}
+
 std::string Timeline::plain_text_of(const RunRecord& run, std::span<const TokenId> ids) const {
   return printable(bytes_of(run, ids), LineBreaks::Kept);
 }

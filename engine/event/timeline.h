@@ -112,6 +112,8 @@ class Timeline {
   std::string text_of(const RunRecord& run, std::span<const TokenId> ids) const;
   /// The same with line feeds and tabs left as they are: an answer as its reader wants it.
   std::string plain_text_of(const RunRecord& run, std::span<const TokenId> ids) const;
+  /// A token by itself as a person reads it: its text, or its name where it is no text: "</s>".
+  std::string name_of(const RunRecord& run, TokenId id) const;
   /// Bytes of a row of tokens, joined. Ids without a piece give "<token 7>".
   std::string bytes_of(const RunRecord& run, std::span<const TokenId> ids) const;
   /// wall(baseline) / wall(run) in own decode compute, if a finished AR run with the same model,

@@ -93,7 +93,11 @@ ModelLoaded describe(const LoadedModel& loaded) {
                              kernels::bytes_of(model.dtype());
   if (const Tokenizer* tokenizer = model.tokenizer()) {
     for (TokenId id = 0; id < tokenizer->vocab_size(); id++) {
-      event.pieces.push_back(tokenizer->is_special(id) ? std::string() : tokenizer->piece(id));
+      const bool special = tokenizer->is_special(id);
+      event.pieces.push_back(special ? std::string() : tokenizer->piece(id));
+      if (!special) continue;
+      event.special_ids.push_back(id);
+      event.special_names.push_back(tokenizer->piece(id));
     }
   }
   return event;

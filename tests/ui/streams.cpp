@@ -268,6 +268,9 @@ Story story(int n_tokens) {
   m.max_seq_len = 4096;
   m.n_threads = 2;
   m.eos_ids = {0};
+  m.pieces[0].clear();
+  m.special_ids = {0};
+  m.special_names = {"</s>"};
   return s;
 }
 

@@ -22,9 +22,9 @@ void difference(const Context& context, const engine::RunRecord& run, const engi
   words(fmt::format("First difference at token {}", a.first_difference), theme().bad);
   const std::string before = around(context, run, a.first_difference, 8);
   ImGui::PushFont(fonts().mono, kMonoSize);
-  wrapped("plain decoding  ..." + before + " [" + context.timeline.text_of(run, a.expected) + "]",
+  wrapped("plain decoding  ..." + before + " [" + context.timeline.name_of(run, a.expected) + "]",
           theme().text);
-  wrapped("this run        ..." + before + " [" + context.timeline.text_of(run, a.found) + "]",
+  wrapped("this run        ..." + before + " [" + context.timeline.name_of(run, a.found) + "]",
           theme().text);
   ImGui::PopFont();
 }

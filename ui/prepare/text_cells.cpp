@@ -24,7 +24,7 @@ TextCell cell_of(const engine::Timeline& timeline,
                  engine::TokenId id) {
   TextCell cell;
   cell.token = id;
-  cell.text = timeline.text_of(run, id);
+  cell.text = timeline.name_of(run, id);
   const bool symbol = show_line_feed(cell.text, "\xE2\x90\x8A");  // U+240A
   cell.ends_line = show_line_feed(cell.text, "\n") || symbol;
   if (cell.text.empty()) cell.text = " ";
