@@ -53,11 +53,12 @@ std::vector<ui::CatalogDecoder> catalog_decoders() {
   return list;
 }
 
-ui::CatalogModel catalog_model(const fs::path& folder) {
+ui::CatalogModel catalog_model(const fs::path& folder, bool allow_external_shards) {
   ui::CatalogModel model{.name = folder.filename().string(), .path = folder.string()};
   try {
-    const engine::ModelFiles files =
-        engine::open_model(folder.string(), {.needs_tokenizer = false});
+    const engine::ModelFiles files = engine::open_model(
+        folder.string(),
+        {.allow_external_shards = allow_external_shards, .needs_tokenizer = false});
     model.n_params = files.config.n_params();
     model.has_tokenizer = files.tokenizer != nullptr;
     model.summary =
@@ -70,11 +71,13 @@ ui::CatalogModel catalog_model(const fs::path& folder) {
   return model;
 }
 
-std::vector<ui::CatalogModel> catalog_models(const fs::path& folder, const std::string& asked) {
+std::vector<ui::CatalogModel> catalog_models(const fs::path& folder,
+                                             const std::string& asked,
+                                             bool allow_external_shards) {
   std::vector<ui::CatalogModel> list;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.is_directory()) list.push_back(catalog_model(entry.path()));
+    if (entry.is_directory()) list.push_back(catalog_model(entry.path(), allow_external_shards));
   }
   std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
     const bool a_target = a.name == "demo-target", b_target = b.name == "demo-target";
@@ -83,7 +86,7 @@ std::vector<ui::CatalogModel> catalog_models(const fs::path& folder, const std::
   const bool listed =
       std::any_of(list.begin(), list.end(), [&](const auto& m) { return m.name == asked; });
   if (!listed && fs::is_directory(asked, error)) {
-    list.insert(list.begin(), catalog_model(asked));
+    list.insert(list.begin(), catalog_model(asked, allow_external_shards));
     list.front().name = asked;
   }
   return list;
@@ -112,7 +115,8 @@ ui::Catalog catalog_of(const WindowCommandOptions& options) {
   ui::Catalog catalog;
   catalog.app_version = DECOSCOPE_VERSION;
   catalog.decoders = catalog_decoders();
-  catalog.models = catalog_models(assets / "models", options.model.model);
+  catalog.models =
+      catalog_models(assets / "models", options.model.model, options.model.allow_external_shards);
   catalog.prompts = catalog_prompts((assets / "prompts/bundled.jsonl").string());
   for (const engine::DeviceInfo& device : engine::list_devices()) {
     catalog.devices.push_back(
@@ -138,9 +142,12 @@ ui::Catalog catalog_of(const WindowCommandOptions& options) {
 /// The engine's thread, ended and joined whatever happens to the window.
 class EngineThread {
  public:
-  EngineThread(int n_threads, engine::CommandQueue& commands, engine::EventQueue& events)
-      : commands_(commands), thread_([n_threads, &commands, &events] {
-          engine::Engine engine(assets_dir(), n_threads, commands, events);
+  EngineThread(const ModelOptions& options,
+               engine::CommandQueue& commands,
+               engine::EventQueue& events)
+      : commands_(commands), thread_([options, &commands, &events] {
+          engine::Engine engine(assets_dir(), options.n_threads, commands, events);
+          engine.allow_external_shards(options.allow_external_shards);
           engine.serve();
         }) {}
   ~EngineThread() {
@@ -161,12 +168,14 @@ int window(const WindowCommandOptions& options) {
   engine::EventQueue events;
   engine::CommandQueue commands;
   const ui::Catalog catalog = catalog_of(options);
-  EngineThread thread(options.model.n_threads, commands, events);
+  EngineThread thread(options.model, commands, events);
   ui::WindowOptions window_options;
   window_options.open = options.open;
   window_options.screen = options.screen;
   if (options.model.model != ModelOptions{}.model) window_options.model = options.model.model;
   window_options.scale = options.model.scale;
+  window_options.dtype = options.model.dtype;
+  window_options.device = options.model.device;
   window_options.screenshot = options.screenshot;
   window_options.race_first = !options.screenshot.empty() && options.open.empty();
   if (window_options.race_first && options.screen.empty()) window_options.screen = "compare";

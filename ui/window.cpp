@@ -117,6 +117,8 @@ void start_race(Shell& shell, const WindowOptions& options) {
   SetupForm& form = shell.form();
   if (!options.model.empty()) form.model = options.model;
   if (!options.scale.empty()) form.scale = options.scale;
+  if (!options.dtype.empty()) form.dtype = options.dtype;
+  if (!options.device.empty()) form.device = options.device;
   if (!options.race_first) return;
   shell.show(Screen::Compare);
   if (const std::string why = shell.run_race(); !why.empty())

@@ -164,7 +164,8 @@ void Engine::load(const LoadModel& command) {
   loaded({.model = command.model,
           .scale = command.scale,
           .dtype = command.dtype,
-          .device = command.device});
+          .device = command.device,
+          .allow_external_shards = allow_external_shards_});
 }
 
 void Engine::start(const StartRun& command) {
@@ -173,7 +174,8 @@ void Engine::start(const StartRun& command) {
   LoadedModel& model = loaded({.model = command.model,
                                .scale = command.scale,
                                .dtype = command.dtype,
-                               .device = command.device});
+                               .device = command.device,
+                               .allow_external_shards = allow_external_shards_});
   const std::vector<TokenId> prompt = tokenize_prompt(*model.model, command.prompt);
   const std::uint32_t race = command.lanes.size() > 1 ? ++n_races_ : 0;
   std::vector<std::pair<RunId, RunRequest>> runs;

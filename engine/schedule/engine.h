@@ -21,6 +21,8 @@ class Engine {
   Engine(std::string assets_dir, int n_threads, CommandQueue& commands, EventSink& events);
   ~Engine();
 
+  /// Whether models may have shards outside their folder; before serve().
+  void allow_external_shards(bool allow) { allow_external_shards_ = allow; }
   /// Serves commands until the queue is closed. Call on the engine's thread.
   void serve();
 
@@ -68,6 +70,7 @@ class Engine {
   std::uint32_t n_races_ = 0;
   std::uint32_t last_described_ = 0;
   bool held_ = false;
+  bool allow_external_shards_ = false;
   int steps_asked_ = 0;
 
   struct LoadSample {
