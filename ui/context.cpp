@@ -1,5 +1,7 @@
 #include "ui/context.h"
 
+#include <algorithm>
+
 namespace ui {
 
 const char* lens_name(Lens lens) {
@@ -33,8 +35,48 @@ const std::vector<TextCell>& Prepared::cells(const engine::Timeline& timeline,
   Cells& c = cells_[run.id()];
   const std::uint64_t version = timeline.version() + 1;  // 0: never prepared
   if (c.version != version || c.n_steps != n_steps || c.live != live)
-    c = {version, n_steps, live, text_cells(timeline, run, n_steps, live)};
+    c = {.version = version,
+         .n_steps = n_steps,
+         .live = live,
+         .cells = text_cells(timeline, run, n_steps, live)};
   return c.cells;
+}
+
+const std::vector<CellBox>& Prepared::boxes(const engine::RunRecord& run,
+                                            std::size_t first,
+                                            float width,
+                                            const CellMetrics& metrics,
+                                            bool flowing) {
+  Cells& c = cells_[run.id()];
+  if (c.width != width || c.first != first || c.metrics != metrics || c.flowing != flowing) {
+    c.width = width;
+    c.first = first;
+    c.metrics = metrics;
+    c.flowing = flowing;
+    c.boxes = lay_out(std::span(c.cells).subspan(std::min(first, c.cells.size())), width, metrics,
+                      flowing);
+  }
+  return c.boxes;
+}
+
+const Numbers& Prepared::numbers(const engine::Timeline& timeline,
+                                 const engine::RunRecord& run,
+                                 std::size_t n_steps) {
+  Figures& f = figures_[run.id()];
+  const std::uint64_t version = timeline.version() + 1;
+  if (f.version != version || f.n_steps != n_steps)
+    f = {version, n_steps, numbers_of(timeline, run, times(run), n_steps)};
+  return f.numbers;
+}
+
+const StepHistogram& Prepared::histogram(const engine::RunRecord& run,
+                                         std::size_t n_steps,
+                                         int n_bins) {
+  Histogram& h = histograms_[run.id()];
+  // Complete steps never change: their number says it all.
+  if (h.n_steps != n_steps || h.n_bins != n_bins)
+    h = {n_steps, n_bins, step_histogram(times(run), n_steps, n_bins)};
+  return h.histogram;
 }
 
 void Prepared::clear() {
@@ -55,6 +97,17 @@ std::size_t Context::n_steps(const engine::RunRecord& run) const {
 
 bool Context::live(const engine::RunRecord& run) const {
   return playhead.follows() && !run.over();
+}
+
+double Context::wall_origin() const {
+  double origin = 0;
+  bool first = true;
+  for (const engine::RunRecord* run : shown_runs()) {
+    const double t = static_cast<double>(run->started.t);
+    origin = first ? t : std::min(origin, t);
+    first = false;
+  }
+  return origin;
 }
 
 double Context::end() const {

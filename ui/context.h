@@ -11,6 +11,7 @@
 #include "engine/event/timeline.h"
 #include "ui/catalog.h"
 #include "ui/playhead.h"
+#include "ui/prepare/gantt.h"
 #include "ui/prepare/numbers.h"
 #include "ui/prepare/pool.h"
 #include "ui/prepare/run_times.h"
@@ -24,6 +25,14 @@ namespace ui {
 enum class Lens { Standing, Probability, Age, Cost, Agreement, Origin };
 const char* lens_name(Lens lens);
 
+/// A moment a person wants to find again.
+struct Bookmark {
+  engine::RunId run = 0;
+  double compute = 0;        // of that run, ns
+  engine::StepId step = -1;  // selected there; -1: none
+  enum class Kind { Passing, Kept, Numbered } kind = Kind::Kept;
+};
+
 /// What the person chose to look at, beside selection and playhead.
 struct ViewState {
   Lens lens = Lens::Standing;
@@ -34,6 +43,8 @@ struct ViewState {
   PoolOrder pool_order = PoolOrder::Newest;
   std::string pool_filter, log_filter, find;
   std::string last_found;
+  LaneKind lane = LaneKind::Target;  // of the slice clicked last: . and , walk along it
+  std::vector<Bookmark> bookmarks;   // of the document shown, in the order they were set
 };
 
 /// Prepared once and grown as events arrive, so a frame costs what it shows.
@@ -46,6 +57,16 @@ class Prepared {
                                      const engine::RunRecord& run,
                                      std::size_t n_steps,
                                      bool live);
+  /// Boxes of the cells last asked for, from the `first`-th on.
+  const std::vector<CellBox>& boxes(const engine::RunRecord& run,
+                                    std::size_t first,
+                                    float width,
+                                    const CellMetrics& metrics,
+                                    bool flowing);
+  const Numbers& numbers(const engine::Timeline& timeline,
+                         const engine::RunRecord& run,
+                         std::size_t n_steps);
+  const StepHistogram& histogram(const engine::RunRecord& run, std::size_t n_steps, int n_bins);
   /// Another timeline is shown: nothing prepared is true of it.
   void clear();
 
@@ -55,11 +76,29 @@ class Prepared {
     std::size_t n_steps = 0;
     bool live = false;
     std::vector<TextCell> cells;
+    // How they were laid out last.
+    std::size_t first = 0;
+    float width = -1;
+    CellMetrics metrics;
+    bool flowing = false;
+    std::vector<CellBox> boxes;
+  };
+  struct Figures {
+    std::uint64_t version = 0;
+    std::size_t n_steps = 0;
+    Numbers numbers;
+  };
+  struct Histogram {
+    std::size_t n_steps = 0;
+    int n_bins = 0;
+    StepHistogram histogram;
   };
   std::map<engine::RunId, RunTimes> times_;
   std::map<engine::RunId, Tally> tallies_;
   std::map<engine::RunId, PoolState> pools_;
   std::map<engine::RunId, Cells> cells_;
+  std::map<engine::RunId, Figures> figures_;
+  std::map<engine::RunId, Histogram> histograms_;
 };
 
 /// Things a panel asks of the shell; done after the frame.
@@ -87,6 +126,7 @@ struct Context {
   double seconds = 0;      // of the view's clock
   double since_event = 0;  // seconds since the last event arrived
   bool compare = false;    // the Compare screen
+  double reading = -1;     // share of an opened recording read so far; -1: all of it
 
   /// The run the Live panels show, or nullptr.
   const engine::RunRecord* run() const { return timeline.run(selection.run); }
@@ -98,6 +138,8 @@ struct Context {
   bool live(const engine::RunRecord& run) const;
   /// The longest own compute among the runs shown, ns.
   double end() const;
+  /// When the first of the runs shown started: where the wall clock of the time line begins, ns.
+  double wall_origin() const;
 };
 
 }  // namespace ui

@@ -242,6 +242,42 @@ void token_cell(ImDrawList* list,
                   colour(theme().light_up), px(4), px(flags.locked ? 2 : 1));
 }
 
+namespace {
+
+void legend_cell(Mean mean) {
+  const ImVec2 min = ImGui::GetCursorScreenPos();
+  const float width = px(18) + static_cast<float>(std::strlen(look(mean).name)) * px(7.6f) +
+                      static_cast<float>(std::strlen(look(mean).mark)) * px(5);
+  ImGui::Dummy({width, px(23)});
+  token_cell(ImGui::GetWindowDrawList(), min, {min.x + width, min.y + px(23)}, look(mean).name,
+             mean, {});
+}
+
+}  // namespace
+
+void legend(std::span<const Mean> means) {
+  for (const Mean mean : means) {
+    legend_cell(mean);
+    ImGui::SameLine(0, px(4));
+  }
+  ImGui::NewLine();
+}
+
+void legend_word() {
+  ImGui::AlignTextToFramePadding();
+  words("marks", theme().dim);
+  if (!ImGui::IsItemHovered() || !ImGui::BeginTooltip()) return;
+  for (const Mean mean :
+       {Mean::Accepted, Mean::Bonus, Mean::Plain, Mean::Guess, Mean::Pool, Mean::Draft,
+        Mean::Rejected, Mean::Unused, Mean::FastForward, Mean::Stationary, Mean::Diverged}) {
+    legend_cell(mean);
+    ImGui::SameLine(px(160));
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(3));
+    words(meaning_of(mean), theme().text);
+  }
+  ImGui::EndTooltip();
+}
+
 float right_edge() {
   return ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
 }
@@ -419,6 +455,17 @@ void empty_state(const std::string& sentence, bool sketch) {
   ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + std::max(wrap, px(60)));
   words(sentence, theme().dim);
   ImGui::PopTextWrapPos();
+}
+
+void begin_bar(const char* name, ImVec2 at, ImVec2 size, ImVec2 padding) {
+  ImGui::SetNextWindowPos(at);
+  ImGui::SetNextWindowSize(size);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, padding);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, colour(theme().bar));
+  ImGui::Begin(name, nullptr, kFixedWindow);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar(2);
 }
 
 bool begin_card(const char* id, ImVec2 size, bool padded) {

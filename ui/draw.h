@@ -4,6 +4,7 @@
 #include <imgui.h>
 
 #include <functional>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,6 +42,13 @@ void token_cell(ImDrawList* list,
                 const std::string& text,
                 Mean mean,
                 const CellFlags& flags);
+/// Cells that name what marks, borders and colours mean, in a row.
+void legend(std::span<const Mean> means);
+inline void legend(std::initializer_list<Mean> means) {
+  legend(std::span<const Mean>(means.begin(), means.size()));
+}
+/// A quiet word whose tooltip is the legend of token cells, with a sentence for each.
+void legend_word();
 /// Diagonal lines inside a rectangle.
 void hatch(ImDrawList* list, ImVec2 min, ImVec2 max, ImU32 ink, float apart, float thickness);
 void dashed_rect(
@@ -71,6 +79,13 @@ bool quiet_choice(const char* id,
 
 /// A sentence in the middle of an empty panel, over a faint outline of what will appear.
 void empty_state(const std::string& sentence, bool sketch);
+
+/// Windows that stay where they are put.
+constexpr ImGuiWindowFlags kFixedWindow =
+    ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoDocking |
+    ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus;
+/// A bar across the window, ended by ImGui::End().
+void begin_bar(const char* name, ImVec2 at, ImVec2 size, ImVec2 padding);
 
 /// A quiet card of its own: 8 px corners, 1 px line.
 bool begin_card(const char* id, ImVec2 size, bool padded = true);

@@ -44,12 +44,34 @@ enum class Action {
   Hindsight,
   RangeIn,
   RangeOut,
+  NextIteration,
+  PreviousIteration,
+  NextInLane,
+  PreviousInLane,
+  NextInFlow,
+  PreviousInFlow,
+  Mark,
+  KeepMark,
+  SelectionToRange,
+  Bookmark,
+  Jump1,  // to the first bookmark; Jump1 + 8 to the ninth
+  Jump2,
+  Jump3,
+  Jump4,
+  Jump5,
+  Jump6,
+  Jump7,
+  Jump8,
+  Jump9,
+  NextPanel,
+  PreviousPanel,
+  Present,
 };
 
 struct KeyAction {
   Action action;
   int chord;         // ImGuiKeyChord
-  const char* keys;  // as shown
+  const char* keys;  // as shown; empty: told with another line
   const char* does;
   bool in_text;  // works while a text field has the keyboard
 };

@@ -3,11 +3,32 @@
 #include <imgui_internal.h>
 
 #include <array>
+#include <cstdio>
+#include <fstream>
 
 #include "ui/panel.h"
 
 namespace ui {
 namespace {
+
+// Grows when a screen's panels change.
+constexpr int kLayoutVersion = 2;
+constexpr const char* kVersionHead = "[Decoscope][Layout]";
+
+int version_of(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::string line;
+  while (std::getline(in, line)) {
+    if (line != kVersionHead || !std::getline(in, line)) continue;
+    int version = 0;
+    if (std::sscanf(line.c_str(), "version=%d", &version) == 1) return version;
+  }
+  return 0;
+}
+
+void write_version(ImGuiContext*, ImGuiSettingsHandler*, ImGuiTextBuffer* out) {
+  out->appendf("%s\nversion=%d\n\n", kVersionHead, kLayoutVersion);
+}
 
 void dock(Screen screen, const char* id, ImGuiID node) {
   const Panel* panel = panel_named(id);
@@ -24,9 +45,9 @@ ImGuiID split(ImGuiID& node, ImGuiDir side, float share) {
 void live(ImGuiID centre) {
   ImGuiID left = split(centre, ImGuiDir_Left, 0.178f);
   ImGuiID right = split(centre, ImGuiDir_Right, 0.255f);
-  const ImGuiID runs = split(left, ImGuiDir_Down, 0.19f);
-  const ImGuiID machine = split(right, ImGuiDir_Down, 0.19f);
-  const ImGuiID inspector = split(right, ImGuiDir_Down, 0.40f);
+  const ImGuiID runs = split(left, ImGuiDir_Down, 0.165f);
+  const ImGuiID machine = split(right, ImGuiDir_Down, 0.175f);
+  const ImGuiID inspector = split(right, ImGuiDir_Down, 0.37f);
   const ImGuiID text = split(centre, ImGuiDir_Up, 0.22f);
   const ImGuiID timeline = split(centre, ImGuiDir_Down, 0.46f);
   dock(Screen::Live, "setup", left);
@@ -44,7 +65,7 @@ void live(ImGuiID centre) {
 
 void compare(ImGuiID centre) {
   ImGuiID left = split(centre, ImGuiDir_Left, 0.178f);
-  const ImGuiID runs = split(left, ImGuiDir_Down, 0.24f);
+  const ImGuiID runs = split(left, ImGuiDir_Down, 0.165f);
   ImGuiID lanes = split(centre, ImGuiDir_Up, 0.52f);
   const ImGuiID difference = split(centre, ImGuiDir_Right, 0.30f);
   dock(Screen::Compare, "setup", left);
@@ -76,6 +97,24 @@ std::span<const char* const> panels_of(Screen screen) {
 
 std::string window_name(Screen screen, const char* panel_id, const char* title) {
   return std::string(title) + "###" + screen_name(screen) + "." + panel_id;
+}
+
+bool keep_layout_in(const std::filesystem::path& file) {
+  ImGuiSettingsHandler handler;
+  handler.TypeName = "Decoscope";
+  handler.TypeHash = ImHashStr("Decoscope");
+  // Read by version_of() before Dear ImGui sees the file.
+  handler.ReadOpenFn = [](ImGuiContext*, ImGuiSettingsHandler*, const char*) -> void* {
+    return nullptr;
+  };
+  handler.ReadLineFn = [](ImGuiContext*, ImGuiSettingsHandler*, void*, const char*) {};
+  handler.WriteAllFn = write_version;
+  ImGui::AddSettingsHandler(&handler);
+  std::error_code error;
+  if (!std::filesystem::exists(file, error) || version_of(file) == kLayoutVersion) return false;
+  std::filesystem::rename(file, file.string() + ".old", error);
+  if (error) std::filesystem::remove(file, error);
+  return true;
 }
 
 bool lacks_layout(ImGuiID dockspace) {

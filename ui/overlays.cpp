@@ -71,13 +71,15 @@ void Shell::draw_overlays(Context& c) {
 }
 
 void Shell::draw_help() {
-  if (begin_sheet("##help", {px(820), px(760)}, overlay_begins_)) {
+  if (begin_sheet("##help", {px(1100), px(760)}, overlay_begins_)) {
     heading("Keys");
     ImGui::SameLine(right_edge() - px(60));
     if (button("Close")) help_ = false;
     ImGui::Dummy({1, px(4)});
+    ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(6), px(1)));
     if (ImGui::BeginTable("keys", 2)) {
       for (const KeyAction& key : key_actions()) {
+        if (!*key.keys) continue;
         ImGui::TableNextColumn();
         words(key.keys, theme().bright);
         ImGui::SameLine(px(130));
@@ -85,6 +87,7 @@ void Shell::draw_help() {
       }
       ImGui::EndTable();
     }
+    ImGui::PopStyleVar();
     ImGui::Dummy({1, px(4)});
     wrapped(
         "On a time line: wheel zooms at the mouse, right-drag pans, left-drag measures, the ruler "
@@ -100,7 +103,7 @@ void Shell::draw_palette() {
     const std::string wanted = lower(std::string(palette_text_.c_str()));
     bool first = true;
     for (const KeyAction& key : key_actions()) {
-      if (lower(key.does).find(wanted) == std::string::npos) continue;
+      if (!*key.keys || lower(key.does).find(wanted) == std::string::npos) continue;
       const bool chosen =
           ImGui::Selectable(fmt::format("{}##{}", key.does, key.keys).c_str(), first) ||
           (enter && first);

@@ -16,6 +16,7 @@
 #include "ui/panels/setup.h"
 #include "ui/panels/text.h"
 #include "ui/panels/trajectory.h"
+#include "ui/prepare/status.h"
 
 namespace ui {
 
@@ -36,6 +37,7 @@ const Panel* panel_named(const char* id) {
 
 std::string no_run_yet(const Context& context) {
   if (context.compare ? !context.shown_runs().empty() : context.run() != nullptr) return "";
+  if (std::string loading = loading_words(context.timeline); !loading.empty()) return loading;
   return "No run yet. Press Run (Ctrl+Enter), or open a recording (Ctrl+O).";
 }
 

@@ -37,13 +37,28 @@ void Session::open(const std::string& path) {
   auto document = std::make_unique<Document>();
   document->source = path;
   const engine::RecordingReport report = engine::load_recording(path, document->timeline);
+  opened_ = std::move(document);
+  finish(report);
+}
+
+void Session::begin(const std::string& path) {
+  opened_ = std::make_unique<Document>();
+  opened_->source = path;
+}
+
+void Session::grow(const std::vector<engine::Event>& events) {
+  if (!opened_) return;
+  for (const engine::Event& event : events) opened_->timeline.apply(event);
+}
+
+void Session::finish(const engine::RecordingReport& report) {
+  if (!opened_) return;
   // What could not be read is told beside what could; it is no part of what would be saved again.
   for (const std::string& notice : report.notices())
-    document->timeline.apply(
-        engine::Notice{document->timeline.last_event(), engine::Notice::Level::Warning, notice});
+    opened_->timeline.apply(
+        engine::Notice{opened_->timeline.last_event(), engine::Notice::Level::Warning, notice});
   if (!live_.timeline.models().empty())
-    compare_weights(*document, live_.timeline.models().rbegin()->second);
-  opened_ = std::move(document);
+    compare_weights(*opened_, live_.timeline.models().rbegin()->second);
 }
 
 std::string Session::save(const std::string& path) const {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/event/recording.h"
 #include "engine/event/timeline.h"
 
 namespace ui {
@@ -26,6 +27,10 @@ class Session {
   /// Shows a recording; what is whole in it is there, the rest is told as notices.
   /// @throws Error(BadInput)  it is no recording, or nothing in it can be read
   void open(const std::string& path);
+  /// The same in pieces: shows an empty recording, then what is read of it, then what was found.
+  void begin(const std::string& path);
+  void grow(const std::vector<engine::Event>& events);
+  void finish(const engine::RecordingReport& report);
   void show_live() { opened_.reset(); }
   /// Writes what is shown as a .pdrun recording, never over another file: of a live session what
   /// its timeline holds, of an opened recording what is whole in that file.

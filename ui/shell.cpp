@@ -9,17 +9,13 @@
 #include "ui/draw.h"
 #include "ui/prepare/describe_place.h"
 #include "ui/prepare/difference.h"
+#include "ui/prepare/status.h"
 
 namespace ui {
 namespace {
 
 Screen screen_of(const std::string& name) {
   return name == "live" ? Screen::Live : name == "compare" ? Screen::Compare : Screen::Welcome;
-}
-
-// A step a reader would stop at: something was refused, came from the pool, or several at once.
-bool notable(const StepSpan& s) {
-  return s.has_rejection || s.has_pool_hit || s.n_tokens >= 3;
 }
 
 }  // namespace
@@ -59,7 +55,7 @@ void Shell::take(std::vector<engine::Event> events) {
     return std::holds_alternative<engine::RunStarted>(e);
   });
   if (starts && !session_.live_is_shown()) {
-    session_.show_live();
+    show_live();
     adopt_document();
   }
   if (session_.live_is_shown()) follow_news(events);
@@ -85,6 +81,7 @@ void Shell::follow_news(const std::vector<engine::Event>& events) {
 void Shell::adopt_document() {
   prepared_.clear();
   selection_ = {};
+  view_.bookmarks.clear();
   view_.t0 = view_.t1 = view_.range0 = view_.range1 = 0;
   playhead_ = {};
   for (const engine::RunRecord& run : session_.shown().timeline.runs()) {
@@ -101,14 +98,14 @@ bool Shell::open_model(const std::string& path) {
   if (session_.live_is_shown()) {
     if (screen_ == Screen::Welcome) show(Screen::Live);
   } else {
-    session_.show_live();
+    show_live();
     adopt_document();
     show(Screen::Live);
   }
   return true;
 }
 
-void Shell::open(const std::string& path) {
+void Shell::open(const std::string& path, bool keep_screen) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     if (!open_model(path))
@@ -116,16 +113,10 @@ void Shell::open(const std::string& path) {
           ": is a folder without config.json, so it is no model; a recording ends in .pdrun");
     return;
   }
-  try {
-    session_.open(path);
-    adopt_document();
-    remember_recent(settings_, path);
-    settings_.last_folder = std::filesystem::path(path).parent_path().string();
-    show(selection_.race != 0 ? Screen::Compare : Screen::Live);
-    if (session_.shown().timeline.runs().empty()) say(path + ": holds no run.");
-  } catch (const engine::Error& error) {
-    say(error.what());
-  }
+  opening_ = std::make_unique<Opening>(path);
+  opening_is_shown_ = false;
+  opening_keeps_screen_ = keep_screen;
+  opening_since_ = clock_;
 }
 
 void Shell::show(Screen screen) {
@@ -149,15 +140,14 @@ void Shell::say(const std::string& message) {
 }
 
 bool Shell::animates() const {
-  return playhead_.mode == Playhead::Mode::Playing || clock_ < message_until_;
+  return playhead_.mode == Playhead::Mode::Playing || clock_ < message_until_ || reads();
 }
 
 bool Shell::ticks() const {
   if (!session_.live_is_shown()) return false;
   for (const engine::RunRecord& run : session_.shown().timeline.runs())
     if (!run.over()) return true;
-  const auto loading = session_.shown().timeline.phases();
-  return !loading.empty() && loading.back().done < loading.back().total;
+  return !loading_words(session_.shown().timeline).empty();
 }
 
 void Shell::run(bool race) {
@@ -183,19 +173,6 @@ void Shell::show_a_lane_of_guesses() {
     most = run->tokens_per_step();
     selection_.run = run->id();
   }
-}
-
-void Shell::step_view(Context& context, int direction, bool only_notable) {
-  const engine::RunRecord* run = context.run();
-  if (!run) return;
-  const RunTimes& times = prepared_.times(*run);
-  auto n = static_cast<long>(context.n_steps(*run)) + direction;
-  while (only_notable && n >= 1 && n <= static_cast<long>(times.steps.size()) &&
-         !notable(times.steps[n - 1]))
-    n += direction;
-  n = std::clamp<long>(n, 0, static_cast<long>(times.steps.size()));
-  playhead_.go_to(n == 0 ? 0 : times.steps[n - 1].compute1, context.end());
-  if (n > 0) selection_.locked = {run->id(), times.steps[n - 1].step, -1, -1};
 }
 
 void Shell::copy_text(Context& context, bool table) {
@@ -262,32 +239,57 @@ void Shell::perform(Action action) {
     case Action::FitAll:
       view_.t0 = view_.t1 = 0;
       break;
-    case Action::FitSelection: {
-      const engine::RunRecord* run = c.run();
-      const StepSpan* span = nullptr;
-      if (run)
-        for (const StepSpan& s : prepared_.times(*run).steps)
-          if (s.step == selection_.shown().step) span = &s;
-      if (view_.range1 != view_.range0) {
-        std::tie(view_.t0, view_.t1) = std::minmax(view_.range0, view_.range1);
-      } else if (span) {
-        const RunTimes& times = prepared_.times(*run);
-        const auto i = static_cast<std::size_t>(span - times.steps.data());
-        const double origin =
-            view_.clock == ClockKind::Wall ? static_cast<double>(run->started.t) : 0;
-        const double b = begin_on(view_.clock, times, i, origin),
-                     e = end_on(view_.clock, times, i, origin);
-        view_.t0 = b - 2 * (e - b);
-        view_.t1 = e + 2 * (e - b);
-      }
+    case Action::FitSelection:
+      fit_selection(c);
+      return;  // not to be forgotten below
+    case Action::NextIteration:
+    case Action::PreviousIteration:
+      walk_iterations(c, action == Action::NextIteration ? 1 : -1);
       break;
-    }
+    case Action::NextInLane:
+    case Action::PreviousInLane:
+      walk_lane(c, action == Action::NextInLane ? 1 : -1);
+      break;
+    case Action::NextInFlow:
+    case Action::PreviousInFlow:
+      walk_flow(c, action == Action::NextInFlow ? 1 : -1);
+      break;
+    case Action::Mark:
+      mark(c, Bookmark::Kind::Passing);
+      break;
+    case Action::KeepMark:
+      keep_mark();
+      break;
+    case Action::Bookmark:
+      mark(c, Bookmark::Kind::Numbered);
+      break;
+    case Action::SelectionToRange:
+      range_from_selection(c);
+      break;
+    case Action::Jump1:
+    case Action::Jump2:
+    case Action::Jump3:
+    case Action::Jump4:
+    case Action::Jump5:
+    case Action::Jump6:
+    case Action::Jump7:
+    case Action::Jump8:
+    case Action::Jump9:
+      jump(c, static_cast<int>(action) - static_cast<int>(Action::Jump1));
+      break;
+    case Action::NextPanel:
+    case Action::PreviousPanel:
+      walk_panels(action == Action::NextPanel ? 1 : -1);
+      break;
+    case Action::Present:
+      presents_ = !presents_;
+      style_is_stale_ = true;
+      break;
     case Action::RangeIn:
     case Action::RangeOut: {
       const engine::RunRecord* run = c.run();
       if (!run) break;
-      const double at = on_clock(view_.clock, prepared_.times(*run), playhead_.at,
-                                 static_cast<double>(run->started.t));
+      const double at = on_clock(view_.clock, prepared_.times(*run), playhead_.at, c.wall_origin());
       (action == Action::RangeIn ? view_.range0 : view_.range1) = at;
       break;
     }
@@ -372,10 +374,16 @@ void Shell::perform(Action action) {
     case Action::Deselect:
       if (help_ || palette_ || find_ || open_dialog_ || export_dialog_)
         help_ = palette_ = find_ = open_dialog_ = export_dialog_ = false;
-      else
+      else if (reads())
+        opening_->give_up();
+      else {
         selection_.locked = {};
+        std::erase_if(view_.bookmarks,
+                      [](const Bookmark& b) { return b.kind == Bookmark::Kind::Passing; });
+      }
       break;
   }
+  centred_ = false;
 }
 
 void Shell::handle_keys() {
@@ -400,7 +408,7 @@ void Shell::handle_requests(Context& context) {
   requests_ = {};
   if (!now.copy.empty()) ImGui::SetClipboardText(now.copy.c_str());
   if (now.show_live_session) {
-    session_.show_live();
+    show_live();
     adopt_document();
   }
   if (now.run || now.race) run(now.race);

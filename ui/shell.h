@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "ui/context.h"
 #include "ui/keys.h"
 #include "ui/layout.h"
+#include "ui/opening.h"
 #include "ui/panel.h"
 #include "ui/session.h"
 
@@ -31,7 +33,11 @@ class Shell {
   void show(Screen screen);
   void set_theme(ThemeName theme);
   /// Opens a recording, or a model where the path is a folder; failures become a message on screen.
-  void open(const std::string& path);
+  /// A recording is read beside the window: what is read so far is shown, frame by frame.
+  /// @param keep_screen  else Compare is shown for a race, Live for a run alone
+  void open(const std::string& path, bool keep_screen = false);
+  /// Whether a recording is being read.
+  bool reads() const { return opening_ != nullptr; }
   void perform(Action action);
   /// Asks the engine for the race set up. @return why it cannot run; empty: it was asked for
   std::string run_race();
@@ -41,6 +47,8 @@ class Shell {
   void adopt_document();
 
   Screen screen() const { return screen_; }
+  /// Whether the window is to fill its screen (presentation mode).
+  bool presents() const { return presents_; }
   Session& session() { return session_; }
   Selection& selection() { return selection_; }
   Playhead& playhead() { return playhead_; }
@@ -55,6 +63,10 @@ class Shell {
 
  private:
   Context context();
+  void read_on();
+  void take_read(std::vector<engine::Event> events);
+  void end_reading();
+  void show_live();
   void follow_news(const std::vector<engine::Event>& events);
   void draw_top_bar(Context& context);
   void draw_screen_choice();
@@ -63,6 +75,7 @@ class Shell {
   void draw_state(Context& context);
   void draw_status_bar(Context& context);
   float draw_failure_bar(Context& context, float top);
+  float draw_reading_bar(Context& context, float top);
   void draw_docked(Context& context, float top, float bottom);
   void draw_panel(Context& context, const Panel& panel);
   void draw_overlays(Context& context);
@@ -76,6 +89,18 @@ class Shell {
   void handle_keys();
   void handle_requests(Context& context);
   void step_view(Context& context, int direction, bool notable);
+  void walk_iterations(Context& context, int direction);
+  void walk_lane(Context& context, int direction);
+  void walk_flow(Context& context, int direction);
+  void fit_selection(Context& context);
+  void range_from_selection(Context& context);
+  void mark(Context& context, Bookmark::Kind kind);
+  void keep_mark();
+  void jump(Context& context, int number);
+  void walk_panels(int direction);
+  void bring_into_view(Context& context, double from, double to);
+  /// Where a step lies on the clock shown. @return false: it is not there, or not complete
+  bool place_of(Context& context, engine::RunId run, engine::StepId step, double& from, double& to);
   void copy_text(Context& context, bool table);
   void scale(int percent);
   void say(const std::string& message);
@@ -93,14 +118,22 @@ class Shell {
   SetupForm form_;
   Prepared prepared_;
   Requests requests_;
+  std::unique_ptr<Opening> opening_;
+  bool opening_is_shown_ = false;  // the first of its events has come
+  bool opening_keeps_screen_ = false;
+  double opening_since_ = 0;
   Screen screen_ = Screen::Welcome;
   double clock_ = 0, since_event_ = 0;
   bool style_is_stale_ = true, reset_layout_ = false;
   bool help_ = false, palette_ = false, find_ = false, open_dialog_ = false, export_dialog_ = false;
   bool overlay_begins_ = false;
+  bool presents_ = false;
+  bool panel_ring_ = false;  // a panel was reached by F6: its focus is drawn
+  Place fitted_;             // what F centred
+  bool centred_ = false;     // by the key before: F once more zooms
   std::string message_, palette_text_, path_;
   double message_until_ = 0;
-  float frame_ms_ = 0;
+  float draw_ms_ = 0;  // a frame's own time, smoothed
 };
 
 }  // namespace ui

@@ -3,6 +3,7 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "ui/draw.h"
 #include "ui/prepare/status.h"
@@ -13,9 +14,10 @@ namespace ui {
 namespace {
 
 constexpr float kTopBar = 44, kStatusBar = 28, kHead = 30;
-constexpr ImGuiWindowFlags kBarFlags =
-    ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoDocking |
-    ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus;
+// Of a tab's bar and of the tab in it: together they bring a head's words over the panel's own.
+constexpr float kHeadPadding = 6;
+// A longer pause than this was an idle window, not a slow frame.
+constexpr double kMaxFrameSeconds = 0.1;
 
 Rgb level_colour(Status::Level level) {
   switch (level) {
@@ -29,17 +31,6 @@ Rgb level_colour(Status::Level level) {
       break;
   }
   return theme().dim;
-}
-
-void begin_bar(const char* name, ImVec2 at, ImVec2 size, ImVec2 padding) {
-  ImGui::SetNextWindowPos(at);
-  ImGui::SetNextWindowSize(size);
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, padding);
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
-  ImGui::PushStyleColor(ImGuiCol_WindowBg, colour(theme().bar));
-  ImGui::Begin(name, nullptr, kBarFlags);
-  ImGui::PopStyleColor();
-  ImGui::PopStyleVar(2);
 }
 
 // The ground shows through outside an 8 px corner.
@@ -69,6 +60,17 @@ void card_frame(ImGuiWindow* window) {
   list->PopClipRect();
 }
 
+// Where the keyboard is, after F6.
+void focus_ring(ImGuiWindow* window) {
+  const ImVec2 min = window->Pos,
+               max{window->Pos.x + window->Size.x, window->Pos.y + window->Size.y};
+  ImDrawList* list = window->DrawList;
+  list->PushClipRect(min, max, false);
+  list->AddRect({min.x + 1, min.y + 1}, {max.x - 1, max.y - 1}, colour(theme().accent), px(6),
+                px(2));
+  list->PopClipRect();
+}
+
 // The tab that is open is underlined where there is a choice.
 void underline_tab(const ImGuiDockNode* node) {
   ImGuiTabBar* bar = node->TabBar;
@@ -78,7 +80,7 @@ void underline_tab(const ImGuiDockNode* node) {
     const float x = bar->BarRect.Min.x + tab.Offset - bar->ScrollingAnim,
                 y = bar->BarRect.Max.y - px(2);
     ImGui::GetWindowDrawList()->AddRectFilled(
-        {x + px(8), y}, {x + tab.Width - px(8), y + px(2)},
+        {x + px(kHeadPadding), y}, {x + tab.Width - px(kHeadPadding), y + px(2)},
         colour(theme().monochrome ? theme().bright : look(Mean::Guess).fill));
   }
 }
@@ -113,26 +115,31 @@ void draw_head_controls(Context& context, const Panel& panel, ImGuiWindow* windo
 }  // namespace
 
 void Shell::draw(double seconds) {
+  const auto begun = std::chrono::steady_clock::now();
   const ImGuiViewport* main = ImGui::GetMainViewport();
   if (style_is_stale_) {
-    apply_theme(settings_.theme, settings_.scale_percent / 100.0f);
+    apply_theme(settings_.theme, settings_.scale_percent / 100.0f * (presents_ ? 1.35f : 1.0f));
     style_is_stale_ = false;
   }
   clock_ += seconds;
   since_event_ += seconds;
   selection_.begin_frame();
   handle_keys();
+  if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) panel_ring_ = false;
+  read_on();
   Context c = context();
-  playhead_.advance(seconds, c.end());
+  // After an idle time the view goes on from where it stood.
+  playhead_.advance(std::min(seconds, kMaxFrameSeconds), c.end());
   ImGui::GetBackgroundDrawList()->AddRectFilled(
       main->Pos, {main->Pos.x + main->Size.x, main->Pos.y + main->Size.y}, colour(theme().ground));
   draw_top_bar(c);
-  const float top = draw_failure_bar(c, main->Pos.y + px(kTopBar));
+  const float top = draw_failure_bar(c, draw_reading_bar(c, main->Pos.y + px(kTopBar)));
   draw_docked(c, top, main->Pos.y + main->Size.y - px(kStatusBar));
   draw_status_bar(c);
   draw_overlays(c);
   handle_requests(c);
-  frame_ms_ = frame_ms_ * 0.9f + 0.1f * ImGui::GetIO().DeltaTime * 1000;
+  const std::chrono::duration<float, std::milli> spent = std::chrono::steady_clock::now() - begun;
+  draw_ms_ = draw_ms_ * 0.9f + 0.1f * spent.count();
 }
 
 void Shell::draw_screen_choice() {
@@ -159,17 +166,21 @@ void Shell::draw_model_chip(Context& c) {
   ImGui::PushFont(fonts().bold, kTextSize);
   words(model->name, theme().bright);
   ImGui::PopFont();
-  ImGui::SameLine(0, px(6));
   const std::string size = model->n_params >= 1'000'000
                                ? fmt::format("{} M", short_number(model->n_params / 1e6))
                                : with_commas(model->n_params);
-  words(fmt::format("{}{}, {}, {} {} threads", size,
-                    model->scale == "1x1" || model->scale.empty() ? "" : " at " + model->scale,
-                    model->dtype, model->device, model->n_threads),
-        theme().dim);
+  const std::string how =
+      fmt::format("{}{}, {}, {} {} threads", size,
+                  model->scale == "1x1" || model->scale.empty() ? "" : " at " + model->scale,
+                  model->dtype, model->device, model->n_threads);
+  // Where the bar is short the state keeps its room: this is in the tooltip too.
+  if (ImGui::GetMainViewport()->Size.x > px(1480)) {
+    ImGui::SameLine(0, px(6));
+    words(how, theme().dim);
+  }
   ImGui::EndGroup();
   if (ImGui::IsItemHovered())
-    tooltip(fmt::format("{} layers, dim {}, vocabulary {}, {} MB of weights, kernels {}",
+    tooltip(fmt::format("{}\n{} layers, dim {}, vocabulary {}, {} MB of weights, kernels {}", how,
                         model->n_layers, model->dim, with_commas(model->vocab_size),
                         model->weight_bytes / 1'000'000, model->ops));
 }
@@ -199,6 +210,7 @@ void Shell::draw_run_controls(Context& c) {
 void Shell::draw_state(Context& c) {
   const engine::RunRecord* run = c.run();
   Status status = status_of(c.timeline, run, since_event_, !session_.live_is_shown());
+  if (c.reading >= 0) status = {.text = "reading"};
   ImGui::SameLine(0, px(14));
   ImGui::AlignTextToFramePadding();
   if (screen_ == Screen::Compare && status.level == Status::Level::Quiet &&
@@ -298,8 +310,10 @@ void Shell::draw_status_bar(Context& c) {
                 ? fmt::format(" \xC2\xB7 {} busy {:.0f} %", s.device, s.busy_percent)
                 : " \xC2\xB7 " + s.device + ": " + s.reason;
   }
-  text += fmt::format(" \xC2\xB7 scale {} % \xC2\xB7 range: {}", settings_.scale_percent,
-                      view_.range0 == view_.range1 ? "none" : "set");
+  if (going) text += fmt::format(" \xC2\xB7 window {:.1f} ms a frame", draw_ms_);
+  if (settings_.scale_percent != 100)
+    text += fmt::format(" \xC2\xB7 scale {} %", settings_.scale_percent);
+  text += fmt::format(" \xC2\xB7 range: {}", view_.range0 == view_.range1 ? "none" : "set");
   if (!c.source.empty()) text += " \xC2\xB7 " + std::filesystem::path(c.source).filename().string();
   words(text, theme().dim);
   ImGui::End();
@@ -311,7 +325,7 @@ void Shell::draw_docked(Context& c, float top, float bottom) {
   ImGui::SetNextWindowSize({main->Size.x, std::max(px(50), bottom - top)});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(px(8), px(8)));
   ImGui::PushStyleColor(ImGuiCol_WindowBg, IM_COL32(0, 0, 0, 0));
-  ImGui::Begin("##ground", nullptr, kBarFlags | ImGuiWindowFlags_NoNavFocus);
+  ImGui::Begin("##ground", nullptr, kFixedWindow | ImGuiWindowFlags_NoNavFocus);
   ImGui::PopStyleColor();
   ImGui::PopStyleVar();
   if (screen_ == Screen::Welcome) {
@@ -326,7 +340,7 @@ void Shell::draw_docked(Context& c, float top, float bottom) {
   // Heads are tab bars: bold words, 30 px.
   ImGui::PushFont(fonts().bold, kTextSize);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding,
-                      ImVec2(px(10), (px(kHead) - ImGui::GetFontSize()) / 2));
+                      ImVec2(px(kHeadPadding), (px(kHead) - ImGui::GetFontSize()) / 2));
   // Dear ImGui draws the 8 px between cards in the border's colour: here they are ground.
   ImGui::PushStyleColor(ImGuiCol_Border, colour(theme().ground));
   ImGui::DockSpace(space, {0, 0},
@@ -357,6 +371,8 @@ void Shell::draw_panel(Context& c, const Panel& panel) {
     else
       empty_state(empty, c.timeline.runs().empty() && !bare);
     if (!bare) card_frame(ImGui::GetCurrentWindow());
+    if (panel_ring_ && ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows))
+      focus_ring(ImGui::GetCurrentWindow());
   }
   ImGuiWindow* window = ImGui::GetCurrentWindow();
   ImGui::End();

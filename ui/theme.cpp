@@ -92,6 +92,24 @@ double luminance(Rgb c) {
 
 }  // namespace
 
+const char* meaning_of(Mean mean) {
+  static constexpr std::array<const char*, kMeans> kWords{
+      "committed before, or the prompt",
+      "one token of plain decoding",
+      "filled in, not yet judged",
+      "proposed by a draft model",
+      "proposed from the n-gram pool",
+      "proposed, and the target agreed; the corner shows where it came from",
+      "the target's own further token",
+      "the first the target refused",
+      "behind a refused one, never judged",
+      "kept without being verified",
+      "one of several proved final by one iteration",
+      "right early, known in hindsight",
+      "differs from plain decoding"};
+  return kWords[static_cast<std::size_t>(mean)];
+}
+
 Rgb viridis(double t) {
   static constexpr std::array<Rgb, 9> kStops{{{68, 1, 84},
                                               {71, 44, 122},

@@ -67,6 +67,9 @@ constexpr const Look& look(Mean mean) {
   return kLooks[static_cast<std::size_t>(mean)];
 }
 
+/// A meaning in words, for the legend: "proposed, and the target agreed".
+const char* meaning_of(Mean mean);
+
 enum class ThemeName { Dark, Light, Monochrome };
 
 /// The window's own colours: ground, cards, lines, words.

@@ -14,6 +14,7 @@ bool door(float high,
           const char* title,
           const std::string& words_,
           const char* action,
+          bool primary,
           const std::string& why_off) {
   bool pressed = false;
   if (begin_card(id, {0, high})) {
@@ -22,7 +23,7 @@ bool door(float high,
     ImGui::PopFont();
     wrapped(words_, theme().dim);
     ImGui::SetCursorPosY(high - px(44));
-    pressed = button(action, why_off.empty(), why_off.empty(), why_off.c_str());
+    pressed = button(action, primary, why_off.empty(), why_off.c_str());
     if (!why_off.empty()) {
       ImGui::SameLine();
       words(why_off, theme().dim);
@@ -34,17 +35,19 @@ bool door(float high,
 
 void doors(Context& context) {
   const Catalog& catalog = context.catalog;
+  const bool has_race = !catalog.race_recording.empty();
   // Three of one height; the gaps between them are the spacing of items.
   const float high = (ImGui::GetContentRegionAvail().y - 2 * ImGui::GetStyle().ItemSpacing.y) / 3;
   if (door(high, "race", "Watch a race",
            "Four decoders write the same answer, side by side, at equal compute. A recording: "
            "needs no model.",
-           "Watch###watch", catalog.race_recording.empty() ? "no recording is bundled" : ""))
+           "Watch###watch", has_race,
+           catalog.race_recording.empty() ? "no recording is bundled" : ""))
     context.requests.open = catalog.race_recording;
   if (door(high, "tiny", "Run the bundled model",
            "A small model decodes a real prompt on this machine, offline, with four decoders at "
            "once. Then change anything and run again.",
-           "Run###run_bundled", why_not(context.form, catalog, true))) {
+           "Run###run_bundled", !has_race, why_not(context.form, catalog, true))) {
     // A model that fits the cache shows no gain that a real one has: the first race is enlarged.
     if (context.form.scale == "1x1") context.form.scale = "auto";
     context.requests.race = true;
@@ -52,7 +55,7 @@ void doors(Context& context) {
   if (door(high, "mine", "Open my model, or a recording",
            "A folder in Hugging Face's layout (config.json, safetensors, tokenizer.model), or a "
            ".pdrun file. Dropping it on the window does the same.",
-           "Open...###open_mine", ""))
+           "Open...###open_mine", false, ""))
     context.requests.open = "";
 }
 

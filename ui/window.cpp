@@ -4,6 +4,7 @@
 #include <backends/imgui_impl_glfw.h>
 #include <backends/imgui_impl_opengl3.h>
 #include <imgui.h>
+#include <imgui_internal.h>
 
 #include <algorithm>
 #include <cfloat>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/event/recording.h"
 #include "kernels/error.h"
 #include "ui/fonts.h"
 #include "ui/screenshot.h"
@@ -23,6 +25,8 @@ using kernels::Error;
 using kernels::ErrorCode;
 
 constexpr double kFrameSeconds = 1.0 / 60, kTickSeconds = 0.25;
+// A key held down after an idle hour moves what a frame moves, not an hour.
+constexpr float kMaxFrameSeconds = 0.1f;
 constexpr int kQuietFrames = 3;
 constexpr std::size_t kEventsAFrame = 20'000;
 
@@ -76,6 +80,7 @@ class Gui {
     io.ConfigInputTextCursorBlink = false;  // a blinking cursor would draw frames for ever
     io.ConfigWindowsMoveFromTitleBarOnly = true;
     layout_path_ = folder.empty() ? "" : (folder / "layout.ini").string();
+    if (!layout_path_.empty()) keep_layout_in(layout_path_);
     io.IniFilename = layout_path_.empty() ? nullptr : layout_path_.c_str();
     load_fonts();
     ImGui_ImplGlfw_InitForOpenGL(window, true);
@@ -105,11 +110,16 @@ void watch_input(GLFWwindow* window, Dropped& dropped) {
   });
 }
 
-// Whether any input reached Dear ImGui since the last frame, or is still held down.
+// Whether input reached Dear ImGui that no frame has shown yet, or a button is held down. It takes
+// a key's press and its release in two frames, so one poll of quick keys fills several frames.
 bool input_waits() {
   const ImGuiIO& io = ImGui::GetIO();
+  if (ImGui::GetCurrentContext()->InputEventsQueue.Size > 0) return true;
   for (const bool down : io.MouseDown)
     if (down) return true;
+  // Held down they go on moving the view.
+  for (const ImGuiKey key : {ImGuiKey_W, ImGuiKey_S, ImGuiKey_A, ImGuiKey_D})
+    if (ImGui::IsKeyDown(key)) return true;
   return ImGui::IsAnyItemActive();
 }
 
@@ -166,6 +176,7 @@ class Loop {
       for (const std::string& path : dropped_.paths) shell_.open(path);
       dropped_.paths.clear();
       frame();
+      fill_the_screen(shell_.presents());
       if (!options_.screenshot.empty() && picture_is_due()) break;
     }
     if (!options_.screenshot.empty()) take_picture();
@@ -175,6 +186,7 @@ class Loop {
   // Sleeps until something is to be drawn. Three frames follow every input or event, so that
   // hovers and layouts settle; then none until the next.
   void wait() {
+    if (input_waits()) n_quiet_ = 0;
     const bool busy =
         options_.hooks.draw_always || !options_.screenshot.empty() || shell_.animates();
     if (busy || n_quiet_ < kQuietFrames) {
@@ -185,13 +197,21 @@ class Loop {
            left = last_ + kFrameSeconds - glfwGetTime())
         glfwWaitEventsTimeout(left);
     } else if (events_.size() == 0) {
-      if (shell_.ticks())
-        glfwWaitEventsTimeout(kTickSeconds);
-      else
-        glfwWaitEvents();
+      sleep(shell_.ticks());
       n_quiet_ = 0;
     }
     if (events_.size() > 0 || input_waits()) n_quiet_ = 0;
+  }
+
+  // Until something comes, or a tick's time has gone. Looks up now and then without drawing: a
+  // signal that asks to close wakes no window system.
+  void sleep(bool ticks) {
+    while (!(options_.hooks.wants_to_close && options_.hooks.wants_to_close())) {
+      const double begun = glfwGetTime();
+      glfwWaitEventsTimeout(kTickSeconds);
+      const bool woken = glfwGetTime() - begun < 0.98 * kTickSeconds;
+      if (ticks || woken || events_.size() > 0 || input_waits()) return;
+    }
   }
 
   void frame() {
@@ -201,6 +221,8 @@ class Loop {
     ImGui_ImplGlfw_NewFrame();
     // Wherever the mouse stands, a picture shows nothing hovered.
     if (!options_.screenshot.empty()) ImGui::GetIO().AddMousePosEvent(-FLT_MAX, -FLT_MAX);
+    ImGuiIO& io = ImGui::GetIO();
+    io.DeltaTime = std::min(io.DeltaTime, kMaxFrameSeconds);
     ImGui::NewFrame();
     const double now = glfwGetTime();
     shell_.draw(now - last_);
@@ -215,8 +237,26 @@ class Loop {
     if (options_.hooks.frame_shown) options_.hooks.frame_shown();
   }
 
+  // Presentation mode, and back to where the window stood.
+  void fill_the_screen(bool fill) {
+    if (fill == fills_) return;
+    fills_ = fill;
+    GLFWmonitor* monitor = glfwGetPrimaryMonitor();
+    const GLFWvidmode* mode = monitor ? glfwGetVideoMode(monitor) : nullptr;
+    if (!mode) return;
+    if (fill) {
+      glfwGetWindowPos(window_, &place_[0], &place_[1]);
+      glfwGetWindowSize(window_, &place_[2], &place_[3]);
+      glfwSetWindowMonitor(window_, monitor, 0, 0, mode->width, mode->height, mode->refreshRate);
+    } else {
+      glfwSetWindowMonitor(window_, nullptr, place_[0], place_[1], place_[2], place_[3], 0);
+    }
+    n_quiet_ = 0;
+  }
+
   // The first race is over, and what it changed has been drawn.
   bool picture_is_due() {
+    if (shell_.reads()) return false;
     if (options_.race_first && n_frames_due_ == 0) {
       const auto runs = shell_.session().live().timeline.runs();
       const bool over =
@@ -248,6 +288,8 @@ class Loop {
   Dropped dropped_;
   double last_ = 0;
   int n_quiet_ = 0, n_frames_due_ = 0;
+  bool fills_ = false;
+  int place_[4] = {0, 0, 0, 0};  // x, y, width, height before
 };
 
 }  // namespace
@@ -265,9 +307,8 @@ int run_window(engine::EventQueue& events,
   {
     Shell shell(catalog, commands, folder);
     if (!options.open.empty()) {
-      shell.session().open(options.open);  // throws what is wrong with it
-      shell.adopt_document();
-      shell.show(shell.selection().race != 0 ? Screen::Compare : Screen::Live);
+      engine::RecordingReader(engine::open_file(options.open));  // throws what is no recording
+      shell.open(options.open, !options.screen.empty());
     }
     start_race(shell, options);
     choose_screen(shell, options);

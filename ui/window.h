@@ -17,7 +17,7 @@ struct WindowHooks {
   std::function<void(Shell&)> shell_made;  // before the first frame
   std::function<void()> context_made;      // Dear ImGui's context exists, no frame was drawn yet
   std::function<void()> frame_shown;       // after each swap
-  std::function<bool()> wants_to_close;    // asked once a frame
+  std::function<bool()> wants_to_close;    // asked once a frame, and now and then while idle
   std::function<void()> before_teardown;   // the context still exists
   bool draw_always = false;                // no idling: scripts need frames
 };

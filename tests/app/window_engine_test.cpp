@@ -5,10 +5,12 @@
 #include <imgui_te_engine.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <thread>
+#include <vector>
 
 #include "engine/decode/registry.h"
 #include "engine/schedule/engine.h"
@@ -44,7 +46,7 @@ ui::Catalog catalog() {
 using Script = std::function<void(ImGuiTestContext*, ui::Shell&)>;
 
 // The window on this thread, the engine on its own, until the script ends.
-void play(const char* name, const Script& script) {
+void play(const char* name, const Script& script, ui::WindowOptions options = {}) {
   if (!display::ready()) GTEST_SKIP() << "no display, and no Xvfb to make one";
   std::error_code error;
   if (!fs::exists(assets() / "models/demo-target/config.json", error))
@@ -56,7 +58,6 @@ void play(const char* name, const Script& script) {
   ui::Shell* shell = nullptr;
   ImGuiTestEngine* tester = nullptr;
   ImGuiTest* test = nullptr;
-  ui::WindowOptions options;
   options.config_dir = "-";
   options.screen = "live";
   options.hooks.draw_always = true;
@@ -169,6 +170,54 @@ TEST(WindowWithEngine, a_folder_dropped_on_the_window_is_opened_as_a_model) {
     shell.open(assets().string());  // a folder, and no model
     IM_CHECK(shell.message().find("no model") != std::string::npos);
   });
+}
+
+// Each of these is refused at another place: before the model, by its files, by the prompt, by an
+// option. The window says why, goes on, and closes at once.
+TEST(WindowWithEngine, closes_after_a_run_was_refused) {
+  const std::vector<std::function<void(ui::SetupForm&)>> refusals{
+      [](ui::SetupForm& form) { form.model = "/nowhere/at/all"; },
+      [](ui::SetupForm& form) { form.dtype = "f99"; },
+      [](ui::SetupForm& form) { form.scale = "3x"; },
+      [](ui::SetupForm& form) { form.device = "cuda:7"; },
+      [](ui::SetupForm& form) {
+        while (form.prompt.size() < 200'000) form.prompt += form.prompt;
+      },
+      [](ui::SetupForm& form) { form.live.options["window"] = "minus one"; }};
+  for (std::size_t i = 0; i < refusals.size(); ++i) {
+    SCOPED_TRACE(i);
+    auto closing = std::chrono::steady_clock::now();
+    play("refused", [&](ImGuiTestContext* ctx, ui::Shell& shell) {
+      refusals[i](shell.form());
+      ctx->Yield(3);
+      ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Enter);
+      wait_for(ctx, [&] { return !shell.message().empty(); });
+      IM_CHECK(!shell.message().empty());
+      IM_CHECK(!shell.ticks());
+      closing = std::chrono::steady_clock::now();
+    });
+    EXPECT_LT(std::chrono::steady_clock::now() - closing, std::chrono::seconds(20));
+  }
+}
+
+// The options of the window command reach the run.
+TEST(WindowWithEngine, dtype_and_device_of_the_command_line_are_those_of_the_run) {
+  play("dtype",
+       [](ImGuiTestContext* ctx, ui::Shell& shell) {
+         IM_CHECK_EQ(shell.form().dtype, std::string("f32"));
+         IM_CHECK_EQ(shell.form().device, std::string("cpu"));
+         shell.form().max_tokens = 4;
+         ctx->Yield(3);
+         ctx->ItemClick("//##top/###run");
+         wait_for(ctx, [&] { return all_over(shell); });
+         const engine::ModelLoaded* model =
+             timeline(shell).model(timeline(shell).runs().front().started.model);
+         IM_CHECK(model != nullptr);
+         IM_CHECK_EQ(model->dtype, std::string("f32"));
+         IM_CHECK(std::find(model->special_names.begin(), model->special_names.end(), "</s>") !=
+                  model->special_names.end());
+       },
+       {.dtype = "f32", .device = "cpu"});
 }
 
 }  // namespace

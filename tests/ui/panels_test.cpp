@@ -2,53 +2,16 @@
 #include <gtest/gtest.h>
 #include <imgui.h>
 
-#include <chrono>
+#include <time.h>
 
+#include "headless.h"
 #include "streams.h"
-#include "ui/fonts.h"
 #include "ui/panel.h"
 #include "ui/shell.h"
 
 namespace {
 
-// A Dear ImGui context with no display and no renderer.
-class Headless {
- public:
-  Headless() {
-    ImGui::CreateContext();
-    ImGuiIO& io = ImGui::GetIO();
-    io.DisplaySize = {1600, 1000};
-    io.IniFilename = nullptr;
-    io.ConfigFlags |= ImGuiConfigFlags_DockingEnable | ImGuiConfigFlags_NavEnableKeyboard;
-    io.BackendFlags |= ImGuiBackendFlags_RendererHasTextures;
-    ui::load_fonts();
-  }
-  ~Headless() {
-    for (ImTextureData* texture : ImGui::GetPlatformIO().Textures) settle(texture, true);
-    ImGui::DestroyContext();
-  }
-
-  /// @return corners drawn
-  int frame(ui::Shell& shell) {
-    ImGui::GetIO().DeltaTime = 1.0f / 60;
-    ImGui::NewFrame();
-    shell.draw(1.0 / 60);
-    ImGui::Render();
-    for (ImTextureData* texture : ImGui::GetPlatformIO().Textures) settle(texture, false);
-    return ImGui::GetDrawData()->TotalVtxCount;
-  }
-
- private:
-  static void settle(ImTextureData* texture, bool all) {
-    if (texture->Status == ImTextureStatus_WantDestroy || all) {
-      texture->SetTexID(ImTextureID_Invalid);
-      texture->SetStatus(ImTextureStatus_Destroyed);
-    } else if (texture->Status != ImTextureStatus_OK) {
-      texture->SetTexID(1);
-      texture->SetStatus(ImTextureStatus_OK);
-    }
-  }
-};
+using headless::Headless;
 
 void draw_everything(const std::vector<engine::Event>& events, int scale = 100) {
   Headless gui;
@@ -145,14 +108,18 @@ TEST(Panels, a_hundred_thousand_events_stay_smooth) {
   shell.show(ui::Screen::Live);
   shell.take(std::move(events));
   for (int i = 0; i < 4; ++i) gui.frame(shell);
-  const auto begin = std::chrono::steady_clock::now();
+  // The thread's own time: what else runs on the machine does not count.
+  const auto own_ms = [] {
+    timespec t{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
+  };
+  const double begin = own_ms();
   for (int i = 0; i < 20; ++i) gui.frame(shell);
-  const double ms =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count() /
-      20;
+  const double ms = (own_ms() - begin) / 20;
   RecordProperty("frame_ms", std::to_string(ms));
-  // The budget is 2 ms on a quiet machine; a busy one, or a sanitizer, may take many times that.
-  EXPECT_LT(ms, 60);
+  // The budget is 2 ms; a cold cache, an unoptimised build or a sanitizer takes several times that.
+  EXPECT_LT(ms, 20);
   EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 400'000);
 }
 

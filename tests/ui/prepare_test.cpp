@@ -343,4 +343,34 @@ TEST(Difference, is_a_table_of_the_lanes) {
   EXPECT_EQ(as_markdown(lanes).find("|  | A ar | B jacobi |\n|---|---:|---:|"), 0u);
 }
 
+TEST(TextCells, wide_characters_take_two_columns_and_marks_none) {
+  EXPECT_EQ(n_columns("value"), 5);
+  EXPECT_EQ(n_columns("\xE6\x97\xA5\xE6\x9C\xAC"), 4);  // two Han characters
+  EXPECT_EQ(n_columns("\xF0\x9F\x98\x80"), 2);          // an emoji
+  EXPECT_EQ(n_columns("e\xCC\x81"), 1);                 // e and a combining acute
+  EXPECT_EQ(n_columns("\xC3\xA9\xD0\xB6"), 2);          // Latin and Cyrillic
+}
+
+TEST(DescribePlace, a_token_that_is_no_text_is_told_by_its_name) {
+  streams::Story story = streams::story(4);
+  const engine::RunStarted started{.run = 1, .model = 1, .decoder = "lookahead"};
+  const std::vector<engine::Event> events{story.model, started,
+                                          engine::StepBegun{.run = 1, .n_rows = 1},
+                                          engine::Committed{.run = 1,
+                                                            .tokens = {0},
+                                                            .standing = {engine::Standing::Bonus},
+                                                            .origin = {engine::RowTag{}}},
+                                          engine::StepEnded{.run = 1, .forward = 1000}};
+  engine::Timeline timeline = timeline_of(events);
+  EXPECT_NE(
+      describe_place(timeline, *timeline.run(1), {1, 0, -1, -1}).sentence.find("bonus \"</s>\""),
+      std::string::npos);
+  EXPECT_EQ(cell_text(timeline, *timeline.run(1), 0), "</s>");
+  // A recording from before names were kept knows only that it ends the text.
+  story.model.special_ids.clear();
+  timeline = timeline_of({story.model, started});
+  EXPECT_EQ(cell_text(timeline, *timeline.run(1), 0), "<end>");
+  EXPECT_EQ(timeline.text_of(*timeline.run(1), 0), "") << "copied text has no names in it";
+}
+
 }  // namespace

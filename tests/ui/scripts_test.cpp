@@ -5,8 +5,11 @@
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <functional>
+#include <set>
 
 #include "display.h"
 #include "engine/event/recorder.h"
@@ -230,7 +233,8 @@ TEST(Scripts, a_recording_opens_and_a_trace_is_exported) {
   play("open_and_export", [&](ImGuiTestContext* ctx, Stage& stage) {
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_O);
     ctx->ItemInputValue("//##open/##path", recording.c_str());
-    wait_until(ctx, [&] { return !stage.shell->session().live_is_shown(); });
+    wait_until(ctx,
+               [&] { return !stage.shell->session().live_is_shown() && !stage.shell->reads(); });
     IM_CHECK_EQ(stage.shell->session().shown().timeline.runs().size(), std::size_t{2});
     IM_CHECK_EQ(static_cast<int>(stage.shell->screen()), static_cast<int>(ui::Screen::Compare));
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
@@ -241,6 +245,117 @@ TEST(Scripts, a_recording_opens_and_a_trace_is_exported) {
     IM_CHECK_GT(fs::file_size(trace), std::uintmax_t{1000});
   });
   fs::remove_all(folder);
+}
+
+TEST(Scripts, keys_walk_along_iterations_lanes_and_a_tokens_flow) {
+  play("walk", [](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    shell.form().live.decoder = "jacobi";
+    run_to_the_end(ctx, stage);
+    ctx->KeyPress(ImGuiKey_Home);
+    ctx->KeyPress(ImGuiMod_Shift | ImGuiKey_RightArrow);
+    const double first = shell.playhead().at;
+    IM_CHECK_GT(first, 0.0);
+    ctx->KeyPress(ImGuiMod_Shift | ImGuiKey_RightArrow);
+    IM_CHECK_GT(shell.playhead().at, first);
+    ctx->KeyPress(ImGuiMod_Shift | ImGuiKey_LeftArrow);
+    IM_CHECK_EQ(shell.playhead().at, first);
+    // Along the lane: the selection moves, the playhead stays.
+    const engine::StepId at = shell.selection().locked.step;
+    ctx->KeyPress(ImGuiKey_Period);
+    ctx->KeyPress(ImGuiKey_Period);
+    IM_CHECK_EQ(shell.selection().locked.step, at + 2);
+    ctx->KeyPress(ImGuiKey_Comma);
+    IM_CHECK_EQ(shell.selection().locked.step, at + 1);
+    IM_CHECK_EQ(shell.playhead().at, first);
+    // Along a token's flow: back to where it was guessed, and on to where it was committed.
+    const auto& tokens = run_of(stage)->tokens;
+    const engine::TokenRecord& token = tokens[tokens.size() / 2];
+    shell.selection().locked = {1, token.step, token.pos, -1};
+    ctx->KeyPress(ImGuiKey_LeftBracket);
+    IM_CHECK_LT(shell.selection().locked.step, token.step);
+    IM_CHECK_EQ(shell.selection().locked.position, token.pos);
+    for (int i = 0; i < 20; ++i) ctx->KeyPress(ImGuiKey_RightBracket);
+    IM_CHECK_EQ(shell.selection().locked.step, token.step);
+  });
+}
+
+TEST(Scripts, marks_and_bookmarks_lead_back) {
+  play("bookmarks", [](ImGuiTestContext* ctx, Stage& stage) {
+    run_to_the_end(ctx, stage);
+    ui::Shell& shell = *stage.shell;
+    shell.selection().locked = {1, 3, -1, -1};
+    ctx->KeyPress(ImGuiKey_R);
+    IM_CHECK_LT(shell.view().range0, shell.view().range1);
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_B);
+    shell.selection().locked = {1, 7, -1, -1};
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_B);
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_1);
+    IM_CHECK_EQ(shell.selection().locked.step, 3);
+    const double third = shell.playhead().at;
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
+    IM_CHECK_EQ(shell.selection().locked.step, 7);
+    IM_CHECK_GT(shell.playhead().at, third);
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_3);
+    IM_CHECK_NE(shell.message().find("no bookmark 3"), std::string::npos);
+    // M sets one mark at a time; Shift+M keeps it, Esc clears one that was not kept.
+    ctx->KeyPress(ImGuiKey_M);
+    ctx->KeyPress(ImGuiKey_M);
+    IM_CHECK_EQ(shell.view().bookmarks.size(), std::size_t{3});
+    ctx->KeyPress(ImGuiMod_Shift | ImGuiKey_M);
+    ctx->KeyPress(ImGuiKey_M);
+    IM_CHECK_EQ(shell.view().bookmarks.size(), std::size_t{4});
+    ctx->KeyPress(ImGuiKey_Escape);
+    IM_CHECK_EQ(shell.view().bookmarks.size(), std::size_t{3});
+    // F centres at the zoom there is; F again zooms to it.
+    shell.selection().locked = {1, 5, -1, -1};
+    shell.view().range0 = shell.view().range1 = 0;
+    shell.view().t0 = 1e6, shell.view().t1 = 51e6;
+    ctx->KeyPress(ImGuiKey_F);
+    IM_CHECK_LT(std::abs(shell.view().t1 - shell.view().t0 - 50e6), 1.0);
+    ctx->KeyPress(ImGuiKey_F);
+    IM_CHECK_LT(shell.view().t1 - shell.view().t0, 49e6);
+  });
+}
+
+TEST(Scripts, panels_are_reached_in_turn_and_presentation_is_left_again) {
+  play("panels", [](ImGuiTestContext* ctx, Stage& stage) {
+    run_to_the_end(ctx, stage);
+    const auto focused = [] {
+      const ImGuiWindow* window = ImGui::GetCurrentContext()->NavWindow;
+      return window ? std::string(window->RootWindow->Name) : std::string();
+    };
+    std::vector<std::string> seen;
+    for (std::size_t i = 0; i < ui::panels_of(ui::Screen::Live).size(); ++i) {
+      ctx->KeyPress(ImGuiKey_F6);
+      ctx->Yield(2);
+      seen.push_back(focused());
+    }
+    std::sort(seen.begin(), seen.end());
+    IM_CHECK(std::adjacent_find(seen.begin(), seen.end()) == seen.end());
+    const std::string at = focused();
+    ctx->KeyPress(ImGuiKey_F6);
+    ctx->Yield(2);
+    ctx->KeyPress(ImGuiMod_Shift | ImGuiKey_F6);
+    ctx->Yield(2);
+    IM_CHECK_EQ(focused(), at);
+    const float size = ImGui::GetFontSize();
+    ctx->KeyPress(ImGuiKey_F11);
+    ctx->Yield(3);
+    IM_CHECK(stage.shell->presents());
+    IM_CHECK_GT(ImGui::GetFontSize(), size * 1.2f);
+    ctx->KeyPress(ImGuiKey_F11);
+    ctx->Yield(3);
+    IM_CHECK_EQ(ImGui::GetFontSize(), size);
+  });
+}
+
+TEST(Scripts, every_key_is_told_once_and_no_two_do_the_same) {
+  std::set<std::pair<int, bool>> chords;
+  for (const ui::KeyAction& key : ui::key_actions()) {
+    EXPECT_TRUE(chords.insert({key.chord, false}).second) << key.keys;
+    EXPECT_NE(std::string(key.does), "");
+  }
 }
 
 TEST(Scripts, closing_while_decoding_asks_the_engine_to_stop) {

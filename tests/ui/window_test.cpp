@@ -2,20 +2,25 @@
 #include "ui/window.h"
 
 #include <gtest/gtest.h>
+#include <imgui_internal.h>
 
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <thread>
 
 #include "display.h"
 #include "kernels/error.h"
 #include "streams.h"
+#include "ui/layout.h"
+#include "ui/shell.h"
 
 namespace {
 
@@ -121,6 +126,96 @@ TEST(Window, draws_nothing_while_nothing_happens) {
   engine.join();
   EXPECT_LE(n_settled, 1);
   EXPECT_LE(cost / 2, 0.01) << "share of a core while idle";
+}
+
+// Keys as quick as a program sends them: five presses and releases between two frames. Dear ImGui
+// takes them in ten.
+TEST(Window, quick_keys_in_an_idle_window_are_all_taken) {
+  if (!display::ready()) GTEST_SKIP() << "no display, and no Xvfb to make one";
+  engine::EventQueue queue;
+  engine::CommandQueue commands;
+  for (const engine::Event& event : streams::one_run("lookahead")) queue.push(event);
+  std::atomic<bool> type = false, done = false;
+  std::atomic<int> lens = 0;
+  ui::Shell* shell = nullptr;
+  ui::WindowOptions options;
+  options.config_dir = "-";
+  options.screen = "live";
+  options.hooks.shell_made = [&](ui::Shell& made) { shell = &made; };
+  options.hooks.frame_shown = [&] { lens = static_cast<int>(shell->view().lens); };
+  options.hooks.wants_to_close = [&] {
+    if (type.exchange(false))
+      for (int i = 0; i < 10; ++i) ImGui::GetIO().AddKeyEvent(ImGuiKey_L, i % 2 == 0);
+    return done.load();
+  };
+  std::thread hands([&] {
+    using namespace std::chrono_literals;
+    std::this_thread::sleep_for(1500ms);  // until the window is idle
+    type = true;
+    queue.push(engine::Notice{.text = "wake"});
+    for (int i = 0; i < 150 && lens != 5; ++i) std::this_thread::sleep_for(100ms);
+    done = true;
+  });
+  ui::run_window(queue, commands, streams::catalog(), options);
+  hands.join();
+  EXPECT_EQ(lens, 5);
+}
+
+TEST(Window, closes_when_a_signal_asks_it_to_while_idle) {
+  if (!display::ready()) GTEST_SKIP() << "no display, and no Xvfb to make one";
+  engine::EventQueue queue;
+  engine::CommandQueue commands;
+  std::atomic<bool> asked = false;
+  ui::WindowOptions options;
+  options.config_dir = "-";
+  options.screen = "live";
+  options.hooks.wants_to_close = [&] { return asked.load(); };
+  std::thread terminal([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    asked = true;  // as a signal handler does: nothing wakes the window system
+  });
+  const auto begun = std::chrono::steady_clock::now();
+  ui::run_window(queue, commands, streams::catalog(), options);
+  terminal.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(8));
+}
+
+// A layout saved by an older version knows nothing of newer panels: they would float.
+TEST(Window, a_layout_of_an_older_version_is_set_aside) {
+  if (!display::ready()) GTEST_SKIP() << "no display, and no Xvfb to make one";
+  const fs::path folder =
+      fs::temp_directory_path() / ("decoscope-layout" + std::to_string(getpid()));
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  std::ofstream(folder / "layout.ini") << "[Window][Text###live.text]\nPos=400,300\nSize=200,100\n";
+  const auto open = [&](const std::function<void()>& look) {
+    engine::EventQueue queue;
+    engine::CommandQueue commands;
+    ui::WindowOptions options;
+    options.config_dir = folder.string();
+    options.screen = "live";
+    options.hooks.draw_always = true;
+    int n = 0;
+    options.hooks.wants_to_close = [&] { return ++n > 6; };
+    options.hooks.before_teardown = look;
+    ui::run_window(queue, commands, streams::catalog(), options);
+  };
+  const auto all_docked = [] {
+    for (const char* id : ui::panels_of(ui::Screen::Live)) {
+      const ImGuiWindow* window =
+          ImGui::FindWindowByName(ui::window_name(ui::Screen::Live, id, "").c_str());
+      ASSERT_NE(window, nullptr) << id;
+      EXPECT_NE(window->DockId, 0u) << id << " floats";
+    }
+  };
+  open(all_docked);
+  EXPECT_TRUE(fs::exists(folder / "layout.ini.old"));
+  const std::string kept = bytes_of(folder / "layout.ini");
+  EXPECT_NE(kept.find("[Decoscope][Layout]\nversion="), std::string::npos);
+  fs::remove(folder / "layout.ini.old");
+  open(all_docked);
+  EXPECT_FALSE(fs::exists(folder / "layout.ini.old")) << "a layout of this version was set aside";
+  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ std::vector<LaneFigures> figures_of(Context& context) {
   std::vector<LaneFigures> lanes;
   for (const engine::RunRecord* run : context.shown_runs())
     lanes.push_back(
-        lane_figures(context.timeline, *run, context.prepared.times(*run), context.n_steps(*run)));
+        lane_figures(context.prepared.numbers(context.timeline, *run, context.n_steps(*run)), *run,
+                     context.prepared.times(*run), context.n_steps(*run)));
   return lanes;
 }
 

@@ -51,23 +51,12 @@ std::vector<Lane> lanes_of(Context& context) {
   return lanes;
 }
 
-double wall_origin(Context& context) {
-  double origin = 0;
-  bool first = true;
-  for (const engine::RunRecord* run : context.shown_runs()) {
-    const double t = static_cast<double>(run->started.t);
-    origin = first ? t : std::min(origin, t);
-    first = false;
-  }
-  return origin;
-}
-
 Picture picture_of(Context& context, float x0, float x1) {
   Picture p;
   p.x0 = x0;
   p.x1 = std::max(x1, x0 + 10);
   p.view.clock = context.view.clock;
-  p.view.wall_origin = wall_origin(context);
+  p.view.wall_origin = context.wall_origin();
   p.view.width = p.x1 - p.x0;
   p.end = 1;
   for (const engine::RunRecord* run : context.shown_runs()) {
@@ -275,6 +264,7 @@ void draw_lane(Context& context, const Lane& lane, const Picture& p, float y) {
     if (ImGui::IsMouseReleased(ImGuiMouseButton_Left) &&
         ImGui::GetIO().MouseDragMaxDistanceSqr[0] < 16) {
       context.selection.run = lane.run->id();
+      context.view.lane = lane.kind;
       context.selection.click({lane.run->id(), times.steps[b.first].step, -1, -1});
     }
   }
@@ -346,9 +336,38 @@ void walk_keys(Context& context, const Picture& p) {
   if (ImGui::IsKeyDown(ImGuiKey_D)) pan(context, p, wide * dt);
 }
 
+// Marks stand in the ruler: a flag, numbered where a key jumps to it; the passing one is hollow.
+void draw_marks(Context& context, const Picture& p, float top, float bottom) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  int n = 0;
+  for (const Bookmark& mark : context.view.bookmarks) {
+    const bool numbered = mark.kind == Bookmark::Kind::Numbered;
+    n += numbered;
+    const engine::RunRecord* run = context.timeline.run(mark.run);
+    if (!run) continue;
+    const float x = p.x_of(
+        on_clock(p.view.clock, context.prepared.times(*run), mark.compute, p.view.wall_origin));
+    if (x < p.x0 || x > p.x1) continue;
+    const ImU32 ink = colour(theme().bright);
+    const ImVec2 min{x, top}, max{x + px(numbered ? 14 : 9), top + px(12)};
+    list->AddLine({x, top}, {x, bottom}, colour(theme().bright, 0.35f), px(1));
+    if (mark.kind == Bookmark::Kind::Passing)
+      list->AddRect(min, max, ink, 0, px(1));
+    else
+      list->AddRectFilled(min, max, ink);
+    if (numbered)
+      list->AddText(nullptr, px(11), {x + px(4), top}, colour(theme().card),
+                    fmt::format("{}", n).c_str());
+    if (ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(min, max))
+      tooltip(fmt::format(
+          "{} at {}{}", numbered ? fmt::format("Bookmark {} (Ctrl+{})", n, n) : "Mark",
+          short_time(mark.compute), mark.step >= 0 ? fmt::format(", step {}", mark.step) : ""));
+  }
+}
+
 void draw_cut(const Context& context, const Picture& p, float top, float bottom) {
   for (const engine::RunRecord* run : context.shown_runs()) {
-    if (run->over() || context.source.empty()) continue;
+    if (run->over() || context.source.empty() || context.reading >= 0) continue;
     const std::string text = run->steps.empty()
                                  ? "ended before the first step"
                                  : fmt::format("ended mid-step {}", run->steps.back().begun.step);
@@ -386,6 +405,7 @@ void draw(Context& context) {
     y += px(kLaneHeight);
   }
   draw_range(context, p, lanes_top, bottom);
+  draw_marks(context, p, at.y + px(kOverviewHeight + 3), bottom);
   draw_cut(context, p, lanes_top, bottom);
   draw_playhead(context, p, playhead, at.y + px(kOverviewHeight + kRulerHeight - 6), bottom);
 }

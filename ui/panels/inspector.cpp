@@ -23,7 +23,7 @@ void token_head(const Context& context, const engine::RunRecord& run, const Plac
   words(facts.title, theme().dim);
   if (facts.token < 0) return;
   const std::string text = cell_text(context.timeline, run, facts.token);
-  const float width = px(22) + n_characters(text) * px(8);
+  const float width = px(22) + n_columns(text) * px(8);
   ImGui::SameLine(std::max(px(120), right_edge() - width));
   const ImVec2 min = ImGui::GetCursorScreenPos();
   ImGui::Dummy({width, px(24)});
@@ -57,7 +57,9 @@ void draw(Context& context) {
   const PlaceFacts facts = describe_place(context.timeline, *run, place);
   token_head(context, *run, facts);
   ImGui::Dummy({1, px(2)});
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(3)));
   for (const auto& [label, value] : facts.rows) label_value(label.c_str(), value);
+  ImGui::PopStyleVar();
   sentence_box(context, facts.sentence);
 }
 

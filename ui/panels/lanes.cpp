@@ -7,38 +7,29 @@
 
 #include "ui/draw.h"
 #include "ui/panels/text_view.h"
+#include "ui/prepare/status.h"
 
 namespace ui {
 namespace {
 
 std::string why_empty(const Context& context) {
   if (!context.shown_runs().empty()) return "";
+  if (std::string loading = loading_words(context.timeline); !loading.empty()) return loading;
   return context.compare ? "No race yet. Choose lanes at the left and press Run race (Ctrl+Enter)."
                          : "";
 }
 
-void verdict(const Context& context, const engine::RunRecord& run) {
+struct Verdict {
   std::string text;
-  Rgb rgb = theme().dim;
-  if (run.started.decoder == "ar") {
-    text = "baseline";
-  } else if (run.failed) {
-    text = "failed";
-    rgb = theme().bad;
-  } else if (!run.agreement) {
-    text = "not checked";
-  } else if (run.agreement->first_difference < 0) {
-    text = "identical";
-    rgb = theme().good;
-  } else {
-    text = fmt::format("differs at {}", run.agreement->first_difference);
-    rgb = theme().bad;
-  }
-  ImGui::SameLine(right_edge() - ImGui::CalcTextSize(text.c_str()).x);
-  words(text, rgb);
-  if (ImGui::IsItemHovered())
-    tooltip("Compared with plain decoding by the lane's own model, token by token.");
-  (void)context;
+  Rgb rgb;
+};
+
+Verdict verdict_of(const engine::RunRecord& run) {
+  if (run.started.decoder == "ar") return {"baseline", theme().dim};
+  if (run.failed) return {"failed", theme().bad};
+  if (!run.agreement) return {"not checked", theme().dim};
+  if (run.agreement->first_difference < 0) return {"identical", theme().good};
+  return {fmt::format("differs at {}", run.agreement->first_difference), theme().bad};
 }
 
 void lane_head(Context& context, const engine::RunRecord& run) {
@@ -48,11 +39,21 @@ void lane_head(Context& context, const engine::RunRecord& run) {
                     info ? info->title : run.started.decoder),
         theme().bright);
   ImGui::PopFont();
-  if (const engine::ModelLoaded* model = context.timeline.model(run.started.model)) {
-    ImGui::SameLine(0, px(14));
+  const engine::ModelLoaded* model = context.timeline.model(run.started.model);
+  if (model && ImGui::IsItemHovered()) tooltip("on " + model->name);
+  const Verdict verdict = verdict_of(run);
+  const float end = right_edge() - ImGui::CalcTextSize(verdict.text.c_str()).x;
+  // A narrow lane leaves the model out: the top bar names it.
+  ImGui::SameLine(0, px(14));
+  const float room = end - px(10) - ImGui::GetCursorPosX();
+  if (model && ImGui::CalcTextSize(model->name.c_str()).x < room) {
     words(model->name, theme().dim);
+    ImGui::SameLine();
   }
-  verdict(context, run);
+  ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), end));
+  words(verdict.text, verdict.rgb);
+  if (ImGui::IsItemHovered())
+    tooltip("Compared with plain decoding by the lane's own model, token by token.");
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float left = ImGui::GetWindowPos().x, wide = ImGui::GetWindowWidth();
   ImGui::GetWindowDrawList()->AddLine({left, at.y + px(2)}, {left + wide, at.y + px(2)},
@@ -61,7 +62,7 @@ void lane_head(Context& context, const engine::RunRecord& run) {
 }
 
 void lane_numbers(Context& context, const engine::RunRecord& run, std::size_t n) {
-  const Numbers numbers = numbers_of(context.timeline, run, context.prepared.times(run), n);
+  const Numbers& numbers = context.prepared.numbers(context.timeline, run, n);
   const float third = std::min(px(110), ImGui::GetContentRegionAvail().x / 3);
   const float left = ImGui::GetCursorPosX();
   const Figure speedup{"speedup", numbers.speedup.value, numbers.speedup.formula,
@@ -102,8 +103,14 @@ void prompt_card(Context& context, const engine::RunRecord& run) {
     small_label("Prompt, shared");
     ImGui::SameLine(0, px(10));
     ImGui::PushFont(fonts().mono, kMonoSize);
-    wrapped(run.started.prompt, theme().text);
+    const ImVec2 at = ImGui::GetCursorPos();
+    const float room = right_edge() - px(60);
+    ImGui::PushTextWrapPos(room);
+    words(run.started.prompt, theme().text);
+    ImGui::PopTextWrapPos();
     ImGui::PopFont();
+    ImGui::SetCursorPos({room + px(18), at.y - ImGui::GetStyle().FramePadding.y});
+    legend_word();
   }
   end_card();
   (void)context;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kRecent = 60;
 
 void four(Context& context, const engine::RunRecord& run, const RunTimes& times, std::size_t n) {
-  const Numbers numbers = numbers_of(context.timeline, run, times, n);
+  const Numbers& numbers = context.prepared.numbers(context.timeline, run, n);
   const float half = ImGui::GetContentRegionAvail().x / 2;
   const auto recent = [&](Series s) { return series_of(times, n, s, kRecent); };
   const float left = ImGui::GetCursorPosX();
@@ -67,7 +67,7 @@ void histogram(const char* label,
   ImGui::Dummy({1, px(2)});
   small_label(label);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float room = ImGui::GetContentRegionAvail().x, high = px(34);
+  const float room = ImGui::GetContentRegionAvail().x, high = px(26);
   const float wide = room / static_cast<float>(counts.size());
   ImDrawList* list = ImGui::GetWindowDrawList();
   for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -89,6 +89,7 @@ void histogram(const char* label,
 }
 
 void draw(Context& context) {
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(4)));
   const engine::RunRecord& run = *context.run();
   const RunTimes& times = context.prepared.times(run);
   const std::size_t n = context.n_steps(run);
@@ -96,15 +97,16 @@ void draw(Context& context) {
   const Tally& tally = context.prepared.tally(run, n);
   acceptance(tally);
   ImGui::Dummy({1, px(4)});
-  const Numbers numbers = numbers_of(context.timeline, run, times, n);
+  const Numbers& numbers = context.prepared.numbers(context.timeline, run, n);
   for (const Figure& figure : numbers.more)
     label_value(figure.label.c_str(), figure.value, &figure);
   if (tally.kept.size() > 1)
     histogram("tokens a step brought", tally.kept, fmt::format("{}", tally.kept.size() - 1),
               "tokens");
-  const StepHistogram steps = step_histogram(times, n, 24);
+  const StepHistogram& steps = context.prepared.histogram(run, n, 24);
   histogram("own compute of a step", steps.count, short_time(steps.top_ms * 1e6),
             "th part of the range");
+  ImGui::PopStyleVar();
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "ui/draw.h"
 
 namespace ui {
@@ -83,8 +85,8 @@ void run_row(Context& context, const engine::RunRecord& run) {
 
 void draw(Context& context) {
   if (!context.source.empty()) {
-    small_label("opened recording");
-    wrapped(context.source, theme().text);
+    wrapped(std::filesystem::path(context.source).filename().string(), theme().text);
+    if (ImGui::IsItemHovered()) tooltip("opened recording: " + context.source);
     if (link("Back to this session")) context.requests.show_live_session = true;
     ImGui::Dummy({1, px(2)});
   }

@@ -35,7 +35,8 @@ void row_label(const char* label, const std::string& help) {
   ImGui::AlignTextToFramePadding();
   words(label, theme().dim);
   if (!help.empty() && ImGui::IsItemHovered()) tooltip(help);
-  ImGui::SameLine(ImGui::GetContentRegionAvail().x * 0.52f);
+  const float left = ImGui::GetCursorPosX(), words_end = left + ImGui::GetItemRectSize().x;
+  ImGui::SameLine(std::max(ImGui::GetContentRegionAvail().x * 0.52f, words_end + px(8)));
   ImGui::SetNextItemWidth(-FLT_MIN);
 }
 
@@ -133,8 +134,11 @@ void prompt_part(Context& context) {
   ImGui::AlignTextToFramePadding();
   small_label("Prompt");
   if (!context.catalog.prompts.empty()) {
-    ImGui::SameLine(right_edge() - px(82));
+    // As wide as it was last time: it ends where the field below ends.
+    float* width = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("choose"), px(82));
+    ImGui::SameLine(right_edge() - *width);
     if (button("Choose...")) ImGui::OpenPopup("prompts");
+    *width = ImGui::GetItemRectSize().x;
   }
   ImGui::PushFont(fonts().mono, kMonoSize);
   if (text_area("##prompt", form.prompt, {-FLT_MIN, px(112)})) form.prompt_id.clear();

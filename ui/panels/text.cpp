@@ -19,9 +19,11 @@ constexpr std::array<const char*, 6> kLenses{"standing", "probability", "age",
 void draw_head(Context& context) {
   int lens = static_cast<int>(context.view.lens);
   if (quiet_choice("##lens", "lens: ", kLenses, lens)) context.view.lens = static_cast<Lens>(lens);
+  ImGui::SameLine();
+  legend_word();
   const engine::RunRecord* run = context.run();
   if (!run) return;
-  ImGui::SameLine();
+  ImGui::SameLine(0, px(14));
   ImGui::AlignTextToFramePadding();
   words(fmt::format("{} tokens", context.prepared.times(*run).sums(context.n_steps(*run)).tokens),
         theme().dim);

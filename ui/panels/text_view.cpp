@@ -131,8 +131,9 @@ void draw_token_text(Context& context,
                      bool with_prompt) {
   const std::size_t n_steps = context.n_steps(run);
   const auto& all = context.prepared.cells(context.timeline, run, n_steps, context.live(run));
-  const std::span cells = std::span(all).subspan(
-      with_prompt ? 0 : std::min(all.size(), run.started.prompt_tokens.size()));
+  const std::size_t first =
+      with_prompt ? 0 : std::min(all.size(), run.started.prompt_tokens.size());
+  const std::span cells = std::span(all).subspan(first);
   CellMetrics metrics;
   ImGui::PushFont(fonts().mono, kMonoSize);
   metrics.character = ImGui::CalcTextSize("0").x;
@@ -140,7 +141,8 @@ void draw_token_text(Context& context,
   metrics.padding = px(10);
   metrics.mark = px(kMarkSize) * 0.5f + px(1);
   metrics.gap = px(2);
-  const auto boxes = lay_out(cells, ImGui::GetContentRegionAvail().x - px(4), metrics, flowing);
+  const auto& boxes = context.prepared.boxes(run, first, ImGui::GetContentRegionAvail().x - px(4),
+                                             metrics, flowing);
   const float line_height = flowing ? px(22) : px(29), cell_height = flowing ? px(20) : px(24);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float top = ImGui::GetWindowPos().y, bottom = top + ImGui::GetWindowSize().y;

@@ -187,20 +187,6 @@ void draw_window(Context& context, const engine::RunRecord& run, const engine::S
     wrapped("This step had no window yet: nothing was guessed.", theme().dim);
 }
 
-void legend(std::initializer_list<Mean> means) {
-  ImGui::Dummy({1, px(4)});
-  for (const Mean mean : means) {
-    const ImVec2 min = ImGui::GetCursorScreenPos();
-    const float width =
-        px(18) + n_characters(look(mean).name) * px(7.6f) + std::strlen(look(mean).mark) * px(5);
-    ImGui::Dummy({width, px(23)});
-    token_cell(ImGui::GetWindowDrawList(), min, {min.x + width, min.y + px(23)}, look(mean).name,
-               mean, {});
-    ImGui::SameLine(0, px(4));
-  }
-  ImGui::NewLine();
-}
-
 void draw(Context& context) {
   const engine::RunRecord& run = *context.run();
   const std::size_t n_steps = context.n_steps(run);
@@ -213,6 +199,7 @@ void draw(Context& context) {
     small_label(
         fmt::format("fast-forwarded {} (proved) \xC2\xB7 stationary {}", grid.n_fast_forward,
                     grid.hindsight ? fmt::format("{} (hindsight)", grid.n_stationary) : "-"));
+    ImGui::Dummy({1, px(4)});
     legend({Mean::Accepted, Mean::FastForward, Mean::Stationary, Mean::Guess});
     return;
   }
@@ -228,6 +215,7 @@ void draw(Context& context) {
     return;
   }
   draw_window(context, run, step);
+  ImGui::Dummy({1, px(4)});
   legend({Mean::Guess, Mean::Pool, Mean::Accepted, Mean::Rejected, Mean::Unused});
 }
 
@@ -235,9 +223,7 @@ void draw_head(Context& context) {
   ImGui::AlignTextToFramePadding();
   words("proved final (solid)", theme().dim);
   ImGui::SameLine();
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(2), px(1)));
   ImGui::Checkbox("right in hindsight (h)", &context.view.hindsight);
-  ImGui::PopStyleVar();
 }
 
 }  // namespace

@@ -54,9 +54,9 @@ void add_step_rows(PlaceFacts& facts, const engine::StepRecord& step) {
   auto& rows = facts.rows;
   if (step.has_verified) {
     const engine::Verified& v = step.verified;
-    rows.emplace_back("rows",
-                      fmt::format("{}", std::max(step.begun.n_rows, step.drafted.tree.n_rows())));
-    rows.emplace_back("proposed", fmt::format("{}", v.n_proposed));
+    rows.emplace_back("rows, proposed",
+                      fmt::format("{}, {}", std::max(step.begun.n_rows, step.drafted.tree.n_rows()),
+                                  v.n_proposed));
     rows.emplace_back("accepted, rejected, unused",
                       fmt::format("{}, {}, {}", v.n_accepted, v.n_rejected, v.n_unused));
   }
@@ -65,9 +65,9 @@ void add_step_rows(PlaceFacts& facts, const engine::StepRecord& step) {
   if (!step.complete) return;
   const engine::StepEnded& e = step.ended;
   rows.emplace_back("forward", short_time(static_cast<double>(e.forward)));
-  rows.emplace_back("propose, verify, commit",
-                    fmt::format("{}, {}, {}", short_time(static_cast<double>(e.propose)),
-                                short_time(static_cast<double>(e.verify)),
+  rows.emplace_back("propose", short_time(static_cast<double>(e.propose)));
+  rows.emplace_back("verify, commit",
+                    fmt::format("{}, {}", short_time(static_cast<double>(e.verify)),
                                 short_time(static_cast<double>(e.commit))));
   rows.emplace_back("kv length", fmt::format("{}", e.kv_len));
 }

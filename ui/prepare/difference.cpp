@@ -10,9 +10,15 @@ LaneFigures lane_figures(const engine::Timeline& timeline,
                          const engine::RunRecord& run,
                          const RunTimes& times,
                          std::size_t n_steps) {
+  return lane_figures(numbers_of(timeline, run, times, n_steps), run, times, n_steps);
+}
+
+LaneFigures lane_figures(const Numbers& numbers,
+                         const engine::RunRecord& run,
+                         const RunTimes& times,
+                         std::size_t n_steps) {
   n_steps = std::min(n_steps, times.steps.size());
   const StepSums& sums = times.sums(n_steps);
-  const Numbers numbers = numbers_of(timeline, run, times, n_steps);
   LaneFigures lane;
   lane.letter = std::string(1, static_cast<char>('A' + run.started.lane % 26));
   lane.decoder = run.started.decoder;

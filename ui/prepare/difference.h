@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/event/timeline.h"
+#include "ui/prepare/numbers.h"
 #include "ui/prepare/run_times.h"
 
 namespace ui {
@@ -35,6 +36,11 @@ struct LaneFigures {
 };
 
 LaneFigures lane_figures(const engine::Timeline& timeline,
+                         const engine::RunRecord& run,
+                         const RunTimes& times,
+                         std::size_t n_steps);
+/// The same of numbers prepared before.
+LaneFigures lane_figures(const Numbers& numbers,
                          const engine::RunRecord& run,
                          const RunTimes& times,
                          std::size_t n_steps);

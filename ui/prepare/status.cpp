@@ -76,6 +76,15 @@ Status status_of(const engine::Timeline& timeline,
   return of_decoding(*run, since_event);
 }
 
+std::string loading_words(const engine::Timeline& timeline) {
+  const auto phases = timeline.phases();
+  if (phases.empty()) return "";
+  const engine::Phase& phase = phases.back();
+  if (phase.done >= phase.total || phase.t < timeline.last_event()) return "";
+  return fmt::format("Loading {}: {:.0f} %. The run starts when it is there.", phase.detail,
+                     100.0 * static_cast<double>(phase.done) / static_cast<double>(phase.total));
+}
+
 Status agreement_of(const engine::RunRecord* run) {
   if (!run || run->started.decoder == "ar" || !run->agreement) return {};
   if (run->agreement->first_difference < 0) return {Level::Good, "identical to AR"};

@@ -21,6 +21,8 @@ Status status_of(const engine::Timeline& timeline,
                  const engine::RunRecord* run,
                  double since_event,
                  bool recorded);
+/// A sentence while a model is being loaded: "Loading demo-target: 43 %. ..."; else empty.
+std::string loading_words(const engine::Timeline& timeline);
 /// "✓ identical to AR" and its like, for beside the Run button; empty where there is nothing to
 /// say.
 Status agreement_of(const engine::RunRecord* run);

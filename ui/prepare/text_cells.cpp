@@ -1,6 +1,11 @@
 #include "ui/prepare/text_cells.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "engine/event/text.h"
 
 namespace ui {
 namespace {
@@ -17,6 +22,33 @@ bool show_line_feed(std::string& text, const std::string& sign) {
     found = true;
   }
   return found;
+}
+
+// After Unicode's East Asian Width, in blocks as wide terminals draw them.
+int columns_of(std::uint32_t code) {
+  struct Block {
+    std::uint32_t first, last;
+    int columns;
+  };
+  static constexpr std::array<Block, 16> kBlocks{{{0x0300, 0x036F, 0},
+                                                  {0x1100, 0x115F, 2},
+                                                  {0x200B, 0x200F, 0},
+                                                  {0x20D0, 0x20FF, 0},
+                                                  {0x2E80, 0x303E, 2},
+                                                  {0x3041, 0xA4CF, 2},
+                                                  {0xAC00, 0xD7A3, 2},
+                                                  {0xF900, 0xFAFF, 2},
+                                                  {0xFE00, 0xFE0F, 0},
+                                                  {0xFE30, 0xFE6F, 2},
+                                                  {0xFF01, 0xFF60, 2},
+                                                  {0xFFE0, 0xFFE6, 2},
+                                                  {0x1F300, 0x1F64F, 2},
+                                                  {0x1F680, 0x1F6FF, 2},
+                                                  {0x1F900, 0x1FAFF, 2},
+                                                  {0x20000, 0x3FFFD, 2}}};
+  for (const Block& block : kBlocks)
+    if (code >= block.first && code <= block.last) return block.columns;
+  return 1;
 }
 
 TextCell cell_of(const engine::Timeline& timeline,
@@ -201,9 +233,13 @@ std::string cell_text(const engine::Timeline& timeline,
   return cell_of(timeline, run, id).text;
 }
 
-int n_characters(const std::string& text) {
+int n_columns(const std::string& text) {
   int n = 0;
-  for (const char c : text) n += (c & 0xC0) != 0x80;
+  for (std::string_view left = text; !left.empty();) {
+    const engine::Utf8Character c = engine::first_character(left);
+    n += c.valid ? columns_of(c.code) : 1;
+    left.remove_prefix(static_cast<std::size_t>(c.n_bytes));
+  }
   return n;
 }
 
@@ -218,7 +254,7 @@ std::vector<CellBox> lay_out(std::span<const TextCell> cells,
   for (const TextCell& cell : cells) {
     const Look& as = look(cell.mean);
     const bool plain = as.border == Border::None && !as.filled;
-    float w = static_cast<float>(n_characters(cell.text)) * metrics.character;
+    float w = static_cast<float>(n_columns(cell.text)) * metrics.character;
     if (!flowing && !plain)
       w += metrics.padding +
            static_cast<float>(std::char_traits<char>::length(as.mark)) * metrics.mark;

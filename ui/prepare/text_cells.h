@@ -42,8 +42,9 @@ std::string cell_text(const engine::Timeline& timeline,
                       const engine::RunRecord& run,
                       engine::TokenId id);
 
-/// Number of characters (UTF-8 code points).
-int n_characters(const std::string& text);
+/// Columns of a monospaced font a text takes: 2 for a character of a wide script or an emoji, 0 for
+/// a combining mark, else 1.
+int n_columns(const std::string& text);
 
 struct CellBox {
   float x = 0, width = 0;
@@ -55,6 +56,7 @@ struct CellMetrics {
   float padding = 10;   // of a filled cell, both sides together
   float mark = 5;       // width of a mark's character
   float gap = 2;        // between cells
+  bool operator==(const CellMetrics&) const = default;
 };
 
 /// Boxes of the cells, flowing, in lines of at most `width`. A cell wider than a line is cut to it.

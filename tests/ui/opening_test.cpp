@@ -1,0 +1,155 @@
+// Recordings read beside the window: progress, giving up, bad files.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <thread>
+
+#include "engine/event/recorder.h"
+#include "headless.h"
+#include "streams.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / ("decoscope-opening" + std::to_string(getpid()))) {
+    fs::remove_all(path_);
+    fs::create_directories(path_);
+  }
+  ~Folder() { fs::remove_all(path_); }
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  fs::path path_;
+};
+
+void record(const std::string& path, const std::vector<engine::Event>& events) {
+  engine::Recorder recorder(path);
+  for (const engine::Event& event : events) recorder.push(event);
+}
+
+struct Stage {
+  headless::Headless gui;
+  engine::CommandQueue commands;
+  ui::Catalog catalog = streams::catalog();
+  ui::Shell shell{catalog, commands, ""};
+
+  /// Draws until the reading is over. @return frames it took
+  int finish() {
+    int n = 0;
+    for (; shell.reads() && n < 20'000; ++n) {
+      gui.frame(shell);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_FALSE(shell.reads());
+    return n;
+  }
+  const engine::Timeline& timeline() { return shell.session().shown().timeline; }
+};
+
+TEST(Opening, a_recording_is_read_beside_the_window_and_shown_while_it_grows) {
+  const Folder folder;
+  const auto events = streams::one_run("jacobi", 30'000);
+  record(folder.file("long.pdrun"), events);
+  Stage stage;
+  const auto begun = std::chrono::steady_clock::now();
+  stage.shell.open(folder.file("long.pdrun"));
+  const auto asked = std::chrono::steady_clock::now() - begun;
+  EXPECT_LT(asked, std::chrono::milliseconds(100)) << "the window waited for the file";
+  bool grew = false;
+  std::int64_t before = 0;
+  while (stage.shell.reads()) {
+    stage.gui.frame(stage.shell);
+    const std::int64_t now = stage.timeline().n_events();
+    grew = grew || (before > 0 && now > before && now < std::ssize(events));
+    before = now;
+  }
+  EXPECT_TRUE(grew) << "no frame showed a part";
+  EXPECT_EQ(stage.timeline().n_events(), std::ssize(events));
+  EXPECT_EQ(stage.shell.screen(), ui::Screen::Live);
+  EXPECT_EQ(stage.shell.settings().recents.size(), 1u);
+}
+
+TEST(Opening, escape_gives_up_and_keeps_what_was_read) {
+  const Folder folder;
+  const auto events = streams::one_run("jacobi", 30'000);
+  record(folder.file("long.pdrun"), events);
+  Stage stage;
+  stage.shell.open(folder.file("long.pdrun"));
+  while (stage.shell.reads() && stage.timeline().n_events() == 0) stage.gui.frame(stage.shell);
+  stage.shell.perform(ui::Action::Deselect);
+  stage.finish();
+  const std::int64_t n = stage.timeline().n_events();
+  EXPECT_GT(n, 0);
+  EXPECT_LT(n, std::ssize(events));
+  EXPECT_NE(stage.shell.message().find("cancelled"), std::string::npos) << stage.shell.message();
+  ASSERT_FALSE(stage.timeline().notices().empty());
+}
+
+TEST(Opening, a_race_is_shown_on_the_compare_screen) {
+  const Folder folder;
+  record(folder.file("race.pdrun"), streams::race({"ar", "jacobi", "lookahead"}));
+  Stage stage;
+  stage.shell.open(folder.file("race.pdrun"));
+  stage.finish();
+  EXPECT_EQ(stage.shell.screen(), ui::Screen::Compare);
+  EXPECT_EQ(stage.timeline().race(stage.shell.selection().race).size(), 3u);
+  stage.shell.show(ui::Screen::Live);
+  stage.shell.open(folder.file("race.pdrun"), true);
+  stage.finish();
+  EXPECT_EQ(stage.shell.screen(), ui::Screen::Live);
+}
+
+TEST(Opening, what_is_no_recording_is_said_and_what_was_shown_stays) {
+  const Folder folder;
+  record(folder.file("good.pdrun"), streams::one_run("lookahead"));
+  std::ofstream(folder.file("bad.pdrun")) << "{\"traceEvents\": []}";
+  Stage stage;
+  stage.shell.open(folder.file("good.pdrun"));
+  stage.finish();
+  const std::int64_t n = stage.timeline().n_events();
+  for (const char* name : {"bad.pdrun", "absent.pdrun"}) {
+    stage.shell.open(folder.file(name));
+    stage.finish();
+    EXPECT_NE(stage.shell.message().find(name), std::string::npos) << stage.shell.message();
+    EXPECT_EQ(stage.timeline().n_events(), n);
+    EXPECT_EQ(stage.shell.session().shown().source, folder.file("good.pdrun"));
+  }
+}
+
+TEST(Opening, of_a_recording_cut_off_what_is_whole_is_shown) {
+  const Folder folder;
+  const auto events = streams::race({"ar", "jacobi"});
+  record(folder.file("cut.pdrun"), events);
+  fs::resize_file(folder.file("cut.pdrun"), fs::file_size(folder.file("cut.pdrun")) * 2 / 3);
+  Stage stage;
+  stage.shell.open(folder.file("cut.pdrun"));
+  stage.finish();
+  EXPECT_EQ(stage.timeline().runs().size(), 2u);
+  EXPECT_LT(stage.timeline().n_events(), std::ssize(events));
+  ASSERT_FALSE(stage.timeline().notices().empty());
+  EXPECT_NE(stage.timeline().notices().front().text.find("incomplete"), std::string::npos);
+}
+
+TEST(Opening, another_recording_takes_its_place_at_once) {
+  const Folder folder;
+  record(folder.file("long.pdrun"), streams::one_run("jacobi", 30'000));
+  record(folder.file("short.pdrun"), streams::one_run("ar", 8));
+  Stage stage;
+  stage.shell.open(folder.file("long.pdrun"));
+  stage.gui.frame(stage.shell);
+  stage.shell.open(folder.file("short.pdrun"));
+  stage.finish();
+  EXPECT_EQ(stage.timeline().runs().size(), 1u);
+  EXPECT_EQ(stage.timeline().runs().front().started.decoder, "ar");
+  EXPECT_EQ(stage.shell.session().shown().source, folder.file("short.pdrun"));
+}
+
+}  // namespace
