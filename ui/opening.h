@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <future>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,8 @@ class Opening {
 
  private:
   std::string path_;
-  engine::EventQueue events_;
+  // Nothing is let go on the way: the reader waits for the window instead.
+  engine::EventQueue events_{std::numeric_limits<std::size_t>::max()};
   std::atomic<bool> given_up_ = false;
   std::atomic<double> fraction_ = 0;
   std::future<engine::RecordingReport> reader_;
