@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -13,6 +15,7 @@
 
 #include "kernels/device.h"
 #include "kernels/dtype.h"
+#include "tests/kernels/fenced.h"
 
 namespace kernels::test {
 
@@ -37,38 +40,37 @@ inline std::uint32_t bits_of(float x) {
   return std::bit_cast<std::uint32_t>(x);
 }
 
-/// n floats with a guard on either side that `intact` looks at.
+/// n floats: marks before them that `intact` looks at, a fence behind them.
 class Guarded {
  public:
-  explicit Guarded(std::size_t n, float fill = 0) : n_(n), all_(n + 2 * kGuard, kMark) {
-    std::fill(data(), data() + n, fill);
+  explicit Guarded(std::size_t n, float fill = 0) : memory_((kGuard + n) * sizeof(float)) {
+    std::fill_n(marks(), kGuard, kMark);
+    std::fill_n(data(), n, fill);
   }
   explicit Guarded(const std::vector<float>& values) : Guarded(values.size()) {
     std::copy(values.begin(), values.end(), data());
   }
-  float* data() { return all_.data() + kGuard; }
+  float* data() { return marks() + kGuard; }
   float& operator[](std::size_t i) { return data()[i]; }
   bool intact() const {
-    for (std::size_t i = 0; i < kGuard; i++)
-      if (all_[i] != kMark || all_[kGuard + n_ + i] != kMark) return false;
-    return true;
+    return std::all_of(marks(), marks() + kGuard, [](float x) { return x == kMark; });
   }
 
  private:
   static constexpr std::size_t kGuard = 40;
   static constexpr float kMark = -12345.5f;
-  std::size_t n_;
-  std::vector<float> all_;
+  float* marks() const { return reinterpret_cast<float*>(memory_.data()); }
+  Fenced memory_;
 };
 
-/// Weights on a device, from row-major f32.
+/// Weights packed for a device, from row-major f32, with a fence behind them.
 struct Packed {
-  DeviceBuffer buffer;
+  Fenced buffer;
   PackedMatrix matrix;
 };
 inline Packed pack(Device& device, const std::vector<float>& w, int n, int k, DType dtype) {
   Packed packed;
-  packed.buffer = DeviceBuffer(device, device.ops().packed_bytes(dtype, n, k));
+  packed.buffer = Fenced(device.ops().packed_bytes(dtype, n, k), 64);
   device.ops().pack(device, w.data(), DType::F32, n, k, dtype, packed.buffer.data());
   packed.matrix = {packed.buffer.data(), n, k, dtype};
   return packed;

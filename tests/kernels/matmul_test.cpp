@@ -32,7 +32,7 @@ TEST(Matmul, agrees_with_a_double_loop_in_every_set_type_and_shape) {
               SCOPED_TRACE(std::string(name_of(dtype)) + " n " + std::to_string(n) + " k " +
                            std::to_string(k) + " rows " + std::to_string(n_rows));
               const auto w = normal_values(std::size_t(n) * k, 1);
-              const auto bias = normal_values(n, 3);
+              Guarded bias(normal_values(n, 3));
               Guarded x(normal_values(std::size_t(n_rows) * k, 2));
               const auto before = normal_values(std::size_t(n_rows) * n, 4);
               const Packed packed = pack(device, w, n, k, dtype);
@@ -149,7 +149,7 @@ TEST(Matmul, packing_from_any_type_gives_what_that_type_holds) {
     for (int i = 0; i < n * k; i++)
       narrow[i] = from == DType::F16 ? f16_from_f32(w[i]) : bf16_from_f32(w[i]);
     for (const DType to : kAllDTypes) {
-      DeviceBuffer buffer(*device, device->ops().packed_bytes(to, n, k));
+      const Fenced buffer(device->ops().packed_bytes(to, n, k), 64);
       device->ops().pack(*device, narrow.data(), from, n, k, to, buffer.data());
       Guarded y(n * k);
       device->ops().embed(*device, {buffer.data(), n, k, to}, ids.data(), n, y.data());

@@ -30,7 +30,8 @@ Picked pick_one(Device& device,
                 int n_valid = 0) {
   Picked picked;
   const int vocab = int(logits.size());
-  device.ops().pick(device, logits.data(), vocab, 1, vocab, n_valid ? n_valid : vocab, &row,
+  Guarded row_logits(logits);
+  device.ops().pick(device, row_logits.data(), vocab, 1, vocab, n_valid ? n_valid : vocab, &row,
                     &picked);
   return picked;
 }

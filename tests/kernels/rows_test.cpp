@@ -12,9 +12,8 @@ TEST(RmsNorm, agrees_with_a_double_loop_in_place_or_not) {
   for_each_device([](Device& device) {
     for (const int dim : kDims) {
       for (const int n_rows : {1, 2, 40}) {
-        const auto w = normal_values(dim, 1);
-        const auto x = normal_values(std::size_t(n_rows) * dim, 2);
-        Guarded y(x.size()), in_place(x);
+        Guarded w(normal_values(dim, 1)), x(normal_values(std::size_t(n_rows) * dim, 2));
+        Guarded y(n_rows * dim), in_place(normal_values(std::size_t(n_rows) * dim, 2));
         device.ops().rms_norm(device, x.data(), w.data(), y.data(), n_rows, dim, 1e-5f);
         device.ops().rms_norm(device, in_place.data(), w.data(), in_place.data(), n_rows, dim,
                               1e-5f);
@@ -61,11 +60,12 @@ TEST(Rope, rotates_the_halves_of_each_head) {
   for_each_device([](Device& device) {
     for (const int head_dim : {2, 6, 64, 80}) {
       const int n_heads = 3, n_rows = 21, width = n_heads * head_dim, stride = width + 7;
-      const auto table = normal_values(50 * head_dim, 5);
+      Guarded table(normal_values(50 * head_dim, 5));
       const auto before = normal_values(n_rows * stride, 6);
       std::vector<int> pos(n_rows);
       for (int r = 0; r < n_rows; r++) pos[r] = (r * 13) % 50;
-      Guarded x(before);
+      Guarded x(
+          {before.begin(), before.end() - (stride - width)});  // the last row ends at its heads
       device.ops().rope(device, x.data(), stride, n_rows, n_heads, head_dim, pos.data(),
                         table.data());
       ASSERT_TRUE(x.intact());
@@ -80,7 +80,8 @@ TEST(Rope, rotates_the_halves_of_each_head) {
           ASSERT_NEAR(x[r * stride + i], exact,
                       3 * 0x1p-24 * (std::fabs(low) + std::fabs(high)) * 5);
         }
-        for (int i = width; i < stride; i++) ASSERT_EQ(x[r * stride + i], before[r * stride + i]);
+        for (int i = width; i < stride && r + 1 < n_rows; i++)
+          ASSERT_EQ(x[r * stride + i], before[r * stride + i]);
       }
     }
   });
@@ -90,7 +91,7 @@ TEST(Swiglu, agrees_with_a_double_loop_and_survives_large_values) {
   for_each_device([](Device& device) {
     for (const int hidden : {1, 17, 64, 513, 1030}) {
       for (const int n_rows : {1, 3, 30}) {
-        auto x = normal_values(std::size_t(n_rows) * 2 * hidden, 7, 8);
+        Guarded x(normal_values(std::size_t(n_rows) * 2 * hidden, 7, 8));
         x[0] = -200;
         if (hidden > 1) x[1] = 200;
         Guarded y(std::size_t(n_rows) * hidden);

@@ -85,6 +85,26 @@ TEST(CpuOps, memory_is_aligned) {
   }
 }
 
+TEST(Fenced, one_byte_past_the_end_stops_the_test) {
+  const Fenced memory(100, 1);
+  volatile char* data = memory.data();
+  data[99] = 1;
+  EXPECT_DEATH(static_cast<void>(data[100]), "");
+}
+
+// Memory is rounded up to whole lines, Scratch grows by doubling: ASan is told what was asked for.
+TEST(CpuOps, memory_ends_for_ASan_where_it_was_asked_to_end) {
+#if defined(__SANITIZE_ADDRESS__)
+  const auto device = open_cpu(1);
+  const DeviceBuffer buffer(*device, 1001);
+  volatile char* data = static_cast<char*>(buffer.data());
+  data[1000] = 1;
+  EXPECT_DEATH(data[1001] = 1, "use-after-poison");
+#else
+  GTEST_SKIP() << "not an ASan build";
+#endif
+}
+
 TEST(CpuOps, memory_that_cannot_be_had_is_an_error_that_says_so) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's allocator ends the program where malloc returns null";
