@@ -13,6 +13,9 @@
 #if defined(__linux__)
 #include <sched.h>
 #endif
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
 
 namespace kernels::cpu {
 namespace {
@@ -25,6 +28,17 @@ int usable_processors() {
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
 #endif
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+/// Of `had` bytes at data the first `used` may be touched: ASan's to know, who would otherwise take
+/// what was rounded up for asked for. Nothing without ASan.
+void fence([[maybe_unused]] void* data,
+           [[maybe_unused]] std::int64_t used,
+           [[maybe_unused]] std::int64_t had) {
+#if defined(__SANITIZE_ADDRESS__)
+  ASAN_UNPOISON_MEMORY_REGION(data, used);
+  ASAN_POISON_MEMORY_REGION(static_cast<char*>(data) + used, had - used);
+#endif
 }
 
 void* allocate(Device&, std::int64_t bytes) {
@@ -50,6 +64,7 @@ void* allocate_bytes(std::int64_t bytes) {
                     " MiB could not be had; try a smaller model, a shorter context or bf16");
   }
   if (align == kHugePage) madvise(data, rounded, MADV_HUGEPAGE);
+  fence(data, bytes, rounded);
   return data;
 }
 
@@ -69,6 +84,7 @@ char* Scratch::at_least(std::int64_t bytes) {
     data_ = static_cast<char*>(data);
     bytes_ = wanted;
   }
+  if (bytes > 0) fence(data_, bytes, bytes_);
   return data_;
 }
 

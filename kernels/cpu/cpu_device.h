@@ -33,6 +33,7 @@ class Scratch {
   }
   Scratch& operator=(Scratch&&) = delete;
   ~Scratch();
+  /// @param bytes  0: what was asked for last
   char* at_least(std::int64_t bytes);
 
  private:
