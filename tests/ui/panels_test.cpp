@@ -2,10 +2,9 @@
 #include <gtest/gtest.h>
 #include <imgui.h>
 
-#include <time.h>
-
 #include "headless.h"
 #include "streams.h"
+#include "tests/work_time.h"
 #include "ui/panel.h"
 #include "ui/shell.h"
 
@@ -108,18 +107,12 @@ TEST(Panels, a_hundred_thousand_events_stay_smooth) {
   shell.show(ui::Screen::Live);
   shell.take(std::move(events));
   for (int i = 0; i < 4; ++i) gui.frame(shell);
-  // The thread's own time: what else runs on the machine does not count.
-  const auto own_ms = [] {
-    timespec t{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
-  };
-  const double begin = own_ms();
+  const double begin = ::test::worked_ms();
   for (int i = 0; i < 20; ++i) gui.frame(shell);
-  const double ms = (own_ms() - begin) / 20;
+  const double ms = (::test::worked_ms() - begin) / 20;
   RecordProperty("frame_ms", std::to_string(ms));
-  // The budget is 2 ms; a cold cache, an unoptimised build or a sanitizer takes several times that.
-  EXPECT_LT(ms, 20);
+  // The budget is 2 ms on a quiet machine; ten times that with cold caches and shared cores.
+  EXPECT_LT(ms, 20 * ::test::kSlower);
   EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 400'000);
 }
 
