@@ -344,6 +344,22 @@ TEST_F(CliModel, a_prompt_longer_than_the_context_is_refused) {
   EXPECT_EQ(outcome.code, 3) << outcome.err;
 }
 
+// The signal comes when the first text is there, so while it decodes.
+TEST_F(CliModel, ctrl_c_keeps_what_was_decoded_and_says_so) {
+  std::ofstream(folder + "/press.sh")
+      << "\"$@\" > " << folder << "/out 2> " << folder << "/err &\n"
+      << "until [ -s " << folder << "/out ] || ! kill -0 $!; do sleep 0.02; done\n"
+      << "kill -INT $!\nwait $!\n";
+  const int status = std::system(("sh " + folder + "/press.sh " + DECOSCOPE_PROGRAM +
+                                  " generate --prompt 'Anna has' --max-tokens 1000 --ignore-eos "
+                                  "--scale 1x8 --record " +
+                                  folder + "/a.pdrun")
+                                     .c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 6) << read_file(folder + "/err");
+  EXPECT_FALSE(read_file(folder + "/out").empty());
+  EXPECT_EQ(run("trace validate " + folder + "/a.pdrun").code, 0);
+}
+
 TEST_F(CliModel, compare_keeps_its_json_contract) {
   std::ofstream(folder + "/prompts.jsonl") << R"({"id": "a", "prompt": "Anna has"})"
                                            << "\n"
