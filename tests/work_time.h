@@ -16,7 +16,7 @@ inline double worked_ms() {
 /// How many times slower a sanitizer, or a build that is not optimised, may make a loop.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr double kSlower = 40;
-#elif !defined(NDEBUG)
+#elif !defined(__OPTIMIZE__)
 inline constexpr double kSlower = 10;
 #else
 inline constexpr double kSlower = 1;
