@@ -161,9 +161,10 @@ TEST(Lod, a_million_slices_are_built_and_queried_in_time) {
   RecordProperty("query_ms", std::to_string(query_ms));
   std::printf("1,000,000 slices: built in %.1f ms, %.3f ms a query\n", build_ms, query_ms);
   EXPECT_GT(n, 0U);
-  // Budgets are 100 ms and 2 ms on a quiet machine; three times that where caches are shared.
-  EXPECT_LT(build_ms, 300 * ::test::kSlower);
-  EXPECT_LT(query_ms, 6 * ::test::kSlower);
+  // Budgets are 100 ms and 2 ms on a quiet machine; ten times that where caches and cores are
+  // shared.
+  EXPECT_LT(build_ms, 1000 * ::test::kSlower);
+  EXPECT_LT(query_ms, 20 * ::test::kSlower);
 }
 
 RunRecord small_run(int n_steps) {
