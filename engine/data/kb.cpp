@@ -190,6 +190,47 @@ Record choice_record(Random& rng,
   return record;
 }
 
+// A list to go on with from one of its entries. Nothing to know: it teaches to find where a text
+// stood and to go on as it did there, which every rationale about options needs and which few of
+// its tokens teach.
+std::optional<Record> go_on(Random& rng, Split split) {
+  const KbWorld& world = kb_world();
+  const int n = rng.between(6, 12);
+  const bool lettered = rng.chance(50), numbers = rng.chance(35);
+  std::vector<std::string> entries;
+  std::set<std::string> seen;
+  while (static_cast<int>(entries.size()) < n) {
+    std::string entry = numbers          ? num(rng.between(1, 999))
+                        : rng.chance(50) ? rng.pick(world.classes).values[rng.below(kKbRelations)]
+                                         : rng.pick(world.members).name;
+    if (!seen.insert(entry).second) continue;
+    if (lettered) entry += std::string(" (") + static_cast<char>('A' + rng.below(12)) + ")";
+    entries.push_back(std::move(entry));
+  }
+  if (split_of_key(joined(entries, "|")) != split) return std::nullopt;
+  const int from = rng.below(n - 3);
+  const std::string list = joined(entries, ", ");
+  const std::string rest = joined({entries.begin() + from + 1, entries.end()}, ", ");
+  // Only the text before the letter is said, so that the letter too has to be found.
+  const std::string at =
+      lettered ? entries[from].substr(0, entries[from].find(" (")) : entries[from];
+  Record record;
+  record.answer = rest;
+  record.check = Json{{"form", "list"}, {"rest", rest}}.dump();
+  finish(rng, record,
+         fill(rng.say({"Go on with the list {0} from {1}.", "{0}. What follows {1}?",
+                       "Here is a list: {0}. Say it from {1} on.", "{0}. Begin at {1}."}),
+              {list, at}),
+         entries[from] + ", " + rest + ".");
+  return record;
+}
+
+CheckResult check_list(std::string_view text, const std::string& rest) {
+  const std::string said = normalised(text), expected = normalised(rest);
+  if (!said.ends_with(expected)) return {false, "the list goes on otherwise"};
+  return {true, {}};
+}
+
 // member -> class -> value
 std::optional<Record> two_hops(Random& rng, Split split) {
   const KbWorld& world = kb_world();
@@ -444,6 +485,7 @@ class KbTask final : public TaskGenerator {
       const Json check = Json::parse(record.check);
       const std::string form = check.at("form");
       const std::string_view text = completion_body(completion);
+      if (form == "list") return check_list(text, check.at("rest"));
       if (form == "statement") return check_statement(text, check.at("member"));
       const std::string answer = check.at("answer");
       if (form.starts_with("choice")) return check_choice(text, answer);
@@ -455,6 +497,7 @@ class KbTask final : public TaskGenerator {
 
  protected:
   std::optional<Record> draw(Random& rng, int level, Split split) const override {
+    if (split == Split::Train && rng.chance(30)) return go_on(rng, split);
     switch (level == 1   ? rng.weighted({66, 0, 9, 6, 14, 5})
             : level == 2 ? rng.weighted({45, 5, 20, 15, 10, 5})
                          : rng.weighted({20, 40, 20, 10, 5, 5})) {
