@@ -210,7 +210,7 @@ TEST(Recipe, refusals_name_the_field_and_what_was_expected) {
   EXPECT_EQ(message(R"({"peak_lr": "high"})"),
             "r.json: peak_lr: found \"high\", expected a number from 0.0 to 1.0");
   EXPECT_EQ(message(R"({"layers": 3})"), "r.json: layers: no such setting");
-  EXPECT_NE(message("{").find("r.json: not JSON"), std::string::npos);
+  EXPECT_NE(message("{").find("r.json: line 1, column"), std::string::npos) << message("{");
 }
 
 }  // namespace
