@@ -266,8 +266,11 @@ std::map<std::string, double> metrics_of(const Lane& lane) {
   metrics["proposed"] = static_cast<double>(lane.n_proposed);
   metrics["accepted"] = static_cast<double>(lane.n_accepted);
   metrics["rejected"] = static_cast<double>(lane.n_rejected);
+  const auto accepted = static_cast<double>(lane.n_accepted);
+  if (lane.n_proposed > 0)
+    metrics["acceptance_rate"] = accepted / static_cast<double>(lane.n_proposed);
   const auto judged = lane.n_accepted + lane.n_rejected;
-  if (judged > 0) metrics["acceptance_rate"] = static_cast<double>(lane.n_accepted) / judged;
+  if (judged > 0) metrics["accepted_of_judged"] = accepted / static_cast<double>(judged);
   return metrics;
 }
 

@@ -80,16 +80,9 @@ RunResult result_of(const Lane& lane,
   result.n_rows = lane.n_rows;
   result.prefill_ms = prefill_ms;
   result.decode_ms = static_cast<double>(lane.compute_ns) * 1e-6;
-  result.metrics = lane.decoder->metrics();
+  result.metrics = metrics_of(lane);
   result.metrics["rows_per_step"] =
       lane.n_steps ? static_cast<double>(lane.n_rows) / lane.n_steps : 0;
-  if (lane.n_proposed) {
-    result.metrics["proposed"] = static_cast<double>(lane.n_proposed);
-    result.metrics["accepted"] = static_cast<double>(lane.n_accepted);
-    const auto judged = static_cast<double>(lane.n_accepted + lane.n_rejected);
-    if (judged > 0)
-      result.metrics["acceptance_rate"] = static_cast<double>(lane.n_accepted) / judged;
-  }
   return result;
 }
 

@@ -223,6 +223,23 @@ TEST(Numbers, acceptance_falls_to_what_was_judged) {
   EXPECT_EQ(again.kept, tally.kept);
 }
 
+TEST(Numbers, both_rates_of_acceptance_stand_side_by_side) {
+  const auto timeline = timeline_of(streams::race({"ar", "lookahead"}));
+  const engine::RunRecord& run = *timeline.run(2);
+  const RunTimes times = times_of(run);
+  const Numbers numbers = numbers_of(timeline, run, times, times.steps.size());
+  const auto figure = [&](const std::string& label) {
+    for (const Figure& f : numbers.more)
+      if (f.label == label) return f;
+    return Figure{};
+  };
+  const auto accepted = std::to_string(run.n_accepted());
+  EXPECT_EQ(figure("acceptance rate").numbers, accepted + " / " + std::to_string(run.n_proposed()));
+  EXPECT_EQ(figure("acceptance rate").formula.substr(0, 19), "accepted / proposed");
+  EXPECT_EQ(figure("accepted of judged").numbers,
+            accepted + " / (" + accepted + " + " + std::to_string(run.n_rejected()) + ")");
+}
+
 TEST(Numbers, read_well) {
   EXPECT_EQ(short_number(398.2), "398");
   EXPECT_EQ(short_number(2.314), "2.31");

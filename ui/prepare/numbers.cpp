@@ -67,13 +67,13 @@ void add_more(Numbers& numbers,
               std::size_t n_steps) {
   const double judged = static_cast<double>(sums.accepted + sums.rejected);
   auto& more = numbers.more;
-  more.push_back({"acceptance rate", judged > 0 ? percent(sums.accepted / judged) : "-",
-                  "accepted / (accepted + rejected)",
-                  fmt::format("{} / ({} + {})", sums.accepted, sums.accepted, sums.rejected)});
-  more.push_back({"of all proposed",
+  more.push_back({"acceptance rate",
                   sums.proposed > 0 ? percent(double(sums.accepted) / sums.proposed) : "-",
                   "accepted / proposed; the rest was rejected or never judged",
                   fmt::format("{} / {}", sums.accepted, sums.proposed)});
+  more.push_back({"accepted of judged", judged > 0 ? percent(sums.accepted / judged) : "-",
+                  "accepted / (accepted + rejected); others call this the acceptance rate",
+                  fmt::format("{} / ({} + {})", sums.accepted, sums.accepted, sums.rejected)});
   const double wasted = static_cast<double>(std::max<std::int64_t>(0, sums.rows - sums.tokens));
   more.push_back({"waste",
                   sums.rows > 0

@@ -35,6 +35,26 @@ std::vector<Job> jobs() {
   return all;
 }
 
+TEST(Stepper, each_rate_of_acceptance_has_its_own_name) {
+  ToyModel model({.vocab = 7, .context = 2, .seed = 5});
+  for (const Job& job : jobs()) {
+    const Outcome outcome = run(model, {1, 2, 3, 1, 2, 3, 1, 2}, job);
+    const auto& metrics = outcome.metrics;
+    const double judged = static_cast<double>(outcome.n_accepted + outcome.n_rejected);
+    EXPECT_EQ(metrics.contains("acceptance_rate"), outcome.n_proposed > 0) << described(job);
+    EXPECT_EQ(metrics.contains("accepted_of_judged"), judged > 0) << described(job);
+    if (judged == 0) continue;
+    const auto accepted = static_cast<double>(outcome.n_accepted);
+    EXPECT_DOUBLE_EQ(metrics.at("acceptance_rate"),
+                     accepted / static_cast<double>(outcome.n_proposed));
+    EXPECT_DOUBLE_EQ(metrics.at("accepted_of_judged"), accepted / judged);
+    Timeline timeline;
+    timeline.apply(RunStarted{.run = 1});
+    for (const Event& event : outcome.events) timeline.apply(event);
+    EXPECT_DOUBLE_EQ(timeline.run(1)->acceptance_rate(), metrics.at("acceptance_rate"));
+  }
+}
+
 TEST(Stepper, the_same_run_twice_leaves_the_same_trace) {
   for (Job& job : jobs()) {
     if (job.sampling.temperature == 0) job.sampling.temperature = 0.9f;
