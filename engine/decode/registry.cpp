@@ -268,7 +268,7 @@ std::optional<std::string> refusal(const DecoderInfo& info,
            "exists only for fixed random numbers; use sampling=coupled";
   }
   if (info.needs_draft && !draft_model) {
-    return info.name + " needs a draft model; name one with --draft";
+    return info.name + " needs a draft model and none is loaded; choose a decoder that needs none";
   }
   if (draft_model && info.needs_draft && draft_model->vocab_size() != target.vocab_size()) {
     return info.name + " needs a draft model with the target's vocabulary: the draft has " +
