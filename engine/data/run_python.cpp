@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -41,6 +42,10 @@ const std::string& python_path() {
 
 // In the child between fork and exec: system calls only.
 [[noreturn]] void become_python(const char* path, int in, int err) {
+  // Ctrl+C is sent to the terminal's whole group and means us: the program under check is not
+  // wrong for it. It ends with us instead.
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   const rlimit cpu{kCpuSeconds, kCpuSeconds + 1};
   const rlimit memory{512u << 20, 512u << 20};
   const rlimit nothing{0, 0};
@@ -101,6 +106,11 @@ std::string talk(Pipe& to, Pipe& from, std::string_view program, Clock::time_poi
   return errors;
 }
 
+// What a person or a shutting-down machine sends; limits end a program by others.
+bool is_a_request_to_stop(int signal_number) {
+  return signal_number == SIGINT || signal_number == SIGTERM || signal_number == SIGHUP;
+}
+
 std::string last_line(std::string_view text) {
   text = trimmed(text);
   const auto at = text.rfind('\n');
@@ -131,6 +141,8 @@ PythonRun run_python(std::string_view program) {
     usleep(500);
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {true, true, {}};
+  if (WIFSIGNALED(status) && is_a_request_to_stop(WTERMSIG(status)))
+    return {false, false, "python3 was ended from outside"};
   if (WIFSIGNALED(status))
     return {true, false, "ended by signal " + std::to_string(WTERMSIG(status))};
   const std::string why = last_line(errors);

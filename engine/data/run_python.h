@@ -7,7 +7,7 @@
 namespace engine {
 
 struct PythonRun {
-  bool available = false;  ///< python3 was found
+  bool available = false;  ///< python3 was found, and nobody ended it from outside
   bool passed = false;     ///< it ended by itself with exit code 0
   std::string reason;      ///< why not: last line of its error, or the limit
 };

@@ -92,6 +92,21 @@ TEST(Py, an_endless_completion_is_ended) {
   EXPECT_FALSE(run.passed);
 }
 
+TEST(Py, a_signal_to_our_group_does_not_reach_a_completion) {
+  const auto run = run_python("import os\nassert os.getpgrp() == os.getpid()\n");
+  if (!run.available) GTEST_SKIP() << run.reason;
+  EXPECT_TRUE(run.passed) << run.reason;
+}
+
+TEST(Py, a_completion_ended_from_outside_was_not_checked) {
+  if (!run_python("pass\n").available) GTEST_SKIP() << "no python3 here";
+  for (const char* signal : {"SIGINT", "SIGTERM", "SIGHUP"}) {
+    const auto run = run_python(std::string("import os, signal\nos.kill(os.getpid(), signal.") +
+                                signal + ")\nwhile True:\n    pass\n");
+    EXPECT_FALSE(run.available || run.passed) << signal << ": " << run.reason;
+  }
+}
+
 TEST(Py, there_are_sixty_families_or_more) {
   EXPECT_GE(py_families().size(), 60u);
 }
