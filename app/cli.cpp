@@ -270,9 +270,11 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
   add("check", "Run the task's checker over each record's completion")
       ->add_option("file", p.data.file, "JSON Lines")
       ->required();
-  add("stats", "Lengths, forms, repeated n-grams, duplicates")
-      ->add_option("file", p.data.file, "JSON Lines")
-      ->required();
+  CLI::App* stats = add("stats", "Lengths, forms, repeated n-grams, duplicates");
+  stats->add_option("file", p.data.file, "JSON Lines")->required();
+  stats->add_option("--tokenizer", p.data.tokenizer,
+                    "directory with the tokenizer.model that counts (default: the bundled "
+                    "target's)");
 }
 
 void add_train(CLI::App& app, Parsed& p, Run& run) {

@@ -51,6 +51,7 @@ struct BenchOptions {
 struct DataOptions {
   std::string what;  // generate, check, stats
   std::string task, split = "train", file;
+  std::string tokenizer;  // directory; empty: the bundled target's
   int level = 1;
   std::int64_t start = 0, count = 10;
   bool json = false;

@@ -1,24 +1,51 @@
+#include <filesystem>
+#include <memory>
+
 #include "app/commands.h"
+#include "app/paths.h"
 #include "app/terminal.h"
 #include "engine/data/data_tool.h"
+#include "engine/model/tokenizer.h"
 
 namespace app {
+namespace {
+
+constexpr int kCancelled = static_cast<int>(kernels::ErrorCode::Cancelled);
+
+/// Counts with the tokenizer of a directory; the bundled one is only missed where it is not there.
+engine::CountTokens token_counter(const std::string& given) {
+  const std::filesystem::path file =
+      (given.empty() ? std::filesystem::path(assets_dir()) / "models/demo-target"
+                     : std::filesystem::path(given)) /
+      "tokenizer.model";
+  if (given.empty() && !std::filesystem::exists(file)) return {};
+  const std::shared_ptr<const engine::Tokenizer> tokenizer =
+      engine::open_sentencepiece(file.string(), false, false);
+  return [tokenizer](const engine::Record& record) {
+    return 2 + static_cast<int>(tokenizer->encode(record.prompt, false).size() +
+                                tokenizer->encode(record.completion, false).size());
+  };
+}
+
+}  // namespace
 
 int data(const DataOptions& options) {
   if (options.what == "generate") {
     engine::generate_records(
         options.task, engine::split_from_name(options.split), options.level, options.start,
         options.count, [](const std::string& line) { print(line + "\n"); }, interrupted);
-    return interrupted() ? static_cast<int>(kernels::ErrorCode::Cancelled) : 0;
+    return interrupted() ? kCancelled : 0;
   }
   const std::vector<engine::Record> records = engine::read_records(options.file);
   if (options.what == "stats") {
-    const engine::DataStats stats = engine::stats_of_records(records);
+    const engine::DataStats stats =
+        engine::stats_of_records(records, token_counter(options.tokenizer), interrupted);
     print(options.json ? engine::to_json(stats) + "\n" : engine::describe(stats));
-    return 0;
+    return interrupted() ? kCancelled : 0;
   }
-  const engine::DataCheck check = engine::check_records(records);
+  const engine::DataCheck check = engine::check_records(records, interrupted);
   print(options.json ? engine::to_json(check) + "\n" : for_terminal(engine::describe(check)));
+  if (check.stopped) return kCancelled;
   const bool all_right = check.n_correct + check.n_skipped == check.n_records;
   return all_right ? 0 : static_cast<int>(kernels::ErrorCode::BadInput);
 }

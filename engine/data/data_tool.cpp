@@ -61,10 +61,14 @@ std::int64_t generate_records(std::string_view task,
   return n_written;
 }
 
-DataCheck check_records(const std::vector<Record>& records) {
+DataCheck check_records(const std::vector<Record>& records, const std::function<bool()>& stop) {
   DataCheck out;
   for (const Record& record : records) {
     const CheckResult result = check_record(record, record.completion);
+    if (stop && stop()) {
+      out.stopped = true;
+      break;
+    }
     out.n_records++;
     out.n_correct += result.correct;
     out.n_skipped += result.skipped;
@@ -90,13 +94,23 @@ double copy_share(std::string_view prompt, std::string_view completion) {
   return static_cast<double>(n_copied) / static_cast<double>(all.size() - before.size());
 }
 
-DataStats stats_of_records(const std::vector<Record>& records) {
+DataStats stats_of_records(const std::vector<Record>& records,
+                           const CountTokens& n_tokens,
+                           const std::function<bool()>& stop) {
   DataStats out;
+  out.has_tokens = static_cast<bool>(n_tokens);
   std::unordered_set<std::string> texts;
   std::unordered_map<std::string, std::string> split_of_prompt;
   double share = 0;
   for (const Record& record : records) {
+    if (stop && stop()) break;
     out.n_records++;
+    if (n_tokens) {
+      const int n = n_tokens(record);
+      out.mean_tokens += n;
+      out.max_tokens = std::max(out.max_tokens, n);
+      out.n_too_long += n > kMaxRecordTokens;
+    }
     const std::size_t length = record.prompt.size() + record.completion.size();
     out.mean_chars += static_cast<double>(length);
     out.mean_prompt_chars += static_cast<double>(record.prompt.size());
@@ -112,6 +126,7 @@ DataStats stats_of_records(const std::vector<Record>& records) {
   }
   if (out.n_records == 0) return out;
   const auto n = static_cast<double>(out.n_records);
+  out.mean_tokens /= n;
   out.mean_chars /= n;
   out.mean_prompt_chars /= n;
   out.mean_completion_chars /= n;
@@ -120,12 +135,18 @@ DataStats stats_of_records(const std::vector<Record>& records) {
 }
 
 std::string describe(const DataStats& stats) {
+  const std::string tokens =
+      stats.has_tokens
+          ? fmt::format("mean {:.0f} tokens, longest {}; longer than {}: {}", stats.mean_tokens,
+                        stats.max_tokens, kMaxRecordTokens, stats.n_too_long)
+          : std::string("tokens not counted: no tokenizer");
   std::string text = fmt::format(
-      "records          {}\nlength           mean {:.0f} characters (prompt {:.0f}, completion "
-      "{:.0f}), longest {}\ncopy share       {:.2f}\nduplicates       {}\nprompts in two splits "
-      "{}\n",
-      stats.n_records, stats.mean_chars, stats.mean_prompt_chars, stats.mean_completion_chars,
-      stats.max_chars, stats.copy_share, stats.n_duplicates, stats.n_prompts_in_two_splits);
+      "records          {}\nlength           {}\n                 mean {:.0f} characters (prompt "
+      "{:.0f}, completion {:.0f}), longest {}\ncopy share       {:.2f}\nduplicates       "
+      "{}\nprompts in two splits {}\n",
+      stats.n_records, tokens, stats.mean_chars, stats.mean_prompt_chars,
+      stats.mean_completion_chars, stats.max_chars, stats.copy_share, stats.n_duplicates,
+      stats.n_prompts_in_two_splits);
   for (const auto& [form, count] : stats.per_form)
     text += fmt::format("  {:<32} {}\n", form, count);
   return text;
@@ -135,12 +156,19 @@ std::string describe(const DataCheck& check) {
   std::string text = fmt::format("records {}, correct {}, not checked {}, wrong {}\n",
                                  check.n_records, check.n_correct, check.n_skipped,
                                  check.n_records - check.n_correct - check.n_skipped);
+  if (check.stopped) text += "stopped: the records behind were not looked at\n";
   for (const auto& line : check.wrong) text += "  " + line + "\n";
   return text;
 }
 
 std::string to_json(const DataStats& stats) {
+  const auto counted = [&](nlohmann::ordered_json value) {
+    return stats.has_tokens ? std::move(value) : nlohmann::ordered_json(nullptr);
+  };
   return nlohmann::ordered_json{{"records", stats.n_records},
+                                {"mean_tokens", counted(stats.mean_tokens)},
+                                {"max_tokens", counted(stats.max_tokens)},
+                                {"over_512_tokens", counted(stats.n_too_long)},
                                 {"mean_chars", stats.mean_chars},
                                 {"mean_prompt_chars", stats.mean_prompt_chars},
                                 {"mean_completion_chars", stats.mean_completion_chars},
@@ -157,6 +185,7 @@ std::string to_json(const DataCheck& check) {
                                 {"correct", check.n_correct},
                                 {"not_checked", check.n_skipped},
                                 {"wrong", check.n_records - check.n_correct - check.n_skipped},
+                                {"stopped", check.stopped},
                                 {"reasons", check.wrong}}
       .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

@@ -26,19 +26,31 @@ std::int64_t generate_records(std::string_view task,
                               const std::function<bool()>& stop = {});
 
 struct DataCheck {
-  std::int64_t n_records = 0;
+  std::int64_t n_records = 0;  ///< looked at
   std::int64_t n_correct = 0;
   std::int64_t n_skipped = 0;      ///< the checker could not run here, or the set has no measure
   std::vector<std::string> wrong;  ///< "id: reason" of the first 20
+  bool stopped = false;            ///< asked to stop; the records behind were not looked at
 };
 
 /// Runs every record's checker on its own completion.
+/// @param stop  asked around each record; true ends early, and the record under way is not counted
 /// @throws Error  as read_records()
-DataCheck check_records(const std::vector<Record>& records);
+DataCheck check_records(const std::vector<Record>& records, const std::function<bool()>& stop = {});
+
+/// Texts are at most this long, in tokens, begin and end tokens included.
+inline constexpr int kMaxRecordTokens = 512;
+
+/// Tokens of a record as training reads it: begin token, prompt, completion, end token.
+using CountTokens = std::function<int(const Record&)>;
 
 struct DataStats {
   std::int64_t n_records = 0;
-  double mean_chars = 0;  ///< prompt + completion
+  bool has_tokens = false;  ///< the next three were counted
+  double mean_tokens = 0;
+  int max_tokens = 0;
+  std::int64_t n_too_long = 0;  ///< records of more than kMaxRecordTokens
+  double mean_chars = 0;        ///< prompt + completion
   double mean_prompt_chars = 0;
   double mean_completion_chars = 0;
   std::size_t max_chars = 0;
@@ -49,7 +61,11 @@ struct DataStats {
   std::int64_t n_prompts_in_two_splits = 0;
 };
 
-DataStats stats_of_records(const std::vector<Record>& records);
+/// @param n_tokens  or empty: lengths are then in characters alone
+/// @param stop      asked before each record; true gives the figures of those before
+DataStats stats_of_records(const std::vector<Record>& records,
+                           const CountTokens& n_tokens = {},
+                           const std::function<bool()>& stop = {});
 
 /// The same as text for people, a line each.
 std::string describe(const DataStats& stats);
