@@ -24,9 +24,10 @@ int score(const ScoreOptions& options) {
       });
   line.finish();
   const std::string markdown = engine::to_markdown(evaluation);
-  if (options.write) engine::write_scores(loaded.files.path, markdown);
+  if (options.write && evaluation.complete) engine::write_scores(loaded.files.path, markdown);
   print(options.json ? engine::to_json(evaluation) + "\n" : markdown);
-  return 0;
+  if (options.write && !evaluation.complete) print_error("stopped; the card is as it was");
+  return evaluation.complete ? 0 : static_cast<int>(engine::ErrorCode::Cancelled);
 }
 
 }  // namespace app

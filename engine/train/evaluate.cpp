@@ -53,9 +53,13 @@ void score(Model& model, const Record& record, const Lane& lane, TaskScore& task
   task.entropy += answer_entropy(model, lane.sequence);  // a sum until all are done
 }
 
-// Decodes problems [begin, end) together.
-void run_group(
-    Model& model, const EvaluationSettings& settings, int begin, int end, TaskScore& task) {
+// Decodes problems [begin, end) together; false if `go_on` said no in between, and nothing counted.
+bool run_group(Model& model,
+               const EvaluationSettings& settings,
+               int begin,
+               int end,
+               const std::function<bool()>& go_on,
+               TaskScore& task) {
   const Tokenizer& tokenizer = *model.tokenizer();
   std::vector<Record> records;
   std::vector<Lane> lanes;
@@ -80,10 +84,12 @@ void run_group(
   }
   Stepper stepper(model, nullptr);
   while (!running.empty()) {
+    if (!go_on()) return false;
     stepper.step(running);
     std::erase_if(running, [](const Lane* lane) { return lane->sequence.finished(); });
   }
   for (std::size_t i = 0; i < lanes.size(); i++) score(model, records[i], lanes[i], task);
+  return true;
 }
 
 double percent(int part, int whole) {
@@ -98,27 +104,27 @@ Evaluation evaluate(Model& model,
   ensure(model.tokenizer() != nullptr, "evaluation reads and writes text: it needs a tokenizer");
   ensure(settings.n_lanes > 0 && settings.n_problems > 0, "evaluation needs problems and lanes");
   const std::vector<std::string> tasks = settings.tasks.empty() ? task_names() : settings.tasks;
-  Evaluation evaluation{model.name(), std::string(split_name(settings.split)), {}};
+  Evaluation evaluation{model.name(), std::string(split_name(settings.split)), {}, true};
   const int n_all = static_cast<int>(tasks.size() * settings.levels.size()) * settings.n_problems;
   int n_done = 0;
+  const auto go_on = [&] { return !progress || progress(n_done, n_all); };
   for (const std::string& name : tasks) {
     for (const int level : settings.levels) {
+      if (!evaluation.complete) break;
       TaskScore task;
       task.task = name;
       task.level = level;
       for (int begin = 0; begin < settings.n_problems; begin += settings.n_lanes) {
         const int end = std::min(begin + settings.n_lanes, settings.n_problems);
-        run_group(model, settings, begin, end, task);
+        evaluation.complete = run_group(model, settings, begin, end, go_on, task);
+        if (!evaluation.complete) break;
         n_done += end - begin;
-        if (progress && !progress(n_done, n_all)) {
-          throw Error(ErrorCode::Cancelled,
-                      "evaluation: stopped after " + std::to_string(n_done) + " problems");
-        }
       }
       if (task.n_tokens > 0) task.entropy /= static_cast<double>(task.n_tokens);
-      evaluation.scores.push_back(task);
+      if (task.n > 0) evaluation.scores.push_back(task);
     }
   }
+  if (evaluation.complete) go_on();  // the last of the progress
   return evaluation;
 }
 
@@ -135,8 +141,10 @@ std::string to_json(const Evaluation& evaluation) {
                       {"tokens", s.n_tokens},
                       {"entropy", s.entropy}});
   }
-  const nlohmann::ordered_json object = {
-      {"model", evaluation.model}, {"split", evaluation.split}, {"scores", scores}};
+  const nlohmann::ordered_json object = {{"model", evaluation.model},
+                                         {"split", evaluation.split},
+                                         {"complete", evaluation.complete},
+                                         {"scores", scores}};
   return object.dump(2);
 }
 
@@ -153,6 +161,7 @@ std::string to_markdown(const Evaluation& evaluation) {
                          s.n, right, percent(s.n_ended, s.n),
                          s.n ? static_cast<double>(s.n_tokens) / s.n : 0, s.entropy);
   }
+  if (!evaluation.complete) table += "\nStopped before all problems were decoded.\n";
   return table;
 }
 

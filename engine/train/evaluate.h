@@ -39,11 +39,12 @@ struct TaskScore {
 struct Evaluation {
   std::string model;
   std::string split;
-  std::vector<TaskScore> scores;
+  std::vector<TaskScore> scores;  // of the tasks begun
+  bool complete = true;           // false: stopped, so the last score has fewer problems
 };
 
-/// @param progress  called after every group of problems with those done and all; false cancels
-/// @throws Error(Cancelled)  then
+/// @param progress  called after every step of a group of problems with those done and all; false
+///                  stops. The group under way is not counted: its short answers end first.
 Evaluation evaluate(Model& model,
                     const EvaluationSettings& settings,
                     const std::function<bool(int, int)>& progress = {});
