@@ -33,10 +33,35 @@ std::int64_t peak_rss_bytes() {
   return usage.ru_maxrss * 1024LL;
 }
 
+/// 0 or, after Ctrl+C, the code of what was cancelled.
+int exit_code() {
+  return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
+}
+
+/// A document, which says so if Ctrl+C left it short; what was not measured is null or absent.
+void print_document(json document) {
+  if (interrupted()) document["stopped"] = true;
+  print(dumped(document));
+}
+
+/// Null once Ctrl+C was pressed: what comes after costs time.
+json read_probe(kernels::Device& device) {
+  return interrupted() ? json(nullptr) : json(kernels::cpu::ReadProbe(device).gbps());
+}
+json multiply_probe(kernels::Device& device, kernels::DType dtype) {
+  return interrupted() ? json(nullptr) : json(kernels::cpu::multiply_gflops(device, dtype));
+}
+
+/// A number with its unit, or "not measured".
+std::string measured(const json& value, const char* format) {
+  return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>())
+                           : std::string("not measured");
+}
+
 json probe_json(kernels::Device& device, kernels::DType dtype) {
   json machine = machine_json(device);
-  machine["read_gbps"] = kernels::cpu::ReadProbe(device).gbps();
-  machine["gflops"] = kernels::cpu::multiply_gflops(device, dtype);
+  machine["read_gbps"] = read_probe(device);
+  machine["gflops"] = multiply_probe(device, dtype);
   return machine;
 }
 
@@ -51,27 +76,27 @@ int bench_probe(const BenchOptions& options) {
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   kernels::Device& device = store.device(options.model.device);
   json out = machine_json(device);
-  out["read_gbps"] = kernels::cpu::ReadProbe(device).gbps();
+  out["read_gbps"] = read_probe(device);
   out["gflops"] = json::object();
   for (const kernels::DType dtype :
        {kernels::DType::F32, kernels::DType::BF16, kernels::DType::F16}) {
-    out["gflops"][kernels::name_of(dtype)] = kernels::cpu::multiply_gflops(device, dtype);
+    out["gflops"][kernels::name_of(dtype)] = multiply_probe(device, dtype);
   }
   if (options.json) {
-    print(dumped(out));
+    print_document(out);
   } else {
-    print(
-        fmt::format("{}, {} threads, kernels {}\n  memory read   {:.1f} GB/s\n  f32 multiply  "
-                    "{:.0f} GFLOP/s\n  bf16 multiply {:.0f} GFLOP/s\n",
-                    out["cpu"].get<std::string>(), device.n_threads(), device.ops().name,
-                    out["read_gbps"].get<double>(), out["gflops"]["f32"].get<double>(),
-                    out["gflops"]["bf16"].get<double>()));
+    print(fmt::format(
+        "{}, {} threads, kernels {}\n  memory read   {}\n  f32 multiply  {}\n  bf16 "
+        "multiply {}\n",
+        out["cpu"].get<std::string>(), device.n_threads(), device.ops().name,
+        measured(out["read_gbps"], "{:.1f} GB/s"), measured(out["gflops"]["f32"], "{:.0f} GFLOP/s"),
+        measured(out["gflops"]["bf16"], "{:.0f} GFLOP/s")));
   }
-  return 0;
+  return exit_code();
 }
 
 struct StepTimes {
-  std::vector<double> ms;        // a median each of options.rows
+  std::vector<double> ms;        // a median each of options.rows; fewer if Ctrl+C came before
   std::int64_t cache_bytes = 0;  // of the pages in use meanwhile
 };
 
@@ -85,7 +110,8 @@ void generate_a_little(engine::LoadedModel& loaded, int context) {
   engine::run_to_end(loaded, run, 0, nullptr, interrupted);
 }
 
-/// Medians of a forward that computes the logits of every row, the row counts interleaved.
+/// Medians of a forward that computes the logits of every row, the row counts interleaved. After
+/// Ctrl+C those of the rounds so far.
 StepTimes time_steps(engine::Model& model, const BenchOptions& options) {
   std::vector<engine::TokenId> prompt(static_cast<std::size_t>(options.context) + 1);
   for (std::size_t i = 0; i < prompt.size(); i++)
@@ -93,7 +119,7 @@ StepTimes time_steps(engine::Model& model, const BenchOptions& options) {
   engine::Sequence sequence = engine::prefilled(model, prompt);
   std::vector<std::vector<double>> ms(options.rows.size());
   for (int repeat = -2; repeat < options.repeat && !interrupted(); repeat++) {
-    for (std::size_t i = 0; i < options.rows.size(); i++) {
+    for (std::size_t i = 0; i < options.rows.size() && !interrupted(); i++) {
       const engine::TokenTree tree = chain(options.rows[i], model.vocab_size());
       const engine::BatchItem item{
           .cache = &sequence.cache(), .tree = &tree, .prefix = sequence.cached_tokens()};
@@ -104,8 +130,39 @@ StepTimes time_steps(engine::Model& model, const BenchOptions& options) {
     }
   }
   StepTimes times{.cache_bytes = model.cache_bytes()};
-  for (const auto& values : ms) times.ms.push_back(median(values));
+  for (const auto& values : ms) {
+    if (values.empty()) break;
+    times.ms.push_back(median(values));
+  }
   return times;
+}
+
+/// What each row count took beside the roofline of this run; absent where a probe is.
+json step_rows(const engine::Model& model,
+               const json& machine,
+               const std::vector<int>& counts,
+               const std::vector<double>& ms) {
+  const auto weight_bytes = static_cast<double>(model.weight_bytes());
+  const double multiplies = 2 * weight_bytes / kernels::bytes_of(model.dtype());
+  json rows = json::array();
+  for (std::size_t i = 0; i < ms.size(); i++) {
+    json row = {{"rows", counts[i]},
+                {"ms", ms[i]},
+                {"ratio", ms[i] / ms[0]},
+                {"roofline_ms", nullptr},
+                {"roofline_fraction", nullptr}};
+    if (machine["read_gbps_after"].is_number()) {
+      const double gbps =
+          (machine["read_gbps"].get<double>() + machine["read_gbps_after"].get<double>()) / 2;
+      const double memory_ms = weight_bytes / gbps * 1e-6;
+      const double compute_ms = multiplies * counts[i] / machine["gflops"].get<double>() * 1e-6;
+      const double roofline_ms = std::max(memory_ms, compute_ms);
+      row["roofline_ms"] = roofline_ms;
+      row["roofline_fraction"] = roofline_ms / ms[i];
+    }
+    rows.push_back(row);
+  }
+  return rows;
 }
 
 int bench_step(const BenchOptions& options) {
@@ -117,25 +174,9 @@ int bench_step(const BenchOptions& options) {
   generate_a_little(loaded, options.context);
   const std::int64_t generate_peak = peak_rss_bytes();  // before the probe takes its buffer
   json machine = probe_json(model.device(), model.dtype());
-  const StepTimes times = time_steps(model, options);
-  if (interrupted()) return static_cast<int>(engine::ErrorCode::Cancelled);
-  const double read_after = kernels::cpu::ReadProbe(model.device()).gbps();
-  machine["read_gbps_after"] = read_after;
-
-  const double gbps = (machine["read_gbps"].get<double>() + read_after) / 2;
-  const auto weight_bytes = static_cast<double>(model.weight_bytes());
-  const double multiplies = 2 * weight_bytes / kernels::bytes_of(model.dtype());
-  json rows = json::array();
-  for (std::size_t i = 0; i < options.rows.size(); i++) {
-    const double memory_ms = weight_bytes / gbps * 1e-6;
-    const double compute_ms = multiplies * options.rows[i] / machine["gflops"].get<double>() * 1e-6;
-    const double roofline_ms = std::max(memory_ms, compute_ms);
-    rows.push_back({{"rows", options.rows[i]},
-                    {"ms", times.ms[i]},
-                    {"ratio", times.ms[i] / times.ms[0]},
-                    {"roofline_ms", roofline_ms},
-                    {"roofline_fraction", roofline_ms / times.ms[i]}});
-  }
+  const StepTimes times = interrupted() ? StepTimes() : time_steps(model, options);
+  machine["read_gbps_after"] = read_probe(model.device());
+  const json rows = step_rows(model, machine, options.rows, times.ms);
   json out = {{"machine", machine},
               {"model", model.name()},
               {"scale", engine::name_of(model.scale())},
@@ -146,28 +187,29 @@ int bench_step(const BenchOptions& options) {
               {"generate_peak_rss_bytes", generate_peak},
               {"rows", rows}};
   if (options.json) {
-    print(dumped(out));
-    return 0;
+    print_document(out);
+    return exit_code();
   }
-  print(
-      fmt::format("{} {} at {}, context {}, {} threads, kernels {}\n  weights {:.1f} MB, peak "
-                  "memory of generate {:.1f} MB; "
-                  "read {:.1f} GB/s before, {:.1f} after; {:.0f} GFLOP/s\n",
-                  model.name(), kernels::name_of(model.dtype()), engine::name_of(model.scale()),
-                  options.context, model.device().n_threads(), model.device().ops().name,
-                  weight_bytes * 1e-6, static_cast<double>(generate_peak) * 1e-6,
-                  machine["read_gbps"].get<double>(), read_after, machine["gflops"].get<double>()));
+  print(fmt::format(
+      "{} {} at {}, context {}, {} threads, kernels {}\n  weights {:.1f} MB, peak memory of "
+      "generate "
+      "{:.1f} MB; read {} before, {} after; {}\n",
+      model.name(), kernels::name_of(model.dtype()), engine::name_of(model.scale()),
+      options.context, model.device().n_threads(), model.device().ops().name,
+      static_cast<double>(model.weight_bytes()) * 1e-6, static_cast<double>(generate_peak) * 1e-6,
+      measured(machine["read_gbps"], "{:.1f} GB/s"),
+      measured(machine["read_gbps_after"], "{:.1f} GB/s"),
+      measured(machine["gflops"], "{:.0f} GFLOP/s")));
   std::vector<std::vector<std::string>> text = {
       {"rows", "ms", "of 1 row", "roofline ms", "reached"}};
   for (const json& row : rows) {
-    text.push_back({fmt::format("{}", row["rows"].get<int>()),
-                    fmt::format("{:.3f}", row["ms"].get<double>()),
-                    fmt::format("{:.2f}x", row["ratio"].get<double>()),
-                    fmt::format("{:.3f}", row["roofline_ms"].get<double>()),
-                    fmt::format("{:.2f}", row["roofline_fraction"].get<double>())});
+    text.push_back(
+        {fmt::format("{}", row["rows"].get<int>()), fmt::format("{:.3f}", row["ms"].get<double>()),
+         fmt::format("{:.2f}x", row["ratio"].get<double>()), measured(row["roofline_ms"], "{:.3f}"),
+         measured(row["roofline_fraction"], "{:.2f}")});
   }
   print(table(text));
-  return 0;
+  return exit_code();
 }
 
 int bench_decode(const BenchOptions& options) {
@@ -180,20 +222,24 @@ int bench_decode(const BenchOptions& options) {
       .prompt_id = "bench", .decoder = "ar", .max_tokens = options.max_tokens, .ignore_eos = true};
   for (int i = 0; i < options.context; i++)
     run.prompt_tokens.push_back((5 * i + 1) % model.vocab_size());
+  // After Ctrl+C the run under way counts only where there is no whole one: it is shorter.
   std::vector<double> speeds, prefills;
+  std::size_t n_tokens = 0;
   for (int repeat = 0; repeat < options.repeat && !interrupted(); repeat++) {
     const engine::RunResult result = engine::run_to_end(loaded, run, 0, nullptr, interrupted);
+    if (result.tokens.empty() || (interrupted() && !speeds.empty())) break;
     speeds.push_back(result.tokens_per_second());
     prefills.push_back(result.prefill_ms);
+    n_tokens = result.tokens.size();
   }
-  if (speeds.empty()) return static_cast<int>(engine::ErrorCode::Cancelled);
+  if (speeds.empty()) return exit_code();
   const auto [low, high] = std::minmax_element(speeds.begin(), speeds.end());
   json out = {{"machine", machine_json(model.device())},
               {"model", model.name()},
               {"dtype", kernels::name_of(model.dtype())},
               {"scale", engine::name_of(model.scale())},
               {"context", options.context},
-              {"tokens", options.max_tokens},
+              {"tokens", n_tokens},
               {"tokens_per_second", median(speeds)},
               {"min", *low},
               {"max", *high},
@@ -202,7 +248,7 @@ int bench_decode(const BenchOptions& options) {
               {"peak_rss_bytes", peak_rss_bytes()},
               {"weight_bytes", model.weight_bytes()}};
   if (options.json) {
-    print(dumped(out));
+    print_document(out);
   } else {
     print(fmt::format(
         "{} {}: {:.1f} tokens/s (min {:.1f}, max {:.1f}, n {}), prefill of {} tokens {:.1f} ms, "
@@ -210,7 +256,7 @@ int bench_decode(const BenchOptions& options) {
         model.name(), kernels::name_of(model.dtype()), median(speeds), *low, *high, speeds.size(),
         options.context, median(prefills), static_cast<double>(peak_rss_bytes()) * 1e-6));
   }
-  return 0;
+  return exit_code();
 }
 
 /// One matrix of the model as a multiply, for each row count: where a step's time goes.
@@ -246,6 +292,7 @@ int bench_kernels(const BenchOptions& options) {
                             false);
         if (repeat >= 2) us.push_back((now_ms() - start) * 1e3);
       }
+      if (us.empty()) break;  // Ctrl+C
       const double flops = 2.0 * rows * shape.n * shape.k;
       results.push_back({{"kernel", "matmul"},
                          {"shape", shape.name},
@@ -260,8 +307,8 @@ int bench_kernels(const BenchOptions& options) {
   json out = {
       {"machine", machine_json(device)}, {"dtype", kernels::name_of(dtype)}, {"kernels", results}};
   if (options.json) {
-    print(dumped(out));
-    return 0;
+    print_document(out);
+    return exit_code();
   }
   std::vector<std::vector<std::string>> text = {{"matmul", "rows", "us", "GFLOP/s", "GB/s"}};
   for (const json& r : results) {
@@ -271,7 +318,7 @@ int bench_kernels(const BenchOptions& options) {
                     fmt::format("{:.1f}", r["gbps"].get<double>())});
   }
   print(table(text));
-  return 0;
+  return exit_code();
 }
 
 }  // namespace

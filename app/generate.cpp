@@ -13,6 +13,8 @@
 namespace app {
 namespace {
 
+/// Runs AR on the same request and says whether it wrote the same. Stopped by Ctrl+C it says
+/// nothing: half a comparison is none.
 void compare_with_ar(engine::LoadedModel& loaded, engine::RunResult& result) {
   if (result.request.decoder == "ar") {
     result.identical_to_ar = true;
@@ -24,7 +26,13 @@ void compare_with_ar(engine::LoadedModel& loaded, engine::RunResult& result) {
   engine::RunRequest request = result.request;
   request.decoder = "ar";
   request.options.clear();
-  const engine::RunResult ar = engine::run_to_end(loaded, request, 0, nullptr);
+  engine::RunResult ar;
+  try {
+    ar = engine::run_to_end(loaded, request, 0, nullptr, interrupted);
+  } catch (const engine::Error& error) {
+    if (error.code() != engine::ErrorCode::Cancelled) throw;
+  }
+  if (interrupted()) return;
   result.identical_to_ar = engine::first_difference(result.tokens, ar.tokens) < 0;
   if (result.decode_ms > 0) result.speedup = ar.decode_ms / result.decode_ms;
 }
@@ -82,7 +90,9 @@ int generate(const GenerationOptions& options) {
           engine::run_to_end(loaded, request, ++run, outputs.sink(), interrupted,
                              [&](const engine::Lane& lane) { text.show(lane); });
       text.finish();
-      if ((options.check || options.json) && !interrupted()) compare_with_ar(loaded, result);
+      const bool ended = result.stop_reason != "stopped";
+      if ((options.check || options.json) && ended && !interrupted())
+        compare_with_ar(loaded, result);
       if (options.json) {
         documents.push_back(to_json(result, loaded));
       } else {

@@ -1,0 +1,46 @@
+// The program under test as a process of its own: started, waited for, interrupted.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+struct ProgramEnd {
+  int code = -1;  // exit code; -1: it was ended by a signal
+  std::string out, err;
+  double seconds = 0;  // from the last signal to the end
+};
+
+class Program {
+ public:
+  /// Starts the program in a process group of its own, stdout and stderr going to files.
+  /// @param folder  where those are
+  Program(const std::vector<std::string>& arguments, const std::string& folder);
+  /// Ends the group if it still runs.
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  /// Looks every few milliseconds until `come` or the program's end or the time is over.
+  /// @return  whether it came while the program ran
+  bool until(const std::function<bool()>& come, std::chrono::seconds at_most);
+  /// Ctrl+C: to every process of the group, as a terminal does.
+  void interrupt();
+  /// Waits for the end, and ends it by force after `at_most`.
+  ProgramEnd wait(std::chrono::seconds at_most);
+
+  std::string out() const;
+  std::string err() const;
+
+ private:
+  bool over();
+
+  std::string folder_;
+  pid_t pid_ = -1;
+  int status_ = 0;
+  bool over_ = false;
+  std::chrono::steady_clock::time_point signalled_;
+};
