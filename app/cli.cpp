@@ -14,6 +14,7 @@
 #include "app/suggest.h"
 #include "app/terminal.h"
 #include "engine/decode/registry.h"
+#include "engine/model/config.h"
 
 namespace app {
 namespace {
@@ -388,6 +389,12 @@ const CLI::App* deepest(const CLI::App& app) {
   return at;
 }
 
+/// "decoscope data generate".
+std::string path_of(const CLI::App* at) {
+  const CLI::App* parent = at->get_parent();
+  return parent ? path_of(parent) + " " + at->get_name() : at->get_name();
+}
+
 /// Of "... not expected: c --b a", which lists the words last to first: the first option, or the
 /// first word where a command was expected.
 std::string unexpected_word(const std::string& message, bool command_expected) {
@@ -456,8 +463,7 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
         fmt::format("{}: no such {}{}", culprit, culprit.starts_with("-") ? "option" : "command",
                     did_you_mean(culprit, known));
   }
-  return fmt::format("{}; `decoscope {}--help` lists what there is", message,
-                     at == &app ? "" : at->get_name() + " ");
+  return fmt::format("{}; `{} --help` lists what there is", message, path_of(at));
 }
 
 }  // namespace
@@ -470,7 +476,10 @@ int run_command_line(int argc, char** argv) {
   app.set_version_flag("--version", "decoscope " DECOSCOPE_VERSION);
   app.require_subcommand(0, 1);
   Parsed p;
-  Run run = [&p] { return window(p.window); };
+  Run run = [&p] {
+    if (p.window.model.scale != "auto") engine::scale_from(p.window.model.scale);
+    return window(p.window);
+  };
   add_model_options(app, p.window.model);
   app.add_option("--open", p.window.open, "open a recording (.pdrun) in the window");
   app.add_option("--screen", p.window.screen, "which screen to start with")
@@ -492,7 +501,9 @@ int run_command_line(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
-    print(deepest(app)->help("", CLI::AppFormatMode::Normal));
+    const CLI::App* at = deepest(app);
+    const CLI::App* parent = at->get_parent();
+    print(at->help(parent ? path_of(parent) : "", CLI::AppFormatMode::Normal));
     return 0;
   } catch (const CLI::CallForAllHelp&) {
     print(app.help("", CLI::AppFormatMode::All));

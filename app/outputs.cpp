@@ -24,7 +24,11 @@ void Outputs::close() {
       print_error("note: " + record_ + " exists; recorded to " + recorder_->path());
     recorder_.reset();
   }
-  if (!trace_.empty()) engine::export_trace(timeline_, trace_, {});
+  if (!trace_.empty()) {
+    const engine::TraceReport report = engine::export_trace(timeline_, trace_, {});
+    print_error(trace_ + ": " + report.summary() + "; read again: no rule broken");
+    for (const std::string& notice : report.notices) print_error("note: " + notice);
+  }
 }
 
 }  // namespace app

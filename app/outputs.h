@@ -21,7 +21,8 @@ class Outputs : public engine::EventSink {
   bool wanted() const { return recorder_ || !trace_.empty(); }
   /// Itself if anything is wanted, else null.
   engine::EventSink* sink() { return wanted() ? this : nullptr; }
-  /// Ends the recording and writes the trace; says where, when that is not where it was asked.
+  /// Ends the recording and writes the trace; says where, when that is not where it was asked, and
+  /// what the trace's self-check counted and warns of.
   /// @throws Error(Resources)  if either is not whole on disk
   void close();
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -183,6 +184,33 @@ TEST_F(RunScript, subcommands_help_and_displays_go_to_the_program_as_they_are) {
   EXPECT_EQ(script("", ":7").out, "\n");
 }
 
+TEST_F(Cli, a_hint_names_the_whole_command) {
+  EXPECT_NE(run("data generate arith --level 9").err.find("`decoscope data generate --help`"),
+            std::string::npos);
+  EXPECT_NE(run("model info").err.find("`decoscope model info --help`"), std::string::npos);
+  EXPECT_NE(run("generte").err.find("`decoscope --help`"), std::string::npos);
+  EXPECT_NE(run("data generate --help").out.find("Usage: decoscope data generate"),
+            std::string::npos);
+  EXPECT_NE(run("compare --help").out.find("Usage: decoscope compare"), std::string::npos);
+}
+
+TEST_F(Cli, a_scale_that_is_none_is_wrong_usage_for_the_window_too) {
+  const Outcome outcome = run("--scale banana");
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+}
+
+TEST_F(Cli, data_stats_counts_tokens) {
+  ASSERT_EQ(run("data generate kb --count 30").code, 0);
+  std::filesystem::copy_file(folder + "/out", folder + "/kb.jsonl");
+  const json stats = json::parse(run("data stats --json " + folder + "/kb.jsonl").out);
+  EXPECT_GT(stats["mean_tokens"], 20);
+  EXPECT_GE(stats["max_tokens"], stats["mean_tokens"]);
+  EXPECT_EQ(stats["over_512_tokens"], 0);
+  EXPECT_NE(run("data stats " + folder + "/kb.jsonl").out.find("tokens, longest"),
+            std::string::npos);
+}
+
 TEST_F(Cli, a_device_that_is_not_there_is_exit_5) {
   const Outcome outcome = run("generate --prompt a --device cuda:9");
   EXPECT_EQ(outcome.code, 5);
@@ -263,6 +291,43 @@ TEST_F(CliModel, generate_keeps_its_json_contract) {
   }
   EXPECT_EQ(result["identical_to_ar"], true);
   EXPECT_LE(result["tokens"].size(), 24u);
+  const json& metrics = result["metrics"];
+  const double proposed = metrics["proposed"], accepted = metrics["accepted"];
+  const double judged = accepted + metrics["rejected"].get<double>();
+  ASSERT_GT(judged, 0);
+  EXPECT_DOUBLE_EQ(metrics["acceptance_rate"], accepted / proposed);
+  EXPECT_DOUBLE_EQ(metrics["accepted_of_judged"], accepted / judged);
+}
+
+TEST_F(CliModel, a_trace_says_what_its_self_check_counted) {
+  const std::string record = folder + "/a.pdrun", all = folder + "/all.json";
+  const Outcome made =
+      run("generate --decoder jacobi --prompt 'Anna has' --max-tokens 20 --record " + record +
+          " --trace " + all);
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_NE(made.err.find("all.json: "), std::string::npos) << made.err;
+  EXPECT_NE(made.err.find(" events"), std::string::npos) << made.err;
+  EXPECT_NE(made.err.find("read again: no rule broken"), std::string::npos) << made.err;
+}
+
+TEST_F(CliModel, a_range_of_steps_becomes_a_smaller_trace_that_validates) {
+  const std::string record = folder + "/a.pdrun", all = folder + "/all.json",
+                    part = folder + "/part.json";
+  ASSERT_EQ(
+      run("generate --prompt 'Anna has' --max-tokens 20 --ignore-eos --record " + record).code, 0);
+  ASSERT_EQ(run("trace convert " + record + " " + all).code, 0);
+  const Outcome converted =
+      run("trace convert --run 1 --first-step 3 --last-step 5 " + record + " " + part);
+  ASSERT_EQ(converted.code, 0) << converted.err;
+  EXPECT_EQ(run("trace validate " + part).code, 0);
+  std::set<int> steps;
+  for (const json& event : json::parse(read_file(part))["traceEvents"]) {
+    if (event.contains("args") && event["args"].contains("step"))
+      steps.insert(event["args"]["step"].get<int>());
+  }
+  EXPECT_EQ(steps, (std::set<int>{3, 4, 5}));
+  EXPECT_LT(read_file(part).size(), read_file(all).size());
+  EXPECT_EQ(run("trace convert --run 99 " + record + " " + part).code, 2);
 }
 
 TEST_F(CliModel, one_prompt_gives_one_result_and_several_give_a_list) {
