@@ -415,6 +415,21 @@ std::vector<std::string> real_set_names() {
   return names;
 }
 
+std::vector<RealSetTerms> real_set_terms() {
+  return {{"gsm8k", "MIT", "github.com/openai/grade-school-math"},
+          {"commonsenseqa", "MIT", "github.com/kojima-takeshi188/zero_shot_cot"},
+          {"cos_e", "BSD-3-Clause", "github.com/salesforce/cos-e"},
+          {"strategyqa", "MIT", "github.com/eladsegal/strategyqa"},
+          {"aqua", "Apache-2.0", "github.com/google-deepmind/AQuA"},
+          {"mbpp", "CC BY 4.0", "github.com/google-research/google-research"},
+          {"wikisql", "BSD-3-Clause", "github.com/salesforce/WikiSQL"},
+          {"creak", "MIT", "github.com/yasumasaonoe/creak"},
+          {"python_puzzles", "MIT", "github.com/microsoft/PythonProgrammingPuzzles"},
+          {"taskmaster4", "CC BY 4.0", "github.com/google-research-datasets/Taskmaster"},
+          {"self_instruct", "Apache-2.0", "github.com/yizhongw/self-instruct"},
+          {"tinyshakespeare", "public domain", "github.com/karpathy/char-rnn"}};
+}
+
 // A few short dialogs occur in both parts of a published set.
 static void drop_trained_texts(std::vector<Record>& test,
                                std::string_view name,

@@ -14,6 +14,17 @@ namespace engine {
 /// tinyshakespeare (all with training texts) humaneval blocksworld mt_bench vicuna_bench (without).
 std::vector<std::string> real_set_names();
 
+/// Under what a set may be passed on, as its authors say, and where it was published. The texts a
+/// reader takes from a second set are named too: `cos_e` gives commonsenseqa its rationales.
+struct RealSetTerms {
+  std::string set;
+  std::string licence;  ///< "MIT"; "public domain"
+  std::string source;   ///< "github.com/openai/grade-school-math"
+};
+
+/// Those of the sets that have training texts, in the order of real_set_names().
+std::vector<RealSetTerms> real_set_terms();
+
 /// @param split     Train: training texts, at most 1,700 characters each; Test: evaluation prompts
 /// @param data_dir  the folder with one folder a set
 /// @return  empty if the set has nothing for that split

@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include <nlohmann/json.hpp>
+
+#include "engine/data/readers.h"
 #include "engine/types.h"
 
 namespace engine {
@@ -47,6 +51,69 @@ std::string shares_table(const TrainingStream& stream) {
   return table;
 }
 
+// The generated tasks of a mixture, with commas between.
+std::string generated_parts(const TrainingStream& stream) {
+  std::string list;
+  for (const TrainingStream::Share& share : stream.shares()) {
+    if (share.part != "real") list += (list.empty() ? "" : ", ") + share.part;
+  }
+  return list;
+}
+
+// The open sets a mixture names, or all if it names none; empty without a part "real".
+std::vector<std::string> sets_of(const nlohmann::json& mixture) {
+  if (!mixture.is_object()) return {};
+  const auto real = mixture.find("real");
+  if (real == mixture.end() || real->value("weight", 0.0) == 0) return {};
+  std::vector<std::string> sets = real->value("sets", real_set_names());
+  if (std::find(sets.begin(), sets.end(), "commonsenseqa") != sets.end()) sets.push_back("cos_e");
+  return sets;
+}
+
+// The mixtures of the recipes that a card tells, the runs before that one included.
+std::vector<nlohmann::json> mixtures_in(const std::string& card) {
+  constexpr std::string_view kFence = "```json\n";
+  std::vector<nlohmann::json> mixtures;
+  for (auto at = card.find(kFence); at != std::string::npos; at = card.find(kFence, at)) {
+    at += kFence.size();
+    const auto recipe =
+        nlohmann::json::parse(card.substr(at, card.find("```", at) - at), nullptr, false);
+    if (recipe.is_object() && recipe.contains("mixture")) mixtures.push_back(recipe["mixture"]);
+  }
+  return mixtures;
+}
+
+std::string data_and_licences(const TrainRecipe& recipe,
+                              const TrainingStream& stream,
+                              const std::string& from) {
+  std::string text = "## Data and licences\n\n" + shares_table(stream) + "\n";
+  if (const std::string generated = generated_parts(stream); !generated.empty()) {
+    text += "Generated (" + generated +
+            "): texts that this program's own generators (`engine/data`) made up. Evaluation "
+            "problems are excluded by content key.\n\n";
+  }
+  std::vector<nlohmann::json> mixtures;
+  if (!from.empty()) mixtures = mixtures_in(contents(from + "/README.md"));
+  const bool known = from.empty() || !mixtures.empty();
+  if (!known) text += "What the weights it started from had read is not known here.\n\n";
+  mixtures.push_back(nlohmann::json::parse(recipe.mixture, nullptr, false));
+  std::vector<RealSetTerms> terms = real_set_terms();
+  std::erase_if(terms, [&](const RealSetTerms& t) {
+    return std::none_of(mixtures.begin(), mixtures.end(), [&](const nlohmann::json& mixture) {
+      const std::vector<std::string> sets = sets_of(mixture);
+      return std::find(sets.begin(), sets.end(), t.set) != sets.end();
+    });
+  });
+  if (terms.empty()) return known ? text + "No text of anyone else was read.\n\n" : text;
+  text +=
+      "Real: the training parts of these published sets, each under the licence its authors "
+      "give it. This directory holds none of their texts.\n\n| set | licence | published "
+      "at |\n|---|---|---|\n";
+  for (const RealSetTerms& t : terms)
+    text += fmt::format("| {} | {} | {} |\n", t.set, t.licence, t.source);
+  return text + "\n";
+}
+
 }  // namespace
 
 void write_model_card(const std::string& directory,
@@ -64,11 +131,7 @@ void write_model_card(const std::string& directory,
       "general assistant.\n\n",
       m.n_layers, m.dim, m.hidden_dim, m.n_heads, m.vocab_size,
       static_cast<double>(result.parameters.size()) * 1e-6, m.max_seq_len, recipe.context);
-  card += "## Data and licences\n\n" + shares_table(stream) +
-          "\nThe generated tasks (arith, kb, sql, py, blocks) are written by this project's own "
-          "generators (`engine/data`) and carry the project's licence. Real sets keep the licences "
-          "that lie beside them in the data folder. Evaluation problems are excluded by content "
-          "key.\n\n";
+  card += data_and_licences(recipe, stream, from);
   card += fmt::format(
       "{}\n{}- {} tokens in {} steps of {} rows, {:.0f} minutes ({:.0f} tokens/s), "
       "computed "
@@ -80,7 +143,8 @@ void write_model_card(const std::string& directory,
       static_cast<double>(result.tokens) / result.seconds, result.compute, result.completion_loss,
       100 * result.fill, result.n_texts_cut, to_json(recipe));
   card += earlier_training(from);
-  card += std::string(kScores) + "\nNot evaluated yet.\n";
+  card += std::string(kScores) +
+          "\nNot evaluated yet; `decoscope model score --model DIR --write` puts the table here.\n";
   write_file(directory + "/README.md", card);
 }
 

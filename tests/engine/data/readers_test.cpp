@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -27,6 +28,29 @@ class Readers : public testing::Test {
     if (data_dir().empty()) GTEST_SKIP() << "no folder of open texts; set DECOSCOPE_DATA";
   }
 };
+
+// The table of the data folder's own README says each set's licence.
+TEST_F(Readers, licences_are_those_the_data_folder_states) {
+  std::ifstream readme(data_dir() + "/README.md");
+  std::map<std::string, std::string> stated;
+  std::string line;
+  while (std::getline(readme, line)) {
+    const auto cells = split_text(line, '|');
+    if (cells.size() > 3 && trimmed(cells[1]).starts_with("`"))
+      stated[std::string(trimmed(cells[1]))] = std::string(trimmed(cells[2]));
+  }
+  if (stated.empty()) GTEST_SKIP() << "the data folder has no README with a table of licences";
+  std::set<std::string> known;
+  for (const RealSetTerms& terms : real_set_terms()) {
+    EXPECT_EQ(stated["`" + terms.set + "`"], terms.licence) << terms.set;
+    EXPECT_TRUE(terms.source.starts_with("github.com/")) << terms.set;
+    known.insert(terms.set);
+  }
+  for (const std::string& name : real_set_names()) {
+    if (!read_real_set(name, Split::Train, data_dir()).empty())
+      EXPECT_TRUE(known.contains(name)) << name;
+  }
+}
 
 TEST_F(Readers, every_set_is_read_and_its_right_answers_score_as_right) {
   for (const auto& name : real_set_names()) {

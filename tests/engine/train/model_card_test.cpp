@@ -1,0 +1,109 @@
+// What a trained model's README says of its data, and how its scores get there.
+#include "engine/train/model_card.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "engine/train/evaluate.h"
+
+namespace engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ModelCard : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "model_card.XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    directory = pattern;
+  }
+  void TearDown() override { fs::remove_all(directory); }
+
+  /// The card of a model that learned from `mixture`; texts are drawn from `readable`, which needs
+  /// no data folder.
+  std::string card(const std::string& mixture,
+                   const std::string& readable,
+                   const std::string& from = {}) const {
+    TrainRecipe recipe;
+    recipe.name = "small";
+    recipe.mixture = mixture;
+    TrainResult result;
+    result.tokens = 4096;
+    result.seconds = 2;
+    result.step = 1;
+    write_model_card(directory, recipe, result, TrainingStream(readable, 1), from);
+    return written();
+  }
+  std::string written() const {
+    std::ifstream file(directory + "/README.md", std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  static bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  }
+
+  std::string directory;
+};
+
+constexpr const char* kArith = R"({"arith": {"weight": 1}})";
+
+TEST_F(ModelCard, names_the_open_sets_it_read_with_their_licences) {
+  const std::string text =
+      card(R"({"arith": {"weight": 1}, "real": {"weight": 1, "sets": ["mbpp", "commonsenseqa"]}})",
+           kArith);
+  EXPECT_TRUE(has(text, "| mbpp | CC BY 4.0 | github.com/google-research/google-research |"));
+  EXPECT_TRUE(has(text, "| commonsenseqa | MIT |"));
+  EXPECT_TRUE(has(text, "| cos_e | BSD-3-Clause |"));  // the rationales of commonsenseqa
+  EXPECT_FALSE(has(text, "gsm8k"));
+  EXPECT_FALSE(has(text, "project's licence"));
+}
+
+TEST_F(ModelCard, names_all_sets_where_the_recipe_names_none_and_none_where_it_reads_none) {
+  const std::string all = card(R"({"arith": {"weight": 1}, "real": {"weight": 0.1}})", kArith);
+  for (const char* set : {"gsm8k", "strategyqa", "aqua", "wikisql", "creak", "tinyshakespeare"})
+    EXPECT_TRUE(has(all, std::string("| ") + set + " |")) << set;
+  const std::string none = card(kArith, kArith);
+  EXPECT_TRUE(has(none, "No text of anyone else was read."));
+  EXPECT_TRUE(has(none, "Generated (arith):"));
+}
+
+TEST_F(ModelCard, tells_what_the_weights_it_started_from_had_read) {
+  card(R"({"arith": {"weight": 1}, "real": {"weight": 1, "sets": ["creak"]}})", kArith);
+  const std::string first = directory + "/first", bare = directory + "/bare";
+  fs::create_directories(first);
+  fs::create_directories(bare);
+  fs::copy_file(directory + "/README.md", first + "/README.md");
+  EXPECT_TRUE(has(card(kArith, kArith, first), "| creak | MIT |"));
+  const std::string unknown = card(kArith, kArith, bare);
+  EXPECT_TRUE(has(unknown, "is not known here"));
+  EXPECT_FALSE(has(unknown, "No text of anyone else"));
+}
+
+TEST_F(ModelCard, scores_take_the_place_of_the_notice_and_of_earlier_scores) {
+  card(kArith, kArith);
+  Evaluation evaluation{.model = "small", .split = "test", .scores = {}};
+  evaluation.scores.push_back({.task = "arith",
+                               .level = 1,
+                               .n = 4,
+                               .n_checked = 4,
+                               .n_correct = 3,
+                               .n_ended = 4,
+                               .n_tokens = 40,
+                               .entropy = 0.125});
+  write_scores(directory, to_markdown(evaluation));
+  EXPECT_FALSE(has(written(), "Not evaluated yet"));
+  EXPECT_TRUE(has(written(), "| arith | 1 | 4 | 75.0 % | 100.0 % | 10 | 0.125 |"));
+  evaluation.scores[0].n_correct = 4;
+  write_scores(directory, to_markdown(evaluation));
+  EXPECT_TRUE(has(written(), "| arith | 1 | 4 | 100.0 % |"));
+  EXPECT_FALSE(has(written(), "75.0 %"));
+  EXPECT_TRUE(has(written(), "## Data and licences"));
+}
+
+}  // namespace
+}  // namespace engine
