@@ -108,7 +108,7 @@ std::vector<DeviceInfo> list_devices() {
   struct sysinfo memory {};
   if (sysinfo(&memory) == 0)
     cpu.memory_bytes = static_cast<std::int64_t>(memory.totalram) * memory.mem_unit;
-  DeviceInfo cuda{.name = "cuda:0", .kind = "cuda", .reason = "this build has no CUDA kernels"};
+  DeviceInfo cuda{.name = "cuda:0", .kind = "cuda", .reason = "there are no CUDA kernels yet"};
   return {cpu, cuda};
 }
 
