@@ -11,7 +11,7 @@
 
 namespace app {
 
-/// One result (docs: README "Command line"). Unset comparisons are null.
+/// One result (docs/contracts.md). Unset comparisons are null.
 nlohmann::json to_json(const engine::RunResult& result, const engine::LoadedModel& loaded);
 /// {"cpu", "threads", "ops", ...} of the machine and device.
 nlohmann::json machine_json(const kernels::Device& device);
