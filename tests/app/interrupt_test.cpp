@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 constexpr int kCancelled = 6;
 // A step takes milliseconds; the rest is for machines that are busy or check for data races. What
 // is interrupted here would go on for minutes.
-constexpr auto kSoon = 30s;
+constexpr auto kSoon = 120s;
 
 class Interrupt : public testing::Test {
  protected:
@@ -73,7 +73,7 @@ TEST_F(Interrupt, generate_prints_the_prompts_it_has_done) {
 TEST_F(Interrupt, the_comparison_with_ar_ends_too_and_claims_nothing) {
   const std::vector<std::string> common = {"generate", "--decoder",           "prompt-lookup",
                                            "--prompt", "Anna has 3 pens and", "--max-tokens",
-                                           "900",      "--ignore-eos"};
+                                           "200",      "--ignore-eos"};
   Program quick(common, folder);  // the same text, unscaled
   const std::string text = quick.wait(300s).out;
   ASSERT_GT(text.size(), 100u);
@@ -146,7 +146,7 @@ TEST_F(Interrupt, bench_step_prints_the_rounds_so_far) {
   FAIL() << "no round was measured in the time given";
 }
 
-TEST_F(Interrupt, bench_decode_and_probe_end_with_what_they_have) {
+TEST_F(Interrupt, bench_decode_ends_with_what_it_has) {
   Program decode(
       {"bench", "decode", "--repeat", "100000", "--max-tokens", "8", "--context", "16", "--json"},
       folder);
@@ -154,7 +154,9 @@ TEST_F(Interrupt, bench_decode_and_probe_end_with_what_they_have) {
   decode.interrupt();
   const ProgramEnd end = decode.wait(kSoon);
   EXPECT_EQ(end.code, kCancelled) << end.err;
-  if (!end.out.empty()) EXPECT_GT(json::parse(end.out)["tokens_per_second"], 0);
+  if (end.out.empty()) return;  // no token yet
+  EXPECT_EQ(json::parse(end.out)["stopped"], true);
+  EXPECT_GT(json::parse(end.out)["tokens_per_second"], 0);
 }
 
 TEST_F(Interrupt, train_saves_what_it_has_and_says_how_to_go_on) {
