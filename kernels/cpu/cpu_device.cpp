@@ -63,7 +63,12 @@ void* allocate_bytes(std::int64_t bytes) {
                 "memory: " + std::to_string((bytes >> 20) + 1) +
                     " MiB could not be had; try a smaller model, a shorter context or bf16");
   }
-  if (align == kHugePage) madvise(data, rounded, MADV_HUGEPAGE);
+  if (align == kHugePage) {
+    // The first byte written to a huge page takes all of it: a last one that would be half empty or
+    // more is left to ordinary pages.
+    const std::int64_t whole = bytes / kHugePage * kHugePage;
+    madvise(data, bytes - whole > kHugePage / 2 ? rounded : whole, MADV_HUGEPAGE);
+  }
   fence(data, bytes, rounded);
   return data;
 }
