@@ -11,7 +11,7 @@
 namespace engine {
 
 struct TraceProblem {
-  std::string rule;         // a short name, as listed in docs and tests: "ts-missing"
+  std::string rule;         // a short name, as docs/contracts.md lists them: "ts-missing"
   std::int64_t event = -1;  // index in traceEvents; -1: of the whole file
   std::string what;         // found X, expected Y
 };

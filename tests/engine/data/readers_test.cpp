@@ -47,8 +47,8 @@ TEST_F(Readers, licences_are_those_the_data_folder_states) {
     known.insert(terms.set);
   }
   for (const std::string& name : real_set_names()) {
-    if (!read_real_set(name, Split::Train, data_dir()).empty())
-      EXPECT_TRUE(known.contains(name)) << name;
+    const bool trains = !read_real_set(name, Split::Train, data_dir()).empty();
+    EXPECT_TRUE(!trains || known.contains(name)) << name;
   }
 }
 

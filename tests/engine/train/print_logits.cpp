@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
     for (std::size_t i = 0; i < tokens.size(); i++)
       tree.add(tokens[i], static_cast<int>(i) - 1, {});
     const auto cache = model.make_cache();
-    const engine::BatchItem item{cache.get(), &tree, {}, engine::Sampling{}};
+    const engine::BatchItem item{.cache = cache.get(), .tree = &tree, .prefix = {}};
     const auto out = model.forward(std::span(&item, 1), {.logits = true, .hidden = false});
     auto logits = nlohmann::json::array();
     for (int row = 0; row < tree.n_rows(); row++) {
