@@ -1,7 +1,6 @@
 // G2: questions over a small world of facts, answered by looking two or three facts up.
 //   key   (member, relation) for a choice or a denial: such a pair is asked in one split alone,
-//   each
-//         of its facts being seen elsewhere; comparisons: members, attribute and count
+//         each of its facts being seen elsewhere; comparisons: members, attribute and count
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>

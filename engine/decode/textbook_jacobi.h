@@ -5,9 +5,8 @@
 //   lossless  token for token, greedy and coupled: the fixed point of the refinement is unique
 //   needs     nothing
 //   cost      1 target step of `block` rows per iteration, at most block + 1 iterations a block:
-//   the
-//             last one only finds that nothing changes. Never cheaper than the form that keeps keys
-//             and values (jacobi.h); it is there to be looked at and compared with
+//             the last one only finds that nothing changes. Never cheaper than the form that keeps
+//             keys and values (jacobi.h); it is there to be looked at and compared with
 //   differs   the last block is cut to what may still be emitted
 #pragma once
 

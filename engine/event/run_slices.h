@@ -1,8 +1,7 @@
-// What a run did, as slices on lanes: the one place where steps become times. The Gantt, its
-// pyramid and the trace export draw from here.
+// What a run did, as slices on lanes: the trace export, the levels of detail (lod.h) and what is
+// read aloud of a step (describe.h) take their times from here.
 //   wall      the parts of a step laid one after the other from its beginning; exact for a lane
-//   that
-//             had its forward to itself, else its share
+//             that had its forward to itself, else its share
 //   compute   the same on the race clock: only the run's own compute counts
 //   step      every step is kUnit long
 //   position  a step spans the positions it committed, kUnit each
@@ -45,7 +44,7 @@ enum class SliceKind : std::uint8_t {
 };
 inline constexpr int kSliceKinds = 16;
 
-/// What must stay visible at any zoom (UX.md 6.2), as bits.
+/// What must stay visible at any zoom, as bits.
 enum Rare : std::uint8_t { kRareRejected = 1, kRareError = 2, kRarePoolHit = 4 };
 
 struct Slice {
