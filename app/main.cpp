@@ -1,4 +1,4 @@
-// Where every failure ends: one line on stderr and an exit code (BAD_INPUTS: 0 ok, 2 usage, 3 bad
+// Where every failure ends: one line on stderr and an exit code (0 ok, 2 usage, 3 bad
 // input, 4 resources, 5 device, 6 cancelled, 70 our bug).
 #include <cstdio>
 #include <new>

@@ -22,7 +22,7 @@ std::string for_terminal(std::string_view text);
 void print(std::string_view text);
 
 /// A line on stderr that replaces itself, at most ten times a second; nothing when stderr is no
-/// terminal and `quiet_when_piped`. Erased by finish() and by its end.
+/// terminal. Erased by finish() and by its end.
 class ProgressLine {
  public:
   explicit ProgressLine(std::string label) : label_(std::move(label)) {}

@@ -3,7 +3,7 @@
 //
 //   sums       f32, each output element in one fixed order
 //   invariance row r of every result has the same bits whatever rows stand beside it, however many
-//              they are, in whatever order, on any number of threads (ALGORITHMS.md 9)
+//              they are, in whatever order, on any number of threads
 //   pointers   device memory, made by `allocate`, unless a comment says "host"
 //   types      activations are f32 between operations; weights and caches are f32, f16 or bf16. An
 //              operation over bf16 weights may round its activations to bf16, to nearest even
@@ -169,7 +169,7 @@ struct Ops {
 
   /// Chooses a token for each row. Greedy: the largest logit. Sampling: the largest of
   /// logit / temperature + Gumbel(seed, stream, position, token) over the tokens the filters keep
-  /// (ALGORITHMS.md 8). Ties go to the lowest id. Tokens >= n_valid are never chosen.
+  /// (kernels/sampling.h). Ties go to the lowest id. Tokens >= n_valid are never chosen.
   ///   logits [n_rows, vocab] with stride;  rows, out [n_rows] host
   void (*pick)(Device&,
                const float* logits,

@@ -1,7 +1,7 @@
 // Counter-based random numbers: a draw is a function of (seed, position, stream, block), so a
 // replay draws the same and no two uses share a draw.
 //   source  Philox4x32-10, Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"
-//   key     (seed low, seed high);  counter (position, stream, vocab_block, 0)  (ALGORITHMS.md 8.4)
+//   key     (seed low, seed high);  counter (position, stream, vocab_block, 0)
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // The law a token is drawn from: repetition penalty, temperature, top-k, top-p, min-p, in that
-// order (ALGORITHMS.md 8.4). Slow and plain: `pick` is checked against it, and decoders that need
+// order. Slow and plain: `pick` is checked against it, and decoders that need
 // whole distributions (rejection mode) use it.
 //   order   tokens compare by (logit descending, id ascending) wherever a cut needs an order
 //   top-k   exactly the first k;  top-p: of what top-k kept, the token that crosses stays

@@ -28,7 +28,7 @@ struct KbWorld {
   std::vector<KbMember> members;
 };
 
-/// @throws Error  (BadInput) "kb.txt:line: .."
+/// @throws Error(BadInput)  "kb.txt:line: .."
 KbWorld read_kb(std::string_view text);
 
 /// The world that is part of the program.

@@ -32,7 +32,8 @@ class TrainingStream {
   ///                     characters and need not add up to 1; "levels" are shares of texts of level
   ///                     1, 2, 3 (default [2, 5, 3]); "sets" defaults to all.
   /// @param data_dir     the folder of the open texts; needed by "real" alone
-  /// @throws Error  (BadInput) naming the field of the recipe, (Resources) for a missing folder
+  /// @throws Error(BadInput)  naming the field of the recipe
+  /// @throws Error(Resources)  for a missing folder
   TrainingStream(std::string_view recipe_json, std::uint64_t seed, std::string data_dir = {});
   ~TrainingStream();
   TrainingStream(TrainingStream&&) noexcept;

@@ -28,8 +28,9 @@ std::vector<RealSetTerms> real_set_terms();
 /// @param split     Train: training texts, at most 1,700 characters each; Test: evaluation prompts
 /// @param data_dir  the folder with one folder a set
 /// @return  empty if the set has nothing for that split
-/// @throws Error  (Usage) for an unknown set, (Resources) for a missing file, (BadInput)
-///                "file:line: field: ..." for a malformed one
+/// @throws Error(Usage)  for an unknown set
+/// @throws Error(Resources)  for a missing file
+/// @throws Error(BadInput)  "file:line: field: ..." for a malformed one
 std::vector<Record> read_real_set(std::string_view name, Split split, const std::string& data_dir);
 
 /// Scores a completion of any record, generated or real: number, letter, yes/no, tests, plan,

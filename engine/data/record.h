@@ -22,7 +22,7 @@ enum class Split { Train, Dev, Test };
 
 std::string_view split_name(Split split);
 
-/// @throws Error  (Usage) for a name other than train, dev, test
+/// @throws Error(Usage)  for a name other than train, dev, test
 Split split_from_name(std::string_view name);
 
 /// Where a content key belongs: FNV-1a(key) mod 100 is 0-89 train, 90-94 dev, 95-99 test.
@@ -61,7 +61,7 @@ class TaskGenerator {
 
   /// Reads the text of a completion alone, a model's or our own. Never throws for what a completion
   /// says; a leading space and a closing "</s>" are ignored.
-  /// @throws Error  (BadInput) if record.check is not what this task writes
+  /// @throws Error(BadInput)  if record.check is not what this task writes
   virtual CheckResult check(const Record& record, std::string_view completion) const = 0;
 
  protected:
@@ -79,18 +79,19 @@ class TaskGenerator {
 std::vector<std::string> task_names();
 
 /// @return  the generator, alive for the whole program
-/// @throws Error  (Usage) naming the tasks there are
+/// @throws Error(Usage)  naming the tasks there are
 const TaskGenerator& task_generator(std::string_view name);
 
 /// One JSON line, without the newline.
 std::string to_json_line(const Record& record);
 
 /// @param where  "file:line" for messages
-/// @throws Error  (BadInput) naming the field
+/// @throws Error(BadInput)  naming the field
 Record record_from_json(std::string_view line, const std::string& where);
 
 /// Reads a JSON-lines file of records; empty lines are skipped.
-/// @throws Error  (BadInput) "file:line: field: ..", (Resources) if the file cannot be read
+/// @throws Error(BadInput)  "file:line: field: .."
+/// @throws Error(Resources)  if the file cannot be read
 std::vector<Record> read_records(const std::string& path);
 
 }  // namespace engine

@@ -43,7 +43,7 @@ std::pair<int, int> column_range(const SqlColumn& column);
 /// CREATE TABLE and INSERT statements of one row set.
 std::string schema_script(const SqlSchema& schema, int row_set);
 
-/// JSON of the schema, and back. @throws Error  (BadInput) naming the field; names are identifiers
+/// JSON of the schema, and back. @throws Error(BadInput)  naming the field; names are identifiers
 std::string schema_to_json(const SqlSchema& schema);
 SqlSchema schema_from_json(std::string_view json, const std::string& where);
 

@@ -23,7 +23,7 @@ class BlockFiller {
   std::uint64_t seed_;
 };
 
-/// Blocks, iterations, and what hindsight says of converged blocks (ALGORITHMS.md 3d).
+/// Blocks, iterations, and what hindsight says of converged blocks (event/trajectory.h).
 class BlockCounts {
  public:
   /// @param whole_blocks  false: a window that slides is no block with a beginning and an end, and

@@ -32,7 +32,7 @@ class UniformSource {
   virtual double residual(std::uint32_t position, std::span<const double> law) = 0;
 };
 
-/// Philox streams AcceptUniform and Residual (ALGORITHMS.md 8.4): a number is a function of (seed,
+/// Philox streams AcceptUniform and Residual (kernels/philox.h): a number is a function of (seed,
 /// position, index) alone.
 class PhiloxUniforms : public UniformSource {
  public:

@@ -77,7 +77,7 @@ int context_of(const Limits& limits, int model_max_seq_len);
 /// room_left() - 1 below the last token can give nothing.
 int room_left(const Sequence& sequence, const Limits& limits, int model_max_seq_len);
 
-/// Applies end-of-sequence, max_tokens and the context's end to a decision (ALGORITHMS.md 1):
+/// Applies end-of-sequence, max_tokens and the context's end to a decision:
 /// emitted is cut after the first end token and at the limits, and the path loses as many rows.
 /// limits.max_seq_len 0 sets no end here; the stepper fills in the model's.
 /// @return  the reason to stop, or None

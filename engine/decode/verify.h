@@ -1,6 +1,7 @@
 // The one place where exactness is decided: which proposals the target agrees with.
 //   walk     greedy and coupled: a proposal is kept if the target picked the same token
-//   reject   rejection sampling of proposals made without a distribution (ALGORITHMS.md 2a)
+//   reject   rejection sampling of proposals made without a distribution: Leviathan et al. 2023
+//            (arXiv:2211.17192) with q = 1, several a position as in Lookahead (arXiv:2402.02057)
 #pragma once
 
 #include "engine/decode/sampling.h"

@@ -1,4 +1,4 @@
-// What happened in words, for people who hear a screen instead of seeing it (UX.md 4.12).
+// What happened in words, for people who hear a screen instead of seeing it.
 #pragma once
 
 #include <optional>

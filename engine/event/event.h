@@ -1,5 +1,5 @@
 // Everything the engine tells: plain data with ids and nanoseconds. An event says what happened,
-// never how to draw it. A saved stream of these opens in place of a live engine (UX.md 4.14).
+// never how to draw it. A saved stream of these opens in place of a live engine.
 //   clock  one steady clock, nanoseconds since the session began, taken by the engine
 #pragma once
 

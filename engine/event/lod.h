@@ -1,5 +1,5 @@
 // What of a lane is visible at a zoom: real slices while they are wide enough to see, else buckets
-// of time that still count what must never be hidden (UX.md 6.2).
+// of time that still count what must never be hidden (Rare).
 //   levels   bucket width 65,536 ns at level 0, four times as wide each further level
 //   a level  holds slices shorter than its bucket in buckets, and longer ones as themselves, so
 //            that no level ever costs more than a few pixels' worth of either

@@ -16,7 +16,7 @@ class OutputFile {
   using Write = std::function<ssize_t(int fd, const void* bytes, std::size_t n)>;
 
   /// `path` ending in ".gz" is compressed.
-  /// @throws Error Resources  naming the file and the system's reason; also in write and finish.
+  /// @throws Error(Resources)  naming the file and the system's reason; also in write and finish.
   /// The file that had the name stays as it was.
   explicit OutputFile(const std::string& path, Write write = {});
   /// Without finish() nothing is left of it.

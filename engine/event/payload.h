@@ -1,5 +1,5 @@
 // Which parts of events are payload: what a panel shows beside the structure, may be large, and may
-// be dropped if memory for it is spent (UX.md 4.14). Everything else is structure and always kept.
+// be dropped if memory for it is spent. Everything else is structure and always kept.
 //   probabilities  q of drafts; log probabilities, margins and draws of a verification
 //   trajectory     the states of a block (BlockRefined)
 //   pool           n-grams added, evicted, tried (PoolChanged); its sizes are structure

@@ -32,8 +32,8 @@ struct RecorderOptions {
 
 class Recorder : public EventSink {
  public:
-  /// @throws Error Resources  naming the file and the system's reason; Usage  it exists and shall
-  /// not be taken, or the path is empty
+  /// @throws Error(Resources)  naming the file and the system's reason
+  /// @throws Error(Usage)  it exists and shall not be taken, or the path is empty
   explicit Recorder(const std::string& path, RecorderOptions options = {});
   /// Closes.
   ~Recorder() override;

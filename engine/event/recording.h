@@ -46,8 +46,8 @@ struct ReadLimits {
 /// Reads event by event; holds one frame and a read buffer.
 class RecordingReader {
  public:
-  /// @throws Error BadInput  not a recording (names what it looks like) or an unsupported version;
-  ///                         Resources  the system refuses to read
+  /// @throws Error(BadInput)  not a recording (names what it looks like) or an unsupported version;
+  ///                         Error(Resources)  the system refuses to read
   explicit RecordingReader(std::unique_ptr<ByteSource> source, const ReadLimits& limits = {});
   /// The next whole event, nullopt at the end.
   std::optional<Event> next();

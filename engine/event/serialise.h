@@ -28,8 +28,8 @@ struct Decoded {
 };
 
 /// One event from exactly `bytes`.
-/// @throws Error BadInput  a field longer than what is left, of the wrong width, or no value of its
-/// enumeration; the message names kind, field number and what was found
+/// @throws Error(BadInput)  a field longer than what is left, of the wrong width, or no value of
+/// its enumeration; the message names kind, field number and what was found
 Decoded decode(std::string_view bytes);
 
 /// "StepBegun"; "kind 77" for one not known.

@@ -1,5 +1,6 @@
-// Checks a Chrome trace against every rule of UX.md 2.5, without knowing how it was written: what
-// Perfetto drops or refuses, what chrome://tracing and Tracy cannot read, what PD-1 adds.
+// Checks a Chrome trace against every rule of docs/contracts.md, without knowing how it was
+// written: what Perfetto drops or refuses, what chrome://tracing and Tracy cannot read, and what
+// our profile PD-1 adds.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,8 @@ struct TraceCheck {
 inline constexpr std::size_t kMaxTraceProblems = 100;
 
 /// Reads a file, unpacking it if its name ends in ".gz" and not otherwise.
-/// @throws Error Resources  it cannot be read; BadInput  it is not a regular file
+/// @throws Error(Resources)  it cannot be read
+/// @throws Error(BadInput)  it is not a regular file
 TraceCheck check_trace(const std::string& path);
 
 /// The same of text in memory.

@@ -1,5 +1,5 @@
-// Chrome trace export, profile PD-1 (UX.md 2.5): one file that Perfetto, chrome://tracing, Tracy
-// and speedscope read. One process a run, numbered lanes, times from the run's start.
+// Chrome trace export, profile PD-1 (docs/contracts.md): one file that Perfetto, chrome://tracing,
+// Tracy and speedscope read. One process a run, numbered lanes, times from the run's start.
 //   lanes     1 phases, 2 target, 3 propose, 4 verify, 5 commit, 6 pool, 7 device, 8 blocks
 //   slices    X on their lane, starts strictly increasing; blocks b/e; iterations and notices i
 //   flows     "token": from the proposal of a step to the commit that kept some of it
@@ -42,15 +42,16 @@ struct TraceReport {
 };
 
 /// Writes the trace as text, piece by piece.
-/// @throws Error Usage  no such run
+/// @throws Error(Usage)  no such run
 TraceReport write_trace(const Timeline& timeline,
                         const TraceOptions& options,
                         const std::function<void(std::string_view)>& write);
 
 /// Writes a file (compressed if its name ends in ".gz"), then reads it again and compares the
 /// counts.
-/// @throws Error Usage  no such run; Resources  the disk refuses; ContractError  the self-check
-/// found a rule broken
+/// @throws Error(Usage)  no such run
+/// @throws Error(Resources)  the disk refuses
+/// @throws ContractError  the self-check found a rule broken
 TraceReport export_trace(const Timeline& timeline,
                          const std::string& path,
                          const TraceOptions& options = {});

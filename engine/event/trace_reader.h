@@ -43,8 +43,8 @@ struct RawTrace {
 RawTrace read_trace(std::streambuf& from, const std::function<void(RawTraceEvent&&)>& on_event);
 
 /// A file's bytes, unpacked where its name ends in ".gz".
-/// @throws Error BadInput  not a regular file, not gzip inside; Resources  the system's reason, or
-/// more than `max_bytes`
+/// @throws Error(BadInput)  not a regular file, not gzip inside
+/// @throws Error(Resources)  the system's reason, or more than `max_bytes`
 std::unique_ptr<std::streambuf> open_trace(const std::string& path,
                                            std::uint64_t max_bytes = std::uint64_t{4} << 30);
 

@@ -26,7 +26,8 @@ using WeightsHere = std::function<std::optional<std::string>(const std::string& 
 /// What is in a recording (.pdrun) or an exported trace (.json, .json.gz): counts, runs, duration,
 /// what was cut off, and whether the models recorded are those here.
 /// @param weights_here  or empty: nothing is compared
-/// @throws Error BadInput  neither of these; Resources  the system's reason
+/// @throws Error(BadInput)  neither of these
+/// @throws Error(Resources)  the system's reason
 TraceAnswer trace_info(const std::string& path, const WeightsHere& weights_here = {});
 
 /// A recording: every frame whole and every event consistent. A trace: every rule of trace_check.h.
@@ -41,7 +42,7 @@ struct ConvertOptions {
 /// From a recording, by the ending of `to`: .json and .json.gz a Chrome trace; .csv four tables
 /// (NAME-steps.csv, NAME-tokens.csv, NAME-acceptance.csv, NAME-lanes.csv); .txt a description;
 /// .pdrun a recording of what is whole in it.
-/// @throws Error Usage  another ending; else as trace_info
+/// @throws Error(Usage)  another ending; else as trace_info
 TraceAnswer trace_convert(const std::string& from,
                           const std::string& to,
                           const ConvertOptions& options = {});

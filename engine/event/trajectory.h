@@ -1,4 +1,5 @@
-// What the Consistency LLMs' authors count on one converged block, in hindsight (ALGORITHMS.md 3d).
+// What the Consistency LLMs' authors count on one converged block, in hindsight: fast-forwarded and
+// stationary tokens (Kou et al. 2024, arXiv:2403.00835, section 4.3).
 // A live view cannot know these numbers: they compare every iteration with the last.
 #pragma once
 

@@ -51,7 +51,7 @@ struct ModelConfig {
   std::int64_t n_params() const;
 };
 
-/// "4x2": every width times 4, every layer count times 2 (DESIGN.md 8).
+/// "4x2": every width times 4, every layer count times 2.
 struct ModelScale {
   int width = 1;  // 1, 4, 16, ...: a power of four, so that sqrt(width) is a power of two
   int depth = 1;

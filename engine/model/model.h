@@ -45,8 +45,8 @@ class Model : public LanguageModel {
                           std::vector<float>& v) const = 0;
 };
 
-/// The smallest scale whose weights exceed three times `cache_bytes` (the last-level cache); 1x1 if
-/// the model does already. Width 4 before more depth.
+/// The scale of fewest weight bytes that exceed three times `cache_bytes` (the last-level cache),
+/// of whatever width and depth; 1x1 if the model does already, the largest if none does.
 ModelScale auto_scale(const ModelConfig& config, kernels::DType dtype, std::int64_t cache_bytes);
 /// Bytes of this machine's last-level cache, 0 if unknown.
 std::int64_t last_level_cache_bytes();

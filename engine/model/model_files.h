@@ -30,8 +30,8 @@ struct OpenOptions {
   FileLimits limits;
 };
 
-/// Opens a Hugging Face directory and checks everything it says against everything else
-/// (BAD_INPUTS.md 3.1): shapes of all tensors the model will read included.
+/// Opens a Hugging Face directory and checks everything it says against everything else:
+/// shapes of all tensors the model will read included.
 /// @throws Error(BadInput)  "file: field: found X, expected Y"
 ModelFiles open_model(const std::string& directory, const OpenOptions& options = {});
 
@@ -61,8 +61,8 @@ std::vector<TensorSpec> tensors_of(const ModelConfig& config);
 /// Weights drawn from N(0, 0.02) (norms 1), a function of (seed, name, index) only.
 std::shared_ptr<const TensorSource> random_tensors(const ModelConfig& config, std::uint64_t seed);
 
-/// The same model enlarged without a change of what it computes (DESIGN.md 8). Tensors are made
-/// when read.
+/// The same model enlarged without a change of what it computes (scale.cpp has the argument).
+/// Tensors are made when read.
 ModelConfig scaled(const ModelConfig& config, const ModelScale& scale);
 std::shared_ptr<const TensorSource> scaled(std::shared_ptr<const TensorSource> tensors,
                                            const ModelConfig& config,

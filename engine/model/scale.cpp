@@ -1,4 +1,4 @@
-// A model enlarged without a change of what it computes (DESIGN.md section 8). W times the width:
+// A model enlarged without a change of what it computes. W times the width:
 // the new rows, columns and heads are zero. RMSNorm then sees a mean square 1/W of the old, so its
 // output is sqrt(W) times the old; weights divided by sqrt(W) and eps divided by W undo that, and
 // for W a power of four no bit of a mantissa changes. D times the depth: the new layers repeat the

@@ -1,6 +1,6 @@
 // Lanes that compete on one device take turns: the lane with the least compute of its own steps
 // next, and only a lane's own compute counts. At any moment all lanes stand at equal compute time,
-// give or take a step, so a live race is fair (DESIGN.md 5).
+// give or take a step, so a live race is fair.
 #pragma once
 
 #include <memory>

@@ -2,7 +2,7 @@
 // checkers.
 //   decoding  the engine's own, plain autoregressive, many problems in one forward
 //   entropy   of the model's distribution over its own answers, in nats a token: between 0.05 and
-//             0.5 the text is neither copied nor noise (TASKS.md 6)
+//             0.5 the text is neither copied nor noise
 #pragma once
 
 #include <atomic>

@@ -17,7 +17,7 @@ class Workers {
   int n_threads() const { return n_; }
   /// Calls task(i) for i in [0, n_parts), each on one of the threads, and returns when all are
   /// done. With n_parts <= n_threads() each part has a thread of its own, the same one every time.
-  /// @throws  what a task threw (the first, by part)
+  /// @throws whatever a task threw (the first, by part)
   void run(int n_parts, const std::function<void(int)>& task);
 
  private:

@@ -19,7 +19,7 @@ struct InstructionSet {
   Ops ops;
   const CpuKernels* kernels;
 };
-/// The set whose table this is. @throws ContractError if it is not a CPU table of this processor
+/// The set whose table this is. @throws ContractError  if it is not a CPU table of this processor
 const InstructionSet& set_of(const Ops& ops);
 /// Fills a table with the CPU's operations.
 Ops make_ops(const char* name);
@@ -70,7 +70,7 @@ void add_cache_ops(Ops& ops);
 void add_attention_ops(Ops& ops);
 void add_pick_ops(Ops& ops);
 
-/// Calls work(begin, end) over [0, n) cut in blocks: in place when `cost` (roughly nanoseconds of
+/// Calls work(begin, end, thread) over [0, n) cut in blocks: in place when `cost_ns` (roughly, of
 /// the whole) is not worth waking others, else on all threads, blocks to whoever is free.
 template <class Work>
 void split(CpuDevice& device, int n, std::int64_t cost_ns, const Work& work) {

@@ -15,7 +15,7 @@ namespace kernels::cpu {
 /// holds; the best of a few passes. The buffer lives as long as this object.
 class ReadProbe {
  public:
-  /// @param bytes  several times the last-level cache; rounded up to a whole number of KiB
+  /// @param bytes  several times the last-level cache; rounded up to a whole number of MiB
   /// @throws Error(Resources)  if the memory is not there
   explicit ReadProbe(Device& device, std::int64_t bytes = std::int64_t{1} << 30);
   double gbps(int n_passes = 3);

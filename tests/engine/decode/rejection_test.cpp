@@ -202,7 +202,7 @@ TEST(Rejection, deciding_paths_instead_of_nodes_is_caught) {
 }
 
 TEST(Rejection, resampling_a_block_until_it_is_unchanged_is_not_exact) {
-  // Why jacobi refuses this mode (ALGORITHMS.md 3a): on two tokens of law {.45, .05, .25, .25} the
+  // Why jacobi refuses this mode: on two tokens of law {.45, .05, .25, .25} the
   // iteration with fresh numbers ends in {.484, .039, .313, .164}.
   const double first[2] = {0.5, 0.5};
   const double second[2][2] = {{0.9, 0.1}, {0.5, 0.5}};

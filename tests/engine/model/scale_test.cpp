@@ -1,4 +1,4 @@
-// A model enlarged by zeros computes what it computed, bit for bit (DESIGN.md 8).
+// A model enlarged by zeros computes what it computed, bit for bit.
 #include "tests/engine/model/lane.h"
 
 namespace engine::test {
