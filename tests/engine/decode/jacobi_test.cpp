@@ -270,7 +270,7 @@ TEST(Jacobi, fillings_are_what_they_say) {
   }
 }
 
-TEST(Trajectory, counts_of_the_golden_block) {
+TEST(Trajectory, counts_the_worked_example_as_its_authors_do) {
   // Worked out by hand from the definitions of Kou et al. 2024, section 4.3.
   const std::vector<std::vector<TokenId>> points{
       {7, 1, 1, 1, 1, 1}, {7, 2, 9, 5, 8, 9}, {7, 2, 3, 5, 9, 6}, {7, 2, 3, 4, 5, 6}};

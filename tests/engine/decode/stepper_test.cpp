@@ -206,7 +206,7 @@ TEST(Stepper, charges_a_lane_alone_everything_and_lanes_together_by_rows) {
   EXPECT_NEAR(static_cast<double>(forward[2]), 16.0 * static_cast<double>(forward[1]), 32.0);
 }
 
-TEST(Stepper, fates_after_a_cut) {
+TEST(Stepper, a_cut_settles_the_fates_of_what_it_drops) {
   // last - a - b - c, and d beside b; the target says a, b, c, then x.
   TokenTree tree;
   const auto guess = [](int i) {

@@ -72,7 +72,7 @@ TEST(Transformer, every_decoder_writes_the_bits_of_plain_decoding) {
   EXPECT_GT(n_accepted, 1000) << "too few guesses came true for this test to mean anything";
 }
 
-TEST(Transformer, other_prompts_and_weights_too) {
+TEST(Transformer, other_prompts_and_weights_agree_too) {
   const auto device = kernels::open_cpu(2);
   for (std::uint64_t seed = 0; seed < 12; seed++) {
     const auto model = tiny_transformer(*device, kDtypes[seed % 3], seed);

@@ -77,7 +77,7 @@ TEST(OddJson, TR07_our_own_reader_refuses_and_accepts_as_the_grammar_says) {
   }
 }
 
-TEST(OddJson, TR07_traces) {
+TEST(OddJson, TR07_odd_traces_end_in_errors_or_are_read) {
   const std::string head =
       R"({"traceEvents":[{"ph":"M","name":"process_name","pid":1,"tid":1,"args":{"name":"p"}},)"
       R"({"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{"name":"t"}},)"
@@ -96,7 +96,7 @@ TEST(OddJson, TR07_traces) {
   }
 }
 
-TEST(OddJson, TR07_prompt_files) {
+TEST(OddJson, TR07_odd_prompt_files_end_in_errors_or_are_read) {
   const Folder folder;
   const std::string path = folder / "p.jsonl";
   for (const OddJson& odd : odd_json()) {
@@ -113,7 +113,7 @@ TEST(OddJson, TR07_prompt_files) {
   }
 }
 
-TEST(OddJson, TR07_model_directories) {
+TEST(OddJson, TR07_odd_model_directories_end_in_errors_or_are_read) {
   const Folder folder;
   const std::string index = folder / "model.safetensors.index.json";
   for (const OddJson& odd : odd_json()) {
@@ -131,7 +131,7 @@ TEST(OddJson, TR07_model_directories) {
   }
 }
 
-TEST(OddJson, TR07_safetensors_headers) {
+TEST(OddJson, TR07_odd_safetensors_headers_end_in_errors_or_are_read) {
   const Folder folder;
   const auto file_of = [](const std::string& header) {
     std::string bytes(8, '\0');
@@ -155,7 +155,7 @@ TEST(OddJson, TR07_safetensors_headers) {
   }
 }
 
-TEST(OddJson, TR07_recipes) {
+TEST(OddJson, TR07_odd_recipes_end_in_errors_or_are_read) {
   for (const OddJson& odd : odd_json()) {
     EXPECT_NE(refusal_of([&] { train_recipe_from(odd.text, "r.json"); }), "") << shown(odd);
     // Every field of a tokenizer's recipe has a default: an empty object is one.
@@ -173,7 +173,7 @@ TEST(OddJson, TR07_recipes) {
   }
 }
 
-TEST(OddJson, TR07_records) {
+TEST(OddJson, TR07_odd_records_end_in_errors_or_are_read) {
   const auto with = [](const std::string& check) {
     return R"({"id":"i","task":"arith","level":1,"split":"dev","prompt":"p","completion":"c",)"
            R"("answer":"a","check":)" +

@@ -84,12 +84,12 @@ TEST_F(Config, CF08_json_faults_have_line_and_column) {
   EXPECT_EQ(open("\xEF\xBB\xBF" + good_).config.dim, 64);
 }
 
-TEST_F(Config, CF09_field_twice) {
+TEST_F(Config, CF09_a_field_given_twice_is_refused) {
   EXPECT_THAT(refused(and_also("\"hidden_size\": 65")),
               HasSubstr("config.json: hidden_size: found the key twice"));
 }
 
-TEST_F(Config, CF10_number_of_heads_that_is_none) {
+TEST_F(Config, CF10_a_number_of_heads_that_is_none_is_refused) {
   for (const char* value : {"0", "-1", "1.5", "\"32\"", "2147483648", "null"}) {
     EXPECT_THAT(refused("num_attention_heads", value),
                 HasSubstr("config.json: num_attention_heads: found "))
@@ -97,13 +97,13 @@ TEST_F(Config, CF10_number_of_heads_that_is_none) {
   }
 }
 
-TEST_F(Config, CF11_groups_that_do_not_divide_the_heads) {
+TEST_F(Config, CF11_groups_that_do_not_divide_the_heads_are_refused) {
   EXPECT_THAT(refused("num_key_value_heads", "0"), HasSubstr("num_key_value_heads: found 0"));
   EXPECT_THAT(refused("num_key_value_heads", "3"), AllOf(HasSubstr("num_key_value_heads: found 3"),
                                                          HasSubstr("num_attention_heads (4)")));
 }
 
-TEST_F(Config, CF12_head_dim) {
+TEST_F(Config, CF12_head_dim_is_checked_and_need_not_be_dim_over_heads) {
   for (const char* value : {"0", "15", "1000000000"}) {
     EXPECT_THAT(refused("head_dim", value), HasSubstr("head_dim: found ")) << value;
   }
@@ -118,7 +118,7 @@ TEST_F(Config, CF12_head_dim) {
   EXPECT_EQ(open_model(dir.path()).config.head_dim, 32);
 }
 
-TEST_F(Config, CF13_layers_and_tensors_disagree) {
+TEST_F(Config, CF13_layers_that_disagree_with_the_tensors_are_refused) {
   EXPECT_THAT(refused("num_hidden_layers", "0"), HasSubstr("num_hidden_layers: found 0"));
   EXPECT_THAT(refused("num_hidden_layers", "1000000000"),
               HasSubstr("num_hidden_layers: found 1000000000"));
@@ -126,7 +126,7 @@ TEST_F(Config, CF13_layers_and_tensors_disagree) {
   EXPECT_THAT(refused("num_hidden_layers", "1"), HasSubstr("layer 1"));
 }
 
-TEST_F(Config, CF14_three_vocabularies) {
+TEST_F(Config, CF14_three_vocabularies_must_fit_each_other) {
   const int n_pieces = open(good_).tokenizer->vocab_size();
   EXPECT_THAT(refused("vocab_size", "100"),
               AllOf(HasSubstr("vocab_size 100"), HasSubstr(fmt::format("{} tokens", n_pieces)),
@@ -139,7 +139,7 @@ TEST_F(Config, CF14_three_vocabularies) {
   EXPECT_THAT(files.notices, Contains(HasSubstr("padding")));
 }
 
-TEST_F(Config, CF15_norm_eps) {
+TEST_F(Config, CF15_an_absurd_norm_eps_is_refused) {
   for (const char* value : {"0", "-1e-5", "NaN", "1e38", "1e400", "\"1e-5\""}) {
     const std::string message = refused("rms_norm_eps", value);
     const bool is_json = value[0] != 'N';
@@ -147,7 +147,7 @@ TEST_F(Config, CF15_norm_eps) {
   }
 }
 
-TEST_F(Config, CF16_rope) {
+TEST_F(Config, CF16_rope_settings_that_make_no_sense_are_refused) {
   for (const char* value : {"0", "-1", "1e300"}) {
     const std::string old_style = replaced(with("rope_parameters", ""), "\"rope_theta\": 10000.0",
                                            fmt::format("\"rope_theta\": {}", value));
@@ -171,14 +171,14 @@ TEST_F(Config, CF16_rope) {
   EXPECT_THAT(scaling("[1]"), HasSubstr("rope_scaling: found an array"));
 }
 
-TEST_F(Config, CF17_context) {
+TEST_F(Config, CF17_a_context_that_is_none_or_too_long_is_refused) {
   EXPECT_THAT(refused("max_position_embeddings", "0"),
               HasSubstr("max_position_embeddings: found 0"));
   EXPECT_THAT(refused("max_position_embeddings", "1099511627776"),
               AllOf(HasSubstr("1099511627776"), HasSubstr("16777216")));
 }
 
-TEST_F(Config, CF18_sliding_window) {
+TEST_F(Config, CF18_a_sliding_window_is_checked_and_a_long_one_is_full_attention) {
   std::string mistral = replaced(good_, "LlamaForCausalLM", "MistralForCausalLM");
   mistral = replaced(mistral, "\"llama\"", "\"mistral\"");
   const auto window = [&](const char* value) {
@@ -193,7 +193,7 @@ TEST_F(Config, CF18_sliding_window) {
   EXPECT_EQ(open(window("null")).config.sliding_window, 0);
 }
 
-TEST_F(Config, CF19_unknown_families) {
+TEST_F(Config, CF19_unknown_families_are_refused_with_those_there_are) {
   const auto lists_all = AllOf(HasSubstr("llama"), HasSubstr("mistral"), HasSubstr("qwen2"));
   EXPECT_THAT(refused("model_type", "\"gpt2\""),
               AllOf(HasSubstr("model_type: found \"gpt2\""), lists_all));
@@ -206,7 +206,7 @@ TEST_F(Config, CF19_unknown_families) {
   EXPECT_EQ(read_model_config(dir_ / "config.json").dim, 64);  // a shape alone need not say it
 }
 
-TEST_F(Config, CF20_tied_embeddings_and_a_head) {
+TEST_F(Config, CF20_tied_embeddings_beside_a_head_are_noticed_and_a_missing_head_refused) {
   const ModelFiles files = open(with("tie_word_embeddings", "true"));
   EXPECT_THAT(files.notices,
               Contains(AllOf(HasSubstr("tie_word_embeddings"), HasSubstr("embedding is used"))));
@@ -219,21 +219,21 @@ TEST_F(Config, CF20_tied_embeddings_and_a_head) {
   EXPECT_THAT(refusal([&] { open_model(dir.path()); }), HasSubstr("lm_head.weight"));
 }
 
-TEST_F(Config, CF21_quantised_weights) {
+TEST_F(Config, CF21_quantised_weights_are_refused_by_their_method) {
   std::filesystem::remove(dir_ / "model.safetensors");
   write_bytes(dir_ / "model.safetensors", "never read");
   EXPECT_THAT(refused(and_also(R"("quantization_config": {"quant_method": "gptq", "bits": 4})")),
               HasSubstr("quantization_config.quant_method: found \"gptq\""));
 }
 
-TEST_F(Config, CF22_dtype_said_and_stored) {
+TEST_F(Config, CF22_the_stored_dtype_counts_and_another_said_is_noticed) {
   std::string config = replaced(good_, "\"dtype\": \"bfloat16\"", "\"dtype\": \"float32\"");
   const ModelFiles files = open(config);
   EXPECT_EQ(files.stored_dtype, kernels::DType::BF16);
   EXPECT_THAT(files.notices, Contains(AllOf(HasSubstr("f32"), HasSubstr("bf16"))));
 }
 
-TEST_F(Config, CF23_end_of_sequence_ids) {
+TEST_F(Config, CF23_end_of_sequence_ids_are_checked_and_their_absence_noticed) {
   std::filesystem::remove(dir_ / "generation_config.json");
   EXPECT_EQ(open(with("eos_token_id", "[2, 7]")).config.eos_ids, (std::vector<TokenId>{2, 7}));
   for (const char* value : {"-1", "300", "[2, 300]", "1.5", "\"</s>\"", "[[2]]"}) {
@@ -248,7 +248,7 @@ TEST_F(Config, CF23_end_of_sequence_ids) {
   EXPECT_THAT(refused(good_), HasSubstr("generation_config.json: eos_token_id: found 999"));
 }
 
-TEST_F(Config, CF24_tensor_of_another_shape) {
+TEST_F(Config, CF24_a_tensor_of_another_shape_is_refused) {
   const std::string bytes = read_bytes(dir_ / "model.safetensors");
   write_bytes(dir_ / "model.safetensors", replaced(bytes, "[96, 64]", "[64, 96]"));
   EXPECT_THAT(refused(good_), AllOf(HasSubstr("model.layers.0.mlp.gate_proj.weight"),

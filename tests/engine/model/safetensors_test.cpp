@@ -94,14 +94,14 @@ TEST(Safetensors, every_prefix_is_refused_without_harm) {
   }
 }
 
-TEST(Safetensors, ST01_file_shorter_than_its_length) {
+TEST(Safetensors, ST01_a_file_shorter_than_its_length_is_refused) {
   for (std::size_t n = 0; n < 8; n++) {
     EXPECT_THAT(refused(std::string(n, '\0')),
                 HasSubstr(fmt::format("file is {} bytes, header length needs 8", n)));
   }
 }
 
-TEST(Safetensors, ST02_length_that_wraps) {
+TEST(Safetensors, ST02_a_length_that_wraps_is_refused_and_takes_no_memory) {
   for (const std::uint64_t length : {~0ull, 1ull << 63, ~0ull - 7}) {
     const std::string bytes = header_bytes(length) + "{}";
     reset_peak();
@@ -112,7 +112,7 @@ TEST(Safetensors, ST02_length_that_wraps) {
   }
 }
 
-TEST(Safetensors, ST03_header_over_the_limit) {
+TEST(Safetensors, ST03_a_header_over_the_limit_is_refused) {
   const TempDir dir;
   write_bytes(dir / "x", header_bytes(100'000'001));
   std::filesystem::resize_file(dir / "x", 200'000'000);
@@ -120,31 +120,31 @@ TEST(Safetensors, ST03_header_over_the_limit) {
               AllOf(HasSubstr("100000001"), HasSubstr("100000000")));
 }
 
-TEST(Safetensors, ST04_header_one_byte_longer_than_the_file) {
+TEST(Safetensors, ST04_a_header_one_byte_longer_than_the_file_is_refused) {
   EXPECT_THAT(refused(header_bytes(3) + "{}"),
               AllOf(HasSubstr("header length of 3"), HasSubstr("the 2 bytes left")));
 }
 
-TEST(Safetensors, ST05_header_not_utf8) {
+TEST(Safetensors, ST05_a_header_that_is_not_utf8_is_refused_at_its_byte) {
   EXPECT_THAT(refused_header("{\"a\xff\":1}"), HasSubstr("byte 11: found 0xff"));
   EXPECT_THAT(refused_header("{\"\xc0\xaf\":1}"), HasSubstr("byte 10: found 0xc0"));
   EXPECT_THAT(refused_header("{\"\xed\xa0\x80\":1}"), HasSubstr("byte 10: found 0xed"));
 }
 
-TEST(Safetensors, ST06_header_not_an_object) {
+TEST(Safetensors, ST06_a_header_that_is_no_object_is_refused) {
   for (const char* header : {"{", "[]", "null", "\"x\"", "", "{}{}", "{} x", "{\"a\"}", "{,}"}) {
     EXPECT_THAT(refused_header(header), testing::ContainsRegex("byte [0-9]+: ")) << header;
   }
 }
 
-TEST(Safetensors, ST07_deep_nesting_in_the_metadata) {
+TEST(Safetensors, ST07_deep_nesting_is_refused_without_recursion) {
   const std::string deep(100'000, '[');
   EXPECT_THAT(refused_header("{\"__metadata__\":{\"a\":" + deep), HasSubstr("64 nested"));
   EXPECT_THAT(refused_header("{\"__metadata__\":" + deep), HasSubstr("__metadata__"));
   EXPECT_THAT(refused_header("{\"a\":" + deep), HasSubstr("\"a\""));
 }
 
-TEST(Safetensors, ST08_white_space_around_the_header) {
+TEST(Safetensors, ST08_white_space_around_the_header_is_read_over) {
   const std::string plain = small_safetensors();
   const std::string header = plain.substr(8, plain.size() - 8 - 32);
   const std::string data = plain.substr(plain.size() - 32);
@@ -155,7 +155,7 @@ TEST(Safetensors, ST08_white_space_around_the_header) {
   }
 }
 
-TEST(Safetensors, ST09_tensor_key_twice) {
+TEST(Safetensors, ST09_a_tensor_named_twice_is_refused) {
   const std::string a = tensor("a", "[1]", "[0,1]");
   EXPECT_THAT(refused_header("{" + a + "," + a + "}", "x"),
               HasSubstr("tensor \"a\": found the key twice"));
@@ -163,7 +163,7 @@ TEST(Safetensors, ST09_tensor_key_twice) {
               HasSubstr("tensor \"a\": found the key twice"));
 }
 
-TEST(Safetensors, ST10_field_twice_in_a_tensor) {
+TEST(Safetensors, ST10_a_field_given_twice_is_refused) {
   for (const char* extra : {R"("dtype":"U8")", R"("shape":[1])", R"("data_offsets":[0,1])"}) {
     const std::string twice =
         replaced(tensor("a", "[1]", "[0,1]"), "{", std::string("{") + extra + ",");
@@ -173,7 +173,7 @@ TEST(Safetensors, ST10_field_twice_in_a_tensor) {
   }
 }
 
-TEST(Safetensors, ST11_metadata_that_is_not_text) {
+TEST(Safetensors, ST11_metadata_that_is_not_text_is_refused) {
   for (const char* value : {"1", "[\"x\"]", "{\"y\":\"z\"}", "null", "true"}) {
     EXPECT_THAT(refused_header(fmt::format(R"({{"__metadata__":{{"k":{}}}}})", value)),
                 HasSubstr("__metadata__.k: found "));
@@ -181,7 +181,7 @@ TEST(Safetensors, ST11_metadata_that_is_not_text) {
   EXPECT_THAT(refused_header(R"({"__metadata__":{"k":"a","k":"b"}})"), HasSubstr("__metadata__.k"));
 }
 
-TEST(Safetensors, ST12_tensors_on_the_same_region) {
+TEST(Safetensors, ST12_tensors_on_the_same_region_are_refused) {
   std::string header = "{";
   for (int i = 0; i < 10; i++)
     header += (i ? "," : "") + tensor(fmt::format("t{}", i), "[4]", "[0,4]");
@@ -189,7 +189,7 @@ TEST(Safetensors, ST12_tensors_on_the_same_region) {
               AllOf(HasSubstr("\"t1\""), HasSubstr("\"t0\"")));
 }
 
-TEST(Safetensors, ST13_overlap_gap_and_order) {
+TEST(Safetensors, ST13_overlaps_and_gaps_are_refused_and_any_order_accepted) {
   const std::string a = tensor("a", "[4]", "[0,4]");
   EXPECT_THAT(refused_header("{" + a + "," + tensor("b", "[4]", "[3,7]") + "}", "abcdefg"),
               AllOf(HasSubstr("\"b\""), HasSubstr("over [0, 4] of \"a\"")));
@@ -199,7 +199,7 @@ TEST(Safetensors, ST13_overlap_gap_and_order) {
                   ->has("b"));
 }
 
-TEST(Safetensors, ST14_file_longer_or_shorter_than_its_tensors) {
+TEST(Safetensors, ST14_a_file_longer_or_shorter_than_its_tensors_is_refused) {
   const std::string whole = small_safetensors();
   const auto size = [](std::size_t n) { return std::to_string(n); };
   EXPECT_THAT(refused(whole + "x"), AllOf(HasSubstr("found " + size(whole.size() + 1)),
@@ -209,7 +209,7 @@ TEST(Safetensors, ST14_file_longer_or_shorter_than_its_tensors) {
                     HasSubstr("expected " + size(whole.size()))));
 }
 
-TEST(Safetensors, ST15_offsets_that_are_no_offsets) {
+TEST(Safetensors, ST15_offsets_that_are_no_offsets_are_refused) {
   struct Case {
     const char* offsets;
     const char* shown;
@@ -230,13 +230,13 @@ TEST(Safetensors, ST15_offsets_that_are_no_offsets) {
   }
 }
 
-TEST(Safetensors, ST16_shape_and_length_disagree) {
+TEST(Safetensors, ST16_a_shape_that_disagrees_with_the_length_is_refused) {
   EXPECT_THAT(
       refused_header("{" + tensor("a", "[2,2]", "[0,15]", "F32") + "}", std::string(15, 'x')),
       AllOf(HasSubstr("\"a\""), HasSubstr("15 bytes"), HasSubstr("16 bytes"), HasSubstr("[2, 2]")));
 }
 
-TEST(Safetensors, ST17_shape_overflows) {
+TEST(Safetensors, ST17_a_shape_that_overflows_is_refused) {
   for (const char* shape :
        {"[2,18446744073709551614]", "[2,9223372036854775807]", "[4294967296,4294967296]"}) {
     EXPECT_THAT(refused_header("{" + tensor("a", shape, "[0,4]") + "}", "abcd"),
@@ -262,14 +262,14 @@ TEST(Safetensors, ST19_zero_hides_no_overflow) {
   }
 }
 
-TEST(Safetensors, ST20_rank_of_a_million) {
+TEST(Safetensors, ST20_a_rank_of_a_million_is_refused) {
   std::string shape = "[1";
   for (int i = 1; i < 1'000'000; i++) shape += ",1";
   EXPECT_THAT(refused_header("{" + tensor("a", shape + "]", "[0,1]") + "}", "x"),
               AllOf(HasSubstr("\"a\""), HasSubstr("more than 8 dimensions")));
 }
 
-TEST(Safetensors, ST21_unknown_and_unsupported_types) {
+TEST(Safetensors, ST21_unknown_and_unsupported_types_are_refused_apart) {
   EXPECT_THAT(refused_header("{" + tensor("a", "[1]", "[0,1]", "F13") + "}", "x"),
               AllOf(HasSubstr("\"a\""), HasSubstr("unknown type \"F13\"")));
   for (const char* dtype : {"F8_E8M0", "F4", "C64"}) {
@@ -279,12 +279,12 @@ TEST(Safetensors, ST21_unknown_and_unsupported_types) {
   }
 }
 
-TEST(Safetensors, ST22_half_a_byte_left_over) {
+TEST(Safetensors, ST22_half_a_byte_left_over_is_refused) {
   EXPECT_THAT(refused_header("{" + tensor("a", "[3]", "[0,2]", "F4") + "}", "xy"),
               AllOf(HasSubstr("\"a\""), HasSubstr("12 bits"), HasSubstr("whole bytes")));
 }
 
-TEST(Safetensors, ST23_names_that_would_write_on_the_terminal) {
+TEST(Safetensors, ST23_names_that_would_write_on_the_terminal_are_shown_escaped) {
   EXPECT_THAT(refused_header("{" + tensor("", "[1]", "[0,1]") + "}", "x"), HasSubstr("empty"));
   EXPECT_THAT(refused_header("{" + tensor(std::string(1 << 20, 'n'), "[1]", "[0,1]") + "}", "x"),
               AllOf(HasSubstr("1048576 bytes"), HasSubstr("nnn...")));
@@ -309,7 +309,7 @@ TEST(Safetensors, ST24_names_are_compared_bytewise) {
   EXPECT_EQ(file->find(std::string("a\0b", 3))->begin, 3);
 }
 
-TEST(Safetensors, ST25_too_many_tensors) {
+TEST(Safetensors, ST25_too_many_tensors_are_refused) {
   const TempDir dir;
   std::int64_t header_size = 0;
   {
@@ -347,7 +347,7 @@ TEST(Safetensors, ST26_non_finite_weights_load_and_are_counted) {
       testing::ElementsAre(HasSubstr("tensor \"lm_head.weight\" holds 3 non-finite values")));
 }
 
-TEST(Safetensors, ST27_file_cut_while_it_is_read) {
+TEST(Safetensors, ST27_a_file_cut_while_it_is_read_is_an_error) {
   const TempDir dir;
   const std::int64_t n = 1 << 20;
   write_bytes(
@@ -365,7 +365,7 @@ TEST(Safetensors, ST27_file_cut_while_it_is_read) {
   EXPECT_THAT(refusal([&] { file->read("a"); }), HasSubstr("5000 bytes"));
 }
 
-TEST(Safetensors, ST28_file_replaced_by_rename) {
+TEST(Safetensors, ST28_a_file_replaced_by_rename_is_read_to_its_end) {
   const TempDir dir;
   write_bytes(dir / "x", small_safetensors());
   const auto file = SafetensorsFile::open(dir / "x");
@@ -375,7 +375,7 @@ TEST(Safetensors, ST28_file_replaced_by_rename) {
   file->check();
 }
 
-TEST(Safetensors, ST29_not_a_regular_file) {
+TEST(Safetensors, ST29_what_is_not_a_regular_file_is_refused_at_once) {
   const TempDir dir;
   mkfifo((dir / "pipe").c_str(), 0600);
   const int socket_fd = socket(AF_UNIX, SOCK_STREAM, 0);

@@ -44,7 +44,7 @@ std::string plain_model(std::vector<Piece> more) {
   return model_of(pieces);
 }
 
-TEST(SentencePiece, SP01_files_that_are_something_else) {
+TEST(SentencePiece, SP01_files_that_are_something_else_are_refused_by_name) {
   const auto is_no_model =
       AllOf(HasSubstr("not a SentencePiece model"), testing::ContainsRegex("byte [0-9]+"));
   EXPECT_THAT(refused(""), is_no_model);
@@ -76,7 +76,7 @@ TEST(SentencePiece, SP02_every_prefix_is_refused_or_a_model) {
   EXPECT_GE(n_accepted, 1);
 }
 
-TEST(SentencePiece, SP03_broken_wire_format) {
+TEST(SentencePiece, SP03_a_broken_wire_format_is_refused_at_its_byte) {
   EXPECT_THAT(refused("\x08" + std::string(11, '\xff')),
               AllOf(HasSubstr("byte 1:"), HasSubstr("more than 10 bytes")));
   EXPECT_THAT(refused("\x0a" + varint(1ull << 63)),
@@ -89,7 +89,7 @@ TEST(SentencePiece, SP03_broken_wire_format) {
   EXPECT_THAT(refused(proto_bytes(1, proto_varint(1, 5))), HasSubstr("byte 2:"));
 }
 
-TEST(SentencePiece, SP04_pieces_that_do_not_make_a_vocabulary) {
+TEST(SentencePiece, SP04_pieces_that_make_no_vocabulary_are_refused) {
   EXPECT_THAT(refused(proto_bytes(2, trainer_spec(false))), HasSubstr("no pieces"));
   EXPECT_THAT(refused(model_of({{"a"}, {"b"}})), HasSubstr("no unknown piece"));
   EXPECT_THAT(refused(plain_model({{"<unk2>", 0, 2}})),
@@ -99,7 +99,7 @@ TEST(SentencePiece, SP04_pieces_that_do_not_make_a_vocabulary) {
   EXPECT_THAT(refused(plain_model({{""}})), HasSubstr("piece 5: found an empty piece"));
 }
 
-TEST(SentencePiece, SP05_very_long_pieces) {
+TEST(SentencePiece, SP05_very_long_pieces_are_refused) {
   for (const std::size_t n : {100'000u, 500'000u, 4'000'000u}) {
     EXPECT_THAT(refused(plain_model({{std::string(n, 'a')}})),
                 HasSubstr(fmt::format("piece 5: found {} bytes", n)));
@@ -108,7 +108,7 @@ TEST(SentencePiece, SP05_very_long_pieces) {
   EXPECT_EQ(longest->encode(std::string(4096, 'a'), false), (std::vector<TokenId>{5}));
 }
 
-TEST(SentencePiece, SP06_a_piece_that_is_one_nul) {
+TEST(SentencePiece, SP06_a_piece_may_be_one_nul) {
   for (const int type : {1, 4}) {
     for (const int model_type : {1, 2}) {
       std::vector<Piece> pieces = {{"<unk>", 0, 2}, {"a", -1}, {std::string(1, '\0'), -2, type}};
@@ -121,7 +121,7 @@ TEST(SentencePiece, SP06_a_piece_that_is_one_nul) {
   }
 }
 
-TEST(SentencePiece, SP07_byte_pieces_and_byte_fallback) {
+TEST(SentencePiece, SP07_byte_pieces_must_fit_byte_fallback) {
   std::vector<Piece> pieces = small_pieces();
   pieces.erase(pieces.begin() + 3 + 0x41);
   EXPECT_THAT(refused(model_of(pieces, true)), HasSubstr("<0x41>"));
@@ -130,7 +130,7 @@ TEST(SentencePiece, SP07_byte_pieces_and_byte_fallback) {
   EXPECT_THAT(refused(plain_model({{"<0xZZ>", 0, 6}})), HasSubstr("piece 5 \"<0xZZ>\""));
 }
 
-TEST(SentencePiece, SP08_scores) {
+TEST(SentencePiece, SP08_scores_must_be_finite_and_of_equal_ones_the_leftmost_wins) {
   for (const float score :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     EXPECT_THAT(refused(plain_model({{"c", score}})), HasSubstr("piece 5: score: found "));
@@ -159,7 +159,7 @@ std::string charsmap(std::uint32_t value, std::uint32_t base, std::uint32_t labe
   return u32(static_cast<std::uint32_t>(trie.size())) + trie + std::string("b\0", 2);
 }
 
-TEST(SentencePiece, SP09_normaliser_tables) {
+TEST(SentencePiece, SP09_normaliser_tables_are_checked_before_they_are_used) {
   const std::vector<Piece> pieces = {{"<unk>", 0, 2}, {"a", -1}, {"b", -2}};
   const auto with = [&](const std::string& table) {
     return sentencepiece_model(pieces, trainer_spec(false), normalizer_spec(false, false, table));
@@ -180,7 +180,7 @@ TEST(SentencePiece, SP09_normaliser_tables) {
   EXPECT_THAT(refused(with(charsmap(0, 256))), AllOf(is_named, HasSubstr("below itself")));
 }
 
-TEST(SentencePiece, SP10_other_model_types) {
+TEST(SentencePiece, SP10_other_model_types_are_refused_by_name) {
   const auto of_type = [](int type) {
     return sentencepiece_model({{"<unk>", 0, 2}, {"a"}}, trainer_spec(false, type),
                                normalizer_spec(false, false));
@@ -191,7 +191,7 @@ TEST(SentencePiece, SP10_other_model_types) {
               AllOf(HasSubstr("trainer_spec.model_type"), HasSubstr("9 (unknown)")));
 }
 
-TEST(SentencePiece, SP11_special_ids_out_of_range) {
+TEST(SentencePiece, SP11_special_ids_out_of_range_are_refused) {
   const std::pair<int, const char*> fields[] = {{40, "unk_id"}, {41, "bos_id"}, {42, "eos_id"}};
   for (const auto& [number, name] : fields) {
     for (const std::uint64_t id :
@@ -212,7 +212,7 @@ TEST(SentencePiece, SP12_fields_of_the_future_are_skipped) {
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("the cat", false)), "the cat");
 }
 
-TEST(SentencePiece, SP13_symbols_that_begin_each_other) {
+TEST(SentencePiece, SP13_of_symbols_that_begin_each_other_the_longest_is_taken) {
   std::vector<Piece> symbols;
   for (std::size_t n = 2; n <= 300; n++) symbols.push_back({std::string(n, 'a'), 0, 4});
   const auto tokenizer = open_bytes(plain_model(symbols));

@@ -97,7 +97,7 @@ TEST_F(Shards, two_files_are_one_model) {
   }
 }
 
-TEST_F(Shards, CF02_shard_names_that_lead_elsewhere) {
+TEST_F(Shards, CF02_shard_names_that_lead_elsewhere_are_refused) {
   for (const char* name :
        {"../x.safetensors", "/etc/passwd", "a/../../b", "C:\\\\x", "a\\u0000b", "", "..", "."}) {
     map_["model.norm.weight"] = name;
@@ -109,7 +109,7 @@ TEST_F(Shards, CF02_shard_names_that_lead_elsewhere) {
   }
 }
 
-TEST_F(Shards, CF03_links_that_leave_the_directory) {
+TEST_F(Shards, CF03_links_that_leave_the_directory_need_permission) {
   const TempDir elsewhere;
   std::filesystem::rename(dir_ / kSecond, elsewhere / "blob");
   std::filesystem::create_symlink(elsewhere / "blob", dir_ / kSecond);
@@ -127,14 +127,14 @@ TEST_F(Shards, CF03_links_that_leave_the_directory) {
   EXPECT_THAT(open_model(cache / "snapshots/abc").notices, IsEmpty());
 }
 
-TEST_F(Shards, CF04_missing_shard_or_tensor) {
+TEST_F(Shards, CF04_a_missing_shard_or_tensor_is_named) {
   std::filesystem::rename(dir_ / kSecond, dir_ / "away");
   EXPECT_THAT(refused(), AllOf(HasSubstr(kSecond), HasSubstr(second_[0].name)));
   write_bytes(dir_ / kSecond, file_of({second_.begin() + 1, second_.end()}));
   EXPECT_THAT(refused(), AllOf(HasSubstr(kSecond), HasSubstr(second_[0].name)));
 }
 
-TEST_F(Shards, CF05_tensor_twice_or_not_in_the_index) {
+TEST_F(Shards, CF05_a_tensor_twice_or_not_in_the_index_is_named) {
   std::vector<Part> more = second_;
   more.push_back(first_[0]);
   write_bytes(dir_ / kSecond, file_of(more));
@@ -146,7 +146,7 @@ TEST_F(Shards, CF05_tensor_twice_or_not_in_the_index) {
   EXPECT_FALSE(files.tensors->has("unheard.of"));
 }
 
-TEST_F(Shards, CF06_weight_map_of_another_kind) {
+TEST_F(Shards, CF06_a_weight_map_of_another_kind_is_refused) {
   for (const char* map : {"[]", "null", "3", "{}"}) {
     write_bytes(dir_ / kIndex, fmt::format(R"({{"weight_map": {}}})", map));
     EXPECT_THAT(refused(), AllOf(HasSubstr(kIndex), HasSubstr("weight_map: found "))) << map;
