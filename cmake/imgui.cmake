@@ -22,7 +22,7 @@ endif()
 list(TRANSFORM imgui_sources PREPEND ${imgui_src}/)
 
 add_library(imgui STATIC ${imgui_sources})
-target_link_libraries(imgui PUBLIC imgui_headers glfw OpenGL::GL PRIVATE ${CMAKE_DL_LIBS})
+target_link_libraries(imgui PUBLIC imgui_headers glfw OpenGL::GL PRIVATE ${CMAKE_DL_LIBS} decoscope_sanitizers)
 target_compile_options(imgui PRIVATE -w)
 
 add_library(imgui_test_engine STATIC EXCLUDE_FROM_ALL ${imgui_sources})
@@ -32,5 +32,6 @@ endforeach()
 target_include_directories(imgui_test_engine SYSTEM PUBLIC ${imgui_te_root} ${imgui_te_src})
 target_compile_definitions(imgui_test_engine PUBLIC IMGUI_ENABLE_TEST_ENGINE IMGUI_TEST_ENGINE_ENABLE_COROUTINE_STDTHREAD_IMPL=1
                                                     IMGUI_TEST_ENGINE_ENABLE_STD_FUNCTION=1)
-target_link_libraries(imgui_test_engine PUBLIC imgui_headers glfw OpenGL::GL Threads::Threads PRIVATE ${CMAKE_DL_LIBS})
+target_link_libraries(imgui_test_engine PUBLIC imgui_headers glfw OpenGL::GL Threads::Threads
+                                        PRIVATE ${CMAKE_DL_LIBS} decoscope_sanitizers)
 target_compile_options(imgui_test_engine PRIVATE -w -O1)

@@ -2,3 +2,4 @@
 add_library(decoscope_warnings INTERFACE)
 target_compile_options(decoscope_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
                                                     -Wno-missing-field-initializers)
+target_link_libraries(decoscope_warnings INTERFACE decoscope_sanitizers)
