@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "engine/decode/sequence.h"
-#include "engine/decode/tree.h"
 #include "engine/event/event.h"
 #include "engine/model/language_model.h"
+#include "engine/tree.h"
 
 namespace engine {
 

@@ -6,7 +6,7 @@
 
 #include "engine/decode/sampling.h"
 #include "engine/decode/sequence.h"
-#include "engine/decode/tree.h"
+#include "engine/tree.h"
 #include "engine/model/language_model.h"
 
 namespace engine {

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "engine/decode/tree.h"
+#include "engine/tree.h"
 #include "engine/types.h"
 
 namespace engine {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/decode/tree.h"
+#include "engine/tree.h"
 #include "engine/types.h"
 #include "kernels/ops.h"
 #include "kernels/philox.h"

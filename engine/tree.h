@@ -1,5 +1,5 @@
 // The rows of one forward besides the committed prefix: a forest with parent pointers. Every
-// decoder of this program is a way to fill one (ALGORITHMS.md 1).
+// decoder of this program is a way to fill one.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "engine/decode/tree.h"
+#include "engine/tree.h"
 
 #include <algorithm>
 
