@@ -12,10 +12,6 @@ int int_option(const OptionValues& options, const std::string& name) {
   return std::stoi(text_option(options, name));
 }
 
-double float_option(const OptionValues& options, const std::string& name) {
-  return std::stod(text_option(options, name));
-}
-
 bool bool_option(const OptionValues& options, const std::string& name) {
   return text_option(options, name) == "true";
 }

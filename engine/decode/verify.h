@@ -46,7 +46,6 @@ class Verifier {
   /// @param uniforms  null: Philox from the sampling's seed
   Verifier(const Sampling& sampling, UniformSource* uniforms);
   Wants wants() const { return {.logits = rejects_, .hidden = false}; }
-  bool rejects() const { return rejects_; }
   Decision operator()(const Sequence& prefix,
                       const TokenTree& tree,
                       const StepOutput& out,

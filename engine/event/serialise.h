@@ -15,9 +15,6 @@
 
 namespace engine {
 
-/// Number of this layout; a change that is no growth needs a new one.
-inline constexpr std::uint32_t kEventLayout = 1;
-
 /// Appends one event to `bytes`.
 void encode(const Event& event, std::string& bytes);
 
