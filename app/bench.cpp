@@ -284,7 +284,8 @@ int bench_kernels(const BenchOptions& options) {
     const kernels::PackedMatrix matrix{packed.data(), shape.n, shape.k, dtype};
     for (const int rows : options.rows) {
       kernels::DeviceBuffer x(device, 4LL * rows * shape.k), y(device, 4LL * rows * shape.n);
-      std::fill_n(x.f32(), static_cast<std::size_t>(rows) * shape.k, 0.5f);
+      const std::vector<float> host(static_cast<std::size_t>(rows) * shape.k, 0.5f);
+      device.ops().upload(device, x.data(), host.data(), x.bytes());
       std::vector<double> us;
       for (int repeat = 0; repeat < options.repeat + 2 && !interrupted(); repeat++) {
         const double start = now_ms();
