@@ -1,15 +1,11 @@
 // Writing model directories: every file whole under a temporary name, then renamed.
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <span>
 
 #include <fmt/format.h>
 
 #include "engine/event/json_text.h"
+#include "engine/event/output_file.h"
 #include "engine/model/config_file.h"
 #include "engine/model/convert.h"
 #include "engine/model/mapped_file.h"
@@ -22,54 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file that appears under its name only when commit() was reached.
-class AtomicFile {
- public:
-  explicit AtomicFile(const std::string& path) : path_(path), temporary_(path + ".partial") {
-    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd_ < 0) fail("create");
-  }
-  ~AtomicFile() {
-    if (fd_ < 0) return;
-    ::close(fd_);
-    ::unlink(temporary_.c_str());
-  }
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
-
-  void write(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail("write");
-      n_written_ += n;
-      bytes.remove_prefix(static_cast<std::size_t>(n));
-    }
-  }
-
-  void commit() {
-    if (::fsync(fd_) != 0) fail("sync");
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename");
-    ::close(fd_);
-    fd_ = -1;
-  }
-
- private:
-  [[noreturn]] void fail(const char* what) {
-    throw Error(ErrorCode::Resources,
-                fmt::format("{}: cannot {} after {} bytes: {}", escaped(path_), what, n_written_,
-                            std::strerror(errno)));
-  }
-
-  std::string path_, temporary_;
-  int fd_ = -1;
-  std::int64_t n_written_ = 0;
-};
-
 void write_text(const std::string& path, std::string_view text) {
-  AtomicFile file(path);
+  OutputFile file(path);
   file.write(text);
-  file.commit();
+  file.finish();
 }
 
 const char* stored_name(kernels::DType dtype) {
@@ -108,7 +60,7 @@ void write_tensors(const std::string& path,
                    kernels::DType dtype) {
   const std::vector<TensorSpec> specs = tensors_of(config);
   const std::string header = header_of(specs, dtype);
-  AtomicFile file(path);
+  OutputFile file(path);
   std::string length(8, '\0');
   for (int i = 0; i < 8; i++)
     length[static_cast<std::size_t>(i)] = static_cast<char>(header.size() >> (8 * i));
@@ -131,7 +83,7 @@ void write_tensors(const std::string& path,
     }
   }
   tensors.check();
-  file.commit();
+  file.finish();
 }
 
 // The directory's own tokenizer_config.json where it has one; else what the tokenizer itself says.

@@ -2,18 +2,19 @@
 // arrays, and a CRC-32 of all of it.
 #include "engine/train/checkpoint.h"
 
-#include <fcntl.h>
-#include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
+#include "engine/event/output_file.h"
 #include "engine/types.h"
 
 namespace engine {
@@ -41,28 +42,26 @@ std::uint32_t crc_of(std::uint32_t crc, const void* data, std::size_t size) {
   throw Error(ErrorCode::Resources, path + ": " + what + ": " + std::strerror(errno));
 }
 
+// The file's bytes, with their CRC-32 at the end.
 class Writer {
  public:
-  explicit Writer(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "wb")) {
-    if (!file_) refuse_disk(path, "cannot be created");
-  }
+  explicit Writer(const std::string& path) : file_(path) {}
   void write(const void* data, std::size_t size) {
     crc_ = crc_of(crc_, data, size);
-    if (size && std::fwrite(data, 1, size, file_.get()) != size) refuse_disk(path_, "write failed");
+    // In pieces, because the file copies what it is given into its buffer.
+    constexpr std::size_t kPiece = 256 << 10;
+    std::string_view left(static_cast<const char*>(data), size);
+    for (; !left.empty(); left.remove_prefix(std::min(kPiece, left.size())))
+      file_.write(left.substr(0, kPiece));
   }
   void finish() {
     const std::uint32_t crc = crc_;
     write(&crc, sizeof crc);
-    if (std::fflush(file_.get()) != 0 || fsync(fileno(file_.get())) != 0) {
-      refuse_disk(path_, "write failed");
-    }
-    std::FILE* file = file_.release();
-    if (std::fclose(file) != 0) refuse_disk(path_, "write failed");
+    file_.finish();
   }
 
  private:
-  std::string path_;
-  File file_;
+  OutputFile file_;
   std::uint32_t crc_ = 0;
 };
 
@@ -117,19 +116,15 @@ void write_checkpoint(const std::string& path, const Checkpoint& c) {
                                  {"n_parameters", c.parameters.size()}};
   const std::string text = header.dump();
   const std::uint64_t size = text.size();
-  const std::string temporary = path + ".part";
-  {
-    Writer writer(temporary);
-    writer.write(kMagic, sizeof kMagic);
-    writer.write(&size, sizeof size);
-    writer.write(text.data(), text.size());
-    writer.write(c.packer.data(), c.packer.size());
-    for (const auto* values : {&c.parameters, &c.mean, &c.square}) {
-      writer.write(values->data(), values->size() * sizeof(float));
-    }
-    writer.finish();
+  Writer writer(path);
+  writer.write(kMagic, sizeof kMagic);
+  writer.write(&size, sizeof size);
+  writer.write(text.data(), text.size());
+  writer.write(c.packer.data(), c.packer.size());
+  for (const auto* values : {&c.parameters, &c.mean, &c.square}) {
+    writer.write(values->data(), values->size() * sizeof(float));
   }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) refuse_disk(path, "cannot be replaced");
+  writer.finish();
 }
 
 Checkpoint read_checkpoint(const std::string& path) {

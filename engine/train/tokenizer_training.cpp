@@ -3,11 +3,12 @@
 #include <sentencepiece_trainer.h>
 
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 
 #include <nlohmann/json.hpp>
+
+#include "engine/event/output_file.h"
 
 namespace engine {
 namespace {
@@ -54,13 +55,9 @@ class SampleLines : public sentencepiece::SentenceIterator {
 };
 
 void write_file(const std::string& path, const std::string& bytes) {
-  const std::string part = path + ".part";
-  {
-    std::ofstream file(part, std::ios::binary);
-    file << bytes;
-    if (!file.flush()) throw Error(ErrorCode::Resources, path + ": cannot be written");
-  }
-  fs::rename(part, path);
+  OutputFile file(path);
+  file.write(bytes);
+  file.finish();
 }
 
 std::string tokenizer_config() {
