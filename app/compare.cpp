@@ -12,6 +12,7 @@
 #include "app/report.h"
 #include "app/terminal.h"
 #include "engine/event/clock.h"
+#include "engine/schedule/agreement.h"
 
 namespace app {
 namespace {
@@ -59,18 +60,14 @@ std::map<std::string, engine::RunResult> race(engine::LoadedModel& loaded,
   }
   const engine::RunResult& ar = results.at("ar");
   for (auto& [decoder, result] : results) {
-    const bool comparable = decoder == "ar" ||
-                            result.request.sampling.mode == engine::Sampling::Mode::Coupled ||
-                            result.request.sampling.greedy();
-    if (!comparable) continue;
-    const int difference = engine::first_difference(result.tokens, ar.tokens);
-    result.identical_to_ar = difference < 0;
+    if (decoder != "ar" && !engine::comparable(result.request.sampling)) continue;
+    engine::Agreement agreement = engine::agreement_of({result.tokens}, {ar.tokens});
+    result.identical_to_ar = agreement.first_difference < 0;
     if (events && decoder != "ar") {
-      events->push(engine::Agreement{.t = engine::now_ns(),
-                                     .run = run_of.at(decoder),
-                                     .baseline = run_of.at("ar"),
-                                     .n_compared = static_cast<int>(ar.tokens.size()),
-                                     .first_difference = difference});
+      agreement.t = engine::now_ns();
+      agreement.run = run_of.at(decoder);
+      agreement.baseline = run_of.at("ar");
+      events->push(agreement);
     }
     if (result.decode_ms > 0) result.speedup = ar.decode_ms / result.decode_ms;
   }

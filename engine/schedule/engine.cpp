@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "engine/event/clock.h"
+#include "engine/schedule/agreement.h"
 
 namespace engine {
 namespace {
@@ -42,11 +43,6 @@ RunRequest request_of(const StartRun& command, const LaneRequest& lane) {
           .sampling = sampling_of(command),
           .max_tokens = command.max_tokens,
           .ignore_eos = command.ignore_eos};
-}
-
-/// Whether two runs of these settings must agree token for token.
-bool comparable(const Sampling& sampling) {
-  return sampling.greedy() || sampling.mode == Sampling::Mode::Coupled;
 }
 
 struct Failure {
@@ -269,20 +265,10 @@ void Engine::end_race() {
     if (!ar || run == ar_run) continue;
     const Finished& other = finished_[run];
     if (!comparable(other.request.sampling)) continue;
-    // Of a run that was stopped only what it has can be compared.
-    const std::size_t n = other.whole && ar->whole
-                              ? std::max(other.tokens.size(), ar->tokens.size())
-                              : std::min(other.tokens.size(), ar->tokens.size());
-    const auto found = std::span(other.tokens).first(std::min(n, other.tokens.size()));
-    const auto expected = std::span(ar->tokens).first(std::min(n, ar->tokens.size()));
-    const int at = first_difference(found, expected);
-    Agreement agreement{.t = now_ns(),
-                        .run = run,
-                        .baseline = ar_run,
-                        .n_compared = static_cast<int>(expected.size()),
-                        .first_difference = at};
-    if (at >= 0 && at < static_cast<int>(found.size())) agreement.found = found[at];
-    if (at >= 0 && at < static_cast<int>(expected.size())) agreement.expected = expected[at];
+    Agreement agreement = agreement_of({other.tokens, other.whole}, {ar->tokens, ar->whole});
+    agreement.t = now_ns();
+    agreement.run = run;
+    agreement.baseline = ar_run;
     events_.push(agreement);
   }
   active_.clear();
@@ -349,17 +335,10 @@ void Engine::check_agreement(RunId run) {
           progress(static_cast<int>(lane.sequence.generated().size()), request.max_tokens);
       });
   if (stopped) return;
-  const std::size_t n =
-      state.whole ? ar.tokens.size() : std::min(ar.tokens.size(), state.tokens.size());
-  const auto expected = std::span(ar.tokens).first(n);
-  const int at = first_difference(state.tokens, expected);
-  Agreement agreement{.t = now_ns(),
-                      .run = run,
-                      .n_compared = static_cast<int>(n),
-                      .first_difference = at,
-                      .cost = now_ns() - begun};
-  if (at >= 0 && at < static_cast<int>(state.tokens.size())) agreement.found = state.tokens[at];
-  if (at >= 0 && at < static_cast<int>(n)) agreement.expected = expected[at];
+  Agreement agreement = agreement_of({state.tokens, state.whole}, {ar.tokens});
+  agreement.t = now_ns();
+  agreement.run = run;
+  agreement.cost = agreement.t - begun;
   events_.push(agreement);
 }
 

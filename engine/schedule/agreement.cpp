@@ -1,0 +1,37 @@
+#include "engine/schedule/agreement.h"
+
+#include <algorithm>
+
+#include "engine/schedule/run.h"
+
+namespace engine {
+namespace {
+
+std::span<const TokenId> at_most(std::span<const TokenId> tokens, std::size_t n) {
+  return tokens.first(std::min(n, tokens.size()));
+}
+
+}  // namespace
+
+bool comparable(const Sampling& sampling) {
+  return sampling.greedy() || sampling.mode == Sampling::Mode::Coupled;
+}
+
+Agreement agreement_of(Ending found, Ending expected) {
+  // A run that was stopped says nothing of what would have come next.
+  const std::size_t n_found = found.tokens.size(), n_expected = expected.tokens.size();
+  if (!found.whole) expected.tokens = at_most(expected.tokens, n_found);
+  if (!expected.whole) found.tokens = at_most(found.tokens, n_expected);
+
+  Agreement agreement{
+      .n_compared = static_cast<int>(expected.tokens.size()),
+      .first_difference = first_difference(found.tokens, expected.tokens),
+  };
+  if (agreement.first_difference < 0) return agreement;
+  const auto at = static_cast<std::size_t>(agreement.first_difference);
+  if (at < found.tokens.size()) agreement.found = found.tokens[at];
+  if (at < expected.tokens.size()) agreement.expected = expected.tokens[at];
+  return agreement;
+}
+
+}  // namespace engine

@@ -1,0 +1,62 @@
+#include "engine/schedule/agreement.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace engine {
+namespace {
+
+const std::vector<TokenId> kLong{4, 8, 15, 16};
+const std::vector<TokenId> kShort{4, 8};
+
+TEST(Agreement, equal_runs_have_no_difference) {
+  const Agreement agreement = agreement_of({kLong}, {kLong});
+  EXPECT_EQ(agreement.first_difference, -1);
+  EXPECT_EQ(agreement.n_compared, 4);
+}
+
+TEST(Agreement, a_difference_names_both_tokens) {
+  const std::vector<TokenId> other{4, 8, 23, 16};
+  const Agreement agreement = agreement_of({other}, {kLong});
+  EXPECT_EQ(agreement.first_difference, 2);
+  EXPECT_EQ(agreement.found, 23);
+  EXPECT_EQ(agreement.expected, 15);
+}
+
+TEST(Agreement, a_run_that_ends_early_by_itself_differs_where_it_ends) {
+  const Agreement agreement = agreement_of({kShort}, {kLong});
+  EXPECT_EQ(agreement.first_difference, 2);
+  EXPECT_EQ(agreement.found, -1);
+  EXPECT_EQ(agreement.expected, 15);
+}
+
+TEST(Agreement, a_run_that_was_stopped_is_compared_as_far_as_it_goes) {
+  const Agreement stopped = agreement_of({kShort, false}, {kLong});
+  EXPECT_EQ(stopped.first_difference, -1);
+  EXPECT_EQ(stopped.n_compared, 2);
+  EXPECT_EQ(agreement_of({kLong}, {kShort, false}).first_difference, -1);
+  EXPECT_EQ(agreement_of({kLong, false}, {kShort, false}).first_difference, -1);
+}
+
+TEST(Agreement, a_stopped_run_that_goes_on_past_the_end_of_plain_decoding_differs) {
+  const Agreement agreement = agreement_of({kLong, false}, {kShort});
+  EXPECT_EQ(agreement.first_difference, 2);
+  EXPECT_EQ(agreement.found, 15);
+  EXPECT_EQ(agreement.expected, -1);
+}
+
+TEST(Agreement, rejection_sampling_promises_no_equal_tokens_unless_it_is_greedy) {
+  Sampling sampling;
+  sampling.mode = Sampling::Mode::Rejection;
+  sampling.temperature = 1;
+  EXPECT_FALSE(comparable(sampling));
+  sampling.temperature = 0;
+  EXPECT_TRUE(comparable(sampling));
+  sampling.temperature = 1;
+  sampling.mode = Sampling::Mode::Coupled;
+  EXPECT_TRUE(comparable(sampling));
+}
+
+}  // namespace
+}  // namespace engine
