@@ -6,8 +6,8 @@
 
 #include "engine/decode/sampling.h"
 #include "engine/decode/sequence.h"
-#include "engine/tree.h"
 #include "engine/model/language_model.h"
+#include "engine/tree.h"
 
 namespace engine {
 
