@@ -321,7 +321,8 @@ TEST_F(CliModel, a_range_of_steps_becomes_a_smaller_trace_that_validates) {
   ASSERT_EQ(converted.code, 0) << converted.err;
   EXPECT_EQ(run("trace validate " + part).code, 0);
   std::set<int> steps;
-  for (const json& event : json::parse(read_file(part))["traceEvents"]) {
+  const json trace = json::parse(read_file(part));
+  for (const json& event : trace["traceEvents"]) {
     if (event.contains("args") && event["args"].contains("step"))
       steps.insert(event["args"]["step"].get<int>());
   }

@@ -33,6 +33,8 @@ Program::Program(const std::vector<std::string>& arguments, const std::string& f
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   const std::string out_path = folder_ + "/program.out", err_path = folder_ + "/program.err";
+  // Emptied before the program runs: what an earlier one said in this folder is not its word.
+  for (const std::string& path : {out_path, err_path}) std::ofstream(path, std::ios::trunc);
   pid_ = fork();
   if (pid_ < 0) throw std::runtime_error("no process can be started");
   if (pid_ == 0) {
