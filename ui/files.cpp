@@ -1,15 +1,50 @@
 #include "ui/files.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <cstdlib>
 #include <fstream>
 
 #include "engine/event/csv.h"
-#include "engine/event/trace_export.h"
 
 namespace ui {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+std::string from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+// The line XDG_DOCUMENTS_DIR="$HOME/..." of a user-dirs.dirs file; empty: there is none.
+std::string documents_named_in(const fs::path& file, const std::string& home) {
+  constexpr std::string_view kName = "XDG_DOCUMENTS_DIR=\"", kHome = "$HOME";
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with(kName) || line.size() <= kName.size() || line.back() != '"') continue;
+    std::string value = line.substr(kName.size(), line.size() - kName.size() - 1);
+    if (value.starts_with(kHome)) value = home + value.substr(kHome.size());
+    return value;
+  }
+  return "";
+}
+
+}  // namespace
+
+fs::path documents_folder() {
+  const std::string home = from_environment("HOME");
+  const std::string config = from_environment("XDG_CONFIG_HOME"),
+                    data = from_environment("XDG_DATA_HOME");
+  const fs::path file =
+      (config.empty() ? fs::path(home) / ".config" : fs::path(config)) / "user-dirs.dirs";
+  std::error_code error;
+  if (const fs::path named = documents_named_in(file, home);
+      named.is_absolute() && fs::is_directory(named, error))
+    return named;
+  if (!data.empty()) return fs::path(data) / "decoscope";
+  return home.empty() ? fs::path() : fs::path(home) / ".local/share/decoscope";
+}
 
 std::vector<FileEntry> entries_near(const std::string& typed) {
   std::error_code error;
@@ -37,11 +72,17 @@ std::vector<FileEntry> entries_near(const std::string& typed) {
   return entries;
 }
 
-std::string export_trace(const engine::Timeline& timeline, const std::string& path) {
+std::string export_trace(const engine::Timeline& timeline,
+                         const std::string& path,
+                         const engine::TraceOptions& options) {
   try {
-    const engine::TraceReport report =
-        engine::export_trace(timeline, path, engine::TraceOptions{.prompt_text = true});
-    return "Wrote " + path + ": " + report.summary();
+    const fs::path folder = fs::path(path).parent_path();
+    std::error_code ignored;  // what refuses says so when the file is made
+    if (!folder.empty()) fs::create_directories(folder, ignored);
+    const engine::TraceReport report = engine::export_trace(timeline, path, options);
+    std::string text = "Wrote " + path + " and read it again: " + report.summary() + ".";
+    for (const std::string& notice : report.notices) text += "\nNote: " + notice;
+    return text;
   } catch (const std::exception& error) {
     return error.what();
   }

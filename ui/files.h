@@ -1,10 +1,12 @@
 // Files a person asks for from the window.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "engine/event/timeline.h"
+#include "engine/event/trace_export.h"
 
 namespace ui {
 
@@ -16,9 +18,18 @@ struct FileEntry {
 /// Folders, recordings and the way up, beside what has been typed so far; at most 200.
 std::vector<FileEntry> entries_near(const std::string& typed);
 
+/// Where recordings and exports go until a person says otherwise: the documents folder of
+/// user-dirs.dirs if it is there, else $XDG_DATA_HOME/decoscope, else $HOME/.local/share/decoscope;
+/// empty if there is no home. Not made here.
+std::filesystem::path documents_folder();
+
 /// Writes a Chrome trace (.json, or .json.gz by its name) and checks it. Never over another file.
-/// @return one sentence for the person: what was written, or why not
-std::string export_trace(const engine::Timeline& timeline, const std::string& path);
+/// The prompt's text is in it only if `options` says so: what a person ticked.
+/// @return for the person: what was written, the counts found on reading it again and what to know
+/// of them; or why nothing was written
+std::string export_trace(const engine::Timeline& timeline,
+                         const std::string& path,
+                         const engine::TraceOptions& options = {});
 /// Writes steps and tokens as CSV beside `path`: NAME-steps.csv, NAME-tokens.csv.
 std::string export_tables(const engine::Timeline& timeline, const std::string& path);
 

@@ -25,9 +25,11 @@ int grow(ImGuiInputTextCallbackData* data) {
 bool text_field(const char* id, const char* hint, std::string& text, bool focus) {
   if (focus) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-FLT_MIN);
-  return ImGui::InputTextWithHint(
-      id, hint, text.data(), text.capacity() + 1,
-      ImGuiInputTextFlags_CallbackResize | ImGuiInputTextFlags_EnterReturnsTrue, grow, &text);
+  return ImGui::InputTextWithHint(id, hint, text.data(), text.capacity() + 1,
+                                  ImGuiInputTextFlags_CallbackResize |
+                                      ImGuiInputTextFlags_EnterReturnsTrue |
+                                      ImGuiInputTextFlags_AutoSelectAll,
+                                  grow, &text);
 }
 
 bool begin_sheet(const char* name, ImVec2 size, bool focus) {
@@ -66,6 +68,7 @@ void Shell::draw_overlays(Context& c) {
   if (find_) draw_find(c);
   if (open_dialog_) draw_open_dialog(c);
   if (export_dialog_) draw_export_dialog(c);
+  if (save_dialog_) draw_save_dialog();
   overlay_begins_ = false;
   draw_message();
 }
@@ -198,27 +201,105 @@ void Shell::draw_open_dialog(Context& c) {
   (void)c;
 }
 
+std::string Shell::suggested(const char* name) const {
+  const std::filesystem::path folder =
+      save_folder_.empty() ? documents_folder() : std::filesystem::path(save_folder_);
+  return (folder / name).string();
+}
+
+// The steps of the selected run that lie in the measured range, at least in part.
+std::optional<engine::TraceOptions> Shell::trace_of_range(Context& c) {
+  const engine::RunRecord* run = c.run();
+  const auto [from, to] = std::minmax(view_.range0, view_.range1);
+  if (!run || !(to > from)) return std::nullopt;
+  const RunTimes& times = prepared_.times(*run);
+  const double origin = c.wall_origin();
+  engine::TraceOptions options{.run = run->id(), .first_step = -1};
+  for (std::size_t i = first_ending_after(view_.clock, times, from, origin);
+       i < times.steps.size() && begin_on(view_.clock, times, i, origin) < to; ++i) {
+    if (options.first_step < 0) options.first_step = times.steps[i].step;
+    options.last_step = times.steps[i].step;
+  }
+  if (options.first_step < 0) return std::nullopt;
+  return options;
+}
+
+void Shell::export_choices(Context& c, engine::TraceOptions& options) {
+  const auto range = trace_of_range(c);
+  ImGui::BeginDisabled(!range);
+  ImGui::Checkbox(
+      range ? fmt::format("Only the measured range: run {}, steps {} to {}###range_only",
+                          *range->run, range->first_step, range->last_step)
+                  .c_str()
+            : "Only a measured range (drag over the time line, or R, sets one)###range_only",
+      &export_range_only_);
+  ImGui::EndDisabled();
+  if (range && export_range_only_) options = *range;
+  ImGui::Checkbox("With the prompt's text###prompt_text", &export_prompt_text_);
+  options.prompt_text = export_prompt_text_;
+  wrapped(export_prompt_text_
+              ? "The trace will hold the prompt as it was written, for whoever gets the file."
+              : "Of the prompt the trace will hold a hash alone. The answer's tokens are in it.",
+          theme().dim);
+}
+
 void Shell::draw_export_dialog(Context& c) {
-  if (begin_sheet("##export", {px(640), px(190)}, overlay_begins_)) {
+  if (begin_sheet("##export", {px(720), px(340)}, overlay_begins_)) {
     heading("Export");
-    if (overlay_begins_ && (path_.empty() || !path_.ends_with(".json")))
-      path_ = (settings_.last_folder.empty() ? std::string(".") : settings_.last_folder) +
-              "/trace.json";
-    text_field("##path", "trace.json, or a name for the tables", path_, false);
-    const std::string path(path_.c_str());
-    if (button("Chrome trace###do_trace", true, !c.timeline.runs().empty(), "opens in Perfetto")) {
-      say(export_trace(c.timeline, path));
-      export_dialog_ = false;
+    if (overlay_begins_) {
+      export_prompt_text_ = export_range_only_ = false;  // asked each time
+      export_said_.clear();
+      if (export_path_.empty()) export_path_ = suggested("trace.json");
     }
+    text_field("##path", "trace.json, or a name for the tables", export_path_, overlay_begins_);
+    const std::string path(export_path_.c_str());
+    engine::TraceOptions options;
+    export_choices(c, options);
+    const bool any = !c.timeline.runs().empty();
+    if (button("Chrome trace###do_trace", true, any, "opens in Perfetto"))
+      export_said_ = ui::export_trace(c.timeline, path, options);
     ImGui::SameLine();
-    if (button("CSV tables###do_csv", false, !c.timeline.runs().empty(),
-               "steps and tokens, one header row with units")) {
-      say(export_tables(c.timeline, path));
-      export_dialog_ = false;
-    }
+    if (button("CSV tables###do_csv", false, any, "steps and tokens, one header row with units"))
+      export_said_ = export_tables(c.timeline, path);
     ImGui::SameLine();
-    if (button("Cancel###cancel_export")) export_dialog_ = false;
-    wrapped("A trace holds the prompt and the answer. No file is ever replaced.", theme().dim);
+    if (button("Close###cancel_export")) export_dialog_ = false;
+    if (c.timeline.n_events() > engine::TraceOptions{}.warn_above / 2 && !options.run)
+      wrapped(fmt::format("{} events are recorded; viewers give up above some {}. A measured range "
+                          "keeps the trace small.",
+                          with_commas(c.timeline.n_events()),
+                          with_commas(engine::TraceOptions{}.warn_above)),
+              theme().warn);
+    wrapped(export_said_.empty() ? "No file is ever replaced." : export_said_,
+            export_said_.empty() ? theme().dim : theme().bright);
+  }
+  ImGui::End();
+}
+
+void Shell::save(const std::string& path) {
+  namespace fs = std::filesystem;
+  try {
+    const fs::path wanted = fs::absolute(path);
+    std::error_code ignored;  // what refuses says so when the file is made
+    fs::create_directories(wanted.parent_path(), ignored);
+    const fs::path taken = session_.save(wanted.string());
+    save_folder_ = taken.parent_path().string();
+    save_dialog_ = false;
+    say(fmt::format("Saved {} in {}", taken.filename().string(), save_folder_));
+  } catch (const std::exception& error) {
+    say(error.what());
+  }
+}
+
+void Shell::draw_save_dialog() {
+  if (begin_sheet("##save", {px(640), px(150)}, overlay_begins_)) {
+    heading("Save as a recording");
+    const bool enter = text_field("##path", "a name ending in .pdrun", save_path_, overlay_begins_);
+    const std::string path(save_path_.c_str());
+    if ((button("Save###do_save", true, !path.empty(), "Enter") || enter) && !path.empty())
+      save(path);
+    ImGui::SameLine();
+    if (button("Cancel###cancel_save")) save_dialog_ = false;
+    wrapped("It holds everything, the prompt too. No file is ever replaced.", theme().dim);
   }
   ImGui::End();
 }

@@ -196,7 +196,7 @@ void Shell::perform(Action action) {
   Context c = context();
   const auto flag = [](bool& value) { value = !value; };
   const auto overlay = [this](bool& which) {
-    help_ = palette_ = find_ = open_dialog_ = export_dialog_ = false;
+    help_ = palette_ = find_ = open_dialog_ = export_dialog_ = save_dialog_ = false;
     which = overlay_begins_ = true;
   };
   switch (action) {
@@ -372,8 +372,8 @@ void Shell::perform(Action action) {
       reset_layout_ = true;
       break;
     case Action::Deselect:
-      if (help_ || palette_ || find_ || open_dialog_ || export_dialog_)
-        help_ = palette_ = find_ = open_dialog_ = export_dialog_ = false;
+      if (help_ || palette_ || find_ || open_dialog_ || export_dialog_ || save_dialog_)
+        help_ = palette_ = find_ = open_dialog_ = export_dialog_ = save_dialog_ = false;
       else if (reads())
         opening_->give_up();
       else {
@@ -415,15 +415,17 @@ void Shell::handle_requests(Context& context) {
   if (!now.screen.empty()) show(screen_of(now.screen));
   if (now.export_trace) perform(Action::Export);
   if (now.save) {
-    try {
-      const std::string folder = settings_.last_folder.empty() ? "" : settings_.last_folder + "/";
-      say("Saved " + session_.save(folder + "session.pdrun"));
-    } catch (const std::exception& error) {
-      say(error.what());
+    // Asked where once; after that Ctrl+S goes on in the same folder, under the next free name.
+    if (save_folder_.empty()) {
+      help_ = palette_ = find_ = open_dialog_ = export_dialog_ = false;
+      save_dialog_ = overlay_begins_ = true;
+      save_path_ = suggested("session.pdrun");
+    } else {
+      save(save_folder_ + "/session.pdrun");
     }
   }
   if (now.open && now.open->empty()) {
-    help_ = palette_ = find_ = export_dialog_ = false;
+    help_ = palette_ = find_ = export_dialog_ = save_dialog_ = false;
     open_dialog_ = overlay_begins_ = true;
     if (path_.empty()) path_ = settings_.last_folder;
   } else if (now.open) {

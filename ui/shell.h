@@ -4,10 +4,12 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/event/queue.h"
+#include "engine/event/trace_export.h"
 #include "ui/context.h"
 #include "ui/keys.h"
 #include "ui/layout.h"
@@ -84,6 +86,12 @@ class Shell {
   void draw_find(Context& context);
   void draw_open_dialog(Context& context);
   void draw_export_dialog(Context& context);
+  void export_choices(Context& context, engine::TraceOptions& options);
+  std::optional<engine::TraceOptions> trace_of_range(Context& context);
+  void draw_save_dialog();
+  void save(const std::string& path);
+  /// A path with that name in the folder saved to last, else among the person's documents.
+  std::string suggested(const char* name) const;
   void draw_message();
   void find(Context& context, bool backwards);
   void handle_keys();
@@ -126,6 +134,10 @@ class Shell {
   double clock_ = 0, since_event_ = 0;
   bool style_is_stale_ = true, reset_layout_ = false;
   bool help_ = false, palette_ = false, find_ = false, open_dialog_ = false, export_dialog_ = false;
+  bool save_dialog_ = false;
+  bool export_prompt_text_ = false, export_range_only_ = false;  // ticked in the dialog
+  std::string export_path_, export_said_, save_path_;
+  std::string save_folder_;  // of this session's last save; empty: ask where
   bool overlay_begins_ = false;
   bool presents_ = false;
   bool panel_ring_ = false;  // a panel was reached by F6: its focus is drawn
