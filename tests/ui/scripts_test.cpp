@@ -8,12 +8,15 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <set>
 
 #include "display.h"
 #include "engine/event/recorder.h"
 #include "streams.h"
+#include "ui/draw.h"
 #include "ui/shell.h"
 #include "ui/window.h"
 
@@ -122,6 +125,11 @@ const engine::RunRecord* run_of(Stage& stage) {
   return stage.shell->session().shown().timeline.run(stage.shell->selection().run);
 }
 
+std::string contents(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 void wait_until(ImGuiTestContext* ctx, const std::function<bool()>& done) {
   for (int i = 0; i < 600 && !done(); ++i) ctx->Yield();
   IM_CHECK(done());
@@ -159,27 +167,80 @@ TEST(Scripts, run_hold_and_step) {
   });
 }
 
+using Points = std::vector<std::pair<float, float>>;
+
+// Corners drawn in the colour that lights up a selection, in a panel's window and its children.
+Points lit_in(const std::string& panel) {
+  Points points;
+  for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows) {
+    if (!window->WasActive || !window->RootWindow || panel != window->RootWindow->Name) {
+      if (panel != window->Name) continue;
+    }
+    for (const ImDrawVert& v : window->DrawList->VtxBuffer)
+      if (v.col == ui::colour(ui::theme().light_up)) points.emplace_back(v.pos.x, v.pos.y);
+  }
+  std::sort(points.begin(), points.end());
+  return points;
+}
+
+// Which of them are there only while `place` is selected, with the mouse out of the way.
+Points lit_by(ImGuiTestContext* ctx, Stage& stage, const char* panel, const ui::Place& place) {
+  ctx->MouseMoveToPos({5, ImGui::GetMainViewport()->Size.y - 5});
+  stage.shell->selection().locked = {};
+  ctx->Yield(3);
+  const Points without = lit_in(panel);
+  stage.shell->selection().locked = place;
+  ctx->Yield(3);
+  const Points with = lit_in(panel);
+  Points added;
+  std::set_difference(with.begin(), with.end(), without.begin(), without.end(),
+                      std::back_inserter(added));
+  return added;
+}
+
 TEST(Scripts, a_token_selected_is_the_same_in_three_panels) {
   play("select_token", [](ImGuiTestContext* ctx, Stage& stage) {
+    stage.shell->form().live.decoder = "jacobi";
     run_to_the_end(ctx, stage);
     // Near the end: the text has scrolled there, and cells out of view are not drawn.
-    const engine::TokenRecord& token = run_of(stage)->tokens[run_of(stage)->tokens.size() - 2];
+    const auto& tokens = run_of(stage)->tokens;
+    const engine::TokenRecord token = tokens[tokens.size() - 2];
     const std::string cell = "$$" + std::to_string(token.pos * 2) + "/cell";
     ctx->SetRef(ImGui::FindWindowByName("Text###live.text"));
     ctx->ItemClick(cell.c_str());
     const ui::Place place = stage.shell->selection().locked;
     IM_CHECK_EQ(place.position, token.pos);
     IM_CHECK_EQ(place.step, token.step);
-    // Inspector, time line and trajectory all read the one selection; the Inspector shows it.
-    IM_CHECK(stage.shell->selection().lights_step(1, token.step));
-    ctx->SetRef(ImGui::FindWindowByName("Inspector###live.inspector"));
-    IM_CHECK(ctx->ItemExists("Copy sentence"));
     ctx->KeyPress(ImGuiKey_V);
     IM_CHECK_EQ(stage.shell->message().find("Step " + std::to_string(token.step) + ":"),
                 std::size_t{0});
-    ctx->SetRef(ImGui::FindWindowByName("Text###live.text"));
     ctx->ItemClick(cell.c_str());
     IM_CHECK(!stage.shell->selection().locked.valid());
+    // Each panel draws the selected token lit, and another one elsewhere.
+    ui::Place other = place;
+    for (const engine::TokenRecord& t : tokens)
+      if (t.step < token.step) other.step = t.step, other.position = t.pos;
+    IM_CHECK_LT(other.step, place.step);
+    for (const char* panel :
+         {"Text###live.text", "Timeline###live.gantt", "Trajectory###live.trajectory"}) {
+      const Points here = lit_by(ctx, stage, panel, place),
+                   there = lit_by(ctx, stage, panel, other);
+      IM_CHECK_GE(here.size(), std::size_t{4});
+      IM_CHECK_GE(there.size(), std::size_t{4});
+      IM_CHECK(here != there);
+      // Time and columns run to the right.
+      if (std::string(panel) != "Text###live.text")
+        IM_CHECK_LT(there.back().first, here.back().first);
+    }
+    // The Inspector tells of what is selected.
+    stage.shell->selection().locked = other;
+    ctx->SetRef(ImGui::FindWindowByName("Inspector###live.inspector"));
+    ctx->Yield(2);
+    ctx->ItemClick("Copy sentence");
+    ctx->Yield(2);
+    IM_CHECK_EQ(
+        std::string(ImGui::GetClipboardText()).find("Step " + std::to_string(other.step) + ":"),
+        std::size_t{0});
   });
 }
 
@@ -225,7 +286,8 @@ TEST(Scripts, a_recording_opens_and_a_trace_is_exported) {
   fs::remove_all(folder);
   fs::create_directories(folder);
   const std::string recording = (folder / "race.pdrun").string(),
-                    trace = (folder / "trace.json").string();
+                    trace = (folder / "trace.json").string(),
+                    told = (folder / "told.json").string(), part = (folder / "part.json").string();
   {
     engine::Recorder recorder(recording);
     for (const engine::Event& event : streams::race({"ar", "jacobi"})) recorder.push(event);
@@ -243,8 +305,63 @@ TEST(Scripts, a_recording_opens_and_a_trace_is_exported) {
     ctx->Yield(2);
     IM_CHECK(fs::exists(trace));
     IM_CHECK_GT(fs::file_size(trace), std::uintmax_t{1000});
+    // The prompt's words go out only when ticked.
+    IM_CHECK_EQ(contents(trace).find("\"prompt\":"), std::string::npos);
+    IM_CHECK_NE(contents(trace).find("\"prompt_hash\":"), std::string::npos);
+    ctx->ItemInputValue("//##export/##path", told.c_str());
+    ctx->ItemCheck("//##export/###prompt_text");
+    ctx->ItemClick("//##export/###do_trace");
+    ctx->Yield(2);
+    IM_CHECK_NE(contents(told).find("\"prompt\":"), std::string::npos);
+    ctx->ItemClick("//##export/###cancel_export");
+    // Of the measured range alone: one run, fewer events. Opened again, nothing is ticked.
+    ctx->KeyPress(ImGuiKey_LeftArrow);
+    ctx->KeyPress(ImGuiKey_R);
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
+    ctx->ItemInputValue("//##export/##path", part.c_str());
+    ctx->ItemCheck("//##export/###range_only");
+    ctx->ItemClick("//##export/###do_trace");
+    ctx->Yield(2);
+    IM_CHECK_EQ(contents(part).find("\"prompt\":"), std::string::npos);
+    IM_CHECK_LT(contents(part).size(), contents(trace).size() / 4);
   });
   fs::remove_all(folder);
+}
+
+TEST(Scripts, a_recording_is_saved_where_the_person_says_and_then_beside_it) {
+  const fs::path folder =
+      fs::temp_directory_path() / ("decoscope-saves" + std::to_string(getpid()));
+  fs::remove_all(folder);
+  play("save", [&](ImGuiTestContext* ctx, Stage& stage) {
+    run_to_the_end(ctx, stage);
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_S);
+    ctx->Yield(2);
+    IM_CHECK(!fs::exists("session.pdrun"));
+    ctx->ItemInputValue("//##save/##path", (folder / "mine.pdrun").string().c_str());
+    ctx->Yield(2);
+    IM_CHECK(fs::exists(folder / "mine.pdrun"));
+    IM_CHECK_NE(stage.shell->message().find(folder.string()), std::string::npos);
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_S);
+    ctx->Yield(2);
+    IM_CHECK(fs::exists(folder / "session.pdrun"));
+  });
+  fs::remove_all(folder);
+}
+
+TEST(Scripts, typing_into_an_opened_dialog_replaces_what_stood_there) {
+  play("dialog_text", [](ImGuiTestContext* ctx, Stage& stage) {
+    run_to_the_end(ctx, stage);
+    for (const char* text : {"def", "for"}) {
+      ctx->KeyPress(ImGuiKey_Slash);
+      ctx->Yield(3);
+      ctx->KeyChars(text);
+      ctx->Yield(2);
+      IM_CHECK_EQ(std::string(stage.shell->view().find.c_str()), std::string(text));
+      ctx->KeyPress(ImGuiKey_Escape);
+      ctx->KeyPress(ImGuiKey_Escape);
+      ctx->Yield(2);
+    }
+  });
 }
 
 TEST(Scripts, keys_walk_along_iterations_lanes_and_a_tokens_flow) {
