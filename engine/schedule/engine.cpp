@@ -213,6 +213,15 @@ void Engine::start(const StartRun& command) {
     }
   } catch (...) {
     const Failure failure = current_failure();
+    if (failure.code == static_cast<int>(ErrorCode::Cancelled)) {
+      // A stop asked for is no failure, however early it comes.
+      race_.reset();
+      racing_ = nullptr;
+      active_.clear();
+      for (const auto& [run, request] : runs)
+        events_.push(RunFinished{.t = now_ns(), .run = run, .stop_reason = "stopped"});
+      return;
+    }
     for (const auto& [run, request] : runs) active_[run].reported = false;
     fail_race(failure.code, failure.message);
   }

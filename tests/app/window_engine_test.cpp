@@ -147,6 +147,23 @@ TEST(WindowWithEngine, hold_stops_the_engine_and_step_goes_one_further) {
   });
 }
 
+TEST(WindowWithEngine, a_stop_during_prefill_is_a_stop_and_no_failure) {
+  play("stop_prefill", [](ImGuiTestContext* ctx, ui::Shell& shell) {
+    shell.form().max_tokens = 8;
+    ctx->Yield(3);
+    shell.perform(ui::Action::Run);  // the model is there after this one
+    wait_for(ctx, [&] { return all_over(shell); });
+    shell.perform(ui::Action::Run);
+    shell.perform(ui::Action::Stop);
+    wait_for(ctx, [&] { return timeline(shell).runs().size() == 2 && all_over(shell); });
+    IM_CHECK_EQ(timeline(shell).runs().size(), 2u);
+    const engine::RunRecord& run = timeline(shell).runs().back();
+    IM_CHECK(!run.failed);
+    IM_CHECK(run.finished.has_value());
+    IM_CHECK_EQ(run.finished->stop_reason, std::string("stopped"));
+  });
+}
+
 TEST(WindowWithEngine, closes_while_it_decodes) {
   play("close", [](ImGuiTestContext* ctx, ui::Shell& shell) {
     shell.form().max_tokens = 400;
