@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <vector>
 
 #include "engine/event/describe.h"
 #include "ui/draw.h"
@@ -69,8 +70,81 @@ void entry_row(Context& context, const engine::RunRecord& run, const PoolEntry& 
   words(entry.last_tried < 0 ? "-" : fmt::format("step {}", entry.last_tried), theme().dim);
 }
 
+// Prompt lookup keeps no pool: it finds each continuation anew in the text so far. What it found
+// stands here step by step, newest first.
+struct Found {
+  engine::StepId step = 0;
+  std::string text;
+  int n_accepted = 0, n_proposed = 0;
+};
+
+std::vector<Found> found_by(const Context& context, const engine::RunRecord& run) {
+  std::vector<Found> all;
+  for (std::size_t i = context.n_steps(run); i > 0 && all.size() < kMaxRows; --i) {
+    const engine::StepRecord step = run.steps[i - 1];
+    if (!step.has_verified || step.verified.n_proposed == 0) continue;
+    std::vector<engine::TokenId> tokens;
+    const engine::TokenTree& tree = step.drafted.tree;
+    for (int row = 0; row < tree.n_rows(); ++row)
+      if (tree.tag[row].kind == engine::RowTag::Kind::Guess) tokens.push_back(tree.token[row]);
+    all.push_back({step.begun.step, tokens.empty() ? "-" : context.timeline.text_of(run, tokens),
+                   step.verified.n_accepted, step.verified.n_proposed});
+  }
+  return all;
+}
+
+void found_row(Context& context, const engine::RunRecord& run, const Found& found) {
+  ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  ImGui::PushID(found.step);
+  const Place place{run.id(), found.step, -1, -1};
+  ImGui::PushFont(fonts().mono, kMonoSize);
+  if (ImGui::Selectable((found.text + "###found").c_str(),
+                        context.selection.lights_step(run.id(), found.step),
+                        ImGuiSelectableFlags_SpanAllColumns))
+    context.selection.click(place);
+  ImGui::PopFont();
+  if (ImGui::IsItemHovered()) {
+    context.selection.hover(place);
+    tooltip(found.text);
+  }
+  ImGui::PopID();
+  ImGui::TableNextColumn();
+  words(fmt::format("step {}", found.step), theme().dim);
+  ImGui::TableNextColumn();
+  words(fmt::format("{} of {}", found.n_accepted, found.n_proposed),
+        found.n_accepted > 0 ? theme().bright : theme().dim);
+}
+
+void draw_found(Context& context, const engine::RunRecord& run) {
+  const std::vector<Found> all = found_by(context, run);
+  if (all.empty()) {
+    empty_state(
+        "Nothing was proposed up to this step: the text so far did not hold its own end twice.",
+        false);
+    return;
+  }
+  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY;
+  if (!ImGui::BeginTable("found", 3, kFlags, {0, ImGui::GetContentRegionAvail().y})) return;
+  ImGui::TableSetupScrollFreeze(0, 1);
+  ImGui::TableSetupColumn("found in the text", ImGuiTableColumnFlags_WidthStretch, 3);
+  ImGui::TableSetupColumn("proposed at", ImGuiTableColumnFlags_WidthStretch, 1);
+  ImGui::TableSetupColumn("accepted", ImGuiTableColumnFlags_WidthStretch, 1);
+  ImGui::TableHeadersRow();
+  for (const Found& found : all) found_row(context, run, found);
+  ImGui::EndTable();
+}
+
+bool looks_up(const engine::RunRecord& run) {
+  return run.started.decoder == "prompt-lookup";
+}
+
 void draw(Context& context) {
   const engine::RunRecord& run = *context.run();
+  if (looks_up(run)) {
+    draw_found(context, run);
+    return;
+  }
   const PoolState& pool = context.prepared.pool(run, context.n_steps(run));
   candidate_list(context, run, pool);
   if (const auto* gone = run.dropped_at(engine::PayloadKind::Pool, 0))
@@ -97,6 +171,7 @@ void draw(Context& context) {
 }
 
 void draw_head(Context& context) {
+  if (context.run() && looks_up(*context.run())) return;
   int order = static_cast<int>(context.view.pool_order);
   if (quiet_choice("##order", "by ", kOrders, order))
     context.view.pool_order = static_cast<PoolOrder>(order);
