@@ -61,7 +61,7 @@ void cell_tooltip(const Context& context, const engine::RunRecord& run, const Te
       words(fmt::format("proposed as: {}", look(cell.origin).name), theme().dim);
   }
   if (cell.diverged && run.agreement)
-    words("Plain decoding has here: " + context.timeline.name_of(run, run.agreement->expected),
+    words("Plain decoding has here: " + cell_text(context.timeline, run, run.agreement->expected),
           theme().bad);
   ImGui::EndTooltip();
 }

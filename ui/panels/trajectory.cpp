@@ -200,7 +200,7 @@ void draw(Context& context) {
         fmt::format("fast-forwarded {} (proved) \xC2\xB7 stationary {}", grid.n_fast_forward,
                     grid.hindsight ? fmt::format("{} (hindsight)", grid.n_stationary) : "-"));
     ImGui::Dummy({1, px(4)});
-    legend({Mean::Accepted, Mean::FastForward, Mean::Stationary, Mean::Guess});
+    legend({Mean::Accepted, Mean::Bonus, Mean::FastForward, Mean::Stationary, Mean::Guess});
     return;
   }
   const std::size_t at = context.live(run) && n_steps < run.steps.size() ? n_steps : n_steps - 1;
@@ -216,7 +216,7 @@ void draw(Context& context) {
   }
   draw_window(context, run, step);
   ImGui::Dummy({1, px(4)});
-  legend({Mean::Guess, Mean::Pool, Mean::Accepted, Mean::Rejected, Mean::Unused});
+  legend({Mean::Guess, Mean::Pool, Mean::Accepted, Mean::Bonus, Mean::Rejected, Mean::Unused});
 }
 
 void draw_head(Context& context) {

@@ -135,7 +135,7 @@ std::string describe_step(const engine::Timeline& timeline,
   const std::size_t n = step.committed.tokens.size();
   if (n > 0 && !step.committed.standing.empty() &&
       step.committed.standing.back() == engine::Standing::Bonus)
-    text += fmt::format("bonus \"{}\"; ", timeline.name_of(run, step.committed.tokens.back()));
+    text += fmt::format("bonus \"{}\"; ", cell_text(timeline, run, step.committed.tokens.back()));
   text += fmt::format("{} token{}", n, n == 1 ? "" : "s");
   if (step.complete) {
     const engine::StepEnded& e = step.ended;

@@ -153,6 +153,8 @@ std::vector<double> ruler_ticks(const ClockView& view, float min_pixels) {
 std::string tick_label(const ClockView& view, double t) {
   if (view.clock == ClockKind::Step) return fmt::format("{:.0f}", t);
   const double range = view.t1 - view.t0;
+  // A tick found by adding steps up can lie a hair before zero: it is zero.
+  if (std::abs(t) < range * 1e-6) t = 0;
   if (range < 2e5) return fmt::format("{:.0f} us", t / 1e3);
   if (range < 2e6) return fmt::format("{:.1f} ms", t / 1e6);
   if (range < 2e9) return fmt::format("{:.0f} ms", t / 1e6);
