@@ -165,6 +165,10 @@ class EngineThread {
 }  // namespace
 
 int window(const WindowCommandOptions& options) {
+  if (!options.screenshot.empty() && fs::path(options.screenshot).extension() != ".png")
+    throw kernels::Error(kernels::ErrorCode::Usage,
+                         "--screenshot: found " + options.screenshot +
+                             ", expected a name ending in .png; a picture is written as PNG alone");
   engine::EventQueue events;
   engine::CommandQueue commands;
   const ui::Catalog catalog = catalog_of(options);
@@ -173,7 +177,10 @@ int window(const WindowCommandOptions& options) {
   window_options.open = options.open;
   window_options.screen = options.screen;
   if (options.model.model != ModelOptions{}.model) window_options.model = options.model.model;
-  window_options.scale = options.model.scale;
+  // Left alone, the window chooses a scale at which a race shows something; a picture is of the
+  // model as it is, and soon there.
+  if (options.model.scale != ModelOptions{}.scale || !options.screenshot.empty())
+    window_options.scale = options.model.scale;
   window_options.dtype = options.model.dtype;
   window_options.device = options.model.device;
   window_options.screenshot = options.screenshot;
