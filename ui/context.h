@@ -109,6 +109,7 @@ struct Requests {
   bool show_live_session = false;
   std::string screen;
   std::string copy;
+  bool load = false;  // the form's model, without a run
 };
 
 struct Context {
@@ -127,6 +128,7 @@ struct Context {
   double since_event = 0;  // seconds since the last event arrived
   bool compare = false;    // the Compare screen
   double reading = -1;     // share of an opened recording read so far; -1: all of it
+  double waiting = -1;     // seconds since a model or a run was asked for; -1: none awaited
 
   /// The run the Live panels show, or nullptr.
   const engine::RunRecord* run() const { return timeline.run(selection.run); }

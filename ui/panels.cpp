@@ -37,7 +37,8 @@ const Panel* panel_named(const char* id) {
 
 std::string no_run_yet(const Context& context) {
   if (context.compare ? !context.shown_runs().empty() : context.run() != nullptr) return "";
-  if (std::string loading = loading_words(context.timeline); !loading.empty()) return loading;
+  if (std::string loading = awaited_words(context.timeline, context.waiting); !loading.empty())
+    return loading;
   return "No run yet. Press Run (Ctrl+Enter), or open a recording (Ctrl+O).";
 }
 

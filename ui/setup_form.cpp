@@ -4,6 +4,28 @@
 
 namespace ui {
 
+const char* worthwhile_scale(std::int64_t n_params) {
+  // As bf16 128 MB: more than the last cache of most processors, read in some milliseconds.
+  constexpr std::int64_t kEnough = 64'000'000;
+  struct Choice {
+    const char* name;
+    std::int64_t times;  // parameters: width squared times depth
+  };
+  static constexpr Choice kChoices[] = {{"1x1", 1}, {"1x2", 2}, {"4x1", 16}, {"4x2", 32}};
+  if (n_params <= 0) return "1x1";
+  for (const Choice& choice : kChoices)
+    if (n_params * choice.times >= kEnough) return choice.name;
+  return kChoices[3].name;
+}
+
+void choose_model(SetupForm& form, const Catalog& catalog, const std::string& model) {
+  form.model = model;
+  form.scale = "1x1";
+  form.model_error.clear();
+  for (const CatalogModel& known : catalog.models)
+    if (known.name == model) form.scale = worthwhile_scale(known.n_params);
+}
+
 LaneForm lane_with(const Catalog& catalog, const std::string& decoder) {
   LaneForm lane;
   lane.decoder = decoder;
@@ -17,7 +39,8 @@ SetupForm first_form(const Catalog& catalog, const std::string& preferred_model)
   SetupForm form;
   for (const CatalogModel& model : catalog.models) {
     if (!model.unavailable.empty()) continue;
-    if (form.model.empty() || model.name == preferred_model) form.model = model.name;
+    if (form.model.empty() || model.name == preferred_model)
+      choose_model(form, catalog, model.name);
   }
   if (!catalog.prompts.empty()) {
     form.prompt = catalog.prompts.front().text;
@@ -45,7 +68,7 @@ engine::StartRun command_of(const SetupForm& form, bool race) {
   start.min_p = form.min_p;
   start.repetition_penalty = form.repetition_penalty;
   start.top_k = form.top_k;
-  start.seed = static_cast<std::uint64_t>(std::max(0, form.seed));
+  start.seed = form.seed;
   start.sampling = form.sampling;
   start.max_tokens = form.max_tokens;
   start.ignore_eos = form.ignore_eos;

@@ -1,6 +1,7 @@
 // What the Setup panel has filled in, and the command it amounts to. No drawing here.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,19 +16,31 @@ struct LaneForm {
   std::map<std::string, std::string> options;  // complete
 };
 
-struct SetupForm {
+struct ModelChoice {
   std::string model;  // name in the catalog, or a directory
   std::string scale = "1x1", dtype, device = "auto";
+  bool operator==(const ModelChoice&) const = default;
+};
+
+struct SetupForm : ModelChoice {
+  std::string model_error;  // why the model asked for last is not the one above; empty: it is
   std::string prompt, prompt_id;
   LaneForm live;                // what Run starts on the Live screen
   std::vector<LaneForm> lanes;  // two to four, of a race
   float temperature = 0, top_p = 1, min_p = 0, repetition_penalty = 1;
   int top_k = 0;
-  int seed = 1;
+  std::uint64_t seed = 1;
   std::string sampling = "coupled";
   int max_tokens = 128;
   bool ignore_eos = false, start_held = false;
 };
+
+/// The smallest scale at which a model is large enough that its steps cost what reading its weights
+/// costs, as a real model's do; parallel decoders gain nothing where the weights fit a cache.
+/// @param n_params  as stored; 0 (unknown) gives "1x1"
+const char* worthwhile_scale(std::int64_t n_params);
+/// Chooses a model, at the scale worth its while if the catalog has it, else as it is.
+void choose_model(SetupForm& form, const Catalog& catalog, const std::string& model);
 
 /// The first model, prompt and decoders that are available; a race of up to four decoders.
 SetupForm first_form(const Catalog& catalog, const std::string& preferred_model);

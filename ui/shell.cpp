@@ -29,6 +29,7 @@ Shell::Shell(const Catalog& catalog, engine::CommandQueue& commands, std::filesy
       screen_(screen_of(settings_.screen)) {
   if (!settings_.why_set_aside.empty())
     say("The settings could not be read and were set aside: " + settings_.why_set_aside);
+  loaded_ = form_;
 }
 
 Shell::~Shell() {
@@ -39,13 +40,15 @@ Shell::~Shell() {
 
 Context Shell::context() {
   const Document& shown = session_.shown();
-  return Context{shown.timeline, selection_,
-                 playhead_,      commands_,
-                 catalog_,       form_,
-                 settings_,      view_,
-                 prepared_,      requests_,
-                 shown.source,   clock_,
-                 since_event_,   screen_ == Screen::Compare};
+  Context context{shown.timeline, selection_,
+                  playhead_,      commands_,
+                  catalog_,       form_,
+                  settings_,      view_,
+                  prepared_,      requests_,
+                  shown.source,   clock_,
+                  since_event_,   screen_ == Screen::Compare};
+  if (asked_since_ >= 0) context.waiting = clock_ - asked_since_;
+  return context;
 }
 
 void Shell::take(std::vector<engine::Event> events) {
@@ -58,6 +61,7 @@ void Shell::take(std::vector<engine::Event> events) {
     show_live();
     adopt_document();
   }
+  follow_models(events);
   if (session_.live_is_shown()) follow_news(events);
   session_.take(std::move(events));
 }
@@ -65,8 +69,6 @@ void Shell::take(std::vector<engine::Event> events) {
 // A run that starts is the run to look at.
 void Shell::follow_news(const std::vector<engine::Event>& events) {
   for (const engine::Event& event : events) {
-    if (const auto* failed = std::get_if<engine::RunFailed>(&event); failed && failed->run == 0)
-      say(failed->message);
     const auto* started = std::get_if<engine::RunStarted>(&event);
     if (!started) continue;
     if (started->race == 0 || started->race != selection_.race) selection_.run = started->run;
@@ -75,6 +77,41 @@ void Shell::follow_news(const std::vector<engine::Event>& events) {
     playhead_.mode = Playhead::Mode::Follow;
     view_.t0 = view_.t1 = view_.range0 = view_.range1 = 0;
   }
+}
+
+// What is asked of the engine is awaited until it says that it has it, or why not.
+void Shell::ask(engine::Command command) {
+  asked_ = form_;
+  asked_since_ = clock_;
+  commands_.push(std::move(command));
+}
+
+void Shell::follow_models(const std::vector<engine::Event>& events) {
+  for (const engine::Event& event : events) {
+    const bool loaded = std::holds_alternative<engine::ModelLoaded>(event);
+    if (loaded || std::holds_alternative<engine::RunStarted>(event)) {
+      if (asked_since_ >= 0) loaded_ = asked_;
+      if (std::find(known_.begin(), known_.end(), loaded_) == known_.end())
+        known_.push_back(loaded_);
+      form_.model_error.clear();
+      // A run awaited comes after its model.
+      if (!loaded || !awaits_run_) asked_since_ = -1;
+    }
+    if (const auto* failed = std::get_if<engine::RunFailed>(&event); failed && failed->run == 0)
+      model_failed(*failed);
+  }
+}
+
+// Nothing came of what was asked for. Setup goes back to the model that is there, and says why,
+// unless the model was not what failed.
+void Shell::model_failed(const engine::RunFailed& failed) {
+  const bool stopped = failed.code == static_cast<int>(engine::ErrorCode::Cancelled);
+  say(stopped ? "Stopped before the model was loaded." : failed.message);
+  if (asked_since_ < 0) return;
+  asked_since_ = -1;
+  if (stopped || std::find(known_.begin(), known_.end(), asked_) != known_.end()) return;
+  static_cast<ModelChoice&>(form_) = loaded_;
+  form_.model_error = "Not loaded: " + failed.message;
 }
 
 // Another document is shown: its newest run is selected and shown whole.
@@ -93,8 +130,8 @@ void Shell::adopt_document() {
 bool Shell::open_model(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(std::filesystem::path(path) / "config.json", error)) return false;
-  form_.model = path;
-  commands_.push(engine::LoadModel{path, form_.scale, form_.dtype, form_.device});
+  choose_model(form_, catalog_, path);
+  load();
   if (session_.live_is_shown()) {
     if (screen_ == Screen::Welcome) show(Screen::Live);
   } else {
@@ -144,10 +181,20 @@ bool Shell::animates() const {
 }
 
 bool Shell::ticks() const {
+  if (asked_since_ >= 0) return true;
   if (!session_.live_is_shown()) return false;
   for (const engine::RunRecord& run : session_.shown().timeline.runs())
     if (!run.over()) return true;
   return !loading_words(session_.shown().timeline).empty();
+}
+
+void Shell::load() {
+  awaits_run_ = false;
+  ask(engine::LoadModel{form_.model, form_.scale, form_.dtype, form_.device});
+  if (std::find(known_.begin(), known_.end(), asked_) == known_.end()) return;
+  // The engine may hold it still, and then has nothing to tell.
+  loaded_ = asked_;
+  asked_since_ = -1;
 }
 
 void Shell::run(bool race) {
@@ -156,7 +203,8 @@ void Shell::run(bool race) {
     return;
   }
   settings_.last_model = form_.model;
-  commands_.push(command_of(form_, race));
+  awaits_run_ = true;
+  ask(command_of(form_, race));
   if (screen_ == Screen::Welcome) show(race ? Screen::Compare : Screen::Live);
 }
 
@@ -412,6 +460,7 @@ void Shell::handle_requests(Context& context) {
     adopt_document();
   }
   if (now.run || now.race) run(now.race);
+  if (now.load) load();
   if (!now.screen.empty()) show(screen_of(now.screen));
   if (now.export_trace) perform(Action::Export);
   if (now.save) {

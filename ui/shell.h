@@ -56,6 +56,7 @@ class Shell {
   Playhead& playhead() { return playhead_; }
   ViewState& view() { return view_; }
   SetupForm& form() { return form_; }
+  const Catalog& catalog() const { return catalog_; }
   Settings& settings() { return settings_; }
   const std::string& message() const { return message_; }
   /// Whether the picture changes by itself: playing, or a clock beside a running phase.
@@ -70,6 +71,9 @@ class Shell {
   void end_reading();
   void show_live();
   void follow_news(const std::vector<engine::Event>& events);
+  void follow_models(const std::vector<engine::Event>& events);
+  void model_failed(const engine::RunFailed& failed);
+  void ask(engine::Command command);
   void draw_top_bar(Context& context);
   void draw_screen_choice();
   void draw_run_controls(Context& context);
@@ -113,6 +117,7 @@ class Shell {
   void scale(int percent);
   void say(const std::string& message);
   void run(bool race);
+  void load();
   bool open_model(const std::string& path);
 
   const Catalog& catalog_;          // owned by the caller, outlives the shell
@@ -124,6 +129,10 @@ class Shell {
   Playhead playhead_;
   ViewState view_;
   SetupForm form_;
+  ModelChoice asked_, loaded_;      // asked for last; there, as far as is known
+  std::vector<ModelChoice> known_;  // were loaded once
+  double asked_since_ = -1;         // -1: nothing is awaited
+  bool awaits_run_ = false;         // else a model alone
   Prepared prepared_;
   Requests requests_;
   std::unique_ptr<Opening> opening_;

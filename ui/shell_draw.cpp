@@ -203,7 +203,8 @@ void Shell::draw_run_controls(Context& c) {
   if (button("Step", false, live.held(), "one step of the engine, while held (N)"))
     perform(Action::StepEngine);
   ImGui::SameLine();
-  if (button("Stop", false, going, "within a step (Ctrl+.)")) perform(Action::Stop);
+  if (button("Stop", false, going || asked_since_ >= 0, "within a step (Ctrl+.)"))
+    perform(Action::Stop);
   (void)c;
 }
 
@@ -211,12 +212,26 @@ void Shell::draw_state(Context& c) {
   const engine::RunRecord* run = c.run();
   Status status = status_of(c.timeline, run, since_event_, !session_.live_is_shown());
   if (c.reading >= 0) status = {.text = "reading"};
+  const bool waits = c.waiting >= 0 && status.share < 0;
+  if (waits) status = {.text = fmt::format("loading, {:.1f} s", c.waiting), .working = true};
   ImGui::SameLine(0, px(14));
   ImGui::AlignTextToFramePadding();
-  if (screen_ == Screen::Compare && status.level == Status::Level::Quiet &&
-      !c.shown_runs().empty() && c.shown_runs().size() > 1)
-    status.text = fmt::format("each lane has used {}", short_time(std::min(playhead_.at, c.end())));
+  const auto lanes = c.shown_runs();
+  if (screen_ == Screen::Compare && status.level == Status::Level::Quiet && !waits &&
+      lanes.size() > 1) {
+    const double at = std::min(playhead_.at, c.end());
+    const auto over = std::count_if(lanes.begin(), lanes.end(), [&](const auto* lane) {
+      return lane->over() && prepared_.times(*lane).end_compute() <= at;
+    });
+    status.text = race_words(at, static_cast<std::size_t>(over), lanes.size());
+  }
   if (status.level == Status::Level::Bad) status.text = "failed";
+  if (screen_ == Screen::Live && run && !waits) {
+    words(name_of(*run), theme().bright);
+    if (ImGui::IsItemHovered())
+      tooltip(fmt::format("run {}, chosen in Runs or started last", run->id()));
+    ImGui::SameLine(0, px(8));
+  }
   words(status.text, level_colour(status.level));
   if (status.share >= 0) {
     ImGui::SameLine();

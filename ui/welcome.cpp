@@ -47,11 +47,8 @@ void doors(Context& context) {
   if (door(high, "tiny", "Run the bundled model",
            "A small model decodes a real prompt on this machine, offline, with four decoders at "
            "once. Then change anything and run again.",
-           "Run###run_bundled", !has_race, why_not(context.form, catalog, true))) {
-    // A model that fits the cache shows no gain that a real one has: the first race is enlarged.
-    if (context.form.scale == "1x1") context.form.scale = "auto";
+           "Run###run_bundled", !has_race, why_not(context.form, catalog, true)))
     context.requests.race = true;
-  }
   if (door(high, "mine", "Open my model, or a recording",
            "A folder in Hugging Face's layout (config.json, safetensors, tokenizer.model), or a "
            ".pdrun file. Dropping it on the window does the same.",

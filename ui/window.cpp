@@ -125,7 +125,7 @@ bool input_waits() {
 
 void start_race(Shell& shell, const WindowOptions& options) {
   SetupForm& form = shell.form();
-  if (!options.model.empty()) form.model = options.model;
+  if (!options.model.empty()) choose_model(form, shell.catalog(), options.model);
   if (!options.scale.empty()) form.scale = options.scale;
   if (!options.dtype.empty()) form.dtype = options.dtype;
   if (!options.device.empty()) form.device = options.device;

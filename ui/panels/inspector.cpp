@@ -8,6 +8,7 @@
 
 #include "ui/draw.h"
 #include "ui/prepare/describe_place.h"
+#include "ui/prepare/status.h"
 
 namespace ui {
 namespace {
@@ -20,7 +21,7 @@ std::string why_empty(const Context& context) {
 }
 
 void token_head(const Context& context, const engine::RunRecord& run, const PlaceFacts& facts) {
-  words(facts.title, theme().dim);
+  words(name_of(run) + " \xC2\xB7 " + facts.title, theme().dim);
   if (facts.token < 0) return;
   const std::string text = cell_text(context.timeline, run, facts.token);
   const float width = px(22) + n_columns(text) * px(8);

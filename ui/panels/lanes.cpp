@@ -14,10 +14,15 @@ namespace {
 
 std::string why_empty(const Context& context) {
   if (!context.shown_runs().empty()) return "";
-  if (std::string loading = loading_words(context.timeline); !loading.empty()) return loading;
+  if (std::string loading = awaited_words(context.timeline, context.waiting); !loading.empty())
+    return loading;
   return context.compare ? "No race yet. Choose lanes at the left and press Run race (Ctrl+Enter)."
                          : "";
 }
+
+// What cells of any lane can stand for; words for each are behind "marks".
+constexpr Mean kLegend[] = {Mean::Accepted, Mean::Bonus,  Mean::Guess,      Mean::Pool,
+                            Mean::Rejected, Mean::Unused, Mean::FastForward};
 
 struct Verdict {
   std::string text;
@@ -99,18 +104,24 @@ void lane_card(Context& context, const engine::RunRecord& run, ImVec2 size) {
 }
 
 void prompt_card(Context& context, const engine::RunRecord& run) {
-  if (begin_card("prompt", {0, px(54)})) {
+  if (begin_card("prompt", {0, px(84)})) {
+    const float left = ImGui::GetCursorPosX(), top = ImGui::GetCursorPosY();
     small_label("Prompt, shared");
     ImGui::SameLine(0, px(10));
     ImGui::PushFont(fonts().mono, kMonoSize);
     const ImVec2 at = ImGui::GetCursorPos();
     const float room = right_edge() - px(60);
     ImGui::PushTextWrapPos(room);
+    const ImVec2 from = ImGui::GetCursorScreenPos();
+    ImGui::PushClipRect(from, {from.x + room, from.y + px(34)}, true);
     words(run.started.prompt, theme().text);
+    ImGui::PopClipRect();
     ImGui::PopTextWrapPos();
     ImGui::PopFont();
     ImGui::SetCursorPos({room + px(18), at.y - ImGui::GetStyle().FramePadding.y});
     legend_word();
+    ImGui::SetCursorPos({left, top + px(34)});
+    legend(kLegend);
   }
   end_card();
   (void)context;

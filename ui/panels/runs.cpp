@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "ui/draw.h"
+#include "ui/prepare/use_again.h"
 
 namespace ui {
 namespace {
@@ -39,22 +40,6 @@ std::string why_empty(const Context& context) {
              : "";
 }
 
-void use_again(Context& context, const engine::RunRecord& run) {
-  const engine::RunStarted& s = run.started;
-  context.form.prompt = s.prompt;
-  context.form.prompt_id = s.prompt_id;
-  context.form.live.decoder = s.decoder;
-  context.form.live.options = s.options;
-  context.form.temperature = s.temperature;
-  context.form.top_p = s.top_p;
-  context.form.top_k = s.top_k;
-  context.form.min_p = s.min_p;
-  context.form.repetition_penalty = s.repetition_penalty;
-  context.form.seed = static_cast<int>(s.seed);
-  context.form.sampling = s.sampling;
-  context.form.max_tokens = s.max_tokens;
-}
-
 void run_row(Context& context, const engine::RunRecord& run) {
   ImGui::PushID(static_cast<int>(run.id()));
   const bool chosen = context.selection.run == run.id();
@@ -70,7 +55,8 @@ void run_row(Context& context, const engine::RunRecord& run) {
   }
   if (ImGui::IsItemHovered()) tooltip(facts_of(context, run));
   if (ImGui::BeginPopupContextItem("menu")) {
-    if (ImGui::MenuItem("Use these settings again")) use_again(context, run);
+    if (ImGui::MenuItem("Use these settings again"))
+      use_again(context.form, context.catalog, context.timeline, run);
     ImGui::EndPopup();
   }
   ImGui::SetCursorPos({at.x + px(4), at.y + px(2)});

@@ -179,8 +179,8 @@ void sampling_part(Context& context) {
   row_label("repetition penalty", "1: none");
   ImGui::SliderFloat("##penalty", &form.repetition_penalty, 1, 2, "%.2f");
   row_label("seed", "the same seed draws the same numbers");
-  ImGui::InputInt("##seed", &form.seed);
-  form.seed = std::max(0, form.seed);
+  const std::uint64_t one = 1;
+  ImGui::InputScalar("##seed", ImGuiDataType_U64, &form.seed, &one);
   row_label("max tokens", "the answer ends there at the latest");
   ImGui::InputInt("##max_tokens", &form.max_tokens, 16, 128);
   form.max_tokens = std::clamp(form.max_tokens, 1, 1 << 20);
@@ -209,13 +209,15 @@ void model_part(Context& context) {
   if (ImGui::BeginCombo("##model", form.model.empty() ? "choose" : form.model.c_str())) {
     for (const CatalogModel& model : context.catalog.models) {
       ImGui::BeginDisabled(!model.unavailable.empty());
-      if (ImGui::Selectable(model.name.c_str(), model.name == form.model)) form.model = model.name;
+      if (ImGui::Selectable(model.name.c_str(), model.name == form.model))
+        choose_model(form, context.catalog, model.name);
       ImGui::EndDisabled();
       if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
         tooltip(model.unavailable.empty() ? model.summary + "\n" + model.path : model.unavailable);
     }
     ImGui::EndCombo();
   }
+  if (!form.model_error.empty()) wrapped(form.model_error, theme().bad);
   static constexpr std::array<const char*, 6> kScales{"1x1", "auto", "1x2", "4x1", "4x2", "4x4"};
   static constexpr std::array<const char*, 4> kDtypes{"", "f32", "bf16", "f16"};
   choice_row("scale", "##scale", form.scale, kScales,
@@ -232,8 +234,7 @@ void model_part(Context& context) {
     }
     ImGui::EndCombo();
   }
-  if (button("Load model"))
-    context.commands.push(engine::LoadModel{form.model, form.scale, form.dtype, form.device});
+  if (button("Load model")) context.requests.load = true;
   if (ImGui::IsItemHovered()) tooltip("Loads it now. Run loads it too, if need be.");
 }
 

@@ -62,6 +62,8 @@ Status status_of(const engine::Timeline& timeline,
     return of_phase(loading.back(), since_event);
   if (!run) return {.text = "idle"};
   if (run->failed) return {Level::Bad, run->failed->message};
+  if (run->finished && run->finished->stop_reason == "stopped")
+    return {.text = fmt::format("stopped, decode {:.2f} s", run->finished->decode / 1e9)};
   if (run->finished)
     return {.text = fmt::format("ended by {}, decode {:.2f} s", run->finished->stop_reason,
                                 run->finished->decode / 1e9)};
@@ -83,6 +85,22 @@ std::string loading_words(const engine::Timeline& timeline) {
   if (phase.done >= phase.total || phase.t < timeline.last_event()) return "";
   return fmt::format("Loading {}: {:.0f} %. The run starts when it is there.", phase.detail,
                      100.0 * static_cast<double>(phase.done) / static_cast<double>(phase.total));
+}
+
+std::string awaited_words(const engine::Timeline& timeline, double waiting) {
+  if (std::string loading = loading_words(timeline); !loading.empty() || waiting < 0)
+    return loading;
+  return fmt::format("Loading the model: {:.0f} s. The run starts when it is there.", waiting);
+}
+
+std::string name_of(const engine::RunRecord& run) {
+  const engine::RunStarted& s = run.started;
+  return s.race ? fmt::format("{} {}", static_cast<char>('A' + s.lane % 26), s.decoder) : s.decoder;
+}
+
+std::string race_words(double at, std::size_t n_over, std::size_t n_lanes) {
+  if (n_over == 0) return fmt::format("each lane has used {}", short_time(at));
+  return fmt::format("at {} of own compute, {} of {} lanes over", short_time(at), n_over, n_lanes);
 }
 
 Status agreement_of(const engine::RunRecord* run) {

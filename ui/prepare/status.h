@@ -23,6 +23,16 @@ Status status_of(const engine::Timeline& timeline,
                  bool recorded);
 /// A sentence while a model is being loaded: "Loading demo-target: 43 %. ..."; else empty.
 std::string loading_words(const engine::Timeline& timeline);
+/// The same, and a sentence for the seconds before and after in which nothing is told of it.
+/// @param waiting  seconds since a model or a run was asked for; -1: nothing is awaited
+std::string awaited_words(const engine::Timeline& timeline, double waiting);
+/// A run's name where lanes stand side by side: "C lookahead"; alone "lookahead".
+std::string name_of(const engine::RunRecord& run);
+/// Where the lanes of a race stand at the playhead: own compute used, and how many have ended by
+/// it.
+/// @param at     the playhead, ns of own compute
+/// @param n_over lanes that have ended by then
+std::string race_words(double at, std::size_t n_over, std::size_t n_lanes);
 /// "✓ identical to AR" and its like, for beside the Run button; empty where there is nothing to
 /// say.
 Status agreement_of(const engine::RunRecord* run);

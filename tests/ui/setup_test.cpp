@@ -1,0 +1,144 @@
+// What Setup holds: the model that is really there, a scale worth running, a run's settings again.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "engine/event/queue.h"
+#include "headless.h"
+#include "streams.h"
+#include "tests/engine/event/files.h"
+#include "ui/prepare/describe_place.h"
+#include "ui/prepare/gantt.h"
+#include "ui/prepare/status.h"
+#include "ui/prepare/use_again.h"
+
+namespace {
+
+using namespace ui;
+using testing::HasSubstr;
+
+TEST(Setup, a_model_is_enlarged_only_until_its_steps_cost_what_a_real_models_do) {
+  EXPECT_STREQ(worthwhile_scale(2'700'000), "4x2");
+  EXPECT_STREQ(worthwhile_scale(4'000'000), "4x1");
+  EXPECT_STREQ(worthwhile_scale(40'000'000), "1x2");
+  EXPECT_STREQ(worthwhile_scale(7'000'000'000), "1x1");
+  EXPECT_STREQ(worthwhile_scale(0), "1x1");
+  SetupForm form;
+  choose_model(form, streams::catalog(), "a folder the catalog does not know");
+  EXPECT_EQ(form.scale, "1x1");
+}
+
+TEST(Setup, settings_used_again_are_all_of_them) {
+  engine::Timeline timeline;
+  std::vector<engine::Event> events = streams::race({"ar", "jacobi"});
+  const ModelChoice expected{"demo-target", "4x2", "f16", "auto"};
+  for (engine::Event& event : events) {
+    if (auto* model = std::get_if<engine::ModelLoaded>(&event)) {
+      model->name = "demo-target";
+      model->scale = "4x2";
+      model->dtype = "f16";
+      model->device = "one that is not here";
+    }
+    if (auto* started = std::get_if<engine::RunStarted>(&event)) {
+      started->seed = 0xFFFF'FFFF'FFFF'FFF1;
+      started->ignore_eos = true;
+      started->temperature = 0.5f;
+      started->max_tokens = 77;
+    }
+    timeline.apply(event);
+  }
+  Catalog catalog;
+  catalog.models.push_back({.name = "demo-target", .n_params = 2'700'000});
+  catalog.models.push_back({.name = "other"});
+  SetupForm form;
+  form.model = "other";
+  use_again(form, catalog, timeline, timeline.runs()[1]);
+  EXPECT_EQ(static_cast<ModelChoice&>(form), expected);
+  EXPECT_EQ(form.model_error, "");
+  EXPECT_EQ(form.live.decoder, "jacobi");
+  ASSERT_EQ(form.lanes.size(), 2u);
+  EXPECT_EQ(form.lanes[0].decoder, "ar");
+  const engine::StartRun again = command_of(form, false);
+  EXPECT_EQ(again.seed, 0xFFFF'FFFF'FFFF'FFF1);
+  EXPECT_TRUE(again.ignore_eos);
+  EXPECT_EQ(again.temperature, 0.5f);
+  EXPECT_EQ(again.max_tokens, 77);
+  EXPECT_EQ(again.scale, "4x2");
+
+  catalog.models.erase(catalog.models.begin());
+  form.model = "other";
+  use_again(form, catalog, timeline, timeline.runs()[1]);
+  EXPECT_EQ(form.model, "other");
+  EXPECT_THAT(form.model_error, HasSubstr("demo-target"));
+}
+
+TEST(Setup, a_model_that_does_not_open_leaves_the_one_that_is_there_and_says_why) {
+  const engine::test::Folder folder;
+  std::ofstream(folder / "config.json") << "{}";
+  const std::string path = std::filesystem::path(folder / "config.json").parent_path().string();
+  headless::Headless gui;
+  engine::CommandQueue commands;
+  const Catalog catalog = streams::catalog();
+  Shell shell(catalog, commands, "");
+  const ModelChoice before = shell.form();
+  shell.open(path);
+  EXPECT_EQ(shell.form().model, path);
+  EXPECT_TRUE(shell.ticks()) << "a clock stands beside what is awaited";
+  gui.frame(shell);
+  shell.take({engine::RunFailed{.code = 2, .message = "config.json: no hidden_size"}});
+  EXPECT_EQ(static_cast<ModelChoice&>(shell.form()), before);
+  EXPECT_THAT(shell.form().model_error, HasSubstr("no hidden_size"));
+  EXPECT_FALSE(shell.ticks());
+  for (int i = 0; i < 3; ++i) gui.frame(shell);
+  // Once it opens the error is gone; what fails later is not the model's fault.
+  shell.open(path);
+  shell.take({streams::story().model});
+  EXPECT_EQ(shell.form().model, path);
+  EXPECT_EQ(shell.form().model_error, "");
+  EXPECT_EQ(shell.run_race(), why_not(shell.form(), catalog, true));
+  shell.take({engine::RunFailed{.code = 2, .message = "the prompt is too long"}});
+  EXPECT_EQ(shell.form().model, path);
+  EXPECT_EQ(shell.form().model_error, "");
+}
+
+TEST(Status, what_is_awaited_is_told_before_the_engine_says_anything) {
+  const engine::Timeline timeline;
+  EXPECT_EQ(awaited_words(timeline, -1), "");
+  EXPECT_THAT(awaited_words(timeline, 3.2), HasSubstr("Loading the model: 3 s"));
+}
+
+TEST(Status, a_race_is_told_by_what_its_lanes_really_used) {
+  EXPECT_EQ(race_words(1.5e9, 0, 4), "each lane has used 1.50 s");
+  EXPECT_EQ(race_words(12.7e9, 3, 4), "at 12.7 s of own compute, 3 of 4 lanes over");
+  engine::Timeline timeline;
+  for (const engine::Event& event : streams::race({"ar", "jacobi"})) timeline.apply(event);
+  EXPECT_EQ(name_of(timeline.runs()[1]), "B jacobi");
+}
+
+TEST(Gantt, zero_on_the_ruler_has_no_sign) {
+  const ClockView view{.t0 = -1e9, .t1 = 9e9};
+  EXPECT_EQ(tick_label(view, -1e-7), "0.0 s");
+  EXPECT_EQ(tick_label(view, -1e9), "-1.0 s");
+}
+
+TEST(Describe, a_line_feed_as_bonus_is_shown_as_in_the_text) {
+  engine::Timeline timeline;
+  std::vector<engine::Event> events = streams::one_run("lookahead");
+  for (engine::Event& event : events) {
+    if (auto* model = std::get_if<engine::ModelLoaded>(&event))
+      for (std::string& piece : model->pieces) piece = "\n";
+    timeline.apply(event);
+  }
+  const engine::RunRecord& run = *timeline.run(1);
+  int n_bonus = 0;
+  for (const engine::StepRecord& step : run.steps) {
+    const std::string sentence = describe_step(timeline, run, step);
+    if (sentence.find("bonus") == std::string::npos) continue;
+    ++n_bonus;
+    EXPECT_THAT(sentence, HasSubstr("bonus \"\xC2\xB6\""));
+  }
+  EXPECT_GT(n_bonus, 0);
+}
+
+}  // namespace

@@ -1,0 +1,62 @@
+#include "ui/prepare/use_again.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace ui {
+namespace {
+
+// A model is told by its folder's name; the form may hold the whole path.
+bool named(const std::string& choice, const engine::ModelLoaded& model) {
+  return std::filesystem::path(choice).filename() == std::filesystem::path(model.name).filename();
+}
+
+void use_model(SetupForm& form, const Catalog& catalog, const engine::ModelLoaded& model) {
+  if (!named(form.model, model)) {
+    const auto found =
+        std::find_if(catalog.models.begin(), catalog.models.end(),
+                     [&](const CatalogModel& known) { return named(known.name, model); });
+    if (found == catalog.models.end()) {
+      form.model_error =
+          "The run's model, " + model.name + ", is not listed here: open its folder.";
+      return;
+    }
+    form.model = found->name;
+  }
+  form.model_error.clear();
+  form.scale = model.scale.empty() ? "1x1" : model.scale;
+  form.dtype = model.dtype;
+  const bool here = std::any_of(
+      catalog.devices.begin(), catalog.devices.end(),
+      [&](const CatalogDevice& d) { return d.name == model.device && d.unavailable.empty(); });
+  form.device = here ? model.device : "auto";
+}
+
+}  // namespace
+
+void use_again(SetupForm& form,
+               const Catalog& catalog,
+               const engine::Timeline& timeline,
+               const engine::RunRecord& run) {
+  const engine::RunStarted& s = run.started;
+  if (const engine::ModelLoaded* model = timeline.model(s.model)) use_model(form, catalog, *model);
+  form.prompt = s.prompt;
+  form.prompt_id = s.prompt_id;
+  form.live = {s.decoder, s.options};
+  if (s.race != 0) {
+    form.lanes.clear();
+    for (const engine::RunRecord* lane : timeline.race(s.race))
+      form.lanes.push_back({lane->started.decoder, lane->started.options});
+  }
+  form.temperature = s.temperature;
+  form.top_p = s.top_p;
+  form.top_k = s.top_k;
+  form.min_p = s.min_p;
+  form.repetition_penalty = s.repetition_penalty;
+  form.seed = s.seed;
+  form.sampling = s.sampling;
+  form.max_tokens = s.max_tokens;
+  form.ignore_eos = s.ignore_eos;
+}
+
+}  // namespace ui
