@@ -153,6 +153,10 @@ TEST(WindowWithEngine, a_stop_during_prefill_is_a_stop_and_no_failure) {
     ctx->Yield(3);
     shell.perform(ui::Action::Run);  // the model is there after this one
     wait_for(ctx, [&] { return all_over(shell); });
+    // Long enough that the stop, however late this thread is, finds the run at work.
+    for (int i = 0; i < 120; i++) shell.form().prompt += " and 7 more";
+    shell.form().max_tokens = 100;
+    shell.form().ignore_eos = true;
     shell.perform(ui::Action::Run);
     shell.perform(ui::Action::Stop);
     wait_for(ctx, [&] { return timeline(shell).runs().size() == 2 && all_over(shell); });
