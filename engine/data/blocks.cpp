@@ -1,4 +1,5 @@
-// G5: Blocksworld plans, next actions, next states and evaluations of actions.
+// G5: Blocksworld plans, next actions, next states and evaluations of actions; for training only,
+// plans with notes before them.
 //   key   the pair (state, goal) the record shows, as written; from five blocks on up to renaming,
 //         so that whole classes are unseen; next state: state and action as written
 //   left out  problems of the public evaluation set as written (blocks_excluded.inc)
@@ -250,6 +251,67 @@ Record plan_record(Random& rng, const Scenario& s) {
   const auto chat = chat_form(question, text);
   record.prompt = chat.prompt;
   record.completion = chat.completion;
+  return record;
+}
+
+// The blocks above `block`, from the lowest.
+std::string above_text(const Scenario& s, int block) {
+  const auto& under = s.world->state(s.start).under;
+  const auto end = under.begin() + s.world->n_blocks();
+  std::vector<std::string> names;
+  for (auto it = std::find(under.begin(), end, block); it != end;
+       it = std::find(under.begin(), end, it - under.begin()))
+    names.push_back(s.colours[it - under.begin()]);
+  return names.empty() ? "nothing" : joined(names, ", ");
+}
+
+// The facts of the goal, each after the one below it.
+std::vector<World::OnFact> goal_from_below(const Scenario& s) {
+  const auto height = [&](int block) {
+    int h = 0;
+    for (auto fact = s.goal.begin(); fact != s.goal.end(); h++) {
+      fact = std::find_if(s.goal.begin(), s.goal.end(),
+                          [&](const auto& on) { return on.first == block; });
+      if (fact != s.goal.end()) block = fact->second;
+    }
+    return h;
+  };
+  auto facts = s.goal;
+  std::sort(facts.begin(), facts.end(), [&](const auto& a, const auto& b) {
+    return std::pair(height(a.first), a) < std::pair(height(b.first), b);
+  });
+  return facts;
+}
+
+// A plan after notes of what each fact of the goal meets. A plan's first action rests on several
+// look-ups, and few of a plan's tokens teach them; here each is written down. The notes name
+// colours alone, so that no line of theirs reads as an action.
+Record notes_record(Random& rng, const Scenario& s) {
+  const auto steps = s.world->plan(s.start, s.distance);
+  const auto& under = s.world->state(s.start).under;
+  const auto place = [&](int block) {
+    return under[block] == World::kTable  ? std::string("the table")
+           : under[block] == World::kHand ? std::string("the hand")
+                                          : s.colours[under[block]];
+  };
+  std::string notes;
+  for (const auto& [upper, lower] : goal_from_below(s)) {
+    notes += s.colours[upper] + " on " + s.colours[lower];
+    notes += under[upper] == lower ? ": it is there.\n"
+                                   : ": now on " + place(upper) + "; on " + s.colours[upper] +
+                                         ": " + above_text(s, upper) + "; on " + s.colours[lower] +
+                                         ": " + above_text(s, lower) + ".\n";
+  }
+  std::vector<std::string> plain;
+  for (const auto& step : steps) plain.push_back(action_text(s, step.action));
+  Record record;
+  record.prompt = "[STATEMENT]\nAs initial conditions I have that, " +
+                  state_text(rng, scene_of(s, s.start)) + ".\nMy goal is to have that " +
+                  goal_text(rng, s) + ".\n\n[NOTES]\n";
+  record.completion = notes + std::to_string(steps.size()) + " steps.\n[PLAN]\n" +
+                      joined(plain, "\n") + "\n[PLAN END]\n";
+  record.answer = joined(plain, "; ");
+  record.check = check_of(s, "plan").dump();
   return record;
 }
 
@@ -517,8 +579,10 @@ class BlocksTask final : public TaskGenerator {
 
  protected:
   std::optional<Record> draw(Random& rng, int level, Split split) const override {
-    const int form = rng.weighted({55, 15, 15, 15});  // plan, action, state, evaluation
-    const auto s = draw_scenario(rng, level, form == 0);
+    // plan, action, state, evaluation, plan with notes
+    const int form = split == Split::Train ? rng.weighted({45, 10, 10, 10, 25})
+                                           : rng.weighted({55, 15, 15, 15, 0});
+    const auto s = draw_scenario(rng, level, form == 0 || form == 4);
     if (!s) return std::nullopt;
     const auto& edges = s->world->edges(s->start);
     World::Edge edge = rng.pick(edges);
@@ -530,6 +594,7 @@ class BlocksTask final : public TaskGenerator {
     }
     if (split_of_key(content_key(*s)) != split || excluded(*s)) return std::nullopt;
     if (form == 0) return plan_record(rng, *s);
+    if (form == 4) return notes_record(rng, *s);
     if (form == 1) return action_record(rng, *s);
     const bool nearer = rng.chance(50);  // as many good actions as bad ones
     std::vector<World::Edge> fitting;

@@ -420,14 +420,17 @@ TEST(Recorder, IO01_a_full_disk_at_any_write_ends_recording_and_nothing_else) {
 
 TEST(Recorder, a_disk_behind_loses_payload_first_and_says_so) {
   const Folder folder;
-  std::atomic<bool> stuck = true;
+  std::atomic<bool> stuck = true, writing = false;
   RecorderOptions options{.flush_bytes = 1, .flush_ms = 1, .max_pending_payload_bytes = 4'000};
-  options.write = [&stuck](int fd, const void* bytes, std::size_t size) -> ssize_t {
+  options.write = [&](int fd, const void* bytes, std::size_t size) -> ssize_t {
+    writing = true;
     while (stuck) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return ::write(fd, bytes, size);
   };
   Recorder recorder(folder / "slow.pdrun", options);
   for (const Event& event : test::small_stream()) recorder.push(event);
+  // What the writer has taken is pending no more: only from here on is the amount behind a fixed one.
+  while (!writing) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (const Event& event : test::run_events({.run = 2, .n_steps = 100})) recorder.push(event);
   stuck = false;
   recorder.close();
