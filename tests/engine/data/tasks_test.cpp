@@ -1,8 +1,10 @@
 // What every generator promises, tried on each of them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -109,6 +111,46 @@ TEST(Tasks, no_arithmetic_of_a_split_comes_again_in_another) {
   }
   // Enough came again within a split for the comparison to mean something.
   EXPECT_GT(n - static_cast<int>(seen.size()), 500);
+}
+
+// The block a record's facts name on `block`, or "nothing".
+std::string on_top_of(const nlohmann::json& init, const std::string& block) {
+  for (const std::string fact : init)
+    if (fact.starts_with("on ") && fact.ends_with(" " + block))
+      return fact.substr(3, fact.find(' ', 3) - 3);
+  return "nothing";
+}
+
+TEST(Tasks, notes_before_a_plan_say_what_the_state_holds_and_are_for_training_only) {
+  const TaskGenerator& task = task_generator("blocks");
+  int n = 0, n_there = 0;
+  for (int i = 0; i < 300; i++) {
+    EXPECT_EQ(task.make(Split::Test, 2, i)->prompt.find("[NOTES]"), std::string::npos);
+    const auto record = task.make(Split::Train, 2, i);
+    if (!record->prompt.ends_with("[NOTES]\n")) continue;
+    n++;
+    const nlohmann::json check = nlohmann::json::parse(record->check);
+    const nlohmann::json& init = check.at("init");
+    for (const std::string fact : check.at("goal")) {
+      const std::string upper = fact.substr(3, fact.find(' ', 3) - 3);
+      const std::string lower = fact.substr(fact.rfind(' ') + 1);
+      const auto at = record->completion.find(upper + " on " + lower + ": ");
+      ASSERT_NE(at, std::string::npos) << record->completion;
+      const std::string note =
+          record->completion.substr(at, record->completion.find('\n', at) - at);
+      const bool there = std::find(init.begin(), init.end(), nlohmann::json(fact)) != init.end();
+      n_there += there;
+      EXPECT_EQ(note.ends_with("it is there."), there) << note;
+      if (there) continue;
+      EXPECT_NE(note.find("; on " + upper + ": " + on_top_of(init, upper)), std::string::npos);
+      EXPECT_NE(note.find("; on " + lower + ": " + on_top_of(init, lower)), std::string::npos);
+    }
+    const std::string steps = record->completion.substr(
+        record->completion.rfind('\n', record->completion.find(" steps.")) + 1);
+    EXPECT_EQ(std::stol(steps), 1 + std::count(record->answer.begin(), record->answer.end(), ';'));
+  }
+  EXPECT_GT(n, 40);
+  EXPECT_GT(n_there, 5);
 }
 
 TEST(Tasks, garbage_is_wrong_and_never_throws) {
