@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/data/readers.h"
+#include "engine/event/output_file.h"
 #include "engine/types.h"
 
 namespace engine {
@@ -19,11 +19,9 @@ constexpr const char* kTraining = "## Training\n";
 constexpr const char* kScores = "## Scores\n";
 
 void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path + ".part", std::ios::binary);
-  file << text;
-  if (!file.flush()) throw Error(ErrorCode::Resources, path + ": cannot be written");
-  file.close();
-  std::filesystem::rename(path + ".part", path);
+  OutputFile file(path);
+  file.write(text);
+  file.finish();
 }
 
 std::string contents(const std::string& path) {

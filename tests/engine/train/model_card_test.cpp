@@ -105,5 +105,17 @@ TEST_F(ModelCard, scores_take_the_place_of_the_notice_and_of_earlier_scores) {
   EXPECT_TRUE(has(written(), "## Data and licences"));
 }
 
+TEST_F(ModelCard, IO03_a_card_that_cannot_take_its_name_is_an_error_and_leaves_nothing_behind) {
+  fs::create_directories(directory + "/README.md/in_the_way");
+  try {
+    write_scores(directory, "table");
+    FAIL() << "it was written over a folder";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Resources);
+    EXPECT_TRUE(has(error.what(), "README.md")) << error.what();
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory), fs::directory_iterator()), 1);
+}
+
 }  // namespace
 }  // namespace engine
