@@ -59,6 +59,7 @@ std::string verdict_of(const Timeline& timeline, const RunRecord& run) {
 
 std::string ending_of(const RunRecord& run) {
   if (run.failed) return "Failed: " + printable(run.failed->message) + ".\n";
+  if (run.finished && run.finished->stop_reason == "stopped") return "Cancelled.\n";
   if (run.finished) return "Ended by " + printable(run.finished->stop_reason) + ".\n";
   if (run.steps.empty()) return "No step yet.\n";
   const StepHead last = run.steps.head(run.steps.size() - 1);

@@ -56,6 +56,13 @@ Opened open_recording(const std::string& path) {
   return opened;
 }
 
+/// How a run ended, in a word.
+const char* state_of(const RunRecord& run) {
+  if (run.failed) return "failed";
+  if (!run.finished) return "cut off";
+  return run.finished->stop_reason == "stopped" ? "cancelled" : "finished";
+}
+
 Json json_of(const Timeline& timeline, const RunRecord& run) {
   const ModelLoaded* model = timeline.model(run.started.model);
   Json json{{"run", run.id()}, {"decoder", as_utf8(run.started.decoder)}};
@@ -79,19 +86,18 @@ Json json_of(const Timeline& timeline, const RunRecord& run) {
                                        {"last_step", drop.last_step},
                                        {"bytes", drop.n_bytes}});
   }
-  json["state"] = run.failed ? "failed" : (run.finished ? "finished" : "cut off");
+  json["state"] = state_of(run);
   if (run.finished) json["stop_reason"] = as_utf8(run.finished->stop_reason);
   return json;
 }
 
 std::string line_of(const Timeline& timeline, const RunRecord& run) {
-  const Json json = json_of(timeline, run);
   const std::optional<double> speedup = timeline.speedup(run);
   return fmt::format(
       "  run {}: {}, {} steps, {} tokens, {:.3g} tokens/step, {:.4g} tokens/s, speedup {}, {}\n",
       run.id(), printable(run.started.decoder), run.totals.n_steps, run.totals.n_tokens,
       run.tokens_per_step(), run.tokens_per_second(),
-      speedup ? fmt::format("{:.3g}", *speedup) : "-", json["state"].get<std::string>());
+      speedup ? fmt::format("{:.3g}", *speedup) : "-", state_of(run));
 }
 
 /// A notice for a model that has other weights here.

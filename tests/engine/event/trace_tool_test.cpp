@@ -114,6 +114,7 @@ TEST(TraceTool, info_tells_counts_runs_and_duration) {
   EXPECT_TRUE(json["runs"][0]["speedup"].is_null());
   EXPECT_TRUE(json["closed"]);
   EXPECT_THAT(answer.text, HasSubstr("run 1: lookahead, 4 steps, 8 tokens"));
+  EXPECT_EQ(json["runs"][0]["state"], "finished");
 }
 
 TEST(TraceTool, info_says_what_was_cut) {
@@ -125,6 +126,20 @@ TEST(TraceTool, info_says_what_was_cut) {
   EXPECT_TRUE(answer.ok);
   EXPECT_THAT(answer.text, HasSubstr("bytes incomplete"));
   EXPECT_EQ(nlohmann::json::parse(answer.json)["runs"][0]["state"], "cut off");
+}
+
+TEST(TraceTool, info_calls_a_run_that_was_stopped_cancelled) {
+  const Folder folder;
+  std::vector<Event> events = test::small_stream();
+  for (Event& event : events) {
+    if (auto* finished = std::get_if<RunFinished>(&event)) finished->stop_reason = "stopped";
+  }
+  const TraceAnswer answer = trace_info(record(folder, events));
+  EXPECT_THAT(answer.text, HasSubstr(", cancelled\n"));
+  EXPECT_EQ(nlohmann::json::parse(answer.json)["runs"][0]["state"], "cancelled");
+  Timeline timeline;
+  for (const Event& event : events) timeline.apply(event);
+  EXPECT_THAT(describe(timeline), HasSubstr("Cancelled."));
 }
 
 TEST(TraceTool, TR11_info_names_both_hashes_where_the_weights_here_are_others) {
