@@ -131,14 +131,7 @@ std::optional<Scenario> draw_scenario(Random& rng, int level, bool from_rest) {
   return s;
 }
 
-std::string state_text(Random& rng, const BlocksScene& scene) {
-  auto facts = scene_facts(scene);
-  rng.shuffle(facts);
-  for (auto& fact : facts) fact = fact_phrase(fact);
-  return enumerated(facts);
-}
-
-// Facts by kind; within a kind the colours in one of two orders.
+// Facts by kind, as the public problems have them; within a kind the colours in one of two orders.
 std::string orderly_state_text(Random& rng, const BlocksScene& scene) {
   auto facts = scene_facts(scene);
   if (rng.chance(50)) {
@@ -149,6 +142,15 @@ std::string orderly_state_text(Random& rng, const BlocksScene& scene) {
     std::stable_sort(facts.begin(), facts.end(),
                      [&](const auto& a, const auto& b) { return kind(a) < kind(b); });
   }
+  for (auto& fact : facts) fact = fact_phrase(fact);
+  return enumerated(facts);
+}
+
+// The paper's form keeps to the order of the public problems; who asks in a chat, not always.
+std::string state_text(Random& rng, const BlocksScene& scene, bool paper_form) {
+  if (paper_form || rng.chance(70)) return orderly_state_text(rng, scene);
+  auto facts = scene_facts(scene);
+  rng.shuffle(facts);
   for (auto& fact : facts) fact = fact_phrase(fact);
   return enumerated(facts);
 }
@@ -217,13 +219,14 @@ Json check_of(const Scenario& s, const char* form) {
 Record plan_record(Random& rng, const Scenario& s) {
   Record record;
   const auto steps = s.world->plan(s.start, s.distance);
-  const std::string state = state_text(rng, scene_of(s, s.start));
+  const bool paper_form = rng.chance(50);
+  const std::string state = state_text(rng, scene_of(s, s.start), paper_form);
   const std::string goal = goal_text(rng, s);
   std::vector<std::string> plain;
   for (const auto& step : steps) plain.push_back(action_text(s, step.action));
   record.answer = joined(plain, "; ");
   record.check = check_of(s, "plan").dump();
-  if (rng.chance(50)) {
+  if (paper_form) {
     record.prompt = "[STATEMENT]\nAs initial conditions I have that, " + state +
                     ".\nMy goal is to have that " + goal +
                     ".\n\nMy plan is as follows:\n\n[PLAN]\n";
@@ -306,7 +309,7 @@ Record notes_record(Random& rng, const Scenario& s) {
   for (const auto& step : steps) plain.push_back(action_text(s, step.action));
   Record record;
   record.prompt = "[STATEMENT]\nAs initial conditions I have that, " +
-                  state_text(rng, scene_of(s, s.start)) + ".\nMy goal is to have that " +
+                  state_text(rng, scene_of(s, s.start), true) + ".\nMy goal is to have that " +
                   goal_text(rng, s) + ".\n\n[NOTES]\n";
   record.completion = notes + std::to_string(steps.size()) + " steps.\n[PLAN]\n" +
                       joined(plain, "\n") + "\n[PLAN END]\n";
@@ -318,11 +321,12 @@ Record notes_record(Random& rng, const Scenario& s) {
 Record action_record(Random& rng, const Scenario& s) {
   Record record;
   const auto step = s.world->plan(s.start, s.distance).front();
-  const std::string state = state_text(rng, scene_of(s, s.start));
+  const bool paper_form = rng.chance(50);
+  const std::string state = state_text(rng, scene_of(s, s.start), paper_form);
   const std::string goal = goal_text(rng, s);
   record.answer = action_text(s, step.action);
   record.check = check_of(s, "action").dump();
-  if (rng.chance(50)) {
+  if (paper_form) {
     record.prompt = "[STATEMENT]\nAs initial conditions I have that, " + state +
                     ".\nMy goal is to have that " + goal + ".\n[ACTION]\n";
     record.completion = record.answer + "\n";
@@ -372,7 +376,8 @@ std::string change_text(Random& rng, const Scenario& s, const World::Action& act
 
 Record state_record(Random& rng, const Scenario& s, const World::Edge& edge) {
   Record record;
-  const std::string state = state_text(rng, scene_of(s, s.start));
+  const bool paper_form = rng.chance(50);
+  const std::string state = state_text(rng, scene_of(s, s.start), paper_form);
   const std::string action = action_text(s, edge.action);
   const BlocksScene next = scene_of(s, edge.next);
   record.answer = joined(scene_facts(next), ", ");
@@ -382,7 +387,7 @@ Record state_record(Random& rng, const Scenario& s, const World::Edge& edge) {
   record.check = check.dump();
   const std::string change = change_text(rng, s, edge.action);
   const std::string after = orderly_state_text(rng, next);
-  if (rng.chance(50)) {
+  if (paper_form) {
     record.prompt =
         "[STATE 0] I have that, " + state + ".\n[ACTION] " + capitalised(action) + ".\n[CHANGE]";
     record.completion = " " + change + "\n[STATE 1] I have that, " + after + ".\n";
@@ -429,7 +434,8 @@ std::string reason_text(Random& rng, const Scenario& s, const World::Edge& edge,
 Record evaluation_record(Random& rng, const Scenario& s, const World::Edge& edge) {
   Record record;
   const bool nearer = s.distance[edge.next] < s.distance[s.start];
-  const std::string state = state_text(rng, scene_of(s, s.start));
+  const bool paper_form = rng.chance(50);
+  const std::string state = state_text(rng, scene_of(s, s.start), paper_form);
   const std::string goal = goal_text(rng, s);
   const std::string action = action_text(s, edge.action);
   const int score = nearer ? rng.between(8, 10) : rng.between(1, 3);
@@ -440,7 +446,7 @@ Record evaluation_record(Random& rng, const Scenario& s, const World::Edge& edge
   check["action"] = action;
   check["good"] = nearer;
   record.check = check.dump();
-  if (rng.chance(50)) {
+  if (paper_form) {
     record.prompt = "[STATEMENT]\nAs initial conditions I have that, " + state +
                     ".\nMy goal is to have that " + goal + ".\n[ACTION]\n" + action +
                     "\n[EVALUATION]\n";
