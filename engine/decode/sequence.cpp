@@ -93,7 +93,14 @@ void prefill(LanguageModel& model,
   const int total = static_cast<int>(tokens.size()) - 1;
   TokenTree tree;
   std::vector<int> path;
-  for (int done = sequence.cache().length(); done < total;) {
+  const auto tell = [&](int done) {
+    if (!progress || progress(done, total)) return;
+    throw Error(ErrorCode::Cancelled, "prefill: stopped after " + std::to_string(done) + " of " +
+                                          std::to_string(total) + " tokens");
+  };
+  int done = sequence.cache().length();
+  if (done < total) tell(done);
+  while (done < total) {
     const int n = std::min(max_rows, total - done);
     tree.clear();
     path.clear();
@@ -108,10 +115,7 @@ void prefill(LanguageModel& model,
     model.forward(std::span(&item, 1), Wants{});
     sequence.cache().commit(path);
     done += n;
-    if (progress && !progress(done, total)) {
-      throw Error(ErrorCode::Cancelled, "prefill: stopped after " + std::to_string(done) + " of " +
-                                            std::to_string(total) + " tokens");
-    }
+    tell(done);
   }
 }
 

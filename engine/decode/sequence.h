@@ -85,8 +85,8 @@ StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limit
 
 /// Runs the tokens but the last that have no keys and values yet through the model, in forwards of
 /// at most `max_rows` rows.
-/// @param progress  called with rows done and rows in all; false ends it early with
-/// Error(Cancelled)
+/// @param progress  called before the first forward and after each, with rows done and rows in all;
+/// false ends it early with Error(Cancelled)
 void prefill(LanguageModel& model,
              Sequence& sequence,
              int max_rows = 256,

@@ -191,14 +191,15 @@ void Engine::start(const StartRun& command) {
     event.t = now_ns();
     events_.push(std::move(event));
   }
-  const RunId first = runs.front().first;
   try {
     const Nanoseconds begun = now_ns();
     Nanoseconds last = 0;
     const Sequence prompt_sequence = prefilled(*model.model, prompt, [&](int done, int total) {
       if (now_ns() - last > kProgressPeriod || done == total) {
         last = now_ns();
-        events_.push(Phase{last, first, "prefill", done, total, {}});
+        // One prefill for all: it is a phase of every lane's.
+        for (const auto& [run, request] : runs)
+          events_.push(Phase{last, run, "prefill", done, total, {}});
       }
       return !stop_asked();
     });

@@ -276,8 +276,8 @@ TEST(Sequence, prefill_stops_when_asked) {
   try {
     prefill(model, sequence, 6, [&](int done, int total) {
       EXPECT_EQ(total, 19);
-      EXPECT_EQ(done, 6 * ++calls);
-      return calls < 2;
+      EXPECT_EQ(done, 6 * calls++);
+      return calls < 3;
     });
     ADD_FAILURE();
   } catch (const Error& error) {

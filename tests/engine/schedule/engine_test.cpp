@@ -1,6 +1,7 @@
 // The engine thread's loop as the window meets it: commands in, events out, with the bundled model.
 #include "engine/schedule/engine.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/event/recording.h"
+#include "engine/event/run_slices.h"
 #include "engine/event/timeline.h"
 #include "tests/work_time.h"
 
@@ -90,6 +92,20 @@ TEST_F(EngineThread, a_race_of_four_ends_with_four_runs_that_agree_with_ar) {
     }
   }
   EXPECT_EQ(timeline.n_inconsistent(), 0);
+}
+
+TEST_F(EngineThread, prefill_is_a_slice_of_its_length_in_every_lane) {
+  commands.push(race({"ar", "jacobi", "lookahead"}, 4));
+  ASSERT_TRUE(until([&] { return n_over() == 3; }));
+  for (const RunRecord& run : timeline.runs()) {
+    const std::vector<Slice> slices = phase_slices(run, Clock::Wall);
+    const auto prefill = std::ranges::find(slices, SliceKind::Prefill, &Slice::kind);
+    ASSERT_NE(prefill, slices.end()) << run.started.decoder;
+    const Nanoseconds length = prefill->end - prefill->start;
+    ASSERT_TRUE(run.finished);
+    EXPECT_LE(length, run.finished->prefill) << run.started.decoder;
+    EXPECT_GE(length, run.finished->prefill / 2) << run.started.decoder;
+  }
 }
 
 TEST_F(EngineThread, lanes_take_turns_at_equal_compute_time) {
