@@ -232,7 +232,12 @@ class Loop {
     glClearColor(0, 0, 0, 1);
     glClear(GL_COLOR_BUFFER_BIT);
     ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
-    if (options_.screenshot.empty()) glfwSwapBuffers(window_);
+    // A picture is read from the back buffer, so that one is not swapped; what was drawn has to be
+    // finished all the same, or the driver keeps it and grows.
+    if (options_.screenshot.empty())
+      glfwSwapBuffers(window_);
+    else
+      glFinish();
     ++n_quiet_;
     if (options_.hooks.frame_shown) options_.hooks.frame_shown();
   }

@@ -48,6 +48,15 @@ Program::Program(const std::vector<std::string>& arguments, const std::string& f
   setpgid(pid_, pid_);
 }
 
+long Program::private_memory() const {
+  std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+  long kilobytes = 0;
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("RssAnon:") || line.starts_with("RssShmem:"))
+      kilobytes += std::stol(line.substr(line.find(':') + 1));
+  return kilobytes * 1024;
+}
+
 Program::~Program() {
   if (over()) return;
   kill(-pid_, SIGKILL);

@@ -32,6 +32,9 @@ class Program {
   /// Waits for the end, and ends it by force after `at_most`.
   ProgramEnd wait(std::chrono::seconds at_most);
 
+  /// Bytes resident that are the program's alone: pages of mapped files (libraries, a driver's
+  /// compiler) left out. 0 once it is over.
+  long private_memory() const;
   std::string out() const;
   std::string err() const;
 

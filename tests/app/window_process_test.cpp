@@ -1,0 +1,50 @@
+// The program with its window, as a process of its own.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/app/program.h"
+#include "tests/engine/event/files.h"
+#include "tests/ui/display.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// Of the program's private memory, looked at every few milliseconds.
+long peak_of(const std::vector<std::string>& arguments, const std::string& folder) {
+  Program program(arguments, folder);
+  long peak = 0;
+  program.until(
+      [&] {
+        peak = std::max(peak, program.private_memory());
+        return false;
+      },
+      120s);
+  const ProgramEnd end = program.wait(1s);
+  EXPECT_EQ(end.code, 0) << end.err;
+  return peak;
+}
+
+TEST(WindowProcess, a_race_in_the_window_takes_at_most_150_MB_more_than_decoding) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's memory would be measured";
+#endif
+  if (!display::ready()) GTEST_SKIP() << "no display, and no Xvfb to make one";
+  const engine::test::Folder folder;
+  setenv("XDG_CONFIG_HOME", (folder / "").c_str(), 1);
+  const long alone =
+      peak_of({"generate", "--prompt", "Question:\n", "--scale", "1x1"}, folder / "");
+  const std::string picture = folder / "race.png";
+  const long window =
+      peak_of({"--screen", "compare", "--screenshot", picture, "--scale", "1x1"}, folder / "");
+  EXPECT_GT(std::filesystem::file_size(picture), 10'000U);
+  EXPECT_GT(alone, 5'000'000);
+  EXPECT_LE(window - alone, 150'000'000) << "decoding alone: " << alone;
+}
+
+}  // namespace
