@@ -4,9 +4,11 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <limits>
 
 #include "engine/event/clock.h"
 #include "engine/model/weights_hash.h"
+#include "engine/schedule/memory_plan.h"
 
 namespace engine {
 namespace {
@@ -20,6 +22,19 @@ kernels::DType dtype_of(const std::string& name, kernels::DType stored) {
 }
 
 }  // namespace
+
+void ModelStore::make_room(const ModelFiles& files, const LoadOptions& options) {
+  const MemoryPlan plan = memory_plan(scaled(files.config, options.scale), options.dtype);
+  const auto free = [] { return available_memory_bytes(); };
+  // What is held could go first; nothing goes for a model that would not fit even so.
+  std::int64_t held = 0;
+  for (const auto& model : models_) held += model->model->weight_bytes();
+  const std::int64_t available = free();
+  const bool is_known = available < std::numeric_limits<std::int64_t>::max() - held;
+  refuse_what_does_not_fit(files.name, options.scale, plan, available + (is_known ? held : 0));
+  while (!models_.empty() && plan.needed() > static_cast<double>(free()))
+    models_.erase(models_.begin());
+}
 
 kernels::Device& ModelStore::device(const std::string& name) {
   if (name == "auto" || name == "cpu") {
@@ -59,6 +74,7 @@ LoadedModel& ModelStore::get(const ModelRequest& request, const LoadProgress& pr
   options.scale = request.scale == "auto"
                       ? auto_scale(loaded->files.config, options.dtype, last_level_cache_bytes())
                       : scale_from(request.scale);
+  make_room(loaded->files, options);
   options.progress = progress;
   loaded->model = Model::load(on, loaded->files, options);
   loaded->weights_hash = weights_hash(loaded->files);

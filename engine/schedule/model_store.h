@@ -43,7 +43,7 @@ class ModelStore {
       : assets_dir_(std::move(assets_dir)), n_threads_(n_threads) {}
 
   /// The model asked for, loaded if it is not there yet. At most `kMaxModels` stay; the least
-  /// recently used goes first.
+  /// recently used goes first, and earlier where memory is short.
   /// @throws Error(BadInput, Resources, Device, Usage, Cancelled)  the models held before stay
   /// usable
   LoadedModel& get(const ModelRequest& request, const LoadProgress& progress = {});
@@ -52,6 +52,10 @@ class ModelStore {
 
  private:
   static constexpr std::size_t kMaxModels = 3;
+
+  /// Lets go of models held, least recently used first, while what is to be loaded does not fit.
+  /// @throws Error(Resources)  giving the sizes, if it would not fit even so
+  void make_room(const ModelFiles& files, const LoadOptions& options);
 
   std::string assets_dir_;
   int n_threads_;

@@ -1,0 +1,39 @@
+// What a model takes in memory, known before any of it is taken.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/model/config.h"
+#include "kernels/dtype.h"
+
+namespace engine {
+
+/// Bytes, as real numbers: a scale that nobody can hold may pass 2^63.
+struct MemoryPlan {
+  double weights = 0;    // of all tensors
+  double workspace = 0;  // the largest matrix while it is packed, and the buffers of a prefill
+  double cache_per_token = 0;  // keys and values; taken page by page as text grows
+  double needed() const { return weights + workspace; }
+};
+
+/// @param config  scaled, if the model is to be
+/// @param dtype   of weights and cache
+MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype);
+
+/// Bytes this process may still take: the least of what the system calls available, the limit of
+/// its control group and the limit of its address space. 2^63 - 1 where none of them is known.
+std::int64_t available_memory_bytes();
+
+/// "2.61 TB", "23.9 GB", "5.9 MB".
+std::string size_words(double bytes);
+
+/// @param name       of the model
+/// @param available  bytes
+/// @throws Error(Resources)  giving both sizes, if the plan needs more than `available`
+void refuse_what_does_not_fit(const std::string& name,
+                              const ModelScale& scale,
+                              const MemoryPlan& plan,
+                              std::int64_t available);
+
+}  // namespace engine
