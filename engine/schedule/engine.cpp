@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <utility>
 
 #include "engine/event/clock.h"
 #include "engine/schedule/agreement.h"
@@ -206,7 +207,7 @@ void Engine::start(const StartRun& command) {
     const double prefill_ms = static_cast<double>(now_ns() - begun) * 1e-6;
     race_ = std::make_unique<Race>(*model.model, &events_);
     racing_ = &model;
-    last_sample_ = {now_ns(), process_cpu_ns(), own_compute_};
+    last_sample_ = load_now();
     for (auto& [run, request] : runs) {
       race_->add(make_lane(*model.model, request, run, &prompt_sequence));
       active_[run] = {request, prefill_ms, false};
@@ -360,24 +361,34 @@ void Engine::notice(Notice::Level level, std::string text) {
   events_.push(Notice{now_ns(), level, std::move(text)});
 }
 
+Engine::LoadSample Engine::load_now() const {
+  LoadSample now{now_ns(), process_cpu_ns(), own_compute_, {}};
+  const kernels::Device& device = racing_->model->device();
+  for (int thread = 0; thread < device.n_threads(); thread++)
+    now.thread_busy_ns.push_back(device.busy_ns(thread));
+  return now;
+}
+
 void Engine::sample_load() {
-  const Nanoseconds now = now_ns();
-  if (now - last_sample_.at < kSamplePeriod || !racing_) return;
-  const std::int64_t cpu = process_cpu_ns();
-  const auto period = static_cast<double>(now - last_sample_.at);
-  const int n_threads = racing_->model->device().n_threads();
+  if (now_ns() - last_sample_.at < kSamplePeriod || !racing_) return;
+  const LoadSample now = load_now(), before = std::exchange(last_sample_, now);
+  const auto percent = [&](std::int64_t ns, std::size_t n_threads = 1) {
+    const double period = static_cast<double>(now.at - before.at);
+    return std::min(100.0,
+                    100.0 * static_cast<double>(ns) / period / static_cast<double>(n_threads));
+  };
   Sampled sample;
-  sample.t = now;
-  sample.period = now - last_sample_.at;
+  sample.t = now.at;
+  sample.period = now.at - before.at;
   sample.device = racing_->model->device().name();
-  sample.busy_percent = std::min(
-      100.0, 100.0 * static_cast<double>(cpu - last_sample_.process_cpu_ns) / (period * n_threads));
-  sample.engine_busy_percent = std::min(
-      100.0, 100.0 * static_cast<double>(own_compute_ - last_sample_.own_compute) / period);
+  sample.busy_percent =
+      percent(now.process_cpu_ns - before.process_cpu_ns, now.thread_busy_ns.size());
+  sample.engine_busy_percent = percent(now.own_compute - before.own_compute);
+  for (std::size_t i = 0; i < now.thread_busy_ns.size(); i++)
+    sample.thread_busy_percent.push_back(percent(now.thread_busy_ns[i] - before.thread_busy_ns[i]));
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) == 0) sample.memory_bytes = usage.ru_maxrss * 1024LL;
   events_.push(sample);
-  last_sample_ = {now, cpu, own_compute_};
 }
 
 }  // namespace engine

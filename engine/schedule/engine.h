@@ -39,6 +39,13 @@ class Engine {
     std::vector<TokenId> tokens;
     bool whole = false;  // ended by itself: its end counts in a comparison
   };
+  /// Counters that only grow, at one moment.
+  struct LoadSample {
+    Nanoseconds at = 0;
+    std::int64_t process_cpu_ns = 0;
+    Nanoseconds own_compute = 0;
+    std::vector<std::int64_t> thread_busy_ns;
+  };
 
   void handle(const Command& command);
   void start(const StartRun& command);
@@ -53,6 +60,7 @@ class Engine {
   void fail(RunId run, int code, const std::string& message);
   void notice(Notice::Level level, std::string text);
   void sample_load();
+  LoadSample load_now() const;  // of the race under way
   LoadedModel& loaded(const ModelRequest& request);
   /// Takes what the window asked meanwhile. @return  true if it asked to stop
   bool stop_asked();
@@ -73,11 +81,7 @@ class Engine {
   bool allow_external_shards_ = false;
   int steps_asked_ = 0;
 
-  struct LoadSample {
-    Nanoseconds at = 0;
-    std::int64_t process_cpu_ns = 0;
-    Nanoseconds own_compute = 0;
-  } last_sample_;
+  LoadSample last_sample_;
   Nanoseconds own_compute_ = 0;  // of all runs so far
 };
 

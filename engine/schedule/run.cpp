@@ -123,6 +123,29 @@ RunFinished finished_event(const RunResult& result, RunId run) {
   return event;
 }
 
+namespace {
+
+/// The lane of run_to_end. Stopped while it reads its prompt, its run is told as stopped: a run
+/// without an end would look cut off.
+Lane begun_lane(Model& model,
+                const RunRequest& request,
+                RunId run,
+                EventSink* events,
+                const std::function<bool()>& stop) {
+  try {
+    return make_lane(model, request, run, nullptr, [&](int done, int total) {
+      if (events) events->push(Phase{now_ns(), run, "prefill", done, total, {}});
+      return !(stop && stop());
+    });
+  } catch (const Error& error) {
+    if (events && error.code() == ErrorCode::Cancelled)
+      events->push(RunFinished{.t = now_ns(), .run = run, .stop_reason = "stopped"});
+    throw;
+  }
+}
+
+}  // namespace
+
 RunResult run_to_end(LoadedModel& loaded,
                      const RunRequest& request,
                      RunId run,
@@ -132,10 +155,7 @@ RunResult run_to_end(LoadedModel& loaded,
   Model& model = *loaded.model;
   if (events) events->push(started_event(request, loaded, run));
   const Nanoseconds start = now_ns();
-  Lane lane = make_lane(model, request, run, nullptr, [&](int done, int total) {
-    if (events) events->push(Phase{now_ns(), run, "prefill", done, total, {}});
-    return !(stop && stop());
-  });
+  Lane lane = begun_lane(model, request, run, events, stop);
   const double prefill_ms = static_cast<double>(now_ns() - start) * 1e-6;
   Stepper stepper(model, events);
   Lane* const one = &lane;

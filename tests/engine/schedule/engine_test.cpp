@@ -236,5 +236,43 @@ TEST_F(EngineThread, a_recording_of_a_race_opens_and_shows_the_same_runs) {
   }
 }
 
+TEST_F(EngineThread, samples_tell_how_busy_each_thread_was) {
+  commands.push(race({"jacobi"}, 400));
+  ASSERT_TRUE(until([&] { return n_over() == 1; }));
+  ASSERT_GT(count<Sampled>(), 0);
+  std::vector<double> most(2, 0);
+  for (const Event& event : all) {
+    const auto* sample = std::get_if<Sampled>(&event);
+    if (!sample) continue;
+    ASSERT_EQ(sample->thread_busy_percent.size(), 2u);
+    for (std::size_t i = 0; i < 2; i++) {
+      const double busy = sample->thread_busy_percent[i];
+      EXPECT_GE(busy, 0);
+      EXPECT_LE(busy, 100);
+      most[i] = std::max(most[i], busy);
+    }
+  }
+  EXPECT_GT(most[0], 1);
+  EXPECT_GT(most[1], 1);
+}
+
+TEST_F(EngineThread,
+       KV02_a_model_that_does_not_fit_is_refused_with_the_sizes_and_the_next_run_goes_on) {
+  commands.push(race({"ar"}, 4));
+  ASSERT_TRUE(until([&] { return n_over() == 1; }));
+  StartRun too_large = race({"ar"}, 4);
+  too_large.scale = "64x64";
+  commands.push(too_large);
+  ASSERT_TRUE(until([&] { return count<RunFailed>() == 1; }));
+  const auto& failed = std::get<RunFailed>(*std::find_if(
+      all.begin(), all.end(), [](auto& e) { return std::holds_alternative<RunFailed>(e); }));
+  EXPECT_EQ(failed.code, static_cast<int>(ErrorCode::Resources));
+  for (const char* part : {"64x64", "TB of memory are needed", "are available"})
+    EXPECT_NE(failed.message.find(part), std::string::npos) << failed.message;
+  commands.push(race({"ar"}, 4));
+  EXPECT_TRUE(until([&] { return n_over() == 2; }));
+  EXPECT_EQ(count<ModelLoaded>(), 1);
+}
+
 }  // namespace
 }  // namespace engine
