@@ -7,15 +7,48 @@
 
 #include "app/commands.h"
 #include "app/generation.h"
+#include "app/notes.h"
 #include "app/outputs.h"
 #include "app/paths.h"
 #include "app/report.h"
 #include "app/terminal.h"
 #include "engine/event/clock.h"
+#include "engine/model/model.h"
 #include "engine/schedule/agreement.h"
 
 namespace app {
 namespace {
+
+/// Where the race stands: which prompt and decoder, and how far that run is.
+class RaceProgress {
+ public:
+  RaceProgress(std::size_t n_prompts, std::size_t n_decoders, const GenerationOptions& options)
+      : n_prompts_(n_prompts),
+        n_repeats_(static_cast<std::size_t>(options.repeat)),
+        n_runs_(static_cast<double>(n_prompts * n_decoders * n_repeats_)),
+        max_tokens_(options.max_tokens) {}
+
+  void begin(std::size_t prompt, int repeat, const std::string& decoder) {
+    place_ = fmt::format("prompt {}/{}", prompt + 1, n_prompts_);
+    if (n_repeats_ > 1) place_ += fmt::format(", round {}/{}", repeat + 1, n_repeats_);
+    place_ += ", " + decoder;
+    show(0);
+  }
+  void show(std::size_t n_tokens) {
+    const double of_this_run = static_cast<double>(n_tokens) / max_tokens_;
+    line_.show_words((n_runs_done_ + of_this_run) / n_runs_,
+                     fmt::format("{}, {} tokens", place_, n_tokens));
+  }
+  void end() { n_runs_done_++; }
+  void finish() { line_.finish(); }
+
+ private:
+  ProgressLine line_{"compare"};
+  std::size_t n_prompts_, n_repeats_;
+  double n_runs_, n_runs_done_ = 0;
+  int max_tokens_;
+  std::string place_;
+};
 
 /// Sums over the prompts of one decoder.
 struct Totals {
@@ -34,7 +67,8 @@ std::map<std::string, engine::RunResult> race(engine::LoadedModel& loaded,
                                               const std::vector<std::string>& decoders,
                                               std::size_t turn,
                                               engine::EventSink* events,
-                                              engine::RunId& run) {
+                                              engine::RunId& run,
+                                              RaceProgress& progress) {
   std::map<std::string, engine::RunResult> results;
   std::map<std::string, std::vector<double>> decode_ms, prefill_ms;
   std::map<std::string, engine::RunId> run_of;  // of the first repeat
@@ -46,9 +80,12 @@ std::map<std::string, engine::RunResult> race(engine::LoadedModel& loaded,
       request.race = static_cast<std::uint32_t>(turn) + 1;
       request.lane = static_cast<int>(&decoder - decoders.data());
       if (repeat == 0) run_of[decoder] = run + 1;
-      engine::RunResult result =
-          engine::run_to_end(loaded, request, ++run, repeat == 0 ? events : nullptr, interrupted);
+      progress.begin(turn, repeat, decoder);
+      engine::RunResult result = engine::run_to_end(
+          loaded, request, ++run, repeat == 0 ? events : nullptr, interrupted,
+          [&](const engine::Lane& lane) { progress.show(lane.sequence.generated().size()); });
       if (interrupted()) return {};
+      progress.end();
       decode_ms[decoder].push_back(result.decode_ms);
       prefill_ms[decoder].push_back(result.prefill_ms);
       results[decoder] = std::move(result);
@@ -93,6 +130,10 @@ nlohmann::json summary_json(const std::string& decoder, const Totals& t) {
           {"n", t.n}};
 }
 
+double speedup_of(const Totals& t) {
+  return t.decode_ms > 0 ? t.ar_decode_ms / t.decode_ms : 0;
+}
+
 std::string summary_table(const std::vector<std::string>& decoders,
                           const std::map<std::string, Totals>& totals) {
   std::vector<std::vector<std::string>> rows = {
@@ -103,17 +144,59 @@ std::string summary_table(const std::vector<std::string>& decoders,
     const Totals& t = found->second;
     rows.push_back({decoder,
                     fmt::format("{:.1f}", t.decode_ms > 0 ? t.tokens / t.decode_ms * 1e3 : 0),
-                    t.decode_ms > 0 ? fmt::format("{:.2f}x", t.ar_decode_ms / t.decode_ms) : "-",
+                    t.decode_ms > 0 ? fmt::format("{:.2f}x", speedup_of(t)) : "-",
                     fmt::format("{:.2f}", t.steps > 0 ? t.tokens / t.steps : 0),
                     t.n_compared ? fmt::format("{} of {}", t.n_identical, t.n_compared) : "-"});
   }
   return table(rows);
 }
 
+/// The table of what was done, below what it was measured on; a sentence where it would mislead.
+std::string report(const engine::Model& model,
+                   const GenerationOptions& options,
+                   const std::map<std::string, Totals>& totals) {
+  std::vector<double> speedups;
+  bool all_compared = true;
+  for (const auto& [decoder, t] : totals) {
+    if (decoder == "ar") continue;
+    speedups.push_back(speedup_of(t));
+    all_compared = all_compared && t.n_compared > 0;
+  }
+  return fmt::format(
+             "{} {}, {:.1f} M parameters at {}, {} threads, {} prompt{}; speed-ups are wall time "
+             "against AR, measured here\n",
+             model.name(), kernels::name_of(model.dtype()),
+             static_cast<double>(model.config().n_params()) * 1e-6, engine::name_of(model.scale()),
+             model.device().n_threads(), totals.begin()->second.n,
+             totals.begin()->second.n == 1 ? "" : "s") +
+         summary_table(options.decoders, totals) +
+         (all_compared ? ""
+                       : "identical to AR is not asked of --sampling rejection: it draws other "
+                         "tokens of the same distribution\n") +
+         why_no_speedup(engine::name_of(model.scale()), model.weight_bytes(),
+                        engine::last_level_cache_bytes(), speedups);
+}
+
+nlohmann::json document(const engine::Model& model,
+                        const GenerationOptions& options,
+                        nlohmann::json results,
+                        const std::map<std::string, Totals>& totals) {
+  nlohmann::json summary = nlohmann::json::array();
+  for (const std::string& decoder : options.decoders) {
+    if (totals.count(decoder)) summary.push_back(summary_json(decoder, totals.at(decoder)));
+  }
+  nlohmann::json out = {{"machine", machine_json(model.device())},
+                        {"results", std::move(results)},
+                        {"summary", summary}};
+  if (interrupted()) out["stopped"] = true;
+  return out;
+}
+
 }  // namespace
 
 int compare(const GenerationOptions& options) {
   check_usage(options);
+  check_outputs(options.record, options.trace);
   const std::vector<Prompt> prompts = prompts_of(options);
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   engine::LoadedModel& loaded = load(store, model_request(options.model));
@@ -127,47 +210,37 @@ int compare(const GenerationOptions& options) {
   Outputs outputs(options.record, options.trace);
   if (outputs.wanted()) outputs.push(engine::describe(loaded));
   engine::RunId run = 0;
+  std::size_t n_done = 0;      // prompts through every decoder
   std::exception_ptr failure;  // of a prompt: what was done before it is printed all the same
-  ProgressLine line("compare");
-  for (std::size_t i = 0; i < prompts.size() && !interrupted(); i++) {
-    line.show(static_cast<std::int64_t>(i), static_cast<std::int64_t>(prompts.size()),
-              prompts[i].id);
+  RaceProgress progress(prompts.size(), decoders.size(), options);
+  while (n_done < prompts.size() && !interrupted()) {
     try {
-      const auto by_decoder = race(loaded, options, prompts[i], decoders, i, outputs.sink(), run);
+      const auto by_decoder =
+          race(loaded, options, prompts[n_done], decoders, n_done, outputs.sink(), run, progress);
       if (by_decoder.empty()) break;
       for (const std::string& decoder : options.decoders) {
         const engine::RunResult& result = by_decoder.at(decoder);
         if (options.json) results.push_back(to_json(result, loaded));
         add(totals[decoder], result, by_decoder.at("ar"));
       }
+      n_done++;
     } catch (const engine::Error& error) {
       if (error.code() != engine::ErrorCode::Cancelled) failure = std::current_exception();
       break;
     }
   }
-  line.finish();
+  progress.finish();
   outputs.close();
 
   if (options.json) {
-    nlohmann::json summary = nlohmann::json::array();
-    for (const std::string& decoder : options.decoders) {
-      if (totals.count(decoder)) summary.push_back(summary_json(decoder, totals.at(decoder)));
-    }
-    print(dumped({{"machine", machine_json(loaded.model->device())},
-                  {"results", results},
-                  {"summary", summary}}));
-  } else {
-    const engine::Model& model = *loaded.model;
-    print(fmt::format(
-        "{} {}, {:.1f} M parameters at {}, {} threads, {} prompts; speed-ups are wall time against "
-        "AR, measured here\n",
-        model.name(), kernels::name_of(model.dtype()),
-        static_cast<double>(model.config().n_params()) * 1e-6, engine::name_of(model.scale()),
-        model.device().n_threads(), totals.empty() ? 0 : totals.begin()->second.n));
-    print(summary_table(options.decoders, totals));
+    print(dumped(document(*loaded.model, options, std::move(results), totals)));
+  } else if (n_done > 0) {
+    print(report(*loaded.model, options, totals));
   }
   if (failure) std::rethrow_exception(failure);
-  return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
+  if (!interrupted()) return 0;
+  print_error(fmt::format("cancelled after {} of {} prompts", n_done, prompts.size()));
+  return static_cast<int>(engine::ErrorCode::Cancelled);
 }
 
 }  // namespace app

@@ -27,15 +27,24 @@ engine::CountTokens token_counter(const std::string& given) {
   };
 }
 
+/// JSON Lines, or with --json one list of the same records; Ctrl+C leaves it short and whole.
+int generate_data(const DataOptions& options) {
+  std::int64_t n = 0;
+  const auto write = [&](const std::string& record) {
+    if (options.json) print(n == 0 ? "[\n" : ",\n");
+    print(options.json ? record : record + "\n");
+    n++;
+  };
+  engine::generate_records(options.task, engine::split_from_name(options.split), options.level,
+                           options.start, options.count, write, interrupted);
+  if (options.json) print(n == 0 ? "[]\n" : "\n]\n");
+  return interrupted() ? kCancelled : 0;
+}
+
 }  // namespace
 
 int data(const DataOptions& options) {
-  if (options.what == "generate") {
-    engine::generate_records(
-        options.task, engine::split_from_name(options.split), options.level, options.start,
-        options.count, [](const std::string& line) { print(line + "\n"); }, interrupted);
-    return interrupted() ? kCancelled : 0;
-  }
+  if (options.what == "generate") return generate_data(options);
   const std::vector<engine::Record> records = engine::read_records(options.file);
   if (options.what == "stats") {
     const engine::DataStats stats =

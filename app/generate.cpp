@@ -9,6 +9,7 @@
 #include "app/paths.h"
 #include "app/report.h"
 #include "app/terminal.h"
+#include "engine/schedule/agreement.h"
 
 namespace app {
 namespace {
@@ -20,18 +21,22 @@ void compare_with_ar(engine::LoadedModel& loaded, engine::RunResult& result) {
     result.identical_to_ar = true;
     return;
   }
-  if (result.request.sampling.mode == engine::Sampling::Mode::Rejection &&
-      !result.request.sampling.greedy())
-    return;
+  if (!engine::comparable(result.request.sampling)) return;
   engine::RunRequest request = result.request;
   request.decoder = "ar";
   request.options.clear();
   engine::RunResult ar;
+  ProgressLine line("checking against ar");
   try {
-    ar = engine::run_to_end(loaded, request, 0, nullptr, interrupted);
+    ar =
+        engine::run_to_end(loaded, request, 0, nullptr, interrupted, [&](const engine::Lane& lane) {
+          line.show(static_cast<std::int64_t>(lane.sequence.generated().size()),
+                    static_cast<std::int64_t>(result.tokens.size()), "tokens");
+        });
   } catch (const engine::Error& error) {
     if (error.code() != engine::ErrorCode::Cancelled) throw;
   }
+  line.finish();
   if (interrupted()) return;
   result.identical_to_ar = engine::first_difference(result.tokens, ar.tokens) < 0;
   if (result.decode_ms > 0) result.speedup = ar.decode_ms / result.decode_ms;
@@ -56,6 +61,15 @@ class LiveText {
   bool on_;
 };
 
+/// Why --check compares nothing; empty where it does.
+std::string why_unchecked(const GenerationOptions& options, const engine::RunRequest& request) {
+  if (!options.check || request.decoder == "ar" || engine::comparable(request.sampling)) return "";
+  return fmt::format(
+      "--check: {} with --sampling rejection is not compared with ar: it draws other tokens of the "
+      "same distribution, by design; --sampling coupled gives the tokens of ar",
+      request.decoder);
+}
+
 std::string summary_line(const engine::RunResult& result) {
   std::string line = fmt::format(
       "{}: {} tokens in {} steps ({:.2f} tokens/step), {:.0f} tokens/s, prefill {:.1f} ms, {}",
@@ -71,6 +85,7 @@ std::string summary_line(const engine::RunResult& result) {
 
 int generate(const GenerationOptions& options) {
   check_usage(options);
+  check_outputs(options.record, options.trace);
   const std::vector<Prompt> prompts = prompts_of(options);
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   engine::LoadedModel& loaded = load(store, model_request(options.model));
@@ -93,6 +108,10 @@ int generate(const GenerationOptions& options) {
       const bool ended = result.stop_reason != "stopped";
       if ((options.check || options.json) && ended && !interrupted())
         compare_with_ar(loaded, result);
+      if (run == 1) {
+        if (const std::string why = why_unchecked(options, request); !why.empty())
+          print_error("note: " + why);
+      }
       if (options.json) {
         documents.push_back(to_json(result, loaded));
       } else {
@@ -100,6 +119,9 @@ int generate(const GenerationOptions& options) {
       }
     } catch (const engine::Error& error) {
       if (error.code() != engine::ErrorCode::Cancelled) failure = std::current_exception();
+      break;
+    } catch (const OutputClosed&) {  // nobody reads the text; the files asked for are written still
+      failure = std::current_exception();
       break;
     }
   }

@@ -12,6 +12,8 @@ int main(int argc, char** argv) {
   app::install_signal_handlers();
   try {
     return app::run_command_line(argc, argv);
+  } catch (const app::OutputClosed&) {
+    return static_cast<int>(kernels::ErrorCode::Resources);
   } catch (const kernels::Error& error) {
     app::print_error(error.what());
     return static_cast<int>(error.code());

@@ -1,9 +1,21 @@
 #include "app/outputs.h"
 
 #include "app/terminal.h"
+#include "engine/event/output_file.h"
 #include "engine/event/trace_export.h"
+#include "kernels/error.h"
 
 namespace app {
+
+void check_outputs(const std::string& record, const std::string& trace) {
+  if (!record.empty() && record == trace) {
+    throw kernels::Error(kernels::ErrorCode::Usage,
+                         "--record and --trace: found " + record + " for both, expected two files");
+  }
+  // Begun and never finished, an output file leaves what was there as it was.
+  if (!record.empty()) engine::OutputFile begun(record);
+  if (!trace.empty()) engine::OutputFile begun(trace);
+}
 
 Outputs::Outputs(const std::string& record, std::string trace)
     : record_(record), trace_(std::move(trace)) {

@@ -10,6 +10,11 @@
 
 namespace app {
 
+/// Whether both paths can be written, asked before anything is loaded. Leaves nothing there.
+/// @throws Error(Resources)  naming the file and the system's reason
+/// @throws Error(Usage)      if both are the same
+void check_outputs(const std::string& record, const std::string& trace);
+
 class Outputs : public engine::EventSink {
  public:
   /// @param record  path of a .pdrun, or empty

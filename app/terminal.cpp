@@ -1,8 +1,10 @@
 #include "app/terminal.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -23,6 +25,24 @@ void on_signal(int) {
 
 double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Columns of the terminal on stderr.
+std::size_t columns() {
+  winsize size{};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
+
+/// The first `n` characters of UTF-8 text.
+std::string first_characters(std::string text, std::size_t n) {
+  std::size_t at = 0;
+  for (; at < text.size(); at++) {
+    const bool begins = (static_cast<unsigned char>(text[at]) & 0xc0) != 0x80;
+    if (begins && n-- == 0) break;
+  }
+  text.resize(at);
+  return text;
 }
 
 }  // namespace
@@ -67,23 +87,28 @@ void print(std::string_view text) {
   const bool written =
       std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (!written) {
+    if (errno == EPIPE) throw OutputClosed();
     throw kernels::Error(kernels::ErrorCode::Resources,
                          fmt::format("standard output: {}", std::strerror(errno)));
   }
 }
 
 void ProgressLine::show(std::int64_t done, std::int64_t total, std::string_view detail) {
+  const double share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0;
+  show_words(share, fmt::format("{}/{} {}", done, total, detail));
+}
+
+void ProgressLine::show_words(double share, std::string_view words) {
   if (!isatty(STDERR_FILENO)) return;
   const double now = seconds();
-  if (shown_ && now - last_s_ < 0.1 && done < total) return;
+  if (shown_ && now - last_s_ < 0.1 && share < 1) return;
   last_s_ = now;
   shown_ = true;
   constexpr int kWidth = 24;
-  const int filled = total > 0 ? static_cast<int>(kWidth * done / total) : 0;
-  std::fprintf(stderr, "\r\033[K%s",
-               fmt::format("{} [{:=<{}}{: <{}}] {}/{} {}", label_, "", filled, "", kWidth - filled,
-                           done, total, for_terminal(detail))
-                   .c_str());
+  const int filled = static_cast<int>(kWidth * std::clamp(share, 0.0, 1.0));
+  const std::string line = fmt::format("{} [{:=<{}}{: <{}}] {}", label_, "", filled, "",
+                                       kWidth - filled, for_terminal(words));
+  std::fprintf(stderr, "\r\033[K%s", first_characters(line, columns() - 1).c_str());
   std::fflush(stderr);
 }
 

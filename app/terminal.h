@@ -7,6 +7,10 @@
 
 namespace app {
 
+/// The reader of stdout has gone, as `head` does when it has enough: the program ends, quietly. Not an
+/// Error, so that nobody reports it.
+class OutputClosed {};
+
 /// Ctrl+C, SIGTERM and SIGHUP set interrupted(); a second Ctrl+C ends the process at once. SIGPIPE
 /// is ignored.
 void install_signal_handlers();
@@ -19,17 +23,22 @@ std::string for_terminal(std::string_view text);
 
 /// Writes to stdout and checks it.
 /// @throws Error(Resources)  if stdout is closed or its disk is full
+/// @throws OutputClosed      if it is a pipe that nobody reads any more
 void print(std::string_view text);
 
-/// A line on stderr that replaces itself, at most ten times a second; nothing when stderr is no
-/// terminal. Erased by finish() and by its end.
+/// A line on stderr that replaces itself, at most ten times a second, cut at the terminal's edge;
+/// nothing when stderr is no terminal. Erased by finish() and by its end.
 class ProgressLine {
  public:
   explicit ProgressLine(std::string label) : label_(std::move(label)) {}
   ~ProgressLine() { finish(); }
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
+  /// "label [===   ] done/total detail"
   void show(std::int64_t done, std::int64_t total, std::string_view detail = {});
+  /// "label [===   ] words"
+  /// @param share  of the work that is done, 0 to 1; at 1 the line is shown however soon it comes
+  void show_words(double share, std::string_view words);
   void finish();
 
  private:

@@ -2,8 +2,6 @@
 // contract.
 #include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -13,56 +11,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/app/cli_fixture.h"
+
 namespace {
 
 using nlohmann::json;
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-/// A folder of this test's own, gone at its end.
-class Cli : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "decoscope_cli.XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-
-  Outcome run(const std::string& arguments) const {
-    const std::string out = folder + "/out", err = folder + "/err";
-    const int status = std::system((std::string(DECOSCOPE_PROGRAM) + " " + arguments + " >" + out +
-                                    " 2>" + err + " </dev/null")
-                                       .c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(out), read_file(err)};
-  }
-  static int lines(const std::string& text) {
-    return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
-  }
-
-  /// A random model, small enough to load at once.
-  std::string tiny_model() const {
-    std::ofstream(folder + "/config.json")
-        << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
-               "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 96, "vocab_size": 128,
-               "tie_word_embeddings": true, "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
-               "eos_token_id": 2, "bos_token_id": 1, "hidden_act": "silu"})";
-    const std::string out = folder + "/tiny";
-    EXPECT_EQ(run("model random --config " + folder + "/config.json " + out).code, 0);
-    return out;
-  }
-
-  std::string folder;
-};
 
 TEST_F(Cli, help_teaches_and_succeeds) {
   for (const char* arguments :
@@ -167,7 +120,8 @@ TEST_F(RunScript, without_a_display_it_says_so_and_races_with_the_options_given)
 }
 
 TEST_F(RunScript, without_a_display_it_refuses_what_only_a_window_can_do) {
-  for (const char* arguments : {"--open a.pdrun", "--screenshot=a.png", "--screen live"}) {
+  for (const char* arguments :
+       {"--open a.pdrun", "--screenshot=a.png", "--screen live"}) {
     const Outcome outcome = script(arguments);
     EXPECT_EQ(outcome.code, 2) << arguments;
     EXPECT_TRUE(outcome.out.empty()) << outcome.out;
@@ -251,7 +205,8 @@ TEST_F(Cli, bench_step_keeps_its_json_contract) {
   const json document = json::parse(outcome.out);
   for (const char* field : {"machine", "model", "dtype", "context", "weight_bytes", "rows"})
     EXPECT_TRUE(document.contains(field)) << field;
-  for (const char* field : {"cpu", "threads", "read_gbps", "read_gbps_after", "gflops"})
+  for (const char* field :
+       {"cpu", "threads", "read_gbps", "read_gbps_after", "gflops", "last_level_cache_bytes"})
     EXPECT_TRUE(document["machine"].contains(field)) << field;
   ASSERT_EQ(document["rows"].size(), 2u);
   for (const char* field : {"rows", "ms", "ratio", "roofline_ms"})
@@ -266,17 +221,6 @@ TEST_F(Cli, a_full_disk_is_said) {
   EXPECT_EQ(WEXITSTATUS(status), 4);
   EXPECT_EQ(lines(read_file(folder + "/err")), 1);
 }
-
-/// Tests that need the bundled model.
-class CliModel : public Cli {
- protected:
-  void SetUp() override {
-    Cli::SetUp();
-    if (!std::filesystem::exists(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/config.json")) {
-      FAIL() << "assets/models/demo-target is not in this tree";
-    }
-  }
-};
 
 TEST_F(CliModel, generate_keeps_its_json_contract) {
   const Outcome outcome =
@@ -424,6 +368,8 @@ TEST_F(CliModel, ctrl_c_keeps_what_was_decoded_and_says_so) {
   EXPECT_EQ(WEXITSTATUS(status), 6) << read_file(folder + "/err");
   EXPECT_FALSE(read_file(folder + "/out").empty());
   EXPECT_EQ(run("trace validate " + folder + "/a.pdrun").code, 0);
+  const json info = json::parse(run("trace info --json " + folder + "/a.pdrun").out);
+  EXPECT_EQ(info["runs"][0]["state"], "cancelled") << info.dump();
 }
 
 TEST_F(CliModel, compare_keeps_its_json_contract) {

@@ -105,6 +105,39 @@ TEST_F(Interrupt, compare_prints_the_table_of_the_prompts_so_far) {
   EXPECT_GT(n, 0);
   EXPECT_LT(n, kPrompts);
   EXPECT_EQ(document["summary"][1]["identical"], n);
+  EXPECT_EQ(document["stopped"], true);
+}
+
+TEST_F(Interrupt, compare_says_after_how_many_prompts_it_was_cancelled) {
+  constexpr int kPrompts = 100000;
+  const std::string record = folder + "/a.pdrun";
+  Program program({"compare", "--decoders", "ar,lookahead", "--prompt-file", prompts(kPrompts),
+                   "--max-tokens", "8", "--record", record},
+                  folder);
+  ASSERT_TRUE(program.until([&] { return size_of(record) > 200'000; }, 120s)) << program.err();
+  program.interrupt();
+  const ProgramEnd end = program.wait(kSoon);
+  EXPECT_EQ(end.code, kCancelled) << end.err;
+  const std::size_t at = end.err.find("cancelled after ");
+  ASSERT_NE(at, std::string::npos) << end.err;
+  const int n = std::stoi(end.err.substr(at + 16));
+  EXPECT_GT(n, 0);
+  EXPECT_NE(end.err.find(std::to_string(n) + " of 100000 prompts"), std::string::npos) << end.err;
+  EXPECT_NE(end.out.find(" " + std::to_string(n) + " prompts;"), std::string::npos) << end.out;
+  EXPECT_NE(end.out.find("lookahead"), std::string::npos) << end.out;
+}
+
+TEST_F(Interrupt, compare_prints_no_empty_table) {
+  const std::string record = folder + "/a.pdrun";
+  Program program({"compare", "--prompt", "Anna has", "--decoders", "ar", "--scale", "4x2",
+                   "--max-tokens", "1000", "--ignore-eos", "--record", record},
+                  folder);
+  ASSERT_TRUE(program.until([&] { return size_of(record) > 1'000; }, 400s)) << program.err();
+  program.interrupt();
+  const ProgramEnd end = program.wait(kSoon);
+  EXPECT_EQ(end.code, kCancelled) << end.err;
+  EXPECT_EQ(end.out, "");
+  EXPECT_NE(end.err.find("cancelled after 0 of 1 prompts"), std::string::npos) << end.err;
 }
 
 TEST_F(Interrupt, data_check_calls_no_record_wrong_for_it) {

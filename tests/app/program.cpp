@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -26,6 +28,39 @@ void redirect(const std::string& path, int descriptor) {
 }
 
 }  // namespace
+
+std::optional<std::string> said_on_terminal(const std::vector<std::string>& arguments,
+                                            int columns) {
+  const int here = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (here < 0 || grantpt(here) != 0 || unlockpt(here) != 0) return std::nullopt;
+  const int there = open(ptsname(here), O_RDWR | O_NOCTTY | O_CLOEXEC);
+  winsize size{};
+  size.ws_row = 25;
+  size.ws_col = static_cast<unsigned short>(columns);
+  if (there < 0 || ioctl(there, TIOCSWINSZ, &size) != 0) return std::nullopt;
+  std::vector<char*> argv{const_cast<char*>(DECOSCOPE_PROGRAM)};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  const pid_t pid = fork();
+  if (pid < 0) throw std::runtime_error("no process can be started");
+  if (pid == 0) {
+    redirect("/dev/null", STDIN_FILENO);
+    redirect("/dev/null", STDOUT_FILENO);
+    if (dup2(there, STDERR_FILENO) < 0) _exit(126);
+    execv(argv[0], argv.data());
+    _exit(126);
+  }
+  close(there);
+  std::string said;
+  char buffer[4096];
+  // The end of the program is the end of its terminal: the read fails then.
+  for (ssize_t n = 0; (n = read(here, buffer, sizeof buffer)) > 0;)
+    said.append(buffer, static_cast<std::size_t>(n));
+  close(here);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  return said;
+}
 
 Program::Program(const std::vector<std::string>& arguments, const std::string& folder)
     : folder_(folder), signalled_(Clock::now()) {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,3 +48,7 @@ class Program {
   bool over_ = false;
   std::chrono::steady_clock::time_point signalled_;
 };
+
+/// Runs the program to its end with stderr on a terminal so many columns wide.
+/// @return  what came there; none where no terminal can be made
+std::optional<std::string> said_on_terminal(const std::vector<std::string>& arguments, int columns);

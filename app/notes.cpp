@@ -1,0 +1,45 @@
+#include "app/notes.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+
+namespace app {
+namespace {
+
+std::string megabytes(std::int64_t bytes) {
+  return fmt::format("{:.1f} MB", static_cast<double>(bytes) * 1e-6);
+}
+
+}  // namespace
+
+std::string why_no_speedup(const std::string& scale,
+                           std::int64_t weight_bytes,
+                           std::int64_t cache_bytes,
+                           std::span<const double> speedups) {
+  const bool any_faster =
+      std::any_of(speedups.begin(), speedups.end(), [](double s) { return s > 1; });
+  if (speedups.empty() || any_faster || scale != "1x1" || weight_bytes > cache_bytes) return "";
+  return fmt::format(
+      "No decoder is faster than ar here: the {} of this model's weights lie in the processor's "
+      "cache ({}),\nwhere each further row of a step costs its full price. --scale 4x2 gives the "
+      "same tokens at the step\ncosts of a larger model, whose further rows are nearly free.\n",
+      megabytes(weight_bytes), megabytes(cache_bytes));
+}
+
+bool beats_memory(double roofline_fraction) {
+  return roofline_fraction > 1.05;  // the probe itself varies by some percent
+}
+
+std::string why_above_roofline(std::int64_t weight_bytes, std::int64_t cache_bytes) {
+  const bool too_large = cache_bytes > 0 && weight_bytes > cache_bytes;
+  const std::string cache = cache_bytes > 0 ? " (" + megabytes(cache_bytes) + ")" : "";
+  const std::string why =
+      too_large ? "the memory probe was disturbed; measure again while nothing else runs"
+                : fmt::format("these weights ({}) lie in the processor's cache{}, not in memory",
+                              megabytes(weight_bytes), cache);
+  return "reached: the time that the memory and multiply probes allow / the time measured. \">1\" "
+         "is faster than\nmemory can be read: " +
+         why + ".\n";
+}
+
+}  // namespace app

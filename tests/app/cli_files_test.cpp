@@ -1,0 +1,71 @@
+// Files the program is to write, and pipes: refused before work is done for them, and left quietly.
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/app/cli_fixture.h"
+
+namespace {
+
+using nlohmann::json;
+
+// The model is absent: what is said of the file was said before it was looked for.
+TEST_F(Cli, IO03_a_file_that_cannot_be_written_is_refused_before_the_model_is_loaded) {
+  const std::string bad = folder + "/absent/a";
+  for (const std::string command : {"generate", "compare"}) {
+    for (const std::string option : {"--trace", "--record"}) {
+      const Outcome outcome =
+          run(command + " --model /nonexistent/model --prompt a " + option + " " + bad);
+      EXPECT_EQ(outcome.code, 4) << outcome.err;
+      EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+      EXPECT_NE(outcome.err.find(bad), std::string::npos) << outcome.err;
+    }
+  }
+  EXPECT_EQ(run("generate --prompt a --trace " + folder + "/x --record " + folder + "/x").code, 2);
+}
+
+TEST_F(Cli, asking_whether_a_file_can_be_written_leaves_it_as_it_is) {
+  const std::string mine = folder + "/mine.json", absent = folder + "/absent.json";
+  std::ofstream(mine) << "mine";
+  for (const std::string& path : {mine, absent})
+    EXPECT_EQ(run("generate --model /nonexistent/model --prompt a --trace " + path).code, 3);
+  EXPECT_EQ(read_file(mine), "mine");
+  EXPECT_FALSE(std::filesystem::exists(absent));
+}
+
+TEST_F(Cli, CL02_a_reader_that_has_enough_ends_it_quietly) {
+  const Outcome outcome =
+      shell("set -o pipefail; $DECOSCOPE data generate arith --count 1000000 | head -n 2");
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_EQ(lines(outcome.out), 2) << outcome.out;
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(CliModel, a_reader_that_has_enough_loses_no_file) {
+  const std::string trace = folder + "/a.json";
+  const Outcome outcome = shell(
+      "set -o pipefail; $DECOSCOPE generate --prompt \"Anna has\" --max-tokens 40 --ignore-eos "
+      "--trace " +
+      trace + " | true");
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+  EXPECT_EQ(outcome.err.find("pipe"), std::string::npos) << outcome.err;
+  EXPECT_EQ(run("trace validate " + trace).code, 0);
+}
+
+TEST_F(Cli, data_generate_prints_lines_and_with_json_one_list_of_the_same_records) {
+  const std::string line = "data generate arith --level 2 --count 3";
+  const Outcome text = run(line);
+  ASSERT_EQ(text.code, 0) << text.err;
+  ASSERT_EQ(lines(text.out), 3) << text.out;
+  const json list = json::parse(run(line + " --json").out);
+  ASSERT_TRUE(list.is_array());
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0], json::parse(text.out.substr(0, text.out.find('\n'))));
+  EXPECT_EQ(json::parse(run("data generate arith --count 0 --json").out), json::array());
+  EXPECT_EQ(run("data generate arithm --json").out, "");
+}
+
+}  // namespace

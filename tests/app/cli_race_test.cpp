@@ -1,0 +1,133 @@
+// A race in the terminal: it says where it stands, and what its figures mean.
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "app/notes.h"
+#include "engine/model/model.h"
+#include "tests/app/cli_fixture.h"
+#include "tests/app/program.h"
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kMB = 1'000'000;
+
+TEST(Notes, a_race_without_a_faster_decoder_is_explained_by_the_cache_it_ran_in) {
+  const std::vector<double> slower{0.4, 0.9};
+  const std::string note = app::why_no_speedup("1x1", 6 * kMB, 30 * kMB, slower);
+  EXPECT_NE(note.find("6.0 MB"), std::string::npos) << note;
+  EXPECT_NE(note.find("30.0 MB"), std::string::npos) << note;
+  EXPECT_NE(note.find("--scale 4x2"), std::string::npos) << note;
+}
+
+TEST(Notes, nothing_is_explained_that_is_not_so_or_not_known) {
+  const std::vector<double> slower{0.4, 0.9}, one_faster{0.4, 1.2};
+  EXPECT_EQ(app::why_no_speedup("1x1", 6 * kMB, 30 * kMB, one_faster), "");
+  EXPECT_EQ(app::why_no_speedup("4x2", 6 * kMB, 30 * kMB, slower), "");
+  EXPECT_EQ(app::why_no_speedup("1x1", 60 * kMB, 30 * kMB, slower), "");
+  EXPECT_EQ(app::why_no_speedup("1x1", 6 * kMB, 0, slower), "");
+  EXPECT_EQ(app::why_no_speedup("1x1", 6 * kMB, 30 * kMB, {}), "");
+}
+
+TEST(Notes, a_step_faster_than_memory_is_told_by_what_made_it_so) {
+  EXPECT_FALSE(app::beats_memory(0.9));
+  EXPECT_FALSE(app::beats_memory(1.02));
+  EXPECT_TRUE(app::beats_memory(4.74));
+  EXPECT_NE(
+      app::why_above_roofline(6 * kMB, 30 * kMB).find("(6.0 MB) lie in the processor's cache"),
+      std::string::npos);
+  EXPECT_EQ(app::why_above_roofline(60 * kMB, 30 * kMB).find("cache"), std::string::npos);
+}
+
+/// Prompts "a" and "b" in a file.
+class CliRace : public CliModel {
+ protected:
+  void SetUp() override {
+    CliModel::SetUp();
+    prompts = folder + "/prompts.jsonl";
+    std::ofstream(prompts) << R"({"id": "a", "prompt": "Anna has"})"
+                           << "\n"
+                           << R"({"id": "b", "prompt": "Question: Tom has 3 pens."})"
+                           << "\n";
+  }
+  std::string prompts;
+};
+
+TEST_F(CliRace, progress_goes_on_inside_a_prompt) {
+  const std::optional<std::string> said =
+      said_on_terminal({"compare", "--decoders", "ar,lookahead", "--prompt-file", prompts,
+                        "--max-tokens", "120", "--ignore-eos"},
+                       100);
+  if (!said) GTEST_SKIP() << "no terminal can be made here";
+  for (const char* place : {"prompt 1/2, ", "prompt 2/2, "})
+    EXPECT_NE(said->find(place), std::string::npos) << place;
+  EXPECT_TRUE(std::regex_search(*said, std::regex("(ar|lookahead), [1-9][0-9]* tokens"))) << *said;
+}
+
+TEST_F(CliRace, progress_is_cut_at_the_edge_of_the_terminal) {
+  const std::optional<std::string> said =
+      said_on_terminal({"compare", "--decoders", "ar,lookahead", "--prompt-file", prompts,
+                        "--max-tokens", "4", "--ignore-eos"},
+                       40);
+  if (!said) GTEST_SKIP() << "no terminal can be made here";
+  const std::size_t begin = said->find("compare ["), end = said->find('\r', begin);
+  ASSERT_NE(begin, std::string::npos) << *said;
+  ASSERT_NE(end, std::string::npos) << *said;
+  EXPECT_EQ(end - begin, 39u) << *said;
+}
+
+// A block of 64 on a model in the cache costs 64 rows a step and gives a few tokens for it.
+TEST_F(CliRace, a_race_that_only_lost_says_why_to_people_alone) {
+  const std::string line =
+      "compare --decoders jacobi --set block=64 --max-tokens 48 --ignore-eos --prompt-file " +
+      prompts;
+  constexpr const char* kNote = "No decoder is faster than ar here";
+  const bool in_cache = engine::last_level_cache_bytes() > 8 * kMB;
+  const Outcome told = run(line);
+  EXPECT_EQ(told.code, 0) << told.err;
+  EXPECT_EQ(told.out.find(kNote) != std::string::npos, in_cache) << told.out;
+  EXPECT_EQ(run(line + " --scale 1x2").out.find(kNote), std::string::npos);
+  const Outcome document = run(line + " --json");
+  EXPECT_EQ(document.out.find(kNote), std::string::npos);
+  EXPECT_TRUE(json::accept(document.out)) << document.out;
+}
+
+TEST_F(CliRace, rejection_is_not_compared_token_for_token_and_says_so) {
+  const std::string sampling = " --sampling rejection --temperature 0.8 --max-tokens 8 ";
+  const Outcome checked =
+      run("generate --decoder prompt-lookup --prompt 'Anna has' --check" + sampling);
+  EXPECT_EQ(checked.code, 0) << checked.err;
+  EXPECT_NE(checked.err.find("prompt-lookup with --sampling rejection is not compared"),
+            std::string::npos)
+      << checked.err;
+  EXPECT_NE(checked.err.find("same distribution"), std::string::npos) << checked.err;
+  const Outcome raced = run("compare --decoders ar,prompt-lookup --prompt 'Anna has'" + sampling);
+  EXPECT_NE(raced.out.find("is not asked of --sampling rejection"), std::string::npos) << raced.out;
+  for (const char* coupled : {"generate --decoder prompt-lookup --prompt a --max-tokens 4 --check",
+                              "compare --decoders ar,prompt-lookup --prompt a --max-tokens 4"}) {
+    const Outcome outcome = run(coupled);
+    EXPECT_EQ((outcome.out + outcome.err).find("rejection"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(CliRace, bench_step_shows_no_share_of_a_roofline_that_does_not_bound_it) {
+  const Outcome outcome = run("bench step --rows 1 --context 16 --repeat 5");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::smatch row;
+  ASSERT_TRUE(std::regex_search(outcome.out, row, std::regex(R"(\n1 .* ([>0-9.]+)\n)")))
+      << outcome.out;
+  const bool above = row[1] == ">1";
+  EXPECT_EQ(outcome.out.find("is faster than\nmemory") != std::string::npos, above) << outcome.out;
+  if (!above) {
+    EXPECT_LE(std::stod(row[1]), 1.05) << outcome.out;
+  }
+}
+
+}  // namespace
