@@ -2,10 +2,6 @@
 // teaches.
 #include <algorithm>
 #include <functional>
-#include <map>
-#include <optional>
-#include <set>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -13,6 +9,7 @@
 #include "app/commands.h"
 #include "app/suggest.h"
 #include "app/terminal.h"
+#include "app/usage.h"
 #include "engine/decode/registry.h"
 #include "engine/model/config.h"
 
@@ -50,15 +47,31 @@ std::vector<std::string> decoder_names() {
   return names;
 }
 
+constexpr const char* kJsonHelp = "print one JSON document and nothing else";
+constexpr const char* kModelName = "NAME|DIR";
+
 void add_model_options(CLI::App& command, ModelOptions& o) {
-  command.add_option("--model", o.model, "a bundled model's name, or a Hugging Face directory")
+  command
+      .add_option("--model", o.model,
+                  "a bundled model, or a directory with config.json, *.safetensors and "
+                  "tokenizer.model")
+      ->type_name(kModelName)
       ->capture_default_str();
   command
-      .add_option("--scale", o.scale,
-                  "enlarge the model without changing what it computes: WxD or auto")
+      .add_option_function<std::string>(
+          "--scale",
+          [&o](const std::string& scale) {
+            o.scale = scale;
+            o.scale_given = true;
+          },
+          "run the model W times as wide (1, 4, 16, ...) and D times as deep: same tokens, the "
+          "step costs of a larger model; auto: too large for the processor's cache (default: 1x1, "
+          "in the window its own choice)")
+      ->type_name("WxD|auto");
+  command.add_option("--device", o.device, "auto, cpu or cuda:N; `decoscope devices` lists them")
+      ->type_name("NAME")
       ->capture_default_str();
-  command.add_option("--device", o.device, "auto, cpu or cuda:N")->capture_default_str();
-  command.add_option("--dtype", o.dtype, "f32, bf16 or f16 (default: as the model is stored)")
+  command.add_option("--dtype", o.dtype, "of weights and cache (default: as the model is stored)")
       ->check(one_of({"f32", "bf16", "f16"}));
   command.add_option("--threads", o.n_threads, "CPU threads (0: all)")->check(CLI::Range(0, 1024));
   command.add_flag("--allow-external-shards", o.allow_external_shards,
@@ -72,13 +85,17 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
   CLI::Option* file =
       command
           .add_option("--prompt-file", o.prompt_file,
-                      "JSON Lines: {\"id\": .., \"prompt\": .., \"seed\": optional}")
+                      "a line each: {\"id\": .., \"prompt\": .., \"seed\": optional}; "
+                      "assets/prompts/bundled.jsonl is one")
+          ->type_name("FILE")
           ->group("Prompt");
   prompt->excludes(file);
   prompt->each([&o](const std::string&) { o.has_prompt = true; });
   command.add_option("--max-tokens", o.max_tokens, "stop after so many new tokens")
       ->capture_default_str();
-  command.add_option("--temperature", o.temperature, "0: greedy")
+  command
+      .add_option("--temperature", o.temperature,
+                  "0: always the likeliest token (greedy); 1: as likely as the model says")
       ->capture_default_str()
       ->group("Sampling");
   command.add_option("--top-k", o.top_k, "keep the k likeliest tokens (0: all)")
@@ -92,7 +109,9 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
                   "keep tokens of at least this share of the likeliest one's probability")
       ->capture_default_str()
       ->group("Sampling");
-  command.add_option("--repetition-penalty", o.repetition_penalty, "1: none")
+  command
+      .add_option("--repetition-penalty", o.repetition_penalty,
+                  "above 1: tokens that stand in the text already become less likely")
       ->capture_default_str()
       ->group("Sampling");
   command.add_option("--seed", o.seed, "the same seed gives the same text with every decoder")
@@ -101,15 +120,18 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
       ->group("Sampling");
   command
       .add_option("--sampling", o.sampling,
-                  "coupled: token for token what AR samples; rejection: the paper's rule, same "
-                  "distribution")
+                  "coupled: token for token what ar samples with this seed; rejection: the papers' "
+                  "rule, the same distribution but other tokens, so there is nothing to --check")
       ->check(one_of({"coupled", "rejection"}))
       ->capture_default_str()
       ->group("Sampling");
   command.add_flag("--ignore-eos", o.ignore_eos, "go on after the end token");
-  command.add_option("--set", o.set, "a decoder's option, name=value; may be given several times")
+  command
+      .add_option("--set", o.set,
+                  "an option of the decoder, listed below; may be given several times")
+      ->type_name("NAME=VALUE")
       ->group("Decoder");
-  command.add_flag("--json", o.json, "print one JSON document and nothing else");
+  command.add_flag("--json", o.json, kJsonHelp);
 }
 
 std::string options_help(const std::string& decoder) {
@@ -162,8 +184,15 @@ std::vector<std::string> split_commas(const std::string& text) {
 using Run = std::function<int()>;
 
 void add_outputs(CLI::App& command, GenerationOptions& o) {
-  command.add_option("--trace", o.trace, "write a Chrome/Perfetto trace (.json or .json.gz)");
-  command.add_option("--record", o.record, "write a recording the window opens (.pdrun)");
+  command
+      .add_option("--trace", o.trace,
+                  "write a trace for ui.perfetto.dev or chrome://tracing (.json or .json.gz)")
+      ->type_name("FILE");
+  command
+      .add_option("--record", o.record,
+                  "write a recording (.pdrun): `decoscope --open FILE` shows it, `decoscope trace "
+                  "convert` makes tables of it")
+      ->type_name("FILE");
 }
 
 void add_generate(CLI::App& app, Parsed& p, Run& run) {
@@ -175,9 +204,16 @@ void add_generate(CLI::App& app, Parsed& p, Run& run) {
       ->group("Decoder");
   add_generation_options(*c, p.generate);
   add_outputs(*c, p.generate);
-  c->add_flag("--check", p.generate.check,
-              "compare with plain decoding afterwards (always done with --json)");
-  c->footer([&p] { return "Options of the decoder:\n" + options_help(p.decoder); });
+  c->add_flag(
+      "--check", p.generate.check,
+      "run plain decoding (ar) afterwards, and say whether it wrote the same tokens and how "
+      "much longer it took (always done with --json)");
+  c->footer([&p] {
+    return "Options of the decoder (--decoder lookahead --help shows another's):\n" +
+           options_help(p.decoder) +
+           "\nExample: decoscope generate --decoder lookahead --set window=4 --prompt \"Question: "
+           "...\" --check";
+  });
   c->callback([&] {
     p.generate.decoders = {p.decoder};
     run = [&p] { return generate(p.generate); };
@@ -186,15 +222,20 @@ void add_generate(CLI::App& app, Parsed& p, Run& run) {
 
 void add_compare(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.add_subcommand(
-      "compare", "Run several decoders on the same prompts, interleaved, and compare them");
+      "compare", "Run several decoders on the same prompts, in turns, and compare them with ar");
   c->add_option("--decoders", p.decoders, "names with commas between")
+      ->type_name("LIST")
       ->capture_default_str()
       ->group("Decoder");
   add_generation_options(*c, p.compare);
   add_outputs(*c, p.compare);
   c->add_option("--repeat", p.compare.repeat, "run each so often and report medians")
       ->capture_default_str();
-  c->footer([] { return "Options of the decoders:\n" + options_help(""); });
+  c->footer([] {
+    return "Options of the decoders (--set goes to each that has the option):\n" +
+           options_help("") +
+           "\nExample: decoscope compare --prompt-file assets/prompts/bundled.jsonl --scale 4x2";
+  });
   c->callback([&] {
     p.compare.decoders = split_commas(p.decoders);
     run = [&p] { return compare(p.compare); };
@@ -204,21 +245,26 @@ void add_compare(CLI::App& app, Parsed& p, Run& run) {
 void add_bench(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.add_subcommand("bench", "Measure this machine and this engine");
   c->add_option("what", p.bench.what,
-                "probe: memory and multiplies; step: a forward's cost by rows; decode: plain "
-                "decoding; kernels: single multiplies")
+                "probe: how fast this machine reads memory and multiplies; step: what a forward of "
+                "1, 2, 4 ... rows costs, beside what the probes allow; decode: tokens a second of "
+                "plain decoding; kernels: single matrix multiplies")
       ->required()
-      ->check(one_of({"probe", "step", "decode", "kernels"}));
+      ->check(one_of(kBenches));
+  c->footer("Example: decoscope bench step --scale 4x2 --rows 1,8,16");
   add_model_options(*c, p.bench.model);
-  c->add_option("--rows", p.rows, "row counts with commas between (default 1,2,4,8,16,24,32)");
+  c->add_option("--rows", p.rows,
+                "tokens computed in one forward, counts with commas between (default "
+                "1,2,4,8,16,24,32)")
+      ->type_name("LIST");
   c->add_option("--context", p.bench.context, "committed tokens before the rows")
       ->capture_default_str();
-  c->add_option("--repeat", p.bench.repeat, "medians over so many rounds")
+  c->add_option("--repeat", p.bench.repeat, "how often; medians are reported")
       ->capture_default_str()
       ->check(CLI::Range(1, 100000));
   c->add_option("--max-tokens", p.bench.max_tokens, "tokens of bench decode")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000));
-  c->add_flag("--json", p.bench.json, "print one JSON document and nothing else");
+  c->add_flag("--json", p.bench.json, kJsonHelp);
   c->callback([&] {
     if (!p.rows.empty()) {
       p.bench.rows.clear();
@@ -243,9 +289,12 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
 void add_data(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.add_subcommand("data", "Generate and check training and evaluation problems");
   c->require_subcommand(1);
-  const auto add = [&](const char* name, const char* help) {
+  c->footer(
+      "Example: decoscope data generate arith --level 2 --count 100 > problems.jsonl\n"
+      "         decoscope data check problems.jsonl");
+  const auto add = [&](const char* name, const char* help, const char* json = kJsonHelp) {
     CLI::App* sub = c->add_subcommand(name, help);
-    sub->add_flag("--json", p.data.json, "print one JSON document and nothing else");
+    sub->add_flag("--json", p.data.json, json);
     sub->callback([&p, &run, name] {
       p.data.what = name;
       run = [&p] { return data(p.data); };
@@ -254,8 +303,14 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
   };
   CLI::App* generate =
       add("generate",
-          "JSON Lines of one task's problems; the same index gives the same problem for ever");
-  generate->add_option("task", p.data.task, "arith, kb, sql, py or blocks")->required();
+          "Problems of one task, one JSON object a line; the same index gives the same problem for "
+          "ever",
+          "print one JSON document, the list of the records, instead of lines");
+  generate
+      ->add_option("task", p.data.task,
+                   "arith (word problems), kb (questions to a list of facts), sql (text to query), "
+                   "py (short functions) or blocks (plans)")
+      ->required();
   generate->add_option("--split", p.data.split, "which problems: the three never share one")
       ->check(one_of({"train", "dev", "test"}))
       ->capture_default_str();
@@ -268,11 +323,12 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
   generate->add_option("--count", p.data.count, "how many")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  add("check", "Run the task's checker over each record's completion")
-      ->add_option("file", p.data.file, "JSON Lines")
+  add("check", "Run the task's checker over each record's completion; exit code 3 if one is wrong")
+      ->add_option("file", p.data.file, "a record a line, as data generate prints them")
       ->required();
   CLI::App* stats = add("stats", "Lengths, forms, repeated n-grams, duplicates");
-  stats->add_option("file", p.data.file, "JSON Lines")->required();
+  stats->add_option("file", p.data.file, "a record a line, as data generate prints them")
+      ->required();
   stats->add_option("--tokenizer", p.data.tokenizer,
                     "directory with the tokenizer.model that counts (default: the bundled "
                     "target's)");
@@ -281,10 +337,18 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
 void add_train(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.add_subcommand(
       "train", "Train a tokenizer or a model from a recipe; Ctrl+C saves, --resume goes on");
-  c->add_option("what", p.train.what, "tokenizer, target or draft")
+  c->footer(
+      "Example, of some seconds: decoscope train target --recipe assets/recipes/tiny.json --out "
+      "tiny\n"
+      "                          decoscope generate --model tiny --prompt \"Question: \"");
+  c->add_option("what", p.train.what,
+                "tokenizer: the pieces that texts are cut into; target: the model that decides; "
+                "draft: a smaller one with the same tokenizer")
       ->required()
-      ->check(one_of({"tokenizer", "target", "draft"}));
-  c->add_option("--recipe", p.train.recipe, "a file like assets/recipes/target-t3.json")
+      ->check(one_of(kTrainings));
+  c->add_option("--recipe", p.train.recipe,
+                "what is read, the shape and for how long: a file like assets/recipes/tiny.json")
+      ->type_name("FILE")
       ->required();
   c->add_option("--out", p.train.out, "the directory to write (default: the recipe's name, here)");
   c->add_option("--tokenizer", p.train.tokenizer,
@@ -307,34 +371,52 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
   c->require_subcommand(1);
   const auto add = [&](const char* name, const char* help) {
     CLI::App* sub = c->add_subcommand(name, help);
-    sub->add_flag("--json", p.model.json, "print one JSON document and nothing else");
-    sub->add_flag("--allow-external-shards", p.model.allow_external_shards,
-                  "follow links out of the model's directory");
+    sub->add_flag("--json", p.model.json, kJsonHelp);
     sub->callback([&p, &run, name] {
       p.model.what = name;
       run = [&p] { return model(p.model); };
     });
     return sub;
   };
-  add("info", "Shape, size, tokenizer and notices of a model")
-      ->add_option("path", p.model.path, "name or directory")
-      ->required();
-  CLI::App* validate = add("validate", "Check every file of a model against every other");
-  validate->add_option("path", p.model.path, "name or directory")->required();
+  const auto add_path = [&](CLI::App* sub) {
+    sub->add_option("path", p.model.path, "a bundled model, or a model's directory")
+        ->type_name(kModelName)
+        ->required();
+    sub->add_flag("--allow-external-shards", p.model.allow_external_shards,
+                  "follow links out of the model's directory");
+  };
+  add_path(add("info", "Shape, size, tokenizer and notices of a model"));
+  CLI::App* validate =
+      add("validate", "Check every file of a model against every other; exit code 3 if one is bad");
+  add_path(validate);
   validate->add_flag("--scan", p.model.scan, "also look for weights that are not finite");
-  CLI::App* random = add("random", "Write a model of random weights of a given shape");
-  random->add_option("--config", p.model.config, "a config.json, like assets/shapes/M.json")
+  CLI::App* random =
+      add("random", "Write a model of a given shape with random weights, to measure");
+  random->footer(
+      "Example: decoscope model random --config assets/shapes/M.json /tmp/m\n"
+      "         decoscope bench step --model /tmp/m");
+  random
+      ->add_option("--config", p.model.config,
+                   "the shape: a config.json, like assets/shapes/M.json")
+      ->type_name("FILE")
       ->required();
-  random->add_option("out", p.model.out, "the directory to write")->required();
+  random->add_option("out", p.model.out, "the directory to write")->type_name("DIR")->required();
+  random
+      ->add_option(
+          "--tokenizer", p.model.tokenizer,
+          "a tokenizer.model, or a directory or bundled model with one, to copy beside the "
+          "weights; without it the model has no text, only its speed")
+      ->type_name("FILE|DIR");
   random->add_option("--seed", p.model.seed, "of the weights")
       ->check(seed_value())
       ->capture_default_str();
   random->add_option("--dtype", p.model.dtype, "f32, bf16 or f16 (default bf16)")
       ->check(one_of({"f32", "bf16", "f16"}));
   CLI::App* scale = add("scale", "Write an enlarged model that computes the same tokens");
-  scale->add_option("path", p.model.path, "name or directory")->required();
-  scale->add_option("out", p.model.out, "the directory to write")->required();
-  scale->add_option("--scale", p.model.scale, "width x depth, width a power of four")
+  add_path(scale);
+  scale->add_option("out", p.model.out, "the directory to write")->type_name("DIR")->required();
+  scale->add_option("--scale", p.model.scale, "W times as wide (1, 4, 16, ...) and D times as deep")
+      ->type_name("WxD")
       ->capture_default_str();
 }
 
@@ -342,21 +424,26 @@ void add_score(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.get_subcommand("model")->add_subcommand(
       "score", "Decode unseen generated problems and score them with the tasks' own checkers");
   add_model_options(*c, p.score.model);
-  c->add_option("--count", p.score.count, "problems a task and level")
+  c->add_option("--count", p.score.count, "problems of each task and level")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   c->add_flag("--write", p.score.write, "put the table into the model's card");
-  c->add_flag("--json", p.score.json, "print one JSON document and nothing else");
+  c->add_flag("--json", p.score.json, kJsonHelp);
   c->callback([&] { run = [&p] { return score(p.score); }; });
 }
 
 void add_trace(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.add_subcommand("trace", "Look at, check and convert recordings and traces");
   c->require_subcommand(1);
+  c->footer(
+      "Example: decoscope generate --prompt \"Anna has\" --record run.pdrun\n"
+      "         decoscope trace convert run.pdrun run.csv");
   const auto add = [&](const char* name, const char* help) {
     CLI::App* sub = c->add_subcommand(name, help);
-    sub->add_option("path", p.trace.path, "a .pdrun recording or a .json trace")->required();
-    sub->add_flag("--json", p.trace.json, "print one JSON document and nothing else");
+    sub->add_option("path", p.trace.path, "a .pdrun recording or a .json trace")
+        ->type_name("FILE")
+        ->required();
+    sub->add_flag("--json", p.trace.json, kJsonHelp);
     sub->callback([&p, &run, name] {
       p.trace.what = name;
       run = [&p] { return trace(p.trace); };
@@ -367,9 +454,15 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
       ->add_option("--model", p.trace.model,
                    "compare its weights with this model's (default: the bundled one of the name "
                    "recorded)");
-  add("validate", "Check it against the rules of its format");
-  CLI::App* convert = add("convert", "Write it as .json, .json.gz, .csv or .txt");
-  convert->add_option("out", p.trace.out, "the file to write; its ending says the format")
+  add("validate", "Check it against the rules of its format; exit code 3 if one is broken");
+  CLI::App* convert = add("convert", "Write a recording (.pdrun) in another format");
+  convert
+      ->add_option(
+          "out", p.trace.out,
+          "the file to write; its ending says the format: .json or .json.gz (trace for "
+          "Perfetto), .csv (four tables), .txt (words), .pdrun (what is whole of a damaged "
+          "recording)")
+      ->type_name("FILE")
       ->required();
   convert->add_flag("--with-prompt", p.trace.with_prompt,
                     "put the prompt's text into the result, not only its hash");
@@ -382,96 +475,12 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
       ->check(CLI::Range(0, 0x7FFF'FFFF));
 }
 
-/// The subcommand the arguments got to.
-const CLI::App* deepest(const CLI::App& app) {
-  const CLI::App* at = &app;
-  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
-  return at;
-}
-
-/// "decoscope data generate".
-std::string path_of(const CLI::App* at) {
-  const CLI::App* parent = at->get_parent();
-  return parent ? path_of(parent) + " " + at->get_name() : at->get_name();
-}
-
-/// Of "... not expected: c --b a", which lists the words last to first: the first option, or the
-/// first word where a command was expected.
-std::string unexpected_word(const std::string& message, bool command_expected) {
-  std::istringstream words(message.substr(std::min(message.rfind(": ") + 1, message.size())));
-  std::string word, first, first_option;
-  while (words >> word) {
-    first = word;
-    if (word.starts_with("-")) first_option = word;
-  }
-  return command_expected || first_option.empty() ? first : first_option;
-}
-
-/// A text as a shell takes it: at most 60 bytes of it, cut between characters.
-std::string in_shell_quotes(std::string text) {
-  std::size_t end = std::min<std::size_t>(text.size(), 60);
-  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
-    end--;
-  const bool is_cut = end < text.size();
-  text.resize(end);
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\' || c == '$' || c == '`') quoted += '\\';
-    quoted += c == '\n' ? ' ' : c;
-  }
-  return quoted + (is_cut ? "...\"" : "\"");
-}
-
-/// What is meant by words where generate and compare expect none: a prompt without its option, or
-/// one whose quotes are missing. Empty: something else.
-std::string prompt_meant(const CLI::App& at) {
-  if (at.get_name() != "generate" && at.get_name() != "compare") return "";
-  std::vector<std::string> words = at.remaining();
-  for (const std::string& word : words) {
-    if (word.starts_with("-")) return "";
-  }
-  if (words.empty()) return "";
-  if (words.size() == 1 && words[0].ends_with(".jsonl") && at.count("--prompt-file") == 0) {
-    return fmt::format("{}: a file of prompts has its option: --prompt-file {}", words[0],
-                       in_shell_quotes(words[0]));
-  }
-  std::string text;
-  if (at.count("--prompt") > 0) text = at.get_option("--prompt")->as<std::string>();
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return fmt::format("{}: {}: --prompt {}", words[0],
-                     at.count("--prompt") > 0 ? "a prompt of several words needs quotes"
-                                              : "a prompt is given with its option",
-                     in_shell_quotes(text));
-}
-
-/// One line for what CLI11 found wrong, with the nearest word that exists.
-std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App* at = deepest(app);
-  std::string message = error.what();
-  std::replace(message.begin(), message.end(), '\n', ' ');
-  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
-    if (const std::string meant = prompt_meant(*at); !meant.empty()) return meant;
-    const std::string culprit = unexpected_word(message, at == &app);
-    std::vector<std::string> known;
-    for (const CLI::Option* option : at->get_options({})) {
-      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-    }
-    for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; })) {
-      known.push_back(sub->get_name());
-    }
-    message =
-        fmt::format("{}: no such {}{}", culprit, culprit.starts_with("-") ? "option" : "command",
-                    did_you_mean(culprit, known));
-  }
-  return fmt::format("{}; `{} --help` lists what there is", message, path_of(at));
-}
-
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
   CLI::App app(
       "Decoscope runs large language models with parallel decoders and shows what they do.\n"
-      "Without a subcommand it opens the window.",
+      "Without a subcommand it opens the window; the options here are the window's.",
       "decoscope");
   app.set_version_flag("--version", "decoscope " DECOSCOPE_VERSION);
   app.require_subcommand(0, 1);
@@ -481,11 +490,18 @@ int run_command_line(int argc, char** argv) {
     return window(p.window);
   };
   add_model_options(app, p.window.model);
-  app.add_option("--open", p.window.open, "open a recording (.pdrun) in the window");
-  app.add_option("--screen", p.window.screen, "which screen to start with")
+  app.add_option("--open", p.window.open, "show a recording (.pdrun)")->type_name("FILE");
+  app.add_option("--screen", p.window.screen,
+                 "which screen to start with: welcome; live: one run; compare: a race (default: "
+                 "that of last time)")
       ->check(one_of({"welcome", "live", "compare"}));
-  app.add_option("--screenshot", p.window.screenshot,
-                 "run the first race, write a picture of the window (.png), and end");
+  app.add_option("--theme", p.window.theme, "colours of the window (default: those of last time)")
+      ->check(one_of({"dark", "light", "monochrome"}));
+  app.add_option(
+         "--screenshot", p.window.screenshot,
+         "run a race (or show what --open names), write a picture of the window (.png), and "
+         "end")
+      ->type_name("FILE");
   add_generate(app, p, run);
   add_compare(app, p, run);
   add_bench(app, p, run);
@@ -495,8 +511,10 @@ int run_command_line(int argc, char** argv) {
   add_score(app, p, run);
   add_trace(app, p, run);
   CLI::App* devices_command = app.add_subcommand("devices", "List the devices models can run on");
-  devices_command->add_flag("--json", p.devices_json, "print one JSON document and nothing else");
+  devices_command->add_flag("--json", p.devices_json, kJsonHelp);
   devices_command->callback([&] { run = [&p] { return devices(p.devices_json); }; });
+  // Last: a subcommand inherits what is there when it is added.
+  app.footer("`decoscope SUBCOMMAND --help` has the options of a subcommand, and examples.");
 
   try {
     app.parse(argc, argv);

@@ -12,6 +12,7 @@ namespace app {
 struct ModelOptions {
   std::string model = "demo-target";
   std::string scale = "1x1";
+  bool scale_given = false;  // by the person, perhaps as 1x1
   std::string device = "auto";
   std::string dtype;
   int n_threads = 0;
@@ -70,6 +71,7 @@ struct TrainOptions {
 struct ModelCommandOptions {
   std::string what;  // info, validate, random, scale
   std::string path, out, config, scale = "4x2", dtype;
+  std::string tokenizer;  // random: a file, a directory or a bundled model; empty: none
   std::uint64_t seed = 1;
   bool scan = false;
   bool allow_external_shards = false;
@@ -98,6 +100,7 @@ struct WindowCommandOptions {
   std::string open;        // a recording
   std::string screenshot;  // write a picture of the window to this PNG and end
   std::string screen;      // live, compare, welcome
+  std::string theme;       // dark, light, monochrome; empty: as set in the window
 };
 
 int generate(const GenerationOptions& options);

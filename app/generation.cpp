@@ -1,9 +1,11 @@
 #include "app/generation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
 
+#include "app/suggest.h"
 #include "app/terminal.h"
 
 namespace app {
@@ -58,6 +60,36 @@ engine::OptionValues options_for(const std::string& decoder,
   return values;
 }
 
+namespace {
+
+/// Refuses a --set that no decoder of the run has, with the nearest name there is.
+void check_set(const GenerationOptions& options) {
+  for (const std::string& pair : options.set) {
+    const std::string name = pair.substr(0, pair.find('='));
+    std::vector<std::string> known;
+    for (const std::string& decoder : options.decoders) {
+      for (const engine::OptionInfo& info : engine::decoder_named(decoder).options)
+        known.push_back(info.name);
+    }
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::string hint = did_you_mean(name, known);
+    for (const engine::DecoderInfo& other : engine::decoders()) {
+      const bool has =
+          std::any_of(other.options.begin(), other.options.end(),
+                      [&](const engine::OptionInfo& info) { return info.name == name; });
+      if (has) hint = "; it is an option of " + other.name;
+    }
+    if (hint.empty() && known.empty()) hint = "; there are none";
+    if (hint.empty()) hint = fmt::format("; there are {}", fmt::join(known, ", "));
+    throw Error(
+        ErrorCode::Usage,
+        fmt::format("--set {}: {} {} no option '{}'{}", pair, fmt::join(options.decoders, ", "),
+                    options.decoders.size() > 1 ? "have" : "has", name, hint));
+  }
+}
+
+}  // namespace
+
 engine::RunRequest request_for(const GenerationOptions& options,
                                const Prompt& prompt,
                                const std::string& decoder,
@@ -110,6 +142,8 @@ void check_usage(const GenerationOptions& options) {
     }
   }
   if (options.model.scale != "auto") engine::scale_from(options.model.scale);
+  for (const std::string& decoder : options.decoders) engine::decoder_named(decoder);
+  check_set(options);
   for (const std::string& decoder : options.decoders) {
     engine::complete_options(engine::decoder_named(decoder),
                              options_for(decoder, options.decoders, options.set));

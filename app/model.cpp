@@ -1,4 +1,6 @@
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -7,8 +9,10 @@
 #include "app/paths.h"
 #include "app/report.h"
 #include "app/terminal.h"
+#include "engine/event/output_file.h"
 #include "engine/model/model_files.h"
 #include "engine/model/weights_hash.h"
+#include "engine/schedule/memory_plan.h"
 
 namespace app {
 namespace {
@@ -104,6 +108,83 @@ void refuse_existing(const std::string& out) {
   }
 }
 
+void copy_file(const std::string& from, const std::string& to) {
+  std::ifstream file(from, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  engine::OutputFile out(to);
+  out.write(bytes);
+  out.finish();
+}
+
+/// @throws Error(Resources)  where the disk of `out` has no room for weights of this shape
+void refuse_small_disk(const std::string& out,
+                       const engine::ModelConfig& config,
+                       kernels::DType dtype) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::path folder = fs::absolute(out, error);
+  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  const fs::space_info space = fs::space(folder, error);
+  const double needed = engine::memory_plan(config, dtype).weights;
+  if (error || needed <= static_cast<double>(space.available)) return;
+  throw Error(ErrorCode::Resources,
+              fmt::format("{}: weights of {} are to be written, {} are free there; name a smaller "
+                          "shape or scale, or another disk",
+                          out, engine::size_words(needed),
+                          engine::size_words(static_cast<double>(space.available))));
+}
+
+/// The tokenizer.model that --tokenizer means: a file, a directory that holds one, or the name of a
+/// bundled model.
+std::string tokenizer_file(const std::string& given) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::exists(given, error) && !fs::is_directory(given, error)) return given;
+  const std::string folder =
+      fs::is_directory(given, error) ? given : engine::find_model(given, assets_dir());
+  return folder + "/tokenizer.model";
+}
+
+/// @throws Error(BadInput)  where a token would have no row in the embedding
+void check_vocabulary(const std::string& file, const engine::ModelConfig& config) {
+  const int n = engine::open_sentencepiece(file, false, false)->vocab_size();
+  if (n <= config.vocab_size) return;
+  throw Error(ErrorCode::BadInput,
+              fmt::format("{}: found {} tokens, expected at most {}, the vocab_size of the shape; "
+                          "raise that, or take a smaller tokenizer",
+                          file, n, config.vocab_size));
+}
+
+void make_random(const ModelCommandOptions& options) {
+  const engine::ModelConfig config = engine::read_model_config(options.config);
+  const kernels::DType dtype = dtype_or(options.dtype, kernels::DType::BF16);
+  refuse_small_disk(options.out, config, dtype);
+  const std::string tokenizer = options.tokenizer.empty() ? "" : tokenizer_file(options.tokenizer);
+  if (!tokenizer.empty()) check_vocabulary(tokenizer, config);
+  const auto tensors = engine::random_tensors(config, options.seed);
+  const std::filesystem::path path = tokenizer;
+  const bool is_named_so = path.filename() == "tokenizer.model";
+  const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
+  engine::write_model(options.out, config, *tensors, dtype, is_named_so ? folder : "");
+  if (!tokenizer.empty() && !is_named_so) copy_file(tokenizer, options.out + "/tokenizer.model");
+  if (tokenizer.empty()) {
+    print_error(fmt::format(
+        "note: {} has no tokenizer: no text can be generated from it, but `decoscope "
+        "bench step --model {}` and `bench decode` measure it; --tokenizer gives it one",
+        options.out, options.out));
+  }
+}
+
+void make_scaled(const ModelCommandOptions& options) {
+  const engine::ModelFiles files = open(options);
+  const engine::ModelScale scale = engine::scale_from(options.scale);
+  const engine::ModelConfig config = engine::scaled(files.config, scale);
+  const kernels::DType dtype = dtype_or(options.dtype, files.stored_dtype);
+  refuse_small_disk(options.out, config, dtype);
+  const auto tensors = engine::scaled(files.tensors, files.config, scale);
+  engine::write_model(options.out, config, *tensors, dtype, files.tokenizer ? files.path : "");
+}
+
 }  // namespace
 
 int model(const ModelCommandOptions& options) {
@@ -125,19 +206,7 @@ int model(const ModelCommandOptions& options) {
     return 0;
   }
   refuse_existing(options.out);
-  if (options.what == "random") {
-    const engine::ModelConfig config = engine::read_model_config(options.config);
-    const auto tensors = engine::random_tensors(config, options.seed);
-    engine::write_model(options.out, config, *tensors,
-                        dtype_or(options.dtype, kernels::DType::BF16), "");
-  } else {
-    const engine::ModelFiles files = open(options);
-    const engine::ModelScale scale = engine::scale_from(options.scale);
-    const auto tensors = engine::scaled(files.tensors, files.config, scale);
-    engine::write_model(options.out, engine::scaled(files.config, scale), *tensors,
-                        dtype_or(options.dtype, files.stored_dtype),
-                        files.tokenizer ? files.path : "");
-  }
+  options.what == "random" ? make_random(options) : make_scaled(options);
   const engine::ModelFiles written = engine::open_model(options.out, {.needs_tokenizer = false});
   print(options.json ? dumped(info_json(written)) : info_text(written));
   return 0;

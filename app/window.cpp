@@ -176,10 +176,11 @@ int window(const WindowCommandOptions& options) {
   ui::WindowOptions window_options;
   window_options.open = options.open;
   window_options.screen = options.screen;
+  window_options.theme = options.theme;
   if (options.model.model != ModelOptions{}.model) window_options.model = options.model.model;
   // Left alone, the window chooses a scale at which a race shows something; a picture is of the
   // model as it is, and soon there.
-  if (options.model.scale != ModelOptions{}.scale || !options.screenshot.empty())
+  if (options.model.scale_given || !options.screenshot.empty())
     window_options.scale = options.model.scale;
   window_options.dtype = options.model.dtype;
   window_options.device = options.model.device;

@@ -59,6 +59,44 @@ TEST_F(Cli, a_misspelt_word_gets_a_suggestion) {
   EXPECT_NE(run("compre").err.find("compare"), std::string::npos);
 }
 
+// The decoders of a race have different options: each --set must be somebody's.
+TEST_F(Cli, a_misspelt_option_of_a_decoder_gets_a_suggestion_in_a_race_too) {
+  const auto refused = [&](const std::string& arguments, const std::string& hint) {
+    const Outcome outcome = run(arguments + " --model /nonexistent --prompt a");
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find(hint), std::string::npos) << outcome.err;
+  };
+  refused("compare --set blok=5", "did you mean block?");
+  refused("compare --decoders ar,lookahead --set wndow=5", "did you mean window?");
+  refused("generate --decoder jacobi --set blok=5", "did you mean block?");
+  refused("generate --set block=5", "it is an option of jacobi");
+  refused("compare --decoders ar --set zzz=1", "there are none");
+  EXPECT_EQ(run("compare --set block=5 --model /nonexistent --prompt a").code, 3);
+}
+
+TEST_F(Cli, a_command_that_needs_a_word_names_the_words) {
+  const auto told = [&](const std::string& command, const std::string& words) {
+    const Outcome outcome = run(command);
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome.err;
+  };
+  told("bench", "probe, step, decode or kernels");
+  told("bench --json", "probe, step, decode or kernels");
+  told("data", "generate, check or stats");
+  told("train", "tokenizer, target or draft");
+  told("model", "info, validate, random, scale or score");
+  told("trace", "info, validate or convert");
+  told("train target", "--recipe is required");
+}
+
+TEST_F(Cli, a_recording_without_its_option_is_told_where_it_goes) {
+  const Outcome outcome = run("run.pdrun");
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_NE(outcome.err.find("--open \"run.pdrun\""), std::string::npos) << outcome.err;
+}
+
 TEST_F(Cli, a_prompt_without_its_option_is_told_where_it_goes) {
   const auto told = [&](const std::string& arguments, const std::string& hint) {
     const Outcome outcome = run(arguments);
@@ -121,7 +159,7 @@ TEST_F(RunScript, without_a_display_it_says_so_and_races_with_the_options_given)
 
 TEST_F(RunScript, without_a_display_it_refuses_what_only_a_window_can_do) {
   for (const char* arguments :
-       {"--open a.pdrun", "--screenshot=a.png", "--screen live"}) {
+       {"--open a.pdrun", "--screenshot=a.png", "--screen live", "--theme light"}) {
     const Outcome outcome = script(arguments);
     EXPECT_EQ(outcome.code, 2) << arguments;
     EXPECT_TRUE(outcome.out.empty()) << outcome.out;

@@ -1,0 +1,123 @@
+#include "app/usage.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include "app/suggest.h"
+
+namespace app {
+
+const CLI::App* deepest(const CLI::App& app) {
+  const CLI::App* at = &app;
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+  return at;
+}
+
+std::string path_of(const CLI::App* at) {
+  const CLI::App* parent = at->get_parent();
+  return parent ? path_of(parent) + " " + at->get_name() : at->get_name();
+}
+
+namespace {
+
+/// Of "... not expected: c --b a", which lists the words last to first: the first option, or the
+/// first word where a command was expected.
+std::string unexpected_word(const std::string& message, bool command_expected) {
+  std::istringstream words(message.substr(std::min(message.rfind(": ") + 1, message.size())));
+  std::string word, first, first_option;
+  while (words >> word) {
+    first = word;
+    if (word.starts_with("-")) first_option = word;
+  }
+  return command_expected || first_option.empty() ? first : first_option;
+}
+
+/// A text as a shell takes it: at most 60 bytes of it, cut between characters.
+std::string in_shell_quotes(std::string text) {
+  std::size_t end = std::min<std::size_t>(text.size(), 60);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
+    end--;
+  const bool is_cut = end < text.size();
+  text.resize(end);
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\' || c == '$' || c == '`') quoted += '\\';
+    quoted += c == '\n' ? ' ' : c;
+  }
+  return quoted + (is_cut ? "...\"" : "\"");
+}
+
+/// What is meant by words where generate and compare expect none: a prompt without its option, or
+/// one whose quotes are missing. Empty: something else.
+std::string prompt_meant(const CLI::App& at) {
+  if (at.get_name() != "generate" && at.get_name() != "compare") return "";
+  std::vector<std::string> words = at.remaining();
+  for (const std::string& word : words) {
+    if (word.starts_with("-")) return "";
+  }
+  if (words.empty()) return "";
+  if (words.size() == 1 && words[0].ends_with(".jsonl") && at.count("--prompt-file") == 0) {
+    return fmt::format("{}: a file of prompts has its option: --prompt-file {}", words[0],
+                       in_shell_quotes(words[0]));
+  }
+  std::string text;
+  if (at.count("--prompt") > 0) text = at.get_option("--prompt")->as<std::string>();
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return fmt::format("{}: {}: --prompt {}", words[0],
+                     at.count("--prompt") > 0 ? "a prompt of several words needs quotes"
+                                              : "a prompt is given with its option",
+                     in_shell_quotes(text));
+}
+
+/// What a command that needs one more word takes there; empty where it needs none.
+std::vector<std::string> words_after(const CLI::App& at) {
+  std::vector<std::string> words;
+  if (at.get_name() == "bench") words = kBenches;
+  if (at.get_name() == "train") words = kTrainings;
+  for (const CLI::App* sub : at.get_subcommands([](const CLI::App*) { return true; }))
+    words.push_back(sub->get_name());
+  const CLI::Option* what = at.get_option_no_throw("what");
+  return what && what->count() > 0 ? std::vector<std::string>() : words;
+}
+
+/// "bench: found nothing behind it, expected probe, step, decode or kernels".
+std::string missing_word(const CLI::App& at, const std::vector<std::string>& words) {
+  return fmt::format("{}: found nothing behind it, expected {} or {}", at.get_name(),
+                     fmt::join(words.begin(), words.end() - 1, ", "), words.back());
+}
+
+}  // namespace
+
+std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* at = deepest(app);
+  std::string message = error.what();
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+    if (const std::string meant = prompt_meant(*at); !meant.empty()) return meant;
+    const std::string culprit = unexpected_word(message, at == &app);
+    if (at == &app && culprit.ends_with(".pdrun"))
+      return fmt::format("{}: a recording has its option: --open {}", culprit,
+                         in_shell_quotes(culprit));
+    std::vector<std::string> known;
+    for (const CLI::Option* option : at->get_options({})) {
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    }
+    for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; })) {
+      known.push_back(sub->get_name());
+    }
+    message =
+        fmt::format("{}: no such {}{}", culprit, culprit.starts_with("-") ? "option" : "command",
+                    did_you_mean(culprit, known));
+  }
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError)) {
+    const std::vector<std::string> words = words_after(*at);
+    if (at != &app && !words.empty()) message = missing_word(*at, words);
+  }
+  return fmt::format("{}; `{} --help` lists what there is", message, path_of(at));
+}
+
+}  // namespace app

@@ -1,0 +1,73 @@
+// Models that are made, and models that no machine holds.
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/app/cli_fixture.h"
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kTarget = DECOSCOPE_SOURCE_DIR "/assets/models/demo-target";
+
+TEST_F(Cli, a_random_model_without_a_tokenizer_says_what_it_is_good_for) {
+  const Outcome made = run("model random --config " + tiny_config() + " " + folder + "/m");
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_NE(made.err.find("bench step --model " + folder + "/m"), std::string::npos) << made.err;
+  EXPECT_EQ(run("bench step --rows 1 --context 4 --repeat 1 --json --model " + folder + "/m").code,
+            0);
+  EXPECT_EQ(run("generate --prompt a --model " + folder + "/m").code, 3);
+}
+
+TEST_F(CliModel, a_random_model_takes_a_tokenizer_from_a_directory_a_file_or_a_name) {
+  std::filesystem::copy_file(std::string(kTarget) + "/tokenizer.model", folder + "/pieces.bin");
+  int n = 0;
+  for (const std::string& from : {std::string(kTarget), std::string(kTarget) + "/tokenizer.model",
+                                  folder + "/pieces.bin", std::string("demo-target")}) {
+    const std::string out = folder + "/m" + std::to_string(++n);
+    const Outcome made =
+        run("model random --config " + tiny_config(2048) + " --tokenizer " + from + " " + out);
+    ASSERT_EQ(made.code, 0) << from << ": " << made.err;
+    EXPECT_EQ(made.err, "") << from;
+    const Outcome text = run("generate --prompt 'Anna has' --max-tokens 4 --model " + out);
+    EXPECT_EQ(text.code, 0) << from << ": " << text.err;
+  }
+}
+
+TEST_F(CliModel, a_tokenizer_larger_than_the_vocabulary_is_refused_before_anything_is_written) {
+  const std::string out = folder + "/m";
+  const Outcome made = run("model random --config " + tiny_config(128) + " --tokenizer " +
+                           std::string(kTarget) + " " + out);
+  EXPECT_EQ(made.code, 3);
+  EXPECT_EQ(lines(made.err), 1) << made.err;
+  for (const char* size : {"2048", "128"})
+    EXPECT_NE(made.err.find(size), std::string::npos) << made.err;
+  EXPECT_FALSE(std::filesystem::exists(out));
+  EXPECT_EQ(run("model random --config " + tiny_config() + " --tokenizer /nonexistent " + out).code,
+            3);
+}
+
+TEST_F(CliModel, KV02_a_model_that_does_not_fit_is_refused_with_the_sizes) {
+  for (const char* command : {"generate --prompt a", "compare --prompt a", "bench step"}) {
+    const Outcome outcome = run(std::string(command) + " --scale 64x64");
+    EXPECT_EQ(outcome.code, 4) << command << outcome.err;
+    EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+    EXPECT_TRUE(outcome.out.empty()) << outcome.out;
+    for (const char* part : {"64x64", "TB of memory are needed", "available"})
+      EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(CliModel, a_model_that_no_disk_holds_is_not_begun) {
+  const std::string out = folder + "/big";
+  const Outcome outcome = run("model scale demo-target " + out + " --scale 256x1024");
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+  EXPECT_NE(outcome.err.find("are free there"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+}  // namespace
