@@ -67,9 +67,10 @@ JsonReader::JsonReader(std::string_view text,
   const std::size_t bad = first_bad_utf8(text_);
   if (bad == text_.size()) return;
   pos_ = bad;
-  const auto byte = static_cast<unsigned char>(text_[bad]);
-  refuse(file_, fmt::format("byte {}", first_byte_ + bad), fmt::format("0x{:02x}", byte),
-         "UTF-8 text");
+  const bool has_mark = text_.starts_with("\xff\xfe") || text_.starts_with("\xfe\xff");
+  fail(fmt::format("0x{:02x}{}", static_cast<unsigned char>(text_[bad]),
+                   bad == 0 && has_mark ? " (UTF-16?)" : ""),
+       "UTF-8 text");
 }
 
 std::string JsonReader::place() const {

@@ -80,7 +80,14 @@ TEST_F(Config, CF08_json_faults_have_line_and_column) {
   EXPECT_THAT(refused("{\n  \"a\": 1,\n}"), HasSubstr("line 3, column 1"));
   EXPECT_THAT(refused("{\n\"a\": NaN}"), HasSubstr("line 2, column 6"));
   EXPECT_THAT(refused("{ // comment\n}"), HasSubstr("line 1, column 3"));
-  EXPECT_THAT(refused(std::string("\xff\xfe{\0", 4)), HasSubstr("byte 0"));
+  // Another encoding than UTF-8: both orders of UTF-16, and without a mark to say so.
+  EXPECT_THAT(refused(std::string("\xff\xfe{\0\n\0", 6)),
+              HasSubstr("config.json: line 1, column 1: found 0xff (UTF-16?), expected UTF-8"));
+  EXPECT_THAT(refused(std::string("\xfe\xff\0{\0\n", 6)),
+              HasSubstr("config.json: line 1, column 1: found 0xfe (UTF-16?), expected UTF-8"));
+  EXPECT_THAT(refused(std::string("{\0\n\0", 4)), HasSubstr("config.json: line 1, column 2: "));
+  EXPECT_THAT(refused("{\n\"hidden_act\": \"\xff\"}"),
+              HasSubstr("config.json: line 2, column 16: found 0xff, expected UTF-8"));
   EXPECT_EQ(open("\xEF\xBB\xBF" + good_).config.dim, 64);
 }
 
