@@ -12,13 +12,17 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
+#include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/model/config_file.h"
+#include "tests/engine/child.h"
 #include "tests/engine/model/model_files_kit.h"
 
 namespace engine::test {
@@ -391,11 +395,56 @@ TEST(Safetensors, ST29_what_is_not_a_regular_file_is_refused_at_once) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
   close(socket_fd);
   EXPECT_THAT(refusal([&] { SafetensorsFile::open(dir / "none"); }), HasSubstr("No such file"));
-  if (geteuid() == 0) return;  // root may read everything
+}
+
+TEST(Safetensors, ST29_a_file_that_may_not_be_read_is_refused_with_the_reason) {
+  const TempDir dir;
+  chmod(dir.path().c_str(), 0755);  // it is the file's own mode that counts
+  write_bytes(dir / "open", small_safetensors());
   write_bytes(dir / "secret", small_safetensors());
+  chmod((dir / "open").c_str(), 0644);
   chmod((dir / "secret").c_str(), 0);
-  EXPECT_THAT(refusal([&] { SafetensorsFile::open(dir / "secret"); }),
-              HasSubstr("Permission denied"));
+  const auto refusal_as_nobody = [&](const std::string& name) {
+    return told_by_child([&]() -> std::string {
+      if (!give_up_privileges()) return "cannot become another user";
+      try {
+        SafetensorsFile::open(dir / name);
+        return "read";
+      } catch (const Error& error) {
+        return (error.code() == ErrorCode::BadInput ? "" : "another code: ") +
+               std::string(error.what());
+      }
+    });
+  };
+  const std::optional<std::string> open = refusal_as_nobody("open");
+  ASSERT_TRUE(open.has_value());
+  if (*open != "read") GTEST_SKIP() << "no user without privileges can look here: " << *open;
+  EXPECT_EQ(refusal_as_nobody("secret"),
+            dir / "secret: file: found Permission denied, expected a readable regular file");
+}
+
+TEST(Safetensors, IO10_without_descriptors_left_it_is_an_error_of_resources) {
+  const TempDir dir;
+  write_bytes(dir / "x", small_safetensors());
+  write_bytes(dir / "config.json", "{}");
+  const auto told = told_by_child([&]() -> std::string {
+    if (!use_up_descriptors()) return "no limit";
+    std::string codes;
+    const std::function<void()> actions[] = {[&] { SafetensorsFile::open(dir / "x"); },
+                                             [&] { read_model_config(dir / "config.json"); }};
+    for (const auto& action : actions) {
+      try {
+        action();
+        codes += "read; ";
+      } catch (const Error& error) {
+        codes += std::to_string(static_cast<int>(error.code())) + " " + error.what() + "; ";
+      }
+    }
+    return codes;
+  });
+  const std::string code = std::to_string(static_cast<int>(ErrorCode::Resources)) + " ";
+  EXPECT_EQ(told, code + (dir / "x: cannot open: Too many open files; ") + code +
+                      (dir / "config.json: cannot open: Too many open files; "));
 }
 
 TEST(Safetensors, ST30_other_formats_are_recognised) {
