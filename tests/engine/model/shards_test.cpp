@@ -1,10 +1,14 @@
-// Rows CF02 to CF07, CF25 and CF26 of the list of bad inputs: models in several files, tensors
+// Rows CF02 to CF07, CF22, CF25, CF26 and ST18 of the list of bad inputs: models in several files, tensors
 // under other names.
 #include "engine/model/shards.h"
+
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -37,14 +41,44 @@ struct Part {
 std::string file_of(const std::vector<Part>& parts) {
   std::string header, data;
   for (const auto& [name, tensor] : parts) {
-    const auto n = static_cast<std::size_t>(tensor.n_elements() * 2);
-    header += fmt::format(R"({}"{}":{{"dtype":"BF16","shape":{},"data_offsets":[{},{}]}})",
-                          header.empty() ? "{" : ",", name, shown_shape(tensor.shape), data.size(),
-                          data.size() + n);
+    const auto n = static_cast<std::size_t>(tensor.n_elements() * kernels::bytes_of(tensor.dtype));
+    const bool is_f32 = tensor.dtype == kernels::DType::F32;
+    header += fmt::format(R"({}"{}":{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})",
+                          header.empty() ? "{" : ",", name, is_f32 ? "F32" : "BF16",
+                          shown_shape(tensor.shape), data.size(), data.size() + n);
     data.append(static_cast<const char*>(tensor.data), n);
   }
   return safetensors(header + "}", data);
 }
+
+/// Hears of every file that anyone opens in a folder, not in the folders below it.
+class OpenedFiles {
+ public:
+  explicit OpenedFiles(const std::string& folder) : fd_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    inotify_add_watch(fd_, folder.c_str(), IN_OPEN);
+  }
+  ~OpenedFiles() { close(fd_); }
+  OpenedFiles(const OpenedFiles&) = delete;
+  OpenedFiles& operator=(const OpenedFiles&) = delete;
+
+  /// Their names since the last call.
+  std::vector<std::string> take() {
+    std::vector<std::string> names;
+    alignas(inotify_event) char bytes[4096];
+    for (ssize_t n = 0; (n = read(fd_, bytes, sizeof bytes)) > 0;) {
+      for (ssize_t at = 0; at < n;) {
+        inotify_event event{};
+        std::memcpy(&event, bytes + at, sizeof event);
+        if (!(event.mask & IN_ISDIR)) names.emplace_back(bytes + at + sizeof event);
+        at += static_cast<ssize_t>(sizeof event + event.len);
+      }
+    }
+    return names;
+  }
+
+ private:
+  int fd_;
+};
 
 // The small model in two shards; `second_` begins at the second layer.
 class Shards : public testing::Test {
@@ -109,6 +143,30 @@ TEST_F(Shards, CF02_shard_names_that_lead_elsewhere_are_refused) {
   }
 }
 
+TEST_F(Shards, CF02_no_file_outside_is_opened) {
+  // What every such name leads to is there, and good: only the name keeps it from being read.
+  const TempDir outside;
+  const std::string model = outside / "model", shard = read_bytes(dir_ / kFirst);
+  std::filesystem::copy(dir_.path(), model, std::filesystem::copy_options::recursive);
+  std::filesystem::create_directory(model + "/a");
+  for (const char* name : {"x.safetensors", "b", "C:\\x"}) write_bytes(outside / name, shard);
+  OpenedFiles opened(outside.path());
+  std::ifstream(outside / "b").get();
+  if (opened.take() != std::vector<std::string>{"b"}) {
+    GTEST_SKIP() << "the system does not tell which files are opened";
+  }
+  const std::string absolute = outside / "x.safetensors";
+  for (const std::string& name :
+       {std::string("../x.safetensors"), absolute, std::string("a/../../b"), std::string("..\\\\b"),
+        std::string("../C:\\\\x"), std::string("../b\\u0000c")}) {
+    map_["model.norm.weight"] = name;
+    write_index("0");
+    std::filesystem::copy(dir_ / kIndex, model, std::filesystem::copy_options::overwrite_existing);
+    EXPECT_THAT(refusal([&] { open_model(model); }), HasSubstr("same directory")) << name;
+    EXPECT_THAT(opened.take(), IsEmpty()) << name;
+  }
+}
+
 TEST_F(Shards, CF03_links_that_leave_the_directory_need_permission) {
   const TempDir elsewhere;
   std::filesystem::rename(dir_ / kSecond, elsewhere / "blob");
@@ -167,6 +225,48 @@ TEST_F(Shards, CF07_wrong_total_size_is_noticed) {
                 Contains(AllOf(HasSubstr("total_size"), HasSubstr(std::to_string(total_)))))
         << total;
   }
+}
+
+TEST_F(Shards, ST18_a_tensor_the_model_reads_may_be_neither_empty_nor_a_scalar) {
+  const std::vector<Part> good = first_;
+  for (const auto& [name, expected] : {std::pair{"model.norm.weight", "[64]"},
+                                       {"model.embed_tokens.weight", "[300, 64]"},
+                                       {"model.layers.0.self_attn.q_proj.weight", "[64, 64]"}}) {
+    for (const std::vector<std::int64_t>& shape :
+         {std::vector<std::int64_t>{0}, std::vector<std::int64_t>{}}) {
+      first_ = good;
+      for (Part& part : first_) {
+        if (part.name == name) part.tensor.shape = shape;
+      }
+      write_bytes(dir_ / kFirst, file_of(first_));
+      EXPECT_THAT(refused(), HasSubstr(fmt::format("tensor \"{}\": found {}, expected {}", name,
+                                                   shown_shape(shape), expected)));
+    }
+  }
+  // One the model does not read may be either.
+  std::vector<Part> more = good;
+  more.push_back({"unheard.of", more[0].tensor});
+  more.back().tensor.shape = {2, 0};
+  map_["unheard.of"] = kFirst;
+  write_index(std::to_string(total_));
+  write_bytes(dir_ / kFirst, file_of(more));
+  EXPECT_THAT(open_model(dir_.path()).notices, testing::ElementsAre(HasSubstr("\"unheard.of\"")));
+}
+
+TEST_F(Shards, CF22_tensors_of_several_dtypes_load_each_in_its_own_and_are_noticed) {
+  const std::vector<float> ones(64, 1.0f);
+  for (Part& part : first_) {
+    if (part.name != "model.norm.weight") continue;
+    part.tensor.dtype = kernels::DType::F32;
+    part.tensor.data = ones.data();
+  }
+  write_bytes(dir_ / kFirst, file_of(first_));
+  write_index(std::to_string(total_ + 2 * 64));
+  const ModelFiles files = open_model(dir_.path());
+  EXPECT_EQ(files.stored_dtype, kernels::DType::BF16);
+  EXPECT_EQ(files.tensors->read("model.norm.weight").dtype, kernels::DType::F32);
+  EXPECT_EQ(files.tensors->read("model.embed_tokens.weight").dtype, kernels::DType::BF16);
+  EXPECT_THAT(files.notices, testing::ElementsAre(HasSubstr("weights of 2 dtypes, most bf16")));
 }
 
 TEST_F(Shards, CF25_extra_tensors_are_counted_in_one_notice) {
