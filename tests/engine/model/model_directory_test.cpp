@@ -75,6 +75,37 @@ TEST(ModelDirectory, generation_config_replaces_the_end_of_sequence_ids) {
   EXPECT_EQ(open_model(dir.path()).config.eos_ids, (std::vector<TokenId>{7, 9}));
 }
 
+/// What the small model's tokenizer makes of "the cat" with this tokenizer_config.json.
+std::vector<TokenId> encoded_with(const std::string& tokenizer_config) {
+  const TempDir dir;
+  write_small_model(dir);
+  write_bytes(dir / "tokenizer_config.json", tokenizer_config);
+  return open_model(dir.path()).tokenizer->encode("the cat");
+}
+
+TEST(ModelDirectory, add_bos_token_puts_the_beginning_before_a_prompt) {
+  const std::vector<TokenId> plain =
+      encoded_with(R"({"add_bos_token": false, "add_eos_token": false})");
+  ASSERT_GT(plain.size(), 1u);
+  EXPECT_NE(plain.front(), 1);
+  std::vector<TokenId> expected = plain;
+  expected.insert(expected.begin(), 1);
+  EXPECT_EQ(encoded_with(R"({"add_bos_token": true, "add_eos_token": false})"), expected);
+  // The token the file names is the one added.
+  expected.front() = 2;
+  EXPECT_EQ(encoded_with(R"({"add_bos_token": true, "bos_token": "</s>"})"), expected);
+}
+
+TEST(ModelDirectory, add_eos_token_puts_the_end_behind_a_prompt) {
+  std::vector<TokenId> expected =
+      encoded_with(R"({"add_bos_token": false, "add_eos_token": false})");
+  ASSERT_NE(expected.back(), 2);
+  expected.push_back(2);
+  EXPECT_EQ(encoded_with(R"({"add_bos_token": false, "add_eos_token": true})"), expected);
+  expected.insert(expected.begin(), 1);
+  EXPECT_EQ(encoded_with(R"({"add_bos_token": true, "add_eos_token": true})"), expected);
+}
+
 TEST(ModelDirectory, the_card_names_the_draft_model) {
   const TempDir dir;
   write_small_model(dir);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <limits>
 #include <random>
+#include <utility>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -130,14 +131,51 @@ TEST(SentencePiece, SP07_byte_pieces_must_fit_byte_fallback) {
   EXPECT_THAT(refused(plain_model({{"<0xZZ>", 0, 6}})), HasSubstr("piece 5 \"<0xZZ>\""));
 }
 
-TEST(SentencePiece, SP08_scores_must_be_finite_and_of_equal_ones_the_leftmost_wins) {
+TEST(SentencePiece, SP08_scores_must_be_finite) {
   for (const float score :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     EXPECT_THAT(refused(plain_model({{"c", score}})), HasSubstr("piece 5: score: found "));
   }
-  std::vector<Piece> equal = {{"<unk>", 0, 2}, {"a"}, {"aa"}, {"b"}, {"ab"}};
-  const auto tokenizer = open_bytes(model_of(equal));
-  EXPECT_EQ(tokenizer->encode("aab", false), (std::vector<TokenId>{2, 3}));  // leftmost of equals
+}
+
+/// What the library makes of a text by itself, as pieces.
+std::vector<std::string> library_pieces(const std::string& model, const std::string& text) {
+  sentencepiece::SentencePieceProcessor library;
+  EXPECT_TRUE(library.LoadFromSerializedProto(model).ok());
+  std::vector<std::string> pieces;
+  EXPECT_TRUE(library.Encode(text, &pieces).ok());
+  return pieces;
+}
+
+std::vector<std::string> our_pieces(const std::string& model, const std::string& text) {
+  const auto tokenizer = open_bytes(model);
+  std::vector<std::string> pieces;
+  for (const TokenId id : tokenizer->encode(text, false)) pieces.push_back(tokenizer->piece(id));
+  return pieces;
+}
+
+TEST(SentencePiece, SP08_of_equal_scores_the_leftmost_pair_is_merged_whatever_the_ids) {
+  const std::vector<std::vector<Piece>> orders = {
+      {{"<unk>", 0, 2}, {"a"}, {"b"}, {"aa"}, {"ab"}},   // the leftmost pair has the lowest id,
+      {{"<unk>", 0, 2}, {"a"}, {"b"}, {"ab"}, {"aa"}}};  // the highest
+  for (const std::vector<Piece>& pieces : orders) {
+    const std::string model = model_of(pieces);
+    EXPECT_EQ(our_pieces(model, "aab"), (std::vector<std::string>{"aa", "b"}));
+    EXPECT_EQ(our_pieces(model, "baab"), (std::vector<std::string>{"b", "aa", "b"}));
+    EXPECT_EQ(library_pieces(model, "aab"), our_pieces(model, "aab"));
+    EXPECT_EQ(library_pieces(model, "baab"), our_pieces(model, "baab"));
+  }
+}
+
+TEST(SentencePiece, SP08_of_equal_paths_a_unigram_model_ends_in_the_longest_piece) {
+  for (const bool swapped : {false, true}) {
+    std::vector<Piece> pieces = {{"<unk>", 0, 2}, {"a", -1}, {"b", -1}, {"aa", -1}, {"ab", -1}};
+    if (swapped) std::swap(pieces[3], pieces[4]);
+    const std::string model =
+        sentencepiece_model(pieces, trainer_spec(false, 1), normalizer_spec(false, false));
+    EXPECT_EQ(our_pieces(model, "aab"), (std::vector<std::string>{"a", "ab"}));
+    EXPECT_EQ(library_pieces(model, "aab"), our_pieces(model, "aab"));
+  }
 }
 
 std::string u32(std::uint32_t value) {
@@ -178,6 +216,40 @@ TEST(SentencePiece, SP09_normaliser_tables_are_checked_before_they_are_used) {
 
   // 'A' leads back to the root's children: "A", "AA", "AAA", ... without end.
   EXPECT_THAT(refused(with(charsmap(0, 256))), AllOf(is_named, HasSubstr("below itself")));
+}
+
+// "A", "AA", ... of 1 to n letters, each with the replacement "b": node i has its children in the
+// block of 256 units behind its own.
+std::string charsmap_of_prefixes(std::uint32_t n) {
+  std::vector<std::uint32_t> units(256 * (n + 2), 0xffu | 0x80000000u);
+  units[0] = 256u << 10;
+  for (std::uint32_t i = 1; i <= n; i++) {
+    const std::uint32_t at = (256 * i) ^ 'A', base = 256 * (i + 1);
+    units[at] = ((at ^ base) << 10) | (1u << 8) | 'A';
+    units[base] = 0x80000000u;
+  }
+  std::string trie;
+  for (const std::uint32_t unit : units) trie += u32(unit);
+  return u32(static_cast<std::uint32_t>(trie.size())) + trie + std::string("b\0", 2);
+}
+
+TEST(SentencePiece, SP09_at_most_32_keys_may_begin_each_other) {
+  const auto with = [&](const std::string& table) {
+    return sentencepiece_model({{"<unk>", 0, 2}, {"a", -1}, {"b", -2}}, trainer_spec(false),
+                               normalizer_spec(false, false, table));
+  };
+  const auto tokenizer = open_bytes(with(charsmap_of_prefixes(32)));
+  const auto encoded = [&](int n) {
+    return tokenizer->encode("a" + std::string(static_cast<std::size_t>(n), 'A'), false);
+  };
+  for (const int n : {1, 31, 32}) EXPECT_EQ(encoded(n), (std::vector<TokenId>{1, 2})) << n;
+  EXPECT_EQ(encoded(33), (std::vector<TokenId>{1, 2, 2}));
+  for (const std::uint32_t n : {33u, 100u}) {
+    EXPECT_THAT(refused(with(charsmap_of_prefixes(n))),
+                HasSubstr(fmt::format("normalizer_spec.precompiled_charsmap: found {} keys that "
+                                      "begin each other, more than 32",
+                                      n)));
+  }
 }
 
 TEST(SentencePiece, SP10_other_model_types_are_refused_by_name) {
