@@ -1,5 +1,5 @@
-// G5: Blocksworld plans, next actions, next states and evaluations of actions; for training only,
-// plans with notes before them.
+// G5: Blocksworld plans after notes, next actions, next states and evaluations of actions; for
+// training only, plans without notes.
 //   key   the pair (state, goal) the record shows, as written; from five blocks on up to renaming,
 //         so that whole classes are unseen; next state: state and action as written
 //   left out  problems of the public evaluation set as written (blocks_excluded.inc)
@@ -216,47 +216,6 @@ Json check_of(const Scenario& s, const char* form) {
   return check;
 }
 
-Record plan_record(Random& rng, const Scenario& s) {
-  Record record;
-  const auto steps = s.world->plan(s.start, s.distance);
-  const bool paper_form = rng.chance(50);
-  const std::string state = state_text(rng, scene_of(s, s.start), paper_form);
-  const std::string goal = goal_text(rng, s);
-  std::vector<std::string> plain;
-  for (const auto& step : steps) plain.push_back(action_text(s, step.action));
-  record.answer = joined(plain, "; ");
-  record.check = check_of(s, "plan").dump();
-  if (paper_form) {
-    record.prompt = "[STATEMENT]\nAs initial conditions I have that, " + state +
-                    ".\nMy goal is to have that " + goal +
-                    ".\n\nMy plan is as follows:\n\n[PLAN]\n";
-    record.completion = joined(plain, "\n") + "\n[PLAN END]\n";
-    return record;
-  }
-  const std::string question =
-      fill(rng.say({"At the start {0}. I want that {1}. How do I get there?",
-                    "Here is what I see: {0}. My goal is that {1}. Make a plan.",
-                    "Make a plan for my blocks. Now {0}. In the end I want that {1}.",
-                    "I have some blocks: {0}. Which steps lead to this: {1}?"}),
-           {state, goal});
-  const int layout = rng.below(4);
-  std::string text(
-      rng.say({"Here is a plan:\n", "These steps reach the goal:\n", "You can do this:\n", ""}));
-  for (std::size_t i = 0; i < steps.size(); i++) {
-    const std::string action = free_action_text(rng, s, steps[i].action);
-    if (i > 0) text += "\n";
-    if (layout == 0) text += action;
-    if (layout == 1) text += std::to_string(i + 1) + ". " + capitalised(action) + ".";
-    if (layout == 2) text += "- " + action;
-    if (layout == 3)
-      text += (i == 0 ? "First, " : i + 1 == steps.size() ? "Finally, " : "Then ") + action + ".";
-  }
-  const auto chat = chat_form(question, text);
-  record.prompt = chat.prompt;
-  record.completion = chat.completion;
-  return record;
-}
-
 // The blocks above `block`, from the lowest.
 std::string above_text(const Scenario& s, int block) {
   const auto& under = s.world->state(s.start).under;
@@ -286,35 +245,75 @@ std::vector<World::OnFact> goal_from_below(const Scenario& s) {
   return facts;
 }
 
-// A plan after notes of what each fact of the goal meets. A plan's first action rests on several
-// look-ups, and few of a plan's tokens teach them; here each is written down. The notes name
-// colours alone, so that no line of theirs reads as an action.
-Record notes_record(Random& rng, const Scenario& s) {
-  const auto steps = s.world->plan(s.start, s.distance);
+// What each fact of the goal meets. A plan's first action rests on several look-ups; written down,
+// each is one. The notes name colours alone, so that no line of theirs reads as an action.
+std::string notes_text(Random& rng, const Scenario& s, bool paper_form) {
   const auto& under = s.world->state(s.start).under;
   const auto place = [&](int block) {
     return under[block] == World::kTable  ? std::string("the table")
            : under[block] == World::kHand ? std::string("the hand")
                                           : s.colours[under[block]];
   };
+  const auto wording =
+      paper_form ? std::string_view("{0} on {1}: now on {2}; on {0}: {3}; on {1}: {4}.\n")
+                 : rng.say({"{0} on {1}: now on {2}; on {0}: {3}; on {1}: {4}.\n",
+                            "{0} goes on {1}. It is on {2}. On {0}: {3}. On {1}: {4}.\n",
+                            "{0} (now on {2}) goes on {1}; on {0} is {3}, on {1} is {4}.\n",
+                            "To put {0} on {1}: {0} is on {2}, above {0} is {3}, above {1} is "
+                            "{4}.\n"});
   std::string notes;
   for (const auto& [upper, lower] : goal_from_below(s)) {
-    notes += s.colours[upper] + " on " + s.colours[lower];
-    notes += under[upper] == lower ? ": it is there.\n"
-                                   : ": now on " + place(upper) + "; on " + s.colours[upper] +
-                                         ": " + above_text(s, upper) + "; on " + s.colours[lower] +
-                                         ": " + above_text(s, lower) + ".\n";
+    const std::string &u = s.colours[upper], &l = s.colours[lower];
+    notes += under[upper] == lower
+                 ? u + " on " + l + ": it is there.\n"
+                 : fill(wording, {u, l, place(upper), above_text(s, upper), above_text(s, lower)});
   }
+  return notes;
+}
+
+Record plan_record(Random& rng, const Scenario& s, bool with_notes) {
+  Record record;
+  const auto steps = s.world->plan(s.start, s.distance);
+  const bool paper_form = !with_notes || rng.chance(50);
+  const std::string state = state_text(rng, scene_of(s, s.start), paper_form);
+  const std::string goal = goal_text(rng, s);
+  const std::string notes = with_notes ? notes_text(rng, s, paper_form) : std::string();
   std::vector<std::string> plain;
   for (const auto& step : steps) plain.push_back(action_text(s, step.action));
-  Record record;
-  record.prompt = "[STATEMENT]\nAs initial conditions I have that, " +
-                  state_text(rng, scene_of(s, s.start), true) + ".\nMy goal is to have that " +
-                  goal_text(rng, s) + ".\n\n[NOTES]\n";
-  record.completion = notes + std::to_string(steps.size()) + " steps.\n[PLAN]\n" +
-                      joined(plain, "\n") + "\n[PLAN END]\n";
   record.answer = joined(plain, "; ");
   record.check = check_of(s, "plan").dump();
+  if (paper_form) {
+    record.prompt = "[STATEMENT]\nAs initial conditions I have that, " + state +
+                    ".\nMy goal is to have that " + goal + ".\n\nMy plan is as follows:\n\n";
+    // The public prompts end in [PLAN]: who asks so gets the plan at once.
+    (with_notes ? record.completion : record.prompt) += notes + "[PLAN]\n";
+    record.completion += joined(plain, "\n") + "\n[PLAN END]\n";
+    return record;
+  }
+  const std::string question =
+      fill(rng.say({"At the start {0}. I want that {1}. How do I get there?",
+                    "Here is what I see: {0}. My goal is that {1}. Make a plan.",
+                    "Make a plan for my blocks. Now {0}. In the end I want that {1}.",
+                    "I have some blocks: {0}. Which steps lead to this: {1}?"}),
+           {state, goal});
+  const int layout = rng.below(4);
+  std::string text(
+      rng.say({"Let me see.\n", "First I look at it.\n", "What is there:\n", "My notes:\n"}));
+  text += notes;
+  text += rng.say(
+      {"Here is a plan:\n", "These steps reach the goal:\n", "You can do this:\n", "The plan:\n"});
+  for (std::size_t i = 0; i < steps.size(); i++) {
+    const std::string action = free_action_text(rng, s, steps[i].action);
+    if (i > 0) text += "\n";
+    if (layout == 0) text += action;
+    if (layout == 1) text += std::to_string(i + 1) + ". " + capitalised(action) + ".";
+    if (layout == 2) text += "- " + action;
+    if (layout == 3)
+      text += (i == 0 ? "First, " : i + 1 == steps.size() ? "Finally, " : "Then ") + action + ".";
+  }
+  const auto chat = chat_form(question, text);
+  record.prompt = chat.prompt;
+  record.completion = chat.completion;
   return record;
 }
 
@@ -585,8 +584,8 @@ class BlocksTask final : public TaskGenerator {
 
  protected:
   std::optional<Record> draw(Random& rng, int level, Split split) const override {
-    // plan, action, state, evaluation, plan with notes
-    const int form = split == Split::Train ? rng.weighted({45, 10, 10, 10, 25})
+    // plan, action, state, evaluation, plan without notes
+    const int form = split == Split::Train ? rng.weighted({50, 15, 15, 10, 10})
                                            : rng.weighted({55, 15, 15, 15, 0});
     const auto s = draw_scenario(rng, level, form == 0 || form == 4);
     if (!s) return std::nullopt;
@@ -599,8 +598,7 @@ class BlocksTask final : public TaskGenerator {
       return state_record(rng, *s, edge);
     }
     if (split_of_key(content_key(*s)) != split || excluded(*s)) return std::nullopt;
-    if (form == 0) return plan_record(rng, *s);
-    if (form == 4) return notes_record(rng, *s);
+    if (form == 0 || form == 4) return plan_record(rng, *s, form == 0);
     if (form == 1) return action_record(rng, *s);
     const bool nearer = rng.chance(50);  // as many good actions as bad ones
     std::vector<World::Edge> fitting;
