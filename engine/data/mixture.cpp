@@ -47,7 +47,7 @@ void read_levels(const Json& levels, const std::string& field, std::array<int, 3
 std::vector<Record> read_open_texts(const Json& options, const std::string& data_dir) {
   if (data_dir.empty())
     refuse("real", "no folder of open texts; give --data or set DECOSCOPE_DATA");
-  std::vector<std::string> sets = real_set_names();
+  std::vector<std::string> sets = default_training_sets();
   if (const auto it = options.find("sets"); it != options.end()) {
     sets.clear();
     if (!it->is_array()) refuse("real.sets", "expected a list of names");

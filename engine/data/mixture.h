@@ -30,7 +30,7 @@ class TrainingStream {
   /// @param recipe_json  object of parts: {"arith": {"weight": 0.25, "levels": [2, 5, 3]}, ..,
   ///                     "real": {"weight": 0.1, "sets": ["gsm8k", ..]}}. Weights are shares of
   ///                     characters and need not add up to 1; "levels" are shares of texts of level
-  ///                     1, 2, 3 (default [2, 5, 3]); "sets" defaults to all.
+  ///                     1, 2, 3 (default [2, 5, 3]); "sets" defaults to default_training_sets().
   /// @param data_dir     the folder of the open texts; needed by "real" alone
   /// @throws Error(BadInput)  naming the field of the recipe
   /// @throws Error(Resources)  for a missing folder

@@ -11,8 +11,13 @@
 namespace engine {
 
 /// gsm8k commonsenseqa strategyqa aqua mbpp wikisql creak python_puzzles taskmaster4 self_instruct
-/// tinyshakespeare (all with training texts) humaneval blocksworld mt_bench vicuna_bench (without).
+/// tinyshakespeare advising (all with training texts) humaneval blocksworld mt_bench vicuna_bench
+/// creative_writing defog_sql (without).
 std::vector<std::string> real_set_names();
+
+/// What a recipe that names no sets reads: all but advising, which came later. Such a recipe keeps
+/// the texts it had when it was written.
+std::vector<std::string> default_training_sets();
 
 /// Under what a set may be passed on, as its authors say, and where it was published. The texts a
 /// reader takes from a second set are named too: `cos_e` gives commonsenseqa its rationales.
@@ -33,8 +38,9 @@ std::vector<RealSetTerms> real_set_terms();
 /// @throws Error(BadInput)  "file:line: field: ..." for a malformed one
 std::vector<Record> read_real_set(std::string_view name, Split split, const std::string& data_dir);
 
-/// Scores a completion of any record, generated or real: number, letter, yes/no, tests, plan,
-/// query. Sets without a measure (chat, plain text) give skipped.
+/// Scores a completion of any record, generated or real: number, letter, yes/no, tests, plan, query
+/// as text or by its rows, end sentences. Sets without a measure (chat, plain text) give skipped.
+/// @throws Error(BadInput)  if record.check is not what the record's form writes
 CheckResult check_record(const Record& record, std::string_view completion);
 
 }  // namespace engine

@@ -40,12 +40,8 @@ std::string chat_question(Random& rng, const SqlSchema& schema, const std::strin
               {joined(tables, "; "), question});
 }
 
-// The query in a completion: from the first SELECT to the end of its line or to ";".
-std::string query_of(std::string_view text) {
-  const auto at = text.find("SELECT");
-  if (at == std::string_view::npos) return {};
-  text = text.substr(at);
-  return std::string(trimmed(text.substr(0, text.find_first_of(";\n"))));
+SqlDatabase database_of(const SqlSchema& schema, int row_set) {
+  return SqlDatabase(schema_script(schema, row_set), "check.schema");
 }
 
 class SqlTask final : public TaskGenerator {
@@ -62,11 +58,11 @@ class SqlTask final : public TaskGenerator {
     } catch (const Json::exception& e) {
       throw Error(ErrorCode::BadInput, record.id + ": check: " + e.what());
     }
-    const std::string query = query_of(completion_body(completion));
+    const std::string query = query_in(completion_body(completion));
     if (query.empty()) return {false, "no SELECT"};
     const bool ordered = gold.find(" ORDER BY ") != std::string::npos;
     for (int set = 0; set < kSqlRowSets; set++) {
-      const SqlDatabase database(schema, set);
+      const SqlDatabase database = database_of(schema, set);
       const SqlResult expected = database.run(gold);
       if (!expected.error.empty())
         throw Error(ErrorCode::BadInput, record.id + ": check.gold: " + expected.error);
@@ -120,7 +116,7 @@ class SqlTask final : public TaskGenerator {
 
   static bool has_rows(const SqlSchema& schema, const std::string& query) {
     for (int set = 0; set < kSqlRowSets; set++)
-      if (!SqlDatabase(schema, set).run(query).rows.empty()) return true;
+      if (!database_of(schema, set).run(query).rows.empty()) return true;
     return false;
   }
 };

@@ -1,12 +1,9 @@
-// Runs a query on one row set of a schema, in memory, read-only and with a bound on its work.
+// Runs a query on a database in memory, read-only and with a bound on its work.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "engine/data/sql_schema.h"
 
 struct sqlite3;
 
@@ -19,7 +16,12 @@ struct SqlResult {
 
 class SqlDatabase {
  public:
-  SqlDatabase(const SqlSchema& schema, int row_set);
+  /// @param script  what makes the tables and fills them; it reaches no file and works for a bounded
+  ///                time
+  /// @param field   where the script comes from, for messages
+  /// @throws Error(BadInput)  if SQLite refuses the script
+  /// @throws Error(Resources)  if there is no memory for a database
+  SqlDatabase(const std::string& script, const std::string& field);
   ~SqlDatabase();
   SqlDatabase(const SqlDatabase&) = delete;
   SqlDatabase& operator=(const SqlDatabase&) = delete;
@@ -33,5 +35,8 @@ class SqlDatabase {
 
 /// Equal rows: in order if `ordered`, else as multisets.
 bool same_rows(SqlResult a, SqlResult b, bool ordered);
+
+/// The query in a completion: from the first SELECT or WITH to the end of its line or to ";", or "".
+std::string query_in(std::string_view text);
 
 }  // namespace engine

@@ -58,12 +58,12 @@ std::string generated_parts(const TrainingStream& stream) {
   return list;
 }
 
-// The open sets a mixture names, or all if it names none; empty without a part "real".
+// The open sets a mixture names, or the default ones; empty without a part "real".
 std::vector<std::string> sets_of(const nlohmann::json& mixture) {
   if (!mixture.is_object()) return {};
   const auto real = mixture.find("real");
   if (real == mixture.end() || real->value("weight", 0.0) == 0) return {};
-  std::vector<std::string> sets = real->value("sets", real_set_names());
+  std::vector<std::string> sets = real->value("sets", default_training_sets());
   if (std::find(sets.begin(), sets.end(), "commonsenseqa") != sets.end()) sets.push_back("cos_e");
   return sets;
 }

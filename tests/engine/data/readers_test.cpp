@@ -29,26 +29,64 @@ class Readers : public testing::Test {
   }
 };
 
-// The table of the data folder's own README says each set's licence.
-TEST_F(Readers, licences_are_those_the_data_folder_states) {
+// A line of the table in the data folder's own README.
+struct Stated {
+  std::string licence;
+  std::string records;  // "train 7,473 (1.06 M), test 1,055 (154 k)"
+};
+
+std::map<std::string, Stated> stated_sets() {
   std::ifstream readme(data_dir() + "/README.md");
-  std::map<std::string, std::string> stated;
+  std::map<std::string, Stated> stated;
   std::string line;
   while (std::getline(readme, line)) {
     const auto cells = split_text(line, '|');
-    if (cells.size() > 3 && trimmed(cells[1]).starts_with("`"))
-      stated[std::string(trimmed(cells[1]))] = std::string(trimmed(cells[2]));
+    if (cells.size() < 4) continue;
+    const auto name = trimmed(cells[1]);
+    if (name.starts_with("`") && name.ends_with("`"))
+      stated[std::string(name.substr(1, name.size() - 2))] = {std::string(trimmed(cells[2])),
+                                                              std::string(trimmed(cells[3]))};
   }
+  return stated;
+}
+
+// The number behind `word` ("" for the first), without its commas.
+std::size_t stated_count(const std::string& records, const std::string& word) {
+  const auto at = records.find(word);
+  if (at == std::string::npos) return 0;
+  const std::string digits = replaced_all(records.substr(at + word.size()), ",", "");
+  return std::strtoul(digits.c_str(), nullptr, 10);
+}
+
+TEST_F(Readers, licences_are_those_the_data_folder_states) {
+  const auto stated = stated_sets();
   if (stated.empty()) GTEST_SKIP() << "the data folder has no README with a table of licences";
   std::set<std::string> known;
   for (const RealSetTerms& terms : real_set_terms()) {
-    EXPECT_EQ(stated["`" + terms.set + "`"], terms.licence) << terms.set;
+    ASSERT_TRUE(stated.contains(terms.set)) << terms.set;
+    EXPECT_EQ(stated.at(terms.set).licence, terms.licence) << terms.set;
     EXPECT_TRUE(terms.source.starts_with("github.com/")) << terms.set;
     known.insert(terms.set);
   }
   for (const std::string& name : real_set_names()) {
     const bool trains = !read_real_set(name, Split::Train, data_dir()).empty();
     EXPECT_TRUE(!trains || known.contains(name)) << name;
+  }
+}
+
+TEST_F(Readers, evaluation_sets_have_as_many_records_as_the_data_folder_states) {
+  const auto stated = stated_sets();
+  if (stated.empty()) GTEST_SKIP() << "the data folder has no README with a table of sets";
+  const std::pair<const char*, const char*> sets[] = {
+      {"gsm8k", "test "},   {"commonsenseqa", "dev "}, {"strategyqa", "dev "},
+      {"aqua", "test "},    {"humaneval", "test "},    {"mbpp", "test "},
+      {"wikisql", "dev "},  {"creak", "dev "},         {"mt_bench", ""},
+      {"vicuna_bench", ""}, {"blocksworld", ""},       {"creative_writing", ""},
+      {"defog_sql", ""}};
+  for (const auto& [name, word] : sets) {
+    const std::size_t expected = stated_count(stated.at(name).records, word);
+    EXPECT_GT(expected, 0u) << name;
+    EXPECT_EQ(read_real_set(name, Split::Test, data_dir()).size(), expected) << name;
   }
 }
 
@@ -62,6 +100,7 @@ TEST_F(Readers, every_set_is_read_and_its_right_answers_score_as_right) {
     int n_wrong = 0;
     const std::size_t n = std::min<std::size_t>(test.size(), starts_python ? 3 : 300);
     for (std::size_t i = 0; i < n; i++) {
+      if (test[i].completion.empty()) continue;  // nobody wrote a right answer
       const auto result = check_record(test[i], test[i].completion);
       n_wrong += !result.correct && !result.skipped;
       EXPECT_TRUE(result.skipped || !check_record(test[i], "nothing").correct) << test[i].id;
@@ -78,6 +117,142 @@ TEST_F(Readers, no_evaluation_prompt_is_among_the_training_texts) {
     for (const auto& record : read_real_set(name, Split::Test, data_dir()))
       EXPECT_FALSE(train.contains(normalised(record.prompt + record.completion))) << record.id;
   }
+}
+
+TEST_F(Readers, advising_fills_in_every_variable_and_names_the_tables_that_are_read) {
+  std::size_t n_questions = 0;
+  std::map<std::string, std::size_t> per_split;
+  std::ifstream file(data_dir() + "/advising/advising.json");
+  for (const auto& query : nlohmann::json::parse(file)) {
+    n_questions += query.at("sentences").size();
+    for (const auto& sentence : query.at("sentences")) per_split[sentence.at("question-split")]++;
+  }
+  const auto stated = stated_sets();
+  if (!stated.empty()) {
+    EXPECT_EQ(n_questions, stated_count(stated.at("advising").records, ""));
+  }
+  for (const Split split : {Split::Train, Split::Dev, Split::Test}) {
+    const auto records = read_real_set("advising", split, data_dir());
+    const std::size_t n = per_split.at(std::string(split_name(split)));
+    // Left out are training texts above the cap, and what stands in both parts.
+    EXPECT_TRUE(split == Split::Train ? records.size() > n * 3 / 4 && records.size() < n
+                                      : records.size() <= n && records.size() + 1 >= n)
+        << split_name(split) << " " << records.size() << " of " << n;
+    for (const Record& record : records) {
+      for (const char* variable : {"department0", "number0", "topic0", "semester0", "year0"})
+        ASSERT_EQ((record.prompt + record.completion).find(variable), std::string::npos)
+            << record.prompt << record.completion;
+      for (const auto& word : split_text(record.answer, ' ')) {
+        const auto alias = word.find("alias");
+        if (alias == std::string::npos || word.starts_with("DERIVED_")) continue;
+        const std::string table = word.substr(0, alias);
+        ASSERT_NE(record.prompt.find("table named " + table + " with columns ["), std::string::npos)
+            << record.prompt << record.answer;
+      }
+    }
+  }
+}
+
+TEST_F(Readers, sql_of_a_published_question_is_judged_by_its_rows) {
+  const auto records = read_real_set("defog_sql", Split::Test, data_dir());
+  int n_second = 0, n_ordered = 0;
+  for (const Record& record : records) {
+    const auto check = nlohmann::json::parse(record.check);
+    n_ordered += check.at("ordered").get<bool>();
+    ASSERT_NE(record.prompt.find("table named "), std::string::npos);
+    for (const auto& accepted : check.at("accepted")) {
+      const auto result = check_record(record, accepted.get<std::string>() + ";\n");
+      ASSERT_TRUE(result.correct) << record.id << ": " << result.reason << ": " << accepted;
+    }
+    if (check.at("accepted").size() > 1) n_second++;
+    EXPECT_FALSE(check_record(record, "SELECT 'no such row', 1, 2, 3, 4, 5, 6").correct);
+  }
+  EXPECT_GT(n_second, 30);
+  EXPECT_GT(n_ordered, 15);
+  EXPECT_LT(n_ordered, 60);
+}
+
+TEST(RowsOfQueries, order_counts_only_where_the_question_asks_for_it) {
+  Record record;
+  record.task = "defog_sql";
+  nlohmann::json check = {{"form", "rows"},
+                          {"script", "CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);"},
+                          {"accepted", {"SELECT a FROM t ORDER BY a DESC"}},
+                          {"ordered", false}};
+  record.check = check.dump();
+  EXPECT_TRUE(check_record(record, "SELECT a FROM t ORDER BY a").correct);
+  EXPECT_FALSE(check_record(record, "SELECT a FROM t WHERE a = 1").correct);
+  EXPECT_FALSE(check_record(record, "DROP TABLE t").correct);
+  check["ordered"] = true;
+  record.check = check.dump();
+  EXPECT_FALSE(check_record(record, "SELECT a FROM t ORDER BY a").correct);
+  EXPECT_TRUE(check_record(record, "SELECT a FROM t ORDER BY a DESC;").correct);
+}
+
+TEST(RowsOfQueries, a_script_reaches_no_file_and_ends) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "decoscope_attached.db";
+  std::filesystem::remove(path);
+  Record record;
+  record.task = "defog_sql";
+  for (const std::string& script :
+       {"ATTACH '" + path.string() + "' AS x; CREATE TABLE x.t (a);",
+        "CREATE TABLE t (a); VACUUM INTO '" + path.string() + "';",
+        std::string("CREATE TABLE t AS WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 "
+                    "FROM n) SELECT i FROM n;"),
+        std::string("no SQL")}) {
+    record.check =
+        nlohmann::json(
+            {{"form", "rows"}, {"script", script}, {"accepted", {"SELECT 1"}}, {"ordered", false}})
+            .dump();
+    try {
+      check_record(record, "SELECT 1");
+      FAIL() << script;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::BadInput);
+      EXPECT_NE(std::string(e.what()).find("check.script"), std::string::npos) << e.what();
+    }
+    EXPECT_FALSE(std::filesystem::exists(path)) << script;
+  }
+}
+
+TEST(QueriesAsText, differ_in_signs_but_not_in_spaces_case_or_quotes) {
+  Record record;
+  record.task = "wikisql";
+  record.check = R"({"form": "exact"})";
+  record.answer = "SELECT a FROM data WHERE b >= 'x y' AND c_d = 4";
+  for (const char* same : {"select a from data where b>='x y' and c_d=4;\n",
+                           "SELECT a FROM data WHERE b >= \"x  y\" AND c_d = 4\nmore"})
+    EXPECT_TRUE(check_record(record, same).correct) << same;
+  for (const char* other :
+       {"SELECT a FROM data WHERE b <= 'x y' AND c_d = 4",
+        "SELECT a FROM data WHERE b >= 'xy' AND c_d = 4",
+        "SELECT a FROM data WHERE b >= 'x y' AND c d = 4", "SELECT a FROM data", ""})
+    EXPECT_FALSE(check_record(record, other).correct) << other;
+}
+
+TEST_F(Readers, a_passage_is_right_if_its_paragraphs_end_in_the_four_sentences) {
+  for (const Record& record : read_real_set("creative_writing", Split::Test, data_dir())) {
+    const auto check = nlohmann::json::parse(record.check);
+    const auto sentences = check.at("sentences").get<std::vector<std::string>>();
+    ASSERT_EQ(sentences.size(), 4u);
+    // What the prompt shows is the four of them in a row.
+    EXPECT_TRUE(record.prompt.ends_with(" must be: " + joined(sentences, " ") + "\n"))
+        << record.prompt;
+    std::string passage = "Plan:\nSome lines.\n\nPassage:\n";
+    for (const auto& sentence : sentences) passage += "It was so. " + sentence + "\n\n";
+    EXPECT_TRUE(check_record(record, passage).correct) << passage;
+    EXPECT_FALSE(check_record(record, passage + "One more.\n").correct);
+    const auto result = check_record(record, replaced_all(passage, sentences[2], "It ended."));
+    EXPECT_EQ(result.reason, "3 of 4 paragraphs end in their sentence");
+  }
+}
+
+// Recipes without a list of sets, the bundled models' among them, keep their texts.
+TEST(DefaultSets, are_those_of_the_bundled_models) {
+  const auto sets = default_training_sets();
+  EXPECT_EQ(std::count(sets.begin(), sets.end(), "advising"), 0);
+  EXPECT_EQ(std::count(sets.begin(), sets.end(), "wikisql"), 1);
+  EXPECT_EQ(sets.size(), real_set_names().size() - 1);
 }
 
 // The hashes in the tree are those of the published problems, so generation is the same with and

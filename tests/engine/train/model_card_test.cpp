@@ -63,10 +63,11 @@ TEST_F(ModelCard, names_the_open_sets_it_read_with_their_licences) {
   EXPECT_FALSE(has(text, "project's licence"));
 }
 
-TEST_F(ModelCard, names_all_sets_where_the_recipe_names_none_and_none_where_it_reads_none) {
+TEST_F(ModelCard, names_the_default_sets_where_the_recipe_names_none_and_none_where_it_reads_none) {
   const std::string all = card(R"({"arith": {"weight": 1}, "real": {"weight": 0.1}})", kArith);
   for (const char* set : {"gsm8k", "strategyqa", "aqua", "wikisql", "creak", "tinyshakespeare"})
     EXPECT_TRUE(has(all, std::string("| ") + set + " |")) << set;
+  EXPECT_FALSE(has(all, "| advising |"));  // read only where a recipe names it
   const std::string none = card(kArith, kArith);
   EXPECT_TRUE(has(none, "No text of anyone else was read."));
   EXPECT_TRUE(has(none, "Generated (arith):"));

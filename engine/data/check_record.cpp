@@ -1,0 +1,146 @@
+// What is right, for every form of record.
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+
+#include "engine/data/arith_read.h"
+#include "engine/data/readers.h"
+#include "engine/data/run_python.h"
+#include "engine/data/sql_run.h"
+#include "engine/data/text.h"
+
+namespace engine {
+
+namespace {
+
+using Json = nlohmann::json;
+
+CheckResult check_number(std::string_view text, const std::string& answer) {
+  const auto expected = last_number(answer, "");
+  const auto found = last_number(text, "####");
+  const bool right = expected && found && *expected == *found;
+  return {right, right ? "" : "expected " + answer};
+}
+
+CheckResult check_letter(std::string_view text, const std::string& answer) {
+  const auto letter = chosen_letter(text);
+  const bool right = letter && answer == std::string(1, *letter);
+  return {right, right ? "" : "expected letter " + answer};
+}
+
+CheckResult check_word(std::string_view text, const std::string& answer) {
+  const auto at = text.rfind("answer is");
+  if (at == std::string_view::npos) return {false, "no 'answer is'"};
+  for (const std::string& word : split_text(normalised(text.substr(at + 9)), ' '))
+    if (word == "yes" || word == "no")
+      return {word == answer, word == answer ? "" : "answer " + word + ", expected " + answer};
+  return {false, "neither yes nor no"};
+}
+
+CheckResult check_program(const Json& check, std::string_view completion) {
+  std::string code;
+  for (const std::string& line : split_text(completion, '\n')) {
+    if (line.starts_with("[DONE]")) break;
+    const bool next_thing =
+        check.at("form") == "humaneval" &&
+        (line.starts_with("def") || line.starts_with("class") || line.starts_with("if") ||
+         line.starts_with("print") || line.starts_with("#"));
+    if (next_thing) break;
+    code += line + "\n";
+  }
+  const PythonRun run = run_python(check.at("before").get<std::string>() + "\n" + code + "\n" +
+                                   check.at("after").get<std::string>() + "\n");
+  if (!run.available) return {false, run.reason, true};
+  return {run.passed, run.reason};
+}
+
+// A query without what does not matter: case, spaces, which quotes, a closing ";". Signs stay.
+std::string normalised_sql(std::string_view query) {
+  std::string out;
+  const auto in_word = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c >= 0x80;
+  };
+  bool apart = false;
+  for (const char raw : query) {
+    const auto c = static_cast<unsigned char>(raw);
+    if (std::isspace(c) != 0) {
+      apart = true;
+      continue;
+    }
+    if (!out.empty() && (apart || !in_word(c) || !in_word(static_cast<unsigned char>(out.back()))))
+      out += ' ';
+    apart = false;
+    out += c == '"' ? '\'' : c < 0x80 ? static_cast<char>(std::tolower(c)) : raw;
+  }
+  if (out.ends_with(" ;")) out.resize(out.size() - 2);
+  return out;
+}
+
+CheckResult check_same_query(std::string_view text, const std::string& answer) {
+  const bool same = normalised_sql(text.substr(0, text.find('\n'))) == normalised_sql(answer);
+  return {same, same ? "" : "another query"};
+}
+
+// Execution match: the rows of any accepted query.
+CheckResult check_rows(const Json& check, std::string_view text) {
+  const std::string query = query_in(text);
+  if (query.empty()) return {false, "no SELECT"};
+  const SqlDatabase database(check.at("script").get<std::string>(), "check.script");
+  const SqlResult found = database.run(query);
+  if (!found.error.empty()) return {false, found.error};
+  const bool ordered = check.at("ordered");
+  for (const Json& accepted : check.at("accepted")) {
+    const SqlResult expected = database.run(accepted.get<std::string>());
+    if (!expected.error.empty())
+      throw Error(ErrorCode::BadInput, "check.accepted: " + expected.error);
+    if (same_rows(expected, found, ordered)) return {true, {}};
+  }
+  return {false, "other rows than any accepted query gives"};
+}
+
+// Paragraph i of the passage ends in sentence i. A paragraph is a line with words in it; a plan
+// before the passage is not looked at.
+CheckResult check_passage(const Json& check, std::string_view text) {
+  constexpr std::string_view kPassage = "Passage:";
+  if (const auto at = text.rfind(kPassage); at != std::string_view::npos)
+    text = text.substr(at + kPassage.size());
+  std::vector<std::string> paragraphs;
+  for (const std::string& line : split_text(text, '\n'))
+    if (!trimmed(line).empty()) paragraphs.emplace_back(trimmed(line));
+  const auto sentences = check.at("sentences").get<std::vector<std::string>>();
+  if (paragraphs.size() != sentences.size())
+    return {false, "found " + std::to_string(paragraphs.size()) + " paragraphs, expected " +
+                       std::to_string(sentences.size())};
+  std::size_t n_right = 0;
+  for (std::size_t i = 0; i < sentences.size(); i++)
+    n_right += (" " + paragraphs[i]).ends_with(" " + sentences[i]);
+  if (n_right == sentences.size()) return {true, {}};
+  return {false, std::to_string(n_right) + " of " + std::to_string(sentences.size()) +
+                     " paragraphs end in their sentence"};
+}
+
+}  // namespace
+
+CheckResult check_record(const Record& record, std::string_view completion) {
+  const auto names = task_names();
+  if (std::find(names.begin(), names.end(), record.task) != names.end())
+    return task_generator(record.task).check(record, completion);
+  if (record.task == "blocksworld") return task_generator("blocks").check(record, completion);
+  try {
+    const Json check = Json::parse(record.check);
+    const std::string form = check.at("form");
+    const std::string_view text = completion_body(completion);
+    if (form == "number") return check_number(text, record.answer);
+    if (form == "letter") return check_letter(text, record.answer);
+    if (form == "yes/no") return check_word(text, record.answer);
+    if (form == "exact") return check_same_query(text, record.answer);
+    if (form == "rows") return check_rows(check, text);
+    if (form == "passage") return check_passage(check, text);
+    if (form == "mbpp" || form == "humaneval") return check_program(check, completion);
+    return {false, "this set has no measure of right and wrong", true};
+  } catch (const Json::exception& e) {
+    throw Error(ErrorCode::BadInput, record.id + ": check: " + e.what());
+  }
+}
+
+}  // namespace engine

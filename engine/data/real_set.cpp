@@ -1,0 +1,78 @@
+#include "engine/data/real_set.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "engine/data/text.h"
+
+namespace engine {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMaxTrainChars = 1700;  // the cap of 512 tokens, roughly
+
+}  // namespace
+
+std::string read_whole_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw Error(ErrorCode::Resources, path + ": cannot be opened; is the data folder right?");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void for_each_json_line(const std::string& path,
+                        const std::string& text,
+                        const std::function<void(const Json&)>& each) {
+  int number = 0;
+  for (const std::string& line : split_text(text, '\n')) {
+    number++;
+    if (trimmed(line).empty()) continue;
+    const std::string where = path + ":" + std::to_string(number);
+    const Json object = Json::parse(line, nullptr, false);
+    if (!object.is_object())
+      throw Error(ErrorCode::BadInput, where + ": found no JSON object, expected one a line");
+    try {
+      each(object);
+    } catch (const Json::exception& e) {
+      throw Error(ErrorCode::BadInput, where + ": " + e.what());
+    }
+  }
+}
+
+void for_each_json_item(const std::string& path, const std::function<void(const Json&)>& each) {
+  const Json list = Json::parse(read_whole_file(path), nullptr, false);
+  if (!list.is_array()) throw Error(ErrorCode::BadInput, path + ": found no JSON list");
+  std::size_t number = 0;
+  for (const Json& item : list) {
+    try {
+      each(item);
+    } catch (const Json::exception& e) {
+      throw Error(ErrorCode::BadInput, path + ": [" + std::to_string(number) + "]: " + e.what());
+    }
+    number++;
+  }
+}
+
+void RealRecords::add(std::string prompt,
+                      std::string completion,
+                      std::string answer,
+                      const Json& check) {
+  Record r;
+  r.id = set_ + "/" + std::string(split_name(split_)) + "/" + std::to_string(n_++);
+  r.task = set_;
+  r.level = 0;
+  r.split = split_name(split_);
+  r.prompt = std::move(prompt);
+  r.completion = std::move(completion);
+  r.answer = std::move(answer);
+  r.check = check.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (train() && r.prompt.size() + r.completion.size() > kMaxTrainChars) return;
+  records.push_back(std::move(r));
+}
+
+}  // namespace engine
