@@ -268,38 +268,84 @@ TEST(Attention, agrees_with_a_double_loop_over_ragged_sequences_and_trees) {
       {2});
 }
 
+// One layout of heads on one storage type: sequences of several lengths together, and each by itself.
+struct Company {
+  Scene together;
+  std::vector<Scene> apart;  // [n_seqs], one sequence each
+  int window;
+
+  Company(const Heads& heads, DType dtype, int window)
+      : together(ragged_scene(heads, dtype, 70)), window(window) {
+    for (const Scene::Seq& seq : together.seqs) apart.push_back({heads, dtype, {seq}});
+  }
+};
+
+std::vector<float> in_random_order(Device& device,
+                                   const Company& company,
+                                   const std::vector<RowOf>& rows,
+                                   std::size_t width,
+                                   std::uint32_t seed) {
+  std::vector<std::size_t> order(rows.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), std::mt19937(seed));
+  std::vector<RowOf> shuffled;
+  for (const std::size_t i : order) shuffled.push_back(rows[i]);
+  const Scene& scene = company.together;
+  const std::vector<float> out =
+      Forward(device, scene, shuffled, prefixes_of(scene), company.window).attend();
+  std::vector<float> in_order(out.size());
+  for (std::size_t i = 0; i < order.size(); i++)
+    std::copy_n(&out[i * width], width, &in_order[order[i] * width]);
+  return in_order;
+}
+
+// A row with its ancestors alone, the other sequences gone.
+std::vector<float> alone(Device& device, const Company& company, RowOf row, std::size_t width) {
+  const Scene& scene = company.apart[row.seq];
+  std::vector<RowOf> chain;
+  for (int i = row.node; i >= scene.seqs[0].n_prefix; i = scene.seqs[0].nodes[i].parent)
+    chain.push_back({0, i});
+  std::vector<float> out =
+      Forward(device, scene, chain, prefixes_of(scene), company.window).attend();
+  out.resize(width);
+  return out;
+}
+
+void expect_same_bits_in_any_company(const Company& company, const Ops& ops) {
+  const Scene& scene = company.together;
+  const std::size_t width = scene.heads.n_heads * scene.heads.head_dim;
+  const auto rows = rows_of(scene);
+  const auto one = open_cpu(1, ops), three = open_cpu(3, ops);
+  const std::vector<float> all =
+      Forward(*one, scene, rows, prefixes_of(scene), company.window).attend();
+  for (Device* device : {one.get(), three.get()}) {
+    const auto shuffled = in_random_order(*device, company, rows, width, device->n_threads());
+    for (std::size_t r = 0; r < rows.size(); r++)
+      ASSERT_EQ(0, std::memcmp(&shuffled[r * width], &all[r * width], 4 * width)) << "row " << r;
+  }
+  for (std::size_t r = 0; r < rows.size(); r += 13) {
+    const auto out = alone(*one, company, rows[r], width);
+    ASSERT_EQ(0, std::memcmp(out.data(), &all[r * width], 4 * width)) << "row " << r << " alone";
+  }
+}
+
 TEST(Attention, a_row_has_the_same_bits_in_any_company_order_and_number_of_threads) {
-  for (const Ops* ops : all_cpu_ops()) {
-    for (const DType dtype : {DType::F32, DType::BF16}) {
-      const Heads heads{4, 2, 36};
-      const Scene scene = ragged_scene(heads, dtype, 70);
-      const std::size_t width = heads.n_heads * heads.head_dim;
-      const auto rows = rows_of(scene);
-      const auto one = open_cpu(1, *ops);
-      const std::vector<float> all = Forward(*one, scene, rows, prefixes_of(scene), 0).attend();
-      for (const int n_threads : {1, 2, 3}) {
-        const auto device = open_cpu(n_threads, *ops);
-        std::vector<std::size_t> order(rows.size());
-        std::iota(order.begin(), order.end(), 0);
-        std::shuffle(order.begin(), order.end(), std::mt19937(n_threads));
-        std::vector<RowOf> shuffled;
-        for (const std::size_t i : order) shuffled.push_back(rows[i]);
-        const std::vector<float> out =
-            Forward(*device, scene, shuffled, prefixes_of(scene), 0).attend();
-        for (std::size_t i = 0; i < order.size(); i++)
-          ASSERT_EQ(0, std::memcmp(&out[i * width], &all[order[i] * width], 4 * width))
-              << ops->name << " " << name_of(dtype) << " row " << order[i];
-        // A row with its ancestors alone.
-        for (std::size_t r = 0; r < rows.size(); r += 9) {
-          std::vector<RowOf> chain;
-          for (int i = rows[r].node; i >= scene.seqs[rows[r].seq].n_prefix;
-               i = scene.seqs[rows[r].seq].nodes[i].parent)
-            chain.push_back({rows[r].seq, i});
-          const std::vector<float> alone =
-              Forward(*device, scene, chain, prefixes_of(scene), 0).attend();
-          ASSERT_EQ(0, std::memcmp(&alone[0], &all[r * width], 4 * width))
-              << ops->name << " row " << r;
-        }
+  struct Layout {
+    Heads heads;
+    int window;
+  };
+  // Every head its own keys; two, three and five heads on one; sizes that fill no vector.
+  const Layout layouts[] = {
+      {{4, 4, 64}, 0}, {{4, 2, 36}, 70}, {{6, 2, 80}, 0}, {{5, 1, 17}, 0}, {{2, 2, 33}, 50}};
+  for (const auto& [heads, window] : layouts) {
+    for (const DType dtype : kAllDTypes) {
+      const Company company(heads, dtype, window);
+      for (const Ops* ops : all_cpu_ops()) {
+        SCOPED_TRACE(std::string(ops->name) + " " + std::string(name_of(dtype)) + ", heads " +
+                     std::to_string(heads.n_heads) + "/" + std::to_string(heads.n_kv_heads) +
+                     " of " + std::to_string(heads.head_dim));
+        expect_same_bits_in_any_company(company, *ops);
+        if (HasFatalFailure()) return;
       }
     }
   }
