@@ -42,7 +42,7 @@ void JacobiDecoder::open_block(const Sequence& prefix) {
   state_ = cur_;
   first_pos_ = static_cast<int>(prefix.tokens().size()) - 1;
   counts_.open(state_);
-  tell(false, 1);
+  events_.push_back(counts_.told(first_pos_, state_, 1, false));
 }
 
 TokenTree JacobiDecoder::propose(const Sequence& /*prefix*/) {
@@ -77,7 +77,7 @@ void JacobiDecoder::committed(const Sequence& prefix, const Decision& cut) {
   for (std::size_t i = 0; i + 1 < n_rows; i++) state_[n_settled + i + 1] = refined_[i];
   counts_.refine(state_);
   const auto n_final = std::min(n_settled + cut.emitted.size() + 1, state_.size());
-  tell(converged, static_cast<int>(n_final));
+  events_.push_back(counts_.told(first_pos_, state_, static_cast<int>(n_final), converged));
   if (converged) counts_.converge();
   if (prefix.finished()) return;
 
@@ -94,18 +94,6 @@ void JacobiDecoder::committed(const Sequence& prefix, const Decision& cut) {
     // The tail shrinks; its first token is now certain.
     cur_.assign(refined_.begin() + n_kept - 1, refined_.end() - 1);
   }
-}
-
-void JacobiDecoder::tell(bool converged, int n_final) {
-  events_.push_back(BlockRefined{.t = 0,
-                                 .run = 0,
-                                 .step = 0,
-                                 .block = counts_.n_blocks() - 1,
-                                 .iteration = counts_.iteration(),
-                                 .first_pos = first_pos_,
-                                 .tokens = state_,
-                                 .n_final = n_final,
-                                 .converged = converged});
 }
 
 std::vector<Event> JacobiDecoder::take_events() {

@@ -34,7 +34,6 @@ class JacobiDecoder : public Decoder {
   int size_for(const Sequence& prefix) const;
   void fill(const Sequence& prefix);
   void open_block(const Sequence& prefix);
-  void tell(bool converged, int n_final);
 
   LanguageModel& target_;  // owned by the engine
   Limits limits_;

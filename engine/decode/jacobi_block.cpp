@@ -45,6 +45,22 @@ void BlockCounts::converge() {
   fast_forward_sum_ += counts.fast_forward_mean;
 }
 
+// The stepper knows when, in which run and in which step.
+BlockRefined BlockCounts::told(int first_pos,
+                               const std::vector<TokenId>& state,
+                               int n_final,
+                               bool converged) const {
+  return {.t = 0,
+          .run = 0,
+          .step = 0,
+          .block = n_blocks_ - 1,
+          .iteration = iteration_,
+          .first_pos = first_pos,
+          .tokens = state,
+          .n_final = n_final,
+          .converged = converged};
+}
+
 std::map<std::string, double> BlockCounts::metrics() const {
   std::map<std::string, double> metrics{{"iterations", static_cast<double>(n_iterations_)}};
   if (!whole_blocks_) return metrics;

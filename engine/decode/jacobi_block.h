@@ -1,4 +1,5 @@
-// What the two forms of Jacobi decoding share: first guesses, and counters over whole blocks.
+// What the two forms of Jacobi decoding share: first guesses, counters over whole blocks, and what
+// is told of a block.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "engine/decode/decoder.h"
+#include "engine/event/event.h"
 
 namespace engine {
 
@@ -36,8 +38,14 @@ class BlockCounts {
   /// Its last state was its fixed point.
   void converge();
 
-  int n_blocks() const { return n_blocks_; }
   int iteration() const { return iteration_; }  // of the open block, 0: its first guesses
+  /// The open block as it stands, for the event stream.
+  /// @param first_pos  of state[0], from the sequence's start
+  /// @param n_final    of state, what can no longer change
+  BlockRefined told(int first_pos,
+                    const std::vector<TokenId>& state,
+                    int n_final,
+                    bool converged) const;
   std::map<std::string, double> metrics() const;
 
  private:

@@ -68,7 +68,7 @@ void TextbookJacobiDecoder::open_block(const Sequence& prefix) {
   point_.clear();
   for (int i = 0; i < size; i++) point_.push_back(filler_(prefix, first_pos_ + i));
   counts_.open(point_);
-  tell(false, 0);
+  events_.push_back(counts_.told(first_pos_, point_, 0, false));
 }
 
 TokenTree TextbookJacobiDecoder::propose(const Sequence& prefix) {
@@ -95,22 +95,10 @@ void TextbookJacobiDecoder::committed(const Sequence& prefix, const Decision& /*
   n_final_ = std::max(n_final_, std::min(n_same + 1, static_cast<int>(point_.size())));
   point_ = refined_;
   counts_.refine(point_);
-  tell(converged, n_final_);
+  events_.push_back(counts_.told(first_pos_, point_, n_final_, converged));
   if (!converged) return;
   counts_.converge();
   if (!prefix.finished()) open_block(prefix);
-}
-
-void TextbookJacobiDecoder::tell(bool converged, int n_final) {
-  events_.push_back(BlockRefined{.t = 0,
-                                 .run = 0,
-                                 .step = 0,
-                                 .block = counts_.n_blocks() - 1,
-                                 .iteration = counts_.iteration(),
-                                 .first_pos = first_pos_,
-                                 .tokens = point_,
-                                 .n_final = n_final,
-                                 .converged = converged});
 }
 
 std::vector<Event> TextbookJacobiDecoder::take_events() {

@@ -47,7 +47,6 @@ class TextbookJacobiDecoder : public Decoder {
 
  private:
   void open_block(const Sequence& prefix);
-  void tell(bool converged, int n_final);
 
   LanguageModel& target_;  // owned by the engine
   Limits limits_;
