@@ -263,6 +263,7 @@ Lane make_lane(RunId run,
 std::map<std::string, double> metrics_of(const Lane& lane) {
   std::map<std::string, double> metrics = lane.decoder->metrics();
   metrics["rows"] = static_cast<double>(lane.n_rows);
+  if (lane.n_steps > 0) metrics["rows_per_step"] = static_cast<double>(lane.n_rows) / lane.n_steps;
   metrics["proposed"] = static_cast<double>(lane.n_proposed);
   metrics["accepted"] = static_cast<double>(lane.n_accepted);
   metrics["rejected"] = static_cast<double>(lane.n_rejected);

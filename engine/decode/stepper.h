@@ -40,9 +40,9 @@ Lane make_lane(RunId run,
                const std::string& decoder,
                DecoderContext context);
 
-/// Counters for a result's "metrics": rows, proposed, accepted, rejected, acceptance_rate (accepted
-/// / proposed), accepted_of_judged (accepted / (accepted + rejected)) and the decoder's own. A rate
-/// whose denominator is 0 is absent.
+/// For a result's "metrics": rows, rows_per_step, proposed, accepted, rejected, acceptance_rate
+/// (accepted / proposed), accepted_of_judged (accepted / (accepted + rejected)) and the decoder's
+/// own. A rate whose denominator is 0 is absent.
 std::map<std::string, double> metrics_of(const Lane& lane);
 
 /// What became of every row, after the cut. Accepted: its token was emitted (the last emitted may

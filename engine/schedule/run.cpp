@@ -81,8 +81,6 @@ RunResult result_of(const Lane& lane,
   result.prefill_ms = prefill_ms;
   result.decode_ms = static_cast<double>(lane.compute_ns) * 1e-6;
   result.metrics = metrics_of(lane);
-  result.metrics["rows_per_step"] =
-      lane.n_steps ? static_cast<double>(lane.n_rows) / lane.n_steps : 0;
   return result;
 }
 

@@ -40,6 +40,7 @@ TEST(Stepper, each_rate_of_acceptance_has_its_own_name) {
   for (const Job& job : jobs()) {
     const Outcome outcome = run(model, {1, 2, 3, 1, 2, 3, 1, 2}, job);
     const auto& metrics = outcome.metrics;
+    EXPECT_DOUBLE_EQ(metrics.at("rows_per_step"), metrics.at("rows") / outcome.n_steps);
     const double judged = static_cast<double>(outcome.n_accepted + outcome.n_rejected);
     EXPECT_EQ(metrics.contains("acceptance_rate"), outcome.n_proposed > 0) << described(job);
     EXPECT_EQ(metrics.contains("accepted_of_judged"), judged > 0) << described(job);
