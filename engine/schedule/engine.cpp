@@ -334,17 +334,19 @@ void Engine::check_agreement(RunId run) {
   request.decoder = "ar";
   request.options.clear();
   const Nanoseconds begun = now_ns();
-  const auto progress = [&](int done, int total) {
-    events_.push(Phase{now_ns(), run, "check", done, total, {}});
-    return !stop_asked();
+  const auto progress = [&](const Lane& lane) {
+    const auto done = static_cast<int>(lane.sequence.generated().size());
+    if (lane.n_steps % 32 == 0)
+      events_.push(Phase{now_ns(), run, "check", done, request.max_tokens, {}});
   };
   bool stopped = false;
-  const RunResult ar = run_to_end(
-      model, request, 0, nullptr, [&] { return stopped = stopped || stop_asked(); },
-      [&](const Lane& lane) {
-        if (lane.n_steps % 32 == 0)
-          progress(static_cast<int>(lane.sequence.generated().size()), request.max_tokens);
-      });
+  const auto stop = [&] { return stopped = stopped || stop_asked(); };
+  RunResult ar;
+  try {
+    ar = run_to_end(model, request, 0, nullptr, stop, progress);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::Cancelled) throw;  // stopped in the prompt: no failure either
+  }
   if (stopped) return;
   Agreement agreement = agreement_of({state.tokens, state.whole}, {ar.tokens});
   agreement.t = now_ns();

@@ -27,7 +27,7 @@ class EngineThread : public testing::Test {
       FAIL() << "assets/models/demo-target is not in this tree";
     }
     thread = std::thread([this] {
-      Engine engine(DECOSCOPE_SOURCE_DIR "/assets", 2, commands, events);
+      Engine engine(DECOSCOPE_SOURCE_DIR "/assets", 2, commands, sink);
       engine.serve();
     });
   }
@@ -73,8 +73,20 @@ class EngineThread : public testing::Test {
     return n;
   }
 
+  /// What the engine tells, heard on its thread before anyone else has it.
+  struct Sink : EventSink {
+    explicit Sink(EventQueue& queue) : to(queue) {}
+    void push(Event event) override {
+      if (heard) heard(event);
+      to.push(std::move(event));
+    }
+    EventQueue& to;
+    std::function<void(const Event&)> heard;  // set before a command is pushed
+  };
+
   CommandQueue commands;
   EventQueue events;
+  Sink sink{events};
   Timeline timeline;
   std::vector<Event> all;
   std::thread thread;
@@ -177,6 +189,28 @@ TEST_F(EngineThread, agreement_is_checked_on_demand_for_a_run_alone) {
   ASSERT_TRUE(until([&] { return count<Agreement>() == 1; }));
   EXPECT_EQ(timeline.runs()[0].agreement->first_difference, -1);
   EXPECT_GT(timeline.runs()[0].agreement->cost, 0);
+}
+
+TEST_F(EngineThread, a_check_is_stopped_whenever_it_is_asked_to) {
+  bool asked = false;
+  sink.heard = [&](const Event& event) {
+    const auto* phase = std::get_if<Phase>(&event);
+    if (!phase || phase->name != "check" || asked) return;
+    asked = true;
+    commands.push(StopRun{});
+  };
+  commands.push(race({"lookahead"}, 80));
+  ASSERT_TRUE(until([&] { return n_over() == 1; }));
+  commands.push(CheckAgreement{timeline.runs()[0].id()});
+  ASSERT_TRUE(until(
+      [&] { return count<Phase>() > 0 && timeline.runs()[0].phases.back().name == "check"; }));
+  // And once more, most likely before its first step.
+  commands.push(CheckAgreement{timeline.runs()[0].id()});
+  commands.push(StopRun{});
+  commands.push(race({"ar"}, 4));
+  ASSERT_TRUE(until([&] { return n_over() == 2; }));
+  EXPECT_EQ(count<Agreement>(), 0);
+  EXPECT_EQ(count<RunFailed>(), 0);
 }
 
 TEST_F(EngineThread, rejection_sampling_is_never_called_different) {
