@@ -105,6 +105,21 @@ std::vector<int> answering_rows(const StepRecord& step, std::span<const TokenId>
   return rows;
 }
 
+// What is shown and told again of a run's closing figures. A metric that is no number goes.
+// acceptance_rate is made anew from the steps: the first recordings have accepted / judged under
+// that name.
+void settle_metrics(RunRecord& run) {
+  auto& metrics = run.finished->metrics;
+  std::erase_if(metrics, [](const auto& m) { return !std::isfinite(m.second); });
+  const auto rate = metrics.find("acceptance_rate");
+  if (rate == metrics.end()) return;
+  if (run.n_proposed() > 0) {
+    rate->second = run.acceptance_rate();
+  } else {
+    metrics.erase(rate);
+  }
+}
+
 }  // namespace
 
 Nanoseconds saturated_sum(Nanoseconds a, Nanoseconds b) {
@@ -424,8 +439,7 @@ std::string TimelineIntake::take(const RunFinished& e) {
   run->finished = e;
   run->steps.settle();
   keep_budget(*run);
-  // A metric that is no number is not shown; the others are.
-  std::erase_if(run->finished->metrics, [](const auto& m) { return !std::isfinite(m.second); });
+  settle_metrics(*run);
   return {};
 }
 

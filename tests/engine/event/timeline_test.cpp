@@ -71,6 +71,23 @@ TEST(Timeline, tokens_carry_position_step_origin_and_probability) {
   EXPECT_FLOAT_EQ(tokens[3].logp, -0.125F);
 }
 
+// The first recordings closed a run with accepted / judged, 4 of 6, under this name.
+TEST(Timeline, an_old_recording_does_not_bring_its_own_meaning_of_acceptance_rate) {
+  const Timeline timeline = with_altered<RunFinished>([](RunFinished& e) {
+    e.metrics = {{"acceptance_rate", 4.0 / 6}, {"pool_hits", 2}};
+  });
+  const RunRecord& run = timeline.runs()[0];
+  EXPECT_EQ(run.finished->metrics.at("acceptance_rate"), 4.0 / 8);
+  EXPECT_EQ(run.finished->metrics.at("acceptance_rate"), run.acceptance_rate());
+  EXPECT_EQ(run.finished->metrics.at("pool_hits"), 2);
+  EXPECT_EQ(timeline_of(small_stream()).runs()[0].finished->metrics.size(), 1U) << "none is added";
+
+  std::vector<Event> nothing_proposed = {model_loaded()};
+  for (Event& event : run_events({.decoder = "ar"})) nothing_proposed.push_back(std::move(event));
+  first<RunFinished>(nothing_proposed).metrics = {{"acceptance_rate", 0}};
+  EXPECT_TRUE(timeline_of(nothing_proposed).runs()[0].finished->metrics.empty());
+}
+
 TEST(Timeline, an_empty_one_has_no_undefined_numbers) {
   const Timeline timeline = timeline_of({model_loaded(), run_events({.n_steps = 0})[0]});
   const RunRecord& run = timeline.runs()[0];
