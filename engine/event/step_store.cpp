@@ -14,6 +14,11 @@ std::string_view part(const std::string& bytes, std::size_t from, std::size_t to
   return std::string_view(bytes).substr(from, to - from);
 }
 
+/// The page that holds step i, by the first step of each.
+std::size_t page_of(const std::vector<std::size_t>& first, std::size_t i) {
+  return static_cast<std::size_t>(std::ranges::upper_bound(first, i) - first.begin()) - 1;
+}
+
 }  // namespace
 
 std::size_t StepStore::Page::payload_bytes() const {
@@ -47,8 +52,7 @@ StepRecord StepStore::unpack(const Place& place) {
 }
 
 StepStore::Place StepStore::place_of(std::size_t i) const {
-  const auto after = std::ranges::upper_bound(first_, i);
-  const auto page = static_cast<std::size_t>(after - first_.begin()) - 1;
+  const std::size_t page = page_of(first_, i);
   return {pages_[page], i - first_[page]};
 }
 
@@ -105,8 +109,7 @@ void StepStore::replace(std::size_t i, StepRecord step) {
     open_ = std::move(step);
     return;
   }
-  const auto after = std::ranges::upper_bound(first_, i);
-  const auto index = static_cast<std::size_t>(after - first_.begin()) - 1;
+  const std::size_t index = page_of(first_, i);
   Page& page = pages_[index];
   Page packed{.dropped = page.dropped};
   for (std::size_t k = 0; k < page.ends.size(); ++k) {

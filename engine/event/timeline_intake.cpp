@@ -105,6 +105,13 @@ std::vector<int> answering_rows(const StepRecord& step, std::span<const TokenId>
   return rows;
 }
 
+template <typename E>
+std::string add_queueing(RunRecord* run, const E& e) {
+  if (!run) return kNoSuchRun;
+  run->queueing.emplace_back(e);
+  return {};
+}
+
 // What is shown and told again of a run's closing figures. A metric that is no number goes.
 // acceptance_rate is made anew from the steps: the first recordings have accepted / judged under
 // that name.
@@ -367,24 +374,15 @@ std::string TimelineIntake::take(const PoolChanged& e) {
 }
 
 std::string TimelineIntake::take(const Queued& e) {
-  RunRecord* run = find(e.run);
-  if (!run) return kNoSuchRun;
-  run->queueing.emplace_back(e);
-  return {};
+  return add_queueing(find(e.run), e);
 }
 
 std::string TimelineIntake::take(const Dequeued& e) {
-  RunRecord* run = find(e.run);
-  if (!run) return kNoSuchRun;
-  run->queueing.emplace_back(e);
-  return {};
+  return add_queueing(find(e.run), e);
 }
 
 std::string TimelineIntake::take(const Waiting& e) {
-  RunRecord* run = find(e.run);
-  if (!run) return kNoSuchRun;
-  run->queueing.emplace_back(e);
-  return {};
+  return add_queueing(find(e.run), e);
 }
 
 std::string TimelineIntake::take(const Sampled& e) {
@@ -444,13 +442,9 @@ std::string TimelineIntake::take(const RunFinished& e) {
 }
 
 std::string TimelineIntake::take(const RunFailed& e) {
-  if (e.run == 0) {
-    timeline_.notices_.push_back({.t = e.t, .level = Notice::Level::Error, .text = e.message});
-    return {};
-  }
   RunRecord* run = find(e.run);
   if (!run) {
-    // A run refused before it began (an option, memory): told where notices are.
+    // Of no run, or of one refused before it began (an option, memory): told where notices are.
     timeline_.notices_.push_back({.t = e.t, .level = Notice::Level::Error, .text = e.message});
     return {};
   }
