@@ -1,6 +1,7 @@
 #include "engine/event/lod.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <random>
 
@@ -35,19 +36,30 @@ void add(Totals& totals, const Bucket& bucket) {
 }
 
 /// Nearly back-to-back slices of 1 to 41 us, some rare, now and then one of a second.
-LodLane synthetic(int n_slices, unsigned seed = 1) {
+std::vector<Slice> synthetic_slices(int n_slices, unsigned seed = 1) {
   std::mt19937 random(seed);
-  LodLane lane;
+  std::vector<Slice> slices;
   Nanoseconds t = 0;
   for (int i = 0; i < n_slices; ++i) {
     const Nanoseconds gap = random() % 5'000;
     const Nanoseconds length = i % 50'000 == 777 ? 1'000'000'000 : 1'000 + random() % 40'000;
     const std::uint8_t rare = i % 9'973 == 0 ? 1 << (random() % 3) : 0;
     const SliceKind kind = random() % 10 < 7 ? SliceKind::Forward : SliceKind::Propose;
-    lane.add({.start = t + gap, .end = t + gap + length, .step = i, .kind = kind, .rare = rare});
+    slices.push_back(
+        {.start = t + gap, .end = t + gap + length, .step = i, .kind = kind, .rare = rare});
     t += gap + length;
   }
+  return slices;
+}
+
+LodLane lane_of(const std::vector<Slice>& slices) {
+  LodLane lane;
+  for (const Slice& slice : slices) lane.add(slice);
   return lane;
+}
+
+LodLane synthetic(int n_slices, unsigned seed = 1) {
+  return lane_of(synthetic_slices(n_slices, seed));
 }
 
 Totals totals_of(const VisibleLane& visible) {
@@ -58,9 +70,10 @@ Totals totals_of(const VisibleLane& visible) {
 }
 
 TEST(Lod, totals_of_every_level_equal_those_of_the_slices) {
-  const LodLane lane = synthetic(60'000);
+  const std::vector<Slice> made = synthetic_slices(60'000);
+  const LodLane lane = lane_of(made);
   Totals expected;
-  for (const Slice& slice : lane.slices()) add(expected, slice);
+  for (const Slice& slice : made) add(expected, slice);
   for (int level = 0; level < kLevels; ++level) {
     Totals found;
     for (const Bucket& bucket : lane.buckets(level)) {
@@ -71,6 +84,33 @@ TEST(Lod, totals_of_every_level_equal_those_of_the_slices) {
     EXPECT_EQ(found, expected) << "level " << level;
     EXPECT_TRUE(std::ranges::is_sorted(lane.buckets(level), {}, &Bucket::index));
   }
+}
+
+// By hand, at the lowest levels: 65,536 and 262,144 ns wide.
+TEST(Lod, a_bucket_counts_what_begins_in_it_and_the_time_that_lies_in_it) {
+  LodLane lane;
+  lane.add({.start = 100, .end = 1'100, .kind = SliceKind::Propose, .rare = kRareRejected});
+  lane.add({.start = 60'000, .end = 70'000, .rare = kRarePoolHit});  // 5,536 ns, then 4,464
+  lane.add({.start = 131'072, .end = 196'608, .rare = kRareError});  // as wide as a bucket
+  lane.add({.start = 200'000, .end = 200'000});                      // no time at all
+  lane.add({.start = 300'000, .end = 310'000, .kind = SliceKind::Commit});
+  const auto shown = [](const std::vector<Bucket>& buckets) {
+    std::vector<std::array<std::int64_t, 6>> rows;
+    for (const Bucket& b : buckets)
+      rows.push_back({b.index, b.n_slices, b.busy, b.n_rejected, b.n_pool_hits, b.n_errors});
+    return rows;
+  };
+  using Rows = std::vector<std::array<std::int64_t, 6>>;
+  EXPECT_EQ(shown(lane.buckets(0)), (Rows{{0, 2, 6'536, 1, 1, 0},
+                                          {1, 0, 4'464, 0, 0, 0},
+                                          {3, 1, 0, 0, 0, 0},
+                                          {4, 1, 10'000, 0, 0, 0}}));
+  EXPECT_EQ(shown(lane.buckets(1)), (Rows{{0, 4, 76'536, 1, 1, 1}, {1, 1, 10'000, 0, 0, 0}}));
+  ASSERT_EQ(lane.long_slices(0).size(), 1U);
+  EXPECT_EQ(lane.long_slices(0)[0].start, 131'072);
+  EXPECT_TRUE(lane.long_slices(1).empty());
+  EXPECT_EQ(lane.buckets(0)[0].kind, SliceKind::Forward) << "5,536 ns of it against 1,000";
+  EXPECT_EQ(lane.buckets(1)[1].kind, SliceKind::Commit);
 }
 
 TEST(Lod, a_single_rare_slice_is_visible_at_every_zoom) {

@@ -7,11 +7,7 @@
 namespace engine {
 namespace {
 
-std::string bytes_of(const Event& event) {
-  std::string bytes;
-  encode(event, bytes);
-  return bytes;
-}
+using test::bytes_of;
 
 TEST(Serialise, every_kind_comes_back_byte_for_byte) {
   for (const Event& event : test::every_kind()) {

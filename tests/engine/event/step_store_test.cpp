@@ -6,18 +6,13 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/event/serialise.h"
 #include "engine/event/timeline_events.h"
 #include "tests/engine/event/streams.h"
 
 namespace engine {
 namespace {
 
-std::string bytes_of(const Event& event) {
-  std::string bytes;
-  encode(event, bytes);
-  return bytes;
-}
+using test::bytes_of;
 
 /// All a step holds, as the bytes a recording would have.
 std::string bytes_of(const StepRecord& step) {

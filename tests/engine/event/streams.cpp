@@ -1,5 +1,7 @@
 #include "tests/engine/event/streams.h"
 
+#include "engine/event/serialise.h"
+
 namespace engine::test {
 namespace {
 
@@ -276,6 +278,12 @@ std::vector<Event> every_kind() {
       Held{.t = 28, .held = true},
       Notice{.t = 29, .level = Notice::Level::Warning, .text = "disk full"},
   };
+}
+
+std::string bytes_of(const Event& event) {
+  std::string bytes;
+  encode(event, bytes);
+  return bytes;
 }
 
 }  // namespace engine::test

@@ -34,4 +34,7 @@ std::vector<Event> small_stream();
 /// One of every kind, every field away from its default.
 std::vector<Event> every_kind();
 
+/// As a recording holds it.
+std::string bytes_of(const Event& event);
+
 }  // namespace engine::test

@@ -3,12 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <filesystem>
-#include <fstream>
 
 #include "engine/train/evaluate.h"
+#include "tests/engine/event/files.h"
 
 namespace engine {
 namespace {
@@ -17,13 +15,6 @@ namespace fs = std::filesystem;
 
 class ModelCard : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "model_card.XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory = pattern;
-  }
-  void TearDown() override { fs::remove_all(directory); }
-
   /// The card of a model that learned from `mixture`; texts are drawn from `readable`, which needs
   /// no data folder.
   std::string card(const std::string& mixture,
@@ -39,15 +30,13 @@ class ModelCard : public testing::Test {
     write_model_card(directory, recipe, result, TrainingStream(readable, 1), from);
     return written();
   }
-  std::string written() const {
-    std::ifstream file(directory + "/README.md", std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string written() const { return test::read_file(directory + "/README.md"); }
   static bool has(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
   }
 
-  std::string directory;
+  const test::Folder folder;
+  const std::string directory = folder / ".";
 };
 
 constexpr const char* kArith = R"({"arith": {"weight": 1}})";
