@@ -8,6 +8,7 @@ shift || true
 case $preset in asan | tsan) ;; *) echo "scripts/sanitize.sh: preset: found $preset, expected asan or tsan" >&2; exit 2 ;; esac
 scripts/setup.sh
 scripts/build.sh "$preset"
+export DECOSCOPE_TEST_NEEDS_ALL=1  # setup.sh installed it
 # TSan's shadow memory has fixed places, which randomised addresses of a recent kernel can take.
 steady=()
 setarch "$(uname -m)" --addr-no-randomize true 2> /dev/null && steady=(setarch "$(uname -m)" --addr-no-randomize)

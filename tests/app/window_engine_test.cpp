@@ -14,6 +14,7 @@
 
 #include "engine/decode/registry.h"
 #include "engine/schedule/engine.h"
+#include "tests/needs.h"
 #include "tests/ui/display.h"
 #include "ui/shell.h"
 #include "ui/window.h"
@@ -47,7 +48,7 @@ using Script = std::function<void(ImGuiTestContext*, ui::Shell&)>;
 
 // The window on this thread, the engine on its own, until the script ends.
 void play(const char* name, const Script& script, ui::WindowOptions options = {}) {
-  if (!display::ready()) GTEST_SKIP() << "no display, and no Xvfb to make one";
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
   std::error_code error;
   if (!fs::exists(assets() / "models/demo-target/config.json", error))
     FAIL() << "the bundled model demo-target is absent";

@@ -16,6 +16,7 @@
 #include "display.h"
 #include "engine/event/recorder.h"
 #include "streams.h"
+#include "tests/needs.h"
 #include "ui/draw.h"
 #include "ui/shell.h"
 #include "ui/window.h"
@@ -82,7 +83,7 @@ using Script = std::function<void(ImGuiTestContext*, Stage&)>;
 
 // Runs a script in a real window; fails the test when the script does.
 void play(const char* name, const Script& script) {
-  if (!display::ready()) GTEST_SKIP() << "no display, and no Xvfb to make one";
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue events;
   engine::CommandQueue commands;
   Replay replay(events, commands);
@@ -479,7 +480,7 @@ TEST(Scripts, every_key_is_told_once_and_no_two_do_the_same) {
 }
 
 TEST(Scripts, closing_while_decoding_asks_the_engine_to_stop) {
-  if (!display::ready()) GTEST_SKIP() << "no display, and no Xvfb to make one";
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue events;
   engine::CommandQueue commands;
   Replay replay(events, commands);

@@ -19,6 +19,7 @@
 #include "display.h"
 #include "kernels/error.h"
 #include "streams.h"
+#include "tests/needs.h"
 #include "ui/layout.h"
 #include "ui/shell.h"
 
@@ -67,7 +68,7 @@ double cpu_seconds() {
 }
 
 TEST(Window, every_screen_has_its_picture) {
-  if (!display::ready()) GTEST_SKIP() << "no display, and no Xvfb to make one";
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
   const auto race = streams::race({"ar", "jacobi", "lookahead", "prompt-lookup"});
   for (const char* theme : {"dark", "light", "monochrome"}) {
     photograph("welcome", "welcome", theme, {});
@@ -98,7 +99,7 @@ TEST(Window, says_so_when_there_is_no_display) {
 }
 
 TEST(Window, draws_nothing_while_nothing_happens) {
-  if (!display::ready()) GTEST_SKIP() << "no display, and no Xvfb to make one";
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue queue;
   engine::CommandQueue commands;
   for (const engine::Event& event : streams::one_run("lookahead")) queue.push(event);
@@ -131,7 +132,7 @@ TEST(Window, draws_nothing_while_nothing_happens) {
 // Keys as quick as a program sends them: five presses and releases between two frames. Dear ImGui
 // takes them in ten.
 TEST(Window, quick_keys_in_an_idle_window_are_all_taken) {
-  if (!display::ready()) GTEST_SKIP() << "no display, and no Xvfb to make one";
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue queue;
   engine::CommandQueue commands;
   for (const engine::Event& event : streams::one_run("lookahead")) queue.push(event);
@@ -162,7 +163,7 @@ TEST(Window, quick_keys_in_an_idle_window_are_all_taken) {
 }
 
 TEST(Window, closes_when_a_signal_asks_it_to_while_idle) {
-  if (!display::ready()) GTEST_SKIP() << "no display, and no Xvfb to make one";
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue queue;
   engine::CommandQueue commands;
   std::atomic<bool> asked = false;
@@ -182,7 +183,7 @@ TEST(Window, closes_when_a_signal_asks_it_to_while_idle) {
 
 // A layout saved by an older version knows nothing of newer panels: they would float.
 TEST(Window, a_layout_of_an_older_version_is_set_aside) {
-  if (!display::ready()) GTEST_SKIP() << "no display, and no Xvfb to make one";
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
   const fs::path folder =
       fs::temp_directory_path() / ("decoscope-layout" + std::to_string(getpid()));
   fs::remove_all(folder);

@@ -4,6 +4,7 @@
 #include "engine/data/py_families.h"
 #include "engine/data/record.h"
 #include "engine/data/run_python.h"
+#include "tests/needs.h"
 
 namespace engine {
 namespace {
@@ -44,7 +45,7 @@ TEST(MiniPython, computes_what_cpython_computes) {
     const std::string value = ours.evaluate(expression);
     const auto run = run_python(source + "\nassert repr(" + expression + ") == " + "repr(" + value +
                                 "), repr(" + expression + ")\n");
-    if (!run.available) GTEST_SKIP() << "no python3 here to compare with";
+    NEEDS(run.available, "no python3 here to compare with");
     EXPECT_TRUE(run.passed) << expression << " gives " << value << ": " << run.reason;
   }
 }
@@ -65,7 +66,7 @@ TEST(Py, cpython_agrees_with_the_expected_values_of_records) {
     for (int i = 0; i < 12; i++) {
       const auto record = task.make(Split::Train, level, i);
       const auto result = task.check(*record, record->completion);
-      if (result.skipped) GTEST_SKIP() << result.reason;
+      NEEDS(!result.skipped, result.reason);
       EXPECT_TRUE(result.correct) << record->prompt << record->completion << result.reason;
     }
   }
@@ -80,7 +81,7 @@ TEST(Py, a_changed_completion_fails) {
     const auto at = changed.find("return ");
     changed.insert(at + 7, "None and ");
     const auto result = task.check(*record, changed);
-    if (result.skipped) GTEST_SKIP() << result.reason;
+    NEEDS(!result.skipped, result.reason);
     n_tried++;
     EXPECT_FALSE(result.correct) << record->prompt << changed;
   }
@@ -88,18 +89,18 @@ TEST(Py, a_changed_completion_fails) {
 
 TEST(Py, an_endless_completion_is_ended) {
   const auto run = run_python("while True:\n    pass\n");
-  if (!run.available) GTEST_SKIP() << run.reason;
+  NEEDS(run.available, run.reason);
   EXPECT_FALSE(run.passed);
 }
 
 TEST(Py, a_signal_to_our_group_does_not_reach_a_completion) {
   const auto run = run_python("import os\nassert os.getpgrp() == os.getpid()\n");
-  if (!run.available) GTEST_SKIP() << run.reason;
+  NEEDS(run.available, run.reason);
   EXPECT_TRUE(run.passed) << run.reason;
 }
 
 TEST(Py, a_completion_ended_from_outside_was_not_checked) {
-  if (!run_python("pass\n").available) GTEST_SKIP() << "no python3 here";
+  NEEDS(run_python("pass\n").available, "no python3 here");
   for (const char* signal : {"SIGINT", "SIGTERM", "SIGHUP"}) {
     const auto run = run_python(std::string("import os, signal\nos.kill(os.getpid(), signal.") +
                                 signal + ")\nwhile True:\n    pass\n");

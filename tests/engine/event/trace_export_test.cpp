@@ -13,6 +13,7 @@
 #include "engine/types.h"
 #include "tests/engine/event/files.h"
 #include "tests/engine/event/streams.h"
+#include "tests/needs.h"
 
 namespace engine {
 namespace {
@@ -59,7 +60,7 @@ std::vector<Event> tiny_stream() {
 }
 
 TEST(TraceExport, an_independent_reader_finds_no_rule_broken) {
-  if (std::system("python3 -c pass >/dev/null 2>&1") != 0) GTEST_SKIP() << "needs python3";
+  NEEDS(std::system("python3 -c pass >/dev/null 2>&1") == 0, "no python3 here");
   const Folder folder;
   std::vector<Event> events = tiny_stream();
   for (const RunId run : {2U, 3U}) {
