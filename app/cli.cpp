@@ -456,6 +456,7 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
                    "recorded)");
   add("validate", "Check it against the rules of its format; exit code 3 if one is broken");
   CLI::App* convert = add("convert", "Write a recording (.pdrun) in another format");
+  convert->get_option("path")->description("the recording");
   convert
       ->add_option(
           "out", p.trace.out,

@@ -230,13 +230,14 @@ int compare(const GenerationOptions& options) {
     }
   }
   progress.finish();
-  outputs.close();
 
+  std::string found;
   if (options.json) {
-    print(dumped(document(*loaded.model, options, std::move(results), totals)));
+    found = dumped(document(*loaded.model, options, std::move(results), totals));
   } else if (n_done > 0) {
-    print(report(*loaded.model, options, totals));
+    found = report(*loaded.model, options, totals);
   }
+  print_and_close(found, outputs);
   if (failure) std::rethrow_exception(failure);
   if (!interrupted()) return 0;
   print_error(fmt::format("cancelled after {} of {} prompts", n_done, prompts.size()));

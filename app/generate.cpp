@@ -125,16 +125,17 @@ int generate(const GenerationOptions& options) {
       break;
     }
   }
-  outputs.close();
+  std::string found;
   if (options.json) {
     // One prompt, one result, wherever the prompt came from; several, a list of those that were
     // done.
     if (prompts.size() > 1) {
-      print(dumped(documents));
+      found = dumped(documents);
     } else if (!documents.empty()) {
-      print(dumped(documents.front()));
+      found = dumped(documents.front());
     }
   }
+  print_and_close(found, outputs);
   if (failure) std::rethrow_exception(failure);
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
 }

@@ -1,5 +1,7 @@
 #include "app/outputs.h"
 
+#include <exception>
+
 #include "app/terminal.h"
 #include "engine/event/output_file.h"
 #include "engine/event/trace_export.h"
@@ -41,6 +43,17 @@ void Outputs::close() {
     print_error(trace_ + ": " + report.summary() + "; read again: no rule broken");
     for (const std::string& notice : report.notices) print_error("note: " + notice);
   }
+}
+
+void print_and_close(const std::string& text, Outputs& outputs) {
+  std::exception_ptr unread;
+  try {
+    if (!text.empty()) print(text);
+  } catch (...) {
+    unread = std::current_exception();
+  }
+  outputs.close();
+  if (unread) std::rethrow_exception(unread);
 }
 
 }  // namespace app

@@ -37,4 +37,9 @@ class Outputs : public engine::EventSink {
   std::unique_ptr<engine::Recorder> recorder_;
 };
 
+/// Prints what a command found (nothing where it is empty) and closes its outputs, whichever of the
+/// two fails: results are seen though a file has no room, and files are whole though nobody reads.
+/// @throws  what print() or close() throws, close() first
+void print_and_close(const std::string& text, Outputs& outputs);
+
 }  // namespace app

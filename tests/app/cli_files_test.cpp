@@ -44,6 +44,20 @@ TEST_F(Cli, CL02_a_reader_that_has_enough_ends_it_quietly) {
   EXPECT_EQ(outcome.err, "");
 }
 
+// No file may pass a kilobyte here: the trace has no room, the table has.
+TEST_F(CliModel, IO01_results_are_printed_though_a_file_has_no_room_for_its_end) {
+  for (const std::string command : {"compare --decoders ar", "generate --json"}) {
+    const Outcome outcome = shell("trap \"\" XFSZ; ulimit -f 1; $DECOSCOPE " + command +
+                                  " --prompt Anna --max-tokens 1 --trace " + folder + "/a.json");
+    EXPECT_EQ(outcome.code, 4) << outcome.err;
+    EXPECT_NE(outcome.err.find("a.json"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.out.find(command.starts_with("compare") ? "tokens/step" : "\"stop_reason\""),
+              std::string::npos)
+        << outcome.out;
+    EXPECT_FALSE(std::filesystem::exists(folder + "/a.json"));
+  }
+}
+
 TEST_F(CliModel, a_reader_that_has_enough_loses_no_file) {
   const std::string trace = folder + "/a.json";
   const Outcome outcome = shell(
