@@ -4,22 +4,19 @@
 
 namespace engine::test {
 
-Lane start(LanguageModel& model, const std::vector<TokenId>& prompt, const Job& job, RunId run) {
-  Lane lane = make_lane(run, model, prompt, job.decoder,
-                        {.target = model,
-                         .sampling = job.sampling,
-                         .limits = job.limits,
-                         .options = job.options,
-                         .uniforms = job.uniforms});
-  prefill(model, lane.sequence, 7);
-  lane.decoder->begin(lane.sequence);
-  return lane;
+namespace {
+
+DecoderContext context_for(LanguageModel& model, const Job& job) {
+  return {.target = model,
+          .sampling = job.sampling,
+          .limits = job.limits,
+          .options = job.options,
+          .uniforms = job.uniforms};
 }
 
-Outcome run(LanguageModel& model, const std::vector<TokenId>& prompt, const Job& job) {
+Outcome run_to_end(LanguageModel& model, Lane& lane, const Job& job) {
   EventList events;
   Stepper stepper(model, &events);
-  Lane lane = start(model, prompt, job);
   Lane* lanes[] = {&lane};
   Outcome outcome;
   while (!lane.sequence.finished()) {
@@ -43,6 +40,29 @@ Outcome run(LanguageModel& model, const std::vector<TokenId>& prompt, const Job&
   outcome.n_accepted = lane.n_accepted;
   outcome.n_rejected = lane.n_rejected;
   return outcome;
+}
+
+}  // namespace
+
+Lane start(LanguageModel& model, const std::vector<TokenId>& prompt, const Job& job, RunId run) {
+  Lane lane = make_lane(run, model, prompt, job.decoder, context_for(model, job));
+  prefill(model, lane.sequence, 7);
+  lane.decoder->begin(lane.sequence);
+  return lane;
+}
+
+Outcome run(LanguageModel& model, const std::vector<TokenId>& prompt, const Job& job) {
+  Lane lane = start(model, prompt, job);
+  return run_to_end(model, lane, job);
+}
+
+Outcome run_from(LanguageModel& model, const Sequence& prefilled, const Job& job) {
+  const auto prompt = prefilled.prompt();
+  Lane lane =
+      make_lane(1, model, {prompt.begin(), prompt.end()}, job.decoder, context_for(model, job));
+  lane.sequence = prefilled.fork();
+  lane.decoder->begin(lane.sequence);
+  return run_to_end(model, lane, job);
 }
 
 Outcome run_ar(LanguageModel& model, const std::vector<TokenId>& prompt, Job job) {

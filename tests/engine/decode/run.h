@@ -30,6 +30,8 @@ struct Outcome {
 
 Lane start(LanguageModel& model, const std::vector<TokenId>& prompt, const Job& job, RunId run = 1);
 Outcome run(LanguageModel& model, const std::vector<TokenId>& prompt, const Job& job);
+/// The same from a prompt that was prefilled before, which stays as it is.
+Outcome run_from(LanguageModel& model, const Sequence& prefilled, const Job& job);
 /// The same job with plain decoding.
 Outcome run_ar(LanguageModel& model, const std::vector<TokenId>& prompt, Job job);
 
