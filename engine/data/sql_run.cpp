@@ -84,8 +84,10 @@ SqlResult SqlDatabase::run(std::string_view query) const {
   sqlite3_progress_handler(db_, kMaxInstructions, stop, nullptr);
   int status = SQLITE_ROW;
   while ((status = sqlite3_step(statement)) == SQLITE_ROW && result.rows.size() < kMaxRows) {
+    const int n_columns = sqlite3_column_count(statement);
     std::vector<std::string> row;
-    for (int c = 0; c < sqlite3_column_count(statement); c++) row.push_back(cell(statement, c));
+    row.reserve(static_cast<std::size_t>(n_columns));
+    for (int c = 0; c < n_columns; c++) row.push_back(cell(statement, c));
     result.rows.push_back(std::move(row));
   }
   if (status != SQLITE_DONE)

@@ -193,6 +193,7 @@ StepBatch Run<T>::next_batch() {
     next_text_ += kTextsAtOnce;
   }
   std::vector<PackedRow> rows;
+  rows.reserve(static_cast<std::size_t>(n_rows_));
   for (int i = 0; i < n_rows_; i++) rows.push_back(packer_.take());
   return lay_out(rows, recipe_.context);
 }
