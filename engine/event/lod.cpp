@@ -11,6 +11,8 @@ namespace {
 
 /// Real slices are drawn as themselves up to this many a pixel, however narrow.
 constexpr double kSlicesPerPixel = 1.0 / kMinPixels;
+/// A level with fewer slices a bucket saves too little to be kept, and is looked for this often.
+constexpr std::size_t kSlicesPerBucket = 4, kLookAgain = 1024;
 
 /// The kind with most time so far: a vote that a majority always wins (Boyer and Moore).
 void vote_for(Bucket& bucket, SliceKind kind, Nanoseconds time) {
@@ -31,6 +33,10 @@ void count_in(Bucket& bucket, const Slice& slice) {
   bucket.n_rejected += (slice.rare & kRareRejected) != 0 ? 1 : 0;
   bucket.n_errors += (slice.rare & kRareError) != 0 ? 1 : 0;
   bucket.n_pool_hits += (slice.rare & kRarePoolHit) != 0 ? 1 : 0;
+  bucket.n_pool_added += (slice.rare & kPoolAdded) != 0 ? 1 : 0;
+  if (slice.kind == SliceKind::Forward) {
+    bucket.wasted += (slice.end - slice.start) / 100 * slice.percent;
+  }
 }
 
 /// One bucket more of the same time. Majority votes add up: what has most of the time in both
@@ -41,6 +47,8 @@ void add_to_bucket(Bucket& sum, const Bucket& bucket) {
   sum.n_rejected += bucket.n_rejected;
   sum.n_errors += bucket.n_errors;
   sum.n_pool_hits += bucket.n_pool_hits;
+  sum.n_pool_added += bucket.n_pool_added;
+  sum.wasted += bucket.wasted;
   if (sum.kind == bucket.kind || sum.vote == 0) {
     sum.kind = bucket.vote > 0 ? bucket.kind : sum.kind;
     sum.vote += bucket.vote;
@@ -72,17 +80,41 @@ void LodLane::add(Slice slice) {
   if (!slices_.empty()) slice.start = std::max(slice.start, slices_.back().start);
   slice.end = std::max(slice.end, slice.start);
   const auto index = static_cast<std::uint32_t>(slices_.size());
+  if (slice.end < end_ && max_end_.empty()) {
+    for (const Slice& before : slices_) max_end_.push_back(before.end);
+  }
+  end_ = std::max(end_, slice.end);
+  if (slice.end < end_ || !max_end_.empty()) max_end_.push_back(end_);
   slices_.push_back(slice);
-  max_end_.push_back(max_end_.empty() ? slice.end : std::max(max_end_.back(), slice.end));
   int home = 0;  // the lowest level whose bucket is wider than the slice
   const Nanoseconds length = slice.end - slice.start;
   while (home < kLevels && length >= kBaseBucket << (2 * home)) ++home;
   if (home > 0) levels_[at(home - 1)].longer.push_back(index);
+  home = std::max(home, lowest_);
   // What ends before this slice begins cannot change any more.
-  for (int level = 0; level + 1 < kLevels; ++level) {
+  for (int level = lowest_; level + 1 < kLevels; ++level) {
     if (!fold(level, slice.start) && level >= home) break;
   }
   if (home < kLevels) add_to(home, slice);
+  if (slices_.size() % kLookAgain == 0) let_go_of_thin_levels();
+}
+
+void LodLane::let_go_of_thin_levels() {
+  int thin = kLevels - 2;
+  while (thin >= lowest_ && levels_[at(thin)].buckets.size() * kSlicesPerBucket <= slices_.size()) {
+    --thin;
+  }
+  for (; lowest_ <= thin; ++lowest_) {
+    fold(lowest_, std::numeric_limits<Nanoseconds>::max());
+    levels_[at(lowest_)].buckets = {};
+    levels_[at(lowest_)].n_folded = 0;
+  }
+}
+
+std::size_t LodLane::n_buckets() const {
+  std::size_t n = 0;
+  for (const Level& level : levels_) n += level.buckets.size();
+  return n;
 }
 
 bool LodLane::fold(int level, Nanoseconds t) {
@@ -114,6 +146,7 @@ void LodLane::add_unfolded(int level,
 }
 
 std::vector<Bucket> LodLane::buckets(int level) const {
+  ensure(level >= lowest_, "this level was let go");
   std::vector<Bucket> all = levels_[at(level)].buckets;
   add_unfolded(level, 0, std::numeric_limits<std::int64_t>::max(), all);
   return all;
@@ -158,7 +191,10 @@ std::vector<Slice> LodLane::long_slices(int level) const {
 }
 
 std::size_t LodLane::first_reaching(Nanoseconds t) const {
-  return static_cast<std::size_t>(std::ranges::upper_bound(max_end_, t) - max_end_.begin());
+  const auto first = max_end_.empty()
+                         ? std::ranges::upper_bound(slices_, t, {}, &Slice::end) - slices_.begin()
+                         : std::ranges::upper_bound(max_end_, t) - max_end_.begin();
+  return static_cast<std::size_t>(first);
 }
 
 void LodLane::merge_close(Nanoseconds t0,
@@ -196,7 +232,7 @@ VisibleLane LodLane::visible(Nanoseconds t0, Nanoseconds t1, double px) const {
     std::erase_if(out.slices, [t0](const Slice& slice) { return slice.end < t0; });
     return out;
   }
-  if (level < 0) {
+  if (level < lowest_) {
     // Closer than the pyramid begins: few enough slices to look at each.
     out.width = std::max<Nanoseconds>(1, static_cast<Nanoseconds>(ns_per_px * kMinPixels));
     merge_close(t0, t1, out.width, out);
@@ -222,6 +258,7 @@ VisibleLane LodLane::visible(Nanoseconds t0, Nanoseconds t1, double px) const {
 }
 
 void RunLod::update(const RunRecord& run) {
+  const std::size_t before = n_steps_;
   for (; n_steps_ < run.steps.size(); ++n_steps_) {
     const StepHead step = run.steps.head(n_steps_);
     const bool still_running = n_steps_ + 1 == run.steps.size() && !run.over();
@@ -230,6 +267,9 @@ void RunLod::update(const RunRecord& run) {
       lanes_[static_cast<std::size_t>(part.lane)].add(part.slice);
     }
   }
+  if (n_steps_ == before && n_phases_ == run.phases.size() && over_ == run.over()) return;
+  n_phases_ = run.phases.size();
+  over_ = run.over();
   // Phases are few and the last one grows: made anew.
   LodLane& phases = lanes_[static_cast<std::size_t>(LaneKind::Phases)];
   phases = {};

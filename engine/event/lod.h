@@ -3,11 +3,13 @@
 //   levels   bucket width 65,536 ns at level 0, four times as wide each further level
 //   a level  holds slices shorter than its bucket in buckets, and longer ones as themselves, so
 //            that no level ever costs more than a few pixels' worth of either
+//   memory   24 bytes a slice; a level whose buckets hold few slices each is let go, and a zoom that
+//            would need it looks at the slices themselves
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <span>
+#include <deque>
 #include <vector>
 
 #include "engine/event/run_slices.h"
@@ -26,7 +28,8 @@ struct Bucket {
   std::int64_t index = 0;      // it spans [index, index + 1) * bucket_width(level)
   Nanoseconds busy = 0;        // time covered by its slices
   std::uint32_t n_slices = 0;  // that begin in it
-  std::uint32_t n_rejected = 0, n_errors = 0, n_pool_hits = 0;
+  std::uint32_t n_rejected = 0, n_errors = 0, n_pool_hits = 0, n_pool_added = 0;
+  Nanoseconds wasted = 0;               // of forwards: time of rows thrown away
   SliceKind kind = SliceKind::Forward;  // the one with most time, by majority vote
   std::int64_t vote = 0;                // by how much it leads
 };
@@ -48,12 +51,16 @@ class LodLane {
   /// Slices and buckets that touch [t0, t1) drawn over `px` pixels.
   VisibleLane visible(Nanoseconds t0, Nanoseconds t1, double px) const;
 
-  std::span<const Slice> slices() const { return slices_; }
-  /// All of a level's, by index.
+  const std::deque<Slice>& slices() const { return slices_; }
+  /// The lowest level that is kept.
+  int lowest_level() const { return lowest_; }
+  /// All of a level's, by index. @throws ContractError  it was let go
   std::vector<Bucket> buckets(int level) const;
   /// Slices of at least this level's bucket width: not in its buckets nor in those below.
   std::vector<Slice> long_slices(int level) const;
-  Nanoseconds end() const { return max_end_.empty() ? 0 : max_end_.back(); }
+  Nanoseconds end() const { return end_; }
+  /// Buckets held, of all levels.
+  std::size_t n_buckets() const;
 
  private:
   /// A slice is counted at the lowest level whose buckets are wider; a bucket that can no longer
@@ -73,13 +80,18 @@ class LodLane {
                     std::int64_t first,
                     std::int64_t last,
                     std::vector<Bucket>& buckets) const;
+  /// Folds and forgets the levels up to the highest one that holds few slices a bucket.
+  void let_go_of_thin_levels();
   /// First slice that may reach beyond t.
   std::size_t first_reaching(Nanoseconds t) const;
   void merge_close(Nanoseconds t0, Nanoseconds t1, Nanoseconds width, VisibleLane& out) const;
 
-  std::vector<Slice> slices_;
-  std::vector<Nanoseconds> max_end_;  // [n_slices] latest end of slices 0..i
+  std::deque<Slice> slices_;
+  // [n_slices] latest end of slices 0..i; empty while none ends before one in front of it.
+  std::deque<Nanoseconds> max_end_;
+  Nanoseconds end_ = 0;
   std::array<Level, kLevels> levels_;
+  int lowest_ = 0;  // levels below were let go
 };
 
 /// All lanes of one run on one clock, fed step by step.
@@ -97,6 +109,8 @@ class RunLod {
   Clock clock_;
   std::array<LodLane, kLaneKinds> lanes_;
   std::size_t n_steps_ = 0;  // of the run, taken or passed over
+  std::size_t n_phases_ = 0;
+  bool over_ = false;
 };
 
 }  // namespace engine

@@ -71,6 +71,13 @@ SliceKind phase_kind(const std::string& name) {
   return SliceKind::OtherPhase;
 }
 
+/// Of the rows a step forwarded, those it did not commit.
+std::int16_t percent_wasted(const StepHead& step) {
+  const int n_rows = std::max(step.begun.n_rows, step.n_rows);
+  if (n_rows <= step.n_tokens) return 0;
+  return static_cast<std::int16_t>(100 - (std::int64_t{100} * step.n_tokens) / n_rows);
+}
+
 Nanoseconds end_of(const RunRecord& run, Clock clock) {
   for (std::size_t i = run.steps.size(); i-- > 0;) {
     const StepHead step = run.steps.head(i);
@@ -107,18 +114,20 @@ LaneSlices slices_of(const StepHead& step, Clock clock) {
   add(LaneKind::Propose, parts.propose, SliceKind::Propose);
   t += parts.propose;
   add(LaneKind::Target, parts.forward, SliceKind::Forward);
+  slices.all[slices.n - 1].slice.percent = percent_wasted(step);
   t += parts.forward;
   const int rejected = step.n_rejected > 0 ? kRareRejected : 0;
   add(LaneKind::Verify, parts.verify, verify_kind(step), rejected);
   t += parts.verify;
   const bool kept = step.n_tokens > 0;
   add(LaneKind::Commit, parts.commit, kept ? SliceKind::Commit : SliceKind::Rollback);
+  const int added = step.n_pool_added > 0 ? kPoolAdded : 0;
   if (step.n_pool_hits > 0) {
-    add(LaneKind::Pool, parts.commit, SliceKind::PoolHit, kRarePoolHit);
+    add(LaneKind::Pool, parts.commit, SliceKind::PoolHit, kRarePoolHit | added);
   } else if (step.tried_guesses) {
-    add(LaneKind::Pool, parts.commit, SliceKind::PoolMiss);
+    add(LaneKind::Pool, parts.commit, SliceKind::PoolMiss, added);
   } else if (step.has_pool) {
-    add(LaneKind::Pool, parts.commit, SliceKind::PoolFill);
+    add(LaneKind::Pool, parts.commit, SliceKind::PoolFill, added);
   }
   return slices;
 }

@@ -45,14 +45,14 @@ enum class SliceKind : std::uint8_t {
 inline constexpr int kSliceKinds = 16;
 
 /// What must stay visible at any zoom, as bits.
-enum Rare : std::uint8_t { kRareRejected = 1, kRareError = 2, kRarePoolHit = 4 };
+enum Rare : std::uint8_t { kRareRejected = 1, kRareError = 2, kRarePoolHit = 4, kPoolAdded = 8 };
 
 struct Slice {
   Nanoseconds start = 0, end = 0;
   StepId step = -1;  // -1: of no step; for phases the index in RunRecord::phases
   SliceKind kind = SliceKind::Forward;
   std::uint8_t rare = 0;     // bits of Rare
-  std::int16_t percent = 0;  // of Busy
+  std::int16_t percent = 0;  // of Busy: how busy; of Forward: of its rows, those thrown away
 };
 
 struct LaneSlice {

@@ -74,7 +74,7 @@ TEST(Lod, totals_of_every_level_equal_those_of_the_slices) {
   const LodLane lane = lane_of(made);
   Totals expected;
   for (const Slice& slice : made) add(expected, slice);
-  for (int level = 0; level < kLevels; ++level) {
+  for (int level = lane.lowest_level(); level < kLevels; ++level) {
     Totals found;
     for (const Bucket& bucket : lane.buckets(level)) {
       add(found, bucket);
@@ -175,13 +175,55 @@ TEST(Lod, every_level_is_complete_at_any_moment_of_growing) {
     growing.add(source.slices()[i]);
     add(expected, source.slices()[i]);
     if (i % 1'013 != 0) continue;
-    for (int level = 0; level < kLevels; ++level) {
+    for (int level = growing.lowest_level(); level < kLevels; ++level) {
       Totals found;
       for (const Bucket& bucket : growing.buckets(level)) add(found, bucket);
       for (const Slice& slice : growing.long_slices(level)) add(found, slice);
       ASSERT_EQ(found, expected) << "level " << level << " after " << i;
     }
   }
+}
+
+TEST(Lod, levels_of_a_sparse_lane_are_let_go_and_nothing_of_it_is_lost) {
+  LodLane lane;
+  constexpr int kSteps = 50'000;
+  for (int i = 0; i < kSteps; ++i) {
+    const Nanoseconds start = Nanoseconds{5'000'000} * i;  // 50 us of work every 5 ms
+    lane.add({.start = start, .end = start + 50'000, .step = i});
+  }
+  EXPECT_GT(lane.lowest_level(), 2);
+  EXPECT_LT(lane.n_buckets(), kSteps / 2) << "else a bucket a slice, at every level";
+  for (const double px : {1.0, 100.0, 1'900.0, 40'000.0}) {
+    const VisibleLane visible = lane.visible(0, lane.end(), px);
+    EXPECT_EQ(totals_of(visible).n, kSteps) << px;
+    EXPECT_EQ(totals_of(visible).busy, Nanoseconds{50'000} * kSteps) << px;
+    EXPECT_LE(visible.slices.size() + visible.buckets.size(), std::max(64.0, px)) << px;
+  }
+  EXPECT_THROW(lane.buckets(0), ContractError);
+}
+
+TEST(Lod, a_long_slice_behind_short_ones_is_found_from_its_middle) {
+  LodLane lane;
+  lane.add({.start = 0, .end = 10, .step = 0});
+  lane.add({.start = 20, .end = 9'000, .step = 1});  // encloses the next two
+  lane.add({.start = 30, .end = 40, .step = 2});
+  lane.add({.start = 50, .end = 60, .step = 3});
+  const VisibleLane middle = lane.visible(5'000, 6'000, 100);
+  ASSERT_EQ(middle.slices.size(), 1U);
+  EXPECT_EQ(middle.slices[0].step, 1);
+  EXPECT_EQ(lane.end(), 9'000);
+}
+
+TEST(Lod, a_bucket_holds_the_time_of_rows_thrown_away) {
+  LodLane lane;
+  for (int i = 0; i < 1'000; ++i) {
+    lane.add({.start = i * 1'000, .end = i * 1'000 + 1'000, .step = i, .percent = 75});
+  }
+  const VisibleLane visible = lane.visible(0, lane.end(), 50);
+  Nanoseconds wasted = 0;
+  for (const Bucket& bucket : visible.buckets) wasted += bucket.wasted;
+  ASSERT_TRUE(visible.slices.empty());
+  EXPECT_EQ(wasted, 750'000);
 }
 
 TEST(Lod, a_million_slices_are_built_and_queried_in_time) {
@@ -224,6 +266,11 @@ TEST(RunLod, lanes_hold_the_parts_of_every_step) {
   EXPECT_EQ(lod.lane(LaneKind::Verify).slices()[0].rare, kRareRejected);
   EXPECT_EQ(lod.lane(LaneKind::Pool).slices()[1].kind, SliceKind::PoolHit);
   EXPECT_EQ(lod.lane(LaneKind::Phases).slices()[0].kind, SliceKind::Prefill);
+  const StepHead step = run.steps.head(0);
+  EXPECT_EQ(lod.lane(LaneKind::Target).slices()[0].percent,
+            100 - 100 * step.n_tokens / step.n_rows);
+  EXPECT_EQ(lod.lane(LaneKind::Pool).slices()[1].rare & kPoolAdded,
+            run.steps.head(1).n_pool_added > 0 ? kPoolAdded : 0);
   EXPECT_EQ(label_of(run, LaneKind::Verify, lod.lane(LaneKind::Verify).slices()[1]),
             "verify accepted 2/2");
 }
