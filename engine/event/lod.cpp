@@ -12,7 +12,7 @@ namespace {
 /// Real slices are drawn as themselves up to this many a pixel, however narrow.
 constexpr double kSlicesPerPixel = 1.0 / kMinPixels;
 /// A level with fewer slices a bucket saves too little to be kept, and is looked for this often.
-constexpr std::size_t kSlicesPerBucket = 4, kLookAgain = 1024;
+constexpr std::size_t kSlicesPerBucket = 16, kLookAgain = 1024;
 
 /// The kind with most time so far: a vote that a majority always wins (Boyer and Moore).
 void vote_for(Bucket& bucket, SliceKind kind, Nanoseconds time) {
@@ -257,23 +257,33 @@ VisibleLane LodLane::visible(Nanoseconds t0, Nanoseconds t1, double px) const {
   return out;
 }
 
-void RunLod::update(const RunRecord& run) {
-  const std::size_t before = n_steps_;
-  for (; n_steps_ < run.steps.size(); ++n_steps_) {
-    const StepHead step = run.steps.head(n_steps_);
-    const bool still_running = n_steps_ + 1 == run.steps.size() && !run.over();
+void RunLod::update(const RunRecord& run, unsigned lanes) {
+  const auto asked = [lanes](std::size_t lane) { return (lanes >> lane & 1U) != 0; };
+  std::size_t first = run.steps.size();
+  for (std::size_t lane = 0; lane < kLaneKinds; ++lane) {
+    if (asked(lane)) first = std::min(first, n_steps_[lane]);
+  }
+  const std::size_t phases = static_cast<std::size_t>(LaneKind::Phases), before = n_steps_[phases];
+  for (std::size_t i = first; i < run.steps.size(); ++i) {
+    const StepHead step = run.steps.head(i);
+    const bool still_running = i + 1 == run.steps.size() && !run.over();
     if (!step.complete && still_running) break;
     for (const LaneSlice& part : slices_of(step, clock_)) {
-      lanes_[static_cast<std::size_t>(part.lane)].add(part.slice);
+      const auto lane = static_cast<std::size_t>(part.lane);
+      if (asked(lane) && n_steps_[lane] == i) lanes_[lane].add(part.slice);
+    }
+    for (std::size_t lane = 0; lane < kLaneKinds; ++lane) {
+      if (asked(lane) && n_steps_[lane] == i) ++n_steps_[lane];
     }
   }
-  if (n_steps_ == before && n_phases_ == run.phases.size() && over_ == run.over()) return;
+  if (!asked(phases)) return;
+  const bool is_new = n_steps_[phases] != before || n_phases_ != run.phases.size();
+  if (!is_new && over_ == run.over()) return;
   n_phases_ = run.phases.size();
   over_ = run.over();
   // Phases are few and the last one grows: made anew.
-  LodLane& phases = lanes_[static_cast<std::size_t>(LaneKind::Phases)];
-  phases = {};
-  for (const Slice& slice : phase_slices(run, clock_)) phases.add(slice);
+  lanes_[phases] = {};
+  for (const Slice& slice : phase_slices(run, clock_)) lanes_[phases].add(slice);
 }
 
 Nanoseconds RunLod::end() const {

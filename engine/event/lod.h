@@ -94,12 +94,19 @@ class LodLane {
   int lowest_ = 0;  // levels below were let go
 };
 
-/// All lanes of one run on one clock, fed step by step.
+/// Lanes as bits.
+constexpr unsigned lane_bit(LaneKind lane) {
+  return 1U << static_cast<unsigned>(lane);
+}
+inline constexpr unsigned kAllLanes = (1U << kLaneKinds) - 1;
+
+/// The lanes of one run on one clock, fed step by step.
 class RunLod {
  public:
   explicit RunLod(Clock clock) : clock_(clock) {}
-  /// Takes what the run told since the last call; costs only what is new.
-  void update(const RunRecord& run);
+  /// Takes into `lanes` what the run told since they were updated last; costs only what is new.
+  /// Lanes that nobody asks for take no memory.
+  void update(const RunRecord& run, unsigned lanes = kAllLanes);
   const LodLane& lane(LaneKind kind) const { return lanes_[static_cast<std::size_t>(kind)]; }
   Clock clock() const { return clock_; }
   /// Where the last slice ends.
@@ -108,7 +115,7 @@ class RunLod {
  private:
   Clock clock_;
   std::array<LodLane, kLaneKinds> lanes_;
-  std::size_t n_steps_ = 0;  // of the run, taken or passed over
+  std::array<std::size_t, kLaneKinds> n_steps_{};  // of the run, taken or passed over
   std::size_t n_phases_ = 0;
   bool over_ = false;
 };

@@ -113,10 +113,10 @@ LaneSlices slices_of(const StepHead& step, Clock clock) {
   };
   add(LaneKind::Propose, parts.propose, SliceKind::Propose);
   t += parts.propose;
-  add(LaneKind::Target, parts.forward, SliceKind::Forward);
+  const int rejected = step.n_rejected > 0 ? kRareRejected : 0;
+  add(LaneKind::Target, parts.forward, SliceKind::Forward, rejected);
   slices.all[slices.n - 1].slice.percent = percent_wasted(step);
   t += parts.forward;
-  const int rejected = step.n_rejected > 0 ? kRareRejected : 0;
   add(LaneKind::Verify, parts.verify, verify_kind(step), rejected);
   t += parts.verify;
   const bool kept = step.n_tokens > 0;

@@ -264,6 +264,7 @@ TEST(RunLod, lanes_hold_the_parts_of_every_step) {
   EXPECT_EQ(lod.lane(LaneKind::Target).slices()[1].start, 1'161'000);
   EXPECT_EQ(lod.lane(LaneKind::Target).slices()[1].end, 1'241'000);
   EXPECT_EQ(lod.lane(LaneKind::Verify).slices()[0].rare, kRareRejected);
+  EXPECT_EQ(lod.lane(LaneKind::Target).slices()[0].rare, kRareRejected);
   EXPECT_EQ(lod.lane(LaneKind::Pool).slices()[1].kind, SliceKind::PoolHit);
   EXPECT_EQ(lod.lane(LaneKind::Phases).slices()[0].kind, SliceKind::Prefill);
   const StepHead step = run.steps.head(0);
@@ -286,6 +287,25 @@ TEST(RunLod, clocks_lay_the_same_steps_out_differently) {
   EXPECT_EQ(target_of(Clock::Step).start / kUnit, 2);
   EXPECT_LT(target_of(Clock::Step).end, 3 * kUnit);
   EXPECT_EQ(target_of(Clock::Position).start / kUnit, 6);  // after 2 + 1 + 3 positions
+}
+
+TEST(RunLod, a_lane_asked_for_late_is_the_same_as_one_that_grew) {
+  Timeline timeline;
+  timeline.apply(test::model_loaded());
+  RunLod late(Clock::Compute), grown(Clock::Compute);
+  for (const Event& event : test::run_events({.n_steps = 30})) {
+    timeline.apply(event);
+    late.update(timeline.runs()[0], lane_bit(LaneKind::Target));
+    grown.update(timeline.runs()[0]);
+  }
+  EXPECT_EQ(late.lane(LaneKind::Target).slices().size(), 30U);
+  EXPECT_TRUE(late.lane(LaneKind::Verify).slices().empty());
+  late.update(timeline.runs()[0], lane_bit(LaneKind::Verify) | lane_bit(LaneKind::Target));
+  for (const LaneKind kind : {LaneKind::Target, LaneKind::Verify}) {
+    const auto &a = late.lane(kind).slices(), &b = grown.lane(kind).slices();
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].start, b[i].start);
+  }
 }
 
 TEST(RunLod, growing_step_by_step_gives_what_building_at_once_gives) {
