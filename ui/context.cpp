@@ -4,16 +4,29 @@
 
 namespace ui {
 
-const char* lens_name(Lens lens) {
-  static constexpr const char* kNames[] = {"standing", "probability", "age",
-                                           "cost",     "agreement",   "origin"};
-  return kNames[static_cast<int>(lens)];
-}
-
 const RunTimes& Prepared::times(const engine::RunRecord& run) {
   RunTimes& t = times_[run.id()];
   extend(t, run);
   return t;
+}
+
+const engine::RunLod& Prepared::lod(const engine::RunRecord& run, ClockKind clock, unsigned lanes) {
+  engine::RunLod& lod = lods_.try_emplace(run.id(), clock).first->second;
+  if (lod.clock() != clock) lod = engine::RunLod(clock);
+  lod.update(run, lanes);
+  return lod;
+}
+
+const RunCounters& Prepared::counters(const engine::RunRecord& run) {
+  RunCounters& c = counters_[run.id()];
+  extend(c, run);
+  return c;
+}
+
+const std::vector<FlowArrow>& Prepared::arrows(const engine::RunRecord& run, const Place& place) {
+  if (arrows_.place != place || arrows_.n_steps != run.steps.size() + 1)
+    arrows_ = {place, run.steps.size() + 1, arrows_of(run, place)};
+  return arrows_.arrows;
 }
 
 const Tally& Prepared::tally(const engine::RunRecord& run, std::size_t n_steps) {

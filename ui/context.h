@@ -11,7 +11,10 @@
 #include "engine/event/timeline.h"
 #include "ui/catalog.h"
 #include "ui/playhead.h"
+#include "ui/prepare/counters.h"
+#include "ui/prepare/flow_arrows.h"
 #include "ui/prepare/gantt.h"
+#include "ui/prepare/lane_order.h"
 #include "ui/prepare/numbers.h"
 #include "ui/prepare/pool.h"
 #include "ui/prepare/run_times.h"
@@ -23,7 +26,6 @@
 namespace ui {
 
 enum class Lens { Standing, Probability, Age, Cost, Agreement, Origin };
-const char* lens_name(Lens lens);
 
 /// A moment a person wants to find again.
 struct Bookmark {
@@ -37,12 +39,14 @@ struct Bookmark {
 struct ViewState {
   Lens lens = Lens::Standing;
   bool hindsight = true;
+  bool only_changed = false;  // of the trajectory: what an iteration left as it was is not shown
   ClockKind clock = ClockKind::Compute;
   double t0 = 0, t1 = 0;          // the time line's visible range, on its clock; t0 == t1: fit all
   double range0 = 0, range1 = 0;  // a measured range, on the clock; equal: none
   PoolOrder pool_order = PoolOrder::Newest;
   std::string pool_filter, log_filter, find;
   std::string last_found;
+  LaneOrder lanes;
   LaneKind lane = LaneKind::Target;  // of the slice clicked last: . and , walk along it
   std::vector<Bookmark> bookmarks;   // of the document shown, in the order they were set
 };
@@ -51,6 +55,12 @@ struct ViewState {
 class Prepared {
  public:
   const RunTimes& times(const engine::RunRecord& run);
+  /// Levels of detail of these lanes (engine::lane_bit) on a clock; on another clock than before
+  /// they are made anew.
+  const engine::RunLod& lod(const engine::RunRecord& run, ClockKind clock, unsigned lanes);
+  const RunCounters& counters(const engine::RunRecord& run);
+  /// The way of what is pointed at, and of that alone.
+  const std::vector<FlowArrow>& arrows(const engine::RunRecord& run, const Place& place);
   const Tally& tally(const engine::RunRecord& run, std::size_t n_steps);
   const PoolState& pool(const engine::RunRecord& run, std::size_t n_steps);
   const std::vector<TextCell>& cells(const engine::Timeline& timeline,
@@ -93,7 +103,15 @@ class Prepared {
     int n_bins = 0;
     StepHistogram histogram;
   };
+  struct Arrows {
+    Place place;
+    std::size_t n_steps = 0;
+    std::vector<FlowArrow> arrows;
+  };
   std::map<engine::RunId, RunTimes> times_;
+  std::map<engine::RunId, engine::RunLod> lods_;
+  std::map<engine::RunId, RunCounters> counters_;
+  Arrows arrows_;
   std::map<engine::RunId, Tally> tallies_;
   std::map<engine::RunId, PoolState> pools_;
   std::map<engine::RunId, Cells> cells_;

@@ -14,7 +14,7 @@ namespace {
 
 // A step a reader would stop at: something was refused, came from the pool, or several at once.
 bool notable(const StepSpan& s) {
-  return s.has_rejection || s.has_pool_hit || s.n_tokens >= 3;
+  return s.n_rejected > 0 || s.has_pool_hit || s.n_tokens >= 3;
 }
 
 const char* kNoRun = "There is no run to walk along yet.";

@@ -61,7 +61,8 @@ TEST(RunTimes, growing_step_by_step_equals_growing_at_once) {
 TEST(RunTimes, the_playhead_comes_back_from_every_clock) {
   const auto timeline = timeline_of(streams::race({"ar", "jacobi"}));
   const RunTimes times = times_of(*timeline.run(2));
-  for (const ClockKind clock : {ClockKind::Wall, ClockKind::Compute, ClockKind::Step})
+  for (const ClockKind clock :
+       {ClockKind::Wall, ClockKind::Compute, ClockKind::Step, ClockKind::Position})
     for (const double share : {0.0, 0.31, 0.5, 1.0}) {
       const double at = share * times.end_compute();
       EXPECT_NEAR(to_compute(clock, times, on_clock(clock, times, at, 0), 0), at, 2);
@@ -172,6 +173,35 @@ TEST(Trajectory, stationary_is_said_in_hindsight_only) {
   EXPECT_EQ(trajectory_grid(small_block(), 1, true).n_stationary, 0);
 }
 
+TEST(Trajectory, only_what_an_iteration_changed_or_proved_is_shown) {
+  engine::RunRecord run = small_block();
+  // A fourth iteration that changes nothing, before the last.
+  engine::StepRecord same = run.steps[1];
+  same.begun.step = 3;
+  same.blocks[0].step = 3;
+  run.steps.push_back(same);
+  Grid grid = trajectory_grid(run, 4, false);
+  only_changes(grid);
+  ASSERT_EQ(grid.rows.size(), 4u) << "the last differs from the one before it";
+  run = small_block();
+  same.blocks[0].tokens = run.steps[2].blocks[0].tokens;
+  same.blocks[0].n_final = 4;
+  run.steps.push_back(same);
+  grid = trajectory_grid(run, 4, false);
+  only_changes(grid);
+  ASSERT_EQ(grid.rows.size(), 3u);
+  EXPECT_EQ(grid.n_rows_unchanged, 1);
+  const auto hidden = [&](int row) {
+    std::vector<bool> cells;
+    for (const GridCell& cell : grid.rows[row].cells) cells.push_back(cell.hidden);
+    return cells;
+  };
+  EXPECT_EQ(hidden(0), (std::vector{false, false, false, false})) << "there is nothing above";
+  // 9 became 6; 7 stayed and was proved; 8 became 9. The first was proved before.
+  EXPECT_EQ(hidden(1), (std::vector{true, false, false, false}));
+  EXPECT_EQ(hidden(2), (std::vector{true, true, true, false}));
+}
+
 TEST(Trajectory, a_decoder_without_blocks_has_no_grid) {
   const auto timeline = timeline_of(streams::one_run("ar"));
   EXPECT_TRUE(trajectory_grid(*timeline.run(1), 10, true).rows.empty());
@@ -250,39 +280,6 @@ TEST(Numbers, read_well) {
   EXPECT_EQ(with_commas(-1234567), "-1,234,567");
 }
 
-ClockView whole(const RunTimes& times, float width) {
-  return {ClockKind::Compute, 0, 0, times.end_compute(), width};
-}
-
-TEST(Gantt, buckets_lose_no_token_and_no_rejection) {
-  const auto timeline = timeline_of(streams::one_run("jacobi", 6000));
-  const RunTimes times = times_of(*timeline.run(1));
-  ASSERT_GT(times.steps.size(), 2000u);
-  for (const float width : {100.0f, 900.0f, 1e6f}) {
-    const auto blocks = blocks_in_view(times, LaneKind::Target, whole(times, width));
-    std::int64_t tokens = 0, rejected = 0;
-    for (const LaneBlock& b : blocks) tokens += b.n_tokens, rejected += b.n_rejected;
-    EXPECT_EQ(tokens, times.total.tokens);
-    EXPECT_EQ(rejected, times.total.rejected);
-    if (width < 1000) {
-      EXPECT_LE(blocks.size(), width / 3 + 2);
-    }
-    EXPECT_EQ(blocks.front().is_bucket, width < 1000);
-  }
-}
-
-TEST(Gantt, a_single_pool_hit_stays_visible_in_a_dense_lane) {
-  const auto timeline = timeline_of(streams::one_run("jacobi", 6000));
-  RunTimes times = times_of(*timeline.run(1));
-  for (std::size_t i = 701; i < times.steps.size(); ++i) times.steps[i].before.pool_hits = 1;
-  times.total.pool_hits = 1;
-  times.steps[700].has_pool_hit = true;
-  const auto blocks = blocks_in_view(times, LaneKind::PoolHit, whole(times, 300));
-  ASSERT_EQ(blocks.size(), 1u);
-  EXPECT_LE(blocks[0].first, 700u);
-  EXPECT_GE(blocks[0].last, 700u);
-}
-
 TEST(Gantt, ruler_ticks_are_round_and_apart) {
   for (const double range : {3e3, 1.7e6, 9e8, 4e10}) {
     const ClockView view{ClockKind::Wall, 0, 12345, 12345 + range, 900};
@@ -291,11 +288,6 @@ TEST(Gantt, ruler_ticks_are_round_and_apart) {
     for (std::size_t i = 1; i < ticks.size(); ++i)
       EXPECT_GE((ticks[i] - ticks[i - 1]) / range * 900, 83.9);
   }
-}
-
-TEST(Gantt, an_empty_run_has_nothing_to_draw) {
-  EXPECT_TRUE(blocks_in_view({}, LaneKind::Target, {}).empty());
-  EXPECT_EQ(overview({}, {}, 0, 4), (std::vector<float>(4)));
 }
 
 TEST(Pool, going_back_and_forth_ends_where_going_once_does) {

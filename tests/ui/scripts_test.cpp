@@ -266,6 +266,119 @@ TEST(Scripts, the_playhead_steps_and_follows) {
   });
 }
 
+int corners_of(const char* panel) {
+  return ImGui::FindWindowByName(panel)->DrawList->VtxBuffer.Size;
+}
+
+TEST(Scripts, lanes_of_the_time_line_collapse_move_and_hide) {
+  play("lanes", [](ImGuiTestContext* ctx, Stage& stage) {
+    stage.shell->form().live.decoder = "lookahead";
+    run_to_the_end(ctx, stage);
+    using ui::LaneKind;
+    ui::LaneOrder& lanes = stage.shell->view().lanes;
+    const std::vector<ui::LaneKey> natural{
+        {-1, LaneKind::Target}, {-1, LaneKind::Verify}, {-1, LaneKind::Commit}};
+    ctx->SetRef(ImGui::FindWindowByName("Timeline###live.gantt"));
+    ctx->ItemClick("target/label");
+    IM_CHECK(lanes.collapsed(natural[0]));
+    ctx->ItemClick("target/label");
+    IM_CHECK(!lanes.collapsed(natural[0]));
+    // Dragged above the others it stays there, and is not collapsed by it.
+    ctx->ItemDragWithDelta("commit/label", ImVec2(0, -300));
+    IM_CHECK(lanes.arranged(natural).front() == natural[2]);
+    IM_CHECK(!lanes.collapsed(natural[2]));
+    ctx->ItemClick("verify/label", ImGuiMouseButton_Right);
+    ctx->ItemClick("//$FOCUSED/Hide");
+    IM_CHECK_EQ(lanes.n_hidden(natural), 1);
+    ctx->Yield(3);
+    IM_CHECK(!ctx->ItemExists("verify/label"));
+    ctx->ItemClick("###hidden");
+    ctx->Yield(3);
+    IM_CHECK(ctx->ItemExists("verify/label"));
+  });
+}
+
+TEST(Scripts, the_way_of_a_selected_token_is_drawn_across_the_lanes) {
+  play("arrows", [](ImGuiTestContext* ctx, Stage& stage) {
+    stage.shell->form().live.decoder = "jacobi";
+    run_to_the_end(ctx, stage);
+    const char* panel = "Timeline###live.gantt";
+    const auto& tokens = run_of(stage)->tokens;
+    const engine::TokenRecord token = tokens[tokens.size() / 2];
+    ctx->MouseMoveToPos({5, ImGui::GetMainViewport()->Size.y - 5});
+    for (const ui::ClockKind clock : {ui::ClockKind::Compute, ui::ClockKind::Position,
+                                      ui::ClockKind::Step, ui::ClockKind::Wall}) {
+      stage.shell->view().clock = clock;
+      stage.shell->selection().locked = {};
+      ctx->Yield(3);
+      const int without = corners_of(panel);
+      stage.shell->selection().locked = {1, token.step, token.pos, -1};
+      ctx->Yield(3);
+      IM_CHECK_GT(corners_of(panel), without + 3 * 20);  // at least three curves
+    }
+  });
+}
+
+TEST(Scripts, the_mouse_zooms_and_measures_on_the_time_line) {
+  play("measure", [](ImGuiTestContext* ctx, Stage& stage) {
+    run_to_the_end(ctx, stage);
+    const ui::ViewState& view = stage.shell->view();
+    ctx->SetRef(ImGui::FindWindowByName("Timeline###live.gantt"));
+    const ImRect lanes = ctx->ItemInfo("lanes").RectFull;
+    const auto at = [&](float share) {
+      return ImVec2(lanes.Min.x + lanes.GetWidth() * share, lanes.Min.y + 12);
+    };
+    const auto drag = [&](float from, float to, ImGuiMouseButton button) {
+      ctx->MouseMoveToPos(at(from));
+      ctx->MouseDown(button);
+      ctx->MouseMoveToPos(at(to));
+      ctx->MouseUp(button);
+      ctx->Yield(2);
+    };
+    drag(0.2f, 0.4f, ImGuiMouseButton_Left);
+    const double end = view.range1;
+    IM_CHECK_GT(end, view.range0);
+    // Taken by its left end, the range keeps its right one.
+    drag(0.2f, 0.1f, ImGuiMouseButton_Left);
+    IM_CHECK_EQ(std::max(view.range0, view.range1), end);
+    const double begin = std::min(view.range0, view.range1);
+    ctx->MouseMoveToPos(at(0.7f));
+    ctx->MouseClick(ImGuiMouseButton_Right);
+    ctx->ItemClick("//$FOCUSED/Zoom to the range");
+    IM_CHECK_EQ(view.t0, begin);
+    IM_CHECK_EQ(view.t1, end);
+    drag(0.25f, 0.75f, ImGuiMouseButton_Middle);
+    const double wide = end - begin;
+    IM_CHECK_LT(std::abs(view.t1 - view.t0 - wide / 2), wide / 50);
+    ctx->KeyPress(ImGuiKey_0);
+    IM_CHECK_EQ(view.t0, view.t1);
+    // A double click shows the step that was clicked, and keeps it selected.
+    ctx->MouseMoveToPos(at(0.5f));
+    ctx->MouseDoubleClick();
+    ctx->Yield(2);
+    const engine::StepId step = stage.shell->selection().locked.step;
+    IM_CHECK_GE(step, 0);
+    const engine::StepRecord clicked = run_of(stage)->steps[static_cast<std::size_t>(step)];
+    const double middle = (view.t0 + view.t1) / 2, from = double(clicked.begun.compute);
+    IM_CHECK_LT(from, middle);
+    IM_CHECK_LT(view.t1 - view.t0, 20e6);
+  });
+}
+
+TEST(Scripts, what_an_iteration_left_as_it_was_can_be_left_out_of_the_trajectory) {
+  play("only_changed", [](ImGuiTestContext* ctx, Stage& stage) {
+    stage.shell->form().live.decoder = "jacobi";
+    run_to_the_end(ctx, stage);
+    const char* panel = "Trajectory###live.trajectory";
+    ctx->Yield(3);
+    const int all = corners_of(panel);
+    ctx->ItemClick("**/only changed");
+    IM_CHECK(stage.shell->view().only_changed);
+    ctx->Yield(3);
+    IM_CHECK_LT(corners_of(panel), all);
+  });
+}
+
 TEST(Scripts, four_lanes_race_on_the_compare_screen) {
   play("compare", [](ImGuiTestContext* ctx, Stage& stage) {
     ctx->KeyPress(ImGuiMod_Alt | ImGuiKey_2);

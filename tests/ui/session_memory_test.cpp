@@ -133,7 +133,15 @@ TEST(Session, a_million_events_take_at_most_150_megabytes) {
   const double allocated = megabytes_in_use() - before;
   // What the panels keep beside it.
   Prepared prepared;
-  for (const engine::RunRecord& run : timeline.runs()) prepared.times(run);
+  for (const engine::RunRecord& run : timeline.runs()) {
+    prepared.times(run);
+    // As the race is shown, and then one of its lanes by itself.
+    prepared.lod(
+        run, ClockKind::Compute,
+        engine::lane_bit(engine::LaneKind::Target) | engine::lane_bit(engine::LaneKind::Pool));
+  }
+  prepared.lod(timeline.runs()[2], ClockKind::Compute, engine::kAllLanes);
+  prepared.counters(timeline.runs()[2]);
   prepared.tally(timeline.runs()[2], timeline.runs()[2].steps.size());
   prepared.cells(timeline, timeline.runs()[2], timeline.runs()[2].steps.size(), true);
   const double with_panels = megabytes_in_use() - before;

@@ -54,6 +54,11 @@ void cell_at(Context& context,
     tooltip(words);
   }
   ImGui::PopID();
+  if (cell.hidden) {
+    ImGui::GetWindowDrawList()->AddCircleFilled({(min.x + max.x) / 2, (min.y + max.y) / 2},
+                                                px(1.5f), colour(theme().faint));
+    return;
+  }
   CellFlags flags;
   flags.marks = context.settings.marks;
   flags.dim = cell.mean == Mean::Prefix;
@@ -187,13 +192,23 @@ void draw_window(Context& context, const engine::RunRecord& run, const engine::S
     wrapped("This step had no window yet: nothing was guessed.", theme().dim);
 }
 
+std::string left_out_words(const Grid& grid) {
+  std::string text;
+  if (grid.n_rows_left_out > 0)
+    text = fmt::format("{} older iterations left out", grid.n_rows_left_out);
+  if (grid.n_rows_unchanged > 0)
+    text += fmt::format("{}{} iterations that changed nothing left out",
+                        text.empty() ? "" : " \xC2\xB7 ", grid.n_rows_unchanged);
+  return text;
+}
+
 void draw(Context& context) {
   const engine::RunRecord& run = *context.run();
   const std::size_t n_steps = context.n_steps(run);
-  const Grid grid = trajectory_grid(run, n_steps, context.view.hindsight);
+  Grid grid = trajectory_grid(run, n_steps, context.view.hindsight);
+  if (context.view.only_changed) only_changes(grid);
   if (!grid.rows.empty()) {
-    if (grid.n_rows_left_out > 0)
-      small_label(fmt::format("{} older iterations left out", grid.n_rows_left_out));
+    if (const std::string left_out = left_out_words(grid); !left_out.empty()) small_label(left_out);
     draw_grid(context, run, grid);
     if (context.playhead.follows() && !run.over()) ImGui::SetScrollHereY(1);
     small_label(
@@ -224,6 +239,16 @@ void draw_head(Context& context) {
   words("proved final (solid)", theme().dim);
   ImGui::SameLine();
   ImGui::Checkbox("right in hindsight (h)", &context.view.hindsight);
+  ImGui::SameLine();
+  // A window moves on with every step: there is no row above to compare with.
+  const engine::RunRecord* run = context.run();
+  const bool has_blocks = !run || run->started.decoder != "lookahead";
+  ImGui::BeginDisabled(!has_blocks);
+  ImGui::Checkbox("only changed", &context.view.only_changed);
+  ImGui::EndDisabled();
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+    tooltip(has_blocks ? "cells that an iteration left as they were become dots"
+                       : "Lookahead's window moves on with every step: nothing stays in place.");
 }
 
 }  // namespace

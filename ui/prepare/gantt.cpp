@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "ui/prepare/numbers.h"
@@ -10,122 +11,158 @@
 namespace ui {
 namespace {
 
-constexpr double kBucketPixels = 3;
+using engine::Nanoseconds;
 
-bool has_mark(const StepSpan& s, LaneKind lane) {
-  return lane == LaneKind::PoolHit ? s.has_pool_hit : s.has_pool_insert;
+constexpr double kColumnPixels = 3;
+
+// Nanoseconds of a lane's slices to a unit of the view's clock.
+double unit_of(const ClockView& view) {
+  return counts(view.clock) ? static_cast<double>(engine::kUnit) : 1.0;
 }
 
-// Begin and end of the lane's part of a step, as shares of the step.
-std::pair<double, double> part_of(const StepSpan& s, LaneKind lane) {
-  const double propose = s.propose, forward = propose + s.forward, verify = forward + s.verify;
-  switch (lane) {
-    case LaneKind::Propose:
-      return {0, propose};
-    case LaneKind::Target:
-      return {propose, forward};
-    case LaneKind::Verify:
-      return {forward, verify};
-    case LaneKind::Commit:
-      return {verify, 1};
-    case LaneKind::PoolHit:
-      return {verify, verify};
-    case LaneKind::PoolInsert:
-      return {1, 1};
-  }
-  return {0, 1};
+double origin_of(const ClockView& view) {
+  return view.clock == ClockKind::Wall ? view.wall_origin : 0;
 }
 
-LaneBlock slice_of(const RunTimes& times, std::size_t i, LaneKind lane, const ClockView& view) {
+double on_view(const ClockView& view, Nanoseconds t) {
+  return static_cast<double>(t) / unit_of(view) - origin_of(view);
+}
+
+Nanoseconds from_view(const ClockView& view, double t) {
+  // Beyond what 64 bits hold there is nothing to see.
+  return static_cast<Nanoseconds>(std::clamp((t + origin_of(view)) * unit_of(view), -4e18, 4e18));
+}
+
+LaneBlock block_of(const engine::Slice& slice,
+                   const RunTimes& times,
+                   LaneKind lane,
+                   const ClockView& view) {
+  LaneBlock block{on_view(view, slice.start), on_view(view, slice.end), slice.kind, slice.step};
+  const std::size_t i = times.index_of(slice.step);
+  if (i == times.steps.size()) return block;
   const StepSpan& s = times.steps[i];
-  const double b = begin_on(view.clock, times, i, view.wall_origin);
-  const double e = end_on(view.clock, times, i, view.wall_origin);
-  const auto [from, to] = part_of(s, lane);
-  LaneBlock block{b + from * (e - b), b + to * (e - b), i, i};
   block.n_tokens = s.n_tokens;
-  block.n_rejected = static_cast<int>(times.sums(i + 1).rejected - s.before.rejected);
+  block.n_rejected = s.n_rejected;
   if (lane == LaneKind::Target) block.wasted = s.wasted;
+  if (is_marks(lane) && lane == LaneKind::PoolInsert) block.t0 = block.t1;
+  if (is_marks(lane)) block.t1 = block.t0;
   return block;
 }
 
-std::vector<LaneBlock> slices(const RunTimes& times,
-                              LaneKind lane,
-                              const ClockView& view,
-                              std::size_t first,
-                              std::size_t last) {
-  std::vector<LaneBlock> blocks;
-  const bool marks = lane == LaneKind::PoolHit || lane == LaneKind::PoolInsert;
-  for (std::size_t i = first; i < last; ++i) {
-    if (marks && !has_mark(times.steps[i], lane)) continue;
-    blocks.push_back(slice_of(times, i, lane, view));
-  }
-  return blocks;
+LaneBlock block_of(const engine::Bucket& bucket,
+                   Nanoseconds width,
+                   LaneKind lane,
+                   const ClockView& view) {
+  LaneBlock block{on_view(view, bucket.index * width), on_view(view, (bucket.index + 1) * width),
+                  bucket.kind, -1, true};
+  block.busy = std::min(1.0f, static_cast<float>(bucket.busy) / static_cast<float>(width));
+  if (lane == LaneKind::Target && bucket.busy > 0)
+    block.wasted = static_cast<float>(bucket.wasted) / static_cast<float>(bucket.busy);
+  block.n_slices = lane == LaneKind::PoolHit      ? bucket.n_pool_hits
+                   : lane == LaneKind::PoolInsert ? bucket.n_pool_added
+                                                  : bucket.n_slices;
+  block.n_rejected = bucket.n_rejected;
+  return block;
 }
 
-std::int64_t marks_in(const StepSums& from, const StepSums& to, LaneKind lane) {
-  return lane == LaneKind::PoolHit ? to.pool_hits - from.pool_hits
-                                   : to.pool_added - from.pool_added;
-}
-
-std::vector<LaneBlock> buckets(const RunTimes& times,
-                               LaneKind lane,
-                               const ClockView& view,
-                               std::size_t first,
-                               std::size_t last) {
-  std::vector<LaneBlock> blocks;
-  const bool marks = lane == LaneKind::PoolHit || lane == LaneKind::PoolInsert;
-  const double wide = (view.t1 - view.t0) / view.width * kBucketPixels;
-  std::size_t i = first;
-  while (i < last) {
-    // Buckets lie at multiples of their width, so panning does not make them flicker.
-    const double b = begin_on(view.clock, times, i, view.wall_origin);
-    const double edge = (std::floor(b / wide) + 1) * wide;
-    // The step that crosses the edge belongs to the bucket it began in.
-    const std::size_t end =
-        std::clamp(first_ending_after(view.clock, times, edge, view.wall_origin) + 1, i + 1, last);
-    const StepSums &from = times.sums(i), &to = times.sums(end);
-    LaneBlock block{b, end_on(view.clock, times, end - 1, view.wall_origin), i, end - 1};
-    block.is_bucket = true;
-    block.n_tokens = static_cast<int>(to.tokens - from.tokens);
-    block.n_rejected = static_cast<int>(to.rejected - from.rejected);
-    const double compute = to.compute - from.compute, forward = to.forward - from.forward;
-    block.busy =
-        static_cast<float>(lane == LaneKind::Target ? forward / compute : 1 - forward / compute);
-    if (lane == LaneKind::Target && forward > 0)
-      block.wasted = static_cast<float>((to.waste - from.waste) / forward);
-    if (!marks || marks_in(from, to, lane) > 0) blocks.push_back(block);
-    i = end;
-  }
-  return blocks;
+bool is_on(LaneKind lane, const engine::Slice& slice) {
+  if (lane == LaneKind::PoolHit) return (slice.rare & engine::kRarePoolHit) != 0;
+  if (lane == LaneKind::PoolInsert) return (slice.rare & engine::kPoolAdded) != 0;
+  return slice.end > slice.start;  // a part of no length did not happen
 }
 
 }  // namespace
 
 const char* lane_name(LaneKind kind) {
-  static constexpr const char* kNames[] = {"target", "propose",  "verify",
-                                           "commit", "pool hit", "pool insert"};
-  return kNames[static_cast<int>(kind)];
+  static constexpr std::array<const char*, 10> kNames{"target",   "propose",     "verify", "commit",
+                                                      "pool hit", "pool insert", "rows",   "tokens",
+                                                      "KV",       "pool"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
-std::vector<LaneBlock> blocks_in_view(const RunTimes& times, LaneKind lane, const ClockView& view) {
-  if (times.steps.empty() || !(view.t1 > view.t0) || !(view.width >= 1)) return {};
-  const std::size_t first = first_ending_after(view.clock, times, view.t0, view.wall_origin);
-  std::size_t last = first_ending_after(view.clock, times, view.t1, view.wall_origin);
-  if (last < times.steps.size() && begin_on(view.clock, times, last, view.wall_origin) < view.t1)
-    ++last;
-  if (static_cast<double>(last - first) * kBucketPixels <= view.width)
-    return slices(times, lane, view, first, last);
-  return buckets(times, lane, view, first, last);
+engine::LaneKind engine_lane(LaneKind lane) {
+  switch (lane) {
+    case LaneKind::Propose:
+      return engine::LaneKind::Propose;
+    case LaneKind::Verify:
+      return engine::LaneKind::Verify;
+    case LaneKind::Commit:
+      return engine::LaneKind::Commit;
+    case LaneKind::PoolHit:
+    case LaneKind::PoolInsert:
+      return engine::LaneKind::Pool;
+    default:
+      return engine::LaneKind::Target;
+  }
 }
 
-std::vector<float> overview(const RunTimes& times, const ClockView& view, double end, int n) {
+std::vector<LaneBlock> blocks_in_view(const engine::RunLod& lod,
+                                      const RunTimes& times,
+                                      LaneKind lane,
+                                      const ClockView& view) {
+  std::vector<LaneBlock> blocks;
+  if (is_counter(lane) || !(view.t1 > view.t0) || !(view.width >= 1)) return blocks;
+  const engine::VisibleLane visible =
+      lod.lane(engine_lane(lane))
+          .visible(from_view(view, view.t0), from_view(view, view.t1) + 1, view.width);
+  blocks.reserve(visible.slices.size() + visible.buckets.size());
+  for (const engine::Bucket& bucket : visible.buckets) {
+    blocks.push_back(block_of(bucket, visible.width, lane, view));
+    if (blocks.back().n_slices == 0 && (is_marks(lane) || bucket.busy == 0)) blocks.pop_back();
+  }
+  const auto n_buckets = static_cast<std::ptrdiff_t>(blocks.size());
+  for (const engine::Slice& slice : visible.slices)
+    if (is_on(lane, slice)) blocks.push_back(block_of(slice, times, lane, view));
+  std::inplace_merge(blocks.begin(), blocks.begin() + n_buckets, blocks.end(),
+                     [](const LaneBlock& a, const LaneBlock& b) { return a.t0 < b.t0; });
+  return blocks;
+}
+
+std::optional<std::pair<double, double>> part_of_step(const engine::RunRecord& run,
+                                                      std::size_t step,
+                                                      LaneKind lane,
+                                                      const ClockView& view) {
+  if (step >= run.steps.size() || is_counter(lane)) return std::nullopt;
+  for (const engine::LaneSlice& part : engine::slices_of(run.steps.head(step), view.clock))
+    if (part.lane == engine_lane(lane))
+      return std::pair{on_view(view, part.slice.start), on_view(view, part.slice.end)};
+  return std::nullopt;
+}
+
+std::vector<StepColumn> step_columns(const RunTimes& times, const ClockView& view) {
+  std::vector<StepColumn> columns;
+  if (times.steps.empty() || !(view.t1 > view.t0) || !(view.width >= 1)) return columns;
+  const double wide = (view.t1 - view.t0) / view.width * kColumnPixels;
+  std::size_t i = first_ending_after(view.clock, times, view.t0, view.wall_origin);
+  while (i < times.steps.size()) {
+    const double begin = begin_on(view.clock, times, i, view.wall_origin);
+    if (begin >= view.t1) break;
+    // Columns lie at multiples of their width, so panning does not make them flicker.
+    const double edge = (std::floor(begin / wide) + 1) * wide;
+    double end = end_on(view.clock, times, i, view.wall_origin);
+    std::size_t next = i + 1;
+    if (end < edge) {
+      // The step that crosses the edge belongs to the column it begins in.
+      next = std::max(next, first_ending_after(view.clock, times, edge, view.wall_origin));
+      if (next < times.steps.size() && begin_on(view.clock, times, next, view.wall_origin) < edge)
+        ++next;
+      end = end_on(view.clock, times, next - 1, view.wall_origin);
+    }
+    columns.push_back({begin, end, i, next});
+    i = next;
+  }
+  return columns;
+}
+
+std::vector<float> overview(
+    const RunTimes& times, const ClockView& view, double begin, double end, int n) {
   std::vector<float> bars(std::max(n, 0));
-  if (times.steps.empty() || !(end > 0)) return bars;
-  std::size_t from = 0;
+  if (times.steps.empty() || !(end > begin)) return bars;
+  StepSums from;
   for (int i = 0; i < n; ++i) {
-    const std::size_t to =
-        first_ending_after(view.clock, times, end * (i + 1) / n, view.wall_origin);
-    bars[i] = static_cast<float>(times.sums(to).tokens - times.sums(from).tokens);
+    const double edge = begin + (end - begin) * (i + 1) / n;
+    const StepSums to = times.sums(first_ending_after(view.clock, times, edge, view.wall_origin));
+    bars[i] = static_cast<float>(to.tokens - from.tokens);
     from = to;
   }
   return bars;
@@ -143,7 +180,7 @@ std::vector<double> ruler_ticks(const ClockView& view, float min_pixels) {
       break;
     }
   }
-  if (view.clock == ClockKind::Step) apart = std::max(apart, 1.0);
+  if (counts(view.clock)) apart = std::max(apart, 1.0);
   for (double t = std::ceil(view.t0 / apart) * apart; t <= view.t1 && ticks.size() < 1000;
        t += apart)
     ticks.push_back(t);
@@ -151,7 +188,7 @@ std::vector<double> ruler_ticks(const ClockView& view, float min_pixels) {
 }
 
 std::string tick_label(const ClockView& view, double t) {
-  if (view.clock == ClockKind::Step) return fmt::format("{:.0f}", t);
+  if (counts(view.clock)) return fmt::format("{:.0f}", t);
   const double range = view.t1 - view.t0;
   // A tick found by adding steps up can lie a hair before zero: it is zero.
   if (std::abs(t) < range * 1e-6) t = 0;
@@ -161,10 +198,16 @@ std::string tick_label(const ClockView& view, double t) {
   return fmt::format("{:.1f} s", t / 1e9);
 }
 
+std::string length_words(ClockKind clock, double length) {
+  if (clock == ClockKind::Step) return fmt::format("{:.0f} steps", length);
+  if (clock == ClockKind::Position) return fmt::format("{:.0f} positions", length);
+  return short_time(length);
+}
+
 StepSums sums_between(const RunTimes& times, const ClockView& view, double t0, double t1) {
   if (t1 < t0) std::swap(t0, t1);
-  const StepSums& a = times.sums(first_ending_after(view.clock, times, t0, view.wall_origin));
-  const StepSums& b = times.sums(first_ending_after(view.clock, times, t1, view.wall_origin));
+  const StepSums a = times.sums(first_ending_after(view.clock, times, t0, view.wall_origin));
+  const StepSums b = times.sums(first_ending_after(view.clock, times, t1, view.wall_origin));
   StepSums d;
   d.tokens = b.tokens - a.tokens;
   d.rows = b.rows - a.rows;

@@ -1,13 +1,15 @@
 #include "ui/prepare/run_times.h"
 
 #include <algorithm>
+#include <array>
 
 namespace ui {
 namespace {
 
-StepSpan span_of(const engine::StepHead& step, const StepSums& before, double compute0) {
+StepSpan span_of(const engine::StepHead& step, double compute0, int position) {
   StepSpan s;
   s.step = step.begun.step;
+  s.position = step.n_tokens > 0 ? std::max(position, step.first_pos) : position;
   s.wall0 = static_cast<double>(step.begun.t);
   s.wall1 = std::max(s.wall0, static_cast<double>(step.ended.t));
   const engine::StepEnded& e = step.ended;
@@ -25,17 +27,20 @@ StepSpan span_of(const engine::StepHead& step, const StepSums& before, double co
   s.n_rows = std::max(step.begun.n_rows, step.n_rows);
   s.n_tokens = step.n_tokens;
   if (s.n_rows > s.n_tokens) s.wasted = 1 - static_cast<float>(s.n_tokens) / s.n_rows;
-  s.has_rejection = step.n_rejected > 0;
-  s.before = before;
+  s.n_proposed = step.n_proposed;
+  s.n_accepted = step.n_accepted;
+  s.n_rejected = step.n_rejected;
+  s.has_pool_hit = step.n_pool_hits > 0;
+  s.has_pool_insert = step.n_pool_added > 0;
   return s;
 }
 
-void add(StepSums& sums, const StepSpan& s, const engine::StepHead& step) {
+void add(StepSums& sums, const StepSpan& s) {
   sums.tokens += s.n_tokens;
   sums.rows += s.n_rows;
-  sums.proposed += step.n_proposed;
-  sums.accepted += step.n_accepted;
-  sums.rejected += step.n_rejected;
+  sums.proposed += s.n_proposed;
+  sums.accepted += s.n_accepted;
+  sums.rejected += s.n_rejected;
   sums.pool_hits += s.has_pool_hit;
   sums.pool_added += s.has_pool_insert;
   const double own = s.compute1 - s.compute0;
@@ -47,36 +52,51 @@ void add(StepSums& sums, const StepSpan& s, const engine::StepHead& step) {
 }  // namespace
 
 const char* clock_name(ClockKind clock) {
-  return clock == ClockKind::Wall ? "wall ms" : clock == ClockKind::Compute ? "compute ms" : "step";
-}
-
-const char* clock_unit(ClockKind clock) {
-  return clock == ClockKind::Step ? "" : "ms";
+  static constexpr std::array<const char*, kClocks> kNames{"wall ms", "compute ms", "steps",
+                                                           "positions"};
+  return kNames[static_cast<std::size_t>(clock)];
 }
 
 void extend(RunTimes& times, const engine::RunRecord& run) {
   times.run = run.id();
+  times.first_position = run.first_generated();
   while (times.steps.size() < run.steps.size()) {
     const engine::StepHead step = run.steps.head(times.steps.size());
     if (!step.complete) break;
-    StepSpan s = span_of(step, times.total, times.end_compute());
-    s.has_pool_hit = step.n_pool_hits > 0;
-    s.has_pool_insert = step.n_pool_added > 0;
-    add(times.total, s, step);
-    times.steps.push_back(s);
+    if (times.steps.size() % RunTimes::kSumsEvery == 0) times.sums_at.push_back(times.total);
+    const int position = times.steps.empty()
+                             ? times.first_position
+                             : times.steps.back().position + times.steps.back().n_tokens;
+    times.steps.push_back(span_of(step, times.end_compute(), position));
+    add(times.total, times.steps.back());
   }
+}
+
+StepSums RunTimes::sums(std::size_t n) const {
+  if (n >= steps.size()) return total;
+  StepSums sums = sums_at[n / kSumsEvery];
+  for (std::size_t i = n / kSumsEvery * kSumsEvery; i < n; ++i) add(sums, steps[i]);
+  return sums;
+}
+
+std::size_t RunTimes::index_of(engine::StepId step) const {
+  const auto at = std::ranges::lower_bound(steps, step, {}, &StepSpan::step);
+  const bool found = at != steps.end() && at->step == step;
+  return found ? static_cast<std::size_t>(at - steps.begin()) : steps.size();
 }
 
 double begin_on(ClockKind clock, const RunTimes& times, std::size_t i, double wall_origin) {
   const StepSpan& s = times.steps[i];
   if (clock == ClockKind::Wall) return s.wall0 - wall_origin;
-  return clock == ClockKind::Compute ? s.compute0 : static_cast<double>(i);
+  if (clock == ClockKind::Compute) return s.compute0;
+  return static_cast<double>(clock == ClockKind::Step ? s.step : s.position);
 }
 
 double end_on(ClockKind clock, const RunTimes& times, std::size_t i, double wall_origin) {
   const StepSpan& s = times.steps[i];
   if (clock == ClockKind::Wall) return s.wall1 - wall_origin;
-  return clock == ClockKind::Compute ? s.compute1 : static_cast<double>(i + 1);
+  if (clock == ClockKind::Compute) return s.compute1;
+  return static_cast<double>(clock == ClockKind::Step ? s.step + 1 : s.position + s.n_tokens);
 }
 
 std::size_t first_ending_after(ClockKind clock,

@@ -3,16 +3,22 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
+#include "engine/event/run_slices.h"
 #include "engine/event/timeline.h"
 
 namespace ui {
 
-enum class ClockKind { Wall, Compute, Step };
-const char* clock_name(ClockKind clock);  // "wall ms", "compute ms", "step"
-const char* clock_unit(ClockKind clock);  // "ms", "ms", ""
+using ClockKind = engine::Clock;  // Wall, Compute, Step, Position
+inline constexpr int kClocks = 4;
+const char* clock_name(ClockKind clock);  // "wall ms", "compute ms", "steps", "positions"
+/// Whether the clock counts (steps, positions) instead of measuring nanoseconds.
+constexpr bool counts(ClockKind clock) {
+  return clock == ClockKind::Step || clock == ClockKind::Position;
+}
 
 /// Sums over all steps before some point.
 struct StepSums {
@@ -23,30 +29,35 @@ struct StepSums {
 
 struct StepSpan {
   engine::StepId step = 0;
+  int position = 0;                                        // of the first token it committed
   double wall0 = 0, wall1 = 0;                             // ns since the session began
   double compute0 = 0, compute1 = 0;                       // ns of the run's own compute
   float propose = 0, forward = 0, verify = 0, commit = 0;  // shares of the step, sum 1
   float wasted = 0;                                        // share of the forward's rows
   int n_tokens = 0, n_rows = 0;
-  bool has_rejection = false, has_pool_hit = false, has_pool_insert = false;
-  StepSums before;
+  int n_proposed = 0, n_accepted = 0, n_rejected = 0;
+  bool has_pool_hit = false, has_pool_insert = false;
 };
 
 struct RunTimes {
   engine::RunId run = 0;
-  std::vector<StepSpan> steps;
+  int first_position = 0;  // of the first generated token
+  std::deque<StepSpan> steps;
+  std::vector<StepSums> sums_at;  // [i] over the first i * kSumsEvery steps
   StepSums total;
 
+  static constexpr std::size_t kSumsEvery = 16;
   double end_compute() const { return steps.empty() ? 0 : steps.back().compute1; }
-  double first_wall() const { return steps.empty() ? 0 : steps.front().wall0; }
   /// Sums of the first n steps.
-  const StepSums& sums(std::size_t n) const { return n < steps.size() ? steps[n].before : total; }
+  StepSums sums(std::size_t n) const;
+  /// Index of a step; steps.size() if it is not there, or not complete.
+  std::size_t index_of(engine::StepId step) const;
 };
 
 /// Takes over the steps that have become complete since the last call.
 void extend(RunTimes& times, const engine::RunRecord& run);
 
-/// Begin and end of a step on a clock: ns, or steps. Wall time counts from `wall_origin`.
+/// Begin and end of a step on a clock: ns, steps or positions. Wall time counts from `wall_origin`.
 double begin_on(ClockKind clock, const RunTimes& times, std::size_t i, double wall_origin);
 double end_on(ClockKind clock, const RunTimes& times, std::size_t i, double wall_origin);
 /// The first step that ends after `t` on the clock; steps.size() if none does.

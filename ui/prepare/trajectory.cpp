@@ -151,6 +151,21 @@ Grid trajectory_grid(const engine::RunRecord& run,
   return grid;
 }
 
+void only_changes(Grid& grid) {
+  for (std::size_t r = 0; r < grid.rows.size(); ++r) {
+    GridRow& row = grid.rows[r];
+    for (std::size_t i = 0; i < row.cells.size(); ++i) {
+      GridCell& cell = row.cells[i];
+      const bool is_first = above(grid, r, row.first_column + static_cast<int>(i)) == nullptr;
+      const bool proved = cell.mean == Mean::Accepted || cell.mean == Mean::FastForward;
+      cell.hidden = !is_first && !cell.changed && !proved;
+    }
+  }
+  grid.n_rows_unchanged = static_cast<int>(std::erase_if(grid.rows, [](const GridRow& row) {
+    return std::ranges::all_of(row.cells, &GridCell::hidden);
+  }));
+}
+
 WindowGrid window_grid(const engine::StepRecord& step) {
   WindowGrid grid;
   const engine::TokenTree& tree = step.drafted.tree;

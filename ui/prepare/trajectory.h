@@ -1,6 +1,7 @@
 // The grid of a block's iterations: rows are iterations, newest at the bottom, columns are
 // positions. What is proved final comes from agreement alone; what was merely right early is known
-// in hindsight, once the position is committed, and only then relabelled (UX.md 1.3).
+// in hindsight, once the position is committed, and only then relabelled: a live view that coloured
+// it would be guessing.
 #pragma once
 
 #include <vector>
@@ -14,6 +15,7 @@ struct GridCell {
   engine::TokenId token = 0;
   Mean mean = Mean::Guess;
   bool changed = false;   // against the row above
+  bool hidden = false;    // by only_changes()
   int unchanged_for = 0;  // iterations
 };
 
@@ -32,9 +34,10 @@ struct Grid {
   int first_position = 0;
   int n_columns = 0;
   std::vector<GridRow> rows;
-  int n_rows_left_out = 0;  // older ones of the same block
-  int n_fast_forward = 0;   // tokens proved by iterations that proved two or more
-  int n_stationary = 0;     // cells right in an unbroken run longer than the front explains
+  int n_rows_left_out = 0;   // older ones of the same block
+  int n_fast_forward = 0;    // tokens proved by iterations that proved two or more
+  int n_stationary = 0;      // cells right in an unbroken run longer than the front explains
+  int n_rows_unchanged = 0;  // left out by only_changes()
   bool hindsight = false;
 };
 
@@ -45,6 +48,10 @@ Grid trajectory_grid(const engine::RunRecord& run,
                      std::size_t n_steps,
                      bool hindsight,
                      std::size_t max_rows = 40);
+
+/// Hides the cells an iteration left as they were: same token as in the row above, and not proved
+/// final by it. Rows with no other cells are left out.
+void only_changes(Grid& grid);
 
 /// Lookahead's window at one step: rows are levels, columns are window columns.
 struct WindowGrid {

@@ -1,0 +1,405 @@
+// What the time line draws of a run: levels of detail, counters, arrows, the order of its lanes.
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+
+#include "headless.h"
+#include "streams.h"
+#include "tests/work_time.h"
+#include "ui/prepare/counters.h"
+#include "ui/prepare/flow_arrows.h"
+#include "ui/prepare/gantt.h"
+#include "ui/prepare/lane_order.h"
+
+namespace {
+
+using namespace ui;
+using engine::Nanoseconds;
+
+constexpr std::array kLanes{LaneKind::Target, LaneKind::Propose, LaneKind::Verify,
+                            LaneKind::Commit, LaneKind::PoolHit, LaneKind::PoolInsert};
+
+engine::Timeline timeline_of(const std::vector<engine::Event>& events) {
+  engine::Timeline timeline;
+  for (const engine::Event& event : events) timeline.apply(event);
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+  return timeline;
+}
+
+RunTimes times_of(const engine::RunRecord& run) {
+  RunTimes times;
+  extend(times, run);
+  return times;
+}
+
+engine::RunLod lod_of(const engine::RunRecord& run, ClockKind clock = ClockKind::Compute) {
+  engine::RunLod lod(clock);
+  lod.update(run);
+  return lod;
+}
+
+ClockView whole(const RunTimes& times, float width) {
+  return {ClockKind::Compute, 0, 0, times.end_compute(), width};
+}
+
+/// A run that looks up n-grams, of as many steps as asked for; each is six events.
+class LongRun {
+ public:
+  explicit LongRun(int hit_step = -1) : hit_step_(hit_step) {}
+
+  std::vector<engine::Event> begin() const {
+    engine::ModelLoaded model{.t = 1, .model = 1, .name = "toy", .vocab_size = 100};
+    for (int i = 0; i < 100; ++i) model.pieces.push_back(std::to_string(i));
+    return {
+        model,
+        engine::RunStarted{
+            .t = 2, .run = 1, .model = 1, .decoder = "lookahead", .prompt_tokens = {1, 2, 3, 4}}};
+  }
+
+  std::vector<engine::Event> steps(int n) {
+    std::vector<engine::Event> events;
+    for (int i = 0; i < n; ++i) push_step(events);
+    return events;
+  }
+
+ private:
+  void push_step(std::vector<engine::Event>& events) {
+    using engine::RowFate, engine::RowTag, engine::Standing;
+    const int kept = 1 + static_cast<int>(random_() % 3);
+    const bool hit = hit_step_ < 0 ? kept > 1 : step_ == hit_step_;
+    const Nanoseconds forward = 4'000'000 + static_cast<Nanoseconds>(random_() % 2'000'000);
+    const RowTag guess{RowTag::Kind::Guess, 0, 0}, current;
+    engine::Drafted drafted{.t = t_, .run = 1, .step = step_};
+    drafted.tree.token = {1, 2, 3};
+    drafted.tree.parent = {-1, 0, 1};
+    drafted.tree.tag = {current, guess, guess};
+    engine::Verified verified{.t = t_ + forward, .run = 1, .step = step_};
+    verified.fate = {RowFate::Context, hit ? RowFate::Accepted : RowFate::Rejected,
+                     RowFate::Unused};
+    verified.picked = {2, 3, 4};
+    verified.logp = verified.margin = {-1, -1, -1};
+    verified.n_proposed = 2, verified.n_unused = 1;
+    (hit ? verified.n_accepted : verified.n_rejected) = 1;
+    const Nanoseconds own = 30'000 + forward + 20'000 + 10'000;
+    std::vector<Standing> standing(kept, Standing::Bonus);
+    std::vector<RowTag> origin(kept, current);
+    if (hit) standing[0] = Standing::Accepted, origin[0] = guess;
+    events.push_back(engine::StepBegun{t_, 1, step_, compute_, pos_, 3});
+    events.push_back(std::move(drafted));
+    events.push_back(std::move(verified));
+    engine::PoolChanged pool{.t = t_ + own, .run = 1, .step = step_, .n_ngrams = step_ + 1};
+    pool.added.push_back({.first = 1, .rest = {2, 3}, .born = step_});
+    events.push_back(std::move(pool));
+    events.push_back(engine::Committed{.t = t_ + own,
+                                       .run = 1,
+                                       .step = step_,
+                                       .first_pos = pos_,
+                                       .tokens = std::vector<engine::TokenId>(kept, 2),
+                                       .standing = standing,
+                                       .origin = origin});
+    events.push_back(
+        engine::StepEnded{t_ + own, 1, step_, 30'000, forward, 20'000, 10'000, pos_ + kept});
+    t_ += own + 15'000;
+    compute_ += own;
+    pos_ += kept;
+    ++step_;
+  }
+
+  std::mt19937 random_{7};
+  int hit_step_;
+  engine::StepId step_ = 0;
+  Nanoseconds t_ = 10, compute_ = 0;
+  int pos_ = 4;
+};
+
+std::size_t blocks_of_all_lanes(const engine::RunLod& lod,
+                                const RunTimes& times,
+                                const ClockView& view) {
+  std::size_t n = 0;
+  for (const LaneKind lane : kLanes) {
+    const std::size_t blocks = blocks_in_view(lod, times, lane, view).size();
+    EXPECT_LE(blocks, static_cast<std::size_t>(view.width)) << lane_name(lane);
+    n += blocks;
+  }
+  return n;
+}
+
+// The steps between two times, each with the exact spans its run told.
+void expect_exact(const engine::RunRecord& run,
+                  const engine::RunLod& lod,
+                  const RunTimes& times,
+                  std::size_t first,
+                  std::size_t n) {
+  ClockView view{ClockKind::Compute, 0, times.steps[first].compute0,
+                 times.steps[first + n - 1].compute1, 1500};
+  for (const LaneKind lane : {LaneKind::Target, LaneKind::Propose, LaneKind::Verify}) {
+    std::size_t i = first;
+    for (const LaneBlock& block : blocks_in_view(lod, times, lane, view)) {
+      if (block.step < static_cast<engine::StepId>(first)) continue;  // ends where the view begins
+      if (i == first + n) break;
+      ASSERT_FALSE(block.is_bucket);
+      ASSERT_EQ(block.step, static_cast<engine::StepId>(i)) << lane_name(lane);
+      const auto part = part_of_step(run, i, lane, view);
+      ASSERT_TRUE(part);
+      EXPECT_EQ(block.t0, part->first);
+      EXPECT_EQ(block.t1, part->second);
+      const engine::StepHead step = run.steps.head(i);
+      if (lane == LaneKind::Target) {
+        EXPECT_EQ(block.t1 - block.t0, static_cast<double>(step.ended.forward));
+        EXPECT_EQ(block.n_tokens, step.n_tokens);
+      }
+      ++i;
+    }
+    EXPECT_EQ(i, first + n) << lane_name(lane);
+  }
+}
+
+TEST(Gantt, a_million_events_cost_a_frame_what_its_pixels_cost) {
+  headless::Headless gui;
+  engine::CommandQueue commands;
+  const Catalog catalog = streams::catalog();
+  Shell shell(catalog, commands, "");
+  shell.show(Screen::Live);
+  LongRun made;
+  shell.take(made.begin());
+  const engine::Timeline& timeline = shell.session().shown().timeline;
+  while (timeline.n_events() < 1'000'000) shell.take(made.steps(5'000));
+  ASSERT_EQ(timeline.n_inconsistent(), 0) << timeline.inconsistencies()[0];
+  const engine::RunRecord& run = *timeline.run(1);
+  const RunTimes times = times_of(run);
+  engine::RunLod lod(ClockKind::Compute);
+  double begun = ::test::worked_ms();
+  lod.update(run);
+  const double build_ms = ::test::worked_ms() - begun;
+  // Told nothing new, the levels of detail are left alone.
+  begun = ::test::worked_ms();
+  for (int i = 0; i < 100; ++i) lod.update(run);
+  EXPECT_LT(::test::worked_ms() - begun, 5 * ::test::kSlower);
+
+  const ClockView all = whole(times, 1500);
+  std::vector<double> ms;
+  std::size_t n_blocks = 0;
+  for (int i = 0; i < 20; ++i) {
+    begun = ::test::worked_ms();
+    n_blocks = blocks_of_all_lanes(lod, times, all);
+    n_blocks += step_columns(times, all).size();
+    overview(times, all, 0, times.end_compute(), 200);
+    ms.push_back(::test::worked_ms() - begun);
+  }
+  std::nth_element(ms.begin(), ms.begin() + 10, ms.end());
+  std::printf("%zu steps: built in %.1f ms, a frame of %zu blocks prepared in %.2f ms\n",
+              times.steps.size(), build_ms, n_blocks, ms[10]);
+  EXPECT_GT(n_blocks, 500u);
+  EXPECT_LE(ms[10], 8 * ::test::kSlower);
+  for (double zoom = 1; zoom < 1e6; zoom *= 4) {
+    ClockView view = all;
+    view.t0 = times.end_compute() / 3;
+    view.t1 = view.t0 + times.end_compute() / zoom;
+    EXPECT_LE(blocks_of_all_lanes(lod, times, view), kLanes.size() * 1500) << "zoom " << zoom;
+    EXPECT_LE(step_columns(times, view).size(), 502u) << "zoom " << zoom;
+  }
+  expect_exact(run, lod, times, times.steps.size() / 2, 40);
+
+  // And so much is drawn: corners of rectangles, by columns of pixels and rows.
+  for (int i = 0; i < 4; ++i) gui.frame(shell);
+  const ImGuiWindow* window = ImGui::FindWindowByName("Timeline###live.gantt");
+  ASSERT_NE(window, nullptr);
+  const auto columns = static_cast<int>(window->Size.x);
+  constexpr int kRows = 10, kCorners = 6, kWords = 6'000;
+  EXPECT_GT(window->DrawList->VtxBuffer.Size, 4 * 500);
+  EXPECT_LT(window->DrawList->VtxBuffer.Size, kRows * kCorners * columns + kWords);
+}
+
+TEST(Gantt, buckets_lose_no_step_and_no_rejection) {
+  const auto timeline = timeline_of(streams::one_run("jacobi", 6000));
+  const engine::RunRecord& run = *timeline.run(1);
+  const RunTimes times = times_of(run);
+  const engine::RunLod lod = lod_of(run);
+  ASSERT_GT(times.steps.size(), 2000u);
+  std::int64_t n_rejecting = 0;
+  for (const StepSpan& s : times.steps) n_rejecting += s.n_rejected > 0;
+  for (const float width : {100.0f, 900.0f, 1e6f}) {
+    const auto blocks = blocks_in_view(lod, times, LaneKind::Target, whole(times, width));
+    std::int64_t n = 0, rejected = 0;
+    for (const LaneBlock& b : blocks) n += b.n_slices, rejected += b.n_rejected > 0 && !b.is_bucket;
+    for (const LaneBlock& b : blocks) rejected += b.is_bucket ? b.n_rejected : 0;
+    EXPECT_EQ(n, static_cast<std::int64_t>(times.steps.size()));
+    EXPECT_EQ(rejected, n_rejecting);
+    if (width < 1000) {
+      EXPECT_LE(blocks.size(), std::max(64.0f, width / 3 + 2));
+    }
+    EXPECT_EQ(blocks.front().is_bucket, width < 1000);
+    EXPECT_TRUE(std::ranges::is_sorted(blocks, {}, &LaneBlock::t0));
+  }
+}
+
+TEST(Gantt, a_single_pool_hit_stays_visible_in_a_dense_lane) {
+  LongRun made(700);
+  std::vector<engine::Event> events = made.begin();
+  for (engine::Event& event : made.steps(3000)) events.push_back(std::move(event));
+  const auto timeline = timeline_of(events);
+  const RunTimes times = times_of(*timeline.run(1));
+  const auto blocks =
+      blocks_in_view(lod_of(*timeline.run(1)), times, LaneKind::PoolHit, whole(times, 300));
+  ASSERT_EQ(blocks.size(), 1u);
+  EXPECT_TRUE(blocks[0].is_bucket);
+  EXPECT_LE(blocks[0].t0, times.steps[700].compute1);
+  EXPECT_GE(blocks[0].t1, times.steps[700].compute0);
+}
+
+TEST(Gantt, a_bucket_tells_how_busy_the_lane_was_and_how_much_was_thrown_away) {
+  LongRun made;
+  std::vector<engine::Event> events = made.begin();
+  for (engine::Event& event : made.steps(4000)) events.push_back(std::move(event));
+  const auto timeline = timeline_of(events);
+  const engine::RunRecord& run = *timeline.run(1);
+  const RunTimes times = times_of(run);
+  double busy = 0, waste = 0;
+  for (const LaneBlock& b :
+       blocks_in_view(lod_of(run), times, LaneKind::Target, whole(times, 500))) {
+    busy += b.busy * (b.t1 - b.t0);
+    waste += b.wasted * b.busy * (b.t1 - b.t0);
+  }
+  EXPECT_NEAR(busy, times.total.forward, 0.01 * times.total.forward);
+  EXPECT_NEAR(waste, times.total.waste, 0.02 * times.total.forward);
+}
+
+TEST(Gantt, on_the_clock_of_positions_a_step_is_as_long_as_what_it_committed) {
+  const auto timeline = timeline_of(streams::one_run("prompt-lookup"));
+  const engine::RunRecord& run = *timeline.run(1);
+  const RunTimes times = times_of(run);
+  const engine::RunLod lod = lod_of(run, ClockKind::Position);
+  const double begin = run.first_generated(), end = begin + 96;
+  EXPECT_EQ(begin_on(ClockKind::Position, times, 0, 0), begin);
+  EXPECT_EQ(end_on(ClockKind::Position, times, times.steps.size() - 1, 0), end);
+  const ClockView view{ClockKind::Position, 0, begin, end, 2000};
+  const auto blocks = blocks_in_view(lod, times, LaneKind::Target, view);
+  ASSERT_EQ(blocks.size(), times.steps.size());
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    EXPECT_GE(blocks[i].t0, times.steps[i].position);
+    EXPECT_LE(blocks[i].t1, times.steps[i].position + times.steps[i].n_tokens);
+    EXPECT_GT(blocks[i].t1 - blocks[i].t0, 0.9 * times.steps[i].n_tokens);
+  }
+  EXPECT_EQ(tick_label(view, 40), "40");
+  EXPECT_EQ(length_words(ClockKind::Position, 12), "12 positions");
+  const auto bars = overview(times, view, begin, end, 12);
+  for (const float tokens : bars) EXPECT_NEAR(tokens, 8, 8);
+  float sum = 0;
+  for (const float tokens : bars) sum += tokens;
+  EXPECT_EQ(sum, 96);
+}
+
+TEST(Gantt, an_empty_run_has_nothing_to_draw) {
+  EXPECT_TRUE(blocks_in_view(engine::RunLod(ClockKind::Compute), {}, LaneKind::Target, {}).empty());
+  EXPECT_TRUE(step_columns({}, {}).empty());
+  EXPECT_EQ(overview({}, {}, 0, 0, 4), (std::vector<float>(4)));
+}
+
+TEST(Counters, extremes_of_any_range_are_those_of_its_values) {
+  std::mt19937 random(3);
+  std::vector<float> values;
+  Extremes extremes;
+  for (int i = 0; i < 5000; ++i) {
+    values.push_back(static_cast<float>(random() % 1000));
+    extremes.push(values.back());
+    // Asked while it grows: a last range that is not full yet must not be taken for a whole one.
+    const std::size_t last = 1 + random() % values.size(), first = random() % last;
+    const auto [low, high] = std::minmax_element(values.begin() + static_cast<long>(first),
+                                                 values.begin() + static_cast<long>(last));
+    ASSERT_EQ(extremes.of(first, last), std::pair(*low, *high)) << first << " to " << last;
+  }
+  EXPECT_EQ(extremes.of(0, values.size()).second, extremes.highest());
+  EXPECT_THROW(extremes.of(5, 5), engine::ContractError);
+}
+
+TEST(Counters, tell_rows_tokens_cache_and_pool_of_every_step) {
+  const auto timeline = timeline_of(streams::one_run("lookahead"));
+  const engine::RunRecord& run = *timeline.run(1);
+  RunCounters counters;
+  extend(counters, run);
+  ASSERT_EQ(counters.rows.size(), run.steps.size());
+  for (std::size_t i = 0; i < run.steps.size(); ++i) {
+    const engine::StepRecord step = run.steps[i];
+    EXPECT_EQ(counters.rows.at(i), static_cast<float>(step.drafted.tree.n_rows()));
+    EXPECT_EQ(counters.tokens.at(i), static_cast<float>(step.committed.tokens.size()));
+    EXPECT_EQ(counters.of(LaneKind::Cache).at(i), static_cast<float>(step.ended.kv_len));
+    EXPECT_EQ(counters.of(LaneKind::PoolSize).at(i), static_cast<float>(step.pool->n_ngrams));
+  }
+}
+
+TEST(Arrows, follow_a_guess_from_step_to_step_to_its_commit) {
+  const auto timeline = timeline_of(streams::one_run("jacobi"));
+  const engine::RunRecord& run = *timeline.run(1);
+  // A token that was guessed before the step that committed it.
+  const auto token = std::ranges::find_if(run.tokens, [](const engine::TokenRecord& t) {
+    return t.step > 3 && t.origin.kind != engine::RowTag::Kind::Current;
+  });
+  ASSERT_NE(token, run.tokens.end());
+  const auto arrows = arrows_of(run, {1, token->step, token->pos, -1});
+  ASSERT_GE(arrows.size(), 3u);
+  const auto step = static_cast<std::size_t>(token->step);
+  EXPECT_EQ(arrows.back().to, (FlowEnd{LaneKind::Commit, step}));
+  EXPECT_EQ(arrows.back().from, (FlowEnd{LaneKind::Verify, step}));
+  EXPECT_EQ(arrows[arrows.size() - 3].from, (FlowEnd{LaneKind::Propose, step}));
+  for (std::size_t i = 1; i < arrows.size(); ++i) EXPECT_EQ(arrows[i].from, arrows[i - 1].to);
+  EXPECT_LT(arrows.front().from.step, step);
+  // Of a step: the way of each token it committed, and of no other.
+  const auto all = arrows_of(run, {1, token->step, -1, -1});
+  const engine::StepHead head = run.steps.head(step);
+  const auto n_commits = std::ranges::count(all, FlowEnd{LaneKind::Commit, step}, &FlowArrow::to);
+  EXPECT_EQ(n_commits, head.n_tokens);
+  EXPECT_LE(all.size(), kMaxArrows);
+  EXPECT_TRUE(arrows_of(run, {}).empty());
+  EXPECT_TRUE(arrows_of(run, {1, 100'000, -1, -1}).empty());
+}
+
+TEST(Arrows, of_plain_decoding_leave_from_the_forward) {
+  const auto timeline = timeline_of(streams::one_run("ar"));
+  const auto arrows = arrows_of(*timeline.run(1), {1, 5, -1, -1});
+  ASSERT_EQ(arrows.size(), 2u);
+  EXPECT_EQ(arrows[0].from, (FlowEnd{LaneKind::Target, 5}));
+  EXPECT_EQ(arrows[1].to, (FlowEnd{LaneKind::Commit, 5}));
+}
+
+constexpr LaneKey key(LaneKind kind) {
+  return {-1, kind};
+}
+
+TEST(LaneOrder, lanes_move_and_those_that_come_later_stand_where_they_belong) {
+  const LaneKey target = key(LaneKind::Target), verify = key(LaneKind::Verify),
+                commit = key(LaneKind::Commit), hit = key(LaneKind::PoolHit);
+  LaneOrder order;
+  const std::vector<LaneKey> three{target, verify, commit}, four{target, hit, verify, commit};
+  EXPECT_EQ(order.arranged(three), three);
+  order.move(three, commit, 0);
+  EXPECT_EQ(order.arranged(three), (std::vector{commit, target, verify}));
+  // The first hit of the run: its lane stands behind the target's, as it would have.
+  EXPECT_EQ(order.arranged(four), (std::vector{commit, target, hit, verify}));
+  order.move(four, commit, 99);
+  EXPECT_EQ(order.arranged(four), (std::vector{target, hit, verify, commit}));
+  EXPECT_EQ(order.arranged(three), three) << "another run has no pool";
+}
+
+TEST(LaneOrder, hidden_lanes_are_counted_and_come_back_in_their_place) {
+  const LaneKey target = key(LaneKind::Target), verify = key(LaneKind::Verify),
+                commit = key(LaneKind::Commit);
+  const std::vector<LaneKey> natural{target, verify, commit};
+  LaneOrder order;
+  order.hide(verify);
+  order.hide(key(LaneKind::PoolHit));  // of another run
+  EXPECT_EQ(order.arranged(natural), (std::vector{target, commit}));
+  EXPECT_EQ(order.n_hidden(natural), 1);
+  order.move(natural, commit, 0);
+  order.show_all();
+  EXPECT_EQ(order.n_hidden(natural), 0);
+  EXPECT_EQ(order.arranged(natural).front(), commit);
+  order.toggle_collapsed(commit);
+  EXPECT_TRUE(order.collapsed(commit));
+  order.toggle_collapsed(commit);
+  EXPECT_FALSE(order.collapsed(commit));
+}
+
+}  // namespace
