@@ -133,7 +133,7 @@ void draw_playhead(const Picture& p, double at, float top, float bottom) {
 void draw_range(Context& context, const Picture& p, float top, float bottom) {
   const double a = std::min(context.view.range0, context.view.range1),
                b = std::max(context.view.range0, context.view.range1);
-  if (!(b > a)) return;
+  if (!(b > a) || p.x_of(b) < p.x0 || p.x_of(a) > p.x1) return;
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled({std::max(p.x0, p.x_of(a)), top}, {std::min(p.x1, p.x_of(b)), bottom},
                       colour(theme().bright, 0.07f));
