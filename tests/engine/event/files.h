@@ -9,6 +9,7 @@
 #include <string>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace engine::test {
 
@@ -30,6 +31,13 @@ class Folder {
  private:
   std::string path_;
 };
+
+/// For files that are written a thousand times: a name in memory where there is such a place.
+inline std::string file_in_memory(const Folder& folder, const std::string& name) {
+  const std::string shared = "/dev/shm";
+  if (::access(shared.c_str(), W_OK) != 0) return folder / name;
+  return shared + "/decoscope-" + std::to_string(::getpid()) + "-" + name;
+}
 
 inline std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

@@ -1,11 +1,8 @@
 #include "engine/event/recording.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
-#include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -14,7 +11,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "engine/event/recorder.h"
@@ -132,97 +128,6 @@ TEST(Recording, TR01_a_cut_at_any_byte_keeps_every_whole_event) {
   EXPECT_EQ(loaded.report.notices()[0], "last 3 bytes incomplete: the recording was cut off");
 }
 
-/// The bytes behind the header that a recorder of ever more steps writes, as far as asked.
-class EndlessSteps {
- public:
-  static Event step(StepId n) { return StepBegun{.t = n, .run = 1, .step = n}; }
-  /// How many frames end within the first n bytes.
-  std::size_t whole_frames(std::size_t n_bytes) {
-    grow(n_bytes);
-    return static_cast<std::size_t>(std::ranges::upper_bound(ends_, n_bytes) - ends_.begin());
-  }
-  bool begins_with(std::string_view bytes) {
-    grow(bytes.size());
-    return std::string_view(bytes_).substr(0, bytes.size()) == bytes;
-  }
-
- private:
-  void grow(std::size_t n_bytes) {
-    while (bytes_.size() < n_bytes) {
-      std::string body;
-      encode(step(static_cast<StepId>(ends_.size())), body);
-      put_frame(bytes_, body);
-      ends_.push_back(bytes_.size());
-    }
-  }
-  std::string bytes_;
-  std::vector<std::size_t> ends_;
-};
-
-/// A process that records until it is killed, in pieces that end anywhere. Writes a byte to `ready`
-/// when the first of them are in the file.
-[[noreturn]] void record_for_ever(const std::string& path, int ready, unsigned seed) {
-  RecorderOptions options{.flush_bytes = 256, .flush_ms = 1};
-  options.write = [ready, random = std::mt19937(seed), n = 0](int fd, const void* bytes,
-                                                              std::size_t size) mutable -> ssize_t {
-    const ssize_t done = ::write(fd, bytes, std::min<std::size_t>(size, 1 + random() % 16));
-    if (++n == 4) (void)!::write(ready, "", 1);
-    return done;
-  };
-  Recorder recorder(path, options);
-  for (StepId n = 0;; ++n) {
-    recorder.push(EndlessSteps::step(n));
-    if (n % 32 == 31) std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-}
-
-TEST(Recording, TR02_a_thousand_kills_at_any_moment_leave_it_readable) {
-  const Folder folder;
-  const std::string shared = "/dev/shm";
-  const bool in_memory_files = ::access(shared.c_str(), W_OK) == 0;
-  const std::string path = in_memory_files
-                               ? shared + "/decoscope-kill-" + std::to_string(::getpid())
-                               : folder / "kill.pdrun";
-  const std::size_t n_header = recording_header(0).size();
-  std::mt19937 random(11);
-  EndlessSteps steps;
-  int n_mid_frame = 0;
-  const auto begun = std::chrono::steady_clock::now();
-  int n_kills = 0;
-  // A thousand, or as many as a very slow machine does in a minute; never fewer than fifty.
-  for (; n_kills < 1000; ++n_kills) {
-    const auto spent = std::chrono::steady_clock::now() - begun;
-    if (n_kills >= 50 && spent > std::chrono::seconds(60)) break;
-    std::array<int, 2> ready{};
-    ASSERT_EQ(::pipe(ready.data()), 0);
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) record_for_ever(path, ready[1], static_cast<unsigned>(n_kills));
-    ::close(ready[1]);
-    char byte = 0;
-    EXPECT_EQ(::read(ready[0], &byte, 1), 1);
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 3'000));
-    ::kill(child, SIGKILL);
-    ::waitpid(child, nullptr, 0);
-    ::close(ready[0]);
-
-    const std::string bytes = test::read_file(path);
-    ::unlink(path.c_str());
-    const std::string_view frames =
-        std::string_view(bytes).substr(std::min(n_header, bytes.size()));
-    ASSERT_TRUE(steps.begins_with(frames)) << "kill " << n_kills;
-    const Loaded loaded = load(bytes);
-    ASSERT_EQ(loaded.events.size(), steps.whole_frames(frames.size())) << "kill " << n_kills;
-    ASSERT_EQ(loaded.report.n_damaged, 0);
-    for (std::size_t n = 0; n < loaded.events.size(); ++n) {
-      ASSERT_EQ(std::get<StepBegun>(loaded.events[n]).step, static_cast<StepId>(n));
-    }
-    n_mid_frame += loaded.report.incomplete_bytes > 0;
-  }
-  std::printf("%d kills, %d of them inside a frame\n", n_kills, n_mid_frame);
-  EXPECT_GT(n_mid_frame, n_kills / 50) << "kills must also hit the middle of an event";
-}
-
 TEST(Recording, TR03_foreign_versions_and_beginnings_are_refused_by_name) {
   std::string bytes = recorded(1).bytes;
   EXPECT_THAT(refusal("hello, world"), HasSubstr("expected a Decoscope recording"));
@@ -274,7 +179,7 @@ TEST(Recording, reading_can_be_cancelled) {
 TEST(Recording, TR09_a_flipped_bit_costs_at_most_its_own_event) {
   const Recorded whole = recorded(48);
   std::mt19937 random(7);
-  for (int i = 0; i < 3'000; ++i) {
+  for (int i = 0; i < 10'000; ++i) {
     std::string bytes = whole.bytes;
     const std::size_t at = random() % bytes.size();
     bytes[at] = static_cast<char>(bytes[at] ^ (1 << (random() % 8)));

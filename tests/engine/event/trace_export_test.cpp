@@ -215,31 +215,55 @@ TEST(TraceExport, an_empty_session_and_a_failed_run_export_too) {
   EXPECT_THAT(text, HasSubstr("\"failed\""));
 }
 
-TEST(TraceExport, IO01_a_full_disk_leaves_the_old_file_as_it_was) {
-  const Folder folder;
-  const Timeline timeline = timeline_of(tiny_stream());
-  test::write_file(folder / "t.json", "old");
-  for (int n_good = 0; n_good < 2; ++n_good) {
+/// Steps enough for many writes, compressed or not.
+Timeline long_timeline() {
+  std::vector<Event> events{test::model_loaded()};
+  for (Event& event : test::run_events({.n_steps = 3'000})) events.push_back(std::move(event));
+  return timeline_of(events);
+}
+
+TEST(TraceExport, IO01_a_disk_full_at_any_write_leaves_the_old_file_as_it_was) {
+  const Timeline timeline = long_timeline();
+  for (const char* name : {"t.json", "t.json.gz"}) {
+    const Folder folder;
+    int n_writes = 0;
     TraceOptions options;
-    options.write = [n = 0, n_good](int fd, const void* bytes,
-                                    std::size_t size) mutable -> ssize_t {
-      if (n++ < n_good) return ::write(fd, bytes, size / 2);
-      errno = ENOSPC;
-      return -1;
+    options.write = [&](int fd, const void* bytes, std::size_t size) -> ssize_t {
+      ++n_writes;
+      return ::write(fd, bytes, size);
     };
-    try {
-      export_trace(timeline, folder / "t.json", options);
-      FAIL() << "accepted";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::Resources);
-      EXPECT_THAT(error.what(), HasSubstr("t.json: write: No space left"));
+    export_trace(timeline, folder / name, options);
+    ASSERT_GT(n_writes, 5) << name;
+    const std::string old = test::read_file(folder / name);
+    for (int n_good = 0; n_good < n_writes; ++n_good) {
+      std::size_t n_bytes = 0;
+      // The last bytes before the disk is full are a part of what was asked for.
+      options.write = [&, n = 0](int fd, const void* bytes, std::size_t size) mutable -> ssize_t {
+        if (n == n_good + 1) return errno = ENOSPC, -1;
+        const std::size_t part = n++ == n_good ? size / 2 : size;
+        n_bytes += part;
+        return ::write(fd, bytes, part);
+      };
+      try {
+        export_trace(timeline, folder / name, options);
+        FAIL() << "accepted";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::Resources);
+        EXPECT_THAT(error.what(), HasSubstr(folder / name));
+        EXPECT_THAT(error.what(), HasSubstr("write: No space left on device after " +
+                                            std::to_string(n_bytes) + " bytes"));
+      }
+      ASSERT_TRUE(test::read_file(folder / name) == old) << name << ", write " << n_good;
+      const auto n_files = std::distance(std::filesystem::directory_iterator(folder / ""),
+                                         std::filesystem::directory_iterator());
+      ASSERT_EQ(n_files, 1) << "nothing half written is left";
     }
-    EXPECT_EQ(test::read_file(folder / "t.json"), "old");
   }
-  const auto n_files = std::distance(std::filesystem::directory_iterator(folder / ""),
-                                     std::filesystem::directory_iterator());
-  EXPECT_EQ(n_files, 1) << "nothing half written is left";
-  EXPECT_THROW(export_trace(timeline, folder / ""), Error) << "a folder is no file";
+}
+
+TEST(TraceExport, IO03_a_folder_is_no_file) {
+  const Folder folder;
+  EXPECT_THROW(export_trace(timeline_of(tiny_stream()), folder / ""), Error);
 }
 
 TEST(TraceLane, settling_keeps_order_nesting_and_flows_inside) {

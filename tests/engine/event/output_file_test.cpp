@@ -1,0 +1,69 @@
+// Files written whole, and what opens files, when the system gives nothing more.
+#include "engine/event/output_file.h"
+
+#include <functional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "engine/event/byte_source.h"
+#include "engine/event/recorder.h"
+#include "engine/event/trace_export.h"
+#include "tests/engine/child.h"
+#include "tests/engine/event/files.h"
+
+namespace engine {
+namespace {
+
+using test::Folder;
+
+TEST(OutputFile, IO10_without_descriptors_left_every_file_is_an_error_of_resources) {
+  const Folder folder;
+  test::write_file(folder / "old.json", "old");
+  const std::function<void()> actions[] = {[&] { OutputFile file(folder / "old.json"); },
+                                           [&] { export_trace(Timeline(), folder / "old.json"); },
+                                           [&] { Recorder recorder(folder / "new.pdrun"); },
+                                           [&] { open_file(folder / "old.json"); }};
+  const auto told = test::told_by_child([&]() -> std::string {
+    if (!test::use_up_descriptors()) return "no limit";
+    std::string text;
+    for (const auto& action : actions) {
+      try {
+        action();
+        text += "done\n";
+      } catch (const Error& error) {
+        text += error.code() == ErrorCode::Resources ? "" : "another code: ";
+        text += std::string(error.what()) + "\n";
+      }
+    }
+    return text;
+  });
+  const std::string old_stays =
+      folder /
+      "old.json: create: Too many open files after 0 bytes; an older file of this name is "
+      "as it was\n";
+  EXPECT_EQ(told, old_stays + old_stays + (folder / "new.pdrun: create: Too many open files\n") +
+                      (folder / "old.json: open: Too many open files\n"));
+  EXPECT_EQ(test::read_file(folder / "old.json"), "old");
+  EXPECT_FALSE(std::filesystem::exists(folder / "new.pdrun"));
+}
+
+TEST(RecordingTap, IO10_a_recording_that_cannot_begin_leaves_the_run_alone) {
+  const Folder folder;
+  const auto told = test::told_by_child([&]() -> std::string {
+    if (!test::use_up_descriptors()) return "no limit";
+    EventList window;
+    RecordingTap tap(window);
+    tap.push(Held{.t = 1});
+    try {
+      tap.record_to(folder / "run.pdrun");
+    } catch (const Error&) {
+    }
+    tap.push(Held{.t = 2});
+    return std::to_string(window.events.size()) + (tap.recording() ? " recording" : " off");
+  });
+  EXPECT_EQ(told, "2 off");
+}
+
+}  // namespace
+}  // namespace engine
