@@ -260,6 +260,33 @@ TEST_F(Cli, a_full_disk_is_said) {
   EXPECT_EQ(lines(read_file(folder + "/err")), 1);
 }
 
+TEST_F(Cli, IO10_without_descriptors_left_it_ends_with_4_and_one_line) {
+  const std::string model = tiny_model();
+  // Read while the weights are open: a second file at a time.
+  std::ofstream(model + "/decoscope.json") << R"({"draft": "other"})";
+  std::set<int> codes;
+  int code = -1;
+  // Too few for the program's libraries, then too few for its files, then enough; where these begin
+  // depends on what this process has open.
+  for (int n = 3; n < 64 && code != 0; n++) {
+    const std::string limited = "(ulimit -n " + std::to_string(n) + " && exec ";
+    const int status = std::system((limited + DECOSCOPE_PROGRAM + " model info " + model + ") >" +
+                                    folder + "/out 2>" + folder + "/err </dev/null")
+                                       .c_str());
+    ASSERT_TRUE(WIFEXITED(status));
+    code = WEXITSTATUS(status);
+    codes.insert(code);
+    if (code != 4) continue;
+    const std::string err = read_file(folder + "/err");
+    EXPECT_EQ(lines(err), 1) << err;
+    EXPECT_NE(err.find("Too many open files"), std::string::npos) << err;
+    EXPECT_TRUE(read_file(folder + "/out").empty());
+  }
+  codes.erase(127);  // the loader's and the shell's
+  codes.erase(2);
+  EXPECT_EQ(codes, (std::set<int>{0, 4}));
+}
+
 TEST_F(CliModel, generate_keeps_its_json_contract) {
   const Outcome outcome =
       run("generate --decoder lookahead --prompt 'USER: hello ASSISTANT:' --max-tokens 24 --json");
