@@ -18,6 +18,7 @@ int window(const WindowCommandOptions&) {
 #else
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <thread>
 
@@ -189,7 +190,15 @@ int window(const WindowCommandOptions& options) {
   if (window_options.race_first && options.screen.empty()) window_options.screen = "compare";
   if (!options.screenshot.empty()) window_options.config_dir = "-";
   window_options.hooks.wants_to_close = interrupted;
-  return ui::run_window(events, commands, catalog, window_options);
+  try {
+    return ui::run_window(events, commands, catalog, window_options);
+  } catch (const kernels::Error& error) {
+    // Nobody named a display: the device did not fail, it was never asked for.
+    const char* display = std::getenv("DISPLAY");
+    const bool named = display && *display != '\0';
+    if (error.code() != kernels::ErrorCode::Device || named) throw;
+    throw kernels::Error(kernels::ErrorCode::Usage, error.what());
+  }
 }
 
 }  // namespace app
