@@ -337,13 +337,6 @@ int bench_kernels(const BenchOptions& options) {
 }  // namespace
 
 int bench(const BenchOptions& options) {
-  for (const int rows : options.rows) {
-    if (rows < 1 || rows > 256)
-      throw engine::Error(engine::ErrorCode::Usage,
-                          fmt::format("--rows {}: expected 1 to 256", rows));
-  }
-  if (options.context < 1)
-    throw engine::Error(engine::ErrorCode::Usage, "--context: expected a whole number from 1");
   if (options.what == "probe") return bench_probe(options);
   if (options.what == "step") return bench_step(options);
   if (options.what == "decode") return bench_decode(options);

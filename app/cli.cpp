@@ -2,11 +2,13 @@
 // teaches.
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "app/commands.h"
+#include "app/numbers.h"
 #include "app/suggest.h"
 #include "app/terminal.h"
 #include "app/usage.h"
@@ -28,19 +30,6 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
       list);
 }
 
-/// A whole number from 0 to 2^64 - 1, and no sign.
-CLI::Validator seed_value() {
-  return CLI::Validator(
-      [](const std::string& given) {
-        const bool digits =
-            !given.empty() && given.find_first_not_of("0123456789") == std::string::npos;
-        return digits && given.size() <= 20
-                   ? std::string()
-                   : given + ": expected a whole number from 0 to 2^64 - 1";
-      },
-      "SEED");
-}
-
 std::vector<std::string> decoder_names() {
   std::vector<std::string> names;
   for (const engine::DecoderInfo& info : engine::decoders()) names.push_back(info.name);
@@ -49,6 +38,7 @@ std::vector<std::string> decoder_names() {
 
 constexpr const char* kJsonHelp = "print one JSON document and nothing else";
 constexpr const char* kModelName = "NAME|DIR";
+constexpr int kMaxBenchRows = 256;
 
 void add_model_options(CLI::App& command, ModelOptions& o) {
   command
@@ -73,7 +63,8 @@ void add_model_options(CLI::App& command, ModelOptions& o) {
       ->capture_default_str();
   command.add_option("--dtype", o.dtype, "of weights and cache (default: as the model is stored)")
       ->check(one_of({"f32", "bf16", "f16"}));
-  command.add_option("--threads", o.n_threads, "CPU threads (0: all)")->check(CLI::Range(0, 1024));
+  command.add_option("--threads", o.n_threads, "CPU threads (0: all)")
+      ->transform(whole_number(0, 1024));
   command.add_flag("--allow-external-shards", o.allow_external_shards,
                    "follow links out of the model's directory");
 }
@@ -92,30 +83,36 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
   prompt->excludes(file);
   prompt->each([&o](const std::string&) { o.has_prompt = true; });
   command.add_option("--max-tokens", o.max_tokens, "stop after so many new tokens")
+      ->transform(whole_number(1))
       ->capture_default_str();
   command
       .add_option("--temperature", o.temperature,
                   "0: always the likeliest token (greedy); 1: as likely as the model says")
+      ->check(real_number(0))
       ->capture_default_str()
       ->group("Sampling");
   command.add_option("--top-k", o.top_k, "keep the k likeliest tokens (0: all)")
+      ->transform(whole_number(0))
       ->capture_default_str()
       ->group("Sampling");
   command.add_option("--top-p", o.top_p, "keep the likeliest tokens up to this probability")
+      ->check(real_number(0, 1))
       ->capture_default_str()
       ->group("Sampling");
   command
       .add_option("--min-p", o.min_p,
                   "keep tokens of at least this share of the likeliest one's probability")
+      ->check(real_number(0, 1))
       ->capture_default_str()
       ->group("Sampling");
   command
       .add_option("--repetition-penalty", o.repetition_penalty,
                   "above 1: tokens that stand in the text already become less likely")
+      ->check(real_number(0, 100, Low::Excluded))
       ->capture_default_str()
       ->group("Sampling");
   command.add_option("--seed", o.seed, "the same seed gives the same text with every decoder")
-      ->check(seed_value())
+      ->transform(seed_number())
       ->capture_default_str()
       ->group("Sampling");
   command
@@ -230,6 +227,7 @@ void add_compare(CLI::App& app, Parsed& p, Run& run) {
   add_generation_options(*c, p.compare);
   add_outputs(*c, p.compare);
   c->add_option("--repeat", p.compare.repeat, "run each so often and report medians")
+      ->transform(whole_number(1, 100000))
       ->capture_default_str();
   c->footer([] {
     return "Options of the decoders (--set goes to each that has the option):\n" +
@@ -257,29 +255,24 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
                 "1,2,4,8,16,24,32)")
       ->type_name("LIST");
   c->add_option("--context", p.bench.context, "committed tokens before the rows")
+      ->transform(whole_number(1))
       ->capture_default_str();
   c->add_option("--repeat", p.bench.repeat, "how often; medians are reported")
       ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
+      ->transform(whole_number(1, 100000));
   c->add_option("--max-tokens", p.bench.max_tokens, "tokens of bench decode")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1000000));
+      ->transform(whole_number(1, 1000000));
   c->add_flag("--json", p.bench.json, kJsonHelp);
   c->callback([&] {
     if (!p.rows.empty()) {
       p.bench.rows.clear();
       for (const std::string& rows : split_commas(p.rows)) {
-        std::size_t used = 0;
-        int n = 0;
-        try {
-          n = std::stoi(rows, &used);
-        } catch (const std::exception&) {
-        }
-        if (used != rows.size())
-          throw kernels::Error(
-              kernels::ErrorCode::Usage,
-              fmt::format("--rows {}: expected whole numbers with commas between", p.rows));
-        p.bench.rows.push_back(n);
+        const auto n = whole_from(rows, 1, kMaxBenchRows);
+        if (!n)
+          throw CLI::ValidationError(
+              "--rows", not_whole(rows, 1, kMaxBenchRows) + ", or several with commas between");
+        p.bench.rows.push_back(static_cast<int>(*n));
       }
     }
     run = [&p] { return bench(p.bench); };
@@ -315,13 +308,13 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
       ->check(one_of({"train", "dev", "test"}))
       ->capture_default_str();
   generate->add_option("--level", p.data.level, "1 to 3, easy to hard")
-      ->check(CLI::Range(1, 3))
+      ->transform(whole_number(1, 3))
       ->capture_default_str();
   generate->add_option("--start", p.data.start, "index of the first")
-      ->check(CLI::NonNegativeNumber)
+      ->transform(whole_number(0, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
   generate->add_option("--count", p.data.count, "how many")
-      ->check(CLI::NonNegativeNumber)
+      ->transform(whole_number(0, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
   add("check", "Run the task's checker over each record's completion; exit code 3 if one is wrong")
       ->add_option("file", p.data.file, "a record a line, as data generate prints them")
@@ -356,7 +349,8 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
   c->add_option(
       "--data", p.train.data,
       "folder of the open texts (default: $DECOSCOPE_DATA); needed by recipes that name them");
-  c->add_option("--threads", p.train.n_threads, "CPU threads (0: all)")->check(CLI::Range(0, 1024));
+  c->add_option("--threads", p.train.n_threads, "CPU threads (0: all)")
+      ->transform(whole_number(0, 1024));
   c->add_option("--from", p.train.from,
                 "a model of the recipe's shape to start from (default: random weights)");
   c->add_flag("--resume", p.train.resume, "go on from the last checkpoint in --out");
@@ -408,7 +402,7 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
           "weights; without it the model has no text, only its speed")
       ->type_name("FILE|DIR");
   random->add_option("--seed", p.model.seed, "of the weights")
-      ->check(seed_value())
+      ->transform(seed_number())
       ->capture_default_str();
   random->add_option("--dtype", p.model.dtype, "f32, bf16 or f16 (default bf16)")
       ->check(one_of({"f32", "bf16", "f16"}));
@@ -425,7 +419,7 @@ void add_score(CLI::App& app, Parsed& p, Run& run) {
       "score", "Decode unseen generated problems and score them with the tasks' own checkers");
   add_model_options(*c, p.score.model);
   c->add_option("--count", p.score.count, "problems of each task and level")
-      ->check(CLI::Range(1, 100000))
+      ->transform(whole_number(1, 100000))
       ->capture_default_str();
   c->add_flag("--write", p.score.write, "put the table into the model's card");
   c->add_flag("--json", p.score.json, kJsonHelp);
@@ -469,11 +463,11 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
                     "put the prompt's text into the result, not only its hash");
   // A part of a long recording, where a viewer would not take the whole.
   convert->add_option("--run", p.trace.run, "to a trace: this run alone")
-      ->check(CLI::Range(1, 0x7FFF'FFFF));
+      ->transform(whole_number(1));
   convert->add_option("--first-step", p.trace.first_step, "to a trace: steps from this one on")
-      ->check(CLI::Range(0, 0x7FFF'FFFF));
+      ->transform(whole_number(0));
   convert->add_option("--last-step", p.trace.last_step, "to a trace: steps up to this one")
-      ->check(CLI::Range(0, 0x7FFF'FFFF));
+      ->transform(whole_number(0));
 }
 
 }  // namespace

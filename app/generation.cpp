@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
-#include <cmath>
 
 #include "app/suggest.h"
 #include "app/terminal.h"
+#include "engine/event/text.h"
 
 namespace app {
 
@@ -33,7 +33,8 @@ engine::LoadedModel& load(engine::ModelStore& store, const engine::ModelRequest&
 }
 
 std::vector<Prompt> prompts_of(const GenerationOptions& options) {
-  if (options.has_prompt) return {{.id = "prompt", .text = options.prompt, .seed = std::nullopt}};
+  if (options.has_prompt)
+    return {{.id = "prompt", .text = options.prompt, .place = {}, .seed = std::nullopt}};
   return read_prompts(options.prompt_file);
 }
 
@@ -88,6 +89,38 @@ void check_set(const GenerationOptions& options) {
   }
 }
 
+engine::Sampling sampling_of(const GenerationOptions& options) {
+  return {.temperature = options.temperature,
+          .top_k = options.top_k,
+          .top_p = options.top_p,
+          .min_p = options.min_p,
+          .repetition_penalty = options.repetition_penalty,
+          .seed = options.seed,
+          .mode = options.sampling == "rejection" ? engine::Sampling::Mode::Rejection
+                                                  : engine::Sampling::Mode::Coupled};
+}
+
+/// Refuses what a decoder cannot do whatever the model.
+void check_decoder(const GenerationOptions& options, const std::string& decoder) {
+  const engine::DecoderInfo& info = engine::decoder_named(decoder);
+  engine::complete_options(info, options_for(decoder, options.decoders, options.set));
+  if (const auto reason = engine::refusal(info, sampling_of(options))) {
+    const bool raced = options.decoders.size() > 1;
+    throw Error(ErrorCode::Usage, *reason + (raced ? ", or leave it out of --decoders" : ""));
+  }
+}
+
+/// The tokens of a prompt; one of a file that cannot be taken is told by file, line and id.
+std::vector<engine::TokenId> tokens_of(const Prompt& prompt, const engine::Model& model) {
+  try {
+    return engine::tokenize_prompt(model, prompt.text);
+  } catch (const Error& error) {
+    if (prompt.place.empty()) throw;
+    throw Error(error.code(), fmt::format("{}: {}: {}", prompt.place,
+                                          engine::quoted_for_message(prompt.id), error.what()));
+  }
+}
+
 }  // namespace
 
 engine::RunRequest request_for(const GenerationOptions& options,
@@ -97,17 +130,11 @@ engine::RunRequest request_for(const GenerationOptions& options,
   engine::RunRequest request;
   request.prompt_id = prompt.id;
   request.prompt = prompt.text;
-  request.prompt_tokens = engine::tokenize_prompt(model, prompt.text);
+  request.prompt_tokens = tokens_of(prompt, model);
   request.decoder = decoder;
   request.options = options_for(decoder, options.decoders, options.set);
-  request.sampling.temperature = options.temperature;
-  request.sampling.top_k = options.top_k;
-  request.sampling.top_p = options.top_p;
-  request.sampling.min_p = options.min_p;
-  request.sampling.repetition_penalty = options.repetition_penalty;
+  request.sampling = sampling_of(options);
   request.sampling.seed = prompt.seed.value_or(options.seed);
-  request.sampling.mode = options.sampling == "rejection" ? engine::Sampling::Mode::Rejection
-                                                          : engine::Sampling::Mode::Coupled;
   request.max_tokens = options.max_tokens;
   request.ignore_eos = options.ignore_eos;
   return request;
@@ -117,22 +144,6 @@ void check_usage(const GenerationOptions& options) {
   const auto refuse = [](const std::string& message) { throw Error(ErrorCode::Usage, message); };
   if (!options.has_prompt && options.prompt_file.empty())
     refuse("a prompt is missing; give --prompt TEXT or --prompt-file F.jsonl");
-  if (!(options.temperature >= 0) || std::isinf(options.temperature))
-    refuse(fmt::format("--temperature {}: expected a number from 0", options.temperature));
-  if (options.top_k < 0)
-    refuse(fmt::format("--top-k {}: expected a whole number from 0 (0 is off)", options.top_k));
-  if (!(options.top_p >= 0 && options.top_p <= 1))
-    refuse(fmt::format("--top-p {}: expected a number from 0 to 1", options.top_p));
-  if (!(options.min_p >= 0 && options.min_p <= 1))
-    refuse(fmt::format("--min-p {}: expected a number from 0 to 1", options.min_p));
-  if (!(options.repetition_penalty > 0 && options.repetition_penalty <= 100)) {
-    refuse(fmt::format("--repetition-penalty {}: expected a number above 0, at most 100",
-                       options.repetition_penalty));
-  }
-  if (options.max_tokens < 1)
-    refuse(fmt::format("--max-tokens {}: expected a whole number from 1", options.max_tokens));
-  if (options.repeat < 1)
-    refuse(fmt::format("--repeat {}: expected a whole number from 1", options.repeat));
   if (options.decoders.empty())
     refuse("--decoders: found none, expected names with commas between");
   for (std::size_t i = 0; i < options.decoders.size(); i++) {
@@ -144,10 +155,7 @@ void check_usage(const GenerationOptions& options) {
   if (options.model.scale != "auto") engine::scale_from(options.model.scale);
   for (const std::string& decoder : options.decoders) engine::decoder_named(decoder);
   check_set(options);
-  for (const std::string& decoder : options.decoders) {
-    engine::complete_options(engine::decoder_named(decoder),
-                             options_for(decoder, options.decoders, options.set));
-  }
+  for (const std::string& decoder : options.decoders) check_decoder(options, decoder);
 }
 
 }  // namespace app

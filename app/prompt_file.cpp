@@ -25,6 +25,7 @@ Prompt prompt_of(const nlohmann::json& line, const std::string& place, std::size
     throw Error(ErrorCode::BadInput,
                 place + ": found no object, expected {\"id\": .., \"prompt\": ..}");
   Prompt prompt;
+  prompt.place = place;
   const auto text = line.find("prompt");
   if (text == line.end() || !text->is_string()) {
     throw Error(ErrorCode::BadInput, place + ": prompt: found none, expected a string");
@@ -43,7 +44,9 @@ Prompt prompt_of(const nlohmann::json& line, const std::string& place, std::size
   }
   if (const auto seed = line.find("seed"); seed != line.end() && !seed->is_null()) {
     if (!seed->is_number_unsigned())
-      throw Error(ErrorCode::BadInput, place + ": seed: expected a whole number from 0");
+      throw Error(ErrorCode::BadInput,
+                  fmt::format("{}: seed: found {}, expected a whole number from 0 to 2^64 - 1",
+                              place, seed->is_number() ? seed->dump() : seed->type_name()));
     prompt.seed = seed->get<std::uint64_t>();
   }
   return prompt;

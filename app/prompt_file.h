@@ -12,6 +12,7 @@ namespace app {
 struct Prompt {
   std::string id;
   std::string text;
+  std::string place;  // "file:line"; empty: of no file
   std::optional<std::uint64_t> seed;
 };
 

@@ -113,6 +113,10 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
         fmt::format("{}: no such {}{}", culprit, culprit.starts_with("-") ? "option" : "command",
                     did_you_mean(culprit, known));
   }
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch) &&
+      message.ends_with(" missing")) {
+    message = message.substr(0, message.find(": ")) + ": found nothing behind it, expected a value";
+  }
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError)) {
     const std::vector<std::string> words = words_after(*at);
     if (at != &app && !words.empty()) message = missing_word(*at, words);

@@ -257,16 +257,21 @@ OptionValues complete_options(const DecoderInfo& info, const OptionValues& given
   return values;
 }
 
-std::optional<std::string> refusal(const DecoderInfo& info,
-                                   const Sampling& sampling,
-                                   const LanguageModel& target,
-                                   const LanguageModel* draft_model) {
+std::optional<std::string> refusal(const DecoderInfo& info, const Sampling& sampling) {
   const bool rejection = sampling.mode == Sampling::Mode::Rejection && !sampling.greedy();
   if (rejection && !info.supports_rejection) {
     return info.name +
            " cannot run with sampling=rejection: it refines guesses towards a fixed point, which "
            "exists only for fixed random numbers; use sampling=coupled";
   }
+  return std::nullopt;
+}
+
+std::optional<std::string> refusal(const DecoderInfo& info,
+                                   const Sampling& sampling,
+                                   const LanguageModel& target,
+                                   const LanguageModel* draft_model) {
+  if (auto reason = refusal(info, sampling)) return reason;
   if (info.needs_draft && !draft_model) {
     return info.name + " needs a draft model and none is loaded; choose a decoder that needs none";
   }

@@ -27,6 +27,42 @@ TEST_F(Cli, IO03_a_file_that_cannot_be_written_is_refused_before_the_model_is_lo
   EXPECT_EQ(run("generate --prompt a --trace " + folder + "/x --record " + folder + "/x").code, 2);
 }
 
+TEST_F(Cli, what_is_no_file_is_not_written_to_and_nothing_is_put_beside_it) {
+  ASSERT_EQ(shell("mkfifo " + folder + "/pipe && mkdir " + folder + "/sub").code, 0);
+  for (const std::string option : {"--trace", "--record"}) {
+    for (const std::string& path : {std::string("/dev/full"), folder + "/pipe", folder + "/sub"}) {
+      const Outcome outcome =
+          run("generate --model /nonexistent/model --prompt a " + option + " " + path);
+      EXPECT_EQ(outcome.code, 4) << outcome.err;
+      EXPECT_NE(outcome.err.find(path + ": found a folder or device"), std::string::npos)
+          << outcome.err;
+      EXPECT_FALSE(std::filesystem::exists(path + "-2")) << path;
+    }
+  }
+}
+
+// Refused before the model is looked for, and before a file is there.
+TEST_F(Cli, what_a_decoder_cannot_do_is_refused_before_anything_is_begun) {
+  const std::string outputs = " --model /nonexistent/model --prompt a --json --record " + folder +
+                              "/z.pdrun --trace " + folder + "/z.json";
+  const auto refused = [&](const std::string& arguments, const std::string& why) {
+    const Outcome outcome = run(arguments + outputs);
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find(why), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    for (const char* file : {"/z.pdrun", "/z.json"})
+      EXPECT_FALSE(std::filesystem::exists(folder + file)) << arguments;
+  };
+  const std::string rejection = " --sampling rejection --temperature 1";
+  refused("generate --decoder jacobi" + rejection, "jacobi cannot run with sampling=rejection");
+  refused("compare" + rejection, "or leave it out of --decoders");
+  refused("compare --set form=textbook --set refill=slide", "nothing to slide");
+  // Of what every decoder can do, the model's absence is all that is said.
+  EXPECT_EQ(run("compare --decoders ar,lookahead" + rejection + outputs).code, 3);
+  EXPECT_EQ(run("generate --decoder jacobi --sampling rejection" + outputs).code, 3);
+}
+
 TEST_F(Cli, asking_whether_a_file_can_be_written_leaves_it_as_it_is) {
   const std::string mine = folder + "/mine.json", absent = folder + "/absent.json";
   std::ofstream(mine) << "mine";

@@ -77,6 +77,64 @@ TEST(CommandLine, a_scale_given_for_the_window_counts_though_it_is_the_default) 
   EXPECT_EQ(generation_asked->model.scale, "4x2");
 }
 
+std::string refusal_of(std::vector<std::string> words) {
+  try {
+    parse(std::move(words));
+  } catch (const kernels::Error& error) {
+    EXPECT_EQ(error.code(), kernels::ErrorCode::Usage);
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(CommandLine, CL01_a_number_that_is_none_is_told_by_what_was_found_and_what_is_expected) {
+  struct Case {
+    std::string option, value, expected;
+  };
+  const std::string seed = "a whole number from 0 to 2^64 - 1";
+  const std::string tokens = "a whole number from 1 to 2147483647";
+  for (const Case& c : std::vector<Case>{
+           {"--seed", "18446744073709551616", seed},
+           {"--seed", "-1", seed},
+           {"--seed", "1 ", seed},
+           {"--max-tokens", "abc", tokens},
+           {"--max-tokens", "0", tokens},
+           {"--max-tokens", "0x10", tokens},
+           {"--max-tokens", "2147483648", tokens},
+           {"--max-tokens", "99999999999999999999999", tokens},
+           {"--top-k", "1.5", "a whole number from 0 to 2147483647"},
+           {"--threads", "1025", "a whole number from 0 to 1024"},
+           {"--top-p", "1.01", "a number from 0 to 1"},
+           {"--top-p", "0,5", "a number from 0 to 1"},
+           {"--min-p", "nan", "a number from 0 to 1"},
+           {"--repetition-penalty", "0", "a number above 0, at most 100"},
+           {"--repetition-penalty", "1e-60", "a number above 0, at most 100"},
+           {"--temperature", "warm", "a number from 0 to "},
+           {"--temperature", "inf", "a number from 0 to "},
+       }) {
+    const std::string said = refusal_of({"generate", "--prompt", "a", c.option, c.value});
+    EXPECT_TRUE(said.starts_with(c.option + ": found '" + c.value + "', expected " + c.expected))
+        << said;
+  }
+  EXPECT_TRUE(refusal_of({"bench", "step", "--rows", "1,x"})
+                  .starts_with("--rows: found 'x', expected a whole number from 1 to 256"));
+  EXPECT_TRUE(refusal_of({"data", "generate", "arith", "--count", "-1"})
+                  .starts_with("--count: found '-1', expected a whole number from 0 to "));
+  EXPECT_TRUE(refusal_of({"generate", "--max-tokens"})
+                  .starts_with("--max-tokens: found nothing behind it"));
+}
+
+TEST(CommandLine, numbers_at_their_limits_are_taken_as_they_are_written) {
+  parse({"generate", "--prompt", "a", "--seed", "18446744073709551615", "--max-tokens", "010",
+         "--top-p", "0.25", "--temperature", "1e-3", "--repetition-penalty", "100"});
+  ASSERT_TRUE(generation_asked);
+  EXPECT_EQ(generation_asked->seed, 18446744073709551615u);
+  EXPECT_EQ(generation_asked->max_tokens, 10);
+  EXPECT_EQ(generation_asked->top_p, 0.25f);
+  EXPECT_EQ(generation_asked->temperature, 1e-3f);
+  EXPECT_EQ(generation_asked->repetition_penalty, 100);
+}
+
 TEST(CommandLine, the_window_gets_its_theme) {
   parse({"--theme", "light", "--open", "a.pdrun"});
   ASSERT_TRUE(window_asked);

@@ -425,9 +425,16 @@ TEST_F(CliModel, every_decoder_gives_the_text_of_ar_greedy_and_sampled) {
 TEST_F(CliModel, a_prompt_longer_than_the_context_is_refused) {
   std::string words;
   for (int i = 0; i < 20000; i++) words += "word ";
-  std::ofstream(folder + "/long.jsonl") << json{{"id", "long"}, {"prompt", words}}.dump() << "\n";
-  const Outcome outcome = run("generate --prompt-file " + folder + "/long.jsonl");
-  EXPECT_EQ(outcome.code, 3) << outcome.err;
+  std::ofstream(folder + "/long.jsonl") << "\n"
+                                        << json{{"id", "short"}, {"prompt", "Anna"}}.dump() << "\n"
+                                        << json{{"id", "of words"}, {"prompt", words}}.dump();
+  for (const std::string command : {"generate", "compare --decoders ar"}) {
+    const Outcome outcome =
+        run(command + " --max-tokens 1 --prompt-file " + folder + "/long.jsonl");
+    EXPECT_EQ(outcome.code, 3) << outcome.err;
+    EXPECT_NE(outcome.err.find("/long.jsonl:3: of words: prompt: "), std::string::npos)
+        << outcome.err;
+  }
 }
 
 // The signal comes when the first text is there, so while it decodes.
