@@ -201,6 +201,18 @@ class RunTrace {
                     .args = "{\"value\":" + number(value) + "}"});
   }
 
+  /// One counter of as many values as the device has threads: viewers draw each.
+  void add_threads(Nanoseconds t, const std::string& name, const std::vector<double>& percent) {
+    std::string values;
+    for (std::size_t i = 0; i < percent.size(); i++) {
+      if (!std::isfinite(percent[i]) || percent[i] < 0) continue;
+      values += fmt::format("{}\"thread {}\":{}", values.empty() ? "" : ",", i, number(percent[i]));
+    }
+    if (values.empty()) return;
+    lane(kPhasesTid)
+        .push_back({.ph = 'C', .ts = t, .name = name, .cat = {}, .args = "{" + values + "}"});
+  }
+
   void add_counters(const StepRecord& step, const Slice& commit) {
     const Nanoseconds t = since_start(commit.end);
     add_counter(t, "tokens_per_step", static_cast<double>(step.committed.tokens.size()));
@@ -297,6 +309,7 @@ class RunTrace {
       const std::string prefix = device == "cpu" ? "cpu" : "gpu";
       const Nanoseconds t = since_start(sample.t);
       if (sample.busy_percent >= 0) add_counter(t, prefix + "_busy_percent", sample.busy_percent);
+      add_threads(t, prefix + "_thread_busy_percent", sample.thread_busy_percent);
       if (sample.memory_bytes >= 0) {
         add_counter(t, prefix + "_mem_bytes", static_cast<double>(sample.memory_bytes));
       }

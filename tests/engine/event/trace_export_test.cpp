@@ -103,6 +103,27 @@ TEST(TraceExport, the_tiny_trace_is_the_golden_one) {
   EXPECT_EQ(text, test::read_file(golden));
 }
 
+TEST(TraceExport, each_thread_of_a_sample_is_a_value_of_one_counter) {
+  const Folder folder;
+  std::vector<Event> events = tiny_stream();
+  EXPECT_EQ(trace_text(timeline_of(events)).find("thread_busy_percent"), std::string::npos);
+  const auto named = [](const std::string& text) {
+    const std::string head = R"("name":"cpu_thread_busy_percent","args":)";
+    const std::size_t at = text.find(head);
+    return at == std::string::npos
+               ? ""
+               : text.substr(at + head.size(), text.find('}', at) + 1 - at - head.size());
+  };
+  for (Event& event : events) {
+    if (auto* sample = std::get_if<Sampled>(&event)) sample->thread_busy_percent = {10.25, 0, 99.5};
+  }
+  EXPECT_EQ(named(trace_text(timeline_of(events))),
+            R"({"thread 0":10.25,"thread 1":0,"thread 2":99.5})");
+  export_trace(timeline_of(events), folder / "threads.json");
+  const TraceCheck check = check_trace(folder / "threads.json");
+  EXPECT_TRUE(check.ok()) << check.summary();
+}
+
 TEST(TraceExport, an_exported_trace_breaks_no_rule) {
   const Folder folder;
   for (const char* name : {"trace.json", "trace.json.gz"}) {
