@@ -1,6 +1,10 @@
 #include "ui/context.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "ui/prepare/status.h"
 
 namespace ui {
 
@@ -35,7 +39,7 @@ const Tally& Prepared::tally(const engine::RunRecord& run, std::size_t n_steps) 
   return t;
 }
 
-const PoolState& Prepared::pool(const engine::RunRecord& run, std::size_t n_steps) {
+PoolState& Prepared::pool(const engine::RunRecord& run, std::size_t n_steps) {
   PoolState& p = pools_[run.id()];
   advance(p, run, n_steps);
   return p;
@@ -98,9 +102,51 @@ void Prepared::clear() {
 
 std::vector<const engine::RunRecord*> Context::shown_runs() const {
   std::vector<const engine::RunRecord*> runs;
+  if (compare && !selection.compared.empty()) {
+    for (const engine::RunId id : selection.compared)
+      if (const engine::RunRecord* one = timeline.run(id)) runs.push_back(one);
+    return runs;
+  }
   if (compare && selection.race != 0) return timeline.race(selection.race);
   if (const engine::RunRecord* one = run()) runs.push_back(one);
   return runs;
+}
+
+char Context::letter_of(const engine::RunRecord& run) const {
+  if (!compare || selection.compared.empty()) return static_cast<char>('A' + run.started.lane % 26);
+  const auto at = std::find(selection.compared.begin(), selection.compared.end(), run.id());
+  return static_cast<char>('A' + (at - selection.compared.begin()) % 26);
+}
+
+const std::string* Context::given_name(const engine::RunRecord& run) const {
+  const auto given = view.run_names.find(run.id());
+  return given != view.run_names.end() ? &given->second : nullptr;
+}
+
+std::string Context::name_of(const engine::RunRecord& run) const {
+  const std::string* given = given_name(run);
+  return given ? *given : ui::name_of(run);
+}
+
+void Context::choose_steps(const engine::RunRecord& run,
+                           const std::vector<engine::StepId>& steps,
+                           const std::string& why) {
+  if (steps.empty()) {
+    requests.say = "No step of this run " + why + ".";
+    return;
+  }
+  std::vector<Place> places;
+  places.reserve(steps.size());
+  for (const engine::StepId step : steps) places.push_back({run.id(), step, -1, -1});
+  const Place lead = places.back();
+  selection.run = run.id();
+  selection.choose(std::move(places), lead, why);
+  requests.say = steps.size() == 1
+                     ? fmt::format("Step {} {}.", steps.front(), why)
+                     : fmt::format(
+                           "{} steps {}: Ctrl+Left and Ctrl+Right walk through them, Esc "
+                           "lets go.",
+                           with_commas(static_cast<std::int64_t>(steps.size())), why);
 }
 
 std::size_t Context::n_steps(const engine::RunRecord& run) const {

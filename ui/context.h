@@ -10,6 +10,7 @@
 #include "engine/event/queue.h"
 #include "engine/event/timeline.h"
 #include "ui/catalog.h"
+#include "ui/notes.h"
 #include "ui/playhead.h"
 #include "ui/prepare/counters.h"
 #include "ui/prepare/flow_arrows.h"
@@ -27,14 +28,6 @@ namespace ui {
 
 enum class Lens { Standing, Probability, Age, Cost, Agreement, Origin };
 
-/// A moment a person wants to find again.
-struct Bookmark {
-  engine::RunId run = 0;
-  double compute = 0;        // of that run, ns
-  engine::StepId step = -1;  // selected there; -1: none
-  enum class Kind { Passing, Kept, Numbered } kind = Kind::Kept;
-};
-
 /// What the person chose to look at, beside selection and playhead.
 struct ViewState {
   Lens lens = Lens::Standing;
@@ -49,6 +42,11 @@ struct ViewState {
   LaneOrder lanes;
   LaneKind lane = LaneKind::Target;  // of the slice clicked last: . and , walk along it
   std::vector<Bookmark> bookmarks;   // of the document shown, in the order they were set
+  std::map<engine::RunId, std::string> run_names;  // given by the person; likewise
+  engine::RunId renaming = 0;                      // the run whose name is being typed; 0: none
+  bool renaming_begins = false;                    // its field wants the keyboard
+  std::string new_name;
+  std::vector<engine::RunId> marked_runs;  // chosen in Runs to be compared, in that order
 };
 
 /// Prepared once and grown as events arrive, so a frame costs what it shows.
@@ -62,7 +60,7 @@ class Prepared {
   /// The way of what is pointed at, and of that alone.
   const std::vector<FlowArrow>& arrows(const engine::RunRecord& run, const Place& place);
   const Tally& tally(const engine::RunRecord& run, std::size_t n_steps);
-  const PoolState& pool(const engine::RunRecord& run, std::size_t n_steps);
+  PoolState& pool(const engine::RunRecord& run, std::size_t n_steps);
   const std::vector<TextCell>& cells(const engine::Timeline& timeline,
                                      const engine::RunRecord& run,
                                      std::size_t n_steps,
@@ -127,6 +125,7 @@ struct Requests {
   bool show_live_session = false;
   std::string screen;
   std::string copy;
+  std::string say;    // to be told on screen
   bool load = false;  // the form's model, without a run
 };
 
@@ -150,8 +149,19 @@ struct Context {
 
   /// The run the Live panels show, or nullptr.
   const engine::RunRecord* run() const { return timeline.run(selection.run); }
-  /// Runs the time line and the lanes show: of the race, or the one run.
+  /// Runs the time line and the lanes show: those chosen to be compared, of the race, or the one.
   std::vector<const engine::RunRecord*> shown_runs() const;
+  /// The letter a run has among those shown side by side: 'A' is the first.
+  char letter_of(const engine::RunRecord& run) const;
+  /// The name a person gave it, or nullptr.
+  const std::string* given_name(const engine::RunRecord& run) const;
+  /// A run's name: the one a person gave it, else "C lookahead" of a race, else "lookahead".
+  std::string name_of(const engine::RunRecord& run) const;
+  /// Chooses steps of a run together, to be walked through; says how many and what they have in
+  /// common ("brought 3 tokens").
+  void choose_steps(const engine::RunRecord& run,
+                    const std::vector<engine::StepId>& steps,
+                    const std::string& why);
   /// Complete steps of a run at the playhead.
   std::size_t n_steps(const engine::RunRecord& run) const;
   /// Whether the newest step in flight may be shown too.

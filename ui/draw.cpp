@@ -9,6 +9,8 @@
 namespace ui {
 namespace {
 
+constexpr float kTruthSize = 11;
+
 const Theme* current = &kDark;
 float current_scale = 1;
 
@@ -30,10 +32,10 @@ void set_colours(ImGuiStyle& style, const Theme& t) {
   c[ImGuiCol_FrameBgHovered] = vec(t.button);
   c[ImGuiCol_FrameBgActive] = vec(t.button_hot);
   c[ImGuiCol_ScrollbarBg] = ImVec4(0, 0, 0, 0);
-  c[ImGuiCol_ScrollbarGrab] = vec(t.button_hot);
+  c[ImGuiCol_ScrollbarGrab] = vec(t.overview);
   c[ImGuiCol_ScrollbarGrabHovered] = vec(t.faint);
   c[ImGuiCol_ScrollbarGrabActive] = vec(t.dim);
-  const Rgb handle = t.monochrome ? t.bright : look(Mean::Guess).fill;
+  const Rgb handle = handle_on(t);
   c[ImGuiCol_CheckMark] = vec(handle);
   c[ImGuiCol_SliderGrab] = vec(handle);
   c[ImGuiCol_SliderGrabActive] = vec(t.bright);
@@ -72,7 +74,7 @@ Rgb grey_of(Rgb c) {
 }
 
 void border_of(ImDrawList* list, ImVec2 min, ImVec2 max, const Look& as) {
-  const ImU32 edge = colour(theme().monochrome ? Rgb{0xE8, 0xE8, 0xE8} : as.edge);
+  const ImU32 edge = colour(edge_on(theme(), as));
   const float r = px(3);
   switch (as.border) {
     case Border::None:
@@ -104,6 +106,11 @@ void border_of(ImDrawList* list, ImVec2 min, ImVec2 max, const Look& as) {
     case Border::Wavy:
       break;
   }
+}
+
+bool encloses(Border border) {
+  return border == Border::Solid || border == Border::Thick || border == Border::Dashed ||
+         border == Border::Dotted || border == Border::Double;
 }
 
 void wavy_line(ImDrawList* list, ImVec2 from, float to_x, ImU32 ink) {
@@ -207,7 +214,9 @@ void token_cell(ImDrawList* list,
   const bool filled = as.filled || flags.lens_fill;
   const Rgb fill = flags.lens_fill ? *flags.lens_fill : fill_of(mean);
   if (filled) list->AddRectFilled(min, max, colour(fill), px(3));
-  if (filled && theme().outline_fills) list->AddRect(min, max, colour({0x16, 0x18, 0x1D}), px(3));
+  // On a light card a fill needs an outline, where its own border is none.
+  if (filled && theme().outline_fills && (flags.lens_fill || !encloses(as.border)))
+    list->AddRect(min, max, colour({0x16, 0x18, 0x1D}), px(3));
   if (!flags.lens_fill || as.border == Border::Thick) border_of(list, min, max, as);
   if (flags.origin != Mean::Prefix)
     list->AddTriangleFilled({min.x, min.y}, {min.x + px(8), min.y}, {min.x, min.y + px(8)},
@@ -300,18 +309,43 @@ void wrapped(const std::string& text, Rgb rgb) {
   ImGui::PopTextWrapPos();
 }
 
-void label_value(const char* label, const std::string& value, const Figure* formula) {
-  const ImVec2 min = ImGui::GetCursorScreenPos();
+void truth_sign(Truth truth) {
+  if (truth == Truth::Measured) return;
+  ImGui::SameLine(0, px(3));
+  ImGui::PushFont(nullptr, kTruthSize);
+  words(truth_mark(truth), theme().dim);
+  ImGui::PopFont();
+}
+
+bool figure_button(const Figure& figure, ImVec2 size) {
+  const bool pressed = ImGui::InvisibleButton(figure.label.c_str(),
+                                              {std::max(1.0f, size.x), std::max(1.0f, size.y)});
+  if (ImGui::IsItemHovered()) {
+    formula_tooltip(figure);
+    if (figure.behind != Behind::None) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+  }
+  return pressed && figure.behind != Behind::None;
+}
+
+void label_value(const char* label, const std::string& value, Truth truth) {
   const float right = right_edge(), left = ImGui::GetCursorPosX();
+  ImGui::BeginGroup();
   words(label, theme().dim);
+  truth_sign(truth);
+  ImGui::EndGroup();
   const float label_end = left + ImGui::GetItemRectSize().x + px(12);
   ImGui::PushFont(fonts().bold, kTextSize);
   ImGui::SameLine(std::max(label_end, right - ImGui::CalcTextSize(value.c_str()).x));
   words(value, theme().bright);
   ImGui::PopFont();
-  const ImVec2 max{min.x + right - left, ImGui::GetItemRectMax().y};
-  if (formula && ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(min, max))
-    formula_tooltip(*formula);
+}
+
+bool label_value(const Figure& figure) {
+  const ImVec2 min = ImGui::GetCursorScreenPos();
+  const float wide = ImGui::GetContentRegionAvail().x;
+  label_value(figure.label.c_str(), figure.value, figure.truth);
+  ImGui::SetCursorScreenPos(min);
+  return figure_button(figure, {wide, ImGui::GetTextLineHeight()});
 }
 
 void formula_tooltip(const Figure& figure) {
@@ -322,6 +356,8 @@ void formula_tooltip(const Figure& figure) {
   ImGui::PushTextWrapPos(px(360));
   words("= " + figure.formula, theme().text);
   words("= " + figure.numbers, theme().dim);
+  if (figure.truth != Truth::Measured) words(truth_words(figure.truth), theme().dim);
+  if (figure.behind != Behind::None) words("Click: choose the steps behind it.", theme().dim);
   ImGui::PopTextWrapPos();
   ImGui::EndTooltip();
 }
@@ -349,19 +385,21 @@ void sparkline(std::span<const float> values, ImVec2 size, Rgb rgb) {
                                           px(1.5f));
 }
 
-void big_number(const Figure& figure, std::span<const float> recent, float width) {
+bool big_number(const Figure& figure, std::span<const float> recent, float width) {
   ImGui::BeginGroup();
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(1)));
   small_label(figure.label);
+  truth_sign(figure.truth);
   ImGui::PushFont(fonts().bold, kBigSize);
   words(figure.value, theme().bright);
   ImGui::PopFont();
   if (!recent.empty())
     sparkline(recent, {width - px(12), px(18)},
-              theme().monochrome ? theme().dim : look(Mean::Guess).fill);
+              theme().monochrome ? theme().dim : handle_on(theme()));
   ImGui::PopStyleVar();
   ImGui::EndGroup();
-  if (ImGui::IsItemHovered()) formula_tooltip(figure);
+  ImGui::SetCursorScreenPos(ImGui::GetItemRectMin());
+  return figure_button(figure, ImGui::GetItemRectSize());
 }
 
 void share_bar(float share, ImVec2 size, Rgb fill) {
@@ -406,10 +444,52 @@ bool link(const char* label) {
                                                                    : look(Mean::Guess).fill));
   ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, px(4)));
+  ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 0);
   const bool pressed = ImGui::Button(label);
-  ImGui::PopStyleVar();
+  ImGui::PopStyleVar(2);
   ImGui::PopStyleColor(2);
   return pressed;
+}
+
+namespace {
+
+int grow(ImGuiInputTextCallbackData* data) {
+  auto* text = static_cast<std::string*>(data->UserData);
+  if (data->EventFlag == ImGuiInputTextFlags_CallbackResize) {
+    text->resize(static_cast<std::size_t>(data->BufTextLen));
+    data->Buf = text->data();
+  }
+  return 0;
+}
+
+}  // namespace
+
+FrameLines::FrameLines(Rgb rgb) {
+  ImGui::PushStyleColor(ImGuiCol_Border, colour(rgb));
+  ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 1);
+}
+
+FrameLines::~FrameLines() {
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+}
+
+bool tick(const char* label, bool& on) {
+  const FrameLines lines(theme().faint);
+  return ImGui::Checkbox(label, &on);
+}
+
+bool text_line(const char* id, const char* hint, std::string& text, ImGuiInputTextFlags flags) {
+  const FrameLines lines(theme().line);
+  return ImGui::InputTextWithHint(id, hint, text.data(), text.capacity() + 1,
+                                  flags | ImGuiInputTextFlags_CallbackResize, grow, &text);
+}
+
+bool text_area(const char* id, std::string& text, ImVec2 size) {
+  const FrameLines lines(theme().line);
+  return ImGui::InputTextMultiline(
+      id, text.data(), text.capacity() + 1, size,
+      ImGuiInputTextFlags_CallbackResize | ImGuiInputTextFlags_WordWrap, grow, &text);
 }
 
 bool quiet_choice(const char* id,
@@ -448,8 +528,8 @@ void empty_state(const std::string& sentence, bool sketch) {
       dashed_rect(list, {x, y - px(42)}, {x + px(50), y - px(20)}, colour(theme().line), px(4),
                   px(3), px(1));
     }
-    list->AddText(nullptr, px(11), {at.x + (room.x - px(80)) / 2, y - px(62)},
-                  colour(theme().faint), tag);
+    list->AddText(nullptr, px(11), {at.x + (room.x - px(80)) / 2, y - px(62)}, colour(theme().dim),
+                  tag);
   }
   ImGui::SetCursorScreenPos({at.x + std::max(0.0f, (room.x - size.x) / 2), y});
   ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + std::max(wrap, px(60)));
@@ -466,6 +546,29 @@ void begin_bar(const char* name, ImVec2 at, ImVec2 size, ImVec2 padding) {
   ImGui::Begin(name, nullptr, kFixedWindow);
   ImGui::PopStyleColor();
   ImGui::PopStyleVar(2);
+}
+
+bool work_bar(const char* id,
+              float top,
+              const std::string& what,
+              double fraction,
+              const std::string& detail,
+              const char* cancel,
+              const char* why_cancel) {
+  const ImGuiViewport* main = ImGui::GetMainViewport();
+  begin_bar(id, {main->Pos.x, top}, {main->Size.x, px(kWorkBar)}, {px(14), px(5)});
+  ImGui::AlignTextToFramePadding();
+  words(what, theme().text);
+  ImGui::SameLine(0, px(12));
+  ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(10));
+  share_bar(static_cast<float>(fraction), {px(180), px(5)}, handle_on(theme()));
+  ImGui::SameLine(0, px(12));
+  ImGui::SetCursorPosY(ImGui::GetCursorPosY() - px(10));
+  words(percent(fraction) + (detail.empty() ? "" : ", " + detail), theme().dim);
+  ImGui::SameLine(0, px(12));
+  const bool pressed = button(cancel, false, true, why_cancel);
+  ImGui::End();
+  return pressed;
 }
 
 bool begin_card(const char* id, ImVec2 size, bool padded) {

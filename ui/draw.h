@@ -59,10 +59,19 @@ float right_edge();
 void words(const std::string& text, Rgb rgb);
 void small_label(const std::string& text);  // grey, small
 void wrapped(const std::string& text, Rgb rgb);
-/// A grey label at the left, a value at the right edge. Hovering shows `formula`, if there is one.
-void label_value(const char* label, const std::string& value, const Figure* formula = nullptr);
-/// Label, large number, line of recent values.
-void big_number(const Figure& figure, std::span<const float> recent, float width);
+/// A small d or h behind what was drawn last, where it was derived or is known in hindsight.
+void truth_sign(Truth truth);
+/// A grey label at the left, a value at the right edge; a small d or h behind the label of what was
+/// derived or is known in hindsight.
+void label_value(const char* label, const std::string& value, Truth truth = Truth::Measured);
+/// The same of a figure. Hovering shows its formula.
+/// @return whether it was clicked, to choose the steps behind it
+bool label_value(const Figure& figure);
+/// Over a figure drawn at the cursor: its formula while the mouse is there.
+/// @return whether it was clicked, and has steps behind it
+bool figure_button(const Figure& figure, ImVec2 size);
+/// Label, large number, line of recent values; else as label_value.
+bool big_number(const Figure& figure, std::span<const float> recent, float width);
 void sparkline(std::span<const float> values, ImVec2 size, Rgb rgb);
 void formula_tooltip(const Figure& figure);
 void tooltip(const std::string& text);
@@ -71,6 +80,22 @@ void share_bar(float share, ImVec2 size, Rgb fill);
 
 bool button(const char* label, bool primary = false, bool enabled = true, const char* why = "");
 bool link(const char* label);
+/// While it lives, fields have a line of this colour round them: on a light card their ground alone
+/// is too faint to be seen.
+class FrameLines {
+ public:
+  explicit FrameLines(Rgb rgb);
+  ~FrameLines();
+  FrameLines(const FrameLines&) = delete;
+  FrameLines& operator=(const FrameLines&) = delete;
+};
+/// A box to tick. @return whether it was changed
+bool tick(const char* label, bool& on);
+/// A line of text of any length.
+/// @return as ImGui::InputText
+bool text_line(const char* id, const char* hint, std::string& text, ImGuiInputTextFlags flags = 0);
+/// Several lines, broken between words.
+bool text_area(const char* id, std::string& text, ImVec2 size);
 /// A choice drawn as words with a small arrow; opens a list. @return whether the index changed
 bool quiet_choice(const char* id,
                   const char* prefix,
@@ -86,6 +111,18 @@ constexpr ImGuiWindowFlags kFixedWindow =
     ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus;
 /// A bar across the window, ended by ImGui::End().
 void begin_bar(const char* name, ImVec2 at, ImVec2 size, ImVec2 padding);
+
+constexpr float kWorkBar = 36;
+/// A bar of that height across the window: what is being done, how far it is, and a way to stop it.
+/// @param fraction  0 to 1
+/// @return whether `cancel` was pressed
+bool work_bar(const char* id,
+              float top,
+              const std::string& what,
+              double fraction,
+              const std::string& detail,
+              const char* cancel,
+              const char* why_cancel);
 
 /// A quiet card of its own: 8 px corners, 1 px line.
 bool begin_card(const char* id, ImVec2 size, bool padded = true);

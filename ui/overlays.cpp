@@ -7,29 +7,18 @@
 
 #include "ui/draw.h"
 #include "ui/files.h"
+#include "ui/prepare/search.h"
 #include "ui/shell.h"
 
 namespace ui {
 namespace {
 
-int grow(ImGuiInputTextCallbackData* data) {
-  auto* text = static_cast<std::string*>(data->UserData);
-  if (data->EventFlag == ImGuiInputTextFlags_CallbackResize) {
-    text->resize(data->BufTextLen);
-    data->Buf = text->data();
-  }
-  return 0;
-}
-
 // @return whether Enter was pressed in it
 bool text_field(const char* id, const char* hint, std::string& text, bool focus) {
   if (focus) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-FLT_MIN);
-  return ImGui::InputTextWithHint(id, hint, text.data(), text.capacity() + 1,
-                                  ImGuiInputTextFlags_CallbackResize |
-                                      ImGuiInputTextFlags_EnterReturnsTrue |
-                                      ImGuiInputTextFlags_AutoSelectAll,
-                                  grow, &text);
+  return text_line(id, hint, text,
+                   ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
 }
 
 bool begin_sheet(const char* name, ImVec2 size, bool focus) {
@@ -53,11 +42,6 @@ void heading(const char* text) {
   ImGui::PushFont(fonts().bold, 17);
   words(text, theme().bright);
   ImGui::PopFont();
-}
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
-  return text;
 }
 
 }  // namespace
@@ -103,10 +87,10 @@ void Shell::draw_help() {
 void Shell::draw_palette() {
   if (begin_sheet("##palette", {px(560), px(420)}, overlay_begins_)) {
     const bool enter = text_field("##text", "what to do", palette_text_, overlay_begins_);
-    const std::string wanted = lower(std::string(palette_text_.c_str()));
+    const std::string wanted(palette_text_.c_str());
     bool first = true;
     for (const KeyAction& key : key_actions()) {
-      if (!*key.keys || lower(key.does).find(wanted) == std::string::npos) continue;
+      if (!*key.keys || !found_in(key.does, wanted)) continue;
       const bool chosen =
           ImGui::Selectable(fmt::format("{}##{}", key.does, key.keys).c_str(), first) ||
           (enter && first);
@@ -146,8 +130,7 @@ void Shell::find(Context& c, bool backwards) {
     if (run->tokens[i].pos == selection_.locked.position) from = i;
   for (int k = 1; k <= n; ++k) {
     const int i = ((backwards ? from - k : from + k) % n + n) % n;
-    if (lower(c.timeline.name_of(*run, run->tokens[i].id)).find(lower(wanted)) == std::string::npos)
-      continue;
+    if (!found_in(c.timeline.name_of(*run, run->tokens[i].id), wanted)) continue;
     go(run->tokens[i].step, run->tokens[i].pos);
     view_.last_found = fmt::format("token at position {}", run->tokens[i].pos);
     return;
@@ -227,15 +210,14 @@ std::optional<engine::TraceOptions> Shell::trace_of_range(Context& c) {
 void Shell::export_choices(Context& c, engine::TraceOptions& options) {
   const auto range = trace_of_range(c);
   ImGui::BeginDisabled(!range);
-  ImGui::Checkbox(
-      range ? fmt::format("Only the measured range: run {}, steps {} to {}###range_only",
-                          *range->run, range->first_step, range->last_step)
-                  .c_str()
-            : "Only a measured range (drag over the time line, or R, sets one)###range_only",
-      &export_range_only_);
+  tick(range ? fmt::format("Only the measured range: run {}, steps {} to {}###range_only",
+                           *range->run, range->first_step, range->last_step)
+                   .c_str()
+             : "Only a measured range (drag over the time line, or R, sets one)###range_only",
+       export_range_only_);
   ImGui::EndDisabled();
   if (range && export_range_only_) options = *range;
-  ImGui::Checkbox("With the prompt's text###prompt_text", &export_prompt_text_);
+  tick("With the prompt's text###prompt_text", export_prompt_text_);
   options.prompt_text = export_prompt_text_;
   wrapped(export_prompt_text_
               ? "The trace will hold the prompt as it was written, for whoever gets the file."
@@ -273,21 +255,6 @@ void Shell::draw_export_dialog(Context& c) {
             export_said_.empty() ? theme().dim : theme().bright);
   }
   ImGui::End();
-}
-
-void Shell::save(const std::string& path) {
-  namespace fs = std::filesystem;
-  try {
-    const fs::path wanted = fs::absolute(path);
-    std::error_code ignored;  // what refuses says so when the file is made
-    fs::create_directories(wanted.parent_path(), ignored);
-    const fs::path taken = session_.save(wanted.string());
-    save_folder_ = taken.parent_path().string();
-    save_dialog_ = false;
-    say(fmt::format("Saved {} in {}", taken.filename().string(), save_folder_));
-  } catch (const std::exception& error) {
-    say(error.what());
-  }
 }
 
 void Shell::draw_save_dialog() {

@@ -1,10 +1,7 @@
 #include "ui/session.h"
 
 #include "engine/event/describe.h"
-#include "engine/event/queue.h"
-#include "engine/event/recorder.h"
 #include "engine/event/recording.h"
-#include "engine/event/timeline_events.h"
 
 namespace ui {
 
@@ -61,16 +58,9 @@ void Session::finish(const engine::RecordingReport& report) {
     compare_weights(*opened_, live_.timeline.models().rbegin()->second);
 }
 
-std::string Session::save(const std::string& path) const {
-  engine::Recorder recorder(path);
-  if (shown().source.empty())
-    engine::tell(shown().timeline, recorder);
-  else
-    engine::read_recording(shown().source, recorder);
-  recorder.close();
-  if (auto trouble = recorder.trouble())
-    throw engine::Error(engine::ErrorCode::Resources, *trouble);
-  return recorder.path();
+std::unique_ptr<Saving> Session::save(const std::string& path) const {
+  if (shown().source.empty()) return std::make_unique<Saving>(shown().timeline, path);
+  return std::make_unique<Saving>(shown().source, path);
 }
 
 }  // namespace ui

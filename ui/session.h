@@ -8,6 +8,7 @@
 
 #include "engine/event/recording.h"
 #include "engine/event/timeline.h"
+#include "ui/saving.h"
 
 namespace ui {
 
@@ -32,11 +33,10 @@ class Session {
   void grow(const std::vector<engine::Event>& events);
   void finish(const engine::RecordingReport& report);
   void show_live() { opened_.reset(); }
-  /// Writes what is shown as a .pdrun recording, never over another file: of a live session what
-  /// its timeline holds, of an opened recording what is whole in that file.
-  /// @return the name taken
-  /// @throws Error(Resources)  it cannot be written, or the recording shown cannot be read any more
-  std::string save(const std::string& path) const;
+  /// Begins to write what is shown as a .pdrun recording, never over another file: of a live session
+  /// what its timeline holds, which must not change until then; of an opened recording what is whole
+  /// in that file.
+  std::unique_ptr<Saving> save(const std::string& path) const;
 
  private:
   Document live_;

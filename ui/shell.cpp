@@ -33,6 +33,8 @@ Shell::Shell(const Catalog& catalog, engine::CommandQueue& commands, std::filesy
 }
 
 Shell::~Shell() {
+  if (saving_) end_saving();
+  keep_notes();
   settings_.screen = screen_name(screen_);
   settings_.last_model = form_.model;
   save_settings(settings_, folder_);
@@ -53,6 +55,11 @@ Context Shell::context() {
 
 void Shell::take(std::vector<engine::Event> events) {
   if (events.empty()) return;
+  if (saving_ && saving_->reads_timeline()) {
+    held_back_.insert(held_back_.end(), std::make_move_iterator(events.begin()),
+                      std::make_move_iterator(events.end()));
+    return;
+  }
   since_event_ = 0;
   const bool starts = std::any_of(events.begin(), events.end(), [](const engine::Event& e) {
     return std::holds_alternative<engine::RunStarted>(e);
@@ -73,6 +80,7 @@ void Shell::follow_news(const std::vector<engine::Event>& events) {
     if (!started) continue;
     if (started->race == 0 || started->race != selection_.race) selection_.run = started->run;
     if (started->race != 0) selection_.race = started->race;
+    selection_.compared.clear();
     selection_.locked = {};
     playhead_.mode = Playhead::Mode::Follow;
     view_.t0 = view_.t1 = view_.range0 = view_.range1 = 0;
@@ -118,7 +126,9 @@ void Shell::model_failed(const engine::RunFailed& failed) {
 void Shell::adopt_document() {
   prepared_.clear();
   selection_ = {};
-  view_.bookmarks.clear();
+  view_.marked_runs.clear();
+  view_.renaming = 0;
+  adopt_notes();
   view_.t0 = view_.t1 = view_.range0 = view_.range1 = 0;
   playhead_ = {};
   for (const engine::RunRecord& run : session_.shown().timeline.runs()) {
@@ -177,7 +187,7 @@ void Shell::say(const std::string& message) {
 }
 
 bool Shell::animates() const {
-  return playhead_.mode == Playhead::Mode::Playing || clock_ < message_until_ || reads();
+  return playhead_.mode == Playhead::Mode::Playing || clock_ < message_until_ || reads() || saves();
 }
 
 bool Shell::ticks() const {
@@ -228,13 +238,21 @@ void Shell::copy_text(Context& context, bool table) {
   if (runs.empty()) return;
   if (table) {
     std::vector<LaneFigures> lanes;
-    for (const engine::RunRecord* run : runs)
+    for (const engine::RunRecord* run : runs) {
       lanes.push_back(
           lane_figures(context.timeline, *run, prepared_.times(*run), context.n_steps(*run)));
+      lanes.back().letter = std::string(1, context.letter_of(*run));
+      if (const std::string* given = context.given_name(*run)) lanes.back().decoder = *given;
+    }
     requests_.copy = as_markdown(lanes);
     return;
   }
   std::vector<engine::TokenId> ids;
+  if (const engine::RunRecord* of = context.timeline.run(selection_.locked.run);
+      of && selection_.several() && selection_.locked.position >= 0) {
+    requests_.copy = text_of(context.timeline, *of, selection_.chosen());
+    return;
+  }
   const engine::RunRecord& run = context.run() ? *context.run() : *runs.front();
   for (const engine::TokenRecord& token : run.tokens) ids.push_back(token.id);
   requests_.copy = context.timeline.text_of(run, ids);
@@ -363,7 +381,10 @@ void Shell::perform(Action action) {
       Place place = selection_.shown();
       if (!place.valid() && c.n_steps(*run) > 0)
         place = {run->id(), run->steps[c.n_steps(*run) - 1].begun.step, -1, -1};
-      const std::string sentence = describe_place(c.timeline, *run, place).sentence;
+      const std::string sentence = (selection_.several() && !selection_.hovered.valid()
+                                        ? describe_places(c.timeline, *run, selection_.chosen())
+                                        : describe_place(c.timeline, *run, place))
+                                       .sentence;
       if (sentence.empty()) break;
       requests_.copy = sentence;
       say(sentence);
@@ -424,6 +445,8 @@ void Shell::perform(Action action) {
         help_ = palette_ = find_ = open_dialog_ = export_dialog_ = save_dialog_ = false;
       else if (reads())
         opening_->give_up();
+      else if (saves())
+        saving_->give_up();
       else {
         selection_.locked = {};
         std::erase_if(view_.bookmarks,
@@ -455,6 +478,7 @@ void Shell::handle_requests(Context& context) {
   Requests now = std::move(requests_);
   requests_ = {};
   if (!now.copy.empty()) ImGui::SetClipboardText(now.copy.c_str());
+  if (!now.say.empty()) say(now.say);
   if (now.show_live_session) {
     show_live();
     adopt_document();

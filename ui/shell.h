@@ -40,6 +40,10 @@ class Shell {
   void open(const std::string& path, bool keep_screen = false);
   /// Whether a recording is being read.
   bool reads() const { return opening_ != nullptr; }
+  /// Begins to write what is shown, and what was noted on it beside it; a message says how it ended.
+  void save(const std::string& path);
+  /// Whether a recording is being written. What the live engine tells meanwhile waits.
+  bool saves() const { return saving_ != nullptr; }
   void perform(Action action);
   /// Asks the engine for the race set up. @return why it cannot run; empty: it was asked for
   std::string run_race();
@@ -82,6 +86,7 @@ class Shell {
   void draw_status_bar(Context& context);
   float draw_failure_bar(Context& context, float top);
   float draw_reading_bar(Context& context, float top);
+  float draw_saving_bar(float top);
   void draw_docked(Context& context, float top, float bottom);
   void draw_panel(Context& context, const Panel& panel);
   void draw_overlays(Context& context);
@@ -93,7 +98,12 @@ class Shell {
   void export_choices(Context& context, engine::TraceOptions& options);
   std::optional<engine::TraceOptions> trace_of_range(Context& context);
   void draw_save_dialog();
-  void save(const std::string& path);
+  void save_on();
+  void end_saving();
+  /// What would be kept beside a recording of the document shown.
+  Notes notes() const;
+  void keep_notes();
+  void adopt_notes();
   /// A path with that name in the folder saved to last, else among the person's documents.
   std::string suggested(const char* name) const;
   void draw_message();
@@ -139,6 +149,13 @@ class Shell {
   bool opening_is_shown_ = false;  // the first of its events has come
   bool opening_keeps_screen_ = false;
   double opening_since_ = 0;
+  std::unique_ptr<Saving> saving_;
+  Notes saving_notes_;  // to be kept beside it
+  double saving_since_ = 0;
+  std::vector<engine::Event> held_back_;  // while the live timeline must not change
+  std::string notes_source_;  // the recording whose notes are shown; empty: the live session
+  Notes notes_kept_;          // of it, as they are in its file
+  Notes live_notes_;          // while a recording is shown
   Screen screen_ = Screen::Welcome;
   double clock_ = 0, since_event_ = 0;
   bool style_is_stale_ = true, reset_layout_ = false;

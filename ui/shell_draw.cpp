@@ -79,9 +79,9 @@ void underline_tab(const ImGuiDockNode* node) {
     if (tab.ID != bar->VisibleTabId) continue;
     const float x = bar->BarRect.Min.x + tab.Offset - bar->ScrollingAnim,
                 y = bar->BarRect.Max.y - px(2);
-    ImGui::GetWindowDrawList()->AddRectFilled(
-        {x + px(kHeadPadding), y}, {x + tab.Width - px(kHeadPadding), y + px(2)},
-        colour(theme().monochrome ? theme().bright : look(Mean::Guess).fill));
+    ImGui::GetWindowDrawList()->AddRectFilled({x + px(kHeadPadding), y},
+                                              {x + tab.Width - px(kHeadPadding), y + px(2)},
+                                              colour(handle_on(theme())));
   }
 }
 
@@ -127,13 +127,15 @@ void Shell::draw(double seconds) {
   handle_keys();
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) panel_ring_ = false;
   read_on();
+  save_on();
   Context c = context();
   // After an idle time the view goes on from where it stood.
   playhead_.advance(std::min(seconds, kMaxFrameSeconds), c.end());
   ImGui::GetBackgroundDrawList()->AddRectFilled(
       main->Pos, {main->Pos.x + main->Size.x, main->Pos.y + main->Size.y}, colour(theme().ground));
   draw_top_bar(c);
-  const float top = draw_failure_bar(c, draw_reading_bar(c, main->Pos.y + px(kTopBar)));
+  const float bars = draw_saving_bar(draw_reading_bar(c, main->Pos.y + px(kTopBar)));
+  const float top = draw_failure_bar(c, bars);
   draw_docked(c, top, main->Pos.y + main->Size.y - px(kStatusBar));
   draw_status_bar(c);
   draw_overlays(c);
@@ -227,7 +229,7 @@ void Shell::draw_state(Context& c) {
   }
   if (status.level == Status::Level::Bad) status.text = "failed";
   if (screen_ == Screen::Live && run && !waits) {
-    words(name_of(*run), theme().bright);
+    words(c.name_of(*run), theme().bright);
     if (ImGui::IsItemHovered())
       tooltip(fmt::format("run {}, chosen in Runs or started last", run->id()));
     ImGui::SameLine(0, px(8));
@@ -236,7 +238,7 @@ void Shell::draw_state(Context& c) {
   if (status.share >= 0) {
     ImGui::SameLine();
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(11));
-    share_bar(static_cast<float>(status.share), {px(90), px(5)}, look(Mean::Guess).fill);
+    share_bar(static_cast<float>(status.share), {px(90), px(5)}, handle_on(theme()));
     ImGui::SameLine();
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() - px(11));
   }

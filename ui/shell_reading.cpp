@@ -85,25 +85,13 @@ void Shell::end_reading() {
 
 float Shell::draw_reading_bar(Context& c, float top) {
   if (!reads() || clock_ - opening_since_ < kBarAfterSeconds) return top;
-  const ImGuiViewport* main = ImGui::GetMainViewport();
-  const float high = px(36);
-  begin_bar("##reading", {main->Pos.x, top}, {main->Size.x, high}, {px(14), px(5)});
-  ImGui::AlignTextToFramePadding();
-  words(fmt::format("Reading {}", std::filesystem::path(opening_->path()).filename().string()),
-        theme().text);
-  ImGui::SameLine(0, px(12));
-  ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(10));
-  share_bar(static_cast<float>(opening_->fraction()), {px(180), px(5)}, look(Mean::Guess).fill);
-  ImGui::SameLine(0, px(12));
-  ImGui::SetCursorPosY(ImGui::GetCursorPosY() - px(10));
-  words(fmt::format("{:.0f} %, {} events", 100 * opening_->fraction(),
-                    with_commas(opening_is_shown_ ? c.timeline.n_events() : 0)),
-        theme().dim);
-  ImGui::SameLine(0, px(12));
-  if (button("Cancel###cancel_reading", false, true, "keeps what was read so far (Esc)"))
+  const std::string name = std::filesystem::path(opening_->path()).filename().string();
+  const std::string events =
+      fmt::format("{} events", with_commas(opening_is_shown_ ? c.timeline.n_events() : 0));
+  if (work_bar("##reading", top, "Reading " + name, opening_->fraction(), events,
+               "Cancel###cancel_reading", "keeps what was read so far (Esc)"))
     opening_->give_up();
-  ImGui::End();
-  return top + high;
+  return top + px(kWorkBar);
 }
 
 }  // namespace ui

@@ -32,13 +32,29 @@ void Shell::step_view(Context& context, int direction, bool only_notable) {
   const engine::RunRecord* run = context.run();
   if (!run) return;
   const RunTimes& times = prepared_.times(*run);
-  auto n = static_cast<long>(context.n_steps(*run)) + direction;
-  while (only_notable && n >= 1 && n <= static_cast<long>(times.steps.size()) &&
-         !notable(times.steps[n - 1]))
-    n += direction;
-  n = std::clamp<long>(n, 0, static_cast<long>(times.steps.size()));
+  // While several steps are chosen together, those are the ones that matter.
+  const Chosen& chosen = selection_.chosen();
+  const bool among_chosen =
+      only_notable && chosen.n_steps() > 1 && selection_.locked.run == run->id();
+  const auto wanted = [&](const StepSpan& s) {
+    return among_chosen ? chosen.has_step(run->id(), s.step, s.step) : notable(s);
+  };
+  const auto size = static_cast<long>(times.steps.size());
+  const long from = among_chosen && selection_.locked.step >= 0
+                        ? static_cast<long>(index_of(times, selection_.locked.step)) + 1
+                        : static_cast<long>(context.n_steps(*run));
+  long n = from + direction;
+  while (only_notable && n >= 1 && n <= size && !wanted(times.steps[n - 1])) n += direction;
+  if (among_chosen && (n < 1 || n > size))
+    return say("There is none further on among those chosen.");
+  n = std::clamp<long>(n, 0, size);
   playhead_.go_to(n == 0 ? 0 : times.steps[n - 1].compute1, context.end());
-  if (n > 0) selection_.locked = {run->id(), times.steps[n - 1].step, -1, -1};
+  if (n == 0) return;
+  const Place place{run->id(), times.steps[n - 1].step, -1, -1};
+  if (among_chosen)
+    selection_.move_to(place);
+  else
+    selection_.locked = place;
 }
 
 void Shell::walk_iterations(Context& context, int direction) {
@@ -147,6 +163,12 @@ void Shell::range_from_selection(Context& context) {
   double from = 0, to = 0;
   if (!place_of(context, place.run, place.step, from, to))
     return say("Select a step first; R then makes it the range.");
+  for (const Place& other : selection_.chosen().places()) {
+    double begin = 0, end = 0;
+    if (other.run != place.run || !place_of(context, other.run, other.step, begin, end)) continue;
+    from = std::min(from, begin);
+    to = std::max(to, end);
+  }
   view_.range0 = from;
   view_.range1 = to;
 }

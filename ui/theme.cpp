@@ -110,6 +110,18 @@ const char* meaning_of(Mean mean) {
   return kWords[static_cast<std::size_t>(mean)];
 }
 
+Rgb edge_on(const Theme& theme, const Look& as) {
+  if (theme.monochrome) return {0xE8, 0xE8, 0xE8};
+  if (!theme.outline_fills || !as.filled) return as.edge;
+  const auto darker = [](std::uint8_t v) { return static_cast<std::uint8_t>(v * 45 / 100); };
+  return {darker(as.fill.r), darker(as.fill.g), darker(as.fill.b)};
+}
+
+Rgb handle_on(const Theme& theme) {
+  if (theme.monochrome) return theme.bright;
+  return theme.outline_fills ? theme.work : look(Mean::Guess).fill;
+}
+
 Rgb viridis(double t) {
   static constexpr std::array<Rgb, 9> kStops{{{68, 1, 84},
                                               {71, 44, 122},

@@ -18,6 +18,7 @@ bool door(float high,
           const std::string& why_off) {
   bool pressed = false;
   if (begin_card(id, {0, high})) {
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(6)));
     ImGui::PushFont(fonts().bold, 19);
     words(title, theme().bright);
     ImGui::PopFont();
@@ -28,6 +29,7 @@ bool door(float high,
       ImGui::SameLine();
       words(why_off, theme().dim);
     }
+    ImGui::PopStyleVar();
   }
   end_card();
   return pressed;
@@ -36,7 +38,8 @@ bool door(float high,
 void doors(Context& context) {
   const Catalog& catalog = context.catalog;
   const bool has_race = !catalog.race_recording.empty();
-  // Three of one height; the gaps between them are the spacing of items.
+  // Three of one height, as far apart as the columns.
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(8)));
   const float high = (ImGui::GetContentRegionAvail().y - 2 * ImGui::GetStyle().ItemSpacing.y) / 3;
   if (door(high, "race", "Watch a race",
            "Four decoders write the same answer, side by side, at equal compute. A recording: "
@@ -54,11 +57,12 @@ void doors(Context& context) {
            ".pdrun file. Dropping it on the window does the same.",
            "Open...###open_mine", false, ""))
     context.requests.open = "";
+  ImGui::PopStyleVar();
 }
 
 void health(const Context& context) {
   if (begin_card("health", {0, 0})) {
-    ImGui::PushFont(fonts().bold, kTextSize);
+    ImGui::PushFont(fonts().bold, 19);
     words("Is everything here?", theme().bright);
     ImGui::PopFont();
     ImGui::Dummy({1, px(4)});

@@ -299,9 +299,32 @@ TEST(Pool, going_back_and_forth_ends_where_going_once_does) {
   advance(twice, run, 20);
   EXPECT_EQ(once.entries.size(), twice.entries.size());
   EXPECT_GT(once.entries.size(), 0u);
-  const auto rows = rows_in_view(once, PoolOrder::Newest, 5);
+  const auto text = [&](const engine::PoolNgram& n) { return timeline.name_of(run, n.first); };
+  const auto rows = rows_in_view(once, PoolOrder::Newest, "", text, 5).entries;
   ASSERT_EQ(rows.size(), 5u);
   EXPECT_GE(rows[0]->ngram.born, rows[4]->ngram.born);
+}
+
+TEST(Pool, a_filter_leaves_what_its_words_are_in_and_looks_beyond_the_limit) {
+  const auto timeline = timeline_of(streams::one_run("lookahead"));
+  const engine::RunRecord& run = *timeline.run(1);
+  PoolState pool;
+  advance(pool, run, run.steps.size());
+  const auto text = [&](const engine::PoolNgram& n) { return timeline.name_of(run, n.first); };
+  // The text of the entry that comes last: a filter after the limit would not find it.
+  const auto all = rows_in_view(pool, PoolOrder::Newest, "", text, 100'000).entries;
+  ASSERT_GT(all.size(), 5u);
+  const std::string wanted = text(all.back()->ngram);
+  const auto& found = rows_in_view(pool, PoolOrder::Newest, wanted, text, 100'000);
+  EXPECT_LT(found.n_found, all.size());
+  EXPECT_GT(found.n_found, 0u);
+  for (const PoolEntry* entry : found.entries)
+    EXPECT_NE(text(entry->ngram).find(wanted), std::string::npos);
+  // Kept until the entries change.
+  advance(pool, run, 3);
+  EXPECT_FALSE(pool.rows.ready);
+  EXPECT_TRUE(
+      rows_in_view(pool, PoolOrder::First, "no token has this text", text, 5).entries.empty());
 }
 
 TEST(Status, a_slow_step_and_a_stuck_engine_look_different) {

@@ -2,8 +2,6 @@
 // recorded list of events answers the commands.
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
-#include <imgui_te_context.h>
-#include <imgui_te_engine.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +11,8 @@
 #include <iterator>
 #include <set>
 
-#include "display.h"
 #include "engine/event/recorder.h"
+#include "replay.h"
 #include "streams.h"
 #include "tests/needs.h"
 #include "ui/draw.h"
@@ -25,121 +23,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Answers commands as an engine would, with the events of a known run, a few each frame.
-class Replay {
- public:
-  Replay(engine::EventQueue& events, engine::CommandQueue& commands)
-      : events_(events), commands_(commands) {}
-
-  void turn() {
-    while (auto command = commands_.try_take()) take(*command);
-    for (int i = 0; i < pace && !held_ && next_ < story_.size(); ++i) events_.push(story_[next_++]);
-  }
-
-  int pace = 2;  // events a frame
-  std::vector<std::string> asked;
-
- private:
-  void take(const engine::Command& command) {
-    if (const auto* start = std::get_if<engine::StartRun>(&command)) {
-      asked.push_back("start");
-      std::vector<std::string> decoders;
-      for (const engine::LaneRequest& lane : start->lanes) decoders.push_back(lane.decoder);
-      story_ = decoders.size() == 1 ? streams::one_run(decoders[0]) : streams::race(decoders);
-      next_ = 0;
-    } else if (const auto* hold = std::get_if<engine::Hold>(&command)) {
-      asked.push_back(hold->held ? "hold" : "resume");
-      held_ = hold->held;
-      events_.push(engine::Held{.held = held_});
-    } else if (std::holds_alternative<engine::StepOnce>(command)) {
-      asked.push_back("step");
-      while (next_ < story_.size()) {
-        const bool ends = std::holds_alternative<engine::StepEnded>(story_[next_]);
-        events_.push(story_[next_++]);
-        if (ends) break;
-      }
-    } else if (std::holds_alternative<engine::StopRun>(command)) {
-      asked.push_back("stop");
-      if (next_ < story_.size())
-        events_.push(engine::RunFinished{
-            .t = engine::time_of(story_.back()), .run = 1, .stop_reason = "stopped"});
-      next_ = story_.size();
-    }
-  }
-
-  engine::EventQueue& events_;
-  engine::CommandQueue& commands_;
-  std::vector<engine::Event> story_;
-  std::size_t next_ = 0;
-  bool held_ = false;
-};
-
-struct Stage {
-  ui::Shell* shell = nullptr;
-  Replay* replay = nullptr;
-};
-
-using Script = std::function<void(ImGuiTestContext*, Stage&)>;
-
-// Runs a script in a real window; fails the test when the script does.
-void play(const char* name, const Script& script) {
-  NEEDS(display::ready(), "no display, and no Xvfb to make one");
-  engine::EventQueue events;
-  engine::CommandQueue commands;
-  Replay replay(events, commands);
-  Stage stage{nullptr, &replay};
-  ImGuiTestEngine* tester = nullptr;
-  ImGuiTest* test = nullptr;
-  ui::WindowOptions options;
-  options.config_dir = "-";
-  options.screen = "live";
-  options.hooks.draw_always = true;
-  options.hooks.shell_made = [&](ui::Shell& shell) { stage.shell = &shell; };
-  options.hooks.context_made = [&] {
-    tester = ImGuiTestEngine_CreateContext();
-    ImGuiTestEngineIO& io = ImGuiTestEngine_GetIO(tester);
-    io.ConfigRunSpeed = ImGuiTestRunSpeed_Fast;
-    io.ConfigNoThrottle = true;
-    io.ConfigSavedSettings = false;
-    io.ConfigLogToTTY = true;
-    io.ConfigVerboseLevel = ImGuiTestVerboseLevel_Error;
-    io.ConfigVerboseLevelOnError = ImGuiTestVerboseLevel_Info;
-    test = ImGuiTestEngine_RegisterTest(tester, "window", name);
-    test->TestFunc = [&](ImGuiTestContext* ctx) { script(ctx, stage); };
-    ImGuiTestEngine_Start(tester, ImGui::GetCurrentContext());
-    ImGuiTestEngine_QueueTest(tester, test);
-  };
-  options.hooks.frame_shown = [&] { ImGuiTestEngine_PostSwap(tester); };
-  options.hooks.wants_to_close = [&] {
-    replay.turn();
-    return ImGuiTestEngine_IsTestQueueEmpty(tester) &&
-           test->Output.Status != ImGuiTestStatus_Queued &&
-           test->Output.Status != ImGuiTestStatus_Running;
-  };
-  options.hooks.before_teardown = [&] { ImGuiTestEngine_Stop(tester); };
-  ui::run_window(events, commands, streams::catalog(), options);
-  EXPECT_EQ(test->Output.Status, ImGuiTestStatus_Success) << name;
-  ImGuiTestEngine_DestroyContext(tester);
-}
-
-const engine::RunRecord* run_of(Stage& stage) {
-  return stage.shell->session().shown().timeline.run(stage.shell->selection().run);
-}
+using namespace scripted;
 
 std::string contents(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void wait_until(ImGuiTestContext* ctx, const std::function<bool()>& done) {
-  for (int i = 0; i < 600 && !done(); ++i) ctx->Yield();
-  IM_CHECK(done());
-}
-
-void run_to_the_end(ImGuiTestContext* ctx, Stage& stage) {
-  stage.replay->pace = 50;
-  ctx->ItemClick("//##top/###run");
-  wait_until(ctx, [&] { return run_of(stage) && run_of(stage)->over(); });
 }
 
 TEST(Scripts, run_hold_and_step) {
@@ -166,37 +54,6 @@ TEST(Scripts, run_hold_and_step) {
     wait_until(ctx, [&] { return run_of(stage)->over(); });
     IM_CHECK_EQ(stage.replay->asked.back(), std::string("stop"));
   });
-}
-
-using Points = std::vector<std::pair<float, float>>;
-
-// Corners drawn in the colour that lights up a selection, in a panel's window and its children.
-Points lit_in(const std::string& panel) {
-  Points points;
-  for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows) {
-    if (!window->WasActive || !window->RootWindow || panel != window->RootWindow->Name) {
-      if (panel != window->Name) continue;
-    }
-    for (const ImDrawVert& v : window->DrawList->VtxBuffer)
-      if (v.col == ui::colour(ui::theme().light_up)) points.emplace_back(v.pos.x, v.pos.y);
-  }
-  std::sort(points.begin(), points.end());
-  return points;
-}
-
-// Which of them are there only while `place` is selected, with the mouse out of the way.
-Points lit_by(ImGuiTestContext* ctx, Stage& stage, const char* panel, const ui::Place& place) {
-  ctx->MouseMoveToPos({5, ImGui::GetMainViewport()->Size.y - 5});
-  stage.shell->selection().locked = {};
-  ctx->Yield(3);
-  const Points without = lit_in(panel);
-  stage.shell->selection().locked = place;
-  ctx->Yield(3);
-  const Points with = lit_in(panel);
-  Points added;
-  std::set_difference(with.begin(), with.end(), without.begin(), without.end(),
-                      std::back_inserter(added));
-  return added;
 }
 
 TEST(Scripts, a_token_selected_is_the_same_in_three_panels) {
@@ -234,6 +91,19 @@ TEST(Scripts, a_token_selected_is_the_same_in_three_panels) {
       // Time and columns run to the right.
       if (std::string(panel) != "Text###live.text")
         IM_CHECK_GT(seen[0].back().first, seen[1].back().first);
+    }
+    // What the mouse points at in the text is lit in the others without a click.
+    stage.shell->selection().locked = {};
+    for (const char* panel : {"Timeline###live.gantt", "Trajectory###live.trajectory"}) {
+      ctx->MouseMoveToPos({5, ImGui::GetMainViewport()->Size.y - 5});
+      ctx->Yield(3);
+      const Points without = lit_in(panel);
+      ctx->SetRef(ImGui::FindWindowByName("Text###live.text"));
+      ctx->MouseMove(cell.c_str());
+      ctx->Yield(3);
+      const Points with = lit_in(panel);
+      IM_CHECK_EQ(stage.shell->selection().hovered.position, token.pos);
+      IM_CHECK_GE(with.size(), without.size() + 4);
     }
     const ui::Place other{1, tokens[tokens.size() / 2].step, tokens[tokens.size() / 2].pos, -1};
     // The Inspector tells of what is selected.
@@ -455,11 +325,13 @@ TEST(Scripts, a_recording_is_saved_where_the_person_says_and_then_beside_it) {
     ctx->Yield(2);
     IM_CHECK(!fs::exists("session.pdrun"));
     ctx->ItemInputValue("//##save/##path", (folder / "mine.pdrun").string().c_str());
-    ctx->Yield(2);
+    ctx->Yield();
+    wait_until(ctx, [&] { return !stage.shell->saves(); });
     IM_CHECK(fs::exists(folder / "mine.pdrun"));
     IM_CHECK_NE(stage.shell->message().find(folder.string()), std::string::npos);
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_S);
-    ctx->Yield(2);
+    ctx->Yield();
+    wait_until(ctx, [&] { return !stage.shell->saves(); });
     IM_CHECK(fs::exists(folder / "session.pdrun"));
   });
   fs::remove_all(folder);

@@ -168,7 +168,7 @@ TEST(Session, a_live_session_is_saved_as_it_was_told_and_a_recording_as_it_is) {
   engine::EventList list;
   {
     feed(session, 2'000);
-    const std::string saved = session.save(folder / "live.pdrun");
+    const std::string saved = session.save(folder / "live.pdrun")->result();
     engine::read_recording(saved, list);
     EXPECT_EQ(static_cast<std::int64_t>(list.events.size()), session.live().timeline.n_events());
     session.open(saved);
@@ -176,7 +176,7 @@ TEST(Session, a_live_session_is_saved_as_it_was_told_and_a_recording_as_it_is) {
     EXPECT_EQ(opened.n_inconsistent(), 0);
     ASSERT_EQ(opened.runs().size(), 4U);
     EXPECT_EQ(opened.run(3)->tokens.size(), session.live().timeline.run(3)->tokens.size());
-    const std::string again = session.save(folder / "again.pdrun");
+    const std::string again = session.save(folder / "again.pdrun")->result();
     engine::EventList second;
     engine::read_recording(again, second);
     ASSERT_EQ(second.events.size(), list.events.size());

@@ -46,7 +46,7 @@ TEST(Session, TR11_a_recording_of_other_weights_than_those_loaded_says_so_in_its
               AllOf(HasSubstr("demo, weights 00000000000000aa"),
                     HasSubstr("demo here has weights 00000000000000bb")));
   engine::EventList saved;
-  engine::read_recording(session.save(folder / "saved.pdrun"), saved);
+  engine::read_recording(session.save(folder / "saved.pdrun")->result(), saved);
   EXPECT_EQ(saved.events.size(), 1u) << "what is said of a recording is no part of it";
 
   session.take({model("demo", "00000000000000aa")});

@@ -48,6 +48,20 @@ TEST(Theme, words_on_fills_and_fills_on_cards_are_legible) {
       EXPECT_GE(ui::contrast(ink, theme.card), 4.5);
 }
 
+// UX.md 4.12: 3:1 for shapes. A yellow fill alone is 1.3:1 on white.
+TEST(Theme, borders_and_handles_stand_out_from_the_cards_of_every_theme) {
+  for (const ui::Theme& theme : {ui::kDark, ui::kLight, ui::kMonochrome}) {
+    EXPECT_GE(ui::contrast(ui::handle_on(theme), theme.card), 3);
+    for (const Mean mean : fills())
+      // A tab's fill has the dark outline all round, a double line's stands out by itself.
+      if (ui::look(mean).border != ui::Border::TopTab &&
+          ui::look(mean).border != ui::Border::Double) {
+        EXPECT_GE(ui::contrast(ui::edge_on(theme, ui::look(mean)), theme.card), 3)
+            << ui::look(mean).name;
+      }
+  }
+}
+
 TEST(Theme, marks_and_borders_tell_meanings_apart_without_colour) {
   for (int a = 0; a < ui::kMeans; ++a)
     for (int b = a + 1; b < ui::kMeans; ++b) {

@@ -13,10 +13,13 @@ namespace {
 
 std::vector<LaneFigures> figures_of(Context& context) {
   std::vector<LaneFigures> lanes;
-  for (const engine::RunRecord* run : context.shown_runs())
+  for (const engine::RunRecord* run : context.shown_runs()) {
     lanes.push_back(
         lane_figures(context.prepared.numbers(context.timeline, *run, context.n_steps(*run)), *run,
                      context.prepared.times(*run), context.n_steps(*run)));
+    lanes.back().letter = std::string(1, context.letter_of(*run));
+    if (const std::string* given = context.given_name(*run)) lanes.back().decoder = *given;
+  }
   return lanes;
 }
 
@@ -47,6 +50,7 @@ void draw(Context& context) {
       ImGui::TableNextColumn();
       words(kDifferenceRows[row].label, theme().dim);
       if (ImGui::IsItemHovered()) tooltip(kDifferenceRows[row].formula);
+      truth_sign(kDifferenceRows[row].truth);
       ImGui::PushFont(fonts().bold, kTextSize);
       for (const LaneFigures& lane : lanes) {
         ImGui::TableNextColumn();

@@ -171,17 +171,22 @@ void point_at(
   context.view.t1 = from + 2 * wide;
 }
 
-// Begin and end of the step that is pointed at, if it is of this run; else nothing is inside.
-std::pair<double, double> lit_range(const Context& context,
-                                    const engine::RunRecord& run,
-                                    const RunTimes& times,
-                                    const Picture& p) {
-  const Place& shown = context.selection.shown();
-  const std::size_t i =
-      shown.run == run.id() && shown.step >= 0 ? times.index_of(shown.step) : times.steps.size();
-  if (i >= times.steps.size()) return {1, 0};
-  return {begin_on(p.view.clock, times, i, p.view.wall_origin),
-          end_on(p.view.clock, times, i, p.view.wall_origin)};
+// Whether a chosen step is in the block.
+bool is_lit(const Context& context,
+            const Row& row,
+            const RunTimes& times,
+            const LaneBlock& b,
+            const Picture& p) {
+  const engine::RunId run = row.run->id();
+  if (!b.is_bucket) return context.selection.lights_steps(run, b.step, b.step);
+  const ClockKind clock = p.view.clock;
+  const auto begin = [&](std::size_t i) { return begin_on(clock, times, i, p.view.wall_origin); };
+  const std::size_t n = times.steps.size();
+  const std::size_t first = first_ending_after(clock, times, b.t0, p.view.wall_origin);
+  if (first >= n || begin(first) >= b.t1) return false;
+  std::size_t last = std::min(first_ending_after(clock, times, b.t1, p.view.wall_origin), n - 1);
+  if (last > first && begin(last) >= b.t1) last--;
+  return context.selection.lights_steps(run, times.steps[first].step, times.steps[last].step);
 }
 
 void draw_lane(Context& context, const Row& row, const Picture& p) {
@@ -189,8 +194,6 @@ void draw_lane(Context& context, const Row& row, const Picture& p) {
   const engine::RunLod& lod =
       context.prepared.lod(*row.run, p.view.clock, engine::lane_bit(engine_lane(row.key.kind)));
   const std::vector<LaneBlock> blocks = blocks_in_view(lod, times, row.key.kind, p.view);
-  const auto [lit0, lit1] = lit_range(context, *row.run, times, p);
-  const engine::StepId lit_step = context.selection.shown().step;
   const bool marks = is_marks(row.key.kind), thin = row.key.kind != LaneKind::Target;
   const float mouse = ImGui::GetMousePos().x;
   const bool hovered = ImGui::IsWindowHovered(ImGuiHoveredFlags_AllowWhenBlockedByActiveItem) &&
@@ -207,8 +210,7 @@ void draw_lane(Context& context, const Row& row, const Picture& p) {
       draw_tick(row, b, x0, x1);
     else
       draw_slice(row, b, min, max);
-    const bool lit = b.is_bucket ? b.t0 < lit1 && lit0 < b.t1 : lit0 <= lit1 && b.step == lit_step;
-    if (lit && !marks)
+    if (!marks && is_lit(context, row, times, b, p))
       list->AddRect({min.x - 1, min.y - 1}, {max.x + 1, max.y + 1}, colour(theme().light_up), px(2),
                     px(1.5f));
     const float left = x0 - (marks ? px(3) : 0), right = std::max(left + px(6), x1);
@@ -324,8 +326,7 @@ std::vector<Row> rows_of(Context& context, float top, float room, std::vector<La
   for (const LaneKey& key : context.view.lanes.arranged(natural)) {
     const engine::RunRecord* run = runs[static_cast<std::size_t>(std::max(0, key.place))];
     Row row{key, run, lane_name(key.kind), context.view.lanes.collapsed(key), y, 0};
-    if (context.compare)
-      row.label = fmt::format("{} {}", static_cast<char>('A' + run->started.lane % 26), row.label);
+    if (context.compare) row.label = fmt::format("{} {}", context.letter_of(*run), row.label);
     row.height = px(row.collapsed          ? kCollapsedHeight
                     : is_counter(key.kind) ? kCounterHeight
                                            : kLaneHeight);

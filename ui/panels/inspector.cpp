@@ -8,7 +8,6 @@
 
 #include "ui/draw.h"
 #include "ui/prepare/describe_place.h"
-#include "ui/prepare/status.h"
 
 namespace ui {
 namespace {
@@ -21,7 +20,7 @@ std::string why_empty(const Context& context) {
 }
 
 void token_head(const Context& context, const engine::RunRecord& run, const PlaceFacts& facts) {
-  words(name_of(run) + " \xC2\xB7 " + facts.title, theme().dim);
+  words(context.name_of(run) + " \xC2\xB7 " + facts.title, theme().dim);
   if (facts.token < 0) return;
   const std::string text = cell_text(context.timeline, run, facts.token);
   const float width = px(22) + n_columns(text) * px(8);
@@ -55,11 +54,14 @@ void draw(Context& context) {
   }
   const engine::RunRecord* run = context.timeline.run(place.run);
   if (!run) return;
-  const PlaceFacts facts = describe_place(context.timeline, *run, place);
+  const bool several = context.selection.several() && !context.selection.hovered.valid();
+  const PlaceFacts facts = several
+                               ? describe_places(context.timeline, *run, context.selection.chosen())
+                               : describe_place(context.timeline, *run, place);
   token_head(context, *run, facts);
   ImGui::Dummy({1, px(2)});
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(3)));
-  for (const auto& [label, value] : facts.rows) label_value(label.c_str(), value);
+  for (const Fact& fact : facts.rows) label_value(fact.label.c_str(), fact.value, fact.truth);
   ImGui::PopStyleVar();
   sentence_box(context, facts.sentence);
 }

@@ -40,8 +40,11 @@ Verdict verdict_of(const engine::RunRecord& run) {
 void lane_head(Context& context, const engine::RunRecord& run) {
   ImGui::PushFont(fonts().bold, kTextSize);
   const CatalogDecoder* info = context.catalog.decoder(run.started.decoder);
-  words(fmt::format("{}  {}", static_cast<char>('A' + run.started.lane % 26),
-                    info ? info->title : run.started.decoder),
+  const std::string* given = context.given_name(run);
+  words(fmt::format("{}  {}", context.letter_of(run),
+                    given  ? *given
+                    : info ? info->title
+                           : run.started.decoder),
         theme().bright);
   ImGui::PopFont();
   const engine::ModelLoaded* model = context.timeline.model(run.started.model);
@@ -70,13 +73,18 @@ void lane_numbers(Context& context, const engine::RunRecord& run, std::size_t n)
   const Numbers& numbers = context.prepared.numbers(context.timeline, run, n);
   const float third = std::min(px(110), ImGui::GetContentRegionAvail().x / 3);
   const float left = ImGui::GetCursorPosX();
-  const Figure speedup{"speedup", numbers.speedup.value, numbers.speedup.formula,
-                       numbers.speedup.numbers};
-  big_number(numbers.tokens_per_second, {}, third);
+  Figure speedup = numbers.speedup;
+  speedup.label = "speedup";
+  const auto big = [&](const Figure& figure) {
+    if (big_number(figure, {}, third))
+      context.choose_steps(run, steps_behind(context.prepared.times(run), n, figure.behind),
+                           behind_words(figure.behind));
+  };
+  big(numbers.tokens_per_second);
   ImGui::SameLine(left + third);
-  big_number(numbers.tokens_per_step, {}, third);
+  big(numbers.tokens_per_step);
   ImGui::SameLine(left + 2 * third);
-  big_number(speedup, {}, third);
+  big(speedup);
 }
 
 // Share of the answer that stands at the playhead; of max tokens while the end is unknown.
@@ -87,7 +95,7 @@ float progress_of(Context& context, const engine::RunRecord& run, std::size_t n)
 }
 
 void lane_card(Context& context, const engine::RunRecord& run, ImVec2 size) {
-  const std::string id = fmt::format("lane{}", run.started.lane);
+  const std::string id = fmt::format("lane{}", run.id());
   if (begin_card(id.c_str(), size)) {
     const std::size_t n = context.n_steps(run);
     lane_head(context, run);
@@ -103,10 +111,14 @@ void lane_card(Context& context, const engine::RunRecord& run, ImVec2 size) {
   end_card();
 }
 
-void prompt_card(Context& context, const engine::RunRecord& run) {
+void prompt_card(const std::vector<const engine::RunRecord*>& runs) {
+  const engine::RunRecord& run = *runs.front();
+  const bool shared = std::all_of(runs.begin(), runs.end(), [&](const engine::RunRecord* other) {
+    return other->started.prompt == run.started.prompt;
+  });
   if (begin_card("prompt", {0, px(84)})) {
     const float left = ImGui::GetCursorPosX(), top = ImGui::GetCursorPosY();
-    small_label("Prompt, shared");
+    small_label(shared ? "Prompt, shared" : "Prompt of A; others have their own");
     ImGui::SameLine(0, px(10));
     ImGui::PushFont(fonts().mono, kMonoSize);
     const ImVec2 at = ImGui::GetCursorPos();
@@ -124,13 +136,12 @@ void prompt_card(Context& context, const engine::RunRecord& run) {
     legend(kLegend);
   }
   end_card();
-  (void)context;
 }
 
 void draw(Context& context) {
   const auto runs = context.shown_runs();
   const ImVec2 all = ImGui::GetContentRegionAvail();
-  prompt_card(context, *runs.front());
+  prompt_card(runs);
   const float gap = px(8), n = static_cast<float>(runs.size());
   const float wide = (all.x - gap * (n - 1)) / n;
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, gap));

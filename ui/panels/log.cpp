@@ -7,6 +7,7 @@
 
 #include "engine/event/describe.h"
 #include "ui/draw.h"
+#include "ui/prepare/search.h"
 
 namespace ui {
 namespace {
@@ -45,7 +46,7 @@ std::string why_empty(const Context& context) {
 void draw(Context& context) {
   const std::string& filter = context.view.log_filter;
   for (const Line& line : lines_of(context.timeline)) {
-    if (!filter.empty() && line.text.find(filter) == std::string::npos) continue;
+    if (!found_in(line.text, filter)) continue;
     words(fmt::format("{:>9.3f} s", line.t / 1e9), theme().dim);
     ImGui::SameLine(px(92));
     wrapped(line.text, line.level == engine::Notice::Level::Error     ? theme().bad
@@ -55,12 +56,8 @@ void draw(Context& context) {
 }
 
 void draw_head(Context& context) {
-  char text[64];
-  const std::size_t n = context.view.log_filter.copy(text, sizeof text - 1);
-  text[n] = 0;
   ImGui::SetNextItemWidth(px(130));
-  if (ImGui::InputTextWithHint("##filter", "filter", text, sizeof text))
-    context.view.log_filter = text;
+  text_line("##filter", "filter", context.view.log_filter);
   ImGui::SameLine();
   if (!button("Copy")) return;
   for (const Line& line : lines_of(context.timeline))

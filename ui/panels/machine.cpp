@@ -34,15 +34,15 @@ void draw(Context& context) {
       now.device + " busy", now.busy_percent >= 0 ? fmt::format("{:.0f} %", now.busy_percent) : "-",
       now.busy_percent >= 0 ? "processor time of this program / (period x threads)" : now.reason,
       fmt::format("over {}", short_time(static_cast<double>(now.period)))};
-  label_value(busy.label.c_str(), busy.value, &busy);
+  label_value(busy);
   sparkline(recent(samples, [](const engine::Sampled& s) { return s.busy_percent; }),
             {wide, px(20)}, theme().good);
   if (now.engine_busy_percent >= 0) {
     const Figure engine{"decoding", fmt::format("{:.0f} %", now.engine_busy_percent),
                         "own compute of all lanes / period", busy.numbers};
-    label_value(engine.label.c_str(), engine.value, &engine);
+    label_value(engine);
     sparkline(recent(samples, [](const engine::Sampled& s) { return s.engine_busy_percent; }),
-              {wide, px(20)}, look(Mean::Guess).fill);
+              {wide, px(20)}, handle_on(theme()));
   }
   if (now.memory_bytes >= 0)
     label_value("memory, at most", fmt::format("{:.0f} MB", now.memory_bytes / 1e6));

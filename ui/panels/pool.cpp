@@ -8,6 +8,7 @@
 
 #include "engine/event/describe.h"
 #include "ui/draw.h"
+#include "ui/prepare/search.h"
 
 namespace ui {
 namespace {
@@ -50,7 +51,9 @@ void entry_row(Context& context, const engine::RunRecord& run, const PoolEntry& 
   ImGui::PushID(index);
   ImGui::PushFont(fonts().mono, kMonoSize);
   const std::string text = text_of(context, run, entry.ngram);
-  if (ImGui::Selectable(text.c_str(), false, ImGuiSelectableFlags_SpanAllColumns) &&
+  if (ImGui::Selectable((text + "###ngram").c_str(),
+                        context.selection.lights_step(run.id(), entry.ngram.born),
+                        ImGuiSelectableFlags_SpanAllColumns) &&
       entry.ngram.born >= 0)
     context.selection.click({run.id(), entry.ngram.born, -1, -1});
   ImGui::PopFont();
@@ -70,6 +73,12 @@ void entry_row(Context& context, const engine::RunRecord& run, const PoolEntry& 
   words(entry.last_tried < 0 ? "-" : fmt::format("step {}", entry.last_tried), theme().dim);
 }
 
+void none_found(const Context& context) {
+  empty_state(
+      fmt::format("No n-gram holds \"{}\". Clear the filter to see all.", context.view.pool_filter),
+      false);
+}
+
 // Prompt lookup keeps no pool: it finds each continuation anew in the text so far. What it found
 // stands here step by step, newest first.
 struct Found {
@@ -83,12 +92,15 @@ std::vector<Found> found_by(const Context& context, const engine::RunRecord& run
   for (std::size_t i = context.n_steps(run); i > 0 && all.size() < kMaxRows; --i) {
     const engine::StepRecord step = run.steps[i - 1];
     if (!step.has_verified || step.verified.n_proposed == 0) continue;
+    const std::string& filter = context.view.pool_filter;
     std::vector<engine::TokenId> tokens;
     const engine::TokenTree& tree = step.drafted.tree;
     for (int row = 0; row < tree.n_rows(); ++row)
       if (tree.tag[row].kind == engine::RowTag::Kind::Guess) tokens.push_back(tree.token[row]);
-    all.push_back({step.begun.step, tokens.empty() ? "-" : context.timeline.text_of(run, tokens),
-                   step.verified.n_accepted, step.verified.n_proposed});
+    std::string text = tokens.empty() ? "-" : context.timeline.text_of(run, tokens);
+    if (!found_in(text, filter)) continue;
+    all.push_back(
+        {step.begun.step, std::move(text), step.verified.n_accepted, step.verified.n_proposed});
   }
   return all;
 }
@@ -118,6 +130,7 @@ void found_row(Context& context, const engine::RunRecord& run, const Found& foun
 
 void draw_found(Context& context, const engine::RunRecord& run) {
   const std::vector<Found> all = found_by(context, run);
+  if (all.empty() && !context.view.pool_filter.empty()) return none_found(context);
   if (all.empty()) {
     empty_state(
         "Nothing was proposed up to this step: the text so far did not hold its own end twice.",
@@ -145,7 +158,7 @@ void draw(Context& context) {
     draw_found(context, run);
     return;
   }
-  const PoolState& pool = context.prepared.pool(run, context.n_steps(run));
+  PoolState& pool = context.prepared.pool(run, context.n_steps(run));
   candidate_list(context, run, pool);
   if (const auto* gone = run.dropped_at(engine::PayloadKind::Pool, 0))
     small_label(engine::describe(*gone));
@@ -153,6 +166,10 @@ void draw(Context& context) {
     empty_state("The pool is empty at this step. It fills as n-grams are seen.", false);
     return;
   }
+  const auto text = [&](const engine::PoolNgram& n) { return text_of(context, run, n); };
+  const std::vector<const PoolEntry*>& rows =
+      rows_in_view(pool, context.view.pool_order, context.view.pool_filter, text, kMaxRows).entries;
+  if (rows.empty()) return none_found(context);
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY;
   if (!ImGui::BeginTable("pool", 4, kFlags, {0, ImGui::GetContentRegionAvail().y})) return;
   ImGui::TableSetupScrollFreeze(0, 1);
@@ -161,7 +178,6 @@ void draw(Context& context) {
   ImGui::TableSetupColumn("hits", ImGuiTableColumnFlags_WidthStretch, 1);
   ImGui::TableSetupColumn("last tried", ImGuiTableColumnFlags_WidthStretch, 1);
   ImGui::TableHeadersRow();
-  const auto rows = rows_in_view(pool, context.view.pool_order, kMaxRows);
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(rows.size()));
   while (clipper.Step())
@@ -171,16 +187,23 @@ void draw(Context& context) {
 }
 
 void draw_head(Context& context) {
-  if (context.run() && looks_up(*context.run())) return;
+  const bool looks = context.run() && looks_up(*context.run());
+  if (!context.run() || !why_empty(context).empty()) return;
+  ImGui::SetNextItemWidth(px(130));
+  text_line("##filter", "filter", context.view.pool_filter);
+  if (looks) return;
+  ImGui::SameLine();
   int order = static_cast<int>(context.view.pool_order);
   if (quiet_choice("##order", "by ", kOrders, order))
     context.view.pool_order = static_cast<PoolOrder>(order);
   const engine::RunRecord* run = context.run();
-  if (!run || !why_empty(context).empty()) return;
   const PoolState& pool = context.prepared.pool(*run, context.n_steps(*run));
   ImGui::SameLine();
   ImGui::AlignTextToFramePadding();
-  words(fmt::format("{} n-grams, {} first tokens", pool.entries.size(), pool.n_keys), theme().dim);
+  words(context.view.pool_filter.empty()
+            ? fmt::format("{} n-grams, {} first tokens", pool.entries.size(), pool.n_keys)
+            : fmt::format("{} of {} n-grams", pool.rows.n_found, pool.entries.size()),
+        theme().dim);
 }
 
 }  // namespace

@@ -3,13 +3,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 #include "ui/draw.h"
+#include "ui/prepare/status.h"
 #include "ui/prepare/use_again.h"
 
 namespace ui {
 namespace {
+
+constexpr std::size_t kMaxCompared = 4;
 
 std::string result_of(const engine::RunRecord& run) {
   if (run.failed) return "failed";
@@ -19,11 +25,19 @@ std::string result_of(const engine::RunRecord& run) {
   return run.finished->stop_reason == "stopped" ? "stopped " + tokens : tokens;
 }
 
+// Two models of one name may hold other weights; their hash tells them apart.
+std::string weights_of(const Context& context, const engine::RunRecord& run) {
+  const engine::ModelLoaded* model = context.timeline.model(run.started.model);
+  if (!model) return "";
+  return "weights " + (model->weights_hash.empty() ? "without a hash" : model->weights_hash);
+}
+
 std::string facts_of(const Context& context, const engine::RunRecord& run) {
   const engine::RunStarted& s = run.started;
   std::string text = fmt::format("run {}: {}", run.id(), s.decoder);
   if (const engine::ModelLoaded* m = context.timeline.model(s.model))
-    text += fmt::format(" on {} at {}, {}, {}", m->name, m->scale, m->dtype, m->device);
+    text += fmt::format(" on {} at {}, {}, {}\n{}", m->name, m->scale, m->dtype, m->device,
+                        weights_of(context, run));
   text += fmt::format("\nseed {}, temperature {}, {} tokens at most", s.seed, s.temperature,
                       s.max_tokens);
   for (const auto& [name, value] : s.options) text += fmt::format("\n{} = {}", name, value);
@@ -40,32 +54,101 @@ std::string why_empty(const Context& context) {
              : "";
 }
 
+void begin_to_rename(Context& context, const engine::RunRecord& run) {
+  context.view.renaming = run.id();
+  context.view.renaming_begins = true;
+  context.view.new_name = context.name_of(run);
+}
+
+// In place of the row, until Enter or a click elsewhere takes the name and Esc leaves the old one.
+void name_field(Context& context, const engine::RunRecord& run) {
+  ViewState& view = context.view;
+  if (view.renaming_begins) ImGui::SetKeyboardFocusHere();
+  ImGui::SetNextItemWidth(-FLT_MIN);
+  text_line("##name", "a name for this run", view.new_name, ImGuiInputTextFlags_AutoSelectAll);
+  const bool begins = std::exchange(view.renaming_begins, false);
+  if (begins || !ImGui::IsItemDeactivated()) return;
+  const std::string name(view.new_name.c_str());
+  if (name.empty() || name == name_of(run))
+    view.run_names.erase(run.id());
+  else if (ImGui::IsItemDeactivatedAfterEdit())
+    view.run_names[run.id()] = name;
+  view.renaming = 0;
+}
+
+// Ctrl+click: marks runs to be compared; the one shown is the first of them.
+void mark_to_compare(Context& context, engine::RunId run) {
+  std::vector<engine::RunId>& marked = context.view.marked_runs;
+  if (std::erase(marked, run) > 0) return;
+  const engine::RunId shown = context.selection.run;
+  if (marked.empty() && shown != 0 && shown != run) marked.push_back(shown);
+  if (marked.size() == kMaxCompared) {
+    context.requests.say = fmt::format("{} runs stand side by side at most.", kMaxCompared);
+    return;
+  }
+  marked.push_back(run);
+}
+
+void show_run(Context& context, const engine::RunRecord& run) {
+  Selection& selection = context.selection;
+  selection.run = run.id();
+  const auto& compared = selection.compared;
+  const bool is_there = std::find(compared.begin(), compared.end(), run.id()) != compared.end();
+  if (run.started.race && !is_there) {
+    selection.race = run.started.race;
+    selection.compared.clear();
+  }
+  context.view.marked_runs.clear();
+  context.view.t0 = context.view.t1 = 0;
+}
+
+void run_menu(Context& context, const engine::RunRecord& run) {
+  if (!ImGui::BeginPopupContextItem("menu")) return;
+  if (ImGui::MenuItem("Use these settings again"))
+    use_again(context.form, context.catalog, context.timeline, run);
+  if (ImGui::MenuItem("Rename")) begin_to_rename(context, run);
+  const auto& marked = context.view.marked_runs;
+  const bool is_marked = std::find(marked.begin(), marked.end(), run.id()) != marked.end();
+  if (ImGui::MenuItem("Compare", "Ctrl+click", is_marked)) mark_to_compare(context, run.id());
+  if (ImGui::MenuItem("Copy what it was")) context.requests.copy = facts_of(context, run);
+  ImGui::EndPopup();
+}
+
 void run_row(Context& context, const engine::RunRecord& run) {
   ImGui::PushID(static_cast<int>(run.id()));
+  if (context.view.renaming == run.id()) {
+    name_field(context, run);
+    ImGui::PopID();
+    return;
+  }
   const bool chosen = context.selection.run == run.id();
-  const std::string name = fmt::format(
-      "{}{}",
-      run.started.race ? fmt::format("{} ", static_cast<char>('A' + run.started.lane % 26)) : "",
-      run.started.decoder);
+  const auto& marked = context.view.marked_runs;
+  const auto mark = std::find(marked.begin(), marked.end(), run.id());
   const ImVec2 at = ImGui::GetCursorPos();
-  if (ImGui::Selectable("##run", chosen, ImGuiSelectableFlags_AllowOverlap, {0, px(22)})) {
-    context.selection.run = run.id();
-    if (run.started.race) context.selection.race = run.started.race;
-    context.view.t0 = context.view.t1 = 0;
+  if (ImGui::Selectable("##run", chosen || mark != marked.end(), ImGuiSelectableFlags_AllowOverlap,
+                        {0, px(22)})) {
+    if (ImGui::GetIO().KeyCtrl)
+      mark_to_compare(context, run.id());
+    else
+      show_run(context, run);
   }
   if (ImGui::IsItemHovered()) tooltip(facts_of(context, run));
-  if (ImGui::BeginPopupContextItem("menu")) {
-    if (ImGui::MenuItem("Use these settings again"))
-      use_again(context.form, context.catalog, context.timeline, run);
-    ImGui::EndPopup();
-  }
+  run_menu(context, run);
   ImGui::SetCursorPos({at.x + px(4), at.y + px(2)});
-  words(name, chosen ? theme().bright : theme().text);
+  const std::string place =
+      mark == marked.end() ? ""
+                           : fmt::format("[{}] ", static_cast<char>('A' + (mark - marked.begin())));
+  words(place + context.name_of(run), chosen ? theme().bright : theme().text);
   const std::string result = result_of(run);
   ImGui::PushFont(fonts().bold, kTextSize);
   ImGui::SameLine(right_edge() - ImGui::CalcTextSize(result.c_str()).x);
   words(result, run.failed ? theme().bad : theme().bright);
   ImGui::PopFont();
+  if (chosen && !context.compare) {
+    ImGui::Indent(px(4));
+    small_label(weights_of(context, run));
+    ImGui::Unindent(px(4));
+  }
   ImGui::PopID();
 }
 
@@ -80,6 +163,16 @@ void draw(Context& context) {
 }
 
 void draw_head(Context& context) {
+  const std::vector<engine::RunId>& marked = context.view.marked_runs;
+  if (!marked.empty()) {
+    if (button("Compare###compare", true, marked.size() >= 2,
+               "side by side, those marked; Ctrl+click marks another")) {
+      context.selection.compared = marked;
+      context.view.marked_runs.clear();
+      context.requests.screen = "compare";
+    }
+    ImGui::SameLine();
+  }
   if (button("Open...")) context.requests.open = "";
 }
 

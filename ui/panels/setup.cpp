@@ -14,22 +14,6 @@
 namespace ui {
 namespace {
 
-// A text field over a std::string of any length.
-int grow(ImGuiInputTextCallbackData* data) {
-  auto* text = static_cast<std::string*>(data->UserData);
-  if (data->EventFlag == ImGuiInputTextFlags_CallbackResize) {
-    text->resize(data->BufTextLen);
-    data->Buf = text->data();
-  }
-  return 0;
-}
-
-bool text_area(const char* id, std::string& text, ImVec2 size) {
-  return ImGui::InputTextMultiline(
-      id, text.data(), text.capacity() + 1, size,
-      ImGuiInputTextFlags_CallbackResize | ImGuiInputTextFlags_WordWrap, grow, &text);
-}
-
 // Label at the left, the next item in the right part of the row.
 void row_label(const char* label, const std::string& help) {
   ImGui::AlignTextToFramePadding();
@@ -61,7 +45,7 @@ void option_row(LaneForm& lane, const CatalogOption& option) {
     }
     case CatalogOption::Type::Bool: {
       bool v = value == "true" || value == "1" || value == "on";
-      if (ImGui::Checkbox("##value", &v)) value = v ? "true" : "false";
+      if (tick("##value", v)) value = v ? "true" : "false";
       break;
     }
     case CatalogOption::Type::Choice:
@@ -185,9 +169,9 @@ void sampling_part(Context& context) {
   ImGui::InputInt("##max_tokens", &form.max_tokens, 16, 128);
   form.max_tokens = std::clamp(form.max_tokens, 1, 1 << 20);
   row_label("past the end", "go on after the end-of-text token");
-  ImGui::Checkbox("##ignore_eos", &form.ignore_eos);
+  tick("##ignore_eos", form.ignore_eos);
   row_label("start held", "wait for Step or Resume before the first step");
-  ImGui::Checkbox("##start_held", &form.start_held);
+  tick("##start_held", form.start_held);
 }
 
 void choice_row(const char* label,
@@ -239,15 +223,15 @@ void model_part(Context& context) {
 }
 
 void unavailable_row(const std::string& name, const std::string& reason) {
-  words(name, theme().faint);
+  words(name, theme().dim);
   const float width = ImGui::CalcTextSize(reason.c_str()).x;
   const float left = ImGui::GetItemRectSize().x + px(14), room = right_edge();
   if (left + width < room) {
     ImGui::SameLine(room - width);
-    words(reason, theme().faint);
+    words(reason, theme().dim);
   } else {
     ImGui::Indent(px(10));
-    wrapped(reason, theme().faint);
+    wrapped(reason, theme().dim);
     ImGui::Unindent(px(10));
   }
 }
@@ -276,6 +260,7 @@ std::string why_empty(const Context&) {
 void draw(Context& context) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(5)));
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(8), px(3)));
+  const FrameLines lines(theme().line);
   prompt_part(context);
   gap();
   if (context.compare) {

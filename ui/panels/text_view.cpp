@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include "ui/draw.h"
 
@@ -66,32 +68,60 @@ void cell_tooltip(const Context& context, const engine::RunRecord& run, const Te
   ImGui::EndTooltip();
 }
 
+Place place_of(const engine::RunRecord& run, const TextCell& cell) {
+  return {run.id(), cell.step, cell.position, cell.row};
+}
+
+// Shift: from the token locked before to this one; Ctrl: this one too; else this one alone.
+void click_cell(Selection& selection,
+                const engine::RunRecord& run,
+                std::span<const TextCell> cells,
+                std::size_t i) {
+  const ImGuiIO& io = ImGui::GetIO();
+  const Place place = place_of(run, cells[i]);
+  selection.run = run.id();
+  const auto anchor = std::find_if(cells.begin(), cells.end(), [&](const TextCell& cell) {
+    return selection.locked.run == run.id() && selection.locked.position == cell.position;
+  });
+  if (io.KeyShift && anchor != cells.end()) {
+    const auto from = static_cast<std::size_t>(anchor - cells.begin());
+    std::vector<Place> places;
+    for (std::size_t k = std::min(from, i); k <= std::max(from, i); ++k)
+      places.push_back(place_of(run, cells[k]));
+    selection.choose(std::move(places), place_of(run, *anchor));
+  } else if (io.KeyCtrl) {
+    selection.add(place);
+  } else {
+    selection.click(place);
+  }
+}
+
 void draw_cell(Context& context,
                const engine::RunRecord& run,
-               const TextCell& cell,
+               std::span<const TextCell> cells,
+               std::size_t i,
                ImVec2 min,
                ImVec2 max,
                double top_cost,
                engine::StepId newest) {
-  const Place place{run.id(), cell.step, cell.position, cell.row};
+  const TextCell& cell = cells[i];
+  const Place place = place_of(run, cell);
   ImGui::SetCursorScreenPos(min);
   ImGui::PushID(cell.position * 2 + (cell.committed ? 0 : 1));
-  if (ImGui::InvisibleButton("cell", {std::max(1.0f, max.x - min.x), max.y - min.y})) {
-    context.selection.run = run.id();
-    context.selection.click(place);
-  }
+  if (ImGui::InvisibleButton("cell", {std::max(1.0f, max.x - min.x), max.y - min.y}))
+    click_cell(context.selection, run, cells, i);
   if (ImGui::IsItemHovered()) {
     context.selection.hover(place);
     cell_tooltip(context, run, cell);
   }
   ImGui::PopID();
   CellFlags flags;
-  const bool own = cell.committed || context.selection.shown().row == cell.row;
+  const bool own =
+      cell.committed || context.selection.shown().row == cell.row || context.selection.several();
   flags.lit = own && (context.selection.lights_position(run.id(), cell.position) ||
                       (context.selection.shown().position < 0 &&
                        context.selection.lights_step(run.id(), cell.step)));
-  flags.locked = own && context.selection.locked.run == run.id() &&
-                 context.selection.locked.position == cell.position && cell.position >= 0;
+  flags.locked = own && context.selection.locks_position(run.id(), cell.position);
   flags.marks = context.settings.marks && max.x - min.x > px(12);
   flags.diverged = cell.diverged;
   if (cell.mean == Mean::Accepted) flags.origin = cell.origin;
@@ -157,7 +187,7 @@ void draw_token_text(Context& context,
   for (; i < cells.size() && n_drawn < kMaxCells; ++i) {
     const ImVec2 min{at.x + boxes[i].x + px(2), at.y + boxes[i].line * line_height + px(2)};
     if (min.y > bottom) break;
-    draw_cell(context, run, cells[i], min, {min.x + boxes[i].width, min.y + cell_height}, top_cost,
+    draw_cell(context, run, cells, i, min, {min.x + boxes[i].width, min.y + cell_height}, top_cost,
               newest);
     ++n_drawn;
   }

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "engine/event/describe.h"
-#include "ui/prepare/numbers.h"
 #include "ui/prepare/text_cells.h"
 
 namespace ui {
@@ -70,6 +69,11 @@ void add_step_rows(PlaceFacts& facts, const engine::StepRecord& step) {
                     fmt::format("{}, {}", short_time(static_cast<double>(e.verify)),
                                 short_time(static_cast<double>(e.commit))));
   rows.emplace_back("kv length", fmt::format("{}", e.kv_len));
+  if (const std::size_t n = step.committed.tokens.size(); n > 0)
+    rows.emplace_back(
+        "time a token",
+        short_time(static_cast<double>(e.propose + e.forward + e.verify + e.commit) / n),
+        Truth::Derived);
 }
 
 void add_token_rows(PlaceFacts& facts,
@@ -84,10 +88,12 @@ void add_token_rows(PlaceFacts& facts,
   facts.rows.emplace_back("token id", fmt::format("{}", token.id));
   if (run.agreement)
     facts.rows.emplace_back(
-        "agreement", run.agreement->first_difference < 0 ||
-                             token.pos - run.tokens.front().pos < run.agreement->first_difference
-                         ? "as plain decoding"
-                         : "behind the first difference");
+        "agreement",
+        run.agreement->first_difference < 0 ||
+                token.pos - run.tokens.front().pos < run.agreement->first_difference
+            ? "as plain decoding"
+            : "behind the first difference",
+        Truth::Hindsight);
 }
 
 void add_row_rows(PlaceFacts& facts, const engine::StepRecord& step, int row) {
@@ -170,6 +176,120 @@ PlaceFacts describe_place(const engine::Timeline& timeline,
       facts.rows.emplace_back("payload", engine::describe(*gone));
   }
   facts.sentence = describe_step(timeline, run, *step);
+  return facts;
+}
+
+namespace {
+
+struct ChosenToken {
+  int position = 0;
+  engine::TokenId id = 0;
+  Mean mean = Mean::Prefix;
+};
+
+// Of committed tokens and of the prompt's; proposals that were not kept are no part of the text.
+std::vector<ChosenToken> tokens_of(const engine::RunRecord& run, const Chosen& chosen) {
+  std::vector<ChosenToken> tokens;
+  for (const Place& place : chosen.places()) {
+    if (place.run != run.id() || place.position < 0 || place.row >= 0) continue;
+    if (const engine::TokenRecord* token = token_at(run, place.position))
+      tokens.push_back({place.position, token->id, mean_of(token->standing)});
+    else if (place.position < static_cast<int>(run.started.prompt_tokens.size()))
+      tokens.push_back({place.position, run.started.prompt_tokens[place.position], Mean::Prefix});
+  }
+  std::sort(tokens.begin(), tokens.end(),
+            [](const ChosenToken& a, const ChosenToken& b) { return a.position < b.position; });
+  return tokens;
+}
+
+// "accepted 4, bonus 2".
+std::string counted(const std::vector<ChosenToken>& tokens) {
+  std::string text;
+  for (int mean = 0; mean < kMeans; ++mean) {
+    const auto n = std::count_if(tokens.begin(), tokens.end(), [mean](const ChosenToken& token) {
+      return static_cast<int>(token.mean) == mean;
+    });
+    if (n > 0)
+      text +=
+          fmt::format("{}{} {}", text.empty() ? "" : ", ", look(static_cast<Mean>(mean)).name, n);
+  }
+  return text;
+}
+
+struct StepTotals {
+  std::int64_t n = 0, tokens = 0, proposed = 0, accepted = 0, rejected = 0;
+  double own = 0;  // ns
+};
+
+StepTotals totals_of(const engine::RunRecord& run, const Chosen& chosen) {
+  std::vector<engine::StepId> steps;
+  for (const Place& place : chosen.places())
+    if (place.run == run.id() && place.step >= 0 &&
+        static_cast<std::size_t>(place.step) < run.steps.size())
+      steps.push_back(place.step);
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  StepTotals sum;
+  for (const engine::StepId id : steps) {
+    const engine::StepHead step = run.steps.head(static_cast<std::size_t>(id));
+    const engine::StepEnded& e = step.ended;
+    ++sum.n;
+    sum.tokens += step.n_tokens;
+    sum.proposed += step.n_proposed;
+    sum.accepted += step.n_accepted;
+    sum.rejected += step.n_rejected;
+    if (step.complete) sum.own += static_cast<double>(e.propose + e.forward + e.verify + e.commit);
+  }
+  return sum;
+}
+
+const char* plural(std::size_t n) {
+  return n == 1 ? "" : "s";
+}
+
+}  // namespace
+
+std::string text_of(const engine::Timeline& timeline,
+                    const engine::RunRecord& run,
+                    const Chosen& chosen) {
+  std::vector<engine::TokenId> ids;
+  for (const ChosenToken& token : tokens_of(run, chosen)) ids.push_back(token.id);
+  return timeline.plain_text_of(run, ids);
+}
+
+PlaceFacts describe_places(const engine::Timeline& timeline,
+                           const engine::RunRecord& run,
+                           const Chosen& chosen) {
+  PlaceFacts facts;
+  const std::vector<ChosenToken> tokens = tokens_of(run, chosen);
+  const StepTotals sum = totals_of(run, chosen);
+  if (!tokens.empty()) {
+    const int first = tokens.front().position, last = tokens.back().position;
+    const bool whole = last - first + 1 == static_cast<int>(tokens.size());
+    facts.title = fmt::format("{} token{} chosen", tokens.size(), plural(tokens.size()));
+    facts.rows.emplace_back("positions",
+                            fmt::format("{}{} to {}", whole ? "" : "some of ", first, last));
+    facts.rows.emplace_back("they are", counted(tokens));
+    if (sum.n > 0) {
+      facts.rows.emplace_back("steps", fmt::format("{}", sum.n));
+      facts.rows.emplace_back("own compute of those", short_time(sum.own), Truth::Derived);
+    }
+    facts.sentence =
+        fmt::format("{} token{} at position{} {} to {}, of {} step{}: \"{}\".", tokens.size(),
+                    plural(tokens.size()), plural(tokens.size()), first, last, sum.n,
+                    plural(static_cast<std::size_t>(sum.n)), text_of(timeline, run, chosen));
+    return facts;
+  }
+  facts.title = fmt::format("{} step{} chosen", sum.n, plural(static_cast<std::size_t>(sum.n)));
+  if (!chosen.why().empty()) facts.rows.emplace_back("they", chosen.why());
+  facts.rows.emplace_back("committed", fmt::format("+{}", sum.tokens));
+  facts.rows.emplace_back("proposed", fmt::format("{}", sum.proposed));
+  facts.rows.emplace_back("accepted, rejected", fmt::format("{}, {}", sum.accepted, sum.rejected));
+  facts.rows.emplace_back("own compute", short_time(sum.own), Truth::Derived);
+  facts.sentence = fmt::format(
+      "{} step{}{}{}: {} tokens, {} proposed, {} accepted, {} rejected, in {}.", sum.n,
+      plural(static_cast<std::size_t>(sum.n)), chosen.why().empty() ? "" : " that ", chosen.why(),
+      sum.tokens, sum.proposed, sum.accepted, sum.rejected, short_time(sum.own));
   return facts;
 }
 

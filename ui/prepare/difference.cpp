@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "ui/prepare/numbers.h"
 
 namespace ui {
@@ -42,18 +45,18 @@ LaneFigures lane_figures(const Numbers& numbers,
 
 std::string how_measured(const engine::Timeline& timeline,
                          const std::vector<const engine::RunRecord*>& runs) {
-  const engine::RunRecord* baseline = nullptr;
   bool some = false;
-  for (const engine::RunRecord* run : runs) {
-    if (run->started.decoder == "ar" && !baseline) baseline = run;
-    some = some || timeline.speedup(*run).has_value();
+  std::optional<char> baseline;  // its letter, as the runs stand side by side
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i]->started.decoder == "ar" && !baseline) baseline = static_cast<char>('A' + i % 26);
+    some = some || timeline.speedup(*runs[i]).has_value();
   }
   std::string text = "Lanes take turns on the device; only a lane's own compute counts.";
   if (some && baseline)
     return fmt::format(
                "Speed-ups are own compute against {}, plain decoding run in this session on this "
                "prompt. ",
-               static_cast<char>('A' + baseline->started.lane % 26)) +
+               *baseline) +
            text;
   if (some)
     return "Speed-ups are own compute against a plain run of this session on this prompt. " + text;

@@ -26,10 +26,13 @@ std::string ratio(double a, double b, const char* format) {
 }
 
 Figure speedup_of(const engine::Timeline& timeline, const engine::RunRecord& run) {
-  Figure f{"speedup, measured", "-",
+  Figure f{"speedup, measured",
+           "-",
            "compute of plain decoding / compute of this run, same prompt and settings, both "
            "measured in this session",
-           "no finished AR run of this prompt here"};
+           "no finished AR run of this prompt here",
+           Truth::Derived,
+           Behind::All};
   if (run.started.decoder == "ar") f.numbers = "this is the baseline";
   const auto speedup = timeline.speedup(run);
   if (!speedup || run.started.decoder == "ar") return f;
@@ -40,7 +43,8 @@ Figure speedup_of(const engine::Timeline& timeline, const engine::RunRecord& run
 }
 
 Figure median_of(const RunTimes& times, std::size_t n_steps) {
-  Figure f{"step, median", "-", "median of the steps' own compute", "no step yet"};
+  Figure f{"step, median", "-",           "median of the steps' own compute", "no step yet",
+           Truth::Derived, Behind::Median};
   if (n_steps == 0) return f;
   std::vector<float> ms(n_steps);
   for (std::size_t i = 0; i < n_steps; ++i)
@@ -67,13 +71,14 @@ void add_more(Numbers& numbers,
               std::size_t n_steps) {
   const double judged = static_cast<double>(sums.accepted + sums.rejected);
   auto& more = numbers.more;
-  more.push_back({"acceptance rate",
-                  sums.proposed > 0 ? percent(double(sums.accepted) / sums.proposed) : "-",
-                  "accepted / proposed; the rest was rejected or never judged",
-                  fmt::format("{} / {}", sums.accepted, sums.proposed)});
+  more.push_back(
+      {"acceptance rate", sums.proposed > 0 ? percent(double(sums.accepted) / sums.proposed) : "-",
+       "accepted / proposed; the rest was rejected or never judged",
+       fmt::format("{} / {}", sums.accepted, sums.proposed), Truth::Derived, Behind::Proposed});
   more.push_back({"accepted of judged", judged > 0 ? percent(sums.accepted / judged) : "-",
                   "accepted / (accepted + rejected); others call this the acceptance rate",
-                  fmt::format("{} / ({} + {})", sums.accepted, sums.accepted, sums.rejected)});
+                  fmt::format("{} / ({} + {})", sums.accepted, sums.accepted, sums.rejected),
+                  Truth::Derived, Behind::Judged});
   const double wasted = static_cast<double>(std::max<std::int64_t>(0, sums.rows - sums.tokens));
   more.push_back({"waste",
                   sums.rows > 0
@@ -81,20 +86,140 @@ void add_more(Numbers& numbers,
                                     n_steps ? short_time(sums.waste / n_steps) : "-")
                       : "-",
                   "(rows computed - tokens committed) / rows computed",
-                  fmt::format("({} - {}) / {}", sums.rows, sums.tokens, sums.rows)});
+                  fmt::format("({} - {}) / {}", sums.rows, sums.tokens, sums.rows), Truth::Derived,
+                  Behind::Wasted});
   more.push_back({"rows / step", ratio(double(sums.rows), double(n_steps), "{:.1f}"),
-                  "rows computed / steps", fmt::format("{} / {}", sums.rows, n_steps)});
+                  "rows computed / steps", fmt::format("{} / {}", sums.rows, n_steps),
+                  Truth::Derived, Behind::All});
   const double first = time_to_first_token(run);
   more.push_back({"time to first token", first >= 0 ? short_time(first) : "-",
                   "first commit - start of the run, wall time",
-                  first >= 0 ? fmt::format("{:.0f} ns", first) : "nothing committed yet"});
+                  first >= 0 ? fmt::format("{:.0f} ns", first) : "nothing committed yet",
+                  Truth::Measured, Behind::First});
   more.push_back({"tokens, steps",
                   fmt::format("{}, {}", with_commas(sums.tokens), with_commas(n_steps)),
                   "committed tokens, forward passes of the target",
-                  fmt::format("{}, {}", sums.tokens, n_steps)});
+                  fmt::format("{}, {}", sums.tokens, n_steps), Truth::Measured, Behind::All});
+}
+
+double own_of(const StepSpan& s) {
+  return s.compute1 - s.compute0;
+}
+
+// As median_of takes it.
+float median_ms(const RunTimes& times, std::size_t n_steps) {
+  std::vector<float> ms(n_steps);
+  for (std::size_t i = 0; i < n_steps; ++i)
+    ms[i] = static_cast<float>(own_of(times.steps[i]) / 1e6);
+  std::nth_element(ms.begin(), ms.begin() + static_cast<std::ptrdiff_t>(n_steps / 2), ms.end());
+  return ms[n_steps / 2];
+}
+
+int bin_of(double ms, const StepHistogram& histogram) {
+  const auto n = static_cast<int>(histogram.count.size());
+  return std::min(n - 1, static_cast<int>(ms / histogram.top_ms * n));
+}
+
+template <class Wanted>
+std::vector<engine::StepId> steps_where(const RunTimes& times,
+                                        std::size_t n_steps,
+                                        const Wanted& wanted) {
+  std::vector<engine::StepId> steps;
+  for (std::size_t i = 0; i < std::min(n_steps, times.steps.size()); ++i)
+    if (wanted(i, times.steps[i])) steps.push_back(times.steps[i].step);
+  return steps;
 }
 
 }  // namespace
+
+const char* truth_mark(Truth truth) {
+  return truth == Truth::Measured ? "" : truth == Truth::Derived ? "d" : "h";
+}
+
+const char* truth_words(Truth truth) {
+  return truth == Truth::Measured  ? "measured"
+         : truth == Truth::Derived ? "d: derived from measured figures"
+                                   : "h: known in hindsight";
+}
+
+const char* behind_words(Behind behind) {
+  static constexpr const char* kWords[] = {"",
+                                           "are all there are",
+                                           "proposed something",
+                                           "had a proposal judged",
+                                           "threw rows away",
+                                           "committed first",
+                                           "took as long as the median"};
+  return kWords[static_cast<int>(behind)];
+}
+
+std::vector<engine::StepId> steps_behind(const RunTimes& times,
+                                         std::size_t n_steps,
+                                         Behind behind) {
+  n_steps = std::min(n_steps, times.steps.size());
+  if (behind == Behind::None || n_steps == 0) return {};
+  const float median = behind == Behind::Median ? median_ms(times, n_steps) : 0;
+  std::vector<engine::StepId> steps =
+      steps_where(times, n_steps, [&](std::size_t i, const StepSpan& s) {
+        const StepSums &before = times.sums(i), &after = times.sums(i + 1);
+        switch (behind) {
+          case Behind::Proposed:
+            return after.proposed > before.proposed;
+          case Behind::Judged:
+            return after.accepted + after.rejected > before.accepted + before.rejected;
+          case Behind::Wasted:
+            return s.wasted > 0;
+          case Behind::First:
+            return before.tokens == 0 && s.n_tokens > 0;
+          case Behind::Median:
+            return std::abs(own_of(s) / 1e6 - median) <= 0.01 * median;
+          case Behind::All:
+          case Behind::None:
+            break;
+        }
+        return true;
+      });
+  return steps;
+}
+
+std::vector<engine::StepId> steps_that_brought(const RunTimes& times,
+                                               std::size_t n_steps,
+                                               int n_tokens) {
+  return steps_where(times, n_steps,
+                     [n_tokens](std::size_t, const StepSpan& s) { return s.n_tokens == n_tokens; });
+}
+
+std::vector<engine::StepId> steps_judging(const engine::RunRecord& run,
+                                          std::size_t n_steps,
+                                          int place) {
+  std::vector<engine::StepId> steps;
+  for (std::size_t i = 0; i < std::min(n_steps, run.steps.size()); ++i) {
+    const engine::StepRecord step = run.steps[i];
+    const engine::TokenTree& tree = step.drafted.tree;
+    const auto n = std::min<int>(tree.n_rows(), static_cast<int>(step.verified.fate.size()));
+    for (int row = 0; row < n; ++row) {
+      const RowFate fate = step.verified.fate[row];
+      if ((fate != RowFate::Accepted && fate != RowFate::Rejected) || place_of(tree, row) != place)
+        continue;
+      steps.push_back(step.begun.step);
+      break;
+    }
+  }
+  return steps;
+}
+
+std::vector<engine::StepId> steps_in_vain(const RunTimes& times, std::size_t n_steps) {
+  std::vector<engine::StepId> steps;
+  for (std::size_t i = std::min(n_steps, times.steps.size()); i > 0 && steps.size() < kVainSteps;
+       --i) {
+    const StepSums &before = times.sums(i - 1), &after = times.sums(i);
+    if (after.accepted > before.accepted) return {};
+    if (after.proposed > before.proposed) steps.push_back(times.steps[i - 1].step);
+  }
+  if (steps.size() < kVainSteps) return {};
+  std::reverse(steps.begin(), steps.end());
+  return steps;
+}
 
 void advance(Tally& tally, const engine::RunRecord& run, std::size_t n_steps) {
   n_steps = std::min(n_steps, run.steps.size());
@@ -126,12 +251,18 @@ Numbers numbers_of(const engine::Timeline& timeline,
   const StepSums& sums = times.sums(n_steps);
   Numbers numbers;
   numbers.tokens_per_second = {
-      "tokens / s", sums.compute > 0 ? short_number(sums.tokens / (sums.compute / 1e9)) : "-",
+      "tokens / s",
+      sums.compute > 0 ? short_number(sums.tokens / (sums.compute / 1e9)) : "-",
       "committed tokens / own compute of the steps; prefill apart",
-      fmt::format("{} / {}", sums.tokens, short_time(sums.compute))};
-  numbers.tokens_per_step = {"tokens / step", ratio(double(sums.tokens), double(n_steps), "{:.2f}"),
+      fmt::format("{} / {}", sums.tokens, short_time(sums.compute)),
+      Truth::Derived,
+      Behind::All};
+  numbers.tokens_per_step = {"tokens / step",
+                             ratio(double(sums.tokens), double(n_steps), "{:.2f}"),
                              "committed / steps, the bonus token included",
-                             fmt::format("{} / {}", sums.tokens, n_steps)};
+                             fmt::format("{} / {}", sums.tokens, n_steps),
+                             Truth::Derived,
+                             Behind::All};
   numbers.speedup = speedup_of(timeline, run);
   numbers.step_median = median_of(times, n_steps);
   add_more(numbers, run, sums, n_steps);
@@ -171,9 +302,17 @@ StepHistogram step_histogram(const RunTimes& times, std::size_t n_steps, int n_b
   std::nth_element(sorted.begin(), sorted.begin() + (n_steps - 1) * 99 / 100, sorted.end());
   h.top_ms = std::max(1e-6, sorted[(n_steps - 1) * 99 / 100] * 1.25);
   h.count.resize(n_bins);
-  for (const double v : ms)
-    ++h.count[std::min(n_bins - 1, static_cast<int>(v / h.top_ms * n_bins))];
+  for (const double v : ms) ++h.count[bin_of(v, h)];
   return h;
+}
+
+std::vector<engine::StepId> steps_in_bin(const RunTimes& times,
+                                         std::size_t n_steps,
+                                         const StepHistogram& histogram,
+                                         int bin) {
+  return steps_where(times, n_steps, [&](std::size_t, const StepSpan& s) {
+    return bin_of(own_of(s) / 1e6, histogram) == bin;
+  });
 }
 
 std::string short_number(double value) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ui/prepare/search.h"
+
 namespace ui {
 
 void advance(PoolState& pool, const engine::RunRecord& run, std::size_t n_steps) {
@@ -11,8 +13,9 @@ void advance(PoolState& pool, const engine::RunRecord& run, std::size_t n_steps)
     pool.run = run.id();
   }
   for (; pool.n_steps < n_steps; ++pool.n_steps) {
-    const auto& change = run.steps[pool.n_steps].pool;
+    const std::optional<engine::PoolChanged> change = run.steps[pool.n_steps].pool;
     pool.tried_now.clear();
+    pool.rows = {};
     if (!change) continue;
     for (const engine::PoolNgram& n : change->evicted) pool.entries.erase({n.first, n.rest});
     for (const engine::PoolNgram& n : change->added) pool.entries[{n.first, n.rest}].ngram = n;
@@ -28,21 +31,25 @@ void advance(PoolState& pool, const engine::RunRecord& run, std::size_t n_steps)
   }
 }
 
-std::vector<const PoolEntry*> rows_in_view(const PoolState& pool,
-                                           PoolOrder order,
-                                           std::size_t limit) {
-  std::vector<const PoolEntry*> rows;
-  rows.reserve(pool.entries.size());
-  for (const auto& [key, entry] : pool.entries) rows.push_back(&entry);
-  const auto before = [order](const PoolEntry* a, const PoolEntry* b) {
-    if (order == PoolOrder::Newest) return a->ngram.born > b->ngram.born;
-    if (order == PoolOrder::Hits) return a->ngram.n_hits > b->ngram.n_hits;
-    if (order == PoolOrder::Tries) return a->ngram.n_tries > b->ngram.n_tries;
-    return a->ngram.first < b->ngram.first;
-  };
-  const std::size_t n = std::min(limit, rows.size());
-  std::stable_sort(rows.begin(), rows.end(), before);
-  rows.resize(n);
+const PoolState::Rows& rows_in_view(PoolState& pool,
+                                    PoolOrder order,
+                                    const std::string& filter,
+                                    const TextOfNgram& text_of,
+                                    std::size_t limit) {
+  PoolState::Rows& rows = pool.rows;
+  if (rows.ready && rows.order == order && rows.filter == filter) return rows;
+  rows = {.ready = true, .order = order, .filter = filter};
+  for (const auto& [key, entry] : pool.entries)
+    if (filter.empty() || found_in(text_of(entry.ngram), filter)) rows.entries.push_back(&entry);
+  rows.n_found = rows.entries.size();
+  std::stable_sort(rows.entries.begin(), rows.entries.end(),
+                   [order](const PoolEntry* a, const PoolEntry* b) {
+                     if (order == PoolOrder::Newest) return a->ngram.born > b->ngram.born;
+                     if (order == PoolOrder::Hits) return a->ngram.n_hits > b->ngram.n_hits;
+                     if (order == PoolOrder::Tries) return a->ngram.n_tries > b->ngram.n_tries;
+                     return a->ngram.first < b->ngram.first;
+                   });
+  rows.entries.resize(std::min(limit, rows.entries.size()));
   return rows;
 }
 

@@ -1,7 +1,9 @@
 // The n-gram pool at the playhead, rebuilt from what was added, evicted and tried.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "engine/event/timeline.h"
@@ -13,6 +15,8 @@ struct PoolEntry {
   engine::StepId last_tried = -1;
 };
 
+enum class PoolOrder { Newest, Hits, Tries, First };
+
 /// Going forward takes over the new steps alone; going back starts over.
 struct PoolState {
   engine::RunId run = 0;
@@ -20,13 +24,25 @@ struct PoolState {
   std::map<std::pair<engine::TokenId, std::vector<engine::TokenId>>, PoolEntry> entries;
   int n_keys = 0, n_ngrams = 0;  // as the engine last said
   std::vector<engine::PoolNgram> tried_now;
+
+  /// The rows last asked for, until the entries change.
+  struct Rows {
+    bool ready = false;
+    PoolOrder order = PoolOrder::Newest;
+    std::string filter;
+    std::vector<const PoolEntry*> entries;
+    std::size_t n_found = 0;  // before the limit
+  } rows;
 };
 void advance(PoolState& pool, const engine::RunRecord& run, std::size_t n_steps);
 
-enum class PoolOrder { Newest, Hits, Tries, First };
-/// Entries in the order wanted, at most `limit`.
-std::vector<const PoolEntry*> rows_in_view(const PoolState& pool,
-                                           PoolOrder order,
-                                           std::size_t limit);
+/// An n-gram as the person reads it.
+using TextOfNgram = std::function<std::string(const engine::PoolNgram&)>;
+/// Entries whose text holds `filter` (any, if it is empty), in the order wanted, at most `limit`.
+const PoolState::Rows& rows_in_view(PoolState& pool,
+                                    PoolOrder order,
+                                    const std::string& filter,
+                                    const TextOfNgram& text_of,
+                                    std::size_t limit);
 
 }  // namespace ui

@@ -1,0 +1,379 @@
+// Several things chosen together: tokens with Shift and Ctrl, the steps behind a number, runs to be
+// compared. And what filters and names them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
+#include <imgui_te_context.h>
+#include <imgui_te_engine.h>
+#include <imgui_te_internal.h>
+
+#include <algorithm>
+#include <string>
+
+#include "replay.h"
+#include "ui/prepare/describe_place.h"
+#include "ui/prepare/numbers.h"
+#include "ui/prepare/search.h"
+
+namespace {
+
+using namespace scripted;
+using testing::HasSubstr;
+
+ui::Place step(engine::StepId id, int position = -1) {
+  return {1, id, position, -1};
+}
+
+TEST(Selection, several_are_chosen_until_another_is_locked) {
+  ui::Selection selection;
+  selection.click(step(3, 40));
+  EXPECT_FALSE(selection.several());
+  selection.add(step(5, 44));
+  EXPECT_TRUE(selection.several());
+  EXPECT_EQ(selection.locked, step(5, 44));
+  EXPECT_TRUE(selection.lights_position(1, 40));
+  EXPECT_TRUE(selection.lights_position(1, 44));
+  EXPECT_FALSE(selection.lights_position(1, 41));
+  EXPECT_FALSE(selection.lights_position(2, 40)) << "of another run";
+  EXPECT_TRUE(selection.lights_steps(1, 0, 3));
+  EXPECT_FALSE(selection.lights_steps(1, 4, 4));
+  // Once more leaves it out again.
+  selection.add(step(5, 44));
+  EXPECT_FALSE(selection.several());
+  EXPECT_TRUE(selection.lights_position(1, 40));
+  EXPECT_FALSE(selection.lights_position(1, 44));
+  // What is hovered alone lights up meanwhile.
+  selection.choose({step(1), step(2), step(9)}, step(9), "were many");
+  selection.hover(step(7));
+  selection.begin_frame();
+  EXPECT_TRUE(selection.lights_step(1, 7));
+  EXPECT_FALSE(selection.lights_step(1, 2));
+  selection.begin_frame();
+  EXPECT_TRUE(selection.lights_step(1, 2));
+  // Walking among them keeps them; locking another lets them go, for good.
+  selection.move_to(step(2));
+  selection.begin_frame();
+  EXPECT_EQ(selection.chosen().places().size(), 3u);
+  selection.locked = step(4);
+  selection.begin_frame();
+  EXPECT_FALSE(selection.lights_step(1, 9));
+  selection.locked = step(2);
+  selection.begin_frame();
+  EXPECT_FALSE(selection.several());
+}
+
+TEST(Choosing, steps_behind_each_figure_add_up_to_its_integers) {
+  for (const char* decoder : {"ar", "jacobi", "lookahead", "prompt-lookup"}) {
+    SCOPED_TRACE(decoder);
+    engine::Timeline timeline;
+    for (const engine::Event& event : streams::one_run(decoder)) timeline.apply(event);
+    const engine::RunRecord& run = *timeline.run(1);
+    ui::RunTimes times;
+    extend(times, run);
+    const std::size_t n = times.steps.size();
+    ui::Tally tally;
+    advance(tally, run, n);
+    for (std::size_t k = 0; k < tally.kept.size(); ++k)
+      EXPECT_EQ(steps_that_brought(times, n, static_cast<int>(k)).size(),
+                static_cast<std::size_t>(tally.kept[k]));
+    for (std::size_t place = 1; place <= tally.by_place.size(); ++place) {
+      const auto steps = ui::steps_judging(run, n, static_cast<int>(place));
+      EXPECT_LE(steps.size(), static_cast<std::size_t>(tally.by_place[place - 1].judged));
+      EXPECT_EQ(steps.empty(), tally.by_place[place - 1].judged == 0);
+    }
+    const ui::StepHistogram histogram = step_histogram(times, n, 24);
+    std::size_t all = 0;
+    for (int bin = 0; bin < 24; ++bin) {
+      const auto steps = steps_in_bin(times, n, histogram, bin);
+      EXPECT_EQ(steps.size(), static_cast<std::size_t>(histogram.count[bin]));
+      all += steps.size();
+    }
+    EXPECT_EQ(all, n);
+    EXPECT_EQ(steps_behind(times, n, ui::Behind::All).size(), n);
+    std::int64_t proposed = 0;
+    for (const engine::StepId id : steps_behind(times, n, ui::Behind::Proposed))
+      proposed += run.steps.head(static_cast<std::size_t>(id)).n_proposed;
+    EXPECT_EQ(proposed, times.total.proposed);
+    EXPECT_EQ(steps_behind(times, n, ui::Behind::First).size(), 1u);
+    EXPECT_FALSE(steps_behind(times, n, ui::Behind::Median).empty());
+    EXPECT_TRUE(steps_in_vain(times, n).empty());
+  }
+}
+
+// A run that proposes in every step and has nothing accepted.
+std::vector<engine::Event> in_vain(int n_steps, int accepted_at = -1) {
+  std::vector<engine::Event> events{streams::story().model,
+                                    engine::RunStarted{.run = 1,
+                                                       .model = streams::story().model.model,
+                                                       .decoder = "jacobi",
+                                                       .prompt_tokens = {1, 2}}};
+  for (int i = 0; i < n_steps; ++i) {
+    const engine::Nanoseconds t = 1000 + i * 100;
+    const int n_accepted = i == accepted_at ? 1 : 0;
+    events.push_back(engine::StepBegun{.t = t, .run = 1, .step = i, .kv_len = 2 + i, .n_rows = 3});
+    engine::Verified verified{.t = t + 50, .run = 1, .step = i};
+    verified.n_proposed = 2;
+    verified.n_accepted = n_accepted;
+    verified.n_rejected = 1;
+    verified.n_unused = 1 - n_accepted;
+    events.push_back(verified);
+    events.push_back(engine::Committed{.t = t + 60,
+                                       .run = 1,
+                                       .step = i,
+                                       .first_pos = 2 + i,
+                                       .tokens = {3},
+                                       .standing = {engine::Standing::Bonus},
+                                       .origin = {{}}});
+    events.push_back(engine::StepEnded{.t = t + 90, .run = 1, .step = i, .forward = 80});
+  }
+  return events;
+}
+
+TEST(Choosing, after_twenty_steps_in_vain_and_not_before_the_person_is_told) {
+  const auto vain = [](const std::vector<engine::Event>& events) {
+    engine::Timeline timeline;
+    for (const engine::Event& event : events) timeline.apply(event);
+    EXPECT_EQ(timeline.n_inconsistent(), 0);
+    ui::RunTimes times;
+    extend(times, *timeline.run(1));
+    return steps_in_vain(times, times.steps.size());
+  };
+  EXPECT_TRUE(vain(in_vain(19)).empty());
+  EXPECT_EQ(vain(in_vain(20)).size(), 20u);
+  EXPECT_EQ(vain(in_vain(30)).front(), 10);
+  EXPECT_TRUE(vain(in_vain(30, 25)).empty()) << "one was accepted among the last twenty";
+  EXPECT_EQ(vain(in_vain(30, 5)).size(), 20u) << "that was before";
+}
+
+TEST(Choosing, a_part_is_found_in_a_text_with_capitals_or_without) {
+  EXPECT_TRUE(ui::found_in("return Value", "VALUE"));
+  EXPECT_TRUE(ui::found_in("anything", ""));
+  EXPECT_TRUE(ui::found_in("", ""));
+  EXPECT_FALSE(ui::found_in("short", "shorter"));
+  EXPECT_FALSE(ui::found_in("", "a"));
+}
+
+TEST(Choosing, tokens_chosen_together_are_described_as_one_text) {
+  engine::Timeline timeline;
+  for (const engine::Event& event : streams::one_run("lookahead")) timeline.apply(event);
+  const engine::RunRecord& run = *timeline.run(1);
+  std::vector<ui::Place> places;
+  std::vector<engine::TokenId> ids;
+  for (std::size_t i = 10; i < 15; ++i) {
+    places.push_back({1, run.tokens[i].step, run.tokens[i].pos, -1});
+    ids.push_back(run.tokens[i].id);
+  }
+  std::swap(places[0], places[3]);  // in whatever order they were clicked
+  const ui::Chosen chosen(places, "");
+  EXPECT_EQ(text_of(timeline, run, chosen), timeline.plain_text_of(run, ids));
+  const ui::PlaceFacts facts = describe_places(timeline, run, chosen);
+  EXPECT_EQ(facts.title, "5 tokens chosen");
+  EXPECT_THAT(facts.sentence, HasSubstr(timeline.plain_text_of(run, ids)));
+  const ui::Chosen steps({{1, 2, -1, -1}, {1, 4, -1, -1}}, "brought 3 tokens");
+  EXPECT_THAT(describe_places(timeline, run, steps).sentence,
+              HasSubstr("2 steps that brought 3 tokens: "));
+}
+
+constexpr const char* kPanels[] = {"Text###live.text", "Timeline###live.gantt",
+                                   "Trajectory###live.trajectory"};
+
+std::string cell_of(const engine::TokenRecord& token) {
+  return "$$" + std::to_string(token.pos * 2) + "/cell";
+}
+
+void put_mouse_away(ImGuiTestContext* ctx) {
+  ctx->MouseMoveToPos({5, ImGui::GetMainViewport()->Size.y - 5});
+  ctx->Yield(3);
+}
+
+void click_with(ImGuiTestContext* ctx, ImGuiKey modifier, const std::string& item) {
+  ctx->KeyDown(modifier);
+  ctx->ItemClick(item.c_str());
+  ctx->KeyUp(modifier);
+  ctx->Yield(2);
+}
+
+TEST(Choosing, shift_and_control_choose_tokens_and_every_panel_shows_them) {
+  play("choose_tokens", [](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Selection& selection = stage.shell->selection();
+    stage.shell->form().live.decoder = "jacobi";
+    run_to_the_end(ctx, stage);
+    const auto& tokens = run_of(stage)->tokens;
+    const std::size_t n = tokens.size();
+    ctx->SetRef(ImGui::FindWindowByName(kPanels[0]));
+    ctx->ItemClick(cell_of(tokens[n - 2]).c_str());
+    put_mouse_away(ctx);
+    std::vector<Points> alone;
+    for (const char* panel : kPanels) alone.push_back(lit_in(panel));
+    ctx->SetRef(ImGui::FindWindowByName(kPanels[0]));
+    click_with(ctx, ImGuiMod_Shift, cell_of(tokens[n - 9]));
+    IM_CHECK_EQ(selection.chosen().places().size(), std::size_t{8});
+    IM_CHECK_EQ(selection.locked.position, tokens[n - 2].pos);  // where the range began
+    put_mouse_away(ctx);
+    for (std::size_t i = 0; i < alone.size(); ++i)
+      IM_CHECK_GT(lit_in(kPanels[i]).size(), alone[i].size());
+    // From where it began, to somewhere else.
+    ctx->SetRef(ImGui::FindWindowByName(kPanels[0]));
+    click_with(ctx, ImGuiMod_Shift, cell_of(tokens[n - 4]));
+    IM_CHECK_EQ(selection.chosen().places().size(), std::size_t{3});
+    click_with(ctx, ImGuiMod_Ctrl, cell_of(tokens[n - 8]));
+    IM_CHECK_EQ(selection.chosen().places().size(), std::size_t{4});
+    IM_CHECK(selection.lights_step(1, tokens[n - 8].step));
+    // Ctrl+C copies these, and not the whole answer.
+    put_mouse_away(ctx);
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_C);
+    ctx->Yield(2);
+    const engine::TokenId ids[] = {tokens[n - 8].id, tokens[n - 4].id, tokens[n - 3].id,
+                                   tokens[n - 2].id};
+    IM_CHECK_EQ(std::string(ImGui::GetClipboardText()),
+                stage.shell->session().shown().timeline.plain_text_of(*run_of(stage), ids));
+    ctx->KeyPress(ImGuiKey_Escape);
+    ctx->Yield(2);
+    IM_CHECK(!selection.several());
+    IM_CHECK(!selection.locked.valid());
+  });
+}
+
+TEST(Choosing, a_click_on_a_number_chooses_the_steps_behind_it) {
+  play("click_number", [](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    shell.form().live.decoder = "lookahead";
+    run_to_the_end(ctx, stage);
+    const engine::RunRecord& run = *run_of(stage);
+    const auto chosen = [&]() -> const ui::Chosen& { return shell.selection().chosen(); };
+    ctx->SetRef(ImGui::FindWindowByName("Numbers###live.numbers"));
+    ctx->ItemClick("tokens a step brought/$$2/bar");
+    ctx->Yield(2);
+    std::size_t two = 0;
+    for (std::size_t i = 0; i < run.steps.size(); ++i) two += run.steps.head(i).n_tokens == 2;
+    IM_CHECK_GT(two, std::size_t{1});
+    IM_CHECK_EQ(chosen().n_steps(), two);
+    IM_CHECK_NE(shell.message().find("brought 2 tokens"), std::string::npos);
+    // Keys walk from one to the next and keep them chosen.
+    const engine::StepId last = shell.selection().locked.step;
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_LeftArrow);
+    ctx->Yield(2);
+    IM_CHECK_LT(shell.selection().locked.step, last);
+    IM_CHECK_EQ(run.steps.head(static_cast<std::size_t>(shell.selection().locked.step)).n_tokens,
+                2);
+    IM_CHECK_EQ(chosen().n_steps(), two);
+    // A figure: what it was taken from.
+    ctx->ItemClick("acceptance rate");
+    ctx->Yield(2);
+    IM_CHECK_NE(shell.message().find("proposed something"), std::string::npos);
+    IM_CHECK(std::ranges::all_of(chosen().places(), [&](const ui::Place& place) {
+      return run.steps.head(static_cast<std::size_t>(place.step)).n_proposed > 0;
+    }));
+    // Of the steps up to the playhead, which the keys moved.
+    ctx->KeyPress(ImGuiKey_End);
+    ctx->ItemClick("tokens \\/ step");
+    ctx->Yield(2);
+    IM_CHECK_EQ(chosen().n_steps(), run.steps.size());
+  });
+}
+
+TEST(Choosing, the_pool_shows_what_its_filter_finds) {
+  play("pool_filter", [](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    shell.form().live.decoder = "lookahead";
+    run_to_the_end(ctx, stage);
+    ctx->WindowFocus("Pool###live.pool");
+    ctx->Yield(3);
+    const auto rows = [] {
+      int n = 0;
+      for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows)
+        if (window->WasActive && window->RootWindow &&
+            std::string(window->RootWindow->Name) == "Pool###live.pool")
+          n += window->DrawList->VtxBuffer.Size;
+      return n;
+    };
+    const int all = rows();
+    ctx->SetRef(ImGui::FindWindowByName("Pool###live.pool")->DockNode->HostWindow);
+    ctx->ItemInputValue("**/##filter", "return");
+    ctx->Yield(3);
+    IM_CHECK_EQ(std::string(shell.view().pool_filter.c_str()), std::string("return"));
+    const int some = rows();
+    IM_CHECK_LT(some, all);
+    ctx->ItemInputValue("**/##filter", "no n-gram holds these words");
+    ctx->Yield(3);
+    IM_CHECK_LT(rows(), some);
+  });
+}
+
+TEST(Choosing, runs_are_named_and_compared_as_marked) {
+  play("runs", [](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    ctx->Yield(2);
+    // Two runs of this session, neither in a race with the other.
+    auto events = streams::one_run("jacobi", 24, 1);
+    auto more = streams::one_run("lookahead", 24, 2);
+    events.insert(events.end(), more.begin() + 1, more.end());
+    shell.take(events);
+    ctx->Yield(3);
+    IM_CHECK_EQ(shell.selection().run, 2u);
+    ctx->SetRef(ImGui::FindWindowByName("Runs###live.runs"));
+    ctx->ItemClick("$$1/##run", ImGuiMouseButton_Right);
+    ctx->Yield(2);
+    ctx->ItemClick("//$FOCUSED/Rename");
+    ctx->Yield(2);
+    ctx->KeyChars("with a wide window");
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(2);
+    IM_CHECK_EQ(shell.view().run_names[1], std::string("with a wide window"));
+    ctx->SetRef(ImGui::FindWindowByName("Runs###live.runs"));
+    click_with(ctx, ImGuiMod_Ctrl, "$$1/##run");
+    IM_CHECK_EQ(shell.view().marked_runs.size(), std::size_t{2});
+    ctx->SetRef(ImGui::FindWindowByName("Runs###live.runs")->DockNode->HostWindow);
+    ctx->ItemClick("**/###compare");
+    ctx->Yield(3);
+    IM_CHECK_EQ(static_cast<int>(shell.screen()), static_cast<int>(ui::Screen::Compare));
+    // Side by side in that order, each under a letter of its own.
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_C);
+    ctx->Yield(2);
+    IM_CHECK_EQ(
+        std::string(ImGui::GetClipboardText()).find("|  | A lookahead | B with a wide window |"),
+        std::size_t{0});
+    // A run that starts is what is looked at again.
+    IM_CHECK_EQ(shell.selection().compared.size(), std::size_t{2});
+    shell.take({engine::RunStarted{.run = 3, .model = 1, .decoder = "ar"}});
+    IM_CHECK(shell.selection().compared.empty());
+  });
+}
+
+TEST(Choosing, an_emoji_typed_or_pasted_into_the_prompt_is_one_character) {
+  play("emoji", [](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    const std::string smile = "\xF0\x9F\x98\x80", rocket = "\xF0\x9F\x9A\x80";
+    shell.form().prompt.clear();
+    ctx->Yield(2);
+    ctx->SetRef(ImGui::FindWindowByName("Setup###live.setup"));
+    ctx->ItemClick("##prompt");
+    // KeyChars leaves out what is above U+FFFF.
+    ctx->Inputs->Queue.push_back(ImGuiTestInput::ForChar(0x1F600));
+    ctx->Yield(3);
+    IM_CHECK_EQ(std::string(shell.form().prompt.c_str()), smile);
+    ImGui::SetClipboardText(rocket.c_str());
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_V);
+    ctx->Yield(3);
+    IM_CHECK_EQ(std::string(shell.form().prompt.c_str()), smile + rocket);
+  });
+}
+
+// A token's text goes through the cells as it is; as one character where the drawing takes it up.
+TEST(Choosing, an_emoji_of_an_answer_is_drawn_as_itself) {
+  engine::ModelLoaded model{.model = 1, .name = "toy", .vocab_size = 2};
+  model.pieces = {"a", "\xF0\x9F\x98\x80"};
+  engine::Timeline timeline;
+  timeline.apply(model);
+  timeline.apply(engine::RunStarted{.run = 1, .model = 1, .decoder = "ar", .prompt_tokens = {1}});
+  const auto cells = ui::text_cells(timeline, *timeline.run(1), 0, false);
+  ASSERT_EQ(cells.size(), 1u);
+  EXPECT_EQ(cells[0].text, model.pieces[1]);
+  EXPECT_EQ(ui::n_columns(cells[0].text), 2);
+  unsigned int code = 0;
+  EXPECT_EQ(ImTextCharFromUtf8(&code, cells[0].text.c_str(), nullptr), 4);
+  EXPECT_EQ(code, 0x1F600u) << "taken for U+FFFD";
+  EXPECT_EQ(ImTextCountCharsFromUtf8(cells[0].text.c_str(), nullptr), 1);
+}
+
+}  // namespace

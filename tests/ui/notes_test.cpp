@@ -1,0 +1,174 @@
+// Bookmarks and names of runs, kept beside a recording.
+#include "ui/notes.h"
+
+#include <filesystem>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/event/recorder.h"
+#include "engine/event/recording.h"
+#include "headless.h"
+#include "streams.h"
+#include "tests/engine/event/files.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using engine::test::Folder;
+using engine::test::read_file;
+using engine::test::write_file;
+using testing::HasSubstr;
+using ui::Bookmark;
+using ui::Notes;
+
+Notes some_notes() {
+  return {
+      {{2, 125'000'000, 14, Bookmark::Kind::Numbered}, {1, 1234.5678, -1, Bookmark::Kind::Kept}},
+      {{1, "plain"}, {2, "with = and, commas"}}};
+}
+
+TEST(Notes, text_read_back_is_the_same_notes) {
+  Notes read;
+  std::string why;
+  EXPECT_TRUE(from_text(to_text(some_notes()), read, why)) << why;
+  EXPECT_EQ(read, some_notes());
+}
+
+TEST(Notes, lines_of_a_newer_program_are_passed_over) {
+  Notes read;
+  std::string why;
+  EXPECT_TRUE(from_text("decoscope notes 2\nlens = probability\n\nrun 1 = a\n", read, why)) << why;
+  EXPECT_EQ(read.run_names, (std::map<engine::RunId, std::string>{{1, "a"}}));
+}
+
+TEST(Notes, what_cannot_be_read_is_set_aside_and_said) {
+  const Folder folder;
+  const std::string recording = folder / "run.pdrun", path = ui::notes_path(recording);
+  for (const char* text :
+       {"", "{\"json\": 1}", "decoscope notes 0\n", "decoscope notes 1\nbookmark = kept, run x\n",
+        "decoscope notes 1\nbookmark = kept, run 1, step 2, nan ns\n",
+        "decoscope notes 1\nbookmark = kept, run 1, step -7, 5 ns\n",
+        "decoscope notes 1\nsomething\n"}) {
+    write_file(path, text);
+    std::string why;
+    EXPECT_TRUE(ui::load_notes(recording, why).empty()) << text;
+    EXPECT_NE(why, "") << text;
+    EXPECT_FALSE(fs::exists(path));
+    EXPECT_EQ(read_file(path + ".broken"), text);
+  }
+  std::string why;
+  EXPECT_TRUE(ui::load_notes(folder / "none.pdrun", why).empty());
+  EXPECT_EQ(why, "") << "no notes is no fault";
+}
+
+TEST(Notes, a_name_is_one_line_of_whole_characters) {
+  Notes notes;
+  notes.run_names[1] = "two\nlines " + std::string(67, 'x') + "\xC3\xA9\xC3\xA9";
+  Notes read;
+  std::string why;
+  ASSERT_TRUE(from_text(to_text(notes), read, why)) << why;
+  EXPECT_EQ(read.run_names[1], "two lines " + std::string(67, 'x') + "\xC3\xA9");
+}
+
+TEST(Notes, nothing_is_written_where_there_is_nothing_to_keep) {
+  const Folder folder;
+  const std::string recording = folder / "run.pdrun";
+  EXPECT_EQ(ui::save_notes({}, recording), "");
+  EXPECT_FALSE(fs::exists(ui::notes_path(recording)));
+  EXPECT_EQ(save_notes(some_notes(), recording), "");
+  EXPECT_EQ(ui::save_notes({}, recording), "");  // the last bookmark was taken away
+  std::string why;
+  EXPECT_TRUE(ui::load_notes(recording, why).empty());
+  EXPECT_NE(save_notes(some_notes(), folder / "no/such/folder/run.pdrun"), "");
+}
+
+struct Stage {
+  headless::Headless gui;
+  engine::CommandQueue commands;
+  ui::Catalog catalog = streams::catalog();
+  ui::Shell shell{catalog, commands, ""};
+
+  void settle() {
+    for (int i = 0; i < 20'000 && (shell.reads() || shell.saves() || i == 0); ++i) {
+      gui.frame(shell);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ASSERT_FALSE(shell.reads() || shell.saves());
+  }
+  /// As Ctrl+S does once it knows the folder.
+  void save(const std::string& path) {
+    shell.save(path);
+    settle();
+  }
+};
+
+TEST(Notes, bookmarks_and_names_survive_saving_and_opening_again) {
+  const Folder folder;
+  std::vector<Bookmark> set;
+  {
+    Stage stage;
+    stage.shell.take(streams::one_run("lookahead"));
+    stage.shell.show(ui::Screen::Live);
+    stage.gui.frame(stage.shell);
+    stage.shell.selection().locked = {1, 5, -1, -1};
+    stage.shell.perform(ui::Action::Bookmark);
+    stage.shell.selection().locked = {1, 9, -1, -1};
+    stage.shell.perform(ui::Action::Mark);
+    stage.shell.perform(ui::Action::KeepMark);
+    stage.shell.perform(ui::Action::Mark);  // passing: not kept
+    stage.shell.view().run_names[1] = "first try";
+    set.assign(stage.shell.view().bookmarks.begin(), stage.shell.view().bookmarks.begin() + 2);
+    stage.save(folder / "mine.pdrun");
+    ASSERT_TRUE(fs::exists(folder / "mine.pdrun")) << stage.shell.message();
+  }
+  {
+    Stage stage;
+    stage.shell.open(folder / "mine.pdrun");
+    stage.settle();
+    EXPECT_EQ(stage.shell.view().bookmarks, set);
+    EXPECT_EQ(stage.shell.view().run_names[1], "first try");
+    stage.shell.selection().locked = {};
+    stage.shell.perform(ui::Action::Jump1);
+    EXPECT_EQ(stage.shell.selection().locked.step, 5);
+    // What is noted on an opened recording is kept when the window closes.
+    stage.shell.selection().locked = {1, 12, -1, -1};
+    stage.shell.perform(ui::Action::Bookmark);
+  }
+  Stage stage;
+  stage.shell.open(folder / "mine.pdrun");
+  stage.settle();
+  ASSERT_EQ(stage.shell.view().bookmarks.size(), 3u);
+  EXPECT_EQ(stage.shell.view().bookmarks[2].step, 12);
+  // Another program reads the recording as before.
+  engine::EventList events;
+  const engine::RecordingReport report = engine::read_recording(folder / "mine.pdrun", events);
+  EXPECT_TRUE(report.notices().empty());
+  // A recording without notes shows none, and coming back to the session shows its own.
+  stage.shell.take(streams::one_run("ar"));
+}
+
+TEST(Notes, each_document_has_its_own) {
+  const Folder folder;
+  {
+    engine::Recorder recorder(folder / "other.pdrun");
+    for (const engine::Event& event : streams::one_run("jacobi")) recorder.push(event);
+  }
+  Stage stage;
+  stage.shell.take(streams::one_run("lookahead"));
+  stage.gui.frame(stage.shell);
+  stage.shell.perform(ui::Action::Bookmark);
+  ASSERT_EQ(stage.shell.view().bookmarks.size(), 1u);
+  const Bookmark own = stage.shell.view().bookmarks[0];
+  stage.shell.open(folder / "other.pdrun");
+  stage.settle();
+  EXPECT_TRUE(stage.shell.view().bookmarks.empty());
+  stage.shell.take({engine::RunStarted{.run = 2, .model = 7, .decoder = "ar"}});
+  stage.gui.frame(stage.shell);
+  ASSERT_EQ(stage.shell.view().bookmarks.size(), 1u);
+  EXPECT_EQ(stage.shell.view().bookmarks[0], own);
+  EXPECT_FALSE(fs::exists(ui::notes_path(folder / "other.pdrun")));
+}
+
+}  // namespace

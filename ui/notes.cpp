@@ -1,0 +1,155 @@
+#include "ui/notes.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace ui {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kHead = "decoscope notes ";
+constexpr int kVersion = 1;
+constexpr std::size_t kMaxBytes = 1u << 20;  // a few thousand bookmarks
+constexpr std::size_t kMaxName = 80;
+
+// Reads one word or number after another; after the first that does not fit, none.
+class Words {
+ public:
+  explicit Words(std::string_view text) : left_(text) {}
+  Words& expect(std::string_view word) {
+    ok_ = ok_ && left_.starts_with(word);
+    if (ok_) left_.remove_prefix(word.size());
+    return *this;
+  }
+  template <class Number>
+  Words& number(Number& to) {
+    if (!ok_) return *this;
+    const auto [end, error] = std::from_chars(left_.data(), left_.data() + left_.size(), to);
+    ok_ = error == std::errc();
+    if (ok_) left_.remove_prefix(static_cast<std::size_t>(end - left_.data()));
+    return *this;
+  }
+  bool ok() const { return ok_; }
+  bool done() const { return ok_ && left_.empty(); }
+  std::string_view rest() const { return left_; }
+
+ private:
+  std::string_view left_;
+  bool ok_ = true;
+};
+
+bool take_bookmark(std::string_view text, Notes& notes) {
+  Bookmark mark;
+  const bool numbered = text.starts_with("numbered");
+  mark.kind = numbered ? Bookmark::Kind::Numbered : Bookmark::Kind::Kept;
+  Words words(text);
+  words.expect(numbered ? "numbered" : "kept").expect(", run ").number(mark.run);
+  words.expect(", step ").number(mark.step).expect(", ").number(mark.compute).expect(" ns");
+  if (!words.done() || mark.step < -1 || !std::isfinite(mark.compute) || mark.compute < 0)
+    return false;
+  notes.bookmarks.push_back(mark);
+  return true;
+}
+
+// One line of printable text: a name is shown in lists and titles.
+std::string one_line(std::string_view text) {
+  std::size_t end = std::min(text.size(), kMaxName);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+    --end;  // between characters
+  std::string line;
+  for (const char c : text.substr(0, end))
+    line += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+  return line;
+}
+
+bool take_line(std::string_view line, Notes& notes) {
+  constexpr std::string_view kBookmark = "bookmark = ";
+  if (line.starts_with(kBookmark)) return take_bookmark(line.substr(kBookmark.size()), notes);
+  engine::RunId run = 0;
+  if (Words words(line); words.expect("run ").number(run).expect(" = ").ok()) {
+    notes.run_names[run] = one_line(words.rest());
+    return true;
+  }
+  return line.empty() || line.find(" = ") != std::string_view::npos;  // of a newer program
+}
+
+}  // namespace
+
+std::string to_text(const Notes& notes) {
+  std::string text = fmt::format("{}{}\n", kHead, kVersion);
+  for (const Bookmark& mark : notes.bookmarks)
+    text += fmt::format("bookmark = {}, run {}, step {}, {} ns\n",
+                        mark.kind == Bookmark::Kind::Numbered ? "numbered" : "kept", mark.run,
+                        mark.step, mark.compute);
+  for (const auto& [run, name] : notes.run_names)
+    text += fmt::format("run {} = {}\n", run, one_line(name));
+  return text;
+}
+
+bool from_text(const std::string& text, Notes& notes, std::string& why) {
+  std::istringstream in(text);
+  std::string line;
+  int version = 0;
+  std::getline(in, line);
+  if (!Words(line).expect(kHead).number(version).done() || version < 1) {
+    why = fmt::format("line 1: found {}, expected {}{}", line.substr(0, 40), kHead, kVersion);
+    return false;
+  }
+  for (int n = 2; std::getline(in, line); ++n) {
+    if (take_line(line, notes)) continue;
+    why = fmt::format("line {}: {}", n, line.substr(0, 80));
+    return false;
+  }
+  return true;
+}
+
+std::string notes_path(const std::string& recording) {
+  return recording + ".ui";
+}
+
+Notes load_notes(const std::string& recording, std::string& why) {
+  const std::string path = notes_path(recording);
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return {};
+  std::string text(kMaxBytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  Notes notes;
+  if (text.size() > kMaxBytes)
+    why = fmt::format("found more than {} bytes", kMaxBytes);
+  else if (from_text(text, notes, why))
+    return notes;
+  in.close();
+  std::error_code ignored;
+  fs::rename(path, path + ".broken", ignored);
+  return {};
+}
+
+std::string save_notes(const Notes& notes, const std::string& recording) {
+  const std::string path = notes_path(recording), fresh = path + ".new";
+  std::error_code error;
+  if (notes.empty() && !fs::exists(path, error)) return "";
+  {
+    std::ofstream out(fresh, std::ios::binary | std::ios::trunc);
+    out << to_text(notes);
+    out.flush();
+    if (!out) {
+      out.close();
+      fs::remove(fresh, error);
+      return path +
+             ": bookmarks and names cannot be written; is the folder writable, the disk full?";
+    }
+  }
+  fs::rename(fresh, path, error);
+  return error ? path + ": " + error.message() : "";
+}
+
+}  // namespace ui
