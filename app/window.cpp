@@ -20,16 +20,15 @@ int window(const WindowCommandOptions&) {
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <thread>
 
 #include <fmt/format.h>
 
+#include "app/engine_thread.h"
 #include "app/paths.h"
 #include "app/prompt_file.h"
 #include "app/terminal.h"
 #include "engine/decode/registry.h"
 #include "engine/model/model_files.h"
-#include "engine/schedule/engine.h"
 #include "engine/schedule/model_store.h"
 #include "ui/window.h"
 
@@ -140,29 +139,6 @@ ui::Catalog catalog_of(const WindowCommandOptions& options) {
   return catalog;
 }
 
-/// The engine's thread, ended and joined whatever happens to the window.
-class EngineThread {
- public:
-  EngineThread(const ModelOptions& options,
-               engine::CommandQueue& commands,
-               engine::EventQueue& events)
-      : commands_(commands), thread_([options, &commands, &events] {
-          engine::Engine engine(assets_dir(), options.n_threads, commands, events);
-          engine.allow_external_shards(options.allow_external_shards);
-          engine.serve();
-        }) {}
-  ~EngineThread() {
-    commands_.close();
-    thread_.join();
-  }
-  EngineThread(const EngineThread&) = delete;
-  EngineThread& operator=(const EngineThread&) = delete;
-
- private:
-  engine::CommandQueue& commands_;
-  std::thread thread_;
-};
-
 }  // namespace
 
 int window(const WindowCommandOptions& options) {
@@ -173,7 +149,8 @@ int window(const WindowCommandOptions& options) {
   engine::EventQueue events;
   engine::CommandQueue commands;
   const ui::Catalog catalog = catalog_of(options);
-  EngineThread thread(options.model, commands, events);
+  const EngineThread thread(assets_dir(), options.model.n_threads,
+                            options.model.allow_external_shards, commands, events);
   ui::WindowOptions window_options;
   window_options.open = options.open;
   window_options.screen = options.screen;

@@ -69,12 +69,22 @@ class Display {
   GLFWwindow* window_ = nullptr;
 };
 
-// Dear ImGui's context and its two backends.
+// Dear ImGui's context, gone with this whatever throws after it.
+class GuiContext {
+ public:
+  GuiContext() {
+    IMGUI_CHECKVERSION();
+    ImGui::CreateContext();
+  }
+  ~GuiContext() { ImGui::DestroyContext(); }
+  GuiContext(const GuiContext&) = delete;
+  GuiContext& operator=(const GuiContext&) = delete;
+};
+
+// The context and its two backends.
 class Gui {
  public:
   Gui(GLFWwindow* window, const std::filesystem::path& folder) {
-    IMGUI_CHECKVERSION();
-    ImGui::CreateContext();
     ImGuiIO& io = ImGui::GetIO();
     io.ConfigFlags |= ImGuiConfigFlags_DockingEnable | ImGuiConfigFlags_NavEnableKeyboard;
     io.ConfigInputTextCursorBlink = false;  // a blinking cursor would draw frames for ever
@@ -84,18 +94,36 @@ class Gui {
     io.IniFilename = layout_path_.empty() ? nullptr : layout_path_.c_str();
     load_fonts();
     ImGui_ImplGlfw_InitForOpenGL(window, true);
-    ImGui_ImplOpenGL3_Init("#version 130");
+    if (ImGui_ImplOpenGL3_Init("#version 130")) return;
+    ImGui_ImplGlfw_Shutdown();
+    throw Error(ErrorCode::Device,
+                "window: the OpenGL functions cannot be loaded; update the graphics driver, or "
+                "install Mesa's software renderer");
   }
   ~Gui() {
     ImGui_ImplOpenGL3_Shutdown();
     ImGui_ImplGlfw_Shutdown();
-    ImGui::DestroyContext();
   }
   Gui(const Gui&) = delete;
   Gui& operator=(const Gui&) = delete;
 
  private:
-  std::string layout_path_;
+  std::string layout_path_;  // the context writes it when it goes
+  GuiContext context_;
+};
+
+// What a test does before the context goes, also when the window ends by an exception.
+class Teardown {
+ public:
+  explicit Teardown(const std::function<void()>& hook) : hook_(hook) {}
+  ~Teardown() {
+    if (hook_) hook_();
+  }
+  Teardown(const Teardown&) = delete;
+  Teardown& operator=(const Teardown&) = delete;
+
+ private:
+  const std::function<void()>& hook_;  // of the options, which outlive the window
 };
 
 struct Dropped {
@@ -318,10 +346,10 @@ int run_window(engine::EventQueue& events,
     start_race(shell, options);
     choose_screen(shell, options);
     const Waker waker(events);
+    const Teardown teardown(options.hooks.before_teardown);
     if (options.hooks.shell_made) options.hooks.shell_made(shell);
     if (options.hooks.context_made) options.hooks.context_made();
     Loop(events, display.window(), shell, options).run();
-    if (options.hooks.before_teardown) options.hooks.before_teardown();
   }
   commands.push(engine::StopRun{});
   return 0;

@@ -1,23 +1,18 @@
 // The window and the engine together: real queues, a real model, a person's clicks and keys.
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
-#include <imgui_te_context.h>
-#include <imgui_te_engine.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <thread>
 #include <vector>
 
+#include "app/engine_thread.h"
 #include "engine/decode/registry.h"
-#include "engine/schedule/engine.h"
 #include "tests/needs.h"
-#include "tests/ui/display.h"
-#include "ui/shell.h"
-#include "ui/window.h"
+#include "tests/ui/play.h"
 
 namespace {
 
@@ -44,54 +39,18 @@ ui::Catalog catalog() {
   return all;
 }
 
-using Script = std::function<void(ImGuiTestContext*, ui::Shell&)>;
+using scripted::wait_for;
 
 // The window on this thread, the engine on its own, until the script ends.
-void play(const char* name, const Script& script, ui::WindowOptions options = {}) {
+void play(const char* name, const scripted::Script& script, ui::WindowOptions options = {}) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   std::error_code error;
   if (!fs::exists(assets() / "models/demo-target/config.json", error))
     FAIL() << "the bundled model demo-target is absent";
   engine::EventQueue events;
   engine::CommandQueue commands;
-  std::thread thread([&] { engine::Engine(assets().string(), 1, commands, events).serve(); });
-  const ui::Catalog all = catalog();
-  ui::Shell* shell = nullptr;
-  ImGuiTestEngine* tester = nullptr;
-  ImGuiTest* test = nullptr;
-  options.config_dir = "-";
-  options.screen = "live";
-  options.hooks.draw_always = true;
-  options.hooks.shell_made = [&](ui::Shell& made) { shell = &made; };
-  options.hooks.context_made = [&] {
-    tester = ImGuiTestEngine_CreateContext();
-    ImGuiTestEngineIO& io = ImGuiTestEngine_GetIO(tester);
-    io.ConfigRunSpeed = ImGuiTestRunSpeed_Fast;
-    io.ConfigNoThrottle = true;
-    io.ConfigSavedSettings = false;
-    io.ConfigLogToTTY = true;
-    io.ConfigVerboseLevel = ImGuiTestVerboseLevel_Error;
-    test = ImGuiTestEngine_RegisterTest(tester, "window_engine", name);
-    test->TestFunc = [&](ImGuiTestContext* ctx) { script(ctx, *shell); };
-    ImGuiTestEngine_Start(tester, ImGui::GetCurrentContext());
-    ImGuiTestEngine_QueueTest(tester, test);
-  };
-  options.hooks.frame_shown = [&] { ImGuiTestEngine_PostSwap(tester); };
-  options.hooks.wants_to_close = [&] {
-    return ImGuiTestEngine_IsTestQueueEmpty(tester) &&
-           test->Output.Status != ImGuiTestStatus_Queued &&
-           test->Output.Status != ImGuiTestStatus_Running;
-  };
-  options.hooks.before_teardown = [&] { ImGuiTestEngine_Stop(tester); };
-  ui::run_window(events, commands, all, options);
-  commands.close();
-  thread.join();
-  EXPECT_EQ(test->Output.Status, ImGuiTestStatus_Success) << name;
-  ImGuiTestEngine_DestroyContext(tester);
-}
-
-void wait_for(ImGuiTestContext* ctx, const std::function<bool()>& done) {
-  for (int i = 0; i < 1500 && !done(); ++i) ctx->Yield();
+  const app::EngineThread thread(assets().string(), 1, false, commands, events);
+  scripted::in_window(name, events, commands, catalog(), script, std::move(options));
 }
 
 const engine::Timeline& timeline(ui::Shell& shell) {

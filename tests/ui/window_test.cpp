@@ -112,7 +112,7 @@ TEST(Window, draws_nothing_while_nothing_happens) {
   options.hooks.wants_to_close = [&] { return done.load(); };
   int n_settled = 0;
   double cost = 0;
-  std::thread engine([&] {
+  std::jthread engine([&] {
     using namespace std::chrono_literals;
     std::this_thread::sleep_for(1500ms);
     n_settled = n_frames;
@@ -149,7 +149,7 @@ TEST(Window, quick_keys_in_an_idle_window_are_all_taken) {
       for (int i = 0; i < 10; ++i) ImGui::GetIO().AddKeyEvent(ImGuiKey_L, i % 2 == 0);
     return done.load();
   };
-  std::thread hands([&] {
+  std::jthread hands([&] {
     using namespace std::chrono_literals;
     std::this_thread::sleep_for(1500ms);  // until the window is idle
     type = true;
@@ -171,7 +171,7 @@ TEST(Window, closes_when_a_signal_asks_it_to_while_idle) {
   options.config_dir = "-";
   options.screen = "live";
   options.hooks.wants_to_close = [&] { return asked.load(); };
-  std::thread terminal([&] {
+  std::jthread terminal([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(1500));
     asked = true;  // as a signal handler does: nothing wakes the window system
   });

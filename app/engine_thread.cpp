@@ -1,0 +1,64 @@
+#include "app/engine_thread.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "app/terminal.h"
+#include "engine/schedule/engine.h"
+#include "kernels/error.h"
+
+namespace app {
+namespace {
+
+std::atomic<EngineThread*> serving = nullptr;
+
+// exit() was called beneath the window: nothing on main's stack is destroyed any more, and the
+// engine still works with objects that exit() is about to destroy.
+void end_the_engine_first() {
+  EngineThread* thread = serving.exchange(nullptr);
+  if (!thread) return;
+  thread->end();
+  print_error("window: ended from beneath (is the display gone?); what was recorded is whole");
+  std::fflush(nullptr);
+  _exit(static_cast<int>(kernels::ErrorCode::Device));
+}
+
+void watch_for_exit() {
+  static const int registered = std::atexit(end_the_engine_first);
+  (void)registered;
+}
+
+}  // namespace
+
+EngineThread::EngineThread(std::string assets_dir,
+                           int n_threads,
+                           bool allow_external_shards,
+                           engine::CommandQueue& commands,
+                           engine::EventQueue& events)
+    : commands_(commands),
+      thread_(
+          [assets = std::move(assets_dir), n_threads, allow_external_shards, &commands, &events] {
+            engine::Engine engine(assets, n_threads, commands, events);
+            engine.allow_external_shards(allow_external_shards);
+            engine.serve();
+          }) {
+  watch_for_exit();
+  serving = this;
+}
+
+EngineThread::~EngineThread() {
+  EngineThread* self = this;
+  serving.compare_exchange_strong(self, nullptr);
+  end();
+}
+
+void EngineThread::end() {
+  commands_.close();
+  if (thread_.joinable() && thread_.get_id() != std::this_thread::get_id()) thread_.join();
+}
+
+}  // namespace app

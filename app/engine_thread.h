@@ -1,0 +1,36 @@
+// The engine on a thread of its own, ended and joined however the window ends: closed, by an
+// exception, or by a library that ends the whole process under it, as Xlib does when the connection
+// to the display breaks.
+#pragma once
+
+#include <string>
+#include <thread>
+
+#include "engine/event/queue.h"
+
+namespace app {
+
+class EngineThread {
+ public:
+  /// Serves commands from the start on. At most one at a time.
+  /// @param n_threads         of its CPU device; 0: all
+  /// @param commands, events  outlive it
+  EngineThread(std::string assets_dir,
+               int n_threads,
+               bool allow_external_shards,
+               engine::CommandQueue& commands,
+               engine::EventQueue& events);
+  /// end().
+  ~EngineThread();
+  EngineThread(const EngineThread&) = delete;
+  EngineThread& operator=(const EngineThread&) = delete;
+
+  /// Closes the command queue and waits until the engine has let go of everything.
+  void end();
+
+ private:
+  engine::CommandQueue& commands_;
+  std::thread thread_;  // last: it starts when all else is there
+};
+
+}  // namespace app

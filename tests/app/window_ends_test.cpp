@@ -1,0 +1,96 @@
+// However the window ends, the engine's thread ends before it: no way out leaves a thread behind
+// that ends the process by std::terminate.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "app/engine_thread.h"
+#include "kernels/error.h"
+#include "tests/needs.h"
+#include "tests/ui/display.h"
+#include "ui/shell.h"
+#include "ui/window.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path model() {
+  const char* given = std::getenv("DECOSCOPE_ASSETS");
+  const fs::path assets = given ? fs::path(given) : fs::path(DECOSCOPE_SOURCE_DIR) / "assets";
+  return assets / "models/demo-target";
+}
+
+// A run that goes on for as long as it is let.
+engine::StartRun long_run() {
+  engine::StartRun start;
+  start.model = model().string();
+  start.prompt = "USER: Anna has 11 stickers. ASSISTANT:";
+  start.max_tokens = 4000;
+  start.ignore_eos = true;
+  start.lanes.push_back({"ar", {}});
+  return start;
+}
+
+struct Scene {
+  Scene() : thread(model().parent_path().parent_path().string(), 1, false, commands, events) {}
+
+  engine::EventQueue events;
+  engine::CommandQueue commands;
+  app::EngineThread thread;  // ends before its queues
+};
+
+bool has_model() {
+  std::error_code error;
+  return fs::exists(model() / "config.json", error);
+}
+
+TEST(WindowEnds, what_throws_while_the_window_is_made_ends_the_engine_at_work) {
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  if (!has_model()) FAIL() << "the bundled model demo-target is absent";
+  const auto shell_made = [] { throw std::runtime_error("no room for a window"); };
+  for (const bool early : {true, false}) {
+    Scene scene;
+    scene.commands.push(long_run());
+    // At work: a step was told.
+    bool steps = false;
+    for (int i = 0; i < 6000 && !steps; ++i) {
+      usleep(10'000);
+      for (const engine::Event& event : scene.events.take())
+        steps = steps || std::holds_alternative<engine::StepEnded>(event);
+    }
+    ASSERT_TRUE(steps);
+    ui::WindowOptions options;
+    options.config_dir = "-";
+    options.hooks.draw_always = true;
+    if (early)
+      options.hooks.shell_made = [&](ui::Shell&) { shell_made(); };
+    else
+      options.hooks.frame_shown = shell_made;
+    EXPECT_THROW(ui::run_window(scene.events, scene.commands, {}, options), std::runtime_error);
+  }
+}
+
+TEST(WindowEnds, a_display_that_is_not_there_ends_the_engine_at_work) {
+  if (!has_model()) FAIL() << "the bundled model demo-target is absent";
+  const char* had = std::getenv("DISPLAY");
+  const std::string before = had ? had : "";
+  setenv("DISPLAY", ":4242", 1);
+  {
+    Scene scene;
+    scene.commands.push(long_run());
+    EXPECT_THROW(ui::run_window(scene.events, scene.commands, {}, {.config_dir = "-"}),
+                 kernels::Error);
+  }
+  if (had)
+    setenv("DISPLAY", before.c_str(), 1);
+  else
+    unsetenv("DISPLAY");
+}
+
+}  // namespace
