@@ -227,7 +227,9 @@ std::string Shell::run_race() {
 void Shell::show_a_lane_of_guesses() {
   double most = 0;
   for (const engine::RunRecord* run : session_.shown().timeline.race(selection_.race)) {
-    if (run->started.decoder == "ar" || run->tokens_per_step() <= most) continue;
+    // Guesses of the other two do not settle: their Trajectory is empty.
+    const bool settles = run->started.decoder != "ar" && run->started.decoder != "prompt-lookup";
+    if (!settles || run->tokens_per_step() <= most) continue;
     most = run->tokens_per_step();
     selection_.run = run->id();
   }

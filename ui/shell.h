@@ -47,7 +47,8 @@ class Shell {
   void perform(Action action);
   /// Asks the engine for the race set up. @return why it cannot run; empty: it was asked for
   std::string run_race();
-  /// Selects the lane of the newest race whose steps bring most, so Live has something to show.
+  /// Selects the lane of the newest race whose steps bring most, of those with guesses that settle:
+  /// so every panel of Live has something to show.
   void show_a_lane_of_guesses();
   /// Another document of the session is shown: selects its newest run.
   void adopt_document();

@@ -76,8 +76,9 @@ LoadedModel& ModelStore::get(const ModelRequest& request, const LoadProgress& pr
                       : scale_from(request.scale);
   make_room(loaded->files, options);
   options.progress = progress;
-  loaded->model = Model::load(on, loaded->files, options);
+  // Before there are weights in memory: the pages that hashing reads would come on top of them.
   loaded->weights_hash = weights_hash(loaded->files);
+  loaded->model = Model::load(on, loaded->files, options);
   loaded->id = ++n_loaded_;
   loaded->load_ms = static_cast<double>(now_ns() - start) * 1e-6;
   if (models_.size() >= kMaxModels) models_.erase(models_.begin());

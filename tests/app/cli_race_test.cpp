@@ -92,7 +92,12 @@ TEST_F(CliRace, a_race_that_only_lost_says_why_to_people_alone) {
   const bool in_cache = engine::last_level_cache_bytes() > 8 * kMB;
   const Outcome told = run(line);
   EXPECT_EQ(told.code, 0) << told.err;
-  EXPECT_EQ(told.out.find(kNote) != std::string::npos, in_cache) << told.out;
+  // 64 rows a step lose here, but for a moment when the machine was held up in AR's turn.
+  std::smatch jacobi;
+  ASSERT_TRUE(std::regex_search(told.out, jacobi, std::regex(R"(\njacobi +[0-9.]+ +([0-9.]+)x)")))
+      << told.out;
+  const bool lost = std::stod(jacobi[1]) <= 1;
+  EXPECT_EQ(told.out.find(kNote) != std::string::npos, in_cache && lost) << told.out;
   EXPECT_EQ(run(line + " --scale 1x2").out.find(kNote), std::string::npos);
   const Outcome document = run(line + " --json");
   EXPECT_EQ(document.out.find(kNote), std::string::npos);
