@@ -110,7 +110,9 @@ void refuse_existing(const std::string& out) {
 
 void copy_file(const std::string& from, const std::string& to) {
   std::ifstream file(from, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  std::string bytes(static_cast<std::size_t>(std::filesystem::file_size(from)), '\0');
+  if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())))
+    throw Error(ErrorCode::Resources, from + ": cannot be read whole; is the disk in order?");
   engine::OutputFile out(to);
   out.write(bytes);
   out.finish();

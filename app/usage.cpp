@@ -106,12 +106,14 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
     for (const CLI::Option* option : at->get_options({})) {
       for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
     }
-    for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; })) {
-      known.push_back(sub->get_name());
-    }
-    message =
-        fmt::format("{}: no such {}{}", culprit, culprit.starts_with("-") ? "option" : "command",
-                    did_you_mean(culprit, known));
+    const auto subcommands = at->get_subcommands([](const CLI::App*) { return true; });
+    for (const CLI::App* sub : subcommands) known.push_back(sub->get_name());
+    if (subcommands.empty() && !culprit.starts_with("-"))
+      message = fmt::format("{}: a word more than {} takes", culprit, path_of(at));
+    else
+      message =
+          fmt::format("{}: no such {}{}", culprit, culprit.starts_with("-") ? "option" : "command",
+                      did_you_mean(culprit, known));
   }
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch) &&
       message.ends_with(" missing")) {

@@ -4,7 +4,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 "$here/scripts/setup.sh"
-"$here/scripts/build.sh" release >&2
+"$here/scripts/build.sh" release --target decoscope >&2
 program="$here/build/release/bin/decoscope"
 
 # Options alone are the window's. What only a window can do is refused where there is no display; the rest is raced with.

@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // A reader this far ahead of the disk waits for it.
-constexpr double kMaxAheadBytes = 32e6;
+constexpr std::size_t kMaxAheadBytes = 32u << 20;
 // Nothing is let go on the way: it is the whole that is asked for.
 constexpr std::size_t kMaxPendingBytes = std::size_t{4} << 30;
 
@@ -36,10 +36,9 @@ class Saving::Outlet : public engine::EventSink {
     if (n_events > 0) saving_.fraction_ = static_cast<double>(n_) / static_cast<double>(n_events);
     recorder_.push(std::move(event));
   }
-  /// Called by a reader that has read so many bytes of what is written here.
-  bool wait_for_disk(double n_read) {
+  bool wait_for_disk() {
     while (recorder_.recording() && !saving_.given_up_ &&
-           n_read - static_cast<double>(recorder_.n_bytes_written()) > kMaxAheadBytes)
+           recorder_.n_bytes_pending() > kMaxAheadBytes)
       std::this_thread::sleep_for(1ms);
     return !saving_.given_up_;
   }
@@ -65,11 +64,9 @@ Saving::Saving(std::string source, std::string path)
       path_(std::move(path)),
       writer_(std::async(std::launch::async, [this] {
         return write([this](Outlet& outlet) {
-          std::error_code unknown;
-          const auto size = static_cast<double>(std::filesystem::file_size(source_, unknown));
           engine::read_recording(source_, outlet, {}, [&](double fraction) {
             fraction_ = fraction;
-            return outlet.wait_for_disk(unknown ? 0 : fraction * size);
+            return outlet.wait_for_disk();
           });
         });
       })) {}

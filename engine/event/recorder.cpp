@@ -169,6 +169,11 @@ std::uint64_t Recorder::n_bytes_written() const {
   return n_written_;
 }
 
+std::size_t Recorder::n_bytes_pending() const {
+  const std::lock_guard lock(mutex_);
+  return pending_.size();
+}
+
 std::optional<std::string> Recorder::trouble() {
   const std::lock_guard lock(mutex_);
   return std::exchange(trouble_, std::nullopt);

@@ -48,6 +48,8 @@ class Recorder : public EventSink {
   /// The name taken, perhaps not the one asked for.
   const std::string& path() const { return path_; }
   std::uint64_t n_bytes_written() const;
+  /// Framed and not yet taken by the writer.
+  std::size_t n_bytes_pending() const;
   /// Why recording went off; given once.
   std::optional<std::string> trouble();
 

@@ -142,7 +142,7 @@ bool Engine::stop_asked() {
 LoadedModel& Engine::loaded(const ModelRequest& request) {
   Nanoseconds last = 0;
   LoadedModel& model = store_.get(request, [&](std::int64_t done, std::int64_t total) {
-    if (now_ns() - last > kProgressPeriod || done == total) {
+    if (last == 0 || now_ns() - last > kProgressPeriod || done == total) {
       last = now_ns();
       events_.push(Phase{last, 0, "load", done, total, request.model});
     }
@@ -196,7 +196,7 @@ void Engine::start(const StartRun& command) {
     const Nanoseconds begun = now_ns();
     Nanoseconds last = 0;
     const Sequence prompt_sequence = prefilled(*model.model, prompt, [&](int done, int total) {
-      if (now_ns() - last > kProgressPeriod || done == total) {
+      if (last == 0 || now_ns() - last > kProgressPeriod || done == total) {
         last = now_ns();
         // One prefill for all: it is a phase of every lane's.
         for (const auto& [run, request] : runs)

@@ -114,6 +114,7 @@ TEST_F(Cli, a_prompt_without_its_option_is_told_where_it_goes) {
   told("generate '" + std::string(300, 'x') + "'", std::string(60, 'x') + "...\"");
   // Where an option is misspelt, that is what is wrong.
   told("generate --promt hello", "--promt: no such option");
+  told("model scale demo-target out 4x2", "4x2: a word more than decoscope model scale takes");
 }
 
 /// scripts/run.sh with a program that prints what it was started with, and no display.

@@ -9,6 +9,7 @@
 
 #include "tests/app/program.h"
 #include "tests/engine/event/files.h"
+#include "tests/needs.h"
 #include "tests/ui/display.h"
 
 namespace {
@@ -34,7 +35,7 @@ TEST(WindowProcess, a_race_in_the_window_takes_at_most_150_MB_more_than_decoding
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's memory would be measured";
 #endif
-  if (!display::ready()) GTEST_SKIP() << "no display, and no Xvfb to make one";
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
   const engine::test::Folder folder;
   setenv("XDG_CONFIG_HOME", (folder / "").c_str(), 1);
   const long alone =

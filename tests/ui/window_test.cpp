@@ -114,7 +114,12 @@ TEST(Window, draws_nothing_while_nothing_happens) {
   double cost = 0;
   std::jthread engine([&] {
     using namespace std::chrono_literals;
-    std::this_thread::sleep_for(1500ms);
+    // Settled: no frame for a second; on a busy machine that takes a while.
+    for (int quiet = 0, last = -1, i = 0; quiet < 10 && i < 600; ++i) {
+      std::this_thread::sleep_for(100ms);
+      quiet = n_frames == last && last > 0 ? quiet + 1 : 0;
+      last = n_frames;
+    }
     n_settled = n_frames;
     const double before = cpu_seconds();
     std::this_thread::sleep_for(2000ms);

@@ -210,11 +210,12 @@ std::vector<engine::StepId> steps_judging(const engine::RunRecord& run,
 
 std::vector<engine::StepId> steps_in_vain(const RunTimes& times, std::size_t n_steps) {
   std::vector<engine::StepId> steps;
+  if (times.total.proposed == 0) return steps;
   for (std::size_t i = std::min(n_steps, times.steps.size()); i > 0 && steps.size() < kVainSteps;
        --i) {
-    const StepSums &before = times.sums(i - 1), &after = times.sums(i);
-    if (after.accepted > before.accepted) return {};
-    if (after.proposed > before.proposed) steps.push_back(times.steps[i - 1].step);
+    const StepSpan& step = times.steps[i - 1];
+    if (step.n_accepted > 0) return {};
+    if (step.n_proposed > 0) steps.push_back(step.step);
   }
   if (steps.size() < kVainSteps) return {};
   std::reverse(steps.begin(), steps.end());

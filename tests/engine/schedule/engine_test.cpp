@@ -2,6 +2,7 @@
 #include "engine/schedule/engine.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -107,7 +108,10 @@ TEST_F(EngineThread, a_race_of_four_ends_with_four_runs_that_agree_with_ar) {
 }
 
 TEST_F(EngineThread, prefill_is_a_slice_of_its_length_in_every_lane) {
-  commands.push(race({"ar", "jacobi", "lookahead"}, 4));
+  StartRun start = race({"ar", "jacobi", "lookahead"}, 4);
+  for (int i = 0; i < 100; i++)
+    start.prompt += "more words ";  // for a prefill of many milliseconds
+  commands.push(start);
   ASSERT_TRUE(until([&] { return n_over() == 3; }));
   for (const RunRecord& run : timeline.runs()) {
     const std::vector<Slice> slices = phase_slices(run, Clock::Wall);
@@ -192,21 +196,18 @@ TEST_F(EngineThread, agreement_is_checked_on_demand_for_a_run_alone) {
 }
 
 TEST_F(EngineThread, a_check_is_stopped_whenever_it_is_asked_to) {
-  bool asked = false;
+  std::atomic<bool> ask = false;
   sink.heard = [&](const Event& event) {
     const auto* phase = std::get_if<Phase>(&event);
-    if (!phase || phase->name != "check" || asked) return;
-    asked = true;
-    commands.push(StopRun{});
+    if (phase && phase->name == "check" && ask.exchange(false)) commands.push(StopRun{});
   };
   commands.push(race({"lookahead"}, 80));
   ASSERT_TRUE(until([&] { return n_over() == 1; }));
-  commands.push(CheckAgreement{timeline.runs()[0].id()});
-  ASSERT_TRUE(until(
-      [&] { return count<Phase>() > 0 && timeline.runs()[0].phases.back().name == "check"; }));
-  // And once more, most likely before its first step.
-  commands.push(CheckAgreement{timeline.runs()[0].id()});
-  commands.push(StopRun{});
+  for (int again = 0; again < 2; again++) {
+    ask = true;
+    commands.push(CheckAgreement{timeline.runs()[0].id()});
+    ASSERT_TRUE(until([&] { return !ask; }));
+  }
   commands.push(race({"ar"}, 4));
   ASSERT_TRUE(until([&] { return n_over() == 2; }));
   EXPECT_EQ(count<Agreement>(), 0);
@@ -271,7 +272,9 @@ TEST_F(EngineThread, a_recording_of_a_race_opens_and_shows_the_same_runs) {
 }
 
 TEST_F(EngineThread, samples_tell_how_busy_each_thread_was) {
-  commands.push(race({"jacobi"}, 400));
+  commands.push(race({"jacobi"}, 900));
+  ASSERT_TRUE(until([&] { return count<Sampled>() > 0 || n_over() == 1; }));
+  commands.push(StopRun{});
   ASSERT_TRUE(until([&] { return n_over() == 1; }));
   ASSERT_GT(count<Sampled>(), 0);
   std::vector<double> most(2, 0);
