@@ -14,6 +14,7 @@ if [ "${DECOSCOPE_TEST_FAST:-0}" != 1 ]; then
   command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   cmake -S . -B build/minimal -G Ninja -DCMAKE_BUILD_TYPE=Release -DWITH_CUDA=OFF -DWITH_UI=OFF "${launcher[@]}" \
     > build/configure-minimal.log 2>&1 || { cat build/configure-minimal.log; exit 1; }
-  cmake --build build/minimal --target decoscope --parallel "$(nproc)"
-  build/minimal/bin/decoscope devices
+  cmake --build build/minimal --target decoscope cli_test cli_parse_test --parallel "$(nproc)"
+  build/minimal/bin/cli_parse_test
+  build/minimal/bin/cli_test --gtest_filter='Cli.*:CliModel*'
 fi
