@@ -22,7 +22,9 @@ void end_the_engine_first() {
   EngineThread* thread = serving.exchange(nullptr);
   if (!thread) return;
   thread->end();
-  print_error("window: ended from beneath (is the display gone?); what was recorded is whole");
+  print_error(
+      "window: ended from beneath (is the display gone?); what was recorded is whole, "
+      "a save under way is not");
   std::fflush(nullptr);
   _exit(static_cast<int>(kernels::ErrorCode::Device));
 }

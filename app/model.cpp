@@ -191,7 +191,11 @@ void make_scaled(const ModelCommandOptions& options) {
 
 int model(const ModelCommandOptions& options) {
   if (options.what == "info" || options.what == "validate") {
-    const engine::ModelFiles files = open(options);
+    engine::ModelFiles files = open(options);
+    if (!files.tokenizer)
+      files.notices.push_back(files.path +
+                              ": no tokenizer.model, so that no text can be generated; `decoscope "
+                              "bench` measures it all the same");
     if (options.json) {
       json out = info_json(files);
       if (options.what == "validate") out["valid"] = true;

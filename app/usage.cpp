@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/suggest.h"
+#include "engine/event/text.h"
 
 namespace app {
 
@@ -38,9 +39,7 @@ std::string unexpected_word(const std::string& message, bool command_expected) {
 
 /// A text as a shell takes it: at most 60 bytes of it, cut between characters.
 std::string in_shell_quotes(std::string text) {
-  std::size_t end = std::min<std::size_t>(text.size(), 60);
-  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
-    end--;
+  const std::size_t end = engine::whole_characters(text, 60);
   const bool is_cut = end < text.size();
   text.resize(end);
   std::string quoted = "\"";

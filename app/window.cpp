@@ -28,6 +28,7 @@ int window(const WindowCommandOptions&) {
 #include "app/prompt_file.h"
 #include "app/terminal.h"
 #include "engine/decode/registry.h"
+#include "engine/event/text.h"
 #include "engine/model/model_files.h"
 #include "engine/schedule/model_store.h"
 #include "ui/window.h"
@@ -92,20 +93,12 @@ std::vector<ui::CatalogModel> catalog_models(const fs::path& folder,
   return list;
 }
 
-/// At most 60 bytes, cut between characters.
-std::string shortened(const std::string& text) {
-  std::size_t end = std::min<std::size_t>(text.size(), 60);
-  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
-    end--;
-  return text.substr(0, end);
-}
-
 std::vector<ui::CatalogPrompt> catalog_prompts(const std::string& path) {
   std::vector<ui::CatalogPrompt> list;
   for (const Prompt& prompt : read_prompts(path)) {
     const std::string first_line = prompt.text.substr(0, prompt.text.find('\n'));
-    list.push_back(
-        {.id = prompt.id, .title = prompt.id + ": " + shortened(first_line), .text = prompt.text});
+    const std::string shortened = first_line.substr(0, engine::whole_characters(first_line, 60));
+    list.push_back({.id = prompt.id, .title = prompt.id + ": " + shortened, .text = prompt.text});
   }
   return list;
 }

@@ -86,6 +86,20 @@ const Numbers& Prepared::numbers(const engine::Timeline& timeline,
   return f.numbers;
 }
 
+const PlaceFacts& Prepared::facts(const engine::Timeline& timeline,
+                                  const engine::RunRecord& run,
+                                  const Chosen& chosen) {
+  const std::uint64_t version = timeline.version() + 1;
+  const bool same = facts_.version == version && facts_.run == run.id() &&
+                    std::ranges::equal(facts_.chosen, chosen.places());
+  if (!same)
+    facts_ = {version,
+              run.id(),
+              {chosen.places().begin(), chosen.places().end()},
+              describe_places(timeline, run, chosen)};
+  return facts_.facts;
+}
+
 const StepHistogram& Prepared::histogram(const engine::RunRecord& run,
                                          std::size_t n_steps,
                                          int n_bins) {

@@ -13,6 +13,7 @@
 #include "ui/notes.h"
 #include "ui/playhead.h"
 #include "ui/prepare/counters.h"
+#include "ui/prepare/describe_place.h"
 #include "ui/prepare/flow_arrows.h"
 #include "ui/prepare/gantt.h"
 #include "ui/prepare/lane_order.h"
@@ -59,6 +60,10 @@ class Prepared {
   const RunCounters& counters(const engine::RunRecord& run);
   /// The way of what is pointed at, and of that alone.
   const std::vector<FlowArrow>& arrows(const engine::RunRecord& run, const Place& place);
+  /// What is said of several places chosen together.
+  const PlaceFacts& facts(const engine::Timeline& timeline,
+                          const engine::RunRecord& run,
+                          const Chosen& chosen);
   const Tally& tally(const engine::RunRecord& run, std::size_t n_steps);
   PoolState& pool(const engine::RunRecord& run, std::size_t n_steps);
   const std::vector<TextCell>& cells(const engine::Timeline& timeline,
@@ -101,6 +106,12 @@ class Prepared {
     int n_bins = 0;
     StepHistogram histogram;
   };
+  struct Facts {
+    std::uint64_t version = 0;
+    engine::RunId run = 0;
+    std::vector<Place> chosen;
+    PlaceFacts facts;
+  };
   struct Arrows {
     Place place;
     std::size_t n_steps = 0;
@@ -110,6 +121,7 @@ class Prepared {
   std::map<engine::RunId, engine::RunLod> lods_;
   std::map<engine::RunId, RunCounters> counters_;
   Arrows arrows_;
+  Facts facts_;
   std::map<engine::RunId, Tally> tallies_;
   std::map<engine::RunId, PoolState> pools_;
   std::map<engine::RunId, Cells> cells_;

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/text.h"
+
 namespace ui {
 namespace {
 
@@ -61,11 +63,8 @@ bool take_bookmark(std::string_view text, Notes& notes) {
 
 // One line of printable text: a name is shown in lists and titles.
 std::string one_line(std::string_view text) {
-  std::size_t end = std::min(text.size(), kMaxName);
-  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
-    --end;  // between characters
   std::string line;
-  for (const char c : text.substr(0, end))
+  for (const char c : text.substr(0, engine::whole_characters(text, kMaxName)))
     line += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
   return line;
 }
@@ -78,7 +77,9 @@ bool take_line(std::string_view line, Notes& notes) {
     notes.run_names[run] = one_line(words.rest());
     return true;
   }
-  return line.empty() || line.find(" = ") != std::string_view::npos;  // of a newer program
+  if (line.empty()) return true;
+  notes.others.emplace_back(line);
+  return line.find(" = ") != std::string_view::npos;
 }
 
 }  // namespace
@@ -91,6 +92,7 @@ std::string to_text(const Notes& notes) {
                         mark.step, mark.compute);
   for (const auto& [run, name] : notes.run_names)
     text += fmt::format("run {} = {}\n", run, one_line(name));
+  for (const std::string& line : notes.others) text += line + "\n";
   return text;
 }
 

@@ -25,13 +25,14 @@ struct Bookmark {
 struct Notes {
   std::vector<Bookmark> bookmarks;                 // none of them passing
   std::map<engine::RunId, std::string> run_names;  // one line each
-  bool empty() const { return bookmarks.empty() && run_names.empty(); }
+  std::vector<std::string> others;                 // lines of a newer program, kept as they are
+  bool empty() const { return bookmarks.empty() && run_names.empty() && others.empty(); }
   bool operator==(const Notes&) const = default;
 };
 
 std::string to_text(const Notes& notes);
 /// @return false: it is no such text, or a line cannot be read; `why` says which. Lines of a newer
-/// program are passed over.
+/// program are kept.
 bool from_text(const std::string& text, Notes& notes, std::string& why);
 
 /// "run.pdrun.ui" of "run.pdrun".

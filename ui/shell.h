@@ -70,6 +70,9 @@ class Shell {
   bool ticks() const;
 
  private:
+  // A small recording is read or written before a bar could be seen.
+  static constexpr double kBarAfterSeconds = 0.3;
+
   Context context();
   void read_on();
   void take_read(std::vector<engine::Event> events);

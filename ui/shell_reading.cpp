@@ -15,8 +15,6 @@ using Clock = std::chrono::steady_clock;
 // Of a frame of 33 ms while loading; the rest is for drawing.
 constexpr std::chrono::milliseconds kSlice{12};
 constexpr std::size_t kPiece = 512;
-// A small recording is there before a bar could be read.
-constexpr double kBarAfterSeconds = 0.3;
 
 }  // namespace
 

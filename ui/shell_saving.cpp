@@ -9,13 +9,6 @@
 #include "ui/shell.h"
 
 namespace ui {
-namespace {
-
-// A small recording is there before a bar could be read.
-constexpr double kBarAfterSeconds = 0.3;
-
-}  // namespace
-
 void Shell::save(const std::string& path) {
   if (saving_) return say("A recording is being saved; Esc gives it up.");
   namespace fs = std::filesystem;
@@ -64,7 +57,8 @@ float Shell::draw_saving_bar(float top) {
 }
 
 Notes Shell::notes() const {
-  Notes all{view_.bookmarks, view_.run_names};
+  Notes all{view_.bookmarks, view_.run_names,
+            notes_source_.empty() ? live_notes_.others : notes_kept_.others};
   std::erase_if(all.bookmarks, [](const Bookmark& b) { return b.kind == Bookmark::Kind::Passing; });
   return all;
 }

@@ -19,13 +19,6 @@ bool notable(const StepSpan& s) {
 
 const char* kNoRun = "There is no run to walk along yet.";
 
-std::size_t index_of(const RunTimes& times, engine::StepId step) {
-  const auto at =
-      std::lower_bound(times.steps.begin(), times.steps.end(), step,
-                       [](const StepSpan& span, engine::StepId id) { return span.step < id; });
-  return static_cast<std::size_t>(at - times.steps.begin());
-}
-
 }  // namespace
 
 void Shell::step_view(Context& context, int direction, bool only_notable) {
@@ -41,7 +34,7 @@ void Shell::step_view(Context& context, int direction, bool only_notable) {
   };
   const auto size = static_cast<long>(times.steps.size());
   const long from = among_chosen && selection_.locked.step >= 0
-                        ? static_cast<long>(index_of(times, selection_.locked.step)) + 1
+                        ? static_cast<long>(times.index_of(selection_.locked.step)) + 1
                         : static_cast<long>(context.n_steps(*run));
   long n = from + direction;
   while (only_notable && n >= 1 && n <= size && !wanted(times.steps[n - 1])) n += direction;
@@ -78,8 +71,8 @@ bool Shell::place_of(
   const engine::RunRecord* run = context.timeline.run(id);
   if (!run || step < 0) return false;
   const RunTimes& times = prepared_.times(*run);
-  const std::size_t i = index_of(times, step);
-  if (i >= times.steps.size() || times.steps[i].step != step) return false;
+  const std::size_t i = times.index_of(step);
+  if (i >= times.steps.size()) return false;
   const double origin = context.wall_origin();
   from = begin_on(view_.clock, times, i, origin);
   to = end_on(view_.clock, times, i, origin);
@@ -102,7 +95,7 @@ void Shell::walk_lane(Context& context, int direction) {
   const RunTimes& times = prepared_.times(*run);
   if (times.steps.empty()) return;
   const std::size_t from =
-      at.valid() ? index_of(times, at.step) : context.n_steps(*run) - (direction > 0 ? 1 : 0);
+      at.valid() ? times.index_of(at.step) : context.n_steps(*run) - (direction > 0 ? 1 : 0);
   const auto next = next_in_lane(times, view_.lane, from, direction);
   if (!next) return say(fmt::format("No slice further on in the lane {}.", lane_name(view_.lane)));
   selection_.locked = {run->id(), times.steps[*next].step, -1, -1};
@@ -126,7 +119,7 @@ void Shell::walk_flow(Context& context, int direction) {
   const FlowStop& stop = flow[static_cast<std::size_t>(i)];
   selection_.locked = {run->id(), stop.step, at.position, -1};
   const RunTimes& times = prepared_.times(*run);
-  const std::size_t n = index_of(times, stop.step);
+  const std::size_t n = times.index_of(stop.step);
   if (n < times.steps.size()) playhead_.go_to(times.steps[n].compute1, context.end());
   double t0 = 0, t1 = 0;
   if (place_of(context, run->id(), stop.step, t0, t1)) bring_into_view(context, t0, t1);
@@ -180,8 +173,8 @@ void Shell::mark(Context& context, Bookmark::Kind kind) {
   if (const Place& place = selection_.shown(); place.valid()) {
     const engine::RunRecord* of = context.timeline.run(place.run);
     const RunTimes* times = of ? &prepared_.times(*of) : nullptr;
-    const std::size_t i = times ? index_of(*times, place.step) : 0;
-    if (times && i < times->steps.size() && times->steps[i].step == place.step)
+    const std::size_t i = times ? times->index_of(place.step) : 0;
+    if (times && i < times->steps.size())
       made = {place.run, times->steps[i].compute1, place.step, kind};
   }
   if (kind == Bookmark::Kind::Passing)

@@ -1,5 +1,7 @@
 #include "engine/event/text.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace engine {
@@ -76,6 +78,13 @@ std::string printable(std::string_view bytes, LineBreaks breaks) {
     bytes.remove_prefix(static_cast<std::size_t>(first_character(bytes).n_bytes));
   }
   return text;
+}
+
+std::size_t whole_characters(std::string_view text, std::size_t max_bytes) {
+  std::size_t end = std::min(text.size(), max_bytes);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+    --end;
+  return end;
 }
 
 std::string as_utf8(std::string_view bytes) {

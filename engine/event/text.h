@@ -29,6 +29,9 @@ std::string printable(std::string_view bytes, LineBreaks breaks = LineBreaks::Sy
 /// The same bytes with those that are no UTF-8 written as <0xF0>; control characters stay.
 std::string as_utf8(std::string_view bytes);
 
+/// How many of the first `max_bytes` bytes of UTF-8 text end between characters.
+std::size_t whole_characters(std::string_view text, std::size_t max_bytes);
+
 /// A name found in a file, for a message: printable, cut after 120 characters with "...".
 std::string quoted_for_message(std::string_view found);
 

@@ -79,7 +79,8 @@ json parsed(const std::string& text, const std::string& path) {
 
 std::string contents(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(ErrorCode::Resources, path + ": cannot be opened; is it a recipe file?");
+  if (!file)
+    throw Error(ErrorCode::BadInput, path + ": cannot be opened; is there such a recipe file?");
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();

@@ -12,6 +12,7 @@
 #include "engine/model/model.h"
 #include "tests/app/cli_fixture.h"
 #include "tests/app/program.h"
+#include "tests/needs.h"
 
 namespace {
 
@@ -65,7 +66,7 @@ TEST_F(CliRace, progress_goes_on_inside_a_prompt) {
       said_on_terminal({"compare", "--decoders", "ar,lookahead", "--prompt-file", prompts,
                         "--max-tokens", "120", "--ignore-eos"},
                        100);
-  if (!said) GTEST_SKIP() << "no terminal can be made here";
+  NEEDS(said, "no terminal can be made here");
   for (const char* place : {"prompt 1/2, ", "prompt 2/2, "})
     EXPECT_NE(said->find(place), std::string::npos) << place;
   EXPECT_TRUE(std::regex_search(*said, std::regex("(ar|lookahead), [1-9][0-9]* tokens"))) << *said;
@@ -76,7 +77,7 @@ TEST_F(CliRace, progress_is_cut_at_the_edge_of_the_terminal) {
       said_on_terminal({"compare", "--decoders", "ar,lookahead", "--prompt-file", prompts,
                         "--max-tokens", "4", "--ignore-eos"},
                        40);
-  if (!said) GTEST_SKIP() << "no terminal can be made here";
+  NEEDS(said, "no terminal can be made here");
   const std::size_t begin = said->find("compare ["), end = said->find('\r', begin);
   ASSERT_NE(begin, std::string::npos) << *said;
   ASSERT_NE(end, std::string::npos) << *said;

@@ -74,9 +74,9 @@ TEST(WindowWithEngine, a_race_runs_to_its_end_and_every_lane_is_identical) {
     shell.show(ui::Screen::Compare);
     ctx->Yield(3);
     ctx->ItemClick("//##top/###run");
-    wait_for(ctx, [&] { return all_over(shell); });
+    IM_CHECK(wait_for(ctx, [&] { return all_over(shell); }));
     IM_CHECK_EQ(timeline(shell).runs().size(), 4u);
-    wait_for(ctx, [&] { return timeline(shell).runs().back().agreement.has_value(); });
+    IM_CHECK(wait_for(ctx, [&] { return timeline(shell).runs().back().agreement.has_value(); }));
     for (const engine::RunRecord& run : timeline(shell).runs()) {
       IM_CHECK(run.finished.has_value());
       if (run.started.decoder == "ar") continue;
@@ -93,16 +93,17 @@ TEST(WindowWithEngine, hold_stops_the_engine_and_step_goes_one_further) {
     shell.form().ignore_eos = true;
     ctx->Yield(3);
     ctx->ItemClick("//##top/###run");
-    wait_for(ctx, [&] { return timeline(shell).held() && !timeline(shell).runs().empty(); });
+    IM_CHECK(
+        wait_for(ctx, [&] { return timeline(shell).held() && !timeline(shell).runs().empty(); }));
     IM_CHECK_EQ(n_steps(shell), 0);
     ctx->ItemClick("//##top/Step");
-    wait_for(ctx, [&] { return n_steps(shell) == 1; });
+    IM_CHECK(wait_for(ctx, [&] { return n_steps(shell) == 1; }));
     ctx->Yield(20);
     IM_CHECK_EQ(n_steps(shell), 1);
     ctx->ItemClick("//##top/###hold");
-    wait_for(ctx, [&] { return n_steps(shell) > 3; });
+    IM_CHECK(wait_for(ctx, [&] { return n_steps(shell) > 3; }));
     ctx->ItemClick("//##top/Stop");
-    wait_for(ctx, [&] { return all_over(shell); });
+    IM_CHECK(wait_for(ctx, [&] { return all_over(shell); }));
     IM_CHECK(all_over(shell));
   });
 }
@@ -112,14 +113,14 @@ TEST(WindowWithEngine, a_stop_during_prefill_is_a_stop_and_no_failure) {
     shell.form().max_tokens = 8;
     ctx->Yield(3);
     shell.perform(ui::Action::Run);  // the model is there after this one
-    wait_for(ctx, [&] { return all_over(shell); });
+    IM_CHECK(wait_for(ctx, [&] { return all_over(shell); }));
     // Long enough that the stop, however late this thread is, finds the run at work.
     for (int i = 0; i < 120; i++) shell.form().prompt += " and 7 more";
     shell.form().max_tokens = 100;
     shell.form().ignore_eos = true;
     shell.perform(ui::Action::Run);
     shell.perform(ui::Action::Stop);
-    wait_for(ctx, [&] { return timeline(shell).runs().size() == 2 && all_over(shell); });
+    IM_CHECK(wait_for(ctx, [&] { return timeline(shell).runs().size() == 2 && all_over(shell); }));
     IM_CHECK_EQ(timeline(shell).runs().size(), 2u);
     const engine::RunRecord& run = timeline(shell).runs().back();
     IM_CHECK(!run.failed);
@@ -134,7 +135,7 @@ TEST(WindowWithEngine, closes_while_it_decodes) {
     shell.form().ignore_eos = true;
     ctx->Yield(3);
     ctx->ItemClick("//##top/###run");
-    wait_for(ctx, [&] { return n_steps(shell) > 0; });
+    IM_CHECK(wait_for(ctx, [&] { return n_steps(shell) > 0; }));
     IM_CHECK(n_steps(shell) > 0);
   });
 }
@@ -146,7 +147,7 @@ TEST(WindowWithEngine, a_folder_dropped_on_the_window_is_opened_as_a_model) {
     IM_CHECK(!shell.form().model.empty());
     ctx->Yield(3);
     ctx->ItemClick("//##top/###run");
-    wait_for(ctx, [&] { return all_over(shell); });
+    IM_CHECK(wait_for(ctx, [&] { return all_over(shell); }));
     IM_CHECK(all_over(shell));
     shell.open(assets().string());  // a folder, and no model
     IM_CHECK(shell.message().find("no model") != std::string::npos);
@@ -172,7 +173,7 @@ TEST(WindowWithEngine, closes_after_a_run_was_refused) {
       refusals[i](shell.form());
       ctx->Yield(3);
       ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Enter);
-      wait_for(ctx, [&] { return !shell.message().empty(); });
+      IM_CHECK(wait_for(ctx, [&] { return !shell.message().empty(); }));
       IM_CHECK(!shell.message().empty());
       IM_CHECK(!shell.ticks());
       closing = std::chrono::steady_clock::now();
@@ -190,7 +191,7 @@ TEST(WindowWithEngine, dtype_and_device_of_the_command_line_are_those_of_the_run
          shell.form().max_tokens = 4;
          ctx->Yield(3);
          ctx->ItemClick("//##top/###run");
-         wait_for(ctx, [&] { return all_over(shell); });
+         IM_CHECK(wait_for(ctx, [&] { return all_over(shell); }));
          const engine::ModelLoaded* model =
              timeline(shell).model(timeline(shell).runs().front().started.model);
          IM_CHECK(model != nullptr);

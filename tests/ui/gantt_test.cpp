@@ -7,6 +7,7 @@
 #include <random>
 
 #include "headless.h"
+#include "prepared.h"
 #include "streams.h"
 #include "tests/work_time.h"
 #include "ui/prepare/counters.h"
@@ -21,19 +22,6 @@ using engine::Nanoseconds;
 
 constexpr std::array kLanes{LaneKind::Target, LaneKind::Propose, LaneKind::Verify,
                             LaneKind::Commit, LaneKind::PoolHit, LaneKind::PoolInsert};
-
-engine::Timeline timeline_of(const std::vector<engine::Event>& events) {
-  engine::Timeline timeline;
-  for (const engine::Event& event : events) timeline.apply(event);
-  EXPECT_EQ(timeline.n_inconsistent(), 0);
-  return timeline;
-}
-
-RunTimes times_of(const engine::RunRecord& run) {
-  RunTimes times;
-  extend(times, run);
-  return times;
-}
 
 engine::RunLod lod_of(const engine::RunRecord& run, ClockKind clock = ClockKind::Compute) {
   engine::RunLod lod(clock);

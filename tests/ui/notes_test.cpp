@@ -36,11 +36,12 @@ TEST(Notes, text_read_back_is_the_same_notes) {
   EXPECT_EQ(read, some_notes());
 }
 
-TEST(Notes, lines_of_a_newer_program_are_passed_over) {
+TEST(Notes, lines_of_a_newer_program_are_kept) {
   Notes read;
   std::string why;
   EXPECT_TRUE(from_text("decoscope notes 2\nlens = probability\n\nrun 1 = a\n", read, why)) << why;
   EXPECT_EQ(read.run_names, (std::map<engine::RunId, std::string>{{1, "a"}}));
+  EXPECT_THAT(to_text(read), HasSubstr("\nlens = probability\n"));
 }
 
 TEST(Notes, what_cannot_be_read_is_set_aside_and_said) {

@@ -6,6 +6,7 @@
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -86,9 +87,11 @@ inline void in_window(const char* name,
   EXPECT_TRUE(player.succeeded()) << name;
 }
 
-/// Yields frames until `done`, at most `n`. @return whether it came
-inline bool wait_for(ImGuiTestContext* ctx, const std::function<bool()>& done, int n = 1500) {
-  for (int i = 0; i < n && !done(); ++i) ctx->Yield();
+/// Yields frames until `done`, for two minutes at most: that long only if something hangs.
+/// @return whether it came
+inline bool wait_for(ImGuiTestContext* ctx, const std::function<bool()>& done) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  while (!done() && std::chrono::steady_clock::now() < end) ctx->Yield();
   return done();
 }
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "prepared.h"
 #include "streams.h"
 #include "ui/prepare/describe_place.h"
 #include "ui/prepare/difference.h"
@@ -17,19 +18,6 @@
 namespace {
 
 using namespace ui;
-
-engine::Timeline timeline_of(const std::vector<engine::Event>& events) {
-  engine::Timeline timeline;
-  for (const engine::Event& event : events) timeline.apply(event);
-  EXPECT_EQ(timeline.n_inconsistent(), 0);
-  return timeline;
-}
-
-RunTimes times_of(const engine::RunRecord& run) {
-  RunTimes times;
-  extend(times, run);
-  return times;
-}
 
 TEST(RunTimes, sums_of_steps_are_the_runs_own) {
   for (const char* decoder : {"ar", "jacobi", "lookahead", "prompt-lookup"}) {
@@ -214,6 +202,20 @@ TEST(Trajectory, lookaheads_window_is_levels_by_columns) {
   EXPECT_EQ(grid.row_of[0].size(), 5u);
   ASSERT_EQ(grid.candidates.size(), 1u);
   EXPECT_EQ(grid.candidates[0].size(), 3u);
+}
+
+TEST(Trajectory, a_guess_that_shares_its_beginning_is_shown_whole) {
+  using engine::RowTag;
+  engine::StepRecord step;
+  constexpr int shared = 1, first = 2, second = 3;  // rows of the tree
+  step.drafted.tree.token = {5, 7, 8, 9};
+  step.drafted.tree.parent = {-1, 0, shared, shared};
+  step.drafted.tree.tag = {
+      {}, {RowTag::Kind::Guess, 0, 0}, {RowTag::Kind::Guess, 0, 1}, {RowTag::Kind::Guess, 1, 1}};
+  const WindowGrid grid = window_grid(step);
+  ASSERT_EQ(grid.candidates.size(), 2u);
+  EXPECT_EQ(grid.candidates[0], (std::vector<int>{shared, first}));
+  EXPECT_EQ(grid.candidates[1], (std::vector<int>{shared, second}));
 }
 
 TEST(Numbers, are_their_formulas_over_their_integers) {

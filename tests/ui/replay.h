@@ -93,7 +93,7 @@ inline const engine::RunRecord* run_of(Stage& stage) {
 }
 
 inline void wait_until(ImGuiTestContext* ctx, const std::function<bool()>& done) {
-  IM_CHECK(wait_for(ctx, done, 600));
+  IM_CHECK(wait_for(ctx, done));
 }
 
 inline void run_to_the_end(ImGuiTestContext* ctx, Stage& stage) {

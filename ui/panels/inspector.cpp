@@ -55,9 +55,9 @@ void draw(Context& context) {
   const engine::RunRecord* run = context.timeline.run(place.run);
   if (!run) return;
   const bool several = context.selection.several() && !context.selection.hovered.valid();
-  const PlaceFacts facts = several
-                               ? describe_places(context.timeline, *run, context.selection.chosen())
-                               : describe_place(context.timeline, *run, place);
+  const PlaceFacts facts =
+      several ? context.prepared.facts(context.timeline, *run, context.selection.chosen())
+              : describe_place(context.timeline, *run, place);
   token_head(context, *run, facts);
   ImGui::Dummy({1, px(2)});
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(3)));

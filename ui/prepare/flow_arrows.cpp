@@ -7,18 +7,6 @@
 namespace ui {
 namespace {
 
-std::size_t index_of(const engine::RunRecord& run, engine::StepId step) {
-  std::size_t low = 0, high = run.steps.size();
-  while (low < high) {
-    const std::size_t middle = (low + high) / 2;
-    if (run.steps.head(middle).begun.step < step)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 bool was_proposed(const engine::RunRecord& run, int position) {
   const auto token = std::ranges::lower_bound(run.tokens, position, {}, &engine::TokenRecord::pos);
   return token != run.tokens.end() && token->pos == position &&

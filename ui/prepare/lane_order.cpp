@@ -5,7 +5,7 @@
 namespace ui {
 namespace {
 
-bool holds(const std::vector<LaneKey>& lanes, LaneKey lane) {
+bool holds(std::span<const LaneKey> lanes, LaneKey lane) {
   return std::find(lanes.begin(), lanes.end(), lane) != lanes.end();
 }
 
@@ -14,7 +14,7 @@ bool holds(const std::vector<LaneKey>& lanes, LaneKey lane) {
 std::vector<LaneKey> LaneOrder::all_arranged(std::span<const LaneKey> natural) const {
   std::vector<LaneKey> lanes;
   for (const LaneKey& lane : order_)
-    if (std::find(natural.begin(), natural.end(), lane) != natural.end()) lanes.push_back(lane);
+    if (holds(natural, lane)) lanes.push_back(lane);
   for (std::size_t i = 0; i < natural.size(); ++i) {
     if (holds(lanes, natural[i])) continue;
     const auto before =

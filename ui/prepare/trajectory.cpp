@@ -182,6 +182,10 @@ WindowGrid window_grid(const engine::StepRecord& step) {
   for (auto& [ngram, rows] : guesses) {
     std::sort(rows.begin(), rows.end());
     std::vector<int>& list = grid.candidates.emplace_back();
+    // Guesses that begin alike share the rows of their beginning: those are of the first alone.
+    for (int row = tree.parent[rows.front().second];
+         row >= 0 && tree.tag[row].kind == engine::RowTag::Kind::Guess; row = tree.parent[row])
+      list.insert(list.begin(), row);
     for (const auto& [index, row] : rows) list.push_back(row);
   }
   return grid;

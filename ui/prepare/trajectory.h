@@ -56,7 +56,8 @@ void only_changes(Grid& grid);
 /// Lookahead's window at one step: rows are levels, columns are window columns.
 struct WindowGrid {
   std::vector<std::vector<int>> row_of;      // [levels][columns] row of the step's tree, -1: none
-  std::vector<std::vector<int>> candidates;  // rows of each n-gram under judgement, in order
+  std::vector<std::vector<int>> candidates;  // rows of each n-gram under judgement, in
+                                             // order; those it shares with another among them
 };
 WindowGrid window_grid(const engine::StepRecord& step);
 

@@ -43,18 +43,6 @@ const engine::TokenRecord* token_at(const engine::RunRecord& run, int position) 
   return at != run.tokens.end() && at->pos == position ? &*at : nullptr;
 }
 
-std::size_t index_of(const engine::RunRecord& run, engine::StepId step) {
-  std::size_t low = 0, high = run.steps.size();
-  while (low < high) {
-    const std::size_t middle = (low + high) / 2;
-    if (run.steps.head(middle).begun.step < step)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 // The step in which the n-gram that gave the token was first seen; -1: the prompt, or none.
 engine::StepId birth_of(const StepRecord& step, const engine::TokenRecord& token) {
   if (token.origin.kind != RowTag::Kind::Guess || !step.pool) return -1;
@@ -69,6 +57,18 @@ engine::StepId birth_of(const StepRecord& step, const engine::TokenRecord& token
 }
 
 }  // namespace
+
+std::size_t index_of(const engine::RunRecord& run, engine::StepId step) {
+  std::size_t low = 0, high = run.steps.size();
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    if (run.steps.head(middle).begun.step < step)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
 
 std::optional<std::size_t> next_boundary(const engine::RunRecord& run,
                                          std::size_t n_steps,

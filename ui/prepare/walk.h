@@ -24,6 +24,9 @@ std::optional<std::size_t> next_in_lane(const RunTimes& times,
                                         std::size_t from,
                                         int direction);
 
+/// The index of a step in a run, or of the first behind it; run.steps.size() if there is none.
+std::size_t index_of(const engine::RunRecord& run, engine::StepId step);
+
 /// One place a token passes through before it is committed.
 struct FlowStop {
   enum class Kind { Born, Proposed, Refined, Committed } kind = Kind::Proposed;
