@@ -1,5 +1,5 @@
-// Numbers a person gives: every one is read here, so that each refusal says what was found and what is
-// expected. Decimal, in no locale; no blanks, no plus sign, no other base.
+// Numbers a person gives: every one is read here, so that each refusal says what was found and what
+// is expected. Decimal, in no locale; no blanks, no plus sign, no other base.
 #pragma once
 
 #include <cstdint>

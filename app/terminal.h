@@ -7,8 +7,8 @@
 
 namespace app {
 
-/// The reader of stdout has gone, as `head` does when it has enough: the program ends, quietly. Not an
-/// Error, so that nobody reports it.
+/// The reader of stdout has gone, as `head` does when it has enough: the program ends, quietly. Not
+/// an Error, so that nobody reports it.
 class OutputClosed {};
 
 /// Ctrl+C, SIGTERM and SIGHUP set interrupted(); a second Ctrl+C ends the process at once. SIGPIPE

@@ -33,9 +33,9 @@ class Session {
   void grow(const std::vector<engine::Event>& events);
   void finish(const engine::RecordingReport& report);
   void show_live() { opened_.reset(); }
-  /// Begins to write what is shown as a .pdrun recording, never over another file: of a live session
-  /// what its timeline holds, which must not change until then; of an opened recording what is whole
-  /// in that file.
+  /// Begins to write what is shown as a .pdrun recording, never over another file: of a live
+  /// session what its timeline holds, which must not change until then; of an opened recording what
+  /// is whole in that file.
   std::unique_ptr<Saving> save(const std::string& path) const;
 
  private:

@@ -40,7 +40,7 @@ class Shell {
   void open(const std::string& path, bool keep_screen = false);
   /// Whether a recording is being read.
   bool reads() const { return opening_ != nullptr; }
-  /// Begins to write what is shown, and what was noted on it beside it; a message says how it ended.
+  /// Begins to write what is shown, and the notes on it beside it; a message says how it ended.
   void save(const std::string& path);
   /// Whether a recording is being written. What the live engine tells meanwhile waits.
   bool saves() const { return saving_ != nullptr; }

@@ -119,8 +119,8 @@ constexpr const Theme& theme_named(ThemeName name) {
   return name == ThemeName::Light ? kLight : name == ThemeName::Monochrome ? kMonochrome : kDark;
 }
 
-/// The colour of a meaning's border on a theme's cards. The table's edges are lighter than the fills
-/// and glow on a dark card; on a light one they would vanish, so there they are darker.
+/// The colour of a meaning's border on a theme's cards. The table's edges are lighter than the
+/// fills and glow on a dark card; on a light one they would vanish, so there they are darker.
 Rgb edge_on(const Theme& theme, const Look& look);
 /// Of lines, underlines and handles that stand for "this one" without a meaning of their own.
 Rgb handle_on(const Theme& theme);

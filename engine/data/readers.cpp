@@ -261,7 +261,8 @@ void tinyshakespeare(RealRecords& out, const std::string& dir) {
   }
 }
 
-// A line's sentences: they end where ".", "!" or "?" and perhaps a closing quote stand before a space.
+// A line's sentences: they end where ".", "!" or "?" and perhaps a closing quote stand before a
+// space.
 std::vector<std::string> sentences_in(std::string_view line) {
   std::vector<std::string> sentences(1);
   for (const std::string& word : split_text(line, ' ')) {

@@ -16,8 +16,8 @@ struct SqlResult {
 
 class SqlDatabase {
  public:
-  /// @param script  what makes the tables and fills them; it reaches no file and works for a bounded
-  ///                time
+  /// @param script  what makes the tables and fills them; it reaches no file and works for a
+  ///                bounded time
   /// @param field   where the script comes from, for messages
   /// @throws Error(BadInput)  if SQLite refuses the script
   /// @throws Error(Resources)  if there is no memory for a database
@@ -36,7 +36,7 @@ class SqlDatabase {
 /// Equal rows: in order if `ordered`, else as multisets.
 bool same_rows(SqlResult a, SqlResult b, bool ordered);
 
-/// The query in a completion: from the first SELECT or WITH to the end of its line or to ";", or "".
+/// The query in a completion: from the first SELECT or WITH to its line's end or ";"; "": none.
 std::string query_in(std::string_view text);
 
 }  // namespace engine

@@ -35,8 +35,8 @@ const DecoderInfo& decoder_named(const std::string& name);
 /// @throws Error(Usage)  naming option, value and what is allowed, with a suggestion for a misspelt
 /// name
 OptionValues complete_options(const DecoderInfo& info, const OptionValues& given);
-/// Why this decoder cannot run with these settings whatever the model, or nullopt. Refusals are by name and reason;
-/// nothing ever runs another decoder instead.
+/// Why this decoder cannot run with these settings whatever the model, or nullopt. Refusals are by
+/// name and reason; nothing ever runs another decoder instead.
 std::optional<std::string> refusal(const DecoderInfo& info, const Sampling& sampling);
 /// The same once models are there, and what depends on them.
 std::optional<std::string> refusal(const DecoderInfo& info,

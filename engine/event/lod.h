@@ -3,8 +3,8 @@
 //   levels   bucket width 65,536 ns at level 0, four times as wide each further level
 //   a level  holds slices shorter than its bucket in buckets, and longer ones as themselves, so
 //            that no level ever costs more than a few pixels' worth of either
-//   memory   24 bytes a slice; a level whose buckets hold few slices each is let go, and a zoom that
-//            would need it looks at the slices themselves
+//   memory   24 bytes a slice; a level whose buckets hold few slices each is let go, and a zoom
+//            that would need it looks at the slices themselves
 #pragma once
 
 #include <array>

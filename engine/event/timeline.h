@@ -68,7 +68,7 @@ struct RunRecord {
   const PayloadDropped* dropped_at(PayloadKind kind, StepId step) const;
 };
 
-/// Of a timeline that is not told otherwise: what leaves a window of a million events within 150 MB.
+/// Of a timeline that is not told otherwise: it leaves a window of a million events within 150 MB.
 inline constexpr std::size_t kPayloadBudget = std::size_t{16} << 20;
 
 class Timeline {

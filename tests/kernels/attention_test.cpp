@@ -268,7 +268,7 @@ TEST(Attention, agrees_with_a_double_loop_over_ragged_sequences_and_trees) {
       {2});
 }
 
-// One layout of heads on one storage type: sequences of several lengths together, and each by itself.
+// One layout of heads on one storage type: sequences of several lengths together, and each alone.
 struct Company {
   Scene together;
   std::vector<Scene> apart;  // [n_seqs], one sequence each

@@ -60,8 +60,8 @@ class Player {
   ImGuiTest* test_ = nullptr;
 };
 
-/// Runs a script in a window that shows what comes on `events`; fails the test when the script does.
-/// Ask display::ready() before.
+/// Runs a script in a window that shows what comes on `events`; fails the test when the script
+/// does. Ask display::ready() before.
 /// @param each_frame  called once a frame: what answers the commands on this thread
 inline void in_window(const char* name,
                       engine::EventQueue& events,

@@ -28,7 +28,7 @@ struct PlaceFacts {
 PlaceFacts describe_place(const engine::Timeline& timeline,
                           const engine::RunRecord& run,
                           const Place& place);
-/// The same of several places chosen together: of the tokens, if they are tokens, else of the steps.
+/// The same of several places chosen together: of the tokens if they are tokens, else of the steps.
 PlaceFacts describe_places(const engine::Timeline& timeline,
                            const engine::RunRecord& run,
                            const Chosen& chosen);

@@ -334,7 +334,7 @@ TEST(Recorder, a_disk_behind_loses_payload_first_and_says_so) {
   };
   Recorder recorder(folder / "slow.pdrun", options);
   for (const Event& event : test::small_stream()) recorder.push(event);
-  // What the writer has taken is pending no more: only from here on is the amount behind a fixed one.
+  // What the writer has taken is pending no more: only from here on is the amount behind it fixed.
   while (!writing) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (const Event& event : test::run_events({.run = 2, .n_steps = 100})) recorder.push(event);
   stuck = false;

@@ -223,8 +223,9 @@ TEST(Cache, the_order_of_rows_changes_nothing) {
   });
 }
 
-// T6. A token whose embedding is NaN makes NaN keys and values. They stand in sibling rows, in another
-// sequence of the batch, in a page given back, behind the end of a shared page: nowhere visible.
+// T6. A token whose embedding is NaN makes NaN keys and values. They stand in sibling rows, in
+// another sequence of the batch, in a page given back, behind the end of a shared page: nowhere
+// visible.
 TEST(Cache, what_a_row_does_not_see_does_not_touch_it) {
   TestModel model = random_model("m", grouped_config(), 17);
   constexpr TokenId kPoison = 50;

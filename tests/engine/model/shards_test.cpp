@@ -1,5 +1,5 @@
-// Rows CF02 to CF07, CF22, CF25, CF26 and ST18 of the list of bad inputs: models in several files, tensors
-// under other names.
+// Rows CF02 to CF07, CF22, CF25, CF26 and ST18 of the list of bad inputs: models in several files,
+// tensors under other names.
 #include "engine/model/shards.h"
 
 #include <sys/inotify.h>
