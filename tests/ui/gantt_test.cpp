@@ -159,29 +159,31 @@ TEST(Gantt, a_million_events_cost_a_frame_what_its_pixels_cost) {
   const engine::RunRecord& run = *timeline.run(1);
   const RunTimes times = times_of(run);
   engine::RunLod lod(ClockKind::Compute);
-  double begun = ::test::worked_ms();
-  lod.update(run);
-  const double build_ms = ::test::worked_ms() - begun;
+  const double build_ms = ::test::worked_ms([&] { lod.update(run); });
   // Told nothing new, the levels of detail are left alone.
-  begun = ::test::worked_ms();
-  for (int i = 0; i < 100; ++i) lod.update(run);
-  EXPECT_LT(::test::worked_ms() - begun, 5 * ::test::kSlower);
+  EXPECT_LT(::test::least_worked_ms(20, [&] { lod.update(run); }), build_ms / 100);
 
   const ClockView all = whole(times, 1500);
-  std::vector<double> ms;
+  // A hundred times the events, and about the same work: no clock is asked, only how many times as
+  // much it is.
+  LongRun little;
+  engine::Timeline few;
+  for (const engine::Event& event : little.begin()) few.apply(event);
+  for (const engine::Event& event : little.steps(1'700)) few.apply(event);
+  const RunTimes few_times = times_of(*few.run(1));
+  engine::RunLod few_lod(ClockKind::Compute);
+  few_lod.update(*few.run(1));
   std::size_t n_blocks = 0;
-  for (int i = 0; i < 20; ++i) {
-    begun = ::test::worked_ms();
-    n_blocks = blocks_of_all_lanes(lod, times, all);
-    n_blocks += step_columns(times, all).size();
-    overview(times, all, 0, times.end_compute(), 200);
-    ms.push_back(::test::worked_ms() - begun);
-  }
-  std::nth_element(ms.begin(), ms.begin() + 10, ms.end());
-  std::printf("%zu steps: built in %.1f ms, a frame of %zu blocks prepared in %.2f ms\n",
-              times.steps.size(), build_ms, n_blocks, ms[10]);
+  const auto prepare = [&n_blocks](const engine::RunLod& of, const RunTimes& at) {
+    const ClockView whole_of_it = whole(at, 1500);
+    n_blocks = blocks_of_all_lanes(of, at, whole_of_it) + step_columns(at, whole_of_it).size();
+    overview(at, whole_of_it, 0, at.end_compute(), 200);
+  };
+  const double few_ms = ::test::least_worked_ms(20, [&] { prepare(few_lod, few_times); });
+  const double all_ms = ::test::least_worked_ms(20, [&] { prepare(lod, times); });
   EXPECT_GT(n_blocks, 500u);
-  EXPECT_LE(ms[10], 8 * ::test::kSlower);
+  EXPECT_GT(times.steps.size(), 90 * few_times.steps.size());
+  EXPECT_LT(all_ms, 20 * few_ms) << few_ms << " ms for a hundredth";
   for (double zoom = 1; zoom < 1e6; zoom *= 4) {
     ClockView view = all;
     view.t0 = times.end_compute() / 3;

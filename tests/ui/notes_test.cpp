@@ -2,7 +2,6 @@
 #include "ui/notes.h"
 
 #include <filesystem>
-#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +11,7 @@
 #include "headless.h"
 #include "streams.h"
 #include "tests/engine/event/files.h"
+#include "waiting.h"
 
 namespace {
 
@@ -92,11 +92,9 @@ struct Stage {
   ui::Shell shell{catalog, commands, ""};
 
   void settle() {
-    for (int i = 0; i < 20'000 && (shell.reads() || shell.saves() || i == 0); ++i) {
-      gui.frame(shell);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    ASSERT_FALSE(shell.reads() || shell.saves());
+    gui.frame(shell);
+    ASSERT_TRUE(waiting::until([&] { return !shell.reads() && !shell.saves(); },
+                               [&] { gui.frame(shell); }));
   }
   /// As Ctrl+S does once it knows the folder.
   void save(const std::string& path) {

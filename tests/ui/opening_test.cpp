@@ -3,15 +3,13 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <thread>
 
 #include "engine/event/recorder.h"
 #include "headless.h"
 #include "streams.h"
+#include "waiting.h"
 
 namespace {
 
@@ -41,56 +39,57 @@ struct Stage {
   ui::Catalog catalog = streams::catalog();
   ui::Shell shell{catalog, commands, ""};
 
-  /// Draws until the reading is over. @return frames it took
-  int finish() {
-    int n = 0;
-    for (; shell.reads() && n < 20'000; ++n) {
-      gui.frame(shell);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    EXPECT_FALSE(shell.reads());
-    return n;
+  /// Draws until the reading is over.
+  void finish() {
+    EXPECT_TRUE(waiting::until([&] { return !shell.reads(); }, [&] { gui.frame(shell); }));
   }
   const engine::Timeline& timeline() { return shell.session().shown().timeline; }
 };
 
 TEST(Opening, a_recording_is_read_beside_the_window_and_shown_while_it_grows) {
-  const Folder folder;
-  const auto events = streams::one_run("jacobi", 30'000);
-  record(folder.file("long.pdrun"), events);
-  Stage stage;
-  const auto begun = std::chrono::steady_clock::now();
-  stage.shell.open(folder.file("long.pdrun"));
-  const auto asked = std::chrono::steady_clock::now() - begun;
-  EXPECT_LT(asked, std::chrono::milliseconds(100)) << "the window waited for the file";
-  bool grew = false;
-  std::int64_t before = 0;
-  while (stage.shell.reads()) {
-    stage.gui.frame(stage.shell);
-    const std::int64_t now = stage.timeline().n_events();
-    grew = grew || (before > 0 && now > before && now < std::ssize(events));
-    before = now;
-  }
-  EXPECT_TRUE(grew) << "no frame showed a part";
-  EXPECT_EQ(stage.timeline().n_events(), std::ssize(events));
-  EXPECT_EQ(stage.shell.screen(), ui::Screen::Live);
-  EXPECT_EQ(stage.shell.settings().recents.size(), 1u);
+  EXPECT_TRUE(waiting::in_the_midst_of(8'000, [](int n_tokens) {
+    const Folder folder;
+    const auto events = streams::one_run("jacobi", n_tokens);
+    record(folder.file("long.pdrun"), events);
+    Stage stage;
+    stage.shell.open(folder.file("long.pdrun"));
+    // Nothing was read by the window's own thread yet.
+    EXPECT_TRUE(stage.shell.reads());
+    EXPECT_EQ(stage.timeline().n_events(), 0);
+    bool grew = false;
+    std::int64_t before = 0;
+    waiting::until([&] { return !stage.shell.reads(); },
+                   [&] {
+                     stage.gui.frame(stage.shell);
+                     const std::int64_t now = stage.timeline().n_events();
+                     grew = grew || (before > 0 && now > before && now < std::ssize(events));
+                     before = now;
+                   });
+    EXPECT_EQ(stage.timeline().n_events(), std::ssize(events));
+    EXPECT_EQ(stage.shell.screen(), ui::Screen::Live);
+    EXPECT_EQ(stage.shell.settings().recents.size(), 1u);
+    return grew;
+  })) << "no frame showed a part";
 }
 
 TEST(Opening, escape_gives_up_and_keeps_what_was_read) {
-  const Folder folder;
-  const auto events = streams::one_run("jacobi", 30'000);
-  record(folder.file("long.pdrun"), events);
-  Stage stage;
-  stage.shell.open(folder.file("long.pdrun"));
-  while (stage.shell.reads() && stage.timeline().n_events() == 0) stage.gui.frame(stage.shell);
-  stage.shell.perform(ui::Action::Deselect);
-  stage.finish();
-  const std::int64_t n = stage.timeline().n_events();
-  EXPECT_GT(n, 0);
-  EXPECT_LT(n, std::ssize(events));
-  EXPECT_NE(stage.shell.message().find("cancelled"), std::string::npos) << stage.shell.message();
-  ASSERT_FALSE(stage.timeline().notices().empty());
+  EXPECT_TRUE(waiting::in_the_midst_of(8'000, [](int n_tokens) {
+    const Folder folder;
+    const auto events = streams::one_run("jacobi", n_tokens);
+    record(folder.file("long.pdrun"), events);
+    Stage stage;
+    stage.shell.open(folder.file("long.pdrun"));
+    waiting::until([&] { return !stage.shell.reads() || stage.timeline().n_events() > 0; },
+                   [&] { stage.gui.frame(stage.shell); });
+    stage.shell.perform(ui::Action::Deselect);
+    stage.finish();
+    const std::int64_t n = stage.timeline().n_events();
+    EXPECT_GT(n, 0);
+    if (n == std::ssize(events)) return false;  // it was read before it could be given up
+    EXPECT_NE(stage.shell.message().find("cancelled"), std::string::npos) << stage.shell.message();
+    EXPECT_FALSE(stage.timeline().notices().empty());
+    return true;
+  })) << "nothing was given up";
 }
 
 TEST(Opening, a_race_is_shown_on_the_compare_screen) {

@@ -1,10 +1,8 @@
 // Recordings written beside the window: the same events, progress, giving up, what waits meanwhile.
 #include "ui/saving.h"
 
-#include <chrono>
 #include <filesystem>
 #include <string>
-#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,13 +13,13 @@
 #include "headless.h"
 #include "streams.h"
 #include "tests/engine/event/files.h"
+#include "waiting.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using engine::test::Folder;
 using testing::HasSubstr;
-using namespace std::chrono_literals;
 
 std::string bytes_of(const std::string& path) {
   engine::EventList list;
@@ -49,22 +47,22 @@ TEST(Saving, a_recording_saved_again_holds_the_same_events) {
 }
 
 TEST(Saving, given_up_it_leaves_no_file) {
-  const Folder folder;
-  const std::string source = recorded(folder, streams::one_run("jacobi", 30'000));
-  ui::Saving saving(source, folder / "copy.pdrun");
-  while (saving.fraction() == 0 && !saving.ended()) std::this_thread::sleep_for(1ms);
-  saving.give_up();
-  EXPECT_THROW(
-      {
-        try {
-          saving.result();
-        } catch (const engine::Error& error) {
-          EXPECT_EQ(error.code(), engine::ErrorCode::Cancelled);
-          throw;
-        }
-      },
-      engine::Error);
-  EXPECT_FALSE(fs::exists(folder / "copy.pdrun"));
+  EXPECT_TRUE(waiting::in_the_midst_of(4'000, [](int n_tokens) {
+    const Folder folder;
+    const std::string copy = folder / "copy.pdrun";
+    ui::Saving saving(recorded(folder, streams::one_run("jacobi", n_tokens)), copy);
+    waiting::until([&] { return saving.fraction() > 0 || saving.ended(); }, [] {});
+    saving.give_up();
+    try {
+      EXPECT_EQ(saving.result(), copy);
+      EXPECT_TRUE(fs::exists(copy)) << "it was written before it could be given up";
+      return false;
+    } catch (const engine::Error& error) {
+      EXPECT_EQ(error.code(), engine::ErrorCode::Cancelled);
+      EXPECT_FALSE(fs::exists(copy));
+      return true;
+    }
+  })) << "nothing was given up";
 }
 
 TEST(Saving, let_go_of_it_writes_to_the_end) {
@@ -86,47 +84,56 @@ struct Stage {
   ui::Shell shell{catalog, commands, ""};
 };
 
-TEST(Saving, the_window_draws_on_while_a_recording_is_written) {
-  const Folder folder;
-  Stage stage;
-  stage.shell.take(streams::one_run("jacobi", 30'000));
-  stage.shell.show(ui::Screen::Live);
-  stage.gui.frame(stage.shell);
-  const std::int64_t before = stage.shell.session().live().timeline.n_events();
-  stage.shell.save(folder / "long.pdrun");
-  EXPECT_TRUE(stage.shell.saves()) << "the window waited for the file";
-  EXPECT_TRUE(stage.shell.animates());
-  // What the engine tells meanwhile is shown after it, and no part of the file.
-  stage.shell.take({engine::Notice{.t = 1, .text = "meanwhile"}});
+// @return frames drawn until it was saved
+int draw_until_saved(Stage& stage) {
   int n_frames = 0;
-  for (; stage.shell.saves() && n_frames < 20'000; ++n_frames) {
-    EXPECT_EQ(stage.shell.session().live().timeline.n_events(), before);
+  EXPECT_TRUE(waiting::until([&] { return !stage.shell.saves(); },
+                             [&] {
+                               stage.gui.frame(stage.shell);
+                               ++n_frames;
+                             }));
+  return n_frames;
+}
+
+TEST(Saving, the_window_draws_on_while_a_recording_is_written) {
+  EXPECT_TRUE(waiting::in_the_midst_of(4'000, [](int n_tokens) {
+    const Folder folder;
+    Stage stage;
+    stage.shell.take(streams::one_run("jacobi", n_tokens));
+    stage.shell.show(ui::Screen::Live);
     stage.gui.frame(stage.shell);
-    std::this_thread::sleep_for(1ms);
-  }
-  EXPECT_FALSE(stage.shell.saves());
-  EXPECT_GT(n_frames, 1);
-  EXPECT_EQ(stage.shell.session().live().timeline.n_events(), before + 1);
-  EXPECT_THAT(stage.shell.message(), HasSubstr("Saved long.pdrun"));
-  engine::Timeline again;
-  engine::load_recording(folder / "long.pdrun", again);
-  EXPECT_EQ(again.n_events(), before);
+    const engine::Timeline& live = stage.shell.session().live().timeline;
+    const std::int64_t before = live.n_events();
+    stage.shell.save(folder / "long.pdrun");
+    EXPECT_TRUE(stage.shell.saves());
+    EXPECT_TRUE(stage.shell.animates());
+    // What the engine tells meanwhile is shown after it, and no part of the file.
+    stage.shell.take({engine::Notice{.t = 1, .text = "meanwhile"}});
+    EXPECT_EQ(live.n_events(), before);
+    const int n_frames = draw_until_saved(stage);
+    EXPECT_EQ(live.n_events(), before + 1);
+    EXPECT_THAT(stage.shell.message(), HasSubstr("Saved long.pdrun"));
+    engine::Timeline again;
+    engine::load_recording(folder / "long.pdrun", again);
+    EXPECT_EQ(again.n_events(), before);
+    return n_frames > 2;
+  })) << "the window waited for the file";
 }
 
 TEST(Saving, escape_gives_a_save_up) {
-  const Folder folder;
-  const std::string source = recorded(folder, streams::one_run("jacobi", 30'000));
-  Stage stage;
-  stage.shell.open(source);
-  while (stage.shell.reads()) stage.gui.frame(stage.shell);
-  stage.shell.save(folder / "copy.pdrun");
-  stage.shell.perform(ui::Action::Deselect);
-  for (int i = 0; stage.shell.saves() && i < 20'000; ++i) {
-    stage.gui.frame(stage.shell);
-    std::this_thread::sleep_for(1ms);
-  }
-  EXPECT_THAT(stage.shell.message(), HasSubstr("not saved"));
-  EXPECT_FALSE(fs::exists(folder / "copy.pdrun"));
+  EXPECT_TRUE(waiting::in_the_midst_of(4'000, [](int n_tokens) {
+    const Folder folder;
+    const std::string source = recorded(folder, streams::one_run("jacobi", n_tokens));
+    Stage stage;
+    stage.shell.open(source);
+    waiting::until([&] { return !stage.shell.reads(); }, [&] { stage.gui.frame(stage.shell); });
+    stage.shell.save(folder / "copy.pdrun");
+    stage.shell.perform(ui::Action::Deselect);
+    draw_until_saved(stage);
+    const bool given_up = stage.shell.message().find("not saved") != std::string::npos;
+    EXPECT_EQ(fs::exists(folder / "copy.pdrun"), !given_up) << stage.shell.message();
+    return given_up;
+  })) << "nothing was given up";
 }
 
 TEST(Saving, a_folder_that_refuses_is_said) {
@@ -135,7 +142,7 @@ TEST(Saving, a_folder_that_refuses_is_said) {
   Stage stage;
   stage.shell.take(streams::one_run("ar"));
   stage.shell.save(folder / "file/below.pdrun");
-  for (int i = 0; stage.shell.saves() && i < 20'000; ++i) stage.gui.frame(stage.shell);
+  draw_until_saved(stage);
   EXPECT_THAT(stage.shell.message(), HasSubstr("below.pdrun"));
 }
 
