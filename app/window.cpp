@@ -112,20 +112,25 @@ ui::Catalog catalog_of(const WindowCommandOptions& options) {
       catalog_models(assets / "models", options.model.model, options.model.allow_external_shards);
   catalog.prompts = catalog_prompts((assets / "prompts/bundled.jsonl").string());
   for (const engine::DeviceInfo& device : engine::list_devices()) {
+    const bool is_cpu = device.name == "cpu";
     catalog.devices.push_back(
         {.name = device.name,
          .title = device.available ? fmt::format("{}, {}", device.name, device.ops) : device.name,
          .unavailable = device.reason});
-    catalog.health.push_back({.name = device.name,
-                              .value = device.available ? "kernels " + device.ops : device.reason,
+    catalog.health.push_back({.name = is_cpu ? "CPU" : "GPU (" + device.name + ")",
+                              .value = device.available ? "ready, computes with " + device.ops
+                                                        : "not used: " + device.reason,
                               .ok = device.available,
-                              .fix = device.available ? "" : "everything runs on the CPU"});
+                              .fix = device.available ? "" : "Everything runs on the CPU.",
+                              .needed = is_cpu});
   }
+  const auto n_models = std::count_if(catalog.models.begin(), catalog.models.end(),
+                                      [](const auto& m) { return m.unavailable.empty(); });
   catalog.health.push_back(
       {.name = "models",
-       .value = fmt::format("{} found", catalog.models.size()),
-       .ok = !catalog.models.empty(),
-       .fix = catalog.models.empty() ? "open one: a Hugging Face directory" : ""});
+       .value = n_models == 1 ? "1 ready to run" : fmt::format("{} ready to run", n_models),
+       .ok = n_models > 0,
+       .fix = "Open one: a model's folder as Hugging Face ships it."});
   const fs::path recording = assets / "recordings/first_race.pdrun";
   std::error_code error;
   if (fs::exists(recording, error)) catalog.race_recording = recording.string();

@@ -48,7 +48,8 @@ struct CatalogDevice {
 struct HealthLine {
   std::string name, value;
   bool ok = true;
-  std::string fix;  // what to do when it is not
+  std::string fix;     // what to do, or what it means, when it is not
+  bool needed = true;  // else its absence is no fault
 };
 
 struct Catalog {

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "engine/event/text.h"
+
 namespace ui {
 namespace {
-
-constexpr float kTruthSize = 11;
 
 const Theme* current = &kDark;
 float current_scale = 1;
@@ -251,42 +251,6 @@ void token_cell(ImDrawList* list,
                   colour(theme().light_up), px(4), px(flags.locked ? 2 : 1));
 }
 
-namespace {
-
-void legend_cell(Mean mean) {
-  const ImVec2 min = ImGui::GetCursorScreenPos();
-  const float width = px(18) + static_cast<float>(std::strlen(look(mean).name)) * px(7.6f) +
-                      static_cast<float>(std::strlen(look(mean).mark)) * px(5);
-  ImGui::Dummy({width, px(23)});
-  token_cell(ImGui::GetWindowDrawList(), min, {min.x + width, min.y + px(23)}, look(mean).name,
-             mean, {});
-}
-
-}  // namespace
-
-void legend(std::span<const Mean> means) {
-  for (const Mean mean : means) {
-    legend_cell(mean);
-    ImGui::SameLine(0, px(4));
-  }
-  ImGui::NewLine();
-}
-
-void legend_word() {
-  ImGui::AlignTextToFramePadding();
-  words("marks", theme().dim);
-  if (!ImGui::IsItemHovered() || !ImGui::BeginTooltip()) return;
-  for (const Mean mean :
-       {Mean::Accepted, Mean::Bonus, Mean::Plain, Mean::Guess, Mean::Pool, Mean::Draft,
-        Mean::Rejected, Mean::Unused, Mean::FastForward, Mean::Stationary, Mean::Diverged}) {
-    legend_cell(mean);
-    ImGui::SameLine(px(160));
-    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(3));
-    words(meaning_of(mean), theme().text);
-  }
-  ImGui::EndTooltip();
-}
-
 float right_edge() {
   return ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
 }
@@ -309,12 +273,64 @@ void wrapped(const std::string& text, Rgb rgb) {
   ImGui::PopTextWrapPos();
 }
 
-void truth_sign(Truth truth) {
+std::string elided(const std::string& text, float width) {
+  if (ImGui::CalcTextSize(text.c_str()).x <= width) return text;
+  constexpr const char* kDots = "...";
+  std::size_t fits = 0, beyond = text.size();  // bytes
+  while (beyond - fits > 1) {
+    const std::size_t middle = (fits + beyond) / 2;
+    const std::string part = text.substr(0, engine::whole_characters(text, middle)) + kDots;
+    (ImGui::CalcTextSize(part.c_str()).x <= width ? fits : beyond) = middle;
+  }
+  return text.substr(0, engine::whole_characters(text, fits)) + kDots;
+}
+
+void words_within(const std::string& text, Rgb rgb, float width) {
+  const std::string shown = elided(text, width);
+  words(shown, rgb);
+  if (shown != text && ImGui::IsItemHovered()) tooltip(text);
+}
+
+namespace {
+
+void truth_letter(Truth truth) {
   if (truth == Truth::Measured) return;
   ImGui::SameLine(0, px(3));
   ImGui::PushFont(nullptr, kTruthSize);
   words(truth_mark(truth), theme().dim);
   ImGui::PopFont();
+}
+
+// @return whether the label is pointed at
+bool put_label_and_value(const char* label, const std::string& value, Truth truth) {
+  const float right = right_edge(), left = ImGui::GetCursorPosX();
+  ImGui::BeginGroup();
+  words(label, theme().dim);
+  truth_letter(truth);
+  ImGui::EndGroup();
+  const bool hovered = ImGui::IsItemHovered();
+  const float label_end = left + ImGui::GetItemRectSize().x + px(12);
+  ImGui::PushFont(fonts().bold, kTextSize);
+  const float wide = ImGui::CalcTextSize(value.c_str()).x;
+  if (label_end + wide <= right) {
+    ImGui::SameLine();
+    ImGui::SetCursorPosX(right - wide);
+    words(value, theme().bright);
+  } else {
+    ImGui::SetCursorPosX(std::max(left + px(12), right - wide));
+    ImGui::PushTextWrapPos(right);
+    words(value, theme().bright);
+    ImGui::PopTextWrapPos();
+  }
+  ImGui::PopFont();
+  return hovered;
+}
+
+}  // namespace
+
+void truth_sign(Truth truth) {
+  truth_letter(truth);
+  if (truth != Truth::Measured && ImGui::IsItemHovered()) tooltip(truth_words(truth));
 }
 
 bool figure_button(const Figure& figure, ImVec2 size) {
@@ -328,24 +344,19 @@ bool figure_button(const Figure& figure, ImVec2 size) {
 }
 
 void label_value(const char* label, const std::string& value, Truth truth) {
-  const float right = right_edge(), left = ImGui::GetCursorPosX();
-  ImGui::BeginGroup();
-  words(label, theme().dim);
-  truth_sign(truth);
-  ImGui::EndGroup();
-  const float label_end = left + ImGui::GetItemRectSize().x + px(12);
-  ImGui::PushFont(fonts().bold, kTextSize);
-  ImGui::SameLine(std::max(label_end, right - ImGui::CalcTextSize(value.c_str()).x));
-  words(value, theme().bright);
-  ImGui::PopFont();
+  if (put_label_and_value(label, value, truth) && truth != Truth::Measured)
+    tooltip(truth_words(truth));
 }
 
 bool label_value(const Figure& figure) {
   const ImVec2 min = ImGui::GetCursorScreenPos();
   const float wide = ImGui::GetContentRegionAvail().x;
-  label_value(figure.label.c_str(), figure.value, figure.truth);
+  ImGui::BeginGroup();
+  put_label_and_value(figure.label.c_str(), figure.value, figure.truth);
+  ImGui::EndGroup();
+  const float high = ImGui::GetItemRectSize().y;
   ImGui::SetCursorScreenPos(min);
-  return figure_button(figure, {wide, ImGui::GetTextLineHeight()});
+  return figure_button(figure, {wide, high});
 }
 
 void formula_tooltip(const Figure& figure) {
@@ -388,10 +399,12 @@ void sparkline(std::span<const float> values, ImVec2 size, Rgb rgb) {
 bool big_number(const Figure& figure, std::span<const float> recent, float width) {
   ImGui::BeginGroup();
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(1)));
-  small_label(figure.label);
-  truth_sign(figure.truth);
+  ImGui::PushFont(nullptr, kSmallSize);
+  words(elided(figure.label, width - px(20)), theme().dim);
+  ImGui::PopFont();
+  truth_letter(figure.truth);
   ImGui::PushFont(fonts().bold, kBigSize);
-  words(figure.value, theme().bright);
+  words(elided(figure.value, width - px(4)), theme().bright);
   ImGui::PopFont();
   if (!recent.empty())
     sparkline(recent, {width - px(12), px(18)},

@@ -4,7 +4,6 @@
 #include <imgui.h>
 
 #include <functional>
-#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,13 +41,6 @@ void token_cell(ImDrawList* list,
                 const std::string& text,
                 Mean mean,
                 const CellFlags& flags);
-/// Cells that name what marks, borders and colours mean, in a row.
-void legend(std::span<const Mean> means);
-inline void legend(std::initializer_list<Mean> means) {
-  legend(std::span<const Mean>(means.begin(), means.size()));
-}
-/// A quiet word whose tooltip is the legend of token cells, with a sentence for each.
-void legend_word();
 /// Diagonal lines inside a rectangle.
 void hatch(ImDrawList* list, ImVec2 min, ImVec2 max, ImU32 ink, float apart, float thickness);
 void dashed_rect(
@@ -59,10 +51,15 @@ float right_edge();
 void words(const std::string& text, Rgb rgb);
 void small_label(const std::string& text);  // grey, small
 void wrapped(const std::string& text, Rgb rgb);
-/// A small d or h behind what was drawn last, where it was derived or is known in hindsight.
+/// The beginning of a text that has room in the current font, whole characters and "..." at its end.
+std::string elided(const std::string& text, float width);
+/// Words in so much room: cut where they have none, and then whole in a tooltip.
+void words_within(const std::string& text, Rgb rgb, float width);
+/// A small d or h behind what was drawn last, where it was derived or is known in hindsight; hovering
+/// says which.
 void truth_sign(Truth truth);
-/// A grey label at the left, a value at the right edge; a small d or h behind the label of what was
-/// derived or is known in hindsight.
+/// A grey label at the left, a value at the right edge, on lines of its own where both have no room;
+/// a small d or h behind the label of what was derived or is known in hindsight.
 void label_value(const char* label, const std::string& value, Truth truth = Truth::Measured);
 /// The same of a figure. Hovering shows its formula.
 /// @return whether it was clicked, to choose the steps behind it

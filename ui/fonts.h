@@ -14,7 +14,7 @@ struct Fonts {
 
 // Heights in pixels at 100 % (Dear ImGui counts from ascent to descent).
 constexpr float kTextSize = 15.5f, kSmallSize = 13.5f, kMonoSize = 15.5f, kBigSize = 29,
-                kMarkSize = 10.5f;
+                kMarkSize = 10.5f, kTruthSize = 11;
 
 /// Adds them to the current context's atlas; the first is the default.
 void load_fonts();

@@ -2,17 +2,21 @@
 
 #include <imgui_internal.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <fstream>
 
+#include "ui/draw.h"
 #include "ui/panel.h"
 
 namespace ui {
 namespace {
 
 // Grows when a screen's panels change.
-constexpr int kLayoutVersion = 2;
+constexpr int kLayoutVersion = 3;
+// Of the time lines of four lanes, and of the table beside them.
+constexpr float kBelowLanes = 380;
 constexpr const char* kVersionHead = "[Decoscope][Layout]";
 
 int version_of(const std::filesystem::path& file) {
@@ -45,7 +49,7 @@ ImGuiID split(ImGuiID& node, ImGuiDir side, float share) {
 void live(ImGuiID centre) {
   ImGuiID left = split(centre, ImGuiDir_Left, 0.178f);
   ImGuiID right = split(centre, ImGuiDir_Right, 0.255f);
-  const ImGuiID runs = split(left, ImGuiDir_Down, 0.165f);
+  const ImGuiID runs = split(left, ImGuiDir_Down, 0.22f);
   const ImGuiID machine = split(right, ImGuiDir_Down, 0.175f);
   const ImGuiID inspector = split(right, ImGuiDir_Down, 0.37f);
   const ImGuiID text = split(centre, ImGuiDir_Up, 0.22f);
@@ -63,16 +67,19 @@ void live(ImGuiID centre) {
   dock(Screen::Live, "machine", machine);
 }
 
-void compare(ImGuiID centre) {
-  ImGuiID left = split(centre, ImGuiDir_Left, 0.178f);
-  const ImGuiID runs = split(left, ImGuiDir_Down, 0.165f);
-  ImGuiID lanes = split(centre, ImGuiDir_Up, 0.52f);
-  const ImGuiID difference = split(centre, ImGuiDir_Right, 0.30f);
+// The lanes take what height the time lines and the table below them do not need, now and when the
+// window grows: theirs is the central node.
+void compare(ImGuiID lanes, float height) {
+  ImGuiID left = split(lanes, ImGuiDir_Left, 0.178f);
+  const ImGuiID runs = split(left, ImGuiDir_Down, 0.22f);
+  const float below = std::clamp(px(kBelowLanes) / std::max(height, 1.0f), 0.25f, 0.5f);
+  ImGuiID time_lines = split(lanes, ImGuiDir_Down, below);
+  const ImGuiID difference = split(time_lines, ImGuiDir_Right, 0.30f);
   dock(Screen::Compare, "setup", left);
   dock(Screen::Compare, "runs", runs);
   dock(Screen::Compare, "lanes", lanes);
-  dock(Screen::Compare, "gantt", centre);
-  dock(Screen::Compare, "log", centre);
+  dock(Screen::Compare, "gantt", time_lines);
+  dock(Screen::Compare, "log", time_lines);
   dock(Screen::Compare, "difference", difference);
   dock(Screen::Compare, "inspector", difference);
   ImGui::DockBuilderGetNode(lanes)->LocalFlags |= ImGuiDockNodeFlags_NoTabBar;
@@ -127,7 +134,7 @@ void build_default_layout(Screen screen, ImGuiID dockspace, ImVec2 size) {
   ImGui::DockBuilderAddNode(dockspace, ImGuiDockNodeFlags_DockSpace);
   ImGui::DockBuilderSetNodeSize(dockspace, size);
   if (screen == Screen::Live) live(dockspace);
-  if (screen == Screen::Compare) compare(dockspace);
+  if (screen == Screen::Compare) compare(dockspace, size.y);
   ImGui::DockBuilderFinish(dockspace);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "ui/draw.h"
 #include "ui/prepare/status.h"
@@ -192,7 +193,9 @@ void Shell::draw_run_controls(Context& c) {
   const std::string why = why_not(form_, catalog_, race);
   ImGui::SameLine(0, px(14));
   if (button(race ? "Run race###run" : "Run###run", true, why.empty(),
-             why.empty() ? "Ctrl+Enter" : why.c_str()))
+             !why.empty()               ? why.c_str()
+             : session_.live_is_shown() ? "Ctrl+Enter"
+                                        : "starts the next run, in this session (Ctrl+Enter)"))
     run(race);
   const engine::Timeline& live = session_.live().timeline;
   const bool going =
@@ -234,7 +237,10 @@ void Shell::draw_state(Context& c) {
       tooltip(fmt::format("run {}, chosen in Runs or started last", run->id()));
     ImGui::SameLine(0, px(8));
   }
-  words(status.text, level_colour(status.level));
+  // Up to the buttons at the right end of the bar.
+  const float end = ImGui::GetMainViewport()->Size.x - px(245);
+  const auto room = [end] { return std::max(px(40), end - ImGui::GetCursorPosX()); };
+  words_within(status.text, level_colour(status.level), room());
   if (status.share >= 0) {
     ImGui::SameLine();
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(11));
@@ -246,8 +252,8 @@ void Shell::draw_state(Context& c) {
   const Status agreement = agreement_of(run);
   if (agreement.text.empty()) return;
   ImGui::SameLine(0, px(14));
-  words((agreement.level == Status::Level::Good ? "+ " : "! ") + agreement.text,
-        level_colour(agreement.level));
+  words_within((agreement.level == Status::Level::Good ? "+ " : "! ") + agreement.text,
+               level_colour(agreement.level), room());
 }
 
 void Shell::draw_top_bar(Context& c) {
@@ -307,32 +313,26 @@ void Shell::draw_status_bar(Context& c) {
   const ImGuiViewport* main = ImGui::GetMainViewport();
   begin_bar("##status", {main->Pos.x, main->Pos.y + main->Size.y - px(kStatusBar)},
             {main->Size.x, px(kStatusBar)}, {px(14), px(5)});
-  std::int64_t n_dropped = 0;
-  for (const engine::RunRecord& run : c.timeline.runs())
-    n_dropped += static_cast<std::int64_t>(run.dropped.size());
   const engine::Timeline& live = session_.live().timeline;
-  const bool going =
+  BarFacts facts{.source = std::filesystem::path(c.source).filename().string(),
+                 .n_events = c.timeline.n_events(),
+                 .n_inconsistent = c.timeline.n_inconsistent(),
+                 .held = live.held(),
+                 .draw_ms = draw_ms_,
+                 .scale_percent = settings_.scale_percent};
+  facts.running =
       std::any_of(live.runs().begin(), live.runs().end(), [](const auto& r) { return !r.over(); });
-  std::string text = fmt::format("engine {} \xC2\xB7 {} payloads dropped \xC2\xB7 {} events",
-                                 live.held() ? "held"
-                                 : going     ? "running"
-                                             : "idle",
-                                 n_dropped, with_commas(c.timeline.n_events()));
-  if (c.timeline.n_inconsistent() > 0)
-    text += fmt::format(" \xC2\xB7 {} inconsistent, left out", c.timeline.n_inconsistent());
+  for (const engine::RunRecord& run : c.timeline.runs())
+    facts.n_dropped += static_cast<std::int64_t>(run.dropped.size());
   // Of a run that is over the last sample says nothing about now.
-  if (going && !c.timeline.samples().empty()) {
+  if (facts.running && !c.timeline.samples().empty()) {
     const engine::Sampled& s = c.timeline.samples().back();
-    text += s.busy_percent >= 0
-                ? fmt::format(" \xC2\xB7 {} busy {:.0f} %", s.device, s.busy_percent)
-                : " \xC2\xB7 " + s.device + ": " + s.reason;
+    facts.device = s.busy_percent >= 0 ? fmt::format("{} {:.0f} % busy", s.device, s.busy_percent)
+                                       : s.device + ": " + s.reason;
   }
-  if (going) text += fmt::format(" \xC2\xB7 window {:.1f} ms a frame", draw_ms_);
-  if (settings_.scale_percent != 100)
-    text += fmt::format(" \xC2\xB7 scale {} %", settings_.scale_percent);
-  text += fmt::format(" \xC2\xB7 range: {}", view_.range0 == view_.range1 ? "none" : "set");
-  if (!c.source.empty()) text += " \xC2\xB7 " + std::filesystem::path(c.source).filename().string();
-  words(text, theme().dim);
+  if (view_.range0 != view_.range1)
+    facts.range = length_words(view_.clock, std::abs(view_.range1 - view_.range0));
+  words_within(bar_words(facts), theme().dim, ImGui::GetContentRegionAvail().x);
   ImGui::End();
 }
 

@@ -27,7 +27,7 @@ bool door(float high,
     pressed = button(action, primary, why_off.empty(), why_off.c_str());
     if (!why_off.empty()) {
       ImGui::SameLine();
-      words(why_off, theme().dim);
+      words_within(why_off, theme().dim, ImGui::GetContentRegionAvail().x);
     }
     ImGui::PopStyleVar();
   }
@@ -42,19 +42,19 @@ void doors(Context& context) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(8)));
   const float high = (ImGui::GetContentRegionAvail().y - 2 * ImGui::GetStyle().ItemSpacing.y) / 3;
   if (door(high, "race", "Watch a race",
-           "Four decoders write the same answer, side by side, at equal compute. A recording: "
-           "needs no model.",
+           "Four decoders write the same answer side by side, each given the same compute. It is a "
+           "recording, so it needs no model.",
            "Watch###watch", has_race,
            catalog.race_recording.empty() ? "no recording is bundled" : ""))
     context.requests.open = catalog.race_recording;
   if (door(high, "tiny", "Run the bundled model",
-           "A small model decodes a real prompt on this machine, offline, with four decoders at "
-           "once. Then change anything and run again.",
+           "A small model answers a real question on this machine, with four decoders in turns. "
+           "Nothing is downloaded. Then change anything and run again.",
            "Run###run_bundled", !has_race, why_not(context.form, catalog, true)))
     context.requests.race = true;
   if (door(high, "mine", "Open my model, or a recording",
-           "A folder in Hugging Face's layout (config.json, safetensors, tokenizer.model), or a "
-           ".pdrun file. Dropping it on the window does the same.",
+           "A model's folder as Hugging Face ships it (config.json, safetensors, tokenizer.model), "
+           "or a recording (.pdrun). Dropping it on the window does the same.",
            "Open...###open_mine", false, ""))
     context.requests.open = "";
   ImGui::PopStyleVar();
@@ -63,17 +63,23 @@ void doors(Context& context) {
 void health(const Context& context) {
   if (begin_card("health", {0, 0})) {
     ImGui::PushFont(fonts().bold, 19);
-    words("Is everything here?", theme().bright);
+    words("This machine", theme().bright);
     ImGui::PopFont();
     ImGui::Dummy({1, px(4)});
     for (const HealthLine& line : context.catalog.health) {
-      words(line.ok ? "+" : "x", line.ok ? theme().good : theme().bad);
+      const bool absent = !line.ok && !line.needed;
+      words(line.ok  ? "+"
+            : absent ? "-"
+                     : "x",
+            line.ok  ? theme().good
+            : absent ? theme().dim
+                     : theme().bad);
       ImGui::SameLine(px(34));
       ImGui::BeginGroup();
       words(line.name, theme().dim);
       ImGui::SameLine(px(150));
       wrapped(line.value, theme().bright);
-      if (!line.ok && !line.fix.empty()) wrapped(line.fix, theme().warn);
+      if (!line.ok && !line.fix.empty()) wrapped(line.fix, absent ? theme().dim : theme().warn);
       ImGui::EndGroup();
     }
     if (!context.settings.recents.empty()) {
@@ -87,7 +93,9 @@ void health(const Context& context) {
     }
     ImGui::Dummy({1, px(8)});
     wrapped(
-        "No account, no network, no telemetry. Settings, layout and recents live in one folder.",
+        "No account, no network, no telemetry. What the window remembers lies in one folder. Press "
+        "? "
+        "for the keys.",
         theme().dim);
   }
   end_card();

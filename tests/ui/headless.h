@@ -2,6 +2,11 @@
 #pragma once
 
 #include <imgui.h>
+#include <imgui_internal.h>
+
+#include <functional>
+#include <sstream>
+#include <string>
 
 #include "ui/fonts.h"
 #include "ui/shell.h"
@@ -27,15 +32,34 @@ class Headless {
 
   /// @return corners drawn
   int frame(ui::Shell& shell) {
-    ImGui::GetIO().DeltaTime = 1.0f / 60;
-    ImGui::NewFrame();
-    shell.draw(1.0 / 60);
-    ImGui::Render();
-    for (ImTextureData* texture : ImGui::GetPlatformIO().Textures) settle(texture, false);
+    draw([&] { shell.draw(1.0 / 60); });
     return ImGui::GetDrawData()->TotalVtxCount;
+  }
+  /// The words that are seen in a frame, in the order they are drawn, one blank between them. Words
+  /// of token cells are not among them.
+  std::string said(ui::Shell& shell) {
+    return said([&] { shell.draw(1.0 / 60); });
+  }
+  std::string said(const std::function<void()>& panel) {
+    std::string text;
+    draw([&] {
+      ImGui::LogToBuffer(0);
+      panel();
+      std::istringstream in(ImGui::GetCurrentContext()->LogBuffer.c_str());
+      for (std::string word; in >> word;) text += (text.empty() ? "" : " ") + word;
+      ImGui::LogFinish();
+    });
+    return text;
   }
 
  private:
+  static void draw(const std::function<void()>& panels) {
+    ImGui::GetIO().DeltaTime = 1.0f / 60;
+    ImGui::NewFrame();
+    panels();
+    ImGui::Render();
+    for (ImTextureData* texture : ImGui::GetPlatformIO().Textures) settle(texture, false);
+  }
   static void settle(ImTextureData* texture, bool all) {
     if (texture->Status == ImTextureStatus_WantDestroy || all) {
       texture->SetTexID(ImTextureID_Invalid);

@@ -109,8 +109,8 @@ TEST(Status, what_is_awaited_is_told_before_the_engine_says_anything) {
 }
 
 TEST(Status, a_race_is_told_by_what_its_lanes_really_used) {
-  EXPECT_EQ(race_words(1.5e9, 0, 4), "each lane has used 1.50 s");
-  EXPECT_EQ(race_words(12.7e9, 3, 4), "at 12.7 s of own compute, 3 of 4 lanes over");
+  EXPECT_EQ(race_words(1.5e9, 0, 4), "1.50 s of compute for each lane");
+  EXPECT_EQ(race_words(12.7e9, 3, 4), "12.7 s of compute for each lane: 3 of 4 done");
   engine::Timeline timeline;
   for (const engine::Event& event : streams::race({"ar", "jacobi"})) timeline.apply(event);
   EXPECT_EQ(name_of(timeline.runs()[1]), "B jacobi");

@@ -418,7 +418,7 @@ ui::Catalog catalog() {
   c.health = {{"window", "OpenGL 3.0", true, ""},
               {"CPU", "2 threads, AVX-512 BF16", true, ""},
               {"GPU", "no driver found", false,
-               "Everything runs on the CPU; install a driver for more speed."},
+               "Everything runs on the CPU; install a driver for more speed.", false},
               {"models", "demo-target", true, ""}};
   return c;
 }

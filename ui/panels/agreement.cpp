@@ -41,7 +41,7 @@ void draw(Context& context) {
         "token by token.",
         theme().dim);
   } else if (run.agreement->first_difference < 0) {
-    words("identical to AR", theme().good);
+    words("The same text as plain decoding, token for token.", theme().good);
   } else {
     difference(context, run, *run.agreement);
   }

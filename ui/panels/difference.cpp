@@ -30,6 +30,8 @@ std::string why_empty(const Context& context) {
 void draw(Context& context) {
   const auto lanes = figures_of(context);
   const int n = static_cast<int>(lanes.size());
+  // Close rows: the sentence and the buttons below are seen without scrolling.
+  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(6), px(1.5f)));
   if (ImGui::BeginTable("difference", n + 1, ImGuiTableFlags_BordersInnerH)) {
     ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 2.2f);
     for (int i = 0; i < n; ++i) ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 1);
@@ -60,6 +62,7 @@ void draw(Context& context) {
     }
     ImGui::EndTable();
   }
+  ImGui::PopStyleVar();
   ImGui::Dummy({1, px(2)});
   ImGui::PushStyleColor(ImGuiCol_ChildBg, colour(theme().field));
   ImGui::BeginChild("how", {0, 0},

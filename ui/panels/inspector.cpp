@@ -20,11 +20,14 @@ std::string why_empty(const Context& context) {
 }
 
 void token_head(const Context& context, const engine::RunRecord& run, const PlaceFacts& facts) {
-  words(context.name_of(run) + " \xC2\xB7 " + facts.title, theme().dim);
+  const float left = ImGui::GetCursorPosX(), right = right_edge();
+  words_within(context.name_of(run) + " \xC2\xB7 " + facts.title, theme().dim, right - left);
   if (facts.token < 0) return;
+  const float title_end = left + ImGui::GetItemRectSize().x + px(12);
   const std::string text = cell_text(context.timeline, run, facts.token);
-  const float width = px(22) + n_columns(text) * px(8);
-  ImGui::SameLine(std::max(px(120), right_edge() - width));
+  const float width = std::min(right - left, px(22) + n_columns(text) * px(8));
+  // A token wider than the room beside the title stands below it.
+  if (title_end + width <= right) ImGui::SameLine(right - width);
   const ImVec2 min = ImGui::GetCursorScreenPos();
   ImGui::Dummy({width, px(24)});
   CellFlags flags;

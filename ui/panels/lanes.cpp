@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ui/draw.h"
+#include "ui/legend.h"
 #include "ui/panels/text_view.h"
 #include "ui/prepare/status.h"
 
@@ -21,8 +22,8 @@ std::string why_empty(const Context& context) {
 }
 
 // What cells of any lane can stand for; words for each are behind "marks".
-constexpr Mean kLegend[] = {Mean::Accepted, Mean::Bonus,  Mean::Guess,      Mean::Pool,
-                            Mean::Rejected, Mean::Unused, Mean::FastForward};
+constexpr Mean kLegend[] = {Mean::Accepted, Mean::Bonus,    Mean::Guess,
+                            Mean::Pool,     Mean::Rejected, Mean::Unused};
 
 struct Verdict {
   std::string text;
@@ -131,9 +132,9 @@ void prompt_card(const std::vector<const engine::RunRecord*>& runs) {
     ImGui::PopTextWrapPos();
     ImGui::PopFont();
     ImGui::SetCursorPos({room + px(18), at.y - ImGui::GetStyle().FramePadding.y});
-    legend_word();
+    legend_word("marks###marks_lanes", cell_marks());
     ImGui::SetCursorPos({left, top + px(34)});
-    legend(kLegend);
+    legend(kLegend, true);
   }
   end_card();
 }

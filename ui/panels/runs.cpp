@@ -34,7 +34,9 @@ std::string weights_of(const Context& context, const engine::RunRecord& run) {
 
 std::string facts_of(const Context& context, const engine::RunRecord& run) {
   const engine::RunStarted& s = run.started;
-  std::string text = fmt::format("run {}: {}", run.id(), s.decoder);
+  const std::string* given = context.given_name(run);
+  std::string text = given ? *given + "\n" : "";
+  text += fmt::format("run {}: {}", run.id(), s.decoder);
   if (const engine::ModelLoaded* m = context.timeline.model(s.model))
     text += fmt::format(" on {} at {}, {}, {}\n{}", m->name, m->scale, m->dtype, m->device,
                         weights_of(context, run));
@@ -138,15 +140,22 @@ void run_row(Context& context, const engine::RunRecord& run) {
   const std::string place =
       mark == marked.end() ? ""
                            : fmt::format("[{}] ", static_cast<char>('A' + (mark - marked.begin())));
-  words(place + context.name_of(run), chosen ? theme().bright : theme().text);
   const std::string result = result_of(run);
   ImGui::PushFont(fonts().bold, kTextSize);
-  ImGui::SameLine(right_edge() - ImGui::CalcTextSize(result.c_str()).x);
+  const float end = right_edge() - ImGui::CalcTextSize(result.c_str()).x;
+  ImGui::PopFont();
+  // The whole name is in the row's tooltip.
+  words(elided(place + context.name_of(run), end - px(12) - ImGui::GetCursorPosX()),
+        chosen ? theme().bright : theme().text);
+  ImGui::SameLine(end);
+  ImGui::PushFont(fonts().bold, kTextSize);
   words(result, run.failed ? theme().bad : theme().bright);
   ImGui::PopFont();
   if (chosen && !context.compare) {
     ImGui::Indent(px(4));
-    small_label(weights_of(context, run));
+    ImGui::PushFont(nullptr, kSmallSize);
+    words_within(weights_of(context, run), theme().dim, ImGui::GetContentRegionAvail().x);
+    ImGui::PopFont();
     ImGui::Unindent(px(4));
   }
   ImGui::PopID();
@@ -154,7 +163,10 @@ void run_row(Context& context, const engine::RunRecord& run) {
 
 void draw(Context& context) {
   if (!context.source.empty()) {
-    wrapped(std::filesystem::path(context.source).filename().string(), theme().text);
+    ImGui::AlignTextToFramePadding();
+    words(elided(std::filesystem::path(context.source).filename().string(),
+                 ImGui::GetContentRegionAvail().x),
+          theme().text);
     if (ImGui::IsItemHovered()) tooltip("opened recording: " + context.source);
     if (link("Back to this session")) context.requests.show_live_session = true;
     ImGui::Dummy({1, px(2)});

@@ -8,8 +8,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "ui/draw.h"
+#include "ui/prepare/recorded_setup.h"
+#include "ui/prepare/use_again.h"
 
 namespace ui {
 namespace {
@@ -257,10 +260,32 @@ std::string why_empty(const Context&) {
   return "";
 }
 
-void draw(Context& context) {
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(5)));
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(8), px(3)));
-  const FrameLines lines(theme().line);
+// The runs an opened recording's Setup tells of: those shown.
+std::vector<const engine::RunRecord*> recorded_runs(const Context& context) {
+  if (context.source.empty()) return {};
+  if (context.compare) return context.shown_runs();
+  return context.run() ? std::vector{context.run()} : std::vector<const engine::RunRecord*>{};
+}
+
+void recorded_part(Context& context, const std::vector<const engine::RunRecord*>& runs) {
+  const RecordedSetup setup = recorded_setup(context.timeline, runs, context.catalog);
+  small_label("Prompt, as recorded");
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, colour(theme().field));
+  ImGui::BeginChild("recorded_prompt", {0, px(112)}, ImGuiChildFlags_AlwaysUseWindowPadding);
+  ImGui::PushFont(fonts().mono, kMonoSize);
+  wrapped(setup.prompt, theme().text);
+  ImGui::PopFont();
+  ImGui::EndChild();
+  ImGui::PopStyleColor();
+  gap();
+  small_label(runs.size() > 1 ? "These runs" : "This run");
+  for (const Fact& row : setup.rows) label_value(row.label.c_str(), row.value);
+  if (link("Use these settings for the next run"))
+    use_again(context.form, context.catalog, context.timeline, *runs.front());
+  gap();
+}
+
+void form_part(Context& context) {
   prompt_part(context);
   gap();
   if (context.compare) {
@@ -279,6 +304,16 @@ void draw(Context& context) {
   if (const std::string why = why_not(context.form, context.catalog, context.compare); !why.empty())
     wrapped("Run is off: " + why, theme().warn);
   unavailable_part(context.catalog);
+}
+
+void draw(Context& context) {
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(5)));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(8), px(3)));
+  const FrameLines lines(theme().line);
+  const auto recorded = recorded_runs(context);
+  if (!recorded.empty()) recorded_part(context, recorded);
+  // What Run starts is another matter than what is shown.
+  if (recorded.empty() || ImGui::CollapsingHeader("The next run###next_run")) form_part(context);
   ImGui::PopStyleVar(2);
 }
 

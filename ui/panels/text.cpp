@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "ui/draw.h"
+#include "ui/legend.h"
 #include "ui/panels/text_view.h"
 
 namespace ui {
@@ -16,11 +17,24 @@ namespace {
 constexpr std::array<const char*, 6> kLenses{"standing", "probability", "age",
                                              "cost",     "agreement",   "origin"};
 
+// What a lens's fills mean.
+const char* lens_words(Lens lens) {
+  static constexpr std::array<const char*, 6> kWords{
+      "",
+      "Lens: dark is unlikely, bright is likely, by the model's own probability of the token.",
+      "Lens: dark is new, bright is old: committed twenty steps ago or more.",
+      "Lens: dark is cheap, bright is dear: the share of its step's own compute.",
+      "Lens: accepted's colour is what plain decoding gives too, rejected's is from the first "
+      "difference on.",
+      "Lens: the colour of what had proposed the token; none: the target alone."};
+  return kWords[static_cast<std::size_t>(lens)];
+}
+
 void draw_head(Context& context) {
   int lens = static_cast<int>(context.view.lens);
   if (quiet_choice("##lens", "lens: ", kLenses, lens)) context.view.lens = static_cast<Lens>(lens);
   ImGui::SameLine();
-  legend_word();
+  legend_word("marks###marks_text", cell_marks(), lens_words(context.view.lens));
   const engine::RunRecord* run = context.run();
   if (!run) return;
   ImGui::SameLine(0, px(14));

@@ -8,10 +8,16 @@
 
 #include "engine/event/describe.h"
 #include "ui/draw.h"
+#include "ui/legend.h"
 #include "ui/prepare/trajectory.h"
 
 namespace ui {
 namespace {
+
+constexpr Mean kBlockLegend[] = {Mean::Accepted, Mean::Bonus, Mean::FastForward, Mean::Stationary,
+                                 Mean::Guess};
+constexpr Mean kWindowLegend[] = {Mean::Guess, Mean::Pool,     Mean::Accepted,
+                                  Mean::Bonus, Mean::Rejected, Mean::Unused};
 
 struct Sizes {
   float label, cell_width, cell_height, row_height;
@@ -215,7 +221,7 @@ void draw(Context& context) {
         fmt::format("fast-forwarded {} (proved) \xC2\xB7 stationary {}", grid.n_fast_forward,
                     grid.hindsight ? fmt::format("{} (hindsight)", grid.n_stationary) : "-"));
     ImGui::Dummy({1, px(4)});
-    legend({Mean::Accepted, Mean::Bonus, Mean::FastForward, Mean::Stationary, Mean::Guess});
+    legend(kBlockLegend, false);
     return;
   }
   const std::size_t at = context.live(run) && n_steps < run.steps.size() ? n_steps : n_steps - 1;
@@ -231,14 +237,21 @@ void draw(Context& context) {
   }
   draw_window(context, run, step);
   ImGui::Dummy({1, px(4)});
-  legend({Mean::Guess, Mean::Pool, Mean::Accepted, Mean::Bonus, Mean::Rejected, Mean::Unused});
+  legend(kWindowLegend, false);
 }
 
 void draw_head(Context& context) {
+  legend_word("marks###marks_trajectory", trajectory_marks());
+  ImGui::SameLine();
   ImGui::AlignTextToFramePadding();
   words("proved final (solid)", theme().dim);
+  if (ImGui::IsItemHovered())
+    tooltip("The solid line: left of it agreement has proved every token final.");
   ImGui::SameLine();
   ImGui::Checkbox("right in hindsight (h)", &context.view.hindsight);
+  if (ImGui::IsItemHovered())
+    tooltip(
+        "The dotted line: left of it every token is right, as was seen once the block was done.");
   ImGui::SameLine();
   // A window moves on with every step: there is no row above to compare with.
   const engine::RunRecord* run = context.run();

@@ -54,12 +54,13 @@ std::string how_measured(const engine::Timeline& timeline,
   std::string text = "Lanes take turns on the device; only a lane's own compute counts.";
   if (some && baseline)
     return fmt::format(
-               "Speed-ups are own compute against {}, plain decoding run in this session on this "
-               "prompt. ",
+               "Speed-ups are own compute against {}, plain decoding of this prompt in "
+               "the same session. ",
                *baseline) +
            text;
   if (some)
-    return "Speed-ups are own compute against a plain run of this session on this prompt. " + text;
+    return "Speed-ups are own compute against a plain run of this prompt in the same session. " +
+           text;
   return "No speed-up is shown until a plain decoding run of this prompt has finished. " + text;
 }
 

@@ -21,7 +21,7 @@ struct DifferenceRow {
 inline constexpr std::array<DifferenceRow, 9> kDifferenceRows{{
     {"tokens / s", "committed tokens / own compute of the steps"},
     {"tokens / step", "committed / steps, the bonus token included"},
-    {"speedup", "own compute of plain decoding / own compute of the lane, both of this session"},
+    {"speedup", "own compute of plain decoding / own compute of the lane, both of one session"},
     {"step, median", "median of the steps' own compute"},
     {"rows / step", "rows computed / steps"},
     {"accepted", "accepted / (accepted + rejected)"},

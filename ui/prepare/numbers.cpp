@@ -29,7 +29,7 @@ Figure speedup_of(const engine::Timeline& timeline, const engine::RunRecord& run
   Figure f{"speedup, measured",
            "-",
            "compute of plain decoding / compute of this run, same prompt and settings, both "
-           "measured in this session",
+           "measured in one session",
            "no finished AR run of this prompt here",
            Truth::Derived,
            Behind::All};

@@ -24,11 +24,18 @@ Status of_phase(const engine::Phase& phase, double seconds) {
   return s;
 }
 
+// How an answer came to its end.
+std::string end_words(const std::string& stop_reason) {
+  if (stop_reason == "eos") return "answer complete";
+  if (stop_reason == "length") return "ended at max tokens";
+  if (stop_reason == "context") return "ended: the model's context is full";
+  return stop_reason.empty() ? "ended" : stop_reason;
+}
+
 Status of_recording(const engine::RunRecord* run) {
   if (!run) return {.text = "recording"};
   if (run->failed) return {Level::Bad, "recording of a run that failed: " + run->failed->message};
-  if (run->finished)
-    return {.text = fmt::format("recording, ended by {}", run->finished->stop_reason)};
+  if (run->finished) return {.text = "recording, " + end_words(run->finished->stop_reason)};
   return {Level::Amber, run->steps.empty() ? "recording, ended before the first step"
                                            : fmt::format("recording, ended mid-step {}",
                                                          run->steps.back().begun.step)};
@@ -46,7 +53,7 @@ Status of_decoding(const engine::RunRecord& run, double since_event) {
             fmt::format("step {} running {:.1f} s", run.steps.back().begun.step, since_event), -1,
             true};
   const double own = static_cast<double>(run.decode_compute());
-  return {Level::Quiet, fmt::format("decode {:.2f} s", own / 1e9), -1, true};
+  return {Level::Quiet, fmt::format("decoding, {:.2f} s of compute", own / 1e9), -1, true};
 }
 
 }  // namespace
@@ -62,13 +69,13 @@ Status status_of(const engine::Timeline& timeline,
     return of_phase(loading.back(), since_event);
   if (!run) return {.text = "idle"};
   if (run->failed) return {Level::Bad, run->failed->message};
-  if (run->finished && run->finished->stop_reason == "stopped")
-    return {.text = fmt::format("stopped, decode {:.2f} s", run->finished->decode / 1e9)};
   if (run->finished)
-    return {.text = fmt::format("ended by {}, decode {:.2f} s", run->finished->stop_reason,
+    return {.text = fmt::format("{}, {:.2f} s of compute", end_words(run->finished->stop_reason),
                                 run->finished->decode / 1e9)};
   if (timeline.held())
-    return {.level = Level::Quiet, .text = "held: N steps, Shift+Space goes on", .working = true};
+    return {.level = Level::Quiet,
+            .text = "held: N takes one step, Shift+Space goes on",
+            .working = true};
   if (!run->phases.empty() && run->steps.empty()) {
     const engine::Phase& phase = run->phases.back();
     return of_phase(phase, (run->last_event - run->started.t) / 1e9 + since_event);
@@ -99,14 +106,37 @@ std::string name_of(const engine::RunRecord& run) {
 }
 
 std::string race_words(double at, std::size_t n_over, std::size_t n_lanes) {
-  if (n_over == 0) return fmt::format("each lane has used {}", short_time(at));
-  return fmt::format("at {} of own compute, {} of {} lanes over", short_time(at), n_over, n_lanes);
+  const std::string each = fmt::format("{} of compute for each lane", short_time(at));
+  return n_over == 0 ? each : fmt::format("{}: {} of {} done", each, n_over, n_lanes);
 }
 
 Status agreement_of(const engine::RunRecord* run) {
   if (!run || run->started.decoder == "ar" || !run->agreement) return {};
-  if (run->agreement->first_difference < 0) return {Level::Good, "identical to AR"};
-  return {Level::Bad, fmt::format("differs from AR at token {}", run->agreement->first_difference)};
+  if (run->agreement->first_difference < 0) return {Level::Good, "same as plain decoding"};
+  return {Level::Bad,
+          fmt::format("differs from plain decoding at token {}", run->agreement->first_difference)};
+}
+
+std::string bar_words(const BarFacts& facts) {
+  std::string text = facts.source.empty() ? "" : "Recording " + facts.source;
+  const auto add = [&text](const std::string& part) {
+    text += (text.empty() ? "" : " \xC2\xB7 ") + part;
+  };
+  if (facts.n_events > 0)
+    add(with_commas(facts.n_events) + (facts.source.empty() ? " events recorded" : " events"));
+  if (facts.running)
+    add(facts.held ? "held between two steps" : "running");
+  else if (facts.source.empty())
+    add(facts.held ? "the next run will be held" : "nothing is running");
+  if (facts.n_dropped > 0)
+    add(fmt::format("details of some steps were not kept: {} notes in the Log", facts.n_dropped));
+  if (facts.n_inconsistent > 0)
+    add(fmt::format("{} events did not fit the others and were left out", facts.n_inconsistent));
+  if (facts.running && !facts.device.empty()) add(facts.device);
+  if (facts.running) add(fmt::format("drawing takes {:.1f} ms a frame", facts.draw_ms));
+  if (facts.scale_percent != 100) add(fmt::format("shown at {} %", facts.scale_percent));
+  if (!facts.range.empty()) add("measured range: " + facts.range);
+  return text;
 }
 
 }  // namespace ui

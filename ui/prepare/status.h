@@ -1,6 +1,7 @@
 // What is going on, in a few words: "slow or stuck?" always has an answer.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "engine/event/timeline.h"
@@ -33,8 +34,21 @@ std::string name_of(const engine::RunRecord& run);
 /// @param at     the playhead, ns of own compute
 /// @param n_over lanes that have ended by then
 std::string race_words(double at, std::size_t n_over, std::size_t n_lanes);
-/// "✓ identical to AR" and its like, for beside the Run button; empty where there is nothing to
-/// say.
+/// "same as plain decoding" and its like, for beside the Run button; empty where there is
+/// nothing to say.
 Status agreement_of(const engine::RunRecord* run);
+
+/// What the bar at the window's foot tells. Only what is there is said: no counts of nothing.
+struct BarFacts {
+  std::string source;         // the opened recording's file name; empty: this session
+  std::int64_t n_events = 0;  // of what is shown
+  std::int64_t n_inconsistent = 0, n_dropped = 0;
+  bool running = false, held = false;  // the engine
+  std::string device;                  // "cpu 97 % busy"
+  double draw_ms = 0;
+  int scale_percent = 100;
+  std::string range;  // measured; empty: none
+};
+std::string bar_words(const BarFacts& facts);
 
 }  // namespace ui

@@ -1,0 +1,279 @@
+#include "ui/legend.h"
+
+#include <array>
+#include <cstring>
+
+#include "ui/draw.h"
+
+namespace ui {
+namespace {
+
+// The notes of cells have the words of their meaning.
+constexpr MarkNote cell(Mean mean) {
+  return {.mean = mean, .text = look(mean).name};
+}
+
+constexpr auto kCells = std::to_array<MarkNote>({
+    cell(Mean::Prefix),
+    cell(Mean::Plain),
+    cell(Mean::Accepted),
+    cell(Mean::Bonus),
+    cell(Mean::Guess),
+    cell(Mean::Pool),
+    cell(Mean::Draft),
+    cell(Mean::Rejected),
+    cell(Mean::Unused),
+    cell(Mean::Approximate),
+    cell(Mean::FastForward),
+    cell(Mean::Stationary),
+    {.words = "corner: it was a guess before it was accepted",
+     .mean = Mean::Accepted,
+     .origin = Mean::Guess,
+     .text = "accepted"},
+    {.words = "corner: it came from the n-gram pool",
+     .mean = Mean::Accepted,
+     .origin = Mean::Pool,
+     .text = "accepted"},
+    {.words = "corner: it was drafted, with a distribution",
+     .mean = Mean::Accepted,
+     .origin = Mean::Draft,
+     .text = "accepted"},
+    {.words = "a guess unchanged for three iterations",
+     .mean = Mean::Guess,
+     .text = "guess",
+     .mark = "?3"},
+    {.words = "the first token that differs from plain decoding",
+     .mean = Mean::Plain,
+     .text = "differs",
+     .diverged = true},
+    {.words = "a token of nothing but spaces", .mean = Mean::Accepted, .text = "_"},
+    {.words = "a line feed", .mean = Mean::Plain, .text = "\xC2\xB6"},
+    {.words = "ring: pointed at, here or in another panel",
+     .mean = Mean::Plain,
+     .text = "lit",
+     .lit = true},
+    {.words = "thick ring: clicked, and kept",
+     .mean = Mean::Plain,
+     .text = "kept",
+     .lit = true,
+     .locked = true},
+});
+
+constexpr std::array kLetters{
+    MarkNote{.sample = Sample::Letter,
+             .words = "derived: computed from figures that were measured",
+             .truth = Truth::Derived},
+    MarkNote{.sample = Sample::Letter,
+             .words = "hindsight: known only once the block or the run was over",
+             .truth = Truth::Hindsight},
+};
+
+constexpr std::array kTrajectory{
+    MarkNote{.sample = Sample::ProvedLine,
+             .words = "left of it every token is proved final: agreement shows it"},
+    MarkNote{.sample = Sample::HindsightLine,
+             .words = "left of it every token is right, as was seen afterwards (h)"},
+    MarkNote{.sample = Sample::Bracket, .words = "fast-forward: one iteration proved all of these"},
+    MarkNote{.sample = Sample::NewlyFinal, .words = "tokens this iteration proved final"},
+    MarkNote{.sample = Sample::Unchanged, .words = "left as it was (\"only changed\" is ticked)"},
+    cell(Mean::Guess),
+    MarkNote{.words = "unchanged for three iterations",
+             .mean = Mean::Guess,
+             .text = "guess",
+             .mark = "?3"},
+    cell(Mean::Stationary),
+    cell(Mean::FastForward),
+    cell(Mean::Accepted),
+    cell(Mean::Bonus),
+    cell(Mean::Pool),
+    cell(Mean::Rejected),
+    cell(Mean::Unused),
+};
+
+constexpr std::array kTimeLine{
+    MarkNote{.sample = Sample::Work, .words = "work; +3: it brought three tokens"},
+    MarkNote{.sample = Sample::Waste,
+             .words = "hatched: the share of rows computed and thrown away, half as wide"},
+    MarkNote{.sample = Sample::WasteFoot,
+             .words = "the same of a narrow slice: a foot as long as the share"},
+    MarkNote{.sample = Sample::Wait, .words = "waiting for its turn on the device (wall clock)"},
+    MarkNote{.sample = Sample::PoolTick, .words = "a step in which the n-gram pool hit or grew"},
+    MarkNote{.sample = Sample::RejectionTick,
+             .words = "at least one rejection, where slices are too small to see"},
+    MarkNote{.sample = Sample::Flow, .words = "the way of the selected token"},
+    MarkNote{.sample = Sample::Flag, .words = "a bookmark, and its number (Ctrl+1)"},
+    MarkNote{.sample = Sample::PassingFlag, .words = "a mark not kept (M; Shift+M keeps it)"},
+};
+
+constexpr float kSampleWidth = 132, kSampleHeight = 23;
+
+float width_of(const MarkNote& note) {
+  const char* mark = note.mark ? note.mark : look(note.mean).mark;
+  return px(18) + static_cast<float>(std::strlen(note.text)) * px(7.6f) +
+         static_cast<float>(std::strlen(mark)) * px(5);
+}
+
+void cell_sample(ImDrawList* list, ImVec2 min, const MarkNote& note) {
+  CellFlags flags;
+  flags.origin = note.origin;
+  flags.mark = note.mark;
+  flags.diverged = note.diverged;
+  flags.lit = note.lit;
+  flags.locked = note.locked;
+  token_cell(list, min, {min.x + width_of(note), min.y + px(kSampleHeight)}, note.text, note.mean,
+             flags);
+}
+
+void trajectory_sample(ImDrawList* list, ImVec2 at, Sample sample) {
+  const ImU32 ink = colour(theme().bright);
+  const float x = at.x + px(20), high = px(kSampleHeight);
+  if (sample == Sample::ProvedLine) list->AddLine({x, at.y}, {x, at.y + high}, ink, px(2));
+  if (sample == Sample::HindsightLine)
+    for (float y = 0; y < high; y += px(5))
+      list->AddLine({x, at.y + y}, {x, at.y + y + px(2)}, colour(look(Mean::Stationary).fill),
+                    px(1.5f));
+  if (sample == Sample::Bracket) {
+    const float y = at.y + high / 2;
+    list->AddLine({at.x, y}, {at.x + px(60), y}, ink, px(1));
+    list->AddLine({at.x, y - px(3)}, {at.x, y}, ink, px(1));
+    list->AddLine({at.x + px(60), y - px(3)}, {at.x + px(60), y}, ink, px(1));
+  }
+  if (sample == Sample::NewlyFinal)
+    list->AddText(nullptr, px(13), {at.x, at.y + px(4)}, colour(theme().dim), "+3");
+  if (sample == Sample::Unchanged)
+    list->AddCircleFilled({x, at.y + high / 2}, px(1.5f), colour(theme().faint));
+}
+
+void time_line_sample(ImDrawList* list, ImVec2 at, Sample sample) {
+  const ImVec2 min{at.x, at.y + px(3)}, max{at.x + px(60), at.y + px(20)};
+  const ImU32 rejected = colour(fill_of(Mean::Rejected)), bright = colour(theme().bright);
+  if (sample == Sample::Work || sample == Sample::Waste || sample == Sample::RejectionTick)
+    list->AddRectFilled(min, max, colour(theme().work), px(2));
+  if (sample == Sample::Work)
+    list->AddText(fonts().mono, px(13), {min.x + px(5), min.y + px(2)}, IM_COL32_WHITE, "+3");
+  if (sample == Sample::Waste) hatch(list, {min.x + px(36), min.y}, max, rejected, px(6), px(2.2f));
+  if (sample == Sample::WasteFoot) {
+    list->AddRectFilled(min, {min.x + px(18), max.y}, colour(theme().work), px(2));
+    list->AddRectFilled({min.x + px(6), max.y - px(4)}, {min.x + px(18), max.y}, rejected);
+  }
+  if (sample == Sample::Wait)
+    hatch(list, {min.x, min.y + px(4)}, {max.x, max.y - px(4)}, colour(theme().wait), px(6),
+          px(1.5f));
+  if (sample == Sample::PoolTick)
+    list->AddRectFilled({min.x, min.y}, {min.x + px(3), max.y}, colour(fill_of(Mean::Pool)), px(1));
+  if (sample == Sample::RejectionTick)
+    list->AddRectFilled({min.x + px(20), min.y - px(2)}, {min.x + px(21.5f), min.y + px(2)},
+                        rejected);
+  if (sample == Sample::Flow) {
+    const float y = (min.y + max.y) / 2;
+    list->AddLine({min.x, y}, {max.x - px(6), y}, bright, px(1.3f));
+    list->AddTriangleFilled({max.x - px(6), y - px(3.5f)}, {max.x - px(6), y + px(3.5f)},
+                            {max.x + px(1), y}, bright);
+  }
+  if (sample == Sample::Flag) {
+    list->AddRectFilled(min, {min.x + px(14), min.y + px(12)}, bright);
+    list->AddText(nullptr, px(11), {min.x + px(4), min.y}, colour(theme().card), "1");
+  }
+  if (sample == Sample::PassingFlag)
+    list->AddRect(min, {min.x + px(9), min.y + px(12)}, bright, 0, px(1));
+}
+
+const char* words_of(const MarkNote& note) {
+  return *note.words ? note.words : meaning_of(note.mean);
+}
+
+void sample_of(const MarkNote& note) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::Dummy({px(kSampleWidth), px(kSampleHeight)});
+  if (note.sample == Sample::Cell)
+    cell_sample(list, at, note);
+  else if (note.sample == Sample::Letter)
+    list->AddText(nullptr, px(kTruthSize), {at.x, at.y + px(3)}, colour(theme().dim),
+                  truth_mark(note.truth));
+  else if (note.sample < Sample::Work)
+    trajectory_sample(list, at, note.sample);
+  else
+    time_line_sample(list, at, note.sample);
+}
+
+// Corners and letters as the row of a legend shows them, where there is room.
+constexpr std::array kCorners{
+    MarkNote{.mean = Mean::Accepted, .origin = Mean::Guess, .text = "was a guess"},
+    MarkNote{.mean = Mean::Accepted, .origin = Mean::Pool, .text = "was in the pool"},
+};
+constexpr const char* kLetterWords = "d derived \xC2\xB7 h in hindsight";
+
+// @return whether it had room
+bool put_in_row(const MarkNote& note) {
+  const float wide = width_of(note);
+  if (ImGui::GetContentRegionAvail().x < wide) return false;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::Dummy({wide, px(kSampleHeight)});
+  if (ImGui::IsItemHovered()) tooltip(words_of(note));
+  cell_sample(ImGui::GetWindowDrawList(), at, note);
+  ImGui::SameLine(0, px(4));
+  return true;
+}
+
+}  // namespace
+
+std::span<const MarkNote> cell_marks() {
+  return kCells;
+}
+
+std::span<const MarkNote> letter_marks() {
+  return kLetters;
+}
+
+std::span<const MarkNote> trajectory_marks() {
+  return kTrajectory;
+}
+
+std::span<const MarkNote> time_line_marks() {
+  return kTimeLine;
+}
+
+void draw_notes(std::span<const MarkNote> notes) {
+  for (const MarkNote& note : notes) {
+    sample_of(note);
+    ImGui::SameLine();
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(3));
+    words(words_of(note), theme().text);
+  }
+}
+
+void legend_word(const char* id, std::span<const MarkNote> notes, const char* also) {
+  ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
+  ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().dim));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(4), px(3)));
+  ImGui::Button(id);
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor(2);
+  if (!ImGui::IsItemHovered() && !ImGui::IsItemFocused()) return;
+  if (!ImGui::BeginTooltip()) return;
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(3)));
+  draw_notes(notes);
+  draw_notes(kLetters);
+  if (*also) words(also, theme().dim);
+  ImGui::PopStyleVar();
+  ImGui::EndTooltip();
+}
+
+void legend(std::span<const Mean> means, bool signs) {
+  bool room = true;
+  for (const Mean mean : means) room = room && put_in_row(cell(mean));
+  if (signs) {
+    for (const MarkNote& corner : kCorners) room = room && put_in_row(corner);
+    ImGui::PushFont(nullptr, kSmallSize);
+    if (room && ImGui::CalcTextSize(kLetterWords).x < ImGui::GetContentRegionAvail().x) {
+      ImGui::SetCursorPos({ImGui::GetCursorPosX() + px(8), ImGui::GetCursorPosY() + px(4)});
+      words(kLetterWords, theme().dim);
+      ImGui::SameLine();
+    }
+    ImGui::PopFont();
+  }
+  ImGui::NewLine();
+}
+
+}  // namespace ui

@@ -1,0 +1,61 @@
+// What every mark in the window means, as data: token cells, their corners and signs, the small
+// letters behind figures, and what trajectory and time line draw. Nothing is drawn that is not here.
+#pragma once
+
+#include <span>
+
+#include "ui/prepare/numbers.h"
+#include "ui/theme.h"
+
+namespace ui {
+
+/// How a mark is shown beside its words.
+enum class Sample {
+  Cell,           ///< a token cell
+  Letter,         ///< the small letter behind a figure
+  ProvedLine,     ///< of the trajectory
+  HindsightLine,  //
+  Bracket,        //
+  NewlyFinal,     //
+  Unchanged,      //
+  Work,           ///< of the time line
+  Waste,          //
+  WasteFoot,      //
+  Wait,           //
+  PoolTick,       //
+  RejectionTick,  //
+  Flag,           //
+  PassingFlag,    //
+  Flow,           //
+};
+
+struct MarkNote {
+  Sample sample = Sample::Cell;
+  const char* words = "";
+  // Of a cell:
+  Mean mean = Mean::Prefix;
+  Mean origin = Mean::Prefix;  // its corner
+  const char* text = "";
+  const char* mark = nullptr;  // in place of the meaning's own
+  bool diverged = false, lit = false, locked = false;
+  // Of a letter:
+  Truth truth = Truth::Measured;
+};
+
+std::span<const MarkNote> cell_marks();
+std::span<const MarkNote> letter_marks();
+std::span<const MarkNote> trajectory_marks();
+std::span<const MarkNote> time_line_marks();
+
+/// Samples with their words, one below the other. Needs a Dear ImGui frame.
+void draw_notes(std::span<const MarkNote> notes);
+/// A quiet word, "marks", whose tooltip tells these and the letters. Several on a screen need ids of
+/// their own: "marks###marks_text".
+/// @param also  a sentence at the end; empty: none
+void legend_word(const char* id, std::span<const MarkNote> notes, const char* also = "");
+/// Cells that name what marks, borders and colours mean, in a row; what has no room is left out, and
+/// is told behind "marks".
+/// @param signs  the corners of accepted cells and the letters behind figures too
+void legend(std::span<const Mean> means, bool signs);
+
+}  // namespace ui

@@ -1,0 +1,72 @@
+#include "ui/prepare/recorded_setup.h"
+
+#include <fmt/format.h>
+
+namespace ui {
+namespace {
+
+std::string title_of(const Catalog& catalog, const std::string& decoder) {
+  const CatalogDecoder* known = catalog.decoder(decoder);
+  return known ? known->title : decoder;
+}
+
+// "window 3, ngram_size 3"; "no options".
+std::string options_words(const engine::RunStarted& s) {
+  std::string text;
+  for (const auto& [name, value] : s.options)
+    text += (text.empty() ? "" : ", ") + name + " " + value;
+  return text.empty() ? "no options" : text;
+}
+
+void add_decoders(std::vector<Fact>& rows,
+                  const std::vector<const engine::RunRecord*>& runs,
+                  const Catalog& catalog) {
+  if (runs.size() == 1) {
+    const engine::RunStarted& s = runs.front()->started;
+    rows.push_back({"decoder", title_of(catalog, s.decoder)});
+    for (const auto& [name, value] : s.options) rows.push_back({name, value});
+    return;
+  }
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const engine::RunStarted& s = runs[i]->started;
+    const char letter = static_cast<char>('A' + i % 26);
+    rows.push_back({fmt::format("{}  {}", letter, title_of(catalog, s.decoder)), options_words(s)});
+  }
+}
+
+void add_sampling(std::vector<Fact>& rows, const engine::RunStarted& s) {
+  rows.push_back(
+      {"temperature", s.temperature == 0 ? "0 (greedy)" : fmt::format("{:g}", s.temperature)});
+  if (s.temperature > 0) {
+    rows.push_back({"top k", s.top_k == 0 ? "0 (all)" : fmt::format("{}", s.top_k)});
+    rows.push_back({"top p", fmt::format("{:g}", s.top_p)});
+    rows.push_back({"min p", fmt::format("{:g}", s.min_p)});
+    rows.push_back({"sampling", s.sampling});
+  }
+  rows.push_back({"repetition penalty", fmt::format("{:g}", s.repetition_penalty)});
+  rows.push_back({"seed", fmt::format("{}", s.seed)});
+  rows.push_back({"max tokens", fmt::format("{}", s.max_tokens)});
+  rows.push_back({"past the end", s.ignore_eos ? "yes" : "no"});
+}
+
+void add_model(std::vector<Fact>& rows, const engine::ModelLoaded& model) {
+  rows.push_back({"model", model.name});
+  rows.push_back({"scale", model.scale.empty() ? "1x1" : model.scale});
+  rows.push_back({"dtype", model.dtype});
+  rows.push_back({"device", fmt::format("{}, {} threads", model.device, model.n_threads)});
+}
+
+}  // namespace
+
+RecordedSetup recorded_setup(const engine::Timeline& timeline,
+                             const std::vector<const engine::RunRecord*>& runs,
+                             const Catalog& catalog) {
+  const engine::RunStarted& first = runs.front()->started;
+  RecordedSetup setup{.prompt = first.prompt, .rows = {}};
+  add_decoders(setup.rows, runs, catalog);
+  add_sampling(setup.rows, first);
+  if (const engine::ModelLoaded* model = timeline.model(first.model)) add_model(setup.rows, *model);
+  return setup;
+}
+
+}  // namespace ui
