@@ -9,9 +9,9 @@
 
 #include "app/commands.h"
 #include "app/numbers.h"
-#include "app/suggest.h"
 #include "app/terminal.h"
 #include "app/usage.h"
+#include "engine/closest_name.h"
 #include "engine/decode/registry.h"
 #include "engine/model/config.h"
 
@@ -25,7 +25,7 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
   return CLI::Validator(
       [words, list](const std::string& given) {
         if (std::find(words.begin(), words.end(), given) != words.end()) return std::string();
-        return fmt::format("{}: expected {}{}", given, list, did_you_mean(given, words));
+        return fmt::format("{}: expected {}{}", given, list, engine::did_you_mean(given, words));
       },
       list);
 }

@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 
-#include "app/suggest.h"
 #include "app/terminal.h"
+#include "engine/closest_name.h"
 #include "engine/event/text.h"
 
 namespace app {
@@ -73,7 +73,7 @@ void check_set(const GenerationOptions& options) {
         known.push_back(info.name);
     }
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    std::string hint = did_you_mean(name, known);
+    std::string hint = engine::did_you_mean(name, known);
     for (const engine::DecoderInfo& other : engine::decoders()) {
       const bool has =
           std::any_of(other.options.begin(), other.options.end(),

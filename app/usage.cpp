@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
-#include "app/suggest.h"
+#include "engine/closest_name.h"
 #include "engine/event/text.h"
 
 namespace app {
@@ -112,7 +112,7 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
     else
       message =
           fmt::format("{}: no such {}{}", culprit, culprit.starts_with("-") ? "option" : "command",
-                      did_you_mean(culprit, known));
+                      engine::did_you_mean(culprit, known));
   }
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch) &&
       message.ends_with(" missing")) {

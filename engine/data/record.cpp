@@ -3,6 +3,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "engine/closest_name.h"
 #include "engine/data/tasks.h"
 #include "engine/data/text.h"
 
@@ -85,8 +86,8 @@ const TaskGenerator& task_generator(std::string_view name) {
     if (task->name() == name) return *task;
     known += (known.empty() ? "" : ", ") + std::string(task->name());
   }
-  throw Error(ErrorCode::Usage,
-              "task: found '" + std::string(name) + "', expected one of " + known);
+  throw Error(ErrorCode::Usage, "task: found '" + std::string(name) + "', expected one of " +
+                                    known + did_you_mean(name, task_names()));
 }
 
 std::string to_json_line(const Record& record) {

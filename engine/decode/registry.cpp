@@ -3,8 +3,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "engine/closest_name.h"
 #include "engine/decode/ar.h"
-#include "engine/decode/closest_name.h"
 #include "engine/decode/jacobi.h"
 #include "engine/decode/lookahead.h"
 #include "engine/decode/prompt_lookup.h"

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "engine/closest_name.h"
 #include "engine/model/bare_names.h"
 #include "engine/model/config_file.h"
 #include "engine/model/fields.h"
@@ -271,14 +273,16 @@ std::string find_model(const std::string& name_or_path, const std::string& asset
   if (is_name && exists(bundled + "/config.json")) return bundled;
   std::error_code error;
   if (fs::is_directory(name_or_path, error)) return name_or_path;
-  std::string known;
+  std::vector<std::string> known;
   for (const auto& entry : fs::directory_iterator(assets_dir + "/models", error)) {
-    if (!exists(entry.path().string() + "/config.json")) continue;
-    known += (known.empty() ? "" : ", ") + entry.path().filename().string();
+    if (exists(entry.path().string() + "/config.json")) known.push_back(entry.path().filename());
   }
+  std::sort(known.begin(), known.end());
   refuse(name_or_path, "model",
          "neither the directory " + escaped(bundled) + " nor a directory of that path",
-         known.empty() ? "a Hugging Face directory" : "one of " + known + ", or a directory");
+         known.empty() ? "a Hugging Face directory"
+                       : fmt::format("one of {}, or a directory{}", fmt::join(known, ", "),
+                                     is_name ? did_you_mean(name_or_path, known) : ""));
 }
 
 }  // namespace engine

@@ -23,6 +23,20 @@ TEST_F(Cli, a_random_model_without_a_tokenizer_says_what_it_is_good_for) {
   EXPECT_EQ(run("generate --prompt a --model " + folder + "/m").code, 3);
 }
 
+TEST_F(Cli, a_model_without_a_tokenizer_is_valid_and_told_so) {
+  const std::string tiny = tiny_model();
+  for (const std::string command : {"model validate ", "model info "}) {
+    const Outcome outcome = run(command + tiny);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("note: " + tiny + ": no tokenizer.model, so that no text"),
+              std::string::npos)
+        << outcome.out;
+    const json notices = json::parse(run(command + "--json " + tiny).out)["notices"];
+    ASSERT_EQ(notices.size(), 1u) << notices;
+    EXPECT_NE(notices[0].get<std::string>().find("no tokenizer.model"), std::string::npos);
+  }
+}
+
 TEST_F(CliModel, a_random_model_takes_a_tokenizer_from_a_directory_a_file_or_a_name) {
   std::filesystem::copy_file(std::string(kTarget) + "/tokenizer.model", folder + "/pieces.bin");
   int n = 0;

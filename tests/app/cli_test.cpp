@@ -59,6 +59,32 @@ TEST_F(Cli, a_misspelt_word_gets_a_suggestion) {
   EXPECT_NE(run("compre").err.find("compare"), std::string::npos);
 }
 
+TEST_F(Cli, a_misspelt_name_of_a_model_decoder_or_task_gets_a_suggestion) {
+  const auto told = [&](const std::string& arguments, int code, const std::string& hint) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find("did you mean " + hint + "?"), std::string::npos) << outcome.err;
+  };
+  for (const char* command : {"generate --prompt a --model ", "compare --prompt a --model ",
+                              "bench step --model ", "model info ", "model validate "})
+    told(std::string(command) + "demo-targt", 3, "demo-target");
+  told("compare --prompt a --decoders ar,lokahead", 2, "'lookahead'");
+  told("generate --prompt a --decoder promt-lookup", 2, "prompt-lookup");
+  told("data generate blcks", 2, "blocks");
+  EXPECT_EQ(run("data generate zzzzzz").err.find("did you mean"), std::string::npos);
+}
+
+TEST_F(Cli, a_recipe_that_is_not_there_is_bad_input_in_one_line) {
+  for (const std::string what : {"tokenizer", "target", "draft"}) {
+    const Outcome outcome = run("train " + what + " --recipe " + folder + "/nosuch.json");
+    EXPECT_EQ(outcome.code, 3) << outcome.err;
+    EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find("nosuch.json: cannot be opened"), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
 // The decoders of a race have different options: each --set must be somebody's.
 TEST_F(Cli, a_misspelt_option_of_a_decoder_gets_a_suggestion_in_a_race_too) {
   const auto refused = [&](const std::string& arguments, const std::string& hint) {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/decode/closest_name.h"
+#include "engine/closest_name.h"
 #include "tests/engine/decode/toy_model.h"
 
 namespace engine::test {

@@ -1,4 +1,4 @@
-#include "engine/decode/closest_name.h"
+#include "engine/closest_name.h"
 
 #include <algorithm>
 #include <vector>
@@ -31,6 +31,11 @@ std::string closest_name(std::string_view name, std::span<const std::string> kno
     if (distance < best) best = distance, nearest = candidate;
   }
   return nearest;
+}
+
+std::string did_you_mean(std::string_view name, std::span<const std::string> known) {
+  const std::string nearest = closest_name(name, known);
+  return nearest.empty() ? "" : "; did you mean " + nearest + "?";
 }
 
 }  // namespace engine
