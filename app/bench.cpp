@@ -15,6 +15,7 @@
 #include "app/paths.h"
 #include "app/report.h"
 #include "app/terminal.h"
+#include "engine/event/table.h"
 #include "kernels/cpu/probe.h"
 
 namespace app {
@@ -181,7 +182,8 @@ std::string step_table(const json& rows, std::int64_t weight_bytes, std::int64_t
          fmt::format("{:.2f}x", row["ratio"].get<double>()), measured(row["roofline_ms"], "{:.3f}"),
          above ? ">1" : measured(reached, "{:.2f}")});
   }
-  return table(text) + (any_above ? why_above_roofline(weight_bytes, cache_bytes) : "");
+  return engine::aligned_table(text) +
+         (any_above ? why_above_roofline(weight_bytes, cache_bytes) : "");
 }
 
 int bench_step(const BenchOptions& options) {
@@ -330,7 +332,7 @@ int bench_kernels(const BenchOptions& options) {
                     fmt::format("{:.0f}", r["gflops"].get<double>()),
                     fmt::format("{:.1f}", r["gbps"].get<double>())});
   }
-  print(table(text));
+  print(engine::aligned_table(text));
   return exit_code();
 }
 

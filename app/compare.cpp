@@ -13,6 +13,7 @@
 #include "app/report.h"
 #include "app/terminal.h"
 #include "engine/event/clock.h"
+#include "engine/event/table.h"
 #include "engine/model/model.h"
 #include "engine/schedule/agreement.h"
 
@@ -148,7 +149,7 @@ std::string summary_table(const std::vector<std::string>& decoders,
                     fmt::format("{:.2f}", t.steps > 0 ? t.tokens / t.steps : 0),
                     t.n_compared ? fmt::format("{} of {}", t.n_identical, t.n_compared) : "-"});
   }
-  return table(rows);
+  return engine::aligned_table(rows);
 }
 
 /// The table of what was done, below what it was measured on; a sentence where it would mislead.

@@ -4,6 +4,7 @@
 #include "app/commands.h"
 #include "app/report.h"
 #include "app/terminal.h"
+#include "engine/event/table.h"
 #include "engine/schedule/model_store.h"
 
 namespace app {
@@ -24,7 +25,7 @@ int devices(bool json) {
                         : "-",
                     device.ops.empty() ? "-" : device.ops});
   }
-  print(json ? dumped(list) : table(rows));
+  print(json ? dumped(list) : engine::aligned_table(rows));
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "app/report.h"
 #include "app/terminal.h"
 #include "engine/event/output_file.h"
+#include "engine/event/table.h"
 #include "engine/model/model_files.h"
 #include "engine/model/weights_hash.h"
 #include "engine/schedule/memory_plan.h"
@@ -81,7 +82,7 @@ std::string info_text(const engine::ModelFiles& files) {
       {"rope", fmt::format("{}, theta {}", rope_name(c.rope.type), c.rope.theta)}};
   if (c.sliding_window) rows.push_back({"sliding window", fmt::format("{}", c.sliding_window)});
   if (!files.draft_name.empty()) rows.push_back({"draft", files.draft_name});
-  std::string text = table(rows);
+  std::string text = engine::aligned_table(rows);
   for (const std::string& notice : files.notices) text += "note: " + notice + "\n";
   return text;
 }

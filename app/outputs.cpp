@@ -39,8 +39,11 @@ void Outputs::close() {
     recorder_.reset();
   }
   if (!trace_.empty()) {
-    const engine::TraceReport report = engine::export_trace(timeline_, trace_, {});
-    print_error(trace_ + ": " + report.summary() + "; read again: no rule broken");
+    const engine::TraceReport report = engine::export_trace(
+        timeline_, trace_, {.if_exists = engine::OutputFile::IfExists::NewName});
+    if (report.path != trace_)
+      print_error("note: " + trace_ + " exists; the trace is written to " + report.path);
+    print_error(report.path + ": " + report.summary() + "; read again: no rule broken");
     for (const std::string& notice : report.notices) print_error("note: " + notice);
   }
 }

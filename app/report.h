@@ -1,5 +1,4 @@
-// Results as the command line gives them: the JSON contract other programs read, and tables for
-// people.
+// Results as the command line gives them: the JSON contract other programs read.
 #pragma once
 
 #include <string>
@@ -17,9 +16,6 @@ nlohmann::json to_json(const engine::RunResult& result, const engine::LoadedMode
 nlohmann::json machine_json(const kernels::Device& device);
 /// Two-space indented text with a newline; invalid UTF-8 becomes U+FFFD.
 std::string dumped(const nlohmann::json& document);
-
-/// Left-aligned first column, the others right-aligned, two spaces between.
-std::string table(const std::vector<std::vector<std::string>>& rows);
 
 double median(std::vector<double> values);
 

@@ -35,8 +35,22 @@ bool is_gzip_name(std::string_view path) {
   return path.size() > 3 && path.substr(path.size() - 3) == ".gz";
 }
 
-OutputFile::OutputFile(const std::string& path, Write write)
-    : path_(path), write_(write ? std::move(write) : Write(::write)) {
+std::string numbered(const std::string& path, int n) {
+  if (n == 1) return path;
+  const std::size_t name = path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1;
+  const std::size_t end = path.size() - (is_gzip_name(path) ? 3 : 0);
+  const std::size_t dot = path.rfind('.', end == 0 ? 0 : end - 1);
+  const std::size_t cut = dot == std::string::npos || dot <= name ? end : dot;
+  return fmt::format("{}-{}{}", path.substr(0, cut), n, path.substr(cut));
+}
+
+int create_exclusively(const std::string& path) {
+  constexpr mode_t kMode = 0644;
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, kMode);
+}
+
+OutputFile::OutputFile(const std::string& path, Write write, IfExists if_exists)
+    : path_(path), write_(write ? std::move(write) : Write(::write)), if_exists_(if_exists) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::Resources,
@@ -77,14 +91,31 @@ void OutputFile::finish() {
   deflater_ ? deflate_more(buffer_, Z_FINISH) : put(buffer_);
   buffer_.clear();
   if (::fsync(fd_) != 0 && errno != EINVAL) fail("sync", errno);
+  if (if_exists_ == IfExists::NewName) take_a_free_name();
   const int fd = std::exchange(fd_, -1);
   if (::close(fd) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
     const int error = errno;
+    if (if_exists_ == IfExists::NewName) ::unlink(path_.c_str());  // empty, and ours
     throw Error(ErrorCode::Resources,
                 fmt::format("{}: rename: {}; what was written is in {}", quoted_for_message(path_),
                             std::strerror(error), quoted_for_message(temporary_)));
   }
   sync_folder_of(path_);
+}
+
+// The name is taken by an empty file, which what was written then replaces.
+void OutputFile::take_a_free_name() {
+  for (int n = 1; n <= kMaxNames; ++n) {
+    const std::string name = numbered(path_, n);
+    const int fd = create_exclusively(name);
+    if (fd >= 0) {
+      ::close(fd);
+      path_ = name;
+      return;
+    }
+    if (errno != EEXIST) break;
+  }
+  fail("create", errno);
 }
 
 void OutputFile::put(std::string_view bytes) {

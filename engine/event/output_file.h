@@ -14,11 +14,15 @@ class OutputFile {
  public:
   /// Writes like ::write; a test puts a failing one in place.
   using Write = std::function<ssize_t(int fd, const void* bytes, std::size_t n)>;
+  /// NewName: where something has the name at finish(), the first of numbered() that nothing has.
+  enum class IfExists : std::uint8_t { Replace, NewName };
 
   /// `path` ending in ".gz" is compressed.
   /// @throws Error(Resources)  naming the file and the system's reason; also in write and finish.
   /// The file that had the name stays as it was.
-  explicit OutputFile(const std::string& path, Write write = {});
+  explicit OutputFile(const std::string& path,
+                      Write write = {},
+                      IfExists if_exists = IfExists::Replace);
   /// Without finish() nothing is left of it.
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
@@ -26,16 +30,20 @@ class OutputFile {
 
   void write(std::string_view bytes);
   void finish();
+  /// The name taken; after finish() perhaps not the one asked for.
+  const std::string& path() const { return path_; }
   /// Bytes in the file, compressed ones where it is.
   std::uint64_t n_bytes() const { return n_bytes_; }
 
  private:
+  void take_a_free_name();
   void put(std::string_view bytes);
   void deflate_more(std::string_view bytes, int flush);
   [[noreturn]] void fail(const std::string& what, int error);
 
   std::string path_, temporary_;
   Write write_;
+  IfExists if_exists_;
   int fd_ = -1;
   std::uint64_t n_bytes_ = 0;
   std::string buffer_;
@@ -43,5 +51,13 @@ class OutputFile {
 };
 
 bool is_gzip_name(std::string_view path);
+
+inline constexpr int kMaxNames = 10'000;  // tried before a name is given up
+/// "dir/run.json.gz", 3 -> "dir/run-3.json.gz"; with 1 the path itself.
+std::string numbered(const std::string& path, int n);
+/// Makes an empty file and opens it for appending. That it is made here is the lock: of several who
+/// want one name, programs or threads, one gets it.
+/// @return  its descriptor, or -1 with errno; EEXIST where something has the name
+int create_exclusively(const std::string& path);
 
 }  // namespace engine

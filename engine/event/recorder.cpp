@@ -5,34 +5,18 @@
 #include <cstring>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include "engine/event/clock.h"
+#include "engine/event/output_file.h"
 #include "engine/event/recording_format.h"
 #include "engine/event/serialise.h"
 #include "engine/event/text.h"
 
 namespace engine {
 namespace {
-
-constexpr int kMaxNames = 10'000;
-
-/// "dir/run.pdrun", 3 -> "dir/run-3.pdrun".
-std::string numbered(const std::string& path, int n) {
-  if (n == 1) return path;
-  const std::size_t name = path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1;
-  const std::size_t dot = path.rfind('.');
-  const std::size_t cut = dot == std::string::npos || dot <= name ? path.size() : dot;
-  return fmt::format("{}-{}{}", path.substr(0, cut), n, path.substr(cut));
-}
-
-int create(const std::string& path) {
-  constexpr mode_t kMode = 0644;
-  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, kMode);
-}
 
 std::int64_t unix_seconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -45,12 +29,11 @@ Recorder::Recorder(const std::string& path, RecorderOptions options)
     : options_(std::move(options)) {
   if (path.empty()) throw Error(ErrorCode::Usage, "record: found no file name, expected one");
   if (!options_.write) options_.write = ::write;
-  // Creating exclusively is the lock: two recorders of one name cannot both win, and a file that
-  // another one still writes exists.
+  // Two recorders of one name cannot both win, and a file that another one still writes exists.
   const bool refuse = options_.if_exists == RecorderOptions::IfExists::Refuse;
   for (int n = 1; n <= (refuse ? 1 : kMaxNames) && fd_ < 0; ++n) {
     path_ = numbered(path, n);
-    fd_ = create(path_);
+    fd_ = create_exclusively(path_);
     if (fd_ < 0 && errno != EEXIST) break;
   }
   if (fd_ < 0) {

@@ -473,12 +473,13 @@ TraceReport write_trace(const Timeline& timeline,
 TraceReport export_trace(const Timeline& timeline,
                          const std::string& path,
                          const TraceOptions& options) {
-  OutputFile file(path, options.write);
+  OutputFile file(path, options.write, options.if_exists);
   TraceReport report =
       write_trace(timeline, options, [&](std::string_view bytes) { file.write(bytes); });
   file.finish();
   report.n_bytes = file.n_bytes();
-  const TraceCheck found = check_trace(path);
+  report.path = file.path();
+  const TraceCheck found = check_trace(report.path);
   ensure(found.problems.empty(), "an exported trace breaks a rule of its own profile");
   ensure(found.n_events == report.n_events && found.n_slices == report.n_slices &&
              found.n_counters == report.n_counters && found.n_flows == report.n_flows,

@@ -27,6 +27,7 @@ struct TraceOptions {
   /// Above this the report warns: viewers give up at some millions.
   std::int64_t warn_above = 2'000'000;
   OutputFile::Write write;  // as OutputFile
+  OutputFile::IfExists if_exists = OutputFile::IfExists::Replace;
 };
 
 /// What was written; after export_trace also what reading the file again found.
@@ -37,6 +38,7 @@ struct TraceReport {
   std::int64_t n_nudges = 0;    // starts moved by 0.001 to differ from the one before
   std::int64_t n_left_out = 0;  // slices that had no room inside the one around them
   std::uint64_t n_bytes = 0;    // of the file
+  std::string path;             // of the file: the name it took
   std::vector<std::string> notices;
   std::string summary() const;
 };

@@ -1,6 +1,8 @@
 #include "engine/event/trace_tool.h"
 
+#include <algorithm>
 #include <array>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
@@ -11,6 +13,7 @@
 #include "engine/event/output_file.h"
 #include "engine/event/recorder.h"
 #include "engine/event/serialise.h"
+#include "engine/event/table.h"
 #include "engine/event/text.h"
 
 namespace engine {
@@ -30,11 +33,12 @@ std::string dumped(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-/// A recording's timeline and how often each kind occurs.
+/// A recording's timeline and how often each kind of event occurs, in all and of each decoder.
 struct Opened {
   Timeline timeline;
   RecordingReport report;
   std::map<std::string, std::int64_t> kinds;
+  std::map<std::string, std::map<std::string, std::int64_t>> kinds_of_decoders;
 };
 
 Opened open_recording(const std::string& path) {
@@ -43,8 +47,11 @@ Opened open_recording(const std::string& path) {
    public:
     explicit Into(Opened& o) : opened_(o) {}
     void push(Event event) override {
-      ++opened_.kinds[kind_name(event.index())];
+      const std::string kind = kind_name(event.index());
+      ++opened_.kinds[kind];
       opened_.timeline.apply(event);
+      if (const RunRecord* run = opened_.timeline.run(run_of(event)))
+        ++opened_.kinds_of_decoders[run->started.decoder][kind];
     }
 
    private:
@@ -91,13 +98,114 @@ Json json_of(const Timeline& timeline, const RunRecord& run) {
   return json;
 }
 
-std::string line_of(const Timeline& timeline, const RunRecord& run) {
-  const std::optional<double> speedup = timeline.speedup(run);
-  return fmt::format(
-      "  run {}: {}, {} steps, {} tokens, {:.3g} tokens/step, {:.4g} tokens/s, speedup {}, {}\n",
-      run.id(), printable(run.started.decoder), run.totals.n_steps, run.totals.n_tokens,
-      run.tokens_per_step(), run.tokens_per_second(),
-      speedup ? fmt::format("{:.3g}", *speedup) : "-", state_of(run));
+using Rows = std::vector<std::vector<std::string>>;
+
+/// Runs told in one line: one run, or in a long recording all of a decoder.
+using Lane = std::vector<const RunRecord*>;
+
+constexpr std::size_t kMaxRunsTold = 12;
+
+std::vector<Lane> lanes_by_decoder(const Timeline& timeline) {
+  std::vector<Lane> lanes;
+  for (const RunRecord& run : timeline.runs()) {
+    const auto of_its_decoder = [&](const Lane& lane) {
+      return lane.front()->started.decoder == run.started.decoder;
+    };
+    auto found = std::find_if(lanes.begin(), lanes.end(), of_its_decoder);
+    if (found == lanes.end()) found = lanes.insert(lanes.end(), Lane());
+    found->push_back(&run);
+  }
+  return lanes;
+}
+
+/// How the runs of a lane ended: "finished", "19 finished, 1 cut off".
+std::string states_of(const Lane& lane) {
+  if (lane.size() == 1) return state_of(*lane.front());
+  std::map<std::string, int> n_of;
+  for (const RunRecord* run : lane) ++n_of[state_of(*run)];
+  std::string words;
+  for (const char* state : {"finished", "cancelled", "failed", "cut off"}) {
+    if (n_of[state] == 0) continue;
+    words += fmt::format("{}{} {}", words.empty() ? "" : ", ", n_of[state], state);
+  }
+  return words;
+}
+
+/// Its sums; the speed-up is that of the runs together where each has one.
+std::vector<std::string> row_of(const Timeline& timeline, const Lane& lane) {
+  double steps = 0, tokens = 0, own_ns = 0, baseline_ns = 0;
+  bool all_compared = true;
+  for (const RunRecord* run : lane) {
+    const auto ns = static_cast<double>(run->decode_compute());
+    const std::optional<double> speedup = timeline.speedup(*run);
+    steps += run->totals.n_steps;
+    tokens += static_cast<double>(run->totals.n_tokens);
+    own_ns += ns;
+    baseline_ns += speedup.value_or(0) * ns;
+    all_compared = all_compared && speedup.has_value();
+  }
+  const std::size_t number = lane.size() == 1 ? lane.front()->id() : lane.size();
+  return {printable(lane.front()->started.decoder),
+          fmt::format("{}", number),
+          fmt::format("{:.0f}", steps),
+          fmt::format("{:.0f}", tokens),
+          steps > 0 ? fmt::format("{:.2f}", tokens / steps) : "-",
+          own_ns > 0 ? fmt::format("{:.1f}", tokens / own_ns * 1e9) : "-",
+          all_compared && own_ns > 0 ? fmt::format("{:.2f}x", baseline_ns / own_ns) : "-",
+          states_of(lane)};
+}
+
+/// A line a run; where they are many, a line a decoder.
+std::string runs_table(const Timeline& timeline, const std::vector<Lane>& by_decoder) {
+  const bool each = timeline.runs().size() <= kMaxRunsTold;
+  Rows rows{{"decoder", each ? "run" : "runs", "steps", "tokens", "tokens/step", "tokens/s",
+             "speedup", "ended"}};
+  if (each) {
+    for (const RunRecord& run : timeline.runs()) rows.push_back(row_of(timeline, {&run}));
+  } else {
+    for (const Lane& lane : by_decoder) rows.push_back(row_of(timeline, lane));
+  }
+  return aligned_table(rows) + (each ? "" : "--json lists every run\n");
+}
+
+/// How often each kind of event occurs, in all and for each decoder.
+std::string kinds_table(const Opened& opened, const std::vector<Lane>& by_decoder) {
+  Rows rows{{"events", "all"}};
+  for (const Lane& lane : by_decoder)
+    rows.front().push_back(printable(lane.front()->started.decoder));
+  for (const auto& [kind, n] : opened.kinds) {
+    rows.push_back({kind, fmt::format("{}", n)});
+    for (const Lane& lane : by_decoder) {
+      const auto& kinds = opened.kinds_of_decoders.at(lane.front()->started.decoder);
+      const auto found = kinds.find(kind);
+      rows.back().push_back(found == kinds.end() ? "" : fmt::format("{}", found->second));
+    }
+  }
+  return aligned_table(rows);
+}
+
+std::string plural(std::size_t n, const char* thing) {
+  return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
+}
+
+/// What a recording holds, for people.
+std::string recording_text(const std::string& path, const Opened& opened) {
+  const RecordingReport& report = opened.report;
+  const Timeline& timeline = opened.timeline;
+  std::string text = fmt::format("{}: recording, version {}, by decoscope {}, {} bytes\n",
+                                 quoted_for_message(path), report.version,
+                                 printable(report.program_version), report.file_bytes);
+  text += fmt::format(
+      "{} in {:.3f} s, {}\n", plural(static_cast<std::size_t>(report.n_events), "event"),
+      static_cast<double>(timeline.last_event()) / 1e9, plural(timeline.runs().size(), "run"));
+  for (const auto& [id, model] : timeline.models()) {
+    text += fmt::format("model {} at {}, {} on {}\n", printable(model.name), printable(model.scale),
+                        printable(model.dtype), printable(model.device));
+  }
+  const std::vector<Lane> by_decoder = lanes_by_decoder(timeline);
+  if (!by_decoder.empty()) text += "\n" + runs_table(timeline, by_decoder);
+  if (!opened.kinds.empty()) text += "\n" + kinds_table(opened, by_decoder);
+  return text;
 }
 
 /// A notice for a model that has other weights here.
@@ -131,20 +239,27 @@ TraceAnswer recording_answer(const std::string& path,
   }
   TraceAnswer answer;
   answer.ok = !judge || notices.empty();
+  const std::size_t n_faults = notices.size();
   // Told, but no fault of the file: what was recorded is whole.
   for (const RunRecord& run : timeline.runs()) {
     for (const PayloadDropped& drop : run.dropped) {
       notices.push_back(fmt::format("run {}: {}", run.id(), describe(drop)));
     }
   }
-  const double seconds = static_cast<double>(timeline.last_event()) / 1e9;
-  answer.text =
-      fmt::format("{}: recording, version {}, by decoscope {}, {} bytes, {} events, {:.3f} s\n",
-                  quoted_for_message(path), report.version, printable(report.program_version),
-                  report.file_bytes, report.n_events, seconds);
-  for (const RunRecord& run : timeline.runs()) answer.text += line_of(timeline, run);
-  for (const std::string& notice : notices) answer.text += "  note: " + notice + "\n";
-  if (judge) answer.text += answer.ok ? "  valid\n" : "  not whole\n";
+  const std::string name = quoted_for_message(path);
+  if (!judge) {
+    answer.text = recording_text(path, opened);
+  } else if (answer.ok) {
+    answer.text = fmt::format("{}: valid: a recording of {} events and {}\n", name, report.n_events,
+                              plural(timeline.runs().size(), "run"));
+  } else {
+    answer.text = name + ": not whole\n";
+  }
+  if (!judge && !notices.empty()) answer.text += "\n";
+  for (std::size_t i = 0; i < notices.size(); ++i) {
+    const bool fault = judge && i < n_faults;
+    answer.text += (fault ? "  " : "note: ") + notices[i] + "\n";
+  }
 
   Json json{{"path", as_utf8(path)},
             {"type", "recording"},
@@ -154,7 +269,7 @@ TraceAnswer recording_answer(const std::string& path,
             {"bytes", report.file_bytes},
             {"events", report.n_events},
             {"kinds", opened.kinds},
-            {"seconds", seconds},
+            {"seconds", static_cast<double>(timeline.last_event()) / 1e9},
             {"closed", report.closed},
             {"incomplete_bytes", report.incomplete_bytes},
             {"damaged", report.n_damaged},
@@ -169,27 +284,63 @@ TraceAnswer recording_answer(const std::string& path,
   return answer;
 }
 
+/// What a Chrome trace holds, for people.
+std::string trace_text(const std::string& path, const TraceCheck& check) {
+  std::string text =
+      fmt::format("{}: Chrome trace{}\n", quoted_for_message(path),
+                  check.profile.empty() ? "" : ", profile " + printable(check.profile));
+  text += fmt::format(
+      "{} in {:.3f} ms, {} in {}\n\n", plural(static_cast<std::size_t>(check.n_events), "event"),
+      check.last_us / 1e3, plural(static_cast<std::size_t>(check.n_lanes), "lane"),
+      check.n_processes == 1 ? "1 process" : fmt::format("{} processes", check.n_processes));
+  Rows rows{{"events", "all"}};
+  const std::pair<const char*, std::int64_t> kinds[] = {
+      {"slices", check.n_slices},     {"async ends", check.n_async}, {"instants", check.n_instants},
+      {"counters", check.n_counters}, {"flow ends", check.n_flows},  {"names", check.n_metadata},
+      {"others", check.n_other}};
+  for (const auto& [kind, n] : kinds)
+    if (n > 0) rows.push_back({kind, fmt::format("{}", n)});
+  text += aligned_table(rows);
+  if (!check.ok())
+    text += fmt::format("\nnote: breaks the rules of its format in {}; trace validate lists them\n",
+                        plural(static_cast<std::size_t>(check.n_problems), "place"));
+  return text;
+}
+
+/// That a trace is valid, or each place where it is not.
+std::string trace_verdict(const std::string& path, const TraceCheck& check) {
+  const std::string name = quoted_for_message(path);
+  if (check.ok()) {
+    return fmt::format("{}: valid: a Chrome trace of {} events{}\n", name, check.n_events,
+                       check.profile.empty() ? "" : ", profile " + printable(check.profile));
+  }
+  std::string text = fmt::format("{}: not valid: {}\n", name,
+                                 plural(static_cast<std::size_t>(check.n_problems), "problem"));
+  for (const TraceProblem& problem : check.problems) {
+    const std::string where = problem.event < 0 ? "file" : fmt::format("event {}", problem.event);
+    text += fmt::format("  {}: {}: {}\n", where, problem.rule, problem.what);
+  }
+  const auto n_told = static_cast<std::int64_t>(check.problems.size());
+  if (n_told < check.n_problems) text += fmt::format("  and {} more\n", check.n_problems - n_told);
+  return text;
+}
+
 TraceAnswer trace_answer(const std::string& path,
                          bool judge,
                          const WeightsHere& weights_here = {}) {
   const TraceCheck check = check_trace(path);
   TraceAnswer answer;
   answer.ok = !judge || check.ok();
-  answer.text = fmt::format("{}: Chrome trace{}, {}\n", quoted_for_message(path),
-                            check.profile.empty() ? "" : ", profile " + printable(check.profile),
-                            check.summary());
+  answer.text = judge ? trace_verdict(path, check) : trace_text(path, check);
   Json problems = Json::array();
   for (const TraceProblem& problem : check.problems) {
-    const std::string where = problem.event < 0 ? "file" : fmt::format("event {}", problem.event);
-    answer.text += fmt::format("  {}: {}: {}\n", where, problem.rule, problem.what);
     problems.push_back({{"rule", problem.rule}, {"event", problem.event}, {"what", problem.what}});
   }
   std::vector<std::string> notices;
   for (const auto& [model, hash] : check.weights) {
     compare_weights(model, hash, weights_here, notices);
   }
-  for (const std::string& notice : notices) answer.text += "  note: " + notice + "\n";
-  if (judge) answer.text += answer.ok ? "  valid\n" : "  not valid\n";
+  for (const std::string& notice : notices) answer.text += "note: " + notice + "\n";
   Json json{{"path", as_utf8(path)},
             {"type", "chrome-trace"},
             {"profile", as_utf8(check.profile)},
@@ -216,33 +367,47 @@ TraceAnswer answer_for(const std::string& path, bool judge, const WeightsHere& w
                              : recording_answer(path, judge, weights_here);
 }
 
-std::uint64_t write_whole(const std::string& path, std::string_view text) {
-  OutputFile file(path);
+constexpr std::string_view kTables = ".csv";
+
+/// @return  the name it took
+std::string write_whole(const std::string& path, std::string_view text) {
+  OutputFile file(path, {}, OutputFile::IfExists::NewName);
   file.write(text);
   file.finish();
-  return file.n_bytes();
+  return file.path();
+}
+
+/// The first of the numbered names of which no table is there: the four keep together.
+std::string free_stem(const std::string& to, std::span<const char* const> tables) {
+  for (int n = 1;; ++n) {
+    const std::string name = numbered(to, n);
+    const std::string stem = name.substr(0, name.size() - kTables.size());
+    const bool taken = std::any_of(tables.begin(), tables.end(), [&](const char* table) {
+      std::error_code ignored;
+      return std::filesystem::exists(fmt::format("{}-{}.csv", stem, table), ignored);
+    });
+    if (!taken || n == kMaxNames) return stem;
+  }
 }
 
 std::vector<std::string> write_tables(const Timeline& timeline,
                                       const std::string& to,
                                       const CsvOptions& options) {
-  const std::string stem = to.substr(0, to.size() - std::string_view(".csv").size());
   using Make = std::string (*)(const Timeline&, const CsvOptions&);
-  const std::array<std::pair<const char*, Make>, 4> tables{{{"steps", steps_csv},
-                                                            {"tokens", tokens_csv},
-                                                            {"acceptance", acceptance_csv},
-                                                            {"lanes", lanes_csv}}};
-  std::vector<std::string> names;
-  for (const auto& [name, make] : tables) {
-    names.push_back(fmt::format("{}-{}.csv", stem, name));
-    write_whole(names.back(), make(timeline, options));
+  constexpr std::array<const char*, 4> kNames{"steps", "tokens", "acceptance", "lanes"};
+  constexpr std::array<Make, 4> kMakers{steps_csv, tokens_csv, acceptance_csv, lanes_csv};
+  const std::string stem = free_stem(to, kNames);
+  std::vector<std::string> files;
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    files.push_back(
+        write_whole(fmt::format("{}-{}.csv", stem, kNames[i]), kMakers[i](timeline, options)));
   }
-  return names;
+  return files;
 }
 
 /// What is whole in a recording, as a recording. @return the name it took
 std::string repaired(const std::string& from, const std::string& to) {
-  Recorder recorder(to, {.if_exists = RecorderOptions::IfExists::Refuse});
+  Recorder recorder(to);
   read_recording(from, recorder);
   recorder.close();
   if (const std::optional<std::string> trouble = recorder.trouble()) {
@@ -278,19 +443,29 @@ TraceAnswer trace_convert(const std::string& from,
                     "than the run, so nothing is made from it");
   }
   const Opened opened = open_recording(from);
-  std::vector<std::string> files{to};
+  std::vector<std::string> files;
   std::vector<std::string> notices = opened.report.notices();
   TraceAnswer answer;
   if (is_trace_name(to)) {
-    const TraceReport report = export_trace(opened.timeline, to, options.trace);
+    TraceOptions trace = options.trace;
+    trace.if_exists = OutputFile::IfExists::NewName;
+    const TraceReport report = export_trace(opened.timeline, to, trace);
     answer.text = report.summary() + "; read again: no rule broken\n";
     notices.insert(notices.end(), report.notices.begin(), report.notices.end());
-  } else if (ends_with(to, ".csv")) {
+    files = {report.path};
+  } else if (ends_with(to, kTables)) {
     files = write_tables(opened.timeline, to, options.csv);
   } else if (ends_with(to, ".txt")) {
-    write_whole(to, describe(opened.timeline));
+    files = {write_whole(to, describe(opened.timeline))};
   } else {
     files = {repaired(from, to)};
+  }
+  const bool tables = ends_with(to, kTables);
+  const std::string stem = to.substr(0, to.size() - (tables ? kTables.size() : 0));
+  if (files.front() != (tables ? stem + "-steps.csv" : to)) {
+    notices.push_back(fmt::format("{} exists; written to {}",
+                                  quoted_for_message(tables ? stem + "-*.csv" : to),
+                                  quoted_for_message(files.front())));
   }
   Json json{{"from", as_utf8(from)}, {"files", Json::array()}, {"notices", notices}};
   for (const std::string& file : files) {

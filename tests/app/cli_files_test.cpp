@@ -1,6 +1,7 @@
 // Files the program is to write, and pipes: refused before work is done for them, and left quietly.
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -70,6 +71,57 @@ TEST_F(Cli, asking_whether_a_file_can_be_written_leaves_it_as_it_is) {
     EXPECT_EQ(run("generate --model /nonexistent/model --prompt a --trace " + path).code, 3);
   EXPECT_EQ(read_file(mine), "mine");
   EXPECT_FALSE(std::filesystem::exists(absent));
+}
+
+TEST_F(CliModel, a_file_that_is_there_is_not_replaced_and_the_name_taken_is_told) {
+  const std::string mine = folder + "/a.json", record = folder + "/a.pdrun";
+  std::ofstream(mine) << "mine";
+  std::ofstream(record) << "mine";
+  const std::string line = "generate --decoder jacobi --prompt Anna --max-tokens 4";
+  const Outcome made = run(line + " --trace " + mine + " --record " + record);
+  ASSERT_EQ(made.code, 0) << made.err;
+  for (const std::string& path : {mine, record}) {
+    EXPECT_EQ(read_file(path), "mine");
+    EXPECT_NE(made.err.find("note: " + path + " exists; "), std::string::npos) << made.err;
+  }
+  for (const char* name : {"/a-2.json", "/a-2.pdrun"}) {
+    EXPECT_NE(made.err.find(folder + name), std::string::npos) << made.err;
+    EXPECT_EQ(run("trace validate " + folder + name).code, 0) << name;
+  }
+  const Outcome converted = run("trace convert --json " + folder + "/a-2.pdrun " + mine);
+  ASSERT_EQ(converted.code, 0) << converted.err;
+  EXPECT_EQ(json::parse(converted.out)["files"][0], folder + "/a-3.json");
+  EXPECT_EQ(read_file(mine), "mine");
+}
+
+TEST_F(CliModel, trace_info_is_a_table_and_validate_a_line) {
+  std::ofstream prompts(folder + "/prompts.jsonl");
+  for (int i = 0; i < 8; i++) prompts << json{{"prompt", "Anna has"}}.dump() << "\n";
+  prompts.close();
+  const std::string record = folder + "/a.pdrun", trace = folder + "/a.json";
+  ASSERT_EQ(run("compare --decoders ar,jacobi --max-tokens 4 --ignore-eos --prompt-file " + folder +
+                "/prompts.jsonl --record " + record + " --trace " + trace)
+                .code,
+            0);
+  const std::string text = run("trace info " + record).out;
+  EXPECT_LT(lines(text), 30) << text;
+  for (const std::string column : {"decoder  runs  steps  tokens  tokens/step  ", "events ",
+                                   "\njacobi      8  ", "  ar  jacobi\n", ", 16 runs\n"})
+    EXPECT_NE(text.find(column), std::string::npos) << column << "\n" << text;
+  EXPECT_EQ(json::parse(run("trace info --json " + record).out)["runs"].size(), 16u);
+  for (const std::string& file : {record, trace}) {
+    const Outcome valid = run("trace validate " + file);
+    EXPECT_TRUE(valid.out.starts_with(file + ": valid: ")) << valid.out;
+    EXPECT_EQ(lines(valid.out), 1) << valid.out;
+  }
+  // The table of a trace: one kind a line, numbers under numbers.
+  const std::string kinds = run("trace info " + trace).out;
+  EXPECT_TRUE(std::regex_search(kinds, std::regex("\nslices    +[0-9]+\n"))) << kinds;
+  std::ofstream(trace) << R"({"traceEvents":[{"ph":"X","pid":1,"tid":0,"ts":1}]})";
+  const Outcome broken = run("trace validate " + trace);
+  EXPECT_EQ(broken.code, 3);
+  EXPECT_NE(broken.out.find(": not valid: "), std::string::npos) << broken.out;
+  EXPECT_NE(broken.out.find("\n  event 0: tid-zero: "), std::string::npos) << broken.out;
 }
 
 TEST_F(Cli, CL02_a_reader_that_has_enough_ends_it_quietly) {

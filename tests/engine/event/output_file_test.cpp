@@ -1,6 +1,7 @@
 // Files written whole, and what opens files, when the system gives nothing more.
 #include "engine/event/output_file.h"
 
+#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -46,6 +47,29 @@ TEST(OutputFile, IO10_without_descriptors_left_every_file_is_an_error_of_resourc
                       (folder / "old.json: open: Too many open files\n"));
   EXPECT_EQ(test::read_file(folder / "old.json"), "old");
   EXPECT_FALSE(std::filesystem::exists(folder / "new.pdrun"));
+}
+
+TEST(OutputFile, a_number_goes_before_the_ending) {
+  EXPECT_EQ(numbered("a.b/run.json", 1), "a.b/run.json");
+  EXPECT_EQ(numbered("a.b/run.json", 2), "a.b/run-2.json");
+  EXPECT_EQ(numbered("run.v1.json.gz", 3), "run.v1-3.json.gz");
+  EXPECT_EQ(numbered("a.b/run", 2), "a.b/run-2");
+  EXPECT_EQ(numbered("a.b/run.gz", 2), "a.b/run-2.gz");
+  EXPECT_EQ(numbered("a.b/.run", 2), "a.b/.run-2");
+}
+
+TEST(OutputFile, one_that_replaces_nothing_takes_the_next_free_name) {
+  const Folder folder;
+  for (const char* name : {"a.txt", "a-2.txt", "a-3.txt"}) {
+    OutputFile file(folder / "a.txt", {}, OutputFile::IfExists::NewName);
+    file.write(name);
+    file.finish();
+    EXPECT_EQ(file.path(), folder / name);
+  }
+  for (const char* name : {"a.txt", "a-2.txt", "a-3.txt"})
+    EXPECT_EQ(test::read_file(folder / name), name);
+  { const OutputFile unfinished(folder / "a.txt", {}, OutputFile::IfExists::NewName); }
+  EXPECT_FALSE(std::filesystem::exists(folder / "a-4.txt"));
 }
 
 TEST(RecordingTap, IO10_a_recording_that_cannot_begin_leaves_the_run_alone) {

@@ -113,7 +113,9 @@ TEST(TraceTool, info_tells_counts_runs_and_duration) {
   EXPECT_EQ(json["runs"][0]["tokens"], 8);
   EXPECT_TRUE(json["runs"][0]["speedup"].is_null());
   EXPECT_TRUE(json["closed"]);
-  EXPECT_THAT(answer.text, HasSubstr("run 1: lookahead, 4 steps, 8 tokens"));
+  EXPECT_THAT(answer.text, HasSubstr("\ndecoder    run  steps  tokens  tokens/step  tokens/s  "));
+  EXPECT_THAT(answer.text, HasSubstr("\nlookahead    1      4       8         2.00  "));
+  EXPECT_THAT(answer.text, HasSubstr("\nStepBegun      4          4\n"));
   EXPECT_EQ(json["runs"][0]["state"], "finished");
 }
 
@@ -135,7 +137,7 @@ TEST(TraceTool, info_calls_a_run_that_was_stopped_cancelled) {
     if (auto* finished = std::get_if<RunFinished>(&event)) finished->stop_reason = "stopped";
   }
   const TraceAnswer answer = trace_info(record(folder, events));
-  EXPECT_THAT(answer.text, HasSubstr(", cancelled\n"));
+  EXPECT_THAT(answer.text, HasSubstr("  cancelled\n"));
   EXPECT_EQ(nlohmann::json::parse(answer.json)["runs"][0]["state"], "cancelled");
   Timeline timeline;
   for (const Event& event : events) timeline.apply(event);
@@ -210,8 +212,63 @@ TEST(TraceTool, convert_goes_by_the_ending) {
   trace_convert(path, folder / "again.pdrun");
   EXPECT_TRUE(trace_validate(folder / "again.pdrun").ok);
   EXPECT_THROW(trace_convert(path, folder / "t.xyz"), Error);
-  EXPECT_THROW(trace_convert(path, path), Error) << "a recording is never replaced";
   EXPECT_THROW(trace_convert(folder / "t.json", folder / "t.csv"), Error);
+}
+
+TEST(TraceTool, convert_replaces_nothing_and_says_the_name_it_took) {
+  const Folder folder;
+  const std::string path = record(folder, test::small_stream());
+  const auto converted_to = [&](const std::string& name) {
+    const TraceAnswer answer = trace_convert(path, folder / name);
+    const auto json = nlohmann::json::parse(answer.json);
+    const bool told = answer.text.find(" exists; written to ") != std::string::npos;
+    EXPECT_EQ(told, !json["notices"].empty()) << answer.text;
+    const std::string file = json["files"][0];
+    return std::pair(file.substr((folder / "").size()), told);
+  };
+  const std::pair<const char*, const char*> names[] = {{"t.json", "t-2.json"},
+                                                       {"t.json.gz", "t-2.json.gz"},
+                                                       {"t.txt", "t-2.txt"},
+                                                       {"again.pdrun", "again-2.pdrun"}};
+  for (const auto& [name, second] : names) {
+    EXPECT_EQ(converted_to(name), std::pair(std::string(name), false));
+    const std::string first = test::read_file(folder / name);
+    EXPECT_EQ(converted_to(name), std::pair(std::string(second), true));
+    EXPECT_EQ(test::read_file(folder / name), first);
+  }
+  EXPECT_TRUE(trace_validate(folder / "t-2.json.gz").ok);
+  EXPECT_EQ(converted_to("run.pdrun"), std::pair(std::string("run-2.pdrun"), true));
+  // One table is there: the four go by another name together.
+  test::write_file(folder / "u-lanes.csv", "mine");
+  EXPECT_EQ(converted_to("u.csv"), std::pair(std::string("u-2-steps.csv"), true));
+  EXPECT_TRUE(std::filesystem::exists(folder / "u-2-lanes.csv"));
+  EXPECT_EQ(test::read_file(folder / "u-lanes.csv"), "mine");
+}
+
+TEST(TraceTool, a_long_recording_is_told_by_its_decoders) {
+  const Folder folder;
+  Recorder recorder(folder / "long.pdrun");
+  for (RunId run = 1; run <= 20; ++run) {
+    for (const Event& event : test::run_events({.run = run, .n_steps = 3})) recorder.push(event);
+  }
+  recorder.close();
+  const TraceAnswer answer = trace_info(folder / "long.pdrun");
+  EXPECT_THAT(answer.text, HasSubstr(", 20 runs\n"));
+  EXPECT_THAT(answer.text, HasSubstr("  20     60  "));
+  EXPECT_THAT(answer.text, HasSubstr("20 finished\n--json lists every run\n"));
+  EXPECT_LT(std::count(answer.text.begin(), answer.text.end(), '\n'), 24);
+  EXPECT_EQ(nlohmann::json::parse(answer.json)["runs"].size(), 20U);
+}
+
+TEST(TraceTool, validate_is_one_line_where_nothing_is_wrong) {
+  const Folder folder;
+  const std::string path = record(folder, test::small_stream());
+  trace_convert(path, folder / "t.json");
+  for (const std::string& file : {path, folder / "t.json"}) {
+    const std::string text = trace_validate(file).text;
+    EXPECT_THAT(text, StartsWith(file + ": valid: a "));
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+  }
 }
 
 TEST(TraceTool, validate_names_the_rules_a_foreign_trace_breaks) {
