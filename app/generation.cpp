@@ -24,7 +24,7 @@ engine::ModelRequest model_request(const ModelOptions& options) {
 engine::LoadedModel& load(engine::ModelStore& store, const engine::ModelRequest& request) {
   ProgressLine line("loading " + request.model);
   engine::LoadedModel& loaded = store.get(request, [&](std::int64_t done, std::int64_t total) {
-    line.show(done >> 20, total >> 20, "MiB");
+    line.show(done / 1'000'000, total / 1'000'000, "MB");
     return !interrupted();
   });
   line.finish();

@@ -14,8 +14,8 @@
 namespace app {
 namespace {
 
-constexpr std::size_t kMaxLineBytes = 64u << 20;
-constexpr std::uintmax_t kMaxFileBytes = 1u << 30;
+constexpr std::size_t kMaxLineBytes = 64'000'000;
+constexpr std::uintmax_t kMaxFileBytes = 1'000'000'000;
 
 using kernels::Error;
 using kernels::ErrorCode;

@@ -16,7 +16,7 @@ namespace engine {
 namespace {
 
 constexpr std::size_t kMaxDepth = 64;
-constexpr std::size_t kMaxString = 16u << 20;
+constexpr std::size_t kMaxString = 16'000'000;
 constexpr std::size_t kMaxRuns = 10'000;  // whose metadata is kept
 constexpr std::size_t kChunkBytes = 256u << 10;
 

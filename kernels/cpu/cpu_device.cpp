@@ -60,8 +60,8 @@ void* allocate_bytes(std::int64_t bytes) {
   void* data = std::aligned_alloc(align, rounded);
   if (!data) {
     throw Error(ErrorCode::Resources,
-                "memory: " + std::to_string((bytes >> 20) + 1) +
-                    " MiB could not be had; try a smaller model, a shorter context or bf16");
+                "memory: " + std::to_string(bytes / 1'000'000 + 1) +
+                    " MB could not be had; try a smaller model, a shorter context or bf16");
   }
   if (align == kHugePage) {
     // The first byte written to a huge page takes all of it: a last one that would be half empty or
