@@ -198,6 +198,12 @@ int bench_step(const BenchOptions& options) {
   const StepTimes times = interrupted() ? StepTimes() : time_steps(model, options);
   machine["read_gbps_after"] = read_probe(model.device());
   machine["last_level_cache_bytes"] = engine::last_level_cache_bytes();
+  const json &before = machine["read_gbps"], &after = machine["read_gbps_after"];
+  json is_disturbed;  // null where a probe is missing
+  if (before.is_number() && after.is_number()) {
+    is_disturbed = disturbed(before, after);
+    if (is_disturbed) print_error("note: " + why_disturbed(before, after));
+  }
   const json rows = step_rows(model, machine, options.rows, times.ms);
   json out = {{"machine", machine},
               {"model", model.name()},
@@ -207,6 +213,7 @@ int bench_step(const BenchOptions& options) {
               {"weight_bytes", model.weight_bytes()},
               {"cache_bytes", times.cache_bytes},
               {"generate_peak_rss_bytes", generate_peak},
+              {"disturbed", is_disturbed},
               {"rows", rows}};
   if (options.json) {
     print_document(out);

@@ -5,10 +5,12 @@
 
 #include "app/commands.h"
 #include "app/generation.h"
+#include "app/notes.h"
 #include "app/outputs.h"
 #include "app/paths.h"
 #include "app/report.h"
 #include "app/terminal.h"
+#include "engine/model/model.h"
 #include "engine/schedule/agreement.h"
 
 namespace app {
@@ -94,7 +96,8 @@ int generate(const GenerationOptions& options) {
 
   nlohmann::json documents = nlohmann::json::array();
   engine::RunId run = 0;
-  std::exception_ptr failure;  // of a prompt: what was done before it is printed all the same
+  std::vector<double> speedups;  // of the runs checked against ar
+  std::exception_ptr failure;    // of a prompt: what was done before it is printed all the same
   for (const Prompt& prompt : prompts) {
     if (interrupted()) break;
     try {
@@ -108,6 +111,7 @@ int generate(const GenerationOptions& options) {
       const bool ended = result.stop_reason != "stopped";
       if ((options.check || options.json) && ended && !interrupted())
         compare_with_ar(loaded, result);
+      if (result.speedup) speedups.push_back(*result.speedup);
       if (run == 1) {
         if (const std::string why = why_unchecked(options, request); !why.empty())
           print_error("note: " + why);
@@ -125,6 +129,11 @@ int generate(const GenerationOptions& options) {
       break;
     }
   }
+  const std::string why_slow =
+      why_no_speedup(engine::name_of(loaded.model->scale()), loaded.model->weight_bytes(),
+                     engine::last_level_cache_bytes(), speedups);
+  if (!options.json && !why_slow.empty())
+    print_error("note: " + why_slow.substr(0, why_slow.size() - 1));  // without its last line feed
   std::string found;
   if (options.json) {
     // One prompt, one result, wherever the prompt came from; several, a list of those that were

@@ -26,6 +26,39 @@ std::string why_no_speedup(const std::string& scale,
       megabytes(weight_bytes), megabytes(cache_bytes));
 }
 
+bool disturbed(double read_gbps, double read_gbps_after) {
+  return std::min(read_gbps, read_gbps_after) < 0.85 * std::max(read_gbps, read_gbps_after);
+}
+
+std::string why_disturbed(double read_gbps, double read_gbps_after) {
+  return fmt::format(
+      "memory was read at {:.1f} GB/s before the steps and at {:.1f} GB/s after them: something "
+      "else "
+      "ran meanwhile, so these figures are not to be trusted; run it again",
+      read_gbps, read_gbps_after);
+}
+
+std::string why_this_scale(const std::string& model,
+                           std::int64_t n_params,
+                           const std::string& scale,
+                           bool for_picture) {
+  if (for_picture) {
+    return fmt::format(
+        "{} at scale {}: a picture is of the model as it is; --scale chooses another", model,
+        scale);
+  }
+  const std::string size = fmt::format("{:.1f} M parameters", static_cast<double>(n_params) * 1e-6);
+  std::string why = fmt::format("its {} are more than a processor's cache holds", size);
+  if (n_params <= 0) why = "its size is not known";
+  if (scale != "1x1") {
+    why = fmt::format(
+        "its {} alone would stay in the processor's cache, where parallel decoders gain "
+        "nothing",
+        size);
+  }
+  return fmt::format("{} begins at scale {}: {}; --scale chooses another", model, scale, why);
+}
+
 bool beats_memory(double roofline_fraction) {
   return roofline_fraction > 1.05;  // the probe itself varies by some percent
 }

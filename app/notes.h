@@ -19,6 +19,20 @@ std::string why_no_speedup(const std::string& scale,
                            std::int64_t cache_bytes,
                            std::span<const double> speedups);
 
+/// Whether the memory's two probes differ by more than 15 %: what was measured between them is not
+/// to be trusted.
+/// @param read_gbps  before, and after
+bool disturbed(double read_gbps, double read_gbps_after);
+std::string why_disturbed(double read_gbps, double read_gbps_after);
+
+/// Which scale a window began with that was given none, and why; ui::worthwhile_scale() chose it by
+/// the model's size alone, or it is 1x1 for a picture.
+/// @param n_params  as stored; 0: unknown
+std::string why_this_scale(const std::string& model,
+                           std::int64_t n_params,
+                           const std::string& scale,
+                           bool for_picture);
+
 /// Whether a step came so far under the time in which memory gives its weights that it cannot have
 /// read them from there.
 bool beats_memory(double roofline_fraction);

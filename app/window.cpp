@@ -24,13 +24,18 @@ int window(const WindowCommandOptions&) {
 #include <fmt/format.h>
 
 #include "app/engine_thread.h"
+#include "app/notes.h"
 #include "app/paths.h"
 #include "app/prompt_file.h"
 #include "app/terminal.h"
 #include "engine/decode/registry.h"
+#include "engine/event/byte_source.h"
+#include "engine/event/output_file.h"
+#include "engine/event/recording.h"
 #include "engine/event/text.h"
 #include "engine/model/model_files.h"
 #include "engine/schedule/model_store.h"
+#include "ui/shell.h"
 #include "ui/window.h"
 
 namespace app {
@@ -137,13 +142,36 @@ ui::Catalog catalog_of(const WindowCommandOptions& options) {
   return catalog;
 }
 
+/// A wrong word of the command line is told as such, whether or not there is a display.
+/// @throws Error  of the code that the subcommands give the same fault
+void check_arguments(const WindowCommandOptions& options) {
+  if (!options.screenshot.empty()) {
+    if (fs::path(options.screenshot).extension() != ".png")
+      throw kernels::Error(kernels::ErrorCode::Usage,
+                           "--screenshot: found " + options.screenshot +
+                               ", expected a name ending in .png; a picture is written as PNG "
+                               "alone");
+    engine::OutputFile begun(options.screenshot);  // never finished, it leaves nothing there
+  }
+  if (!options.open.empty()) engine::RecordingReader(engine::open_file(options.open));
+  if (options.model.model != ModelOptions{}.model)
+    engine::find_model(options.model.model, assets_dir());
+  if (options.model.device != "auto" && options.model.device != "cpu")
+    engine::ModelStore(assets_dir(), 1).device(options.model.device);
+}
+
+/// Says at which scale the model of the form begins where nobody chose one.
+void tell_scale(const ui::Catalog& catalog, const ui::SetupForm& form, bool for_picture) {
+  for (const ui::CatalogModel& model : catalog.models) {
+    if (model.name == form.model)
+      print_error("note: " + why_this_scale(model.name, model.n_params, form.scale, for_picture));
+  }
+}
+
 }  // namespace
 
 int window(const WindowCommandOptions& options) {
-  if (!options.screenshot.empty() && fs::path(options.screenshot).extension() != ".png")
-    throw kernels::Error(kernels::ErrorCode::Usage,
-                         "--screenshot: found " + options.screenshot +
-                             ", expected a name ending in .png; a picture is written as PNG alone");
+  check_arguments(options);
   engine::EventQueue events;
   engine::CommandQueue commands;
   const ui::Catalog catalog = catalog_of(options);
@@ -165,6 +193,11 @@ int window(const WindowCommandOptions& options) {
   if (window_options.race_first && options.screen.empty()) window_options.screen = "compare";
   if (!options.screenshot.empty()) window_options.config_dir = "-";
   window_options.hooks.wants_to_close = interrupted;
+  if (!options.model.scale_given && options.open.empty()) {
+    window_options.hooks.shell_made = [&](ui::Shell& shell) {
+      tell_scale(catalog, shell.form(), !options.screenshot.empty());
+    };
+  }
   try {
     return ui::run_window(events, commands, catalog, window_options);
   } catch (const kernels::Error& error) {

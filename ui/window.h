@@ -12,7 +12,7 @@ namespace ui {
 
 class Shell;
 
-/// What a test may hook into the window's loop. The program leaves all of them empty.
+/// What a test or the program may hook into the window's loop.
 struct WindowHooks {
   std::function<void(Shell&)> shell_made;  // before the first frame
   std::function<void()> context_made;      // Dear ImGui's context exists, no frame was drawn yet

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "app/notes.h"
 #include "tests/app/cli_fixture.h"
 
 namespace {
@@ -246,6 +247,26 @@ TEST_F(Cli, UI03_without_a_display_the_window_is_wrong_usage_and_a_broken_one_is
 #endif
 }
 
+#ifdef DECOSCOPE_WITH_UI
+TEST_F(Cli, a_wrong_word_for_the_window_is_blamed_before_the_display) {
+  const auto blamed = [&](const std::string& arguments, int code, const std::string& what) {
+    const Outcome outcome = shell("DISPLAY= WAYLAND_DISPLAY= $DECOSCOPE " + arguments);
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find(what), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.err.find("DISPLAY"), std::string::npos) << outcome.err;
+  };
+  blamed("--open " + folder + "/nosuch.pdrun", 3, "nosuch.pdrun: open: No such file");
+  std::ofstream(folder + "/no.pdrun") << "no recording";
+  blamed("--open " + folder + "/no.pdrun", 3, "no.pdrun");
+  blamed("--model demo-targt", 3, "did you mean demo-target?");
+  blamed("--device cuda:99", 5, "cuda:99");
+  blamed("--device gpu", 2, "expected auto, cpu or cuda:N");
+  blamed("--screenshot " + folder + "/a.jpg", 2, "ending in .png");
+  blamed("--screenshot " + folder + "/absent/a.png", 4, "absent/a.png");
+}
+#endif
+
 TEST_F(Cli, a_device_that_is_not_there_is_exit_5) {
   const Outcome outcome = run("generate --prompt a --device cuda:9");
   EXPECT_EQ(outcome.code, 5);
@@ -293,6 +314,12 @@ TEST_F(Cli, bench_step_keeps_its_json_contract) {
   for (const char* field : {"rows", "ms", "ratio", "roofline_ms"})
     EXPECT_TRUE(document["rows"][1].contains(field)) << field;
   EXPECT_EQ(document["rows"][0]["ratio"], 1.0);
+  const double before = document["machine"]["read_gbps"];
+  const double after = document["machine"]["read_gbps_after"];
+  EXPECT_EQ(document["disturbed"], app::disturbed(before, after));
+  EXPECT_EQ(outcome.err.find("not to be trusted") != std::string::npos,
+            app::disturbed(before, after))
+      << outcome.err;
 }
 
 TEST_F(Cli, a_full_disk_is_said) {

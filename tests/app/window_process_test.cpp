@@ -31,6 +31,24 @@ long peak_of(const std::vector<std::string>& arguments, const std::string& folde
   return peak;
 }
 
+TEST(WindowProcess, a_scale_that_nobody_chose_is_told_with_its_reason) {
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  const engine::test::Folder folder;
+  setenv("XDG_CONFIG_HOME", (folder / "").c_str(), 1);
+  const auto told = [&](const std::vector<std::string>& arguments, const std::string& words) {
+    Program program(arguments, folder / "");
+    const bool came =
+        program.until([&] { return program.err().find(words) != std::string::npos; }, 120s);
+    EXPECT_TRUE(came) << program.err();
+    program.interrupt();
+    const ProgramEnd end = program.wait(120s);
+    EXPECT_EQ(end.code, 0) << end.err;
+    return end.err;
+  };
+  told({}, "demo-target begins at scale 4x2: its ");
+  told({"--screenshot", folder / "a.png"}, "demo-target at scale 1x1: a picture is of the model");
+}
+
 TEST(WindowProcess, a_race_in_the_window_takes_at_most_150_MB_more_than_decoding) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   const engine::test::Folder folder;
