@@ -147,11 +147,12 @@ TEST_F(CliModel, IO01_results_are_printed_though_a_file_has_no_room_for_its_end)
 }
 
 TEST_F(CliModel, a_reader_that_has_enough_loses_no_file) {
-  const std::string trace = folder + "/a.json";
+  const std::string trace = folder + "/a.json", pipe = folder + "/pipe";
+  // The one who could read has gone before the program begins.
   const Outcome outcome = shell(
-      "set -o pipefail; $DECOSCOPE generate --prompt \"Anna has\" --max-tokens 40 --ignore-eos "
-      "--trace " +
-      trace + " | true");
+      "mkfifo " + pipe + "; exec 3<>" + pipe + " 4>" + pipe +
+      " 3<&-; $DECOSCOPE generate --prompt \"Anna has\" --max-tokens 40 --ignore-eos --trace " +
+      trace + " >&4");
   EXPECT_EQ(outcome.code, 4) << outcome.err;
   EXPECT_EQ(outcome.err.find("pipe"), std::string::npos) << outcome.err;
   EXPECT_EQ(run("trace validate " + trace).code, 0);
