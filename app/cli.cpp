@@ -485,7 +485,11 @@ int run_command_line(int argc, char** argv) {
     return window(p.window);
   };
   add_model_options(app, p.window.model);
-  app.add_option("--open", p.window.open, "show a recording (.pdrun)")->type_name("FILE");
+  CLI::Option* open =
+      app.add_option("--open", p.window.open, "show a recording (.pdrun)")->type_name("FILE");
+  app.add_flag("--start", p.window.start,
+               "start a race of four decoders on the first bundled prompt at once")
+      ->excludes(open);
   app.add_option("--screen", p.window.screen,
                  "which screen to start with: welcome; live: one run; compare: a race (default: "
                  "that of last time)")

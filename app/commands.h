@@ -101,6 +101,7 @@ struct WindowCommandOptions {
   std::string screenshot;  // write a picture of the window to this PNG and end
   std::string screen;      // live, compare, welcome
   std::string theme;       // dark, light, monochrome; empty: as set in the window
+  bool start = false;      // start the race of the form as soon as the window is there
 };
 
 int generate(const GenerationOptions& options);

@@ -40,13 +40,7 @@ std::string why_disturbed(double read_gbps, double read_gbps_after) {
 
 std::string why_this_scale(const std::string& model,
                            std::int64_t n_params,
-                           const std::string& scale,
-                           bool for_picture) {
-  if (for_picture) {
-    return fmt::format(
-        "{} at scale {}: a picture is of the model as it is; --scale chooses another", model,
-        scale);
-  }
+                           const std::string& scale) {
   const std::string size = fmt::format("{:.1f} M parameters", static_cast<double>(n_params) * 1e-6);
   std::string why = fmt::format("its {} are more than a processor's cache holds", size);
   if (n_params <= 0) why = "its size is not known";

@@ -26,12 +26,11 @@ bool disturbed(double read_gbps, double read_gbps_after);
 std::string why_disturbed(double read_gbps, double read_gbps_after);
 
 /// Which scale a window began with that was given none, and why; ui::worthwhile_scale() chose it by
-/// the model's size alone, or it is 1x1 for a picture.
+/// the model's size alone.
 /// @param n_params  as stored; 0: unknown
 std::string why_this_scale(const std::string& model,
                            std::int64_t n_params,
-                           const std::string& scale,
-                           bool for_picture);
+                           const std::string& scale);
 
 /// Whether a step came so far under the time in which memory gives its weights that it cannot have
 /// read them from there.

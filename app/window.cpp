@@ -161,10 +161,10 @@ void check_arguments(const WindowCommandOptions& options) {
 }
 
 /// Says at which scale the model of the form begins where nobody chose one.
-void tell_scale(const ui::Catalog& catalog, const ui::SetupForm& form, bool for_picture) {
+void tell_scale(const ui::Catalog& catalog, const ui::SetupForm& form) {
   for (const ui::CatalogModel& model : catalog.models) {
     if (model.name == form.model)
-      print_error("note: " + why_this_scale(model.name, model.n_params, form.scale, for_picture));
+      print_error("note: " + why_this_scale(model.name, model.n_params, form.scale));
   }
 }
 
@@ -182,21 +182,18 @@ int window(const WindowCommandOptions& options) {
   window_options.screen = options.screen;
   window_options.theme = options.theme;
   if (options.model.model != ModelOptions{}.model) window_options.model = options.model.model;
-  // Left alone, the window chooses a scale at which a race shows something; a picture is of the
-  // model as it is, and soon there.
-  if (options.model.scale_given || !options.screenshot.empty())
-    window_options.scale = options.model.scale;
+  // Left alone, the window chooses a scale at which a race shows something.
+  if (options.model.scale_given) window_options.scale = options.model.scale;
   window_options.dtype = options.model.dtype;
   window_options.device = options.model.device;
   window_options.screenshot = options.screenshot;
-  window_options.race_first = !options.screenshot.empty() && options.open.empty();
+  window_options.race_first =
+      options.start || (!options.screenshot.empty() && options.open.empty());
   if (window_options.race_first && options.screen.empty()) window_options.screen = "compare";
   if (!options.screenshot.empty()) window_options.config_dir = "-";
   window_options.hooks.wants_to_close = interrupted;
   if (!options.model.scale_given && options.open.empty()) {
-    window_options.hooks.shell_made = [&](ui::Shell& shell) {
-      tell_scale(catalog, shell.form(), !options.screenshot.empty());
-    };
+    window_options.hooks.shell_made = [&](ui::Shell& shell) { tell_scale(catalog, shell.form()); };
   }
   try {
     return ui::run_window(events, commands, catalog, window_options);

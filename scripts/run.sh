@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and opens the window. Without a display: a race in the terminal.
+# Installs what is missing, builds, and opens the window on a race of four decoders on a bundled prompt. Without a display:
+# the race in the terminal.
 # Arguments go to the program: scripts/run.sh generate --prompt "..." runs a subcommand instead.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -16,7 +17,7 @@ if [ -z "${DISPLAY:-}" ] && [ -z "${WAYLAND_DISPLAY:-}" ] && { [ $# -eq 0 ] || [
   for argument in "$@"; do
     case $argument in
       -h | --help | --version) exec "$program" "$@" ;;
-      --open | --open=* | --screen | --screen=* | --screenshot | --screenshot=* | --theme | --theme=*)
+      --open | --open=* | --screen | --screen=* | --screenshot | --screenshot=* | --start | --theme | --theme=*)
         echo "run: ${argument%%=*} needs a display and there is none (DISPLAY and WAYLAND_DISPLAY are empty);" \
           "with the package xvfb installed, xvfb-run -a scripts/run.sh $* makes one" >&2
         exit 2
@@ -30,4 +31,5 @@ if [ -z "${DISPLAY:-}" ] && [ -z "${WAYLAND_DISPLAY:-}" ] && { [ $# -eq 0 ] || [
   echo "No display here: a race in the terminal instead of the window." >&2
   exec "$program" compare "${decoders[@]}" "${prompts[@]}" "${scale[@]}" "${tokens[@]}" "$@"
 fi
+[ $# -gt 0 ] || set -- --screen compare --start
 exec "$program" "$@"

@@ -135,6 +135,16 @@ TEST(CommandLine, numbers_at_their_limits_are_taken_as_they_are_written) {
   EXPECT_EQ(generation_asked->repetition_penalty, 100);
 }
 
+TEST(CommandLine, the_window_starts_a_race_at_once_only_when_told) {
+  parse({});
+  ASSERT_TRUE(window_asked);
+  EXPECT_FALSE(window_asked->start);
+  parse({"--screen", "compare", "--start"});
+  ASSERT_TRUE(window_asked);
+  EXPECT_TRUE(window_asked->start);
+  EXPECT_EQ(window_asked->screen, "compare");
+}
+
 TEST(CommandLine, the_window_gets_its_theme) {
   parse({"--theme", "light", "--open", "a.pdrun"});
   ASSERT_TRUE(window_asked);

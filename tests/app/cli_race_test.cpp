@@ -62,10 +62,9 @@ TEST(Notes, a_scale_that_nobody_chose_is_told_with_its_reason) {
     EXPECT_NE(note.find(part), std::string::npos) << note;
     EXPECT_NE(note.find("--scale chooses another"), std::string::npos) << note;
   };
-  has(app::why_this_scale("m", 3'000'000, "4x2", false), "its 3.0 M parameters alone would stay");
-  has(app::why_this_scale("m", 90'000'000, "1x1", false), "its 90.0 M parameters are more than");
-  has(app::why_this_scale("m", 0, "1x1", false), "its size is not known");
-  has(app::why_this_scale("m", 3'000'000, "1x1", true), "a picture is of the model as it is");
+  has(app::why_this_scale("m", 3'000'000, "4x2"), "its 3.0 M parameters alone would stay");
+  has(app::why_this_scale("m", 90'000'000, "1x1"), "its 90.0 M parameters are more than");
+  has(app::why_this_scale("m", 0, "1x1"), "its size is not known");
 }
 
 /// Prompts "a" and "b" in a file.

@@ -187,7 +187,7 @@ TEST_F(RunScript, without_a_display_it_says_so_and_races_with_the_options_given)
 
 TEST_F(RunScript, without_a_display_it_refuses_what_only_a_window_can_do) {
   for (const char* arguments :
-       {"--open a.pdrun", "--screenshot=a.png", "--screen live", "--theme light"}) {
+       {"--open a.pdrun", "--screenshot=a.png", "--screen live", "--start", "--theme light"}) {
     const Outcome outcome = script(arguments);
     EXPECT_EQ(outcome.code, 2) << arguments;
     EXPECT_TRUE(outcome.out.empty()) << outcome.out;
@@ -201,7 +201,11 @@ TEST_F(RunScript, subcommands_help_and_displays_go_to_the_program_as_they_are) {
   EXPECT_EQ(script("--help").out, "--help\n");
   EXPECT_EQ(script("devices --json").out, "devices --json\n");
   EXPECT_EQ(script("--open a.pdrun", ":7").out, "--open a.pdrun\n");
-  EXPECT_EQ(script("", ":7").out, "\n");
+  EXPECT_EQ(script("--theme light", ":7").out, "--theme light\n");
+}
+
+TEST_F(RunScript, alone_it_ends_in_a_running_race_in_the_window) {
+  EXPECT_EQ(script("", ":7").out, "--screen compare --start\n");
 }
 
 TEST_F(Cli, a_hint_names_the_whole_command) {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "app/engine_thread.h"
@@ -85,6 +86,24 @@ TEST(WindowWithEngine, a_race_runs_to_its_end_and_every_lane_is_identical) {
       IM_CHECK(timeline(shell).speedup(run).value_or(0) > 0);
     }
   });
+}
+
+TEST(WindowWithEngine, started_at_once_four_decoders_race_and_welcome_is_one_key_away) {
+  play("start",
+       [](ImGuiTestContext* ctx, ui::Shell& shell) {
+         IM_CHECK(wait_for(ctx, [&] { return timeline(shell).runs().size() == 4; }));
+         std::vector<std::string> decoders;
+         for (const engine::RunRecord& run : timeline(shell).runs()) {
+           decoders.push_back(run.started.decoder);
+           IM_CHECK_EQ(run.started.prompt, shell.catalog().prompts.front().text);
+         }
+         IM_CHECK(decoders ==
+                  (std::vector<std::string>{"ar", "jacobi", "lookahead", "prompt-lookup"}));
+         IM_CHECK(wait_for(ctx, [&] { return n_steps(shell) > 4; }));
+         ctx->KeyPress(ImGuiMod_Alt | ImGuiKey_0);
+         IM_CHECK_EQ(static_cast<int>(shell.screen()), static_cast<int>(ui::Screen::Welcome));
+       },
+       {.race_first = true});
 }
 
 TEST(WindowWithEngine, hold_stops_the_engine_and_step_goes_one_further) {

@@ -46,7 +46,7 @@ TEST(WindowProcess, a_scale_that_nobody_chose_is_told_with_its_reason) {
     return end.err;
   };
   told({}, "demo-target begins at scale 4x2: its ");
-  told({"--screenshot", folder / "a.png"}, "demo-target at scale 1x1: a picture is of the model");
+  told({"--screenshot", folder / "a.png"}, "demo-target begins at scale 4x2: its ");
 }
 
 TEST(WindowProcess, a_race_in_the_window_takes_at_most_150_MB_more_than_decoding) {
