@@ -248,7 +248,12 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
                 "plain decoding; kernels: single matrix multiplies")
       ->required()
       ->check(one_of(kBenches));
-  c->footer("Example: decoscope bench step --scale 4x2 --rows 1,8,16");
+  c->footer(
+      "Columns of bench step: \"of first\" is the time as a multiple of the first line's; "
+      "\"roofline "
+      "ms\" what reading the weights and multiplying them must take at least, by the probes; "
+      "\"reached\" that divided by the time measured.\n"
+      "Example: decoscope bench step --scale 4x2 --rows 1,8,16");
   add_model_options(*c, p.bench.model);
   c->add_option("--rows", p.rows,
                 "tokens computed in one forward, counts with commas between (default "

@@ -36,6 +36,12 @@ TEST_F(Cli, help_of_a_decoder_lists_its_options) {
   }
 }
 
+TEST_F(Cli, help_explains_the_columns_of_bench_step) {
+  const std::string help = run("bench --help").out;
+  for (const char* column : {"\"of first\"", "\"roofline ms\"", "\"reached\""})
+    EXPECT_NE(help.find(column), std::string::npos) << help;
+}
+
 TEST_F(Cli, wrong_usage_is_one_line_and_exit_2) {
   for (const char* arguments :
        {"generate --promt hello", "generte", "generate --prompt a --prompt-file b",
