@@ -63,7 +63,7 @@ class Rules {
     const std::optional<std::int64_t> t = time_of(e, "ts");
     if (!t) return;
     name_of(e);
-    used_lanes_.insert(*lane);
+    if (std::int64_t* n = count_of(used_lanes_[*lane], ph->text[0])) ++*n;
     by_lane_[*lane].push_back({.start = *t, .event = at_});
     check_.last_us = std::max(check_.last_us, static_cast<double>(*t) / 1e3);
     by_phase(ph->text[0], e, *lane, *t);
@@ -91,6 +91,15 @@ class Rules {
     if (check_.profile == "PD-1") check_profile(trace);
     check_.n_processes = static_cast<std::int64_t>(processes_.size());
     check_.n_lanes = static_cast<std::int64_t>(used_lanes_.size());
+    for (const auto& [lane, counts] : used_lanes_) {
+      const auto name = lane_names_.find(lane);
+      TraceLane& sum = check_.lanes[name == lane_names_.end() ? "" : name->second];
+      sum.n_slices += counts.n_slices;
+      sum.n_async += counts.n_async;
+      sum.n_instants += counts.n_instants;
+      sum.n_counters += counts.n_counters;
+      sum.n_flows += counts.n_flows;
+    }
   }
 
  private:
@@ -173,7 +182,33 @@ class Rules {
       return problem("metadata-args", "expected args.name as text or args.sort_index as a number");
     }
     if (name == "process_name") named_processes_.insert(lane.first);
-    if (name == "thread_name") named_lanes_.insert(lane);
+    if (name == "thread_name") lane_names_.emplace(lane, arg->second.text);
+  }
+
+  /// The count that an event of this phase belongs to; nullptr: none.
+  static std::int64_t* count_of(TraceLane& lane, char ph) {
+    switch (ph) {
+      case 'X':
+      case 'B':
+      case 'E':
+        return &lane.n_slices;
+      case 'b':
+      case 'n':
+      case 'e':
+        return &lane.n_async;
+      case 'i':
+      case 'I':
+      case 'R':
+        return &lane.n_instants;
+      case 'C':
+        return &lane.n_counters;
+      case 's':
+      case 't':
+      case 'f':
+        return &lane.n_flows;
+      default:
+        return nullptr;
+    }
   }
 
   void by_phase(char ph, const RawTraceEvent& e, Lane lane, std::int64_t t) {
@@ -383,8 +418,8 @@ class Rules {
     for (const std::int64_t pid : processes_) {
       if (!named_processes_.contains(pid)) problem("pd1-names", fmt::format("process {}", pid));
     }
-    for (const Lane& lane : used_lanes_) {
-      if (!named_lanes_.contains(lane)) {
+    for (const auto& [lane, counts] : used_lanes_) {
+      if (!lane_names_.contains(lane)) {
         problem("pd1-names", fmt::format("lane {}/{}", lane.first, lane.second));
       }
     }
@@ -407,7 +442,8 @@ class Rules {
   TraceCheck& check_;
   std::int64_t at_ = -1;
   std::set<std::int64_t> processes_, named_processes_;
-  std::set<Lane> used_lanes_, named_lanes_;
+  std::map<Lane, TraceLane> used_lanes_;
+  std::map<Lane, std::string> lane_names_;
   std::map<Lane, std::vector<Span>> slices_, by_lane_;
   std::map<Lane, std::vector<std::pair<std::int64_t, int>>> begin_end_;
   std::map<Lane, std::vector<AsyncMark>> async_lanes_;

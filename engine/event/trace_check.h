@@ -17,11 +17,17 @@ struct TraceProblem {
   std::string what;         // found X, expected Y
 };
 
+/// How many events of each kind there are on lanes of one name, those of all processes together.
+struct TraceLane {
+  std::int64_t n_slices = 0, n_async = 0, n_instants = 0, n_counters = 0, n_flows = 0;
+};
+
 struct TraceCheck {
   std::int64_t n_events = 0;
   std::int64_t n_metadata = 0, n_slices = 0, n_async = 0, n_instants = 0, n_counters = 0;
   std::int64_t n_flows = 0, n_other = 0;
   std::int64_t n_processes = 0, n_lanes = 0;
+  std::map<std::string, TraceLane> lanes;      // by name; "": without one
   double last_us = 0;                          // the latest end
   std::string profile;                         // of the metadata; empty: not said
   std::map<std::string, std::string> weights;  // hash by model's name, where the metadata says both

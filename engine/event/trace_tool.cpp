@@ -284,6 +284,26 @@ TraceAnswer recording_answer(const std::string& path,
   return answer;
 }
 
+constexpr std::size_t kMaxLanesTold = 20;
+
+/// A line a name of lanes: how many events of each kind are there.
+std::string trace_lanes_table(const TraceCheck& check) {
+  Rows rows{{"lane", "slices", "async ends", "instants", "counters", "flow ends"}};
+  const auto add = [&](const std::string& name, const TraceLane& lane) {
+    rows.push_back({name});
+    for (const std::int64_t n :
+         {lane.n_slices, lane.n_async, lane.n_instants, lane.n_counters, lane.n_flows})
+      rows.back().push_back(n > 0 ? fmt::format("{}", n) : "");
+  };
+  add("all", {check.n_slices, check.n_async, check.n_instants, check.n_counters, check.n_flows});
+  const bool each = check.lanes.size() <= kMaxLanesTold;
+  for (const auto& [name, lane] : check.lanes) {
+    if (each) add(name.empty() ? "(no name)" : quoted_for_message(name), lane);
+  }
+  return aligned_table(rows) +
+         (each ? "" : fmt::format("{} names of lanes, too many to list\n", check.lanes.size()));
+}
+
 /// What a Chrome trace holds, for people.
 std::string trace_text(const std::string& path, const TraceCheck& check) {
   std::string text =
@@ -293,14 +313,7 @@ std::string trace_text(const std::string& path, const TraceCheck& check) {
       "{} in {:.3f} ms, {} in {}\n\n", plural(static_cast<std::size_t>(check.n_events), "event"),
       check.last_us / 1e3, plural(static_cast<std::size_t>(check.n_lanes), "lane"),
       check.n_processes == 1 ? "1 process" : fmt::format("{} processes", check.n_processes));
-  Rows rows{{"events", "all"}};
-  const std::pair<const char*, std::int64_t> kinds[] = {
-      {"slices", check.n_slices},     {"async ends", check.n_async}, {"instants", check.n_instants},
-      {"counters", check.n_counters}, {"flow ends", check.n_flows},  {"names", check.n_metadata},
-      {"others", check.n_other}};
-  for (const auto& [kind, n] : kinds)
-    if (n > 0) rows.push_back({kind, fmt::format("{}", n)});
-  text += aligned_table(rows);
+  text += trace_lanes_table(check);
   if (!check.ok())
     text += fmt::format("\nnote: breaks the rules of its format in {}; trace validate lists them\n",
                         plural(static_cast<std::size_t>(check.n_problems), "place"));

@@ -260,6 +260,23 @@ TEST(TraceTool, a_long_recording_is_told_by_its_decoders) {
   EXPECT_EQ(nlohmann::json::parse(answer.json)["runs"].size(), 20U);
 }
 
+TEST(TraceTool, a_trace_is_told_by_its_lanes) {
+  const Folder folder;
+  test::write_file(folder / "t.json", R"({"traceEvents":[
+    {"ph":"M","pid":1,"tid":3,"name":"thread_name","args":{"name":"work"}},
+    {"ph":"M","pid":2,"tid":3,"name":"thread_name","args":{"name":"work"}},
+    {"ph":"X","pid":1,"tid":3,"ts":1,"dur":1,"name":"a"},
+    {"ph":"X","pid":2,"tid":3,"ts":1,"dur":1,"name":"a"},
+    {"ph":"i","pid":2,"tid":3,"ts":5,"s":"t","name":"b"},
+    {"ph":"C","pid":2,"tid":9,"ts":5,"name":"c","args":{"c":1}}]})");
+  EXPECT_THAT(trace_info(folder / "t.json").text,
+              HasSubstr("6 events in 0.005 ms, 3 lanes in 2 processes\n\n"
+                        "lane       slices  async ends  instants  counters  flow ends\n"
+                        "all             2                     1         1\n"
+                        "(no name)                                       1\n"
+                        "work            2                     1\n"));
+}
+
 TEST(TraceTool, validate_is_one_line_where_nothing_is_wrong) {
   const Folder folder;
   const std::string path = record(folder, test::small_stream());
