@@ -1,8 +1,5 @@
 #include "engine/schedule/engine.h"
 
-#include <sys/resource.h>
-#include <time.h>
-
 #include <fmt/format.h>
 #include <algorithm>
 #include <utility>
@@ -13,14 +10,7 @@
 namespace engine {
 namespace {
 
-constexpr Nanoseconds kSamplePeriod = 100'000'000;
 constexpr Nanoseconds kProgressPeriod = 30'000'000;
-
-std::int64_t process_cpu_ns() {
-  timespec t{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
-}
 
 Sampling sampling_of(const StartRun& command) {
   Sampling sampling;
@@ -207,7 +197,8 @@ void Engine::start(const StartRun& command) {
     const double prefill_ms = static_cast<double>(now_ns() - begun) * 1e-6;
     race_ = std::make_unique<Race>(*model.model, &events_);
     racing_ = &model;
-    last_sample_ = load_now();
+    sampler_.emplace(model.model->device(), events_);
+    race_compute_ = 0;
     for (auto& [run, request] : runs) {
       race_->add(make_lane(*model.model, request, run, &prompt_sequence));
       active_[run] = {request, prefill_ms, false};
@@ -242,8 +233,9 @@ void Engine::step_race() {
   } else {
     race_->step_next();
   }
-  own_compute_ += compute() - before;
-  sample_load();
+  race_compute_ += compute() - before;
+  sampler_->step(race_compute_);
+  if (race_->finished()) sampler_->end(race_compute_);
   report_finished();
   if (race_->finished()) end_race();
 }
@@ -361,36 +353,6 @@ void Engine::fail(RunId run, int code, const std::string& message) {
 
 void Engine::notice(Notice::Level level, std::string text) {
   events_.push(Notice{now_ns(), level, std::move(text)});
-}
-
-Engine::LoadSample Engine::load_now() const {
-  LoadSample now{now_ns(), process_cpu_ns(), own_compute_, {}};
-  const kernels::Device& device = racing_->model->device();
-  for (int thread = 0; thread < device.n_threads(); thread++)
-    now.thread_busy_ns.push_back(device.busy_ns(thread));
-  return now;
-}
-
-void Engine::sample_load() {
-  if (now_ns() - last_sample_.at < kSamplePeriod || !racing_) return;
-  const LoadSample now = load_now(), before = std::exchange(last_sample_, now);
-  const auto percent = [&](std::int64_t ns, std::size_t n_threads = 1) {
-    const double period = static_cast<double>(now.at - before.at);
-    return std::min(100.0,
-                    100.0 * static_cast<double>(ns) / period / static_cast<double>(n_threads));
-  };
-  Sampled sample;
-  sample.t = now.at;
-  sample.period = now.at - before.at;
-  sample.device = racing_->model->device().name();
-  sample.busy_percent =
-      percent(now.process_cpu_ns - before.process_cpu_ns, now.thread_busy_ns.size());
-  sample.engine_busy_percent = percent(now.own_compute - before.own_compute);
-  for (std::size_t i = 0; i < now.thread_busy_ns.size(); i++)
-    sample.thread_busy_percent.push_back(percent(now.thread_busy_ns[i] - before.thread_busy_ns[i]));
-  rusage usage{};
-  if (getrusage(RUSAGE_SELF, &usage) == 0) sample.memory_bytes = usage.ru_maxrss * 1024LL;
-  events_.push(sample);
 }
 
 }  // namespace engine

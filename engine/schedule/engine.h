@@ -6,10 +6,12 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/event/queue.h"
 #include "engine/event/recorder.h"
+#include "engine/schedule/load_sampler.h"
 #include "engine/schedule/race.h"
 #include "engine/schedule/run.h"
 
@@ -39,13 +41,6 @@ class Engine {
     std::vector<TokenId> tokens;
     bool whole = false;  // ended by itself: its end counts in a comparison
   };
-  /// Counters that only grow, at one moment.
-  struct LoadSample {
-    Nanoseconds at = 0;
-    std::int64_t process_cpu_ns = 0;
-    Nanoseconds own_compute = 0;
-    std::vector<std::int64_t> thread_busy_ns;
-  };
 
   void handle(const Command& command);
   void start(const StartRun& command);
@@ -59,8 +54,6 @@ class Engine {
   void fail_race(int code, const std::string& message);
   void fail(RunId run, int code, const std::string& message);
   void notice(Notice::Level level, std::string text);
-  void sample_load();
-  LoadSample load_now() const;  // of the race under way
   LoadedModel& loaded(const ModelRequest& request);
   /// Takes what the window asked meanwhile. @return  true if it asked to stop
   bool stop_asked();
@@ -81,8 +74,8 @@ class Engine {
   bool allow_external_shards_ = false;
   int steps_asked_ = 0;
 
-  LoadSample last_sample_;
-  Nanoseconds own_compute_ = 0;  // of all runs so far
+  std::optional<LoadSampler> sampler_;  // of the race under way
+  Nanoseconds race_compute_ = 0;        // own compute of its lanes
 };
 
 }  // namespace engine

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <optional>
 
 #include "engine/event/clock.h"
+#include "engine/schedule/load_sampler.h"
 
 namespace engine {
 namespace {
@@ -155,12 +157,17 @@ RunResult run_to_end(LoadedModel& loaded,
   const Nanoseconds start = now_ns();
   Lane lane = begun_lane(model, request, run, events, stop);
   const double prefill_ms = static_cast<double>(now_ns() - start) * 1e-6;
+  if (events) events->push(Phase{now_ns(), run, "decode", 0, request.max_tokens, {}});
+  std::optional<LoadSampler> sampler;
+  if (events) sampler.emplace(model.device(), *events);
   Stepper stepper(model, events);
   Lane* const one = &lane;
   while (!lane.sequence.finished() && !(stop && stop())) {
     stepper.step(std::span(&one, 1));
+    if (sampler) sampler->step(lane.compute_ns);
     if (step) step(lane);
   }
+  if (sampler) sampler->end(lane.compute_ns);
   RunResult result = result_of(lane, request, model.tokenizer(), prefill_ms);
   if (events) events->push(finished_event(result, run));
   return result;

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
+
+#include "engine/event/timeline.h"
 
 namespace engine {
 namespace {
@@ -34,6 +37,37 @@ TEST(RunToEnd, a_run_stopped_while_it_reads_its_prompt_is_told_as_stopped) {
   ASSERT_NE(finished, nullptr);
   EXPECT_EQ(finished->run, 7u);
   EXPECT_EQ(finished->stop_reason, "stopped");
+}
+
+// However short it is: a tenth of a second is not waited for.
+TEST(RunToEnd, a_run_tells_how_busy_the_processor_was_as_a_live_one_does) {
+  if (!std::filesystem::exists(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/config.json")) {
+    FAIL() << "assets/models/demo-target is not in this tree";
+  }
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 2);
+  LoadedModel& loaded = store.get({});
+  RunRequest request{.max_tokens = 3, .ignore_eos = true};
+  request.prompt_tokens.assign(5, 5);
+  Kept kept;
+  kept.push(describe(loaded));
+  run_to_end(loaded, request, 1, &kept);
+  Timeline timeline;
+  for (const Event& event : kept.events) timeline.apply(event);
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+  ASSERT_FALSE(timeline.samples().empty());
+  const Sampled& sample = timeline.samples().front();
+  EXPECT_EQ(sample.device, loaded.model->device().name());
+  EXPECT_EQ(sample.thread_busy_percent.size(), 2u);
+  EXPECT_GT(sample.memory_bytes, 0);
+  for (const double percent : {sample.busy_percent, sample.engine_busy_percent}) {
+    EXPECT_GT(percent, 0);
+    EXPECT_LE(percent, 100);
+  }
+  // Within the run: exports take a sample for the run it lies in.
+  EXPECT_GE(sample.t - sample.period, timeline.runs()[0].started.t);
+  EXPECT_LE(sample.t, timeline.runs()[0].last_event);
+  const auto decodes = [](const Phase& phase) { return phase.name == "decode"; };
+  EXPECT_EQ(std::ranges::count_if(timeline.runs()[0].phases, decodes), 1);
 }
 
 }  // namespace

@@ -1,0 +1,43 @@
+// How busy the processor is while runs go on, told as Sampled events: the same for the window's
+// races and the command line's runs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/event/queue.h"
+#include "kernels/device.h"
+
+namespace engine {
+
+class LoadSampler {
+ public:
+  /// Begins to count.
+  /// @param device  what runs; outlives the sampler, as `events` does
+  LoadSampler(const kernels::Device& device, EventSink& events);
+
+  /// Tells a sample where the last is 100 ms old.
+  /// @param own_compute  of all runs sampled, so far
+  void step(Nanoseconds own_compute);
+  /// Tells one where there is none yet: a run that is over sooner has its sample too.
+  void end(Nanoseconds own_compute);
+
+ private:
+  /// Counters that only grow, at one moment.
+  struct Counters {
+    Nanoseconds at = 0;
+    std::int64_t process_cpu_ns = 0;
+    Nanoseconds own_compute = 0;
+    std::vector<std::int64_t> thread_busy_ns;
+  };
+
+  Counters counters(Nanoseconds own_compute) const;
+  void tell(Nanoseconds own_compute);
+
+  const kernels::Device& device_;
+  EventSink& events_;
+  Counters last_;
+  bool told_ = false;
+};
+
+}  // namespace engine
