@@ -140,12 +140,36 @@ std::string settings_of(const RunStarted& started) {
   return all;
 }
 
+/// What was asked of a run, the decoder's options and the seed left out.
+std::string parameters_of(const RunStarted& s) {
+  return fmt::format(
+      "max_tokens={};ignore_eos={};sampling={};temperature={};top_k={};top_p={};min_p={};"
+      "repetition_penalty={}",
+      s.max_tokens, s.ignore_eos ? "on" : "off", s.sampling, s.temperature, s.top_k, s.top_p,
+      s.min_p, s.repetition_penalty);
+}
+
+/// The last columns of a table: what its figures are of, so that each file says it by itself.
+constexpr std::string_view kSource =
+    ",decoder,options,parameters,seed,model,scale,dtype,device,program_version";
+
+void end_row_of(Table& table, const Timeline& timeline, const RunRecord& run) {
+  const RunStarted& s = run.started;
+  const ModelLoaded* known = timeline.model(s.model);
+  const ModelLoaded model = known ? *known : ModelLoaded{};
+  table.cell(s.decoder).cell(settings_of(s)).cell(parameters_of(s)).cell(s.seed);
+  table.cell(model.name).cell(model.scale).cell(model.dtype).cell(model.device);
+  table.cell(program_version());
+  table.end_row();
+}
+
 }  // namespace
 
 std::string steps_csv(const Timeline& timeline, const CsvOptions& options) {
   Table table(
       "run,step,begin_ms,own_compute_before_ms,rows,kv_before_tokens,proposed,accepted,rejected,"
-      "unused,committed_tokens,propose_ms,forward_ms,verify_ms,commit_ms,wall_ms",
+      "unused,committed_tokens,propose_ms,forward_ms,verify_ms,commit_ms,wall_ms" +
+          std::string(kSource),
       options);
   for (const RunRecord& run : timeline.runs()) {
     for (std::size_t i = 0; i < run.steps.size(); ++i) {
@@ -157,14 +181,16 @@ std::string steps_csv(const Timeline& timeline, const CsvOptions& options) {
       table.cell(step.n_proposed).cell(step.n_accepted).cell(step.n_rejected).cell(step.n_unused);
       table.cell(step.n_tokens).cell(ms(e.propose)).cell(ms(e.forward));
       table.cell(ms(e.verify)).cell(ms(e.commit)).cell(ms(e.t - step.begun.t));
-      table.end_row();
+      end_row_of(table, timeline, run);
     }
   }
   return table.take();
 }
 
 std::string tokens_csv(const Timeline& timeline, const CsvOptions& options) {
-  Table table("run,index,position,step,token_id,text,standing,origin,logp_nats", options);
+  Table table(
+      "run,index,position,step,token_id,text,standing,origin,logp_nats" + std::string(kSource),
+      options);
   for (const RunRecord& run : timeline.runs()) {
     std::int64_t index = 0;
     for (const TokenRecord& token : run.tokens) {
@@ -172,14 +198,15 @@ std::string tokens_csv(const Timeline& timeline, const CsvOptions& options) {
       table.cell(timeline.bytes_of(run, {&token.id, 1})).cell(name_of(token.standing));
       table.cell(name_of(token.origin.kind));
       table.cell(token.has_logp ? std::optional<double>(token.logp) : std::nullopt);
-      table.end_row();
+      end_row_of(table, timeline, run);
     }
   }
   return table.take();
 }
 
 std::string acceptance_csv(const Timeline& timeline, const CsvOptions& options) {
-  Table table("run,depth,proposed,judged,accepted,accepted_of_judged", options);
+  Table table("run,depth,proposed,judged,accepted,accepted_of_judged" + std::string(kSource),
+              options);
   for (const RunRecord& run : timeline.runs()) {
     for (const auto& [depth, counts] : acceptance_by_depth(run)) {
       std::optional<double> rate;
@@ -188,7 +215,7 @@ std::string acceptance_csv(const Timeline& timeline, const CsvOptions& options) 
       }
       table.cell(run.id()).cell(depth).cell(counts.n_proposed).cell(counts.n_judged);
       table.cell(counts.n_accepted).cell(rate);
-      table.end_row();
+      end_row_of(table, timeline, run);
     }
   }
   return table.take();
@@ -198,7 +225,8 @@ std::string lanes_csv(const Timeline& timeline, const CsvOptions& options) {
   Table table(
       "run,race,lane,decoder,options,model,scale,dtype,device,threads,seed,temperature,sampling,"
       "prompt_id,prompt_tokens,steps,tokens,tokens_per_step,tokens_per_second,acceptance_rate,"
-      "prefill_ms,decode_ms,speedup,first_difference_from_ar,stop_reason,program_version",
+      "prefill_ms,decode_ms,speedup,first_difference_from_ar,stop_reason,parameters,program_"
+      "version",
       options);
   for (const RunRecord& run : timeline.runs()) {
     const RunStarted& s = run.started;
@@ -221,7 +249,7 @@ std::string lanes_csv(const Timeline& timeline, const CsvOptions& options) {
     const bool compared = run.agreement.has_value();
     table.cell(compared ? fmt::format("{}", run.agreement->first_difference) : std::string());
     const std::string end = run.failed ? "failed" : (run.finished ? run.finished->stop_reason : "");
-    table.cell(end).cell(program_version());
+    table.cell(end).cell(parameters_of(s)).cell(program_version());
     table.end_row();
   }
   return table.take();

@@ -1,5 +1,6 @@
 // Tables of a timeline as CSV: one header row with units, RFC 4180 quoting and line ends, UTF-8,
-// '.' for decimals, an empty cell for what is undefined.
+// '.' for decimals, an empty cell for what is undefined. Every row says what it is of (decoder,
+// options, parameters, seed, model, device) and by which program it was written.
 #pragma once
 
 #include <string>
