@@ -22,7 +22,7 @@ constexpr std::size_t kMaxFileBytes = std::size_t{256} << 20;
 std::string read_gzip(const std::string& path) {
   gzFile file = gzopen(path.c_str(), "rb");
   if (file == nullptr)
-    throw Error(ErrorCode::Resources, path + ": cannot be opened; is the data folder right?");
+    throw Error(ErrorCode::BadInput, path + ": cannot be opened; is the data folder right?");
   std::string text;
   char buffer[1 << 16];
   int n = 0;

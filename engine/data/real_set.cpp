@@ -19,7 +19,7 @@ constexpr std::size_t kMaxTrainChars = 1700;  // the cap of 512 tokens, roughly
 std::string read_whole_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
-    throw Error(ErrorCode::Resources, path + ": cannot be opened; is the data folder right?");
+    throw Error(ErrorCode::BadInput, path + ": cannot be opened; is the data folder right?");
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();

@@ -136,7 +136,7 @@ Record record_from_json(std::string_view line, const std::string& where) {
 
 std::vector<Record> read_records(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(ErrorCode::Resources, path + ": cannot be opened; is the name right?");
+  if (!file) throw Error(ErrorCode::BadInput, path + ": cannot be opened; is the name right?");
   std::vector<Record> records;
   std::string line;
   for (int number = 1; std::getline(file, line); number++) {

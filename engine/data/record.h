@@ -90,8 +90,7 @@ std::string to_json_line(const Record& record);
 Record record_from_json(std::string_view line, const std::string& where);
 
 /// Reads a JSON-lines file of records; empty lines are skipped.
-/// @throws Error(BadInput)  "file:line: field: .."
-/// @throws Error(Resources)  if the file cannot be read
+/// @throws Error(BadInput)  "file:line: field: ..", or if the file cannot be opened
 std::vector<Record> read_records(const std::string& path);
 
 }  // namespace engine

@@ -126,6 +126,19 @@ TEST_F(CliModel, trace_info_is_a_table_and_validate_a_line) {
   EXPECT_NE(broken.out.find("\n  event 0: tid-zero: "), std::string::npos) << broken.out;
 }
 
+TEST_F(Cli, a_file_that_is_not_there_is_bad_input_to_every_command) {
+  for (const std::string command :
+       {"generate --prompt-file", "compare --prompt-file", "data check", "data stats", "trace info",
+        "trace validate", "trace convert", "train target --recipe", "train tokenizer --recipe",
+        "model info", "model validate", "generate --prompt a --model", "bench step --model",
+        "model random out --config"}) {
+    const Outcome outcome = run(command + " " + folder + "/absent");
+    EXPECT_EQ(outcome.code, 3) << command << ": " << outcome.err;
+    EXPECT_NE(outcome.err.find(folder + "/absent"), std::string::npos) << command << outcome.err;
+    EXPECT_EQ(outcome.out, "") << command;
+  }
+}
+
 TEST_F(Cli, CL02_a_reader_that_has_enough_ends_it_quietly) {
   const Outcome outcome =
       shell("set -o pipefail; $DECOSCOPE data generate arith --count 1000000 | head -n 2");
