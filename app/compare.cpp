@@ -209,7 +209,7 @@ int compare(const GenerationOptions& options) {
   nlohmann::json results = nlohmann::json::array();
   std::map<std::string, Totals> totals;
   Outputs outputs(options.record, options.trace);
-  if (outputs.wanted()) outputs.push(engine::describe(loaded));
+  outputs.tell(loaded);
   engine::RunId run = 0;
   std::size_t n_done = 0;      // prompts through every decoder
   std::exception_ptr failure;  // of a prompt: what was done before it is printed all the same

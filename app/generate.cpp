@@ -10,6 +10,7 @@
 #include "app/paths.h"
 #include "app/report.h"
 #include "app/terminal.h"
+#include "engine/event/clock.h"
 #include "engine/model/model.h"
 #include "engine/schedule/agreement.h"
 
@@ -18,7 +19,12 @@ namespace {
 
 /// Runs AR on the same request and says whether it wrote the same. Stopped by Ctrl+C it says
 /// nothing: half a comparison is none.
-void compare_with_ar(engine::LoadedModel& loaded, engine::RunResult& result) {
+/// @param run     of `result`
+/// @param events  where the agreement is told, or null
+void compare_with_ar(engine::LoadedModel& loaded,
+                     engine::RunResult& result,
+                     engine::RunId run,
+                     engine::EventSink* events) {
   if (result.request.decoder == "ar") {
     result.identical_to_ar = true;
     return;
@@ -28,6 +34,7 @@ void compare_with_ar(engine::LoadedModel& loaded, engine::RunResult& result) {
   request.decoder = "ar";
   request.options.clear();
   engine::RunResult ar;
+  const engine::Nanoseconds begun = engine::now_ns();
   ProgressLine line("checking against ar");
   try {
     ar =
@@ -40,7 +47,14 @@ void compare_with_ar(engine::LoadedModel& loaded, engine::RunResult& result) {
   }
   line.finish();
   if (interrupted()) return;
-  result.identical_to_ar = engine::first_difference(result.tokens, ar.tokens) < 0;
+  engine::Agreement agreement = engine::agreement_of({result.tokens}, {ar.tokens});
+  result.identical_to_ar = agreement.first_difference < 0;
+  if (events) {
+    agreement.t = engine::now_ns();
+    agreement.run = run;
+    agreement.cost = agreement.t - begun;
+    events->push(agreement);
+  }
   if (result.decode_ms > 0) result.speedup = ar.decode_ms / result.decode_ms;
 }
 
@@ -92,7 +106,7 @@ int generate(const GenerationOptions& options) {
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   engine::LoadedModel& loaded = load(store, model_request(options.model));
   Outputs outputs(options.record, options.trace);
-  if (outputs.wanted()) outputs.push(engine::describe(loaded));
+  outputs.tell(loaded);
 
   nlohmann::json documents = nlohmann::json::array();
   engine::RunId run = 0;
@@ -110,7 +124,7 @@ int generate(const GenerationOptions& options) {
       text.finish();
       const bool ended = result.stop_reason != "stopped";
       if ((options.check || options.json) && ended && !interrupted())
-        compare_with_ar(loaded, result);
+        compare_with_ar(loaded, result, run, outputs.sink());
       if (result.speedup) speedups.push_back(*result.speedup);
       if (run == 1) {
         if (const std::string why = why_unchecked(options, request); !why.empty())

@@ -3,8 +3,10 @@
 #include <exception>
 
 #include "app/terminal.h"
+#include "engine/event/clock.h"
 #include "engine/event/output_file.h"
 #include "engine/event/trace_export.h"
+#include "engine/schedule/model_store.h"
 #include "kernels/error.h"
 
 namespace app {
@@ -27,6 +29,13 @@ Outputs::Outputs(const std::string& record, std::string trace)
 void Outputs::push(engine::Event event) {
   if (!trace_.empty()) timeline_.apply(event);
   if (recorder_) recorder_->push(std::move(event));
+}
+
+void Outputs::tell(const engine::LoadedModel& loaded) {
+  if (!wanted()) return;
+  for (const std::string& text : loaded.files.notices)
+    push(engine::Notice{engine::now_ns(), engine::Notice::Level::Info, text});
+  push(engine::describe(loaded));
 }
 
 void Outputs::close() {

@@ -8,6 +8,10 @@
 #include "engine/event/recorder.h"
 #include "engine/event/timeline.h"
 
+namespace engine {
+struct LoadedModel;
+}  // namespace engine
+
 namespace app {
 
 /// Whether both paths can be written, asked before anything is loaded. Leaves nothing there.
@@ -23,6 +27,8 @@ class Outputs : public engine::EventSink {
   Outputs(const std::string& record, std::string trace);
 
   void push(engine::Event event) override;
+  /// The model that the runs to come are of, and what was odd in its files.
+  void tell(const engine::LoadedModel& loaded);
   bool wanted() const { return recorder_ || !trace_.empty(); }
   /// Itself if anything is wanted, else null.
   engine::EventSink* sink() { return wanted() ? this : nullptr; }
