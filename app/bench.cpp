@@ -253,24 +253,25 @@ int bench_decode(const BenchOptions& options) {
     prefills.push_back(result.prefill_ms);
     n_tokens = result.tokens.size();
   }
-  if (speeds.empty()) return exit_code();
+  const bool any = !speeds.empty();  // none: Ctrl+C came before the first token
   const auto [low, high] = std::minmax_element(speeds.begin(), speeds.end());
+  const auto figure = [&](double value) { return any ? json(value) : json(nullptr); };
   json out = {{"machine", machine_json(model.device())},
               {"model", model.name()},
               {"dtype", kernels::name_of(model.dtype())},
               {"scale", engine::name_of(model.scale())},
               {"context", options.context},
               {"tokens", n_tokens},
-              {"tokens_per_second", median(speeds)},
-              {"min", *low},
-              {"max", *high},
+              {"tokens_per_second", figure(median(speeds))},
+              {"min", figure(any ? *low : 0)},
+              {"max", figure(any ? *high : 0)},
               {"n", speeds.size()},
-              {"prefill_ms", median(prefills)},
+              {"prefill_ms", figure(median(prefills))},
               {"peak_rss_bytes", peak_rss_bytes()},
               {"weight_bytes", model.weight_bytes()}};
   if (options.json) {
     print_document(out);
-  } else {
+  } else if (any) {
     print(fmt::format(
         "{} {}: {:.1f} tokens/s (min {:.1f}, max {:.1f}, n {}), prefill of {} tokens {:.1f} ms, "
         "peak memory {:.1f} MB\n",

@@ -38,6 +38,16 @@ const char* rope_name(engine::RopeConfig::Type type) {
   return "";
 }
 
+/// Of a run at 1x1, in bytes; weights and cache as stored.
+json memory_json(const engine::ModelFiles& files) {
+  const engine::MemoryPlan plan = engine::memory_plan(files.config, files.stored_dtype);
+  return {
+      {"weight_bytes", number_json(plan.weights)},
+      {"workspace_bytes", number_json(plan.workspace)},
+      {"cache_bytes_per_token", number_json(plan.cache_per_token)},
+      {"cache_bytes_full_context", number_json(plan.cache_per_token * files.config.max_seq_len)}};
+}
+
 json info_json(const engine::ModelFiles& files) {
   const engine::ModelConfig& c = files.config;
   json eos = json::array();
@@ -65,7 +75,17 @@ json info_json(const engine::ModelFiles& files) {
           {"norm_eps", c.norm_eps},
           {"eos_ids", eos},
           {"draft", files.draft_name},
+          {"memory", memory_json(files)},
           {"notices", files.notices}};
+}
+
+/// What a run takes, before it takes it: at 1x1, weights and cache as stored.
+std::string memory_text(const engine::ModelFiles& files) {
+  const engine::MemoryPlan plan = engine::memory_plan(files.config, files.stored_dtype);
+  return fmt::format("{} weights, {} workspace; cache {:.0f} bytes a token, {} at the full context",
+                     engine::size_words(plan.weights), engine::size_words(plan.workspace),
+                     plan.cache_per_token,
+                     engine::size_words(plan.cache_per_token * files.config.max_seq_len));
 }
 
 std::string info_text(const engine::ModelFiles& files) {
@@ -79,6 +99,7 @@ std::string info_text(const engine::ModelFiles& files) {
                             c.n_heads, c.n_kv_heads, c.head_dim, c.hidden_dim)},
       {"vocabulary", fmt::format("{}{}", c.vocab_size, c.tied_embeddings ? ", tied" : "")},
       {"context", fmt::format("{}", c.max_seq_len)},
+      {"memory", memory_text(files)},
       {"rope", fmt::format("{}, theta {}", rope_name(c.rope.type), c.rope.theta)}};
   if (c.sliding_window) rows.push_back({"sliding window", fmt::format("{}", c.sliding_window)});
   if (!files.draft_name.empty()) rows.push_back({"draft", files.draft_name});

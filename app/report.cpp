@@ -1,6 +1,7 @@
 #include "app/report.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <nlohmann/json.hpp>
 
@@ -32,8 +33,14 @@ json to_json(const engine::RunResult& result, const engine::LoadedModel& loaded)
   out["identical_to_ar"] = result.identical_to_ar ? json(*result.identical_to_ar) : json(nullptr);
   out["speedup"] = result.speedup ? json(*result.speedup) : json(nullptr);
   out["metrics"] = json::object();
-  for (const auto& [name, value] : result.metrics) out["metrics"][name] = value;
+  for (const auto& [name, value] : result.metrics) out["metrics"][name] = number_json(value);
   return out;
+}
+
+json number_json(double value) {
+  constexpr double kWholeBelow = 9007199254740992;  // 2^53: every whole number is a double
+  const bool whole = std::trunc(value) == value && std::abs(value) < kWholeBelow;
+  return whole ? json(static_cast<std::int64_t>(value)) : json(value);
 }
 
 json machine_json(const kernels::Device& device) {

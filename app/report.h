@@ -12,6 +12,8 @@ namespace app {
 
 /// One result (docs/contracts.md). Unset comparisons are null.
 nlohmann::json to_json(const engine::RunResult& result, const engine::LoadedModel& loaded);
+/// A whole number without a point: 40, not 40.0.
+nlohmann::json number_json(double value);
 /// {"cpu", "threads", "ops", ...} of the machine and device.
 nlohmann::json machine_json(const kernels::Device& device);
 /// Two-space indented text with a newline; invalid UTF-8 becomes U+FFFD.

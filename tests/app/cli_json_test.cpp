@@ -1,0 +1,230 @@
+// What --json prints: one document and nothing else, its fields of the types docs/contracts.md
+// gives. json::parse takes the whole of standard output, so a word beside the document fails.
+#include <fstream>
+#include <regex>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/app/cli_fixture.h"
+
+namespace {
+
+using nlohmann::json;
+
+const char* type_of(const json& value) {
+  return value.is_number_integer() ? "integer" : value.type_name();
+}
+
+/// What of `found` is not of the form `expected` says: a type or several ("number|null", where an
+/// integer is a number too), the members an object must have, the form of every item of a list.
+void compare_form(const json& found,
+                  const json& expected,
+                  const std::string& at,
+                  std::string& wrong) {
+  if (expected.is_string()) {
+    const std::string type = type_of(found);
+    const std::string types = "|" + expected.get<std::string>() + "|";
+    const bool fits = types.find("|" + type + "|") != std::string::npos ||
+                      (type == "integer" && types.find("|number|") != std::string::npos);
+    if (!fits) wrong += at + " is " + found.dump() + ", expected " + types + "\n";
+  } else if (found.type() != expected.type()) {
+    wrong += at + " is of type " + type_of(found) + "\n";
+  } else if (expected.is_array()) {
+    if (found.empty()) wrong += at + " is empty\n";
+    for (std::size_t i = 0; i < found.size(); i++)
+      compare_form(found[i], expected[0], at + "[" + std::to_string(i) + "]", wrong);
+  } else {
+    for (const auto& [name, form] : expected.items()) {
+      if (!found.contains(name)) wrong += at + "." + name + " is absent\n";
+      if (found.contains(name)) compare_form(found[name], form, at + "." + name, wrong);
+    }
+  }
+}
+
+std::string wrong_in(const json& found, const json& expected) {
+  std::string wrong;
+  compare_form(found, expected, "document", wrong);
+  return wrong;
+}
+
+const json kResult = json::parse(R"({
+  "id": "string", "decoder": "string", "model": "string", "scale": "string", "device": "string",
+  "dtype": "string", "seed": "integer", "prompt_tokens": ["integer"], "tokens": ["integer"],
+  "text": "string", "stop_reason": "string", "steps": "integer", "tokens_per_step": "number",
+  "prefill_ms": "number", "decode_ms": "number", "tokens_per_second": "number",
+  "identical_to_ar": "boolean|null", "speedup": "number|null", "metrics": {"rows": "integer"}})");
+
+const json kMachine = json::parse(R"({"cpu": "string", "threads": "integer", "ops": "string"})");
+
+json with(json form, const json& more) {
+  form.update(more);
+  return form;
+}
+
+class CliJson : public CliModel {
+ protected:
+  json document(const std::string& arguments, int code = 0) const {
+    const Outcome outcome = run(arguments + " --json");
+    EXPECT_EQ(outcome.code, code) << arguments << ": " << outcome.err;
+    const json found = json::parse(outcome.out, nullptr, false);
+    EXPECT_FALSE(found.is_discarded()) << arguments << ": " << outcome.out;
+    return found;
+  }
+};
+
+TEST_F(CliJson, generate) {
+  const json found = document(
+      "generate --decoder lookahead --prompt 'Anna has 3 pens and 3 pens' --max-tokens 16");
+  EXPECT_EQ(wrong_in(found, kResult), "");
+  EXPECT_EQ(wrong_in(found["metrics"], json::parse(R"({"rows": "integer", "rows_per_step": "number",
+                                     "proposed": "integer", "accepted": "integer",
+                                     "rejected": "integer", "pool_tries": "integer",
+                                     "pool_hits": "integer", "window_rows": "integer"})")),
+            "");
+}
+
+// As the contract writes it, and not as 40.0: what reads it may be strict.
+TEST_F(CliJson, a_whole_number_has_no_point) {
+  const Outcome outcome = run("generate --prompt 'Anna has' --max-tokens 4 --json");
+  std::smatch rows;
+  ASSERT_TRUE(std::regex_search(outcome.out, rows, std::regex("\"rows\": ([^,\\s]+)")));
+  EXPECT_TRUE(std::regex_match(rows[1].str(), std::regex("[0-9]+"))) << rows[1];
+}
+
+TEST_F(CliJson, compare) {
+  const json found = document("compare --decoders ar,jacobi --prompt 'Anna has' --max-tokens 8");
+  EXPECT_EQ(wrong_in(found, {{"machine", kMachine},
+                             {"results", json::array({kResult})},
+                             {"summary", json::array({json::parse(R"({
+                                "decoder": "string", "n": "integer", "tokens_per_second": "number",
+                                "tokens_per_step": "number", "speedup": "number|null",
+                                "identical": "integer|null"})")})}}),
+            "");
+}
+
+TEST_F(CliJson, bench_probe) {
+  EXPECT_EQ(wrong_in(document("bench probe"),
+                     with(kMachine, json::parse(R"({"read_gbps": "number", "gflops": {
+                            "f32": "number", "bf16": "number", "f16": "number"}})"))),
+            "");
+}
+
+TEST_F(CliJson, bench_step) {
+  const json machine = with(kMachine, json::parse(R"({"read_gbps": "number",
+      "read_gbps_after": "number", "gflops": "number", "last_level_cache_bytes": "integer"})"));
+  EXPECT_EQ(wrong_in(document("bench step --rows 1,2 --context 8 --repeat 1"),
+                     with(json::parse(R"({"model": "string", "scale": "string", "dtype": "string",
+                            "context": "integer", "weight_bytes": "integer",
+                            "cache_bytes": "integer", "generate_peak_rss_bytes": "integer",
+                            "rows": [{"rows": "integer", "ms": "number", "ratio": "number",
+                                      "roofline_ms": "number", "roofline_fraction": "number"}]})"),
+                          {{"machine", machine}})),
+            "");
+}
+
+TEST_F(CliJson, bench_decode) {
+  EXPECT_EQ(wrong_in(document("bench decode --max-tokens 4 --context 8 --repeat 2"),
+                     with(json::parse(R"({"model": "string", "dtype": "string", "scale": "string",
+                            "context": "integer", "tokens": "integer",
+                            "tokens_per_second": "number", "min": "number", "max": "number",
+                            "n": "integer", "prefill_ms": "number", "peak_rss_bytes": "integer",
+                            "weight_bytes": "integer"})"),
+                          {{"machine", kMachine}})),
+            "");
+}
+
+TEST_F(CliJson, data) {
+  const json records = document("data generate arith --count 3");
+  EXPECT_EQ(wrong_in(records, json::parse(R"([{"task": "string", "split": "string",
+                       "level": "integer", "prompt": "string", "completion": "string",
+                       "answer": "string", "check": {}}])")),
+            "");
+  const std::string file = folder + "/records.jsonl";
+  {
+    std::ofstream lines(file);
+    for (const json& record : records) lines << record.dump() << "\n";
+  }
+  EXPECT_EQ(wrong_in(document("data check " + file),
+                     json::parse(R"({"records": "integer", "correct": "integer",
+                       "not_checked": "integer", "wrong": "integer", "reasons": "array",
+                       "stopped": "boolean"})")),
+            "");
+  EXPECT_EQ(wrong_in(document("data stats " + file),
+                     json::parse(R"({"records": "integer", "mean_tokens": "number",
+                       "max_tokens": "integer", "over_512_tokens": "integer",
+                       "mean_chars": "number", "max_chars": "integer", "copy_share": "number",
+                       "duplicates": "integer", "prompts_in_two_splits": "integer",
+                       "forms": "object"})")),
+            "");
+}
+
+TEST_F(CliJson, model) {
+  const json form = json::parse(R"({"name": "string", "path": "string", "model_type": "string",
+      "parameters": "integer", "dtype": "string", "weights_hash": "string", "dim": "integer",
+      "hidden_dim": "integer", "n_layers": "integer", "n_heads": "integer",
+      "n_kv_heads": "integer", "head_dim": "integer", "vocab_size": "integer",
+      "tokenizer_size": "integer|null", "max_seq_len": "integer", "tied_embeddings": "boolean",
+      "qkv_bias": "boolean", "sliding_window": "integer",
+      "rope": {"type": "string", "theta": "number", "factor": "number"}, "norm_eps": "number",
+      "eos_ids": ["integer"], "draft": "string", "notices": "array",
+      "memory": {"weight_bytes": "integer", "workspace_bytes": "integer",
+                 "cache_bytes_per_token": "integer", "cache_bytes_full_context": "integer"}})");
+  EXPECT_EQ(wrong_in(document("model info demo-target"), form), "");
+  const json checked = document("model validate demo-target");
+  EXPECT_EQ(wrong_in(checked, with(form, {{"valid", "boolean"}})), "");
+}
+
+TEST_F(CliJson, trace) {
+  const std::string recording = folder + "/a.pdrun", trace = folder + "/a.json";
+  ASSERT_EQ(
+      run("generate --prompt 'Anna has' --max-tokens 4 --record " + recording + " --trace " + trace)
+          .code,
+      0);
+  const json of_recording = json::parse(R"({"path": "string", "type": "string",
+      "version": "integer", "program_version": "string", "bytes": "integer", "events": "integer",
+      "kinds": "object", "seconds": "number", "closed": "boolean", "damaged": "integer",
+      "runs": [{"run": "integer", "decoder": "string", "model": "string", "seed": "integer",
+                "steps": "integer", "tokens": "integer", "tokens_per_step": "number",
+                "tokens_per_second": "number", "decode_ms": "number", "speedup": "number|null",
+                "state": "string"}],
+      "notices": "array"})");
+  const json of_trace = json::parse(R"({"path": "string", "type": "string", "profile": "string",
+      "events": "integer", "lanes": "integer", "slices": "integer", "flows": "integer",
+      "milliseconds": "number", "n_problems": "integer", "problems": "array",
+      "notices": "array"})");
+  EXPECT_EQ(wrong_in(document("trace info " + recording), of_recording), "");
+  EXPECT_EQ(wrong_in(document("trace info " + trace), of_trace), "");
+  const json judged = {{"ok", "boolean"}};
+  EXPECT_EQ(wrong_in(document("trace validate " + recording), with(of_recording, judged)), "");
+  EXPECT_EQ(wrong_in(document("trace validate " + trace), with(of_trace, judged)), "");
+  EXPECT_EQ(wrong_in(document("trace convert " + recording + " " + folder + "/b.txt"),
+                     json::parse(R"({"from": "string", "files": ["string"], "notices": "array"})")),
+            "");
+}
+
+TEST_F(CliJson, devices) {
+  EXPECT_EQ(wrong_in(document("devices"), json::parse(R"([{"name": "string", "kind": "string",
+                       "available": "boolean", "reason": "string", "memory_bytes": "integer",
+                       "ops": "string"}])")),
+            "");
+}
+
+// The plan that a model too large is refused by, told beforehand.
+TEST_F(CliJson, model_info_tells_what_a_run_takes_in_memory) {
+  const std::string tiny = tiny_model();
+  const json memory = document("model info " + tiny)["memory"];
+  // 2 layers of 64, 4 heads of 16 with 2 for keys, 96, 128 tokens, tied; bf16 is 2 bytes a number.
+  const int layer = 64 * 64 + 2 * 32 * 64 + 64 * 64 + 3 * 64 * 96 + 2 * 64;
+  EXPECT_EQ(memory["weight_bytes"], 2 * (2 * layer + 128 * 64 + 64));
+  EXPECT_EQ(memory["cache_bytes_per_token"], 2 * 2 * 2 * 32);
+  EXPECT_EQ(memory["cache_bytes_full_context"], 512 * 2 * 2 * 2 * 32);
+  EXPECT_GT(memory["workspace_bytes"], 0);
+  const std::string text = run("model info " + tiny).out;
+  EXPECT_NE(text.find("0.1 MB weights"), std::string::npos) << text;
+  EXPECT_NE(text.find("cache 256 bytes a token, 0.1 MB at the full context"), std::string::npos)
+      << text;
+}
+
+}  // namespace
