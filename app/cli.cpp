@@ -336,6 +336,9 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.add_subcommand(
       "train", "Train a tokenizer or a model from a recipe; Ctrl+C saves, --resume goes on");
   c->footer(
+      "A recipe that says `tokens` trains the same bits however often it was stopped and resumed; "
+      "one that says\n"
+      "`minutes` follows the clock, so that two runs of it differ.\n"
       "Example, of some seconds: decoscope train target --recipe assets/recipes/tiny.json --out "
       "tiny\n"
       "                          decoscope generate --model tiny --prompt \"Question: \"");
@@ -461,9 +464,8 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
           "out", p.trace.out,
           "the file to write; its ending says the format: .json or .json.gz (trace for "
           "Perfetto), .csv (four tables), .txt (words), .pdrun (what is whole of a damaged "
-          "recording)")
-      ->type_name("FILE")
-      ->required();
+          "recording) (default: the recording's name with .json)")
+      ->type_name("FILE");
   convert->add_flag("--with-prompt", p.trace.with_prompt,
                     "put the prompt's text into the result, not only its hash");
   // A part of a long recording, where a viewer would not take the whole.

@@ -1,5 +1,6 @@
 #include <map>
 #include <optional>
+#include <string_view>
 
 #include "app/commands.h"
 #include "app/paths.h"
@@ -35,6 +36,13 @@ engine::WeightsHere weights_here(const std::string& asked) {
   };
 }
 
+/// a/run.json for a/run.pdrun.
+std::string trace_beside(const std::string& recording) {
+  constexpr std::string_view kEnding = ".pdrun";
+  const std::size_t n = recording.size() - (recording.ends_with(kEnding) ? kEnding.size() : 0);
+  return recording.substr(0, n) + ".json";
+}
+
 }  // namespace
 
 int trace(const TraceOptions& options) {
@@ -49,7 +57,8 @@ int trace(const TraceOptions& options) {
     if (options.run > 0) convert.trace.run = static_cast<engine::RunId>(options.run);
     convert.trace.first_step = options.first_step;
     convert.trace.last_step = options.last_step;
-    answer = engine::trace_convert(options.path, options.out, convert);
+    const std::string out = options.out.empty() ? trace_beside(options.path) : options.out;
+    answer = engine::trace_convert(options.path, out, convert);
   }
   print(options.json ? answer.json : for_terminal(answer.text));
   return answer.ok ? 0 : static_cast<int>(kernels::ErrorCode::BadInput);

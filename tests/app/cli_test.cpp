@@ -567,6 +567,36 @@ TEST_F(CliModel, a_recorded_comparison_is_a_race_that_agrees) {
   EXPECT_EQ(run("trace validate " + recording).code, 0);
   const json info = json::parse(run("trace info --json " + recording).out);
   EXPECT_EQ(info["runs"].size(), 2u) << info.dump();
+  EXPECT_EQ(info["kinds"]["Agreement"], 1) << info.dump();
+}
+
+TEST_F(CliModel, a_recording_of_generate_has_what_a_live_run_has) {
+  const std::string recording = folder + "/a.pdrun", trace = folder + "/a.json";
+  ASSERT_EQ(run("generate --decoder lookahead --prompt 'Anna has' --max-tokens 8 --check "
+                "--record " +
+                recording + " --trace " + trace)
+                .code,
+            0);
+  const json kinds = json::parse(run("trace info --json " + recording).out)["kinds"];
+  EXPECT_EQ(kinds["Agreement"], 1) << kinds;
+  EXPECT_GE(kinds.value("Sampled", 0), 1) << kinds;
+  const auto counts = [](const json& event) {
+    return event["ph"] == "C" && event["name"] == "cpu_busy_percent";
+  };
+  const json events = json::parse(read_file(trace))["traceEvents"];
+  EXPECT_TRUE(std::any_of(events.begin(), events.end(), counts));
+  ASSERT_EQ(run("trace convert " + recording + " " + folder + "/a.csv").code, 0);
+  const std::string lanes = read_file(folder + "/a-lanes.csv");
+  EXPECT_NE(lanes.find(",-1,length,"), std::string::npos) << lanes;  // agrees, told to the end
+}
+
+TEST_F(CliModel, a_converted_recording_lies_beside_it_where_no_file_is_named) {
+  const std::string recording = folder + "/a.pdrun";
+  ASSERT_EQ(run("generate --prompt 'Anna has' --max-tokens 4 --record " + recording).code, 0);
+  const Outcome outcome = run("trace convert --json " + recording);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(json::parse(outcome.out)["files"], json::array({folder + "/a.json"}));
+  EXPECT_EQ(run("trace validate " + folder + "/a.json").code, 0);
 }
 
 TEST_F(Cli, a_prompt_file_with_a_bad_line_names_the_line) {
