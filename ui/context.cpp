@@ -1,12 +1,22 @@
 #include "ui/context.h"
 
 #include <fmt/format.h>
+#include <imgui.h>
 
 #include <algorithm>
 
 #include "ui/prepare/status.h"
 
 namespace ui {
+
+namespace {
+
+Modifiers held_keys() {
+  const ImGuiIO& io = ImGui::GetIO();
+  return {.ctrl = io.KeyCtrl, .shift = io.KeyShift};
+}
+
+}  // namespace
 
 const RunTimes& Prepared::times(const engine::RunRecord& run) {
   RunTimes& t = times_[run.id()];
@@ -142,6 +152,16 @@ std::string Context::name_of(const engine::RunRecord& run) const {
   return given ? *given : ui::name_of(run);
 }
 
+void Context::click(const Place& place, std::span<const Place> in_order) {
+  selection.click(place, held_keys(), in_order);
+}
+
+void Context::show_step(const engine::RunRecord& run, engine::StepId step) {
+  const RunTimes& times = prepared.times(run);
+  const std::size_t i = times.index_of(step);
+  if (i < times.steps.size()) playhead.go_to(times.steps[i].compute1, end());
+}
+
 void Context::choose_steps(const engine::RunRecord& run,
                            const std::vector<engine::StepId>& steps,
                            const std::string& why) {
@@ -152,15 +172,13 @@ void Context::choose_steps(const engine::RunRecord& run,
   std::vector<Place> places;
   places.reserve(steps.size());
   for (const engine::StepId step : steps) places.push_back({run.id(), step, -1, -1});
-  const Place lead = places.back();
-  selection.run = run.id();
-  selection.choose(std::move(places), lead, why);
-  requests.say = steps.size() == 1
-                     ? fmt::format("Step {} {}.", steps.front(), why)
-                     : fmt::format(
-                           "{} steps {}: Ctrl+Left and Ctrl+Right walk through them, Esc "
-                           "lets go.",
-                           with_commas(static_cast<std::int64_t>(steps.size())), why);
+  selection.click_several(places, why, held_keys());
+  const std::size_t n = selection.chosen().n_steps();
+  requests.say = n == 1 ? fmt::format("Step {} {}.", steps.front(), why)
+                        : fmt::format(
+                              "{} steps {}: Ctrl+Left and Ctrl+Right walk through them, Esc "
+                              "lets go.",
+                              with_commas(static_cast<std::int64_t>(n)), selection.chosen().why());
 }
 
 std::size_t Context::n_steps(const engine::RunRecord& run) const {

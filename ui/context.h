@@ -4,7 +4,10 @@
 
 #include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/event/queue.h"
@@ -29,11 +32,20 @@ namespace ui {
 
 enum class Lens { Standing, Probability, Age, Cost, Agreement, Origin };
 
+/// Which of the four keys are down that move the time line: those where a US keyboard has W, S, A
+/// and D, whatever letters are printed on them.
+struct DriveKeys {
+  bool in = false, out = false, left = false, right = false;
+  bool any() const { return in || out || left || right; }
+};
+
 /// What the person chose to look at, beside selection and playhead.
 struct ViewState {
   Lens lens = Lens::Standing;
   bool hindsight = true;
   bool only_changed = false;  // of the trajectory: what an iteration left as it was is not shown
+  std::set<std::pair<engine::RunId, int>> unfolded;  // blocks of the trajectory, by run
+  DriveKeys drive;
   ClockKind clock = ClockKind::Compute;
   double t0 = 0, t1 = 0;          // the time line's visible range, on its clock; t0 == t1: fit all
   double range0 = 0, range1 = 0;  // a measured range, on the clock; equal: none
@@ -139,6 +151,7 @@ struct Requests {
   std::string copy;
   std::string say;    // to be told on screen
   bool load = false;  // the form's model, without a run
+  std::string panel;  // to be brought forward, by its id
 };
 
 struct Context {
@@ -169,7 +182,11 @@ struct Context {
   const std::string* given_name(const engine::RunRecord& run) const;
   /// A run's name: the one a person gave it, else "C lookahead" of a race, else "lookahead".
   std::string name_of(const engine::RunRecord& run) const;
-  /// Chooses steps of a run together, to be walked through; says how many and what they have in
+  /// A click on a place, with the keys held down now (Selection::click).
+  void click(const Place& place, std::span<const Place> in_order = {});
+  /// Takes the playhead to the end of a step, so that it is the step shown.
+  void show_step(const engine::RunRecord& run, engine::StepId step);
+  /// Chooses steps of a run together, with Ctrl beside those chosen, to be walked through; says how many and what they have in
   /// common ("brought 3 tokens").
   void choose_steps(const engine::RunRecord& run,
                     const std::vector<engine::StepId>& steps,

@@ -251,6 +251,14 @@ void token_cell(ImDrawList* list,
                   colour(theme().light_up), px(4), px(flags.locked ? 2 : 1));
 }
 
+void text_bar(ImDrawList* list, ImVec2 top, float foot, float tick, Rgb rgb) {
+  const float half = px(1);
+  list->AddRectFilled({top.x - half, top.y}, {top.x + half, foot}, colour(rgb));
+  if (tick == 0) return;
+  for (const float y : {top.y, foot})
+    list->AddLine({top.x, y}, {top.x + tick, y}, colour(rgb), px(1.5f));
+}
+
 float right_edge() {
   return ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
 }
@@ -381,17 +389,18 @@ void tooltip(const std::string& text) {
   ImGui::EndTooltip();
 }
 
-void sparkline(std::span<const float> values, ImVec2 size, Rgb rgb) {
+void sparkline(std::span<const float> values, ImVec2 size, Rgb rgb, float top) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::Dummy(size);
   if (values.size() < 2) return;
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  const float range = *high - *low > 0 ? *high - *low : 1;
+  const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());
+  const float low = top > 0 ? 0 : *lowest, high = top > 0 ? std::max(top, *highest) : *highest;
+  const float range = high - low > 0 ? high - low : 1;
   std::vector<ImVec2> line;
   line.reserve(values.size());
   for (std::size_t i = 0; i < values.size(); ++i)
     line.push_back({at.x + size.x * i / (values.size() - 1),
-                    at.y + size.y - px(2) - (values[i] - *low) / range * (size.y - px(4))});
+                    at.y + size.y - px(2) - (values[i] - low) / range * (size.y - px(4))});
   ImGui::GetWindowDrawList()->AddPolyline(line.data(), static_cast<int>(line.size()), colour(rgb),
                                           px(1.5f));
 }

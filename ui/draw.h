@@ -41,6 +41,9 @@ void token_cell(ImDrawList* list,
                 const std::string& text,
                 Mean mean,
                 const CellFlags& flags);
+/// A thin upright bar of the text, between its middle at the top and `foot`; with short ticks to one
+/// side it is a bracket. `tick` in pixels, to the right where it is positive; 0: none.
+void text_bar(ImDrawList* list, ImVec2 top, float foot, float tick, Rgb rgb);
 /// Diagonal lines inside a rectangle.
 void hatch(ImDrawList* list, ImVec2 min, ImVec2 max, ImU32 ink, float apart, float thickness);
 void dashed_rect(
@@ -69,7 +72,8 @@ bool label_value(const Figure& figure);
 bool figure_button(const Figure& figure, ImVec2 size);
 /// Label, large number, line of recent values; else as label_value.
 bool big_number(const Figure& figure, std::span<const float> recent, float width);
-void sparkline(std::span<const float> values, ImVec2 size, Rgb rgb);
+/// @param top  of its scale, from 0; 0: the scale is from the lowest value to the highest
+void sparkline(std::span<const float> values, ImVec2 size, Rgb rgb, float top = 0);
 void formula_tooltip(const Figure& figure);
 void tooltip(const std::string& text);
 /// A bar of a share, with an unfilled rest.

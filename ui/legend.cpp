@@ -48,6 +48,8 @@ constexpr auto kCells = std::to_array<MarkNote>({
      .diverged = true},
     {.words = "a token of nothing but spaces", .mean = Mean::Accepted, .text = "_"},
     {.words = "a line feed", .mean = Mean::Plain, .text = "\xC2\xB6"},
+    {.sample = Sample::Caret, .words = "the text is committed up to here"},
+    {.sample = Sample::BlockEdges, .words = "the block that is being refined"},
     {.words = "ring: pointed at, here or in another panel",
      .mean = Mean::Plain,
      .text = "lit",
@@ -76,6 +78,9 @@ constexpr std::array kTrajectory{
     MarkNote{.sample = Sample::Bracket, .words = "fast-forward: one iteration proved all of these"},
     MarkNote{.sample = Sample::NewlyFinal, .words = "tokens this iteration proved final"},
     MarkNote{.sample = Sample::Unchanged, .words = "left as it was (\"only changed\" is ticked)"},
+    MarkNote{
+        .sample = Sample::Folded,
+        .words = "a block that is done with: a click shows its iterations, another hides them"},
     cell(Mean::Guess),
     MarkNote{.words = "unchanged for three iterations",
              .mean = Mean::Guess,
@@ -103,6 +108,21 @@ constexpr std::array kTimeLine{
     MarkNote{.sample = Sample::Flow, .words = "the way of the selected token"},
     MarkNote{.sample = Sample::Flag, .words = "a bookmark, and its number (Ctrl+1)"},
     MarkNote{.sample = Sample::PassingFlag, .words = "a mark not kept (M; Shift+M keeps it)"},
+};
+
+constexpr std::array kPool{
+    MarkNote{.words = "a candidate's token that the target agreed with",
+             .mean = Mean::Accepted,
+             .text = "accepted"},
+    MarkNote{.words = "the first it disagreed with", .mean = Mean::Rejected, .text = "rejected"},
+    MarkNote{.words = "behind that, or beside the path taken: never judged",
+             .mean = Mean::Unused,
+             .text = "unused"},
+    MarkNote{.words = "proposed, and not judged yet", .mean = Mean::Pool, .text = "from the pool"},
+    MarkNote{.words = "ring: pointed at, here or in another panel",
+             .mean = Mean::Plain,
+             .text = "lit",
+             .lit = true},
 };
 
 constexpr float kSampleWidth = 132, kSampleHeight = 23;
@@ -142,6 +162,17 @@ void trajectory_sample(ImDrawList* list, ImVec2 at, Sample sample) {
     list->AddText(nullptr, px(13), {at.x, at.y + px(4)}, colour(theme().dim), "+3");
   if (sample == Sample::Unchanged)
     list->AddCircleFilled({x, at.y + high / 2}, px(1.5f), colour(theme().faint));
+  if (sample == Sample::Folded)
+    list->AddText(nullptr, px(13), {at.x, at.y + px(4)}, colour(theme().dim), "+ block 3");
+}
+
+void text_sample(ImDrawList* list, ImVec2 at, Sample sample) {
+  const float foot = at.y + px(kSampleHeight) - px(2);
+  if (sample == Sample::Caret)
+    return text_bar(list, {at.x + px(20), at.y}, foot, 0, theme().bright);
+  const Rgb edge = edge_on(theme(), look(Mean::Guess));
+  text_bar(list, {at.x + px(2), at.y}, foot, px(5), edge);
+  text_bar(list, {at.x + px(60), at.y}, foot, -px(5), edge);
 }
 
 void time_line_sample(ImDrawList* list, ImVec2 at, Sample sample) {
@@ -191,6 +222,8 @@ void sample_of(const MarkNote& note) {
   else if (note.sample == Sample::Letter)
     list->AddText(nullptr, px(kTruthSize), {at.x, at.y + px(3)}, colour(theme().dim),
                   truth_mark(note.truth));
+  else if (note.sample == Sample::Caret || note.sample == Sample::BlockEdges)
+    text_sample(list, at, note.sample);
   else if (note.sample < Sample::Work)
     trajectory_sample(list, at, note.sample);
   else
@@ -232,6 +265,10 @@ std::span<const MarkNote> trajectory_marks() {
 
 std::span<const MarkNote> time_line_marks() {
   return kTimeLine;
+}
+
+std::span<const MarkNote> pool_marks() {
+  return kPool;
 }
 
 void draw_notes(std::span<const MarkNote> notes) {

@@ -18,6 +18,9 @@ enum class Sample {
   Bracket,        //
   NewlyFinal,     //
   Unchanged,      //
+  Folded,         //
+  Caret,          ///< of the text
+  BlockEdges,     //
   Work,           ///< of the time line
   Waste,          //
   WasteFoot,      //
@@ -46,15 +49,16 @@ std::span<const MarkNote> cell_marks();
 std::span<const MarkNote> letter_marks();
 std::span<const MarkNote> trajectory_marks();
 std::span<const MarkNote> time_line_marks();
+std::span<const MarkNote> pool_marks();
 
 /// Samples with their words, one below the other. Needs a Dear ImGui frame.
 void draw_notes(std::span<const MarkNote> notes);
-/// A quiet word, "marks", whose tooltip tells these and the letters. Several on a screen need ids of
-/// their own: "marks###marks_text".
+/// A quiet sign, "?", whose tooltip tells these and the letters. Several on a screen need ids of
+/// their own: "?###marks_text".
 /// @param also  a sentence at the end; empty: none
 void legend_word(const char* id, std::span<const MarkNote> notes, const char* also = "");
 /// Cells that name what marks, borders and colours mean, in a row; what has no room is left out, and
-/// is told behind "marks".
+/// is told behind "?".
 /// @param signs  the corners of accepted cells and the letters behind figures too
 void legend(std::span<const Mean> means, bool signs);
 

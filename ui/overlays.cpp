@@ -78,7 +78,8 @@ void Shell::draw_help() {
     ImGui::Dummy({1, px(4)});
     wrapped(
         "On a time line: wheel zooms at the mouse, right-drag pans, left-drag measures, the ruler "
-        "scrubs; W S A D zoom and pan.",
+        "scrubs; W S A D (by their place on the keyboard) zoom and pan; a middle click zooms to a "
+        "slice.",
         theme().dim);
   }
   ImGui::End();

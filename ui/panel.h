@@ -15,6 +15,10 @@ struct Panel {
   std::string (*empty)(const Context& context);
   void (*draw)(Context& context);
   void (*head)(Context& context);  // controls at the right of the panel's head, or nullptr
+  /// Whether a run's method has what the panel draws; nullptr: every method has.
+  bool (*fits)(const engine::RunRecord& run) = nullptr;
+  /// The id of the panel that shows what such a run has instead.
+  const char* (*instead)(const engine::RunRecord& run) = nullptr;
 };
 
 std::span<const Panel> panels();

@@ -61,6 +61,11 @@ class Chosen {
   std::vector<std::pair<engine::RunId, int>> positions_;         // sorted
 };
 
+/// Keys held down while something is clicked.
+struct Modifiers {
+  bool ctrl = false, shift = false;
+};
+
 struct Selection {
   engine::RunId run = 0;                // the run the Live panels show
   std::uint32_t race = 0;               // the race Compare shows; 0: none
@@ -75,14 +80,27 @@ struct Selection {
     if (locked != chosen_with_) choose({}, locked);  // another place was locked: they are forgotten
   }
   void hover(const Place& place) { next_hovered = place; }
-  /// Locks the place alone, or frees it when it was locked alone already.
-  void click(const Place& place) { choose({}, locked == place && !several() ? Place{} : place); }
-  /// Ctrl+click: chooses the place beside what is chosen, or leaves it out again.
-  void add(const Place& place) {
-    std::vector<Place> all(chosen().places().begin(), chosen().places().end());
-    if (all.empty() && locked.valid()) all.push_back(locked);
-    if (std::erase(all, place) == 0) all.push_back(place);
-    choose(all, all.empty() ? Place{} : all.back());
+  /// What a click does, wherever the place was clicked. Alone it locks the place, or frees it when
+  /// it was locked alone already. With Ctrl the place is chosen beside what is chosen, or left out
+  /// again. With Shift everything from the locked place to this one is chosen.
+  /// @param in_order  places a range runs through; where the locked one is not among them, Shift
+  ///                  does nothing
+  void click(const Place& place, Modifiers held = {}, std::span<const Place> in_order = {}) {
+    run = place.run;
+    if (held.shift && choose_range(place, in_order)) return;
+    if (held.ctrl) return add(place);
+    choose({}, locked == place && !several() ? Place{} : place);
+  }
+  /// A click on something that stands for several places: they are chosen, with Ctrl beside those
+  /// that are chosen already.
+  void click_several(const std::vector<Place>& places, const std::string& why, Modifiers held) {
+    if (places.empty()) return;
+    std::vector<Place> all = held.ctrl ? all_chosen() : std::vector<Place>{};
+    std::string all_why = held.ctrl && !chosen().why().empty() ? chosen().why() + " or " : "";
+    for (const Place& place : places)
+      if (std::find(all.begin(), all.end(), place) == all.end()) all.push_back(place);
+    run = places.back().run;
+    choose(std::move(all), places.back(), all_why + why);
   }
   /// Chooses places together; `lead`, one of them, is what keys start from.
   void choose(std::vector<Place> places, const Place& lead, std::string why = {}) {
@@ -116,6 +134,15 @@ struct Selection {
     if (p.run == of && p.position == position && position >= 0) return true;
     return !hovered.valid() && chosen().has_position(of, position);
   }
+  /// Whether a row of a step's tree lights up, alone or among several chosen.
+  bool lights_row(engine::RunId of, engine::StepId step, int row) const {
+    const Place& p = shown();
+    if (row < 0) return false;
+    if (p.run == of && p.step == step && p.row == row) return true;
+    return !hovered.valid() && std::ranges::any_of(chosen().places(), [&](const Place& c) {
+      return c.run == of && c.step == step && c.row == row;
+    });
+  }
   /// Whether the position was clicked, alone or with others.
   bool locks_position(engine::RunId of, int position) const {
     return (locked.run == of && locked.position == position && position >= 0) ||
@@ -123,6 +150,30 @@ struct Selection {
   }
 
  private:
+  std::vector<Place> all_chosen() const {
+    std::vector<Place> all(chosen().places().begin(), chosen().places().end());
+    if (all.empty() && locked.valid()) all.push_back(locked);
+    return all;
+  }
+  void add(const Place& place) {
+    std::vector<Place> all = all_chosen();
+    if (std::erase(all, place) == 0) all.push_back(place);
+    const Place lead = all.empty() ? Place{} : all.back();
+    choose(std::move(all), lead);
+  }
+  // From the locked place to this one; the locked one leads, so another Shift+click starts there.
+  bool choose_range(const Place& place, std::span<const Place> in_order) {
+    const auto is_locked = [this](const Place& p) {
+      return p.run == locked.run && p.position == locked.position;
+    };
+    const auto anchor = std::find_if(in_order.begin(), in_order.end(), is_locked);
+    const auto end = std::find(in_order.begin(), in_order.end(), place);
+    if (anchor == in_order.end() || end == in_order.end()) return false;
+    const auto [first, last] = std::minmax(anchor, end);
+    choose({first, last + 1}, *anchor);
+    return true;
+  }
+
   Chosen chosen_;
   Place chosen_with_;  // what was locked when they were chosen
 };

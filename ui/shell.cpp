@@ -127,6 +127,7 @@ void Shell::adopt_document() {
   prepared_.clear();
   selection_ = {};
   view_.marked_runs.clear();
+  view_.unfolded.clear();
   view_.renaming = 0;
   adopt_notes();
   view_.t0 = view_.t1 = view_.range0 = view_.range1 = 0;
@@ -488,6 +489,8 @@ void Shell::handle_requests(Context& context) {
   if (now.run || now.race) run(now.race);
   if (now.load) load();
   if (!now.screen.empty()) show(screen_of(now.screen));
+  if (!now.panel.empty())
+    ImGui::SetWindowFocus(window_name(screen_, now.panel.c_str(), "").c_str());
   if (now.export_trace) perform(Action::Export);
   if (now.save) {
     // Asked where once; after that Ctrl+S goes on in the same folder, under the next free name.

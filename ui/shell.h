@@ -45,6 +45,8 @@ class Shell {
   /// Whether a recording is being written. What the live engine tells meanwhile waits.
   bool saves() const { return saving_ != nullptr; }
   void perform(Action action);
+  /// The key where a US keyboard has this letter is down or not: W, S, A and D move the time line.
+  void key_at(char us_letter, bool down);
   /// Asks the engine for the race set up. @return why it cannot run; empty: it was asked for
   std::string run_race();
   /// Selects the lane of the newest race whose steps bring most, of those with guesses that settle:

@@ -212,6 +212,26 @@ void Shell::jump(Context& context, int number) {
   say(fmt::format("There is no bookmark {} yet; Ctrl+B sets one.", number + 1));
 }
 
+void Shell::key_at(char us_letter, bool down) {
+  DriveKeys& keys = view_.drive;
+  switch (us_letter) {
+    case 'W':
+      keys.in = down;
+      break;
+    case 'S':
+      keys.out = down;
+      break;
+    case 'A':
+      keys.left = down;
+      break;
+    case 'D':
+      keys.right = down;
+      break;
+    default:
+      break;
+  }
+}
+
 // The panel with the keyboard, then the next of the screen; one behind a tab comes forward.
 void Shell::walk_panels(int direction) {
   const auto ids = panels_of(screen_);

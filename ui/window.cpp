@@ -126,16 +126,46 @@ class Teardown {
   const std::function<void()>& hook_;  // of the options, which outlive the window
 };
 
-struct Dropped {
-  std::vector<std::string> paths;
+// What comes beside what Dear ImGui takes: files dropped, and keys by the place they have on the
+// keyboard. Dear ImGui names keys by what is printed on them; GLFW's own names are places, called
+// after a US keyboard.
+struct Input {
+  struct Key {
+    int key;  // as GLFW names it, which is the letter
+    bool down = false, tapped = false;
+  };
+  std::vector<std::string> dropped;
+  Key keys[4] = {{GLFW_KEY_W}, {GLFW_KEY_S}, {GLFW_KEY_A}, {GLFW_KEY_D}};
+  GLFWkeyfun then = nullptr;  // Dear ImGui's
+
+  // A key pressed and let go between two frames was down in one of them.
+  void tell(Shell& shell) {
+    for (Key& key : keys) {
+      shell.key_at(static_cast<char>(key.key), key.down || key.tapped);
+      key.tapped = false;
+    }
+  }
+  bool any() const {
+    return std::ranges::any_of(keys, [](const Key& key) { return key.down || key.tapped; });
+  }
 };
 
-void watch_input(GLFWwindow* window, Dropped& dropped) {
-  glfwSetWindowUserPointer(window, &dropped);
+void watch_input(GLFWwindow* window, Input& input) {
+  glfwSetWindowUserPointer(window, &input);
   glfwSetDropCallback(window, [](GLFWwindow* w, int n, const char** paths) {
-    auto* to = static_cast<Dropped*>(glfwGetWindowUserPointer(w));
-    for (int i = 0; i < n; ++i) to->paths.emplace_back(paths[i]);
+    auto* to = static_cast<Input*>(glfwGetWindowUserPointer(w));
+    for (int i = 0; i < n; ++i) to->dropped.emplace_back(paths[i]);
   });
+  input.then =
+      glfwSetKeyCallback(window, [](GLFWwindow* w, int key, int code, int action, int mods) {
+        auto* to = static_cast<Input*>(glfwGetWindowUserPointer(w));
+        for (Input::Key& known : to->keys) {
+          if (known.key != key) continue;
+          known.down = action != GLFW_RELEASE;
+          known.tapped = known.tapped || known.down;
+        }
+        if (to->then) to->then(w, key, code, action, mods);
+      });
 }
 
 // Whether input reached Dear ImGui that no frame has shown yet, or a button is held down. It takes
@@ -145,9 +175,6 @@ bool input_waits() {
   if (ImGui::GetCurrentContext()->InputEventsQueue.Size > 0) return true;
   for (const bool down : io.MouseDown)
     if (down) return true;
-  // Held down they go on moving the view.
-  for (const ImGuiKey key : {ImGuiKey_W, ImGuiKey_S, ImGuiKey_A, ImGuiKey_D})
-    if (ImGui::IsKeyDown(key)) return true;
   return ImGui::IsAnyItemActive();
 }
 
@@ -192,7 +219,7 @@ class Loop {
  public:
   Loop(engine::EventQueue& events, GLFWwindow* window, Shell& shell, const WindowOptions& options)
       : events_(events), window_(window), shell_(shell), options_(options) {
-    watch_input(window_, dropped_);
+    watch_input(window_, input_);
     last_ = glfwGetTime();
   }
 
@@ -203,8 +230,8 @@ class Loop {
       std::vector<engine::Event> news = events_.take(kEventsAFrame);
       if (options_.race_first && !options_.screenshot.empty()) fail_with(news);
       shell_.take(std::move(news));
-      for (const std::string& path : dropped_.paths) shell_.open(path);
-      dropped_.paths.clear();
+      for (const std::string& path : input_.dropped) shell_.open(path);
+      input_.dropped.clear();
       frame();
       fill_the_screen(shell_.presents());
       if (!options_.screenshot.empty() && picture_is_due()) break;
@@ -213,10 +240,13 @@ class Loop {
   }
 
  private:
+  // Keys held down go on moving the view.
+  bool waits() const { return input_waits() || input_.any(); }
+
   // Sleeps until something is to be drawn. Three frames follow every input or event, so that
   // hovers and layouts settle; then none until the next.
   void wait() {
-    if (input_waits()) n_quiet_ = 0;
+    if (waits()) n_quiet_ = 0;
     const bool busy =
         options_.hooks.draw_always || !options_.screenshot.empty() || shell_.animates();
     if (busy || n_quiet_ < kQuietFrames) {
@@ -230,7 +260,7 @@ class Loop {
       sleep(shell_.ticks());
       n_quiet_ = 0;
     }
-    if (events_.size() > 0 || input_waits()) n_quiet_ = 0;
+    if (events_.size() > 0 || waits()) n_quiet_ = 0;
   }
 
   // Until something comes, or a tick's time has gone. Looks up now and then without drawing: a
@@ -240,7 +270,7 @@ class Loop {
       const double begun = glfwGetTime();
       glfwWaitEventsTimeout(kTickSeconds);
       const bool woken = glfwGetTime() - begun < 0.98 * kTickSeconds;
-      if (ticks || woken || events_.size() > 0 || input_waits()) return;
+      if (ticks || woken || events_.size() > 0 || waits()) return;
     }
   }
 
@@ -255,6 +285,7 @@ class Loop {
     io.DeltaTime = std::min(io.DeltaTime, kMaxFrameSeconds);
     ImGui::NewFrame();
     const double now = glfwGetTime();
+    input_.tell(shell_);
     shell_.draw(now - last_);
     last_ = now;
     ImGui::Render();
@@ -320,7 +351,7 @@ class Loop {
   GLFWwindow* window_;
   Shell& shell_;
   const WindowOptions& options_;
-  Dropped dropped_;
+  Input input_;
   double last_ = 0;
   int n_quiet_ = 0, n_frames_due_ = 0;
   bool fills_ = false;

@@ -28,7 +28,7 @@ TEST(Selection, several_are_chosen_until_another_is_locked) {
   ui::Selection selection;
   selection.click(step(3, 40));
   EXPECT_FALSE(selection.several());
-  selection.add(step(5, 44));
+  selection.click(step(5, 44), {.ctrl = true});
   EXPECT_TRUE(selection.several());
   EXPECT_EQ(selection.locked, step(5, 44));
   EXPECT_TRUE(selection.lights_position(1, 40));
@@ -38,7 +38,7 @@ TEST(Selection, several_are_chosen_until_another_is_locked) {
   EXPECT_TRUE(selection.lights_steps(1, 0, 3));
   EXPECT_FALSE(selection.lights_steps(1, 4, 4));
   // Once more leaves it out again.
-  selection.add(step(5, 44));
+  selection.click(step(5, 44), {.ctrl = true});
   EXPECT_FALSE(selection.several());
   EXPECT_TRUE(selection.lights_position(1, 40));
   EXPECT_FALSE(selection.lights_position(1, 44));
@@ -179,11 +179,6 @@ constexpr const char* kPanels[] = {"Text###live.text", "Timeline###live.gantt",
 
 std::string cell_of(const engine::TokenRecord& token) {
   return "$$" + std::to_string(token.pos * 2) + "/cell";
-}
-
-void put_mouse_away(ImGuiTestContext* ctx) {
-  ctx->MouseMoveToPos({5, ImGui::GetMainViewport()->Size.y - 5});
-  ctx->Yield(3);
 }
 
 void click_with(ImGuiTestContext* ctx, ImGuiKey modifier, const std::string& item) {

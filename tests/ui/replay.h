@@ -102,6 +102,11 @@ inline void run_to_the_end(ImGuiTestContext* ctx, Stage& stage) {
   wait_until(ctx, [&] { return run_of(stage) && run_of(stage)->over(); });
 }
 
+inline void put_mouse_away(ImGuiTestContext* ctx) {
+  ctx->MouseMoveToPos({5, ImGui::GetMainViewport()->Size.y - 5});
+  ctx->Yield(3);
+}
+
 using Points = std::vector<std::pair<float, float>>;
 
 // Corners drawn in the colour that lights up a selection, in a panel's window and its children.
@@ -123,9 +128,8 @@ inline Points lit_by(ImGuiTestContext* ctx,
                      Stage& stage,
                      const char* panel,
                      const ui::Place& place) {
-  ctx->MouseMoveToPos({5, ImGui::GetMainViewport()->Size.y - 5});
   stage.shell->selection().locked = {};
-  ctx->Yield(3);
+  put_mouse_away(ctx);
   const Points without = lit_in(panel);
   stage.shell->selection().locked = place;
   ctx->Yield(3);

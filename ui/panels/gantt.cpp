@@ -251,7 +251,7 @@ void draw_head(Context& context) {
   std::array<const char*, kClocks> clocks;
   for (int i = 0; i < kClocks; ++i) clocks[i] = clock_name(static_cast<ClockKind>(i));
   int clock = static_cast<int>(context.view.clock);
-  legend_word("marks###marks_gantt", time_line_marks());
+  legend_word("?###marks_gantt", time_line_marks());
   ImGui::SameLine(0, px(12));
   const bool equal = context.compare && context.view.clock == ClockKind::Compute;
   if (quiet_choice("##clock", equal ? "equal " : "", clocks, clock)) {

@@ -148,6 +148,13 @@ std::size_t step_under(const RunTimes& times, const LaneBlock& b, const Picture&
   return first_ending_after(p.view.clock, times, p.t_of(x), p.view.wall_origin);
 }
 
+// A third of the visible range.
+void zoom_to_step(Context& context, const RunTimes& times, std::size_t i, const Picture& p) {
+  const double from = begin_on(p.view.clock, times, i, p.view.wall_origin);
+  const double wide = end_on(p.view.clock, times, i, p.view.wall_origin) - from;
+  if (wide > 0) show_range(context, from - wide, from + 2 * wide);
+}
+
 void point_at(
     Context& context, const Row& row, const RunTimes& times, const LaneBlock& b, const Picture& p) {
   const ImGuiIO& io = ImGui::GetIO();
@@ -156,19 +163,16 @@ void point_at(
   const Place place{row.run->id(), times.steps[i].step, -1, -1};
   context.selection.hover(place);
   tooltip(b.is_bucket ? bucket_words(row, times, p, b) : slice_words(row, times, i));
-  if (!ImGui::IsMouseReleased(ImGuiMouseButton_Left) || io.MouseDragMaxDistanceSqr[0] >= 16) return;
-  context.selection.run = row.run->id();
+  const auto clicked = [&io](ImGuiMouseButton button) {
+    return ImGui::IsMouseReleased(button) && io.MouseDragMaxDistanceSqr[button] < 16;
+  };
+  if (clicked(ImGuiMouseButton_Middle)) zoom_to_step(context, times, i, p);
+  if (!clicked(ImGuiMouseButton_Left)) return;
   context.view.lane = row.key.kind;
-  if (io.MouseClickedLastCount[ImGuiMouseButton_Left] < 2) {
-    context.selection.click(place);
-    return;
-  }
+  if (io.MouseClickedLastCount[ImGuiMouseButton_Left] < 2) return context.click(place);
+  context.selection.run = row.run->id();
   context.selection.locked = place;
-  const double from = begin_on(p.view.clock, times, i, p.view.wall_origin);
-  const double wide = end_on(p.view.clock, times, i, p.view.wall_origin) - from;
-  if (!(wide > 0)) return;
-  context.view.t0 = from - wide;
-  context.view.t1 = from + 2 * wide;
+  zoom_to_step(context, times, i, p);
 }
 
 // Whether a chosen step is in the block.

@@ -16,12 +16,6 @@ Edge edge_at(const Context& context, const Picture& p, float x) {
   return std::abs(x - p.x_of(context.view.range1)) < px(5) ? kSecond : kNone;
 }
 
-void show_range(Context& context, double a, double b) {
-  context.view.t0 = std::min(a, b);
-  context.view.t1 = std::max(a, b);
-  if (context.playhead.follows()) context.playhead.mode = Playhead::Mode::Paused;
-}
-
 // The second end follows the mouse; a drag that begins at an end moves that one.
 void measure(Context& context, const Picture& p) {
   const ImGuiIO& io = ImGui::GetIO();
@@ -62,6 +56,12 @@ void zoom_by_drag(Context& context, const Picture& p, float top, float bottom) {
 }
 
 }  // namespace
+
+void show_range(Context& context, double a, double b) {
+  context.view.t0 = std::min(a, b);
+  context.view.t1 = std::max(a, b);
+  if (context.playhead.follows()) context.playhead.mode = Playhead::Mode::Paused;
+}
 
 void zoom(Context& context, const Picture& p, double at, double factor) {
   const double least = counts(context.view.clock) ? 2 : 1000;
@@ -113,10 +113,11 @@ void walk_keys(Context& context, const Picture& p) {
   if (ImGui::GetIO().WantTextInput || ImGui::GetIO().KeyCtrl || ImGui::GetIO().KeyAlt) return;
   const double dt = ImGui::GetIO().DeltaTime * (ImGui::GetIO().KeyShift ? 3 : 1);
   const double middle = (p.view.t0 + p.view.t1) / 2, wide = p.view.t1 - p.view.t0;
-  if (ImGui::IsKeyDown(ImGuiKey_W)) zoom(context, p, middle, std::exp(-2 * dt));
-  if (ImGui::IsKeyDown(ImGuiKey_S)) zoom(context, p, middle, std::exp(2 * dt));
-  if (ImGui::IsKeyDown(ImGuiKey_A)) pan(context, p, -wide * dt);
-  if (ImGui::IsKeyDown(ImGuiKey_D)) pan(context, p, wide * dt);
+  const DriveKeys& down = context.view.drive;
+  if (down.in) zoom(context, p, middle, std::exp(-2 * dt));
+  if (down.out) zoom(context, p, middle, std::exp(2 * dt));
+  if (down.left) pan(context, p, -wide * dt);
+  if (down.right) pan(context, p, wide * dt);
 }
 
 const engine::RunRecord* lead(Context& context) {

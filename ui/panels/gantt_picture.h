@@ -54,6 +54,8 @@ void draw_arrows(Context& context, const std::vector<Row>& rows, const Picture& 
 
 void zoom(Context& context, const Picture& picture, double at, double factor);
 void pan(Context& context, const Picture& picture, double by);
+/// Makes [a, b] the visible range; the view then follows no longer.
+void show_range(Context& context, double a, double b);
 /// Wheel, drags and clicks over the lanes.
 void handle_mouse(Context& context, const Picture& picture, float top, float bottom);
 void walk_keys(Context& context, const Picture& picture);

@@ -21,7 +21,7 @@ std::string why_empty(const Context& context) {
                          : "";
 }
 
-// What cells of any lane can stand for; words for each are behind "marks".
+// What cells of any lane can stand for; words for each are behind "?".
 constexpr Mean kLegend[] = {Mean::Accepted, Mean::Bonus,    Mean::Guess,
                             Mean::Pool,     Mean::Rejected, Mean::Unused};
 
@@ -132,7 +132,7 @@ void prompt_card(const std::vector<const engine::RunRecord*>& runs) {
     ImGui::PopTextWrapPos();
     ImGui::PopFont();
     ImGui::SetCursorPos({room + px(18), at.y - ImGui::GetStyle().FramePadding.y});
-    legend_word("marks###marks_lanes", cell_marks());
+    legend_word("?###marks_lanes", cell_marks());
     ImGui::SetCursorPos({left, top + px(34)});
     legend(kLegend, true);
   }

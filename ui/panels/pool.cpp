@@ -8,7 +8,11 @@
 
 #include "engine/event/describe.h"
 #include "ui/draw.h"
+#include "ui/legend.h"
+#include "ui/panels/row_cell.h"
+#include "ui/prepare/line_feeds.h"
 #include "ui/prepare/search.h"
+#include "ui/prepare/trajectory.h"
 
 namespace ui {
 namespace {
@@ -16,12 +20,20 @@ namespace {
 constexpr std::array<const char*, 4> kOrders{"newest", "hits", "tries", "first token"};
 constexpr std::size_t kMaxRows = 500;
 
+bool fits(const engine::RunRecord& run) {
+  return run.started.decoder != "jacobi" && run.started.decoder != "ar";
+}
+
+const char* instead(const engine::RunRecord& run) {
+  return run.started.decoder == "jacobi" ? "trajectory" : "text";
+}
+
 std::string why_empty(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
-  const std::string& decoder = context.run()->started.decoder;
-  if (decoder == "jacobi") return "Jacobi has no n-gram pool. See the Trajectory panel.";
-  if (decoder == "ar") return "Plain decoding has no n-gram pool. See the Text panel.";
-  return "";
+  if (fits(*context.run())) return "";
+  return context.run()->started.decoder == "jacobi"
+             ? "Jacobi has no n-gram pool. Its guesses are in the Trajectory panel."
+             : "Plain decoding has no n-gram pool.";
 }
 
 std::string text_of(const Context& context,
@@ -29,20 +41,76 @@ std::string text_of(const Context& context,
                     const engine::PoolNgram& n) {
   std::vector<engine::TokenId> tokens{n.first};
   tokens.insert(tokens.end(), n.rest.begin(), n.rest.end());
-  return context.timeline.text_of(run, tokens);
+  std::string text = context.timeline.text_of(run, tokens);
+  show_line_feeds(text);
+  return text;
 }
 
-void candidate_list(Context& context, const engine::RunRecord& run, const PoolState& pool) {
-  if (pool.tried_now.empty()) return;
-  small_label(fmt::format("this step's candidates: {}", pool.tried_now.size()));
-  for (const engine::PoolNgram& n : pool.tried_now) {
-    ImGui::PushFont(fonts().mono, kMonoSize);
-    words("  " + text_of(context, run, n), theme().text);
-    ImGui::PopFont();
-    ImGui::SameLine();
-    words(fmt::format("hit {} of {}", n.n_hits, n.n_tries), theme().dim);
+// What became of a candidate at this step, in words; its cells say it token by token.
+std::string fate_words(const engine::StepRecord& step, const PoolCandidate& candidate) {
+  if (candidate.rows.empty()) return "not evaluated";
+  if (candidate.n_accepted > 0)
+    return fmt::format("{} of {} accepted", candidate.n_accepted, candidate.rows.size());
+  return fate_of(step, candidate.rows.front()) == Mean::Rejected ? "rejected" : "never judged";
+}
+
+void candidate_row(Context& context,
+                   const engine::RunRecord& run,
+                   const engine::StepRecord& step,
+                   const PoolCandidate& candidate) {
+  ImGui::AlignTextToFramePadding();
+  ImGui::PushFont(fonts().mono, kMonoSize);
+  words_within(cell_text(context.timeline, run, candidate.ngram.first), theme().dim, px(70));
+  ImGui::PopFont();
+  ImGui::SameLine(px(84));
+  for (const int row : candidate.rows) {
+    const std::string text = cell_text(context.timeline, run, step.drafted.tree.token[row]);
+    row_cell(context, run, step, row, fate_of(step, row),
+             px(18) + static_cast<float>(n_columns(text)) * px(7.6f));
+    ImGui::SameLine(0, px(3));
   }
+  ImGui::SameLine(0, px(10));
+  words(fate_words(step, candidate), candidate.n_accepted > 0 ? theme().bright : theme().dim);
+  if (ImGui::IsItemHovered())
+    tooltip(fmt::format("at this step; over the whole run it hit {} of {} times",
+                        candidate.ngram.n_hits, candidate.ngram.n_tries));
+}
+
+void candidate_list(Context& context, const engine::RunRecord& run) {
+  const std::size_t n_steps = context.n_steps(run);
+  if (n_steps == 0) return;
+  const engine::StepRecord step = run.steps[n_steps - 1];
+  const std::vector<PoolCandidate> candidates = candidates_of(step);
+  if (candidates.empty()) return;
+  small_label(fmt::format("candidates of step {}, and what became of them: {}", step.begun.step,
+                          candidates.size()));
+  const float row = px(23) + ImGui::GetStyle().ItemSpacing.y;
+  const float high = std::min(static_cast<float>(candidates.size()) * row,
+                              ImGui::GetContentRegionAvail().y * 0.55f);
+  if (ImGui::BeginChild("candidates", {0, high}))
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      ImGui::PushID(static_cast<int>(i));
+      candidate_row(context, run, step, candidates[i]);
+      ImGui::PopID();
+    }
+  ImGui::EndChild();
   ImGui::Dummy({1, px(4)});
+}
+
+// The cells an n-gram was read from, or its step where it was read from the text. Clicked once more
+// they are let go.
+void select_birth(Context& context, const engine::RunRecord& run, const engine::PoolNgram& ngram) {
+  const std::size_t i = context.prepared.times(run).index_of(ngram.born);
+  if (ngram.born < 0 || i >= run.steps.size()) return;
+  std::vector<Place> places;
+  for (const int row : birth_rows(run.steps[i], ngram))
+    places.push_back({run.id(), ngram.born, -1, row});
+  if (places.empty() || ImGui::GetIO().KeyCtrl)
+    context.click({run.id(), ngram.born, -1, -1});
+  else if (context.selection.locked == places.back())
+    context.selection.choose({}, {});
+  else
+    context.selection.choose(places, places.back());
 }
 
 void entry_row(Context& context, const engine::RunRecord& run, const PoolEntry& entry, int index) {
@@ -51,16 +119,23 @@ void entry_row(Context& context, const engine::RunRecord& run, const PoolEntry& 
   ImGui::PushID(index);
   ImGui::PushFont(fonts().mono, kMonoSize);
   const std::string text = text_of(context, run, entry.ngram);
-  if (ImGui::Selectable((text + "###ngram").c_str(),
-                        context.selection.lights_step(run.id(), entry.ngram.born),
-                        ImGuiSelectableFlags_SpanAllColumns) &&
-      entry.ngram.born >= 0)
-    context.selection.click({run.id(), entry.ngram.born, -1, -1});
+  if (ImGui::Selectable(
+          (text + "###ngram").c_str(), context.selection.lights_step(run.id(), entry.ngram.born),
+          ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowDoubleClick)) {
+    if (!ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
+      select_birth(context, run, entry.ngram);
+    } else if (entry.ngram.born >= 0) {
+      if (!context.selection.locked.valid()) select_birth(context, run, entry.ngram);
+      context.requests.panel = "trajectory";
+    }
+  }
   ImGui::PopFont();
   if (ImGui::IsItemHovered()) {
     if (entry.ngram.born >= 0) context.selection.hover({run.id(), entry.ngram.born, -1, -1});
     tooltip(entry.ngram.born >= 0
-                ? fmt::format("Seen at step {}. Click to select that step.", entry.ngram.born)
+                ? fmt::format("Born at step {}. Click: the Trajectory shows the cells it was read "
+                              "from. Double click: go there.",
+                              entry.ngram.born)
                 : "Taken from the prompt.");
   }
   ImGui::PopID();
@@ -69,8 +144,21 @@ void entry_row(Context& context, const engine::RunRecord& run, const PoolEntry& 
   ImGui::TableNextColumn();
   words(fmt::format("{} of {}", entry.ngram.n_hits, entry.ngram.n_tries),
         entry.ngram.n_hits > 0 ? theme().bright : theme().dim);
+  const auto step_words = [](engine::StepId step) {
+    return step < 0 ? "-" : fmt::format("step {}", step);
+  };
   ImGui::TableNextColumn();
-  words(entry.last_tried < 0 ? "-" : fmt::format("step {}", entry.last_tried), theme().dim);
+  words(step_words(entry.last_hit), theme().dim);
+  ImGui::TableNextColumn();
+  words(step_words(entry.last_tried), theme().dim);
+}
+
+// By first token: how many begin with it, once for all of them.
+void count_of_first(const PoolState::Rows& rows, std::size_t i) {
+  ImGui::TableNextColumn();
+  const engine::TokenId first = rows.entries[i]->ngram.first;
+  if (i == 0 || rows.entries[i - 1]->ngram.first != first)
+    words(fmt::format("{}", rows.n_by_first.at(first)), theme().bright);
 }
 
 void none_found(const Context& context) {
@@ -98,6 +186,7 @@ std::vector<Found> found_by(const Context& context, const engine::RunRecord& run
     for (int row = 0; row < tree.n_rows(); ++row)
       if (tree.tag[row].kind == engine::RowTag::Kind::Guess) tokens.push_back(tree.token[row]);
     std::string text = tokens.empty() ? "-" : context.timeline.text_of(run, tokens);
+    show_line_feeds(text);
     if (!found_in(text, filter)) continue;
     all.push_back(
         {step.begun.step, std::move(text), step.verified.n_accepted, step.verified.n_proposed});
@@ -114,7 +203,7 @@ void found_row(Context& context, const engine::RunRecord& run, const Found& foun
   if (ImGui::Selectable((found.text + "###found").c_str(),
                         context.selection.lights_step(run.id(), found.step),
                         ImGuiSelectableFlags_SpanAllColumns))
-    context.selection.click(place);
+    context.click(place);
   ImGui::PopFont();
   if (ImGui::IsItemHovered()) {
     context.selection.hover(place);
@@ -159,7 +248,7 @@ void draw(Context& context) {
     return;
   }
   PoolState& pool = context.prepared.pool(run, context.n_steps(run));
-  candidate_list(context, run, pool);
+  candidate_list(context, run);
   if (const auto* gone = run.dropped_at(engine::PayloadKind::Pool, 0))
     small_label(engine::describe(*gone));
   if (pool.entries.empty()) {
@@ -167,28 +256,39 @@ void draw(Context& context) {
     return;
   }
   const auto text = [&](const engine::PoolNgram& n) { return text_of(context, run, n); };
-  const std::vector<const PoolEntry*>& rows =
-      rows_in_view(pool, context.view.pool_order, context.view.pool_filter, text, kMaxRows).entries;
+  const PoolState::Rows& view =
+      rows_in_view(pool, context.view.pool_order, context.view.pool_filter, text, kMaxRows);
+  const std::vector<const PoolEntry*>& rows = view.entries;
   if (rows.empty()) return none_found(context);
+  const bool by_first = context.view.pool_order == PoolOrder::First;
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY;
-  if (!ImGui::BeginTable("pool", 4, kFlags, {0, ImGui::GetContentRegionAvail().y})) return;
+  if (!ImGui::BeginTable(by_first ? "pool_by_first" : "pool", by_first ? 6 : 5, kFlags,
+                         {0, std::max(px(60), ImGui::GetContentRegionAvail().y)}))
+    return;
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableSetupColumn("n-gram", ImGuiTableColumnFlags_WidthStretch, 3);
   ImGui::TableSetupColumn("born", ImGuiTableColumnFlags_WidthStretch, 1);
   ImGui::TableSetupColumn("hits", ImGuiTableColumnFlags_WidthStretch, 1);
+  ImGui::TableSetupColumn("last hit", ImGuiTableColumnFlags_WidthStretch, 1);
   ImGui::TableSetupColumn("last tried", ImGuiTableColumnFlags_WidthStretch, 1);
+  if (by_first)
+    ImGui::TableSetupColumn("of this first token", ImGuiTableColumnFlags_WidthStretch, 1.5f);
   ImGui::TableHeadersRow();
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(rows.size()));
   while (clipper.Step())
-    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       entry_row(context, run, *rows[i], i);
+      if (by_first) count_of_first(view, static_cast<std::size_t>(i));
+    }
   ImGui::EndTable();
 }
 
 void draw_head(Context& context) {
   const bool looks = context.run() && looks_up(*context.run());
+  legend_word("?###marks_pool", pool_marks());
   if (!context.run() || !why_empty(context).empty()) return;
+  ImGui::SameLine();
   ImGui::SetNextItemWidth(px(130));
   text_line("##filter", "filter", context.view.pool_filter);
   if (looks) return;
@@ -208,6 +308,6 @@ void draw_head(Context& context) {
 
 }  // namespace
 
-const Panel kPoolPanel{"pool", "Pool", why_empty, draw, draw_head};
+const Panel kPoolPanel{"pool", "Pool", why_empty, draw, draw_head, fits, instead};
 
 }  // namespace ui

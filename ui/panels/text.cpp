@@ -34,7 +34,7 @@ void draw_head(Context& context) {
   int lens = static_cast<int>(context.view.lens);
   if (quiet_choice("##lens", "lens: ", kLenses, lens)) context.view.lens = static_cast<Lens>(lens);
   ImGui::SameLine();
-  legend_word("marks###marks_text", cell_marks(), lens_words(context.view.lens));
+  legend_word("?###marks_text", cell_marks(), lens_words(context.view.lens));
   const engine::RunRecord* run = context.run();
   if (!run) return;
   ImGui::SameLine(0, px(14));

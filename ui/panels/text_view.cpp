@@ -72,28 +72,14 @@ Place place_of(const engine::RunRecord& run, const TextCell& cell) {
   return {run.id(), cell.step, cell.position, cell.row};
 }
 
-// Shift: from the token locked before to this one; Ctrl: this one too; else this one alone.
-void click_cell(Selection& selection,
+void click_cell(Context& context,
                 const engine::RunRecord& run,
                 std::span<const TextCell> cells,
                 std::size_t i) {
-  const ImGuiIO& io = ImGui::GetIO();
-  const Place place = place_of(run, cells[i]);
-  selection.run = run.id();
-  const auto anchor = std::find_if(cells.begin(), cells.end(), [&](const TextCell& cell) {
-    return selection.locked.run == run.id() && selection.locked.position == cell.position;
-  });
-  if (io.KeyShift && anchor != cells.end()) {
-    const auto from = static_cast<std::size_t>(anchor - cells.begin());
-    std::vector<Place> places;
-    for (std::size_t k = std::min(from, i); k <= std::max(from, i); ++k)
-      places.push_back(place_of(run, cells[k]));
-    selection.choose(std::move(places), place_of(run, *anchor));
-  } else if (io.KeyCtrl) {
-    selection.add(place);
-  } else {
-    selection.click(place);
-  }
+  std::vector<Place> in_order;
+  in_order.reserve(cells.size());
+  for (const TextCell& cell : cells) in_order.push_back(place_of(run, cell));
+  context.click(in_order[i], in_order);
 }
 
 void draw_cell(Context& context,
@@ -109,7 +95,7 @@ void draw_cell(Context& context,
   ImGui::SetCursorScreenPos(min);
   ImGui::PushID(cell.position * 2 + (cell.committed ? 0 : 1));
   if (ImGui::InvisibleButton("cell", {std::max(1.0f, max.x - min.x), max.y - min.y}))
-    click_cell(context.selection, run, cells, i);
+    click_cell(context, run, cells, i);
   if (ImGui::IsItemHovered()) {
     context.selection.hover(place);
     cell_tooltip(context, run, cell);
@@ -128,6 +114,39 @@ void draw_cell(Context& context,
   const auto lens = lens_colour(context, run, cell, top_cost, newest);
   if (lens) flags.lens_fill = &*lens;
   token_cell(ImGui::GetWindowDrawList(), min, max, cell.text, cell.mean, flags);
+}
+
+// A thin bar at the end of what is committed, and brackets round the block being refined.
+void draw_edges(const TextEdges& edges,
+                std::span<const TextCell> cells,
+                std::span<const CellBox> boxes,
+                ImVec2 at,
+                float line_height,
+                float cell_height) {
+  if (cells.empty()) return;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const auto index_of = [&](int position) {
+    return static_cast<std::size_t>(
+        std::ranges::lower_bound(cells, position, {}, &TextCell::position) - cells.begin());
+  };
+  // Left of a cell, or right of it.
+  const auto corner = [&](std::size_t i, bool right) {
+    const CellBox& box = boxes[i];
+    return ImVec2{at.x + px(1) + box.x + (right ? box.width + px(2) : 0),
+                  at.y + px(1) + static_cast<float>(box.line) * line_height};
+  };
+  const auto bar = [&](ImVec2 top, float tick, Rgb rgb) {
+    text_bar(list, top, top.y + cell_height + px(2), tick, rgb);
+  };
+  if (edges.block_first >= 0) {
+    const std::size_t first = index_of(edges.block_first), last = index_of(edges.block_last);
+    if (first < cells.size()) bar(corner(first, false), px(5), edge_on(theme(), look(Mean::Guess)));
+    if (last < cells.size()) bar(corner(last, true), -px(5), edge_on(theme(), look(Mean::Guess)));
+  }
+  const std::size_t next = index_of(edges.caret);
+  ImVec2 caret = next < cells.size() ? corner(next, false) : corner(cells.size() - 1, true);
+  caret.y -= px(2);
+  text_bar(list, caret, caret.y + cell_height + px(6), 0, theme().bright);
 }
 
 double costliest(const std::vector<TextCell>& cells) {
@@ -191,6 +210,8 @@ void draw_token_text(Context& context,
               newest);
     ++n_drawn;
   }
+  draw_edges(text_edges(run, n_steps, context.live(run)), cells, boxes, at, line_height,
+             cell_height);
   const int n_lines = boxes.empty() ? 0 : boxes.back().line + 1;
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy({1, n_lines * line_height + px(4)});

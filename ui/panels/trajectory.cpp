@@ -9,6 +9,8 @@
 #include "engine/event/describe.h"
 #include "ui/draw.h"
 #include "ui/legend.h"
+#include "ui/panels/row_cell.h"
+#include "ui/prepare/line_feeds.h"
 #include "ui/prepare/trajectory.h"
 
 namespace ui {
@@ -19,17 +21,27 @@ constexpr Mean kBlockLegend[] = {Mean::Accepted, Mean::Bonus, Mean::FastForward,
 constexpr Mean kWindowLegend[] = {Mean::Guess, Mean::Pool,     Mean::Accepted,
                                   Mean::Bonus, Mean::Rejected, Mean::Unused};
 
+// Iterations of a block, and blocks before it, at most.
+constexpr std::size_t kMaxRows = 40, kMaxFolded = 24;
+
 struct Sizes {
   float label, cell_width, cell_height, row_height;
 };
+
+bool fits(const engine::RunRecord& run) {
+  return run.started.decoder != "ar" && run.started.decoder != "prompt-lookup";
+}
+
+const char* instead(const engine::RunRecord& run) {
+  return run.started.decoder == "ar" ? "text" : "pool";
+}
 
 std::string why_empty(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   const engine::RunRecord& run = *context.run();
   if (run.started.decoder == "ar")
-    return "Plain decoding proposes nothing, so it has no trajectory. See the Text panel.";
-  if (run.started.decoder == "prompt-lookup")
-    return "Prompt lookup refines no block. Its proposals are in the Pool panel.";
+    return "Plain decoding proposes nothing, so it has no trajectory.";
+  if (!fits(run)) return "Prompt lookup refines no block. Its proposals are in the Pool panel.";
   if (run.steps.empty()) return "No step yet.";
   return "";
 }
@@ -45,8 +57,7 @@ void cell_at(Context& context,
   const Place place{run.id(), row.step, position, -1};
   ImGui::SetCursorScreenPos(min);
   ImGui::PushID(index);
-  if (ImGui::InvisibleButton("cell", {max.x - min.x, max.y - min.y}))
-    context.selection.click(place);
+  if (ImGui::InvisibleButton("cell", {max.x - min.x, max.y - min.y})) context.click(place);
   const std::string text = cell_text(context.timeline, run, cell.token);
   if (ImGui::IsItemHovered()) {
     context.selection.hover(place);
@@ -138,51 +149,29 @@ void draw_grid(Context& context, const engine::RunRecord& run, const Grid& grid)
       {s.label + (grid.n_columns + 1) * s.cell_width, grid.rows.size() * s.row_height + px(6)});
 }
 
-void window_cell(Context& context,
+void draw_window(Context& context,
                  const engine::RunRecord& run,
                  const engine::StepRecord& step,
-                 int row,
-                 Mean mean) {
-  const std::string text = cell_text(context.timeline, run, step.drafted.tree.token[row]);
-  const ImVec2 min = ImGui::GetCursorScreenPos(), max{min.x + px(64), min.y + px(23)};
-  const Place place{run.id(), step.begun.step, -1, row};
-  ImGui::PushID(row);
-  if (ImGui::InvisibleButton("row", {max.x - min.x, max.y - min.y})) context.selection.click(place);
-  if (ImGui::IsItemHovered()) {
-    context.selection.hover(place);
-    tooltip(fmt::format("{}\n{} \xC2\xB7 row {} of step {}", text, look(mean).name, row,
-                        step.begun.step));
-  }
-  ImGui::PopID();
-  CellFlags flags;
-  flags.marks = context.settings.marks;
-  const Place& shown = context.selection.shown();
-  flags.lit = shown.run == run.id() && shown.step == place.step && shown.row == row;
-  flags.locked = context.selection.locked == place;
-  token_cell(ImGui::GetWindowDrawList(), min, max, text, mean, flags);
-  ImGui::SameLine(0, px(3));
-}
-
-Mean fate_of(const engine::StepRecord& step, int row) {
-  if (row >= static_cast<int>(step.verified.fate.size())) return Mean::Pool;
-  const engine::RowFate fate = step.verified.fate[row];
-  return fate == engine::RowFate::Accepted   ? Mean::Accepted
-         : fate == engine::RowFate::Rejected ? Mean::Rejected
-         : fate == engine::RowFate::Unused   ? Mean::Unused
-                                             : Mean::Pool;
-}
-
-void draw_window(Context& context, const engine::RunRecord& run, const engine::StepRecord& step) {
+                 bool selected) {
   const WindowGrid grid = window_grid(step);
-  if (!grid.row_of.empty())
-    small_label(
-        fmt::format("window at step {}: rows are levels, columns look ahead", step.begun.step));
+  if (selected || !grid.row_of.empty())
+    small_label(fmt::format("window at {}step {}: rows are levels, columns look ahead{}",
+                            selected ? "the selected " : "", step.begun.step,
+                            selected ? " (Esc: at the playhead)" : ""));
   for (std::size_t level = 0; level < grid.row_of.size(); ++level) {
     ImGui::AlignTextToFramePadding();
     words(fmt::format("level {}", level), theme().dim);
     ImGui::SameLine(px(76));
-    for (const int row : grid.row_of[level])
-      if (row >= 0) window_cell(context, run, step, row, Mean::Guess);
+    for (std::size_t column = 0; column < grid.row_of[level].size(); ++column) {
+      const int row = grid.row_of[level][column];
+      if (row >= 0)
+        row_cell(context, run, step, row, Mean::Guess, px(64));
+      else if (level == 0 && column == 0)  // the text's last token heads the first column
+        row_cell(context, run, step, 0, Mean::Prefix, px(64));
+      else
+        ImGui::Dummy({px(64), px(23)});
+      ImGui::SameLine(0, px(3));
+    }
     ImGui::NewLine();
   }
   if (!grid.candidates.empty()) small_label("n-grams under judgement, and their fate");
@@ -190,8 +179,10 @@ void draw_window(Context& context, const engine::RunRecord& run, const engine::S
     ImGui::AlignTextToFramePadding();
     words(fmt::format("guess {}", n + 1), theme().dim);
     ImGui::SameLine(px(76));
-    for (const int row : grid.candidates[n])
-      window_cell(context, run, step, row, fate_of(step, row));
+    for (const int row : grid.candidates[n]) {
+      row_cell(context, run, step, row, fate_of(step, row), px(64));
+      ImGui::SameLine(0, px(3));
+    }
     ImGui::NewLine();
   }
   if (grid.row_of.empty() && grid.candidates.empty())
@@ -208,40 +199,108 @@ std::string left_out_words(const Grid& grid) {
   return text;
 }
 
+// The newest rows stay in view whenever the playhead has moved; in between one may scroll. Twice,
+// because the height is known a frame later.
+void keep_newest_in_view(const engine::RunRecord& run, std::size_t n_steps) {
+  ImGuiStorage* kept = ImGui::GetStateStorage();
+  const ImGuiID shown = ImGui::GetID("shown") + run.id();
+  int* n_seen = kept->GetIntRef(shown, -1);
+  int* frames = kept->GetIntRef(ImGui::GetID("frames"), 0);
+  if (*n_seen != static_cast<int>(n_steps)) *frames = 2;
+  *kept->GetIntRef(shown, -1) = static_cast<int>(n_steps);
+  frames = kept->GetIntRef(ImGui::GetID("frames"), 0);
+  if (*frames == 0) return;
+  --*frames;
+  ImGui::SetScrollHereY(1);
+}
+
+void draw_block(Context& context, const engine::RunRecord& run, Grid& grid) {
+  if (context.view.only_changed) only_changes(grid);
+  if (const std::string left_out = left_out_words(grid); !left_out.empty()) small_label(left_out);
+  draw_grid(context, run, grid);
+}
+
+// A block that is done with, as one row; a click unfolds it and folds it again.
+void folded_block(Context& context, const engine::RunRecord& run, const FoldedBlock& block) {
+  ImGui::PushID(block.block);
+  const std::pair key{run.id(), block.block};
+  const bool open = context.view.unfolded.contains(key);
+  const ImVec2 at = ImGui::GetCursorPos();
+  if (ImGui::Selectable("###fold", false, ImGuiSelectableFlags_AllowOverlap, {0, px(22)})) {
+    if (open)
+      context.view.unfolded.erase(key);
+    else
+      context.view.unfolded.insert(key);
+  }
+  if (ImGui::IsItemHovered())
+    tooltip(open ? "Click: fold these iterations again" : "Click: show its iterations");
+  ImGui::SetCursorPos({at.x + px(2), at.y + px(2)});
+  words(fmt::format("{} block {} \xC2\xB7 {} iterations \xC2\xB7 {} tokens", open ? "-" : "+",
+                    block.block + 1, block.n_iterations, block.tokens.size()),
+        theme().dim);
+  ImGui::SameLine(0, px(14));
+  ImGui::PushFont(fonts().mono, kMonoSize);
+  std::string text = context.timeline.text_of(run, block.tokens);
+  show_line_feeds(text);
+  words(elided(text, ImGui::GetContentRegionAvail().x), theme().text);
+  ImGui::PopFont();
+  ImGui::SetCursorPos({at.x, at.y + px(26)});
+  if (open) {
+    Grid grid = trajectory_grid(run, block.n_steps, context.view.hindsight, kMaxRows, block.block);
+    draw_block(context, run, grid);
+  }
+  ImGui::PopID();
+}
+
+void draw_blocks(Context& context, const engine::RunRecord& run, std::size_t n_steps, Grid& grid) {
+  const FoldedBlocks older = older_blocks(run, n_steps, kMaxFolded);
+  if (older.more_before) small_label("earlier blocks are left out");
+  for (const FoldedBlock& block : older.blocks) folded_block(context, run, block);
+  draw_block(context, run, grid);
+  small_label(fmt::format("fast-forwarded {} (proved) \xC2\xB7 stationary {}", grid.n_fast_forward,
+                          grid.hindsight ? fmt::format("{} (hindsight)", grid.n_stationary) : "-"));
+  ImGui::Dummy({1, px(4)});
+  legend(kBlockLegend, false);
+  keep_newest_in_view(run, n_steps);
+}
+
+// A step that was clicked goes before the one at the playhead, once the playhead has passed it.
+bool shows_selected(Context& context,
+                    const engine::RunRecord& run,
+                    std::size_t n,
+                    std::size_t& at) {
+  const Place& locked = context.selection.locked;
+  if (locked.run != run.id() || locked.step < 0) return false;
+  const std::size_t i = context.prepared.times(run).index_of(locked.step);
+  if (i >= n || i == at) return false;
+  at = i;
+  return true;
+}
+
 void draw(Context& context) {
   const engine::RunRecord& run = *context.run();
   const std::size_t n_steps = context.n_steps(run);
-  Grid grid = trajectory_grid(run, n_steps, context.view.hindsight);
-  if (context.view.only_changed) only_changes(grid);
-  if (!grid.rows.empty()) {
-    if (const std::string left_out = left_out_words(grid); !left_out.empty()) small_label(left_out);
-    draw_grid(context, run, grid);
-    if (context.playhead.follows() && !run.over()) ImGui::SetScrollHereY(1);
-    small_label(
-        fmt::format("fast-forwarded {} (proved) \xC2\xB7 stationary {}", grid.n_fast_forward,
-                    grid.hindsight ? fmt::format("{} (hindsight)", grid.n_stationary) : "-"));
-    ImGui::Dummy({1, px(4)});
-    legend(kBlockLegend, false);
-    return;
-  }
-  const std::size_t at = context.live(run) && n_steps < run.steps.size() ? n_steps : n_steps - 1;
+  Grid grid = trajectory_grid(run, n_steps, context.view.hindsight, kMaxRows);
+  if (!grid.rows.empty()) return draw_blocks(context, run, n_steps, grid);
+  std::size_t at = context.live(run) && n_steps < run.steps.size() ? n_steps : n_steps - 1;
   if (n_steps == 0 && at != 0) {
     empty_state("No step at the playhead.", true);
     return;
   }
+  const bool selected = shows_selected(context, run, n_steps, at);
   const engine::StepRecord step = run.steps[at];
   const auto* gone = run.dropped_at(engine::PayloadKind::Trajectory, step.begun.step);
   if (gone && step.blocks.empty()) {
     empty_state(engine::describe(*gone), true);
     return;
   }
-  draw_window(context, run, step);
+  draw_window(context, run, step, selected);
   ImGui::Dummy({1, px(4)});
   legend(kWindowLegend, false);
 }
 
 void draw_head(Context& context) {
-  legend_word("marks###marks_trajectory", trajectory_marks());
+  legend_word("?###marks_trajectory", trajectory_marks());
   ImGui::SameLine();
   ImGui::AlignTextToFramePadding();
   words("proved final (solid)", theme().dim);
@@ -266,6 +325,6 @@ void draw_head(Context& context) {
 
 }  // namespace
 
-const Panel kTrajectoryPanel{"trajectory", "Trajectory", why_empty, draw, draw_head};
+const Panel kTrajectoryPanel{"trajectory", "Trajectory", why_empty, draw, draw_head, fits, instead};
 
 }  // namespace ui

@@ -12,8 +12,22 @@ namespace ui {
 
 struct PoolEntry {
   engine::PoolNgram ngram;
-  engine::StepId last_tried = -1;
+  engine::StepId last_tried = -1, last_hit = -1;  // -1: never
 };
+
+/// An n-gram that a step put to the test, and what became of it there.
+struct PoolCandidate {
+  engine::PoolNgram ngram;
+  /// Rows of the step's tree, in order: its first token's continuation as far as it was evaluated.
+  std::vector<int> rows;
+  int n_accepted = 0;  // of those, from the first
+};
+/// Candidates of one step, as the pool gave them.
+std::vector<PoolCandidate> candidates_of(const engine::StepRecord& step);
+/// The cells of the step's window that an n-gram was read from, first token first, as rows of the
+/// step's tree (its last token is the target's answer to the last of them). Empty: it was read from
+/// the text.
+std::vector<int> birth_rows(const engine::StepRecord& step, const engine::PoolNgram& ngram);
 
 enum class PoolOrder { Newest, Hits, Tries, First };
 
@@ -23,7 +37,6 @@ struct PoolState {
   std::size_t n_steps = 0;
   std::map<std::pair<engine::TokenId, std::vector<engine::TokenId>>, PoolEntry> entries;
   int n_keys = 0, n_ngrams = 0;  // as the engine last said
-  std::vector<engine::PoolNgram> tried_now;
 
   /// The rows last asked for, until the entries change.
   struct Rows {
@@ -32,6 +45,8 @@ struct PoolState {
     std::string filter;
     std::vector<const PoolEntry*> entries;
     std::size_t n_found = 0;  // before the limit
+    /// Of those found, how many begin with a token.
+    std::map<engine::TokenId, int> n_by_first;
   } rows;
 };
 void advance(PoolState& pool, const engine::RunRecord& run, std::size_t n_steps);

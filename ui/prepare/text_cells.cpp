@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/event/text.h"
+#include "ui/prepare/line_feeds.h"
 
 namespace ui {
 namespace {
@@ -14,8 +15,7 @@ using engine::RowFate;
 using engine::RowTag;
 using engine::Standing;
 
-// A line feed becomes a pilcrow, which every text font has; the line then ends after it.
-bool show_line_feed(std::string& text, const std::string& sign) {
+bool put_pilcrows(std::string& text, const std::string& sign) {
   bool found = false;
   for (std::size_t at = text.find(sign); at != std::string::npos; at = text.find(sign, at + 2)) {
     text.replace(at, sign.size(), "\xC2\xB6");
@@ -57,8 +57,7 @@ TextCell cell_of(const engine::Timeline& timeline,
   TextCell cell;
   cell.token = id;
   cell.text = timeline.name_of(run, id);
-  const bool symbol = show_line_feed(cell.text, "\xE2\x90\x8A");  // U+240A
-  cell.ends_line = show_line_feed(cell.text, "\n") || symbol;
+  cell.ends_line = show_line_feeds(cell.text);
   if (cell.text.empty()) cell.text = " ";
   return cell;
 }
@@ -175,6 +174,11 @@ void add_block(std::vector<TextCell>& cells,
 
 }  // namespace
 
+bool show_line_feeds(std::string& text) {
+  const bool symbol = put_pilcrows(text, "\xE2\x90\x8A");  // U+240A
+  return put_pilcrows(text, "\n") || symbol;
+}
+
 Mean mean_of(RowTag::Kind kind) {
   switch (kind) {
     case RowTag::Kind::Guess:
@@ -225,6 +229,23 @@ std::vector<TextCell> text_cells(const engine::Timeline& timeline,
       add_refused(cells, timeline, run, step, position);
   }
   return cells;
+}
+
+TextEdges text_edges(const engine::RunRecord& run, std::size_t n_steps, bool live) {
+  n_steps = std::min(n_steps, run.steps.size());
+  TextEdges edges{.caret = run.first_generated()};
+  const engine::StepId last = n_steps == 0 ? -1 : run.steps.head(n_steps - 1).begun.step;
+  const auto beyond = std::ranges::upper_bound(run.tokens, last, {}, &engine::TokenRecord::step);
+  edges.caret += static_cast<int>(beyond - run.tokens.begin());
+  if (run.finished && n_steps == run.steps.size()) return edges;
+  std::vector<engine::BlockRefined> blocks = run.early_blocks;
+  if (n_steps > 0) blocks = run.steps[n_steps - 1].blocks;
+  if (live && n_steps < run.steps.size() && run.steps.head(n_steps).n_blocks > 0)
+    blocks = run.steps[n_steps].blocks;
+  if (blocks.empty() || blocks.back().converged || blocks.back().tokens.empty()) return edges;
+  edges.block_first = blocks.back().first_pos;
+  edges.block_last = edges.block_first + static_cast<int>(blocks.back().tokens.size()) - 1;
+  return edges;
 }
 
 std::string cell_text(const engine::Timeline& timeline,

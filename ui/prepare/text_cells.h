@@ -37,6 +37,15 @@ std::vector<TextCell> text_cells(const engine::Timeline& timeline,
                                  std::size_t n_steps,
                                  bool live);
 
+/// Where thin bars stand in the text, as positions from the sequence's start.
+struct TextEdges {
+  int caret = 0;  // the first position that is not committed
+  /// Of the block being refined, both included; -1: there is none, or it has settled.
+  int block_first = -1, block_last = -1;
+};
+/// At the end of the first `n_steps` steps, or in the step after them that is in flight (`live`).
+TextEdges text_edges(const engine::RunRecord& run, std::size_t n_steps, bool live);
+
 /// A token's text as a cell shows it: line feeds as a pilcrow, which the writing font has.
 std::string cell_text(const engine::Timeline& timeline,
                       const engine::RunRecord& run,

@@ -15,6 +15,7 @@ constexpr std::size_t kMaxLookBack = 4096;
 std::vector<BlockRefined> iterations_shown(const engine::RunRecord& run,
                                            std::size_t n_steps,
                                            std::size_t max_rows,
+                                           int block,
                                            int& n_left_out) {
   std::vector<BlockRefined> shown;
   n_left_out = 0;
@@ -25,6 +26,7 @@ std::vector<BlockRefined> iterations_shown(const engine::RunRecord& run,
     if (step.blocks.empty()) return shown;  // let go, and so is everything before
     for (std::size_t k = step.blocks.size(); k-- > 0;) {
       const BlockRefined& b = step.blocks[k];
+      if (shown.empty() && block >= 0 && b.block != block) continue;
       if (!shown.empty() && b.block != shown.front().block) return shown;
       if (shown.size() == max_rows) {
         ++n_left_out;
@@ -124,10 +126,11 @@ void relabel_in_hindsight(Grid& grid, const std::map<int, engine::TokenId>& know
 Grid trajectory_grid(const engine::RunRecord& run,
                      std::size_t n_steps,
                      bool hindsight,
-                     std::size_t max_rows) {
+                     std::size_t max_rows,
+                     int block) {
   Grid grid;
   n_steps = std::min(n_steps, run.steps.size());
-  auto shown = iterations_shown(run, n_steps, max_rows, grid.n_rows_left_out);
+  auto shown = iterations_shown(run, n_steps, max_rows, block, grid.n_rows_left_out);
   if (shown.empty()) return grid;
   std::reverse(shown.begin(), shown.end());
   grid.first_position = shown.front().first_pos;
@@ -149,6 +152,46 @@ Grid trajectory_grid(const engine::RunRecord& run,
   grid.hindsight = hindsight && !known.empty();
   if (grid.hindsight) relabel_in_hindsight(grid, known);
   return grid;
+}
+
+// Backwards: the first state met of a block is its last.
+FoldedBlocks older_blocks(const engine::RunRecord& run, std::size_t n_steps, std::size_t limit) {
+  FoldedBlocks folded;
+  n_steps = std::min(n_steps, run.steps.size());
+  int newest = -1, at = -1;  // blocks
+  for (std::size_t i = n_steps; i-- > 0 && !folded.more_before;) {
+    if (n_steps - i > kMaxLookBack) folded.more_before = true;
+    if (run.steps.head(i).n_blocks == 0) continue;
+    const engine::StepRecord step = run.steps[i];
+    if (step.blocks.empty()) folded.more_before = true;  // let go, and so is everything before
+    for (std::size_t k = step.blocks.size(); k-- > 0;) {
+      const BlockRefined& b = step.blocks[k];
+      if (newest < 0) newest = b.block;
+      if (b.block == newest) continue;
+      if (b.block != at && folded.blocks.size() == limit) {
+        folded.more_before = true;
+        break;
+      }
+      if (b.block != at)
+        folded.blocks.push_back({.block = b.block,
+                                 .n_steps = i + 1,
+                                 .first_position = b.first_pos,
+                                 .tokens = b.tokens});
+      at = b.block;
+      if (b.iteration > 0) ++folded.blocks.back().n_iterations;  // 0 is the guess it began with
+    }
+  }
+  std::reverse(folded.blocks.begin(), folded.blocks.end());
+  return folded;
+}
+
+Mean fate_of(const engine::StepRecord& step, int row) {
+  if (row >= static_cast<int>(step.verified.fate.size())) return Mean::Pool;
+  const engine::RowFate fate = step.verified.fate[static_cast<std::size_t>(row)];
+  return fate == engine::RowFate::Accepted   ? Mean::Accepted
+         : fate == engine::RowFate::Rejected ? Mean::Rejected
+         : fate == engine::RowFate::Unused   ? Mean::Unused
+                                             : Mean::Pool;
 }
 
 void only_changes(Grid& grid) {

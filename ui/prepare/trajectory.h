@@ -44,10 +44,30 @@ struct Grid {
 /// The block at step index `n_steps - 1` (the last shown), at most `max_rows` of its iterations.
 /// A sliding block (a new first position each step) shows its last iterations as a staircase.
 /// Empty when no step shown refined a block.
+/// @param block  this block alone, wherever it ended before; -1: the last
 Grid trajectory_grid(const engine::RunRecord& run,
                      std::size_t n_steps,
                      bool hindsight,
-                     std::size_t max_rows = 40);
+                     std::size_t max_rows = 40,
+                     int block = -1);
+
+/// A block that was done with before the one a grid shows: one row stands for its iterations.
+struct FoldedBlock {
+  int block = 0;
+  int n_iterations = 0;
+  std::size_t n_steps = 0;  // up to and with its last iteration
+  int first_position = 0;
+  std::vector<engine::TokenId> tokens;  // as they stood in the end
+};
+struct FoldedBlocks {
+  std::vector<FoldedBlock> blocks;  // oldest first
+  bool more_before = false;         // older ones were left out, or their states were let go
+};
+/// Blocks before the last one refined by the first `n_steps` steps, the newest `limit` of them.
+FoldedBlocks older_blocks(const engine::RunRecord& run, std::size_t n_steps, std::size_t limit);
+
+/// What became of a row that was proposed: as the mark of its cell says it.
+Mean fate_of(const engine::StepRecord& step, int row);
 
 /// Hides the cells an iteration left as they were: same token as in the row above, and not proved
 /// final by it. Rows with no other cells are left out.

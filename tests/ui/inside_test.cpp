@@ -1,0 +1,428 @@
+// What is inside one decoder: the fates of a step's candidates, where n-grams were born, blocks that
+// are done with, the edges of the text. And that one click means the same wherever it is made.
+#include <GLFW/glfw3.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
+#include <imgui_te_context.h>
+#include <imgui_te_engine.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "headless.h"
+#include "prepared.h"
+#include "replay.h"
+#include "ui/draw.h"
+#include "ui/prepare/line_feeds.h"
+#include "ui/prepare/pool.h"
+#include "ui/prepare/text_cells.h"
+#include "ui/prepare/trajectory.h"
+
+namespace {
+
+using namespace scripted;
+using engine::PoolNgram;
+using engine::RowFate;
+using engine::RowTag;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using ui::Mean;
+
+// Three candidates after token 5: {7, 8, 9} of which two are accepted, {7, 4} that shares the first,
+// {6} that is refused.
+engine::StepRecord step_with_candidates() {
+  engine::StepRecord step;
+  constexpr auto kGuess = RowTag::Kind::Guess;
+  step.drafted.tree.token = {5, 7, 8, 9, 4, 6};
+  step.drafted.tree.parent = {-1, 0, 1, 2, 1, 0};
+  step.drafted.tree.tag = {
+      {}, {kGuess, 0, 0}, {kGuess, 0, 1}, {kGuess, 0, 2}, {kGuess, 1, 1}, {kGuess, 2, 0}};
+  step.verified.fate = {RowFate::Context,  RowFate::Accepted, RowFate::Accepted,
+                        RowFate::Rejected, RowFate::Unused,   RowFate::Rejected};
+  step.pool =
+      engine::PoolChanged{.tried = {{.first = 5, .rest = {7, 8, 9}, .n_hits = 3, .n_tries = 9},
+                                    {.first = 5, .rest = {7, 4}, .n_hits = 9, .n_tries = 9},
+                                    {.first = 5, .rest = {6}, .n_hits = 9, .n_tries = 9},
+                                    {.first = 5, .rest = {1}}}};
+  return step;
+}
+
+TEST(Pool, a_steps_candidates_have_the_fate_they_met_at_that_step) {
+  const engine::StepRecord step = step_with_candidates();
+  const std::vector<ui::PoolCandidate> all = ui::candidates_of(step);
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_THAT(all[0].rows, ElementsAre(1, 2, 3));
+  EXPECT_EQ(all[0].n_accepted, 2);
+  EXPECT_THAT(all[1].rows, ElementsAre(1, 4)) << "it shares the row of its beginning";
+  EXPECT_EQ(all[1].n_accepted, 1);
+  // Its hits over the run say nothing about this step.
+  EXPECT_THAT(all[2].rows, ElementsAre(5));
+  EXPECT_EQ(all[2].n_accepted, 0);
+  EXPECT_THAT(all[3].rows, IsEmpty()) << "no row held it";
+  EXPECT_EQ(ui::fate_of(step, 2), Mean::Accepted);
+  EXPECT_EQ(ui::fate_of(step, 3), Mean::Rejected);
+  EXPECT_EQ(ui::fate_of(step, 4), Mean::Unused);
+}
+
+engine::RunRecord run_of_pool_changes(const std::vector<engine::PoolChanged>& changes) {
+  engine::RunRecord run;
+  run.started.run = 1;
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    engine::StepRecord step;
+    step.begun.step = static_cast<engine::StepId>(i);
+    step.complete = true;
+    step.pool = changes[i];
+    step.pool->step = step.begun.step;
+    run.steps.push_back(step);
+  }
+  return run;
+}
+
+TEST(Pool, knows_when_an_entry_was_tried_and_when_it_hit) {
+  const auto tried = [](std::uint32_t n_hits, std::uint32_t n_tries) {
+    return engine::PoolChanged{
+        .tried = {{.first = 5, .rest = {7}, .n_hits = n_hits, .n_tries = n_tries}}};
+  };
+  const engine::RunRecord run = run_of_pool_changes(
+      {{.added = {{.first = 5, .rest = {7}}}}, tried(0, 1), tried(1, 2), tried(1, 3)});
+  ui::PoolState pool;
+  const auto entry = [&](std::size_t n_steps) {
+    advance(pool, run, n_steps);
+    return pool.entries.begin()->second;
+  };
+  EXPECT_EQ(entry(2).last_tried, 1);
+  EXPECT_EQ(entry(2).last_hit, -1) << "tried, in vain";
+  EXPECT_EQ(entry(3).last_hit, 2);
+  EXPECT_EQ(entry(4).last_tried, 3);
+  EXPECT_EQ(entry(4).last_hit, 2);
+}
+
+TEST(Pool, counts_how_many_begin_with_a_token) {
+  const engine::RunRecord run = run_of_pool_changes(
+      {{.added = {
+            {.first = 5, .rest = {7}}, {.first = 5, .rest = {8}}, {.first = 6, .rest = {7}}}}});
+  ui::PoolState pool;
+  advance(pool, run, 1);
+  const auto text = [](const PoolNgram& n) { return std::to_string(n.rest.front()); };
+  EXPECT_EQ(rows_in_view(pool, ui::PoolOrder::First, "", text, 9).n_by_first.at(5), 2);
+  // Of those the filter leaves.
+  EXPECT_EQ(rows_in_view(pool, ui::PoolOrder::First, "8", text, 9).n_by_first.at(5), 1);
+}
+
+// A window of three columns and two levels, as Lookahead tells it: the first column begins with the
+// text's last token.
+engine::StepRecord step_with_window() {
+  engine::StepRecord step;
+  constexpr auto kWindow = RowTag::Kind::Window;
+  step.begun.step = 4;
+  step.drafted.tree.token = {5, 11, 12, 20, 21, 22};
+  step.drafted.tree.parent = {-1, 0, 1, 0, 1, 2};
+  step.drafted.tree.tag = {
+      {}, {kWindow, 0, 1}, {kWindow, 0, 2}, {kWindow, 1, 0}, {kWindow, 1, 1}, {kWindow, 1, 2}};
+  step.verified.fate.assign(6, RowFate::Window);
+  step.verified.picked = {1, 2, 3, 30, 31, 32};
+  return step;
+}
+
+TEST(Pool, an_ngram_was_born_in_a_column_of_the_window) {
+  const engine::StepRecord step = step_with_window();
+  EXPECT_THAT(ui::birth_rows(step, {.first = 11, .rest = {21, 31}}), ElementsAre(1, 4));
+  EXPECT_THAT(ui::birth_rows(step, {.first = 5, .rest = {20, 30}}), ElementsAre(0, 3));
+  EXPECT_THAT(ui::birth_rows(step, {.first = 11, .rest = {21, 32}}), IsEmpty());
+  EXPECT_THAT(ui::birth_rows(step, {.first = 11, .rest = {21}}), IsEmpty());
+}
+
+TEST(Selection, lights_every_row_chosen) {
+  ui::Selection selection;
+  selection.choose({{1, 4, -1, 1}, {1, 4, -1, 4}}, {1, 4, -1, 4});
+  EXPECT_TRUE(selection.lights_row(1, 4, 1));
+  EXPECT_TRUE(selection.lights_row(1, 4, 4));
+  EXPECT_FALSE(selection.lights_row(1, 4, 2));
+  EXPECT_FALSE(selection.lights_row(1, 5, 1)) << "of another step";
+  selection.hover({1, 4, -1, 2});
+  selection.begin_frame();
+  EXPECT_TRUE(selection.lights_row(1, 4, 2));
+  EXPECT_FALSE(selection.lights_row(1, 4, 1));
+}
+
+TEST(Pool, a_click_on_an_entry_shows_its_birth_in_the_trajectory) {
+  play("birth", [](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    shell.form().live.decoder = "lookahead";
+    run_to_the_end(ctx, stage);
+    shell.view().pool_order = ui::PoolOrder::Newest;
+    ctx->WindowFocus("Pool###live.pool");
+    ctx->Yield(3);
+    ctx->ItemClick("//Pool###live.pool/**/###ngram");
+    ctx->Yield(2);
+    const engine::StepId born = shell.selection().locked.step;
+    IM_CHECK_GE(born, 0);
+    // The window of the step selected is what the Trajectory draws, wherever the playhead stands.
+    const engine::StepId earlier = born / 2;
+    IM_CHECK_LT(earlier, born);
+    const auto window =
+        ui::window_grid(run_of(stage)->steps[static_cast<std::size_t>(earlier)]).row_of;
+    ctx->WindowFocus("Trajectory###live.trajectory");
+    const Points lit =
+        lit_by(ctx, stage, "Trajectory###live.trajectory", {1, earlier, -1, window[1][2]});
+    IM_CHECK_GE(lit.size(), std::size_t{4});
+    // A double click brings the panel itself forward.
+    ctx->WindowFocus("Pool###live.pool");
+    ctx->Yield(3);
+    ctx->ItemDoubleClick("//Pool###live.pool/**/###ngram");
+    ctx->Yield(3);
+    const ImGuiWindow* trajectory = ImGui::FindWindowByName("Trajectory###live.trajectory");
+    IM_CHECK(trajectory->DockTabIsVisible);
+  });
+}
+
+TEST(Trajectory, blocks_that_are_done_with_fold_to_a_row_each) {
+  const auto timeline = timeline_of(streams::one_run("jacobi"));
+  const engine::RunRecord& run = *timeline.run(1);
+  const std::size_t n = run.steps.size();
+  const ui::FoldedBlocks folded = ui::older_blocks(run, n, 100);
+  const ui::Grid last = ui::trajectory_grid(run, n, true);
+  ASSERT_EQ(folded.blocks.size(), static_cast<std::size_t>(last.rows.front().block));
+  EXPECT_FALSE(folded.more_before);
+  std::size_t n_iterations = last.rows.size();
+  int position = run.first_generated();
+  for (const ui::FoldedBlock& block : folded.blocks) {
+    const ui::Grid grid = ui::trajectory_grid(run, block.n_steps, true, 40, block.block);
+    EXPECT_EQ(grid.rows.size(), static_cast<std::size_t>(block.n_iterations));
+    EXPECT_EQ(grid.rows.back().block, block.block);
+    EXPECT_EQ(block.first_position, position);
+    // As they stood in the end: what was committed.
+    for (std::size_t i = 0; i < block.tokens.size(); ++i)
+      EXPECT_EQ(block.tokens[i], run.tokens[static_cast<std::size_t>(position) + i -
+                                            static_cast<std::size_t>(run.first_generated())]
+                                     .id);
+    position += static_cast<int>(block.tokens.size());
+    n_iterations += static_cast<std::size_t>(block.n_iterations);
+  }
+  EXPECT_EQ(n_iterations, n) << "every step of this run is one iteration";
+  const ui::FoldedBlocks few = ui::older_blocks(run, n, 2);
+  ASSERT_EQ(few.blocks.size(), 2u);
+  EXPECT_TRUE(few.more_before);
+  EXPECT_EQ(few.blocks.back().block, folded.blocks.back().block) << "the newest are kept";
+  EXPECT_TRUE(ui::older_blocks(run, 1, 100).blocks.empty());
+}
+
+TEST(Trajectory, a_click_unfolds_a_block_and_another_folds_it) {
+  play("fold", [](ImGuiTestContext* ctx, Stage& stage) {
+    stage.shell->form().live.decoder = "jacobi";
+    run_to_the_end(ctx, stage);
+    const char* panel = "Trajectory###live.trajectory";
+    ctx->SetRef(ImGui::FindWindowByName(panel));
+    const auto height = [&] { return ImGui::FindWindowByName(panel)->ContentSize.y; };
+    put_mouse_away(ctx);
+    const float folded = height();
+    ctx->ItemClick("$$0/###fold");
+    put_mouse_away(ctx);
+    IM_CHECK(stage.shell->view().unfolded.contains({1, 0}));
+    IM_CHECK_GT(height(), folded + 2 * ui::px(28));
+    ctx->ItemClick("$$0/###fold");
+    put_mouse_away(ctx);
+    IM_CHECK_EQ(height(), folded);
+  });
+}
+
+TEST(TextEdges, stand_where_the_committed_text_ends_and_round_the_open_block) {
+  const auto timeline = timeline_of(streams::one_run("jacobi"));
+  const engine::RunRecord& run = *timeline.run(1);
+  EXPECT_EQ(ui::text_edges(run, 0, false).caret, run.first_generated());
+  int n_open = 0, n_settled = 0;
+  for (std::size_t n = 1; n < run.steps.size(); ++n) {
+    const ui::TextEdges edges = ui::text_edges(run, n, false);
+    const engine::BlockRefined block = run.steps[n - 1].blocks.back();
+    // Everything proved is committed in this run.
+    EXPECT_EQ(edges.caret, block.first_pos + block.n_final);
+    EXPECT_EQ(edges.block_first, block.converged ? -1 : block.first_pos);
+    if (!block.converged)
+      EXPECT_EQ(edges.block_last, block.first_pos + static_cast<int>(block.tokens.size()) - 1);
+    ++(block.converged ? n_settled : n_open);
+  }
+  EXPECT_GT(n_open, 0);
+  EXPECT_GT(n_settled, 0);
+  const ui::TextEdges end = ui::text_edges(run, run.steps.size(), false);
+  EXPECT_EQ(end.caret, run.first_generated() + static_cast<int>(run.tokens.size()));
+  EXPECT_EQ(end.block_first, -1);
+}
+
+TEST(TextCells, line_feeds_are_shown_as_a_sign_the_font_has) {
+  std::string text = "a\n\xE2\x90\x8A b";
+  EXPECT_TRUE(ui::show_line_feeds(text));
+  EXPECT_EQ(text, "a\xC2\xB6\xC2\xB6 b");
+  EXPECT_FALSE(ui::show_line_feeds(text));
+}
+
+int corners_in(const char* window, ui::Rgb rgb) {
+  const ImDrawList* list = ImGui::FindWindowByName(window)->DrawList;
+  return static_cast<int>(std::count_if(list->VtxBuffer.begin(), list->VtxBuffer.end(),
+                                        [&](auto& v) { return v.col == ui::colour(rgb); }));
+}
+
+TEST(TextEdges, are_drawn) {
+  headless::Headless gui;
+  engine::CommandQueue commands;
+  const ui::Catalog catalog = streams::catalog();
+  ui::Shell shell(catalog, commands, "");
+  shell.show(ui::Screen::Live);
+  shell.take(streams::one_run("jacobi"));
+  for (int i = 0; i < 4; ++i) gui.frame(shell);
+  const char* text = "Text###live.text";
+  EXPECT_GE(corners_in(text, ui::theme().bright), 4) << "the caret of a finished text";
+  const engine::RunRecord& run = *shell.session().shown().timeline.run(1);
+  // One step further the block is open, or it was; its edge has a colour of its own in the text.
+  const auto edge = ui::edge_on(ui::theme(), ui::look(Mean::Guess));
+  std::size_t open = 1;
+  while (run.steps[open - 1].blocks.back().converged) ++open;
+  shell.playhead().go_to(static_cast<double>(run.steps[open].begun.compute), 1e18);
+  for (int i = 0; i < 4; ++i) gui.frame(shell);
+  const int with = corners_in(text, edge);
+  shell.settings().flowing_text = true;
+  for (int i = 0; i < 4; ++i) gui.frame(shell);
+  EXPECT_GT(with, 0);
+  EXPECT_GE(corners_in(text, ui::theme().bright), 4) << "of flowing text too";
+}
+
+TEST(Selection, keys_held_decide_what_a_click_does_wherever_it_is_made) {
+  const ui::Place a{1, 3, 40, -1}, b{1, 4, 41, -1}, c{1, 5, 42, -1};
+  const std::vector<ui::Place> row{a, b, c};
+  ui::Selection selection;
+  selection.click(a);
+  EXPECT_EQ(selection.locked, a);
+  EXPECT_EQ(selection.run, 1u);
+  selection.click(c, {.ctrl = true});
+  EXPECT_EQ(selection.chosen().places().size(), 2u);
+  selection.click(c, {.ctrl = true});
+  EXPECT_FALSE(selection.several());
+  selection.click(a);  // locked alone it is let go, and locked again
+  EXPECT_FALSE(selection.locked.valid());
+  selection.click(a);
+  EXPECT_EQ(selection.locked, a);
+  selection.click(c, {.shift = true}, row);
+  EXPECT_EQ(selection.chosen().places().size(), 3u);
+  EXPECT_EQ(selection.locked, a) << "where the range began";
+  selection.click(b, {.shift = true}, row);
+  EXPECT_EQ(selection.chosen().places().size(), 2u);
+  selection.click(c, {.shift = true});
+  EXPECT_EQ(selection.locked, c) << "no order is known to run a range through";
+  // What stands for several: alone it is chosen, with Ctrl it joins.
+  selection.click_several({a, b}, "were first", {});
+  EXPECT_EQ(selection.chosen().n_steps(), 2u);
+  selection.click_several({b, c}, "were last", {.ctrl = true});
+  EXPECT_EQ(selection.chosen().n_steps(), 3u);
+  EXPECT_EQ(selection.chosen().why(), "were first or were last");
+}
+
+// The middle of a step's slice in the target's lane.
+ImVec2 slice_of(ImGuiTestContext* ctx, Stage& stage, engine::StepId step) {
+  ctx->SetRef(ImGui::FindWindowByName("Timeline###live.gantt"));
+  const ImRect lanes = ctx->ItemInfo("lanes").RectFull;
+  const engine::RunRecord& run = *run_of(stage);
+  const engine::StepRecord record = run.steps[static_cast<std::size_t>(step)];
+  const auto& ended = record.ended;
+  const double middle =
+      static_cast<double>(record.begun.compute) +
+      0.5 * static_cast<double>(ended.propose + ended.forward + ended.verify + ended.commit);
+  const ui::ViewState& view = stage.shell->view();
+  const double end = static_cast<double>(run.decode_compute());
+  const double t0 = view.t1 > view.t0 ? view.t0 : 0, t1 = view.t1 > view.t0 ? view.t1 : 1.05 * end;
+  return {lanes.Min.x + lanes.GetWidth() * static_cast<float>((middle - t0) / (t1 - t0)),
+          lanes.Min.y + ui::px(10)};
+}
+
+TEST(Choosing, control_adds_slices_cells_and_bars_as_it_adds_tokens) {
+  play("ctrl_everywhere", [](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    shell.form().live.decoder = "jacobi";
+    run_to_the_end(ctx, stage);
+    const auto n_steps = [&] { return shell.selection().chosen().n_steps(); };
+    const auto click_slice = [&](engine::StepId step) {
+      ctx->MouseMoveToPos(slice_of(ctx, stage, step));
+      ctx->MouseClick();
+      ctx->Yield(2);
+    };
+    click_slice(5);
+    IM_CHECK_EQ(shell.selection().locked.step, 5);
+    ctx->KeyDown(ImGuiMod_Ctrl);
+    click_slice(9);
+    ctx->KeyUp(ImGuiMod_Ctrl);
+    IM_CHECK_EQ(n_steps(), std::size_t{2});
+    // A cell of the last iteration in the Trajectory.
+    put_mouse_away(ctx);
+    ctx->SetRef(ImGui::FindWindowByName("Trajectory###live.trajectory"));
+    ctx->KeyDown(ImGuiMod_Ctrl);
+    ctx->ItemClick("$$0/$$0/cell");
+    ctx->KeyUp(ImGuiMod_Ctrl);
+    ctx->Yield(2);
+    IM_CHECK_EQ(n_steps(), std::size_t{3});
+    // A bar of the Numbers.
+    ctx->SetRef(ImGui::FindWindowByName("Numbers###live.numbers"));
+    ctx->KeyDown(ImGuiMod_Ctrl);
+    ctx->ItemClick("tokens a step brought/$$2/bar");
+    ctx->KeyUp(ImGuiMod_Ctrl);
+    ctx->Yield(2);
+    IM_CHECK_GT(n_steps(), std::size_t{3});
+    IM_CHECK(shell.selection().lights_step(1, 5) || shell.selection().hovered.valid());
+  });
+}
+
+TEST(Choosing, a_middle_click_zooms_to_the_slice) {
+  play("middle_click", [](ImGuiTestContext* ctx, Stage& stage) {
+    run_to_the_end(ctx, stage);
+    const ui::ViewState& view = stage.shell->view();
+    const ImVec2 at = slice_of(ctx, stage, 6);
+    ctx->MouseMoveToPos(at);
+    ctx->MouseClick(ImGuiMouseButton_Middle);
+    ctx->Yield(3);
+    const engine::StepRecord step = run_of(stage)->steps[6];
+    const engine::StepEnded& e = step.ended;
+    const double from = static_cast<double>(step.begun.compute);
+    const double wide = static_cast<double>(e.propose + e.forward + e.verify + e.commit);
+    IM_CHECK_LT(std::abs(view.t0 - (from - wide)), wide / 10);
+    IM_CHECK_LT(std::abs(view.t1 - (from + 2 * wide)), wide / 10);
+    IM_CHECK(!stage.shell->selection().locked.valid());
+  });
+}
+
+// On a French keyboard the key where a US one has W says Z: Dear ImGui hears a Z, and the time line
+// is zoomed all the same. A key that says W elsewhere does not.
+TEST(Keys, the_time_line_is_moved_by_place_and_not_by_letter) {
+  play("physical_keys", [](ImGuiTestContext* ctx, Stage& stage) {
+    run_to_the_end(ctx, stage);
+    auto* window = static_cast<GLFWwindow*>(ImGui::GetMainViewport()->PlatformHandle);
+    IM_CHECK(window != nullptr);
+    const GLFWkeyfun heard = glfwSetKeyCallback(window, nullptr);
+    glfwSetKeyCallback(window, heard);
+    IM_CHECK(heard != nullptr);
+    const ui::ViewState& view = stage.shell->view();
+    const auto wide = [&] { return view.t1 - view.t0; };
+    ctx->KeyDown(ImGuiKey_W);
+    ctx->Yield(3);
+    ctx->KeyUp(ImGuiKey_W);
+    IM_CHECK_EQ(wide(), 0.0);  // all is shown still
+    heard(window, GLFW_KEY_W, 0, GLFW_PRESS, 0);
+    ctx->Yield(3);
+    IM_CHECK_GT(wide(), 0.0);
+    heard(window, GLFW_KEY_W, 0, GLFW_RELEASE, 0);
+    ctx->Yield(2);
+    const double zoomed = wide();
+    ctx->Yield(2);
+    IM_CHECK_EQ(wide(), zoomed);
+    // Pressed and let go between two frames it moves for one of them.
+    heard(window, GLFW_KEY_S, 0, GLFW_PRESS, 0);
+    heard(window, GLFW_KEY_S, 0, GLFW_RELEASE, 0);
+    ctx->Yield(2);
+    IM_CHECK_GT(wide(), zoomed);
+    const double from = view.t0;
+    heard(window, GLFW_KEY_D, 0, GLFW_PRESS, 0);
+    ctx->Yield(3);
+    heard(window, GLFW_KEY_D, 0, GLFW_RELEASE, 0);
+    IM_CHECK_GT(view.t0, from);
+  });
+}
+
+}  // namespace

@@ -1,0 +1,34 @@
+#include "ui/panels/row_cell.h"
+
+#include <fmt/format.h>
+
+#include "ui/draw.h"
+
+namespace ui {
+
+void row_cell(Context& context,
+              const engine::RunRecord& run,
+              const engine::StepRecord& step,
+              int row,
+              Mean mean,
+              float width) {
+  const std::string text = cell_text(context.timeline, run, step.drafted.tree.token[row]);
+  const ImVec2 min = ImGui::GetCursorScreenPos(), max{min.x + width, min.y + px(23)};
+  const Place place{run.id(), step.begun.step, -1, row};
+  ImGui::PushID(row);
+  if (ImGui::InvisibleButton("row", {max.x - min.x, max.y - min.y})) context.click(place);
+  if (ImGui::IsItemHovered()) {
+    context.selection.hover(place);
+    tooltip(fmt::format("{}\n{} \xC2\xB7 row {} of step {}", text, look(mean).name, row,
+                        step.begun.step));
+  }
+  ImGui::PopID();
+  CellFlags flags;
+  flags.marks = context.settings.marks;
+  flags.dim = mean == Mean::Prefix;
+  flags.lit = context.selection.lights_row(run.id(), place.step, row);
+  flags.locked = context.selection.locked == place;
+  token_cell(ImGui::GetWindowDrawList(), min, max, text, mean, flags);
+}
+
+}  // namespace ui
