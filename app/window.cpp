@@ -20,6 +20,7 @@ int window(const WindowCommandOptions&) {
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -34,6 +35,7 @@ int window(const WindowCommandOptions&) {
 #include "engine/event/recording.h"
 #include "engine/event/text.h"
 #include "engine/model/model_files.h"
+#include "engine/schedule/memory_plan.h"
 #include "engine/schedule/model_store.h"
 #include "ui/shell.h"
 #include "ui/window.h"
@@ -136,6 +138,8 @@ ui::Catalog catalog_of(const WindowCommandOptions& options) {
        .value = n_models == 1 ? "1 ready to run" : fmt::format("{} ready to run", n_models),
        .ok = n_models > 0,
        .fix = "Open one: a model's folder as Hugging Face ships it."});
+  const std::int64_t memory = engine::available_memory_bytes();
+  if (memory < std::numeric_limits<std::int64_t>::max()) catalog.memory_bytes = memory;
   const fs::path recording = assets / "recordings/first_race.pdrun";
   std::error_code error;
   if (fs::exists(recording, error)) catalog.race_recording = recording.string();

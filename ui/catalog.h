@@ -59,7 +59,8 @@ struct Catalog {
   std::vector<CatalogPrompt> prompts;
   std::vector<CatalogDevice> devices;
   std::vector<HealthLine> health;
-  std::string race_recording;  // a bundled .pdrun to watch; empty: none
+  std::int64_t memory_bytes = 0;  // that the program may take, as it began; 0: unknown
+  std::string race_recording;     // a bundled .pdrun to watch; empty: none
 
   const CatalogDecoder* decoder(const std::string& name) const {
     for (const CatalogDecoder& d : decoders)

@@ -9,6 +9,7 @@
 #include "ui/draw.h"
 #include "ui/prepare/status.h"
 #include "ui/shell.h"
+#include "ui/states.h"
 #include "ui/welcome.h"
 
 namespace ui {
@@ -386,7 +387,7 @@ void Shell::draw_panel(Context& c, const Panel& panel) {
     if (empty.empty())
       panel.draw(c);
     else
-      empty_state(empty, c.timeline.runs().empty() && !bare);
+      draw_empty(c, panel, empty, c.timeline.runs().empty() && !bare);
     if (!bare) card_frame(ImGui::GetCurrentWindow());
     if (panel_ring_ && ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows))
       focus_ring(ImGui::GetCurrentWindow());

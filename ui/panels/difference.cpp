@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ui/draw.h"
+#include "ui/legend.h"
 #include "ui/prepare/difference.h"
 
 namespace ui {
@@ -75,8 +76,12 @@ void draw(Context& context) {
   if (button("Copy table")) context.requests.copy = as_markdown(lanes);
 }
 
+void draw_head(Context&) {
+  legend_word("?###marks_difference", {});  // the letters behind figures
+}
+
 }  // namespace
 
-const Panel kDifferencePanel{"difference", "Difference", why_empty, draw, nullptr};
+const Panel kDifferencePanel{"difference", "Difference", why_empty, draw, draw_head};
 
 }  // namespace ui

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "ui/draw.h"
+#include "ui/legend.h"
 #include "ui/prepare/describe_place.h"
 
 namespace ui {
@@ -69,8 +70,12 @@ void draw(Context& context) {
   sentence_box(context, facts.sentence);
 }
 
+void draw_head(Context&) {
+  legend_word("?###marks_inspector", cell_marks());
+}
+
 }  // namespace
 
-const Panel kInspectorPanel{"inspector", "Inspector", why_empty, draw, nullptr};
+const Panel kInspectorPanel{"inspector", "Inspector", why_empty, draw, draw_head};
 
 }  // namespace ui

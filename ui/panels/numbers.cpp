@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ui/draw.h"
+#include "ui/legend.h"
 
 namespace ui {
 namespace {
@@ -173,8 +174,12 @@ void draw(Context& context) {
   ImGui::PopStyleVar();
 }
 
+void draw_head(Context&) {
+  legend_word("?###marks_numbers", {});  // the letters behind figures
+}
+
 }  // namespace
 
-const Panel kNumbersPanel{"numbers", "Numbers", no_run_yet, draw, nullptr};
+const Panel kNumbersPanel{"numbers", "Numbers", no_run_yet, draw, draw_head};
 
 }  // namespace ui

@@ -51,7 +51,8 @@ std::string facts_of(const Context& context, const engine::RunRecord& run) {
 }
 
 std::string why_empty(const Context& context) {
-  return context.timeline.runs().empty() && context.source.empty()
+  return context.timeline.runs().empty() && context.source.empty() &&
+                 context.settings.recents.empty()
              ? "Runs of this session and opened recordings are listed here."
              : "";
 }
@@ -161,6 +162,24 @@ void run_row(Context& context, const engine::RunRecord& run) {
   ImGui::PopID();
 }
 
+// Opened or saved before, newest first; the one that is shown stands above already.
+void recordings_on_disk(Context& context) {
+  const auto& recents = context.settings.recents;
+  const auto is_shown = [&](const std::string& path) { return path == context.source; };
+  if (std::ranges::all_of(recents, is_shown)) return;
+  ImGui::Dummy({1, px(2)});
+  small_label("recordings on disk");
+  for (const std::string& path : recents) {
+    if (is_shown(path)) continue;
+    const std::string name = std::filesystem::path(path).filename().string();
+    ImGui::PushID(path.c_str());
+    const std::string label = elided(name, ImGui::GetContentRegionAvail().x) + "###recording";
+    if (ImGui::Selectable(label.c_str())) context.requests.open = path;
+    if (ImGui::IsItemHovered()) tooltip("Click: open " + path);
+    ImGui::PopID();
+  }
+}
+
 void draw(Context& context) {
   if (!context.source.empty()) {
     ImGui::AlignTextToFramePadding();
@@ -172,6 +191,7 @@ void draw(Context& context) {
     ImGui::Dummy({1, px(2)});
   }
   for (const engine::RunRecord& run : context.timeline.runs()) run_row(context, run);
+  recordings_on_disk(context);
 }
 
 void draw_head(Context& context) {

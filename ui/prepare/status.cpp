@@ -63,10 +63,10 @@ Status status_of(const engine::Timeline& timeline,
                  double since_event,
                  bool recorded) {
   if (recorded) return of_recording(run);
-  const auto loading = timeline.phases();
-  if (!loading.empty() && loading.back().done < loading.back().total &&
-      loading.back().t >= timeline.last_event())
-    return of_phase(loading.back(), since_event);
+  if (const auto loading = loading_of(timeline))
+    return {.text = fmt::format("loading {}, {}", loading->name, loading_facts(*loading)),
+            .share = loading->done / loading->total,
+            .working = true};
   if (!run) return {.text = "idle"};
   if (run->failed) return {Level::Bad, run->failed->message};
   if (run->finished)
@@ -85,13 +85,36 @@ Status status_of(const engine::Timeline& timeline,
   return of_decoding(*run, since_event);
 }
 
-std::string loading_words(const engine::Timeline& timeline) {
+std::optional<Loading> loading_of(const engine::Timeline& timeline) {
   const auto phases = timeline.phases();
-  if (phases.empty()) return "";
-  const engine::Phase& phase = phases.back();
-  if (phase.done >= phase.total || phase.t < timeline.last_event()) return "";
-  return fmt::format("Loading {}: {:.0f} %. The run starts when it is there.", phase.detail,
-                     100.0 * static_cast<double>(phase.done) / static_cast<double>(phase.total));
+  if (phases.empty() || phases.back().name != "load") return std::nullopt;
+  const engine::Phase& now = phases.back();
+  if (now.done >= now.total || now.t < timeline.last_event()) return std::nullopt;
+  // Its first report: before it another model's, or this one's of an earlier loading.
+  std::size_t first = phases.size() - 1;
+  while (first > 0 && phases[first - 1].detail == now.detail && phases[first - 1].name == "load" &&
+         phases[first - 1].done <= phases[first].done)
+    --first;
+  Loading loading{now.detail, static_cast<double>(now.done), static_cast<double>(now.total)};
+  const double seconds = static_cast<double>(now.t - phases[first].t) * 1e-9;
+  if (seconds > 0)
+    loading.per_second = static_cast<double>(now.done - phases[first].done) / seconds;
+  return loading;
+}
+
+std::string loading_facts(const Loading& loading) {
+  std::string text = fmt::format("{:.2f} of {:.2f} GB", loading.done / 1e9, loading.total / 1e9);
+  if (loading.per_second > 0)
+    text += fmt::format(", {:.2f} GB/s, {:.0f} s left", loading.per_second / 1e9,
+                        loading.seconds_left());
+  return text;
+}
+
+std::string loading_words(const engine::Timeline& timeline) {
+  const auto loading = loading_of(timeline);
+  if (!loading) return "";
+  return fmt::format("Loading {}: {}. The run starts when it is there.", loading->name,
+                     loading_facts(*loading));
 }
 
 std::string awaited_words(const engine::Timeline& timeline, double waiting) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "engine/event/timeline.h"
@@ -22,7 +23,18 @@ Status status_of(const engine::Timeline& timeline,
                  const engine::RunRecord* run,
                  double since_event,
                  bool recorded);
-/// A sentence while a model is being loaded: "Loading demo-target: 43 %. ..."; else empty.
+/// A model on its way.
+struct Loading {
+  std::string name;
+  double done = 0, total = 0;  // bytes
+  double per_second = 0;       // bytes, over this loading so far; 0: not known yet
+  double seconds_left() const { return per_second > 0 ? (total - done) / per_second : -1; }
+};
+/// Nothing while no model is being loaded.
+std::optional<Loading> loading_of(const engine::Timeline& timeline);
+/// "0.09 of 0.18 GB, 1.20 GB/s, 3 s left"; speed and time only where they are known.
+std::string loading_facts(const Loading& loading);
+/// A sentence while a model is being loaded: "Loading demo-target: 0.09 of ..."; else empty.
 std::string loading_words(const engine::Timeline& timeline);
 /// The same, and a sentence for the seconds before and after in which nothing is told of it.
 /// @param waiting  seconds since a model or a run was asked for; -1: nothing is awaited

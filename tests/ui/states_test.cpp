@@ -1,0 +1,213 @@
+// Panels with nothing to draw say why and offer what to do; what was asked for says how far it is.
+// And what stands in the panels beside the runs: threads, recordings on disk, the ? of every head.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
+#include <imgui_te_context.h>
+#include <imgui_te_engine.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/event/recorder.h"
+#include "headless.h"
+#include "replay.h"
+#include "tests/engine/event/files.h"
+#include "ui/prepare/status.h"
+#include "waiting.h"
+
+namespace {
+
+using namespace scripted;
+using engine::test::Folder;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Window {
+  headless::Headless gui;
+  engine::CommandQueue commands;
+  ui::Catalog catalog = streams::catalog();
+  ui::Shell shell{catalog, commands, ""};
+
+  std::string said() {
+    for (int i = 0; i < 3; ++i) gui.frame(shell);
+    return gui.said(shell);
+  }
+};
+
+engine::Phase read_of(const char* model, double gigabytes, double seconds) {
+  return {.t = static_cast<engine::Nanoseconds>(seconds * 1e9),
+          .name = "load",
+          .done = static_cast<std::int64_t>(gigabytes * 1e9),
+          .total = 4'000'000'000,
+          .detail = model};
+}
+
+engine::Timeline loading() {
+  engine::Timeline timeline;
+  timeline.apply(read_of("another", 0, 1));
+  timeline.apply(read_of("another", 3, 2));
+  timeline.apply(read_of("demo-target", 0.5, 10));
+  timeline.apply(read_of("demo-target", 1, 11));
+  timeline.apply(read_of("demo-target", 1.5, 12));
+  return timeline;
+}
+
+TEST(Loading, has_the_speed_of_this_model_and_the_time_that_is_left) {
+  const auto now = ui::loading_of(loading());
+  ASSERT_TRUE(now);
+  EXPECT_EQ(now->name, "demo-target");
+  EXPECT_NEAR(now->per_second, 0.5e9, 1);
+  EXPECT_NEAR(now->seconds_left(), 5, 1e-6);
+  EXPECT_EQ(ui::loading_facts(*now), "1.50 of 4.00 GB, 0.50 GB/s, 5 s left");
+  engine::Timeline begun;
+  begun.apply(read_of("demo-target", 0.5, 10));
+  EXPECT_EQ(ui::loading_facts(*ui::loading_of(begun)), "0.50 of 4.00 GB") << "no speed is known";
+  begun.apply(read_of("demo-target", 4, 12));
+  EXPECT_FALSE(ui::loading_of(begun));
+  EXPECT_THAT(ui::status_of(loading(), nullptr, 0, false).text, HasSubstr("0.50 GB/s, 5 s left"));
+}
+
+TEST(Loading, is_shown_with_its_memory_in_the_panel_the_text_will_stand_in) {
+  Window window;
+  window.catalog.memory_bytes = 16'000'000'000;
+  window.shell.take({read_of("demo-target", 1, 10), read_of("demo-target", 2, 11)});
+  for (const ui::Screen screen : {ui::Screen::Live, ui::Screen::Compare}) {
+    window.shell.show(screen);
+    const std::string said = window.said();
+    EXPECT_THAT(said, HasSubstr("2.00 of 4.00 GB, 1.00 GB/s, 2 s left"));
+    EXPECT_THAT(said, HasSubstr("memory 4.00 of the 16.00 GB that can be had"));
+    EXPECT_THAT(said, HasSubstr("Cancel"));
+  }
+}
+
+TEST(Loading, is_cancelled_where_it_is_shown) {
+  play("cancel_loading", [](ImGuiTestContext* ctx, Stage& stage) {
+    stage.shell->take({read_of("demo-target", 1, 10), read_of("demo-target", 2, 11)});
+    ctx->Yield(3);
+    ctx->ItemClick("//Text###live.text/###cancel_loading");
+    wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
+    IM_CHECK_EQ(stage.replay->asked.back(), std::string("stop"));
+  });
+}
+
+TEST(NoRun, can_be_run_or_opened_from_where_it_will_be_shown) {
+  play("no_run", [](ImGuiTestContext* ctx, Stage& stage) {
+    ctx->ItemClick("//Text###live.text/###open_here");
+    ctx->Yield(2);
+    IM_CHECK(ctx->ItemExists("//##open/##path"));
+    ctx->KeyPress(ImGuiKey_Escape);
+    ctx->KeyPress(ImGuiKey_Escape);
+    ctx->Yield(2);
+    ctx->ItemClick("//Text###live.text/###run_here");
+    wait_until(ctx, [&] { return run_of(stage) && run_of(stage)->steps.size() > 3; });
+    IM_CHECK(!ctx->ItemExists("//Text###live.text/###run_here"));
+  });
+  play("no_race", [](ImGuiTestContext* ctx, Stage& stage) {
+    stage.shell->show(ui::Screen::Compare);
+    ctx->Yield(3);
+    ctx->ItemClick("//Lanes###compare.lanes/###run_here");
+    wait_until(ctx, [&] { return stage.shell->session().live().timeline.race(1).size() == 4; });
+  });
+}
+
+TEST(LacksThePanel, a_link_leads_to_the_panel_it_has_and_to_a_run_that_fills_this_one) {
+  play("lacks", [](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    auto events = streams::one_run("jacobi", 24, 1);
+    const auto more = streams::one_run("lookahead", 24, 2);
+    events.insert(events.end(), more.begin() + 1, more.end());
+    shell.take(events);
+    shell.selection().run = 1;
+    ctx->WindowFocus("Pool###live.pool");
+    ctx->Yield(3);
+    ctx->ItemClick("//Pool###live.pool/###instead");
+    ctx->Yield(3);
+    IM_CHECK(ImGui::FindWindowByName("Trajectory###live.trajectory")->DockTabIsVisible);
+    ctx->WindowFocus("Pool###live.pool");
+    ctx->Yield(3);
+    ctx->ItemClick("//Pool###live.pool/###fitting");
+    ctx->Yield(3);
+    IM_CHECK_EQ(shell.selection().run, 2u);
+    IM_CHECK(!ctx->ItemExists("//Pool###live.pool/###fitting"));
+  });
+}
+
+TEST(Machine, has_a_line_for_every_thread) {
+  Window window;
+  window.shell.show(ui::Screen::Live);
+  window.shell.take(streams::one_run("jacobi", 24));
+  EXPECT_THAT(window.said(), Not(HasSubstr("thread 1")));
+  for (int i = 0; i < 5; ++i)
+    window.shell.take({engine::Sampled{.t = 5'000'000'000 + i,
+                                       .period = 100'000'000,
+                                       .device = "cpu",
+                                       .busy_percent = 60,
+                                       .thread_busy_percent = {12.5 + i, 99}}});
+  const std::string said = window.said();
+  EXPECT_THAT(said, HasSubstr("thread 1 16 %"));
+  EXPECT_THAT(said, HasSubstr("thread 2 99 %"));
+}
+
+TEST(Machine, says_whether_samples_will_come) {
+  Window window;
+  window.shell.show(ui::Screen::Live);
+  EXPECT_THAT(window.said(), HasSubstr("No samples yet."));
+  const Folder folder;
+  engine::Recorder recorder(folder / "run.pdrun");
+  for (const engine::Event& event : streams::one_run("jacobi", 24)) recorder.push(event);
+  recorder.close();
+  window.shell.open(recorder.path());
+  ASSERT_TRUE(waiting::until([&] { return !window.shell.reads(); },
+                             [&] { window.gui.frame(window.shell); }));
+  EXPECT_THAT(window.said(), HasSubstr("This recording holds no samples."));
+}
+
+TEST(Runs, recordings_on_disk_are_listed_and_opened_by_a_click) {
+  const Folder folder;
+  engine::Recorder recorder(folder / "before.pdrun");
+  for (const engine::Event& event : streams::race({"ar", "jacobi"}, 24)) recorder.push(event);
+  recorder.close();
+  const std::string path = recorder.path();
+  play("recordings", [&](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    shell.settings().recents = {path};
+    ctx->Yield(3);
+    ctx->ItemClick("//Runs###live.runs/**/###recording");
+    wait_until(ctx, [&] { return !shell.session().live_is_shown() && !shell.reads(); });
+    IM_CHECK_EQ(shell.session().shown().source, path);
+    IM_CHECK_EQ(shell.session().shown().timeline.runs().size(), std::size_t{2});
+    // What is shown is not offered again.
+    shell.show(ui::Screen::Live);
+    ctx->Yield(3);
+    IM_CHECK(!ctx->ItemExists("//Runs###live.runs/**/###recording"));
+  });
+}
+
+TEST(Heads, every_panel_that_draws_marks_tells_them_behind_a_question_mark) {
+  play("heads", [](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    shell.take(streams::race({"ar", "jacobi", "lookahead"}));
+    const auto tells = [&](const char* screen, const char* panel) {
+      const std::string window = std::string("###") + screen + "." + panel;
+      ctx->WindowFocus(("//" + window).c_str());
+      ctx->Yield(3);
+      const ImGuiWindow* card = ImGui::FindWindowByName(window.c_str());
+      IM_CHECK(card && card->DockNode && card->DockNode->HostWindow);
+      ctx->SetRef(card->DockNode->HostWindow);
+      ctx->MouseMove(("**/###marks_" + std::string(panel)).c_str());
+      ctx->Yield(3);
+      const ImGuiWindow* tip = ImGui::FindWindowByName("##Tooltip_00");
+      IM_CHECK(tip && tip->Active && tip->Size.y > 20);
+      put_mouse_away(ctx);
+    };
+    shell.selection().run = 3;
+    for (const char* panel : {"text", "trajectory", "pool", "gantt", "numbers", "inspector"})
+      tells("live", panel);
+    shell.show(ui::Screen::Compare);
+    ctx->Yield(3);
+    for (const char* panel : {"gantt", "difference", "inspector"}) tells("compare", panel);
+  });
+}
+
+}  // namespace
