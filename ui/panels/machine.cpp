@@ -32,55 +32,68 @@ std::vector<float> recent(std::span<const engine::Sampled> samples, Of of) {
   return values;
 }
 
-// A thread a row: its number, how busy it was lately on a scale to 100 %, how busy it is.
-void thread_row(std::span<const engine::Sampled> samples, std::size_t thread, float wide) {
-  const std::vector<float> values = recent(samples, [thread](const engine::Sampled& s) {
-    return thread < s.thread_busy_percent.size() ? s.thread_busy_percent[thread] : -1;
-  });
-  const float left = ImGui::GetCursorPosX(), high = ImGui::GetTextLineHeight();
-  words(fmt::format("thread {}", thread + 1), theme().dim);
-  ImGui::SameLine(left + px(72));
-  sparkline(values, {std::max(px(20), wide - px(72 + 52)), high}, theme().good, 100);
-  const std::string now = values.empty() ? "-" : fmt::format("{:.0f} %", values.back());
+// A quantity in percent: its name, how it went lately on a scale to 100 %, what it is now.
+void percent_row(const Figure& figure, std::span<const float> values, Rgb ink) {
+  const ImVec2 min = ImGui::GetCursorScreenPos();
+  const float left = ImGui::GetCursorPosX(), wide = ImGui::GetContentRegionAvail().x;
+  const float high = ImGui::GetTextLineHeight(), label = px(84), value = px(52);
+  words(figure.label, theme().dim);
+  ImGui::SameLine(left + label);
+  sparkline(values, {std::max(px(20), wide - label - value), high}, ink, 100);
   ImGui::PushFont(fonts().bold, kTextSize);
-  ImGui::SameLine(left + wide - ImGui::CalcTextSize(now.c_str()).x);
-  words(now, theme().bright);
+  ImGui::SameLine(left + wide - ImGui::CalcTextSize(figure.value.c_str()).x);
+  words(figure.value, theme().bright);
   ImGui::PopFont();
+  ImGui::SetCursorScreenPos(min);
+  figure_button(figure, {wide, high});
 }
 
+std::string percent_words(double percent) {
+  return percent >= 0 ? fmt::format("{:.0f} %", percent) : "-";
+}
+
+// Of a server's two hundred threads only those in view are drawn.
 void threads(std::span<const engine::Sampled> samples) {
-  const std::size_t n = samples.back().thread_busy_percent.size();
-  const float wide = ImGui::GetContentRegionAvail().x;
-  if (n > 0) small_label("decoding threads, busy");
-  // Of a server's two hundred only those in view are drawn.
+  const std::vector<double>& now = samples.back().thread_busy_percent;
   ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(n));
+  clipper.Begin(static_cast<int>(now.size()));
   while (clipper.Step())
-    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      thread_row(samples, static_cast<std::size_t>(i), wide);
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+      const auto thread = static_cast<std::size_t>(i);
+      const Figure busy{
+          fmt::format("thread {}", i + 1), percent_words(now[thread]),
+          "time this thread computed / period",
+          fmt::format("over {}", short_time(static_cast<double>(samples.back().period)))};
+      percent_row(busy,
+                  recent(samples,
+                         [thread](const engine::Sampled& s) {
+                           return thread < s.thread_busy_percent.size()
+                                      ? s.thread_busy_percent[thread]
+                                      : -1;
+                         }),
+                  theme().good);
+    }
 }
 
 void draw(Context& context) {
   const auto samples = context.timeline.samples();
   const engine::Sampled& now = samples.back();
-  const float wide = ImGui::GetContentRegionAvail().x;
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(4)));
   const Figure busy{
-      now.device + " busy", now.busy_percent >= 0 ? fmt::format("{:.0f} %", now.busy_percent) : "-",
+      now.device + " busy", percent_words(now.busy_percent),
       now.busy_percent >= 0 ? "processor time of this program / (period x threads)" : now.reason,
       fmt::format("over {}", short_time(static_cast<double>(now.period)))};
-  label_value(busy);
-  sparkline(recent(samples, [](const engine::Sampled& s) { return s.busy_percent; }),
-            {wide, px(20)}, theme().good);
-  if (now.engine_busy_percent >= 0) {
-    const Figure engine{"decoding", fmt::format("{:.0f} %", now.engine_busy_percent),
-                        "own compute of all lanes / period", busy.numbers};
-    label_value(engine);
-    sparkline(recent(samples, [](const engine::Sampled& s) { return s.engine_busy_percent; }),
-              {wide, px(20)}, handle_on(theme()));
-  }
+  percent_row(busy, recent(samples, [](const engine::Sampled& s) { return s.busy_percent; }),
+              theme().good);
+  if (now.engine_busy_percent >= 0)
+    percent_row({"decoding", percent_words(now.engine_busy_percent),
+                 "own compute of all lanes / period", busy.numbers},
+                recent(samples, [](const engine::Sampled& s) { return s.engine_busy_percent; }),
+                handle_on(theme()));
   if (now.memory_bytes >= 0)
     label_value("memory, at most", fmt::format("{:.0f} MB", now.memory_bytes / 1e6));
   threads(samples);
+  ImGui::PopStyleVar();
 }
 
 }  // namespace
