@@ -14,6 +14,7 @@
 #include "engine/closest_name.h"
 #include "engine/decode/registry.h"
 #include "engine/model/config.h"
+#include "engine/model/limits.h"
 
 namespace app {
 namespace {
@@ -39,6 +40,21 @@ std::vector<std::string> decoder_names() {
 constexpr const char* kJsonHelp = "print one JSON document and nothing else";
 constexpr const char* kModelName = "NAME|DIR";
 constexpr int kMaxBenchRows = 256;
+
+void add_limit_option(CLI::App& command, engine::FileLimits& limits) {
+  std::string names;
+  for (const engine::FileLimit& limit : engine::file_limits())
+    names += (names.empty() ? "" : ", ") + std::string(limit.name);
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--limit",
+          [&limits](const std::vector<std::string>& given) {
+            for (const std::string& one : given) engine::raise_limit(limits, one);
+          },
+          "let a file ask for more before it is refused; may be given several times: " + names)
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+}
 
 void add_model_options(CLI::App& command, ModelOptions& o) {
   command
@@ -67,6 +83,7 @@ void add_model_options(CLI::App& command, ModelOptions& o) {
       ->transform(whole_number(0, 1024));
   command.add_flag("--allow-external-shards", o.allow_external_shards,
                    "follow links out of the model's directory");
+  add_limit_option(command, o.limits);
 }
 
 void add_generation_options(CLI::App& command, GenerationOptions& o) {
@@ -330,6 +347,7 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
   stats->add_option("--tokenizer", p.data.tokenizer,
                     "directory with the tokenizer.model that counts (default: the bundled "
                     "target's)");
+  add_limit_option(*stats, p.data.limits);
 }
 
 void add_train(CLI::App& app, Parsed& p, Run& run) {
@@ -361,6 +379,7 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
       ->transform(whole_number(0, 1024));
   c->add_option("--from", p.train.from,
                 "a model of the recipe's shape to start from (default: random weights)");
+  add_limit_option(*c, p.train.limits);
   c->add_flag("--resume", p.train.resume, "go on from the last checkpoint in --out");
   c->add_flag("--export", p.train.export_only,
               "write the last checkpoint in --out as a model, and train no further");
@@ -386,6 +405,7 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
         ->required();
     sub->add_flag("--allow-external-shards", p.model.allow_external_shards,
                   "follow links out of the model's directory");
+    add_limit_option(*sub, p.model.limits);
   };
   add_path(add("info", "Shape, size, tokenizer and notices of a model"));
   CLI::App* validate =
@@ -409,6 +429,7 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
           "a tokenizer.model, or a directory or bundled model with one, to copy beside the "
           "weights; without it the model has no text, only its speed")
       ->type_name("FILE|DIR");
+  add_limit_option(*random, p.model.limits);
   random->add_option("--seed", p.model.seed, "of the weights")
       ->transform(seed_number())
       ->capture_default_str();
@@ -452,8 +473,10 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
     });
     return sub;
   };
-  add("info", "What is in it: runs, steps, tokens, what was cut off, and whose weights")
-      ->add_option("--model", p.trace.model,
+  CLI::App* info =
+      add("info", "What is in it: runs, steps, tokens, what was cut off, and whose weights");
+  add_limit_option(*info, p.trace.limits);
+  info->add_option("--model", p.trace.model,
                    "compare its weights with this model's (default: the bundled one of the name "
                    "recorded)");
   add("validate", "Check it against the rules of its format; exit code 3 if one is broken");

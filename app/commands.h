@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/model/limits.h"
+
 namespace app {
 
 /// --model, --scale, --device, --dtype, --threads.
@@ -17,6 +19,7 @@ struct ModelOptions {
   std::string dtype;
   int n_threads = 0;
   bool allow_external_shards = false;
+  engine::FileLimits limits;
 };
 
 /// What generate and compare share.
@@ -53,6 +56,7 @@ struct DataOptions {
   std::string what;  // generate, check, stats
   std::string task, split = "train", file;
   std::string tokenizer;  // directory; empty: the bundled target's
+  engine::FileLimits limits;
   int level = 1;
   std::int64_t start = 0, count = 10;
   bool json = false;
@@ -62,6 +66,7 @@ struct TrainOptions {
   std::string what;  // tokenizer, target, draft
   std::string recipe, out, tokenizer, data;
   int n_threads = 0;
+  engine::FileLimits limits;
   std::string from;
   bool resume = false;
   bool export_only = false;
@@ -75,6 +80,7 @@ struct ModelCommandOptions {
   std::uint64_t seed = 1;
   bool scan = false;
   bool allow_external_shards = false;
+  engine::FileLimits limits;
   bool json = false;
 };
 
@@ -89,6 +95,7 @@ struct TraceOptions {
   std::string what;  // info, validate, convert
   std::string path, out;
   std::string model;  // info: compare with this one; empty: with the bundled ones of the same names
+  engine::FileLimits limits;  // info: of the models it compares with
   bool with_prompt = false;
   bool json = false;
   int run = 0;  // convert to a trace: this one alone; 0: all

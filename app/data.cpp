@@ -5,7 +5,7 @@
 #include "app/paths.h"
 #include "app/terminal.h"
 #include "engine/data/data_tool.h"
-#include "engine/model/tokenizer.h"
+#include "engine/model/sentencepiece.h"
 
 namespace app {
 namespace {
@@ -13,14 +13,14 @@ namespace {
 constexpr int kCancelled = static_cast<int>(kernels::ErrorCode::Cancelled);
 
 /// Counts with the tokenizer of a directory; the bundled one is only missed where it is not there.
-engine::CountTokens token_counter(const std::string& given) {
+engine::CountTokens token_counter(const std::string& given, const engine::FileLimits& limits) {
   const std::filesystem::path file =
       (given.empty() ? std::filesystem::path(assets_dir()) / "models/demo-target"
                      : std::filesystem::path(given)) /
       "tokenizer.model";
   if (given.empty() && !std::filesystem::exists(file)) return {};
   const std::shared_ptr<const engine::Tokenizer> tokenizer =
-      engine::open_sentencepiece(file.string(), false, false);
+      engine::open_sentencepiece(file.string(), {.add_bos = false, .limits = limits});
   return [tokenizer](const engine::Record& record) {
     return 2 + static_cast<int>(tokenizer->encode(record.prompt, false).size() +
                                 tokenizer->encode(record.completion, false).size());
@@ -47,8 +47,8 @@ int data(const DataOptions& options) {
   if (options.what == "generate") return generate_data(options);
   const std::vector<engine::Record> records = engine::read_records(options.file);
   if (options.what == "stats") {
-    const engine::DataStats stats =
-        engine::stats_of_records(records, token_counter(options.tokenizer), interrupted);
+    const engine::DataStats stats = engine::stats_of_records(
+        records, token_counter(options.tokenizer, options.limits), interrupted);
     print(options.json ? engine::to_json(stats) + "\n" : engine::describe(stats));
     return interrupted() ? kCancelled : 0;
   }

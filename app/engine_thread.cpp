@@ -37,17 +37,15 @@ void watch_for_exit() {
 }  // namespace
 
 EngineThread::EngineThread(std::string assets_dir,
-                           int n_threads,
-                           bool allow_external_shards,
+                           const ModelOptions& options,
                            engine::CommandQueue& commands,
                            engine::EventQueue& events)
-    : commands_(commands),
-      thread_(
-          [assets = std::move(assets_dir), n_threads, allow_external_shards, &commands, &events] {
-            engine::Engine engine(assets, n_threads, commands, events);
-            engine.allow_external_shards(allow_external_shards);
-            engine.serve();
-          }) {
+    : commands_(commands), thread_([assets = std::move(assets_dir), options, &commands, &events] {
+        engine::Engine engine(assets, options.n_threads, commands, events);
+        engine.allow_external_shards(options.allow_external_shards);
+        engine.set_file_limits(options.limits);
+        engine.serve();
+      }) {
   watch_for_exit();
   serving = this;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "app/commands.h"
 #include "engine/event/queue.h"
 
 namespace app {
@@ -13,11 +14,10 @@ namespace app {
 class EngineThread {
  public:
   /// Serves commands from the start on. At most one at a time.
-  /// @param n_threads         of its CPU device; 0: all
+  /// @param options           of its device (how many threads) and of files of models
   /// @param commands, events  outlive it
   EngineThread(std::string assets_dir,
-               int n_threads,
-               bool allow_external_shards,
+               const ModelOptions& options,
                engine::CommandQueue& commands,
                engine::EventQueue& events);
   /// end().

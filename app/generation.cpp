@@ -18,7 +18,8 @@ engine::ModelRequest model_request(const ModelOptions& options) {
           .scale = options.scale,
           .dtype = options.dtype,
           .device = options.device,
-          .allow_external_shards = options.allow_external_shards};
+          .allow_external_shards = options.allow_external_shards,
+          .limits = options.limits};
 }
 
 engine::LoadedModel& load(engine::ModelStore& store, const engine::ModelRequest& request) {
@@ -35,7 +36,7 @@ engine::LoadedModel& load(engine::ModelStore& store, const engine::ModelRequest&
 std::vector<Prompt> prompts_of(const GenerationOptions& options) {
   if (options.has_prompt)
     return {{.id = "prompt", .text = options.prompt, .place = {}, .seed = std::nullopt}};
-  return read_prompts(options.prompt_file);
+  return read_prompts(options.prompt_file, options.model.limits);
 }
 
 engine::OptionValues options_for(const std::string& decoder,

@@ -12,6 +12,7 @@
 #include "engine/event/output_file.h"
 #include "engine/event/table.h"
 #include "engine/model/model_files.h"
+#include "engine/model/sentencepiece.h"
 #include "engine/model/weights_hash.h"
 #include "engine/schedule/memory_plan.h"
 
@@ -112,7 +113,8 @@ engine::ModelFiles open(const ModelCommandOptions& options) {
   return engine::open_model(engine::find_model(options.path, assets_dir()),
                             {.allow_external_shards = options.allow_external_shards,
                              .scan_non_finite = options.scan,
-                             .needs_tokenizer = false});
+                             .needs_tokenizer = false,
+                             .limits = options.limits});
 }
 
 kernels::DType dtype_or(const std::string& name, kernels::DType otherwise) {
@@ -170,8 +172,11 @@ std::string tokenizer_file(const std::string& given) {
 }
 
 /// @throws Error(BadInput)  where a token would have no row in the embedding
-void check_vocabulary(const std::string& file, const engine::ModelConfig& config) {
-  const int n = engine::open_sentencepiece(file, false, false)->vocab_size();
+void check_vocabulary(const std::string& file,
+                      const engine::ModelConfig& config,
+                      const engine::FileLimits& limits) {
+  const int n =
+      engine::open_sentencepiece(file, {.add_bos = false, .limits = limits})->vocab_size();
   if (n <= config.vocab_size) return;
   throw Error(ErrorCode::BadInput,
               fmt::format("{}: found {} tokens, expected at most {}, the vocab_size of the shape; "
@@ -180,11 +185,11 @@ void check_vocabulary(const std::string& file, const engine::ModelConfig& config
 }
 
 void make_random(const ModelCommandOptions& options) {
-  const engine::ModelConfig config = engine::read_model_config(options.config);
+  const engine::ModelConfig config = engine::read_model_config(options.config, options.limits);
   const kernels::DType dtype = dtype_or(options.dtype, kernels::DType::BF16);
   refuse_small_disk(options.out, config, dtype);
   const std::string tokenizer = options.tokenizer.empty() ? "" : tokenizer_file(options.tokenizer);
-  if (!tokenizer.empty()) check_vocabulary(tokenizer, config);
+  if (!tokenizer.empty()) check_vocabulary(tokenizer, config, options.limits);
   const auto tensors = engine::random_tensors(config, options.seed);
   const std::filesystem::path path = tokenizer;
   const bool is_named_so = path.filename() == "tokenizer.model";
@@ -235,7 +240,8 @@ int model(const ModelCommandOptions& options) {
   }
   refuse_existing(options.out);
   options.what == "random" ? make_random(options) : make_scaled(options);
-  const engine::ModelFiles written = engine::open_model(options.out, {.needs_tokenizer = false});
+  const engine::ModelFiles written =
+      engine::open_model(options.out, {.needs_tokenizer = false, .limits = options.limits});
   print(options.json ? dumped(info_json(written)) : info_text(written));
   return 0;
 }

@@ -14,7 +14,6 @@
 namespace app {
 namespace {
 
-constexpr std::size_t kMaxLineBytes = 64'000'000;
 constexpr std::uintmax_t kMaxFileBytes = 1'000'000'000;
 
 using kernels::Error;
@@ -54,7 +53,7 @@ Prompt prompt_of(const nlohmann::json& line, const std::string& place, std::size
 
 }  // namespace
 
-std::vector<Prompt> read_prompts(const std::string& path) {
+std::vector<Prompt> read_prompts(const std::string& path, const engine::FileLimits& limits) {
   std::error_code ignored;
   const auto status = std::filesystem::status(path, ignored);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
@@ -71,9 +70,14 @@ std::vector<Prompt> read_prompts(const std::string& path) {
   for (std::size_t number = 1; std::getline(file, line); number++) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const std::string place = fmt::format("{}:{}", path, number);
-    if (line.size() > kMaxLineBytes) throw Error(ErrorCode::BadInput, place + ": line over 64 MB");
+    if (static_cast<std::int64_t>(line.size()) > limits.prompt_bytes) {
+      throw Error(ErrorCode::BadInput,
+                  fmt::format("{}: found a line of {} bytes, expected at most {}; --limit "
+                              "prompt_bytes raises that",
+                              place, line.size(), limits.prompt_bytes));
+    }
     // Grammar, encoding and depth first: the tree below is built of what has passed.
-    engine::JsonReader reader(line, place, engine::JsonReader::Places::Byte);
+    engine::JsonReader reader(line, place, engine::JsonReader::Places::Byte, 0, limits.json_depth);
     reader.skip();
     reader.end();
     try {

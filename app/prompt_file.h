@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/model/limits.h"
+
 namespace app {
 
 struct Prompt {
@@ -16,7 +18,8 @@ struct Prompt {
   std::optional<std::uint64_t> seed;
 };
 
+/// @param limits  prompt_bytes of a line, json_depth
 /// @throws Error(BadInput)  "file:line: ..." for anything else, or if there are none
-std::vector<Prompt> read_prompts(const std::string& path);
+std::vector<Prompt> read_prompts(const std::string& path, const engine::FileLimits& limits = {});
 
 }  // namespace app

@@ -12,24 +12,25 @@
 namespace app {
 namespace {
 
-std::string hash_of(const std::string& directory) {
-  return engine::weights_hash(engine::open_model(directory, {.needs_tokenizer = false}));
+std::string hash_of(const std::string& directory, const engine::FileLimits& limits) {
+  return engine::weights_hash(
+      engine::open_model(directory, {.needs_tokenizer = false, .limits = limits}));
 }
 
 /// What the recorded models are compared with: the one asked for, else the bundled ones of the same
 /// names. A name in a file opens no other directory.
-engine::WeightsHere weights_here(const std::string& asked) {
+engine::WeightsHere weights_here(const std::string& asked, const engine::FileLimits& limits) {
   if (!asked.empty()) {
-    return [hash = hash_of(engine::find_model(asked, assets_dir()))](const std::string&) {
+    return [hash = hash_of(engine::find_model(asked, assets_dir()), limits)](const std::string&) {
       return std::optional(hash);
     };
   }
-  return [](const std::string& model) -> std::optional<std::string> {
+  return [limits](const std::string& model) -> std::optional<std::string> {
     if (model.empty() || model.front() == '.' || model.find('/') != std::string::npos) {
       return std::nullopt;
     }
     try {
-      return hash_of(assets_dir() + "/models/" + model);
+      return hash_of(assets_dir() + "/models/" + model, limits);
     } catch (const kernels::Error&) {
       return std::nullopt;  // there is none of that name: nothing to compare with
     }
@@ -48,7 +49,7 @@ std::string trace_beside(const std::string& recording) {
 int trace(const TraceOptions& options) {
   engine::TraceAnswer answer;
   if (options.what == "info") {
-    answer = engine::trace_info(options.path, weights_here(options.model));
+    answer = engine::trace_info(options.path, weights_here(options.model, options.limits));
   } else if (options.what == "validate") {
     answer = engine::trace_validate(options.path);
   } else {

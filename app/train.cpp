@@ -75,7 +75,8 @@ int train(const TrainOptions& options) {
       .data = options.data.empty() ? data_dir_of_environment() : options.data,
       .from = options.from,
       .resume = options.resume,
-      .n_threads = options.n_threads};
+      .n_threads = options.n_threads,
+      .limits = options.limits};
   StopFlag stop;
   ProgressLine line("train");
   engine::TrainProgress last;

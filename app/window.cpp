@@ -61,12 +61,13 @@ std::vector<ui::CatalogDecoder> catalog_decoders() {
   return list;
 }
 
-ui::CatalogModel catalog_model(const fs::path& folder, bool allow_external_shards) {
+ui::CatalogModel catalog_model(const fs::path& folder, const ModelOptions& options) {
   ui::CatalogModel model{.name = folder.filename().string(), .path = folder.string()};
   try {
-    const engine::ModelFiles files = engine::open_model(
-        folder.string(),
-        {.allow_external_shards = allow_external_shards, .needs_tokenizer = false});
+    const engine::ModelFiles files =
+        engine::open_model(folder.string(), {.allow_external_shards = options.allow_external_shards,
+                                             .needs_tokenizer = false,
+                                             .limits = options.limits});
     model.n_params = files.config.n_params();
     model.has_tokenizer = files.tokenizer != nullptr;
     model.summary =
@@ -79,13 +80,13 @@ ui::CatalogModel catalog_model(const fs::path& folder, bool allow_external_shard
   return model;
 }
 
-std::vector<ui::CatalogModel> catalog_models(const fs::path& folder,
-                                             const std::string& asked,
-                                             bool allow_external_shards) {
+/// @param options  whose model is listed too
+std::vector<ui::CatalogModel> catalog_models(const fs::path& folder, const ModelOptions& options) {
+  const std::string& asked = options.model;
   std::vector<ui::CatalogModel> list;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.is_directory()) list.push_back(catalog_model(entry.path(), allow_external_shards));
+    if (entry.is_directory()) list.push_back(catalog_model(entry.path(), options));
   }
   std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
     const bool a_target = a.name == "demo-target", b_target = b.name == "demo-target";
@@ -94,7 +95,7 @@ std::vector<ui::CatalogModel> catalog_models(const fs::path& folder,
   const bool listed =
       std::any_of(list.begin(), list.end(), [&](const auto& m) { return m.name == asked; });
   if (!listed && fs::is_directory(asked, error)) {
-    list.insert(list.begin(), catalog_model(asked, allow_external_shards));
+    list.insert(list.begin(), catalog_model(asked, options));
     list.front().name = asked;
   }
   return list;
@@ -115,8 +116,7 @@ ui::Catalog catalog_of(const WindowCommandOptions& options) {
   ui::Catalog catalog;
   catalog.app_version = DECOSCOPE_VERSION;
   catalog.decoders = catalog_decoders();
-  catalog.models =
-      catalog_models(assets / "models", options.model.model, options.model.allow_external_shards);
+  catalog.models = catalog_models(assets / "models", options.model);
   catalog.prompts = catalog_prompts((assets / "prompts/bundled.jsonl").string());
   for (const engine::DeviceInfo& device : engine::list_devices()) {
     const bool is_cpu = device.name == "cpu";
@@ -179,8 +179,7 @@ int window(const WindowCommandOptions& options) {
   engine::EventQueue events;
   engine::CommandQueue commands;
   const ui::Catalog catalog = catalog_of(options);
-  const EngineThread thread(assets_dir(), options.model.n_threads,
-                            options.model.allow_external_shards, commands, events);
+  const EngineThread thread(assets_dir(), options.model, commands, events);
   ui::WindowOptions window_options;
   window_options.open = options.open;
   window_options.screen = options.screen;

@@ -276,7 +276,7 @@ void refuse_quantized(const Fields& fields) {
 ConfigFile read_config(const std::string& path,
                        bool needs_architectures,
                        const FileLimits& limits) {
-  const Json json = read_json_file(path, static_cast<std::size_t>(limits.json_bytes));
+  const Json json = read_json_file(path, limits);
   const Fields fields(json, path);
   ConfigFile file;
   ModelConfig& config = file.config;
@@ -299,12 +299,12 @@ ConfigFile read_config(const std::string& path,
   return file;
 }
 
-ModelConfig read_model_config(const std::string& path) {
-  return read_config(path, false).config;
+ModelConfig read_model_config(const std::string& path, const FileLimits& limits) {
+  return read_config(path, false, limits).config;
 }
 
 void read_generation_config(const std::string& path, ConfigFile& file, const FileLimits& limits) {
-  const Json json = read_json_file(path, static_cast<std::size_t>(limits.json_bytes));
+  const Json json = read_json_file(path, limits);
   const Fields fields(json, path);
   const std::vector<TokenId> ids = token_ids(fields, "eos_token_id");
   for (const TokenId id : ids) {

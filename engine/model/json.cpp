@@ -62,8 +62,13 @@ const char* name_of(JsonReader::Kind kind) {
 JsonReader::JsonReader(std::string_view text,
                        std::string file,
                        Places places,
-                       std::size_t first_byte)
-    : text_(text), file_(std::move(file)), places_(places), first_byte_(first_byte) {
+                       std::size_t first_byte,
+                       std::int64_t max_depth)
+    : text_(text),
+      file_(std::move(file)),
+      places_(places),
+      first_byte_(first_byte),
+      max_depth_(max_depth) {
   const std::size_t bad = first_bad_utf8(text_);
   if (bad == text_.size()) return;
   pos_ = bad;
@@ -117,28 +122,29 @@ void JsonReader::enter(char open) {
   if (peek() != open || pos_ >= text_.size()) {
     fail(shown_next(), open == '{' ? "an object" : "an array");
   }
-  if (depth_ == kMaxJsonDepth) {
-    fail(fmt::format("more than {} nested values", kMaxJsonDepth), "fewer");
+  if (static_cast<std::int64_t>(begun_.size()) == max_depth_) {
+    fail(fmt::format("more than {} nested values", max_depth_), "fewer");
   }
   pos_++;
-  begun_[static_cast<std::size_t>(++depth_)] = false;
+  begun_.push_back(false);
+  is_object_.push_back(open == '{');
 }
 
 bool JsonReader::next(char close, const char* expected) {
   skip_space();
-  const auto level = static_cast<std::size_t>(depth_);
   if (pos_ < text_.size() && peek() == close) {
     pos_++;
-    depth_--;
+    begun_.pop_back();
+    is_object_.pop_back();
     return false;
   }
-  if (begun_[level]) {
+  if (begun_.back()) {
     if (peek() != ',') fail(shown_next(), fmt::format("\",\" or \"{}\"", close));
     pos_++;
     skip_space();
     if (peek() == close) fail(shown_next(), expected);  // a trailing comma
   }
-  begun_[level] = true;
+  begun_.back() = true;
   return true;
 }
 
@@ -263,24 +269,18 @@ void JsonReader::null() {
   literal("null");
 }
 
-// A loop with the open values in a bitset: the depth of a file never becomes depth of our stack.
+// A loop over the open values: the depth of a file never becomes depth of our stack.
 void JsonReader::skip() {
-  std::bitset<kMaxJsonDepth + 1> is_object;
-  const int outer = depth_;
+  const std::size_t outer = begun_.size();
   std::string key;
   do {
-    if (depth_ > outer) {
-      const bool in_object = is_object[static_cast<std::size_t>(depth_)];
-      if (!(in_object ? next_key(key) : next_item())) continue;
-    }
+    if (begun_.size() > outer && !(is_object_.back() ? next_key(key) : next_item())) continue;
     switch (kind()) {
       case Kind::Object:
         enter_object();
-        is_object[static_cast<std::size_t>(depth_)] = true;
         break;
       case Kind::Array:
         enter_array();
-        is_object[static_cast<std::size_t>(depth_)] = false;
         break;
       case Kind::String:
         string();
@@ -295,7 +295,7 @@ void JsonReader::skip() {
         null();
         break;
     }
-  } while (depth_ > outer);
+  } while (begun_.size() > outer);
 }
 
 void JsonReader::end() {
@@ -330,7 +330,7 @@ void refuse_duplicates(const Json& object, const JsonReader& reader) {
          "every key once");
 }
 
-Json read_value(JsonReader& reader) {  // recursion is bounded by kMaxJsonDepth
+Json read_value(JsonReader& reader) {  // the reader's depth bounds the recursion
   Json value;
   value.kind = reader.kind();
   switch (value.kind) {
@@ -363,16 +363,17 @@ Json read_value(JsonReader& reader) {  // recursion is bounded by kMaxJsonDepth
 
 }  // namespace
 
-Json parse_json(std::string_view text, const std::string& file) {
+Json parse_json(std::string_view text, const std::string& file, std::int64_t max_depth) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  JsonReader reader(text, file);
+  JsonReader reader(text, file, JsonReader::Places::LineAndColumn, 0, max_depth);
   Json value = read_value(reader);
   reader.end();
   return value;
 }
 
-Json read_json_file(const std::string& path, std::size_t max_bytes) {
-  return parse_json(read_text_file(path, max_bytes), path);
+Json read_json_file(const std::string& path, const FileLimits& limits) {
+  return parse_json(read_text_file(path, static_cast<std::size_t>(limits.json_bytes)), path,
+                    limits.json_depth);
 }
 
 }  // namespace engine

@@ -4,7 +4,6 @@
 // 100 MB read without building a tree.
 #pragma once
 
-#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -35,10 +34,12 @@ class JsonReader {
 
   /// Checks that the whole of `text` (borrowed) is UTF-8. `first_byte` is added to the offsets of
   /// Places::Byte.
+  /// @param max_depth  how many objects and arrays may be open at once
   JsonReader(std::string_view text,
              std::string file,
              Places places = Places::LineAndColumn,
-             std::size_t first_byte = 0);
+             std::size_t first_byte = 0,
+             std::int64_t max_depth = FileLimits{}.json_depth);
 
   Kind kind();
   void enter_object();
@@ -77,8 +78,9 @@ class JsonReader {
   Places places_;
   std::size_t first_byte_;
   std::size_t pos_ = 0;
-  int depth_ = 0;
-  std::bitset<kMaxJsonDepth + 1> begun_;  // per depth: an element was read already
+  std::int64_t max_depth_;
+  // Of each open value, outermost first: is it an object, and was an element of it read already?
+  std::vector<bool> is_object_, begun_;
 };
 
 const char* name_of(JsonReader::Kind kind);
@@ -101,8 +103,10 @@ struct Json {
 
 /// Reads a whole text; accepts a byte order mark, refuses duplicate keys.
 /// @throws Error(BadInput)  naming file, line and column
-Json parse_json(std::string_view text, const std::string& file);
-/// The same for a file of at most max_bytes.
-Json read_json_file(const std::string& path, std::size_t max_bytes);
+Json parse_json(std::string_view text,
+                const std::string& file,
+                std::int64_t max_depth = FileLimits{}.json_depth);
+/// The same for a file.
+Json read_json_file(const std::string& path, const FileLimits& limits);
 
 }  // namespace engine

@@ -1,16 +1,20 @@
-// How much a model directory may ask for before it is refused. Generous for every published model;
-// OpenOptions lets a caller raise them.
+// How much a file may ask for before it is refused. Generous for every published model; a person
+// raises them one by one (`--limit`), a caller through OpenOptions.
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 
 namespace engine {
 
 struct FileLimits {
   std::int64_t safetensors_header_bytes = 100'000'000;
   std::int64_t json_bytes = 16 << 20;  // every JSON file except tokenizer.json
+  std::int64_t json_depth = 64;        // values within values
   std::int64_t n_tensors = 1'000'000;
   std::int64_t tensor_name_bytes = 512;
+  std::int64_t tensor_rank = 8;
   std::int64_t tokenizer_bytes = 256 << 20;
   std::int64_t n_pieces = 4'000'000;
   /// The sentencepiece library builds its tries recursively over the bytes of a piece.
@@ -21,10 +25,21 @@ struct FileLimits {
   std::int64_t max_seq_len = 16'777'216;
   std::int64_t dim = 1 << 20;
   std::int64_t hidden_dim = 1 << 22;
+  std::int64_t prompt_bytes = 64'000'000;  // a prompt, and a line of a prompt file
+
+  bool operator==(const FileLimits&) const = default;
 };
 
-inline constexpr int kMaxJsonDepth = 64;
-inline constexpr int kMaxTensorRank = 8;
-inline constexpr std::int64_t kMaxPromptBytes = 64 << 20;
+/// One of them by its name.
+struct FileLimit {
+  const char* name;
+  std::int64_t FileLimits::*value;
+  std::int64_t highest;  // what types and stacks hold
+};
+std::span<const FileLimit> file_limits();
+
+/// @param name_and_value  "json_depth=100": at least the default, at most the highest
+/// @throws Error(Usage)  naming the limits there are, or the range
+void raise_limit(FileLimits& limits, const std::string& name_and_value);
 
 }  // namespace engine

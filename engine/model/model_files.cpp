@@ -76,10 +76,11 @@ int layer_of(const std::string& name) {
 // An embedding with more rows than vocab_size is padding, if lm_head agrees and a tokenizer says
 // which ids are real.
 void accept_padded_vocabulary(ModelFiles& files,
-                              const std::map<std::string, const TensorEntry*>& entries) {
+                              const std::map<std::string, const TensorEntry*>& entries,
+                              const FileLimits& limits) {
   const auto rows_of = [&](const char* name) -> std::int64_t {
     const auto at = entries.find(name);
-    return at == entries.end() || at->second->rank != 2 ? -1 : at->second->dims[0];
+    return at == entries.end() || at->second->shape.size() != 2 ? -1 : at->second->shape[0];
   };
   const std::int64_t rows = rows_of("model.embed_tokens.weight");
   ModelConfig& config = files.config;
@@ -93,7 +94,7 @@ void accept_padded_vocabulary(ModelFiles& files,
   }
   if (rows <= config.vocab_size) return;
   const bool fits = config.tied_embeddings || rows_of("lm_head.weight") == rows;
-  if (!fits || !files.tokenizer || rows > FileLimits{}.vocab_size) {
+  if (!fits || !files.tokenizer || rows > limits.vocab_size) {
     refuse(config_path, "vocab_size", counts, fmt::format("{}", rows));
   }
   files.notices.push_back(
@@ -123,8 +124,8 @@ void check_shapes(const ModelFiles& files,
                          files.config.n_layers));
     }
     const TensorEntry& entry = *at->second;
-    if (entry.shape() != spec.shape) {
-      refuse(files.tensors->path(), "tensor " + in_quotes(spec.name), shown_shape(entry.shape()),
+    if (entry.shape != spec.shape) {
+      refuse(files.tensors->path(), "tensor " + in_quotes(spec.name), shown_shape(entry.shape),
              shown_shape(spec.shape));
     }
     if (!entry.element()) {
@@ -181,8 +182,7 @@ void note_tied_head(ModelFiles& files, const std::map<std::string, const TensorE
   const auto head = entries.find("lm_head.weight");
   if (!files.config.tied_embeddings || head == entries.end()) return;
   const TensorEntry& embedding = *entries.at("model.embed_tokens.weight");
-  bool is_same =
-      embedding.shape() == head->second->shape() && embedding.dtype == head->second->dtype;
+  bool is_same = embedding.shape == head->second->shape && embedding.dtype == head->second->dtype;
   if (is_same && head->second->element()) {
     const Tensor a = files.tensors->read("model.embed_tokens.weight");
     const Tensor b = files.tensors->read("lm_head.weight");
@@ -199,7 +199,7 @@ void note_tied_head(ModelFiles& files, const std::map<std::string, const TensorE
 void read_card(ModelFiles& files, const FileLimits& limits) {
   const std::string path = files.path + "/decoscope.json";
   if (!exists(path)) return;
-  const Json json = read_json_file(path, static_cast<std::size_t>(limits.json_bytes));
+  const Json json = read_json_file(path, limits);
   const std::optional<std::string> draft = Fields(json, path).string("draft");
   if (!draft) return;
   if (draft->empty() || draft->find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
@@ -255,7 +255,7 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
       open_weights(directory, options.allow_external_shards, limits, files.notices);
   files.tensors = with_full_names(weights.tensors, files.notices);
   const std::map<std::string, const TensorEntry*> entries = entries_of(weights);
-  accept_padded_vocabulary(files, entries);
+  accept_padded_vocabulary(files, entries, limits);
   check_layer_count(files, entries);
   check_shapes(files, entries);
   choose_dtype(files, config, entries);

@@ -41,7 +41,7 @@ std::string find_model(const std::string& name_or_path, const std::string& asset
 
 /// The shape in one config.json, without weights (`model random`).
 /// @throws Error(BadInput)
-ModelConfig read_model_config(const std::string& path);
+ModelConfig read_model_config(const std::string& path, const FileLimits& limits = {});
 
 /// Writes a directory that open_model and transformers read: config.json, generation_config.json,
 /// model.safetensors, tokenizer files copied from `tokenizer_from` (a directory) if not empty.

@@ -35,15 +35,13 @@ std::string field_of(const std::string& tensor, const char* field) {
   return "tensor " + in_quotes(tensor) + ": " + field;
 }
 
-std::string shown_dims(const TensorEntry& entry) {
-  return shown_shape(entry.shape());
-}
-
 // Reads the header's JSON into entries; each complaint names tensor and field.
 class HeaderReader {
  public:
   HeaderReader(std::string_view header, const std::string& path, const FileLimits& limits)
-      : json_(header, path, JsonReader::Places::Byte, kLengthBytes), path_(path), limits_(limits) {}
+      : json_(header, path, JsonReader::Places::Byte, kLengthBytes, limits.json_depth),
+        path_(path),
+        limits_(limits) {}
 
   std::vector<TensorEntry> read() {
     std::vector<TensorEntry> entries;
@@ -155,12 +153,11 @@ class HeaderReader {
     }
     json_.enter_array();
     while (json_.next_item()) {
-      if (entry.rank == kMaxTensorRank) {
+      if (static_cast<std::int64_t>(entry.shape.size()) == limits_.tensor_rank) {
         refuse(path_, field_of(entry.name, "shape"),
-               fmt::format("more than {} dimensions", kMaxTensorRank), "fewer");
+               fmt::format("more than {} dimensions", limits_.tensor_rank), "fewer");
       }
-      entry.dims[static_cast<std::size_t>(entry.rank++)] =
-          read_count(entry, "shape", "dimensions below 2^63 (shape overflows)");
+      entry.shape.push_back(read_count(entry, "shape", "dimensions below 2^63 (shape overflows)"));
     }
   }
 
@@ -194,18 +191,17 @@ class HeaderReader {
     }
     std::int64_t n_bits = type->bits;
     bool is_empty = false;
-    for (int i = 0; i < entry.rank; i++) {
-      const std::int64_t dim = entry.dims[static_cast<std::size_t>(i)];
+    for (const std::int64_t dim : entry.shape) {
       is_empty |= dim == 0;
       if (__builtin_mul_overflow(n_bits, std::max<std::int64_t>(dim, 1), &n_bits)) {
-        refuse(path_, field_of(entry.name, "shape"), shown_dims(entry),
+        refuse(path_, field_of(entry.name, "shape"), shown_shape(entry.shape),
                "a size below 2^63 bits (shape overflows)");
       }
     }
     if (is_empty) n_bits = 0;
     if (n_bits % 8 != 0) {
       refuse(path_, field_of(entry.name, "shape"),
-             fmt::format("{} of {}, {} bits", shown_dims(entry), entry.dtype, n_bits),
+             fmt::format("{} of {}, {} bits", shown_shape(entry.shape), entry.dtype, n_bits),
              "whole bytes");
     }
     if (!type->supported) {
@@ -213,9 +209,10 @@ class HeaderReader {
              "one this program supports (F32, F16, BF16 for weights)");
     }
     if (n_bits / 8 != entry.end - entry.begin) {
-      refuse(path_, field_of(entry.name, "data_offsets"),
-             fmt::format("[{}, {}], {} bytes", entry.begin, entry.end, entry.end - entry.begin),
-             fmt::format("{} bytes for {} of {}", n_bits / 8, shown_dims(entry), entry.dtype));
+      refuse(
+          path_, field_of(entry.name, "data_offsets"),
+          fmt::format("[{}, {}], {} bytes", entry.begin, entry.end, entry.end - entry.begin),
+          fmt::format("{} bytes for {} of {}", n_bits / 8, shown_shape(entry.shape), entry.dtype));
     }
   }
 
@@ -339,10 +336,10 @@ Tensor SafetensorsFile::read(const std::string& name) const {
     // The header's length is anyone's choice; floats at odd addresses are not ours to read.
     const auto copy = std::make_shared<std::vector<std::byte>>(end - begin);
     std::memcpy(copy->data(), data, end - begin);
-    return {*element, entry->shape(), copy->data(), copy};
+    return {*element, entry->shape, copy->data(), copy};
   }
   const auto release = [file = file_, begin, end](const void*) { file->release(begin, end); };
-  return {*element, entry->shape(), data, std::shared_ptr<const void>(data, release)};
+  return {*element, entry->shape, data, std::shared_ptr<const void>(data, release)};
 }
 
 std::vector<std::string> SafetensorsFile::names() const {

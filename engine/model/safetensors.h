@@ -2,7 +2,6 @@
 // Everything the header says is checked against the file's real length before anything is read.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -19,11 +18,9 @@ namespace engine {
 struct TensorEntry {
   std::string name;
   std::string dtype;  // as written, "BF16"
-  std::array<std::int64_t, kMaxTensorRank> dims{};
-  int rank = 0;
+  std::vector<std::int64_t> shape;
   std::int64_t begin = 0, end = 0;  // bytes, from the end of the header
 
-  std::vector<std::int64_t> shape() const { return {dims.begin(), dims.begin() + rank}; }
   /// The element type, nullopt for those no model here computes with (integers, F64, F8).
   std::optional<kernels::DType> element() const;
 };

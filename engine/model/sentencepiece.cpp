@@ -42,7 +42,8 @@ class SentencePieceTokenizer : public Tokenizer {
       : model_(scan_sentencepiece(file, path, options.limits)),
         names_(model_),
         add_bos_(options.add_bos),
-        add_eos_(options.add_eos) {
+        add_eos_(options.add_eos),
+        max_bytes_(options.limits.prompt_bytes) {
     const auto status = processor_.LoadFromSerializedProto(names_.renamed(file, model_));
     if (!status.ok()) {
       refuse(path, "model", escaped(status.ToString()), "a model the sentencepiece library loads");
@@ -57,9 +58,9 @@ class SentencePieceTokenizer : public Tokenizer {
   std::optional<TokenId> eos_id() const override { return eos_; }
 
   std::vector<TokenId> encode(std::string_view text, bool add_special) const override {
-    if (static_cast<std::int64_t>(text.size()) > kMaxPromptBytes) {
+    if (static_cast<std::int64_t>(text.size()) > max_bytes_) {
       throw Error(ErrorCode::BadInput, fmt::format("prompt: found {} bytes, expected at most {}",
-                                                   text.size(), kMaxPromptBytes));
+                                                   text.size(), max_bytes_));
     }
     std::vector<int> pieces;
     const auto status = processor_.Encode(names_.in_text(text), &pieces);
@@ -133,6 +134,7 @@ class SentencePieceTokenizer : public Tokenizer {
   sentencepiece::SentencePieceProcessor processor_;
   std::vector<std::string> texts_;  // what each token adds to a text, in bytes
   bool add_bos_, add_eos_;
+  std::int64_t max_bytes_;  // of a text to encode
   std::optional<TokenId> bos_, eos_;
 };
 
@@ -170,7 +172,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& directory,
   const std::string path = directory + "/tokenizer_config.json";
   std::error_code error;
   if (std::filesystem::exists(path, error)) {
-    const Json json = read_json_file(path, static_cast<std::size_t>(limits.json_bytes));
+    const Json json = read_json_file(path, limits);
     const Fields fields(json, path);
     options.add_bos = fields.boolean("add_bos_token", true);
     options.add_eos = fields.boolean("add_eos_token", false);

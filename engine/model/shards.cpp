@@ -125,7 +125,7 @@ WeightFiles open_sharded(const std::string& directory,
                          const FileLimits& limits,
                          std::vector<std::string>& notices) {
   const std::string path = directory + "/" + kIndex;
-  const Json json = read_json_file(path, static_cast<std::size_t>(limits.json_bytes));
+  const Json json = read_json_file(path, limits);
   const Index index = read_index(json, path, limits);
 
   WeightFiles weights;

@@ -88,7 +88,8 @@ void write_tensors(const std::string& path,
 
 // The directory's own tokenizer_config.json where it has one; else what the tokenizer itself says.
 void copy_tokenizer(const std::string& from, const std::string& to) {
-  constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
+  // Its reader has judged the size of each; here they are copied as they are.
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 32;
   write_text(to + "/tokenizer.model", read_text_file(from + "/tokenizer.model", kMaxBytes));
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const std::string path = from + "/" + name;

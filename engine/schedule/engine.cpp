@@ -152,7 +152,8 @@ void Engine::load(const LoadModel& command) {
           .scale = command.scale,
           .dtype = command.dtype,
           .device = command.device,
-          .allow_external_shards = allow_external_shards_});
+          .allow_external_shards = allow_external_shards_,
+          .limits = limits_});
 }
 
 void Engine::start(const StartRun& command) {
@@ -162,7 +163,8 @@ void Engine::start(const StartRun& command) {
                                .scale = command.scale,
                                .dtype = command.dtype,
                                .device = command.device,
-                               .allow_external_shards = allow_external_shards_});
+                               .allow_external_shards = allow_external_shards_,
+                               .limits = limits_});
   const std::vector<TokenId> prompt = tokenize_prompt(*model.model, command.prompt);
   const std::uint32_t race = command.lanes.size() > 1 ? ++n_races_ : 0;
   std::vector<std::pair<RunId, RunRequest>> runs;

@@ -23,8 +23,10 @@ class Engine {
   Engine(std::string assets_dir, int n_threads, CommandQueue& commands, EventSink& events);
   ~Engine();
 
-  /// Whether models may have shards outside their folder; before serve().
+  /// Whether models may have shards outside their folder, and how much their files may ask for;
+  /// before serve().
   void allow_external_shards(bool allow) { allow_external_shards_ = allow; }
+  void set_file_limits(const FileLimits& limits) { limits_ = limits; }
   /// Serves commands until the queue is closed. Call on the engine's thread.
   void serve();
 
@@ -72,6 +74,7 @@ class Engine {
   std::uint32_t last_described_ = 0;
   bool held_ = false;
   bool allow_external_shards_ = false;
+  FileLimits limits_;
   int steps_asked_ = 0;
 
   std::optional<LoadSampler> sampler_;  // of the race under way

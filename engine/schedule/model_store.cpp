@@ -68,7 +68,8 @@ LoadedModel& ModelStore::get(const ModelRequest& request, const LoadProgress& pr
   loaded->request = request;
   loaded->files = open_model(find_model(request.model, assets_dir_),
                              {.allow_external_shards = request.allow_external_shards,
-                              .needs_tokenizer = request.needs_tokenizer});
+                              .needs_tokenizer = request.needs_tokenizer,
+                              .limits = request.limits});
   LoadOptions options;
   options.dtype = dtype_of(request.dtype, loaded->files.stored_dtype);
   options.scale = request.scale == "auto"

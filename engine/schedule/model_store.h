@@ -20,6 +20,7 @@ struct ModelRequest {
   std::string device = "auto";        // auto, cpu, cuda:N
   bool needs_tokenizer = true;
   bool allow_external_shards = false;
+  FileLimits limits;  // of its files
   bool operator==(const ModelRequest&) const = default;
 };
 

@@ -4,7 +4,7 @@
 
 #include "engine/data/mixture.h"
 #include "engine/model/model_files.h"
-#include "engine/model/tokenizer.h"
+#include "engine/model/sentencepiece.h"
 #include "engine/train/model_card.h"
 #include "engine/train/parameters.h"
 #include "engine/train/tokenizer_training.h"
@@ -35,8 +35,8 @@ TokenText tokenized(const Tokenizer& tokenizer, const TrainingText& text) {
   return out;
 }
 
-std::unique_ptr<Tokenizer> tokenizer_of(const std::string& directory) {
-  auto tokenizer = open_sentencepiece(directory + "/tokenizer.model", true, false);
+std::unique_ptr<Tokenizer> tokenizer_of(const std::string& directory, const FileLimits& limits) {
+  auto tokenizer = open_sentencepiece(directory + "/tokenizer.model", {.limits = limits});
   if (!tokenizer->bos_id() || !tokenizer->eos_id()) {
     throw Error(ErrorCode::BadInput, directory +
                                          "/tokenizer.model: has no bos or eos, training needs "
@@ -54,10 +54,10 @@ TrainRecipe recipe_for(const std::string& path, const Tokenizer& tokenizer) {
   return recipe;
 }
 
-std::vector<float> weights_to_start_from(const std::string& directory, const TrainRecipe& recipe) {
-  OpenOptions open;
-  open.needs_tokenizer = false;
-  const ModelFiles model = open_model(directory, open);
+std::vector<float> weights_to_start_from(const std::string& directory,
+                                         const TrainRecipe& recipe,
+                                         const FileLimits& limits) {
+  const ModelFiles model = open_model(directory, {.needs_tokenizer = false, .limits = limits});
   const ModelConfig &have = model.config, &want = recipe.model;
   const auto shape = [](const ModelConfig& c) {
     return std::vector<int>{c.n_layers,   c.dim,      c.hidden_dim, c.n_heads,
@@ -114,7 +114,7 @@ void train_tokenizer(const TrainRequest& request, const TrainCallbacks& callback
 }
 
 TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callbacks) {
-  const auto tokenizer = tokenizer_of(request.tokenizer);
+  const auto tokenizer = tokenizer_of(request.tokenizer, request.limits);
   const TrainRecipe recipe = recipe_for(request.recipe, *tokenizer);
   const TrainingStream stream(recipe.mixture, recipe.seed, request.data);
   const TokenSource texts = [&](std::int64_t index) {
@@ -124,7 +124,8 @@ TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callb
   options.n_threads = request.n_threads;
   options.resume = request.resume;
   options.directory = request.out;
-  if (!request.from.empty()) options.start_from = weights_to_start_from(request.from, recipe);
+  if (!request.from.empty())
+    options.start_from = weights_to_start_from(request.from, recipe, request.limits);
   const TrainResult result = train(recipe, texts, options, callbacks);
   if (result.steps_done == 0) {
     if (callbacks.notice)
@@ -138,7 +139,7 @@ TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callb
 }
 
 void export_checkpoint(const TrainRequest& request) {
-  const auto tokenizer = tokenizer_of(request.tokenizer);
+  const auto tokenizer = tokenizer_of(request.tokenizer, request.limits);
   const TrainRecipe recipe = recipe_for(request.recipe, *tokenizer);
   const std::string path = request.out + "/checkpoint.bin";
   const Checkpoint checkpoint = read_checkpoint(path);

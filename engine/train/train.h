@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "engine/model/limits.h"
 #include "engine/train/trainer.h"
 
 namespace engine {
@@ -15,6 +16,7 @@ struct TrainRequest {
   std::string from;       // directory of a model to start from; empty: random weights
   bool resume = false;
   int n_threads = 0;  // 0: as many as the process may use
+  FileLimits limits;  // of the tokenizer's and the model's files
 };
 
 /// Writes out/tokenizer.model and out/tokenizer_config.json.

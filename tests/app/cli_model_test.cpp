@@ -76,6 +76,20 @@ TEST_F(CliModel, KV02_a_model_that_does_not_fit_is_refused_with_the_sizes) {
   }
 }
 
+TEST_F(Cli, a_file_over_a_limit_is_opened_where_the_limit_is_raised) {
+  const std::string config = tiny_model() + "/config.json";
+  const std::string deep = std::string(70, '[') + std::string(70, ']');
+  const std::string text = read_file(config);
+  std::ofstream(config) << "{\"extra\": " << deep << "," << text.substr(text.find('{') + 1);
+  const std::string tiny = folder + "/tiny";
+  for (const std::string& command : {"model info " + tiny, "model validate " + tiny,
+                                    "bench step --rows 1 --context 4 --repeat 1 --model " + tiny}) {
+    EXPECT_EQ(run(command).code, 3) << command;
+    const Outcome raised = run(command + " --limit json_depth=71");
+    EXPECT_EQ(raised.code, 0) << command << ": " << raised.err;
+  }
+}
+
 TEST_F(CliModel, a_model_that_no_disk_holds_is_not_begun) {
   const std::string out = folder + "/big";
   const Outcome outcome = run("model scale demo-target " + out + " --scale 256x1024");

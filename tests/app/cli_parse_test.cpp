@@ -13,6 +13,7 @@ namespace {
 
 std::optional<app::WindowCommandOptions> window_asked;
 std::optional<app::GenerationOptions> generation_asked;
+std::optional<app::ModelCommandOptions> model_asked;
 
 }  // namespace
 
@@ -39,7 +40,8 @@ int data(const DataOptions&) {
 int train(const TrainOptions&) {
   return 0;
 }
-int model(const ModelCommandOptions&) {
+int model(const ModelCommandOptions& options) {
+  model_asked = options;
   return 0;
 }
 int score(const ScoreOptions&) {
@@ -122,6 +124,27 @@ TEST(CommandLine, CL01_a_number_that_is_none_is_told_by_what_was_found_and_what_
                   .starts_with("--count: found '-1', expected a whole number from 0 to "));
   EXPECT_TRUE(refusal_of({"generate", "--max-tokens"})
                   .starts_with("--max-tokens: found nothing behind it"));
+}
+
+TEST(CommandLine, limits_on_files_are_raised_one_by_one_by_every_command_that_opens_models) {
+  parse({"generate", "--limit", "json_depth=70", "--prompt", "a", "--limit", "n_layers=5000"});
+  ASSERT_TRUE(generation_asked);
+  EXPECT_EQ(generation_asked->model.limits,
+            (engine::FileLimits{.json_depth = 70, .n_layers = 5000}));
+  parse({"--limit", "tensor_rank=9"});
+  ASSERT_TRUE(window_asked);
+  EXPECT_EQ(window_asked->model.limits, engine::FileLimits{.tensor_rank = 9});
+  // What stands behind the value is not taken for another one.
+  parse({"model", "info", "--limit", "json_depth=70", "demo-target"});
+  ASSERT_TRUE(model_asked);
+  EXPECT_EQ(model_asked->path, "demo-target");
+  EXPECT_EQ(model_asked->limits.json_depth, 70);
+  parse({"data", "stats", "--limit", "n_pieces=5000000", "a.jsonl"});
+  parse({"train", "target", "--recipe", "a.json", "--limit", "n_pieces=5000000"});
+  parse({"trace", "info", "--limit", "n_tensors=2000000", "a.pdrun"});
+  const std::string unknown = refusal_of({"bench", "step", "--limit", "layers=5"});
+  EXPECT_NE(unknown.find("'layers=5'"), std::string::npos) << unknown;
+  EXPECT_NE(unknown.find("n_layers"), std::string::npos) << unknown;
 }
 
 TEST(CommandLine, numbers_at_their_limits_are_taken_as_they_are_written) {

@@ -50,7 +50,7 @@ void play(const char* name, const scripted::Script& script, ui::WindowOptions op
     FAIL() << "the bundled model demo-target is absent";
   engine::EventQueue events;
   engine::CommandQueue commands;
-  const app::EngineThread thread(assets().string(), 1, false, commands, events);
+  const app::EngineThread thread(assets().string(), {.n_threads = 1}, commands, events);
   scripted::in_window(name, events, commands, catalog(), script, std::move(options));
 }
 

@@ -113,6 +113,19 @@ TEST(OddJson, TR07_odd_prompt_files_end_in_errors_or_are_read) {
   }
 }
 
+TEST(PromptFile, lines_and_depth_have_limits_that_can_be_raised) {
+  const Folder folder;
+  const std::string path = folder / "p.jsonl";
+  const std::string deep = std::string(70, '[') + std::string(70, ']');
+  write_file(path, R"({"prompt":"x","other":)" + deep + "}\n");
+  EXPECT_NE(refusal_of([&] { app::read_prompts(path); }).find("nested"), std::string::npos);
+  EXPECT_EQ(refusal_of([&] { app::read_prompts(path, {.json_depth = 71}); }), "");
+  const std::string long_line =
+      refusal_of([&] { app::read_prompts(path, {.json_depth = 71, .prompt_bytes = 100}); });
+  EXPECT_NE(long_line.find("p.jsonl:1: "), std::string::npos) << long_line;
+  EXPECT_NE(long_line.find("expected at most 100"), std::string::npos) << long_line;
+}
+
 TEST(OddJson, TR07_odd_model_directories_end_in_errors_or_are_read) {
   const Folder folder;
   const std::string index = folder / "model.safetensors.index.json";
