@@ -80,17 +80,9 @@ json info_json(const engine::ModelFiles& files) {
           {"notices", files.notices}};
 }
 
-/// What a run takes, before it takes it: at 1x1, weights and cache as stored.
-std::string memory_text(const engine::ModelFiles& files) {
-  const engine::MemoryPlan plan = engine::memory_plan(files.config, files.stored_dtype);
-  return fmt::format("{} weights, {} workspace; cache {:.0f} bytes a token, {} at the full context",
-                     engine::size_words(plan.weights), engine::size_words(plan.workspace),
-                     plan.cache_per_token,
-                     engine::size_words(plan.cache_per_token * files.config.max_seq_len));
-}
-
 std::string info_text(const engine::ModelFiles& files) {
   const engine::ModelConfig& c = files.config;
+  const engine::MemoryPlan plan = engine::memory_plan(c, files.stored_dtype);
   std::vector<std::vector<std::string>> rows = {
       {"name", files.name},
       {"parameters", fmt::format("{:.2f} M", static_cast<double>(c.n_params()) * 1e-6)},
@@ -100,7 +92,10 @@ std::string info_text(const engine::ModelFiles& files) {
                             c.n_heads, c.n_kv_heads, c.head_dim, c.hidden_dim)},
       {"vocabulary", fmt::format("{}{}", c.vocab_size, c.tied_embeddings ? ", tied" : "")},
       {"context", fmt::format("{}", c.max_seq_len)},
-      {"memory", memory_text(files)},
+      {"memory", fmt::format("{} weights, {} workspace", engine::size_words(plan.weights),
+                             engine::size_words(plan.workspace))},
+      {"cache", fmt::format("{:.0f} bytes a token, {} at the full context", plan.cache_per_token,
+                            engine::size_words(plan.cache_per_token * c.max_seq_len))},
       {"rope", fmt::format("{}, theta {}", rope_name(c.rope.type), c.rope.theta)}};
   if (c.sliding_window) rows.push_back({"sliding window", fmt::format("{}", c.sliding_window)});
   if (!files.draft_name.empty()) rows.push_back({"draft", files.draft_name});
