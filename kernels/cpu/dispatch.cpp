@@ -63,7 +63,8 @@ std::list<InstructionSet> find_sets() {
 }
 
 const std::list<InstructionSet>& sets() {
-  static const std::list<InstructionSet> found = find_sets();
+  // Never destroyed: a model that lives until the program ends still lets go of its memory here.
+  static const auto& found = *new std::list<InstructionSet>(find_sets());
   return found;
 }
 
