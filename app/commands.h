@@ -91,6 +91,22 @@ struct ScoreOptions {
   bool json = false;
 };
 
+struct ReasonOptions {
+  ModelOptions model;
+  std::string what;  // cot
+  std::string task = "kb";
+  std::string data;  // a file of records, or the folder of the open sets
+  std::string decoder = "fastcot", split = "test";
+  std::vector<std::string> set;  // name=value
+  int level = 1, count = 100, n_shots = -1, batch = 1, max_tokens = 200;
+  std::int64_t start = 0;
+  float repetition_penalty = 1;
+  bool drop_approximate = false, find_bound = false;
+  double tolerance = 1;  // points of accuracy
+  std::string trace, record;
+  bool json = false;
+};
+
 struct TraceOptions {
   std::string what;  // info, validate, convert
   std::string path, out;
@@ -118,6 +134,7 @@ int data(const DataOptions& options);
 int train(const TrainOptions& options);
 int model(const ModelCommandOptions& options);
 int score(const ScoreOptions& options);
+int reason(const ReasonOptions& options);
 int trace(const TraceOptions& options);
 int devices(bool json);
 int window(const WindowCommandOptions& options);

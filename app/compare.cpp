@@ -99,7 +99,8 @@ std::map<std::string, engine::RunResult> race(engine::LoadedModel& loaded,
   const engine::RunResult& ar = results.at("ar");
   for (auto& [decoder, result] : results) {
     if (decoder != "ar" && !engine::comparable(result.request.sampling)) continue;
-    engine::Agreement agreement = engine::agreement_of({result.tokens}, {ar.tokens});
+    engine::Agreement agreement = 
+        engine::agreement_of({result.tokens, result.whole()}, {ar.tokens, ar.whole()});
     result.identical_to_ar = agreement.first_difference < 0;
     if (events && decoder != "ar") {
       agreement.t = engine::now_ns();

@@ -167,6 +167,19 @@ struct Ops {
                     float* out,
                     std::int64_t out_stride);
 
+  /// What one row attends to among the rows of its chain: mean[j] is the mean over the heads of
+  /// softmax(q[row] . k * scale) at the chain's element j; what is left to 1 went to the prefix.
+  ///   q [n_heads, head_dim] of that row;  mean: host, [chain length]
+  void (*attention_weights)(Device&,
+                            const KvLayer&,
+                            const RowsPlan& plan,
+                            int row,
+                            const float* q,
+                            const void* staged_k,
+                            int n_heads,
+                            float scale,
+                            float* mean);
+
   /// Chooses a token for each row. Greedy: the largest logit. Sampling: the largest of
   /// logit / temperature + Gumbel(seed, stream, position, token) over the tokens the filters keep
   /// (kernels/sampling.h). Ties go to the lowest id. Tokens >= n_valid are never chosen.

@@ -20,6 +20,12 @@ using OptionValues = std::map<std::string, std::string>;
 
 class UniformSource;  // engine/decode/sampling.h
 
+/// What FastCoT's stop=probe asks and looks for; a question's own, so not an option's text.
+struct ProbeSettings {
+  std::vector<TokenId> trigger;   // fed behind the window, never emitted; empty: no probe
+  std::vector<TokenId> keywords;  // tokens that can be an answer
+};
+
 /// What a decoder is made with.
 struct DecoderContext {
   LanguageModel& target;  // owned by the engine, which outlives its decoders
@@ -27,6 +33,7 @@ struct DecoderContext {
   Limits limits;
   OptionValues options;  // complete: defaults filled in, values valid
   LanguageModel* draft_model = nullptr;
+  ProbeSettings probe;
   UniformSource* uniforms = nullptr;  // of the rejection mode; null: Philox from the seed
 };
 
@@ -45,6 +52,9 @@ class Decoder {
   virtual Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) = 0;
   /// After end-of-sequence and length were applied to the decision.
   virtual void committed(const Sequence& /*prefix*/, const Decision& /*cut*/) {}
+  /// Guesses behind the last emitted token that a run which ended by the decoder's own wish leaves:
+  /// not verified, not AR's.
+  virtual std::vector<TokenId> approximate() const { return {}; }
   /// Events only this decoder can write (pool changes, blocks), of the step just committed; the
   /// stepper stamps run and step and sends them.
   virtual std::vector<Event> take_events() { return {}; }

@@ -13,7 +13,7 @@ JacobiDecoder::JacobiDecoder(const DecoderContext& context)
       limits_(context.limits),
       block_(int_option(context.options, "block")),
       refill_(text_option(context.options, "refill") == "slide" ? Refill::Slide : Refill::Block),
-      filler_(context),
+      filler_(text_option(context.options, "fill"), context.sampling.seed),
       counts_(refill_ == Refill::Block) {}
 
 void JacobiDecoder::begin(const Sequence& prefix) {

@@ -1,16 +1,15 @@
 #include "engine/decode/jacobi_block.h"
 
-#include "engine/decode/options.h"
 #include "engine/decode/sampling.h"
 #include "engine/event/trajectory.h"
 
 namespace engine {
 
-BlockFiller::BlockFiller(const DecoderContext& context)
-    : fill_(text_option(context.options, "fill") == "pad"      ? Fill::Pad
-            : text_option(context.options, "fill") == "repeat" ? Fill::Repeat
-                                                               : Fill::Prompt),
-      seed_(context.sampling.seed) {}
+BlockFiller::BlockFiller(const std::string& fill, std::uint64_t seed)
+    : fill_(fill == "pad"      ? Fill::Pad
+            : fill == "repeat" ? Fill::Repeat
+                               : Fill::Prompt),
+      seed_(seed) {}
 
 TokenId BlockFiller::operator()(const Sequence& prefix, int position) const {
   switch (fill_) {

@@ -12,10 +12,11 @@
 
 namespace engine {
 
-/// The tokens a block begins with, by the option `fill`: a function of (seed, position, text).
+/// The tokens a block begins with: a function of (seed, position, text).
 class BlockFiller {
  public:
-  explicit BlockFiller(const DecoderContext& context);
+  /// @param fill  "prompt", "pad" or "repeat"
+  BlockFiller(const std::string& fill, std::uint64_t seed);
   /// @param position  of the guess, from the sequence's start
   TokenId operator()(const Sequence& prefix, int position) const;
 

@@ -1,5 +1,7 @@
 #include "engine/decode/options.h"
 
+#include <charconv>
+
 namespace engine {
 
 const std::string& text_option(const OptionValues& options, const std::string& name) {
@@ -10,6 +12,13 @@ const std::string& text_option(const OptionValues& options, const std::string& n
 
 int int_option(const OptionValues& options, const std::string& name) {
   return std::stoi(text_option(options, name));
+}
+
+double float_option(const OptionValues& options, const std::string& name) {
+  const std::string& text = text_option(options, name);
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
 }
 
 bool bool_option(const OptionValues& options, const std::string& name) {

@@ -9,6 +9,7 @@ namespace engine {
 
 /// @throws ContractError  if the option is missing: make_decoder() fills in every one
 int int_option(const OptionValues& options, const std::string& name);
+double float_option(const OptionValues& options, const std::string& name);
 bool bool_option(const OptionValues& options, const std::string& name);
 const std::string& text_option(const OptionValues& options, const std::string& name);
 

@@ -5,6 +5,7 @@
 
 #include "engine/closest_name.h"
 #include "engine/decode/ar.h"
+#include "engine/decode/fastcot.h"
 #include "engine/decode/jacobi.h"
 #include "engine/decode/lookahead.h"
 #include "engine/decode/prompt_lookup.h"
@@ -15,10 +16,20 @@ namespace {
 
 using Type = OptionInfo::Type;
 
+std::string short_number(double value) {
+  std::string text = std::to_string(value);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
 OptionInfo int_info(const char* name, int value, int min, int max, const char* help) {
   return {
       name, Type::Int, std::to_string(value), static_cast<double>(min), static_cast<double>(max),
       {},   help};
+}
+OptionInfo float_info(const char* name, double value, double min, double max, const char* help) {
+  return {name, Type::Float, short_number(value), min, max, {}, help};
 }
 OptionInfo bool_info(const char* name, bool value, const char* help) {
   return {name, Type::Bool, value ? "true" : "false", 0, 0, {"true", "false"}, help};
@@ -68,6 +79,40 @@ DecoderInfo jacobi_info() {
           "'kv' keeps keys and values of what is final, and the block shrinks; 'textbook' "
           "computes all of the block anew in every step until nothing changes: same tokens, "
           "more work, to be looked at."),
+  };
+  return info;
+}
+
+DecoderInfo fastcot_info() {
+  DecoderInfo info;
+  info.name = "fastcot";
+  info.title = "FastCoT";
+  info.summary =
+      "Guesses a window of approximate tokens beside each exact one and confirms them a step "
+      "later; "
+      "a rationale may end early, with the window's guesses for its rest.";
+  info.reference = "Zhang et al. 2023, arXiv:2311.08263";
+  info.options = {
+      int_info("window", 10, 0, 255,
+               "c: approximate tokens guessed in every step, each a row. 0 is plain decoding."),
+      choice_info("filler", {"pad", "prompt", "repeat"},
+                  "What a new slot of the window holds before the model has guessed it: token 0 "
+                  "('pad'), a token of the text so far ('prompt') or the last one ('repeat')."),
+      bool_info("skip", true,
+                "Emit every confirmed guess at once. Without it a step emits one token, as many "
+                "steps as plain decoding: the paper's ablation."),
+      choice_info("stop", {"none", "bound", "probe"},
+                  "When a run may end before its text does: never; after `bound` steps; or when an "
+                  "answer is seen in the window ('probe': `reason cot` says what to look for)."),
+      int_info(
+          "bound", 64, 1, 100000,
+          "Steps after which stop=bound ends a run; `reason cot --find-bound` finds a good one."),
+      float_info("probe_threshold", 3, 0, 1000,
+                 "How much more than the window's mean an answer in it must be attended to, twice "
+                 "in a row, for stop=probe."),
+      float_info("adapt", 0, 0, 100,
+                 "Above 0: use the widest window whose measured step costs at most this many times "
+                 "a step without one; which is used changes no token."),
   };
   return info;
 }
@@ -139,7 +184,7 @@ DecoderInfo prompt_lookup_info() {
 
 const std::vector<DecoderInfo>& all() {
   static const std::vector<DecoderInfo> infos{ar_info(), jacobi_info(), lookahead_info(),
-                                              prompt_lookup_info()};
+                                              prompt_lookup_info(), fastcot_info()};
   return infos;
 }
 
@@ -161,13 +206,6 @@ std::string suggestion(const std::string& name, const std::vector<std::string>& 
   throw Error(ErrorCode::Usage, info.name + ": " + option.name + ": found '" + value +
                                     "', expected " + expected + "; the default is " +
                                     option.default_value);
-}
-
-std::string short_number(double value) {
-  std::string text = std::to_string(value);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.ends_with('.')) text.pop_back();
-  return text;
 }
 
 /// The value as decoders read it.
@@ -289,11 +327,16 @@ std::unique_ptr<Decoder> make_decoder(const std::string& name, DecoderContext co
   if (const auto reason = refusal(info, context.sampling, context.target, context.draft_model)) {
     throw Error(ErrorCode::Usage, *reason);
   }
+  if (name == "fastcot" && context.options.at("stop") == "probe" && context.probe.trigger.empty())
+    throw Error(ErrorCode::Usage,
+                "fastcot: stop is probe, but nothing says what to look for: that takes a question "
+                "with known options, as `decoscope reason cot` asks; or use stop=bound");
   if (name == "ar") return std::make_unique<ArDecoder>(context);
   if (name == "jacobi") {
     if (context.options.at("form") == "kv") return std::make_unique<JacobiDecoder>(context);
     return std::make_unique<TextbookJacobiDecoder>(context);
   }
+  if (name == "fastcot") return std::make_unique<FastCotDecoder>(context);
   if (name == "lookahead") return std::make_unique<LookaheadDecoder>(context);
   ensure(name == "prompt-lookup", "a decoder is listed but cannot be made");
   return std::make_unique<PromptLookupDecoder>(context);

@@ -14,6 +14,10 @@ const char* name_of(StopReason reason) {
       return "length";
     case StopReason::Context:
       return "context";
+    case StopReason::Bound:
+      return "bound";
+    case StopReason::Probe:
+      return "probe";
   }
   return "";
 }
@@ -51,6 +55,12 @@ Sequence Sequence::fork() const {
   return copy;
 }
 
+Sequence Sequence::restarted(std::span<const TokenId> more) const {
+  std::vector<TokenId> tokens = tokens_;
+  tokens.insert(tokens.end(), more.begin(), more.end());
+  return {std::move(tokens), cache_->fork()};
+}
+
 StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limits) {
   const int n_before = static_cast<int>(decision.emitted.size());
   if (n_before == 0) {
@@ -81,7 +91,7 @@ StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limit
   decision.emitted.resize(static_cast<std::size_t>(keep));
   decision.path.resize(decision.path.size() - n_dropped);
   if (decision.logp.size() > decision.emitted.size()) decision.logp.resize(decision.emitted.size());
-  return reason;
+  return reason == StopReason::None ? decision.wish : reason;
 }
 
 void prefill(LanguageModel& model,

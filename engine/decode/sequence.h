@@ -19,6 +19,10 @@ struct Draw {
   float keep = 0;
 };
 
+/// Bound and Probe: the decoder's own wish to end, after a number of steps or having seen an answer.
+enum class StopReason { None, Eos, Length, Context, Bound, Probe };
+const char* name_of(StopReason reason);  // "", "eos", "length", "context", "bound", "probe"
+
 /// What a decoder decided in one step.
 struct Decision {
   std::vector<int> path;         // rows whose keys and values join the prefix, in order
@@ -27,6 +31,7 @@ struct Decision {
   std::vector<float> logp;       // [emitted] their log probabilities; empty: those of the picks
   std::vector<Draw> draws;       // that judged rows, in order; for display
   float last_uniform = -1;       // drawn for the last token where no row gave it; -1: none
+  StopReason wish = StopReason::None;  // to end after this step, if nothing else ends it
 };
 
 /// Where a sequence must stop.
@@ -36,9 +41,6 @@ struct Limits {
   bool ignore_eos = false;
   std::vector<TokenId> eos_ids;
 };
-
-enum class StopReason { None, Eos, Length, Context };
-const char* name_of(StopReason reason);  // "", "eos", "length", "context"
 
 class Sequence {
  public:
@@ -63,6 +65,9 @@ class Sequence {
   /// Keeps the decision's path in the cache and appends what it emitted.
   void commit(const Decision& decision, StopReason stop);
   Sequence fork() const;
+  /// The same keys and values under more tokens, all of it a prompt: what prefill() and a new lane
+  /// go on from.
+  Sequence restarted(std::span<const TokenId> more = {}) const;
 
  private:
   std::vector<TokenId> tokens_;
@@ -79,6 +84,7 @@ int room_left(const Sequence& sequence, const Limits& limits, int model_max_seq_
 
 /// Applies end-of-sequence, max_tokens and the context's end to a decision:
 /// emitted is cut after the first end token and at the limits, and the path loses as many rows.
+/// The decision's own wish counts where none of these ends the text.
 /// limits.max_seq_len 0 sets no end here; the stepper fills in the model's.
 /// @return  the reason to stop, or None
 StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limits);

@@ -175,6 +175,7 @@ void Stepper::step(std::span<Lane* const> lanes) {
     items[i].tree = &lane.tree;
     items[i].prefix = lane.sequence.cached_tokens();
     items[i].sampling = lane.sampling;
+    items[i].attention_of = own.attention_of;
     if (!lane.sampling.greedy()) items[i].greedy_rows = notes[i].greedy_rows;
   }
 

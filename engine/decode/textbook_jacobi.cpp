@@ -55,7 +55,7 @@ TextbookJacobiDecoder::TextbookJacobiDecoder(const DecoderContext& context)
     : target_(context.target),
       limits_(context.limits),
       block_(int_option(context.options, "block")),
-      filler_(context) {}
+      filler_(text_option(context.options, "fill"), context.sampling.seed) {}
 
 void TextbookJacobiDecoder::begin(const Sequence& prefix) {
   open_block(prefix);

@@ -12,13 +12,14 @@ void check_leading(const TokenTree& tree, int leading_rows) {
   }
 }
 
-bool is_window(const TokenTree& tree, std::size_t row) {
-  return tree.tag[row].kind == RowTag::Kind::Window;
+/// A row that is no proposal: a window's cell, or a probe's.
+bool is_no_proposal(const TokenTree& tree, std::size_t row) {
+  return tree.tag[row].kind == RowTag::Kind::Window || tree.tag[row].kind == RowTag::Kind::Probe;
 }
 
 bool is_leaf(const TokenTree& tree, std::size_t row) {
   for (std::size_t r = row + 1; r < tree.parent.size(); r++) {
-    if (tree.parent[r] == static_cast<int>(row) && !is_window(tree, r)) return false;
+    if (tree.parent[r] == static_cast<int>(row) && !is_no_proposal(tree, r)) return false;
   }
   return true;
 }
@@ -35,7 +36,7 @@ Decision walk(const TokenTree& tree, const StepOutput& out, int leading_rows, bo
   std::size_t deepest = n_leading - 1;
   depth[deepest] = 1;
   for (std::size_t r = n_leading; r < n; r++) {
-    if (tree.parent[r] < leading_rows - 1 || is_window(tree, r)) continue;
+    if (tree.parent[r] < leading_rows - 1 || is_no_proposal(tree, r)) continue;
     const auto parent = static_cast<std::size_t>(tree.parent[r]);
     if (depth[parent] == 0 || out.picked[parent].id != tree.token[r]) continue;
     depth[r] = depth[parent] + 1;
@@ -75,7 +76,7 @@ Decision reject(std::span<const TokenId> tokens,
     children.clear();
     for (int r = leading_rows; r < tree.n_rows(); r++) {
       const auto row = static_cast<std::size_t>(r);
-      if (is_window(tree, row)) continue;
+      if (is_no_proposal(tree, row)) continue;
       for (const int parent : alive) {
         if (tree.parent[row] == parent) children.push_back(r);
       }

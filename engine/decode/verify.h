@@ -12,7 +12,7 @@
 namespace engine {
 
 /// Follows, from the last leading row, the child whose token is what the target picked, as deep as
-/// it goes; of equal paths the one whose rows come first. Window cells are never followed.
+/// it goes; of equal paths the one whose rows come first. Window cells and probes are never followed.
 /// The emitted tokens are those AR would emit with the same settings, because every followed row's
 /// ancestors are tokens AR would have emitted.
 /// @param leading_rows  rows 0 .. leading_rows - 1 are a chain of committed tokens

@@ -18,6 +18,9 @@ namespace engine {
 struct Wants {
   bool logits = false;  // [n_rows, vocab_size] f32 of every row
   bool hidden = false;  // [n_rows, dim] after the final norm
+  /// A row whose attention to the rows of its chain comes back; -1: none. Of one decoder: the
+  /// stepper passes it on with the decoder's own rows (BatchItem).
+  int attention_of = -1;
 };
 
 /// How tokens are chosen. Part of a run's settings; the same for every decoder.
@@ -60,6 +63,7 @@ struct BatchItem {
   kernels::RandomStream stream = kernels::RandomStream::TargetGumbel;
   /// [n_rows] or empty: rows marked 1 take the largest logit whatever the temperature.
   std::span<const std::uint8_t> greedy_rows;
+  int attention_of = -1;  // a row of the tree, or -1
 };
 
 /// What one sequence got back from a forward. Rows in the order of its tree.
@@ -67,6 +71,10 @@ struct StepOutput {
   std::vector<kernels::Picked> picked;  // [n_rows]; row r: the token that follows it
   std::vector<float> logits;            // [n_rows, vocab_size] if wanted
   std::vector<float> hidden;            // [n_rows, dim] if wanted
+  /// [n_rows] what the item's row `attention_of` attends to: mean over the heads of the last quarter
+  /// of the layers, 0 for rows it does not see. The rest of each head's 1 goes to the prefix. Empty:
+  /// not asked for, or this model does not tell.
+  std::vector<float> attention;
   int vocab_size = 0;
 
   std::span<const float> logits_of(int row) const {

@@ -65,10 +65,12 @@ class Transformer final : public Model {
   void reserve(int n_rows, int n_logit_rows);
   void run_layers(int n_rows, int n_out);
   void attend(int l, int n_rows, int n_out);
+  void tap_attention(int l, int n_out);
   void feed_forward(const LayerWeights& w, int n_rows);
   void pick(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
   void download_logits(int row_begin, StepOutput& output);
   void describe_picks(std::span<const BatchItem> items);
+  std::vector<float> attention_told(int row_begin, const BatchItem& item) const;
 
   kernels::Device& device_;  // the caller's, outlives the model
   const kernels::Ops& ops_;  // the device's
@@ -90,6 +92,11 @@ class Transformer final : public Model {
   std::vector<kernels::PickRow> pick_rows_;
   std::vector<kernels::Picked> picked_;
   std::vector<std::int32_t> history_;
+  struct Tap {
+    int row;                            // of the batch
+    std::vector<float> mean, of_layer;  // [chain] over the layers so far; of one layer
+  };
+  std::vector<Tap> taps_;
 };
 
 Transformer::Transformer(kernels::Device& device,
@@ -172,9 +179,25 @@ void Transformer::attend(int l, int n_rows, int n_out) {
   ops_.attention(device_, store_->layer(l), plan_.view(n_out, full ? 0 : c_.sliding_window), q,
                  n_qkv_, store_->staged_k(l), store_->staged_v(l), n_heads, attention_scale_,
                  a_.attended.f32(), std::int64_t{n_heads} * head_dim);
+  tap_attention(l, n_out);
   ops_.matmul(device_, w.out.view, a_.attended.f32(), std::int64_t{n_heads} * head_dim, n_out,
               a_.x.f32(), c_.dim, w.out_bias.f32(),
               /*add=*/true);
+}
+
+// The last quarter of the layers: there rows are asked what they look for, not what they are.
+void Transformer::tap_attention(int l, int n_out) {
+  const int n_tapped = std::max(1, c_.n_layers / 4);
+  if (taps_.empty() || l < c_.n_layers - n_tapped) return;
+  const bool full = c_.sliding_window == 0 || l < c_.n_full_layers;
+  for (Tap& tap : taps_) {
+    ops_.attention_weights(device_, store_->layer(l),
+                           plan_.view(n_out, full ? 0 : c_.sliding_window), tap.row,
+                           a_.qkv.f32() + std::int64_t{tap.row} * n_qkv_, store_->staged_k(l),
+                           c_.n_heads, attention_scale_, tap.of_layer.data());
+    for (std::size_t j = 0; j < tap.mean.size(); j++)
+      tap.mean[j] += tap.of_layer[j] / static_cast<float>(n_tapped);
+  }
 }
 
 void Transformer::feed_forward(const LayerWeights& w, int n_rows) {
@@ -276,6 +299,17 @@ void Transformer::download_logits(int row_begin, StepOutput& output) {
                   row_bytes);
 }
 
+// From the chain's elements to the rows of the item's tree.
+std::vector<float> Transformer::attention_told(int row_begin, const BatchItem& item) const {
+  std::vector<float> told(item.tree->token.size());
+  const int row = row_begin + item.attention_of;
+  const auto tap = std::ranges::find(taps_, row, &Tap::row);
+  const auto chain = plan_.chain(row);
+  for (std::size_t j = 0; j < chain.size(); j++)
+    told[static_cast<std::size_t>(chain[j] - row_begin)] = tap->mean[j];
+  return told;
+}
+
 std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, Wants wants) {
   check_items(items);
   plan_.build(items, n_valid_, c_.max_seq_len);
@@ -291,6 +325,13 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
               static_cast<std::int64_t>(plan_.pos().size_bytes()));
   ops_.embed(device_, weights_.embedding.view, plan_.token().data(), n_rows, a_.x.f32());
 
+  taps_.clear();
+  for (std::size_t i = 0; i < items.size(); i++) {
+    if (items[i].attention_of < 0 || !items[i].pick_rows) continue;
+    const int row = plan_.row_begin(i) + items[i].attention_of;
+    const auto n_chain = plan_.chain(row).size();
+    taps_.push_back({row, std::vector<float>(n_chain), std::vector<float>(n_chain)});
+  }
   const int n_out = wants.hidden ? n_rows : n_picked;
   run_layers(n_rows, n_out);
   if (n_out > 0)
@@ -312,6 +353,8 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
                     a_.normed.f32() + std::int64_t{begin} * c_.dim,
                     static_cast<std::int64_t>(outputs[i].hidden.size() * sizeof(float)));
     }
+    if (items[i].attention_of >= 0 && items[i].pick_rows)
+      outputs[i].attention = attention_told(begin, items[i]);
     paged(items[i].cache).set_staged(begin, items[i].tree->parent);
   }
   return outputs;

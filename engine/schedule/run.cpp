@@ -56,7 +56,8 @@ Lane make_lane(Model& model,
                                     .max_seq_len = model.max_seq_len(),
                                     .ignore_eos = request.ignore_eos,
                                     .eos_ids = model.config().eos_ids},
-                         .options = complete_options(info, request.options)};
+                         .options = complete_options(info, request.options),
+                         .probe = request.probe};
   const Limits limits = context.limits;
   std::unique_ptr<Decoder> decoder = make_decoder(request.decoder, std::move(context));
   Lane lane{.run = run,
@@ -76,7 +77,14 @@ RunResult result_of(const Lane& lane,
   result.request = request;
   const auto generated = lane.sequence.generated();
   result.tokens.assign(generated.begin(), generated.end());
-  if (tokenizer) result.text = tokenizer->decode(result.tokens);
+  result.approximate = lane.decoder->approximate();
+  if (tokenizer) {
+    result.text = tokenizer->decode(result.tokens);
+    std::vector<TokenId> all = result.tokens;
+    all.insert(all.end(), result.approximate.begin(), result.approximate.end());
+    const std::string with = tokenizer->decode(all);
+    if (with.starts_with(result.text)) result.approximate_text = with.substr(result.text.size());
+  }
   result.stop_reason = lane.sequence.finished() ? name_of(lane.sequence.stop_reason()) : "stopped";
   result.n_steps = lane.n_steps;
   result.n_rows = lane.n_rows;

@@ -23,6 +23,7 @@ struct RunRequest {
   Sampling sampling;
   int max_tokens = 256;
   bool ignore_eos = false;
+  ProbeSettings probe;     // of fastcot's stop=probe
   std::uint32_t race = 0;  // runs on one prompt that are shown side by side share it; 0: alone
   int lane = 0;            // from 0 in its race
 };
@@ -32,6 +33,9 @@ struct RunResult {
   RunRequest request;
   std::vector<TokenId> tokens;
   std::string text;
+  std::vector<TokenId>
+      approximate;  // guesses behind `tokens` that a run which wished to end leaves
+  std::string approximate_text;
   std::string stop_reason;
   int n_steps = 0;
   std::int64_t n_rows = 0;
@@ -41,6 +45,10 @@ struct RunResult {
   std::optional<bool> identical_to_ar;  // unset: not compared
   std::optional<double> speedup;        // unset: no AR run to compare with
 
+  /// Ended by its text or its limits: two such runs must agree to the end.
+  bool whole() const {
+    return stop_reason == "eos" || stop_reason == "length" || stop_reason == "context";
+  }
   double tokens_per_step() const {
     return n_steps ? static_cast<double>(tokens.size()) / n_steps : 0;
   }

@@ -111,6 +111,7 @@ Ops make_ops(const char* name) {
   add_row_ops(ops);
   add_cache_ops(ops);
   add_attention_ops(ops);
+  add_attention_weights_ops(ops);
   add_pick_ops(ops);
   return ops;
 }

@@ -68,6 +68,7 @@ void add_matrix_ops(Ops& ops);
 void add_row_ops(Ops& ops);
 void add_cache_ops(Ops& ops);
 void add_attention_ops(Ops& ops);
+void add_attention_weights_ops(Ops& ops);
 void add_pick_ops(Ops& ops);
 
 /// Calls work(begin, end, thread) over [0, n) cut in blocks: in place when `cost_ns` (roughly, of

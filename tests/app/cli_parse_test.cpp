@@ -47,6 +47,9 @@ int model(const ModelCommandOptions& options) {
 int score(const ScoreOptions&) {
   return 0;
 }
+int reason(const ReasonOptions&) {
+  return 0;
+}
 int trace(const TraceOptions&) {
   return 0;
 }

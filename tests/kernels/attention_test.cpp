@@ -90,32 +90,56 @@ class Forward {
     EXPECT_TRUE(out.intact());
     return {out.data(), out.data() + rows_.size() * width};
   }
+  // What a row attends to among the rows of its chain, the row itself last.
+  std::vector<float> weights(int r) {
+    const Node& asked = node(static_cast<std::size_t>(r));
+    Guarded mean(chain_begin_[r + 1] - chain_begin_[r], kNan);
+    device_.ops().attention_weights(device_, layer_, plan_, r, asked.q.data(), staged_k_.data(),
+                                    scene_.heads.n_heads, scale(), mean.data());
+    EXPECT_TRUE(mean.intact());
+    return {mean.data(), mean.data() + (chain_begin_[r + 1] - chain_begin_[r])};
+  }
   float scale() const { return 1 / std::sqrt(float(scene_.heads.head_dim)); }
   const Node& node(std::size_t r) const { return scene_.seqs[rows_[r].seq].nodes[rows_[r].node]; }
 
-  // softmax(q k) v of a row over its ancestors, in double; [n_heads head_dim]
-  std::vector<double> exact(std::size_t r, int window) const {
-    const Heads& h = scene_.heads;
+  // What a row sees, itself first.
+  std::vector<const Node*> seen_by(std::size_t r, int window) const {
     const auto& nodes = scene_.seqs[rows_[r].seq].nodes;
     std::vector<const Node*> seen;
     for (int i = rows_[r].node; i >= 0; i = nodes[i].parent)
       if (!window || nodes[i].pos > node(r).pos - window) seen.push_back(&nodes[i]);
+    return seen;
+  }
+  // softmax(q k) of one head of a row over what it sees, in double
+  std::vector<double> exact_weights(std::size_t r,
+                                    int head,
+                                    const std::vector<const Node*>& seen) const {
+    const Heads& h = scene_.heads;
+    const int kv = head / (h.n_heads / h.n_kv_heads) * h.head_dim;
+    std::vector<double> score;
+    for (const Node* other : seen) {
+      double dot = 0;
+      for (int d = 0; d < h.head_dim; d++)
+        dot += double(node(r).q[head * h.head_dim + d]) * other->k[kv + d];
+      score.push_back(dot * scale());
+    }
+    const double top = *std::max_element(score.begin(), score.end());
+    double total = 0;
+    for (double& s : score) total += s = std::exp(s - top);
+    for (double& s : score) s /= total;
+    return score;
+  }
+  // softmax(q k) v of a row over its ancestors, in double; [n_heads head_dim]
+  std::vector<double> exact(std::size_t r, int window) const {
+    const Heads& h = scene_.heads;
+    const std::vector<const Node*> seen = seen_by(r, window);
     std::vector<double> out(h.n_heads * h.head_dim, 0);
     for (int head = 0; head < h.n_heads; head++) {
       const int kv = head / (h.n_heads / h.n_kv_heads) * h.head_dim;
-      std::vector<double> score;
-      for (const Node* other : seen) {
-        double dot = 0;
-        for (int d = 0; d < h.head_dim; d++)
-          dot += double(node(r).q[head * h.head_dim + d]) * other->k[kv + d];
-        score.push_back(dot * scale());
-      }
-      const double top = *std::max_element(score.begin(), score.end());
-      double total = 0;
-      for (double& s : score) total += s = std::exp(s - top);
+      const std::vector<double> weight = exact_weights(r, head, seen);
       for (std::size_t i = 0; i < seen.size(); i++)
         for (int d = 0; d < h.head_dim; d++)
-          out[head * h.head_dim + d] += score[i] / total * seen[i]->v[kv + d];
+          out[head * h.head_dim + d] += weight[i] * seen[i]->v[kv + d];
     }
     return out;
   }
@@ -268,14 +292,43 @@ TEST(Attention, agrees_with_a_double_loop_over_ragged_sequences_and_trees) {
       {2});
 }
 
+TEST(Attention, weights_of_a_row_agree_with_a_double_loop) {
+  for_each_device(
+      [](Device& device) {
+        for (const DType dtype : kAllDTypes) {
+          for (const Heads heads : {Heads{4, 4, 64}, Heads{6, 2, 20}}) {
+            for (const int sees : {0, 5, 100}) {
+              const Scene scene = ragged_scene(heads, dtype, 60);
+              const std::vector<RowOf> rows = rows_of(scene);
+              Forward forward(device, scene, rows, prefixes_of(scene), sees);
+              for (std::size_t r = 0; r < rows.size(); r += 5) {
+                const std::vector<float> found = forward.weights(static_cast<int>(r));
+                const auto seen = forward.seen_by(r, sees);
+                std::vector<double> mean(std::max(seen.size(), found.size()));
+                for (int head = 0; head < heads.n_heads; head++) {
+                  const std::vector<double> weight = forward.exact_weights(r, head, seen);
+                  for (std::size_t i = 0; i < seen.size(); i++)
+                    mean[i] += weight[i] / heads.n_heads;
+                }
+                for (std::size_t i = 0; i < found.size(); i++)  // from the row itself upwards
+                  ASSERT_NEAR(found[found.size() - 1 - i], mean[i], 1e-6)
+                      << name_of(dtype) << " window " << sees << " row " << r;
+              }
+            }
+          }
+        }
+      },
+      {2});
+}
+
 // One layout of heads on one storage type: sequences of several lengths together, and each alone.
 struct Company {
   Scene together;
   std::vector<Scene> apart;  // [n_seqs], one sequence each
   int window;
 
-  Company(const Heads& heads, DType dtype, int window)
-      : together(ragged_scene(heads, dtype, 70)), window(window) {
+  Company(const Heads& heads, DType dtype, int sees)
+      : together(ragged_scene(heads, dtype, 70)), window(sees) {
     for (const Scene::Seq& seq : together.seqs) apart.push_back({heads, dtype, {seq}});
   }
 };

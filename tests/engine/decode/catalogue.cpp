@@ -104,6 +104,10 @@ std::vector<Job> all_settings() {
       job_of("jacobi", {{"block", "40"}, {"fill", "pad"}}),
       job_of("jacobi", {{"block", "6"}, {"form", "textbook"}}),
       job_of("jacobi", {{"block", "1"}, {"form", "textbook"}, {"fill", "pad"}}),
+      job_of("fastcot"),
+      job_of("fastcot", {{"window", "0"}}),
+      job_of("fastcot", {{"window", "4"}, {"skip", "false"}, {"filler", "repeat"}}),
+      job_of("fastcot", {{"window", "30"}, {"filler", "prompt"}}),
       job_of("lookahead"),
       job_of("lookahead", {{"window", "1"}, {"ngram_size", "2"}, {"n_guesses", "1"}}),
       job_of("lookahead", {{"window", "5"}, {"ngram_size", "4"}, {"n_guesses", "5"}}),
@@ -125,6 +129,7 @@ std::vector<Job> plain_settings() {
           job_of("jacobi"),
           job_of("jacobi", {{"refill", "slide"}}),
           job_of("jacobi", {{"form", "textbook"}, {"block", "7"}}),
+          job_of("fastcot"),
           job_of("lookahead"),
           job_of("prompt-lookup")};
 }
@@ -133,6 +138,8 @@ int most_tokens(const Job& job) {
   const OptionValues values = complete_options(decoder_named(job.decoder), job.options);
   if (job.decoder == "ar") return 1;
   if (job.decoder == "jacobi") return std::stoi(values.at("block"));
+  if (job.decoder == "fastcot")
+    return values.at("skip") == "true" ? std::stoi(values.at("window")) + 1 : 1;
   if (job.decoder == "prompt-lookup") return std::stoi(values.at("n_tokens")) + 1;
   // Without the bonus a match of all N - 1 guesses is all there is.
   return std::stoi(values.at("ngram_size")) - (values.at("bonus") == "true" ? 0 : 1);

@@ -392,6 +392,7 @@ TEST_P(Catalogue, T16_what_proposes_nothing_is_plain_decoding_step_by_step) {
   const std::vector<Job> degenerate{
       job_of("jacobi", {{"block", "1"}}),
       job_of("jacobi", {{"block", "1"}, {"refill", "slide"}}),
+      job_of("fastcot", {{"window", "0"}}),
       job_of("lookahead", {{"n_guesses", "0"}}),
       job_of("lookahead", {{"n_guesses", "0"}, {"window", "5"}, {"ngram_size", "5"}}),
   };

@@ -11,6 +11,7 @@ DecoderContext context_for(LanguageModel& model, const Job& job) {
           .sampling = job.sampling,
           .limits = job.limits,
           .options = job.options,
+          .probe = job.probe,
           .uniforms = job.uniforms};
 }
 
@@ -34,6 +35,7 @@ Outcome run_to_end(LanguageModel& model, Lane& lane, const Job& job) {
   outcome.tokens.assign(generated.begin(), generated.end());
   outcome.stop = lane.sequence.stop_reason();
   outcome.n_steps = lane.n_steps;
+  outcome.approximate = lane.decoder->approximate();
   outcome.metrics = metrics_of(lane);
   outcome.events = std::move(events.events);
   outcome.n_proposed = lane.n_proposed;
@@ -149,12 +151,16 @@ Job random_job(Dice& dice) {
   };
   const auto number = [&](int low, int high) { return std::to_string(dice(low, high)); };
   Job job;
-  job.decoder = pick({"jacobi", "lookahead", "lookahead", "prompt-lookup"});
+  job.decoder = pick({"fastcot", "jacobi", "lookahead", "lookahead", "prompt-lookup"});
   if (job.decoder == "jacobi") {
     job.options = {{"block", number(1, 12)},
                    {"refill", pick({"block", "slide"})},
                    {"fill", pick({"prompt", "pad", "repeat"})}};
     if (job.options["refill"] == "block") job.options["form"] = pick({"kv", "kv", "textbook"});
+  } else if (job.decoder == "fastcot") {
+    job.options = {{"window", number(0, 12)},
+                   {"filler", pick({"pad", "prompt", "repeat"})},
+                   {"skip", pick({"true", "true", "false"})}};
   } else if (job.decoder == "lookahead") {
     job.options = {{"window", number(1, 8)},
                    {"ngram_size", number(2, 6)},

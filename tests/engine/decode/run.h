@@ -15,11 +15,13 @@ struct Job {
   OptionValues options;
   Sampling sampling;
   Limits limits{.max_tokens = 40};
+  ProbeSettings probe;
   UniformSource* uniforms = nullptr;
 };
 
 struct Outcome {
-  std::vector<TokenId> tokens;  // generated
+  std::vector<TokenId> tokens;       // generated
+  std::vector<TokenId> approximate;  // what the run left unverified
   StopReason stop = StopReason::None;
   int n_steps = 0;
   std::vector<int> emitted_per_step;

@@ -1,0 +1,243 @@
+// `reason`: questions answered by chain of thought, and what that cost.
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/commands.h"
+#include "app/generation.h"
+#include "app/outputs.h"
+#include "app/paths.h"
+#include "app/report.h"
+#include "app/terminal.h"
+#include "engine/decode/registry.h"
+#include "engine/event/table.h"
+#include "engine/reason/cot.h"
+
+namespace app {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// The folder of the open sets: --data, else the environment's.
+std::string data_dir_of(const ReasonOptions& options) {
+  if (!options.data.empty()) return options.data;
+  const char* known = std::getenv("DECOSCOPE_DATA");
+  if (!known)
+    throw engine::Error(engine::ErrorCode::Usage,
+                        fmt::format("{} is an open set: --data says in which folder the sets are, "
+                                    "or $DECOSCOPE_DATA; kb and arith need none",
+                                    options.task));
+  return known;
+}
+
+std::vector<engine::Question> questions_of(const ReasonOptions& options) {
+  if (fs::is_regular_file(options.data)) {
+    std::vector<engine::Record> records = engine::read_records(options.data);
+    const auto first =
+        std::min<std::size_t>(static_cast<std::size_t>(options.start), records.size());
+    records.erase(records.begin(), records.begin() + static_cast<std::ptrdiff_t>(first));
+    std::vector<engine::Question> questions = engine::cot_questions_of(records);
+    if (std::ssize(questions) > options.count)
+      questions.resize(static_cast<std::size_t>(options.count));
+    return questions;
+  }
+  const engine::QuestionRange range = {.split = engine::split_from_name(options.split),
+                                       .level = options.level,
+                                       .start = options.start,
+                                       .count = options.count};
+  return engine::cot_questions(options.task, range,
+                               engine::is_generated(options.task) ? "" : data_dir_of(options));
+}
+
+/// Worked examples of the open sets; the bundled models were trained on the generated tasks' own
+/// form and need none there.
+std::vector<engine::Exemplar> exemplars_of(const std::string& task) {
+  const fs::path path = fs::path(assets_dir()) / "prompts" / "cot" / (task + ".jsonl");
+  return fs::exists(path) ? engine::read_exemplars(path.string()) : std::vector<engine::Exemplar>{};
+}
+
+engine::CotSettings settings_of(const ReasonOptions& options) {
+  engine::CotSettings settings;
+  settings.decoder = options.decoder;
+  settings.options = options_for(options.decoder, {options.decoder}, options.set);
+  settings.sampling.repetition_penalty = options.repetition_penalty;
+  settings.max_tokens = options.max_tokens;
+  settings.keep_approximate = !options.drop_approximate;
+  settings.n_shots = options.n_shots;
+  settings.exemplars = exemplars_of(options.task);
+  return settings;
+}
+
+/// Counters of the rationales' runs, added up.
+std::map<std::string, double> summed(const engine::CotReport& report) {
+  std::map<std::string, double> sums;
+  for (const engine::CotItem& item : report.items) {
+    for (const char* name :
+         {"rows", "proposed", "accepted", "iterations", "windows", "window_slots", "first_hits",
+          "token_hits", "guesses_in_text", "text_in_guesses"}) {
+      const auto found = item.metrics.find(name);
+      if (found != item.metrics.end()) sums[name] += found->second;
+    }
+  }
+  return sums;
+}
+
+json to_json(const engine::CotReport& report, const ReasonOptions& options, double wall_s) {
+  const std::map<std::string, double> sums = summed(report);
+  std::int64_t n_tokens = 0;
+  json items = json::array();
+  for (const engine::CotItem& item : report.items) {
+    n_tokens += item.n_tokens;
+    items.push_back({{"id", item.id},
+                     {"answer", item.answer},
+                     {"correct", item.correct},
+                     {"text", item.text},
+                     {"steps", item.n_steps},
+                     {"tokens", item.n_tokens},
+                     {"approximate", item.approximate},
+                     {"approximate_tokens", item.n_approximate},
+                     {"stop_reason", item.stop_reason},
+                     {"seconds", item.seconds}});
+  }
+  const double seconds = report.seconds();
+  const auto proposed = sums.find("proposed");
+  json document = {{"task", options.task},
+                   {"data", engine::is_generated(options.task) ? "generated" : "real"},
+                   {"decoder", options.decoder},
+                   {"n", report.items.size()},
+                   {"n_correct", report.n_correct()},
+                   {"n_shots", report.n_shots},
+                   {"tokens", n_tokens},
+                   {"seconds", seconds},
+                   {"tokens_per_second", seconds > 0 ? static_cast<double>(n_tokens) / seconds : 0},
+                   {"acceptance_rate", proposed != sums.end() && proposed->second > 0
+                                           ? json(sums.at("accepted") / proposed->second)
+                                           : json(nullptr)},
+                   {"target_busy", wall_s > 0 ? std::min(1.0, seconds / wall_s) : 0},
+                   {"complete", report.complete},
+                   {"items", items}};
+  for (const auto& [name, value] : sums)
+    document["metrics"][name] = static_cast<std::int64_t>(value);
+  return document;
+}
+
+std::string summary_of(const engine::CotReport& report, const ReasonOptions& options) {
+  std::int64_t n_tokens = 0, n_steps = 0, n_approximate = 0;
+  for (const engine::CotItem& item : report.items) {
+    n_tokens += item.n_tokens;
+    n_steps += item.n_steps;
+    n_approximate += item.n_approximate;
+  }
+  const auto n = static_cast<double>(std::max<std::size_t>(1, report.items.size()));
+  std::string text = fmt::format(
+      "{} ({}), {}: {} of {} right ({:.1f} %)\n"
+      "{:.1f} ms a question, {:.1f} steps, {:.1f} exact tokens, {:.1f} approximate ones used\n",
+      options.task, engine::is_generated(options.task) ? "generated" : "real", options.decoder,
+      report.n_correct(), report.items.size(), 100 * report.accuracy(), 1e3 * report.seconds() / n,
+      static_cast<double>(n_steps) / n, static_cast<double>(n_tokens) / n,
+      static_cast<double>(n_approximate) / n);
+  const std::map<std::string, double> sums = summed(report);
+  if (const auto slots = sums.find("window_slots"); slots != sums.end() && slots->second > 0)
+    text += fmt::format(
+        "guesses that came true in place: {:.1f} % of {} slots, the first of a window {:.1f} %; "
+        "somewhere in the window's text: {:.1f} %\n",
+        100 * sums.at("token_hits") / slots->second, slots->second,
+        100 * sums.at("first_hits") / std::max(1.0, sums.at("windows")),
+        100 * sums.at("guesses_in_text") / slots->second);
+  if (!report.complete) text += "stopped early\n";
+  return text;
+}
+
+/// One question as a person reads it; what is not verified stands between tildes.
+std::string shown(const engine::CotItem& item) {
+  std::string text = (item.correct ? "right  " : "wrong  ") + item.id + ":" + item.exact;
+  if (!item.approximate.empty()) text += " ~" + item.approximate + "~";
+  return text + engine::kTrigger + item.answer + "\n";
+}
+
+int bound_search(const ReasonOptions& options,
+                 engine::LoadedModel& loaded,
+                 const std::vector<engine::Question>& questions) {
+  if (options.decoder != "fastcot")
+    throw engine::Error(engine::ErrorCode::Usage,
+                        "--find-bound: " + options.decoder + " has no bound; use fastcot");
+  engine::BatchScheduler scheduler(loaded, options.batch);
+  std::vector<std::vector<std::string>> rows = {{"bound", "accuracy", "ms/question"}};
+  json trials = json::array();
+  ProgressLine line("reason");
+  engine::SchedulerWatch watch;
+  watch.stop = interrupted;
+  watch.ended = [&](int done, int n) { line.show(done, n, "of a bound"); };
+  const auto tell = [&](const engine::BoundTrial& trial) {
+    const double ms = 1e3 * trial.seconds / static_cast<double>(questions.size());
+    rows.push_back({trial.bound ? std::to_string(trial.bound) : "none",
+                    fmt::format("{:.1f} %", 100 * trial.accuracy), fmt::format("{:.1f}", ms)});
+    trials.push_back({{"bound", trial.bound ? json(trial.bound) : json(nullptr)},
+                      {"accuracy", trial.accuracy},
+                      {"seconds", trial.seconds}});
+    return !interrupted();
+  };
+  const engine::BoundSearch found =
+      engine::find_bound(scheduler, *loaded.model, questions, settings_of(options),
+                         options.tolerance / 100, tell, watch);
+  line.finish();
+  if (options.json) {
+    print(dumped({{"task", options.task},
+                  {"n", questions.size()},
+                  {"tolerance", options.tolerance},
+                  {"bound", found.bound ? json(found.bound) : json(nullptr)},
+                  {"trials", trials}}));
+  } else {
+    print(engine::aligned_table(rows));
+    if (!interrupted())
+      print(found.bound
+                ? fmt::format("--set stop=bound --set bound={} loses at most {:g} points on these "
+                              "{} questions\n",
+                              found.bound, options.tolerance, questions.size())
+                : fmt::format("no bound tried keeps within {:g} points\n", options.tolerance));
+  }
+  return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
+}
+
+}  // namespace
+
+int reason(const ReasonOptions& options) {
+  engine::complete_options(engine::decoder_named(options.decoder),
+                           options_for(options.decoder, {options.decoder}, options.set));
+  check_outputs(options.record, options.trace);
+  const std::vector<engine::Question> questions = questions_of(options);
+  if (questions.empty())
+    throw engine::Error(engine::ErrorCode::BadInput, "reason: no question to ask");
+  engine::ModelStore store(assets_dir(), options.model.n_threads);
+  engine::LoadedModel& loaded = load(store, model_request(options.model));
+  if (options.find_bound) return bound_search(options, loaded, questions);
+
+  Outputs outputs(options.record, options.trace);
+  if (outputs.wanted()) outputs.push(engine::describe(loaded));
+  engine::BatchScheduler scheduler(loaded, options.batch);
+  ProgressLine line("reason");
+  engine::SchedulerWatch watch;
+  watch.events = outputs.sink();
+  watch.stop = interrupted;
+  watch.ended = [&](int done, int n) { line.show(done, n, "parts"); };
+  const auto start = std::chrono::steady_clock::now();
+  const engine::CotReport report =
+      engine::answer(scheduler, *loaded.model, questions, settings_of(options), watch);
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+  line.finish();
+  std::string text;
+  if (options.json) {
+    text = dumped(to_json(report, options, wall.count()));
+  } else {
+    for (const engine::CotItem& item : report.items) text += for_terminal(shown(item));
+    text += summary_of(report, options);
+  }
+  print_and_close(text, outputs);
+  return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
+}
+
+}  // namespace app

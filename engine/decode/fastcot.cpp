@@ -1,0 +1,200 @@
+#include "engine/decode/fastcot.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_set>
+#include <utility>
+
+#include "engine/decode/options.h"
+#include "engine/decode/verify.h"
+
+namespace engine {
+namespace {
+
+// Iterations in a row in which the probe must see an answer.
+constexpr int kProbePatience = 2;
+
+std::int64_t n_found(std::span<const TokenId> some, std::span<const TokenId> among) {
+  const std::unordered_set<TokenId> known(among.begin(), among.end());
+  return std::ranges::count_if(some, [&](TokenId token) { return known.contains(token); });
+}
+
+}  // namespace
+
+WindowHits count_hits(std::span<const GuessedWindow> windows, std::span<const TokenId> text) {
+  WindowHits hits;
+  for (const GuessedWindow& window : windows) {
+    const auto first = static_cast<std::size_t>(window.first);
+    if (first >= text.size() || window.guess.empty()) continue;
+    const auto n = std::min(window.guess.size(), text.size() - first);
+    const auto guess = std::span(window.guess).first(n);
+    const auto region = text.subspan(first, n);
+    hits.n_windows++;
+    hits.n_slots += static_cast<std::int64_t>(n);
+    hits.n_first += guess[0] == region[0];
+    for (std::size_t i = 0; i < n; i++) hits.n_token += guess[i] == region[i];
+    hits.n_guess_in_text += n_found(guess, region);
+    hits.n_text_in_guess += n_found(region, guess);
+  }
+  return hits;
+}
+
+std::vector<double> attention_score(std::span<const float> attention) {
+  const double sum = std::accumulate(attention.begin(), attention.end(), 0.0);
+  std::vector<double> score(attention.size(), 1);
+  if (sum <= 0) return score;
+  const double mean = sum / static_cast<double>(attention.size());
+  for (std::size_t i = 0; i < score.size(); i++) score[i] = attention[i] / mean;
+  return score;
+}
+
+FastCotDecoder::FastCotDecoder(const DecoderContext& context)
+    : target_(context.target),
+      limits_(context.limits),
+      widest_(int_option(context.options, "window")),
+      skip_(bool_option(context.options, "skip")),
+      stop_(text_option(context.options, "stop") == "bound"   ? Stop::Bound
+            : text_option(context.options, "stop") == "probe" ? Stop::Probe
+                                                              : Stop::Never),
+      bound_(int_option(context.options, "bound")),
+      probe_threshold_(float_option(context.options, "probe_threshold")),
+      probe_(context.probe),
+      filler_(text_option(context.options, "filler"), context.sampling.seed) {
+  const double factor = float_option(context.options, "adapt");
+  if (factor > 0) tuner_.emplace(widest_, std::max(1.0, factor));
+}
+
+void FastCotDecoder::begin(const Sequence& prefix) {
+  fill(prefix);
+  tell(prefix);
+}
+
+/// Guesses that can still become tokens: row i of the window gives the token after it.
+int FastCotDecoder::room_for_window(const Sequence& prefix) const {
+  const int widest = tuner_ ? tuner_->window() : widest_;
+  return std::clamp(room_left(prefix, limits_, target_.max_seq_len()) - 1, 0, widest);
+}
+
+void FastCotDecoder::fill(const Sequence& prefix) {
+  const auto size = static_cast<std::size_t>(room_for_window(prefix));
+  n_guessed_ = static_cast<int>(std::min(window_.size(), size));
+  const int first = static_cast<int>(prefix.tokens().size());
+  while (window_.size() < size)
+    window_.push_back(filler_(prefix, first + static_cast<int>(window_.size())));
+  window_.resize(size);
+}
+
+/// The last exact token and the window behind it, for the event stream.
+void FastCotDecoder::tell(const Sequence& prefix) {
+  BlockRefined event;
+  event.iteration = n_iterations_;
+  event.first_pos = static_cast<int>(prefix.tokens().size()) - 1;
+  event.tokens.push_back(prefix.last());
+  event.tokens.insert(event.tokens.end(), window_.begin(), window_.end());
+  event.n_final = 1;
+  events_.push_back(std::move(event));
+}
+
+Wants FastCotDecoder::wants() const {
+  Wants wants;
+  wants.attention_of = probe_row_;
+  return wants;
+}
+
+TokenTree FastCotDecoder::propose(const Sequence& prefix) {
+  TokenTree tree;
+  int row = tree.add(prefix.last(), -1, RowTag{});
+  for (std::size_t i = 0; i < window_.size(); i++)
+    row = tree.add(window_[i], row, {RowTag::Kind::Block, static_cast<std::int16_t>(i + 1), 0});
+  probe_row_ = -1;
+  const int room = context_of(limits_, target_.max_seq_len()) -
+                   static_cast<int>(prefix.tokens().size() + window_.size());
+  if (stop_ == Stop::Probe && !window_.empty() && room >= static_cast<int>(probe_.trigger.size())) {
+    for (std::size_t i = 0; i < probe_.trigger.size(); i++)
+      row =
+          tree.add(probe_.trigger[i], row, {RowTag::Kind::Probe, static_cast<std::int16_t>(i), 0});
+    probe_row_ = row;
+  }
+  proposed_ = std::chrono::steady_clock::now();
+  return tree;
+}
+
+/// Whether the probe attends to an answer in the window now and did so before.
+bool FastCotDecoder::answer_is_seen(const TokenTree& tree, const StepOutput& out) {
+  if (probe_row_ < 0) return false;
+  if (out.attention.size() != tree.token.size())
+    throw Error(ErrorCode::Usage,
+                "fastcot: stop=probe needs a model that tells its attention, and this one does "
+                "not; use stop=bound");
+  const auto score = attention_score(std::span(out.attention).subspan(1, window_.size()));
+  bool seen = false;
+  for (std::size_t i = 0; i < score.size(); i++)
+    seen |= score[i] > probe_threshold_ &&
+            std::ranges::find(probe_.keywords, window_[i]) != probe_.keywords.end();
+  n_seen_ = seen ? n_seen_ + 1 : 0;
+  return n_seen_ >= kProbePatience;
+}
+
+Decision FastCotDecoder::verify(const Sequence& /*prefix*/,
+                                const TokenTree& tree,
+                                const StepOutput& out) {
+  if (tuner_) {
+    const std::chrono::duration<double> cost = std::chrono::steady_clock::now() - proposed_;
+    tuner_->measured(cost.count());
+  }
+  picks_.clear();
+  for (std::size_t i = 0; i <= window_.size(); i++) picks_.push_back(out.picked[i].id);
+  Decision decision;
+  if (skip_) {
+    decision = walk(tree, out);
+  } else {
+    decision.path = {0};
+    decision.emitted = {picks_[0]};
+  }
+  n_iterations_++;
+  if (stop_ == Stop::Bound && n_iterations_ >= bound_) decision.wish = StopReason::Bound;
+  if (stop_ == Stop::Probe && answer_is_seen(tree, out)) decision.wish = StopReason::Probe;
+  return decision;
+}
+
+void FastCotDecoder::committed(const Sequence& prefix, const Decision& cut) {
+  const auto n = static_cast<std::ptrdiff_t>(cut.emitted.size());
+  n_skipped_ += n - 1;
+  text_.insert(text_.end(), cut.emitted.begin(), cut.emitted.end());
+  window_.assign(picks_.begin() + n, picks_.end());
+  ended_early_ =
+      prefix.stop_reason() == StopReason::Bound || prefix.stop_reason() == StopReason::Probe;
+  GuessedWindow guessed{static_cast<int>(text_.size()), window_};
+  fill(prefix);
+  // As it will be fed; the guess behind the last place that can be emitted needs no row, and counts.
+  const auto n_known = static_cast<std::ptrdiff_t>(std::min(guessed.guess.size(), window_.size()));
+  guessed.guess.insert(guessed.guess.end(), window_.begin() + n_known, window_.end());
+  windows_.push_back(std::move(guessed));
+  tell(prefix);
+}
+
+std::vector<TokenId> FastCotDecoder::approximate() const {
+  if (!ended_early_) return {};
+  return {window_.begin(), window_.begin() + n_guessed_};
+}
+
+std::vector<Event> FastCotDecoder::take_events() {
+  return std::exchange(events_, {});
+}
+
+std::map<std::string, double> FastCotDecoder::metrics() const {
+  const WindowHits hits = count_hits(windows_, text_);
+  const auto number = [](std::int64_t n) { return static_cast<double>(n); };
+  std::map<std::string, double> metrics{{"iterations", number(n_iterations_)},
+                                        {"skipped", number(n_skipped_)},
+                                        {"windows", number(hits.n_windows)},
+                                        {"window_slots", number(hits.n_slots)},
+                                        {"first_hits", number(hits.n_first)},
+                                        {"token_hits", number(hits.n_token)},
+                                        {"guesses_in_text", number(hits.n_guess_in_text)},
+                                        {"text_in_guesses", number(hits.n_text_in_guess)}};
+  if (tuner_) metrics["window"] = tuner_->window();
+  return metrics;
+}
+
+}  // namespace engine

@@ -1,0 +1,276 @@
+#include "engine/reason/cot.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "engine/data/readers.h"
+
+namespace engine {
+namespace {
+
+constexpr int kAnswerTokens = 10;
+// A line is a rationale: behind it a model that was shown examples writes the next question.
+const std::vector<std::string> kStops = {"\n"};
+
+/// Token ids with which any of the texts goes on, as the window would hold them.
+std::vector<TokenId> keywords_of(const Tokenizer& tokenizer, const Question& question) {
+  std::vector<TokenId> ids;
+  for (const std::string& text : question.answers) {
+    const std::vector<TokenId> tokens = tokenizer.encode(text, false);
+    // Of "(B)" the letter, of a word its first token: what tells it from the other options.
+    for (const TokenId id : tokens) {
+      const std::string piece = tokenizer.piece(id);
+      if (piece.find_first_not_of(" ()") == std::string::npos) continue;
+      ids.push_back(id);
+      break;
+    }
+  }
+  std::ranges::sort(ids);
+  ids.erase(std::ranges::unique(ids).begin(), ids.end());
+  return ids;
+}
+
+class Asking {
+ public:
+  Asking(Scheduler& scheduler,
+         const Model& model,
+         std::span<const Question> questions,
+         const CotSettings& settings,
+         const SchedulerWatch& watch)
+      : scheduler_(scheduler),
+        model_(model),
+        tokenizer_(*model.tokenizer()),
+        questions_(questions),
+        settings_(settings),
+        watch_(watch) {
+    report_.n_shots = settings.n_shots >= 0
+                          ? std::min(settings.n_shots, static_cast<int>(settings.exemplars.size()))
+                          : shots_that_fit(model, settings, questions);
+    const auto n_shots = static_cast<std::size_t>(report_.n_shots);
+    shots_ = few_shot_text(std::span(settings.exemplars).first(n_shots));
+  }
+
+  CotReport run() {
+    std::vector<Completion> rationales = think();
+    report_.items.resize(rationales.size());
+    report_.complete = rationales.size() == questions_.size();
+    conclude(rationales);
+    return std::move(report_);
+  }
+
+ private:
+  SchedulerWatch watch_from(RunId first_run, int n_before) const {
+    SchedulerWatch watch = watch_;
+    watch.first_run = first_run;
+    const int n_all = 2 * static_cast<int>(questions_.size());
+    if (watch_.ended)
+      watch.ended = [this, n_before, n_all](int done, int) {
+        watch_.ended(n_before + done, n_all);
+      };
+    return watch;
+  }
+
+  std::vector<Completion> think() {
+    std::vector<CompletionRequest> requests;
+    for (const Question& question : questions_) {
+      CompletionRequest request;
+      RunRequest& run = request.run;
+      run.prompt_id = question.record.id;
+      run.prompt = shots_ + question.record.prompt;
+      run.prompt_tokens = tokenize_prompt(model_, run.prompt);
+      run.decoder = settings_.decoder;
+      run.options = settings_.options;
+      run.sampling = settings_.sampling;
+      run.max_tokens = settings_.max_tokens;
+      run.probe = {tokenizer_.encode(kTrigger, false), keywords_of(tokenizer_, question)};
+      request.stop_texts = kStops;
+      requests.push_back(std::move(request));
+    }
+    return scheduler_.run(requests, watch_from(watch_.first_run, 0));
+  }
+
+  /// The rationale's approximate tokens that are used: up to an end token, a line's end, the
+  /// trigger.
+  std::vector<TokenId> approximate_of(const RunResult& result) const {
+    std::vector<TokenId> used;
+    if (!settings_.keep_approximate) return used;
+    for (const TokenId token : result.approximate) {
+      if (std::ranges::find(model_.config().eos_ids, token) != model_.config().eos_ids.end()) break;
+      used.push_back(token);
+      const std::string text = text_of(result, used);
+      if (text.find('\n') != std::string::npos || text.find(kTrigger) != std::string::npos) {
+        used.pop_back();
+        break;
+      }
+    }
+    return used;
+  }
+  std::string text_of(const RunResult& result, std::span<const TokenId> behind) const {
+    std::vector<TokenId> all = result.tokens;
+    all.insert(all.end(), behind.begin(), behind.end());
+    const std::string text = tokenizer_.decode(all);
+    return text.substr(std::min(text.size(), tokenizer_.decode(result.tokens).size()));
+  }
+
+  /// The prompt that asks for the answer, behind the rationale's own keys and values.
+  Sequence asked(const Completion& rationale, std::span<const TokenId> approximate) const {
+    std::vector<TokenId> more(approximate.begin(), approximate.end());
+    const std::vector<TokenId> trigger = tokenizer_.encode(kTrigger, false);
+    more.insert(more.end(), trigger.begin(), trigger.end());
+    return rationale.end.restarted(more);
+  }
+
+  void conclude(std::vector<Completion>& rationales) {
+    std::vector<Sequence> prompts;
+    std::vector<std::size_t> items;
+    prompts.reserve(rationales.size());
+    for (std::size_t i = 0; i < rationales.size(); i++) {
+      const RunResult& result = rationales[i].result;
+      CotItem& item = report_.items[i];
+      const Question& question = questions_[i];
+      item.id = question.record.id;
+      item.exact = up_to_trigger(result.text);
+      item.text = result.text;
+      item.n_steps = result.n_steps;
+      item.n_tokens = static_cast<int>(result.tokens.size());
+      item.seconds = (result.prefill_ms + result.decode_ms) * 1e-3;
+      item.stop_reason = result.stop_reason;
+      item.metrics = result.metrics;
+      if (result.stop_reason == "stopped") report_.complete = false;
+      if (item.exact.size() < result.text.size()) {
+        // The rationale came to its own end; an answer that the bound cut off is asked for.
+        item.answer = result.text.substr(item.exact.size() + std::string(kTrigger).size());
+        if (result.whole() || result.stop_reason == "text") {
+          judge(question, item);
+          continue;
+        }
+      }
+      const std::vector<TokenId> approximate = approximate_of(result);
+      item.approximate = text_of(result, approximate);
+      item.n_approximate = static_cast<int>(approximate.size());
+      item.text += item.approximate;
+      const bool has_trigger = item.exact.size() < result.text.size();
+      prompts.push_back(has_trigger ? rationales[i].end.restarted()
+                                    : asked(rationales[i], approximate));
+      if (!has_trigger) item.text += kTrigger;
+      items.push_back(i);
+    }
+    finish(prompts, items);
+  }
+
+  void finish(const std::vector<Sequence>& prompts, const std::vector<std::size_t>& items) {
+    std::vector<CompletionRequest> requests;
+    for (std::size_t i = 0; i < prompts.size(); i++) {
+      CompletionRequest request;
+      request.run.prompt_id = report_.items[items[i]].id + "/answer";
+      const auto tokens = prompts[i].tokens();
+      request.run.prompt_tokens.assign(tokens.begin(), tokens.end());
+      request.run.prompt = tokenizer_.decode(tokens);
+      request.run.max_tokens = kAnswerTokens;
+      request.stop_texts = kStops;
+      request.from = &prompts[i];
+      requests.push_back(std::move(request));
+    }
+    const int n_settled = static_cast<int>(2 * questions_.size() - requests.size());
+    const auto answers = scheduler_.run(
+        requests, watch_from(watch_.first_run + static_cast<RunId>(questions_.size()), n_settled));
+    report_.complete &= answers.size() == requests.size();
+    for (std::size_t i = 0; i < answers.size(); i++) {
+      CotItem& item = report_.items[items[i]];
+      const RunResult& result = answers[i].result;
+      item.answer += result.text;
+      item.text += result.text;
+      item.n_steps += result.n_steps;
+      item.n_tokens += static_cast<int>(result.tokens.size());
+      item.seconds += (result.prefill_ms + result.decode_ms) * 1e-3;
+      judge(questions_[items[i]], item);
+    }
+  }
+
+  static void judge(const Question& question, CotItem& item) {
+    // The checkers read the last answer they find: only what stands behind the trigger counts.
+    const std::size_t end = item.answer.find('.');
+    item.correct = check_record(question.record, kTrigger + item.answer.substr(0, end)).correct;
+  }
+
+  Scheduler& scheduler_;
+  const Model& model_;
+  const Tokenizer& tokenizer_;
+  std::span<const Question> questions_;
+  const CotSettings& settings_;
+  const SchedulerWatch& watch_;
+  std::string shots_;
+  CotReport report_;
+};
+
+}  // namespace
+
+int CotReport::n_correct() const {
+  return static_cast<int>(std::ranges::count(items, true, &CotItem::correct));
+}
+
+double CotReport::seconds() const {
+  double sum = 0;
+  for (const CotItem& item : items) sum += item.seconds;
+  return sum;
+}
+
+int shots_that_fit(const Model& model,
+                   const CotSettings& settings,
+                   std::span<const Question> questions) {
+  std::size_t longest = 0;
+  for (const Question& question : questions)
+    longest = std::max(longest, model.tokenizer()->encode(question.record.prompt).size());
+  const auto tail = static_cast<std::size_t>(settings.max_tokens + 2 * kAnswerTokens);
+  int n = 0;
+  for (std::size_t i = 1; i <= settings.exemplars.size(); i++) {
+    const std::string shots = few_shot_text(std::span(settings.exemplars).first(i));
+    const std::size_t all = model.tokenizer()->encode(shots).size() + longest + tail;
+    if (all > static_cast<std::size_t>(model.max_seq_len())) break;
+    n = static_cast<int>(i);
+  }
+  return n;
+}
+
+CotReport answer(Scheduler& scheduler,
+                 const Model& model,
+                 std::span<const Question> questions,
+                 const CotSettings& settings,
+                 const SchedulerWatch& watch) {
+  ensure(model.tokenizer() != nullptr, "chain of thought needs a tokenizer");
+  return Asking(scheduler, model, questions, settings, watch).run();
+}
+
+BoundSearch find_bound(Scheduler& scheduler,
+                       const Model& model,
+                       std::span<const Question> questions,
+                       CotSettings settings,
+                       double tolerance,
+                       const std::function<bool(const BoundTrial&)>& tell,
+                       const SchedulerWatch& watch) {
+  BoundSearch search;
+  const auto tried = [&](int bound) -> std::optional<BoundTrial> {
+    settings.options["stop"] = bound > 0 ? "bound" : "none";
+    if (bound > 0) settings.options["bound"] = std::to_string(bound);
+    const CotReport report = answer(scheduler, model, questions, settings, watch);
+    if (!report.complete) return std::nullopt;
+    search.trials.push_back({bound, report.accuracy(), report.seconds()});
+    if (tell && !tell(search.trials.back())) return std::nullopt;
+    return search.trials.back();
+  };
+  const auto whole = tried(0);
+  if (!whole) return search;
+  // Accuracy need not rise with every iteration, so all bounds are tried, from the fewest on.
+  for (const int bound : {2, 4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160}) {
+    if (bound >= settings.max_tokens) break;
+    const auto trial = tried(bound);
+    if (!trial) return search;
+    if (trial->accuracy >= whole->accuracy - tolerance) {
+      search.bound = bound;
+      break;
+    }
+  }
+  return search;
+}
+
+}  // namespace engine

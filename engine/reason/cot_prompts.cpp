@@ -1,0 +1,30 @@
+#include "engine/reason/cot_prompts.h"
+
+#include <nlohmann/json.hpp>
+
+#include "engine/data/real_set.h"
+
+namespace engine {
+
+std::vector<Exemplar> read_exemplars(const std::string& path) {
+  std::vector<Exemplar> exemplars;
+  for_each_json_line(path, read_whole_file(path), [&](const nlohmann::json& line) {
+    exemplars.push_back({line.at("question").get<std::string>(),
+                         line.at("rationale").get<std::string>(),
+                         line.at("answer").get<std::string>()});
+  });
+  return exemplars;
+}
+
+std::string few_shot_text(std::span<const Exemplar> exemplars) {
+  std::string text;
+  for (const Exemplar& one : exemplars)
+    text += one.question + " " + one.rationale + kTrigger + " " + one.answer + ".\n\n";
+  return text;
+}
+
+std::string up_to_trigger(const std::string& text) {
+  return text.substr(0, text.find(kTrigger));
+}
+
+}  // namespace engine

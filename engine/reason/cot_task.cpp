@@ -1,0 +1,111 @@
+#include "engine/reason/cot_task.h"
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+
+#include "engine/closest_name.h"
+#include "engine/data/readers.h"
+#include "engine/data/text.h"
+
+namespace engine {
+namespace {
+
+constexpr int kFirst = 1000;  // attempts to find a question of the wanted form, each
+
+bool asks_for_letter_or_word(const Record& record) {
+  const auto form = nlohmann::json::parse(record.check).at("form").get<std::string>();
+  return form == "letter" || form == "aqua" || form.starts_with("choice") ||
+         form.starts_with("yes/no");
+}
+
+/// Words of the options: "(A) feathers" and "feathers (A)" alike.
+std::vector<std::string> option_words(const std::string& prompt) {
+  const std::size_t begin = prompt.find("Answer Choices:");
+  std::vector<std::string> words;
+  if (begin == std::string::npos) return words;
+  std::string word;
+  const auto take = [&] {
+    const std::string one(trimmed(word));
+    if (!one.empty()) words.push_back(" " + one);
+    word.clear();
+  };
+  for (std::size_t i = begin + 15; i < prompt.size() && prompt[i] != '\n'; i++) {
+    const bool letter = prompt[i] == '(' && i + 2 < prompt.size() && prompt[i + 2] == ')' &&
+                        std::isupper(static_cast<unsigned char>(prompt[i + 1])) != 0;
+    if (letter || prompt[i] == ',') {
+      take();
+      if (letter) i += 2;
+      continue;
+    }
+    if (prompt.compare(i, 10, " ASSISTANT") == 0) break;
+    word += prompt[i];
+  }
+  take();
+  return words;
+}
+
+Question question_of(Record record) {
+  Question question;
+  if (record.answer == "yes" || record.answer == "no") {
+    question.answers = {" yes", " no"};
+  } else {
+    for (const char letter : {'A', 'B', 'C', 'D', 'E'})
+      question.answers.push_back(std::string(" (") + letter + ")");
+    for (std::string& word : option_words(record.prompt))
+      question.answers.push_back(std::move(word));
+  }
+  question.record = std::move(record);
+  return question;
+}
+
+}  // namespace
+
+std::vector<std::string> cot_task_names() {
+  return {"kb", "arith", "commonsenseqa", "strategyqa", "aqua"};
+}
+
+bool is_generated(const std::string& task) {
+  return task == "kb" || task == "arith";
+}
+
+std::vector<Question> cot_questions(const std::string& task,
+                                    const QuestionRange& range,
+                                    const std::string& data_dir) {
+  const std::vector<std::string> names = cot_task_names();
+  if (std::ranges::find(names, task) == names.end()) {
+    throw Error(ErrorCode::Usage, "task: found '" + task + "', expected one of " +
+                                      joined(names, ", ") + did_you_mean(task, names));
+  }
+  std::vector<Question> questions;
+  if (!is_generated(task)) {
+    std::vector<Record> records = read_real_set(task, Split::Test, data_dir);
+    const auto first = std::min<std::int64_t>(range.start, std::ssize(records));
+    const auto last = std::min<std::int64_t>(first + range.count, std::ssize(records));
+    for (auto i = first; i < last; i++)
+      questions.push_back(question_of(std::move(records[static_cast<std::size_t>(i)])));
+    return questions;
+  }
+  const TaskGenerator& generator = task_generator(task);
+  for (std::int64_t i = range.start;
+       std::ssize(questions) < range.count && i < range.start + std::int64_t{range.count} * kFirst;
+       i++) {
+    auto record = generator.make(range.split, range.level, i);
+    if (record && asks_for_letter_or_word(*record))
+      questions.push_back(question_of(std::move(*record)));
+  }
+  return questions;
+}
+
+std::vector<Question> cot_questions_of(std::span<const Record> records) {
+  std::vector<Question> questions;
+  for (const Record& record : records)
+    if (asks_for_letter_or_word(record)) questions.push_back(question_of(record));
+  if (questions.empty() && !records.empty())
+    throw Error(ErrorCode::BadInput,
+                "data: found no question with options or for yes or no, expected some; chain of "
+                "thought asks kb, arith in AQuA's form, commonsenseqa, strategyqa and aqua");
+  return questions;
+}
+
+}  // namespace engine

@@ -1,0 +1,42 @@
+// Questions with a checkable answer, generated or real, as chain of thought asks them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/data/record.h"
+
+namespace engine {
+
+struct Question {
+  Record record;
+  /// Texts that can be an answer, for the probe: " yes", " no"; " (A)" .. and the options' words.
+  std::vector<std::string> answers;
+};
+
+/// kb arith (AQuA's form) commonsenseqa strategyqa aqua: the tasks FastCoT is measured on and the
+/// generated ones of the same shape.
+std::vector<std::string> cot_task_names();
+/// Whether a task's questions are generated, so that its accuracy is no figure of a public set.
+bool is_generated(const std::string& task);
+
+struct QuestionRange {
+  Split split = Split::Test;
+  int level = 1;  // generated tasks
+  std::int64_t start = 0;
+  int count = 100;
+};
+
+/// Questions start, start + 1, .. of a task; of arith those in AQuA's form.
+/// @param data_dir  the folder of the open sets; not read for a generated task
+/// @throws Error(Usage)  for an unknown task, naming those there are
+/// @throws Error(Resources, BadInput)  for a set that cannot be read
+std::vector<Question> cot_questions(const std::string& task,
+                                    const QuestionRange& range,
+                                    const std::string& data_dir);
+/// The same from a file of records (`decoscope data generate`).
+std::vector<Question> cot_questions_of(std::span<const Record> records);
+
+}  // namespace engine

@@ -1,0 +1,139 @@
+#include "engine/schedule/scheduler.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "engine/event/clock.h"
+#include "engine/schedule/load_sampler.h"
+
+namespace engine {
+namespace {
+
+/// Where one of `texts` begins in `text`, or npos.
+std::size_t first_of(const std::string& text, const std::vector<std::string>& texts) {
+  std::size_t at = std::string::npos;
+  for (const std::string& one : texts) at = std::min(at, text.find(one));
+  return at;
+}
+
+/// A request that was begun.
+struct Job {
+  std::size_t index;
+  RunId run;
+  double prefill_ms;
+  Lane lane;
+  TextStream stream;
+  std::string text;
+  std::size_t n_read = 0;  // generated tokens that are in text
+  bool met_stop = false;
+
+  bool over() const { return met_stop || lane.sequence.finished(); }
+};
+
+class Batch {
+ public:
+  Batch(LoadedModel& loaded,
+        std::span<const CompletionRequest> requests,
+        const SchedulerWatch& watch)
+      : loaded_(loaded),
+        requests_(requests),
+        watch_(watch),
+        stepper_(*loaded.model, watch.events),
+        done_(requests.size()) {
+    if (watch.events) sampler_.emplace(loaded.model->device(), *watch.events);
+  }
+
+  std::vector<Completion> run(std::size_t n_at_once) {
+    std::size_t next = 0;
+    while (next < requests_.size() || !jobs_.empty()) {
+      while (jobs_.size() < n_at_once && next < requests_.size() && !stopped()) begin(next++);
+      if (stopped()) break;
+      step();
+    }
+    for (const auto& job : jobs_) finish(*job);
+    if (sampler_) sampler_->end(compute_ns_);
+    std::vector<Completion> completions;
+    for (std::optional<Completion>& one : done_)
+      if (one) completions.push_back(std::move(*one));
+    return completions;
+  }
+
+ private:
+  bool stopped() const { return watch_.stop && watch_.stop(); }
+
+  void begin(std::size_t index) {
+    const CompletionRequest& request = requests_[index];
+    const RunId run = watch_.first_run + static_cast<RunId>(index);
+    if (watch_.events) watch_.events->push(started_event(request.run, loaded_, run));
+    const Nanoseconds start = now_ns();
+    std::optional<Sequence> prompt;
+    if (request.from) {
+      ensure(std::ranges::equal(request.from->tokens(), request.run.prompt_tokens),
+             "a request goes on from a sequence of its own tokens");
+      prompt.emplace(request.from->restarted());
+      prefill(*loaded_.model, *prompt);
+    }
+    Lane lane = make_lane(*loaded_.model, request.run, run, prompt ? &*prompt : nullptr);
+    const double ms = static_cast<double>(now_ns() - start) * 1e-6;
+    jobs_.push_back(std::make_unique<Job>(
+        Job{index, run, ms, std::move(lane), TextStream(*loaded_.model->tokenizer()), {}}));
+  }
+
+  void step() {
+    std::vector<Lane*> lanes;
+    for (const auto& job : jobs_) lanes.push_back(&job->lane);
+    for (const Lane* lane : lanes) compute_ns_ -= lane->compute_ns;
+    stepper_.step(lanes);
+    for (const Lane* lane : lanes) compute_ns_ += lane->compute_ns;
+    if (sampler_) sampler_->step(compute_ns_);
+    for (const auto& job : jobs_) read(*job);
+    const auto over = std::stable_partition(jobs_.begin(), jobs_.end(),
+                                            [](const auto& job) { return !job->over(); });
+    for (auto job = over; job != jobs_.end(); ++job) finish(**job);
+    jobs_.erase(over, jobs_.end());
+  }
+
+  void read(Job& job) {
+    const auto generated = job.lane.sequence.generated();
+    job.text += job.stream.push(generated.subspan(job.n_read));
+    job.n_read = generated.size();
+    job.met_stop = first_of(job.text, requests_[job.index].stop_texts) != std::string::npos;
+  }
+
+  void finish(Job& job) {
+    const CompletionRequest& request = requests_[job.index];
+    RunResult result = result_of(job.lane, request.run, loaded_.model->tokenizer(), job.prefill_ms);
+    if (const std::size_t at = first_of(result.text, request.stop_texts); at != std::string::npos) {
+      result.text.resize(at);
+      result.stop_reason = "text";
+    }
+    if (watch_.events) watch_.events->push(finished_event(result, job.run));
+    done_[job.index].emplace(Completion{std::move(result), std::move(job.lane.sequence)});
+    if (watch_.ended) watch_.ended(++n_done_, static_cast<int>(requests_.size()));
+  }
+
+  LoadedModel& loaded_;
+  std::span<const CompletionRequest> requests_;
+  const SchedulerWatch& watch_;
+  Stepper stepper_;
+  std::vector<std::unique_ptr<Job>> jobs_;
+  std::vector<std::optional<Completion>> done_;
+  int n_done_ = 0;
+  std::optional<LoadSampler> sampler_;
+  Nanoseconds compute_ns_ = 0;  // of all steps
+};
+
+}  // namespace
+
+BatchScheduler::BatchScheduler(LoadedModel& loaded, int n_at_once)
+    : loaded_(loaded), n_at_once_(n_at_once) {
+  ensure(n_at_once > 0, "a batch holds at least one request");
+}
+
+std::vector<Completion> BatchScheduler::run(std::span<const CompletionRequest> requests,
+                                            const SchedulerWatch& watch) {
+  return Batch(loaded_, requests, watch).run(static_cast<std::size_t>(n_at_once_));
+}
+
+}  // namespace engine

@@ -1,0 +1,223 @@
+#include "engine/decode/fastcot.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/engine/decode/run.h"
+#include "tests/engine/decode/toy_model.h"
+
+namespace engine::test {
+namespace {
+
+Job fastcot(int window, OptionValues more = {}) {
+  Job job;
+  job.decoder = "fastcot";
+  job.options = std::move(more);
+  job.options["window"] = std::to_string(window);
+  return job;
+}
+
+std::vector<BlockRefined> windows_of(const Outcome& outcome) {
+  std::vector<BlockRefined> windows;
+  for (const Event& event : outcome.events) {
+    if (const auto* refined = std::get_if<BlockRefined>(&event)) windows.push_back(*refined);
+  }
+  return windows;
+}
+
+TEST(FastCot, without_skip_every_step_emits_one_token) {
+  for (std::uint64_t seed = 0; seed < 20; seed++) {
+    ToyModel model({.vocab = 6, .context = 2, .seed = seed});
+    const Job job = fastcot(7, {{"skip", "false"}});
+    const Outcome found = run(model, {1, 2}, job);
+    EXPECT_EQ(found.tokens, run_ar(model, {1, 2}, job).tokens);
+    EXPECT_EQ(found.n_steps, static_cast<int>(found.tokens.size()));
+    EXPECT_EQ(found.metrics.at("skipped"), 0);
+  }
+}
+
+TEST(FastCot, with_skip_it_saves_the_steps_it_skips) {
+  double n_skipped = 0;
+  for (std::uint64_t seed = 0; seed < 20; seed++) {
+    ToyModel model({.vocab = 6, .context = 2, .seed = seed});
+    const Outcome found = run(model, {1, 2}, fastcot(7));
+    EXPECT_EQ(found.n_steps + found.metrics.at("skipped"), found.tokens.size());
+    n_skipped += found.metrics.at("skipped");
+  }
+  EXPECT_GT(n_skipped, 50);
+}
+
+// T11: 149 windows and 735 slots, as the paper's table 3 implies.
+TEST(FastCot, denominators_are_those_of_the_paper_for_150_tokens_and_a_window_of_5) {
+  ToyModel model({.vocab = 12, .context = 3, .seed = 4});
+  Job job = fastcot(5, {{"skip", "false"}});
+  job.limits.max_tokens = 150;
+  const Outcome found = run(model, {3, 1, 4}, job);
+  ASSERT_EQ(found.tokens.size(), 150u);
+  EXPECT_EQ(found.metrics.at("windows"), 149);
+  EXPECT_EQ(found.metrics.at("window_slots"), 735);
+}
+
+TEST(FastCot, hits_are_counted_as_the_paper_does) {
+  const std::vector<TokenId> text{1, 2, 3, 4, 5};
+  const std::vector<GuessedWindow> windows{
+      {1, {2, 9, 2}},     // region 2 3 4: first and one token right; 2 twice in text, 2 guessed
+      {3, {5, 4, 4, 4}},  // region 4 5, clipped: none in place; both overlap
+      {5, {1, 1}},        // behind the text
+      {0, {}},
+  };
+  const WindowHits hits = count_hits(windows, text);
+  EXPECT_EQ(hits.n_windows, 2);
+  EXPECT_EQ(hits.n_slots, 5);
+  EXPECT_EQ(hits.n_first, 1);
+  EXPECT_EQ(hits.n_token, 1);
+  EXPECT_EQ(hits.n_guess_in_text, 2 + 2);
+  EXPECT_EQ(hits.n_text_in_guess, 1 + 2);
+}
+
+TEST(FastCot, hits_hold_the_papers_identities_over_any_run) {
+  for (std::uint64_t seed = 0; seed < 60; seed++) {
+    Dice dice(seed);
+    ToyModel model({.vocab = dice(2, 9), .context = dice(1, 3), .seed = seed});
+    Job job = fastcot(dice(1, 9), {{"skip", seed % 2 ? "true" : "false"}});
+    job.sampling.temperature = seed % 3 ? 0 : 0.8f;
+    const Outcome found = run(model, dice.text(3, model.vocab_size()), job);
+    const auto& m = found.metrics;
+    EXPECT_GE(m.at("token_hits"), m.at("first_hits"));
+    // A skipped token was a hit, but in the first step, whose window nobody guessed.
+    EXPECT_GE(m.at("token_hits"), m.at("skipped") - (found.emitted_per_step[0] - 1));
+    EXPECT_GE(m.at("guesses_in_text"), m.at("token_hits"));
+    EXPECT_GE(m.at("text_in_guesses"), m.at("token_hits"));
+    EXPECT_LE(m.at("token_hits"), m.at("window_slots"));
+  }
+}
+
+TEST(FastCot, a_bound_ends_the_run_and_leaves_the_windows_guesses) {
+  int n_approximate = 0;
+  for (std::uint64_t seed = 0; seed < 30; seed++) {
+    ToyModel model({.vocab = 7, .context = 2, .seed = seed});
+    const Outcome ar = run_ar(model, {1, 2}, fastcot(6));
+    for (int bound = 1; bound <= 12; bound++) {
+      const Job job = fastcot(6, {{"stop", "bound"}, {"bound", std::to_string(bound)}});
+      const Outcome found = run(model, {1, 2}, job);
+      if (found.stop == StopReason::Length) continue;
+      EXPECT_EQ(found.stop, StopReason::Bound);
+      EXPECT_EQ(found.n_steps, bound);
+      EXPECT_TRUE(std::equal(found.tokens.begin(), found.tokens.end(), ar.tokens.begin()));
+      // The guesses of the last forward, none of the fillers behind them.
+      EXPECT_EQ(found.approximate.size(),
+                7u - static_cast<std::size_t>(found.emitted_per_step.back()));
+      const std::vector<TokenId> shown = windows_of(found).back().tokens;
+      EXPECT_TRUE(
+          std::equal(found.approximate.begin(), found.approximate.end(), shown.begin() + 1));
+      n_approximate += static_cast<int>(found.approximate.size());
+    }
+  }
+  EXPECT_GT(n_approximate, 100);
+}
+
+TEST(FastCot, a_run_that_ends_by_itself_leaves_nothing_approximate) {
+  ToyModel model({.vocab = 7, .context = 2, .seed = 3});
+  EXPECT_TRUE(run(model, {1}, fastcot(6)).approximate.empty());
+  Job job = fastcot(6, {{"stop", "bound"}, {"bound", "5"}});
+  const Outcome ar = run_ar(model, {1}, job);
+  job.limits.eos_ids = {ar.tokens[0]};
+  const Outcome found = run(model, {1}, job);
+  EXPECT_EQ(found.stop, StopReason::Eos);
+  EXPECT_TRUE(found.approximate.empty());
+}
+
+TEST(FastCot, a_window_that_adapts_to_measured_time_changes_no_token) {
+  for (std::uint64_t seed = 0; seed < 20; seed++) {
+    ToyModel model({.vocab = 6, .context = 2, .seed = seed});
+    Job job = fastcot(12, {{"adapt", "1.5"}});
+    job.limits.max_tokens = 90;
+    job.sampling.temperature = seed % 2 ? 0.9f : 0;
+    EXPECT_EQ(run(model, {1, 2}, job).tokens, run_ar(model, {1, 2}, job).tokens);
+  }
+}
+
+TEST(FastCot, a_window_never_reaches_beyond_what_may_be_emitted) {
+  ToyModel model({.vocab = 7, .context = 2, .seed = 5});
+  for (int length = 1; length < 12; length++) {
+    Job job = fastcot(40);
+    job.limits.max_tokens = length;
+    const Outcome found = run(model, {1}, job);
+    int left = length;
+    std::size_t step = 0;
+    for (const Event& event : found.events) {
+      const auto* begun = std::get_if<StepBegun>(&event);
+      if (!begun) continue;
+      EXPECT_LE(begun->n_rows, left);
+      left -= found.emitted_per_step[step++];
+    }
+    EXPECT_EQ(left, 0);
+  }
+}
+
+TEST(FastCot, scores_of_the_probe_are_shares_of_the_windows_mean) {
+  const std::vector<float> attention{0.1f, 0.2f, 0.3f, 0.0f};
+  const std::vector<double> score = attention_score(attention);
+  EXPECT_NEAR(score[0], 0.1 / 0.15, 1e-6);
+  EXPECT_NEAR(score[2], 2, 1e-6);
+  EXPECT_EQ(score[3], 0);
+  EXPECT_EQ(attention_score(std::vector<float>{0, 0}), (std::vector<double>{1, 1}));
+}
+
+TEST(FastCot, a_probe_without_a_question_is_refused_by_name) {
+  ToyModel model({.vocab = 7});
+  try {
+    run(model, {1}, fastcot(4, {{"stop", "probe"}}));
+    FAIL() << "expected a refusal";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("stop is probe"), std::string::npos) << error.what();
+  }
+}
+
+TEST(FastCot, a_model_that_tells_no_attention_cannot_be_probed) {
+  ToyModel model({.vocab = 7});
+  Job job = fastcot(4, {{"stop", "probe"}});
+  job.probe = {{1, 2}, {3}};
+  EXPECT_THROW(run(model, {1}, job), Error);
+}
+
+// What a window costs where a row beyond `free` rows adds `each` to a step of 1.
+double cost_of(int window, int free, double each) {
+  return 1 + each * std::max(0, window - free);
+}
+
+TEST(WindowTuner, settles_on_the_widest_window_it_can_afford) {
+  for (const int free : {0, 3, 8, 100}) {
+    WindowTuner tuner(24, 1.3);
+    for (int i = 0; i < 40; i++) tuner.measured(cost_of(tuner.window(), free, 0.05));
+    const int settled = tuner.window();
+    EXPECT_LE(cost_of(settled, free, 0.05), 1.3);
+    EXPECT_GT(cost_of(std::min(24, 2 * std::max(1, settled)), free, 0.05), settled == 24 ? 0 : 1.3);
+  }
+}
+
+TEST(WindowTuner, a_slow_step_now_and_then_misleads_it_not) {
+  WindowTuner tuner(16, 1.2);
+  for (int i = 0; i < 40; i++)
+    tuner.measured(cost_of(tuner.window(), 16, 1) * (i % 3 == 0 ? 5 : 1));
+  EXPECT_EQ(tuner.window(), 16);
+}
+
+TEST(WindowTuner, measures_anew_when_steps_have_become_dearer) {
+  WindowTuner tuner(16, 1.2);
+  int i = 0;
+  for (; i < 40; i++) tuner.measured(cost_of(tuner.window(), 16, 1));
+  ASSERT_EQ(tuner.window(), 16);
+  for (; i < 200; i++) tuner.measured(cost_of(tuner.window(), 2, 1));
+  EXPECT_EQ(tuner.window(), 2);
+}
+
+TEST(WindowTuner, has_a_window_of_nothing_only_where_that_is_all_there_is) {
+  WindowTuner tuner(0, 2);
+  for (int i = 0; i < 200; i++) tuner.measured(1);
+  EXPECT_EQ(tuner.window(), 0);
+}
+
+}  // namespace
+}  // namespace engine::test

@@ -1,0 +1,116 @@
+// Questions, their options, and the worked examples before them.
+#include "engine/reason/cot_task.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/data/readers.h"
+#include "engine/reason/cot_prompts.h"
+
+namespace engine::test {
+namespace {
+
+using testing::Contains;
+using testing::EndsWith;
+using testing::HasSubstr;
+
+const std::string kPrompts = std::string(DECOSCOPE_SOURCE_DIR) + "/assets/prompts/cot/";
+
+TEST(CotPrompts, are_as_many_as_the_papers_and_answer_themselves) {
+  const std::pair<const char*, std::size_t> files[] = {
+      {"commonsenseqa", 7}, {"strategyqa", 6}, {"aqua", 4}};
+  for (const auto& [task, n] : files) {
+    const auto exemplars = read_exemplars(kPrompts + task + ".jsonl");
+    ASSERT_EQ(exemplars.size(), n) << task;
+    for (const Exemplar& one : exemplars) {
+      EXPECT_THAT(one.question, EndsWith("\nA:"));
+      EXPECT_THAT(one.rationale, EndsWith("."));
+      Record record;
+      record.task = task;
+      const bool letter = one.answer[0] == '(';
+      record.answer = letter ? one.answer.substr(1, 1) : one.answer;
+      record.check = letter ? R"({"form": "letter"})" : R"({"form": "yes/no"})";
+      const std::string text = few_shot_text(std::span(&one, 1));
+      EXPECT_TRUE(check_record(record, text.substr(one.question.size())).correct) << text;
+    }
+  }
+}
+
+TEST(CotPrompts, stand_in_active_prompts_form) {
+  const Exemplar one{"Q: Is it?\nA:", "It is.", "yes"};
+  EXPECT_EQ(few_shot_text(std::vector{one, one}),
+            "Q: Is it?\nA: It is. So the answer is yes.\n\n"
+            "Q: Is it?\nA: It is. So the answer is yes.\n\n");
+}
+
+TEST(CotPrompts, a_rationale_ends_where_the_trigger_begins) {
+  EXPECT_EQ(up_to_trigger(" It is. So the answer is yes."), " It is.");
+  EXPECT_EQ(up_to_trigger(" It is."), " It is.");
+}
+
+TEST(CotTask, generated_questions_have_options_or_ask_for_yes_or_no) {
+  for (const char* task : {"kb", "arith"}) {
+    const auto questions = cot_questions(task, {.count = 30}, "");
+    ASSERT_EQ(questions.size(), 30u);
+    for (const Question& question : questions) {
+      if (question.record.answer == "yes" || question.record.answer == "no") {
+        EXPECT_EQ(question.answers, (std::vector<std::string>{" yes", " no"}));
+        continue;
+      }
+      EXPECT_THAT(question.record.prompt, HasSubstr("Answer Choices:"));
+      EXPECT_EQ(question.answers.size(), 10u) << question.record.prompt;
+      EXPECT_THAT(question.answers, Contains(" (" + question.record.answer + ")"));
+    }
+  }
+}
+
+TEST(CotTask, options_are_read_in_both_orders) {
+  Record record;
+  record.task = "aqua";
+  record.answer = "B";
+  record.check = R"({"form": "letter"})";
+  for (const char* prompt : {"Q: Which? Answer Choices: (A) red box (B) 17\nA:",
+                             "USER: Which? Answer Choices: red box (A), 17 (B) ASSISTANT:"}) {
+    record.prompt = prompt;
+    const auto questions = cot_questions_of(std::vector{record});
+    ASSERT_EQ(questions.size(), 1u);
+    EXPECT_THAT(questions[0].answers, Contains(" red box"));
+    EXPECT_THAT(questions[0].answers, Contains(" 17"));
+    EXPECT_EQ(questions[0].answers.size(), 7u) << prompt;
+  }
+}
+
+TEST(CotTask, a_range_goes_on_where_another_ended) {
+  const auto all = cot_questions("kb", {.count = 8}, "");
+  const auto last = all.back().record.id;
+  const auto index = std::stoll(last.substr(last.rfind('/') + 1));
+  const auto next = cot_questions("kb", {.start = index, .count = 1}, "");
+  EXPECT_EQ(next[0].record.prompt, all.back().record.prompt);
+}
+
+TEST(CotTask, what_cannot_be_asked_is_said) {
+  try {
+    cot_questions("strategyq", {}, "");
+    FAIL() << "expected a refusal";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Usage);
+    EXPECT_THAT(error.what(), HasSubstr("strategyqa"));
+  }
+  Record record;
+  record.check = R"({"form": "gsm8k"})";
+  EXPECT_THROW(cot_questions_of(std::vector{record}), Error);
+}
+
+TEST(CotTask, reads_the_open_sets) {
+  const char* data = std::getenv("DECOSCOPE_DATA");
+  if (!data) GTEST_SKIP() << "no folder of open texts; set DECOSCOPE_DATA";
+  for (const char* task : {"commonsenseqa", "strategyqa", "aqua"}) {
+    const auto questions = cot_questions(task, {.start = 3, .count = 4}, data);
+    ASSERT_EQ(questions.size(), 4u) << task;
+    EXPECT_FALSE(questions[0].answers.empty());
+    EXPECT_THAT(questions[0].record.prompt, EndsWith("\nA:"));
+  }
+}
+
+}  // namespace
+}  // namespace engine::test

@@ -1,0 +1,176 @@
+// Chain of thought on the bundled model: what is exact, what is not, and that neither the decoder
+// nor the company changes an answer.
+#include "engine/reason/cot.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace engine::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+const std::string kAssets = std::string(DECOSCOPE_SOURCE_DIR) + "/assets";
+
+class Cot : public testing::Test {
+ protected:
+  static LoadedModel& bundled() {
+    static ModelStore store(kAssets, 2);
+    return store.get({});
+  }
+  static const std::vector<Question>& questions() {
+    static const std::vector<Question> some = cot_questions("kb", {.count = 8}, "");
+    return some;
+  }
+  static CotReport ask(const CotSettings& settings, int batch = 1) {
+    BatchScheduler scheduler(bundled(), batch);
+    return answer(scheduler, *bundled().model, questions(), settings);
+  }
+  static CotSettings with(const std::string& decoder, OptionValues options = {}) {
+    CotSettings settings;
+    settings.decoder = decoder;
+    settings.options = std::move(options);
+    return settings;
+  }
+};
+
+TEST_F(Cot, a_whole_rationale_is_the_same_by_every_decoder) {
+  const CotReport ar = ask(with("ar"));
+  ASSERT_EQ(ar.items.size(), questions().size());
+  EXPECT_GE(ar.n_correct(), 5);
+  for (const char* decoder : {"fastcot", "lookahead"}) {
+    const CotReport found = ask(with(decoder));
+    for (std::size_t i = 0; i < ar.items.size(); i++) {
+      EXPECT_EQ(found.items[i].text, ar.items[i].text);
+      EXPECT_EQ(found.items[i].answer, ar.items[i].answer);
+      EXPECT_EQ(found.items[i].correct, ar.items[i].correct);
+      EXPECT_EQ(found.items[i].n_approximate, 0);
+      EXPECT_LE(found.items[i].n_steps, ar.items[i].n_steps);
+    }
+  }
+}
+
+TEST_F(Cot, with_a_repetition_penalty_too) {
+  CotSettings ar = with("ar"), fastcot = with("fastcot");
+  ar.sampling.repetition_penalty = fastcot.sampling.repetition_penalty = 1.2f;
+  const CotReport expected = ask(ar), found = ask(fastcot);
+  for (std::size_t i = 0; i < found.items.size(); i++)
+    EXPECT_EQ(found.items[i].exact, expected.items[i].exact);
+}
+
+TEST_F(Cot, questions_in_one_forward_have_the_answers_they_have_alone) {
+  const CotSettings settings = with("fastcot", {{"stop", "bound"}, {"bound", "14"}});
+  const CotReport alone = ask(settings), together = ask(settings, 5);
+  for (std::size_t i = 0; i < alone.items.size(); i++) {
+    EXPECT_EQ(together.items[i].text, alone.items[i].text);
+    EXPECT_EQ(together.items[i].n_steps, alone.items[i].n_steps);
+  }
+}
+
+// Section 4g: Truncated-CoT(t) asks as FastCoT without skip and t iterations does, but for the
+// approximate tokens.
+TEST_F(Cot, truncated_after_t_tokens_it_is_fastcot_of_t_iterations_without_its_guesses) {
+  for (const int t : {6, 18}) {
+    CotSettings truncated = with("ar");
+    truncated.max_tokens = t;
+    CotSettings fastcot =
+        with("fastcot", {{"skip", "false"}, {"stop", "bound"}, {"bound", std::to_string(t)}});
+    const CotReport with_guesses = ask(fastcot);
+    fastcot.keep_approximate = false;
+    const CotReport expected = ask(truncated), found = ask(fastcot);
+    int n_with = 0;
+    for (std::size_t i = 0; i < found.items.size(); i++) {
+      EXPECT_EQ(found.items[i].exact, expected.items[i].exact);
+      EXPECT_EQ(found.items[i].answer, expected.items[i].answer);
+      EXPECT_EQ(found.items[i].n_approximate, 0);
+      EXPECT_EQ(with_guesses.items[i].exact, expected.items[i].exact);
+      n_with += with_guesses.items[i].n_approximate;
+    }
+    EXPECT_GT(n_with, 10);
+  }
+}
+
+TEST_F(Cot, what_is_not_verified_stands_apart_from_what_is) {
+  const CotReport whole = ask(with("ar"));
+  const CotReport found = ask(with("fastcot", {{"stop", "bound"}, {"bound", "10"}}));
+  int n_cut = 0;
+  for (std::size_t i = 0; i < found.items.size(); i++) {
+    const CotItem& item = found.items[i];
+    EXPECT_THAT(whole.items[i].exact, StartsWith(item.exact));
+    if (item.stop_reason != "bound") continue;
+    n_cut++;
+    EXPECT_GT(item.n_approximate, 0);
+    EXPECT_EQ(item.text, item.exact + item.approximate + kTrigger + item.answer);
+    EXPECT_EQ(item.approximate.find('\n'), std::string::npos);
+    EXPECT_EQ(item.approximate.find(kTrigger), std::string::npos);
+  }
+  EXPECT_GT(n_cut, 4);
+}
+
+TEST_F(Cot, the_probe_ends_a_rationale_and_its_trigger_is_no_text) {
+  const CotReport whole = ask(with("ar"));
+  const CotReport found = ask(with("fastcot", {{"stop", "probe"}, {"probe_threshold", "1.2"}}));
+  int n_ended = 0;
+  for (std::size_t i = 0; i < found.items.size(); i++) {
+    n_ended += found.items[i].stop_reason == "probe";
+    EXPECT_THAT(whole.items[i].exact, StartsWith(found.items[i].exact));
+  }
+  EXPECT_GT(n_ended, 0);
+}
+
+TEST_F(Cot, worked_examples_go_before_questions_as_far_as_they_fit) {
+  CotSettings settings = with("ar");
+  settings.exemplars = read_exemplars(kAssets + "/prompts/cot/commonsenseqa.jsonl");
+  const int n = shots_that_fit(*bundled().model, settings, questions());
+  EXPECT_GT(n, 1);
+  settings.max_tokens = 700;
+  EXPECT_LT(shots_that_fit(*bundled().model, settings, questions()), n);
+  settings.max_tokens = 20;
+  settings.n_shots = 1;
+  BatchScheduler scheduler(bundled(), 4);
+  EventList events;
+  const CotReport found =
+      answer(scheduler, *bundled().model, questions(), settings, {.events = &events});
+  EXPECT_EQ(found.n_shots, 1);
+  int n_prompts = 0;
+  for (const Event& event : events.events) {
+    const auto* started = std::get_if<RunStarted>(&event);
+    if (!started) continue;
+    EXPECT_THAT(started->prompt, HasSubstr(settings.exemplars[0].question));
+    n_prompts++;
+  }
+  EXPECT_GE(n_prompts, static_cast<int>(questions().size()));
+}
+
+TEST_F(Cot, the_bound_found_is_the_first_within_the_tolerance) {
+  BatchScheduler scheduler(bundled(), 8);
+  std::vector<int> tried;
+  const auto tell = [&](const BoundTrial& trial) {
+    tried.push_back(trial.bound);
+    return true;
+  };
+  const BoundSearch any =
+      find_bound(scheduler, *bundled().model, questions(), with("fastcot"), 1.0, tell);
+  EXPECT_EQ(any.bound, 2);  // all may be wrong
+  EXPECT_EQ(tried, (std::vector<int>{0, 2}));
+  const BoundSearch none =
+      find_bound(scheduler, *bundled().model, questions(), with("fastcot"), 0.0, {});
+  for (const BoundTrial& trial : none.trials) {
+    if (trial.bound == 0) continue;
+    EXPECT_EQ(trial.accuracy >= none.trials[0].accuracy, trial.bound == none.bound);
+  }
+}
+
+TEST_F(Cot, stopped_early_it_says_so) {
+  BatchScheduler scheduler(bundled(), 2);
+  int n_asked = 0;
+  SchedulerWatch watch;
+  watch.stop = [&] { return ++n_asked > 20; };
+  const CotReport report = answer(scheduler, *bundled().model, questions(), with("fastcot"), watch);
+  EXPECT_FALSE(report.complete);
+  EXPECT_LT(report.items.size(), questions().size());
+}
+
+}  // namespace
+}  // namespace engine::test

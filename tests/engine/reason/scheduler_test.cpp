@@ -1,0 +1,117 @@
+// Completions in any company are those made alone.
+#include "engine/schedule/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/event/timeline.h"
+
+namespace engine::test {
+namespace {
+
+const std::string kAssets = std::string(DECOSCOPE_SOURCE_DIR) + "/assets";
+
+LoadedModel& bundled() {
+  static ModelStore store(kAssets, 2);
+  return store.get({});
+}
+
+CompletionRequest request(const std::string& prompt,
+                          const std::string& decoder = "ar",
+                          int max_tokens = 30) {
+  CompletionRequest request;
+  request.run.prompt = prompt;
+  request.run.prompt_tokens = tokenize_prompt(*bundled().model, prompt);
+  request.run.decoder = decoder;
+  request.run.max_tokens = max_tokens;
+  return request;
+}
+
+std::vector<CompletionRequest> several() {
+  return {
+      request("Q: What does a piano have? Answer Choices: sound (A), strings (B)\nA:", "ar", 25),
+      request("USER: How many are 3 and 4? ASSISTANT:", "lookahead", 8),
+      request("Q: Would diesel be shorter lived than a maple?\nA:", "fastcot", 40),
+      request("Question:\nAnna has 4 cups. She buys 3.\nAnswer:\n", "prompt-lookup", 17),
+      request("The", "jacobi", 33)};
+}
+
+TEST(BatchScheduler, gives_each_request_the_tokens_it_has_alone) {
+  const auto requests = several();
+  const auto alone = BatchScheduler(bundled(), 1).run(requests, {});
+  ASSERT_EQ(alone.size(), requests.size());
+  for (const int n : {2, 3, 8}) {
+    const auto together = BatchScheduler(bundled(), n).run(requests, {});
+    ASSERT_EQ(together.size(), requests.size());
+    for (std::size_t i = 0; i < requests.size(); i++) {
+      EXPECT_EQ(together[i].result.tokens, alone[i].result.tokens) << i;
+      EXPECT_EQ(together[i].result.n_steps, alone[i].result.n_steps) << i;
+      EXPECT_EQ(together[i].result.stop_reason, alone[i].result.stop_reason) << i;
+    }
+  }
+}
+
+TEST(BatchScheduler, tells_every_run_whole) {
+  EventList events;
+  const auto requests = several();
+  SchedulerWatch watch{.events = &events, .first_run = 5};
+  const auto done = BatchScheduler(bundled(), 3).run(requests, watch);
+  Timeline timeline;
+  timeline.apply(describe(bundled()));
+  for (const Event& event : events.events) timeline.apply(event);
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+  ASSERT_EQ(timeline.runs().size(), requests.size());
+  for (std::size_t i = 0; i < requests.size(); i++) {
+    const RunRecord* run = timeline.run(5 + static_cast<RunId>(i));
+    ASSERT_NE(run, nullptr);
+    EXPECT_EQ(run->started.decoder, requests[i].run.decoder);
+    EXPECT_EQ(run->finished->n_tokens, static_cast<int>(done[i].result.tokens.size()));
+  }
+}
+
+TEST(BatchScheduler, ends_a_run_at_a_stop_text_and_cuts_it_there) {
+  const CompletionRequest whole = request(
+      "Q: What does a piano have? Answer Choices: sound (A), "
+      "strings (B)\nA:",
+      "ar", 60);
+  const std::string text = BatchScheduler(bundled(), 1).run({&whole, 1}, {})[0].result.text;
+  const std::size_t at = text.find(". ");
+  ASSERT_NE(at, std::string::npos) << text;
+  CompletionRequest cut = whole;
+  cut.stop_texts = {"never written", ". "};
+  const auto found = BatchScheduler(bundled(), 1).run({&cut, 1}, {});
+  EXPECT_EQ(found[0].result.text, text.substr(0, at));
+  EXPECT_EQ(found[0].result.stop_reason, "text");
+  EXPECT_LT(found[0].result.n_steps, 40);
+}
+
+TEST(BatchScheduler, goes_on_from_a_sequence_as_from_its_text) {
+  const CompletionRequest first =
+      request("Q: Would diesel be shorter lived than a maple?\nA:", "ar", 9);
+  const auto begun = BatchScheduler(bundled(), 1).run({&first, 1}, {});
+  const std::vector<TokenId> more = {5, 6, 7};
+  const Sequence from = begun[0].end.restarted(more);
+  CompletionRequest next = first;
+  const auto tokens = from.tokens();
+  next.run.prompt_tokens.assign(tokens.begin(), tokens.end());
+  const auto afresh = BatchScheduler(bundled(), 1).run({&next, 1}, {});
+  next.from = &from;
+  const auto shared = BatchScheduler(bundled(), 1).run({&next, 1}, {});
+  EXPECT_EQ(shared[0].result.tokens, afresh[0].result.tokens);
+  // What it went on from is as it was, and can be gone on from again.
+  const auto again = BatchScheduler(bundled(), 1).run({&next, 1}, {});
+  EXPECT_EQ(again[0].result.tokens, afresh[0].result.tokens);
+}
+
+TEST(BatchScheduler, stopped_early_it_gives_what_was_begun) {
+  const auto requests = several();
+  int n_asked = 0;
+  SchedulerWatch watch;
+  watch.stop = [&] { return ++n_asked > 12; };
+  const auto done = BatchScheduler(bundled(), 2).run(requests, watch);
+  ASSERT_GE(done.size(), 1u);
+  ASSERT_LT(done.size(), requests.size());
+  EXPECT_EQ(done.back().result.stop_reason, "stopped");
+}
+
+}  // namespace
+}  // namespace engine::test
