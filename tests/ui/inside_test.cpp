@@ -239,8 +239,8 @@ TEST(TextEdges, stand_where_the_committed_text_ends_and_round_the_open_block) {
     // Everything proved is committed in this run.
     EXPECT_EQ(edges.caret, block.first_pos + block.n_final);
     EXPECT_EQ(edges.block_first, block.converged ? -1 : block.first_pos);
-    if (!block.converged)
-      EXPECT_EQ(edges.block_last, block.first_pos + static_cast<int>(block.tokens.size()) - 1);
+    const int last = block.first_pos + static_cast<int>(block.tokens.size()) - 1;
+    EXPECT_EQ(edges.block_last, block.converged ? -1 : last);
     ++(block.converged ? n_settled : n_open);
   }
   EXPECT_GT(n_open, 0);
@@ -350,6 +350,19 @@ TEST(Choosing, control_adds_slices_cells_and_bars_as_it_adds_tokens) {
     ctx->KeyDown(ImGuiMod_Ctrl);
     click_slice(9);
     ctx->KeyUp(ImGuiMod_Ctrl);
+    IM_CHECK_EQ(n_steps(), std::size_t{2});
+    // A column of a counter, told one step each.
+    ctx->KeyDown(ImGuiMod_Ctrl);
+    ctx->MouseMoveToPos(
+        {slice_of(ctx, stage, 12).x, ctx->ItemInfo("rows/label").RectFull.GetCenter().y});
+    ctx->MouseClick();
+    ctx->KeyUp(ImGuiMod_Ctrl);
+    ctx->Yield(2);
+    IM_CHECK(shell.selection().chosen().has_step(1, 12, 12));
+    ctx->KeyDown(ImGuiMod_Ctrl);
+    ctx->MouseClick();
+    ctx->KeyUp(ImGuiMod_Ctrl);
+    ctx->Yield(2);
     IM_CHECK_EQ(n_steps(), std::size_t{2});
     // A cell of the last iteration in the Trajectory.
     put_mouse_away(ctx);

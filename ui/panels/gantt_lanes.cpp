@@ -148,6 +148,10 @@ std::size_t step_under(const RunTimes& times, const LaneBlock& b, const Picture&
   return first_ending_after(p.view.clock, times, p.t_of(x), p.view.wall_origin);
 }
 
+bool clicked_with(ImGuiMouseButton button) {
+  return ImGui::IsMouseReleased(button) && ImGui::GetIO().MouseDragMaxDistanceSqr[button] < 16;
+}
+
 // A third of the visible range.
 void zoom_to_step(Context& context, const RunTimes& times, std::size_t i, const Picture& p) {
   const double from = begin_on(p.view.clock, times, i, p.view.wall_origin);
@@ -163,11 +167,8 @@ void point_at(
   const Place place{row.run->id(), times.steps[i].step, -1, -1};
   context.selection.hover(place);
   tooltip(b.is_bucket ? bucket_words(row, times, p, b) : slice_words(row, times, i));
-  const auto clicked = [&io](ImGuiMouseButton button) {
-    return ImGui::IsMouseReleased(button) && io.MouseDragMaxDistanceSqr[button] < 16;
-  };
-  if (clicked(ImGuiMouseButton_Middle)) zoom_to_step(context, times, i, p);
-  if (!clicked(ImGuiMouseButton_Left)) return;
+  if (clicked_with(ImGuiMouseButton_Middle)) zoom_to_step(context, times, i, p);
+  if (!clicked_with(ImGuiMouseButton_Left)) return;
   context.view.lane = row.key.kind;
   if (io.MouseClickedLastCount[ImGuiMouseButton_Left] < 2) return context.click(place);
   context.selection.run = row.run->id();
@@ -249,7 +250,9 @@ void draw_counter(Context& context, const Row& row, const Picture& p) {
     if (!hovered || mouse < x0 || mouse >= x1) continue;
     const engine::StepId first = times.steps[column.first].step;
     if (column.last - column.first == 1) {
-      context.selection.hover({row.run->id(), first, -1, -1});
+      const Place place{row.run->id(), first, -1, -1};
+      context.selection.hover(place);
+      if (clicked_with(ImGuiMouseButton_Left)) context.click(place);
       tooltip(fmt::format("{}\nstep {}: {:.0f}", counter_words(row.key.kind), first, high));
     } else {
       tooltip(fmt::format("{}\nsteps {} to {}: {:.0f} to {:.0f}", counter_words(row.key.kind),
