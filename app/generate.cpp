@@ -47,7 +47,7 @@ void compare_with_ar(engine::LoadedModel& loaded,
   }
   line.finish();
   if (interrupted()) return;
-  engine::Agreement agreement = engine::agreement_of({result.tokens}, {ar.tokens});
+  engine::Agreement agreement = engine::agreement_of({result.tokens, result.whole()}, {ar.tokens});
   result.identical_to_ar = agreement.first_difference < 0;
   if (events) {
     agreement.t = engine::now_ns();
@@ -121,6 +121,8 @@ int generate(const GenerationOptions& options) {
       engine::RunResult result =
           engine::run_to_end(loaded, request, ++run, outputs.sink(), interrupted,
                              [&](const engine::Lane& lane) { text.show(lane); });
+      if (!options.json && !result.approximate_text.empty())
+        print(for_terminal(" ~" + result.approximate_text + "~"));  // not verified
       text.finish();
       const bool ended = result.stop_reason != "stopped";
       if ((options.check || options.json) && ended && !interrupted())

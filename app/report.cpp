@@ -25,6 +25,10 @@ json to_json(const engine::RunResult& result, const engine::LoadedModel& loaded)
   out["tokens"] = result.tokens;
   out["text"] = result.text;
   out["stop_reason"] = result.stop_reason;
+  if (!result.approximate.empty()) {
+    out["approximate_tokens"] = result.approximate;
+    out["approximate"] = result.approximate_text;
+  }
   out["steps"] = result.n_steps;
   out["tokens_per_step"] = result.tokens_per_step();
   out["prefill_ms"] = result.prefill_ms;

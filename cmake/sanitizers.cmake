@@ -6,5 +6,9 @@ add_library(decoscope_sanitizers INTERFACE)
 if(DECOSCOPE_SANITIZERS)
   target_compile_options(decoscope_sanitizers INTERFACE -fsanitize=${DECOSCOPE_SANITIZERS} -fno-sanitize-recover=all
                                                         -fno-omit-frame-pointer)
+  if(DECOSCOPE_SANITIZERS MATCHES "undefined")
+    # It asks a pipe whether memory can be read, and takes the answer of a process without descriptors for a fault.
+    target_compile_options(decoscope_sanitizers INTERFACE -fno-sanitize=vptr)
+  endif()
   target_link_options(decoscope_sanitizers INTERFACE -fsanitize=${DECOSCOPE_SANITIZERS})
 endif()

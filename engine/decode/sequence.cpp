@@ -22,6 +22,10 @@ const char* name_of(StopReason reason) {
   return "";
 }
 
+bool ended_by_its_text(StopReason reason) {
+  return reason == StopReason::Eos || reason == StopReason::Length || reason == StopReason::Context;
+}
+
 int room_left(const Sequence& sequence, const Limits& limits, int model_max_seq_len) {
   const int n = static_cast<int>(sequence.tokens().size());
   return std::min(limits.max_tokens - static_cast<int>(sequence.generated().size()),

@@ -23,6 +23,9 @@ struct Draw {
 enum class StopReason { None, Eos, Length, Context, Bound, Probe };
 const char* name_of(StopReason reason);  // "", "eos", "length", "context", "bound", "probe"
 
+/// By its text or its limits: two such runs must agree to the end.
+bool ended_by_its_text(StopReason reason);
+
 /// What a decoder decided in one step.
 struct Decision {
   std::vector<int> path;         // rows whose keys and values join the prefix, in order

@@ -252,7 +252,7 @@ void Engine::report_finished() {
         result_of(*lane, run.request, racing_->model->tokenizer(), run.prefill_ms);
     events_.push(finished_event(result, lane->run));
     finished_[lane->run] = {racing_->request, run.request, result.tokens,
-                            lane->sequence.finished()};
+                            ended_by_its_text(lane->sequence.stop_reason())};
   }
 }
 

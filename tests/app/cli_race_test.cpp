@@ -192,4 +192,36 @@ TEST_F(CliRace, bench_step_shows_no_share_of_a_roofline_that_does_not_bound_it) 
   }
 }
 
+TEST_F(CliRace, approximate_tokens_stand_apart_and_exact_ones_are_checked) {
+  const std::string command =
+      "generate --decoder fastcot --set stop=bound --set bound=7 --prompt 'Q: What does a piano "
+      "have? Answer Choices: sound (A), strings (B)\nA:'";
+  const Outcome words = run(command + " --check"), document = run(command + " --json");
+  EXPECT_EQ(words.code, 0) << words.err;
+  EXPECT_NE(words.err.find("identical to AR"), std::string::npos) << words.err;
+  const auto found = nlohmann::json::parse(document.out);
+  EXPECT_EQ(found.at("stop_reason"), "bound");
+  EXPECT_EQ(found.at("steps"), 7);
+  EXPECT_EQ(found.at("identical_to_ar"), true);
+  EXPECT_FALSE(found.at("approximate_tokens").empty());
+  const std::string text = found.at("text"), guessed = found.at("approximate");
+  EXPECT_EQ(words.out, text + " ~" + guessed + "~\n");
+}
+
+TEST_F(CliRace, reason_answers_questions_and_says_what_that_cost) {
+  const Outcome outcome = run("reason cot --task kb --count 3 --batch 3 --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto found = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(found.at("n"), 3);
+  EXPECT_EQ(found.at("data"), "generated");
+  EXPECT_EQ(found.at("items").size(), 3U);
+  EXPECT_GT(found.at("tokens"), 30);
+  EXPECT_GT(found.at("metrics").at("window_slots"), 100);
+  int n_correct = 0;
+  for (const auto& item : found.at("items")) n_correct += item.at("correct").get<bool>();
+  EXPECT_EQ(found.at("n_correct"), n_correct);
+  EXPECT_EQ(run("reason cot --task kbb").code, 2);
+  EXPECT_EQ(run("reason cot --decoder ar --find-bound --count 1").code, 2);
+}
+
 }  // namespace
