@@ -153,7 +153,15 @@ std::string Context::name_of(const engine::RunRecord& run) const {
 }
 
 void Context::click(const Place& place, std::span<const Place> in_order) {
-  selection.click(place, held_keys(), in_order);
+  const Modifiers held = held_keys();
+  const bool twice = ImGui::GetIO().MouseClickedLastCount[ImGuiMouseButton_Left] >= 2;
+  if (twice && !held.ctrl && !held.shift) {
+    selection.run = place.run;
+    selection.choose({}, place);  // the first of the two clicks may have let it go
+    requests.panel = "inspector";
+  } else {
+    selection.click(place, held, in_order);
+  }
 }
 
 void Context::show_step(const engine::RunRecord& run, engine::StepId step) {

@@ -53,8 +53,11 @@ struct ViewState {
   std::string pool_filter, log_filter, find;
   std::string last_found;
   LaneOrder lanes;
-  LaneKind lane = LaneKind::Target;  // of the slice clicked last: . and , walk along it
-  std::vector<Bookmark> bookmarks;   // of the document shown, in the order they were set
+  std::vector<LaneKey> natural_lanes;  // as the time line had them last
+  LaneKind lane = LaneKind::Target;    // of the slice clicked last: . and , walk along it
+  LaneKey lane_key;                    // of the slice or label clicked last: keys move it
+  Place pinned;                        // what the Inspector keeps showing
+  std::vector<Bookmark> bookmarks;     // of the document shown, in the order they were set
   std::map<engine::RunId, std::string> run_names;  // given by the person; likewise
   engine::RunId renaming = 0;                      // the run whose name is being typed; 0: none
   bool renaming_begins = false;                    // its field wants the keyboard
@@ -151,6 +154,7 @@ struct Requests {
   std::string copy;
   std::string say;    // to be told on screen
   bool load = false;  // the form's model, without a run
+  bool pin = false;   // or unpin
   std::string panel;  // to be brought forward, by its id
 };
 

@@ -1,10 +1,12 @@
 #include "ui/notes.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string_view>
 
@@ -69,6 +71,53 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
+// In the order of LaneOrder::kept().
+constexpr std::array<std::string_view, 3> kLaneLines{
+    "lanes = ", "collapsed lanes = ", "hidden lanes = "};
+
+// "target" of a run by itself, "B target" of the second of several.
+std::string words_of(const LaneKey& lane) {
+  const std::string name = lane_name(lane.kind);
+  return lane.place < 0 ? name : fmt::format("{} {}", static_cast<char>('A' + lane.place), name);
+}
+
+std::optional<LaneKey> lane_named(std::string_view words) {
+  LaneKey lane;
+  if (words.size() > 2 && words[0] >= 'A' && words[0] <= 'Z' && words[1] == ' ') {
+    lane.place = words[0] - 'A';
+    words.remove_prefix(2);
+  }
+  for (int kind = 0; kind < kLaneKinds; ++kind) {
+    lane.kind = static_cast<LaneKind>(kind);
+    if (words == lane_name(lane.kind)) return lane;
+  }
+  return std::nullopt;
+}
+
+// @return false: one is a lane of a newer program
+bool take_lanes(std::string_view text, std::vector<LaneKey>& lanes) {
+  constexpr std::string_view kComma = ", ";
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(kComma), text.size());
+    const auto lane = lane_named(text.substr(0, end));
+    if (!lane) return false;
+    if (std::find(lanes.begin(), lanes.end(), *lane) == lanes.end()) lanes.push_back(*lane);
+    text.remove_prefix(std::min(text.size(), end + kComma.size()));
+  }
+  return true;
+}
+
+bool take_lane_line(std::string_view line, Notes& notes) {
+  for (std::size_t i = 0; i < kLaneLines.size(); ++i) {
+    if (!line.starts_with(kLaneLines[i])) continue;
+    auto kept = notes.lanes.kept();
+    if (!take_lanes(line.substr(kLaneLines[i].size()), kept[i])) return false;
+    notes.lanes.restore(std::move(kept));
+    return true;
+  }
+  return false;
+}
+
 bool take_line(std::string_view line, Notes& notes) {
   constexpr std::string_view kBookmark = "bookmark = ";
   if (line.starts_with(kBookmark)) return take_bookmark(line.substr(kBookmark.size()), notes);
@@ -77,7 +126,7 @@ bool take_line(std::string_view line, Notes& notes) {
     notes.run_names[run] = one_line(words.rest());
     return true;
   }
-  if (line.empty()) return true;
+  if (line.empty() || take_lane_line(line, notes)) return true;
   notes.others.emplace_back(line);
   return line.find(" = ") != std::string_view::npos;
 }
@@ -92,6 +141,13 @@ std::string to_text(const Notes& notes) {
                         mark.step, mark.compute);
   for (const auto& [run, name] : notes.run_names)
     text += fmt::format("run {} = {}\n", run, one_line(name));
+  const auto kept = notes.lanes.kept();
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (kept[i].empty()) continue;
+    std::string line;
+    for (const LaneKey& lane : kept[i]) line += (line.empty() ? "" : ", ") + words_of(lane);
+    text += fmt::format("{}{}\n", kLaneLines[i], line);
+  }
   for (const std::string& line : notes.others) text += line + "\n";
   return text;
 }

@@ -3,6 +3,8 @@
 //   decoscope notes 1
 //   bookmark = numbered, run 2, step 14, 125000000 ns
 //   run 2 = with a wider window
+//   lanes = target, commit, verify
+//   collapsed lanes = A target, B pool hit
 #pragma once
 
 #include <map>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "engine/event/event.h"
+#include "ui/prepare/lane_order.h"
 
 namespace ui {
 
@@ -26,7 +29,10 @@ struct Notes {
   std::vector<Bookmark> bookmarks;                 // none of them passing
   std::map<engine::RunId, std::string> run_names;  // one line each
   std::vector<std::string> others;                 // lines of a newer program, kept as they are
-  bool empty() const { return bookmarks.empty() && run_names.empty() && others.empty(); }
+  LaneOrder lanes;                                 // of the time line
+  bool empty() const {
+    return bookmarks.empty() && run_names.empty() && others.empty() && lanes.untouched();
+  }
   bool operator==(const Notes&) const = default;
 };
 

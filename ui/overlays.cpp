@@ -57,29 +57,50 @@ void Shell::draw_overlays(Context& c) {
   draw_message();
 }
 
+// A key and what it does; a click on it waits for another one.
+void Shell::key_row(const BoundKey& key) {
+  ImGui::TableNextColumn();
+  ImGui::PushID(key.of->name);
+  const bool awaited = rebinding_ == key.of;
+  const KeyAction* first = taken_by(keys_, key);
+  ImGui::PushStyleColor(ImGuiCol_Text, colour(awaited || first ? theme().warn : theme().bright));
+  ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, 0));
+  const std::string shown = awaited ? "press a key" : key.keys + (key.changed ? " (yours)" : "");
+  if (ImGui::Button((shown + "###key").c_str())) rebinding_ = key.of;
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor(2);
+  if (ImGui::IsItemHovered())
+    tooltip(
+        first
+            ? fmt::format("\"{}\" has this key too, and wins. Click: choose another.", first->does)
+            : "Click, then press another key; Delete takes the first one again, Esc leaves it.");
+  ImGui::SameLine(px(150));
+  words(key.of->does, theme().dim);
+  ImGui::PopID();
+}
+
 void Shell::draw_help() {
   if (begin_sheet("##help", {px(1100), px(760)}, overlay_begins_)) {
     heading("Keys");
     ImGui::SameLine(right_edge() - px(60));
     if (button("Close")) help_ = false;
+    if (!help_) rebinding_ = nullptr;
     ImGui::Dummy({1, px(4)});
     ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(6), px(1)));
     if (ImGui::BeginTable("keys", 2)) {
-      for (const KeyAction& key : key_actions()) {
-        if (!*key.keys) continue;
-        ImGui::TableNextColumn();
-        words(key.keys, theme().bright);
-        ImGui::SameLine(px(130));
-        words(key.does, theme().dim);
-      }
+      for (const BoundKey& key : keys_)
+        if (!key.keys.empty()) key_row(key);
       ImGui::EndTable();
     }
     ImGui::PopStyleVar();
     ImGui::Dummy({1, px(4)});
     wrapped(
-        "On a time line: wheel zooms at the mouse, right-drag pans, left-drag measures, the ruler "
-        "scrubs; W S A D (by their place on the keyboard) zoom and pan; a middle click zooms to a "
-        "slice.",
+        "A click on a key lets you press another; yours are kept in settings.txt. On a time line: "
+        "wheel zooms at the mouse, right-drag pans, left-drag measures, the ruler scrubs; W S A D "
+        "(by their place on the keyboard) zoom and pan; a double click shows details, a middle "
+        "click "
+        "zooms to a slice.",
         theme().dim);
   }
   ImGui::End();
@@ -90,17 +111,17 @@ void Shell::draw_palette() {
     const bool enter = text_field("##text", "what to do", palette_text_, overlay_begins_);
     const std::string wanted(palette_text_.c_str());
     bool first = true;
-    for (const KeyAction& key : key_actions()) {
-      if (!*key.keys || !found_in(key.does, wanted)) continue;
+    for (const BoundKey& key : keys_) {
+      if (key.keys.empty() || !found_in(key.of->does, wanted)) continue;
       const bool chosen =
-          ImGui::Selectable(fmt::format("{}##{}", key.does, key.keys).c_str(), first) ||
+          ImGui::Selectable(fmt::format("{}##{}", key.of->does, key.of->name).c_str(), first) ||
           (enter && first);
-      ImGui::SameLine(right_edge() - ImGui::CalcTextSize(key.keys).x);
+      ImGui::SameLine(right_edge() - ImGui::CalcTextSize(key.keys.c_str()).x);
       words(key.keys, theme().dim);
       first = false;
       if (!chosen) continue;
       palette_ = false;
-      perform(key.action);
+      perform(key.of->action);
       break;
     }
   }
@@ -239,8 +260,8 @@ void Shell::draw_export_dialog(Context& c) {
     engine::TraceOptions options;
     export_choices(c, options);
     const bool any = !c.timeline.runs().empty();
-    if (button("Chrome trace###do_trace", true, any, "opens in Perfetto"))
-      export_said_ = ui::export_trace(c.timeline, path, options);
+    if (button("Chrome trace###do_trace", true, any && !exports(), "opens in Perfetto"))
+      export_trace(path, options);
     ImGui::SameLine();
     if (button("CSV tables###do_csv", false, any, "steps and tokens, one header row with units"))
       export_said_ = export_tables(c.timeline, path);
@@ -252,6 +273,11 @@ void Shell::draw_export_dialog(Context& c) {
                           with_commas(c.timeline.n_events()),
                           with_commas(engine::TraceOptions{}.warn_above)),
               theme().warn);
+    if (exports()) {
+      share_bar(static_cast<float>(exporting_->fraction()), {px(180), px(5)}, handle_on(theme()));
+      ImGui::SameLine();
+      if (link("Give it up###give_up")) exporting_->give_up();
+    }
     wrapped(export_said_.empty() ? "No file is ever replaced." : export_said_,
             export_said_.empty() ? theme().dim : theme().bright);
   }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 
 namespace ui {
 namespace {
@@ -31,6 +32,12 @@ bool take(Settings& s, const std::string& key, const std::string& value) {
         std::from_chars(value.data(), value.data() + value.size(), s.scale_percent);
     return error == std::errc() && end == value.data() + value.size() && s.scale_percent >= 50 &&
            s.scale_percent <= 300;
+  }
+  constexpr std::string_view kKey = "key.";
+  if (key.starts_with(kKey)) {
+    const auto chord = chord_of(value);
+    if (chord) s.keys[key.substr(kKey.size())] = *chord;
+    return chord.has_value();
   }
   if (key == "marks") return flag(s.marks);
   if (key == "flowing_text") return flag(s.flowing_text);
@@ -63,6 +70,8 @@ std::string to_text(const Settings& s) {
       << "\nscreen = " << s.screen << "\nmarks = " << (s.marks ? "on" : "off")
       << "\nflowing_text = " << (s.flowing_text ? "on" : "off")
       << "\nlast_folder = " << s.last_folder << "\nlast_model = " << s.last_model << "\n";
+  for (const auto& [name, chord] : s.keys)
+    out << "key." << name << " = " << chord_words(chord) << "\n";
   for (const std::string& path : s.recents) out << "recent = " << path << "\n";
   return out.str();
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ui/keys.h"
 #include "ui/theme.h"
 
 namespace ui {
@@ -17,6 +18,7 @@ struct Settings {
   bool flowing_text = false;
   std::string last_folder;
   std::string last_model;
+  KeyChoices keys;                   // lines "key.next-step = Ctrl+Right"
   std::vector<std::string> recents;  // .pdrun files, newest first, at most 10
 
   std::string why_set_aside;  // not kept: a broken file was renamed, this says which line

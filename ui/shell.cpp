@@ -4,11 +4,8 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "ui/draw.h"
-#include "ui/prepare/describe_place.h"
-#include "ui/prepare/difference.h"
 #include "ui/prepare/status.h"
 
 namespace ui {
@@ -30,10 +27,12 @@ Shell::Shell(const Catalog& catalog, engine::CommandQueue& commands, std::filesy
   if (!settings_.why_set_aside.empty())
     say("The settings could not be read and were set aside: " + settings_.why_set_aside);
   loaded_ = form_;
+  keys_ = bound_keys(settings_.keys);
 }
 
 Shell::~Shell() {
   if (saving_) end_saving();
+  if (exporting_) end_exporting();
   keep_notes();
   settings_.screen = screen_name(screen_);
   settings_.last_model = form_.model;
@@ -55,7 +54,7 @@ Context Shell::context() {
 
 void Shell::take(std::vector<engine::Event> events) {
   if (events.empty()) return;
-  if (saving_ && saving_->reads_timeline()) {
+  if (exporting_ || (saving_ && saving_->reads_timeline())) {
     held_back_.insert(held_back_.end(), std::make_move_iterator(events.begin()),
                       std::make_move_iterator(events.end()));
     return;
@@ -129,6 +128,7 @@ void Shell::adopt_document() {
   view_.marked_runs.clear();
   view_.unfolded.clear();
   view_.renaming = 0;
+  view_.pinned = {};
   adopt_notes();
   view_.t0 = view_.t1 = view_.range0 = view_.range1 = 0;
   playhead_ = {};
@@ -153,7 +153,14 @@ bool Shell::open_model(const std::string& path) {
   return true;
 }
 
+// A trace is told of what is shown: that stays until it is written.
+bool Shell::export_waits() {
+  if (exporting_) say("A trace is being exported; Esc gives it up.");
+  return exporting_ != nullptr;
+}
+
 void Shell::open(const std::string& path, bool keep_screen) {
+  if (export_waits()) return;
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     if (!open_model(path))
@@ -188,7 +195,8 @@ void Shell::say(const std::string& message) {
 }
 
 bool Shell::animates() const {
-  return playhead_.mode == Playhead::Mode::Playing || clock_ < message_until_ || reads() || saves();
+  return playhead_.mode == Playhead::Mode::Playing || clock_ < message_until_ || reads() ||
+         saves() || exports();
 }
 
 bool Shell::ticks() const {
@@ -236,258 +244,18 @@ void Shell::show_a_lane_of_guesses() {
   }
 }
 
-void Shell::copy_text(Context& context, bool table) {
-  const auto runs = context.shown_runs();
-  if (runs.empty()) return;
-  if (table) {
-    std::vector<LaneFigures> lanes;
-    for (const engine::RunRecord* run : runs) {
-      lanes.push_back(
-          lane_figures(context.timeline, *run, prepared_.times(*run), context.n_steps(*run)));
-      lanes.back().letter = std::string(1, context.letter_of(*run));
-      if (const std::string* given = context.given_name(*run)) lanes.back().decoder = *given;
-    }
-    requests_.copy = as_markdown(lanes);
-    return;
-  }
-  std::vector<engine::TokenId> ids;
-  if (const engine::RunRecord* of = context.timeline.run(selection_.locked.run);
-      of && selection_.several() && selection_.locked.position >= 0) {
-    requests_.copy = text_of(context.timeline, *of, selection_.chosen());
-    return;
-  }
-  const engine::RunRecord& run = context.run() ? *context.run() : *runs.front();
-  for (const engine::TokenRecord& token : run.tokens) ids.push_back(token.id);
-  requests_.copy = context.timeline.text_of(run, ids);
-}
-
-void Shell::perform(Action action) {
-  Context c = context();
-  const auto flag = [](bool& value) { value = !value; };
-  const auto overlay = [this](bool& which) {
-    help_ = palette_ = find_ = open_dialog_ = export_dialog_ = save_dialog_ = false;
-    which = overlay_begins_ = true;
-  };
-  switch (action) {
-    case Action::Run:
-      run(screen_ == Screen::Compare);
-      break;
-    case Action::Stop:
-      commands_.push(engine::StopRun{});
-      break;
-    case Action::HoldEngine:
-      commands_.push(engine::Hold{!session_.live().timeline.held()});
-      break;
-    case Action::StepEngine:
-      if (session_.live().timeline.held())
-        commands_.push(engine::StepOnce{});
-      else
-        say("Hold the engine first (Shift+Space); then N steps it.");
-      break;
-    case Action::PlayView:
-      playhead_.play_or_pause(c.end());
-      break;
-    case Action::NextStep:
-      step_view(c, 1, false);
-      break;
-    case Action::PreviousStep:
-      step_view(c, -1, false);
-      break;
-    case Action::NextNotable:
-      step_view(c, 1, true);
-      break;
-    case Action::PreviousNotable:
-      step_view(c, -1, true);
-      break;
-    case Action::ToStart:
-      playhead_.go_to(0, c.end());
-      break;
-    case Action::ToEnd:
-      playhead_.mode = Playhead::Mode::Follow;
-      break;
-    case Action::FitAll:
-      view_.t0 = view_.t1 = 0;
-      break;
-    case Action::FitSelection:
-      fit_selection(c);
-      return;  // not to be forgotten below
-    case Action::NextIteration:
-    case Action::PreviousIteration:
-      walk_iterations(c, action == Action::NextIteration ? 1 : -1);
-      break;
-    case Action::NextInLane:
-    case Action::PreviousInLane:
-      walk_lane(c, action == Action::NextInLane ? 1 : -1);
-      break;
-    case Action::NextInFlow:
-    case Action::PreviousInFlow:
-      walk_flow(c, action == Action::NextInFlow ? 1 : -1);
-      break;
-    case Action::Mark:
-      mark(c, Bookmark::Kind::Passing);
-      break;
-    case Action::KeepMark:
-      keep_mark();
-      break;
-    case Action::Bookmark:
-      mark(c, Bookmark::Kind::Numbered);
-      break;
-    case Action::SelectionToRange:
-      range_from_selection(c);
-      break;
-    case Action::Jump1:
-    case Action::Jump2:
-    case Action::Jump3:
-    case Action::Jump4:
-    case Action::Jump5:
-    case Action::Jump6:
-    case Action::Jump7:
-    case Action::Jump8:
-    case Action::Jump9:
-      jump(c, static_cast<int>(action) - static_cast<int>(Action::Jump1));
-      break;
-    case Action::NextPanel:
-    case Action::PreviousPanel:
-      walk_panels(action == Action::NextPanel ? 1 : -1);
-      break;
-    case Action::Present:
-      presents_ = !presents_;
-      style_is_stale_ = true;
-      break;
-    case Action::RangeIn:
-    case Action::RangeOut: {
-      const engine::RunRecord* run = c.run();
-      if (!run) break;
-      const double at = on_clock(view_.clock, prepared_.times(*run), playhead_.at, c.wall_origin());
-      (action == Action::RangeIn ? view_.range0 : view_.range1) = at;
-      break;
-    }
-    case Action::Find:
-      overlay(find_);
-      break;
-    case Action::NextLens:
-      view_.lens = static_cast<Lens>((static_cast<int>(view_.lens) + 1) % 6);
-      break;
-    case Action::ToggleMarks:
-      flag(settings_.marks);
-      break;
-    case Action::ToggleFlow:
-      flag(settings_.flowing_text);
-      break;
-    case Action::Hindsight:
-      flag(view_.hindsight);
-      break;
-    case Action::Describe: {
-      const engine::RunRecord* run =
-          c.timeline.run(selection_.shown().valid() ? selection_.shown().run : selection_.run);
-      if (!run) break;
-      Place place = selection_.shown();
-      if (!place.valid() && c.n_steps(*run) > 0)
-        place = {run->id(), run->steps[c.n_steps(*run) - 1].begun.step, -1, -1};
-      const std::string sentence = (selection_.several() && !selection_.hovered.valid()
-                                        ? describe_places(c.timeline, *run, selection_.chosen())
-                                        : describe_place(c.timeline, *run, place))
-                                       .sentence;
-      if (sentence.empty()) break;
-      requests_.copy = sentence;
-      say(sentence);
-      break;
-    }
-    case Action::Check:
-      if (const engine::RunRecord* run = c.run(); run && session_.live_is_shown() && run->over())
-        commands_.push(engine::CheckAgreement{run->id()});
-      break;
-    case Action::CopyText:
-      copy_text(c, false);
-      break;
-    case Action::CopyTable:
-      copy_text(c, true);
-      break;
-    case Action::Open:
-      requests_.open = "";
-      break;
-    case Action::Save:
-      requests_.save = true;
-      break;
-    case Action::Export:
-      overlay(export_dialog_);
-      break;
-    case Action::Palette:
-      palette_text_.clear();
-      overlay(palette_);
-      break;
-    case Action::Help:
-      overlay(help_);
-      break;
-    case Action::ScaleUp:
-      scale(settings_.scale_percent + 10);
-      break;
-    case Action::ScaleDown:
-      scale(settings_.scale_percent - 10);
-      break;
-    case Action::ScaleReset:
-      scale(100);
-      break;
-    case Action::NextTheme:
-      set_theme(static_cast<ThemeName>((static_cast<int>(settings_.theme) + 1) % 3));
-      break;
-    case Action::Welcome:
-      show(Screen::Welcome);
-      break;
-    case Action::Live:
-      show(Screen::Live);
-      break;
-    case Action::Compare:
-      show(Screen::Compare);
-      break;
-    case Action::ResetLayout:
-      reset_layout_ = true;
-      break;
-    case Action::Deselect:
-      if (help_ || palette_ || find_ || open_dialog_ || export_dialog_ || save_dialog_)
-        help_ = palette_ = find_ = open_dialog_ = export_dialog_ = save_dialog_ = false;
-      else if (reads())
-        opening_->give_up();
-      else if (saves())
-        saving_->give_up();
-      else {
-        selection_.locked = {};
-        std::erase_if(view_.bookmarks,
-                      [](const Bookmark& b) { return b.kind == Bookmark::Kind::Passing; });
-      }
-      break;
-  }
-  centred_ = false;
-}
-
-void Shell::handle_keys() {
-  const ImGuiIO& io = ImGui::GetIO();
-  // Arrows move the view, not the focus ring: Tab and F6 move that. Space presses what it is on.
-  constexpr ImGuiID kView = 1;
-  if (!io.WantTextInput && !ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup))
-    for (const ImGuiKey key :
-         {ImGuiKey_LeftArrow, ImGuiKey_RightArrow, ImGuiKey_Home, ImGuiKey_End})
-      ImGui::SetKeyOwner(key, kView);
-  for (const KeyAction& key : key_actions()) {
-    if (!ImGui::IsKeyChordPressed(key.chord)) continue;
-    if (io.WantTextInput && !key.in_text) continue;
-    if (key.chord == ImGuiKey_Space && io.NavVisible) continue;
-    perform(key.action);
-    break;
-  }
-}
-
 void Shell::handle_requests(Context& context) {
   Requests now = std::move(requests_);
   requests_ = {};
   if (!now.copy.empty()) ImGui::SetClipboardText(now.copy.c_str());
   if (!now.say.empty()) say(now.say);
-  if (now.show_live_session) {
+  if (now.show_live_session && !export_waits()) {
     show_live();
     adopt_document();
   }
   if (now.run || now.race) run(now.race);
   if (now.load) load();
+  if (now.pin) perform(Action::PinPlace);
   if (!now.screen.empty()) show(screen_of(now.screen));
   if (!now.panel.empty())
     ImGui::SetWindowFocus(window_name(screen_, now.panel.c_str(), "").c_str());
@@ -495,16 +263,14 @@ void Shell::handle_requests(Context& context) {
   if (now.save) {
     // Asked where once; after that Ctrl+S goes on in the same folder, under the next free name.
     if (save_folder_.empty()) {
-      help_ = palette_ = find_ = open_dialog_ = export_dialog_ = false;
-      save_dialog_ = overlay_begins_ = true;
+      show_overlay(save_dialog_);
       save_path_ = suggested("session.pdrun");
     } else {
       save(save_folder_ + "/session.pdrun");
     }
   }
   if (now.open && now.open->empty()) {
-    help_ = palette_ = find_ = export_dialog_ = save_dialog_ = false;
-    open_dialog_ = overlay_begins_ = true;
+    show_overlay(open_dialog_);
     if (path_.empty()) path_ = settings_.last_folder;
   } else if (now.open) {
     open(*now.open);

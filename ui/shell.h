@@ -11,6 +11,7 @@
 #include "engine/event/queue.h"
 #include "engine/event/trace_export.h"
 #include "ui/context.h"
+#include "ui/exporting.h"
 #include "ui/keys.h"
 #include "ui/layout.h"
 #include "ui/opening.h"
@@ -44,9 +45,16 @@ class Shell {
   void save(const std::string& path);
   /// Whether a recording is being written. What the live engine tells meanwhile waits.
   bool saves() const { return saving_ != nullptr; }
+  /// Begins to export a trace of what is shown; a message says how it ended.
+  void export_trace(const std::string& path, engine::TraceOptions options);
+  /// Whether one is being written. Events wait meanwhile, and no other document is shown.
+  bool exports() const { return exporting_ != nullptr; }
   void perform(Action action);
   /// The key where a US keyboard has this letter is down or not: W, S, A and D move the time line.
   void key_at(char us_letter, bool down);
+  /// While pictures are taken the bar at the foot says what they show, and what the small letters
+  /// mean.
+  void caption_pictures(bool on) { captions_ = on; }
   /// Asks the engine for the race set up. @return why it cannot run; empty: it was asked for
   std::string run_race();
   /// Selects the lane of the newest race whose steps bring most, of those with guesses that settle:
@@ -97,6 +105,7 @@ class Shell {
   void draw_panel(Context& context, const Panel& panel);
   void draw_overlays(Context& context);
   void draw_help();
+  void key_row(const BoundKey& key);
   void draw_palette();
   void draw_find(Context& context);
   void draw_open_dialog(Context& context);
@@ -104,6 +113,10 @@ class Shell {
   void export_choices(Context& context, engine::TraceOptions& options);
   std::optional<engine::TraceOptions> trace_of_range(Context& context);
   void draw_save_dialog();
+  void export_on();
+  void end_exporting();
+  bool export_waits();
+  float draw_exporting_bar(float top);
   void save_on();
   void end_saving();
   /// What would be kept beside a recording of the document shown.
@@ -129,6 +142,23 @@ class Shell {
   void bring_into_view(Context& context, double from, double to);
   /// Where a step lies on the clock shown. @return false: it is not there, or not complete
   bool place_of(Context& context, engine::RunId run, engine::StepId step, double& from, double& to);
+  // Of perform(): each @return whether the action is its own.
+  bool act_on_engine(Context& context, Action action);
+  bool act_on_playhead(Context& context, Action action);
+  bool act_on_time_line(Context& context, Action action);
+  bool act_on_marks(Context& context, Action action);
+  bool act_on_view(Action action);
+  bool act_on_answer(Context& context, Action action);
+  bool act_on_files(Action action);
+  bool act_on_window(Action action);
+  void show_overlay(bool& which);
+  void go_back();
+  void end_range_at_playhead(Context& context, bool first);
+  Place place_shown(Context& context);
+  void pin(Context& context);
+  void describe(Context& context);
+  void move_lane(int by);
+  void rebind();
   void copy_text(Context& context, bool table);
   void scale(int percent);
   void say(const std::string& message);
@@ -158,6 +188,8 @@ class Shell {
   std::unique_ptr<Saving> saving_;
   Notes saving_notes_;  // to be kept beside it
   double saving_since_ = 0;
+  std::unique_ptr<Exporting> exporting_;
+  double exporting_since_ = 0;
   std::vector<engine::Event> held_back_;  // while the live timeline must not change
   std::string notes_source_;  // the recording whose notes are shown; empty: the live session
   Notes notes_kept_;          // of it, as they are in its file
@@ -172,9 +204,12 @@ class Shell {
   std::string save_folder_;  // of this session's last save; empty: ask where
   bool overlay_begins_ = false;
   bool presents_ = false;
-  bool panel_ring_ = false;  // a panel was reached by F6: its focus is drawn
-  Place fitted_;             // what F centred
-  bool centred_ = false;     // by the key before: F once more zooms
+  bool captions_ = false;
+  std::vector<BoundKey> keys_;
+  const KeyAction* rebinding_ = nullptr;  // whose new key is awaited
+  bool panel_ring_ = false;               // a panel was reached by F6: its focus is drawn
+  Place fitted_;                          // what F centred
+  bool centred_ = false;                  // by the key before: F once more zooms
   std::string message_, palette_text_, path_;
   double message_until_ = 0;
   float draw_ms_ = 0;  // a frame's own time, smoothed

@@ -130,13 +130,15 @@ void Shell::draw(double seconds) {
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) panel_ring_ = false;
   read_on();
   save_on();
+  export_on();
   Context c = context();
   // After an idle time the view goes on from where it stood.
   playhead_.advance(std::min(seconds, kMaxFrameSeconds), c.end());
   ImGui::GetBackgroundDrawList()->AddRectFilled(
       main->Pos, {main->Pos.x + main->Size.x, main->Pos.y + main->Size.y}, colour(theme().ground));
   draw_top_bar(c);
-  const float bars = draw_saving_bar(draw_reading_bar(c, main->Pos.y + px(kTopBar)));
+  const float bars =
+      draw_exporting_bar(draw_saving_bar(draw_reading_bar(c, main->Pos.y + px(kTopBar))));
   const float top = draw_failure_bar(c, bars);
   draw_docked(c, top, main->Pos.y + main->Size.y - px(kStatusBar));
   draw_status_bar(c);
@@ -333,7 +335,9 @@ void Shell::draw_status_bar(Context& c) {
   }
   if (view_.range0 != view_.range1)
     facts.range = length_words(view_.clock, std::abs(view_.range1 - view_.range0));
-  words_within(bar_words(facts), theme().dim, ImGui::GetContentRegionAvail().x);
+  words_within(captions_ ? caption_words(catalog_.app_version, c.timeline, c.shown_runs())
+                         : bar_words(facts),
+               theme().dim, ImGui::GetContentRegionAvail().x);
   ImGui::End();
 }
 

@@ -44,7 +44,7 @@ void Shell::end_saving() {
     if (save_folder_.empty() && !given_up) save_dialog_ = overlay_begins_ = true;
     say(error.what());
   }
-  take(std::exchange(held_back_, {}));
+  if (!exporting_) take(std::exchange(held_back_, {}));
 }
 
 float Shell::draw_saving_bar(float top) {
@@ -56,9 +56,39 @@ float Shell::draw_saving_bar(float top) {
   return top + px(kWorkBar);
 }
 
+void Shell::export_trace(const std::string& path, engine::TraceOptions options) {
+  if (reads()) return say("The recording is still being read; a trace of it can follow.");
+  if (export_waits()) return;
+  exporting_ = std::make_unique<Exporting>(session_.shown().timeline, path, std::move(options));
+  exporting_since_ = clock_;
+  export_said_.clear();
+}
+
+void Shell::export_on() {
+  if (exporting_ && exporting_->ended()) end_exporting();
+}
+
+void Shell::end_exporting() {
+  const std::unique_ptr<Exporting> done = std::move(exporting_);
+  export_said_ = done->result();
+  say(export_said_);
+  if (!(saving_ && saving_->reads_timeline())) take(std::exchange(held_back_, {}));
+}
+
+float Shell::draw_exporting_bar(float top) {
+  if (!exporting_ || clock_ - exporting_since_ < kBarAfterSeconds) return top;
+  const std::string name = std::filesystem::path(exporting_->path()).filename().string();
+  const bool reads_again = exporting_->fraction() >= 1;
+  if (work_bar("##exporting", top, "Exporting " + name, exporting_->fraction(),
+               reads_again ? "reading it again" : "", "Cancel###cancel_exporting",
+               "leaves no file (Esc)"))
+    exporting_->give_up();
+  return top + px(kWorkBar);
+}
+
 Notes Shell::notes() const {
   Notes all{view_.bookmarks, view_.run_names,
-            notes_source_.empty() ? live_notes_.others : notes_kept_.others};
+            notes_source_.empty() ? live_notes_.others : notes_kept_.others, view_.lanes};
   std::erase_if(all.bookmarks, [](const Bookmark& b) { return b.kind == Bookmark::Kind::Passing; });
   return all;
 }
@@ -83,6 +113,7 @@ void Shell::adopt_notes() {
   notes_kept_ = of;
   view_.bookmarks = std::move(of.bookmarks);
   view_.run_names = std::move(of.run_names);
+  view_.lanes = std::move(of.lanes);
 }
 
 }  // namespace ui

@@ -376,6 +376,7 @@ int run_window(engine::EventQueue& events,
       engine::RecordingReader(engine::open_file(options.open));  // throws what is no recording
       shell.open(options.open, !options.screen.empty());
     }
+    shell.caption_pictures(!options.screenshot.empty());
     start_race(shell, options);
     choose_screen(shell, options);
     const Waker waker(events);

@@ -22,6 +22,7 @@ namespace {
 constexpr int kPhasesTid = 1;
 constexpr int kBlocksTid = 8;
 constexpr int kMaxTid = 8;
+constexpr std::size_t kTellEvery = 256;  // steps, or items
 
 /// tid of each LaneKind.
 constexpr std::array<int, kLaneKinds> kTidOf{kPhasesTid, 3, 2, 4, 5, 6, 7};
@@ -68,10 +69,17 @@ std::string kind_word(RowTag::Kind kind) {
 /// The trace of one run: its lanes filled, settled, written.
 class RunTrace {
  public:
-  RunTrace(const Timeline& timeline, const RunRecord& run, const TraceOptions& options, int pid)
-      : timeline_(timeline), run_(run), options_(options), pid_(pid) {
+  /// @param told  of the share of this run that is done; may throw
+  RunTrace(const Timeline& timeline,
+           const RunRecord& run,
+           const TraceOptions& options,
+           int pid,
+           std::function<void(double)> told)
+      : timeline_(timeline), run_(run), options_(options), pid_(pid), told_(std::move(told)) {
     add_phases();
+    std::size_t n = 0;
     for (const StepRecord& step : run.steps) {
+      if (n++ % kTellEvery == 0) told_(0.5 * static_cast<double>(n) / run.steps.size());
       const StepId id = step.begun.step;
       if (step.complete && id >= options.first_step && id <= options.last_step) add_step(step);
     }
@@ -88,8 +96,11 @@ class RunTrace {
       report.n_left_out += changes.n_left_out;
     }
     drop_half_flows(report);
+    std::size_t n = 0, n_items = 0;
+    for (const std::vector<TraceItem>& lane : lanes_) n_items += lane.size();
     for (int tid = 1; tid <= kMaxTid; ++tid) {
       for (const TraceItem& item : lanes_[static_cast<std::size_t>(tid)]) {
+        if (n++ % kTellEvery == 0) told_(0.5 + 0.5 * static_cast<double>(n) / n_items);
         count(item, report);
         put(text_of(item, tid));
       }
@@ -402,6 +413,7 @@ class RunTrace {
   const RunRecord& run_;
   const TraceOptions& options_;
   int pid_;
+  std::function<void(double)> told_;
   std::array<std::vector<TraceItem>, kMaxTid + 1> lanes_;
   std::int64_t n_flow_ids_ = 0;
 };
@@ -436,9 +448,14 @@ TraceReport write_trace(const Timeline& timeline,
   write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
   std::string runs, only;
   int pid = 0;
+  const double n_runs = options.run ? 1 : static_cast<double>(timeline.runs().size());
   for (const RunRecord& run : timeline.runs()) {
     if (options.run && *options.run != run.id()) continue;
-    RunTrace trace(timeline, run, options, ++pid);
+    ++pid;
+    RunTrace trace(timeline, run, options, pid, [&options, pid, n_runs](double share) {
+      if (options.progress && !options.progress((pid - 1 + share) / n_runs))
+        throw Error(ErrorCode::Cancelled, "the trace was not exported, as asked");
+    });
     trace.write(report, put_line);
     const std::string about = trace.metadata();
     runs += (runs.empty() ? "" : ",") + about;

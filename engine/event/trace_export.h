@@ -28,6 +28,8 @@ struct TraceOptions {
   std::int64_t warn_above = 2'000'000;
   OutputFile::Write write;  // as OutputFile
   OutputFile::IfExists if_exists = OutputFile::IfExists::Replace;
+  /// Told the share done, 0 to 1, now and then; false gives up. On the thread that exports.
+  std::function<bool(double)> progress;
 };
 
 /// What was written; after export_trace also what reading the file again found.
@@ -44,7 +46,7 @@ struct TraceReport {
 };
 
 /// Writes the trace as text, piece by piece.
-/// @throws Error(Usage)  no such run
+/// @throws Error(Usage)  no such run; Error(Cancelled)  given up
 TraceReport write_trace(const Timeline& timeline,
                         const TraceOptions& options,
                         const std::function<void(std::string_view)>& write);
@@ -53,6 +55,7 @@ TraceReport write_trace(const Timeline& timeline,
 /// counts.
 /// @throws Error(Usage)  no such run
 /// @throws Error(Resources)  the disk refuses
+/// @throws Error(Cancelled)  given up; no file is left
 /// @throws ContractError  the self-check found a rule broken
 TraceReport export_trace(const Timeline& timeline,
                          const std::string& path,

@@ -218,6 +218,7 @@ void draw(Context& context) {
   const float top = at.y + px(kOverviewHeight + kRulerHeight + 4);
   std::vector<LaneKey> natural;
   const auto rows = gantt::rows_of(context, top, at.y + room.y - px(2) - top, natural);
+  context.view.natural_lanes = natural;
   prepare_rows(context, rows, p);
   const float bottom =
       std::max(rows.empty() ? top : rows.back().y + rows.back().height, at.y + room.y - px(2));

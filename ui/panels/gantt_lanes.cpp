@@ -170,10 +170,8 @@ void point_at(
   if (clicked_with(ImGuiMouseButton_Middle)) zoom_to_step(context, times, i, p);
   if (!clicked_with(ImGuiMouseButton_Left)) return;
   context.view.lane = row.key.kind;
-  if (io.MouseClickedLastCount[ImGuiMouseButton_Left] < 2) return context.click(place);
-  context.selection.run = row.run->id();
-  context.selection.locked = place;
-  zoom_to_step(context, times, i, p);
+  context.view.lane_key = row.key;
+  context.click(place);
 }
 
 // Whether a chosen step is in the block.
@@ -268,8 +266,8 @@ void label_menu(Context& context, const Row& row, const std::vector<LaneKey>& na
     lanes.toggle_collapsed(row.key);
   if (ImGui::MenuItem("Hide")) lanes.hide(row.key);
   ImGui::Separator();
-  if (ImGui::MenuItem("Move up", "drag", false, at > 0)) lanes.move(natural, row.key, at - 1);
-  if (ImGui::MenuItem("Move down", "drag")) lanes.move(natural, row.key, at + 1);
+  if (ImGui::MenuItem("Move up", "U, or drag", false, at > 0)) lanes.move(natural, row.key, at - 1);
+  if (ImGui::MenuItem("Move down", "J, or drag")) lanes.move(natural, row.key, at + 1);
   if (ImGui::MenuItem("Move to the top", nullptr, false, at > 0)) lanes.move(natural, row.key, 0);
   ImGui::EndPopup();
 }
@@ -366,6 +364,7 @@ void draw_labels(Context& context,
     } else if (clicked && ImGui::GetIO().MouseDragMaxDistanceSqr[ImGuiMouseButton_Left] < 16) {
       lanes.toggle_collapsed(row.key);
     }
+    if (clicked || ImGui::IsItemActive() || ImGui::IsItemFocused()) context.view.lane_key = row.key;
     if (hovered && ImGui::IsMouseReleased(ImGuiMouseButton_Right)) ImGui::OpenPopup("##lane_menu");
     label_menu(context, row, natural, i);
     if (hovered && !ImGui::IsItemActive())

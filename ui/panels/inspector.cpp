@@ -13,9 +13,15 @@
 namespace ui {
 namespace {
 
+// What was pinned, as long as it is there, else what is pointed at or was clicked.
+Place inspected(const Context& context) {
+  const Place& pinned = context.view.pinned;
+  return pinned.valid() && context.timeline.run(pinned.run) ? pinned : context.selection.shown();
+}
+
 std::string why_empty(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
-  return context.selection.shown().valid() || context.n_steps(*context.run()) > 0
+  return inspected(context).valid() || context.n_steps(*context.run()) > 0
              ? ""
              : "Point at a token or a step; click to keep it here.";
 }
@@ -50,7 +56,7 @@ void sentence_box(Context& context, const std::string& sentence) {
 }
 
 void draw(Context& context) {
-  Place place = context.selection.shown();
+  Place place = inspected(context);
   if (!place.valid()) {
     // Nothing is pointed at: the newest step at the playhead.
     const engine::RunRecord& run = *context.run();
@@ -58,10 +64,12 @@ void draw(Context& context) {
   }
   const engine::RunRecord* run = context.timeline.run(place.run);
   if (!run) return;
-  const bool several = context.selection.several() && !context.selection.hovered.valid();
+  const bool pinned = context.view.pinned.valid() && place == context.view.pinned;
+  const bool several = !pinned && context.selection.several() && !context.selection.hovered.valid();
   const PlaceFacts facts =
       several ? context.prepared.facts(context.timeline, *run, context.selection.chosen())
               : describe_place(context.timeline, *run, place);
+  if (pinned) small_label("pinned: stays, whatever is pointed at");
   token_head(context, *run, facts);
   ImGui::Dummy({1, px(2)});
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(3)));
@@ -70,7 +78,12 @@ void draw(Context& context) {
   sentence_box(context, facts.sentence);
 }
 
-void draw_head(Context&) {
+void draw_head(Context& context) {
+  const bool pinned = context.view.pinned.valid();
+  if (button(pinned ? "Unpin###pin" : "Pin###pin", pinned, true,
+             pinned ? "follow what is pointed at again (K)" : "keep showing this (K)"))
+    context.requests.pin = true;
+  ImGui::SameLine();
   legend_word("?###marks_inspector", cell_marks());
 }
 

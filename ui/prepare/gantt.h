@@ -25,6 +25,7 @@ enum class LaneKind {
   Cache,     //
   PoolSize,  //
 };
+inline constexpr int kLaneKinds = 10;
 const char* lane_name(LaneKind kind);
 constexpr bool is_counter(LaneKind kind) {
   return kind >= LaneKind::Rows;

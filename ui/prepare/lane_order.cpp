@@ -1,6 +1,7 @@
 #include "ui/prepare/lane_order.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ui {
 namespace {
@@ -61,6 +62,12 @@ bool LaneOrder::hidden(LaneKey lane) const {
 
 void LaneOrder::hide(LaneKey lane) {
   if (!hidden(lane)) hidden_.push_back(lane);
+}
+
+void LaneOrder::restore(std::array<std::vector<LaneKey>, 3> kept) {
+  order_ = std::move(kept[0]);
+  collapsed_ = std::move(kept[1]);
+  hidden_ = std::move(kept[2]);
 }
 
 int LaneOrder::n_hidden(std::span<const LaneKey> natural) const {

@@ -1,6 +1,7 @@
 // In which order a person has put the lanes of the time line, and which are collapsed or hidden.
 #pragma once
 
+#include <array>
 #include <compare>
 #include <span>
 #include <vector>
@@ -28,6 +29,12 @@ class LaneOrder {
   void hide(LaneKey lane);
   void show_all() { hidden_.clear(); }
   int n_hidden(std::span<const LaneKey> natural) const;
+
+  /// As they are kept beside a recording: every lane once moved, in order; those collapsed; hidden.
+  std::array<std::vector<LaneKey>, 3> kept() const { return {order_, collapsed_, hidden_}; }
+  void restore(std::array<std::vector<LaneKey>, 3> kept);
+  bool untouched() const { return order_.empty() && collapsed_.empty() && hidden_.empty(); }
+  bool operator==(const LaneOrder&) const = default;
 
  private:
   std::vector<LaneKey> all_arranged(std::span<const LaneKey> natural) const;

@@ -162,4 +162,23 @@ std::string bar_words(const BarFacts& facts) {
   return text;
 }
 
+std::string caption_words(const std::string& app_version,
+                          const engine::Timeline& timeline,
+                          const std::vector<const engine::RunRecord*>& runs) {
+  std::string text = "Decoscope " + app_version;
+  const auto add = [&text](const std::string& part) { text += " \xC2\xB7 " + part; };
+  if (!runs.empty()) {
+    const engine::RunStarted& s = runs.front()->started;
+    if (const engine::ModelLoaded* m = timeline.model(s.model))
+      add(fmt::format("{}{}, {}, {}", m->name, m->scale.empty() ? "" : " at " + m->scale, m->dtype,
+                      m->device));
+    add(s.temperature == 0 ? "greedy" : fmt::format("temperature {:g}", s.temperature));
+    add(fmt::format("seed {}", s.seed));
+  }
+  add("figures without a letter: measured");
+  add(truth_words(Truth::Derived));
+  add(truth_words(Truth::Hindsight));
+  return text;
+}
+
 }  // namespace ui

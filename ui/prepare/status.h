@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/event/timeline.h"
 
@@ -62,5 +63,11 @@ struct BarFacts {
   std::string range;  // measured; empty: none
 };
 std::string bar_words(const BarFacts& facts);
+
+/// What a picture of these runs has to say by itself: program, model, settings, and what the small
+/// letters behind figures mean.
+std::string caption_words(const std::string& app_version,
+                          const engine::Timeline& timeline,
+                          const std::vector<const engine::RunRecord*>& runs);
 
 }  // namespace ui

@@ -1,0 +1,239 @@
+// What keys do: every action, the Inspector's pin, the order of lanes, keys of a person's own, and
+// a trace exported beside the window.
+#include <filesystem>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <imgui.h>
+
+#include "headless.h"
+#include "prepared.h"
+#include "streams.h"
+#include "tests/engine/event/files.h"
+#include "ui/exporting.h"
+#include "ui/notes.h"
+#include "ui/prepare/status.h"
+#include "ui/shell.h"
+#include "waiting.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using engine::test::Folder;
+using testing::HasSubstr;
+using testing::Not;
+using namespace ui;
+
+struct Stage {
+  headless::Headless gui;
+  engine::CommandQueue commands;
+  Catalog catalog = streams::catalog();
+  Shell shell{catalog, commands, ""};
+
+  explicit Stage(const std::vector<engine::Event>& events = streams::one_run("lookahead")) {
+    shell.take(events);
+    shell.show(Screen::Live);
+    settle();
+  }
+  void settle() {
+    for (int i = 0; i < 3; ++i) gui.frame(shell);
+  }
+};
+
+TEST(Actions, each_is_performed_by_the_part_it_is_about) {
+  Stage stage;
+  std::set<Action> done;
+  for (const KeyAction& key : key_actions()) {
+    EXPECT_NO_THROW(stage.shell.perform(key.action)) << key.does;
+    done.insert(key.action);
+    stage.gui.frame(stage.shell);
+  }
+  EXPECT_EQ(done.size(), static_cast<std::size_t>(Action::LaneDown) + 1) << "one has no key";
+  EXPECT_THROW(stage.shell.perform(static_cast<Action>(1000)), engine::ContractError);
+}
+
+TEST(Actions, what_is_pinned_stays_in_the_inspector) {
+  Stage stage;
+  stage.shell.selection().locked = {1, 5, -1, -1};
+  stage.settle();
+  stage.shell.perform(Action::PinPlace);
+  stage.shell.selection().locked = {1, 9, -1, -1};
+  stage.settle();
+  EXPECT_THAT(stage.gui.said(stage.shell), HasSubstr("pinned"));
+  EXPECT_THAT(stage.gui.said(stage.shell), HasSubstr("Step 5:"));
+  EXPECT_THAT(stage.gui.said(stage.shell), Not(HasSubstr("Step 9:")));
+  stage.shell.perform(Action::PinPlace);
+  EXPECT_THAT(stage.gui.said(stage.shell), HasSubstr("Step 9:"));
+  EXPECT_THAT(stage.gui.said(stage.shell), Not(HasSubstr("pinned")));
+}
+
+TEST(Actions, keys_move_the_lane_clicked_last) {
+  Stage stage;
+  const auto lanes = [&] {
+    return stage.shell.view().lanes.arranged(stage.shell.view().natural_lanes);
+  };
+  const std::vector<LaneKey> before = lanes();
+  ASSERT_GT(before.size(), 3u);
+  stage.shell.view().lane_key = before[1];
+  stage.shell.perform(Action::LaneUp);
+  EXPECT_EQ(lanes()[0], before[1]);
+  EXPECT_EQ(lanes()[1], before[0]);
+  stage.shell.perform(Action::LaneUp);  // it is at the top already
+  EXPECT_EQ(lanes()[0], before[1]);
+  stage.shell.perform(Action::LaneDown);
+  EXPECT_EQ(lanes(), before);
+  stage.shell.view().lane_key = {7, LaneKind::Commit};
+  stage.shell.perform(Action::LaneDown);
+  EXPECT_EQ(lanes(), before);
+  EXPECT_THAT(stage.shell.message(), HasSubstr("Click a lane"));
+}
+
+TEST(Actions, the_order_of_lanes_is_kept_beside_the_recording) {
+  const Folder folder;
+  std::vector<LaneKey> arranged;
+  LaneKey collapsed;
+  {
+    Stage stage;
+    ViewState& view = stage.shell.view();
+    view.lane_key = collapsed = view.lanes.arranged(view.natural_lanes)[2];
+    stage.shell.perform(Action::LaneUp);
+    view.lanes.toggle_collapsed(view.lane_key);
+    view.lanes.hide(view.lanes.arranged(view.natural_lanes).back());
+    arranged = view.lanes.arranged(view.natural_lanes);
+    stage.shell.save(folder / "mine.pdrun");
+    ASSERT_TRUE(waiting::until([&] { return !stage.shell.saves(); },
+                               [&] { stage.gui.frame(stage.shell); }));
+  }
+  Stage stage;
+  const std::vector<LaneKey> own =
+      stage.shell.view().lanes.arranged(stage.shell.view().natural_lanes);
+  stage.shell.open(folder / "mine.pdrun");
+  ASSERT_TRUE(
+      waiting::until([&] { return !stage.shell.reads(); }, [&] { stage.gui.frame(stage.shell); }));
+  stage.settle();
+  const ViewState& view = stage.shell.view();
+  EXPECT_EQ(view.lanes.arranged(view.natural_lanes), arranged);
+  EXPECT_TRUE(view.lanes.collapsed(collapsed));
+  EXPECT_NE(arranged, own) << "the session's own lanes are another order";
+}
+
+TEST(Actions, lanes_are_notes_a_person_can_read) {
+  Notes notes;
+  notes.lanes.restore({std::vector<LaneKey>{{-1, LaneKind::Commit}, {1, LaneKind::PoolHit}},
+                       std::vector<LaneKey>{{0, LaneKind::Cache}},
+                       {}});
+  const std::string text = to_text(notes);
+  EXPECT_THAT(text, HasSubstr("\nlanes = commit, B pool hit\ncollapsed lanes = A KV\n"));
+  Notes again;
+  std::string why;
+  ASSERT_TRUE(from_text(text, again, why)) << why;
+  EXPECT_EQ(again, notes);
+  // A lane of a newer program: its line is kept as it is.
+  Notes newer;
+  ASSERT_TRUE(from_text("decoscope notes 1\nlanes = target, teleport\n", newer, why)) << why;
+  EXPECT_TRUE(newer.lanes.untouched());
+  EXPECT_THAT(to_text(newer), HasSubstr("lanes = target, teleport"));
+}
+
+TEST(Keys, every_chord_of_the_table_is_read_as_it_is_written) {
+  for (const KeyAction& key : key_actions())
+    EXPECT_EQ(chord_of(chord_words(key.chord)), std::optional(key.chord)) << key.name;
+  EXPECT_EQ(chord_words(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_LeftArrow), "Ctrl+Shift+Left");
+  for (const char* no_key : {"", "Ctrl+", "Hyper+L", "Ctrl+Nothing", "LL"})
+    EXPECT_EQ(chord_of(no_key), std::nullopt) << no_key;
+}
+
+TEST(Keys, a_persons_own_are_settings_and_take_the_place_of_the_tables) {
+  Settings settings;
+  std::string why;
+  ASSERT_TRUE(from_text("key.next-lens = Ctrl+L\nkey.of-a-newer-program = F9\n", settings, why));
+  EXPECT_THAT(to_text(settings), HasSubstr("key.next-lens = Ctrl+L\n"));
+  EXPECT_FALSE(from_text("key.next-lens = Ctrl+Nothing\n", settings, why));
+  EXPECT_THAT(why, HasSubstr("line 1"));
+  const std::vector<BoundKey> keys = bound_keys(settings.keys);
+  ASSERT_EQ(keys.size(), key_actions().size());
+  for (const BoundKey& key : keys) {
+    const bool own = key.of->action == Action::NextLens;
+    EXPECT_EQ(key.changed, own);
+    EXPECT_EQ(key.chord, own ? ImGuiMod_Ctrl | ImGuiKey_L : key.of->chord);
+    EXPECT_EQ(taken_by(keys, key), nullptr);
+  }
+  // Two on one chord: the first of the table has it, and the sheet says so.
+  const std::vector<BoundKey> both = bound_keys({{"next-lens", ImGuiKey_N}});
+  for (const BoundKey& key : both)
+    if (key.of->action == Action::NextLens) {
+      EXPECT_EQ(taken_by(both, key)->action, Action::StepEngine);
+    }
+}
+
+TEST(Exporting, a_trace_is_written_beside_the_window_which_draws_on) {
+  EXPECT_TRUE(waiting::in_the_midst_of(4'000, [](int n_tokens) {
+    const Folder folder;
+    Stage stage(streams::one_run("jacobi", n_tokens));
+    const engine::Timeline& live = stage.shell.session().live().timeline;
+    const std::int64_t before = live.n_events();
+    stage.shell.export_trace(folder / "trace.json", {});
+    EXPECT_TRUE(stage.shell.exports());
+    // What the engine tells meanwhile waits, and what is shown stays.
+    stage.shell.take({engine::Notice{.t = 1, .text = "meanwhile"}});
+    EXPECT_EQ(live.n_events(), before);
+    stage.shell.open(folder / "another.pdrun");
+    EXPECT_FALSE(stage.shell.reads());
+    int n_frames = 0;
+    EXPECT_TRUE(waiting::until([&] { return !stage.shell.exports(); },
+                               [&] {
+                                 stage.gui.frame(stage.shell);
+                                 ++n_frames;
+                               }));
+    EXPECT_EQ(live.n_events(), before + 1);
+    EXPECT_THAT(stage.shell.message(), HasSubstr("read it again"));
+    EXPECT_GT(fs::file_size(folder / "trace.json"), 1000u);
+    return n_frames > 2;
+  })) << "the window waited for the file";
+}
+
+TEST(Exporting, escape_gives_it_up_and_leaves_no_file) {
+  EXPECT_TRUE(waiting::in_the_midst_of(4'000, [](int n_tokens) {
+    const Folder folder;
+    Stage stage(streams::one_run("jacobi", n_tokens));
+    stage.shell.export_trace(folder / "trace.json", {});
+    stage.shell.perform(Action::Deselect);
+    EXPECT_TRUE(waiting::until([&] { return !stage.shell.exports(); },
+                               [&] { stage.gui.frame(stage.shell); }));
+    const bool given_up = stage.shell.message().find("not exported") != std::string::npos;
+    EXPECT_EQ(fs::exists(folder / "trace.json"), !given_up) << stage.shell.message();
+    return given_up;
+  })) << "nothing was given up";
+}
+
+TEST(Exporting, tells_how_far_it_is) {
+  const auto timeline = timeline_of(streams::race({"ar", "jacobi"}));
+  std::vector<double> told;
+  engine::TraceOptions options;
+  options.progress = [&](double fraction) {
+    told.push_back(fraction);
+    return true;
+  };
+  engine::write_trace(timeline, options, [](std::string_view) {});
+  ASSERT_GE(told.size(), 4u);
+  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+  EXPECT_GE(told.front(), 0);
+  EXPECT_LE(told.back(), 1);
+  EXPECT_GT(told.back(), 0.5);
+}
+
+TEST(Captions, a_picture_says_what_it_shows_and_what_its_letters_mean) {
+  Stage stage;
+  stage.shell.caption_pictures(true);
+  const std::string said = stage.gui.said(stage.shell);
+  const engine::RunRecord& run = *stage.shell.session().shown().timeline.run(1);
+  EXPECT_THAT(said, HasSubstr("without a letter: measured"));
+  EXPECT_THAT(said, HasSubstr(truth_words(Truth::Derived)));
+  EXPECT_THAT(said, HasSubstr(truth_words(Truth::Hindsight)));
+  EXPECT_THAT(said, HasSubstr("seed " + std::to_string(run.started.seed)));
+  stage.shell.caption_pictures(false);
+  EXPECT_THAT(stage.gui.said(stage.shell), Not(HasSubstr("without a letter")));
+}
+
+}  // namespace
