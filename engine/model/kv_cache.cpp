@@ -154,6 +154,16 @@ void PagedCache::commit(std::span<const int> path) {
   staged_forward_ = -1;
 }
 
+// Whole pages are dropped: a fork made before may hold them too, and growing again writes to them.
+void PagedCache::truncate(int length) {
+  ensure(length >= 0 && length <= length_, "a cache is cut to a length it has");
+  for (std::size_t i = static_cast<std::size_t>(pages_for(length)); i < pages_.size(); i++)
+    store_->drop(pages_[i]);
+  pages_.resize(static_cast<std::size_t>(pages_for(length)));
+  length_ = length;
+  staged_forward_ = -1;
+}
+
 std::unique_ptr<SequenceCache> PagedCache::fork() const {
   auto copy = std::make_unique<PagedCache>(store_);
   copy->pages_.assign(pages().begin(), pages().end());

@@ -80,6 +80,7 @@ class PagedCache final : public SequenceCache {
 
   int length() const override { return length_; }
   void commit(std::span<const int> path) override;
+  void truncate(int length) override;
   std::unique_ptr<SequenceCache> fork() const override;
   std::int64_t own_bytes() const override;
 

@@ -47,6 +47,8 @@ class SequenceCache {
   /// the committed prefix; the other rows of that forward vanish. Once, and before the model's next
   /// forward of any cache: what was not committed by then is gone.
   virtual void commit(std::span<const int> path) = 0;
+  /// Forgets the committed positions from `length` on, and the rows of the last forward with them.
+  virtual void truncate(int length) = 0;
   /// A cache with the same prefix, which is shared until either grows.
   virtual std::unique_ptr<SequenceCache> fork() const = 0;
   /// Bytes of pages only this cache holds.

@@ -7,6 +7,11 @@
 
 namespace engine::test {
 
+ToyShape draft_of(ToyShape target, float blur) {
+  target.blur = blur;
+  return target;
+}
+
 void ToyCache::commit(std::span<const int> path) {
   int parent = -1;
   for (const int row : path) {
@@ -16,6 +21,12 @@ void ToyCache::commit(std::span<const int> path) {
     tokens.push_back(in_flight.token[static_cast<std::size_t>(row)]);
     parent = row;
   }
+  in_flight.clear();
+}
+
+void ToyCache::truncate(int length) {
+  ensure(length >= 0 && length <= this->length(), "toy cache: cut to a length it has not");
+  tokens.resize(static_cast<std::size_t>(length));
   in_flight.clear();
 }
 
@@ -71,7 +82,9 @@ std::vector<float> ToyModel::logits_after(std::span<const TokenId> text) const {
   std::vector<float> logits;
   for (int v = 0; v < shape_.vocab; v++) {
     const auto bits = kernels::random_bits(shape_.seed, 78, hash, static_cast<std::uint32_t>(v));
-    logits.push_back(shape_.spread * static_cast<float>(kernels::uniform_from_bits(bits) - 0.5));
+    const auto other = kernels::random_bits(shape_.seed, 79, hash, static_cast<std::uint32_t>(v));
+    logits.push_back(shape_.spread * static_cast<float>(kernels::uniform_from_bits(bits) - 0.5) +
+                     shape_.blur * static_cast<float>(kernels::uniform_from_bits(other) - 0.5));
   }
   return logits;
 }
@@ -81,6 +94,9 @@ kernels::Picked pick_token(std::span<const float> logits,
                            kernels::RandomStream stream,
                            std::span<const TokenId> history) {
   const std::vector<double> law = token_law(logits, sampling, history);
+  Sampling told = sampling;  // greedy picks are told with their probability at temperature 1
+  if (sampling.greedy()) told = {.temperature = 1, .repetition_penalty = told.repetition_penalty};
+  const std::vector<double> told_law = token_law(logits, told, history);
   kernels::Picked picked;
   double best = -std::numeric_limits<double>::infinity();
   double second = best;
@@ -97,7 +113,7 @@ kernels::Picked pick_token(std::span<const float> logits,
       second = best;
       best = score;
       picked.id = static_cast<std::int32_t>(v);
-      picked.logp = static_cast<float>(std::log(law[v]));
+      picked.logp = static_cast<float>(std::log(told_law[v]));
     } else if (score > second) {
       second = score;
     }

@@ -15,6 +15,7 @@ class ToyCache : public SequenceCache {
  public:
   int length() const override { return static_cast<int>(tokens.size()); }
   void commit(std::span<const int> path) override;
+  void truncate(int length) override;
   std::unique_ptr<SequenceCache> fork() const override { return std::make_unique<ToyCache>(*this); }
 
   std::vector<TokenId> tokens;
@@ -27,7 +28,11 @@ struct ToyShape {
   float spread = 4;  // logits are in [-spread / 2, spread / 2)
   int max_seq_len = 512;
   std::uint64_t seed = 1;
+  /// Of a draft: its logits are those of the same shape without it, and as far again from them.
+  float blur = 0;
 };
+/// A draft for a toy: the same vocabulary, often of the same opinion.
+ToyShape draft_of(ToyShape target, float blur = 2);
 
 class ToyModel : public LanguageModel {
  public:

@@ -139,6 +139,48 @@ TEST(Cache, forks_share_a_prefix_and_do_not_see_each_other) {
   });
 }
 
+TEST(Cache, cut_back_and_grown_again_it_holds_what_a_fresh_prefill_leaves) {
+  const TestModel model = random_model("m", grouped_config(), 16);
+  for_every_table_and_type([&](kernels::Device& device, DType dtype) {
+    const auto loaded = load(device, model, dtype);
+    for (const auto& [n_long, n_kept] : {std::pair{5, 2},
+                                         {64, 63},
+                                         {65, 64},
+                                         {130, 60},
+                                         {130, 64},
+                                         {129, 128},
+                                         {70, 0},
+                                         {70, 70}}) {
+      const std::vector<TokenId> text = random_tokens(n_long, kVocab, 3);
+      Lane lane(*loaded);
+      lane.append(text);
+      const Lane fork(lane);  // made before: it holds the pages that go
+      const auto fork_bits = fork.bits();
+      lane.truncate(n_kept);
+      EXPECT_EQ(lane.cache().length(), n_kept);
+      lane.append(random_tokens(70, kVocab, 4), 9);
+      Lane fresh(*loaded);
+      fresh.append(lane.tokens());
+      EXPECT_EQ(lane.bits() == fresh.bits(), true) << n_long << " cut to " << n_kept;
+      EXPECT_EQ(fork.bits() == fork_bits, true) << n_long << " cut to " << n_kept;
+    }
+    EXPECT_EQ(loaded->cache_bytes(), 0);
+  });
+}
+
+TEST(Cache, rows_of_a_forward_do_not_outlive_a_cut) {
+  const TestModel model = random_model("m", grouped_config(), 16);
+  const auto device = kernels::open_cpu(1);
+  const auto loaded = load(*device, model, DType::F32);
+  Lane lane(*loaded);
+  lane.append(random_tokens(9, kVocab, 3));
+  const TokenTree tree = random_tree(2, kVocab, 5);
+  lane.forward(tree);
+  lane.truncate(4);
+  EXPECT_THROW(lane.commit(tree, {0}), ContractError);  // they hung on what is gone
+  EXPECT_THROW(lane.truncate(5), ContractError);
+}
+
 // T9.
 TEST(Cache, a_ragged_batch_equals_its_sequences_alone) {
   const TestModel model = random_model("m", grouped_config(), 15);

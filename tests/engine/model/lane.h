@@ -55,6 +55,10 @@ class Lane {
     cache_->commit(path);
     for (const int row : path) tokens_.push_back(tree.token[static_cast<std::size_t>(row)]);
   }
+  void truncate(int length) {
+    cache_->truncate(length);
+    tokens_.resize(static_cast<std::size_t>(length));
+  }
   /// Runs tokens in forwards of at most `chunk` rows and keeps them all.
   void append(std::span<const TokenId> tokens, std::size_t chunk = 256) {
     while (!tokens.empty()) {
