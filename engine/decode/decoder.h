@@ -47,6 +47,9 @@ class Decoder {
   /// The rows to evaluate. Row 0 (and further leading rows of a decoder that says so) are committed
   /// tokens without keys and values; the deepest row stays inside the model's context.
   virtual TokenTree propose(const Sequence& prefix) = 0;
+  /// [n_rows] of the tree just proposed: the probability each row was drawn with, 1 for row 0;
+  /// empty where proposals have none. For display.
+  virtual std::vector<float> proposal_probabilities() const { return {}; }
   /// What the answers mean: emitted tokens, path.size() == emitted.size() for a decoder with one
   /// leading row. A step may emit none while the decoder refines guesses; it must come to an end.
   virtual Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) = 0;

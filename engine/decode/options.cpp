@@ -1,6 +1,7 @@
 #include "engine/decode/options.h"
 
 #include <charconv>
+#include <sstream>
 
 namespace engine {
 
@@ -23,6 +24,13 @@ double float_option(const OptionValues& options, const std::string& name) {
 
 bool bool_option(const OptionValues& options, const std::string& name) {
   return text_option(options, name) == "true";
+}
+
+std::vector<int> counts_option(const OptionValues& options, const std::string& name) {
+  std::vector<int> counts;
+  std::istringstream text(text_option(options, name));
+  for (std::string count; std::getline(text, count, ',');) counts.push_back(std::stoi(count));
+  return counts;
 }
 
 }  // namespace engine

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "engine/decode/decoder.h"
 
@@ -12,5 +13,7 @@ int int_option(const OptionValues& options, const std::string& name);
 double float_option(const OptionValues& options, const std::string& name);
 bool bool_option(const OptionValues& options, const std::string& name);
 const std::string& text_option(const OptionValues& options, const std::string& name);
+/// "2,2,1" as numbers.
+std::vector<int> counts_option(const OptionValues& options, const std::string& name);
 
 }  // namespace engine

@@ -8,7 +8,10 @@
 #include "engine/decode/fastcot.h"
 #include "engine/decode/jacobi.h"
 #include "engine/decode/lookahead.h"
+#include "engine/decode/mcsd.h"
+#include "engine/decode/options.h"
 #include "engine/decode/prompt_lookup.h"
+#include "engine/decode/speculative.h"
 #include "engine/decode/textbook_jacobi.h"
 
 namespace engine {
@@ -37,6 +40,12 @@ OptionInfo bool_info(const char* name, bool value, const char* help) {
 OptionInfo choice_info(const char* name, std::vector<std::string> choices, const char* help) {
   return {name, Type::Choice, choices[0], 0, 0, choices, help};
 }
+
+OptionInfo counts_info(const char* name, const char* value, int min, int max, const char* help) {
+  return {name, Type::Counts, value, static_cast<double>(min), static_cast<double>(max), {}, help};
+}
+
+constexpr int kMaxDraftRows = 255;  // of one step
 
 // Lookahead's defaults in one place: small windows suit machines where extra rows are not free.
 constexpr int kDefaultWindow = 2;
@@ -182,9 +191,79 @@ DecoderInfo prompt_lookup_info() {
   return info;
 }
 
+/// What every decoder with a draft model lets a person set of the draft.
+void add_draft_options(DecoderInfo& info) {
+  info.needs_draft = true;
+  info.supports_rejection = true;
+  const std::vector<OptionInfo> options = {
+      float_info("stop_below", 0, 0, 1,
+                 "Drafts no further where the draft gives its own token less than this "
+                 "probability: saves rows that would be refused, and changes nothing of the "
+                 "output."),
+      float_info("draft_temperature", -1, -1, 100,
+                 "Temperature of the draft; below 0: the target's. 0 proposes its likeliest "
+                 "tokens."),
+      int_info("draft_top_k", -1, -1, 1 << 20,
+               "The draft proposes only of its k likeliest tokens; 0: of all; -1: as the target."),
+      float_info("draft_top_p", -1, -1, 1,
+                 "The draft proposes only of its likeliest tokens up to this probability; below 0: "
+                 "as the target."),
+      float_info("draft_min_p", -1, -1, 1,
+                 "The draft proposes only tokens of at least this share of its likeliest one's "
+                 "probability; below 0: as the target."),
+  };
+  info.options.insert(info.options.end(), options.begin(), options.end());
+}
+
+DecoderInfo speculative_info() {
+  DecoderInfo info;
+  info.name = "speculative";
+  info.title = "Speculative";
+  info.summary =
+      "A small draft model writes a few tokens ahead; the model judges all of them in one step "
+      "and keeps those it agrees with.";
+  info.reference = "Leviathan et al. 2023, arXiv:2211.17192; Chen et al. 2023, arXiv:2302.01318";
+  info.options = {
+      int_info("gamma", 4, 1, 64,
+               "Tokens drafted a step: more can be accepted at once, and more is lost behind the "
+               "first one refused."),
+  };
+  add_draft_options(info);
+  return info;
+}
+
+DecoderInfo mcsd_info() {
+  DecoderInfo info;
+  info.name = "mcsd";
+  info.title = "Multi-candidate";
+  info.summary =
+      "A draft model proposes a tree, several candidates for each place; the model judges the "
+      "whole tree in one step and keeps the path it agrees with.";
+  info.reference =
+      "Yang et al. 2024, arXiv:2401.06706; SpecInfer, arXiv:2305.09781; SpecTr, "
+      "arXiv:2310.15141";
+  info.options = {
+      counts_info("k_config", "2,2,1", 1, 64,
+                  "Candidates below each node, level by level: 2,2,1 is 2 + 4 + 4 tokens, three "
+                  "deep. Width pays where the draft is unsure, depth where it is often right."),
+      choice_info("rule", {"without", "with", "naive", "kseq"},
+                  "How candidates are drawn and judged under rejection sampling: drawn 'without' "
+                  "replacement (MCSD) or 'with' it (SpecInfer), 'naive': the model draws and looks "
+                  "whether a candidate is the same, or 'kseq' (SpecTr). The output's law is the "
+                  "same."),
+  };
+  add_draft_options(info);
+  info.options.push_back(bool_info(
+      "as_released", false,
+      "As the published program does at draft temperature 0: takes a softmax for the candidates' "
+      "law, though they are certain. NOT lossless under rejection sampling; to be looked at."));
+  return info;
+}
+
 const std::vector<DecoderInfo>& all() {
-  static const std::vector<DecoderInfo> infos{ar_info(), jacobi_info(), lookahead_info(),
-                                              prompt_lookup_info(), fastcot_info()};
+  static const std::vector<DecoderInfo> infos{
+      ar_info(),      jacobi_info(),      lookahead_info(), prompt_lookup_info(),
+      fastcot_info(), speculative_info(), mcsd_info()};
   return infos;
 }
 
@@ -206,6 +285,26 @@ std::string suggestion(const std::string& name, const std::vector<std::string>& 
   throw Error(ErrorCode::Usage, info.name + ": " + option.name + ": found '" + value +
                                     "', expected " + expected + "; the default is " +
                                     option.default_value);
+}
+
+/// "2, 2,1" as "2,2,1"; nullopt where it is not whole numbers of the option's range.
+std::optional<std::string> counts_from(const OptionInfo& option, const std::string& value) {
+  std::string text;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t end = std::min(value.find(',', begin), value.size());
+    while (begin < end && value[begin] == ' ') begin++;
+    long long number = 0;
+    const char* const last = value.data() + end;
+    const auto [stop, error] = std::from_chars(value.data() + begin, last, number);
+    if (error != std::errc{} || stop != last || static_cast<double>(number) < option.min ||
+        static_cast<double>(number) > option.max) {
+      return std::nullopt;
+    }
+    text += (text.empty() ? "" : ",") + std::to_string(number);
+    if (end == value.size()) return text;
+    begin = end + 1;
+  }
 }
 
 /// The value as decoders read it.
@@ -241,6 +340,9 @@ std::string checked(const DecoderInfo& info, const OptionInfo& option, const std
         if (choice == value) return value;
       }
       refuse_value(info, option, value, "one of " + joined(option.choices));
+    case Type::Counts:
+      if (const auto counts = counts_from(option, value)) return *counts;
+      refuse_value(info, option, value, "whole numbers " + range + " with commas between");
   }
   return value;
 }
@@ -251,6 +353,16 @@ void check_together(const DecoderInfo& info, const OptionValues& values) {
     throw Error(ErrorCode::Usage,
                 "jacobi: refill is slide, but form=textbook computes a block until all of it is "
                 "final and has nothing to slide; use refill=block or form=kv");
+  }
+  if (info.name != "mcsd") return;
+  long long rows = 0, width = 1;
+  for (const int k : counts_option(values, "k_config")) {
+    width *= k;
+    rows += width;
+    if (rows <= kMaxDraftRows) continue;
+    throw Error(ErrorCode::Usage, "mcsd: k_config: found '" + values.at("k_config") +
+                                      "', a tree of more than " + std::to_string(kMaxDraftRows) +
+                                      " tokens; use smaller numbers or fewer");
   }
 }
 
@@ -295,6 +407,11 @@ OptionValues complete_options(const DecoderInfo& info, const OptionValues& given
   return values;
 }
 
+bool is_lossless(const DecoderInfo& info, const OptionValues& options) {
+  const auto released = options.find("as_released");
+  return info.lossless && (released == options.end() || released->second != "true");
+}
+
 std::optional<std::string> refusal(const DecoderInfo& info, const Sampling& sampling) {
   const bool rejection = sampling.mode == Sampling::Mode::Rejection && !sampling.greedy();
   if (rejection && !info.supports_rejection) {
@@ -311,7 +428,10 @@ std::optional<std::string> refusal(const DecoderInfo& info,
                                    const LanguageModel* draft_model) {
   if (auto reason = refusal(info, sampling)) return reason;
   if (info.needs_draft && !draft_model) {
-    return info.name + " needs a draft model and none is loaded; choose a decoder that needs none";
+    return info.name +
+           " needs a draft model and there is none; name one (--draft NAME|DIR), or choose a "
+           "decoder "
+           "that needs none";
   }
   if (draft_model && info.needs_draft && draft_model->vocab_size() != target.vocab_size()) {
     return info.name + " needs a draft model with the target's vocabulary: the draft has " +
@@ -338,6 +458,8 @@ std::unique_ptr<Decoder> make_decoder(const std::string& name, DecoderContext co
   }
   if (name == "fastcot") return std::make_unique<FastCotDecoder>(context);
   if (name == "lookahead") return std::make_unique<LookaheadDecoder>(context);
+  if (name == "speculative") return std::make_unique<SpeculativeDecoder>(context);
+  if (name == "mcsd") return std::make_unique<McsdDecoder>(context);
   ensure(name == "prompt-lookup", "a decoder is listed but cannot be made");
   return std::make_unique<PromptLookupDecoder>(context);
 }

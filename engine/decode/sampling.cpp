@@ -36,6 +36,13 @@ double PhiloxUniforms::residual(std::uint32_t position, std::span<const double> 
       seed_, static_cast<std::uint32_t>(kernels::RandomStream::Residual), position, 0));
 }
 
+double PhiloxUniforms::proposal(std::uint32_t position,
+                                std::uint32_t index,
+                                std::span<const double> /*law*/) {
+  return kernels::uniform_from_bits(kernels::random_bits(
+      seed_, static_cast<std::uint32_t>(kernels::RandomStream::DraftGumbel), position, index));
+}
+
 TokenId draw(std::span<const double> law, double u) {
   const double target = u * std::accumulate(law.begin(), law.end(), 0.0);
   double below = 0;

@@ -30,15 +30,23 @@ class UniformSource {
   virtual double accept(std::uint32_t position, std::uint32_t index, double threshold) = 0;
   /// In (0, 1). The token at `position` will be drawn from `law` (not normalised) with it.
   virtual double residual(std::uint32_t position, std::span<const double> law) = 0;
+  /// In (0, 1). Draw `index` of what a draft model proposes for the token at `position`, which is
+  /// drawn from `law` (the draft's, not normalised) with it.
+  virtual double proposal(std::uint32_t position,
+                          std::uint32_t index,
+                          std::span<const double> law) = 0;
 };
 
-/// Philox streams AcceptUniform and Residual (kernels/philox.h): a number is a function of (seed,
-/// position, index) alone.
+/// Philox streams AcceptUniform, Residual and DraftGumbel (kernels/philox.h): a number is a
+/// function of (seed, position, index) alone, and no two uses share one.
 class PhiloxUniforms : public UniformSource {
  public:
   explicit PhiloxUniforms(std::uint64_t seed) : seed_(seed) {}
   double accept(std::uint32_t position, std::uint32_t index, double threshold) override;
   double residual(std::uint32_t position, std::span<const double> law) override;
+  double proposal(std::uint32_t position,
+                  std::uint32_t index,
+                  std::span<const double> law) override;
 
  private:
   std::uint64_t seed_;

@@ -24,8 +24,11 @@ void tell_begun(EventSink& events, const Lane& lane, Nanoseconds t) {
                         .compute = lane.compute_ns,
                         .kv_len = lane.sequence.cache().length(),
                         .n_rows = lane.tree.n_rows()});
-  events.push(
-      Drafted{.t = now_ns(), .run = lane.run, .step = lane.n_steps, .tree = lane.tree, .q = {}});
+  events.push(Drafted{.t = now_ns(),
+                      .run = lane.run,
+                      .step = lane.n_steps,
+                      .tree = lane.tree,
+                      .q = lane.decoder->proposal_probabilities()});
 }
 
 Verified verified_event(const Lane& lane, const StepOutput& out, const Decision& decision) {

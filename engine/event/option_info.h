@@ -8,11 +8,12 @@
 namespace engine {
 
 struct OptionInfo {
-  enum class Type { Int, Float, Bool, Choice };
+  /// Counts: whole numbers with commas between, "2,2,1", each between min and max.
+  enum class Type { Int, Float, Bool, Choice, Counts };
   std::string name;
   Type type = Type::Int;
   std::string default_value;
-  double min = 0, max = 0;           // Int and Float
+  double min = 0, max = 0;           // Int, Float, Counts
   std::vector<std::string> choices;  // Choice
   std::string help;                  // one sentence
 };

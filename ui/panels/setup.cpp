@@ -58,6 +58,12 @@ void option_row(LaneForm& lane, const CatalogOption& option) {
         ImGui::EndCombo();
       }
       break;
+    case CatalogOption::Type::Counts: {
+      std::array<char, 64> text{};
+      value.copy(text.data(), text.size() - 1);
+      if (ImGui::InputText("##value", text.data(), text.size())) value = text.data();
+      break;
+    }
   }
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal))
     tooltip(option.type == CatalogOption::Type::Int || option.type == CatalogOption::Type::Float

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -59,6 +60,7 @@ Loaded::Loaded(const Subject& subject, int max_seq_len, const ModelScale& scale)
     ToyShape shape{.vocab = 9, .context = 2, .seed = 21};
     if (max_seq_len > 0) shape.max_seq_len = max_seq_len;
     model_ = std::make_unique<ToyModel>(shape);
+    draft_ = std::make_unique<ToyModel>(draft_of(shape));
     return;
   }
   device_ = kernels::open_cpu(2);
@@ -67,11 +69,14 @@ Loaded::Loaded(const Subject& subject, int max_seq_len, const ModelScale& scale)
     ModelConfig config = tiny_config();
     if (max_seq_len > 0) config.max_seq_len = max_seq_len;
     model = tiny_transformer(*device_, subject.dtype, 11, config, scale);
+    draft_ = tiny_draft(*device_, subject.dtype, 11);
   } else {
     const ModelFiles files = open_model(kAssets + "/models/demo-target");
     model = Model::load(
         *device_, files,
         {.dtype = subject.dtype, .scale = scale, .max_seq_len = max_seq_len, .progress = {}});
+    draft_ = Model::load(*device_, open_model(kAssets + "/models/demo-draft"),
+                         {.dtype = subject.dtype, .progress = {}});
     if (max_seq_len == 0) prompts_ = bundled_prompts(*model);
   }
   transformer_ = model.get();
@@ -121,6 +126,14 @@ std::vector<Job> all_settings() {
       job_of("prompt-lookup", {{"variant", "paper"}, {"n_tokens", "4"}}),
       job_of("prompt-lookup", {{"max_ngram", "1"}, {"n_tokens", "1"}}),
       job_of("prompt-lookup", {{"max_ngram", "6"}, {"n_tokens", "24"}}),
+      job_of("speculative"),
+      job_of("speculative", {{"gamma", "1"}}),
+      job_of("speculative", {{"gamma", "12"}, {"stop_below", "0.4"}}),
+      job_of("speculative", {{"draft_temperature", "0"}, {"draft_top_k", "2"}}),
+      job_of("mcsd"),
+      job_of("mcsd", {{"k_config", "4,2,2"}, {"draft_temperature", "0"}}),
+      job_of("mcsd", {{"k_config", "3"}, {"draft_temperature", "1.5"}}),
+      job_of("mcsd", {{"k_config", "2,1,2,1,1"}, {"stop_below", "0.3"}, {"rule", "with"}}),
   };
 }
 
@@ -131,7 +144,9 @@ std::vector<Job> plain_settings() {
           job_of("jacobi", {{"form", "textbook"}, {"block", "7"}}),
           job_of("fastcot"),
           job_of("lookahead"),
-          job_of("prompt-lookup")};
+          job_of("prompt-lookup"),
+          job_of("speculative"),
+          job_of("mcsd")};
 }
 
 int most_tokens(const Job& job) {
@@ -141,6 +156,11 @@ int most_tokens(const Job& job) {
   if (job.decoder == "fastcot")
     return values.at("skip") == "true" ? std::stoi(values.at("window")) + 1 : 1;
   if (job.decoder == "prompt-lookup") return std::stoi(values.at("n_tokens")) + 1;
+  if (job.decoder == "speculative") return std::stoi(values.at("gamma")) + 1;
+  if (job.decoder == "mcsd") {
+    const std::string& k = values.at("k_config");
+    return static_cast<int>(std::ranges::count(k, ',')) + 2;
+  }
   // Without the bonus a match of all N - 1 guesses is all there is.
   return std::stoi(values.at("ngram_size")) - (values.at("bonus") == "true" ? 0 : 1);
 }

@@ -25,6 +25,7 @@ class Loaded {
   /// @param scale        of a transformer
   explicit Loaded(const Subject& subject, int max_seq_len = 0, const ModelScale& scale = {});
   LanguageModel& model() { return *model_; }
+  LanguageModel& draft() { return *draft_; }                 // for it, unscaled
   const Model* transformer() const { return transformer_; }  // null for the toy
   /// Any i >= 0; the bundled model's are its bundled prompts in turn.
   std::vector<TokenId> prompt(int i) const;
@@ -35,7 +36,7 @@ class Loaded {
  private:
   Subject subject_;
   std::unique_ptr<kernels::Device> device_;
-  std::unique_ptr<LanguageModel> model_;
+  std::unique_ptr<LanguageModel> model_, draft_;
   const Model* transformer_ = nullptr;
   std::vector<std::vector<TokenId>> prompts_;
 };

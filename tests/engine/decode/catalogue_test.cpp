@@ -12,12 +12,6 @@
 namespace engine::test {
 namespace {
 
-Job with(Job job, int max_tokens, const Sampling& sampling = {}) {
-  job.limits.max_tokens = max_tokens;
-  job.sampling = sampling;
-  return job;
-}
-
 Sampling coupled(float temperature, std::uint64_t seed) {
   return {.temperature = temperature, .top_k = 20, .top_p = 0.95f, .seed = seed};
 }
@@ -26,6 +20,13 @@ class Catalogue : public testing::TestWithParam<Subject> {
  protected:
   Loaded& on() const { return loaded(GetParam()); }
   LanguageModel& model() const { return on().model(); }
+  /// The job with these settings, and with the subject's draft.
+  Job with(Job job, int max_tokens, const Sampling& sampling = {}) const {
+    job.limits.max_tokens = max_tokens;
+    job.sampling = sampling;
+    job.draft = &on().draft();
+    return job;
+  }
   int n_tokens() const { return on().n_tokens(); }
   bool is_bundled() const { return GetParam().kind == Subject::Kind::Bundled; }
 
@@ -404,6 +405,21 @@ TEST_P(Catalogue, T16_what_proposes_nothing_is_plain_decoding_step_by_step) {
       expect_same(found, ar, job);
       EXPECT_EQ(found.n_steps, ar.n_steps) << described(job);
       EXPECT_EQ(found.emitted_per_step, ar.emitted_per_step) << described(job);
+    }
+  }
+  // A tree of one candidate a place is a chain.
+  for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
+    for (const float temperature : {0.0f, 0.9f}) {
+      Sampling sampling = coupled(temperature, 6);
+      sampling.mode = mode;
+      const Job chain = with(job_of("speculative", {{"gamma", "3"}}), n_tokens() / 2, sampling);
+      const Outcome expected = run(model(), on().prompt(1), chain);
+      for (const char* rule : {"without", "with", "kseq"}) {
+        const Job tree =
+            with(job_of("mcsd", {{"k_config", "1,1,1"}, {"rule", rule}}), n_tokens() / 2, sampling);
+        EXPECT_EQ(trace_of(run(model(), on().prompt(1), tree).events), trace_of(expected.events))
+            << described(tree);
+      }
     }
   }
   // A prompt of distinct tokens holds no n-gram twice: nothing is proposed before the text repeats.

@@ -1,5 +1,6 @@
 #include "tests/engine/decode/enumerate.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -16,6 +17,12 @@ class Script : public UniformSource {
     if (threshold > 0) weights.push_back(threshold), numbers.push_back(threshold / 2);
     if (threshold < 1) weights.push_back(1 - threshold), numbers.push_back((1 + threshold) / 2);
     return numbers[choose(weights)];
+  }
+
+  double proposal(std::uint32_t position,
+                  std::uint32_t /*index*/,
+                  std::span<const double> law) override {
+    return residual(position, law);
   }
 
   double residual(std::uint32_t /*position*/, std::span<const double> law) override {
@@ -73,16 +80,32 @@ Law enumerate(const std::function<std::vector<TokenId>(UniformSource&)>& experim
   return law;
 }
 
-double distance(const Law& a, const Law& b) {
-  double largest = 0;
+namespace {
+
+std::vector<double> differences(const Law& a, const Law& b) {
+  std::vector<double> all;
   for (const auto& [result, p] : a) {
     const auto other = b.find(result);
-    largest = std::max(largest, std::abs(p - (other == b.end() ? 0.0 : other->second)));
+    all.push_back(std::abs(p - (other == b.end() ? 0.0 : other->second)));
   }
   for (const auto& [result, p] : b) {
-    if (!a.contains(result)) largest = std::max(largest, p);
+    if (!a.contains(result)) all.push_back(p);
   }
+  return all;
+}
+
+}  // namespace
+
+double distance(const Law& a, const Law& b) {
+  double largest = 0;
+  for (const double difference : differences(a, b)) largest = std::max(largest, difference);
   return largest;
+}
+
+double total_variation(const Law& a, const Law& b) {
+  double sum = 0;
+  for (const double difference : differences(a, b)) sum += difference;
+  return sum / 2;
 }
 
 Law plain_law(const std::function<std::vector<double>(std::span<const TokenId>)>& next,

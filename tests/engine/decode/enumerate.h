@@ -18,6 +18,8 @@ Law enumerate(const std::function<std::vector<TokenId>(UniformSource&)>& experim
 
 /// The largest difference of two laws.
 double distance(const Law& a, const Law& b);
+/// Half the sum of all differences: what the best test can tell of them.
+double total_variation(const Law& a, const Law& b);
 
 /// The law of the first `n` tokens of plain sampling, by the chain rule. Softmax in f64, without
 /// filters.

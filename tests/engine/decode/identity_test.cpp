@@ -27,8 +27,9 @@ TEST(Identity, greedy_output_equals_autoregressive_for_random_settings) {
   int n_accepted = 0;
   for (std::uint64_t seed = 0; seed < 400; seed++) {
     Dice dice(seed);
-    ToyModel model(random_shape(dice, seed));
-    Job job = random_job(dice);
+    const ToyShape shape = random_shape(dice, seed);
+    ToyModel model(shape), draft(draft_of(shape));
+    Job job = random_job(dice, &draft);
     job.limits.max_tokens = dice(1, 60);
     const auto prompt = dice.text(dice(1, 20), model.vocab_size());
     const Outcome found = run(model, prompt, job);
@@ -42,8 +43,9 @@ TEST(Identity, coupled_output_equals_autoregressive_at_every_temperature) {
   for (const float temperature : {0.2f, 0.7f, 1.0f, 2.0f}) {
     for (std::uint64_t seed = 0; seed < 50; seed++) {
       Dice dice(1000 + seed);
-      ToyModel model(random_shape(dice, seed));
-      Job job = random_job(dice);
+      const ToyShape shape = random_shape(dice, seed);
+      ToyModel model(shape), draft(draft_of(shape));
+      Job job = random_job(dice, &draft);
       job.sampling.temperature = temperature;
       job.sampling.seed = seed * 7919 + 3;
       if (dice(0, 1)) job.sampling.top_k = dice(1, 8);
@@ -58,8 +60,9 @@ TEST(Identity, coupled_output_equals_autoregressive_at_every_temperature) {
 TEST(Identity, holds_with_a_repetition_penalty) {
   for (std::uint64_t seed = 0; seed < 100; seed++) {
     Dice dice(2000 + seed);
-    ToyModel model(random_shape(dice, seed));
-    Job job = random_job(dice);
+    const ToyShape shape = random_shape(dice, seed);
+    ToyModel model(shape), draft(draft_of(shape));
+    Job job = random_job(dice, &draft);
     job.sampling.repetition_penalty = 1.2f;
     job.sampling.temperature = seed % 2 ? 0.8f : 0.0f;
     const auto prompt = dice.text(dice(1, 12), model.vocab_size());
@@ -70,8 +73,9 @@ TEST(Identity, holds_with_a_repetition_penalty) {
 TEST(Identity, holds_when_the_text_ends_at_any_offset) {
   for (std::uint64_t seed = 0; seed < 12; seed++) {
     Dice dice(3000 + seed);
-    ToyModel model({.vocab = 6, .context = 2, .seed = seed});
-    Job job = random_job(dice);
+    const ToyShape shape{.vocab = 6, .context = 2, .seed = seed};
+    ToyModel model(shape), draft(draft_of(shape));
+    Job job = random_job(dice, &draft);
     const auto prompt = dice.text(dice(1, 6), model.vocab_size());
     for (int length = 1; length <= 30; length++) {
       job.limits.max_tokens = length;
@@ -86,7 +90,11 @@ TEST(Identity, holds_when_the_text_ends_at_any_offset) {
 TEST(Identity, holds_when_the_context_ends_at_any_offset) {
   for (std::uint64_t seed = 0; seed < 12; seed++) {
     Dice dice(4000 + seed);
-    Job job = random_job(dice);
+    // The draft's own context may be the shorter one.
+    const int draft_context = seed % 2 ? 512 : 12;
+    ToyModel draft(
+        draft_of({.vocab = 6, .context = 2, .max_seq_len = draft_context, .seed = seed}));
+    Job job = random_job(dice, &draft);
     const auto prompt = dice.text(dice(1, 6), 6);
     for (int context = static_cast<int>(prompt.size()) + 1; context < 30; context++) {
       // Once by the model, once by the limits: the toy refuses any row outside its context.
@@ -107,8 +115,9 @@ TEST(Identity, holds_with_an_end_token_wherever_it_falls) {
   int n_ended = 0;
   for (std::uint64_t seed = 0; seed < 60; seed++) {
     Dice dice(5000 + seed);
-    ToyModel model({.vocab = 5, .context = 3, .seed = seed});
-    Job job = random_job(dice);
+    const ToyShape shape{.vocab = 5, .context = 3, .seed = seed};
+    ToyModel model(shape), draft(draft_of(shape));
+    Job job = random_job(dice, &draft);
     auto prompt = dice.text(dice(1, 10), model.vocab_size());
     for (TokenId eos = 0; eos < model.vocab_size(); eos++) {  // id 0 and the last id too
       job.limits.eos_ids = {eos};
@@ -131,11 +140,12 @@ TEST(Identity, holds_with_an_end_token_wherever_it_falls) {
 TEST(Identity, holds_in_a_vocabulary_of_one_and_at_its_edges) {
   for (std::uint64_t seed = 0; seed < 40; seed++) {
     Dice dice(6000 + seed);
-    Job job = random_job(dice);
+    ToyModel one({.vocab = 1, .seed = seed}), two({.vocab = 2, .context = 1, .seed = seed});
+    Job job = random_job(dice, &one);
     job.sampling.temperature = seed % 3 ? 0 : 1;
-    ToyModel one({.vocab = 1, .seed = seed});
     expect_same(run(one, {0}, job), run_ar(one, {0}, job), job);
-    ToyModel two({.vocab = 2, .context = 1, .seed = seed});
+    ToyModel two_draft(draft_of({.vocab = 2, .context = 1, .seed = seed}));
+    job.draft = &two_draft;
     expect_same(run(two, {1}, job), run_ar(two, {1}, job), job);
   }
 }

@@ -26,7 +26,7 @@ std::string usage_error(F&& f) {
 TEST(Registry, every_decoder_can_be_made_with_its_defaults) {
   ToyModel model({});
   for (const DecoderInfo& info : decoders()) {
-    EXPECT_NE(make_decoder(info.name, {.target = model}), nullptr);
+    EXPECT_NE(make_decoder(info.name, {.target = model, .draft_model = &model}), nullptr);
     EXPECT_FALSE(info.title.empty() || info.summary.empty() || info.reference.empty());
     const OptionValues values = complete_options(info, {});
     EXPECT_EQ(values.size(), info.options.size());
@@ -48,7 +48,9 @@ TEST(Registry, has_the_option_names_of_the_command_line_contract) {
       {"jacobi", {"block", "refill", "fill"}},
       {"lookahead",
        {"window", "ngram_size", "n_guesses", "prompt_pool", "bonus", "advance", "preset"}},
-      {"prompt-lookup", {"max_ngram", "n_tokens", "variant"}}};
+      {"prompt-lookup", {"max_ngram", "n_tokens", "variant"}},
+      {"speculative", {"gamma", "draft_temperature", "stop_below"}},
+      {"mcsd", {"k_config", "rule", "draft_temperature"}}};
   for (const auto& [name, options] : fixed) {
     const OptionValues values = complete_options(decoder_named(name), {});
     for (const std::string& option : options) EXPECT_TRUE(values.contains(option)) << option;
@@ -109,9 +111,58 @@ TEST(Registry, refuses_rejection_sampling_where_it_cannot_be) {
   for (const char* name : {"ar", "lookahead", "prompt-lookup"}) {
     EXPECT_FALSE(refusal(decoder_named(name), rejection, model, nullptr)) << name;
   }
+  for (const char* name : {"speculative", "mcsd"}) {
+    EXPECT_FALSE(refusal(decoder_named(name), rejection, model, &model)) << name;
+  }
   // Greedy decoding draws nothing, so there is nothing to refuse.
   const Sampling greedy{.mode = Sampling::Mode::Rejection};
   EXPECT_FALSE(refusal(decoder_named("jacobi"), greedy, model, nullptr));
+}
+
+TEST(Registry, refuses_a_decoder_without_its_draft_and_a_draft_of_another_vocabulary) {
+  ToyModel model({.vocab = 16}), other({.vocab = 12});
+  for (const char* name : {"speculative", "mcsd"}) {
+    const std::string none = usage_error([&] { make_decoder(name, {.target = model}); });
+    EXPECT_THAT(none, HasSubstr(std::string(name) + " needs a draft model and there is none"));
+    EXPECT_THAT(none, HasSubstr("--draft"));
+    const std::string counts =
+        usage_error([&] { make_decoder(name, {.target = model, .draft_model = &other}); });
+    EXPECT_THAT(counts, HasSubstr(name));
+    EXPECT_THAT(counts, HasSubstr("the draft has 12 tokens, the target 16"));
+  }
+  // A draft that nobody asked for disturbs nobody.
+  EXPECT_NE(make_decoder("ar", {.target = model, .draft_model = &other}), nullptr);
+}
+
+TEST(Registry, a_tree_is_whole_numbers_with_commas_and_not_too_large) {
+  const DecoderInfo& info = decoder_named("mcsd");
+  EXPECT_EQ(complete_options(info, {{"k_config", "4, 2,1"}}).at("k_config"), "4,2,1");
+  for (const char* value :
+       {"", ",", "2,", ",2", "2,,1", "2;1", "0", "2,0", "65", "a", "2,-1", "1.5"}) {
+    EXPECT_THAT(usage_error([&] {
+                  complete_options(info, {{"k_config", value}});
+                }),
+                HasSubstr("mcsd: k_config: found '" + std::string(value) +
+                          "', expected whole numbers between 1 and 64 with commas between"));
+  }
+  EXPECT_NO_THROW(complete_options(info, {{"k_config", "3,4,20"}}));  // 3 + 12 + 240
+  EXPECT_THAT(usage_error([&] {
+                complete_options(info, {{"k_config", "4,4,15"}});  // 4 + 16 + 240
+              }),
+              HasSubstr("more than 255"));
+  const std::string wide = "64,64,64,64,64,64,64,64,64,64,64,64,64";
+  EXPECT_THAT(usage_error([&] {
+                complete_options(info, {{"k_config", wide}});
+              }),
+              HasSubstr("more than 255"));
+}
+
+TEST(Registry, only_the_released_behaviour_is_not_lossless) {
+  for (const DecoderInfo& info : decoders()) {
+    EXPECT_TRUE(is_lossless(info, complete_options(info, {}))) << info.name;
+  }
+  const DecoderInfo& info = decoder_named("mcsd");
+  EXPECT_FALSE(is_lossless(info, complete_options(info, {{"as_released", "on"}})));
 }
 
 TEST(ClosestName, counts_edits) {

@@ -235,6 +235,7 @@ TEST(Rejection, a_number_at_the_threshold_refuses) {
    public:
     double accept(std::uint32_t, std::uint32_t, double threshold) override { return threshold; }
     double residual(std::uint32_t, std::span<const double>) override { return 0.5; }
+    double proposal(std::uint32_t, std::uint32_t, std::span<const double>) override { return 0.5; }
   } fixed;
   TokenTree tree;
   tree.add(0, -1, RowTag{});

@@ -11,6 +11,7 @@ DecoderContext context_for(LanguageModel& model, const Job& job) {
           .sampling = job.sampling,
           .limits = job.limits,
           .options = job.options,
+          .draft_model = job.draft,
           .probe = job.probe,
           .uniforms = job.uniforms};
 }
@@ -144,14 +145,18 @@ std::vector<TokenId> Dice::text(int length, int vocab) {
   return tokens;
 }
 
-Job random_job(Dice& dice) {
+Job random_job(Dice& dice, LanguageModel* draft) {
   const auto pick = [&](std::vector<const char*> names) {
     return std::string(
         names[static_cast<std::size_t>(dice(0, static_cast<int>(names.size()) - 1))]);
   };
   const auto number = [&](int low, int high) { return std::to_string(dice(low, high)); };
   Job job;
-  job.decoder = pick({"fastcot", "jacobi", "lookahead", "lookahead", "prompt-lookup"});
+  job.draft = draft;
+  job.decoder = pick(draft ? std::vector<const char*>{"fastcot", "jacobi", "lookahead",
+                                                      "prompt-lookup", "speculative", "mcsd"}
+                           : std::vector<const char*>{"fastcot", "jacobi", "lookahead", "lookahead",
+                                                      "prompt-lookup"});
   if (job.decoder == "jacobi") {
     job.options = {{"block", number(1, 12)},
                    {"refill", pick({"block", "slide"})},
@@ -170,6 +175,17 @@ Job random_job(Dice& dice) {
                    {"merge", pick({"true", "false"})},
                    {"advance", pick({"one", "accepted"})},
                    {"preset", pick({"none", "paper"})}};
+  } else if (job.decoder == "speculative" || job.decoder == "mcsd") {
+    job.options = {{"draft_temperature", pick({"-1", "-1", "0", "0.5", "2"})},
+                   {"draft_top_k", pick({"-1", "0", "1", "3"})},
+                   {"draft_top_p", pick({"-1", "1", "0.7"})},
+                   {"stop_below", pick({"0", "0", "0.2", "0.6", "1"})}};
+    if (job.decoder == "speculative") {
+      job.options["gamma"] = number(1, 9);
+    } else {
+      job.options["k_config"] = pick({"1", "3", "1,1,1", "2,2,1", "4,2,2", "1,3", "2,1,1,1,1,1"});
+      job.options["rule"] = pick({"without", "with", "naive", "kseq"});
+    }
   } else {
     job.options = {{"max_ngram", number(1, 4)},
                    {"n_tokens", number(1, 12)},

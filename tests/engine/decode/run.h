@@ -17,6 +17,7 @@ struct Job {
   Limits limits{.max_tokens = 40};
   ProbeSettings probe;
   UniformSource* uniforms = nullptr;
+  LanguageModel* draft = nullptr;  // of decoders that need one
 };
 
 struct Outcome {
@@ -56,7 +57,8 @@ class Dice {
 };
 
 /// Any decoder but AR with options that a person may set, the extremes among them.
-Job random_job(Dice& dice);
+/// @param draft  null: no decoder that needs one
+Job random_job(Dice& dice, LanguageModel* draft);
 std::string described(const Job& job);
 /// Textbook Jacobi: the one decoder whose steps may emit nothing, and that may take more of them
 /// than AR.

@@ -13,11 +13,12 @@
 namespace engine::test {
 namespace {
 
-std::vector<Job> jobs() {
+std::vector<Job> jobs(LanguageModel& draft) {
   std::vector<Job> all;
-  for (const char* name : {"ar", "jacobi", "lookahead", "prompt-lookup"}) {
+  for (const char* name : {"ar", "jacobi", "lookahead", "prompt-lookup", "speculative", "mcsd"}) {
     Job job;
     job.decoder = name;
+    job.draft = &draft;
     all.push_back(job);
   }
   Job sliding;
@@ -32,12 +33,16 @@ std::vector<Job> jobs() {
   sampled.options = {};
   sampled.sampling = {.temperature = 1, .mode = Sampling::Mode::Rejection};
   all.push_back(sampled);
+  sampled.decoder = "mcsd";
+  sampled.draft = &draft;
+  all.push_back(sampled);
   return all;
 }
 
 TEST(Stepper, each_rate_of_acceptance_has_its_own_name) {
-  ToyModel model({.vocab = 7, .context = 2, .seed = 5});
-  for (const Job& job : jobs()) {
+  const ToyShape shape{.vocab = 7, .context = 2, .seed = 5};
+  ToyModel model(shape), draft(draft_of(shape));
+  for (const Job& job : jobs(draft)) {
     const Outcome outcome = run(model, {1, 2, 3, 1, 2, 3, 1, 2}, job);
     const auto& metrics = outcome.metrics;
     EXPECT_DOUBLE_EQ(metrics.at("rows_per_step"), metrics.at("rows") / outcome.n_steps);
@@ -57,9 +62,10 @@ TEST(Stepper, each_rate_of_acceptance_has_its_own_name) {
 }
 
 TEST(Stepper, the_same_run_twice_leaves_the_same_trace) {
-  for (Job& job : jobs()) {
+  const ToyShape shape{.vocab = 7, .context = 2, .seed = 5};
+  ToyModel model(shape), draft(draft_of(shape));
+  for (Job& job : jobs(draft)) {
     if (job.sampling.temperature == 0) job.sampling.temperature = 0.9f;
-    ToyModel model({.vocab = 7, .context = 2, .seed = 5});
     const Outcome first = run(model, {1, 2, 3, 1, 2}, job);
     run(model, {4, 4, 4}, job);  // what ran in between leaves nothing behind
     const Outcome again = run(model, {1, 2, 3, 1, 2}, job);
@@ -69,8 +75,9 @@ TEST(Stepper, the_same_run_twice_leaves_the_same_trace) {
 }
 
 TEST(Stepper, lanes_in_one_forward_take_the_tokens_they_take_alone) {
-  ToyModel model({.vocab = 6, .context = 2, .seed = 6});
-  const std::vector<Job> all = jobs();
+  const ToyShape shape{.vocab = 6, .context = 2, .seed = 6};
+  ToyModel model(shape), draft(draft_of(shape));
+  const std::vector<Job> all = jobs(draft);
   for (const bool reversed : {false, true}) {
     std::vector<Lane> lanes;
     std::vector<Outcome> alone;
@@ -131,8 +138,9 @@ TEST(Stepper, a_fork_goes_on_as_its_original) {
 }
 
 TEST(Stepper, tells_every_step_in_order_and_consistently) {
-  for (const Job& job : jobs()) {
-    ToyModel model({.vocab = 6, .context = 2, .seed = 11});
+  const ToyShape shape{.vocab = 6, .context = 2, .seed = 11};
+  ToyModel model(shape), draft(draft_of(shape));
+  for (const Job& job : jobs(draft)) {
     const std::vector<TokenId> prompt{1, 2, 3, 1, 2};
     const Outcome outcome = run(model, prompt, job);
     std::vector<TokenId> told;

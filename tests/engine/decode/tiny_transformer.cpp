@@ -56,4 +56,12 @@ std::unique_ptr<Model> tiny_transformer(kernels::Device& device,
   return Model::load(device, files, {.dtype = dtype, .scale = scale, .progress = {}});
 }
 
+std::unique_ptr<Model> tiny_draft(kernels::Device& device,
+                                  kernels::DType dtype,
+                                  std::uint64_t seed) {
+  ModelConfig config = tiny_config();
+  config.n_layers = 1;
+  return tiny_transformer(device, dtype, seed, config);
+}
+
 }  // namespace engine::test

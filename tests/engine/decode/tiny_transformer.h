@@ -17,4 +17,9 @@ std::unique_ptr<Model> tiny_transformer(kernels::Device& device,
                                         const ModelConfig& config = tiny_config(),
                                         const ModelScale& scale = {});
 
+/// A draft for it: its embedding and first layer, so that they are sometimes of one opinion.
+std::unique_ptr<Model> tiny_draft(kernels::Device& device,
+                                  kernels::DType dtype,
+                                  std::uint64_t seed);
+
 }  // namespace engine::test

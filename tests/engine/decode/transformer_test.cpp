@@ -15,7 +15,7 @@ namespace {
 constexpr kernels::DType kDtypes[] = {kernels::DType::F32, kernels::DType::BF16,
                                       kernels::DType::F16};
 
-std::vector<Job> settings() {
+std::vector<Job> settings(LanguageModel& draft) {
   const std::vector<std::pair<const char*, OptionValues>> decoders{
       {"jacobi", {{"block", "7"}}},
       {"jacobi", {{"block", "11"}, {"refill", "slide"}}},
@@ -25,6 +25,8 @@ std::vector<Job> settings() {
       {"lookahead", {{"preset", "paper"}, {"ngram_size", "4"}}},
       {"prompt-lookup", {}},
       {"prompt-lookup", {{"variant", "hf"}, {"n_tokens", "5"}}},
+      {"speculative", {}},
+      {"mcsd", {{"k_config", "3,2,1,1"}}},
   };
   std::vector<Job> jobs;
   for (const auto& [name, options] : decoders) {
@@ -32,6 +34,7 @@ std::vector<Job> settings() {
       Job job;
       job.decoder = name;
       job.options = options;
+      job.draft = &draft;
       job.sampling.temperature = temperature;
       if (temperature > 0) {
         job.sampling.top_k = 12;
@@ -54,8 +57,9 @@ TEST(Transformer, every_decoder_writes_the_bits_of_plain_decoding) {
     const auto device = kernels::open_cpu(2, *ops);
     for (const kernels::DType dtype : kDtypes) {
       const auto model = tiny_transformer(*device, dtype, 11);
+      const auto draft = tiny_draft(*device, dtype, 11);
       const std::vector<TokenId> prompt{3, 7, 1, 9, 3, 7, 2, 20, 23, 0, 3};
-      for (const Job& job : settings()) {
+      for (const Job& job : settings(*draft)) {
         const Outcome found = run(*model, prompt, job);
         const Outcome ar = run_ar(*model, prompt, job);
         const std::string what =
@@ -76,9 +80,10 @@ TEST(Transformer, other_prompts_and_weights_agree_too) {
   const auto device = kernels::open_cpu(2);
   for (std::uint64_t seed = 0; seed < 12; seed++) {
     const auto model = tiny_transformer(*device, kDtypes[seed % 3], seed);
+    const auto draft = tiny_draft(*device, kDtypes[seed % 3], seed);
     Dice dice(seed);
     for (int i = 0; i < 4; i++) {
-      Job job = random_job(dice);
+      Job job = random_job(dice, draft.get());
       job.sampling.temperature = i % 2 ? 1.0f : 0.0f;
       job.sampling.seed = seed;
       job.limits.max_tokens = 60;
@@ -97,9 +102,11 @@ TEST(Transformer, the_cache_after_every_step_is_a_fresh_prefill) {
   const auto device = kernels::open_cpu(2);
   for (const kernels::DType dtype : kDtypes) {
     const auto model = tiny_transformer(*device, dtype, 4);
-    for (const char* name : {"jacobi", "lookahead", "prompt-lookup"}) {
+    const auto draft = tiny_draft(*device, dtype, 4);
+    for (const char* name : {"jacobi", "lookahead", "prompt-lookup", "speculative", "mcsd"}) {
       Job job;
       job.decoder = name;
+      job.draft = draft.get();
       job.limits.max_tokens = 70;
       Lane lane = start(*model, {1, 2, 3, 1, 2, 3, 1}, job);
       Lane* lanes[] = {&lane};
@@ -127,7 +134,8 @@ TEST(Transformer, decodes_to_the_last_position_of_its_context) {
   ModelConfig config = tiny_config();
   config.max_seq_len = 40;
   const auto model = tiny_transformer(*device, kernels::DType::F32, 3, config);
-  for (Job job : settings()) {
+  const auto draft = tiny_draft(*device, kernels::DType::F32, 3);
+  for (Job job : settings(*draft)) {
     job.limits.max_tokens = 100;
     const Outcome found = run(*model, {1, 2, 3}, job);
     EXPECT_EQ(found.stop, StopReason::Context);
@@ -141,7 +149,8 @@ TEST(Transformer, lanes_in_one_forward_take_the_tokens_they_take_alone) {
   const auto model = tiny_transformer(*device, kernels::DType::BF16, 8);
   std::vector<Lane> lanes;
   std::vector<Outcome> alone;
-  const std::vector<Job> jobs = settings();
+  const auto draft = tiny_draft(*device, kernels::DType::BF16, 8);
+  const std::vector<Job> jobs = settings(*draft);
   for (std::size_t i = 0; i < jobs.size(); i += 3) {
     Dice dice(i);
     const auto prompt = dice.text(dice(1, 40), 24);
@@ -168,7 +177,8 @@ TEST(Transformer, scaled_models_write_the_same_with_every_decoder) {
     const auto model = tiny_transformer(*device, dtype, 11);
     const auto scaled =
         tiny_transformer(*device, dtype, 11, tiny_config(), {.width = 4, .depth = 2});
-    for (Job job : settings()) {
+    const auto draft = tiny_draft(*device, dtype, 11);  // unscaled
+    for (Job job : settings(*draft)) {
       job.limits.max_tokens = 24;
       const std::vector<TokenId> prompt{3, 7, 1, 9, 3, 7};
       EXPECT_EQ(run(*scaled, prompt, job).tokens, run_ar(*model, prompt, job).tokens)

@@ -1,0 +1,88 @@
+#include "engine/decode/draft_verify.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/decode/options.h"
+#include "engine/decode/verify.h"
+
+namespace engine {
+namespace {
+
+bool rejects(const Sampling& sampling) {
+  return sampling.mode == Sampling::Mode::Rejection && !sampling.greedy();
+}
+
+DraftSettings with_laws(DraftSettings settings, const Sampling& target) {
+  settings.with_laws = rejects(target);
+  return settings;
+}
+
+LanguageModel& draft_of(const DecoderContext& context) {
+  ensure(context.draft_model != nullptr, "a decoder that drafts was made without a draft model");
+  return *context.draft_model;
+}
+
+}  // namespace
+
+DraftSettings draft_settings(const DecoderContext& context) {
+  const OptionValues& options = context.options;
+  DraftSettings settings;
+  settings.sampling = context.sampling;
+  const auto set = [&](const char* name, float& value) {
+    const double given = float_option(options, name);
+    if (given >= 0) value = static_cast<float>(given);
+  };
+  set("draft_temperature", settings.sampling.temperature);
+  set("draft_top_p", settings.sampling.top_p);
+  set("draft_min_p", settings.sampling.min_p);
+  set("stop_below", settings.stop_below);
+  if (const int k = int_option(options, "draft_top_k"); k >= 0) settings.sampling.top_k = k;
+  return settings;
+}
+
+DraftVerifyDecoder::DraftVerifyDecoder(const DecoderContext& context, DraftSettings settings)
+    : target_(context.target),
+      sampling_(context.sampling),
+      limits_(context.limits),
+      rule_(settings.rule),
+      rejects_(rejects(context.sampling)),
+      philox_(context.sampling.seed),
+      uniforms_(context.uniforms),
+      drafter_(draft_of(context), with_laws(std::move(settings), context.sampling)) {}
+
+void DraftVerifyDecoder::begin(const Sequence& prefix) {
+  drafter_.begin(prefix);
+}
+
+TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
+  const int room = room_left(prefix, limits_, target_.max_seq_len()) - 1;
+  drafts_ = drafter_.propose(prefix, room, uniforms());
+  int depth = 0;
+  for (const RowTag& tag : drafts_.tree.tag) depth = std::max(depth, static_cast<int>(tag.a));
+  n_depth_ += depth;
+  return drafts_.tree;
+}
+
+Decision DraftVerifyDecoder::verify(const Sequence& prefix,
+                                    const TokenTree& tree,
+                                    const StepOutput& out) {
+  if (!rejects_) return walk(tree, out);
+  return reject_drafted(prefix.tokens(), tree, drafts_.candidates, out, sampling_, rule_,
+                        uniforms());
+}
+
+void DraftVerifyDecoder::committed(const Sequence& /*prefix*/, const Decision& cut) {
+  n_kept_ += std::ssize(cut.path) - 1;
+  drafter_.committed(cut.path);
+}
+
+std::map<std::string, double> DraftVerifyDecoder::metrics() const {
+  std::map<std::string, double> metrics = drafter_.metrics();
+  if (n_depth_ > 0) {
+    metrics["depth_accepted"] = static_cast<double>(n_kept_) / static_cast<double>(n_depth_);
+  }
+  return metrics;
+}
+
+}  // namespace engine

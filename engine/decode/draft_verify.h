@@ -1,0 +1,51 @@
+// What decoders with a draft model share: the draft proposes a tree, the target judges all of it in
+// one forward. A decoder of this kind is a set of DraftSettings.
+//   greedy, coupled  walk(): kept while equal to the target's pick
+//   rejection        reject_drafted(): the rules of draft_rules.h
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/decode/decoder.h"
+#include "engine/decode/drafter.h"
+
+namespace engine {
+
+/// Reads the options every such decoder has: draft_temperature, draft_top_k, draft_top_p,
+/// draft_min_p (below 0: the target's) and stop_below. k_config and rule are the caller's.
+DraftSettings draft_settings(const DecoderContext& context);
+
+class DraftVerifyDecoder : public Decoder {
+ public:
+  /// @param context  with a draft model
+  DraftVerifyDecoder(const DecoderContext& context, DraftSettings settings);
+  void begin(const Sequence& prefix) override;
+  Wants wants() const override { return {.logits = rejects_, .hidden = false}; }
+  TokenTree propose(const Sequence& prefix) override;
+  std::vector<float> proposal_probabilities() const override { return drafts_.q; }
+  Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
+  void committed(const Sequence& prefix, const Decision& cut) override;
+  /// The drafter's, and depth_accepted: tokens accepted / tokens the deepest path could have had.
+  std::map<std::string, double> metrics() const override;
+
+  const Drafter& drafter() const { return drafter_; }
+
+ private:
+  LanguageModel& target_;  // owned by the engine
+  Sampling sampling_;
+  Limits limits_;
+  DraftRule rule_;
+  bool rejects_;
+  PhiloxUniforms philox_;
+  UniformSource* uniforms_;  // null: philox_
+  Drafter drafter_;
+  Drafts drafts_;  // of the step under way
+  std::int64_t n_depth_ = 0, n_kept_ = 0;
+
+  UniformSource& uniforms() { return uniforms_ ? *uniforms_ : philox_; }
+};
+
+}  // namespace engine

@@ -1,0 +1,236 @@
+#include "engine/decode/drafter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "kernels/philox.h"
+
+namespace engine {
+namespace {
+
+/// Of more the noise is not made: it costs, and what is less likely is hardly ever picked.
+constexpr std::size_t kPerturbed = 64;
+
+/// The n largest of `score`, largest first, ties to the lowest id; tokens of `law` 0 never.
+std::vector<TokenId> largest(std::span<const double> score, std::span<const double> law, int n) {
+  std::vector<TokenId> ids;
+  for (std::size_t v = 0; v < law.size(); v++) {
+    if (law[v] > 0) ids.push_back(static_cast<TokenId>(v));
+  }
+  const auto middle = ids.begin() + std::min(std::ssize(ids), std::ptrdiff_t{n});
+  std::partial_sort(ids.begin(), middle, ids.end(), [&](TokenId a, TokenId b) {
+    const double x = score[static_cast<std::size_t>(a)], y = score[static_cast<std::size_t>(b)];
+    return x != y ? x > y : a < b;
+  });
+  ids.erase(middle, ids.end());
+  return ids;
+}
+
+/// The n tokens of largest log law + the target's noise: a draw of n without replacement, in the
+/// order in which the target would pick them if it were the draft.
+std::vector<TokenId> perturbed(std::span<const double> law,
+                               const Sampling& sampling,
+                               std::uint32_t position,
+                               int n) {
+  const auto pool = largest(law, law, std::max(n, static_cast<int>(kPerturbed)));
+  std::vector<double> score(law.size());
+  std::vector<double> kept(law.size());
+  for (const TokenId id : pool) {
+    const auto v = static_cast<std::size_t>(id);
+    kept[v] = law[v];
+    score[v] = std::log(law[v]) +
+               kernels::gumbel_from_bits(kernels::random_bits(
+                   sampling.seed, static_cast<std::uint32_t>(kernels::RandomStream::TargetGumbel),
+                   position, static_cast<std::uint32_t>(id)));
+  }
+  return largest(score, kept, n);
+}
+
+}  // namespace
+
+Drafter::Drafter(LanguageModel& model, DraftSettings settings)
+    : model_(model), settings_(std::move(settings)) {
+  ensure(!settings_.k_config.empty(), "a draft has at least one level");
+}
+
+void Drafter::begin(const Sequence& prefix) {
+  fed_.clear();
+  cache_ = model_.make_cache();
+  if (usable_depth(prefix.tokens().size(), 1) < 1) return;  // the prompt alone is too long
+  Sequence sequence({prefix.tokens().begin(), prefix.tokens().end()}, model_.make_cache());
+  prefill(model_, sequence);
+  cache_ = sequence.cache().fork();
+}
+
+/// The rows at depth d - 1 are fed for tokens at depth d: the last must have a position.
+int Drafter::usable_depth(std::size_t n_tokens, int max_depth) const {
+  const int room = model_.max_seq_len() - static_cast<int>(n_tokens) + 1;
+  return std::min({max_depth, room, static_cast<int>(settings_.k_config.size())});
+}
+
+Drafts Drafter::propose(const Sequence& prefix, int max_depth, UniformSource& uniforms) {
+  Drafts drafts;
+  drafts.tree.add(prefix.last(), -1, RowTag{});
+  drafts.candidates.resize(1);
+  drafts.q.push_back(1);
+  fed_.clear();
+  const int depth = usable_depth(prefix.tokens().size(), max_depth);
+  if (depth < 1) return drafts;
+
+  Branch root{.row = 0, .cache = cache_};
+  root.text.assign(prefix.tokens().begin(), prefix.tokens().end());
+  for (int i = cache_->length(); i < static_cast<int>(root.text.size()); i++)
+    root.feed.add(root.text[static_cast<std::size_t>(i)], root.feed.n_rows() - 1, RowTag{});
+  std::vector<Branch> level;
+  level.push_back(std::move(root));
+  for (int d = 1; d <= depth && !level.empty(); d++) {
+    const std::vector<StepOutput> outs =
+        feed(level, settings_.k_config[static_cast<std::size_t>(d) - 1]);
+    n_draws_ = 0;
+    for (std::size_t i = 0; i < level.size(); i++)
+      add_children(level[i], outs[i], d, drafts, uniforms);
+    std::vector<Branch> next;
+    if (d < depth) next = next_level(level, drafts);
+    for (Branch& branch : level) fed_.push_back(std::move(branch));
+    level = std::move(next);
+  }
+  return drafts;
+}
+
+/// One forward over all branches of a level; their rows stay.
+/// @param n_children  each will get
+std::vector<StepOutput> Drafter::feed(std::span<Branch> level, int n_children) {
+  const bool ranked = settings_.with_laws || n_children > 1;
+  std::vector<BatchItem> items;
+  for (const Branch& branch : level) {
+    BatchItem item{.cache = branch.cache.get(), .tree = &branch.feed};
+    item.prefix = std::span(branch.text).first(static_cast<std::size_t>(branch.cache->length()));
+    item.sampling = settings_.sampling;
+    if (ranked) item.sampling.temperature = 0;  // the pick is not used: no noise is made for it
+    items.push_back(item);
+    n_rows_ += branch.feed.n_rows();
+  }
+  n_forwards_++;
+  std::vector<StepOutput> outs = model_.forward(items, {.logits = ranked, .hidden = false});
+  for (const Branch& branch : level) {
+    std::vector<int> path(branch.feed.token.size());
+    std::iota(path.begin(), path.end(), 0);
+    branch.cache->commit(path);
+  }
+  return outs;
+}
+
+void Drafter::add_children(const Branch& branch,
+                           const StepOutput& out,
+                           int depth,
+                           Drafts& drafts,
+                           UniformSource& uniforms) {
+  const int n = settings_.k_config[static_cast<std::size_t>(depth) - 1];
+  const int last = branch.feed.n_rows() - 1;
+  const auto position = static_cast<std::uint32_t>(branch.text.size());
+  const Sampling& sampling = settings_.sampling;
+  const std::uint32_t first_draw = n_draws_;
+  n_draws_ += static_cast<std::uint32_t>(n);
+  int rank = 0;
+  const auto add = [&](TokenId token, double q) {
+    Candidates& own = drafts.candidates[static_cast<std::size_t>(branch.row)];
+    for (const int row : own.rows) {
+      if (drafts.tree.token[static_cast<std::size_t>(row)] != token) continue;
+      own.rows.push_back(row);  // drawn again: judged again, but one row serves both
+      return;
+    }
+    own.rows.push_back(drafts.tree.add(token, branch.row,
+                                       {RowTag::Kind::Draft, static_cast<std::int16_t>(depth),
+                                        static_cast<std::int16_t>(rank++)}));
+    drafts.q.push_back(static_cast<float>(q));
+    drafts.candidates.emplace_back();
+  };
+
+  if (!settings_.with_laws && n == 1) {
+    const kernels::Picked& picked = out.picked[static_cast<std::size_t>(last)];
+    const double q = std::exp(static_cast<double>(picked.logp));
+    if (q < static_cast<double>(settings_.stop_below)) {
+      n_stops_++;
+    } else {
+      add(picked.id, q);
+    }
+    return;
+  }
+  Sampling ranking = sampling;
+  if (sampling.greedy()) ranking.temperature = 1;
+  std::vector<double> law = token_law(out.logits_of(last), ranking, branch.text);
+  // Not a look at what was drawn: under rejection sampling candidates must stay a draw from q.
+  if (std::ranges::max(law) < static_cast<double>(settings_.stop_below)) {
+    n_stops_++;
+    return;
+  }
+  const auto q_of = [&law](TokenId id) { return law[static_cast<std::size_t>(id)]; };
+  if (sampling.greedy() || !settings_.with_laws) {
+    const auto ids =
+        sampling.greedy() ? largest(law, law, n) : perturbed(law, sampling, position, n);
+    for (const TokenId id : ids) add(id, q_of(id));
+    if (!settings_.with_laws || !settings_.as_released || !sampling.greedy()) return;
+    double sum = 0;
+    for (const TokenId id : ids) sum += q_of(id);
+    std::vector<double> released(law.size());
+    for (const TokenId id : ids) released[static_cast<std::size_t>(id)] = q_of(id) / sum;
+    drafts.candidates[static_cast<std::size_t>(branch.row)].law = std::move(released);
+    return;
+  }
+  const bool again = settings_.rule == DraftRule::With || settings_.rule == DraftRule::KSeq;
+  std::vector<double> left = law;
+  for (int i = 0; i < n; i++) {
+    const double mass = std::accumulate(left.begin(), left.end(), 0.0);
+    if (!(mass > 0)) break;
+    const TokenId id =
+        draw(left, uniforms.proposal(position, first_draw + static_cast<std::uint32_t>(i), left));
+    add(id, q_of(id));
+    if (!again) left[static_cast<std::size_t>(id)] = 0;
+  }
+  drafts.candidates[static_cast<std::size_t>(branch.row)].law = std::move(law);
+}
+
+/// The branches below a level that was fed: the first child of each goes on in its cache.
+std::vector<Drafter::Branch> Drafter::next_level(std::span<Branch> level,
+                                                 const Drafts& drafts) const {
+  std::vector<Branch> next;
+  for (const Branch& branch : level) {
+    std::shared_ptr<SequenceCache> free = branch.cache;
+    const int first = branch.row + 1;
+    for (int row = first; row < drafts.tree.n_rows(); row++) {
+      const auto r = static_cast<std::size_t>(row);
+      if (drafts.tree.parent[r] != branch.row) continue;
+      Branch child{.row = row};
+      child.cache = free ? std::move(free) : branch.cache->fork();
+      free = nullptr;
+      child.text = branch.text;
+      child.text.push_back(drafts.tree.token[r]);
+      child.feed.add(drafts.tree.token[r], -1, RowTag{});
+      next.push_back(std::move(child));
+    }
+  }
+  return next;
+}
+
+void Drafter::committed(std::span<const int> path) {
+  const Branch* deepest = nullptr;
+  for (const Branch& branch : fed_) {
+    if (std::ranges::find(path, branch.row) == path.end()) continue;
+    if (!deepest || branch.text.size() > deepest->text.size()) deepest = &branch;
+  }
+  if (deepest) {
+    cache_ = deepest->cache;
+    cache_->truncate(static_cast<int>(deepest->text.size()));
+  }
+  fed_.clear();
+}
+
+std::map<std::string, double> Drafter::metrics() const {
+  return {{"draft_forwards", static_cast<double>(n_forwards_)},
+          {"draft_rows", static_cast<double>(n_rows_)},
+          {"draft_stops", static_cast<double>(n_stops_)}};
+}
+
+}  // namespace engine

@@ -1,0 +1,91 @@
+// The draft model's side of drafting and verifying: it proposes a tree of tokens, level by level.
+//   chain     k_config 1,1,1: classic speculative decoding
+//   tree      k_config 2,2,1: every node at depth j has as many children as place j + 1 says
+//   cache     every node that is fed keeps its keys and values in a cache of its own path: the
+//             first child goes on in its parent's, the others fork it, so a row is computed once.
+//             The last level is never fed: after full acceptance the next step feeds two rows
+//   noise     where the target's picks decide (greedy, coupled), the draft picks with the target's
+//             own noise, which makes them agree as often as possible; rejection sampling draws its
+//             candidates with numbers of their own (streams never shared)
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/decode/draft_rules.h"
+#include "engine/decode/sampling.h"
+#include "engine/decode/sequence.h"
+#include "engine/model/language_model.h"
+#include "engine/tree.h"
+
+namespace engine {
+
+struct DraftSettings {
+  std::vector<int> k_config = {1};  // children of every node at depth 0, 1, ...
+  DraftRule rule = DraftRule::Without;
+  Sampling sampling;       // the draft's temperature and filters; the target's penalty, seed, mode
+  bool with_laws = false;  // the verification needs q: rejection sampling of a target that samples
+  float stop_below = 0;    // no children where the draft is less sure of its own token than this
+  /// As the published programs have it: at temperature 0 q is the softmax over the k likeliest
+  /// tokens, although they were not drawn from it. Not lossless.
+  bool as_released = false;
+};
+
+/// What a draft proposes for one step.
+struct Drafts {
+  TokenTree tree;                      // row 0: the last committed token
+  std::vector<Candidates> candidates;  // [n_rows]
+  std::vector<float> q;                // [n_rows] the probability each was drawn with; 1 for row 0
+};
+
+class Drafter {
+ public:
+  /// @param model  owned by the engine, outlives its drafters; the target's vocabulary
+  Drafter(LanguageModel& model, DraftSettings settings);
+
+  /// Runs the prompt through the draft model.
+  void begin(const Sequence& prefix);
+  /// @param max_depth  at most so many tokens below the last committed one; 0: nothing is drafted
+  /// @param uniforms   of rejection sampling
+  Drafts propose(const Sequence& prefix, int max_depth, UniformSource& uniforms);
+  /// Keeps the keys and values of the path that the text took.
+  /// @param path  rows of the tree last proposed that were kept, from row 0
+  void committed(std::span<const int> path);
+
+  /// draft_forwards, draft_rows (both without the prompt), draft_stops: nodes that stop_below left
+  /// without children.
+  std::map<std::string, double> metrics() const;
+  /// Positions with keys and values in the draft's cache.
+  const SequenceCache* cache() const { return cache_.get(); }
+
+ private:
+  /// A row whose keys and values exist, in a cache that a longer path may share.
+  struct Branch {
+    int row = 0;
+    std::shared_ptr<SequenceCache> cache;
+    std::vector<TokenId> text;  // committed tokens and the path down to the row
+    TokenTree feed;             // what of it the next forward computes
+  };
+
+  int usable_depth(std::size_t n_tokens, int max_depth) const;
+  std::vector<StepOutput> feed(std::span<Branch> level, int n_children);
+  void add_children(const Branch& branch,
+                    const StepOutput& out,
+                    int depth,
+                    Drafts& drafts,
+                    UniformSource& uniforms);
+  std::vector<Branch> next_level(std::span<Branch> level, const Drafts& drafts) const;
+
+  LanguageModel& model_;
+  DraftSettings settings_;
+  std::shared_ptr<SequenceCache> cache_;  // of committed tokens
+  std::vector<Branch> fed_;               // of the step under way
+  std::uint32_t n_draws_ = 0;             // at the depth under way
+  std::int64_t n_forwards_ = 0, n_rows_ = 0, n_stops_ = 0;
+};
+
+}  // namespace engine

@@ -1,0 +1,27 @@
+#include "engine/decode/mcsd.h"
+
+#include "engine/decode/options.h"
+
+namespace engine {
+namespace {
+
+DraftRule rule_named(const std::string& name) {
+  if (name == "with") return DraftRule::With;
+  if (name == "naive") return DraftRule::Naive;
+  return name == "kseq" ? DraftRule::KSeq : DraftRule::Without;
+}
+
+DraftSettings tree_of_k(const DecoderContext& context) {
+  DraftSettings settings = draft_settings(context);
+  settings.k_config = counts_option(context.options, "k_config");
+  settings.rule = rule_named(text_option(context.options, "rule"));
+  settings.as_released = bool_option(context.options, "as_released");
+  return settings;
+}
+
+}  // namespace
+
+McsdDecoder::McsdDecoder(const DecoderContext& context)
+    : DraftVerifyDecoder(context, tree_of_k(context)) {}
+
+}  // namespace engine

@@ -1,0 +1,290 @@
+// Rejection sampling of drafts keeps the target's law: every outcome of the shipped code, drafting
+// included, with its exact probability (T3).
+#include "engine/decode/draft_rules.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/engine/decode/enumerate.h"
+#include "tests/engine/decode/run.h"
+#include "tests/engine/decode/toy_model.h"
+
+namespace engine::test {
+namespace {
+
+constexpr double kExact = 1e-12;
+
+// One node, with laws a reader can check by hand.
+
+struct Published {
+  std::vector<double> p{0.5, 0.3, 0.2}, q{0.2, 0.2, 0.6};
+};
+
+/// One node's candidates drawn from q and judged; accepted: whether one was kept.
+TokenId decide(
+    const Published& laws, DraftRule rule, int k, UniformSource& uniforms, double& accepted) {
+  TokenTree tree;
+  tree.add(0, -1, RowTag{});
+  std::vector<Candidates> candidates(1);
+  std::vector<double> left = laws.q;
+  for (int i = 0; i < k; i++) {
+    const TokenId x = draw(left, uniforms.proposal(1, static_cast<std::uint32_t>(i), left));
+    const int row = tree.add(x, 0, RowTag{RowTag::Kind::Draft, 1, static_cast<std::int16_t>(i)});
+    candidates[0].rows.push_back(row);
+    candidates.emplace_back();
+    if (rule == DraftRule::Without) left[static_cast<std::size_t>(x)] = 0;
+  }
+  candidates[0].law = laws.q;
+  StepOutput out;
+  out.vocab_size = 3;
+  for (int row = 0; row < tree.n_rows(); row++) {
+    for (const double p : laws.p) out.logits.push_back(static_cast<float>(std::log(p)));
+  }
+  const std::vector<TokenId> tokens{0};
+  const Decision decision =
+      reject_drafted(tokens, tree, candidates, out, {.temperature = 1}, rule, uniforms);
+  accepted = decision.path.size() > 1 ? 1 : 0;
+  return decision.emitted[0];
+}
+
+/// The probability that a candidate is kept.
+double acceptance(DraftRule rule, int k) {
+  double flag = 0;
+  const Law law = enumerate([&](UniformSource& uniforms) {
+    const TokenId token = decide({}, rule, k, uniforms, flag);
+    return std::vector<TokenId>{token, static_cast<TokenId>(flag)};
+  });
+  double sum = 0;
+  for (const auto& [result, probability] : law) sum += result[1] * probability;
+  return sum;
+}
+
+TEST(DraftRules, candidates_are_kept_as_often_as_the_papers_say) {
+  // Logits are floats: the laws are these to 1e-7.
+  EXPECT_NEAR(acceptance(DraftRule::Without, 1), 0.60, 1e-6);
+  EXPECT_NEAR(acceptance(DraftRule::With, 2), 0.76, 1e-6);
+  EXPECT_NEAR(acceptance(DraftRule::Without, 2), 0.90, 1e-6);
+  const Published laws;
+  EXPECT_NEAR(k_seq_factor(laws.p, laws.q, 2), 1.463, 5e-4);
+  // The residual may draw a candidate that was refused, which is then followed: more than SpecTr's
+  // 0.785, and exact all the same.
+  EXPECT_GE(acceptance(DraftRule::KSeq, 2), 0.785 - 5e-4);
+}
+
+TEST(DraftRules, k_seq_divides_by_the_least_factor_that_is_valid) {
+  const std::vector<double> p{0.5, 0.3, 0.2}, q{0.2, 0.2, 0.6};
+  for (const int k : {2, 3, 5}) {
+    const double rho = k_seq_factor(p, q, k);
+    const auto slack = [&](double factor) {
+      double beta = 0;
+      for (std::size_t v = 0; v < p.size(); v++) beta += std::min(q[v], p[v] / factor);
+      return factor * beta - (1 - std::pow(1 - beta, k));
+    };
+    EXPECT_GE(slack(rho), 0);
+    EXPECT_LT(slack(rho - 1e-6), 0);
+  }
+  EXPECT_EQ(k_seq_factor(p, q, 1), 1);  // one candidate: Leviathan's rule
+  EXPECT_EQ(k_seq_factor(p, p, 4), 1);  // the same law: all is kept
+}
+
+TEST(DraftRules, certain_candidates_judged_as_a_draw_are_what_as_released_shows) {
+  // Deterministic top 2 with q a softmax over them: the counter-example, (5/6, 0, 1/6).
+  StepOutput out;
+  out.vocab_size = 3;
+  TokenTree tree;
+  tree.add(0, -1, RowTag{});
+  for (const TokenId x : {0, 1}) tree.add(x, 0, RowTag{RowTag::Kind::Draft, 1, 0});
+  for (int row = 0; row < 3; row++) {
+    for (const double p : {0.5, 0.3, 0.2}) out.logits.push_back(static_cast<float>(std::log(p)));
+  }
+  std::vector<Candidates> candidates(3);
+  candidates[0].rows = {1, 2};
+  const auto law_with = [&](std::vector<double> q) {
+    candidates[0].law = std::move(q);
+    return enumerate([&](UniformSource& uniforms) {
+      const Decision decision = reject_drafted(std::vector<TokenId>{0}, tree, candidates, out,
+                                               {.temperature = 1}, DraftRule::Without, uniforms);
+      return std::vector<TokenId>{decision.emitted[0]};
+    });
+  };
+  EXPECT_LE(distance(law_with({0.6, 0.4, 0}), {{{0}, 5.0 / 6}, {{2}, 1.0 / 6}}), 1e-6);
+  EXPECT_LE(distance(law_with({}), {{{0}, 0.5}, {{1}, 0.3}, {{2}, 0.2}}), 1e-6);
+}
+
+TEST(DraftRules, a_number_at_the_chance_refuses_and_probability_zero_is_never_kept) {
+  class Lowest : public UniformSource {
+   public:
+    double accept(std::uint32_t, std::uint32_t, double chance) override { return chance; }
+    double residual(std::uint32_t, std::span<const double>) override { return 0.5; }
+    double proposal(std::uint32_t, std::uint32_t, std::span<const double>) override { return 0.5; }
+  } lowest;
+  double accepted = 1;
+  for (const auto rule : {DraftRule::Without, DraftRule::With, DraftRule::KSeq}) {
+    // The target never says 2, the draft says nothing else.
+    decide({.p = {0.5, 0.5, 0}, .q = {0, 0, 1}}, rule, 1, lowest, accepted);
+    EXPECT_EQ(accepted, 0);
+  }
+}
+
+TEST(DraftRules, equal_laws_keep_every_candidate) {
+  const Published same{.p = {0.5, 0.25, 0.25}, .q = {0.5, 0.25, 0.25}};
+  for (const auto rule : {DraftRule::Without, DraftRule::With, DraftRule::KSeq}) {
+    double accepted = 1;
+    const Law law = enumerate([&](UniformSource& uniforms) {
+      const TokenId token = decide(same, rule, 2, uniforms, accepted);
+      return std::vector<TokenId>{token, static_cast<TokenId>(accepted)};
+    });
+    for (const auto& [result, p] : law) {
+      if (result[1] == 0) {
+        EXPECT_LE(p, 1e-6);
+      }
+    }
+  }
+}
+
+// Whole decoders: drafting, judging, caches and cuts on a toy pair.
+
+struct Case {
+  std::string name;
+  std::string decoder;
+  OptionValues options;
+  int vocab = 3;
+  int n_tokens = 3;
+  Sampling sampling{.temperature = 0.8f, .mode = Sampling::Mode::Rejection};
+  std::vector<TokenId> eos_ids = {};
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all{
+      {"chain of 1", "speculative", {{"gamma", "1"}}, 4},
+      {"chain of 2", "speculative", {{"gamma", "2"}}, 4},
+      {"a whole chain and its bonus", "speculative", {{"gamma", "3"}}, 3, 4},
+      {"a warmer draft", "speculative", {{"gamma", "2"}, {"draft_temperature", "1.7"}}, 4},
+      {"a certain draft", "speculative", {{"gamma", "2"}, {"draft_temperature", "0"}}, 4},
+      {"a filtered draft", "speculative", {{"gamma", "2"}, {"draft_top_k", "2"}}, 4},
+      {"stops where unsure", "speculative", {{"gamma", "3"}, {"stop_below", "0.55"}}, 3, 4},
+      {"stops, certain",
+       "speculative",
+       {{"gamma", "2"}, {"stop_below", "0.4"}, {"draft_temperature", "0"}},
+       4},
+  };
+  for (const char* rule : {"without", "with", "naive", "kseq"}) {
+    const auto tree = [&](const std::string& what, OptionValues options, int vocab, int n) {
+      options["rule"] = rule;
+      all.push_back({std::string(rule) + ", " + what, "mcsd", std::move(options), vocab, n});
+    };
+    tree("2", {{"k_config", "2"}}, 4, 2);
+    tree("3", {{"k_config", "3"}}, 4, 2);
+    tree("more than there are", {{"k_config", "4"}}, 3, 2);
+    tree("2,1", {{"k_config", "2,1"}}, 3, 3);
+    tree("1,2", {{"k_config", "1,2"}}, 3, 3);
+    tree("2,2", {{"k_config", "2,2"}, {"draft_top_k", "2"}}, 3, 3);
+    tree("certain", {{"k_config", "2,2"}, {"draft_temperature", "0"}}, 4, 3);
+    tree("stops", {{"k_config", "2,1"}, {"stop_below", "0.5"}}, 3, 3);
+  }
+  // The target's filters and penalty differ from the draft's.
+  for (const char* decoder : {"speculative", "mcsd"}) {
+    Case filtered{std::string(decoder) + ", filters",
+                  decoder,
+                  {{"draft_top_p", "1"}, {"draft_top_k", "3"}},
+                  4,
+                  3};
+    filtered.options.insert(decoder == std::string("mcsd")
+                                ? std::pair<std::string, std::string>{"k_config", "2,1"}
+                                : std::pair<std::string, std::string>{"gamma", "2"});
+    filtered.sampling.top_p = 0.8f;
+    filtered.sampling.min_p = 0.05f;
+    filtered.sampling.repetition_penalty = 1.3f;
+    all.push_back(filtered);
+    filtered.name += ", an end token";
+    filtered.eos_ids = {2};
+    all.push_back(filtered);
+  }
+  return all;
+}
+
+Law expected_law(ToyModel& model, const Case& c, const std::vector<TokenId>& prompt) {
+  // Plain decoding's own code is held against laws written down by hand in rejection_test.cpp.
+  const Law law = plain_law(
+      [&](std::span<const TokenId> text) {
+        return token_law(model.logits_after(text), c.sampling, text);
+      },
+      prompt, c.n_tokens);
+  Law cut_law;
+  for (const auto& [tokens, p] : law) {
+    auto end = std::ranges::find_first_of(tokens, c.eos_ids);
+    if (end != tokens.end()) ++end;
+    cut_law[std::vector(tokens.begin(), end)] += p;
+  }
+  return cut_law;
+}
+
+Job job_of(const Case& c, LanguageModel& draft, UniformSource& uniforms) {
+  Job job;
+  job.decoder = c.decoder;
+  job.options = c.options;
+  job.sampling = c.sampling;
+  job.limits.max_tokens = c.n_tokens;
+  job.limits.eos_ids = c.eos_ids;
+  job.draft = &draft;
+  job.uniforms = &uniforms;
+  return job;
+}
+
+TEST(DraftRules, every_decoder_and_rule_keeps_the_law_of_plain_sampling_exactly) {
+  const std::vector<TokenId> prompt{0, 1, 2, 0, 1};
+  for (const Case& c : cases()) {
+    std::int64_t n_accepted = 0, n_rejected = 0;
+    for (std::uint64_t seed = 0; seed < 3; seed++) {
+      const ToyShape shape{.vocab = c.vocab, .context = 2, .spread = 3, .seed = seed};
+      ToyModel model(shape), draft(draft_of(shape));
+      const Law law = enumerate([&](UniformSource& uniforms) {
+        const Outcome outcome = run(model, prompt, job_of(c, draft, uniforms));
+        n_accepted += outcome.n_accepted;
+        n_rejected += outcome.n_rejected;
+        return outcome.tokens;
+      });
+      EXPECT_LE(distance(law, expected_law(model, c, prompt)), kExact) << c.name;
+    }
+    EXPECT_GT(n_accepted, 0) << c.name;
+    EXPECT_GT(n_rejected, 0) << c.name;
+  }
+}
+
+TEST(DraftRules, a_draft_of_no_use_at_all_keeps_the_law_too) {
+  // Another seed: the draft is of another opinion everywhere.
+  const std::vector<TokenId> prompt{0, 1, 2};
+  for (const Case& c : {cases()[1], cases()[9]}) {
+    ToyModel model({.vocab = c.vocab, .context = 2, .spread = 3, .seed = 1});
+    ToyModel draft({.vocab = c.vocab, .context = 1, .spread = 6, .seed = 99});
+    const Law law = enumerate([&](UniformSource& uniforms) {
+      return run(model, prompt, job_of(c, draft, uniforms)).tokens;
+    });
+    EXPECT_LE(distance(law, expected_law(model, c, prompt)), kExact) << c.name;
+  }
+}
+
+TEST(DraftRules, as_released_loses_the_law_and_nothing_else_does) {
+  const std::vector<TokenId> prompt{0, 1, 2, 0, 1};
+  Case c{"as released", "mcsd", {{"k_config", "2,1"}, {"draft_temperature", "0"}}, 4, 3};
+  double worst = 0;
+  for (std::uint64_t seed = 0; seed < 4; seed++) {
+    const ToyShape shape{.vocab = 4, .context = 2, .spread = 3, .seed = seed};
+    ToyModel model(shape), draft(draft_of(shape));
+    const auto law_of = [&](const char* released) {
+      c.options["as_released"] = released;
+      return enumerate([&](UniformSource& uniforms) {
+        return run(model, prompt, job_of(c, draft, uniforms)).tokens;
+      });
+    };
+    const Law expected = expected_law(model, c, prompt);
+    EXPECT_LE(distance(law_of("false"), expected), kExact);
+    worst = std::max(worst, total_variation(law_of("true"), expected));
+  }
+  EXPECT_GT(worst, 0.05);
+}
+
+}  // namespace
+}  // namespace engine::test

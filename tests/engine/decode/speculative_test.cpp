@@ -1,0 +1,271 @@
+// What speculative and mcsd do beside giving the right tokens: trees of the asked shape, two rows
+// after full acceptance, one computation a row, drafting ended where it cannot pay.
+#include "engine/decode/speculative.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/decode/mcsd.h"
+#include "tests/engine/decode/run.h"
+#include "tests/engine/decode/toy_model.h"
+
+namespace engine::test {
+namespace {
+
+Job job_of(const char* decoder, LanguageModel& draft, OptionValues options = {}) {
+  Job job;
+  job.decoder = decoder;
+  job.options = std::move(options);
+  job.draft = &draft;
+  job.limits.max_tokens = 60;
+  return job;
+}
+
+std::vector<TokenTree> trees_of(const Outcome& outcome) {
+  std::vector<TokenTree> trees;
+  for (const Event& event : outcome.events) {
+    if (const auto* drafted = std::get_if<Drafted>(&event)) trees.push_back(drafted->tree);
+  }
+  return trees;
+}
+
+constexpr ToyShape kShape{.vocab = 12, .context = 2, .seed = 3};
+const std::vector<TokenId> kPrompt{1, 2, 3, 1, 2};
+
+// T11.
+TEST(Mcsd, a_k_config_is_a_tree_of_its_number_of_nodes) {
+  const std::map<std::string, int> nodes{{"1,1,1", 3},  {"2,1,1", 6},  {"2,2,1", 10},
+                                         {"4,2,1", 20}, {"4,2,2", 28}, {"1,1,1,1", 4}};
+  ToyModel model(kShape), draft(draft_of(kShape));
+  for (const auto& [k_config, n] : nodes) {
+    for (const float temperature : {0.0f, 0.8f}) {
+      Job job = job_of("mcsd", draft, {{"k_config", k_config}});
+      job.sampling.temperature = temperature;
+      const TokenTree tree = trees_of(run(model, kPrompt, job)).front();
+      EXPECT_EQ(tree.n_rows(), 1 + n) << k_config;
+      // Level by level; the children of one node stand together, ranks from 0.
+      for (int row = 1; row < tree.n_rows(); row++) {
+        const auto r = static_cast<std::size_t>(row);
+        EXPECT_EQ(tree.tag[r].kind, RowTag::Kind::Draft);
+        EXPECT_GE(tree.tag[r].a, tree.tag[r - 1].a);
+        EXPECT_EQ(tree.tag[r].a, std::ssize(chain_of(tree, row)) - 1);
+        const bool sibling = tree.parent[r] == tree.parent[r - 1];
+        EXPECT_EQ(tree.tag[r].b, sibling ? tree.tag[r - 1].b + 1 : 0);
+      }
+    }
+  }
+}
+
+TEST(Mcsd, siblings_are_different_tokens_also_where_a_rule_draws_with_replacement) {
+  ToyModel model({.vocab = 3, .context = 2, .seed = 3});
+  ToyModel draft(draft_of({.vocab = 3, .context = 2, .seed = 3}));
+  for (const char* rule : {"without", "with", "naive", "kseq"}) {
+    for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
+      Job job = job_of("mcsd", draft, {{"k_config", "3,2"}, {"rule", rule}});
+      job.sampling = {.temperature = 1, .mode = mode};
+      bool fewer = false;
+      for (const TokenTree& tree : trees_of(run(model, {1, 2}, job))) {
+        for (std::size_t a = 1; a < tree.token.size(); a++) {
+          for (std::size_t b = a + 1; b < tree.token.size(); b++) {
+            EXPECT_FALSE(tree.parent[a] == tree.parent[b] && tree.token[a] == tree.token[b])
+                << rule;
+          }
+        }
+        fewer |= tree.n_rows() > 1 && tree.n_rows() < 1 + 3 + 6;
+      }
+      const bool merges = mode == Sampling::Mode::Rejection &&
+                          (rule == std::string("with") || rule == std::string("kseq"));
+      if (merges) {
+        EXPECT_TRUE(fewer) << rule << ": nothing was drawn twice";
+      }
+    }
+  }
+}
+
+TEST(Speculative, a_draft_that_is_the_target_is_always_right) {
+  ToyModel model(kShape);
+  for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
+    for (const float temperature : {0.0f, 1.0f}) {
+      Job job = job_of("speculative", model, {{"gamma", "5"}});
+      job.sampling = {.temperature = temperature, .top_p = 0.9f, .mode = mode};
+      const Outcome outcome = run(model, kPrompt, job);
+      EXPECT_EQ(outcome.n_steps, 10);
+      for (const int n : outcome.emitted_per_step) EXPECT_EQ(n, 6);
+      EXPECT_EQ(outcome.metrics.at("acceptance_rate"), 1);
+      EXPECT_EQ(outcome.metrics.at("depth_accepted"), 1);
+    }
+  }
+}
+
+TEST(Speculative, after_full_acceptance_the_draft_is_fed_two_rows_and_otherwise_one) {
+  ToyModel model(kShape), draft(draft_of(kShape));
+  const Job job = job_of("speculative", draft, {{"gamma", "3"}});
+  Lane lane = start(model, kPrompt, job);
+  Lane* lanes[] = {&lane};
+  Stepper stepper(model, nullptr);
+  int n_full = 0, n_other = 0;
+  std::size_t expected = 1;
+  while (lane.sequence.generated().size() + 4 <= 60) {
+    draft.n_rows.clear();
+    const auto n_before = lane.sequence.tokens().size();
+    stepper.step(lanes);
+    ASSERT_EQ(draft.n_rows.size(), 3u);  // a forward a drafted token
+    EXPECT_EQ(draft.n_rows[0], static_cast<int>(expected));
+    EXPECT_EQ(draft.n_rows[1], 1);
+    EXPECT_EQ(draft.n_rows[2], 1);
+    const bool full = lane.sequence.tokens().size() - n_before == 4;
+    (full ? n_full : n_other)++;
+    expected = full ? 2 : 1;
+  }
+  EXPECT_GT(n_full, 0);
+  EXPECT_GT(n_other, 0);
+}
+
+TEST(Mcsd, the_draft_computes_each_node_but_the_last_level_once) {
+  ToyModel model(kShape), draft(draft_of(kShape));
+  const Job job = job_of("mcsd", draft, {{"k_config", "3,2,2"}});
+  Lane lane = start(model, kPrompt, job);
+  Lane* lanes[] = {&lane};
+  Stepper stepper(model, nullptr);
+  std::size_t leading = 1;
+  while (lane.sequence.generated().size() + 4 <= 60) {
+    draft.n_rows.clear();
+    const auto n_before = lane.sequence.tokens().size();
+    stepper.step(lanes);
+    EXPECT_EQ(draft.n_rows, (std::vector<int>{static_cast<int>(leading), 3, 6}));
+    leading = lane.sequence.tokens().size() - n_before == 4 ? 2 : 1;
+  }
+}
+
+TEST(Speculative, drafts_no_further_than_the_text_may_go) {
+  ToyModel model(kShape), draft(draft_of(kShape));
+  Job job = job_of("speculative", draft, {{"gamma", "8"}});
+  for (int length = 1; length <= 12; length++) {
+    job.limits.max_tokens = length;
+    int n = 0;
+    const Outcome outcome = run(model, kPrompt, job);
+    const auto trees = trees_of(outcome);
+    for (std::size_t step = 0; step < trees.size(); step++) {
+      EXPECT_EQ(trees[step].n_rows() - 1, std::min(8, length - n - 1));
+      n += outcome.emitted_per_step[step];
+    }
+  }
+}
+
+TEST(Speculative, a_draft_with_a_shorter_context_ends_drafting_there_and_the_text_goes_on) {
+  ToyModel model(kShape);
+  for (const int context : {1, 4, 5, 6, 9, 20}) {
+    ToyShape shape = draft_of(kShape);
+    shape.max_seq_len = context;
+    ToyModel draft(shape);  // refuses any row outside its context
+    for (const char* decoder : {"speculative", "mcsd"}) {
+      const Job job = job_of(decoder, draft);
+      const Outcome found = run(model, kPrompt, job);
+      EXPECT_EQ(found.tokens, run_ar(model, kPrompt, job).tokens);
+      for (const Event& event : found.events) {
+        const auto* drafted = std::get_if<Drafted>(&event);
+        if (!drafted || drafted->tree.n_rows() == 1) continue;
+        EXPECT_LE(drafted->tree.tag.back().a, context);
+      }
+      EXPECT_EQ(found.metrics.at("draft_forwards") > 0, context >= 5) << context;
+    }
+  }
+}
+
+TEST(Speculative, stop_below_drafts_only_what_the_draft_is_sure_of) {
+  const ToyShape shape{.vocab = 6, .context = 2, .spread = 8, .seed = 3};
+  ToyModel model(shape), draft(draft_of(shape, 5));
+  double rate = 0;
+  for (const char* threshold : {"0", "0.5", "0.8", "1"}) {
+    const Job job = job_of("speculative", draft, {{"gamma", "6"}, {"stop_below", threshold}});
+    const Outcome outcome = run(model, kPrompt, job);
+    for (const Event& event : outcome.events) {
+      const auto* drafted = std::get_if<Drafted>(&event);
+      if (!drafted) continue;
+      ASSERT_EQ(drafted->q.size(), drafted->tree.token.size());
+      EXPECT_EQ(drafted->q[0], 1);
+      for (std::size_t row = 1; row < drafted->q.size(); row++)
+        EXPECT_GE(drafted->q[row], std::strtof(threshold, nullptr));
+    }
+    if (threshold == std::string("1")) {  // T16: nothing is proposed, plain decoding step by step
+      EXPECT_EQ(outcome.n_proposed, 0);
+      EXPECT_EQ(outcome.n_steps, 60);
+      continue;
+    }
+    EXPECT_EQ(outcome.metrics.at("draft_stops") > 0, threshold != std::string("0"));
+    EXPECT_GT(outcome.metrics.at("acceptance_rate"), rate) << threshold;
+    rate = outcome.metrics.at("acceptance_rate");
+  }
+}
+
+TEST(Speculative, the_targets_noise_makes_a_sampling_draft_agree_more_often_than_its_own_would) {
+  // Shared noise: a match has probability sum_i 1 / sum_j max(p_j / p_i, q_j / q_i); two
+  // independent draws agree with sum p q only.
+  ToyModel model(kShape), draft(draft_of(kShape));
+  double match = 0, independent = 0;
+  const auto p = token_law(model.logits_after(kPrompt), {.temperature = 1}, kPrompt);
+  const auto q = token_law(draft.logits_after(kPrompt), {.temperature = 1}, kPrompt);
+  for (std::size_t i = 0; i < p.size(); i++) {
+    double sum = 0;
+    for (std::size_t j = 0; j < p.size(); j++) sum += std::max(p[j] / p[i], q[j] / q[i]);
+    match += 1 / sum;
+    independent += p[i] * q[i];
+  }
+  Job job = job_of("speculative", draft, {{"gamma", "1"}});
+  job.limits.max_tokens = 2;
+  constexpr int kRuns = 4000;
+  int n_accepted = 0;
+  for (int i = 0; i < kRuns; i++) {
+    job.sampling = {.temperature = 1, .seed = static_cast<std::uint64_t>(i)};
+    n_accepted += run(model, kPrompt, job).emitted_per_step[0] == 2;
+  }
+  // Four standard deviations.
+  EXPECT_NEAR(n_accepted / static_cast<double>(kRuns), match, 4 * 0.5 / std::sqrt(kRuns));
+  EXPECT_GT(match, independent + 0.1);
+}
+
+TEST(Speculative, draws_of_the_draft_are_their_own) {
+  PhiloxUniforms uniforms(7);
+  EXPECT_NE(uniforms.proposal(3, 0, {}), uniforms.accept(3, 0, 0.5));
+  EXPECT_NE(uniforms.proposal(3, 0, {}), uniforms.residual(3, {}));
+  EXPECT_NE(uniforms.proposal(3, 0, {}), uniforms.proposal(3, 1, {}));
+  EXPECT_NE(uniforms.proposal(3, 0, {}), uniforms.proposal(4, 0, {}));
+}
+
+TEST(Speculative, sampled_frequencies_follow_the_law) {
+  // The real source end to end, two tokens; 37.7 is exceeded once in a thousand with 15 degrees of
+  // freedom.
+  const ToyShape shape{.vocab = 4, .context = 2, .spread = 2, .seed = 5};
+  ToyModel model(shape), draft(draft_of(shape, 1));
+  const std::vector<TokenId> prompt{0, 1, 2};
+  for (const char* decoder : {"speculative", "mcsd"}) {
+    Job job = job_of(decoder, draft);
+    job.limits.max_tokens = 2;
+    std::map<std::vector<TokenId>, int> count;
+    constexpr int kRuns = 6000;
+    for (int i = 0; i < kRuns; i++) {
+      job.sampling = {.temperature = 1,
+                      .seed = static_cast<std::uint64_t>(i),
+                      .mode = Sampling::Mode::Rejection};
+      count[run(model, prompt, job).tokens]++;
+    }
+    double chi_square = 0;
+    const auto first = token_law(model.logits_after(prompt), job.sampling, prompt);
+    for (TokenId a = 0; a < 4; a++) {
+      std::vector<TokenId> text = prompt;
+      text.push_back(a);
+      const auto second = token_law(model.logits_after(text), job.sampling, text);
+      for (TokenId b = 0; b < 4; b++) {
+        const double expected =
+            first[static_cast<std::size_t>(a)] * second[static_cast<std::size_t>(b)] * kRuns;
+        const double difference = count[{a, b}] - expected;
+        chi_square += difference * difference / expected;
+      }
+    }
+    EXPECT_LT(chi_square, 37.7) << decoder;
+  }
+}
+
+}  // namespace
+}  // namespace engine::test
