@@ -237,31 +237,41 @@ int bench_decode(const BenchOptions& options) {
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   engine::ModelRequest request = model_request(options.model);
   request.needs_tokenizer = false;
-  engine::LoadedModel& loaded = load(store, request);
-  engine::Model& model = *loaded.model;
-  engine::RunRequest run{
-      .prompt_id = "bench", .decoder = "ar", .max_tokens = options.max_tokens, .ignore_eos = true};
+  const std::vector<std::string> decoders{options.decoder};
+  engine::RunRequest run{.prompt_id = "bench",
+                         .decoder = options.decoder,
+                         .options = options_for(options.decoder, decoders, options.set),
+                         .max_tokens = options.max_tokens,
+                         .ignore_eos = true};
+  engine::complete_options(engine::decoder_named(run.decoder), run.options);  // or refused now
+  check_draft(options.model.draft, decoders);
+  const engine::RunModels models = load(store, request, options.model.draft, decoders);
+  engine::Model& model = *models.target.model;
   for (int i = 0; i < options.context; i++)
     run.prompt_tokens.push_back((5 * i + 1) % model.vocab_size());
   // After Ctrl+C the run under way counts only where there is no whole one: it is shorter.
   std::vector<double> speeds, prefills;
   std::size_t n_tokens = 0;
+  double tokens_per_step = 0;
   for (int repeat = 0; repeat < options.repeat && !interrupted(); repeat++) {
-    const engine::RunResult result = engine::run_to_end(loaded, run, 0, nullptr, interrupted);
+    const engine::RunResult result = engine::run_to_end(models, run, 0, nullptr, interrupted);
     if (result.tokens.empty() || (interrupted() && !speeds.empty())) break;
     speeds.push_back(result.tokens_per_second());
     prefills.push_back(result.prefill_ms);
     n_tokens = result.tokens.size();
+    tokens_per_step = result.tokens_per_step();
   }
   const bool any = !speeds.empty();  // none: Ctrl+C came before the first token
   const auto [low, high] = std::minmax_element(speeds.begin(), speeds.end());
   const auto figure = [&](double value) { return any ? json(value) : json(nullptr); };
   json out = {{"machine", machine_json(model.device())},
+              {"decoder", options.decoder},
               {"model", model.name()},
               {"dtype", kernels::name_of(model.dtype())},
               {"scale", engine::name_of(model.scale())},
               {"context", options.context},
               {"tokens", n_tokens},
+              {"tokens_per_step", figure(tokens_per_step)},
               {"tokens_per_second", figure(median(speeds))},
               {"min", figure(any ? *low : 0)},
               {"max", figure(any ? *high : 0)},
@@ -269,14 +279,19 @@ int bench_decode(const BenchOptions& options) {
               {"prefill_ms", figure(median(prefills))},
               {"peak_rss_bytes", peak_rss_bytes()},
               {"weight_bytes", model.weight_bytes()}};
+  if (models.draft) {
+    out["draft"] = models.draft->model->name();
+    out["draft_weight_bytes"] = models.draft->model->weight_bytes();
+  }
   if (options.json) {
     print_document(out);
   } else if (any) {
     print(fmt::format(
-        "{} {}: {:.1f} tokens/s (min {:.1f}, max {:.1f}, n {}), prefill of {} tokens {:.1f} ms, "
-        "peak memory {:.1f} MB\n",
-        model.name(), kernels::name_of(model.dtype()), median(speeds), *low, *high, speeds.size(),
-        options.context, median(prefills), static_cast<double>(peak_rss_bytes()) * 1e-6));
+        "{} {}, {}: {:.1f} tokens/s (min {:.1f}, max {:.1f}, n {}), {:.2f} tokens a step, prefill "
+        "of {} tokens {:.1f} ms, peak memory {:.1f} MB\n",
+        model.name(), kernels::name_of(model.dtype()), options.decoder, median(speeds), *low, *high,
+        speeds.size(), tokens_per_step, options.context, median(prefills),
+        static_cast<double>(peak_rss_bytes()) * 1e-6));
   }
   return exit_code();
 }
@@ -347,6 +362,13 @@ int bench_kernels(const BenchOptions& options) {
 }  // namespace
 
 int bench(const BenchOptions& options) {
+  const bool of_decode =
+      options.decoder != "ar" || !options.set.empty() || !options.model.draft.empty();
+  if (of_decode && options.what != "decode") {
+    throw engine::Error(
+        engine::ErrorCode::Usage,
+        fmt::format("bench {}: --decoder, --set and --draft belong to bench decode", options.what));
+  }
   if (options.what == "probe") return bench_probe(options);
   if (options.what == "step") return bench_step(options);
   if (options.what == "decode") return bench_decode(options);

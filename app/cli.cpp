@@ -86,8 +86,18 @@ void add_model_options(CLI::App& command, ModelOptions& o) {
   add_limit_option(command, o.limits);
 }
 
+void add_draft_option(CLI::App& command, ModelOptions& o) {
+  command
+      .add_option("--draft", o.draft,
+                  "the model that drafts, for the decoders that need one: a bundled one or a "
+                  "directory, of the same vocabulary; never scaled (default: what the model's card "
+                  "names)")
+      ->type_name(kModelName);
+}
+
 void add_generation_options(CLI::App& command, GenerationOptions& o) {
   add_model_options(command, o.model);
+  add_draft_option(command, o.model);
   CLI::Option* prompt =
       command.add_option("--prompt", o.prompt, "the text to continue")->group("Prompt");
   CLI::Option* file =
@@ -163,6 +173,7 @@ std::string options_help(const std::string& decoder) {
         range = "on|off";
       } else {
         range = fmt::format("{:g} to {:g}", option.min, option.max);
+        if (option.type == engine::OptionInfo::Type::Counts) range += " each, commas between";
       }
       text += fmt::format("  --set {}={}  ({}) {}\n", option.name, option.default_value, range,
                           option.help);
@@ -263,7 +274,7 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
   c->add_option("what", p.bench.what,
                 "probe: how fast this machine reads memory and multiplies; step: what a forward of "
                 "1, 2, 4 ... rows costs, beside what the probes allow; decode: tokens a second of "
-                "plain decoding; kernels: single matrix multiplies")
+                "a decoder; kernels: single matrix multiplies")
       ->required()
       ->check(one_of(kBenches));
   c->footer(
@@ -273,6 +284,12 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
       "\"reached\" that divided by the time measured.\n"
       "Example: decoscope bench step --scale 4x2 --rows 1,8,16");
   add_model_options(*c, p.bench.model);
+  add_draft_option(*c, p.bench.model);
+  c->add_option("--decoder", p.bench.decoder, "of bench decode")
+      ->check(one_of(decoder_names()))
+      ->capture_default_str();
+  c->add_option("--set", p.bench.set, "an option of that decoder; may be given several times")
+      ->type_name("NAME=VALUE");
   c->add_option("--rows", p.rows,
                 "tokens computed in one forward, counts with commas between (default "
                 "1,2,4,8,16,24,32)")
@@ -465,6 +482,7 @@ void add_reason(CLI::App& app, Parsed& p, Run& run) {
       "rationale early and go on from its approximate tokens");
   ReasonOptions& o = p.reason;
   add_model_options(*c, o.model);
+  add_draft_option(*c, o.model);
   c->add_option("--task", o.task,
                 "kb, arith (generated) or commonsenseqa, strategyqa, aqua (real; --data)")
       ->capture_default_str();

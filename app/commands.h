@@ -10,9 +10,10 @@
 
 namespace app {
 
-/// --model, --scale, --device, --dtype, --threads.
+/// --model, --draft, --scale, --device, --dtype, --threads.
 struct ModelOptions {
   std::string model = "demo-target";
+  std::string draft;  // empty: what the model's card names
   std::string scale = "1x1";
   bool scale_given = false;  // by the person, perhaps as 1x1
   std::string device = "auto";
@@ -44,7 +45,9 @@ struct GenerationOptions {
 
 struct BenchOptions {
   ModelOptions model;
-  std::string what;  // probe, step, decode, kernels
+  std::string what;              // probe, step, decode, kernels
+  std::string decoder = "ar";    // of decode
+  std::vector<std::string> set;  // name=value, of that decoder
   std::vector<int> rows = {1, 2, 4, 8, 16, 24, 32};
   int context = 128;
   int repeat = 15;

@@ -62,7 +62,7 @@ struct Totals {
 /// so that drift of the machine hits all alike; times are medians.
 /// @param turn    of the prompt
 /// @param events  where the first repeat is told, or null; `run` counts runs
-std::map<std::string, engine::RunResult> race(engine::LoadedModel& loaded,
+std::map<std::string, engine::RunResult> race(const engine::RunModels& models,
                                               const GenerationOptions& options,
                                               const Prompt& prompt,
                                               const std::vector<std::string>& decoders,
@@ -77,13 +77,13 @@ std::map<std::string, engine::RunResult> race(engine::LoadedModel& loaded,
     for (std::size_t i = 0; i < decoders.size(); i++) {
       const std::string& decoder =
           decoders[(i + turn + static_cast<std::size_t>(repeat)) % decoders.size()];
-      engine::RunRequest request = request_for(options, prompt, decoder, *loaded.model);
+      engine::RunRequest request = request_for(options, prompt, decoder, *models.target.model);
       request.race = static_cast<std::uint32_t>(turn) + 1;
       request.lane = static_cast<int>(&decoder - decoders.data());
       if (repeat == 0) run_of[decoder] = run + 1;
       progress.begin(turn, repeat, decoder);
       engine::RunResult result = engine::run_to_end(
-          loaded, request, ++run, repeat == 0 ? events : nullptr, interrupted,
+          models, request, ++run, repeat == 0 ? events : nullptr, interrupted,
           [&](const engine::Lane& lane) { progress.show(lane.sequence.generated().size()); });
       if (interrupted()) return {};
       progress.end();
@@ -201,7 +201,9 @@ int compare(const GenerationOptions& options) {
   check_outputs(options.record, options.trace);
   const std::vector<Prompt> prompts = prompts_of(options);
   engine::ModelStore store(assets_dir(), options.model.n_threads);
-  engine::LoadedModel& loaded = load(store, model_request(options.model));
+  const engine::RunModels models =
+      load(store, model_request(options.model), options.model.draft, options.decoders);
+  const engine::Model& model = *models.target.model;
   // AR always runs: without it there is neither a speed-up nor an agreement to report.
   std::vector<std::string> decoders = options.decoders;
   if (std::find(decoders.begin(), decoders.end(), "ar") == decoders.end())
@@ -210,7 +212,7 @@ int compare(const GenerationOptions& options) {
   nlohmann::json results = nlohmann::json::array();
   std::map<std::string, Totals> totals;
   Outputs outputs(options.record, options.trace);
-  outputs.tell(loaded);
+  outputs.tell(models);
   engine::RunId run = 0;
   std::size_t n_done = 0;      // prompts through every decoder
   std::exception_ptr failure;  // of a prompt: what was done before it is printed all the same
@@ -218,11 +220,11 @@ int compare(const GenerationOptions& options) {
   while (n_done < prompts.size() && !interrupted()) {
     try {
       const auto by_decoder =
-          race(loaded, options, prompts[n_done], decoders, n_done, outputs.sink(), run, progress);
+          race(models, options, prompts[n_done], decoders, n_done, outputs.sink(), run, progress);
       if (by_decoder.empty()) break;
       for (const std::string& decoder : options.decoders) {
         const engine::RunResult& result = by_decoder.at(decoder);
-        if (options.json) results.push_back(to_json(result, loaded));
+        if (options.json) results.push_back(to_json(result, models));
         add(totals[decoder], result, by_decoder.at("ar"));
       }
       n_done++;
@@ -235,9 +237,9 @@ int compare(const GenerationOptions& options) {
 
   std::string found;
   if (options.json) {
-    found = dumped(document(*loaded.model, options, std::move(results), totals));
+    found = dumped(document(model, options, std::move(results), totals));
   } else if (n_done > 0) {
-    found = report(*loaded.model, options, totals);
+    found = report(model, options, totals);
   }
   print_and_close(found, outputs);
   if (failure) std::rethrow_exception(failure);

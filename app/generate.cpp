@@ -21,7 +21,7 @@ namespace {
 /// nothing: half a comparison is none.
 /// @param run     of `result`
 /// @param events  where the agreement is told, or null
-void compare_with_ar(engine::LoadedModel& loaded,
+void compare_with_ar(const engine::RunModels& models,
                      engine::RunResult& result,
                      engine::RunId run,
                      engine::EventSink* events) {
@@ -38,7 +38,7 @@ void compare_with_ar(engine::LoadedModel& loaded,
   ProgressLine line("checking against ar");
   try {
     ar =
-        engine::run_to_end(loaded, request, 0, nullptr, interrupted, [&](const engine::Lane& lane) {
+        engine::run_to_end(models, request, 0, nullptr, interrupted, [&](const engine::Lane& lane) {
           line.show(static_cast<std::int64_t>(lane.sequence.generated().size()),
                     static_cast<std::int64_t>(result.tokens.size()), "tokens");
         });
@@ -104,9 +104,11 @@ int generate(const GenerationOptions& options) {
   check_outputs(options.record, options.trace);
   const std::vector<Prompt> prompts = prompts_of(options);
   engine::ModelStore store(assets_dir(), options.model.n_threads);
-  engine::LoadedModel& loaded = load(store, model_request(options.model));
+  const engine::RunModels models =
+      load(store, model_request(options.model), options.model.draft, options.decoders);
+  const engine::Model& model = *models.target.model;
   Outputs outputs(options.record, options.trace);
-  outputs.tell(loaded);
+  outputs.tell(models);
 
   nlohmann::json documents = nlohmann::json::array();
   engine::RunId run = 0;
@@ -116,24 +118,24 @@ int generate(const GenerationOptions& options) {
     if (interrupted()) break;
     try {
       const engine::RunRequest request =
-          request_for(options, prompt, options.decoders.front(), *loaded.model);
-      LiveText text(*loaded.model->tokenizer(), !options.json);
+          request_for(options, prompt, options.decoders.front(), model);
+      LiveText text(*model.tokenizer(), !options.json);
       engine::RunResult result =
-          engine::run_to_end(loaded, request, ++run, outputs.sink(), interrupted,
+          engine::run_to_end(models, request, ++run, outputs.sink(), interrupted,
                              [&](const engine::Lane& lane) { text.show(lane); });
       if (!options.json && !result.approximate_text.empty())
         print(for_terminal(" ~" + result.approximate_text + "~"));  // not verified
       text.finish();
       const bool ended = result.stop_reason != "stopped";
       if ((options.check || options.json) && ended && !interrupted())
-        compare_with_ar(loaded, result, run, outputs.sink());
+        compare_with_ar(models, result, run, outputs.sink());
       if (result.speedup) speedups.push_back(*result.speedup);
       if (run == 1) {
         if (const std::string why = why_unchecked(options, request); !why.empty())
           print_error("note: " + why);
       }
       if (options.json) {
-        documents.push_back(to_json(result, loaded));
+        documents.push_back(to_json(result, models));
       } else {
         print_error(summary_line(result));
       }
@@ -145,9 +147,8 @@ int generate(const GenerationOptions& options) {
       break;
     }
   }
-  const std::string why_slow =
-      why_no_speedup(engine::name_of(loaded.model->scale()), loaded.model->weight_bytes(),
-                     engine::last_level_cache_bytes(), speedups);
+  const std::string why_slow = why_no_speedup(engine::name_of(model.scale()), model.weight_bytes(),
+                                              engine::last_level_cache_bytes(), speedups);
   if (!options.json && !why_slow.empty())
     print_error("note: " + why_slow.substr(0, why_slow.size() - 1));  // without its last line feed
   std::string found;

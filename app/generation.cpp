@@ -22,15 +22,57 @@ engine::ModelRequest model_request(const ModelOptions& options) {
           .limits = options.limits};
 }
 
-engine::LoadedModel& load(engine::ModelStore& store, const engine::ModelRequest& request) {
-  ProgressLine line("loading " + request.model);
-  engine::LoadedModel& loaded = store.get(request, [&](std::int64_t done, std::int64_t total) {
+namespace {
+
+engine::LoadProgress shown_on(ProgressLine& line) {
+  return [&line](std::int64_t done, std::int64_t total) {
     line.show(done / 1'000'000, total / 1'000'000, "MB");
     return !interrupted();
-  });
-  line.finish();
+  };
+}
+
+void print_notices(const engine::LoadedModel& loaded) {
   for (const std::string& notice : loaded.files.notices) print_error("note: " + notice);
+}
+
+/// The first of them that needs a draft model, or end().
+auto drafting(const std::vector<std::string>& decoders) {
+  return std::find_if(decoders.begin(), decoders.end(), [](const std::string& decoder) {
+    return engine::decoder_named(decoder).needs_draft;
+  });
+}
+
+}  // namespace
+
+engine::LoadedModel& load(engine::ModelStore& store, const engine::ModelRequest& request) {
+  ProgressLine line("loading " + request.model);
+  engine::LoadedModel& loaded = store.get(request, shown_on(line));
+  line.finish();
+  print_notices(loaded);
   return loaded;
+}
+
+engine::RunModels load(engine::ModelStore& store,
+                       const engine::ModelRequest& request,
+                       const std::string& draft,
+                       const std::vector<std::string>& decoders) {
+  const auto drafts = drafting(decoders);
+  if (drafts == decoders.end()) return load(store, request);
+  ProgressLine line("loading " + request.model + " and its draft model");
+  const engine::RunModels models = store.get_with_draft(request, draft, *drafts, shown_on(line));
+  line.finish();
+  print_notices(models.target);
+  print_notices(*models.draft);
+  return models;
+}
+
+void check_draft(const std::string& draft, const std::vector<std::string>& decoders) {
+  if (draft.empty() || drafting(decoders) != decoders.end()) return;
+  std::vector<std::string> able;
+  for (const engine::DecoderInfo& info : engine::decoders())
+    if (info.needs_draft) able.push_back(info.name);
+  throw Error(ErrorCode::Usage, fmt::format("--draft {}: {} would not use it; {} do", draft,
+                                            fmt::join(decoders, ", "), fmt::join(able, " and ")));
 }
 
 std::vector<Prompt> prompts_of(const GenerationOptions& options) {
@@ -156,6 +198,7 @@ void check_usage(const GenerationOptions& options) {
   if (options.model.scale != "auto") engine::scale_from(options.model.scale);
   for (const std::string& decoder : options.decoders) engine::decoder_named(decoder);
   check_set(options);
+  check_draft(options.model.draft, options.decoders);
   for (const std::string& decoder : options.decoders) check_decoder(options, decoder);
 }
 

@@ -13,6 +13,12 @@ namespace app {
 engine::ModelRequest model_request(const ModelOptions& options);
 /// The model, loaded with a progress line.
 engine::LoadedModel& load(engine::ModelStore& store, const engine::ModelRequest& request);
+/// The same with the draft model, if one of the decoders needs one.
+/// @param draft  as given, or empty
+engine::RunModels load(engine::ModelStore& store,
+                       const engine::ModelRequest& request,
+                       const std::string& draft,
+                       const std::vector<std::string>& decoders);
 std::vector<Prompt> prompts_of(const GenerationOptions& options);
 /// name=value pairs that `decoder` knows; the others must be known to another of `all`.
 /// @throws Error(Usage)  for a pair without '=' or a name that no decoder of `all` has
@@ -23,6 +29,9 @@ engine::RunRequest request_for(const GenerationOptions& options,
                                const Prompt& prompt,
                                const std::string& decoder,
                                const engine::Model& model);
+/// Refuses a draft model that none of the decoders would use.
+/// @throws Error(Usage)
+void check_draft(const std::string& draft, const std::vector<std::string>& decoders);
 /// Checks decoders, options and sampling before anything is loaded.
 /// @throws Error(Usage)
 void check_usage(const GenerationOptions& options);

@@ -31,11 +31,14 @@ void Outputs::push(engine::Event event) {
   if (recorder_) recorder_->push(std::move(event));
 }
 
-void Outputs::tell(const engine::LoadedModel& loaded) {
+void Outputs::tell(const engine::RunModels& models) {
   if (!wanted()) return;
-  for (const std::string& text : loaded.files.notices)
-    push(engine::Notice{engine::now_ns(), engine::Notice::Level::Info, text});
-  push(engine::describe(loaded));
+  for (const engine::LoadedModel* loaded : {&models.target, models.draft}) {
+    if (!loaded) continue;
+    for (const std::string& text : loaded->files.notices)
+      push(engine::Notice{engine::now_ns(), engine::Notice::Level::Info, text});
+    push(engine::describe(*loaded));
+  }
 }
 
 void Outputs::close() {

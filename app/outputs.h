@@ -7,6 +7,7 @@
 #include "engine/event/queue.h"
 #include "engine/event/recorder.h"
 #include "engine/event/timeline.h"
+#include "engine/schedule/model_store.h"
 
 namespace engine {
 struct LoadedModel;
@@ -27,8 +28,8 @@ class Outputs : public engine::EventSink {
   Outputs(const std::string& record, std::string trace);
 
   void push(engine::Event event) override;
-  /// The model that the runs to come are of, and what was odd in its files.
-  void tell(const engine::LoadedModel& loaded);
+  /// The models of the runs to come, and what was odd in their files.
+  void tell(const engine::RunModels& models);
   bool wanted() const { return recorder_ || !trace_.empty(); }
   /// Itself if anything is wanted, else null.
   engine::EventSink* sink() { return wanted() ? this : nullptr; }

@@ -160,12 +160,12 @@ std::string shown(const engine::CotItem& item) {
 }
 
 int bound_search(const ReasonOptions& options,
-                 engine::LoadedModel& loaded,
+                 const engine::RunModels& models,
                  const std::vector<engine::Question>& questions) {
   if (options.decoder != "fastcot")
     throw engine::Error(engine::ErrorCode::Usage,
                         "--find-bound: " + options.decoder + " has no bound; use fastcot");
-  engine::BatchScheduler scheduler(loaded, options.batch);
+  engine::BatchScheduler scheduler(models, options.batch);
   std::vector<std::vector<std::string>> rows = {{"bound", "accuracy", "ms/question"}};
   json trials = json::array();
   ProgressLine line("reason");
@@ -182,7 +182,7 @@ int bound_search(const ReasonOptions& options,
     return !interrupted();
   };
   const engine::BoundSearch found =
-      engine::find_bound(scheduler, *loaded.model, questions, settings_of(options),
+      engine::find_bound(scheduler, *models.target.model, questions, settings_of(options),
                          options.tolerance / 100, tell, watch);
   line.finish();
   if (options.json) {
@@ -208,17 +208,20 @@ int bound_search(const ReasonOptions& options,
 int reason(const ReasonOptions& options) {
   engine::complete_options(engine::decoder_named(options.decoder),
                            options_for(options.decoder, {options.decoder}, options.set));
+  check_draft(options.model.draft, {options.decoder});
   check_outputs(options.record, options.trace);
   const std::vector<engine::Question> questions = questions_of(options);
   if (questions.empty())
     throw engine::Error(engine::ErrorCode::BadInput, "reason: no question to ask");
   engine::ModelStore store(assets_dir(), options.model.n_threads);
-  engine::LoadedModel& loaded = load(store, model_request(options.model));
-  if (options.find_bound) return bound_search(options, loaded, questions);
+  const engine::RunModels models =
+      load(store, model_request(options.model), options.model.draft, {options.decoder});
+  engine::LoadedModel& loaded = models.target;
+  if (options.find_bound) return bound_search(options, models, questions);
 
   Outputs outputs(options.record, options.trace);
-  if (outputs.wanted()) outputs.push(engine::describe(loaded));
-  engine::BatchScheduler scheduler(loaded, options.batch);
+  outputs.tell(models);
+  engine::BatchScheduler scheduler(models, options.batch);
   ProgressLine line("reason");
   engine::SchedulerWatch watch;
   watch.events = outputs.sink();

@@ -11,12 +11,16 @@ namespace app {
 
 using nlohmann::json;
 
-json to_json(const engine::RunResult& result, const engine::LoadedModel& loaded) {
-  const engine::Model& model = *loaded.model;
+json to_json(const engine::RunResult& result, const engine::RunModels& models) {
+  const engine::Model& model = *models.target.model;
   json out;
   out["id"] = result.request.prompt_id;
   out["decoder"] = result.request.decoder;
+  const engine::DecoderInfo& decoder = engine::decoder_named(result.request.decoder);
+  out["lossless"] =
+      engine::is_lossless(decoder, engine::complete_options(decoder, result.request.options));
   out["model"] = model.name();
+  if (decoder.needs_draft && models.draft) out["draft"] = models.draft->model->name();
   out["scale"] = engine::name_of(model.scale());
   out["device"] = model.device().name();
   out["dtype"] = kernels::name_of(model.dtype());

@@ -11,7 +11,7 @@
 namespace app {
 
 /// One result (docs/contracts.md). Unset comparisons are null.
-nlohmann::json to_json(const engine::RunResult& result, const engine::LoadedModel& loaded);
+nlohmann::json to_json(const engine::RunResult& result, const engine::RunModels& models);
 /// A whole number without a point: 40, not 40.0.
 nlohmann::json number_json(double value);
 /// {"cpu", "threads", "ops", ...} of the machine and device.

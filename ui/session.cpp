@@ -7,8 +7,8 @@ namespace ui {
 
 namespace {
 
-/// Told in an opened recording whose model is not the one loaded.
-void compare_weights(Document& opened, const engine::ModelLoaded& live) {
+/// Told in an opened recording whose model is not the one loaded. @return  whether it was
+bool compare_weights(Document& opened, const engine::ModelLoaded& live) {
   engine::Timeline& timeline = opened.timeline;
   for (const auto& [id, model] : timeline.models()) {
     const auto sentence =
@@ -16,8 +16,9 @@ void compare_weights(Document& opened, const engine::ModelLoaded& live) {
     if (!sentence) continue;
     timeline.apply(
         engine::Notice{timeline.last_event(), engine::Notice::Level::Warning, *sentence});
-    return;
+    return true;
   }
+  return false;
 }
 
 }  // namespace
@@ -54,8 +55,10 @@ void Session::finish(const engine::RecordingReport& report) {
   for (const std::string& notice : report.notices())
     opened_->timeline.apply(
         engine::Notice{opened_->timeline.last_event(), engine::Notice::Level::Warning, notice});
-  if (!live_.timeline.models().empty())
-    compare_weights(*opened_, live_.timeline.models().rbegin()->second);
+  // The newest first; a target and its draft are both loaded.
+  const auto& live = live_.timeline.models();
+  for (auto model = live.rbegin(); model != live.rend(); ++model)
+    if (compare_weights(*opened_, model->second)) break;
 }
 
 std::unique_ptr<Saving> Session::save(const std::string& path) const {

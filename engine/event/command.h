@@ -22,6 +22,7 @@ struct StartRun {
   std::string scale = "1x1";  // or "auto"
   std::string dtype;          // empty: as stored
   std::string device = "auto";
+  std::string draft;  // NAME or directory of the draft model; empty: what the model's card names
   std::string prompt, prompt_id;
   std::vector<LaneRequest> lanes;
   float temperature = 0, top_p = 1, min_p = 0, repetition_penalty = 1;

@@ -98,6 +98,9 @@ std::string describe(const Timeline& timeline, const RunRecord& run) {
     text += fmt::format(" on {} (scale {}, {}, {})", printable(model->name),
                         printable(model->scale), printable(model->dtype), printable(model->device));
   }
+  if (const ModelLoaded* draft = timeline.model(s.draft)) {
+    text += ", drafts by " + printable(draft->name);
+  }
   text += fmt::format(", seed {}, prompt of {}.\n", s.seed,
                       counted(std::ssize(s.prompt_tokens), "token"));
   for (const StepRecord& step : run.steps) {

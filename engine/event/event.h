@@ -54,6 +54,7 @@ struct RunStarted {
   std::vector<TokenId> prompt_tokens;
   std::string prompt_id;
   bool ignore_eos = false;  // of the limits: a baseline must have run under the same
+  std::uint32_t draft = 0;  // id of the model that drafts, 0: none does
 };
 
 struct Phase {

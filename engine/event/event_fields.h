@@ -28,6 +28,7 @@ void fields(auto& visit, Is<RunStarted> auto& e) {
   visit(e.repetition_penalty), visit(e.top_k), visit(e.seed), visit(e.sampling);
   visit(e.max_tokens), visit(e.prompt), visit(e.prompt_tokens), visit(e.prompt_id);
   visit(e.ignore_eos);
+  visit(e.draft);
 }
 
 void fields(auto& visit, Is<Phase> auto& e) {

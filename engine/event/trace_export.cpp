@@ -121,6 +121,9 @@ class RunTrace {
         text += ",\"weights_hash\":" + json_quoted(model->weights_hash);
       }
     }
+    if (const ModelLoaded* draft = timeline_.model(s.draft)) {
+      text += ",\"draft\":" + json_quoted(draft->name);
+    }
     text += fmt::format(",\"seed\":{},\"sampling\":{},\"max_tokens\":{}", s.seed,
                         json_quoted(s.sampling), s.max_tokens);
     const std::array<std::pair<const char*, float>, 4> settings{

@@ -76,6 +76,8 @@ Json json_of(const Timeline& timeline, const RunRecord& run) {
   if (model) json["model"] = as_utf8(model->name), json["scale"] = as_utf8(model->scale);
   if (model) json["dtype"] = as_utf8(model->dtype), json["device"] = as_utf8(model->device);
   if (model && !model->weights_hash.empty()) json["weights_hash"] = as_utf8(model->weights_hash);
+  if (const ModelLoaded* draft = timeline.model(run.started.draft))
+    json["draft"] = as_utf8(draft->name);
   json["race"] = run.started.race;
   json["seed"] = run.started.seed;
   json["prompt_tokens"] = run.started.prompt_tokens.size();

@@ -129,21 +129,45 @@ bool Engine::stop_asked() {
   return stop;
 }
 
-LoadedModel& Engine::loaded(const ModelRequest& request) {
-  Nanoseconds last = 0;
-  LoadedModel& model = store_.get(request, [&](std::int64_t done, std::int64_t total) {
+LoadProgress Engine::load_progress(const std::string& name) {
+  return [this, name, last = Nanoseconds{0}](std::int64_t done, std::int64_t total) mutable {
     if (last == 0 || now_ns() - last > kProgressPeriod || done == total) {
       last = now_ns();
-      events_.push(Phase{last, 0, "load", done, total, request.model});
+      events_.push(Phase{last, 0, "load", done, total, name});
     }
     return !stop_asked();
-  });
-  if (model.id > last_described_) {
-    last_described_ = model.id;
-    for (const std::string& text : model.files.notices) notice(Notice::Level::Info, text);
-    events_.push(describe(model));
-  }
+  };
+}
+
+void Engine::describe_once(const LoadedModel& model) {
+  if (!described_.insert(model.id).second) return;
+  for (const std::string& text : model.files.notices) notice(Notice::Level::Info, text);
+  events_.push(describe(model));
+}
+
+LoadedModel& Engine::loaded(const ModelRequest& request) {
+  LoadedModel& model = store_.get(request, load_progress(request.model));
+  describe_once(model);
   return model;
+}
+
+RunModels Engine::loaded(const StartRun& command) {
+  const ModelRequest request{.model = command.model,
+                             .scale = command.scale,
+                             .dtype = command.dtype,
+                             .device = command.device,
+                             .allow_external_shards = allow_external_shards_,
+                             .limits = limits_};
+  const auto needs_draft = [](const LaneRequest& lane) {
+    return decoder_named(lane.decoder).needs_draft;
+  };
+  const auto drafts = std::ranges::find_if(command.lanes, needs_draft);
+  if (drafts == command.lanes.end()) return loaded(request);
+  const RunModels models =
+      store_.get_with_draft(request, command.draft, drafts->decoder, load_progress(request.model));
+  describe_once(models.target);
+  describe_once(*models.draft);
+  return models;
 }
 
 void Engine::load(const LoadModel& command) {
@@ -159,12 +183,8 @@ void Engine::load(const LoadModel& command) {
 void Engine::start(const StartRun& command) {
   if (race_) end_race();
   ensure(!command.lanes.empty() && command.lanes.size() <= 4, "a run has one to four lanes");
-  LoadedModel& model = loaded({.model = command.model,
-                               .scale = command.scale,
-                               .dtype = command.dtype,
-                               .device = command.device,
-                               .allow_external_shards = allow_external_shards_,
-                               .limits = limits_});
+  const RunModels models = loaded(command);
+  LoadedModel& model = models.target;
   const std::vector<TokenId> prompt = tokenize_prompt(*model.model, command.prompt);
   const std::uint32_t race = command.lanes.size() > 1 ? ++n_races_ : 0;
   std::vector<std::pair<RunId, RunRequest>> runs;
@@ -175,7 +195,7 @@ void Engine::start(const StartRun& command) {
     request.race = race;
     request.lane = static_cast<int>(runs.size());
     runs.emplace_back(++n_runs_, std::move(request));
-    started.push_back(started_event(runs.back().second, model, n_runs_));
+    started.push_back(started_event(runs.back().second, models, n_runs_));
   }
   held_ = command.start_held;
   steps_asked_ = 0;
@@ -202,8 +222,11 @@ void Engine::start(const StartRun& command) {
     sampler_.emplace(model.model->device(), events_);
     race_compute_ = 0;
     for (auto& [run, request] : runs) {
-      race_->add(make_lane(*model.model, request, run, &prompt_sequence));
-      active_[run] = {request, prefill_ms, false};
+      const Nanoseconds lane_begun = now_ns();
+      race_->add(make_lane(models, request, run, &prompt_sequence));
+      // A draft model reads the prompt too.
+      const double own_ms = static_cast<double>(now_ns() - lane_begun) * 1e-6;
+      active_[run] = {request, prefill_ms + own_ms, false};
       events_.push(Phase{now_ns(), run, "decode", 0, request.max_tokens, {}});
     }
   } catch (...) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "engine/event/queue.h"
@@ -57,6 +58,9 @@ class Engine {
   void fail(RunId run, int code, const std::string& message);
   void notice(Notice::Level level, std::string text);
   LoadedModel& loaded(const ModelRequest& request);
+  RunModels loaded(const StartRun& command);
+  LoadProgress load_progress(const std::string& name);
+  void describe_once(const LoadedModel& model);
   /// Takes what the window asked meanwhile. @return  true if it asked to stop
   bool stop_asked();
 
@@ -71,7 +75,7 @@ class Engine {
   std::map<RunId, Finished> finished_;
   RunId n_runs_ = 0;
   std::uint32_t n_races_ = 0;
-  std::uint32_t last_described_ = 0;
+  std::set<std::uint32_t> described_;  // models the stream knows
   bool held_ = false;
   bool allow_external_shards_ = false;
   FileLimits limits_;

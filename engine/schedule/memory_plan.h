@@ -16,6 +16,12 @@ struct MemoryPlan {
   double cache_per_token = 0;  // keys and values; taken page by page as text grows
   double needed() const { return weights + workspace; }
 };
+/// Of two models together.
+inline MemoryPlan operator+(const MemoryPlan& a, const MemoryPlan& b) {
+  return {.weights = a.weights + b.weights,
+          .workspace = a.workspace + b.workspace,
+          .cache_per_token = a.cache_per_token + b.cache_per_token};
+}
 
 /// @param config  scaled, if the model is to be
 /// @param dtype   of weights and cache

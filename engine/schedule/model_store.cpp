@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "engine/event/clock.h"
+#include "engine/event/text.h"
 #include "engine/model/weights_hash.h"
 #include "engine/schedule/memory_plan.h"
 
@@ -21,19 +22,65 @@ kernels::DType dtype_of(const std::string& name, kernels::DType stored) {
   return *dtype;
 }
 
+MemoryPlan plan_of(const ModelFiles& files, const LoadOptions& options) {
+  return memory_plan(scaled(files.config, options.scale), options.dtype);
+}
+
+/// Tokens a model may choose, as the forward counts them.
+int vocab_size_of(const ModelFiles& files) {
+  const int rows = files.config.vocab_size;
+  return files.tokenizer ? std::min(files.tokenizer->vocab_size(), rows) : rows;
+}
+
+/// A draft's token ids mean something else to a target of another vocabulary.
+void refuse_other_vocabulary(const std::string& decoder,
+                             const ModelFiles& target,
+                             const ModelFiles& draft) {
+  const int n_target = vocab_size_of(target), n_draft = vocab_size_of(draft);
+  const std::string names =
+      fmt::format("{}: draft model {} for {}", decoder, draft.name, target.name);
+  if (n_target != n_draft) {
+    throw Error(ErrorCode::Usage,
+                fmt::format("{}: found {} tokens in the draft's vocabulary and {} in the target's, "
+                            "expected the same vocabulary; name another with --draft",
+                            names, n_draft, n_target));
+  }
+  if (!target.tokenizer || !draft.tokenizer) return;
+  for (TokenId id = 0; id < n_target; id++) {
+    if (target.tokenizer->piece(id) == draft.tokenizer->piece(id)) continue;
+    throw Error(ErrorCode::Usage,
+                fmt::format("{}: both vocabularies have {} tokens, but token {} is '{}' to the "
+                            "draft and '{}' to the target, expected the same vocabulary; name "
+                            "another with --draft",
+                            names, n_target, id, printable(draft.tokenizer->piece(id)),
+                            printable(target.tokenizer->piece(id))));
+  }
+}
+
 }  // namespace
 
-void ModelStore::make_room(const ModelFiles& files, const LoadOptions& options) {
-  const MemoryPlan plan = memory_plan(scaled(files.config, options.scale), options.dtype);
+bool ModelStore::let_go(const LoadedModel* kept) {
+  const auto oldest = std::find_if(models_.begin(), models_.end(),
+                                   [&](const auto& model) { return model.get() != kept; });
+  if (oldest == models_.end()) return false;
+  models_.erase(oldest);
+  return true;
+}
+
+void ModelStore::make_room(const std::string& name,
+                           const ModelScale& scale,
+                           const MemoryPlan& plan,
+                           const LoadedModel* kept) {
   const auto free = [] { return available_memory_bytes(); };
   // What is held could go first; nothing goes for a model that would not fit even so.
   std::int64_t held = 0;
-  for (const auto& model : models_) held += model->model->weight_bytes();
+  for (const auto& model : models_)
+    if (model.get() != kept) held += model->model->weight_bytes();
   const std::int64_t available = free();
   const bool is_known = available < std::numeric_limits<std::int64_t>::max() - held;
-  refuse_what_does_not_fit(files.name, options.scale, plan, available + (is_known ? held : 0));
-  while (!models_.empty() && plan.needed() > static_cast<double>(free()))
-    models_.erase(models_.begin());
+  refuse_what_does_not_fit(name, scale, plan, available + (is_known ? held : 0));
+  while (plan.needed() > static_cast<double>(free()) && let_go(kept)) {
+  }
 }
 
 kernels::Device& ModelStore::device(const std::string& name) {
@@ -55,36 +102,93 @@ kernels::Device& ModelStore::device(const std::string& name) {
   throw Error(ErrorCode::Usage, fmt::format("--device {}: expected auto, cpu or cuda:N", name));
 }
 
-LoadedModel& ModelStore::get(const ModelRequest& request, const LoadProgress& progress) {
+LoadedModel* ModelStore::held(const ModelRequest& request) {
   const auto found = std::find_if(models_.begin(), models_.end(),
                                   [&](const auto& m) { return m->request == request; });
-  if (found != models_.end()) {
-    std::rotate(found, found + 1, models_.end());
-    return *models_.back();
-  }
-  const Nanoseconds start = now_ns();
+  if (found == models_.end()) return nullptr;
+  std::rotate(found, found + 1, models_.end());
+  return models_.back().get();
+}
+
+ModelStore::Wanted ModelStore::opened(const ModelRequest& request) const {
+  Wanted wanted{.begun = now_ns()};
+  wanted.files = open_model(find_model(request.model, assets_dir_),
+                            {.allow_external_shards = request.allow_external_shards,
+                             .needs_tokenizer = request.needs_tokenizer,
+                             .limits = request.limits});
+  LoadOptions& options = wanted.options;
+  options.dtype = dtype_of(request.dtype, wanted.files.stored_dtype);
+  options.scale = request.scale == "auto"
+                      ? auto_scale(wanted.files.config, options.dtype, last_level_cache_bytes())
+                      : scale_from(request.scale);
+  return wanted;
+}
+
+LoadedModel& ModelStore::load(const ModelRequest& request,
+                              Wanted wanted,
+                              const LoadProgress& progress,
+                              const LoadedModel* kept) {
   kernels::Device& on = device(request.device);
+  wanted.options.progress = progress;
   auto loaded = std::make_unique<LoadedModel>();
   loaded->request = request;
-  loaded->files = open_model(find_model(request.model, assets_dir_),
-                             {.allow_external_shards = request.allow_external_shards,
-                              .needs_tokenizer = request.needs_tokenizer,
-                              .limits = request.limits});
-  LoadOptions options;
-  options.dtype = dtype_of(request.dtype, loaded->files.stored_dtype);
-  options.scale = request.scale == "auto"
-                      ? auto_scale(loaded->files.config, options.dtype, last_level_cache_bytes())
-                      : scale_from(request.scale);
-  make_room(loaded->files, options);
-  options.progress = progress;
+  loaded->files = std::move(wanted.files);
   // Before there are weights in memory: the pages that hashing reads would come on top of them.
   loaded->weights_hash = weights_hash(loaded->files);
-  loaded->model = Model::load(on, loaded->files, options);
+  loaded->model = Model::load(on, loaded->files, wanted.options);
   loaded->id = ++n_loaded_;
-  loaded->load_ms = static_cast<double>(now_ns() - start) * 1e-6;
-  if (models_.size() >= kMaxModels) models_.erase(models_.begin());
+  loaded->load_ms = static_cast<double>(now_ns() - wanted.begun) * 1e-6;
+  if (models_.size() >= kMaxModels) let_go(kept);
   models_.push_back(std::move(loaded));
   return *models_.back();
+}
+
+LoadedModel& ModelStore::get(const ModelRequest& request, const LoadProgress& progress) {
+  if (LoadedModel* model = held(request)) return *model;
+  device(request.device);  // refused before anything is read
+  Wanted wanted = opened(request);
+  make_room(wanted.files.name, wanted.options.scale, plan_of(wanted.files, wanted.options),
+            nullptr);
+  return load(request, std::move(wanted), progress, nullptr);
+}
+
+RunModels ModelStore::get_with_draft(const ModelRequest& request,
+                                     const std::string& draft,
+                                     const std::string& decoder,
+                                     const LoadProgress& progress) {
+  device(request.device);
+  LoadedModel* target = held(request);
+  Wanted target_wanted;
+  if (!target) target_wanted = opened(request);
+  const ModelFiles& files = target ? target->files : target_wanted.files;
+  ModelRequest draft_request = request;
+  draft_request.model = draft.empty() ? files.draft_name : draft;
+  draft_request.scale = "1x1";
+  if (draft_request.model.empty()) {
+    throw Error(ErrorCode::Usage,
+                fmt::format("{} needs a draft model: the card of {} names none, and none is given; "
+                            "name one with --draft NAME|DIR",
+                            decoder, files.name));
+  }
+
+  LoadedModel* proposes = held(draft_request);
+  Wanted draft_wanted;
+  if (!proposes) draft_wanted = opened(draft_request);
+  refuse_other_vocabulary(decoder, files, proposes ? proposes->files : draft_wanted.files);
+  MemoryPlan plan;
+  if (!target) plan = plan + plan_of(target_wanted.files, target_wanted.options);
+  if (!proposes) plan = plan + plan_of(draft_wanted.files, draft_wanted.options);
+  const std::string name = fmt::format("{} with the draft model {}", files.name,
+                                       proposes ? proposes->files.name : draft_wanted.files.name);
+  if (!target) {
+    make_room(name, target_wanted.options.scale, plan, proposes);
+    target = &load(request, std::move(target_wanted), progress, proposes);
+  }
+  if (!proposes) {
+    make_room(name, {}, plan_of(draft_wanted.files, draft_wanted.options), target);
+    proposes = &load(draft_request, std::move(draft_wanted), progress, target);
+  }
+  return {*target, proposes};
 }
 
 ModelLoaded describe(const LoadedModel& loaded) {

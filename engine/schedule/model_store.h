@@ -9,6 +9,7 @@
 
 #include "engine/event/event.h"
 #include "engine/model/model.h"
+#include "engine/schedule/memory_plan.h"
 
 namespace engine {
 
@@ -34,6 +35,14 @@ struct LoadedModel {
   std::string weights_hash;  // of the tensors as stored
 };
 
+/// The models of a run.
+struct RunModels {
+  RunModels(LoadedModel& decides, LoadedModel* proposes = nullptr)
+      : target(decides), draft(proposes) {}
+  LoadedModel& target;
+  LoadedModel* draft;  // null: there is none
+};
+
 using LoadProgress = std::function<bool(std::int64_t done_bytes, std::int64_t total_bytes)>;
 
 class ModelStore {
@@ -48,15 +57,45 @@ class ModelStore {
   /// @throws Error(BadInput, Resources, Device, Usage, Cancelled)  the models held before stay
   /// usable
   LoadedModel& get(const ModelRequest& request, const LoadProgress& progress = {});
+  /// The same with the model that drafts for it: unscaled, on the same device, in the same dtype if
+  /// one is asked for. Memory for both is asked for before either is loaded.
+  /// @param draft    NAME or directory; empty: what the model's card names
+  /// @param decoder  that needs it, for messages
+  /// @throws Error(Usage)  if no draft is named, or the two do not share their vocabulary: naming
+  /// both counts, or the first token that differs
+  RunModels get_with_draft(const ModelRequest& request,
+                           const std::string& draft,
+                           const std::string& decoder,
+                           const LoadProgress& progress = {});
   /// @throws Error(Device)  if there is no such device here
   kernels::Device& device(const std::string& name);
 
  private:
   static constexpr std::size_t kMaxModels = 3;
 
-  /// Lets go of models held, least recently used first, while what is to be loaded does not fit.
+  /// What is loaded for a request.
+  struct Wanted {
+    ModelFiles files;
+    LoadOptions options;
+    Nanoseconds begun = 0;
+  };
+  /// @return  the model held for this request, now the most recently used, or null
+  LoadedModel* held(const ModelRequest& request);
+  Wanted opened(const ModelRequest& request) const;
+  /// Lets go of the least recently used model but `kept`. @return  false  if there is none
+  bool let_go(const LoadedModel* kept);
+  /// Lets go of models held but `kept`, least recently used first, while what is to be loaded does
+  /// not fit.
+  /// @param name  of what is to be loaded
   /// @throws Error(Resources)  giving the sizes, if it would not fit even so
-  void make_room(const ModelFiles& files, const LoadOptions& options);
+  void make_room(const std::string& name,
+                 const ModelScale& scale,
+                 const MemoryPlan& plan,
+                 const LoadedModel* kept);
+  LoadedModel& load(const ModelRequest& request,
+                    Wanted wanted,
+                    const LoadProgress& progress,
+                    const LoadedModel* kept);
 
   std::string assets_dir_;
   int n_threads_;

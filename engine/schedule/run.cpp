@@ -44,12 +44,13 @@ Sequence prefilled(Model& model,
   return sequence;
 }
 
-Lane make_lane(Model& model,
+Lane make_lane(const RunModels& models,
                const RunRequest& request,
                RunId run,
                const Sequence* shared,
                const std::function<bool(int, int)>& progress) {
   const DecoderInfo& info = decoder_named(request.decoder);
+  Model& model = *models.target.model;
   DecoderContext context{.target = model,
                          .sampling = request.sampling,
                          .limits = {.max_tokens = request.max_tokens,
@@ -57,6 +58,7 @@ Lane make_lane(Model& model,
                                     .ignore_eos = request.ignore_eos,
                                     .eos_ids = model.config().eos_ids},
                          .options = complete_options(info, request.options),
+                         .draft_model = models.draft ? models.draft->model.get() : nullptr,
                          .probe = request.probe};
   const Limits limits = context.limits;
   std::unique_ptr<Decoder> decoder = make_decoder(request.decoder, std::move(context));
@@ -94,13 +96,14 @@ RunResult result_of(const Lane& lane,
   return result;
 }
 
-RunStarted started_event(const RunRequest& request, const LoadedModel& loaded, RunId run) {
+RunStarted started_event(const RunRequest& request, const RunModels& models, RunId run) {
   RunStarted event;
   event.t = now_ns();
   event.run = run;
   event.race = request.race;
   event.lane = request.lane;
-  event.model = loaded.id;
+  event.model = models.target.id;
+  if (models.draft && decoder_named(request.decoder).needs_draft) event.draft = models.draft->id;
   event.decoder = request.decoder;
   event.options = complete_options(decoder_named(request.decoder), request.options);
   event.temperature = request.sampling.temperature;
@@ -135,13 +138,13 @@ namespace {
 
 /// The lane of run_to_end. Stopped while it reads its prompt, its run is told as stopped: a run
 /// without an end would look cut off.
-Lane begun_lane(Model& model,
+Lane begun_lane(const RunModels& models,
                 const RunRequest& request,
                 RunId run,
                 EventSink* events,
                 const std::function<bool()>& stop) {
   try {
-    return make_lane(model, request, run, nullptr, [&](int done, int total) {
+    return make_lane(models, request, run, nullptr, [&](int done, int total) {
       if (events) events->push(Phase{now_ns(), run, "prefill", done, total, {}});
       return !(stop && stop());
     });
@@ -154,16 +157,16 @@ Lane begun_lane(Model& model,
 
 }  // namespace
 
-RunResult run_to_end(LoadedModel& loaded,
+RunResult run_to_end(const RunModels& models,
                      const RunRequest& request,
                      RunId run,
                      EventSink* events,
                      const std::function<bool()>& stop,
                      const std::function<void(const Lane&)>& step) {
-  Model& model = *loaded.model;
-  if (events) events->push(started_event(request, loaded, run));
+  Model& model = *models.target.model;
+  if (events) events->push(started_event(request, models, run));
   const Nanoseconds start = now_ns();
-  Lane lane = begun_lane(model, request, run, events, stop);
+  Lane lane = begun_lane(models, request, run, events, stop);
   const double prefill_ms = static_cast<double>(now_ns() - start) * 1e-6;
   if (events) events->push(Phase{now_ns(), run, "decode", 0, request.max_tokens, {}});
   std::optional<LoadSampler> sampler;

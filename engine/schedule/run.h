@@ -64,8 +64,8 @@ std::vector<TokenId> tokenize_prompt(const Model& model, const std::string& prom
 
 /// A lane ready for its first step: prompt prefilled, decoder begun.
 /// @param shared  a sequence with the same prompt, prefilled; forked instead of a prefill. Or null
-/// @throws Error(Usage)  if the decoder refuses these settings
-Lane make_lane(Model& model,
+/// @throws Error(Usage)  if the decoder refuses these settings, or lacks its draft model
+Lane make_lane(const RunModels& models,
                const RunRequest& request,
                RunId run,
                const Sequence* shared,
@@ -81,13 +81,14 @@ RunResult result_of(const Lane& lane,
                     const Tokenizer* tokenizer,
                     double prefill_ms);
 /// The events that open and close a run.
-RunStarted started_event(const RunRequest& request, const LoadedModel& loaded, RunId run);
+RunStarted started_event(const RunRequest& request, const RunModels& models, RunId run);
 RunFinished finished_event(const RunResult& result, RunId run);
 
 /// Runs one request to its end.
+/// @param models  a draft for decoders that need one; others leave it alone
 /// @param stop  asked before each step; true ends the run where it stands. Or empty
 /// @param step  called after each step with the lane. Or empty
-RunResult run_to_end(LoadedModel& loaded,
+RunResult run_to_end(const RunModels& models,
                      const RunRequest& request,
                      RunId run,
                      EventSink* events,

@@ -33,15 +33,16 @@ struct Job {
 
 class Batch {
  public:
-  Batch(LoadedModel& loaded,
+  Batch(const RunModels& models,
         std::span<const CompletionRequest> requests,
         const SchedulerWatch& watch)
-      : loaded_(loaded),
+      : models_(models),
+        loaded_(models.target),
         requests_(requests),
         watch_(watch),
-        stepper_(*loaded.model, watch.events),
+        stepper_(*loaded_.model, watch.events),
         done_(requests.size()) {
-    if (watch.events) sampler_.emplace(loaded.model->device(), *watch.events);
+    if (watch.events) sampler_.emplace(loaded_.model->device(), *watch.events);
   }
 
   std::vector<Completion> run(std::size_t n_at_once) {
@@ -65,7 +66,7 @@ class Batch {
   void begin(std::size_t index) {
     const CompletionRequest& request = requests_[index];
     const RunId run = watch_.first_run + static_cast<RunId>(index);
-    if (watch_.events) watch_.events->push(started_event(request.run, loaded_, run));
+    if (watch_.events) watch_.events->push(started_event(request.run, models_, run));
     const Nanoseconds start = now_ns();
     std::optional<Sequence> prompt;
     if (request.from) {
@@ -74,7 +75,7 @@ class Batch {
       prompt.emplace(request.from->restarted());
       prefill(*loaded_.model, *prompt);
     }
-    Lane lane = make_lane(*loaded_.model, request.run, run, prompt ? &*prompt : nullptr);
+    Lane lane = make_lane(models_, request.run, run, prompt ? &*prompt : nullptr);
     const double ms = static_cast<double>(now_ns() - start) * 1e-6;
     jobs_.push_back(std::make_unique<Job>(
         Job{index, run, ms, std::move(lane), TextStream(*loaded_.model->tokenizer()), {}}));
@@ -113,7 +114,8 @@ class Batch {
     if (watch_.ended) watch_.ended(++n_done_, static_cast<int>(requests_.size()));
   }
 
-  LoadedModel& loaded_;
+  RunModels models_;
+  LoadedModel& loaded_;  // the target
   std::span<const CompletionRequest> requests_;
   const SchedulerWatch& watch_;
   Stepper stepper_;
@@ -126,14 +128,14 @@ class Batch {
 
 }  // namespace
 
-BatchScheduler::BatchScheduler(LoadedModel& loaded, int n_at_once)
-    : loaded_(loaded), n_at_once_(n_at_once) {
+BatchScheduler::BatchScheduler(const RunModels& models, int n_at_once)
+    : models_(models), n_at_once_(n_at_once) {
   ensure(n_at_once > 0, "a batch holds at least one request");
 }
 
 std::vector<Completion> BatchScheduler::run(std::span<const CompletionRequest> requests,
                                             const SchedulerWatch& watch) {
-  return Batch(loaded_, requests, watch).run(static_cast<std::size_t>(n_at_once_));
+  return Batch(models_, requests, watch).run(static_cast<std::size_t>(n_at_once_));
 }
 
 }  // namespace engine

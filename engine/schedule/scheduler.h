@@ -47,12 +47,13 @@ class Scheduler {
 /// next takes its place. 1: one after the other.
 class BatchScheduler : public Scheduler {
  public:
-  BatchScheduler(LoadedModel& loaded, int n_at_once);
+  /// @param models  with a draft for decoders that need one
+  BatchScheduler(const RunModels& models, int n_at_once);
   std::vector<Completion> run(std::span<const CompletionRequest> requests,
                               const SchedulerWatch& watch) override;
 
  private:
-  LoadedModel& loaded_;  // owned by the store
+  RunModels models_;  // owned by the store
   int n_at_once_;
 };
 

@@ -63,9 +63,14 @@ TEST(Serialise, TR03_unknown_kinds_and_fields_are_read_over) {
 
 TEST(Serialise, fields_an_older_program_did_not_write_keep_their_defaults) {
   const std::string bytes = bytes_of(test::every_kind()[1]);
-  const auto run = std::get<RunStarted>(*decode(bytes.substr(0, bytes.size() - 2)).event);
-  EXPECT_FALSE(run.ignore_eos);
-  EXPECT_EQ(run.prompt_id, "p7");
+  const std::size_t draft = 1 + sizeof(RunStarted::draft), ignore_eos = 1 + 1;  // length and value
+  const auto run = std::get<RunStarted>(*decode(bytes.substr(0, bytes.size() - draft)).event);
+  EXPECT_EQ(run.draft, 0u);
+  EXPECT_EQ(run.ignore_eos, std::get<RunStarted>(test::every_kind()[1]).ignore_eos);
+  const auto older =
+      std::get<RunStarted>(*decode(bytes.substr(0, bytes.size() - draft - ignore_eos)).event);
+  EXPECT_FALSE(older.ignore_eos);
+  EXPECT_EQ(older.prompt_id, "p7");
 }
 
 TEST(Serialise, TR04_wrong_widths_and_values_are_refused_by_name) {

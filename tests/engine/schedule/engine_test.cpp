@@ -107,6 +107,54 @@ TEST_F(EngineThread, a_race_of_four_ends_with_four_runs_that_agree_with_ar) {
   EXPECT_EQ(timeline.n_inconsistent(), 0);
 }
 
+TEST_F(EngineThread, a_race_with_drafts_agrees_with_ar_and_names_the_model_that_drafted) {
+  commands.push(race({"ar", "speculative", "mcsd"}));
+  ASSERT_TRUE(until([&] { return n_over() == 3 && count<Agreement>() == 2; }));
+  for (const RunRecord& run : timeline.runs()) {
+    EXPECT_FALSE(run.failed) << run.failed->message;
+    const ModelLoaded* model = timeline.model(run.started.model);
+    ASSERT_NE(model, nullptr);
+    EXPECT_EQ(model->name, "demo-target");
+    const ModelLoaded* draft = timeline.model(run.started.draft);
+    if (run.started.decoder == "ar") {
+      EXPECT_EQ(draft, nullptr);
+      continue;
+    }
+    ASSERT_NE(draft, nullptr);
+    EXPECT_EQ(draft->name, "demo-draft");
+    ASSERT_TRUE(run.agreement);
+    EXPECT_EQ(run.agreement->first_difference, -1) << run.started.decoder;
+    EXPECT_GT(run.n_accepted(), 0) << run.started.decoder;
+    // What was drafted and with which probability is told; the draft's time is the step's own.
+    for (const StepRecord& step : run.steps) {
+      EXPECT_EQ(step.drafted.q.size(), step.drafted.tree.token.size());
+      if (step.drafted.tree.n_rows() > 1) {
+        EXPECT_GT(step.ended.propose, 0);
+      }
+    }
+  }
+  EXPECT_EQ(count<ModelLoaded>(), 2);
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+}
+
+TEST_F(EngineThread, a_decoder_without_its_draft_fails_with_the_reason_and_the_next_run_works) {
+  StartRun start = race({"ar", "mcsd"});
+  start.model = "demo-draft";  // its card names none
+  commands.push(start);
+  ASSERT_TRUE(until([&] { return count<RunFailed>() == 1; }));
+  for (const Event& event : all) {
+    const auto* failed = std::get_if<RunFailed>(&event);
+    if (!failed) continue;
+    EXPECT_EQ(failed->code, 2);
+    EXPECT_NE(failed->message.find("mcsd needs a draft model"), std::string::npos)
+        << failed->message;
+  }
+  start.draft = "demo-draft";  // itself
+  commands.push(start);
+  ASSERT_TRUE(until([&] { return n_over() == 2; }));
+  EXPECT_EQ(timeline.runs().back().acceptance_rate(), 0.3);  // a path of 3 of 2 + 4 + 4 rows
+}
+
 TEST_F(EngineThread, prefill_is_a_slice_of_its_length_in_every_lane) {
   StartRun start = race({"ar", "jacobi", "lookahead"}, 4);
   for (int i = 0; i < 100; i++)

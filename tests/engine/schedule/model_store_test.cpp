@@ -62,5 +62,105 @@ TEST(ModelStore, where_memory_is_not_short_models_stay) {
   EXPECT_EQ(store.get({}).id, id);
 }
 
+/// What is said of an error of this kind.
+template <class F>
+std::string said(ErrorCode code, F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return "";
+}
+
+TEST(ModelStore, a_draft_is_what_the_card_names_or_what_is_asked_for_and_never_scaled) {
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  const RunModels models = store.get_with_draft({.scale = "4x1"}, "", "speculative");
+  ASSERT_NE(models.draft, nullptr);
+  EXPECT_EQ(models.target.model->name(), "demo-target");
+  EXPECT_EQ(models.target.model->scale(), (ModelScale{4, 1}));
+  EXPECT_EQ(models.draft->model->name(), "demo-draft");
+  EXPECT_EQ(models.draft->model->scale(), ModelScale{});
+  EXPECT_NE(models.draft->id, models.target.id);
+  // Both are there already, and serve by themselves too.
+  const RunModels again = store.get_with_draft({.scale = "4x1"}, "demo-draft", "mcsd");
+  EXPECT_EQ(again.target.id, models.target.id);
+  EXPECT_EQ(again.draft->id, models.draft->id);
+  EXPECT_EQ(store.get({.model = "demo-draft"}).id, models.draft->id);
+  // In the dtype asked for, and neither goes for the other where only three models stay.
+  const RunModels other = store.get_with_draft({.dtype = "f32"}, "", "speculative");
+  EXPECT_EQ(other.draft->model->dtype(), kernels::DType::F32);
+  EXPECT_EQ(other.target.model->dtype(), kernels::DType::F32);
+  EXPECT_EQ(store.get({.dtype = "f32"}).id, other.target.id);
+}
+
+TEST(ModelStore, a_target_whose_card_names_no_draft_is_refused_by_the_decoders_name) {
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  const std::string text =
+      said(ErrorCode::Usage, [&] { store.get_with_draft({.model = "demo-draft"}, "", "mcsd"); });
+  EXPECT_NE(text.find("mcsd needs a draft model: the card of demo-draft names none"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("--draft"), std::string::npos) << text;
+}
+
+TEST(ModelStore,
+     a_draft_of_another_vocabulary_is_refused_with_both_counts_or_the_first_difference) {
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  const std::string other = DECOSCOPE_SOURCE_DIR "/tests/fixtures/hf/llama_gqa";
+  const std::string counts = said(ErrorCode::Usage, [&] {
+    store.get_with_draft({.needs_tokenizer = false}, other, "speculative");
+  });
+  for (const char* part : {"speculative", "llama_gqa", "demo-target", "128 tokens", "2048"})
+    EXPECT_NE(counts.find(part), std::string::npos) << counts;
+
+  // As many tokens, one of another text.
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("decoscope_draft_" + std::to_string(getpid()));
+  std::filesystem::copy(DECOSCOPE_SOURCE_DIR "/assets/models/demo-draft", folder);
+  const std::string path = folder / "tokenizer.model";
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  file.close();
+  const std::size_t at = bytes.find("temperature");
+  ASSERT_NE(at, std::string::npos);
+  bytes[at] = 'q';
+  std::ofstream(path, std::ios::binary) << bytes;
+  const std::string pieces =
+      said(ErrorCode::Usage, [&] { store.get_with_draft({}, folder, "speculative"); });
+  for (const char* part : {"both vocabularies have 2048 tokens", "qemperature", "temperature"})
+    EXPECT_NE(pieces.find(part), std::string::npos) << pieces;
+  std::filesystem::remove_all(folder);
+}
+
+TEST(ModelStore, memory_is_asked_for_both_models_before_either_is_loaded) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's address space cannot be limited";
+#endif
+  // The large model drafts for the small one here: the small one alone has room.
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  const std::int64_t room = std::int64_t{8} << 20;
+  std::string text;
+  {
+    const MemoryLeft left(room);
+    text = said(ErrorCode::Resources, [&] {
+      store.get_with_draft({.model = "demo-draft", .dtype = "f32"}, "demo-target", "speculative");
+    });
+  }
+  EXPECT_NE(text.find("demo-draft with the draft model demo-target"), std::string::npos) << text;
+  const auto needed = [](const LoadedModel& loaded) {
+    return memory_plan(loaded.model->config(), loaded.model->dtype()).needed();
+  };
+  const RunModels models =
+      store.get_with_draft({.model = "demo-draft", .dtype = "f32"}, "demo-target", "speculative");
+  EXPECT_NE(text.find(size_words(needed(models.target) + needed(*models.draft)) +
+                      " of memory are needed"),
+            std::string::npos)
+      << text;
+  EXPECT_LT(needed(models.target), static_cast<double>(room)) << "alone it would have fitted";
+}
+
 }  // namespace
 }  // namespace engine

@@ -1,0 +1,155 @@
+// The decoders with a draft model from the command line: which model drafts, what is refused, what
+// documents and recordings say.
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/app/cli_fixture.h"
+
+namespace {
+
+using nlohmann::json;
+
+class CliDraft : public CliModel {
+ protected:
+  /// The document of a run that must succeed.
+  json document(const std::string& arguments) const {
+    const Outcome found = run(arguments + " --json");
+    EXPECT_EQ(found.code, 0) << found.err;
+    return json::parse(found.out);
+  }
+  void expect_refused(const std::string& arguments,
+                      std::initializer_list<const char*> parts) const {
+    const Outcome found = run(arguments);
+    EXPECT_EQ(found.code, 2) << found.err;
+    EXPECT_TRUE(found.out.empty());
+    EXPECT_EQ(lines(found.err), 1) << found.err;
+    for (const char* part : parts) EXPECT_NE(found.err.find(part), std::string::npos) << found.err;
+  }
+};
+
+TEST_F(CliDraft, the_bundled_target_brings_its_draft_and_writes_what_ar_writes) {
+  for (const char* decoder : {"speculative", "mcsd"}) {
+    for (const char* settings :
+         {"", " --temperature 0.8 --seed 4", " --dtype f32", " --scale 4x1"}) {
+      const json result =
+          document("generate --decoder " + std::string(decoder) +
+                   " --prompt \"Anna has 11 stickers.\" --max-tokens 40" + settings);
+      EXPECT_EQ(result["decoder"], decoder);
+      EXPECT_EQ(result["draft"], "demo-draft");
+      EXPECT_EQ(result["identical_to_ar"], true) << settings;
+      EXPECT_EQ(result["lossless"], true);
+      EXPECT_GT(result["metrics"]["accepted"], 0) << settings;
+      EXPECT_GE(result["metrics"]["draft_rows"], result["metrics"]["draft_forwards"]);
+      EXPECT_GE(result["metrics"]["draft_forwards"], result["steps"].get<int>() - 1);
+    }
+  }
+  EXPECT_FALSE(document("generate --prompt \"Anna\" --max-tokens 4").contains("draft"));
+}
+
+TEST_F(CliDraft, rejection_sampling_runs_every_rule_and_compares_nothing) {
+  for (const char* rule : {"without", "with", "naive", "kseq"}) {
+    const json result =
+        document("generate --decoder mcsd --set k_config=2,2 --set rule=" + std::string(rule) +
+                 " --sampling rejection --temperature 1 --prompt \"Anna has\" --max-tokens 30");
+    EXPECT_TRUE(result["identical_to_ar"].is_null());
+    EXPECT_EQ(result["lossless"], true);
+    EXPECT_GT(result["metrics"]["proposed"], 0);
+  }
+  const json released = document(
+      "generate --decoder mcsd --set as_released=on --set draft_temperature=0 --sampling rejection "
+      "--temperature 1 --prompt \"Anna has\" --max-tokens 10");
+  EXPECT_EQ(released["lossless"], false);
+}
+
+TEST_F(CliDraft, a_draft_may_be_named) {
+  // A target that drafts for itself is always right.
+  const json itself = document(
+      "generate --decoder speculative --draft demo-target --set gamma=3 --prompt \"Anna has\" "
+      "--max-tokens 32 --ignore-eos");
+  EXPECT_EQ(itself["draft"], "demo-target");
+  EXPECT_EQ(itself["tokens_per_step"], 4.0);
+  EXPECT_EQ(itself["metrics"]["acceptance_rate"], 1.0);
+}
+
+TEST_F(CliDraft, what_cannot_draft_is_refused_by_name_and_reason) {
+  expect_refused("generate --decoder speculative --model demo-draft --prompt Anna",
+                 {"speculative needs a draft model", "demo-draft names none", "--draft NAME|DIR"});
+  expect_refused("generate --decoder ar --draft demo-draft --prompt Anna",
+                 {"--draft demo-draft: ar would not use it", "speculative and mcsd"});
+  expect_refused("compare --decoders ar,mcsd --model demo-draft --prompt Anna",
+                 {"mcsd needs a draft model"});
+  // A vocabulary of its own: 128 tokens.
+  expect_refused("bench decode --decoder mcsd --draft " + tiny_model(),
+                 {"mcsd", "tiny", "found 128 tokens", "2048 in the target's"});
+  expect_refused("bench step --decoder mcsd", {"belong to bench decode"});
+  const Outcome missing = run("generate --decoder mcsd --draft no-such-model --prompt Anna");
+  EXPECT_EQ(missing.code, 3);
+  EXPECT_NE(missing.err.find("no-such-model"), std::string::npos) << missing.err;
+}
+
+TEST_F(CliDraft, options_of_both_are_listed_and_checked) {
+  const std::string help = run("generate --decoder mcsd --help").out;
+  for (const char* part :
+       {"--set k_config=2,2,1", "1 to 64 each, commas between", "--set rule=without",
+        "without|with|naive|kseq", "NOT lossless", "--set stop_below=0", "--draft NAME|DIR"})
+    EXPECT_NE(help.find(part), std::string::npos) << part << "\n" << help;
+  expect_refused("generate --decoder mcsd --set k_config=2,x --prompt Anna",
+                 {"mcsd: k_config: found '2,x'", "whole numbers"});
+  expect_refused("generate --decoder speculative --set gama=2 --prompt Anna",
+                 {"did you mean gamma"});
+}
+
+TEST_F(CliDraft, compare_and_bench_decode_take_them) {
+  const json race = document(
+      "compare --decoders ar,speculative,mcsd --set gamma=3 --set k_config=3,1 --prompt \"Anna "
+      "has 11 stickers.\" --max-tokens 32");
+  for (const json& summary : race["summary"]) EXPECT_EQ(summary["identical"], 1) << summary;
+  const json bench = document(
+      "bench decode --decoder speculative --set gamma=2 --repeat 2 --max-tokens 24 --context 16");
+  EXPECT_EQ(bench["decoder"], "speculative");
+  EXPECT_EQ(bench["draft"], "demo-draft");
+  EXPECT_GT(bench["draft_weight_bytes"], 0);
+  EXPECT_GE(bench["tokens_per_step"], 1.0);
+}
+
+TEST_F(CliDraft, reasoning_is_served_by_a_decoder_that_drafts) {
+  const std::string ask = "reason cot --task kb --count 4 --batch 2 --decoder ";
+  const json ar = document(ask + "ar"), drafted = document(ask + "speculative");
+  ASSERT_EQ(ar["items"].size(), 4u);
+  for (std::size_t i = 0; i < 4; i++) {
+    EXPECT_EQ(drafted["items"][i]["text"], ar["items"][i]["text"]);
+    EXPECT_EQ(drafted["items"][i]["answer"], ar["items"][i]["answer"]);
+    EXPECT_LT(drafted["items"][i]["steps"], ar["items"][i]["steps"]);
+  }
+}
+
+TEST_F(CliDraft, a_recording_and_a_trace_name_the_draft_and_hold_what_it_proposed) {
+  const std::string record = folder + "/run.pdrun", trace = folder + "/run.json";
+  ASSERT_EQ(run("generate --decoder speculative --prompt \"Anna has\" --max-tokens 24 --record " +
+                record + " --trace " + trace)
+                .code,
+            0);
+  EXPECT_EQ(run("trace validate " + record).code, 0);
+  EXPECT_EQ(run("trace validate " + trace).code, 0);
+  const json info = document("trace info " + record);
+  EXPECT_EQ(info["runs"][0]["draft"], "demo-draft");
+  const json document = json::parse(read_file(trace));
+  const std::string all = document["metadata"].dump();
+  EXPECT_NE(all.find("\"draft\":\"demo-draft\""), std::string::npos) << all;
+  int n_proposed = 0;
+  for (const json& event : document["traceEvents"]) {
+    if (event["name"] != "propose 4") continue;  // gamma
+    n_proposed++;
+    EXPECT_EQ(event["args"]["drafted"], 4);
+    EXPECT_GT(event["dur"], 0);
+  }
+  EXPECT_GT(n_proposed, 0);
+  const std::string table = folder + "/run.csv";
+  EXPECT_EQ(run("trace convert " + record + " " + table).code, 0);
+}
+
+}  // namespace
