@@ -74,13 +74,14 @@ std::vector<FileEntry> entries_near(const std::string& typed) {
 
 std::string export_trace(const engine::Timeline& timeline,
                          const std::string& path,
-                         const engine::TraceOptions& options) {
+                         engine::TraceOptions options) {
+  options.if_exists = engine::OutputFile::IfExists::NewName;
   try {
     const fs::path folder = fs::path(path).parent_path();
     std::error_code ignored;  // what refuses says so when the file is made
     if (!folder.empty()) fs::create_directories(folder, ignored);
     const engine::TraceReport report = engine::export_trace(timeline, path, options);
-    std::string text = "Wrote " + path + " and read it again: " + report.summary() + ".";
+    std::string text = "Wrote " + report.path + " and read it again: " + report.summary() + ".";
     for (const std::string& notice : report.notices) text += "\nNote: " + notice;
     return text;
   } catch (const std::exception& error) {

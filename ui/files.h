@@ -23,13 +23,14 @@ std::vector<FileEntry> entries_near(const std::string& typed);
 /// empty if there is no home. Not made here.
 std::filesystem::path documents_folder();
 
-/// Writes a Chrome trace (.json, or .json.gz by its name) and checks it. Never over another file.
+/// Writes a Chrome trace (.json, or .json.gz by its name) and checks it. Never over another file:
+/// a name that is taken gets a number.
 /// The prompt's text is in it only if `options` says so: what a person ticked.
 /// @return for the person: what was written, the counts found on reading it again and what to know
 /// of them; or why nothing was written
 std::string export_trace(const engine::Timeline& timeline,
                          const std::string& path,
-                         const engine::TraceOptions& options = {});
+                         engine::TraceOptions options = {});
 /// Writes steps and tokens as CSV beside `path`: NAME-steps.csv, NAME-tokens.csv.
 std::string export_tables(const engine::Timeline& timeline, const std::string& path);
 

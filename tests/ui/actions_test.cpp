@@ -1,6 +1,7 @@
 // What keys do: every action, the Inspector's pin, the order of lanes, keys of a person's own, and
 // a trace exported beside the window.
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -12,6 +13,7 @@
 #include "streams.h"
 #include "tests/engine/event/files.h"
 #include "ui/exporting.h"
+#include "ui/files.h"
 #include "ui/notes.h"
 #include "ui/prepare/status.h"
 #include "ui/shell.h"
@@ -205,6 +207,15 @@ TEST(Exporting, escape_gives_it_up_and_leaves_no_file) {
     EXPECT_EQ(fs::exists(folder / "trace.json"), !given_up) << stage.shell.message();
     return given_up;
   })) << "nothing was given up";
+}
+
+TEST(Exporting, a_file_that_is_there_stays_and_the_trace_takes_the_next_name) {
+  const Folder folder;
+  const auto timeline = timeline_of(streams::one_run("ar"));
+  std::ofstream(folder / "trace.json") << "somebody's";
+  EXPECT_THAT(ui::export_trace(timeline, folder / "trace.json"), HasSubstr("trace-2.json"));
+  EXPECT_EQ(fs::file_size(folder / "trace.json"), 10u);
+  EXPECT_GT(fs::file_size(folder / "trace-2.json"), 1000u);
 }
 
 TEST(Exporting, tells_how_far_it_is) {
