@@ -225,6 +225,34 @@ TEST(Speculative, the_targets_noise_makes_a_sampling_draft_agree_more_often_than
   EXPECT_GT(match, independent + 0.1);
 }
 
+TEST(Speculative, the_draft_proposes_by_its_own_temperature_and_filters) {
+  ToyModel model(kShape), draft(draft_of(kShape));
+  for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
+    for (const auto& [own, law] : std::vector<std::pair<OptionValues, Sampling>>{
+             {{}, {.temperature = 0.7f, .top_k = 5}},  // the target's
+             {{{"draft_temperature", "3"}}, {.temperature = 3, .top_k = 5}},
+             {{{"draft_top_k", "2"}}, {.temperature = 0.7f, .top_k = 2}},
+             {{{"draft_top_k", "0"}, {"draft_top_p", "0.6"}}, {.temperature = 0.7f, .top_p = 0.6f}},
+             {{{"draft_min_p", "0.5"}}, {.temperature = 0.7f, .top_k = 5, .min_p = 0.5f}}}) {
+      Job job = job_of("speculative", draft, own);
+      job.options["gamma"] = "1";
+      job.sampling = {.temperature = 0.7f, .top_k = 5, .seed = 8, .mode = mode};
+      const Outcome outcome = run(model, kPrompt, job);
+      std::vector<TokenId> text = kPrompt;
+      for (const Event& event : outcome.events) {
+        if (const auto* committed = std::get_if<Committed>(&event))
+          text.insert(text.end(), committed->tokens.begin(), committed->tokens.end());
+        const auto* drafted = std::get_if<Drafted>(&event);
+        if (!drafted || drafted->tree.n_rows() == 1) continue;
+        const auto q = token_law(draft.logits_after(text), law, text);
+        EXPECT_NEAR(drafted->q[1], q[static_cast<std::size_t>(drafted->tree.token[1])], 1e-6)
+            << described(job);
+        EXPECT_GT(drafted->q[1], 0);
+      }
+    }
+  }
+}
+
 TEST(Speculative, draws_of_the_draft_are_their_own) {
   PhiloxUniforms uniforms(7);
   EXPECT_NE(uniforms.proposal(3, 0, {}), uniforms.accept(3, 0, 0.5));
