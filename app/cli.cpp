@@ -497,7 +497,7 @@ void add_reason(CLI::App& app, Parsed& p, Run& run) {
       ->transform(whole_number(1, 3))
       ->capture_default_str();
   c->add_option("--start", o.start, "index of the first question")
-      ->transform(whole_number(0, std::numeric_limits<std::int64_t>::max()))
+      ->transform(whole_number(0, std::int64_t{1} << 50))
       ->capture_default_str();
   c->add_option("--count", o.count, "how many questions")
       ->transform(whole_number(1, 1000000))

@@ -54,7 +54,7 @@ class RaceProgress {
 /// Sums over the prompts of one decoder.
 struct Totals {
   double tokens = 0, steps = 0, decode_ms = 0;
-  double ar_decode_ms = 0;  // of AR on the same prompts
+  double whole_decode_ms = 0, ar_decode_ms = 0;  // of runs that no bound cut, and of AR there
   int n = 0, n_identical = 0, n_compared = 0;
 };
 
@@ -99,7 +99,7 @@ std::map<std::string, engine::RunResult> race(const engine::RunModels& models,
   const engine::RunResult& ar = results.at("ar");
   for (auto& [decoder, result] : results) {
     if (decoder != "ar" && !engine::comparable(result.request.sampling)) continue;
-    engine::Agreement agreement = 
+    engine::Agreement agreement =
         engine::agreement_of({result.tokens, result.whole()}, {ar.tokens, ar.whole()});
     result.identical_to_ar = agreement.first_difference < 0;
     if (events && decoder != "ar") {
@@ -108,7 +108,7 @@ std::map<std::string, engine::RunResult> race(const engine::RunModels& models,
       agreement.baseline = run_of.at("ar");
       events->push(agreement);
     }
-    if (result.decode_ms > 0) result.speedup = ar.decode_ms / result.decode_ms;
+    if (result.decode_ms > 0 && result.whole()) result.speedup = ar.decode_ms / result.decode_ms;
   }
   return results;
 }
@@ -118,22 +118,25 @@ void add(Totals& totals, const engine::RunResult& result, const engine::RunResul
   totals.tokens += static_cast<double>(result.tokens.size());
   totals.steps += result.n_steps;
   totals.decode_ms += result.decode_ms;
-  totals.ar_decode_ms += ar.decode_ms;
+  if (result.whole()) {
+    totals.whole_decode_ms += result.decode_ms;
+    totals.ar_decode_ms += ar.decode_ms;
+  }
   if (result.identical_to_ar) totals.n_compared++, totals.n_identical += *result.identical_to_ar;
 }
 
-nlohmann::json summary_json(const std::string& decoder, const Totals& t) {
-  return {{"decoder", decoder},
-          {"tokens_per_second", t.decode_ms > 0 ? t.tokens / t.decode_ms * 1e3 : 0},
-          {"speedup", t.decode_ms > 0 ? nlohmann::json(t.ar_decode_ms / t.decode_ms)
-                                      : nlohmann::json(nullptr)},
-          {"tokens_per_step", t.steps > 0 ? t.tokens / t.steps : 0},
-          {"identical", t.n_compared ? nlohmann::json(t.n_identical) : nlohmann::json(nullptr)},
-          {"n", t.n}};
+double speedup_of(const Totals& t) {
+  return t.whole_decode_ms > 0 ? t.ar_decode_ms / t.whole_decode_ms : 0;
 }
 
-double speedup_of(const Totals& t) {
-  return t.decode_ms > 0 ? t.ar_decode_ms / t.decode_ms : 0;
+nlohmann::json summary_json(const std::string& decoder, const Totals& t) {
+  return {
+      {"decoder", decoder},
+      {"tokens_per_second", t.decode_ms > 0 ? t.tokens / t.decode_ms * 1e3 : 0},
+      {"speedup", t.whole_decode_ms > 0 ? nlohmann::json(speedup_of(t)) : nlohmann::json(nullptr)},
+      {"tokens_per_step", t.steps > 0 ? t.tokens / t.steps : 0},
+      {"identical", t.n_compared ? nlohmann::json(t.n_identical) : nlohmann::json(nullptr)},
+      {"n", t.n}};
 }
 
 std::string summary_table(const std::vector<std::string>& decoders,
@@ -146,7 +149,7 @@ std::string summary_table(const std::vector<std::string>& decoders,
     const Totals& t = found->second;
     rows.push_back({decoder,
                     fmt::format("{:.1f}", t.decode_ms > 0 ? t.tokens / t.decode_ms * 1e3 : 0),
-                    t.decode_ms > 0 ? fmt::format("{:.2f}x", speedup_of(t)) : "-",
+                    t.whole_decode_ms > 0 ? fmt::format("{:.2f}x", speedup_of(t)) : "-",
                     fmt::format("{:.2f}", t.steps > 0 ? t.tokens / t.steps : 0),
                     t.n_compared ? fmt::format("{} of {}", t.n_identical, t.n_compared) : "-"});
   }

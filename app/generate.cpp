@@ -55,7 +55,7 @@ void compare_with_ar(const engine::RunModels& models,
     agreement.cost = agreement.t - begun;
     events->push(agreement);
   }
-  if (result.decode_ms > 0) result.speedup = ar.decode_ms / result.decode_ms;
+  if (result.decode_ms > 0 && result.whole()) result.speedup = ar.decode_ms / result.decode_ms;
 }
 
 /// Prints text as it is decoded.

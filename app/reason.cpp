@@ -35,6 +35,9 @@ std::string data_dir_of(const ReasonOptions& options) {
 }
 
 std::vector<engine::Question> questions_of(const ReasonOptions& options) {
+  if (!options.data.empty() && !fs::exists(options.data))
+    throw engine::Error(engine::ErrorCode::BadInput,
+                        options.data + ": is not there; expected a folder or a file of records");
   if (fs::is_regular_file(options.data)) {
     std::vector<engine::Record> records = engine::read_records(options.data);
     const auto first =
@@ -105,21 +108,24 @@ json to_json(const engine::CotReport& report, const ReasonOptions& options, doub
   }
   const double seconds = report.seconds();
   const auto proposed = sums.find("proposed");
-  json document = {{"task", options.task},
-                   {"data", engine::is_generated(options.task) ? "generated" : "real"},
-                   {"decoder", options.decoder},
-                   {"n", report.items.size()},
-                   {"n_correct", report.n_correct()},
-                   {"n_shots", report.n_shots},
-                   {"tokens", n_tokens},
-                   {"seconds", seconds},
-                   {"tokens_per_second", seconds > 0 ? static_cast<double>(n_tokens) / seconds : 0},
-                   {"acceptance_rate", proposed != sums.end() && proposed->second > 0
-                                           ? json(sums.at("accepted") / proposed->second)
-                                           : json(nullptr)},
-                   {"target_busy", wall_s > 0 ? std::min(1.0, seconds / wall_s) : 0},
-                   {"complete", report.complete},
-                   {"items", items}};
+  json document = {
+      {"task", options.task},
+      {"data", engine::is_generated(options.task) ? "generated" : "real"},
+      {"decoder", options.decoder},
+      {"n", report.items.size()},
+      {"n_correct", report.n_correct()},
+      {"n_shots", report.n_shots},
+      {"tokens", n_tokens},
+      {"seconds", seconds},
+      {"tokens_per_second",
+       seconds > 0 ? json(static_cast<double>(n_tokens) / seconds) : json(nullptr)},
+      {"acceptance_rate", proposed != sums.end() && proposed->second > 0
+                              ? json(sums.at("accepted") / proposed->second)
+                              : json(nullptr)},
+      {"target_busy", wall_s > 0 ? json(std::min(1.0, seconds / wall_s)) : json(nullptr)},
+      {"metrics", json::object()},
+      {"complete", report.complete},
+      {"items", items}};
   for (const auto& [name, value] : sums)
     document["metrics"][name] = static_cast<std::int64_t>(value);
   return document;
@@ -189,6 +195,7 @@ int bound_search(const ReasonOptions& options,
     print(dumped({{"task", options.task},
                   {"n", questions.size()},
                   {"tolerance", options.tolerance},
+                  {"stopped", interrupted()},
                   {"bound", found.bound ? json(found.bound) : json(nullptr)},
                   {"trials", trials}}));
   } else {
@@ -205,7 +212,8 @@ int bound_search(const ReasonOptions& options,
 
 }  // namespace
 
-int reason(const ReasonOptions& options) {
+int reason(const ReasonOptions& given) {
+  ReasonOptions options = given;
   engine::complete_options(engine::decoder_named(options.decoder),
                            options_for(options.decoder, {options.decoder}, options.set));
   check_draft(options.model.draft, {options.decoder});
@@ -213,10 +221,14 @@ int reason(const ReasonOptions& options) {
   const std::vector<engine::Question> questions = questions_of(options);
   if (questions.empty())
     throw engine::Error(engine::ErrorCode::BadInput, "reason: no question to ask");
+  options.task = questions.front().record.task;  // a file of records says its own
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   const engine::RunModels models =
       load(store, model_request(options.model), options.model.draft, {options.decoder});
   engine::LoadedModel& loaded = models.target;
+  if (options.find_bound && !(options.record.empty() && options.trace.empty()))
+    throw engine::Error(engine::ErrorCode::Usage,
+                        "--find-bound: its runs are not recorded; leave --record and --trace out");
   if (options.find_bound) return bound_search(options, models, questions);
 
   Outputs outputs(options.record, options.trace);

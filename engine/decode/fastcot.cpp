@@ -121,7 +121,10 @@ TokenTree FastCotDecoder::propose(const Sequence& prefix) {
 
 /// Whether the probe attends to an answer in the window now and did so before.
 bool FastCotDecoder::answer_is_seen(const TokenTree& tree, const StepOutput& out) {
-  if (probe_row_ < 0) return false;
+  if (probe_row_ < 0) {
+    n_seen_ = 0;
+    return false;
+  }
   if (out.attention.size() != tree.token.size())
     throw Error(ErrorCode::Usage,
                 "fastcot: stop=probe needs a model that tells its attention, and this one does "

@@ -354,6 +354,11 @@ void check_together(const DecoderInfo& info, const OptionValues& values) {
                 "jacobi: refill is slide, but form=textbook computes a block until all of it is "
                 "final and has nothing to slide; use refill=block or form=kv");
   }
+  if (info.name == "fastcot" && values.at("stop") != "none" && std::stod(values.at("adapt")) > 0) {
+    throw Error(ErrorCode::Usage,
+                "fastcot: adapt follows measured time, so what stop=" + values.at("stop") +
+                    " leaves approximate would differ from run to run; use one of the two");
+  }
   if (info.name != "mcsd") return;
   long long rows = 0, width = 1;
   for (const int k : counts_option(values, "k_config")) {

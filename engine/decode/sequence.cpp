@@ -65,6 +65,15 @@ Sequence Sequence::restarted(std::span<const TokenId> more) const {
   return {std::move(tokens), cache_->fork()};
 }
 
+Sequence Sequence::shortened(std::size_t n) const {
+  ensure(n > 0 && n <= tokens_.size(), "a sequence is shortened to some of its tokens");
+  Sequence copy({tokens_.begin(), tokens_.begin() + static_cast<std::ptrdiff_t>(n)},
+                cache_->fork());
+  const int cached = static_cast<int>(n) - 1;
+  if (copy.cache_->length() > cached) copy.cache_->truncate(cached);
+  return copy;
+}
+
 StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limits) {
   const int n_before = static_cast<int>(decision.emitted.size());
   if (n_before == 0) {

@@ -71,6 +71,8 @@ class Sequence {
   /// The same keys and values under more tokens, all of it a prompt: what prefill() and a new lane
   /// go on from.
   Sequence restarted(std::span<const TokenId> more = {}) const;
+  /// Its first n tokens (at least one), all of them a prompt.
+  Sequence shortened(std::size_t n) const;
 
  private:
   std::vector<TokenId> tokens_;

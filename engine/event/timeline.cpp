@@ -26,9 +26,11 @@ bool same_question(const RunStarted& a, const RunStarted& b) {
          a.sampling == b.sampling && a.max_tokens == b.max_tokens && a.ignore_eos == b.ignore_eos;
 }
 
-/// Ran to its own end: not cut by a person, not failed.
+/// Ran to its own end: not cut by a person or a bound, not failed.
 bool ran_through(const RunRecord& run) {
-  return run.finished && !run.failed && run.finished->stop_reason != "stopped";
+  if (!run.finished || run.failed) return false;
+  const std::string& reason = run.finished->stop_reason;
+  return reason != "stopped" && reason != "bound" && reason != "probe" && reason != "text";
 }
 
 double ratio(double over, double under) {

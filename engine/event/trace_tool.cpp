@@ -134,7 +134,7 @@ std::string states_of(const Lane& lane) {
 }
 
 /// Its sums; the speed-up is that of the runs together where each has one.
-std::vector<std::string> row_of(const Timeline& timeline, const Lane& lane) {
+std::vector<std::string> row_of(const Timeline& timeline, const Lane& lane, bool each) {
   double steps = 0, tokens = 0, own_ns = 0, baseline_ns = 0;
   bool all_compared = true;
   for (const RunRecord* run : lane) {
@@ -146,7 +146,7 @@ std::vector<std::string> row_of(const Timeline& timeline, const Lane& lane) {
     baseline_ns += speedup.value_or(0) * ns;
     all_compared = all_compared && speedup.has_value();
   }
-  const std::size_t number = lane.size() == 1 ? lane.front()->id() : lane.size();
+  const std::size_t number = each ? lane.front()->id() : lane.size();
   return {printable(lane.front()->started.decoder),
           fmt::format("{}", number),
           fmt::format("{:.0f}", steps),
@@ -163,9 +163,9 @@ std::string runs_table(const Timeline& timeline, const std::vector<Lane>& by_dec
   Rows rows{{"decoder", each ? "run" : "runs", "steps", "tokens", "tokens/step", "tokens/s",
              "speedup", "ended"}};
   if (each) {
-    for (const RunRecord& run : timeline.runs()) rows.push_back(row_of(timeline, {&run}));
+    for (const RunRecord& run : timeline.runs()) rows.push_back(row_of(timeline, {&run}, true));
   } else {
-    for (const Lane& lane : by_decoder) rows.push_back(row_of(timeline, lane));
+    for (const Lane& lane : by_decoder) rows.push_back(row_of(timeline, lane, false));
   }
   return aligned_table(rows) + (each ? "" : "--json lists every run\n");
 }

@@ -53,8 +53,14 @@ class Asking {
   CotReport run() {
     std::vector<Completion> rationales = think();
     report_.items.resize(rationales.size());
+    answered_.assign(rationales.size(), false);
     report_.complete = rationales.size() == questions_.size();
     conclude(rationales);
+    std::vector<CotItem> answered;
+    for (std::size_t i = 0; i < report_.items.size(); i++)
+      if (answered_[i]) answered.push_back(std::move(report_.items[i]));
+    report_.complete &= answered.size() == questions_.size();
+    report_.items = std::move(answered);
     return std::move(report_);
   }
 
@@ -70,6 +76,19 @@ class Asking {
     return watch;
   }
 
+  /// Rationale, trigger and answer must have room behind the question.
+  void check_fits(const RunRequest& run) const {
+    const int n =
+        static_cast<int>(run.prompt_tokens.size()) + settings_.max_tokens + 2 * kAnswerTokens;
+    if (n <= model_.max_seq_len()) return;
+    throw Error(ErrorCode::BadInput,
+                run.prompt_id + ": " + std::to_string(run.prompt_tokens.size()) +
+                    " tokens, a rationale of " + std::to_string(settings_.max_tokens) +
+                    " and an answer of " + std::to_string(2 * kAnswerTokens) + " need " +
+                    std::to_string(n) + ", but the context holds " +
+                    std::to_string(model_.max_seq_len()) + "; lower --max-tokens or --shots");
+  }
+
   std::vector<Completion> think() {
     std::vector<CompletionRequest> requests;
     for (const Question& question : questions_) {
@@ -78,6 +97,7 @@ class Asking {
       run.prompt_id = question.record.id;
       run.prompt = shots_ + question.record.prompt;
       run.prompt_tokens = tokenize_prompt(model_, run.prompt);
+      check_fits(run);
       run.decoder = settings_.decoder;
       run.options = settings_.options;
       run.sampling = settings_.sampling;
@@ -140,16 +160,19 @@ class Asking {
       if (item.exact.size() < result.text.size()) {
         // The rationale came to its own end; an answer that the bound cut off is asked for.
         item.answer = result.text.substr(item.exact.size() + std::string(kTrigger).size());
-        if (result.whole() || result.stop_reason == "text") {
+        if (result.stop_reason == "eos" || result.stop_reason == "text") {
           judge(question, item);
+          answered_[i] = true;
           continue;
         }
       }
-      const std::vector<TokenId> approximate = approximate_of(result);
+      if (result.stop_reason == "stopped") continue;
+      const bool has_trigger = item.exact.size() < result.text.size();
+      const std::vector<TokenId> approximate =
+          has_trigger ? std::vector<TokenId>() : approximate_of(result);
       item.approximate = text_of(result, approximate);
       item.n_approximate = static_cast<int>(approximate.size());
       item.text += item.approximate;
-      const bool has_trigger = item.exact.size() < result.text.size();
       prompts.push_back(has_trigger ? rationales[i].end.restarted()
                                     : asked(rationales[i], approximate));
       if (!has_trigger) item.text += kTrigger;
@@ -184,6 +207,7 @@ class Asking {
       item.n_tokens += static_cast<int>(result.tokens.size());
       item.seconds += (result.prefill_ms + result.decode_ms) * 1e-3;
       judge(questions_[items[i]], item);
+      answered_[items[i]] = result.stop_reason != "stopped";
     }
   }
 
@@ -201,6 +225,7 @@ class Asking {
   const SchedulerWatch& watch_;
   std::string shots_;
   CotReport report_;
+  std::vector<bool> answered_;  // [report_.items]
 };
 
 }  // namespace
@@ -260,7 +285,7 @@ BoundSearch find_bound(Scheduler& scheduler,
   };
   const auto whole = tried(0);
   if (!whole) return search;
-  // Accuracy need not rise with every iteration, so all bounds are tried, from the fewest on.
+  // From the fewest on: accuracy need not rise with every iteration, so none is passed over.
   for (const int bound : {2, 4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160}) {
     if (bound >= settings.max_tokens) break;
     const auto trial = tried(bound);

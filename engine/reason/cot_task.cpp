@@ -11,7 +11,7 @@
 namespace engine {
 namespace {
 
-constexpr int kFirst = 1000;  // attempts to find a question of the wanted form, each
+constexpr int kMaxAttempts = 1000;  // attempts to find a question of the wanted form, each
 
 bool asks_for_letter_or_word(const Record& record) {
   const auto form = nlohmann::json::parse(record.check).at("form").get<std::string>();
@@ -87,8 +87,8 @@ std::vector<Question> cot_questions(const std::string& task,
     return questions;
   }
   const TaskGenerator& generator = task_generator(task);
-  for (std::int64_t i = range.start;
-       std::ssize(questions) < range.count && i < range.start + std::int64_t{range.count} * kFirst;
+  for (std::int64_t i = range.start; std::ssize(questions) < range.count &&
+                                     i < range.start + std::int64_t{range.count} * kMaxAttempts;
        i++) {
     auto record = generator.make(range.split, range.level, i);
     if (record && asks_for_letter_or_word(*record))

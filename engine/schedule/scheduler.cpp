@@ -67,18 +67,27 @@ class Batch {
     const CompletionRequest& request = requests_[index];
     const RunId run = watch_.first_run + static_cast<RunId>(index);
     if (watch_.events) watch_.events->push(started_event(request.run, models_, run));
-    const Nanoseconds start = now_ns();
-    std::optional<Sequence> prompt;
-    if (request.from) {
-      ensure(std::ranges::equal(request.from->tokens(), request.run.prompt_tokens),
-             "a request goes on from a sequence of its own tokens");
-      prompt.emplace(request.from->restarted());
-      prefill(*loaded_.model, *prompt);
+    try {
+      const Nanoseconds start = now_ns();
+      Lane lane = lane_of(request, run);
+      const double ms = static_cast<double>(now_ns() - start) * 1e-6;
+      jobs_.push_back(std::make_unique<Job>(
+          Job{index, run, ms, std::move(lane), TextStream(*loaded_.model->tokenizer()), {}}));
+    } catch (const Error& error) {
+      if (watch_.events)
+        watch_.events->push(RunFinished{.t = now_ns(), .run = run, .stop_reason = "stopped"});
+      if (error.code() != ErrorCode::Cancelled) throw;
     }
-    Lane lane = make_lane(models_, request.run, run, prompt ? &*prompt : nullptr);
-    const double ms = static_cast<double>(now_ns() - start) * 1e-6;
-    jobs_.push_back(std::make_unique<Job>(
-        Job{index, run, ms, std::move(lane), TextStream(*loaded_.model->tokenizer()), {}}));
+  }
+
+  Lane lane_of(const CompletionRequest& request, RunId run) {
+    const auto go_on = [this](int, int) { return !stopped(); };
+    if (!request.from) return make_lane(models_, request.run, run, nullptr, go_on);
+    ensure(std::ranges::equal(request.from->tokens(), request.run.prompt_tokens),
+           "a request goes on from a sequence of its own tokens");
+    Sequence prompt = request.from->restarted();
+    prefill(*loaded_.model, prompt, 256, go_on);
+    return make_lane(models_, request.run, run, &prompt, go_on);
   }
 
   void step() {
@@ -104,13 +113,23 @@ class Batch {
 
   void finish(Job& job) {
     const CompletionRequest& request = requests_[job.index];
-    RunResult result = result_of(job.lane, request.run, loaded_.model->tokenizer(), job.prefill_ms);
-    if (const std::size_t at = first_of(result.text, request.stop_texts); at != std::string::npos) {
-      result.text.resize(at);
-      result.stop_reason = "text";
-    }
+    const Tokenizer& tokenizer = *loaded_.model->tokenizer();
+    RunResult result = result_of(job.lane, request.run, &tokenizer, job.prefill_ms);
+    Sequence end = std::move(job.lane.sequence);
+    const std::size_t at = first_of(result.text, request.stop_texts);
+    if (at != std::string::npos) result.stop_reason = "text";
     if (watch_.events) watch_.events->push(finished_event(result, job.run));
-    done_[job.index].emplace(Completion{std::move(result), std::move(job.lane.sequence)});
+    if (at != std::string::npos) {
+      // The tokens of what stands before it: whoever goes on from here has read no more.
+      std::size_t n = result.tokens.size();
+      while (n > 0 && tokenizer.decode(std::span(result.tokens).first(n)).size() > at) n--;
+      end = end.shortened(end.prompt().size() + n);
+      result.tokens.resize(n);
+      result.text.resize(at);
+      result.approximate.clear();
+      result.approximate_text.clear();
+    }
+    done_[job.index].emplace(Completion{std::move(result), std::move(end)});
     if (watch_.ended) watch_.ended(++n_done_, static_cast<int>(requests_.size()));
   }
 

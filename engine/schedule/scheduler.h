@@ -22,8 +22,8 @@ struct CompletionRequest {
 };
 
 struct Completion {
-  RunResult result;  // text is cut at a stop text, and stop_reason then is "text"
-  Sequence end;      // to go on from; approximate tokens are not in it
+  RunResult result;  // cut at a stop text, and stop_reason then is "text"
+  Sequence end;      // to go on from: of those tokens; approximate ones are not in it
 };
 
 /// How runs are told of while they go on.

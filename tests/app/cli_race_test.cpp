@@ -203,6 +203,7 @@ TEST_F(CliRace, approximate_tokens_stand_apart_and_exact_ones_are_checked) {
   EXPECT_EQ(found.at("stop_reason"), "bound");
   EXPECT_EQ(found.at("steps"), 7);
   EXPECT_EQ(found.at("identical_to_ar"), true);
+  EXPECT_TRUE(found.at("speedup").is_null());  // of a part of the text
   EXPECT_FALSE(found.at("approximate_tokens").empty());
   const std::string text = found.at("text"), guessed = found.at("approximate");
   EXPECT_EQ(words.out, text + " ~" + guessed + "~\n");
@@ -221,6 +222,7 @@ TEST_F(CliRace, reason_answers_questions_and_says_what_that_cost) {
   for (const auto& item : found.at("items")) n_correct += item.at("correct").get<bool>();
   EXPECT_EQ(found.at("n_correct"), n_correct);
   EXPECT_EQ(run("reason cot --task kbb").code, 2);
+  EXPECT_EQ(run("reason cot --data nosuch.jsonl").code, 3);
   EXPECT_EQ(run("reason cot --decoder ar --find-bound --count 1").code, 2);
 }
 

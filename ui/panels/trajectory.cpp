@@ -204,13 +204,12 @@ std::string left_out_words(const Grid& grid) {
 void keep_newest_in_view(const engine::RunRecord& run, std::size_t n_steps) {
   ImGuiStorage* kept = ImGui::GetStateStorage();
   const ImGuiID shown = ImGui::GetID("shown") + run.id();
-  int* n_seen = kept->GetIntRef(shown, -1);
-  int* frames = kept->GetIntRef(ImGui::GetID("frames"), 0);
-  if (*n_seen != static_cast<int>(n_steps)) *frames = 2;
-  *kept->GetIntRef(shown, -1) = static_cast<int>(n_steps);
-  frames = kept->GetIntRef(ImGui::GetID("frames"), 0);
-  if (*frames == 0) return;
-  --*frames;
+  const ImGuiID frames_left = ImGui::GetID("frames");
+  int n_frames = kept->GetInt(frames_left, 0);
+  if (kept->GetInt(shown, -1) != static_cast<int>(n_steps)) n_frames = 2;
+  kept->SetInt(shown, static_cast<int>(n_steps));
+  kept->SetInt(frames_left, std::max(0, n_frames - 1));
+  if (n_frames == 0) return;
   ImGui::SetScrollHereY(1);
 }
 

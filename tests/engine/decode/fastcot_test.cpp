@@ -138,6 +138,11 @@ TEST(FastCot, a_window_that_adapts_to_measured_time_changes_no_token) {
   }
 }
 
+TEST(FastCot, what_follows_the_clock_leaves_nothing_approximate) {
+  ToyModel model({.vocab = 6});
+  EXPECT_THROW(run(model, {1}, fastcot(4, {{"adapt", "2"}, {"stop", "bound"}})), Error);
+}
+
 TEST(FastCot, a_window_never_reaches_beyond_what_may_be_emitted) {
   ToyModel model({.vocab = 7, .context = 2, .seed = 5});
   for (int length = 1; length < 12; length++) {

@@ -55,6 +55,7 @@ TEST_F(Cot, with_a_repetition_penalty_too) {
   CotSettings ar = with("ar"), fastcot = with("fastcot");
   ar.sampling.repetition_penalty = fastcot.sampling.repetition_penalty = 1.2f;
   const CotReport expected = ask(ar), found = ask(fastcot);
+  ASSERT_EQ(found.items.size(), questions().size());
   for (std::size_t i = 0; i < found.items.size(); i++)
     EXPECT_EQ(found.items[i].exact, expected.items[i].exact);
 }
@@ -106,6 +107,45 @@ TEST_F(Cot, what_is_not_verified_stands_apart_from_what_is) {
     EXPECT_EQ(item.approximate.find(kTrigger), std::string::npos);
   }
   EXPECT_GT(n_cut, 4);
+}
+
+TEST_F(Cot, a_cut_inside_the_answer_asks_for_its_rest_alone_with_every_decoder) {
+  const CotReport whole = ask(with("ar"));
+  int n_inside = 0;
+  for (std::size_t i = 0; i < 3; i++) {
+    const std::span<const Question> one(&questions()[i], 1);
+    for (int cut = whole.items[i].n_tokens - 9; cut < whole.items[i].n_tokens; cut++) {
+      BatchScheduler scheduler(bundled(), 1);
+      CotSettings truncated = with("ar");
+      truncated.max_tokens = cut;
+      const CotSettings fastcot =
+          with("fastcot", {{"skip", "false"}, {"stop", "bound"}, {"bound", std::to_string(cut)}});
+      const CotReport a = answer(scheduler, *bundled().model, one, truncated);
+      const CotReport b = answer(scheduler, *bundled().model, one, fastcot);
+      ASSERT_EQ(a.items.size(), 1u);
+      EXPECT_EQ(a.items[0].exact, b.items[0].exact);
+      if (a.items[0].exact != whole.items[i].exact) continue;
+      n_inside++;
+      for (const CotItem* item : {&a.items[0], &b.items[0]}) {
+        EXPECT_EQ(item->correct, whole.items[i].correct) << item->text;
+        EXPECT_EQ(item->n_approximate > 0, item->approximate != "");
+        EXPECT_THAT(item->answer, StartsWith(whole.items[i].answer.substr(0, 4))) << item->text;
+      }
+    }
+  }
+  EXPECT_GT(n_inside, 5);
+}
+
+TEST_F(Cot, a_question_without_room_for_its_answer_is_refused) {
+  CotSettings settings = with("ar");
+  settings.max_tokens = 100'000;
+  try {
+    ask(settings);
+    FAIL() << "expected a refusal";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::BadInput);
+    EXPECT_THAT(error.what(), HasSubstr("lower --max-tokens"));
+  }
 }
 
 TEST_F(Cot, the_probe_ends_a_rationale_and_its_trigger_is_no_text) {
@@ -170,6 +210,7 @@ TEST_F(Cot, stopped_early_it_says_so) {
   const CotReport report = answer(scheduler, *bundled().model, questions(), with("fastcot"), watch);
   EXPECT_FALSE(report.complete);
   EXPECT_LT(report.items.size(), questions().size());
+  for (const CotItem& item : report.items) EXPECT_FALSE(item.answer.empty()) << item.text;
 }
 
 }  // namespace

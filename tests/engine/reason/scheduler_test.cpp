@@ -81,6 +81,18 @@ TEST(BatchScheduler, ends_a_run_at_a_stop_text_and_cuts_it_there) {
   const auto found = BatchScheduler(bundled(), 1).run({&cut, 1}, {});
   EXPECT_EQ(found[0].result.text, text.substr(0, at));
   EXPECT_EQ(found[0].result.stop_reason, "text");
+  // Whoever goes on from there has read no more than was told.
+  const auto& tokens = found[0].result.tokens;
+  EXPECT_EQ(bundled().model->tokenizer()->decode(tokens).substr(0, at), text.substr(0, at));
+  EXPECT_EQ(found[0].end.tokens().size(), cut.run.prompt_tokens.size() + tokens.size());
+  CompletionRequest next = cut;
+  const auto read = found[0].end.tokens();
+  next.run.prompt_tokens.assign(read.begin(), read.end());
+  next.stop_texts.clear();
+  const auto afresh = BatchScheduler(bundled(), 1).run({&next, 1}, {});
+  next.from = &found[0].end;
+  const auto gone_on = BatchScheduler(bundled(), 1).run({&next, 1}, {});
+  EXPECT_EQ(gone_on[0].result.tokens, afresh[0].result.tokens);
   EXPECT_LT(found[0].result.n_steps, 40);
 }
 
