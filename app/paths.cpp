@@ -29,4 +29,9 @@ std::string assets_dir() {
                            "; set DECOSCOPE_ASSETS");
 }
 
+std::string data_dir_of_environment() {
+  const char* given = std::getenv("DECOSCOPE_DATA");
+  return given ? given : "";
+}
+
 }  // namespace app

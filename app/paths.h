@@ -10,4 +10,7 @@ namespace app {
 /// @throws Error(BadInput)  listing where it was looked for
 std::string assets_dir();
 
+/// The folder of the open sets, $DECOSCOPE_DATA; "" if it is not set.
+std::string data_dir_of_environment();
+
 }  // namespace app

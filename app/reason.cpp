@@ -1,6 +1,5 @@
 // `reason`: questions answered by chain of thought, and what that cost.
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -25,8 +24,8 @@ using nlohmann::json;
 /// The folder of the open sets: --data, else the environment's.
 std::string data_dir_of(const ReasonOptions& options) {
   if (!options.data.empty()) return options.data;
-  const char* known = std::getenv("DECOSCOPE_DATA");
-  if (!known)
+  const std::string known = data_dir_of_environment();
+  if (known.empty())
     throw engine::Error(engine::ErrorCode::Usage,
                         fmt::format("{} is an open set: --data says in which folder the sets are, "
                                     "or $DECOSCOPE_DATA; kb and arith need none",

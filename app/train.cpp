@@ -1,7 +1,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <filesystem>
 #include <thread>
 
@@ -50,11 +49,6 @@ std::string progress_text(const engine::TrainProgress& p) {
       "step {}, {:.2f} M tokens, loss {:.4f}, completion {:.4f}, {:.0f} tokens/s, {} left", p.step,
       static_cast<double>(p.tokens) * 1e-6, p.loss, p.completion_loss, p.tokens_per_second,
       minutes_and_seconds(p.seconds_left));
-}
-
-std::string data_dir_of_environment() {
-  const char* given = std::getenv("DECOSCOPE_DATA");
-  return given ? given : "";
 }
 
 std::string recipe_name(const TrainOptions& options) {

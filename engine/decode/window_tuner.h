@@ -1,5 +1,6 @@
 // FastCoT's adaptive window (ours, not the paper's): the widest of a few sizes whose measured step
-// stays under a given multiple of a step without a window. Which size is used changes no token.
+// stays under a given multiple of a step without a window. Which size is used changes no
+// exact token.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,8 @@ class WindowTuner {
 
   /// The window of the next step.
   int window() const { return sizes_[at_]; }
-  /// What the step with window() took, in any unit. A size is judged by its fastest of three; a
-  /// narrower one is measured anew every 64 steps, for steps grow dearer with the text.
+  /// What the step with window() took, in any unit. A size is judged by its fastest of three; all
+  /// are measured anew every 64 steps, for steps grow dearer with the text.
   void measured(double cost);
 
  private:

@@ -499,6 +499,7 @@ TraceReport export_trace(const Timeline& timeline,
   file.finish();
   report.n_bytes = file.n_bytes();
   report.path = file.path();
+  if (options.progress) options.progress(1);  // written; what follows reads it again
   const TraceCheck found = check_trace(report.path);
   ensure(found.problems.empty(), "an exported trace breaks a rule of its own profile");
   ensure(found.n_events == report.n_events && found.n_slices == report.n_slices &&

@@ -82,8 +82,9 @@ TEST_F(Cli, a_file_over_a_limit_is_opened_where_the_limit_is_raised) {
   const std::string text = read_file(config);
   std::ofstream(config) << "{\"extra\": " << deep << "," << text.substr(text.find('{') + 1);
   const std::string tiny = folder + "/tiny";
-  for (const std::string& command : {"model info " + tiny, "model validate " + tiny,
-                                    "bench step --rows 1 --context 4 --repeat 1 --model " + tiny}) {
+  for (const std::string& command :
+       {"model info " + tiny, "model validate " + tiny,
+        "bench step --rows 1 --context 4 --repeat 1 --model " + tiny}) {
     EXPECT_EQ(run(command).code, 3) << command;
     const Outcome raised = run(command + " --limit json_depth=71");
     EXPECT_EQ(raised.code, 0) << command << ": " << raised.err;
