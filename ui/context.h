@@ -190,8 +190,8 @@ struct Context {
   void click(const Place& place, std::span<const Place> in_order = {});
   /// Takes the playhead to the end of a step, so that it is the step shown.
   void show_step(const engine::RunRecord& run, engine::StepId step);
-  /// Chooses steps of a run together, with Ctrl beside those chosen, to be walked through; says how many and what they have in
-  /// common ("brought 3 tokens").
+  /// Chooses steps of a run together, with Ctrl beside those chosen, to be walked through; says how
+  /// many and what they have in common ("brought 3 tokens").
   void choose_steps(const engine::RunRecord& run,
                     const std::vector<engine::StepId>& steps,
                     const std::string& why);

@@ -41,8 +41,8 @@ void token_cell(ImDrawList* list,
                 const std::string& text,
                 Mean mean,
                 const CellFlags& flags);
-/// A thin upright bar of the text, between its middle at the top and `foot`; with short ticks to one
-/// side it is a bracket. `tick` in pixels, to the right where it is positive; 0: none.
+/// A thin upright bar of the text, between its middle at the top and `foot`; with short ticks to
+/// one side it is a bracket. `tick` in pixels, to the right where it is positive; 0: none.
 void text_bar(ImDrawList* list, ImVec2 top, float foot, float tick, Rgb rgb);
 /// Diagonal lines inside a rectangle.
 void hatch(ImDrawList* list, ImVec2 min, ImVec2 max, ImU32 ink, float apart, float thickness);
@@ -54,15 +54,16 @@ float right_edge();
 void words(const std::string& text, Rgb rgb);
 void small_label(const std::string& text);  // grey, small
 void wrapped(const std::string& text, Rgb rgb);
-/// The beginning of a text that has room in the current font, whole characters and "..." at its end.
+/// The beginning of a text that has room in the current font, whole characters and "..." at its
+/// end.
 std::string elided(const std::string& text, float width);
 /// Words in so much room: cut where they have none, and then whole in a tooltip.
 void words_within(const std::string& text, Rgb rgb, float width);
-/// A small d or h behind what was drawn last, where it was derived or is known in hindsight; hovering
-/// says which.
+/// A small d or h behind what was drawn last, where it was derived or is known in hindsight;
+/// hovering says which.
 void truth_sign(Truth truth);
-/// A grey label at the left, a value at the right edge, on lines of its own where both have no room;
-/// a small d or h behind the label of what was derived or is known in hindsight.
+/// A grey label at the left, a value at the right edge, on lines of its own where both have no
+/// room; a small d or h behind the label of what was derived or is known in hindsight.
 void label_value(const char* label, const std::string& value, Truth truth = Truth::Measured);
 /// The same of a figure. Hovering shows its formula.
 /// @return whether it was clicked, to choose the steps behind it

@@ -1,5 +1,6 @@
 // What every mark in the window means, as data: token cells, their corners and signs, the small
-// letters behind figures, and what trajectory and time line draw. Nothing is drawn that is not here.
+// letters behind figures, and what trajectory and time line draw. Nothing is drawn that is not
+// here.
 #pragma once
 
 #include <span>
@@ -57,8 +58,8 @@ void draw_notes(std::span<const MarkNote> notes);
 /// their own: "?###marks_text".
 /// @param also  a sentence at the end; empty: none
 void legend_word(const char* id, std::span<const MarkNote> notes, const char* also = "");
-/// Cells that name what marks, borders and colours mean, in a row; what has no room is left out, and
-/// is told behind "?".
+/// Cells that name what marks, borders and colours mean, in a row; what has no room is left out,
+/// and is told behind "?".
 /// @param signs  the corners of accepted cells and the letters behind figures too
 void legend(std::span<const Mean> means, bool signs);
 

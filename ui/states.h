@@ -1,4 +1,5 @@
-// What stands in a panel that has nothing to draw: why, how far it is, and what can be done about it.
+// What stands in a panel that has nothing to draw: why, how far it is, and what can be done about
+// it.
 #pragma once
 
 #include <string>

@@ -169,7 +169,8 @@ void FastCotDecoder::committed(const Sequence& prefix, const Decision& cut) {
       prefix.stop_reason() == StopReason::Bound || prefix.stop_reason() == StopReason::Probe;
   GuessedWindow guessed{static_cast<int>(text_.size()), window_};
   fill(prefix);
-  // As it will be fed; the guess behind the last place that can be emitted needs no row, and counts.
+  // As it will be fed; the guess behind the last place that can be emitted needs no row, and
+  // counts.
   const auto n_known = static_cast<std::ptrdiff_t>(std::min(guessed.guess.size(), window_.size()));
   guessed.guess.insert(guessed.guess.end(), window_.begin() + n_known, window_.end());
   windows_.push_back(std::move(guessed));

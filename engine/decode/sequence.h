@@ -19,7 +19,8 @@ struct Draw {
   float keep = 0;
 };
 
-/// Bound and Probe: the decoder's own wish to end, after a number of steps or having seen an answer.
+/// Bound and Probe: the decoder's own wish to end, after a number of steps or having seen an
+/// answer.
 enum class StopReason { None, Eos, Length, Context, Bound, Probe };
 const char* name_of(StopReason reason);  // "", "eos", "length", "context", "bound", "probe"
 

@@ -12,9 +12,9 @@
 namespace engine {
 
 /// Follows, from the last leading row, the child whose token is what the target picked, as deep as
-/// it goes; of equal paths the one whose rows come first. Window cells and probes are never followed.
-/// The emitted tokens are those AR would emit with the same settings, because every followed row's
-/// ancestors are tokens AR would have emitted.
+/// it goes; of equal paths the one whose rows come first. Window cells and probes are never
+/// followed. The emitted tokens are those AR would emit with the same settings, because every
+/// followed row's ancestors are tokens AR would have emitted.
 /// @param leading_rows  rows 0 .. leading_rows - 1 are a chain of committed tokens
 /// @param bonus_at_end  false: a path that ends in a leaf emits its proposals and no token more
 /// (the published Lookahead)

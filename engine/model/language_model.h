@@ -73,9 +73,9 @@ struct StepOutput {
   std::vector<kernels::Picked> picked;  // [n_rows]; row r: the token that follows it
   std::vector<float> logits;            // [n_rows, vocab_size] if wanted
   std::vector<float> hidden;            // [n_rows, dim] if wanted
-  /// [n_rows] what the item's row `attention_of` attends to: mean over the heads of the last quarter
-  /// of the layers, 0 for rows it does not see. The rest of each head's 1 goes to the prefix. Empty:
-  /// not asked for, or this model does not tell.
+  /// [n_rows] what the item's row `attention_of` attends to: mean over the heads of the last
+  /// quarter of the layers, 0 for rows it does not see. The rest of each head's 1 goes to the
+  /// prefix. Empty: not asked for, or this model does not tell.
   std::vector<float> attention;
   int vocab_size = 0;
 

@@ -1,5 +1,5 @@
-// What is inside one decoder: the fates of a step's candidates, where n-grams were born, blocks that
-// are done with, the edges of the text. And that one click means the same wherever it is made.
+// What is inside one decoder: the fates of a step's candidates, where n-grams were born, blocks
+// that are done with, the edges of the text. And that one click means the same wherever it is made.
 #include <GLFW/glfw3.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,8 +30,8 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using ui::Mean;
 
-// Three candidates after token 5: {7, 8, 9} of which two are accepted, {7, 4} that shares the first,
-// {6} that is refused.
+// Three candidates after token 5: {7, 8, 9} of which two are accepted, {7, 4} that shares the
+// first, {6} that is refused.
 engine::StepRecord step_with_candidates() {
   engine::StepRecord step;
   constexpr auto kGuess = RowTag::Kind::Guess;

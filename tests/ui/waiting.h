@@ -18,8 +18,8 @@ inline bool until(const std::function<bool()>& done, const std::function<void()>
   return done();
 }
 
-/// Tries with twice the work each time until what has to happen in the midst of it was seen: however
-/// quick the machine, some of it is long enough.
+/// Tries with twice the work each time until what has to happen in the midst of it was seen:
+/// however quick the machine, some of it is long enough.
 /// @param seen  of so many tokens; ends with whether it was there in time
 /// @return whether it ever was
 inline bool in_the_midst_of(int n_tokens, const std::function<bool(int n_tokens)>& seen) {

@@ -1,4 +1,5 @@
-// How busy the device and each of its threads was, and how much memory the program held, as the engine sampled it.
+// How busy the device and each of its threads was, and how much memory the program held, as the
+// engine sampled it.
 #include "ui/panels/machine.h"
 
 #include <fmt/format.h>
