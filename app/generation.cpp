@@ -7,6 +7,7 @@
 #include "app/terminal.h"
 #include "engine/closest_name.h"
 #include "engine/event/text.h"
+#include "engine/schedule/scheduler.h"
 
 namespace app {
 
@@ -63,6 +64,20 @@ engine::RunModels load(engine::ModelStore& store,
   line.finish();
   print_notices(models.target);
   print_notices(*models.draft);
+  return models;
+}
+
+engine::RunModels load_scheduled(engine::ModelStore& store,
+                                 const engine::ModelRequest& request,
+                                 const std::string& draft,
+                                 const std::string& decoder,
+                                 const engine::OptionValues& options) {
+  ProgressLine line("loading " + request.model);
+  const engine::RunModels models =
+      engine::models_for(store, request, draft, decoder, options, shown_on(line));
+  line.finish();
+  print_notices(models.target);
+  if (models.draft) print_notices(*models.draft);
   return models;
 }
 

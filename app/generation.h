@@ -19,6 +19,13 @@ engine::RunModels load(engine::ModelStore& store,
                        const engine::ModelRequest& request,
                        const std::string& draft,
                        const std::vector<std::string>& decoders);
+/// The same for one decoder under a scheduler (engine::make_scheduler).
+/// @param options  of the decoder
+engine::RunModels load_scheduled(engine::ModelStore& store,
+                                 const engine::ModelRequest& request,
+                                 const std::string& draft,
+                                 const std::string& decoder,
+                                 const engine::OptionValues& options);
 std::vector<Prompt> prompts_of(const GenerationOptions& options);
 /// name=value pairs that `decoder` knows; the others must be known to another of `all`.
 /// @throws Error(Usage)  for a pair without '=' or a name that no decoder of `all` has

@@ -213,8 +213,8 @@ int bound_search(const ReasonOptions& options,
 
 int reason(const ReasonOptions& given) {
   ReasonOptions options = given;
-  engine::complete_options(engine::decoder_named(options.decoder),
-                           options_for(options.decoder, {options.decoder}, options.set));
+  const engine::OptionValues set = options_for(options.decoder, {options.decoder}, options.set);
+  engine::complete_options(engine::decoder_named(options.decoder), set);
   check_draft(options.model.draft, {options.decoder});
   check_outputs(options.record, options.trace);
   const std::vector<engine::Question> questions = questions_of(options);
@@ -222,8 +222,8 @@ int reason(const ReasonOptions& given) {
     throw engine::Error(engine::ErrorCode::BadInput, "reason: no question to ask");
   options.task = questions.front().record.task;  // a file of records says its own
   engine::ModelStore store(assets_dir(), options.model.n_threads);
-  const engine::RunModels models =
-      load(store, model_request(options.model), options.model.draft, {options.decoder});
+  const engine::RunModels models = load_scheduled(store, model_request(options.model),
+                                                  options.model.draft, options.decoder, set);
   engine::LoadedModel& loaded = models.target;
   if (options.find_bound && !(options.record.empty() && options.trace.empty()))
     throw engine::Error(engine::ErrorCode::Usage,
@@ -232,7 +232,7 @@ int reason(const ReasonOptions& given) {
 
   Outputs outputs(options.record, options.trace);
   outputs.tell(models);
-  engine::BatchScheduler scheduler(models, options.batch);
+  const auto scheduler = engine::make_scheduler(models, options.decoder, set, options.batch);
   ProgressLine line("reason");
   engine::SchedulerWatch watch;
   watch.events = outputs.sink();
@@ -240,7 +240,7 @@ int reason(const ReasonOptions& given) {
   watch.ended = [&](int done, int n) { line.show(done, n, "parts"); };
   const auto start = std::chrono::steady_clock::now();
   const engine::CotReport report =
-      engine::answer(scheduler, *loaded.model, questions, settings_of(options), watch);
+      engine::answer(*scheduler, *loaded.model, questions, settings_of(options), watch);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
   line.finish();
   std::string text;

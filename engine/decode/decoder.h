@@ -18,6 +18,7 @@ namespace engine {
 /// Option values as given, `--set name=value`. Checked by the decoder's schema (registry.h).
 using OptionValues = std::map<std::string, std::string>;
 
+class PromptCaches;   // engine/decode/prompt_caches.h
 class UniformSource;  // engine/decode/sampling.h
 
 /// What FastCoT's stop=probe asks and looks for; a question's own, so not an option's text.
@@ -35,6 +36,8 @@ struct DecoderContext {
   LanguageModel* draft_model = nullptr;
   ProbeSettings probe;
   UniformSource* uniforms = nullptr;  // of the rejection mode; null: Philox from the seed
+  /// Prompts the draft model has read, of decoders that draft on one thread; null: none are shared.
+  PromptCaches* draft_prompts = nullptr;
 };
 
 class Decoder {
@@ -53,7 +56,7 @@ class Decoder {
   /// What the answers mean: emitted tokens, path.size() == emitted.size() for a decoder with one
   /// leading row. A step may emit none while the decoder refines guesses; it must come to an end.
   virtual Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) = 0;
-  /// After end-of-sequence and length were applied to the decision.
+  /// After end-of-sequence and length were applied to the decision. Like verify(), without a model.
   virtual void committed(const Sequence& /*prefix*/, const Decision& /*cut*/) {}
   /// Guesses behind the last emitted token that a run which ended by the decoder's own wish leaves:
   /// not verified, not AR's.

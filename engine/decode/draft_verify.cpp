@@ -49,13 +49,17 @@ DraftVerifyDecoder::DraftVerifyDecoder(const DecoderContext& context, DraftSetti
       rejects_(rejects(context.sampling)),
       philox_(context.sampling.seed),
       uniforms_(context.uniforms),
-      drafter_(draft_of(context), with_laws(std::move(settings), context.sampling)) {}
+      drafter_(draft_of(context),
+               with_laws(std::move(settings), context.sampling),
+               context.draft_prompts) {}
 
 void DraftVerifyDecoder::begin(const Sequence& prefix) {
+  kept_.clear();
   drafter_.begin(prefix);
 }
 
 TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
+  settle();
   const int room = room_left(prefix, limits_, target_.max_seq_len()) - 1;
   drafts_ = drafter_.propose(prefix, room, uniforms());
   int depth = 0;
@@ -74,7 +78,12 @@ Decision DraftVerifyDecoder::verify(const Sequence& prefix,
 
 void DraftVerifyDecoder::committed(const Sequence& /*prefix*/, const Decision& cut) {
   n_kept_ += std::ssize(cut.path) - 1;
-  drafter_.committed(cut.path);
+  kept_ = cut.path;
+}
+
+void DraftVerifyDecoder::settle() {
+  if (!kept_.empty()) drafter_.committed(kept_);
+  kept_.clear();
 }
 
 std::map<std::string, double> DraftVerifyDecoder::metrics() const {

@@ -31,7 +31,10 @@ class DraftVerifyDecoder : public Decoder {
   /// The drafter's, and depth_accepted: tokens accepted / tokens the deepest path could have had.
   std::map<std::string, double> metrics() const override;
 
-  const Drafter& drafter() const { return drafter_; }
+  const Drafter& drafter() {
+    settle();
+    return drafter_;
+  }
 
  private:
   LanguageModel& target_;  // owned by the engine
@@ -43,8 +46,12 @@ class DraftVerifyDecoder : public Decoder {
   UniformSource* uniforms_;  // null: philox_
   Drafter drafter_;
   Drafts drafts_;  // of the step under way
+  /// Rows the last step kept. The draft's cache takes them when the draft works next: verify() and
+  /// committed() leave its model alone, which may be at work for another text by then.
+  std::vector<int> kept_;
   std::int64_t n_depth_ = 0, n_kept_ = 0;
 
+  void settle();
   UniformSource& uniforms() { return uniforms_ ? *uniforms_ : philox_; }
 };
 

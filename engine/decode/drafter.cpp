@@ -50,8 +50,8 @@ std::vector<TokenId> perturbed(std::span<const double> law,
 
 }  // namespace
 
-Drafter::Drafter(LanguageModel& model, DraftSettings settings)
-    : model_(model), settings_(std::move(settings)) {
+Drafter::Drafter(LanguageModel& model, DraftSettings settings, PromptCaches* prompts)
+    : model_(model), settings_(std::move(settings)), prompts_(prompts) {
   ensure(!settings_.k_config.empty(), "a draft has at least one level");
 }
 
@@ -59,9 +59,8 @@ void Drafter::begin(const Sequence& prefix) {
   fed_.clear();
   cache_ = model_.make_cache();
   if (usable_depth(prefix.tokens().size(), 1) < 1) return;  // the prompt alone is too long
-  Sequence sequence({prefix.tokens().begin(), prefix.tokens().end()}, model_.make_cache());
-  prefill(model_, sequence);
-  cache_ = sequence.cache().fork();
+  PromptCaches own(model_, 0);
+  cache_ = (prompts_ ? *prompts_ : own).read(prefix.tokens()).cache().fork();
 }
 
 /// The rows at depth d - 1 are fed for tokens at depth d: the last must have a position.

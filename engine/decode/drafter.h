@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/decode/draft_rules.h"
+#include "engine/decode/prompt_caches.h"
 #include "engine/decode/sampling.h"
 #include "engine/decode/sequence.h"
 #include "engine/model/language_model.h"
@@ -44,8 +45,9 @@ struct Drafts {
 
 class Drafter {
  public:
-  /// @param model  owned by the engine, outlives its drafters; the target's vocabulary
-  Drafter(LanguageModel& model, DraftSettings settings);
+  /// @param model    owned by the engine, outlives its drafters; the target's vocabulary
+  /// @param prompts  that the model has read for other drafters, or null
+  Drafter(LanguageModel& model, DraftSettings settings, PromptCaches* prompts = nullptr);
 
   /// Runs the prompt through the draft model.
   void begin(const Sequence& prefix);
@@ -82,6 +84,7 @@ class Drafter {
 
   LanguageModel& model_;
   DraftSettings settings_;
+  PromptCaches* prompts_;
   std::shared_ptr<SequenceCache> cache_;  // of committed tokens
   std::vector<Branch> fed_;               // of the step under way
   std::uint32_t n_draws_ = 0;             // at the depth under way

@@ -112,7 +112,7 @@ Event stamped(Event event, const Lane& lane) {
 struct Stepper::Notes {
   StepOutput out;
   std::vector<std::uint8_t> greedy_rows;
-  Nanoseconds propose = 0, forward = 0, verify = 0, commit = 0;
+  Nanoseconds forward = 0, verify = 0, commit = 0;
 };
 
 std::vector<RowFate> fates_of(const TokenTree& tree, const Decision& decision) {
@@ -153,6 +153,20 @@ std::vector<RowFate> fates_of(const TokenTree& tree, const Decision& decision) {
 }
 
 void Stepper::step(std::span<Lane* const> lanes) {
+  for (Lane* const lane : lanes) propose(*lane);
+  judge(lanes);
+}
+
+void Stepper::propose(Lane& lane) {
+  ensure(!lane.sequence.finished(), "a finished sequence was stepped");
+  const Nanoseconds begun = now_ns();
+  lane.tree = lane.decoder->propose(lane.sequence);
+  check(lane.tree, model_.vocab_size());
+  lane.proposed_ns = now_ns() - begun;
+  if (events_) tell_begun(*events_, lane, begun);
+}
+
+void Stepper::judge(std::span<Lane* const> lanes) {
   ensure(!lanes.empty(), "a step needs a lane");
   std::vector<Notes> notes(lanes.size());
   std::vector<BatchItem> items(lanes.size());
@@ -160,20 +174,13 @@ void Stepper::step(std::span<Lane* const> lanes) {
   int n_rows = 0;
   for (std::size_t i = 0; i < lanes.size(); i++) {
     Lane& lane = *lanes[i];
-    ensure(!lane.sequence.finished(), "a finished sequence was stepped");
-    const Nanoseconds begun = now_ns();
-    lane.tree = lane.decoder->propose(lane.sequence);
-    check(lane.tree, model_.vocab_size());
     // A window only guesses: its cells take the likeliest token, and no noise is made for them.
-    for (const RowTag& tag : lane.tree.tag) {
+    for (const RowTag& tag : lane.tree.tag)
       notes[i].greedy_rows.push_back(tag.kind == RowTag::Kind::Window);
-    }
-    notes[i].propose = now_ns() - begun;
     const Wants own = lane.decoder->wants();
     wants.logits |= own.logits;
     wants.hidden |= own.hidden;
     n_rows += lane.tree.n_rows();
-    if (events_) tell_begun(*events_, lane, begun);
     items[i].cache = &lane.sequence.cache();
     items[i].tree = &lane.tree;
     items[i].prefix = lane.sequence.cached_tokens();
@@ -207,7 +214,8 @@ void Stepper::finish(Lane& lane, Notes& notes) {
   lane.decoder->committed(lane.sequence, decision);
   notes.commit = now_ns() - commit_begun;
 
-  lane.compute_ns += notes.propose + notes.forward + notes.verify + notes.commit;
+  lane.compute_ns += lane.proposed_ns + notes.forward + notes.verify + notes.commit;
+  lane.propose_ns += lane.proposed_ns;
   lane.n_rows += lane.tree.n_rows();
   const Verified verified = verified_event(lane, notes.out, decision);
   lane.n_proposed += verified.n_proposed;
@@ -221,7 +229,7 @@ void Stepper::finish(Lane& lane, Notes& notes) {
     events_->push(StepEnded{.t = now_ns(),
                             .run = lane.run,
                             .step = lane.n_steps,
-                            .propose = notes.propose,
+                            .propose = lane.proposed_ns,
                             .forward = notes.forward,
                             .verify = notes.verify,
                             .commit = notes.commit,

@@ -20,12 +20,14 @@ struct Lane {
   Sampling sampling;
   Limits limits;
   int n_steps = 0;
-  std::int64_t compute_ns = 0;  // its own compute: propose, forward, verify, commit
-  std::int64_t n_rows = 0;      // rows evaluated, all steps
-  std::int64_t n_proposed = 0;  // guessed or drafted rows
-  std::int64_t n_accepted = 0;  // of those, kept
-  std::int64_t n_rejected = 0;  // judged, and the target disagreed; the rest was never judged
-  TokenTree tree;               // of the step under way
+  std::int64_t compute_ns = 0;   // its own compute: propose, forward, verify, commit
+  std::int64_t propose_ns = 0;   // of that, proposing
+  std::int64_t n_rows = 0;       // rows evaluated, all steps
+  std::int64_t n_proposed = 0;   // guessed or drafted rows
+  std::int64_t n_accepted = 0;   // of those, kept
+  std::int64_t n_rejected = 0;   // judged, and the target disagreed; the rest was never judged
+  TokenTree tree;                // of the step under way
+  std::int64_t proposed_ns = 0;  // what its tree took
 };
 
 /// A lane that has neither prefilled nor begun: the caller runs
@@ -58,6 +60,13 @@ class Stepper {
   /// One forward for all lanes, none of them finished. A lane alone takes exactly the tokens it
   /// takes among others.
   void step(std::span<Lane* const> lanes);
+
+  // The two sides of a step, for who runs them on two threads. A lane is in one hand at a time.
+  /// The draft's: what shall be evaluated. The target does not work for it.
+  void propose(Lane& lane);
+  /// The target's: one forward over what each lane proposed, and what that decides. No draft model
+  /// works for it.
+  void judge(std::span<Lane* const> lanes);
 
  private:
   struct Notes;

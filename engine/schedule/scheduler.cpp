@@ -17,6 +17,19 @@ std::size_t first_of(const std::string& text, const std::vector<std::string>& te
   return at;
 }
 
+/// A run that is over.
+void add(ScheduleTotals& totals, const Lane& lane, double prefill_ms) {
+  totals.prefill += static_cast<Nanoseconds>(prefill_ms * 1e6);
+  totals.target_busy += lane.compute_ns - lane.propose_ns;
+  totals.draft_busy += lane.propose_ns;
+  totals.n_runs++;
+  totals.n_tokens += std::ssize(lane.sequence.generated());
+  totals.n_steps += lane.n_steps;
+  totals.n_proposed += lane.n_proposed;
+  totals.n_accepted += lane.n_accepted;
+  totals.n_rejected += lane.n_rejected;
+}
+
 /// A request that was begun.
 struct Job {
   std::size_t index;
@@ -35,8 +48,10 @@ class Batch {
  public:
   Batch(const RunModels& models,
         std::span<const CompletionRequest> requests,
-        const SchedulerWatch& watch)
+        const SchedulerWatch& watch,
+        ScheduleTotals& totals)
       : models_(models),
+        totals_(totals),
         loaded_(models.target),
         requests_(requests),
         watch_(watch),
@@ -95,6 +110,7 @@ class Batch {
     for (const auto& job : jobs_) lanes.push_back(&job->lane);
     for (const Lane* lane : lanes) compute_ns_ -= lane->compute_ns;
     stepper_.step(lanes);
+    totals_.n_forwards++;
     for (const Lane* lane : lanes) compute_ns_ += lane->compute_ns;
     if (sampler_) sampler_->step(compute_ns_);
     for (const auto& job : jobs_) read(*job);
@@ -115,6 +131,7 @@ class Batch {
     const CompletionRequest& request = requests_[job.index];
     const Tokenizer& tokenizer = *loaded_.model->tokenizer();
     RunResult result = result_of(job.lane, request.run, &tokenizer, job.prefill_ms);
+    add(totals_, job.lane, job.prefill_ms);
     Sequence end = std::move(job.lane.sequence);
     const std::size_t at = first_of(result.text, request.stop_texts);
     if (at != std::string::npos) result.stop_reason = "text";
@@ -134,6 +151,7 @@ class Batch {
   }
 
   RunModels models_;
+  ScheduleTotals& totals_;
   LoadedModel& loaded_;  // the target
   std::span<const CompletionRequest> requests_;
   const SchedulerWatch& watch_;
@@ -147,6 +165,51 @@ class Batch {
 
 }  // namespace
 
+std::map<std::string, double> figures_of(const ScheduleTotals& totals) {
+  std::map<std::string, double> figures;
+  const auto ms = [&](const char* name, Nanoseconds ns) {
+    figures[name] = static_cast<double>(ns) * 1e-6;
+  };
+  const auto count = [&](const char* name, std::int64_t n) {
+    figures[name] = static_cast<double>(n);
+  };
+  const auto share = [&](const char* name, std::int64_t part, std::int64_t whole) {
+    if (whole > 0) figures[name] = static_cast<double>(part) / static_cast<double>(whole);
+  };
+  ms("wall_ms", totals.wall), ms("prefill_ms", totals.prefill);
+  ms("target_busy_ms", totals.target_busy), ms("draft_busy_ms", totals.draft_busy);
+  count("runs", totals.n_runs), count("tokens", totals.n_tokens), count("steps", totals.n_steps);
+  count("forwards", totals.n_forwards), count("proposed", totals.n_proposed);
+  count("accepted", totals.n_accepted), count("rejected", totals.n_rejected);
+  share("target_busy", totals.target_busy, totals.wall);
+  share("acceptance_rate", totals.n_accepted, totals.n_proposed);
+  share("accepted_of_judged", totals.n_accepted, totals.n_accepted + totals.n_rejected);
+  share("accepted_per_step", totals.n_accepted, totals.n_steps);
+  share("block_efficiency", totals.n_tokens, totals.n_steps);
+  share("tokens_per_second", totals.n_tokens * 1'000'000'000, totals.wall);
+  return figures;
+}
+
+std::unique_ptr<Scheduler> make_scheduler(const RunModels& models,
+                                          const std::string& decoder,
+                                          const OptionValues& options,
+                                          int n_at_once) {
+  complete_options(decoder_named(decoder), options);
+  return std::make_unique<BatchScheduler>(models, n_at_once);
+}
+
+RunModels models_for(ModelStore& store,
+                     const ModelRequest& request,
+                     const std::string& draft,
+                     const std::string& decoder,
+                     const OptionValues& options,
+                     const LoadProgress& progress) {
+  const DecoderInfo& info = decoder_named(decoder);
+  complete_options(info, options);
+  if (!info.needs_draft) return store.get(request, progress);
+  return store.get_with_draft(request, draft, decoder, progress);
+}
+
 BatchScheduler::BatchScheduler(const RunModels& models, int n_at_once)
     : models_(models), n_at_once_(n_at_once) {
   ensure(n_at_once > 0, "a batch holds at least one request");
@@ -154,7 +217,10 @@ BatchScheduler::BatchScheduler(const RunModels& models, int n_at_once)
 
 std::vector<Completion> BatchScheduler::run(std::span<const CompletionRequest> requests,
                                             const SchedulerWatch& watch) {
-  return Batch(models_, requests, watch).run(static_cast<std::size_t>(n_at_once_));
+  const Nanoseconds begun = now_ns();
+  auto done = Batch(models_, requests, watch, totals_).run(static_cast<std::size_t>(n_at_once_));
+  totals_.wall += now_ns() - begun;
+  return done;
 }
 
 }  // namespace engine

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +21,7 @@ struct CompletionRequest {
   const Sequence* from = nullptr;
   /// The run ends with the step after which its text holds one of these.
   std::vector<std::string> stop_texts;
+  double value = 0;  // of what it continues, larger first, for schedulers that may choose
 };
 
 struct Completion {
@@ -34,6 +37,24 @@ struct SchedulerWatch {
   std::function<void(int done, int n)> ended;  // called as each request is done. Or empty
 };
 
+/// What a scheduler has done so far, all calls of run() together.
+struct ScheduleTotals {
+  Nanoseconds wall = 0;         // of the calls
+  Nanoseconds prefill = 0;      // own compute of reading prompts, both models
+  Nanoseconds target_busy = 0;  // judging what was proposed: forward, verify, commit
+  Nanoseconds draft_busy = 0;   // proposing
+  int n_runs = 0;
+  std::int64_t n_tokens = 0;
+  std::int64_t n_steps = 0;     // of all runs
+  std::int64_t n_forwards = 0;  // of the target; fewer than steps where runs share one
+  std::int64_t n_proposed = 0, n_accepted = 0, n_rejected = 0;  // as in Lane
+};
+
+/// Names and values for a report's "schedule": tokens_per_second (of wall), target_busy (share of
+/// wall), acceptance_rate (accepted / proposed), accepted_of_judged, accepted_per_step,
+/// block_efficiency (tokens / steps), and the totals. What cannot be told is absent.
+std::map<std::string, double> figures_of(const ScheduleTotals& totals);
+
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
@@ -41,7 +62,25 @@ class Scheduler {
   /// those that were begun come with stop_reason "stopped" and the others are left out.
   virtual std::vector<Completion> run(std::span<const CompletionRequest> requests,
                                       const SchedulerWatch& watch) = 0;
+  /// What it has done so far, for a report.
+  virtual std::map<std::string, double> figures() const = 0;
 };
+
+/// The scheduler a decoder runs under.
+/// @param options    of the decoder, as given
+/// @param n_at_once  requests in one forward
+std::unique_ptr<Scheduler> make_scheduler(const RunModels& models,
+                                          const std::string& decoder,
+                                          const OptionValues& options,
+                                          int n_at_once);
+/// The models such a scheduler needs: with a draft for a decoder that drafts.
+/// @param draft  NAME or directory; empty: what the model's card names
+RunModels models_for(ModelStore& store,
+                     const ModelRequest& request,
+                     const std::string& draft,
+                     const std::string& decoder,
+                     const OptionValues& options,
+                     const LoadProgress& progress = {});
 
 /// Up to `n_at_once` requests in one forward, whatever their lengths and decoders: as one ends the
 /// next takes its place. 1: one after the other.
@@ -51,10 +90,12 @@ class BatchScheduler : public Scheduler {
   BatchScheduler(const RunModels& models, int n_at_once);
   std::vector<Completion> run(std::span<const CompletionRequest> requests,
                               const SchedulerWatch& watch) override;
+  std::map<std::string, double> figures() const override { return figures_of(totals_); }
 
  private:
   RunModels models_;  // owned by the store
   int n_at_once_;
+  ScheduleTotals totals_;
 };
 
 }  // namespace engine

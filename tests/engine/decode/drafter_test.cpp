@@ -29,7 +29,7 @@ TEST(Drafter, its_cache_after_every_step_is_a_fresh_prefill_of_the_text) {
         Lane lane = start(*model, {3, 7, 1, 9, 3, 7, 2, 20, 23, 0, 3}, job);
         Lane* lanes[] = {&lane};
         Stepper stepper(*model, nullptr);
-        const auto& decoder = dynamic_cast<const DraftVerifyDecoder&>(*lane.decoder);
+        auto& decoder = dynamic_cast<DraftVerifyDecoder&>(*lane.decoder);
         while (!lane.sequence.finished()) {
           stepper.step(lanes);
           const SequenceCache& cache = *decoder.drafter().cache();

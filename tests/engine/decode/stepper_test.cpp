@@ -74,6 +74,30 @@ TEST(Stepper, the_same_run_twice_leaves_the_same_trace) {
   }
 }
 
+TEST(Stepper, the_draft_works_in_one_half_of_a_step_and_the_target_in_the_other) {
+  const ToyShape shape{.vocab = 7, .context = 2, .seed = 5};
+  ToyModel model(shape), draft(draft_of(shape));
+  for (const Job& job : jobs(draft)) {
+    const Outcome whole = run(model, {1, 2, 3, 1, 2}, job);
+    Lane lane = start(model, {1, 2, 3, 1, 2}, job);
+    Lane* const lanes[] = {&lane};
+    EventList events;
+    Stepper drafting(model, &events), judging(model, &events);
+    while (!lane.sequence.finished()) {
+      const int n_target = model.n_forwards;
+      drafting.propose(lane);
+      EXPECT_EQ(model.n_forwards, n_target) << described(job);
+      const int n_draft = draft.n_forwards;
+      judging.judge(lanes);
+      EXPECT_EQ(model.n_forwards, n_target + 1) << described(job);
+      EXPECT_EQ(draft.n_forwards, n_draft) << described(job);
+    }
+    EXPECT_EQ(trace_of(events.events), trace_of(whole.events)) << described(job);
+    EXPECT_GT(lane.propose_ns, 0);
+    EXPECT_LT(lane.propose_ns, lane.compute_ns);
+  }
+}
+
 TEST(Stepper, lanes_in_one_forward_take_the_tokens_they_take_alone) {
   const ToyShape shape{.vocab = 6, .context = 2, .seed = 6};
   ToyModel model(shape), draft(draft_of(shape));

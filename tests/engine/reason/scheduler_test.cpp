@@ -125,5 +125,28 @@ TEST(BatchScheduler, stopped_early_it_gives_what_was_begun) {
   EXPECT_EQ(done.back().result.stop_reason, "stopped");
 }
 
+TEST(BatchScheduler, its_figures_are_those_of_its_runs_added_up) {
+  const auto requests = several();
+  BatchScheduler scheduler(bundled(), 2);
+  double tokens = 0, steps = 0, accepted = 0, proposed = 0;
+  for (const auto part : {std::span(requests).first(2), std::span(requests).subspan(2)}) {
+    for (const Completion& done : scheduler.run(part, {})) {
+      tokens += static_cast<double>(done.result.tokens.size());
+      steps += done.result.n_steps;
+      accepted += done.result.metrics.at("accepted");
+      proposed += done.result.metrics.at("proposed");
+    }
+  }
+  const auto figures = scheduler.figures();
+  EXPECT_EQ(figures.at("runs"), 5);
+  EXPECT_EQ(figures.at("tokens"), tokens);
+  EXPECT_EQ(figures.at("steps"), steps);
+  EXPECT_LT(figures.at("forwards"), steps);
+  EXPECT_EQ(figures.at("acceptance_rate"), accepted / proposed);
+  EXPECT_EQ(figures.at("block_efficiency"), tokens / steps);
+  EXPECT_GT(figures.at("target_busy"), 0);
+  EXPECT_LE(figures.at("target_busy"), 1);
+}
+
 }  // namespace
 }  // namespace engine::test

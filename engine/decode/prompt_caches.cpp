@@ -1,0 +1,43 @@
+#include "engine/decode/prompt_caches.h"
+
+#include <algorithm>
+
+namespace engine {
+namespace {
+
+/// Positions of `sequence` with keys and values that `tokens`, all but its last, begins with.
+std::size_t n_usable(const Sequence& sequence, std::span<const TokenId> tokens) {
+  const auto have = sequence.cached_tokens();
+  const auto want = tokens.first(tokens.size() - 1);
+  return static_cast<std::size_t>(std::ranges::mismatch(have, want).in1 - have.begin());
+}
+
+}  // namespace
+
+PromptCaches::PromptCaches(LanguageModel& model, std::size_t n_kept)
+    : model_(model), n_kept_(n_kept) {}
+
+Sequence PromptCaches::read(std::span<const TokenId> tokens,
+                            const Sequence* known,
+                            const std::function<bool(int, int)>& progress) {
+  ensure(!tokens.empty(), "a prompt has at least one token");
+  const Sequence* best = known;
+  std::size_t n = known ? n_usable(*known, tokens) : 0;
+  for (const Sequence& kept : kept_) {
+    const std::size_t m = n_usable(kept, tokens);
+    if (m > n) n = m, best = &kept;
+  }
+  std::unique_ptr<SequenceCache> cache = n > 0 ? best->cache().fork() : model_.make_cache();
+  if (cache->length() > static_cast<int>(n)) cache->truncate(static_cast<int>(n));
+  Sequence sequence({tokens.begin(), tokens.end()}, std::move(cache));
+  prefill(model_, sequence, 256, progress);
+  n_shared_ += static_cast<std::int64_t>(n);
+  n_computed_ += std::ssize(tokens) - 1 - static_cast<std::int64_t>(n);
+  const bool remembered = best != known && n + 1 == tokens.size();
+  if (n_kept_ == 0 || remembered) return sequence;
+  if (kept_.size() == n_kept_) kept_.pop_front();
+  kept_.push_back(sequence.fork());
+  return sequence;
+}
+
+}  // namespace engine

@@ -1,0 +1,78 @@
+// A prompt read behind others has the bits of one read alone, and shares what it can.
+#include "engine/decode/prompt_caches.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/engine/decode/run.h"
+#include "tests/engine/decode/tiny_transformer.h"
+
+namespace engine::test {
+namespace {
+
+class PromptCachesTest : public testing::Test {
+ protected:
+  void expect_fresh(const Sequence& found) {
+    const auto tokens = found.tokens();
+    Sequence fresh({tokens.begin(), tokens.end()}, model->make_cache());
+    prefill(*model, fresh);
+    ASSERT_EQ(found.cache().length(), fresh.cache().length());
+    std::vector<float> k, v, fresh_k, fresh_v;
+    for (int layer = 0; layer < 2; layer++) {
+      model->read_cache(found.cache(), layer, k, v);
+      model->read_cache(fresh.cache(), layer, fresh_k, fresh_v);
+      EXPECT_EQ(k, fresh_k);
+      EXPECT_EQ(v, fresh_v);
+    }
+  }
+
+  std::unique_ptr<kernels::Device> device = kernels::open_cpu(2);
+  std::unique_ptr<Model> model = tiny_transformer(*device, kernels::DType::BF16, 5);
+};
+
+TEST_F(PromptCachesTest, what_prompts_begin_with_alike_is_read_once) {
+  Dice dice(3);
+  const std::vector<TokenId> stem = dice.text(100, 24);  // over the end of a page
+  PromptCaches caches(*model);
+  std::vector<Sequence> read;
+  for (int i = 0; i < 4; i++) {
+    std::vector<TokenId> tokens = stem;
+    tokens.push_back(i);  // the prompts part here
+    for (const TokenId more : dice.text(10, 24)) tokens.push_back(more);
+    read.push_back(caches.read(tokens));
+    expect_fresh(read.back());
+  }
+  EXPECT_EQ(caches.n_shared(), 3 * 100);
+  EXPECT_EQ(caches.n_computed(), 110 + 3 * 10);
+  caches.read(read[1].tokens());
+  EXPECT_EQ(caches.n_computed(), 140) << "a prompt that was read is not read again";
+  for (const Sequence& sequence : read) expect_fresh(sequence);  // none wrote to another's pages
+}
+
+TEST_F(PromptCachesTest, a_sequence_given_is_gone_on_from_and_stays_as_it_is) {
+  Dice dice(4);
+  std::vector<TokenId> tokens = dice.text(70, 24);
+  PromptCaches caches(*model);
+  Sequence begun({tokens.begin(), tokens.end()}, model->make_cache());
+  prefill(*model, begun);
+  for (const TokenId more : dice.text(20, 24)) tokens.push_back(more);
+  expect_fresh(caches.read(tokens, &begun));
+  EXPECT_EQ(caches.n_shared(), 69);
+  EXPECT_EQ(caches.n_computed(), 20);
+  expect_fresh(begun);
+}
+
+TEST_F(PromptCachesTest, only_the_latest_prompts_are_held) {
+  Dice dice(5);
+  {
+    PromptCaches caches(*model, 2);
+    for (int i = 0; i < 6; i++) caches.read(dice.text(100, 24));
+    const std::int64_t two = model->cache_bytes();
+    caches.read(dice.text(100, 24));
+    EXPECT_EQ(model->cache_bytes(), two);
+    EXPECT_GT(two, 0);
+  }
+  EXPECT_EQ(model->cache_bytes(), 0);
+}
+
+}  // namespace
+}  // namespace engine::test
