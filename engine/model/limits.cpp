@@ -18,7 +18,7 @@ constexpr std::int64_t k4GiB = std::int64_t{1} << 32;
 constexpr FileLimit kLimits[] = {
     {"safetensors_header_bytes", &FileLimits::safetensors_header_bytes, k4GiB},
     {"json_bytes", &FileLimits::json_bytes, k4GiB},
-    {"json_depth", &FileLimits::json_depth, 4096},
+    {"json_depth", &FileLimits::json_depth, 1024},
     {"n_tensors", &FileLimits::n_tensors, 1 << 30},
     {"tensor_name_bytes", &FileLimits::tensor_name_bytes, 1 << 20},
     {"tensor_rank", &FileLimits::tensor_rank, 64},
