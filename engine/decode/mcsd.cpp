@@ -15,7 +15,8 @@ DraftSettings tree_of_k(const DecoderContext& context) {
   DraftSettings settings = draft_settings(context);
   settings.k_config = counts_option(context.options, "k_config");
   settings.rule = rule_named(text_option(context.options, "rule"));
-  settings.as_released = bool_option(context.options, "as_released");
+  settings.as_released =
+      context.options.contains("as_released") && bool_option(context.options, "as_released");
   return settings;
 }
 

@@ -19,7 +19,7 @@ class PromptCaches {
  public:
   /// @param model   outlives the caches; used by whoever calls read()
   /// @param n_kept  prompts remembered, the latest
-  explicit PromptCaches(LanguageModel& model, std::size_t n_kept = 8);
+  explicit PromptCaches(LanguageModel& model, std::size_t n_kept = 1);
 
   /// A sequence of these tokens, prefilled. What the prompt remembered that begins most like it has
   /// of it is shared, and the rest computed.

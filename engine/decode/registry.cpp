@@ -260,10 +260,43 @@ DecoderInfo mcsd_info() {
   return info;
 }
 
+DecoderInfo seed_info() {
+  DecoderInfo info;
+  info.name = "seed";
+  info.title = "SEED";
+  info.summary =
+      "Several texts at a time take turns at the model: while it judges what was drafted for one, "
+      "the draft model writes ahead for the others. A text alone is speculative decoding.";
+  info.reference = "Wang et al. 2024, arXiv:2406.18200";
+  info.options = {
+      int_info("branches", 3, 1, 64,
+               "Texts under way at once. More hide the draft's time better and cost a cache each."),
+      choice_info("policy", {"fcfs", "shortest", "value"},
+                  "Which of the drafts that wait is judged next: first come first served, of the "
+                  "shortest text, or of the most valuable state. It changes no token."),
+      int_info("together", 1, 1, 64,
+               "Drafts of different texts that the model may judge in one step, as many as wait. "
+               "1 is the published schedule."),
+      int_info("draft_threads", 1, 1, 1024,
+               "Processor threads that draft, beside those of the model."),
+      int_info(
+          "target_threads", 0, 0, 1024,
+          "Processor threads of the model; 0: all of them, which the drafting ones then share. "
+          "Where drafting takes long, fewer may be faster."),
+      counts_info("k_config", "1,1,1", 1, 64,
+                  "Candidates below each node, level by level: 1,1,1 is a chain of three; 2,2,1 a "
+                  "tree of 2 + 4 + 4 tokens (mcsd)."),
+      choice_info("rule", {"without", "with", "naive", "kseq"},
+                  "How candidates are drawn and judged under rejection sampling, as in mcsd."),
+  };
+  add_draft_options(info);
+  return info;
+}
+
 const std::vector<DecoderInfo>& all() {
   static const std::vector<DecoderInfo> infos{
       ar_info(),      jacobi_info(),      lookahead_info(), prompt_lookup_info(),
-      fastcot_info(), speculative_info(), mcsd_info()};
+      fastcot_info(), speculative_info(), mcsd_info(),      seed_info()};
   return infos;
 }
 
@@ -359,13 +392,13 @@ void check_together(const DecoderInfo& info, const OptionValues& values) {
                 "fastcot: adapt follows measured time, so what stop=" + values.at("stop") +
                     " leaves approximate would differ from run to run; use one of the two");
   }
-  if (info.name != "mcsd") return;
+  if (info.name != "mcsd" && info.name != "seed") return;
   long long rows = 0, width = 1;
   for (const int k : counts_option(values, "k_config")) {
     width *= k;
     rows += width;
     if (rows <= kMaxDraftRows) continue;
-    throw Error(ErrorCode::Usage, "mcsd: k_config: found '" + values.at("k_config") +
+    throw Error(ErrorCode::Usage, info.name + ": k_config: found '" + values.at("k_config") +
                                       "', a tree of more than " + std::to_string(kMaxDraftRows) +
                                       " tokens; use smaller numbers or fewer");
   }
@@ -464,7 +497,8 @@ std::unique_ptr<Decoder> make_decoder(const std::string& name, DecoderContext co
   if (name == "fastcot") return std::make_unique<FastCotDecoder>(context);
   if (name == "lookahead") return std::make_unique<LookaheadDecoder>(context);
   if (name == "speculative") return std::make_unique<SpeculativeDecoder>(context);
-  if (name == "mcsd") return std::make_unique<McsdDecoder>(context);
+  // A branch of SEED by itself drafts and verifies in turn: it is a schedule, not a decoder.
+  if (name == "mcsd" || name == "seed") return std::make_unique<McsdDecoder>(context);
   ensure(name == "prompt-lookup", "a decoder is listed but cannot be made");
   return std::make_unique<PromptLookupDecoder>(context);
 }

@@ -21,8 +21,10 @@ std::int64_t process_cpu_ns() {
 
 }  // namespace
 
-LoadSampler::LoadSampler(const kernels::Device& device, EventSink& events)
-    : device_(device), events_(events), last_(counters(0)) {}
+LoadSampler::LoadSampler(const kernels::Device& device,
+                         EventSink& events,
+                         const kernels::Device* beside)
+    : device_(device), beside_(beside), events_(events), last_(counters(0)) {}
 
 void LoadSampler::step(Nanoseconds own_compute) {
   if (now_ns() - last_.at >= kSamplePeriod) tell(own_compute);
@@ -34,8 +36,10 @@ void LoadSampler::end(Nanoseconds own_compute) {
 
 LoadSampler::Counters LoadSampler::counters(Nanoseconds own_compute) const {
   Counters now{now_ns(), process_cpu_ns(), own_compute, {}};
-  for (int thread = 0; thread < device_.n_threads(); thread++)
-    now.thread_busy_ns.push_back(device_.busy_ns(thread));
+  for (const kernels::Device* device : {&device_, beside_}) {
+    for (int thread = 0; device && thread < device->n_threads(); thread++)
+      now.thread_busy_ns.push_back(device->busy_ns(thread));
+  }
   return now;
 }
 

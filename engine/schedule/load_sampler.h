@@ -14,7 +14,10 @@ class LoadSampler {
  public:
   /// Begins to count.
   /// @param device  what runs; outlives the sampler, as `events` does
-  LoadSampler(const kernels::Device& device, EventSink& events);
+  /// @param beside  a second device at work at the same time, whose threads count too; or null
+  LoadSampler(const kernels::Device& device,
+              EventSink& events,
+              const kernels::Device* beside = nullptr);
 
   /// Tells a sample where the last is 100 ms old.
   /// @param own_compute  of all runs sampled, so far
@@ -35,6 +38,7 @@ class LoadSampler {
   void tell(Nanoseconds own_compute);
 
   const kernels::Device& device_;
+  const kernels::Device* beside_;
   EventSink& events_;
   Counters last_;
   bool told_ = false;

@@ -128,10 +128,11 @@ LoadedModel& ModelStore::load(const ModelRequest& request,
                               Wanted wanted,
                               const LoadProgress& progress,
                               const LoadedModel* kept) {
-  kernels::Device& on = device(request.device);
   wanted.options.progress = progress;
   auto loaded = std::make_unique<LoadedModel>();
   loaded->request = request;
+  if (request.own_threads > 0) loaded->own_device = kernels::open_cpu(request.own_threads);
+  kernels::Device& on = loaded->own_device ? *loaded->own_device : device(request.device);
   loaded->files = std::move(wanted.files);
   // Before there are weights in memory: the pages that hashing reads would come on top of them.
   loaded->weights_hash = weights_hash(loaded->files);
@@ -155,7 +156,8 @@ LoadedModel& ModelStore::get(const ModelRequest& request, const LoadProgress& pr
 RunModels ModelStore::get_with_draft(const ModelRequest& request,
                                      const std::string& draft,
                                      const std::string& decoder,
-                                     const LoadProgress& progress) {
+                                     const LoadProgress& progress,
+                                     int draft_threads) {
   device(request.device);
   LoadedModel* target = held(request);
   Wanted target_wanted;
@@ -164,6 +166,7 @@ RunModels ModelStore::get_with_draft(const ModelRequest& request,
   ModelRequest draft_request = request;
   draft_request.model = draft.empty() ? files.draft_name : draft;
   draft_request.scale = "1x1";
+  draft_request.own_threads = draft_threads;
   if (draft_request.model.empty()) {
     throw Error(ErrorCode::Usage,
                 fmt::format("{} needs a draft model: the card of {} names none, and none is given; "

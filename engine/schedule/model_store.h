@@ -22,6 +22,9 @@ struct ModelRequest {
   bool needs_tokenizer = true;
   bool allow_external_shards = false;
   FileLimits limits;  // of its files
+  /// Above 0: on a CPU device of its own with so many threads, to work beside another model. 0: on
+  /// the device all share, one model at a time.
+  int own_threads = 0;
   bool operator==(const ModelRequest&) const = default;
 };
 
@@ -29,6 +32,7 @@ struct ModelRequest {
 struct LoadedModel {
   ModelRequest request;
   ModelFiles files;
+  std::unique_ptr<kernels::Device> own_device;  // of request.own_threads; null: the store's
   std::unique_ptr<Model> model;
   std::uint32_t id = 0;  // of its ModelLoaded event
   double load_ms = 0;
@@ -59,14 +63,17 @@ class ModelStore {
   LoadedModel& get(const ModelRequest& request, const LoadProgress& progress = {});
   /// The same with the model that drafts for it: unscaled, on the same device, in the same dtype if
   /// one is asked for. Memory for both is asked for before either is loaded.
-  /// @param draft    NAME or directory; empty: what the model's card names
-  /// @param decoder  that needs it, for messages
+  /// @param draft          NAME or directory; empty: what the model's card names
+  /// @param decoder        that needs it, for messages
+  /// @param draft_threads  above 0: both may work at the same time, the draft on so many threads of
+  ///                       its own
   /// @throws Error(Usage)  if no draft is named, or the two do not share their vocabulary: naming
   /// both counts, or the first token that differs
   RunModels get_with_draft(const ModelRequest& request,
                            const std::string& draft,
                            const std::string& decoder,
-                           const LoadProgress& progress = {});
+                           const LoadProgress& progress = {},
+                           int draft_threads = 0);
   /// @throws Error(Device)  if there is no such device here
   kernels::Device& device(const std::string& name);
 

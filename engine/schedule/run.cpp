@@ -22,6 +22,34 @@ void check_fits(const Model& model, std::size_t n_tokens) {
   }
 }
 
+/// What a request's decoder is made with.
+DecoderContext context_for(const RunModels& models,
+                           const RunRequest& request,
+                           PromptCaches* prompts) {
+  Model& model = *models.target.model;
+  return {.target = model,
+          .sampling = request.sampling,
+          .limits = {.max_tokens = request.max_tokens,
+                     .max_seq_len = model.max_seq_len(),
+                     .ignore_eos = request.ignore_eos,
+                     .eos_ids = model.config().eos_ids},
+          .options = complete_options(decoder_named(request.decoder), request.options),
+          .draft_model = models.draft ? models.draft->model.get() : nullptr,
+          .probe = request.probe,
+          .draft_prompts = prompts};
+}
+
+Lane lane_of(RunId run,
+             Sequence prompt,
+             std::unique_ptr<Decoder> decoder,
+             const DecoderContext& context) {
+  return {.run = run,
+          .sequence = std::move(prompt),
+          .decoder = std::move(decoder),
+          .sampling = context.sampling,
+          .limits = context.limits};
+}
+
 }  // namespace
 
 std::vector<TokenId> tokenize_prompt(const Model& model, const std::string& prompt) {
@@ -44,29 +72,34 @@ Sequence prefilled(Model& model,
   return sequence;
 }
 
+Lane lane_over(const RunModels& models,
+               const RunRequest& request,
+               RunId run,
+               Sequence prompt,
+               PromptCaches* prompts) {
+  const DecoderContext context = context_for(models, request, prompts);
+  return lane_of(run, std::move(prompt), make_decoder(request.decoder, context), context);
+}
+
+Sequence prefilled(PromptCaches& prompts,
+                   const Model& model,
+                   const std::vector<TokenId>& prompt,
+                   const Sequence* known,
+                   const std::function<bool(int, int)>& progress) {
+  check_fits(model, prompt.size());
+  return prompts.read(prompt, known, progress);
+}
+
 Lane make_lane(const RunModels& models,
                const RunRequest& request,
                RunId run,
                const Sequence* shared,
                const std::function<bool(int, int)>& progress) {
-  const DecoderInfo& info = decoder_named(request.decoder);
-  Model& model = *models.target.model;
-  DecoderContext context{.target = model,
-                         .sampling = request.sampling,
-                         .limits = {.max_tokens = request.max_tokens,
-                                    .max_seq_len = model.max_seq_len(),
-                                    .ignore_eos = request.ignore_eos,
-                                    .eos_ids = model.config().eos_ids},
-                         .options = complete_options(info, request.options),
-                         .draft_model = models.draft ? models.draft->model.get() : nullptr,
-                         .probe = request.probe};
-  const Limits limits = context.limits;
-  std::unique_ptr<Decoder> decoder = make_decoder(request.decoder, std::move(context));
-  Lane lane{.run = run,
-            .sequence = shared ? shared->fork() : prefilled(model, request.prompt_tokens, progress),
-            .decoder = std::move(decoder),
-            .sampling = request.sampling,
-            .limits = limits};
+  const DecoderContext context = context_for(models, request, nullptr);
+  std::unique_ptr<Decoder> decoder = make_decoder(request.decoder, context);
+  Sequence prompt =
+      shared ? shared->fork() : prefilled(*models.target.model, request.prompt_tokens, progress);
+  Lane lane = lane_of(run, std::move(prompt), std::move(decoder), context);
   lane.decoder->begin(lane.sequence);
   return lane;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/decode/prompt_caches.h"
 #include "engine/decode/registry.h"
 #include "engine/decode/stepper.h"
 #include "engine/schedule/model_store.h"
@@ -70,9 +71,26 @@ Lane make_lane(const RunModels& models,
                RunId run,
                const Sequence* shared,
                const std::function<bool(int, int)>& progress = {});
+/// A lane over a prompt that is prefilled, whose decoder has not begun: lane.decoder->begin() is
+/// the caller's, on the thread that drafts.
+/// @param prompts  that the draft model has read, or null
+/// @throws Error(Usage)  as make_lane
+Lane lane_over(const RunModels& models,
+               const RunRequest& request,
+               RunId run,
+               Sequence prompt,
+               PromptCaches* prompts = nullptr);
 /// A prompt's sequence, prefilled.
 Sequence prefilled(Model& model,
                    const std::vector<TokenId>& prompt,
+                   const std::function<bool(int, int)>& progress = {});
+
+/// The same; what was read before is shared.
+/// @param known  as of PromptCaches::read()
+Sequence prefilled(PromptCaches& prompts,
+                   const Model& model,
+                   const std::vector<TokenId>& prompt,
+                   const Sequence* known,
                    const std::function<bool(int, int)>& progress = {});
 
 /// What a lane came to. `stop_reason` is "stopped" when it did not finish by itself.

@@ -4,53 +4,24 @@
 #include <memory>
 #include <optional>
 
+#include "engine/decode/options.h"
 #include "engine/event/clock.h"
+#include "engine/schedule/completion_job.h"
 #include "engine/schedule/load_sampler.h"
+#include "engine/schedule/rounds_scheduler.h"
 
 namespace engine {
 namespace {
-
-/// Where one of `texts` begins in `text`, or npos.
-std::size_t first_of(const std::string& text, const std::vector<std::string>& texts) {
-  std::size_t at = std::string::npos;
-  for (const std::string& one : texts) at = std::min(at, text.find(one));
-  return at;
-}
-
-/// A run that is over.
-void add(ScheduleTotals& totals, const Lane& lane, double prefill_ms) {
-  totals.prefill += static_cast<Nanoseconds>(prefill_ms * 1e6);
-  totals.target_busy += lane.compute_ns - lane.propose_ns;
-  totals.draft_busy += lane.propose_ns;
-  totals.n_runs++;
-  totals.n_tokens += std::ssize(lane.sequence.generated());
-  totals.n_steps += lane.n_steps;
-  totals.n_proposed += lane.n_proposed;
-  totals.n_accepted += lane.n_accepted;
-  totals.n_rejected += lane.n_rejected;
-}
-
-/// A request that was begun.
-struct Job {
-  std::size_t index;
-  RunId run;
-  double prefill_ms;
-  Lane lane;
-  TextStream stream;
-  std::string text;
-  std::size_t n_read = 0;  // generated tokens that are in text
-  bool met_stop = false;
-
-  bool over() const { return met_stop || lane.sequence.finished(); }
-};
 
 class Batch {
  public:
   Batch(const RunModels& models,
         std::span<const CompletionRequest> requests,
         const SchedulerWatch& watch,
+        PromptCaches& prompts,
         ScheduleTotals& totals)
       : models_(models),
+        prompts_(prompts),
         totals_(totals),
         loaded_(models.target),
         requests_(requests),
@@ -79,30 +50,14 @@ class Batch {
   bool stopped() const { return watch_.stop && watch_.stop(); }
 
   void begin(std::size_t index) {
-    const CompletionRequest& request = requests_[index];
-    const RunId run = watch_.first_run + static_cast<RunId>(index);
-    if (watch_.events) watch_.events->push(started_event(request.run, models_, run));
-    try {
-      const Nanoseconds start = now_ns();
-      Lane lane = lane_of(request, run);
-      const double ms = static_cast<double>(now_ns() - start) * 1e-6;
-      jobs_.push_back(std::make_unique<Job>(
-          Job{index, run, ms, std::move(lane), TextStream(*loaded_.model->tokenizer()), {}}));
-    } catch (const Error& error) {
-      if (watch_.events)
-        watch_.events->push(RunFinished{.t = now_ns(), .run = run, .stop_reason = "stopped"});
-      if (error.code() != ErrorCode::Cancelled) throw;
-    }
-  }
-
-  Lane lane_of(const CompletionRequest& request, RunId run) {
-    const auto go_on = [this](int, int) { return !stopped(); };
-    if (!request.from) return make_lane(models_, request.run, run, nullptr, go_on);
-    ensure(std::ranges::equal(request.from->tokens(), request.run.prompt_tokens),
-           "a request goes on from a sequence of its own tokens");
-    Sequence prompt = request.from->restarted();
-    prefill(*loaded_.model, prompt, 256, go_on);
-    return make_lane(models_, request.run, run, &prompt, go_on);
+    const RunRequest& request = requests_[index].run;
+    const auto make = [&](RunId run) {
+      const Sequence prompt =
+          read_prompt(prompts_, models_, requests_[index], [this](int, int) { return !stopped(); });
+      return make_lane(models_, request, run, &prompt);
+    };
+    if (auto job = begun_job(requests_, index, models_, watch_.first_run, watch_.events, make))
+      jobs_.push_back(std::move(job));
   }
 
   void step() {
@@ -113,50 +68,38 @@ class Batch {
     totals_.n_forwards++;
     for (const Lane* lane : lanes) compute_ns_ += lane->compute_ns;
     if (sampler_) sampler_->step(compute_ns_);
-    for (const auto& job : jobs_) read(*job);
+    for (const auto& job : jobs_) job->read();
+    count_caches();
     const auto over = std::stable_partition(jobs_.begin(), jobs_.end(),
                                             [](const auto& job) { return !job->over(); });
     for (auto job = over; job != jobs_.end(); ++job) finish(**job);
     jobs_.erase(over, jobs_.end());
   }
 
-  void read(Job& job) {
-    const auto generated = job.lane.sequence.generated();
-    job.text += job.stream.push(generated.subspan(job.n_read));
-    job.n_read = generated.size();
-    job.met_stop = first_of(job.text, requests_[job.index].stop_texts) != std::string::npos;
+  void count_caches() {
+    std::int64_t own = 0;
+    for (const auto& job : jobs_) own += job->lane.sequence.cache().own_bytes();
+    totals_.branch_cache_bytes = std::max(totals_.branch_cache_bytes, own);
+    totals_.cache_bytes = std::max(totals_.cache_bytes, models_.target.model->cache_bytes());
+    if (!models_.draft) return;
+    totals_.draft_cache_bytes =
+        std::max(totals_.draft_cache_bytes, models_.draft->model->cache_bytes());
   }
 
-  void finish(Job& job) {
-    const CompletionRequest& request = requests_[job.index];
-    const Tokenizer& tokenizer = *loaded_.model->tokenizer();
-    RunResult result = result_of(job.lane, request.run, &tokenizer, job.prefill_ms);
-    add(totals_, job.lane, job.prefill_ms);
-    Sequence end = std::move(job.lane.sequence);
-    const std::size_t at = first_of(result.text, request.stop_texts);
-    if (at != std::string::npos) result.stop_reason = "text";
-    if (watch_.events) watch_.events->push(finished_event(result, job.run));
-    if (at != std::string::npos) {
-      // The tokens of what stands before it: whoever goes on from here has read no more.
-      std::size_t n = result.tokens.size();
-      while (n > 0 && tokenizer.decode(std::span(result.tokens).first(n)).size() > at) n--;
-      end = end.shortened(end.prompt().size() + n);
-      result.tokens.resize(n);
-      result.text.resize(at);
-      result.approximate.clear();
-      result.approximate_text.clear();
-    }
-    done_[job.index].emplace(Completion{std::move(result), std::move(end)});
+  void finish(CompletionJob& job) {
+    job.add_to(totals_);
+    done_[job.index].emplace(job.finished(watch_.events));
     if (watch_.ended) watch_.ended(++n_done_, static_cast<int>(requests_.size()));
   }
 
   RunModels models_;
+  PromptCaches& prompts_;
   ScheduleTotals& totals_;
   LoadedModel& loaded_;  // the target
   std::span<const CompletionRequest> requests_;
   const SchedulerWatch& watch_;
   Stepper stepper_;
-  std::vector<std::unique_ptr<Job>> jobs_;
+  std::vector<std::unique_ptr<CompletionJob>> jobs_;
   std::vector<std::optional<Completion>> done_;
   int n_done_ = 0;
   std::optional<LoadSampler> sampler_;
@@ -165,7 +108,7 @@ class Batch {
 
 }  // namespace
 
-std::map<std::string, double> figures_of(const ScheduleTotals& totals) {
+std::map<std::string, double> figures_of(const ScheduleTotals& totals, const RunModels& models) {
   std::map<std::string, double> figures;
   const auto ms = [&](const char* name, Nanoseconds ns) {
     figures[name] = static_cast<double>(ns) * 1e-6;
@@ -184,9 +127,16 @@ std::map<std::string, double> figures_of(const ScheduleTotals& totals) {
   share("target_busy", totals.target_busy, totals.wall);
   share("acceptance_rate", totals.n_accepted, totals.n_proposed);
   share("accepted_of_judged", totals.n_accepted, totals.n_accepted + totals.n_rejected);
-  share("accepted_per_step", totals.n_accepted, totals.n_steps);
+  share("alpha", totals.n_accepted, totals.n_depth);
   share("block_efficiency", totals.n_tokens, totals.n_steps);
   share("tokens_per_second", totals.n_tokens * 1'000'000'000, totals.wall);
+  count("weight_bytes", models.target.model->weight_bytes());
+  count("branch_cache_bytes", totals.branch_cache_bytes);
+  count("cache_bytes", totals.cache_bytes);
+  if (totals.n_depth > 0) {
+    count("draft_weight_bytes", models.draft->model->weight_bytes());
+    count("draft_cache_bytes", totals.draft_cache_bytes);
+  }
   return figures;
 }
 
@@ -194,7 +144,9 @@ std::unique_ptr<Scheduler> make_scheduler(const RunModels& models,
                                           const std::string& decoder,
                                           const OptionValues& options,
                                           int n_at_once) {
-  complete_options(decoder_named(decoder), options);
+  const OptionValues complete = complete_options(decoder_named(decoder), options);
+  if (decoder == "seed")
+    return std::make_unique<RoundsScheduler>(models, rounds_settings(complete));
   return std::make_unique<BatchScheduler>(models, n_at_once);
 }
 
@@ -205,20 +157,25 @@ RunModels models_for(ModelStore& store,
                      const OptionValues& options,
                      const LoadProgress& progress) {
   const DecoderInfo& info = decoder_named(decoder);
-  complete_options(info, options);
+  const OptionValues complete = complete_options(info, options);
   if (!info.needs_draft) return store.get(request, progress);
-  return store.get_with_draft(request, draft, decoder, progress);
+  if (decoder != "seed") return store.get_with_draft(request, draft, decoder, progress);
+  ModelRequest target = request;
+  target.own_threads = int_option(complete, "target_threads");
+  return store.get_with_draft(target, draft, decoder, progress,
+                              int_option(complete, "draft_threads"));
 }
 
 BatchScheduler::BatchScheduler(const RunModels& models, int n_at_once)
-    : models_(models), n_at_once_(n_at_once) {
+    : models_(models), n_at_once_(n_at_once), prompts_(*models.target.model) {
   ensure(n_at_once > 0, "a batch holds at least one request");
 }
 
 std::vector<Completion> BatchScheduler::run(std::span<const CompletionRequest> requests,
                                             const SchedulerWatch& watch) {
   const Nanoseconds begun = now_ns();
-  auto done = Batch(models_, requests, watch, totals_).run(static_cast<std::size_t>(n_at_once_));
+  auto done =
+      Batch(models_, requests, watch, prompts_, totals_).run(static_cast<std::size_t>(n_at_once_));
   totals_.wall += now_ns() - begun;
   return done;
 }

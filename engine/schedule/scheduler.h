@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/decode/prompt_caches.h"
 #include "engine/schedule/run.h"
 
 namespace engine {
@@ -47,13 +48,24 @@ struct ScheduleTotals {
   std::int64_t n_tokens = 0;
   std::int64_t n_steps = 0;     // of all runs
   std::int64_t n_forwards = 0;  // of the target; fewer than steps where runs share one
+  std::int64_t n_depth = 0;     // tokens that whole paths of its drafts would have been
   std::int64_t n_proposed = 0, n_accepted = 0, n_rejected = 0;  // as in Lane
+  // Pages, at the most: of runs under way, without what they share; of all texts, with those that
+  // are over and can be gone on from; of the draft's.
+  std::int64_t branch_cache_bytes = 0, cache_bytes = 0, draft_cache_bytes = 0;
 };
 
-/// Names and values for a report's "schedule": tokens_per_second (of wall), target_busy (share of
-/// wall), acceptance_rate (accepted / proposed), accepted_of_judged, accepted_per_step,
-/// block_efficiency (tokens / steps), and the totals. What cannot be told is absent.
-std::map<std::string, double> figures_of(const ScheduleTotals& totals);
+/// Names and values for a report's "schedule": the totals and what follows from them. A rate whose
+/// denominator is 0 is absent.
+///     tokens_per_second   of wall
+///     target_busy         share of wall
+///     acceptance_rate     accepted / proposed
+///     accepted_of_judged  accepted / (accepted + rejected): the rate of one token
+///     alpha               accepted / (steps * depth of the draft): SEED's acceptance rate
+///     block_efficiency    tokens / steps
+///     weight_bytes, draft_weight_bytes       once, however many runs there are
+///     branch_cache_bytes, ...                as in ScheduleTotals
+std::map<std::string, double> figures_of(const ScheduleTotals& totals, const RunModels& models);
 
 class Scheduler {
  public:
@@ -68,12 +80,13 @@ class Scheduler {
 
 /// The scheduler a decoder runs under.
 /// @param options    of the decoder, as given
-/// @param n_at_once  requests in one forward
+/// @param n_at_once  requests in one forward; not for "seed", whose options say it
 std::unique_ptr<Scheduler> make_scheduler(const RunModels& models,
                                           const std::string& decoder,
                                           const OptionValues& options,
                                           int n_at_once);
-/// The models such a scheduler needs: with a draft for a decoder that drafts.
+/// The models such a scheduler needs: with a draft for a decoder that drafts, which for "seed" has
+/// threads of its own.
 /// @param draft  NAME or directory; empty: what the model's card names
 RunModels models_for(ModelStore& store,
                      const ModelRequest& request,
@@ -90,11 +103,12 @@ class BatchScheduler : public Scheduler {
   BatchScheduler(const RunModels& models, int n_at_once);
   std::vector<Completion> run(std::span<const CompletionRequest> requests,
                               const SchedulerWatch& watch) override;
-  std::map<std::string, double> figures() const override { return figures_of(totals_); }
+  std::map<std::string, double> figures() const override { return figures_of(totals_, models_); }
 
  private:
-  RunModels models_;  // owned by the store
+  RunModels models_;  // owned by the store, as long as this is used
   int n_at_once_;
+  PromptCaches prompts_;
   ScheduleTotals totals_;
 };
 

@@ -32,7 +32,7 @@ class PromptCachesTest : public testing::Test {
 TEST_F(PromptCachesTest, what_prompts_begin_with_alike_is_read_once) {
   Dice dice(3);
   const std::vector<TokenId> stem = dice.text(100, 24);  // over the end of a page
-  PromptCaches caches(*model);
+  PromptCaches caches(*model, 8);
   std::vector<Sequence> read;
   for (int i = 0; i < 4; i++) {
     std::vector<TokenId> tokens = stem;

@@ -50,7 +50,9 @@ TEST(Registry, has_the_option_names_of_the_command_line_contract) {
        {"window", "ngram_size", "n_guesses", "prompt_pool", "bonus", "advance", "preset"}},
       {"prompt-lookup", {"max_ngram", "n_tokens", "variant"}},
       {"speculative", {"gamma", "draft_temperature", "stop_below"}},
-      {"mcsd", {"k_config", "rule", "draft_temperature"}}};
+      {"mcsd", {"k_config", "rule", "draft_temperature"}},
+      {"seed",
+       {"branches", "policy", "together", "draft_threads", "target_threads", "k_config", "rule"}}};
   for (const auto& [name, options] : fixed) {
     const OptionValues values = complete_options(decoder_named(name), {});
     for (const std::string& option : options) EXPECT_TRUE(values.contains(option)) << option;
@@ -111,7 +113,7 @@ TEST(Registry, refuses_rejection_sampling_where_it_cannot_be) {
   for (const char* name : {"ar", "lookahead", "prompt-lookup"}) {
     EXPECT_FALSE(refusal(decoder_named(name), rejection, model, nullptr)) << name;
   }
-  for (const char* name : {"speculative", "mcsd"}) {
+  for (const char* name : {"speculative", "mcsd", "seed"}) {
     EXPECT_FALSE(refusal(decoder_named(name), rejection, model, &model)) << name;
   }
   // Greedy decoding draws nothing, so there is nothing to refuse.
@@ -121,7 +123,7 @@ TEST(Registry, refuses_rejection_sampling_where_it_cannot_be) {
 
 TEST(Registry, refuses_a_decoder_without_its_draft_and_a_draft_of_another_vocabulary) {
   ToyModel model({.vocab = 16}), other({.vocab = 12});
-  for (const char* name : {"speculative", "mcsd"}) {
+  for (const char* name : {"speculative", "mcsd", "seed"}) {
     const std::string none = usage_error([&] { make_decoder(name, {.target = model}); });
     EXPECT_THAT(none, HasSubstr(std::string(name) + " needs a draft model and there is none"));
     EXPECT_THAT(none, HasSubstr("--draft"));
@@ -155,6 +157,10 @@ TEST(Registry, a_tree_is_whole_numbers_with_commas_and_not_too_large) {
                 complete_options(info, {{"k_config", wide}});
               }),
               HasSubstr("more than 255"));
+  EXPECT_THAT(usage_error([&] {
+                complete_options(decoder_named("seed"), {{"k_config", "4,4,15"}});
+              }),
+              HasSubstr("seed: k_config: found '4,4,15'"));
 }
 
 TEST(Registry, only_the_released_behaviour_is_not_lossless) {

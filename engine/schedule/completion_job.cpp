@@ -1,0 +1,101 @@
+#include "engine/schedule/completion_job.h"
+
+#include <algorithm>
+
+#include "engine/decode/options.h"
+#include "engine/event/clock.h"
+
+namespace engine {
+namespace {
+
+/// Where one of `texts` begins in `text`, or npos.
+std::size_t first_of(const std::string& text, const std::vector<std::string>& texts) {
+  std::size_t at = std::string::npos;
+  for (const std::string& one : texts) at = std::min(at, text.find(one));
+  return at;
+}
+
+/// Tokens that a whole path of drafts would be; 0 where no draft model proposes.
+int draft_depth(const RunRequest& run) {
+  const DecoderInfo& info = decoder_named(run.decoder);
+  if (!info.needs_draft) return 0;
+  const OptionValues options = complete_options(info, run.options);
+  if (options.contains("gamma")) return int_option(options, "gamma");
+  return static_cast<int>(counts_option(options, "k_config").size());
+}
+
+}  // namespace
+
+int CompletionJob::read() {
+  const auto generated = lane.sequence.generated();
+  const auto n_new = static_cast<int>(generated.size() - n_read);
+  text += stream.push(generated.subspan(n_read));
+  n_read = generated.size();
+  met_stop = first_of(text, request.stop_texts) != std::string::npos;
+  return n_new;
+}
+
+Completion CompletionJob::finished(EventSink* events) {
+  RunResult result = result_of(lane, request.run, &tokenizer, static_cast<double>(prefill) * 1e-6);
+  Sequence end = std::move(lane.sequence);
+  const std::size_t at = first_of(result.text, request.stop_texts);
+  if (at != std::string::npos) result.stop_reason = "text";
+  if (events) events->push(finished_event(result, run));
+  if (at == std::string::npos) return {std::move(result), std::move(end)};
+  // The tokens of what stands before it: whoever goes on from here has read no more.
+  std::size_t n = result.tokens.size();
+  while (n > 0 && tokenizer.decode(std::span(result.tokens).first(n)).size() > at) n--;
+  end = end.shortened(end.prompt().size() + n);
+  result.tokens.resize(n);
+  result.text.resize(at);
+  result.approximate.clear();
+  result.approximate_text.clear();
+  return {std::move(result), std::move(end)};
+}
+
+void CompletionJob::add_to(ScheduleTotals& totals) const {
+  totals.prefill += prefill;
+  totals.target_busy += lane.compute_ns - lane.propose_ns;
+  totals.draft_busy += lane.propose_ns;
+  totals.n_runs++;
+  totals.n_tokens += std::ssize(lane.sequence.generated());
+  totals.n_steps += lane.n_steps;
+  totals.n_depth += std::int64_t{lane.n_steps} * draft_depth(request.run);
+  totals.n_proposed += lane.n_proposed;
+  totals.n_accepted += lane.n_accepted;
+  totals.n_rejected += lane.n_rejected;
+}
+
+std::unique_ptr<CompletionJob> begun_job(std::span<const CompletionRequest> requests,
+                                         std::size_t index,
+                                         const RunModels& models,
+                                         RunId first_run,
+                                         EventSink* events,
+                                         const std::function<Lane(RunId)>& make) {
+  const CompletionRequest& request = requests[index];
+  const RunId run = first_run + static_cast<RunId>(index);
+  if (events) events->push(started_event(request.run, models, run));
+  try {
+    const Nanoseconds start = now_ns();
+    Lane lane = make(run);
+    const Nanoseconds prefill = now_ns() - start;
+    return std::unique_ptr<CompletionJob>(new CompletionJob{
+        request, index, run, prefill, std::move(lane), *models.target.model->tokenizer()});
+  } catch (const Error& error) {
+    if (events) events->push(RunFinished{.t = now_ns(), .run = run, .stop_reason = "stopped"});
+    if (error.code() != ErrorCode::Cancelled) throw;
+    return nullptr;
+  }
+}
+
+Sequence read_prompt(PromptCaches& prompts,
+                     const RunModels& models,
+                     const CompletionRequest& request,
+                     const std::function<bool(int, int)>& progress) {
+  const std::vector<TokenId>& tokens = request.run.prompt_tokens;
+  ensure(!request.from || std::ranges::equal(request.from->tokens(), tokens),
+         "a request goes on from a sequence of its own tokens");
+  return prefilled(prompts, *models.target.model, tokens, request.from, progress);
+}
+
+}  // namespace engine

@@ -1,0 +1,51 @@
+// A completion while it is made: what every scheduler keeps of a request that it has begun.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/schedule/scheduler.h"
+
+namespace engine {
+
+struct CompletionJob {
+  const CompletionRequest& request;  // of the caller, until run() returns
+  std::size_t index;                 // of the request
+  RunId run;
+  Nanoseconds prefill;  // own compute of reading the prompt
+  Lane lane;
+  const Tokenizer& tokenizer;  // the target's
+  TextStream stream = TextStream(tokenizer);
+  std::string text = {};
+  std::size_t n_read = 0;  // generated tokens that are in text
+  bool met_stop = false;
+
+  bool over() const { return met_stop || lane.sequence.finished(); }
+  /// Takes what the last step gave into the text.
+  /// @return  how many tokens that were
+  int read();
+  /// What it came to, told to `events` (or null) and cut where a stop text begins.
+  Completion finished(EventSink* events);
+  /// Counts it among those that are over.
+  void add_to(ScheduleTotals& totals) const;
+};
+
+/// Tells that a request's run begins and makes its job.
+/// @param make  its lane; the prompt is read in there
+/// @return  null if it was stopped while its prompt was read: then that is told too
+std::unique_ptr<CompletionJob> begun_job(std::span<const CompletionRequest> requests,
+                                         std::size_t index,
+                                         const RunModels& models,
+                                         RunId first_run,
+                                         EventSink* events,
+                                         const std::function<Lane(RunId)>& make);
+
+/// A request's prompt, read by the target; what it goes on from and what was read before is shared.
+Sequence read_prompt(PromptCaches& prompts,
+                     const RunModels& models,
+                     const CompletionRequest& request,
+                     const std::function<bool(int, int)>& progress);
+
+}  // namespace engine

@@ -1,0 +1,109 @@
+#include "engine/schedule/rounds.h"
+
+#include <algorithm>
+
+namespace engine {
+
+Rounds::Rounds(int n_branches, const Policy& policy, int n_together, EventSink* events)
+    : policy_(policy),
+      n_together_(n_together),
+      events_(events),
+      places_(static_cast<std::size_t>(n_branches)) {
+  ensure(n_branches >= 1, "rounds have at least one branch");
+  ensure(n_together >= 1, "a verification takes at least one branch");
+}
+
+Nanoseconds Rounds::move(int branch, Stage from, Stage to, Nanoseconds t) {
+  ensure(branch >= 0 && branch < n_branches(), "there is no such branch");
+  Place& moved = place(branch);
+  ensure(moved.stage == from, "a branch does one thing after the other");
+  ensure(t >= moved.since, "time does not go back");
+  const Nanoseconds spent = t - moved.since;
+  moved.stage = to;
+  moved.since = t;
+  return spent;
+}
+
+void Rounds::line_up(std::vector<Waiter>& line, int branch, const char* resource, Nanoseconds t) {
+  const Place& own = place(branch);
+  line.push_back({.branch = branch, .n_verified = own.n_verified, .value = own.value});
+  if (events_) events_->push(Queued{t, own.run, branch, resource});
+}
+
+int Rounds::take(std::vector<Waiter>& line, const char* resource, Nanoseconds t) {
+  const std::size_t i = policy_.next(line);
+  ensure(i < line.size(), "a policy names one of those who wait");
+  const int branch = line[i].branch;
+  line.erase(line.begin() + static_cast<std::ptrdiff_t>(i));
+  if (events_) events_->push(Dequeued{t, place(branch).run, branch, resource});
+  return branch;
+}
+
+void Rounds::busy(
+    Nanoseconds& idle_since, Nanoseconds& idle, int branch, const char* what, Nanoseconds t) {
+  if (idle_since < 0) return;
+  if (t > idle_since && events_)
+    events_->push(Waiting{t, place(branch).run, branch, what, idle_since});
+  idle += t - idle_since;
+  idle_since = -1;
+}
+
+void Rounds::admit(int branch, RunId run, double value, Nanoseconds t) {
+  move(branch, Stage::Free, Stage::Ready, t);
+  Place& own = place(branch);
+  own.run = run;
+  own.n_verified = 0;
+  own.value = value;
+  line_up(ready_, branch, "draft", t);
+}
+
+std::optional<int> Rounds::draft_next(Nanoseconds t) {
+  if (ready_.empty()) {
+    if (draft_idle_since_ < 0) draft_idle_since_ = t;
+    return std::nullopt;
+  }
+  const int branch = take(ready_, "draft", t);
+  totals_.wait_for_draft += move(branch, Stage::Ready, Stage::Drafting, t);
+  busy(draft_idle_since_, totals_.draft_idle, branch, "draft", t);
+  return branch;
+}
+
+void Rounds::drafted(int branch, Nanoseconds t) {
+  totals_.drafting += move(branch, Stage::Drafting, Stage::Queued, t);
+  totals_.n_drafts++;
+  line_up(queue_, branch, "target", t);
+  totals_.longest_queue = std::max(totals_.longest_queue, static_cast<int>(queue_.size()));
+}
+
+std::vector<int> Rounds::verify_next(Nanoseconds t) {
+  std::vector<int> branches;
+  if (queue_.empty()) {
+    if (target_idle_since_ < 0) target_idle_since_ = t;
+    return branches;
+  }
+  while (!queue_.empty() && std::ssize(branches) < n_together_) {
+    branches.push_back(take(queue_, "target", t));
+    totals_.wait_for_target += move(branches.back(), Stage::Queued, Stage::Verifying, t);
+  }
+  busy(target_idle_since_, totals_.target_idle, branches.front(), "target", t);
+  totals_.n_verifications++;
+  return branches;
+}
+
+void Rounds::verified(std::span<const Judged> judged, Nanoseconds t) {
+  Nanoseconds spent = 0;  // the same for all of them: they were taken together
+  for (const Judged& one : judged) {
+    spent = move(one.branch, Stage::Verifying, one.over ? Stage::Free : Stage::Ready, t);
+    place(one.branch).n_verified += one.n_emitted;
+    if (!one.over) line_up(ready_, one.branch, "draft", t);
+  }
+  totals_.verifying += spent;
+}
+
+double rounds_bound(int n_branches, int n_drafts, double t_draft, double t_verify) {
+  const double round = t_draft + t_verify;
+  const double period = std::max({round / n_branches, t_verify, t_draft / n_drafts});
+  return round / period;
+}
+
+}  // namespace engine

@@ -1,0 +1,130 @@
+// Rounds-scheduled speculative execution: several branches that draft, one target that verifies.
+//   paper    SEED, Wang et al. 2024 (arXiv:2406.18200), Algorithm 1
+//   label    a branch that may draft has label 1; from its draft on, through the queue, until the
+//            target has judged it, label 0. So it has one tree under way at most, and the queue is
+//            never longer than there are branches
+//   differs  which of the queue is next is a policy's word, first come first served unless told
+//            otherwise; the target may take several at once
+// This class is the bookkeeping alone: who may do what next, who waited for whom and how long. Two
+// threads that do the work (rounds_threads.h) and a simulator with a clock of its own
+// (rounds_simulator.h) run the same object.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/event/queue.h"
+#include "engine/schedule/policy.h"
+
+namespace engine {
+
+/// A request that takes a place.
+struct Admitted {
+  RunId run = 0;
+  double value = 0;
+};
+
+/// What one verification came to for a branch.
+struct Judged {
+  int branch = 0;
+  int n_emitted = 0;
+  bool over = false;  // its text has ended
+};
+
+/// Times of all branches together; the clock is the caller's.
+struct RoundsTotals {
+  std::int64_t n_drafts = 0;         // trees put into the queue
+  std::int64_t n_verifications = 0;  // times the target worked
+  int longest_queue = 0;
+  Nanoseconds wait_for_target = 0;  // of branches, in the queue
+  Nanoseconds wait_for_draft = 0;   // of branches with label 1 while the draft is at another's
+  Nanoseconds drafting = 0;
+  Nanoseconds verifying = 0;
+  Nanoseconds target_idle = 0;  // the queue was empty
+  Nanoseconds draft_idle = 0;   // no branch had label 1; one draft's, where there are several
+};
+
+class Rounds {
+ public:
+  /// @param n_branches  places; a request takes one until it is over
+  /// @param policy      outlives the rounds
+  /// @param n_together  branches that one verification may take at most
+  /// @param events      told Queued, Dequeued and Waiting, or null. Their resource is "target" for
+  ///                    the queue of Algorithm 1 and "draft" for branches that may draft; Waiting
+  ///                    says that the resource stood idle since, until this branch came
+  Rounds(int n_branches, const Policy& policy, int n_together, EventSink* events);
+
+  // What happens, at times that never go back.
+  /// A request takes a free place and may draft.
+  void admit(int branch, RunId run, double value, Nanoseconds t);
+  /// Who drafts next; nullopt: nobody may.
+  std::optional<int> draft_next(Nanoseconds t);
+  /// Its tree is in the queue.
+  void drafted(int branch, Nanoseconds t);
+  /// Whom the target verifies next, together; empty: the queue is.
+  std::vector<int> verify_next(Nanoseconds t);
+  /// All that verify_next gave are judged: they may draft again, or leave.
+  void verified(std::span<const Judged> judged, Nanoseconds t);
+
+  int n_branches() const { return static_cast<int>(places_.size()); }
+  /// Neither drafted for, nor in the queue, nor being verified.
+  bool may_draft(int branch) const { return place(branch).stage == Stage::Ready; }
+  bool is_free(int branch) const { return place(branch).stage == Stage::Free; }
+  /// In the order they came.
+  std::span<const Waiter> queue() const { return queue_; }
+  const RoundsTotals& totals() const { return totals_; }
+
+ private:
+  enum class Stage : std::uint8_t { Free, Ready, Drafting, Queued, Verifying };
+  struct Place {
+    Stage stage = Stage::Free;
+    Nanoseconds since = 0;  // of the stage
+    RunId run = 0;
+    int n_verified = 0;
+    double value = 0;
+  };
+
+  Place& place(int branch) { return places_[static_cast<std::size_t>(branch)]; }
+  const Place& place(int branch) const { return places_[static_cast<std::size_t>(branch)]; }
+  /// @return  the time spent in the stage before
+  Nanoseconds move(int branch, Stage from, Stage to, Nanoseconds t);
+  void line_up(std::vector<Waiter>& line, int branch, const char* resource, Nanoseconds t);
+  int take(std::vector<Waiter>& line, const char* resource, Nanoseconds t);
+  /// Ends a time without work, if there was one.
+  void busy(
+      Nanoseconds& idle_since, Nanoseconds& idle, int branch, const char* what, Nanoseconds t);
+
+  const Policy& policy_;
+  int n_together_;
+  EventSink* events_;
+  std::vector<Place> places_;
+  std::vector<Waiter> ready_, queue_;
+  Nanoseconds target_idle_since_ = -1, draft_idle_since_ = -1;  // -1: at work, or not begun
+  RoundsTotals totals_;
+};
+
+/// What is done in rounds. A branch is in one hand at a time: what draft() and the others see of it
+/// is not touched meanwhile. draft() may run beside the other calls, for another branch.
+class RoundsWork {
+ public:
+  virtual ~RoundsWork() = default;
+  /// The next request takes a free place, its prompt read by the target. nullopt: there is none.
+  virtual std::optional<Admitted> begin(int branch) = 0;
+  /// The draft proposes a branch's next tree.
+  virtual void draft(int branch) = 0;
+  /// The target judges what these branches proposed, in one forward.
+  virtual std::vector<Judged> verify(std::span<const int> branches) = 0;
+  /// A branch that is over leaves its place.
+  virtual void end(int branch) = 0;
+};
+
+/// The most that rounds can gain over drafting and verifying in turn: each branch needs
+/// t_draft + t_verify a round, the target t_verify of it, and `n_drafts` at once t_draft / n_drafts.
+///     (t_draft + t_verify) / max((t_draft + t_verify) / n, t_verify, t_draft / n_drafts)
+/// With a draft a branch this is the paper's min(n, (t_draft + t_verify) / t_verify); one thread
+/// that drafts for all stops it at 2.
+double rounds_bound(int n_branches, int n_drafts, double t_draft, double t_verify);
+
+}  // namespace engine

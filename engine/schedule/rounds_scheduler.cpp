@@ -1,0 +1,277 @@
+#include "engine/schedule/rounds_scheduler.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "engine/decode/options.h"
+#include "engine/event/clock.h"
+#include "engine/schedule/completion_job.h"
+#include "engine/schedule/load_sampler.h"
+#include "engine/schedule/rounds_threads.h"
+
+namespace engine {
+namespace {
+
+/// Takes events from two threads and hands them on from one.
+class GatheredEvents final : public EventSink {
+ public:
+  explicit GatheredEvents(EventSink& to) : to_(to) {}
+  void push(Event event) override {
+    const std::lock_guard lock(mutex_);
+    events_.push_back(std::move(event));
+  }
+  /// On the thread of the sink behind.
+  void hand_on() {
+    std::vector<Event> events;
+    {
+      const std::lock_guard lock(mutex_);
+      events.swap(events_);
+    }
+    for (Event& event : events) to_.push(std::move(event));
+  }
+
+ private:
+  EventSink& to_;
+  std::mutex mutex_;
+  std::vector<Event> events_;
+};
+
+/// What both threads share of one call of run().
+struct Call {
+  RunModels models;
+  std::span<const CompletionRequest> requests;
+  const SchedulerWatch& watch;
+  GatheredEvents* events;  // or null
+  PromptCaches& prompts;
+  PromptCaches& draft_prompts;
+  ScheduleTotals& totals;
+};
+
+/// The requests as work for rounds. A job is its branch's, in the hand of one thread at a time; the
+/// draft model and all its caches are the drafting thread's while there is one.
+class JobRounds final : public RoundsWork {
+ public:
+  JobRounds(const Call& call, int n_branches)
+      : call_(call),
+        judging_(*call.models.target.model, call.events),
+        drafting_(*call.models.target.model, call.events),
+        jobs_(static_cast<std::size_t>(n_branches)),
+        done_(call.requests.size()) {}
+
+  std::optional<Admitted> begin(int branch) override {
+    while (next_ < call_.requests.size() && !stopped()) {
+      const std::size_t index = next_++;
+      const CompletionRequest& request = call_.requests[index];
+      const auto make = [&](RunId run) {
+        return lane_over(call_.models, request.run, run,
+                         read_prompt(call_.prompts, call_.models, request,
+                                     [this](int, int) { return !stopped(); }),
+                         &call_.draft_prompts);
+      };
+      auto job =
+          begun_job(call_.requests, index, call_.models, call_.watch.first_run, call_.events, make);
+      if (!job) continue;
+      const Admitted admitted{.run = job->run, .value = request.value};
+      at(branch) = {std::move(job), false};
+      return admitted;
+    }
+    return std::nullopt;
+  }
+
+  void draft(int branch) override {
+    let_go_of_retired();
+    Place& place = at(branch);
+    Lane& lane = place.job->lane;
+    if (!place.has_begun) {
+      const Nanoseconds start = now_ns();
+      lane.decoder->begin(lane.sequence);
+      place.job->prefill += now_ns() - start;
+      place.has_begun = true;
+    }
+    drafting_.propose(lane);
+    draft_cache_bytes_ = std::max(draft_cache_bytes_, call_.models.draft->model->cache_bytes());
+  }
+
+  std::vector<Judged> verify(std::span<const int> branches) override {
+    std::vector<Lane*> lanes;
+    for (const int branch : branches) lanes.push_back(&at(branch).job->lane);
+    const Nanoseconds before = target_compute(lanes);
+    judging_.judge(lanes);
+    compute_ += target_compute(lanes) - before;
+    call_.totals.n_forwards++;
+    count_caches();
+    std::vector<Judged> judged;
+    for (const int branch : branches) {
+      CompletionJob& job = *at(branch).job;
+      const int n = job.read();
+      judged.push_back({branch, n, job.over()});
+    }
+    return judged;
+  }
+
+  void end(int branch) override {
+    CompletionJob& job = *at(branch).job;
+    done_[job.index].emplace(finished(job));
+    {
+      const std::lock_guard lock(retired_mutex_);
+      retired_.push_back(std::move(job.lane.decoder));
+    }
+    at(branch) = {};
+    if (call_.watch.ended) call_.watch.ended(++n_done_, static_cast<int>(call_.requests.size()));
+  }
+
+  bool stopped() const { return call_.watch.stop && call_.watch.stop(); }
+  /// The target's own compute so far.
+  Nanoseconds compute() const { return compute_; }
+
+  /// When both threads have come to rest: those that were begun and have not ended, as they stand.
+  std::vector<Completion> take() {
+    for (int branch = 0; branch < static_cast<int>(jobs_.size()); branch++)
+      if (at(branch).job) end(branch);
+    call_.totals.draft_cache_bytes = std::max(call_.totals.draft_cache_bytes, draft_cache_bytes_);
+    std::vector<Completion> completions;
+    for (std::optional<Completion>& one : done_)
+      if (one) completions.push_back(std::move(*one));
+    return completions;
+  }
+
+ private:
+  struct Place {
+    std::unique_ptr<CompletionJob> job;
+    bool has_begun = false;  // its draft has read the prompt
+  };
+  Place& at(int branch) { return jobs_[static_cast<std::size_t>(branch)]; }
+
+  static Nanoseconds target_compute(std::span<Lane* const> lanes) {
+    Nanoseconds sum = 0;
+    for (const Lane* lane : lanes) sum += lane->compute_ns - lane->propose_ns;
+    return sum;
+  }
+
+  /// Of the target's, which are this thread's whoever holds the branch.
+  void count_caches() {
+    std::int64_t own = 0;
+    for (const Place& place : jobs_)
+      if (place.job) own += std::as_const(place.job->lane.sequence).cache().own_bytes();
+    ScheduleTotals& totals = call_.totals;
+    totals.branch_cache_bytes = std::max(totals.branch_cache_bytes, own);
+    totals.cache_bytes = std::max(totals.cache_bytes, call_.models.target.model->cache_bytes());
+  }
+
+  Completion finished(CompletionJob& job) {
+    job.add_to(call_.totals);
+    return job.finished(call_.events);
+  }
+
+  /// Decoders that are done with hold caches of the draft model, whose thread lets them go.
+  void let_go_of_retired() {
+    std::vector<std::unique_ptr<Decoder>> retired;
+    const std::lock_guard lock(retired_mutex_);
+    retired.swap(retired_);
+  }
+
+  const Call& call_;
+  Stepper judging_, drafting_;
+  std::vector<Place> jobs_;  // by branch
+  std::vector<std::optional<Completion>> done_;
+  std::size_t next_ = 0;
+  int n_done_ = 0;
+  Nanoseconds compute_ = 0;
+  std::int64_t draft_cache_bytes_ = 0;  // the drafting thread's, while there is one
+  std::mutex retired_mutex_;
+  std::vector<std::unique_ptr<Decoder>> retired_;
+};
+
+void add(RoundsTotals& sum, const RoundsTotals& more) {
+  sum.n_drafts += more.n_drafts;
+  sum.n_verifications += more.n_verifications;
+  sum.longest_queue = std::max(sum.longest_queue, more.longest_queue);
+  sum.wait_for_target += more.wait_for_target;
+  sum.wait_for_draft += more.wait_for_draft;
+  sum.drafting += more.drafting;
+  sum.verifying += more.verifying;
+  sum.target_idle += more.target_idle;
+  sum.draft_idle += more.draft_idle;
+}
+
+}  // namespace
+
+RoundsSettings rounds_settings(const OptionValues& options) {
+  return {.n_branches = int_option(options, "branches"),
+          .n_together = int_option(options, "together"),
+          .policy = text_option(options, "policy")};
+}
+
+RoundsScheduler::RoundsScheduler(const RunModels& models, const RoundsSettings& settings)
+    : models_(models),
+      settings_(settings),
+      policy_(policy_named(settings.policy)),
+      prompts_(*models.target.model),
+      draft_prompts_(
+          *(ensure(models.draft != nullptr, "rounds need a draft model"), models.draft->model)) {
+  ensure(&models.target.model->device() != &models.draft->model->device(),
+         "two models that work at the same time need a device each");
+}
+
+std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> requests,
+                                             const SchedulerWatch& watch) {
+  const Nanoseconds begun = now_ns();
+  std::optional<GatheredEvents> events;
+  std::optional<LoadSampler> sampler;
+  if (watch.events) {
+    events.emplace(*watch.events);
+    sampler.emplace(models_.target.model->device(), *watch.events, &models_.draft->model->device());
+  }
+  const Call call{models_,  requests,       watch,  events ? &*events : nullptr,
+                  prompts_, draft_prompts_, totals_};
+  Rounds rounds(settings_.n_branches, *policy_, settings_.n_together, call.events);
+  JobRounds work(call, settings_.n_branches);
+  const auto tell = [&] {
+    if (!events) return;
+    events->hand_on();
+    sampler->step(work.compute());
+  };
+  try {
+    run_rounds(
+        rounds, work, [&work] { return work.stopped(); }, tell);
+  } catch (...) {
+    if (events) events->hand_on();  // what led to it
+    throw;
+  }
+  std::vector<Completion> completions = work.take();
+  if (events) {
+    events->hand_on();
+    sampler->end(work.compute());
+  }
+  add(rounds_, rounds.totals());
+  totals_.wall += now_ns() - begun;
+  return completions;
+}
+
+std::map<std::string, double> RoundsScheduler::figures() const {
+  std::map<std::string, double> figures = figures_of(totals_, models_);
+  const auto ms = [](Nanoseconds ns) { return static_cast<double>(ns) * 1e-6; };
+  figures["branches"] = settings_.n_branches;
+  figures["drafts"] = static_cast<double>(rounds_.n_drafts);
+  figures["verifications"] = static_cast<double>(rounds_.n_verifications);
+  figures["longest_queue"] = rounds_.longest_queue;
+  figures["wait_for_target_ms"] = ms(rounds_.wait_for_target);
+  figures["wait_for_draft_ms"] = ms(rounds_.wait_for_draft);
+  figures["target_idle_ms"] = ms(rounds_.target_idle);
+  figures["draft_idle_ms"] = ms(rounds_.draft_idle);
+  if (totals_.wall > 0) {
+    const Nanoseconds work = totals_.prefill + totals_.draft_busy + totals_.target_busy;
+    figures["overlap"] = ms(work) / ms(totals_.wall);
+  }
+  if (rounds_.n_verifications == 0) return figures;
+  const double draft = ms(totals_.draft_busy) / static_cast<double>(totals_.n_steps);
+  const double verify = ms(totals_.target_busy) / static_cast<double>(rounds_.n_verifications);
+  figures["round_draft_ms"] = draft;
+  figures["round_verify_ms"] = verify;
+  figures["rounds_bound"] = rounds_bound(settings_.n_branches, 1, draft, verify);
+  return figures;
+}
+
+}  // namespace engine

@@ -1,0 +1,143 @@
+#include "engine/schedule/rounds_threads.h"
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "engine/event/clock.h"
+
+namespace engine {
+namespace {
+
+class TwoThreads {
+ public:
+  TwoThreads(Rounds& rounds, RoundsWork& work) : rounds_(rounds), work_(work) {}
+
+  void run(const std::function<bool()>& stop, const std::function<void()>& between) {
+    std::thread drafting = started();
+    try {
+      judge(stop, between);
+    } catch (...) {
+      close();
+      drafting.join();
+      throw;
+    }
+    close();
+    drafting.join();
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  std::thread started() {
+    try {
+      return std::thread([this] { draft(); });
+    } catch (const std::system_error& error) {
+      throw Error(ErrorCode::Resources, std::string("threads: cannot start the one that drafts (") +
+                                            error.what() + "); use a decoder that needs none");
+    }
+  }
+
+  // The target's thread.
+  void judge(const std::function<bool()>& stop, const std::function<void()>& between) {
+    const auto stopped = [&] {
+      if (between) between();
+      return stop && stop();
+    };
+    int n_active = 0;
+    for (int branch = 0; branch < rounds_.n_branches() && !stopped(); branch++)
+      n_active += admit(branch);
+    while (n_active > 0 && !stopped()) {
+      const std::vector<int> branches = next_to_judge();
+      if (branches.empty()) return;  // the other thread has failed
+      const std::vector<Judged> judged = work_.verify(branches);
+      {
+        const std::lock_guard lock(mutex_);
+        rounds_.verified(judged, now_ns());
+      }
+      to_draft_.notify_one();
+      for (const Judged& one : judged) {
+        if (!one.over) continue;
+        work_.end(one.branch);
+        n_active--;
+        if (!stopped()) n_active += admit(one.branch);
+      }
+    }
+  }
+
+  /// @return  1 if a request took the place, 0 if none is left
+  int admit(int branch) {
+    const std::optional<Admitted> request = work_.begin(branch);
+    if (!request) return 0;
+    {
+      const std::lock_guard lock(mutex_);
+      rounds_.admit(branch, request->run, request->value, now_ns());
+    }
+    to_draft_.notify_one();
+    return 1;
+  }
+
+  std::vector<int> next_to_judge() {
+    std::unique_lock lock(mutex_);
+    while (!failure_) {
+      std::vector<int> branches = rounds_.verify_next(now_ns());
+      if (!branches.empty()) return branches;
+      to_judge_.wait(lock);
+    }
+    return {};
+  }
+
+  // The draft's thread.
+  void draft() {
+    while (const std::optional<int> branch = next_to_draft()) {
+      try {
+        work_.draft(*branch);
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        failure_ = std::current_exception();
+        to_judge_.notify_one();
+        return;
+      }
+      {
+        const std::lock_guard lock(mutex_);
+        rounds_.drafted(*branch, now_ns());
+      }
+      to_judge_.notify_one();
+    }
+  }
+
+  std::optional<int> next_to_draft() {
+    std::unique_lock lock(mutex_);
+    while (!closed_) {
+      if (const std::optional<int> branch = rounds_.draft_next(now_ns())) return branch;
+      to_draft_.wait(lock);
+    }
+    return std::nullopt;
+  }
+
+  void close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    to_draft_.notify_one();
+  }
+
+  Rounds& rounds_;
+  RoundsWork& work_;
+  std::mutex mutex_;  // of the rounds and what follows
+  std::condition_variable to_draft_, to_judge_;
+  bool closed_ = false;
+  std::exception_ptr failure_;  // of the draft's thread
+};
+
+}  // namespace
+
+void run_rounds(Rounds& rounds,
+                RoundsWork& work,
+                const std::function<bool()>& stop,
+                const std::function<void()>& between) {
+  TwoThreads(rounds, work).run(stop, between);
+}
+
+}  // namespace engine

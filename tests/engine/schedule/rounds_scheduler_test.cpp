@@ -1,0 +1,207 @@
+// Completions made in SEED's rounds are those made alone; n branches cost n caches and one copy of
+// the weights; the stream tells all of it.
+#include "engine/schedule/rounds_scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/event/timeline.h"
+
+namespace engine::test {
+namespace {
+
+const std::string kAssets = std::string(DECOSCOPE_SOURCE_DIR) + "/assets";
+
+ModelStore& store() {
+  static ModelStore models(kAssets, 2);
+  return models;
+}
+
+RunModels bundled() {
+  return models_for(store(), {}, "", "seed", {});
+}
+
+CompletionRequest request(const std::string& prompt, int max_tokens, float temperature = 0) {
+  CompletionRequest request;
+  request.run.prompt = prompt;
+  request.run.prompt_tokens = tokenize_prompt(*bundled().target.model, prompt);
+  request.run.decoder = "seed";
+  request.run.max_tokens = max_tokens;
+  request.run.sampling.temperature = temperature;
+  return request;
+}
+
+std::vector<CompletionRequest> several(float temperature) {
+  std::vector<CompletionRequest> requests{
+      request("Question:\nAnna has 4 cups. She buys 3.\nAnswer:\n", 40, temperature),
+      request("Question:\nAnna has 4 cups. She buys 3.\nAnswer:\n", 25, temperature),
+      request("USER: How many are 3 and 4? ASSISTANT:", 8, temperature),
+      request("Q: Would diesel be shorter lived than a maple?\nA:", 30, temperature),
+      request("The", 1, temperature)};
+  for (std::size_t i = 0; i < requests.size(); i++) {
+    requests[i].run.sampling.seed = i + 1;
+    requests[i].value = static_cast<double>(i % 3);
+  }
+  return requests;
+}
+
+TEST(RoundsScheduler, gives_each_request_the_tokens_it_has_alone_and_plain_decoding_gives) {
+  for (const float temperature : {0.0f, 0.8f}) {
+    const auto requests = several(temperature);
+    auto plain = requests;
+    for (CompletionRequest& one : plain) one.run.decoder = "ar";
+    const auto alone = BatchScheduler(bundled(), 1).run(plain, {});
+    for (const char* policy : {"fcfs", "shortest", "value"}) {
+      for (const int n : {1, 3}) {
+        RoundsScheduler scheduler(bundled(), {.n_branches = n, .n_together = n, .policy = policy});
+        const auto found = scheduler.run(requests, {});
+        ASSERT_EQ(found.size(), requests.size());
+        for (std::size_t i = 0; i < requests.size(); i++) {
+          EXPECT_EQ(found[i].result.tokens, alone[i].result.tokens) << i << " " << policy;
+          EXPECT_EQ(found[i].result.text, alone[i].result.text);
+          EXPECT_EQ(found[i].result.stop_reason, alone[i].result.stop_reason);
+          EXPECT_EQ(found[i].end.tokens().size(), alone[i].end.tokens().size());
+        }
+      }
+    }
+  }
+}
+
+TEST(RoundsScheduler, goes_on_from_a_sequence_and_ends_at_a_stop_text_as_a_batch_does) {
+  CompletionRequest first = request("Question:\nAnna has 4 cups. She buys 3.\nAnswer:\n", 30);
+  const auto scheduler = make_scheduler(bundled(), "seed", {{"branches", "2"}}, 1);
+  ASSERT_NE(dynamic_cast<RoundsScheduler*>(scheduler.get()), nullptr);
+  const auto begun = scheduler->run({&first, 1}, {});
+  const std::vector<TokenId> more{5, 6, 7};
+  const Sequence from = begun[0].end.restarted(more);
+  std::vector<CompletionRequest> next(3, first);
+  for (std::size_t i = 0; i < next.size(); i++) {
+    next[i].run.prompt_tokens.assign(from.tokens().begin(), from.tokens().end());
+    next[i].from = i == 1 ? nullptr : &from;
+    next[i].stop_texts = {"never written", "\n"};
+  }
+  const auto expected = BatchScheduler(bundled(), 1).run(next, {});
+  const auto found = scheduler->run(next, {});
+  ASSERT_EQ(found.size(), 3u);
+  for (std::size_t i = 0; i < next.size(); i++) {
+    EXPECT_EQ(found[i].result.tokens, expected[0].result.tokens);
+    EXPECT_EQ(found[i].result.text, expected[0].result.text);
+    EXPECT_EQ(found[i].result.stop_reason, expected[0].result.stop_reason);
+  }
+}
+
+TEST(RoundsScheduler, tells_every_run_whole_with_its_waits) {
+  EventList events;
+  const auto requests = several(0);
+  RoundsScheduler scheduler(bundled(), {.n_branches = 2});
+  int n_ended = 0;
+  SchedulerWatch watch{.events = &events, .first_run = 7};
+  watch.ended = [&](int done, int n) {
+    EXPECT_EQ(done, ++n_ended);
+    EXPECT_EQ(n, 5);
+  };
+  const auto done = scheduler.run(requests, watch);
+  EXPECT_EQ(n_ended, 5);
+  Timeline timeline;
+  timeline.apply(describe(bundled().target));
+  timeline.apply(describe(*bundled().draft));
+  for (const Event& event : events.events) timeline.apply(event);
+  EXPECT_EQ(timeline.n_inconsistent(), 0)
+      << (timeline.inconsistencies().empty() ? "" : timeline.inconsistencies()[0]);
+  for (std::size_t i = 0; i < requests.size(); i++) {
+    const RunRecord* run = timeline.run(7 + static_cast<RunId>(i));
+    ASSERT_NE(run, nullptr);
+    EXPECT_EQ(run->started.decoder, "seed");
+    EXPECT_NE(run->started.draft, 0u);
+    ASSERT_TRUE(run->finished.has_value());
+    EXPECT_EQ(run->tokens.size(), done[i].result.tokens.size());
+    EXPECT_GE(std::ssize(run->queueing), 4 * done[i].result.n_steps);
+  }
+  const auto figures = scheduler.figures();
+  EXPECT_EQ(figures.at("runs"), 5);
+  EXPECT_EQ(figures.at("drafts"), figures.at("steps"));
+  EXPECT_LE(figures.at("longest_queue"), 2);
+  EXPECT_GT(figures.at("target_busy"), 0);
+  EXPECT_LE(figures.at("target_busy"), 1);
+  // Section 5d: over the draft's depth of 3, and over what was judged.
+  EXPECT_DOUBLE_EQ(figures.at("alpha"), figures.at("accepted") / (3 * figures.at("steps")));
+  EXPECT_GE(figures.at("accepted_of_judged"), figures.at("alpha"));
+  EXPECT_GE(figures.at("rounds_bound"), 1);
+  EXPECT_LE(figures.at("rounds_bound"), 2);
+}
+
+/// A prompt of some pages.
+std::string long_prompt(int first) {
+  std::string prompt = "Question " + std::to_string(first) + ":";
+  for (int word = 0; word < 50; word++) prompt += " " + std::to_string(first + word);
+  return prompt;
+}
+
+TEST(RoundsScheduler, branches_cost_a_cache_each_and_the_weights_once) {
+  std::vector<CompletionRequest> requests;
+  for (int i = 1; i <= 8; i++) requests.push_back(request(long_prompt(i * 100), 24));
+  std::map<int, std::map<std::string, double>> of;
+  for (const int n : {1, 2, 4}) {
+    RoundsScheduler scheduler(bundled(), {.n_branches = n});
+    scheduler.run(requests, {});
+    of[n] = scheduler.figures();
+  }
+  for (const char* name : {"weight_bytes", "draft_weight_bytes"}) {
+    EXPECT_GT(of[1].at(name), 0);
+    EXPECT_EQ(of[1].at(name), of[4].at(name));
+  }
+  // All prompts are of one length: what a second branch adds, every further one adds again.
+  for (const char* name : {"branch_cache_bytes", "draft_cache_bytes"}) {
+    const double second = of[2].at(name) - of[1].at(name);
+    const double three_more = of[4].at(name) - of[1].at(name);
+    EXPECT_GT(second, 0) << name;
+    EXPECT_GT(three_more, 2.2 * second) << name;
+    EXPECT_LT(three_more, 4 * second) << name;
+  }
+}
+
+TEST(RoundsScheduler, a_prompt_that_several_branches_have_is_held_once) {
+  const std::vector<CompletionRequest> same(4, request(long_prompt(100), 8));
+  std::map<std::size_t, double> cache;
+  for (const std::size_t n : {1u, 4u}) {
+    RoundsScheduler scheduler(bundled(), {.n_branches = 4});
+    scheduler.run(std::span(same).first(n), {});
+    cache[n] = scheduler.figures().at("cache_bytes");
+  }
+  EXPECT_LT(cache[4], 3 * cache[1]) << "what differs is the last page of each";
+  EXPECT_GT(cache[4], cache[1]);
+}
+
+TEST(RoundsScheduler, stopped_early_it_gives_what_was_begun) {
+  const auto requests = several(0);
+  EventList events;
+  int n_asked = 0;
+  SchedulerWatch watch{.events = &events};
+  watch.stop = [&] { return ++n_asked > 12; };
+  RoundsScheduler scheduler(bundled(), {.n_branches = 2});
+  const auto done = scheduler.run(requests, watch);
+  ASSERT_GE(done.size(), 1u);
+  ASSERT_LT(done.size(), requests.size());
+  EXPECT_EQ(done.back().result.stop_reason, "stopped");
+  Timeline timeline;
+  timeline.apply(describe(bundled().target));
+  for (const Event& event : events.events) timeline.apply(event);
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+  for (const RunRecord& run : timeline.runs()) EXPECT_TRUE(run.over());
+}
+
+TEST(RoundsScheduler, its_two_models_have_threads_of_their_own) {
+  const RunModels models = bundled();
+  EXPECT_NE(&models.target.model->device(), &models.draft->model->device());
+  EXPECT_EQ(models.target.model->device().n_threads(), 2);
+  EXPECT_EQ(models.draft->model->device().n_threads(), 1);
+  EXPECT_EQ(&bundled().target, &models.target) << "loaded once";
+  EXPECT_EQ(&store().get({}), &models.target) << "plain decoding shares the weights";
+  const RunModels split = models_for(store(), {}, "", "seed", {{"target_threads", "1"}});
+  EXPECT_EQ(split.target.model->device().n_threads(), 1);
+  EXPECT_NE(&split.target.model->device(), &split.draft->model->device());
+  const RunModels shared = store().get_with_draft({}, "", "seed");
+  EXPECT_THROW(RoundsScheduler(shared, {}), ContractError);
+}
+
+}  // namespace
+}  // namespace engine::test

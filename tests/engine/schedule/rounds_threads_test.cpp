@@ -1,0 +1,311 @@
+// Rounds on two threads write what each text would be alone, whatever the delays and the policy
+// (T10, section 5g), and come to rest whatever happens.
+#include "engine/schedule/rounds_threads.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "engine/event/timeline.h"
+#include "tests/engine/decode/run.h"
+#include "tests/engine/decode/tiny_transformer.h"
+#include "tests/engine/decode/toy_model.h"
+
+namespace engine::test {
+namespace {
+
+struct Text {
+  std::vector<TokenId> prompt;
+  Job job;
+};
+
+/// Takes events from both threads.
+class LockedList final : public EventSink {
+ public:
+  void push(Event event) override {
+    const std::lock_guard lock(mutex_);
+    list.push(std::move(event));
+  }
+  EventList list;
+
+ private:
+  std::mutex mutex_;
+};
+
+/// Real lanes in rounds; `draft_delay` and `verify_delay` are called before the work of each side.
+class LaneRounds : public RoundsWork {
+ public:
+  LaneRounds(LanguageModel& target, const std::vector<Text>& texts, int n_branches, EventSink* sink)
+      : target_(target),
+        texts_(texts),
+        events_(sink),
+        places_(static_cast<std::size_t>(n_branches)),
+        tokens(texts.size()),
+        n_steps(texts.size()) {}
+
+  std::optional<Admitted> begin(int branch) override {
+    if (next_ == texts_.size()) return std::nullopt;
+    const Text& text = texts_[next_++];
+    DecoderContext context{.target = target_,
+                           .sampling = text.job.sampling,
+                           .limits = text.job.limits,
+                           .options = text.job.options,
+                           .draft_model = text.job.draft};
+    const auto run = static_cast<RunId>(next_);
+    if (events_) events_->push(RunStarted{.run = run, .prompt_tokens = text.prompt});
+    Place& place = places_[static_cast<std::size_t>(branch)];
+    place.index = next_ - 1;
+    place.has_begun = false;
+    place.lane = std::make_unique<Lane>(
+        make_lane(run, target_, text.prompt, text.job.decoder, std::move(context)));
+    prefill(target_, place.lane->sequence);
+    return Admitted{.run = run, .value = static_cast<double>(next_ % 3)};
+  }
+
+  void draft(int branch) override {
+    if (draft_delay) draft_delay();
+    Place& place = places_[static_cast<std::size_t>(branch)];
+    if (!place.has_begun) place.lane->decoder->begin(place.lane->sequence);
+    place.has_begun = true;
+    Stepper(target_, events_).propose(*place.lane);
+  }
+
+  std::vector<Judged> verify(std::span<const int> branches) override {
+    if (verify_delay) verify_delay();
+    std::vector<Lane*> lanes;
+    std::vector<std::size_t> n_before;
+    for (const int branch : branches) {
+      lanes.push_back(places_[static_cast<std::size_t>(branch)].lane.get());
+      n_before.push_back(lanes.back()->sequence.generated().size());
+    }
+    Stepper(target_, events_).judge(lanes);
+    std::vector<Judged> judged;
+    for (std::size_t i = 0; i < lanes.size(); i++) {
+      const Sequence& sequence = lanes[i]->sequence;
+      judged.push_back({branches[i], static_cast<int>(sequence.generated().size() - n_before[i]),
+                        sequence.finished()});
+    }
+    return judged;
+  }
+
+  void end(int branch) override {
+    Place& place = places_[static_cast<std::size_t>(branch)];
+    const auto generated = place.lane->sequence.generated();
+    tokens[place.index].assign(generated.begin(), generated.end());
+    n_steps[place.index] = place.lane->n_steps;
+    over_.push_back(std::move(place.lane));  // both models let go of it when the threads are gone
+  }
+
+ private:
+  struct Place {
+    std::unique_ptr<Lane> lane;
+    std::size_t index = 0;
+    bool has_begun = false;
+  };
+  LanguageModel& target_;
+  const std::vector<Text>& texts_;
+  EventSink* events_;
+  std::vector<Place> places_;
+  std::size_t next_ = 0;
+  std::vector<std::unique_ptr<Lane>> over_;
+
+ public:
+  std::function<void()> draft_delay, verify_delay;
+  std::vector<std::vector<TokenId>> tokens;  // by text
+  std::vector<int> n_steps;
+};
+
+/// Waits that differ from time to time, and from thread to thread.
+std::function<void()> delays(std::uint64_t seed) {
+  auto dice = std::make_shared<Dice>(seed);
+  return [dice] { std::this_thread::sleep_for(std::chrono::microseconds((*dice)(0, 200))); };
+}
+
+std::vector<Text> texts_of(Dice& dice, const Job& job, int vocab, int n) {
+  std::vector<Text> texts;
+  for (int i = 0; i < n; i++) {
+    texts.push_back({dice.text(dice(1, 9), vocab), job});
+    texts.back().job.sampling.seed = static_cast<std::uint64_t>(dice(1, 1 << 20));
+    texts.back().job.limits.max_tokens = dice(1, 30);
+  }
+  return texts;
+}
+
+const FirstComeFirstServed kFcfs;
+constexpr ToyShape kShape{.vocab = 12, .context = 2, .seed = 3};
+
+struct Kind {
+  const char* decoder;
+  OptionValues options;
+};
+const std::vector<Kind> kKinds{
+    {"ar", {}},        {"speculative", {{"gamma", "4"}}},
+    {"seed", {}},      {"seed", {{"k_config", "2,2,1"}}},
+    {"lookahead", {}}, {"mcsd", {{"k_config", "3,1"}, {"rule", "with"}}}};
+const std::vector<Sampling> kSamplings{{},
+                                       {.temperature = 0.9f, .repetition_penalty = 1.2f},
+                                       {.temperature = 0.9f, .mode = Sampling::Mode::Rejection}};
+
+TEST(RoundsThreads, every_text_is_what_it_is_alone_under_any_delay_and_policy) {
+  Dice dice(7);
+  int trial = 0;
+  for (const Kind& kind : kKinds) {
+    for (const Sampling& sampling : kSamplings) {
+      for (const std::string& policy : policy_names()) {
+        ToyModel target(kShape), draft(draft_of(kShape)), alone_target(kShape),
+            alone_draft(draft_of(kShape));
+        Job job{.decoder = kind.decoder, .options = kind.options, .sampling = sampling};
+        job.limits.eos_ids = {5};
+        job.draft = &draft;
+        const std::vector<Text> texts = texts_of(dice, job, kShape.vocab, 7);
+        const int n = 1 + trial % 4;
+        const auto by = policy_named(policy);
+        Rounds rounds(n, *by, 1 + trial % 3, nullptr);
+        LaneRounds work(target, texts, n, nullptr);
+        work.draft_delay = delays(static_cast<std::uint64_t>(100 + trial));
+        work.verify_delay = delays(static_cast<std::uint64_t>(200 + trial));
+        run_rounds(rounds, work);
+        for (std::size_t i = 0; i < texts.size(); i++) {
+          Job same = texts[i].job;
+          same.draft = &alone_draft;
+          const Outcome alone = run(alone_target, texts[i].prompt, same);
+          EXPECT_EQ(work.tokens[i], alone.tokens) << described(same) << " " << policy;
+          EXPECT_EQ(work.n_steps[i], alone.n_steps) << described(same) << " " << policy;
+          if (sampling.mode == Sampling::Mode::Coupled) {
+            EXPECT_EQ(alone.tokens, run_ar(alone_target, texts[i].prompt, same).tokens);
+          }
+        }
+        trial++;
+      }
+    }
+  }
+}
+
+TEST(RoundsThreads, two_transformers_on_threads_of_their_own_write_what_they_write_in_turn) {
+  const auto target_device = kernels::open_cpu(2), draft_device = kernels::open_cpu(1);
+  const auto target = tiny_transformer(*target_device, kernels::DType::BF16, 11);
+  const auto draft = tiny_draft(*draft_device, kernels::DType::BF16, 11);
+  Dice dice(8);
+  for (const float temperature : {0.0f, 0.8f}) {
+    Job job{.decoder = "seed", .options = {{"k_config", "2,1,1"}}};
+    job.sampling.temperature = temperature;
+    job.draft = draft.get();
+    const std::vector<Text> texts = texts_of(dice, job, 24, 9);
+    Rounds rounds(3, kFcfs, 2, nullptr);
+    LaneRounds work(*target, texts, 3, nullptr);
+    run_rounds(rounds, work);
+    for (std::size_t i = 0; i < texts.size(); i++)
+      EXPECT_EQ(work.tokens[i], run_ar(*target, texts[i].prompt, texts[i].job).tokens);
+  }
+}
+
+// T16: one branch is speculative decoding, to the last event.
+TEST(RoundsThreads, one_branch_is_speculative_decoding_step_by_step) {
+  ToyModel target(kShape), draft(draft_of(kShape));
+  Job job{.decoder = "seed", .options = {{"k_config", "1,1,1"}}};
+  job.draft = &draft;
+  const std::vector<Text> texts{{{1, 2, 3, 1, 2}, job}};
+  LockedList events;
+  Rounds rounds(1, kFcfs, 1, nullptr);
+  LaneRounds work(target, texts, 1, &events);
+  run_rounds(rounds, work);
+  job.decoder = "speculative";
+  job.options = {{"gamma", "3"}};
+  std::vector<Event> told(events.list.events.begin() + 1, events.list.events.end());
+  EXPECT_EQ(trace_of(told), trace_of(run(target, texts[0].prompt, job).events));
+}
+
+TEST(RoundsThreads, the_draft_of_one_text_and_the_verification_of_another_are_at_work_together) {
+  ToyModel target(kShape), draft(draft_of(kShape));
+  Job job{.decoder = "seed"};
+  job.draft = &draft;
+  job.limits.max_tokens = 30;
+  const std::vector<Text> texts(2, {{1, 2, 3}, job});
+  Rounds rounds(2, kFcfs, 1, nullptr);
+  LaneRounds work(target, texts, 2, nullptr);
+  // The second draft does not end before the first verification has begun, nor the other way round.
+  std::mutex mutex;
+  std::condition_variable bell;
+  int n_drafts = 0, n_verifications = 0;
+  bool met = true;
+  const auto meet = [&](int& own, const int& other, int first) {
+    std::unique_lock lock(mutex);
+    own++;
+    bell.notify_all();
+    if (own != first) return;
+    met &= bell.wait_for(lock, std::chrono::seconds(60), [&] { return other >= 3 - first; });
+  };
+  work.draft_delay = [&] { meet(n_drafts, n_verifications, 2); };
+  work.verify_delay = [&] { meet(n_verifications, n_drafts, 1); };
+  run_rounds(rounds, work);
+  EXPECT_TRUE(met);
+}
+
+TEST(RoundsThreads, what_either_side_throws_ends_both) {
+  Dice dice(9);
+  for (const bool on_draft : {true, false}) {
+    for (const int at : {0, 1, 7}) {
+      ToyModel target(kShape), draft(draft_of(kShape));
+      Job job{.decoder = "seed"};
+      job.draft = &draft;
+      job.limits.max_tokens = 40;
+      const std::vector<Text> texts(5, {{1, 2, 3}, job});
+      Rounds rounds(3, kFcfs, 1, nullptr);
+      LaneRounds work(target, texts, 3, nullptr);
+      auto n = std::make_shared<int>(0);
+      const auto fail = [n, at] {
+        if ((*n)++ == at) throw Error(ErrorCode::Resources, "no more memory");
+      };
+      (on_draft ? work.draft_delay : work.verify_delay) = fail;
+      EXPECT_THROW(run_rounds(rounds, work), Error);
+    }
+  }
+}
+
+TEST(RoundsThreads, asked_to_stop_both_come_to_rest) {
+  for (const int after : {0, 1, 2, 5, 20}) {
+    ToyModel target(kShape), draft(draft_of(kShape));
+    Job job{.decoder = "seed"};
+    job.draft = &draft;
+    const std::vector<Text> texts(6, {{1, 2, 3}, job});
+    Rounds rounds(3, kFcfs, 1, nullptr);
+    LaneRounds work(target, texts, 3, nullptr);
+    int n_asked = 0;
+    run_rounds(rounds, work, [&] { return n_asked++ >= after; });
+    EXPECT_LE(rounds.totals().n_verifications, after);
+  }
+}
+
+TEST(RoundsThreads, the_stream_tells_rounds_in_an_order_a_timeline_takes) {
+  ToyModel target(kShape), draft(draft_of(kShape));
+  Job job{.decoder = "seed"};
+  job.draft = &draft;
+  Dice dice(10);
+  const std::vector<Text> texts = texts_of(dice, job, kShape.vocab, 5);
+  LockedList events;
+  Rounds rounds(3, kFcfs, 2, &events);
+  LaneRounds work(target, texts, 3, &events);
+  run_rounds(rounds, work);
+  Timeline timeline;
+  for (const Event& event : events.list.events) timeline.apply(event);
+  EXPECT_EQ(timeline.n_inconsistent(), 0)
+      << (timeline.inconsistencies().empty() ? "" : timeline.inconsistencies()[0]);
+  for (std::size_t i = 0; i < texts.size(); i++) {
+    const RunRecord& run = *timeline.run(static_cast<RunId>(i + 1));
+    EXPECT_EQ(std::ssize(run.tokens), std::ssize(work.tokens[i]));
+    int n_queued = 0, n_left = 0;
+    for (const auto& e : run.queueing) {
+      if (const auto* queued = std::get_if<Queued>(&e)) n_queued += queued->resource == "target";
+      if (const auto* left = std::get_if<Dequeued>(&e)) n_left += left->resource == "target";
+    }
+    EXPECT_EQ(n_queued, work.n_steps[i]);
+    EXPECT_EQ(n_left, work.n_steps[i]);
+  }
+}
+
+}  // namespace
+}  // namespace engine::test
