@@ -15,19 +15,21 @@
 #include "engine/event/run_slices.h"
 #include "engine/event/trace_check.h"
 #include "engine/event/trace_lane.h"
+#include "engine/event/trace_schedule.h"
 
 namespace engine {
 namespace {
 
 constexpr int kPhasesTid = 1;
 constexpr int kBlocksTid = 8;
-constexpr int kMaxTid = 8;
+constexpr int kQueueTid = 9;
+constexpr int kMaxTid = 9;
 constexpr std::size_t kTellEvery = 256;  // steps, or items
 
 /// tid of each LaneKind.
 constexpr std::array<int, kLaneKinds> kTidOf{kPhasesTid, 3, 2, 4, 5, 6, 7};
 constexpr std::array<const char*, kMaxTid + 1> kTidNames{
-    "", "phases", "target", "propose", "verify", "commit", "pool", "device", "blocks"};
+    "", "phases", "target", "propose", "verify", "commit", "pool", "device", "blocks", "queue"};
 
 int tid_of(LaneKind lane) {
   return kTidOf[static_cast<std::size_t>(lane)];
@@ -66,6 +68,91 @@ std::string kind_word(RowTag::Kind kind) {
   return "target";
 }
 
+void count(const TraceItem& item, TraceReport& report) {
+  ++report.n_events;
+  switch (item.ph) {
+    case 'X':
+      ++report.n_slices;
+      break;
+    case 'b':
+    case 'e':
+      ++report.n_async;
+      break;
+    case 'i':
+      ++report.n_instants;
+      break;
+    case 'C':
+      ++report.n_counters;
+      break;
+    default:
+      ++report.n_flows;
+      break;
+  }
+}
+
+std::string text_of(const TraceItem& item, int pid, int tid) {
+  std::string text = fmt::format("{{\"ph\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{}", item.ph, pid,
+                                 tid, as_microseconds(item.ts));
+  if (item.ph == 'X') text += ",\"dur\":" + as_microseconds(item.end - item.ts);
+  if (!item.cat.empty()) text += ",\"cat\":" + json_quoted(item.cat);
+  text += ",\"name\":" + json_quoted(item.name);
+  const bool has_id = item.ph == 's' || item.ph == 'f' || item.ph == 'b' || item.ph == 'e';
+  if (has_id) {
+    // Ids of flows are shared by the whole file, so the run's number is part of them.
+    const std::int64_t run_part = item.cat == "token" ? static_cast<std::int64_t>(pid) << 32 : 0;
+    text += fmt::format(",\"id\":{}", run_part + item.id);
+  }
+  if (item.ph == 'f') text += ",\"bp\":\"e\"";
+  if (item.ph == 'i') text += ",\"s\":\"t\"";
+  if (!item.args.empty()) text += ",\"args\":" + item.args;
+  return text + "}";
+}
+
+using PutEvent = std::function<void(std::string)>;
+
+/// A name, or the place in the order, of a process or lane.
+void put_name(int pid,
+              int tid,
+              const char* what,
+              const std::string& args,
+              TraceReport& report,
+              const PutEvent& put) {
+  ++report.n_metadata, ++report.n_events;
+  put(fmt::format("{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"{}\",\"args\":{{{}}}}}", pid,
+                  tid, what, args));
+}
+
+void put_lane_name(
+    int pid, int tid, const std::string& name, TraceReport& report, const PutEvent& put) {
+  put_name(pid, tid, "thread_name", "\"name\":" + json_quoted(name), report, put);
+  put_name(pid, tid, "thread_sort_index", fmt::format("\"sort_index\":{}", tid), report, put);
+}
+
+void put_process_name(int pid, const std::string& title, TraceReport& report, const PutEvent& put) {
+  put_name(pid, 1, "process_name", "\"name\":" + json_quoted(title), report, put);
+  put_name(pid, 1, "process_sort_index", fmt::format("\"sort_index\":{}", pid), report, put);
+}
+
+/// SEED's rounds over all runs, as a process after theirs.
+void write_schedule(const Timeline& timeline, int pid, TraceReport& report, const PutEvent& put) {
+  std::vector<ScheduleLane> lanes = schedule_lanes(timeline.runs());
+  if (lanes.empty()) return;
+  put_process_name(pid, "schedule of all runs", report, put);
+  for (std::size_t i = 0; i < lanes.size(); i++) {
+    const LaneChanges changes = settle(lanes[i].items);
+    report.n_nudges += changes.n_nudges;
+    report.n_left_out += changes.n_left_out;
+    const int tid = static_cast<int>(i) + 1;
+    if (!lanes[i].items.empty()) put_lane_name(pid, tid, lanes[i].name, report, put);
+  }
+  for (std::size_t i = 0; i < lanes.size(); i++) {
+    for (const TraceItem& item : lanes[i].items) {
+      count(item, report);
+      put(text_of(item, pid, static_cast<int>(i) + 1));
+    }
+  }
+}
+
 /// The trace of one run: its lanes filled, settled, written.
 class RunTrace {
  public:
@@ -75,8 +162,14 @@ class RunTrace {
            const TraceOptions& options,
            int pid,
            std::function<void(double)> told)
-      : timeline_(timeline), run_(run), options_(options), pid_(pid), told_(std::move(told)) {
+      : timeline_(timeline),
+        run_(run),
+        options_(options),
+        pid_(pid),
+        told_(std::move(told)),
+        at_target_(times_at_target(run)) {
     add_phases();
+    lane(kQueueTid) = waits_of(run);
     std::size_t n = 0;
     for (const StepRecord& step : run.steps) {
       if (n++ % kTellEvery == 0) told_(0.5 * static_cast<double>(n) / run.steps.size());
@@ -102,7 +195,7 @@ class RunTrace {
       for (const TraceItem& item : lanes_[static_cast<std::size_t>(tid)]) {
         if (n++ % kTellEvery == 0) told_(0.5 + 0.5 * static_cast<double>(n) / n_items);
         count(item, report);
-        put(text_of(item, tid));
+        put(text_of(item, pid_, tid));
       }
     }
   }
@@ -171,7 +264,9 @@ class RunTrace {
 
   void add_step(const StepRecord& step) {
     Slice propose, commit;
-    for (const LaneSlice& part : slices_of(head_of(step), Clock::Wall)) {
+    for (LaneSlice part : slices_of(head_of(step), Clock::Wall)) {
+      const Nanoseconds waited = part.lane == LaneKind::Propose ? 0 : wait_before_forward(step);
+      part.slice.start += waited, part.slice.end += waited;
       if (part.lane == LaneKind::Propose) propose = part.slice;
       if (part.lane == LaneKind::Commit) commit = part.slice;
       lane(tid_of(part.lane))
@@ -183,6 +278,13 @@ class RunTrace {
     }
     if (step.verified.n_accepted > 0) add_flow(propose, commit);
     add_counters(step, commit);
+  }
+
+  /// What a step spent in the queue between its proposal and its forward.
+  Nanoseconds wait_before_forward(const StepRecord& step) const {
+    const auto i = static_cast<std::size_t>(step.begun.step);
+    if (i >= at_target_.size() || at_target_[i] < 0) return 0;
+    return std::max<Nanoseconds>(0, at_target_[i] - step.begun.t - step.ended.propose);
   }
 
   /// Strictly inside both slices, or not at all.
@@ -353,63 +455,15 @@ class RunTrace {
   }
 
   void write_names(TraceReport& report, const std::function<void(std::string)>& put) const {
-    const auto name = [&](int tid, const char* what, const std::string& args) {
-      ++report.n_metadata, ++report.n_events;
-      put(fmt::format("{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"{}\",\"args\":{{{}}}}}",
-                      pid_, tid, what, args));
-    };
     const RunStarted& s = run_.started;
     const char letter = static_cast<char>('A' + std::min(s.lane, 25));
     std::string title = fmt::format("run {} {}", s.run, s.decoder);
     if (s.race != 0) title = fmt::format("{} {} (race {})", letter, s.decoder, s.race);
-    name(1, "process_name", "\"name\":" + json_quoted(title));
-    name(1, "process_sort_index", fmt::format("\"sort_index\":{}", pid_));
+    put_process_name(pid_, title, report, put);
     for (int tid = 1; tid <= kMaxTid; ++tid) {
-      if (lanes_[static_cast<std::size_t>(tid)].empty()) continue;
-      name(tid, "thread_name",
-           fmt::format("\"name\":\"{}\"", kTidNames[static_cast<std::size_t>(tid)]));
-      name(tid, "thread_sort_index", fmt::format("\"sort_index\":{}", tid));
+      const auto at = static_cast<std::size_t>(tid);
+      if (!lanes_[at].empty()) put_lane_name(pid_, tid, kTidNames[at], report, put);
     }
-  }
-
-  static void count(const TraceItem& item, TraceReport& report) {
-    ++report.n_events;
-    switch (item.ph) {
-      case 'X':
-        ++report.n_slices;
-        break;
-      case 'b':
-      case 'e':
-        ++report.n_async;
-        break;
-      case 'i':
-        ++report.n_instants;
-        break;
-      case 'C':
-        ++report.n_counters;
-        break;
-      default:
-        ++report.n_flows;
-        break;
-    }
-  }
-
-  std::string text_of(const TraceItem& item, int tid) const {
-    std::string text = fmt::format("{{\"ph\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{}", item.ph, pid_,
-                                   tid, as_microseconds(item.ts));
-    if (item.ph == 'X') text += ",\"dur\":" + as_microseconds(item.end - item.ts);
-    if (!item.cat.empty()) text += ",\"cat\":" + json_quoted(item.cat);
-    text += ",\"name\":" + json_quoted(item.name);
-    const bool has_id = item.ph == 's' || item.ph == 'f' || item.ph == 'b' || item.ph == 'e';
-    if (has_id) {
-      // Ids of flows are shared by the whole file, so the run's number is part of them.
-      const std::int64_t run_part = item.cat == "token" ? static_cast<std::int64_t>(pid_) << 32 : 0;
-      text += fmt::format(",\"id\":{}", run_part + item.id);
-    }
-    if (item.ph == 'f') text += ",\"bp\":\"e\"";
-    if (item.ph == 'i') text += ",\"s\":\"t\"";
-    if (!item.args.empty()) text += ",\"args\":" + item.args;
-    return text + "}";
   }
 
   const Timeline& timeline_;  // both outlive the export
@@ -417,6 +471,7 @@ class RunTrace {
   const TraceOptions& options_;
   int pid_;
   std::function<void(double)> told_;
+  std::vector<Nanoseconds> at_target_;  // by step; empty: it never queued
   std::array<std::vector<TraceItem>, kMaxTid + 1> lanes_;
   std::int64_t n_flow_ids_ = 0;
 };
@@ -465,6 +520,8 @@ TraceReport write_trace(const Timeline& timeline,
     // What viewers show of a trace's metadata lies at its top: there too, where one run is all.
     only = pid == 1 ? about.substr(1, about.size() - 2) + "," : "";
   }
+  const bool whole = !options.run && options.first_step <= 0 && options.last_step == 0x7FFF'FFFF;
+  if (whole) write_schedule(timeline, pid + 1, report, put_line);
   if (pid == 0) {
     ++report.n_metadata, ++report.n_events;
     put_line(empty_process());
