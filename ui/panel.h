@@ -26,5 +26,7 @@ const Panel* panel_named(const char* id);
 
 /// The sentence most panels show when no run is selected.
 std::string no_run_yet(const Context& context);
+/// What a run's method is called: "Prompt lookup"; the bare name where the catalog has none.
+std::string method_of(const Context& context, const engine::RunRecord& run);
 
 }  // namespace ui

@@ -42,4 +42,9 @@ std::string no_run_yet(const Context& context) {
   return "No run yet. Press Run (Ctrl+Enter), or open a recording (Ctrl+O).";
 }
 
+std::string method_of(const Context& context, const engine::RunRecord& run) {
+  const CatalogDecoder* known = context.catalog.decoder(run.started.decoder);
+  return known ? known->title : run.started.decoder;
+}
+
 }  // namespace ui

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ui/draw.h"
+#include "ui/prepare/run_traits.h"
 #include "ui/prepare/status.h"
 
 namespace ui {
@@ -236,9 +237,8 @@ std::string Shell::run_race() {
 void Shell::show_a_lane_of_guesses() {
   double most = 0;
   for (const engine::RunRecord* run : session_.shown().timeline.race(selection_.race)) {
-    // Guesses of the other two do not settle: their Trajectory is empty.
-    const bool settles = run->started.decoder != "ar" && run->started.decoder != "prompt-lookup";
-    if (!settles || run->tokens_per_step() <= most) continue;
+    // The Trajectory of the others is empty.
+    if (!traits_of(*run).settles() || run->tokens_per_step() <= most) continue;
     most = run->tokens_per_step();
     selection_.run = run->id();
   }

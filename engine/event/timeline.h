@@ -2,6 +2,7 @@
 // exporters read it and cannot tell which.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -26,6 +27,8 @@ struct TokenRecord {
   bool has_logp = false;  // false: the verification that gave it was not told
 };
 
+inline constexpr std::size_t kRowKinds = 6;  // of RowTag::Kind
+
 /// Sums over what a run told, kept up to date with every event.
 struct RunTotals {
   Nanoseconds compute = 0;    // own compute of complete steps
@@ -33,6 +36,13 @@ struct RunTotals {
   std::int64_t n_tokens = 0;  // committed by complete steps
   std::int64_t n_rows = 0;    // rows forwarded by begun steps
   std::int64_t n_proposed = 0, n_accepted = 0, n_rejected = 0, n_unused = 0;
+  std::int64_t n_blocks = 0;                        // states of blocks
+  std::int64_t n_pools = 0;                         // reports of an n-gram pool
+  std::array<std::int64_t, kRowKinds> n_rows_of{};  // of the trees, by kind
+
+  std::int64_t rows_of(RowTag::Kind kind) const {
+    return n_rows_of[static_cast<std::size_t>(kind)];
+  }
 };
 
 struct RunRecord {

@@ -270,9 +270,12 @@ std::string TimelineIntake::take(const Drafted& e) {
   StepRecord* step = open_step(e.run, e.step);
   if (!step) return kNotOpen;
   if (std::string reason = check_shape(e.tree, e.q); !reason.empty()) return reason;
-  const RunRecord& run = *find(e.run);
+  RunRecord& run = *find(e.run);
   if (const TokenId bad = foreign(run, e.tree.token); bad >= 0) {
     return outside_vocabulary(bad, vocab_size(run));
+  }
+  if (!step->has_drafted) {
+    for (const RowTag tag : e.tree.tag) ++run.totals.n_rows_of[static_cast<std::size_t>(tag.kind)];
   }
   step->drafted = e;
   step->has_drafted = true;
@@ -291,6 +294,7 @@ std::string TimelineIntake::take(const BlockRefined& e) {
   }
   const auto n_steps = static_cast<StepId>(run->steps.size());
   if (e.step < -1 || e.step > n_steps) return kNotOpen;
+  ++run->totals.n_blocks;
   if (e.step == -1 || e.step == n_steps) {
     run->early_blocks.push_back(e);
   } else {
@@ -364,6 +368,7 @@ std::string TimelineIntake::take(const PoolChanged& e) {
       if (bad >= 0) return outside_vocabulary(bad, vocab_size(*run));
     }
   }
+  ++run->totals.n_pools;
   if (e.step == -1 || e.step == n_steps) {
     join(run->early_pool, e);
   } else {

@@ -1,8 +1,10 @@
 // Every screen with every panel, drawn without a window over streams whole and broken.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <imgui.h>
 
 #include <utility>
+#include <vector>
 
 #include "headless.h"
 #include "streams.h"
@@ -13,6 +15,7 @@
 namespace {
 
 using headless::Headless;
+using testing::HasSubstr;
 
 void draw_everything(const std::vector<engine::Event>& events, int scale = 100) {
   Headless gui;
@@ -41,6 +44,76 @@ void draw_everything(const std::vector<engine::Event>& events, int scale = 100) 
       }
     }
   }
+}
+
+// A stream as it is told by a method of another name; rows of one kind become another's.
+engine::Timeline told_by(const char* decoder,
+                         std::vector<engine::Event> events,
+                         engine::RowTag::Kind from = engine::RowTag::Kind::Probe,
+                         engine::RowTag::Kind to = engine::RowTag::Kind::Probe) {
+  engine::Timeline timeline;
+  for (engine::Event& event : events) {
+    if (auto* started = std::get_if<engine::RunStarted>(&event)) started->decoder = decoder;
+    if (auto* drafted = std::get_if<engine::Drafted>(&event))
+      for (engine::RowTag& tag : drafted->tree.tag)
+        if (tag.kind == from) tag.kind = to;
+    timeline.apply(event);
+  }
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+  return timeline;
+}
+
+TEST(Panels, fit_what_a_run_tells_of_itself_whatever_its_method_is_called) {
+  const ui::Panel &pool = *ui::panel_named("pool"), &trajectory = *ui::panel_named("trajectory");
+  using Kind = engine::RowTag::Kind;
+  const auto refines = told_by("unheard-of", streams::one_run("jacobi", 24));
+  EXPECT_TRUE(trajectory.fits(refines.runs()[0]));
+  EXPECT_FALSE(pool.fits(refines.runs()[0]));
+  EXPECT_STREQ(pool.instead(refines.runs()[0]), "trajectory");
+  const auto looks_ahead = told_by("ar", streams::one_run("lookahead", 24));
+  EXPECT_TRUE(trajectory.fits(looks_ahead.runs()[0]));
+  EXPECT_TRUE(pool.fits(looks_ahead.runs()[0]));
+  const auto looks_up = told_by("jacobi", streams::one_run("prompt-lookup", 48));
+  EXPECT_FALSE(trajectory.fits(looks_up.runs()[0]));
+  EXPECT_TRUE(pool.fits(looks_up.runs()[0]));
+  EXPECT_STREQ(trajectory.instead(looks_up.runs()[0]), "pool");
+  const auto drafts =
+      told_by("lookahead", streams::one_run("prompt-lookup", 48), Kind::Guess, Kind::Draft);
+  EXPECT_FALSE(trajectory.fits(drafts.runs()[0]));
+  EXPECT_FALSE(pool.fits(drafts.runs()[0]));
+  const auto plain = told_by("lookahead", streams::one_run("ar", 24));
+  EXPECT_FALSE(trajectory.fits(plain.runs()[0]));
+  EXPECT_FALSE(pool.fits(plain.runs()[0]));
+  EXPECT_STREQ(pool.instead(plain.runs()[0]), "text");
+  // Before the first step nothing is known, and nothing refused.
+  engine::Timeline begun;
+  begun.apply(streams::story().model);
+  begun.apply(engine::RunStarted{.run = 1, .model = 1, .decoder = "ar"});
+  EXPECT_TRUE(trajectory.fits(begun.runs()[0]));
+  EXPECT_TRUE(pool.fits(begun.runs()[0]));
+}
+
+TEST(Panels, that_have_nothing_for_a_method_say_so_by_its_name) {
+  Headless gui;
+  engine::CommandQueue commands;
+  const ui::Catalog catalog = streams::catalog();
+  const auto said = [&](const char* panel, std::vector<engine::Event> events) {
+    ui::Shell shell(catalog, commands, "");
+    shell.take(std::move(events));
+    shell.show(ui::Screen::Live);
+    gui.frame(shell);
+    ImGui::SetWindowFocus(ui::window_name(ui::Screen::Live, panel, "").c_str());
+    for (int i = 0; i < 3; ++i) gui.frame(shell);
+    return gui.said(shell);
+  };
+  EXPECT_THAT(said("pool", streams::one_run("jacobi", 24)),
+              HasSubstr("Jacobi has no n-gram pool. Its guesses are in the Trajectory panel."));
+  EXPECT_THAT(said("pool", streams::one_run("ar", 24)),
+              HasSubstr("AR has proposed nothing so far, so there is no n-gram pool."));
+  EXPECT_THAT(said("trajectory", streams::one_run("prompt-lookup", 48)),
+              HasSubstr("Prompt lookup refines no block. Its proposals are in the Pool panel."));
+  EXPECT_THAT(said("trajectory", streams::one_run("ar", 24)),
+              HasSubstr("AR has proposed nothing so far, so it has no trajectory."));
 }
 
 TEST(Panels, draw_an_empty_stream) {

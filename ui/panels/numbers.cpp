@@ -7,6 +7,7 @@
 
 #include "ui/draw.h"
 #include "ui/legend.h"
+#include "ui/prepare/run_traits.h"
 
 namespace ui {
 namespace {
@@ -47,7 +48,7 @@ void vain_note(Context& context,
   if (vain.empty()) return;
   wrapped(fmt::format("Nothing was accepted in the last {} steps that proposed something. {}",
                       vain.size(),
-                      run.started.decoder == "prompt-lookup"
+                      traits_of(run).guesses && !traits_of(run).pool
                           ? "The text may repeat nothing of itself."
                           : "Likely: the prompt lacks the model's template, the tokenizer is "
                             "another's, or the temperature is too high to guess at."),

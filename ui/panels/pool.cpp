@@ -11,6 +11,7 @@
 #include "ui/legend.h"
 #include "ui/panels/row_cell.h"
 #include "ui/prepare/line_feeds.h"
+#include "ui/prepare/run_traits.h"
 #include "ui/prepare/search.h"
 #include "ui/prepare/trajectory.h"
 
@@ -21,19 +22,26 @@ constexpr std::array<const char*, 4> kOrders{"newest", "hits", "tries", "first t
 constexpr std::size_t kMaxRows = 500;
 
 bool fits(const engine::RunRecord& run) {
-  return run.started.decoder != "jacobi" && run.started.decoder != "ar";
+  const RunTraits traits = traits_of(run);
+  return traits.finds() || !traits.told;
 }
 
 const char* instead(const engine::RunRecord& run) {
-  return run.started.decoder == "jacobi" ? "trajectory" : "text";
+  return traits_of(run).settles() ? "trajectory" : "text";
 }
 
 std::string why_empty(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
-  if (fits(*context.run())) return "";
-  return context.run()->started.decoder == "jacobi"
-             ? "Jacobi has no n-gram pool. Its guesses are in the Trajectory panel."
-             : "Plain decoding has no n-gram pool.";
+  const engine::RunRecord& run = *context.run();
+  const RunTraits traits = traits_of(run);
+  const std::string method = method_of(context, run);
+  if (!traits.told) return "No step yet.";
+  if (traits.finds()) return "";
+  if (!traits.proposes())
+    return method + " has proposed nothing so far, so there is no n-gram pool.";
+  return method + (traits.settles()
+                       ? " has no n-gram pool. Its guesses are in the Trajectory panel."
+                       : " has no n-gram pool: a draft model proposes.");
 }
 
 std::string text_of(const Context& context,
@@ -167,8 +175,8 @@ void none_found(const Context& context) {
       false);
 }
 
-// Prompt lookup keeps no pool: it finds each continuation anew in the text so far. What it found
-// stands here step by step, newest first.
+// A method that looks up keeps no pool: it finds each continuation anew in the text so far. What it
+// found stands here step by step, newest first.
 struct Found {
   engine::StepId step = 0;
   std::string text;
@@ -238,7 +246,8 @@ void draw_found(Context& context, const engine::RunRecord& run) {
 }
 
 bool looks_up(const engine::RunRecord& run) {
-  return run.started.decoder == "prompt-lookup";
+  const RunTraits traits = traits_of(run);
+  return traits.guesses && !traits.pool;
 }
 
 void draw(Context& context) {

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "engine/event/describe.h"
 #include "ui/draw.h"
 #include "ui/legend.h"
 #include "ui/panels/row_cell.h"
 #include "ui/prepare/line_feeds.h"
+#include "ui/prepare/run_traits.h"
 #include "ui/prepare/trajectory.h"
 
 namespace ui {
@@ -29,21 +29,24 @@ struct Sizes {
 };
 
 bool fits(const engine::RunRecord& run) {
-  return run.started.decoder != "ar" && run.started.decoder != "prompt-lookup";
+  const RunTraits traits = traits_of(run);
+  return traits.settles() || !traits.told;
 }
 
 const char* instead(const engine::RunRecord& run) {
-  return run.started.decoder == "ar" ? "text" : "pool";
+  return traits_of(run).finds() ? "pool" : "text";
 }
 
 std::string why_empty(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   const engine::RunRecord& run = *context.run();
-  if (run.started.decoder == "ar")
-    return "Plain decoding proposes nothing, so it has no trajectory.";
-  if (!fits(run)) return "Prompt lookup refines no block. Its proposals are in the Pool panel.";
-  if (run.steps.empty()) return "No step yet.";
-  return "";
+  const RunTraits traits = traits_of(run);
+  const std::string method = method_of(context, run);
+  if (!traits.told || run.steps.empty()) return "No step yet.";
+  if (traits.settles()) return "";
+  if (!traits.proposes()) return method + " has proposed nothing so far, so it has no trajectory.";
+  return method + (traits.finds() ? " refines no block. Its proposals are in the Pool panel."
+                                  : " refines no block: a draft model proposes anew each step.");
 }
 
 void cell_at(Context& context,
@@ -313,13 +316,13 @@ void draw_head(Context& context) {
   ImGui::SameLine();
   // A window moves on with every step: there is no row above to compare with.
   const engine::RunRecord* run = context.run();
-  const bool has_blocks = !run || run->started.decoder != "lookahead";
+  const bool has_blocks = !run || !traits_of(*run).told || traits_of(*run).blocks;
   ImGui::BeginDisabled(!has_blocks);
   ImGui::Checkbox("only changed", &context.view.only_changed);
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
     tooltip(has_blocks ? "cells that an iteration left as they were become dots"
-                       : "Lookahead's window moves on with every step: nothing stays in place.");
+                       : "A window moves on with every step: nothing stays in place.");
 }
 
 }  // namespace

@@ -224,6 +224,32 @@ TEST(Timeline, what_is_told_before_a_step_begins_belongs_to_that_step) {
   EXPECT_EQ(timeline.n_inconsistent(), 0);
 }
 
+TEST(Timeline, what_a_run_is_made_of_is_counted_and_outlives_what_was_let_go) {
+  Timeline timeline;
+  timeline.set_payload_budget(0);
+  for (const Event& event : small_stream()) timeline.apply(event);
+  const RunTotals before = timeline.runs()[0].totals;
+  EXPECT_EQ(before.rows_of(RowTag::Kind::Current), 4);  // one a step
+  EXPECT_EQ(before.rows_of(RowTag::Kind::Guess), 8);
+  EXPECT_EQ(before.rows_of(RowTag::Kind::Draft), 0);
+  EXPECT_EQ(before.n_blocks, 0);
+  Timeline more;
+  more.set_payload_budget(0);
+  more.apply(model_loaded());
+  more.apply(run_events({})[0]);
+  more.apply(BlockRefined{.t = 1'000'001, .run = 1, .step = 0, .tokens = {7, 7}});
+  more.apply(PoolChanged{.t = 1'000'001, .run = 1, .step = 0, .n_keys = 1});
+  more.apply(StepBegun{.t = 1'000'002, .run = 1, .step = 0});
+  const TokenTree tree{
+      .token = {5, 7}, .parent = {-1, 0}, .tag = {RowTag{}, RowTag{RowTag::Kind::Window, 0, 0}}};
+  more.apply(Drafted{.t = 1'000'003, .run = 1, .step = 0, .tree = tree});
+  more.apply(Drafted{.t = 1'000'003, .run = 1, .step = 0, .tree = tree});
+  more.apply(BlockRefined{.t = 1'000'004, .run = 1, .step = 0, .tokens = {99'999}});
+  EXPECT_EQ(more.runs()[0].totals.n_blocks, 1) << "what is not believed does not count";
+  EXPECT_EQ(more.runs()[0].totals.n_pools, 1);
+  EXPECT_EQ(more.runs()[0].totals.rows_of(RowTag::Kind::Window), 1) << "told twice, there once";
+}
+
 TEST(Timeline, every_kind_finds_its_place_or_a_reason) {
   const Timeline timeline = timeline_of(test::every_kind());
   EXPECT_TRUE(timeline.held());
