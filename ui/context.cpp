@@ -25,8 +25,9 @@ const RunTimes& Prepared::times(const engine::RunRecord& run) {
 }
 
 const engine::RunLod& Prepared::lod(const engine::RunRecord& run, ClockKind clock, unsigned lanes) {
-  engine::RunLod& lod = lods_.try_emplace(run.id(), clock).first->second;
-  if (lod.clock() != clock) lod = engine::RunLod(clock);
+  const engine::Clock drawn = engine_clock(clock);
+  engine::RunLod& lod = lods_.try_emplace(run.id(), drawn).first->second;
+  if (lod.clock() != drawn) lod = engine::RunLod(drawn);
   lod.update(run, lanes);
   return lod;
 }

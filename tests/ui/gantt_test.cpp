@@ -24,7 +24,7 @@ constexpr std::array kLanes{LaneKind::Target, LaneKind::Propose, LaneKind::Verif
                             LaneKind::Commit, LaneKind::PoolHit, LaneKind::PoolInsert};
 
 engine::RunLod lod_of(const engine::RunRecord& run, ClockKind clock = ClockKind::Compute) {
-  engine::RunLod lod(clock);
+  engine::RunLod lod(engine_clock(clock));
   lod.update(run);
   return lod;
 }
@@ -130,7 +130,7 @@ void expect_exact(const engine::RunRecord& run,
       if (i == first + n) break;
       ASSERT_FALSE(block.is_bucket);
       ASSERT_EQ(block.step, static_cast<engine::StepId>(i)) << lane_name(lane);
-      const auto part = part_of_step(run, i, lane, view);
+      const auto part = part_of_step(run, times, i, lane, view);
       ASSERT_TRUE(part);
       EXPECT_EQ(block.t0, part->first);
       EXPECT_EQ(block.t1, part->second);
@@ -158,7 +158,7 @@ TEST(Gantt, a_million_events_cost_a_frame_what_its_pixels_cost) {
   ASSERT_EQ(timeline.n_inconsistent(), 0) << timeline.inconsistencies()[0];
   const engine::RunRecord& run = *timeline.run(1);
   const RunTimes times = times_of(run);
-  engine::RunLod lod(ClockKind::Compute);
+  engine::RunLod lod(engine::Clock::Compute);
   const double build_ms = ::test::worked_ms([&] { lod.update(run); });
   // Told nothing new, the levels of detail are left alone.
   EXPECT_LT(::test::least_worked_ms(20, [&] { lod.update(run); }), build_ms / 100);
@@ -171,7 +171,7 @@ TEST(Gantt, a_million_events_cost_a_frame_what_its_pixels_cost) {
   for (const engine::Event& event : little.begin()) few.apply(event);
   for (const engine::Event& event : little.steps(1'700)) few.apply(event);
   const RunTimes few_times = times_of(*few.run(1));
-  engine::RunLod few_lod(ClockKind::Compute);
+  engine::RunLod few_lod(engine::Clock::Compute);
   few_lod.update(*few.run(1));
   std::size_t n_blocks = 0;
   const auto prepare = [&n_blocks](const engine::RunLod& of, const RunTimes& at) {
@@ -282,8 +282,45 @@ TEST(Gantt, on_the_clock_of_positions_a_step_is_as_long_as_what_it_committed) {
   EXPECT_EQ(sum, 96);
 }
 
+TEST(Gantt, on_the_normalised_clock_runs_of_any_length_begin_and_end_together) {
+  const auto timeline = timeline_of(streams::race({"ar", "lookahead"}));
+  for (const engine::RunRecord& run : timeline.runs()) {
+    const RunTimes times = times_of(run);
+    const engine::RunLod lod = lod_of(run, ClockKind::Normalised);
+    const std::size_t last = times.steps.size() - 1;
+    EXPECT_EQ(begin_on(ClockKind::Normalised, times, 0, 0), 0);
+    EXPECT_DOUBLE_EQ(end_on(ClockKind::Normalised, times, last, 0), 100);
+    const ClockView view{ClockKind::Normalised, 0, 0, 100, 2000};
+    const auto blocks = blocks_in_view(lod, times, LaneKind::Target, view);
+    ASSERT_EQ(blocks.size(), times.steps.size());
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const double begin = begin_on(ClockKind::Normalised, times, i, 0);
+      const double end = end_on(ClockKind::Normalised, times, i, 0);
+      EXPECT_GE(blocks[i].t0, begin);
+      EXPECT_LE(blocks[i].t1, end);
+      const auto part = part_of_step(run, times, i, LaneKind::Target, view);
+      ASSERT_TRUE(part);
+      EXPECT_EQ(part->first, blocks[i].t0);
+    }
+    // There and back again, in the middle of a step.
+    const StepSpan& step = times.steps[last / 2];
+    const double middle = (step.compute0 + step.compute1) / 2;
+    const double at = on_clock(ClockKind::Normalised, times, middle, 0);
+    EXPECT_NEAR(at, 100 * middle / times.end_compute(), 1e-9);
+    EXPECT_NEAR(to_compute(ClockKind::Normalised, times, at, 0), middle, 1e-3);
+    const StepSums all = sums_between(times, view, 0, 100);
+    EXPECT_EQ(all.tokens, 96);
+  }
+  const ClockView view{ClockKind::Normalised, 0, 0, 10, 900};
+  EXPECT_EQ(tick_label(view, 7.5), "7.5 %");
+  EXPECT_EQ(length_words(ClockKind::Normalised, 12.5), "12.5 % of the run");
+  const RunTimes nothing;
+  EXPECT_EQ(to_compute(ClockKind::Normalised, nothing, 50, 0), 50);
+}
+
 TEST(Gantt, an_empty_run_has_nothing_to_draw) {
-  EXPECT_TRUE(blocks_in_view(engine::RunLod(ClockKind::Compute), {}, LaneKind::Target, {}).empty());
+  EXPECT_TRUE(
+      blocks_in_view(engine::RunLod(engine::Clock::Compute), {}, LaneKind::Target, {}).empty());
   EXPECT_TRUE(step_columns({}, {}).empty());
   EXPECT_EQ(overview({}, {}, 0, 0, 4), (std::vector<float>(4)));
 }

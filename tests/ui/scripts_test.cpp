@@ -176,8 +176,9 @@ TEST(Scripts, the_way_of_a_selected_token_is_drawn_across_the_lanes) {
     const auto& tokens = run_of(stage)->tokens;
     const engine::TokenRecord token = tokens[tokens.size() / 2];
     ctx->MouseMoveToPos({5, ImGui::GetMainViewport()->Size.y - 5});
-    for (const ui::ClockKind clock : {ui::ClockKind::Compute, ui::ClockKind::Position,
-                                      ui::ClockKind::Step, ui::ClockKind::Wall}) {
+    for (const ui::ClockKind clock :
+         {ui::ClockKind::Compute, ui::ClockKind::Position, ui::ClockKind::Step, ui::ClockKind::Wall,
+          ui::ClockKind::Normalised}) {
       stage.shell->view().clock = clock;
       stage.shell->selection().locked = {};
       ctx->Yield(3);

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 
 #include "ui/legend.h"
@@ -254,8 +253,8 @@ void draw_head(Context& context) {
   int clock = static_cast<int>(context.view.clock);
   legend_word("?###marks_gantt", time_line_marks());
   ImGui::SameLine(0, px(12));
-  const bool equal = context.compare && context.view.clock == ClockKind::Compute;
-  if (quiet_choice("##clock", equal ? "equal " : "", clocks, clock)) {
+  const char* rule = context.compare ? clock_rule(context.view.clock) : "";
+  if (quiet_choice("##clock", rule, clocks, clock)) {
     context.view.clock = static_cast<ClockKind>(clock);
     context.view.t0 = context.view.t1 = context.view.range0 = context.view.range1 = 0;
   }

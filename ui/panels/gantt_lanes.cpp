@@ -303,6 +303,7 @@ struct Anchor {
 
 // Where an arrow leaves or arrives; a lane that is not shown is stood for by the target's.
 Anchor anchor_of(const engine::RunRecord& run,
+                 const RunTimes& times,
                  const FlowEnd& end,
                  bool leaves,
                  const std::vector<Row>& rows,
@@ -312,7 +313,7 @@ Anchor anchor_of(const engine::RunRecord& run,
       return r.run == &run && r.key.kind == lane;
     });
     if (row == rows.end()) continue;
-    const auto part = part_of_step(run, end.step, lane, p.view);
+    const auto part = part_of_step(run, times, end.step, lane, p.view);
     if (!part) return {};
     return {p.x_of(leaves ? part->second : part->first), row->middle(), true};
   }
@@ -407,10 +408,11 @@ void draw_arrows(Context& context, const std::vector<Row>& rows, const Picture& 
   if (!run) return;
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->PushClipRect({p.x0, rows.front().y}, {p.x1, rows.back().y + rows.back().height}, true);
+  const RunTimes& times = context.prepared.times(*run);
   const ImU32 ink = colour(theme().bright, 0.8f), halo = colour(theme().card, 0.7f);
   for (const FlowArrow& arrow : context.prepared.arrows(*run, place)) {
-    const Anchor a = anchor_of(*run, arrow.from, true, rows, p);
-    const Anchor b = anchor_of(*run, arrow.to, false, rows, p);
+    const Anchor a = anchor_of(*run, times, arrow.from, true, rows, p);
+    const Anchor b = anchor_of(*run, times, arrow.to, false, rows, p);
     if (!a.found || !b.found || std::max(a.x, b.x) < p.x0 || std::min(a.x, b.x) > p.x1) continue;
     if (a.y == b.y && b.x - a.x < px(6)) continue;  // neighbours in one lane say it themselves
     const float bend = std::clamp((b.x - a.x) / 2, px(8), px(40));

@@ -64,7 +64,7 @@ void show_range(Context& context, double a, double b) {
 }
 
 void zoom(Context& context, const Picture& p, double at, double factor) {
-  const double least = counts(context.view.clock) ? 2 : 1000;
+  const double least = closest_range(context.view.clock);
   const double wide =
       std::clamp((p.view.t1 - p.view.t0) * factor, least, (p.end - p.begin) * 4 + least);
   const double share = (at - p.view.t0) / (p.view.t1 - p.view.t0);

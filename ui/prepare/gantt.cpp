@@ -15,29 +15,27 @@ using engine::Nanoseconds;
 
 constexpr double kColumnPixels = 3;
 
-// Nanoseconds of a lane's slices to a unit of the view's clock.
-double unit_of(const ClockView& view) {
-  return counts(view.clock) ? static_cast<double>(engine::kUnit) : 1.0;
-}
+// Where a lane's slices lie on the view: nanoseconds to a unit of its clock, from its origin.
+struct Axis {
+  double unit = 1, origin = 0;
 
-double origin_of(const ClockView& view) {
-  return view.clock == ClockKind::Wall ? view.wall_origin : 0;
-}
-
-double on_view(const ClockView& view, Nanoseconds t) {
-  return static_cast<double>(t) / unit_of(view) - origin_of(view);
-}
-
-Nanoseconds from_view(const ClockView& view, double t) {
-  // Beyond what 64 bits hold there is nothing to see.
-  return static_cast<Nanoseconds>(std::clamp((t + origin_of(view)) * unit_of(view), -4e18, 4e18));
-}
+  Axis(const ClockView& view, const RunTimes& times) {
+    if (counts(view.clock)) unit = static_cast<double>(engine::kUnit);
+    if (view.clock == ClockKind::Normalised) unit = times.percent_compute();
+    if (view.clock == ClockKind::Wall) origin = view.wall_origin;
+  }
+  double on_view(Nanoseconds t) const { return static_cast<double>(t) / unit - origin; }
+  Nanoseconds from_view(double t) const {
+    // Beyond what 64 bits hold there is nothing to see.
+    return static_cast<Nanoseconds>(std::clamp((t + origin) * unit, -4e18, 4e18));
+  }
+};
 
 LaneBlock block_of(const engine::Slice& slice,
                    const RunTimes& times,
                    LaneKind lane,
-                   const ClockView& view) {
-  LaneBlock block{on_view(view, slice.start), on_view(view, slice.end), slice.kind, slice.step};
+                   const Axis& axis) {
+  LaneBlock block{axis.on_view(slice.start), axis.on_view(slice.end), slice.kind, slice.step};
   const std::size_t i = times.index_of(slice.step);
   if (i == times.steps.size()) return block;
   const StepSpan& s = times.steps[i];
@@ -52,8 +50,8 @@ LaneBlock block_of(const engine::Slice& slice,
 LaneBlock block_of(const engine::Bucket& bucket,
                    Nanoseconds width,
                    LaneKind lane,
-                   const ClockView& view) {
-  LaneBlock block{on_view(view, bucket.index * width), on_view(view, (bucket.index + 1) * width),
+                   const Axis& axis) {
+  LaneBlock block{axis.on_view(bucket.index * width), axis.on_view((bucket.index + 1) * width),
                   bucket.kind, -1, true};
   block.busy = std::min(1.0f, static_cast<float>(bucket.busy) / static_cast<float>(width));
   if (lane == LaneKind::Target && bucket.busy > 0)
@@ -102,30 +100,34 @@ std::vector<LaneBlock> blocks_in_view(const engine::RunLod& lod,
                                       const ClockView& view) {
   std::vector<LaneBlock> blocks;
   if (is_counter(lane) || !(view.t1 > view.t0) || !(view.width >= 1)) return blocks;
+  const Axis axis(view, times);
   const engine::VisibleLane visible =
       lod.lane(engine_lane(lane))
-          .visible(from_view(view, view.t0), from_view(view, view.t1) + 1, view.width);
+          .visible(axis.from_view(view.t0), axis.from_view(view.t1) + 1, view.width);
   blocks.reserve(visible.slices.size() + visible.buckets.size());
   for (const engine::Bucket& bucket : visible.buckets) {
-    blocks.push_back(block_of(bucket, visible.width, lane, view));
+    blocks.push_back(block_of(bucket, visible.width, lane, axis));
     if (blocks.back().n_slices == 0 && (is_marks(lane) || bucket.busy == 0)) blocks.pop_back();
   }
   const auto n_buckets = static_cast<std::ptrdiff_t>(blocks.size());
   for (const engine::Slice& slice : visible.slices)
-    if (is_on(lane, slice)) blocks.push_back(block_of(slice, times, lane, view));
+    if (is_on(lane, slice)) blocks.push_back(block_of(slice, times, lane, axis));
   std::inplace_merge(blocks.begin(), blocks.begin() + n_buckets, blocks.end(),
                      [](const LaneBlock& a, const LaneBlock& b) { return a.t0 < b.t0; });
   return blocks;
 }
 
 std::optional<std::pair<double, double>> part_of_step(const engine::RunRecord& run,
+                                                      const RunTimes& times,
                                                       std::size_t step,
                                                       LaneKind lane,
                                                       const ClockView& view) {
   if (step >= run.steps.size() || is_counter(lane)) return std::nullopt;
-  for (const engine::LaneSlice& part : engine::slices_of(run.steps.head(step), view.clock))
+  const Axis axis(view, times);
+  for (const engine::LaneSlice& part :
+       engine::slices_of(run.steps.head(step), engine_clock(view.clock)))
     if (part.lane == engine_lane(lane))
-      return std::pair{on_view(view, part.slice.start), on_view(view, part.slice.end)};
+      return std::pair{axis.on_view(part.slice.start), axis.on_view(part.slice.end)};
   return std::nullopt;
 }
 
@@ -168,6 +170,10 @@ std::vector<float> overview(
   return bars;
 }
 
+double closest_range(ClockKind clock) {
+  return counts(clock) ? 2 : clock == ClockKind::Normalised ? 0.001 : 1000;
+}
+
 std::vector<double> ruler_ticks(const ClockView& view, float min_pixels) {
   std::vector<double> ticks;
   const double range = view.t1 - view.t0;
@@ -192,6 +198,7 @@ std::string tick_label(const ClockView& view, double t) {
   const double range = view.t1 - view.t0;
   // A tick found by adding steps up can lie a hair before zero: it is zero.
   if (std::abs(t) < range * 1e-6) t = 0;
+  if (view.clock == ClockKind::Normalised) return fmt::format("{:.4g} %", t);
   if (range < 2e5) return fmt::format("{:.0f} us", t / 1e3);
   if (range < 2e6) return fmt::format("{:.1f} ms", t / 1e6);
   if (range < 2e9) return fmt::format("{:.0f} ms", t / 1e6);
@@ -201,6 +208,7 @@ std::string tick_label(const ClockView& view, double t) {
 std::string length_words(ClockKind clock, double length) {
   if (clock == ClockKind::Step) return fmt::format("{:.0f} steps", length);
   if (clock == ClockKind::Position) return fmt::format("{:.0f} positions", length);
+  if (clock == ClockKind::Normalised) return fmt::format("{:.3g} % of the run", length);
   return short_time(length);
 }
 

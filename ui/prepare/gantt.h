@@ -65,6 +65,7 @@ std::vector<LaneBlock> blocks_in_view(const engine::RunLod& lod,
 
 /// Where the lane's part of one step lies on the view's clock; nothing if the step has none there.
 std::optional<std::pair<double, double>> part_of_step(const engine::RunRecord& run,
+                                                      const RunTimes& times,
                                                       std::size_t step,
                                                       LaneKind lane,
                                                       const ClockView& view);
@@ -80,10 +81,12 @@ std::vector<StepColumn> step_columns(const RunTimes& times, const ClockView& vie
 std::vector<float> overview(
     const RunTimes& times, const ClockView& view, double begin, double end, int n);
 
+/// The shortest range worth looking at: 2 steps, 1 us, a thousandth of a percent.
+double closest_range(ClockKind clock);
 /// Times of a ruler's ticks in the visible range: 1, 2 or 5 times a power of ten apart, at least
 /// `min_pixels` from each other.
 std::vector<double> ruler_ticks(const ClockView& view, float min_pixels);
-/// A tick's words: "250 ms", "12 us", "40".
+/// A tick's words: "250 ms", "12 us", "40", "7.5 %".
 std::string tick_label(const ClockView& view, double t);
 /// A length of the clock in words: "12.5 ms", "40 steps".
 std::string length_words(ClockKind clock, double length);

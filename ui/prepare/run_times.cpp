@@ -53,8 +53,29 @@ void add(StepSums& sums, const StepSpan& s) {
 
 const char* clock_name(ClockKind clock) {
   static constexpr std::array<const char*, kClocks> kNames{"wall ms", "compute ms", "steps",
-                                                           "positions"};
+                                                           "positions", "% of the run"};
   return kNames[static_cast<std::size_t>(clock)];
+}
+
+const char* clock_rule(ClockKind clock) {
+  static constexpr std::array<const char*, kClocks> kRules{
+      "as they took turns: ", "equal ", "aligned by ", "aligned by ", "aligned by "};
+  return kRules[static_cast<std::size_t>(clock)];
+}
+
+engine::Clock engine_clock(ClockKind clock) {
+  switch (clock) {
+    case ClockKind::Wall:
+      return engine::Clock::Wall;
+    case ClockKind::Step:
+      return engine::Clock::Step;
+    case ClockKind::Position:
+      return engine::Clock::Position;
+    case ClockKind::Compute:
+    case ClockKind::Normalised:
+      break;
+  }
+  return engine::Clock::Compute;
 }
 
 void extend(RunTimes& times, const engine::RunRecord& run) {
@@ -89,6 +110,7 @@ double begin_on(ClockKind clock, const RunTimes& times, std::size_t i, double wa
   const StepSpan& s = times.steps[i];
   if (clock == ClockKind::Wall) return s.wall0 - wall_origin;
   if (clock == ClockKind::Compute) return s.compute0;
+  if (clock == ClockKind::Normalised) return s.compute0 / times.percent_compute();
   return static_cast<double>(clock == ClockKind::Step ? s.step : s.position);
 }
 
@@ -96,6 +118,7 @@ double end_on(ClockKind clock, const RunTimes& times, std::size_t i, double wall
   const StepSpan& s = times.steps[i];
   if (clock == ClockKind::Wall) return s.wall1 - wall_origin;
   if (clock == ClockKind::Compute) return s.compute1;
+  if (clock == ClockKind::Normalised) return s.compute1 / times.percent_compute();
   return static_cast<double>(clock == ClockKind::Step ? s.step + 1 : s.position + s.n_tokens);
 }
 

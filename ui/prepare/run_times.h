@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <string>
 #include <vector>
 
 #include "engine/event/run_slices.h"
@@ -12,9 +11,15 @@
 
 namespace ui {
 
-using ClockKind = engine::Clock;  // Wall, Compute, Step, Position
-inline constexpr int kClocks = 4;
-const char* clock_name(ClockKind clock);  // "wall ms", "compute ms", "steps", "positions"
+/// The engine's, and Normalised: percent of the run's own compute so far, so that runs of different
+/// lengths begin and end together.
+enum class ClockKind : std::uint8_t { Wall, Compute, Step, Position, Normalised };
+inline constexpr int kClocks = 5;
+const char* clock_name(ClockKind clock);  // "wall ms", "compute ms", "steps", "positions", ...
+/// By what rule lanes stand below each other, for Compare: words to go before the clock's name.
+const char* clock_rule(ClockKind clock);
+/// The engine's clock whose slices are drawn.
+engine::Clock engine_clock(ClockKind clock);
 /// Whether the clock counts (steps, positions) instead of measuring nanoseconds.
 constexpr bool counts(ClockKind clock) {
   return clock == ClockKind::Step || clock == ClockKind::Position;
@@ -48,6 +53,8 @@ struct RunTimes {
 
   static constexpr std::size_t kSumsEvery = 16;
   double end_compute() const { return steps.empty() ? 0 : steps.back().compute1; }
+  /// Own compute of one percent of the run so far, ns.
+  double percent_compute() const { return steps.empty() ? 1 : steps.back().compute1 / 100; }
   /// Sums of the first n steps.
   StepSums sums(std::size_t n) const;
   /// Index of a step; steps.size() if it is not there, or not complete.
@@ -57,7 +64,8 @@ struct RunTimes {
 /// Takes over the steps that have become complete since the last call.
 void extend(RunTimes& times, const engine::RunRecord& run);
 
-/// Begin and end of a step on a clock: ns, steps or positions. Wall time counts from `wall_origin`.
+/// Begin and end of a step on a clock: ns, steps, positions or percent. Wall time counts from
+/// `wall_origin`.
 double begin_on(ClockKind clock, const RunTimes& times, std::size_t i, double wall_origin);
 double end_on(ClockKind clock, const RunTimes& times, std::size_t i, double wall_origin);
 /// The first step that ends after `t` on the clock; steps.size() if none does.
