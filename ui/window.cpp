@@ -8,7 +8,8 @@
 
 #include <algorithm>
 #include <cfloat>
-#include <memory>
+#include <cmath>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -39,10 +40,22 @@ std::string glfw_reason() {
 // Library, window and OpenGL context, released in the other order.
 class Display {
  public:
+bool is_empty(const char* variable) {
+  const char* value = std::getenv(variable);
+  return !value || !*value;
+}
+
+// Without a name to open GLFW's own reason has a hole where the name would be.
+std::string why_no_display() {
+  if (is_empty("DISPLAY") && is_empty("WAYLAND_DISPLAY"))
+    return "DISPLAY and WAYLAND_DISPLAY are empty";
+  return glfw_reason();
+}
+
   Display(int width, int height) {
     if (!glfwInit())
       throw Error(ErrorCode::Device,
-                  "window: no display can be opened: " + glfw_reason() +
+                  "window: no display can be opened: " + why_no_display() +
                       "; set DISPLAY, or use `decoscope compare` in the terminal");
     glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
     glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 0);
