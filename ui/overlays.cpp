@@ -248,14 +248,15 @@ void Shell::export_choices(Context& c, engine::TraceOptions& options) {
 }
 
 void Shell::draw_export_dialog(Context& c) {
-  if (begin_sheet("##export", {px(720), px(340)}, overlay_begins_)) {
+  if (begin_sheet("##export", {px(720), px(380)}, overlay_begins_)) {
     heading("Export");
     if (overlay_begins_) {
       export_prompt_text_ = export_range_only_ = false;  // asked each time
       export_said_.clear();
       if (export_path_.empty()) export_path_ = suggested("trace.json");
     }
-    text_field("##path", "trace.json, or a name for the tables", export_path_, overlay_begins_);
+    text_field("##path", "trace.json, picture.png, or a name for the tables", export_path_,
+               overlay_begins_);
     const std::string path(export_path_.c_str());
     engine::TraceOptions options;
     export_choices(c, options);
@@ -267,6 +268,7 @@ void Shell::draw_export_dialog(Context& c) {
       export_said_ = export_tables(c.timeline, path);
     ImGui::SameLine();
     if (button("Close###cancel_export")) export_dialog_ = false;
+    picture_row();
     if (c.timeline.n_events() > engine::TraceOptions{}.warn_above / 2 && !options.run)
       wrapped(fmt::format("{} events are recorded; viewers give up above some {}. A measured range "
                           "keeps the trace small.",

@@ -25,7 +25,10 @@ void put_chunk(std::string& out, const std::string& type, const std::string& dat
 
 }  // namespace
 
-std::string png_of(std::span<const std::uint8_t> rgb, int width, int height) {
+std::string png_of(std::span<const std::uint8_t> rgb,
+                   int width,
+                   int height,
+                   const std::string& says) {
   kernels::ensure(
       width > 0 && height > 0 && rgb.size() == static_cast<std::size_t>(width) * height * 3,
       "png_of wants width * height * 3 bytes");
@@ -47,20 +50,27 @@ std::string png_of(std::span<const std::uint8_t> rgb, int width, int height) {
   put_u32(head, static_cast<std::uint32_t>(height));
   head += std::string("\x08\x02\0\0\0", 5);  // 8 bits, RGB
   put_chunk(out, "IHDR", head);
+  // Keyword, not compressed, no language, no translated keyword; then the text.
+  if (!says.empty()) put_chunk(out, "iTXt", std::string("Description\0\0\0\0\0", 16) + says);
   put_chunk(out, "IDAT", packed);
   put_chunk(out, "IEND", "");
   return out;
 }
 
-void write_screenshot(const std::string& path, int width, int height) {
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(width) * height * 3);
+std::vector<std::uint8_t> read_pixels(int left, int bottom, int width, int height) {
+  const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(width) * 3;
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(row) * height);
   glPixelStorei(GL_PACK_ALIGNMENT, 1);
-  glReadPixels(0, 0, width, height, GL_RGB, GL_UNSIGNED_BYTE, pixels.data());
+  glReadPixels(left, bottom, width, height, GL_RGB, GL_UNSIGNED_BYTE, pixels.data());
   // OpenGL counts rows from the bottom.
   for (int y = 0; y < height / 2; ++y)
-    std::swap_ranges(pixels.begin() + static_cast<std::ptrdiff_t>(y) * width * 3,
-                     pixels.begin() + static_cast<std::ptrdiff_t>(y + 1) * width * 3,
-                     pixels.begin() + static_cast<std::ptrdiff_t>(height - 1 - y) * width * 3);
+    std::swap_ranges(pixels.begin() + y * row, pixels.begin() + (y + 1) * row,
+                     pixels.begin() + (height - 1 - y) * row);
+  return pixels;
+}
+
+void write_screenshot(const std::string& path, int width, int height) {
+  const std::vector<std::uint8_t> pixels = read_pixels(0, 0, width, height);
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   const std::string png = png_of(pixels, width, height);
   out.write(png.data(), static_cast<std::streamsize>(png.size()));

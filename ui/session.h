@@ -25,6 +25,7 @@ class Session {
   const Document& shown() const { return opened_ ? *opened_ : live_; }
   bool live_is_shown() const { return !opened_; }
   Document& live() { return live_; }
+  const Document& live() const { return live_; }
   /// Shows a recording; what is whole in it is there, the rest is told as notices.
   /// @throws Error(BadInput)  it is no recording, or nothing in it can be read
   void open(const std::string& path);

@@ -197,7 +197,13 @@ void Shell::say(const std::string& message) {
 
 bool Shell::animates() const {
   return playhead_.mode == Playhead::Mode::Playing || clock_ < message_until_ || reads() ||
-         saves() || exports();
+         saves() || exports() || picture_;
+}
+
+bool Shell::measures() const {
+  const engine::Timeline& live = session_.live().timeline;
+  return !live.held() &&
+         std::ranges::any_of(live.runs(), [](const auto& run) { return !run.over(); });
 }
 
 bool Shell::ticks() const {

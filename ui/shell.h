@@ -20,6 +20,15 @@
 
 namespace ui {
 
+/// A picture a person asked for.
+struct Picture {
+  std::string path;
+  std::string panel;  // its id; empty: the whole window
+  int times = 1;      // pixels of the picture to one of the window, in each direction
+  ImVec2 min, max;    // the part of the window, in its pixels
+  std::string says;   // what it shows, to be kept in the file
+};
+
 class Shell {
  public:
   /// @param folder  of the settings; empty: nothing is kept
@@ -49,6 +58,11 @@ class Shell {
   void export_trace(const std::string& path, engine::TraceOptions options);
   /// Whether one is being written. Events wait meanwhile, and no other document is shown.
   bool exports() const { return exporting_ != nullptr; }
+  /// Wants a picture (.png) of a panel of this screen, or of the window. Once that is what a frame
+  /// shows, picture_due() says where; whoever has drawn it tells picture_taken() how it ended.
+  void ask_picture(const std::string& path, const std::string& panel, int times);
+  std::optional<Picture> picture_due();
+  void picture_taken(const std::string& said);
   void perform(Action action);
   /// The key where a US keyboard has this letter is down or not: W, S, A and D move the time line.
   void key_at(char us_letter, bool down);
@@ -78,6 +92,10 @@ class Shell {
   bool animates() const;
   /// Whether a coarse clock is on screen (a run is going): a frame now and then is enough.
   bool ticks() const;
+  /// Whether the live engine is taking steps, whose times are measured.
+  bool measures() const;
+  /// Frames come seldom for that: the bar at the foot says so.
+  void quiet(bool on) { quiet_ = on; }
 
  private:
   // A small recording is read or written before a bar could be seen.
@@ -111,6 +129,8 @@ class Shell {
   void draw_open_dialog(Context& context);
   void draw_export_dialog(Context& context);
   void export_choices(Context& context, engine::TraceOptions& options);
+  void picture_row();
+  std::string picture_path(const std::string& typed) const;
   std::optional<engine::TraceOptions> trace_of_range(Context& context);
   void draw_save_dialog();
   void export_on();
@@ -204,7 +224,11 @@ class Shell {
   std::string save_folder_;  // of this session's last save; empty: ask where
   bool overlay_begins_ = false;
   bool presents_ = false;
-  bool captions_ = false;
+  bool captions_ = false, quiet_ = false;
+  std::optional<Picture> picture_;  // wanted
+  int frames_until_picture_ = 0;
+  std::string picture_panel_;  // chosen in the dialog
+  int picture_times_ = 2;
   std::vector<BoundKey> keys_;
   const KeyAction* rebinding_ = nullptr;  // whose new key is awaited
   bool panel_ring_ = false;               // a panel was reached by F6: its focus is drawn

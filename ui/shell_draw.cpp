@@ -144,6 +144,7 @@ void Shell::draw(double seconds) {
   draw_status_bar(c);
   draw_overlays(c);
   handle_requests(c);
+  if (frames_until_picture_ > 0) --frames_until_picture_;
   const std::chrono::duration<float, std::milli> spent = std::chrono::steady_clock::now() - begun;
   draw_ms_ = draw_ms_ * 0.9f + 0.1f * spent.count();
 }
@@ -321,6 +322,7 @@ void Shell::draw_status_bar(Context& c) {
                  .n_events = c.timeline.n_events(),
                  .n_inconsistent = c.timeline.n_inconsistent(),
                  .held = live.held(),
+                 .quiet = quiet_,
                  .draw_ms = draw_ms_,
                  .scale_percent = settings_.scale_percent};
   facts.running =

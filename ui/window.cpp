@@ -13,9 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "engine/event/output_file.h"
 #include "engine/event/recording.h"
 #include "kernels/error.h"
 #include "ui/fonts.h"
+#include "ui/frame_pace.h"
+#include "ui/offscreen.h"
 #include "ui/screenshot.h"
 #include "ui/shell.h"
 
@@ -25,7 +28,7 @@ namespace {
 using kernels::Error;
 using kernels::ErrorCode;
 
-constexpr double kFrameSeconds = 1.0 / 60, kTickSeconds = 0.25;
+constexpr double kTickSeconds = 0.25;
 // A key held down after an idle hour moves what a frame moves, not an hour.
 constexpr float kMaxFrameSeconds = 0.1f;
 constexpr int kQuietFrames = 3;
@@ -37,9 +40,6 @@ std::string glfw_reason() {
   return text ? text : "no reason given";
 }
 
-// Library, window and OpenGL context, released in the other order.
-class Display {
- public:
 bool is_empty(const char* variable) {
   const char* value = std::getenv(variable);
   return !value || !*value;
@@ -52,6 +52,9 @@ std::string why_no_display() {
   return glfw_reason();
 }
 
+// Library, window and OpenGL context, released in the other order.
+class Display {
+ public:
   Display(int width, int height) {
     if (!glfwInit())
       throw Error(ErrorCode::Device,
@@ -231,7 +234,12 @@ class Waker {
 class Loop {
  public:
   Loop(engine::EventQueue& events, GLFWwindow* window, Shell& shell, const WindowOptions& options)
-      : events_(events), window_(window), shell_(shell), options_(options) {
+      : events_(events),
+        window_(window),
+        shell_(shell),
+        options_(options),
+        software_(draws_in_software(reinterpret_cast<const char*>(glGetString(GL_RENDERER)))),
+        pace_(software_) {
     watch_input(window_, input_);
     last_ = glfwGetTime();
   }
@@ -246,6 +254,7 @@ class Loop {
       for (const std::string& path : input_.dropped) shell_.open(path);
       input_.dropped.clear();
       frame();
+      if (const auto picture = shell_.picture_due()) take(*picture);
       fill_the_screen(shell_.presents());
       if (!options_.screenshot.empty() && picture_is_due()) break;
     }
@@ -260,26 +269,34 @@ class Loop {
   // hovers and layouts settle; then none until the next.
   void wait() {
     if (waits()) n_quiet_ = 0;
+    pace_.measuring(shell_.measures() && !options_.hooks.draw_always);
+    shell_.quiet(pace_.quiet());
     const bool busy =
         options_.hooks.draw_always || !options_.screenshot.empty() || shell_.animates();
-    if (busy || n_quiet_ < kQuietFrames) {
-      glfwPollEvents();
-      const double rest = last_ + kFrameSeconds - glfwGetTime();
-      // An early return from the wait only means that input is there: the cap still holds.
-      for (double left = rest; left > 0.0005 && !options_.hooks.draw_always;
-           left = last_ + kFrameSeconds - glfwGetTime())
-        glfwWaitEventsTimeout(left);
-    } else if (events_.size() == 0) {
+    glfwPollEvents();
+    if (!busy && n_quiet_ >= kQuietFrames && events_.size() == 0) {
       sleep(shell_.ticks());
       n_quiet_ = 0;
     }
+    if (!options_.hooks.draw_always) wait_for_the_pace();
     if (events_.size() > 0 || waits()) n_quiet_ = 0;
+  }
+
+  // An early return from the wait only means that something is there: the pace still holds.
+  void wait_for_the_pace() {
+    const auto left = [this] { return last_ + pace_.gap(waits()) - glfwGetTime(); };
+    while (left() > 0.0005 && !closes()) glfwWaitEventsTimeout(std::min(left(), kTickSeconds));
+  }
+
+  bool closes() const {
+    return glfwWindowShouldClose(window_) ||
+           (options_.hooks.wants_to_close && options_.hooks.wants_to_close());
   }
 
   // Until something comes, or a tick's time has gone. Looks up now and then without drawing: a
   // signal that asks to close wakes no window system.
   void sleep(bool ticks) {
-    while (!(options_.hooks.wants_to_close && options_.hooks.wants_to_close())) {
+    while (!closes()) {
       const double begun = glfwGetTime();
       glfwWaitEventsTimeout(kTickSeconds);
       const bool woken = glfwGetTime() - begun < 0.98 * kTickSeconds;
@@ -288,13 +305,26 @@ class Loop {
   }
 
   void frame() {
-    int width = 0, height = 0;
-    glfwGetFramebufferSize(window_, &width, &height);
+    const double begun = glfwGetTime();
+    draw(1, !options_.screenshot.empty());
+    // A picture is read from the back buffer, so that one is not swapped; what was drawn has to be
+    // finished all the same, or the driver keeps it and grows.
+    if (options_.screenshot.empty()) glfwSwapBuffers(window_);
+    if (software_ || !options_.screenshot.empty()) glFinish();
+    pace_.drew(glfwGetTime() - begun);
+    ++n_quiet_;
+    if (options_.hooks.frame_shown) options_.hooks.frame_shown();
+  }
+
+  // Into the current frame buffer, `density` pixels to one of the window's in each direction.
+  void draw(float density, bool for_picture) {
+    ImGuiIO& io = ImGui::GetIO();
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
+    io.DisplayFramebufferScale.x *= density;
+    io.DisplayFramebufferScale.y *= density;
     // Wherever the mouse stands, a picture shows nothing hovered.
-    if (!options_.screenshot.empty()) ImGui::GetIO().AddMousePosEvent(-FLT_MAX, -FLT_MAX);
-    ImGuiIO& io = ImGui::GetIO();
+    if (for_picture) io.AddMousePosEvent(-FLT_MAX, -FLT_MAX);
     io.DeltaTime = std::min(io.DeltaTime, kMaxFrameSeconds);
     ImGui::NewFrame();
     const double now = glfwGetTime();
@@ -302,17 +332,40 @@ class Loop {
     shell_.draw(now - last_);
     last_ = now;
     ImGui::Render();
-    glViewport(0, 0, width, height);
+    glViewport(0, 0, static_cast<int>(io.DisplaySize.x * io.DisplayFramebufferScale.x),
+               static_cast<int>(io.DisplaySize.y * io.DisplayFramebufferScale.y));
     glClearColor(0, 0, 0, 1);
     glClear(GL_COLOR_BUFFER_BIT);
     ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
-    // A picture is read from the back buffer, so that one is not swapped; what was drawn has to be
-    // finished all the same, or the driver keeps it and grows.
-    if (options_.screenshot.empty())
-      glfwSwapBuffers(window_);
-    else
+  }
+
+  // A picture a person asked for: the window is drawn once more, at the picture's own size.
+  void take(const Picture& picture) {
+    ImGuiIO& io = ImGui::GetIO();
+    const ImVec2 mouse = io.MousePos;
+    shell_.caption_pictures(true);
+    try {
+      const auto times = static_cast<float>(picture.times);
+      const auto pixels = [times](float of_window) {
+        return static_cast<int>(std::lround(of_window * times));
+      };
+      const int high = pixels(io.DisplaySize.y);
+      const Offscreen target(pixels(io.DisplaySize.x), high);
+      draw(times / io.DisplayFramebufferScale.x, true);
       glFinish();
-    ++n_quiet_;
+      const int left = pixels(picture.min.x), top = pixels(picture.min.y),
+                width = pixels(picture.max.x) - left, height = pixels(picture.max.y) - top;
+      engine::OutputFile file(picture.path, {}, engine::OutputFile::IfExists::NewName);
+      file.write(png_of(read_pixels(left, high - top - height, width, height), width, height,
+                        picture.says));
+      file.finish();
+      shell_.picture_taken("Picture: " + file.path());
+    } catch (const Error& error) {
+      shell_.picture_taken(error.what());
+    }
+    shell_.caption_pictures(!options_.screenshot.empty());
+    io.AddMousePosEvent(mouse.x, mouse.y);
+    n_quiet_ = 0;
     if (options_.hooks.frame_shown) options_.hooks.frame_shown();
   }
 
@@ -364,6 +417,8 @@ class Loop {
   GLFWwindow* window_;
   Shell& shell_;
   const WindowOptions& options_;
+  bool software_;
+  FramePace pace_;
   Input input_;
   double last_ = 0;
   int n_quiet_ = 0, n_frames_due_ = 0;

@@ -1,12 +1,15 @@
 // The real window under a display: pictures of every screen, what happens without one, idling.
 #include "ui/window.h"
 
+#include <GL/gl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -14,18 +17,21 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <thread>
 
 #include "display.h"
 #include "kernels/error.h"
 #include "streams.h"
 #include "tests/needs.h"
+#include "ui/frame_pace.h"
 #include "ui/layout.h"
 #include "ui/shell.h"
 
 namespace {
 
 namespace fs = std::filesystem;
+using testing::HasSubstr;
 
 // Where pictures go: $DECOSCOPE_PICTURES to look at them, else a temporary folder.
 fs::path pictures() {
@@ -80,22 +86,106 @@ TEST(Window, every_screen_has_its_picture) {
   photograph("failed", "live", "dark", streams::failed_run());
 }
 
-TEST(Window, says_so_when_there_is_no_display) {
-  const std::string had = std::getenv("DISPLAY") ? std::getenv("DISPLAY") : "";
-  setenv("DISPLAY", ":4242", 1);
+// A variable of the environment, for as long as this lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* had = std::getenv(name)) had_ = had;
+    setenv(name, value, 1);
+  }
+  ~Variable() {
+    if (had_)
+      setenv(name_, had_->c_str(), 1);
+    else
+      unsetenv(name_);
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> had_;
+};
+
+std::string refusal_of_a_window() {
   engine::EventQueue queue;
   engine::CommandQueue commands;
   try {
     ui::run_window(queue, commands, streams::catalog(), {.config_dir = "-"});
-    ADD_FAILURE() << "a window opened on a display that is not there";
   } catch (const kernels::Error& error) {
     EXPECT_EQ(error.code(), kernels::ErrorCode::Device);
-    EXPECT_NE(std::string(error.what()).find("display"), std::string::npos);
+    return error.what();
   }
-  if (had.empty())
-    unsetenv("DISPLAY");
-  else
-    setenv("DISPLAY", had.c_str(), 1);
+  ADD_FAILURE() << "a window opened on a display that is not there";
+  return "";
+}
+
+TEST(Window, says_so_when_there_is_no_display) {
+  const Variable wayland("WAYLAND_DISPLAY", "");
+  {
+    const Variable display("DISPLAY", ":4242");
+    EXPECT_THAT(refusal_of_a_window(), HasSubstr("no display can be opened"));
+  }
+  const Variable display("DISPLAY", "");
+  EXPECT_THAT(refusal_of_a_window(),
+              HasSubstr("no display can be opened: DISPLAY and WAYLAND_DISPLAY are empty; set"));
+}
+
+TEST(FramePace, keeps_out_of_the_way_of_steps_that_are_measured_where_no_card_draws) {
+  EXPECT_TRUE(ui::draws_in_software("llvmpipe (LLVM 15.0.6, 256 bits)"));
+  EXPECT_TRUE(ui::draws_in_software("Google SwiftShader"));
+  EXPECT_FALSE(ui::draws_in_software("NVIDIA GeForce RTX 4090/PCIe/SSE2"));
+  EXPECT_FALSE(ui::draws_in_software(nullptr));
+
+  ui::FramePace card(false), software(true);
+  for (ui::FramePace* pace : {&card, &software}) {
+    pace->drew(0.07);
+    EXPECT_EQ(pace->gap(false), ui::FramePace::kFrameSeconds);
+    pace->measuring(true);
+  }
+  EXPECT_EQ(card.gap(false), ui::FramePace::kFrameSeconds);
+  EXPECT_FALSE(card.quiet());
+  EXPECT_TRUE(software.quiet());
+  EXPECT_EQ(software.gap(false), 1) << "no slower than this, though it is more than the share";
+  EXPECT_EQ(software.gap(true), ui::FramePace::kAnswerSeconds);
+  software.drew(0.03);
+  EXPECT_NEAR(software.gap(false), 0.6, 1e-9);
+  software.drew(0.001);
+  EXPECT_EQ(software.gap(false), 0.5) << "2 frames a second at most";
+  software.measuring(false);
+  EXPECT_EQ(software.gap(false), ui::FramePace::kFrameSeconds);
+}
+
+TEST(Window, draws_seldom_while_steps_are_measured_where_no_card_draws) {
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  engine::EventQueue queue;
+  engine::CommandQueue commands;
+  const std::vector<engine::Event> events = streams::one_run("lookahead");
+  const auto end = std::ranges::find_if(events, [](const engine::Event& event) {
+    return std::holds_alternative<engine::RunFinished>(event);
+  });
+  for (auto event = events.begin(); event != end; ++event) queue.push(*event);
+  constexpr int kFrames = 6;
+  int n_measuring = 0;  // frames
+  double first = 0, last = 0;
+  bool software = false;
+  ui::Shell* shell = nullptr;
+  ui::WindowOptions options;
+  options.config_dir = "-";
+  options.screen = "live";
+  options.hooks.shell_made = [&](ui::Shell& made) {
+    shell = &made;
+    software = ui::draws_in_software(reinterpret_cast<const char*>(glGetString(GL_RENDERER)));
+  };
+  options.hooks.frame_shown = [&] {
+    if (!shell->measures()) return;
+    last =
+        std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    if (n_measuring++ == 1) first = last;  // the one before was drawn at the other pace
+  };
+  options.hooks.wants_to_close = [&] { return n_measuring >= kFrames; };
+  ui::run_window(queue, commands, streams::catalog(), options);
+  if (!software) GTEST_SKIP() << "a graphics card draws here";
+  // However busy the machine is, it cannot be less; at 60 a second it is about a tenth.
+  EXPECT_GT(last - first, 0.5 * (kFrames - 2) * ui::FramePace::kQuietSeconds);
 }
 
 TEST(Window, draws_nothing_while_nothing_happens) {

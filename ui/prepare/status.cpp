@@ -151,6 +151,7 @@ std::string bar_words(const BarFacts& facts) {
     add(facts.held ? "held between two steps" : "running");
   else if (facts.source.empty())
     add(facts.held ? "the next run will be held" : "nothing is running");
+  if (facts.quiet) add("quiet while measuring: this picture is drawn once or twice a second");
   if (facts.n_dropped > 0)
     add(fmt::format("details of some steps were not kept: {} notes in the Log", facts.n_dropped));
   if (facts.n_inconsistent > 0)

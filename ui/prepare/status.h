@@ -57,6 +57,7 @@ struct BarFacts {
   std::int64_t n_events = 0;  // of what is shown
   std::int64_t n_inconsistent = 0, n_dropped = 0;
   bool running = false, held = false;  // the engine
+  bool quiet = false;                  // the window draws seldom, for the engine's sake
   std::string device;                  // "cpu 97 % busy"
   double draw_ms = 0;
   int scale_percent = 100;
