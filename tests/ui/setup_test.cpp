@@ -6,8 +6,10 @@
 
 #include "engine/event/queue.h"
 #include "headless.h"
+#include "play.h"
 #include "streams.h"
 #include "tests/engine/event/files.h"
+#include "tests/needs.h"
 #include "ui/prepare/describe_place.h"
 #include "ui/prepare/gantt.h"
 #include "ui/prepare/status.h"
@@ -27,6 +29,26 @@ TEST(Setup, a_model_is_enlarged_only_until_its_steps_cost_what_a_real_models_do)
   SetupForm form;
   choose_model(form, streams::catalog(), "a folder the catalog does not know");
   EXPECT_EQ(form.scale, "1x1");
+}
+
+TEST(Setup, a_list_of_counts_may_be_as_long_as_it_is) {
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  Catalog catalog = streams::catalog();
+  catalog.decoders.push_back({.name = "tree", .title = "Tree"});
+  catalog.decoders.back().options = {
+      {"k_config", CatalogOption::Type::Counts, "2,2,1", 1, 64, {}, "Level by level."}};
+  std::string wanted = "4";
+  for (int level = 0; level < 60; ++level) wanted += ",1";
+  ASSERT_GT(wanted.size(), 100u);
+  engine::EventQueue events;
+  engine::CommandQueue commands;
+  scripted::in_window(
+      "counts", events, commands, catalog, [&](ImGuiTestContext* ctx, Shell& shell) {
+        shell.form().live = lane_with(catalog, "tree");
+        ctx->Yield(3);
+        ctx->ItemInputValue("//Setup###live.setup/k_config/##value", wanted.c_str());
+        IM_CHECK_EQ(shell.form().live.options.at("k_config"), wanted);
+      });
 }
 
 TEST(Setup, settings_used_again_are_all_of_them) {

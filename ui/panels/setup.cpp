@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <vector>
 
 #include "ui/draw.h"
@@ -58,12 +56,9 @@ void option_row(LaneForm& lane, const CatalogOption& option) {
         ImGui::EndCombo();
       }
       break;
-    case CatalogOption::Type::Counts: {
-      std::array<char, 64> text{};
-      value.copy(text.data(), text.size() - 1);
-      if (ImGui::InputText("##value", text.data(), text.size())) value = text.data();
+    case CatalogOption::Type::Counts:
+      text_line("##value", "", value);
       break;
-    }
   }
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal))
     tooltip(option.type == CatalogOption::Type::Int || option.type == CatalogOption::Type::Float
