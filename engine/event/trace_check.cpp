@@ -462,14 +462,6 @@ TraceCheck check(std::streambuf& from) {
 
 }  // namespace
 
-std::string TraceCheck::summary() const {
-  return fmt::format(
-      "{} events in {} processes, {} lanes: {} slices, {} async ends, {} instants, {} counters, "
-      "{} flow ends, {} names; {:.3f} ms; {} problems",
-      n_events, n_processes, n_lanes, n_slices, n_async, n_instants, n_counters, n_flows,
-      n_metadata, last_us / 1e3, n_problems);
-}
-
 TraceCheck check_trace(const std::string& path) {
   const std::unique_ptr<std::streambuf> file = open_trace(path);
   return check(*file);

@@ -34,7 +34,6 @@ struct TraceCheck {
   std::int64_t n_problems = 0;
   std::vector<TraceProblem> problems;  // the first kMaxTraceProblems of them
   bool ok() const { return n_problems == 0; }
-  std::string summary() const;
 };
 
 inline constexpr std::size_t kMaxTraceProblems = 100;
