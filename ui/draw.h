@@ -3,10 +3,8 @@
 
 #include <imgui.h>
 
-#include <functional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "ui/fonts.h"
 #include "ui/prepare/numbers.h"

@@ -1,7 +1,5 @@
 #include "ui/setup_form.h"
 
-#include <algorithm>
-
 namespace ui {
 
 const char* worthwhile_scale(std::int64_t n_params) {

@@ -25,11 +25,11 @@ float button_width(const char* label) {
   return ImGui::CalcTextSize(label, nullptr, true).x + 2 * ImGui::GetStyle().FramePadding.x;
 }
 
-void gigabytes(const std::string& label, double part, double whole, const std::string& words_) {
+void gigabytes(const std::string& label, double part, double whole, const std::string& facts) {
   ImGui::BeginGroup();
   small_label(label);
   share_bar(static_cast<float>(whole > 0 ? part / whole : 0), {px(360), px(6)}, handle_on(theme()));
-  words(words_, theme().text);
+  words(facts, theme().text);
   ImGui::EndGroup();
 }
 

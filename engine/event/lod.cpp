@@ -1,7 +1,6 @@
 #include "engine/event/lod.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "engine/types.h"

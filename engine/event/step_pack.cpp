@@ -5,7 +5,6 @@
 #include <bit>
 #include <concepts>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 
 #include "engine/event/payload_fields.h"

@@ -1,8 +1,6 @@
 // The figures of a run at the playhead, each with its formula and the integers behind it.
 #pragma once
 
-#include <array>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,5 @@
 #include "engine/event/trace_check.h"
 
-#include <algorithm>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
