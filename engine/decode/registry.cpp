@@ -275,8 +275,8 @@ DecoderInfo seed_info() {
                   "Which of the drafts that wait is judged next: first come first served, of the "
                   "shortest text, or of the most valuable state. It changes no token."),
       int_info("together", 1, 1, 64,
-               "Drafts of different texts that the model may judge in one step, as many as wait. "
-               "1 is the published schedule."),
+               "Drafts of different texts that the model may judge in one step. 1 is the published "
+               "schedule; more share the reading of the weights."),
       int_info("draft_threads", 1, 1, 1024,
                "Processor threads that draft, beside those of the model."),
       int_info(

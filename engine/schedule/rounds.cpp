@@ -75,9 +75,22 @@ void Rounds::drafted(int branch, Nanoseconds t) {
   totals_.longest_queue = std::max(totals_.longest_queue, static_cast<int>(queue_.size()));
 }
 
+// Called while nothing is being verified: all branches but those in the queue draft, or are about to.
+bool Rounds::pays_to_wait() const {
+  const auto n_active =
+      std::ranges::count_if(places_, [](const Place& place) { return place.stage != Stage::Free; });
+  const auto n_missing = std::min<std::ptrdiff_t>(n_together_, n_active) - std::ssize(queue_);
+  if (n_missing <= 0 || totals_.n_verifications == 0) return false;
+  const double draft =
+      static_cast<double>(totals_.drafting) / static_cast<double>(totals_.n_drafts);
+  const double verify =
+      static_cast<double>(totals_.verifying) / static_cast<double>(totals_.n_verifications);
+  return static_cast<double>(n_missing) * draft < verify;
+}
+
 std::vector<int> Rounds::verify_next(Nanoseconds t) {
   std::vector<int> branches;
-  if (queue_.empty()) {
+  if (queue_.empty() || pays_to_wait()) {
     if (target_idle_since_ < 0) target_idle_since_ = t;
     return branches;
   }

@@ -4,7 +4,8 @@
 //            target has judged it, label 0. So it has one tree under way at most, and the queue is
 //            never longer than there are branches
 //   differs  which of the queue is next is a policy's word, first come first served unless told
-//            otherwise; the target may take several at once
+//            otherwise; the target may take several at once, and then waits for drafts under way
+//            while that costs less than the verification it saves
 // This class is the bookkeeping alone: who may do what next, who waited for whom and how long. Two
 // threads that do the work (rounds_threads.h) and a simulator with a clock of its own
 // (rounds_simulator.h) run the same object.
@@ -42,7 +43,7 @@ struct RoundsTotals {
   Nanoseconds wait_for_draft = 0;   // of branches with label 1 while the draft is at another's
   Nanoseconds drafting = 0;
   Nanoseconds verifying = 0;
-  Nanoseconds target_idle = 0;  // the queue was empty
+  Nanoseconds target_idle = 0;  // for want of drafts
   Nanoseconds draft_idle = 0;   // no branch had label 1; one draft's, where there are several
 };
 
@@ -63,7 +64,7 @@ class Rounds {
   std::optional<int> draft_next(Nanoseconds t);
   /// Its tree is in the queue.
   void drafted(int branch, Nanoseconds t);
-  /// Whom the target verifies next, together; empty: the queue is.
+  /// Whom the target verifies next, together; empty: the queue is, or it pays to wait for more.
   std::vector<int> verify_next(Nanoseconds t);
   /// All that verify_next gave are judged: they may draft again, or leave.
   void verified(std::span<const Judged> judged, Nanoseconds t);
@@ -91,6 +92,9 @@ class Rounds {
   /// @return  the time spent in the stage before
   Nanoseconds move(int branch, Stage from, Stage to, Nanoseconds t);
   void line_up(std::vector<Waiter>& line, int branch, const char* resource, Nanoseconds t);
+  /// Whether a fuller forward soon is better than one now: the drafts it lacks take less time, by
+  /// what stages took so far, than the verification that they would otherwise need.
+  bool pays_to_wait() const;
   int take(std::vector<Waiter>& line, const char* resource, Nanoseconds t);
   /// Ends a time without work, if there was one.
   void busy(

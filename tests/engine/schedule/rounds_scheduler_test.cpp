@@ -116,6 +116,8 @@ TEST(RoundsScheduler, tells_every_run_whole_with_its_waits) {
     EXPECT_EQ(run->tokens.size(), done[i].result.tokens.size());
     EXPECT_GE(std::ssize(run->queueing), 4 * done[i].result.n_steps);
   }
+  ASSERT_FALSE(timeline.samples().empty());
+  EXPECT_EQ(timeline.samples()[0].thread_busy_percent.size(), 3u) << "the target's two and one";
   const auto figures = scheduler.figures();
   EXPECT_EQ(figures.at("runs"), 5);
   EXPECT_EQ(figures.at("drafts"), figures.at("steps"));

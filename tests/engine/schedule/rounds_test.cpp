@@ -177,8 +177,21 @@ TEST(Rounds, a_verification_may_take_several_that_wait) {
   simulate_rounds(rounds, work, fixed_times(10, 40));
   const RoundsTotals& totals = rounds.totals();
   EXPECT_EQ(totals.n_drafts, 120);
-  EXPECT_LE(totals.n_verifications, 120 / 2 + 2) << "one alone, then three, and so on";
+  EXPECT_LE(totals.n_verifications, 120 / 3 + 3) << "but for the first and the last";
   EXPECT_GE(totals.n_verifications, 120 / 3);
+}
+
+TEST(Rounds, the_target_waits_for_more_only_where_drafts_are_quicker_than_a_verification) {
+  const auto makespan = [](int n_together, Nanoseconds t_draft, Nanoseconds t_verify) {
+    Rounds rounds(4, kFcfs, n_together, nullptr);
+    ScriptedWork work(requests_of(4, 50, {1}));
+    return simulate_rounds(rounds, work, fixed_times(t_draft, t_verify, 1)).back().end;
+  };
+  // Short drafts: four in a forward, one forward for four.
+  EXPECT_LE(makespan(4, 1, 100), 50 * (100 + 4) + 200);
+  EXPECT_GE(makespan(1, 1, 100), 4 * 50 * 100);
+  // Long ones: whoever is there is taken, and the draft never waits.
+  EXPECT_LE(makespan(4, 100, 10), 4 * 50 * 100 + 20);
 }
 
 // Section 5g: fixed T_d and T_v give min(n, (T_d + T_v) / T_v), but for the start.
