@@ -2,6 +2,7 @@
 // documents and recordings say.
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -118,13 +119,38 @@ TEST_F(CliDraft, compare_and_bench_decode_take_them) {
 
 TEST_F(CliDraft, reasoning_is_served_by_a_decoder_that_drafts) {
   const std::string ask = "reason cot --task kb --count 4 --batch 2 --decoder ";
-  const json ar = document(ask + "ar"), drafted = document(ask + "speculative");
+  const json ar = document(ask + "ar");
   ASSERT_EQ(ar["items"].size(), 4u);
-  for (std::size_t i = 0; i < 4; i++) {
-    EXPECT_EQ(drafted["items"][i]["text"], ar["items"][i]["text"]);
-    EXPECT_EQ(drafted["items"][i]["answer"], ar["items"][i]["answer"]);
-    EXPECT_LT(drafted["items"][i]["steps"], ar["items"][i]["steps"]);
+  for (const char* decoder : {"speculative", "seed --set branches=2", "seed --set together=3"}) {
+    const json drafted = document(ask + decoder);
+    for (std::size_t i = 0; i < 4; i++) {
+      EXPECT_EQ(drafted["items"][i]["text"], ar["items"][i]["text"]) << decoder;
+      EXPECT_EQ(drafted["items"][i]["answer"], ar["items"][i]["answer"]) << decoder;
+      EXPECT_LT(drafted["items"][i]["steps"], ar["items"][i]["steps"]) << decoder;
+    }
   }
+}
+
+TEST_F(CliDraft, seeds_turns_stand_in_its_recording_and_in_the_lanes_of_its_trace) {
+  const std::string record = folder + "/seed.pdrun", trace = folder + "/seed.json";
+  ASSERT_EQ(run("reason cot --task kb --count 3 --decoder seed --set branches=2 --record " +
+                record + " --trace " + trace)
+                .code,
+            0);
+  EXPECT_EQ(run("trace validate " + record).code, 0);
+  EXPECT_EQ(run("trace validate " + trace).code, 0);
+  std::map<std::string, int> lanes, slices;
+  const json traced = json::parse(read_file(trace));
+  for (const json& event : traced["traceEvents"]) {
+    const std::string name = event["name"];
+    if (name == "thread_name") lanes[event["args"]["name"]]++;
+    if (event["ph"] == "X") slices[name]++;
+  }
+  for (const char* lane : {"target", "draft branch 0", "draft branch 1", "verify", "queue"})
+    EXPECT_GT(lanes[lane], 0) << lane;
+  EXPECT_GT(slices["draft branch 0"], 0);
+  EXPECT_GT(slices["draft branch 1"], 0);
+  EXPECT_GT(slices["forward branch 1"], 0);
 }
 
 TEST_F(CliDraft, a_recording_and_a_trace_name_the_draft_and_hold_what_it_proposed) {
