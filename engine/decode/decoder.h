@@ -53,6 +53,8 @@ class Decoder {
   /// [n_rows] of the tree just proposed: the probability each row was drawn with, 1 for row 0;
   /// empty where proposals have none. For display.
   virtual std::vector<float> proposal_probabilities() const { return {}; }
+  /// Forwards of a draft model that the proposal took, timed on the engine's clock.
+  virtual std::vector<DraftForward> draft_forwards() const { return {}; }
   /// What the answers mean: emitted tokens, path.size() == emitted.size() for a decoder with one
   /// leading row. A step may emit none while the decoder refines guesses; it must come to an end.
   virtual Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) = 0;

@@ -36,6 +36,33 @@ double any_of_k(double beta, int k) {
   return 1 - std::pow(1 - std::min(beta, 1.0), k);
 }
 
+/// The tokens worth telling of two laws: those named first, then the likeliest under either.
+std::vector<TokenId> worth_telling(std::vector<TokenId> named,
+                                   std::span<const double> p,
+                                   std::span<const double> q) {
+  std::vector<TokenId> told;
+  const auto add = [&told](TokenId id) {
+    if (told.size() < kMaxWeighed && std::ranges::find(told, id) == told.end()) told.push_back(id);
+  };
+  for (const TokenId id : named) add(id);
+  const auto weight = [&](TokenId id) {
+    const auto v = static_cast<std::size_t>(id);
+    return std::max(p[v], q.empty() ? 0.0 : q[v]);
+  };
+  const auto heavier = [&](TokenId a, TokenId b) {
+    return weight(a) != weight(b) ? weight(a) > weight(b) : a < b;
+  };
+  std::vector<TokenId> likeliest;  // sorted, at most kMaxWeighed
+  for (TokenId id = 0; id < std::ssize(p); id++) {
+    const bool full = likeliest.size() == kMaxWeighed;
+    if (weight(id) <= 0 || (full && !heavier(id, likeliest.back()))) continue;
+    if (full) likeliest.pop_back();
+    likeliest.insert(std::ranges::upper_bound(likeliest, id, heavier), id);
+  }
+  for (const TokenId id : likeliest) add(id);
+  return told;
+}
+
 /// One row's candidates being judged. A number equal to the chance refuses, so that a token of
 /// probability 0 is never kept.
 class Node {
@@ -69,6 +96,26 @@ class Node {
       if (token_of(row) == static_cast<std::size_t>(token)) return {token, row};
     }
     return {token, -1};
+  }
+
+  /// What was weighed, for display.
+  /// @param law      the target's before anything was judged
+  /// @param emitted  and whether a candidate was kept
+  Weighed told(int row, std::span<const double> law, TokenId emitted, bool kept) const {
+    std::vector<TokenId> named{emitted};
+    for (const int r : candidates_.rows) named.push_back(static_cast<TokenId>(token_of(r)));
+    Weighed weighed{.row = row};
+    weighed.token = worth_telling(std::move(named), law, candidates_.law);
+    const auto of = [&weighed](std::span<const double> from) {
+      std::vector<float> values;
+      for (const TokenId id : weighed.token)
+        values.push_back(static_cast<float>(from[static_cast<std::size_t>(id)]));
+      return values;
+    };
+    weighed.p = of(law);
+    if (!candidates_.law.empty()) weighed.q = of(candidates_.law);
+    if (!kept) weighed.left = of(left);
+    return weighed;
   }
 
   std::vector<double> left;  // [vocab_size] p, then what refusals leave of it; sums to 1
@@ -166,17 +213,25 @@ Decision reject_drafted(std::span<const TokenId> tokens,
          "rejection sampling needs every row's logits");
   std::vector<TokenId> history(tokens.begin(), tokens.end());
   Decision decision;
+  decision.row_p.assign(tree.token.size(), -1);
   for (int row = 0; row >= 0;) {
     decision.path.push_back(row);
+    const int parent = row;
+    const Candidates& judged = candidates[static_cast<std::size_t>(row)];
     const std::vector<double> law = token_law(out.logits_of(row), sampling, history);
-    Node node(tree, candidates[static_cast<std::size_t>(row)], law,
-              static_cast<std::uint32_t>(history.size()), uniforms, decision);
+    Node node(tree, judged, law, static_cast<std::uint32_t>(history.size()), uniforms, decision);
     row = node.judge(rule);
+    const bool kept = row >= 0;
     TokenId token = -1;
-    if (row >= 0) {
+    if (kept) {
       token = tree.token[static_cast<std::size_t>(row)];
     } else {
       std::tie(token, row) = node.draw_left();
+    }
+    if (!judged.rows.empty()) decision.weighed.push_back(node.told(parent, law, token, kept));
+    for (const int r : judged.rows) {
+      const auto at = static_cast<std::size_t>(r);
+      decision.row_p[at] = static_cast<float>(law[static_cast<std::size_t>(tree.token[at])]);
     }
     decision.emitted.push_back(token);
     decision.logp.push_back(static_cast<float>(std::log(law[static_cast<std::size_t>(token)])));

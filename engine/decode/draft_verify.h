@@ -23,9 +23,10 @@ class DraftVerifyDecoder : public Decoder {
   /// @param context  with a draft model
   DraftVerifyDecoder(const DecoderContext& context, DraftSettings settings);
   void begin(const Sequence& prefix) override;
-  Wants wants() const override { return {.logits = rejects_, .hidden = false}; }
+  Wants wants() const override { return {.logits = rejects_, .row_p = !rejects_}; }
   TokenTree propose(const Sequence& prefix) override;
   std::vector<float> proposal_probabilities() const override { return drafts_.q; }
+  std::vector<DraftForward> draft_forwards() const override { return drafts_.forwards; }
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
   /// The drafter's, and depth_accepted: tokens accepted / tokens the deepest path could have had.

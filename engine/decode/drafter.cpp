@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/event/clock.h"
 #include "kernels/philox.h"
 
 namespace engine {
@@ -86,7 +87,7 @@ Drafts Drafter::propose(const Sequence& prefix, int max_depth, UniformSource& un
   level.push_back(std::move(root));
   for (int d = 1; d <= depth && !level.empty(); d++) {
     const std::vector<StepOutput> outs =
-        feed(level, settings_.k_config[static_cast<std::size_t>(d) - 1]);
+        feed(level, settings_.k_config[static_cast<std::size_t>(d) - 1], drafts);
     n_draws_ = 0;
     for (std::size_t i = 0; i < level.size(); i++)
       add_children(level[i], outs[i], d, drafts, uniforms);
@@ -100,8 +101,9 @@ Drafts Drafter::propose(const Sequence& prefix, int max_depth, UniformSource& un
 
 /// One forward over all branches of a level; their rows stay.
 /// @param n_children  each will get
-std::vector<StepOutput> Drafter::feed(std::span<Branch> level, int n_children) {
+std::vector<StepOutput> Drafter::feed(std::span<Branch> level, int n_children, Drafts& drafts) {
   const bool ranked = settings_.with_laws || n_children > 1;
+  DraftForward told{.begun = now_ns()};
   std::vector<BatchItem> items;
   for (const Branch& branch : level) {
     BatchItem item{.cache = branch.cache.get(), .tree = &branch.feed};
@@ -109,10 +111,13 @@ std::vector<StepOutput> Drafter::feed(std::span<Branch> level, int n_children) {
     item.sampling = settings_.sampling;
     if (ranked) item.sampling.temperature = 0;  // the pick is not used: no noise is made for it
     items.push_back(item);
-    n_rows_ += branch.feed.n_rows();
+    told.n_rows += branch.feed.n_rows();
   }
+  n_rows_ += told.n_rows;
   n_forwards_++;
   std::vector<StepOutput> outs = model_.forward(items, {.logits = ranked, .hidden = false});
+  told.ended = now_ns();
+  drafts.forwards.push_back(told);
   for (const Branch& branch : level) {
     std::vector<int> path(branch.feed.token.size());
     std::iota(path.begin(), path.end(), 0);

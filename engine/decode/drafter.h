@@ -41,6 +41,7 @@ struct Drafts {
   TokenTree tree;                      // row 0: the last committed token
   std::vector<Candidates> candidates;  // [n_rows]
   std::vector<float> q;                // [n_rows] the probability each was drawn with; 1 for row 0
+  std::vector<DraftForward> forwards;  // on the engine's clock
 };
 
 class Drafter {
@@ -74,7 +75,7 @@ class Drafter {
   };
 
   int usable_depth(std::size_t n_tokens, int max_depth) const;
-  std::vector<StepOutput> feed(std::span<Branch> level, int n_children);
+  std::vector<StepOutput> feed(std::span<Branch> level, int n_children, Drafts& drafts);
   void add_children(const Branch& branch,
                     const StepOutput& out,
                     int depth,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/event/event.h"
 #include "engine/model/language_model.h"
 #include "engine/types.h"
 
@@ -35,6 +36,9 @@ struct Decision {
   std::vector<float> logp;       // [emitted] their log probabilities; empty: those of the picks
   std::vector<Draw> draws;       // that judged rows, in order; for display
   float last_uniform = -1;       // drawn for the last token where no row gave it; -1: none
+  std::vector<float> row_p;      // [n_rows] the target's probability of each row's own token, -1
+                                 // where not judged; empty: the forward's own (StepOutput)
+  std::vector<Weighed> weighed;  // of rejection sampling; for display
   StopReason wish = StopReason::None;  // to end after this step, if nothing else ends it
 };
 

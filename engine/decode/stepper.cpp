@@ -1,6 +1,7 @@
 #include "engine/decode/stepper.h"
 
 #include <algorithm>
+#include <iterator>
 #include <type_traits>
 
 #include "engine/decode/registry.h"
@@ -24,11 +25,14 @@ void tell_begun(EventSink& events, const Lane& lane, Nanoseconds t) {
                         .compute = lane.compute_ns,
                         .kv_len = lane.sequence.cache().length(),
                         .n_rows = lane.tree.n_rows()});
+  std::vector<DraftForward> forwards = lane.decoder->draft_forwards();
+  for (DraftForward& forward : forwards) forward.begun -= t, forward.ended -= t;
   events.push(Drafted{.t = now_ns(),
                       .run = lane.run,
                       .step = lane.n_steps,
                       .tree = lane.tree,
-                      .q = lane.decoder->proposal_probabilities()});
+                      .q = lane.decoder->proposal_probabilities(),
+                      .forwards = std::move(forwards)});
 }
 
 Verified verified_event(const Lane& lane, const StepOutput& out, const Decision& decision) {
@@ -59,6 +63,11 @@ Verified verified_event(const Lane& lane, const StepOutput& out, const Decision&
     event.keep[static_cast<std::size_t>(draw.row)] = draw.keep;
   }
   event.last_uniform = decision.last_uniform;
+  event.p = decision.row_p.empty() ? out.row_p : decision.row_p;
+  // What was judged behind the text's end is no part of the step.
+  std::ranges::copy_if(decision.weighed, std::back_inserter(event.weighed), [&](const auto& w) {
+    return std::ranges::find(decision.path, w.row) != decision.path.end();
+  });
   for (const RowFate fate : event.fate) {
     event.n_accepted += fate == RowFate::Accepted;
     event.n_rejected += fate == RowFate::Rejected;
@@ -180,6 +189,7 @@ void Stepper::judge(std::span<Lane* const> lanes) {
     const Wants own = lane.decoder->wants();
     wants.logits |= own.logits;
     wants.hidden |= own.hidden;
+    wants.row_p |= own.row_p;
     n_rows += lane.tree.n_rows();
     items[i].cache = &lane.sequence.cache();
     items[i].tree = &lane.tree;

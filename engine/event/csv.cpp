@@ -151,14 +151,21 @@ std::string parameters_of(const RunStarted& s) {
 
 /// The last columns of a table: what its figures are of, so that each file says it by itself.
 constexpr std::string_view kSource =
-    ",decoder,options,parameters,seed,model,scale,dtype,device,program_version";
+    ",decoder,options,parameters,seed,model,draft,scale,dtype,device,program_version";
+
+/// The model that drafted, empty where none did.
+std::string draft_of(const Timeline& timeline, const RunRecord& run) {
+  const ModelLoaded* draft = timeline.model(run.started.draft);
+  return draft ? draft->name : std::string();
+}
 
 void end_row_of(Table& table, const Timeline& timeline, const RunRecord& run) {
   const RunStarted& s = run.started;
   const ModelLoaded* known = timeline.model(s.model);
   const ModelLoaded model = known ? *known : ModelLoaded{};
   table.cell(s.decoder).cell(settings_of(s)).cell(parameters_of(s)).cell(s.seed);
-  table.cell(model.name).cell(model.scale).cell(model.dtype).cell(model.device);
+  table.cell(model.name).cell(draft_of(timeline, run));
+  table.cell(model.scale).cell(model.dtype).cell(model.device);
   table.cell(program_version());
   table.end_row();
 }
@@ -200,6 +207,15 @@ std::string tokens_csv(const Timeline& timeline, const CsvOptions& options) {
       table.cell(token.has_logp ? std::optional<double>(token.logp) : std::nullopt);
       end_row_of(table, timeline, run);
     }
+    // What a run that ended by its own wish kept without verification, of no step.
+    if (!run.finished) continue;
+    int position = run.tokens.empty() ? run.first_generated() : run.tokens.back().pos + 1;
+    for (const TokenId id : run.finished->approximate) {
+      table.cell(run.id()).cell(index++).cell(position++).cell("").cell(id);
+      table.cell(timeline.bytes_of(run, {&id, 1})).cell(name_of(Standing::Approximate));
+      table.cell("").cell(std::optional<double>());
+      end_row_of(table, timeline, run);
+    }
   }
   return table.take();
 }
@@ -223,7 +239,8 @@ std::string acceptance_csv(const Timeline& timeline, const CsvOptions& options) 
 
 std::string lanes_csv(const Timeline& timeline, const CsvOptions& options) {
   Table table(
-      "run,race,lane,decoder,options,model,scale,dtype,device,threads,seed,temperature,sampling,"
+      "run,race,lane,decoder,options,model,draft,scale,dtype,device,threads,seed,temperature,"
+      "sampling,"
       "prompt_id,prompt_tokens,steps,tokens,tokens_per_step,tokens_per_second,acceptance_rate,"
       "prefill_ms,decode_ms,speedup,first_difference_from_ar,stop_reason,parameters,program_"
       "version",
@@ -234,7 +251,8 @@ std::string lanes_csv(const Timeline& timeline, const CsvOptions& options) {
     const ModelLoaded model = known ? *known : ModelLoaded{};
     const std::string letter(1, static_cast<char>('A' + (s.lane < 26 ? s.lane : 25)));
     table.cell(run.id()).cell(s.race).cell(letter).cell(s.decoder).cell(settings_of(s));
-    table.cell(model.name).cell(model.scale).cell(model.dtype).cell(model.device);
+    table.cell(model.name).cell(draft_of(timeline, run));
+    table.cell(model.scale).cell(model.dtype).cell(model.device);
     table.cell(model.n_threads).cell(s.seed).cell(s.temperature).cell(s.sampling);
     table.cell(s.prompt_id).cell(s.prompt_tokens.size());
     table.cell(run.totals.n_steps).cell(run.totals.n_tokens);

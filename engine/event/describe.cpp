@@ -121,7 +121,11 @@ std::string describe(const Timeline& timeline, const RunRecord& run) {
   text += verdict_of(timeline, run);
   std::vector<TokenId> ids;
   for (const TokenRecord& token : run.tokens) ids.push_back(token.id);
-  return text + "Text: " + timeline.plain_text_of(run, ids) + "\n";
+  text += "Text: " + timeline.plain_text_of(run, ids) + "\n";
+  if (run.finished && !run.finished->approximate.empty())
+    text += "Approximate, not verified: ~" +
+            timeline.plain_text_of(run, run.finished->approximate) + "~\n";
+  return text;
 }
 
 std::string describe(const Timeline& timeline) {

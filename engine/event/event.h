@@ -74,13 +74,20 @@ struct StepBegun {
   int n_rows = 0;
 };
 
+/// One forward of the draft model while a step was proposed.
+struct DraftForward {
+  Nanoseconds begun = 0, ended = 0;  // since the step began
+  int n_rows = 0;
+};
+
 /// The rows of the step (structure).
 struct Drafted {
   Nanoseconds t = 0;
   RunId run = 0;
   StepId step = 0;
   TokenTree tree;
-  std::vector<float> q;  // [n_rows] probability each was drawn with, or empty
+  std::vector<float> q;                // [n_rows] probability each was drawn with, or empty
+  std::vector<DraftForward> forwards;  // of the draft model, in order; empty where there is none
 };
 
 /// The whole state of a Jacobi block or a window level after an iteration.
@@ -104,6 +111,17 @@ enum class RowFate : std::uint8_t {
   Window,    ///< not a proposal: a cell that only feeds later guesses
 };
 
+/// What rejection sampling weighed behind one row: a few tokens of both laws.
+struct Weighed {
+  int row = 0;  // those judged are its children
+  std::vector<TokenId>
+      token;                // at most kMaxWeighed: the children's, the one emitted, the likeliest
+  std::vector<float> p, q;  // [token] the target's law and the draft's; q empty: proposed without
+  std::vector<float> left;  // [token] the law the emitted token was drawn from after every refusal;
+                            // empty: a child was kept
+};
+inline constexpr std::size_t kMaxWeighed = 8;
+
 struct Verified {
   Nanoseconds t = 0;
   RunId run = 0;
@@ -118,6 +136,10 @@ struct Verified {
   std::vector<float> uniform, keep;
   float last_uniform = -1;  // drawn for the token behind the kept rows; -1: none
   int n_proposed = 0, n_accepted = 0, n_rejected = 0, n_unused = 0;
+  /// [n_rows] the target's probability of the row's own token behind its parent, -1 where it was
+  /// not told; empty: of none.
+  std::vector<float> p;
+  std::vector<Weighed> weighed;  // of rejection sampling, from the first row down
 };
 
 enum class Standing : std::uint8_t { Accepted, Bonus, Plain, Approximate };
@@ -218,6 +240,7 @@ struct RunFinished {
   Nanoseconds prefill = 0;
   Nanoseconds decode = 0;  // own compute of the steps
   std::map<std::string, double> metrics;
+  std::vector<TokenId> approximate;  // guesses behind the text, kept though nothing verified them
 };
 
 struct RunFailed {

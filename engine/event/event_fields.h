@@ -39,9 +39,14 @@ void fields(auto& visit, Is<StepBegun> auto& e) {
   visit(e.t), visit(e.run), visit(e.step), visit(e.compute), visit(e.kv_len), visit(e.n_rows);
 }
 
+void fields(auto& visit, Is<DraftForward> auto& e) {
+  visit(e.begun), visit(e.ended), visit(e.n_rows);
+}
+
 void fields(auto& visit, Is<Drafted> auto& e) {
   visit(e.t), visit(e.run), visit(e.step);
   visit(e.tree.token), visit(e.tree.parent), visit(e.tree.tag), visit(e.q);
+  visit(e.forwards);
 }
 
 void fields(auto& visit, Is<BlockRefined> auto& e) {
@@ -49,10 +54,15 @@ void fields(auto& visit, Is<BlockRefined> auto& e) {
   visit(e.first_pos), visit(e.tokens), visit(e.n_final), visit(e.converged);
 }
 
+void fields(auto& visit, Is<Weighed> auto& e) {
+  visit(e.row), visit(e.token), visit(e.p), visit(e.q), visit(e.left);
+}
+
 void fields(auto& visit, Is<Verified> auto& e) {
   visit(e.t), visit(e.run), visit(e.step), visit(e.fate), visit(e.picked), visit(e.logp);
   visit(e.margin), visit(e.n_proposed), visit(e.n_accepted), visit(e.n_rejected);
   visit(e.n_unused), visit(e.uniform), visit(e.keep), visit(e.last_uniform);
+  visit(e.p), visit(e.weighed);
 }
 
 void fields(auto& visit, Is<Committed> auto& e) {
@@ -105,7 +115,13 @@ void fields(auto& visit, Is<PayloadDropped> auto& e) {
 void fields(auto& visit, Is<RunFinished> auto& e) {
   visit(e.t), visit(e.run), visit(e.stop_reason), visit(e.n_tokens), visit(e.n_steps);
   visit(e.prefill), visit(e.decode), visit(e.metrics);
+  visit(e.approximate);
 }
+
+/// Parts of events that have fields of their own.
+template <typename T>
+concept Part =
+    std::same_as<T, PoolNgram> || std::same_as<T, DraftForward> || std::same_as<T, Weighed>;
 
 void fields(auto& visit, Is<RunFailed> auto& e) {
   visit(e.t), visit(e.run), visit(e.code), visit(e.message);

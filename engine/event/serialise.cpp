@@ -103,7 +103,7 @@ class Writer {
     for (const T& x : xs) {
       if constexpr (std::same_as<T, std::string>) {
         text(x);
-      } else if constexpr (std::same_as<T, PoolNgram>) {
+      } else if constexpr (Part<T>) {
         std::string inner;
         Writer writer(inner);
         fields(writer, x);
@@ -222,7 +222,7 @@ class Reader {
   void read(Bytes& from, std::vector<T>& xs) {
     if constexpr (std::same_as<T, std::string>) {
       while (!from.empty()) xs.emplace_back(from.text());
-    } else if constexpr (std::same_as<T, PoolNgram>) {
+    } else if constexpr (Part<T>) {
       while (!from.empty()) {
         Reader inner(from.text());
         fields(inner, xs.emplace_back());

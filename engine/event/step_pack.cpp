@@ -95,7 +95,7 @@ class Packer {
     std::memcpy(bytes_.data() + at, &x, sizeof x);
   }
   void value(const RowTag& x) { value(x.kind), value(x.a), value(x.b); }
-  void value(const PoolNgram& x) { fields(*this, x); }
+  void value(const Part auto& x) { fields(*this, x); }
   template <typename T>
   void value(const std::vector<T>& xs) {
     n_visited_ = kInside;
@@ -154,7 +154,10 @@ class Unpacker {
     at_ += sizeof x;
   }
   void value(RowTag& x) { value(x.kind), value(x.a), value(x.b); }
-  void value(PoolNgram& x) { fields(*this, x); }
+  template <Part T>
+  void value(T& x) {
+    fields(*this, x);
+  }
   template <typename T>
   void value(std::vector<T>& xs) {
     n_visited_ = kInside;

@@ -49,14 +49,37 @@ std::string check_sizes(const Verified& e) {
   const std::size_t n_rows = e.fate.size();
   const auto fits = [&](std::size_t n) { return n == n_rows || n == 0; };
   if (!fits(e.picked.size()) || !fits(e.logp.size()) || !fits(e.margin.size()) ||
-      !fits(e.uniform.size()) || e.keep.size() != e.uniform.size()) {
+      !fits(e.uniform.size()) || e.keep.size() != e.uniform.size() || !fits(e.p.size())) {
     return "answers of unequal length";
   }
   const auto is_nan = [](float x) { return std::isnan(x); };
-  for (const auto* xs : {&e.logp, &e.margin, &e.uniform, &e.keep}) {
+  for (const auto* xs : {&e.logp, &e.margin, &e.uniform, &e.keep, &e.p}) {
     if (std::ranges::any_of(*xs, is_nan)) return "a probability is not a number";
   }
   if (is_nan(e.last_uniform)) return "a probability is not a number";
+  for (const Weighed& w : e.weighed) {
+    const auto fits_tokens = [&](const std::vector<float>& law) {
+      return law.empty() || law.size() == w.token.size();
+    };
+    if (w.row < 0 || w.row >= std::ssize(e.fate)) {
+      return fmt::format("laws behind row {} of {}", w.row, n_rows);
+    }
+    if (w.p.size() != w.token.size() || !fits_tokens(w.q) || !fits_tokens(w.left)) {
+      return "laws of unequal length";
+    }
+    for (const auto* xs : {&w.p, &w.q, &w.left}) {
+      if (std::ranges::any_of(*xs, is_nan)) return "a probability is not a number";
+    }
+  }
+  return {};
+}
+
+std::string check_forwards(const Drafted& e) {
+  for (const DraftForward& forward : e.forwards) {
+    if (forward.begun < 0 || forward.ended < forward.begun || forward.n_rows < 0) {
+      return "a forward of the draft model ends before it begins";
+    }
+  }
   return {};
 }
 
@@ -270,6 +293,7 @@ std::string TimelineIntake::take(const Drafted& e) {
   StepRecord* step = open_step(e.run, e.step);
   if (!step) return kNotOpen;
   if (std::string reason = check_shape(e.tree, e.q); !reason.empty()) return reason;
+  if (std::string reason = check_forwards(e); !reason.empty()) return reason;
   RunRecord& run = *find(e.run);
   if (const TokenId bad = foreign(run, e.tree.token); bad >= 0) {
     return outside_vocabulary(bad, vocab_size(run));
@@ -316,6 +340,11 @@ std::string TimelineIntake::take(const Verified& e) {
   RunRecord& run = *find(e.run);
   if (const TokenId bad = foreign(run, e.picked); bad >= 0) {
     return outside_vocabulary(bad, vocab_size(run));
+  }
+  for (const Weighed& weighed : e.weighed) {
+    if (const TokenId bad = foreign(run, weighed.token); bad >= 0) {
+      return outside_vocabulary(bad, vocab_size(run));
+    }
   }
   step->verified = e;
   step->has_verified = true;
@@ -438,6 +467,9 @@ std::string TimelineIntake::take(const RunFinished& e) {
   if (run->over()) return "this run is over already";
   if (!is_duration(e.prefill) || !is_duration(e.decode) || e.n_tokens < 0 || e.n_steps < 0) {
     return "negative or absurd results";
+  }
+  if (const TokenId bad = foreign(*run, e.approximate); bad >= 0) {
+    return outside_vocabulary(bad, vocab_size(*run));
   }
   run->finished = e;
   run->steps.settle();

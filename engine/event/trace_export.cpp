@@ -23,13 +23,17 @@ namespace {
 constexpr int kPhasesTid = 1;
 constexpr int kBlocksTid = 8;
 constexpr int kQueueTid = 9;
-constexpr int kMaxTid = 9;
+constexpr int kDraftTid = 10;
+constexpr int kMaxTid = 10;
 constexpr std::size_t kTellEvery = 256;  // steps, or items
 
 /// tid of each LaneKind.
 constexpr std::array<int, kLaneKinds> kTidOf{kPhasesTid, 3, 2, 4, 5, 6, 7};
-constexpr std::array<const char*, kMaxTid + 1> kTidNames{
-    "", "phases", "target", "propose", "verify", "commit", "pool", "device", "blocks", "queue"};
+constexpr std::array<const char*, kMaxTid + 1> kTidNames{"",       "phases", "target", "propose",
+                                                         "verify", "commit", "pool",   "device",
+                                                         "blocks", "queue",  "draft"};
+/// Where viewers put each lane: the draft's forwards below the proposals they are part of.
+constexpr std::array<int, kMaxTid + 1> kPlaceOf{0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 4};
 
 int tid_of(LaneKind lane) {
   return kTidOf[static_cast<std::size_t>(lane)];
@@ -122,10 +126,15 @@ void put_name(int pid,
                   tid, what, args));
 }
 
-void put_lane_name(
-    int pid, int tid, const std::string& name, TraceReport& report, const PutEvent& put) {
+/// @param place  among the lanes of its process
+void put_lane_name(int pid,
+                   int tid,
+                   int place,
+                   const std::string& name,
+                   TraceReport& report,
+                   const PutEvent& put) {
   put_name(pid, tid, "thread_name", "\"name\":" + json_quoted(name), report, put);
-  put_name(pid, tid, "thread_sort_index", fmt::format("\"sort_index\":{}", tid), report, put);
+  put_name(pid, tid, "thread_sort_index", fmt::format("\"sort_index\":{}", place), report, put);
 }
 
 void put_process_name(int pid, const std::string& title, TraceReport& report, const PutEvent& put) {
@@ -143,7 +152,7 @@ void write_schedule(const Timeline& timeline, int pid, TraceReport& report, cons
     report.n_nudges += changes.n_nudges;
     report.n_left_out += changes.n_left_out;
     const int tid = static_cast<int>(i) + 1;
-    if (!lanes[i].items.empty()) put_lane_name(pid, tid, lanes[i].name, report, put);
+    if (!lanes[i].items.empty()) put_lane_name(pid, tid, tid, lanes[i].name, report, put);
   }
   for (std::size_t i = 0; i < lanes.size(); i++) {
     for (const TraceItem& item : lanes[i].items) {
@@ -276,6 +285,7 @@ class RunTrace {
                       .cat = name_of(part.lane),
                       .args = args_of(step, part.lane)});
     }
+    add_draft_forwards(step);
     if (step.verified.n_accepted > 0) add_flow(propose, commit);
     add_counters(step, commit);
   }
@@ -285,6 +295,19 @@ class RunTrace {
     const auto i = static_cast<std::size_t>(step.begun.step);
     if (i >= at_target_.size() || at_target_[i] < 0) return 0;
     return std::max<Nanoseconds>(0, at_target_[i] - step.begun.t - step.ended.propose);
+  }
+
+  void add_draft_forwards(const StepRecord& step) {
+    for (std::size_t i = 0; i < step.drafted.forwards.size(); i++) {
+      const DraftForward& forward = step.drafted.forwards[i];
+      const Nanoseconds begun = since_start(step.begun.t);
+      lane(kDraftTid).push_back({.ts = begun + forward.begun,
+                                 .end = begun + forward.ended,
+                                 .name = fmt::format("draft forward {}", forward.n_rows),
+                                 .cat = "draft",
+                                 .args = fmt::format("{{\"step\":{},\"level\":{},\"rows\":{}}}",
+                                                     step.begun.step, i + 1, forward.n_rows)});
+    }
   }
 
   /// Strictly inside both slices, or not at all.
@@ -462,7 +485,7 @@ class RunTrace {
     put_process_name(pid_, title, report, put);
     for (int tid = 1; tid <= kMaxTid; ++tid) {
       const auto at = static_cast<std::size_t>(tid);
-      if (!lanes_[at].empty()) put_lane_name(pid_, tid, kTidNames[at], report, put);
+      if (!lanes_[at].empty()) put_lane_name(pid_, tid, kPlaceOf[at], kTidNames[at], report, put);
     }
   }
 

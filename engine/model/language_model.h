@@ -21,6 +21,7 @@ struct Wants {
   /// A row whose attention to the rows of its chain comes back; -1: none. Of one decoder: the
   /// stepper passes it on with the decoder's own rows (BatchItem).
   int attention_of = -1;
+  bool row_p = false;  // the probability of every row's own token
 };
 
 /// How tokens are chosen. Part of a run's settings; the same for every decoder.
@@ -77,6 +78,10 @@ struct StepOutput {
   /// quarter of the layers, 0 for rows it does not see. The rest of each head's 1 goes to the
   /// prefix. Empty: not asked for, or this model does not tell.
   std::vector<float> attention;
+  /// [n_rows] if wanted: the probability of the row's own token under the law its parent's pick was
+  /// made by (T as asked; T = 1 if greedy). -1 where that is not told: behind the prefix, and where
+  /// filters or a penalty shape the law. Empty: not asked for, or this model does not tell.
+  std::vector<float> row_p;
   int vocab_size = 0;
 
   std::span<const float> logits_of(int row) const {

@@ -68,6 +68,7 @@ class Transformer final : public Model {
   void tap_attention(int l, int n_out);
   void feed_forward(const LayerWeights& w, int n_rows);
   void pick(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
+  void tell_row_p(int row_begin, const BatchItem& item, StepOutput& output);
   void download_logits(int row_begin, StepOutput& output);
   void describe_picks(std::span<const BatchItem> items);
   std::vector<float> attention_told(int row_begin, const BatchItem& item) const;
@@ -284,6 +285,27 @@ void Transformer::pick(std::span<const BatchItem> items, std::vector<StepOutput>
   }
 }
 
+// Two logits of the parent say it: the row's own against the one picked, whose probability is known.
+void Transformer::tell_row_p(int row_begin, const BatchItem& item, StepOutput& output) {
+  const TokenTree& tree = *item.tree;
+  output.row_p.assign(tree.token.size(), -1);
+  for (std::size_t r = 0; r < tree.token.size(); r++) {
+    if (tree.parent[r] < 0) continue;
+    const auto parent = static_cast<std::size_t>(row_begin + tree.parent[r]);
+    const kernels::PickRow& how = pick_rows_[parent];
+    const bool greedy = how.temperature < 1e-5f;
+    const bool filtered = how.top_k > 0 || how.top_p < 1 || how.min_p > 0;
+    if (how.repetition_penalty != 1 || (filtered && !greedy)) continue;
+    const kernels::Picked& picked = picked_[parent];
+    const float* logits = a_.logits.f32() + static_cast<std::int64_t>(parent) * c_.vocab_size;
+    float own = 0, best = 0;
+    ops_.download(device_, &own, logits + tree.token[r], sizeof own);
+    ops_.download(device_, &best, logits + picked.id, sizeof best);
+    const float below = (own - best) / (greedy ? 1 : how.temperature);
+    output.row_p[r] = std::min(1.0f, std::exp(picked.logp + below));
+  }
+}
+
 // Without the columns of padding tokens.
 void Transformer::download_logits(int row_begin, StepOutput& output) {
   const auto n_rows = static_cast<std::int64_t>(output.picked.size());
@@ -347,6 +369,7 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
   for (std::size_t i = 0; i < items.size(); i++) {
     const int begin = plan_.row_begin(i);
     if (wants.logits && items[i].pick_rows) download_logits(begin, outputs[i]);
+    if (wants.row_p && items[i].pick_rows) tell_row_p(begin, items[i], outputs[i]);
     if (wants.hidden) {
       outputs[i].hidden.resize(items[i].tree->token.size() * static_cast<std::size_t>(c_.dim));
       ops_.download(device_, outputs[i].hidden.data(),

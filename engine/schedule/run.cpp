@@ -164,6 +164,7 @@ RunFinished finished_event(const RunResult& result, RunId run) {
   event.prefill = static_cast<Nanoseconds>(result.prefill_ms * 1e6);
   event.decode = static_cast<Nanoseconds>(result.decode_ms * 1e6);
   event.metrics = result.metrics;
+  event.approximate = result.approximate;
   return event;
 }
 

@@ -207,6 +207,15 @@ TEST_F(CliRace, approximate_tokens_stand_apart_and_exact_ones_are_checked) {
   EXPECT_FALSE(found.at("approximate_tokens").empty());
   const std::string text = found.at("text"), guessed = found.at("approximate");
   EXPECT_EQ(words.out, text + " ~" + guessed + "~\n");
+  // A recording knows them too, and so does the table made of it.
+  const std::string recording = folder + "/bound.pdrun";
+  ASSERT_EQ(run(command + " --record '" + recording + "'").code, 0);
+  ASSERT_EQ(run("trace convert '" + recording + "' '" + folder + "/bound.csv'").code, 0);
+  std::ifstream table(folder + "/bound-tokens.csv");
+  std::size_t n_marked = 0;
+  for (std::string line; std::getline(table, line);)
+    n_marked += line.find(",approximate,") != std::string::npos;
+  EXPECT_EQ(n_marked, found.at("approximate_tokens").size());
 }
 
 TEST_F(CliRace, reason_answers_questions_and_says_what_that_cost) {

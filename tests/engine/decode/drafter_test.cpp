@@ -54,6 +54,76 @@ TEST(Drafter, its_cache_after_every_step_is_a_fresh_prefill_of_the_text) {
   }
 }
 
+// The laws of a step's rows, made anew from the text before it.
+std::vector<std::vector<double>> laws_of(LanguageModel& model,
+                                         const std::vector<TokenId>& text,
+                                         const TokenTree& tree,
+                                         Sampling sampling) {
+  if (sampling.greedy()) sampling.temperature = 1;
+  Sequence sequence(text, model.make_cache());
+  prefill(model, sequence);
+  BatchItem item{.cache = &sequence.cache(), .tree = &tree, .prefix = sequence.cached_tokens()};
+  const auto out = model.forward(std::span(&item, 1), {.logits = true});
+  std::vector<std::vector<double>> laws;
+  for (int row = 0; row < tree.n_rows(); row++)
+    laws.push_back(token_law(out[0].logits_of(row), sampling, text));
+  return laws;
+}
+
+TEST(Drafter, a_step_tells_the_targets_probability_of_every_drafted_token) {
+  const auto device = kernels::open_cpu(2);
+  const auto model = tiny_transformer(*device, kernels::DType::F32, 11);
+  const auto draft = tiny_draft(*device, kernels::DType::F32, 11);
+  for (const float temperature : {0.0f, 0.7f}) {
+    Job job;
+    job.decoder = "mcsd";
+    job.options = {{"k_config", "3,2"}};
+    job.draft = draft.get();
+    job.sampling.temperature = temperature;
+    job.limits.max_tokens = 30;
+    std::vector<TokenId> text{3, 7, 1, 9, 3, 7, 2, 20, 23, 0, 3};
+    std::vector<std::vector<double>> laws;
+    TokenTree tree;
+    int n_told = 0;
+    for (const Event& event : run(*model, text, job).events) {
+      if (const auto* drafted = std::get_if<Drafted>(&event)) {
+        tree = drafted->tree;
+        laws = laws_of(*model, text, tree, job.sampling);
+      }
+      if (const auto* v = std::get_if<Verified>(&event)) {
+        ASSERT_EQ(v->p.size(), tree.token.size());
+        EXPECT_EQ(v->p[0], -1) << "the last token of the text was not proposed";
+        for (std::size_t r = 1; r < v->p.size(); r++, n_told++) {
+          const auto& law = laws[static_cast<std::size_t>(tree.parent[r])];
+          EXPECT_NEAR(v->p[r], law[static_cast<std::size_t>(tree.token[r])], 1e-4);
+        }
+      }
+      if (const auto* c = std::get_if<Committed>(&event))
+        text.insert(text.end(), c->tokens.begin(), c->tokens.end());
+    }
+    EXPECT_GT(n_told, 50);
+  }
+}
+
+TEST(Drafter, a_probability_that_filters_shape_is_not_told) {
+  const auto device = kernels::open_cpu(1);
+  const auto model = tiny_transformer(*device, kernels::DType::F32, 11);
+  const auto draft = tiny_draft(*device, kernels::DType::F32, 11);
+  for (const Sampling& sampling :
+       {Sampling{.temperature = 1, .top_k = 4}, Sampling{.repetition_penalty = 1.2f}}) {
+    Job job;
+    job.decoder = "speculative";
+    job.draft = draft.get();
+    job.sampling = sampling;
+    job.limits.max_tokens = 8;
+    for (const Event& event : run(*model, {3, 7, 1, 9}, job).events) {
+      const auto* v = std::get_if<Verified>(&event);
+      if (!v) continue;
+      for (const float p : v->p) EXPECT_EQ(p, -1);
+    }
+  }
+}
+
 TEST(Drafter, rejection_sampling_on_a_transformer_follows_the_law) {
   // The first token of 1500 seeds; chi-square bounded by its mean and five standard deviations.
   const auto device = kernels::open_cpu(2);

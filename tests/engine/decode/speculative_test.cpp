@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/decode/mcsd.h"
@@ -136,6 +137,80 @@ TEST(Mcsd, the_draft_computes_each_node_but_the_last_level_once) {
     EXPECT_EQ(draft.n_rows, (std::vector<int>{static_cast<int>(leading), 3, 6}));
     leading = lane.sequence.tokens().size() - n_before == 4 ? 2 : 1;
   }
+}
+
+// What P/Q shows: the laws as they were weighed, and what was left after a refusal.
+TEST(Speculative, rejection_sampling_tells_the_laws_it_weighed) {
+  ToyModel model(kShape), draft(draft_of(kShape));
+  Job job = job_of("speculative", draft, {{"gamma", "3"}});
+  job.sampling = {.temperature = 1, .mode = Sampling::Mode::Rejection};
+  std::vector<TokenId> text = kPrompt;
+  TokenTree tree;
+  int n_kept = 0, n_refused = 0;
+  for (const Event& event : run(model, text, job).events) {
+    if (const auto* drafted = std::get_if<Drafted>(&event)) tree = drafted->tree;
+    if (const auto* c = std::get_if<Committed>(&event))
+      text.insert(text.end(), c->tokens.begin(), c->tokens.end());
+    const auto* v = std::get_if<Verified>(&event);
+    if (!v) continue;
+    std::vector<TokenId> before = text;
+    for (const Weighed& w : v->weighed) {
+      const auto p = token_law(model.logits_after(before), job.sampling, before);
+      const auto q = token_law(draft.logits_after(before), job.sampling, before);
+      EXPECT_LE(w.token.size(), kMaxWeighed);
+      double refused = 0;
+      for (std::size_t t = 0; t < p.size(); t++) refused += std::max(0.0, p[t] - q[t]);
+      const auto child = static_cast<std::size_t>(w.row) + 1;  // of a chain
+      ASSERT_LT(child, tree.token.size());
+      EXPECT_NE(std::ranges::find(w.token, tree.token[child]), w.token.end());
+      for (std::size_t i = 0; i < w.token.size(); i++) {
+        const auto id = static_cast<std::size_t>(w.token[i]);
+        EXPECT_FLOAT_EQ(w.p[i], static_cast<float>(p[id]));
+        EXPECT_FLOAT_EQ(w.q[i], static_cast<float>(q[id]));
+        if (w.left.empty()) continue;
+        EXPECT_NEAR(w.left[i], std::max(0.0, p[id] - q[id]) / refused, 1e-6);
+      }
+      EXPECT_FLOAT_EQ(v->p[child],
+                      static_cast<float>(p[static_cast<std::size_t>(tree.token[child])]));
+      const bool kept = v->fate[child] == RowFate::Accepted;
+      EXPECT_EQ(w.left.empty(), kept);
+      (kept ? n_kept : n_refused)++;
+      before.push_back(tree.token[child]);
+    }
+    for (std::size_t r = 1; r < v->fate.size(); r++) {
+      if (v->fate[r] == RowFate::Unused) {
+        EXPECT_EQ(v->p[r], -1) << "what was never judged has no p";
+      }
+    }
+  }
+  EXPECT_GT(n_kept, 5);
+  EXPECT_GT(n_refused, 5);
+}
+
+TEST(Speculative, each_forward_of_the_draft_is_told_with_its_rows_and_its_time) {
+  ToyModel model(kShape), draft(draft_of(kShape));
+  int n_steps = 0;
+  Nanoseconds begun = 0, told = 0;
+  std::vector<DraftForward> forwards;
+  for (const Event& event :
+       run(model, kPrompt, job_of("mcsd", draft, {{"k_config", "2,2"}})).events) {
+    if (const auto* b = std::get_if<StepBegun>(&event)) begun = b->t;
+    if (const auto* d = std::get_if<Drafted>(&event)) forwards = d->forwards, told = d->t;
+    if (!std::holds_alternative<StepEnded>(event)) continue;
+    n_steps++;
+    if (forwards.empty()) continue;  // the last token needs no draft
+    Nanoseconds last = 0;
+    for (std::size_t level = 0; level < forwards.size(); level++) {
+      EXPECT_GE(forwards[level].begun, last);
+      EXPECT_GE(forwards[level].ended, forwards[level].begun);
+      last = forwards[level].ended;
+      if (level > 0) {
+        EXPECT_EQ(forwards[level].n_rows, 2);
+      }
+    }
+    EXPECT_LE(begun + last, told) << "they are part of the step's own proposal";
+  }
+  EXPECT_GT(n_steps, 5);
 }
 
 TEST(Speculative, drafts_no_further_than_the_text_may_go) {

@@ -37,7 +37,19 @@ TEST(Serialise, fields_arrive_where_they_belong) {
   ASSERT_EQ(pool.evicted.size(), 2U);
   EXPECT_EQ(pool.evicted[1].rest, (std::vector<TokenId>{5, 6}));
   EXPECT_EQ(pool.tried[0].born, -1);
-  EXPECT_EQ(std::get<RunFinished>(*decode(bytes_of(events[16])).event).metrics.at("pool_hits"), 40);
+  const auto finished = std::get<RunFinished>(*decode(bytes_of(events[16])).event);
+  EXPECT_EQ(finished.metrics.at("pool_hits"), 40);
+  EXPECT_EQ(finished.approximate, (std::vector<TokenId>{4, 2}));
+  ASSERT_EQ(drafted.forwards.size(), 2U);
+  EXPECT_EQ(drafted.forwards[1].ended, 9);
+  EXPECT_EQ(drafted.forwards[1].n_rows, 2);
+  const auto verified = std::get<Verified>(*decode(bytes_of(events[6])).event);
+  EXPECT_FLOAT_EQ(verified.p.at(1), 0.125F);
+  ASSERT_EQ(verified.weighed.size(), 2U);
+  EXPECT_EQ(verified.weighed[0].token, (std::vector<TokenId>{2, 3}));
+  EXPECT_FLOAT_EQ(verified.weighed[0].left.at(1), 1);
+  EXPECT_TRUE(verified.weighed[1].q.empty());
+  EXPECT_EQ(verified.weighed[1].row, 1);
 }
 
 TEST(Serialise, the_layout_is_little_endian_and_stays) {

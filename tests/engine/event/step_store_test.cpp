@@ -46,6 +46,8 @@ StepRecord odd_step(StepId n) {
       step.drafted.tree.tag.push_back(tag);
     }
     if (n % 2 == 0) step.drafted.q.assign(static_cast<std::size_t>(n_rows), 0.25F);
+    for (int i = 0; i < n % 4; ++i)
+      step.drafted.forwards.push_back({.begun = i * 900'001LL, .ended = 1LL << 40, .n_rows = n});
   }
   if (step.has_verified) {
     step.verified = {.t = t + 5, .run = 9, .step = n, .n_proposed = number(9), .n_unused = 3};
@@ -56,6 +58,10 @@ StepRecord odd_step(StepId n) {
       step.verified.margin.push_back(1e-30F);
       step.verified.uniform.push_back(0.25F);
       step.verified.keep.push_back(n % 2 == 0 ? 0.5F : 1);
+      step.verified.p.push_back(n % 2 == 0 ? -1 : 1e-9F);
+      if (row % 8 == 1)
+        step.verified.weighed.push_back(
+            {.row = row, .token = {n, 5}, .p = {0.25F, 0}, .q = {1, 0}, .left = {}});
     }
   }
   if (step.has_committed) {

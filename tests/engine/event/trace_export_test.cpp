@@ -143,6 +143,40 @@ TEST(TraceExport, an_exported_trace_breaks_no_rule) {
   }
 }
 
+TEST(TraceExport, forwards_of_a_draft_model_have_a_lane_beside_the_proposals) {
+  std::vector<Event> events{test::model_loaded()};
+  for (Event& event : test::run_events({.n_steps = 2})) {
+    if (auto* drafted = std::get_if<Drafted>(&event))
+      drafted->forwards = {{.begun = 100, .ended = 900, .n_rows = 1}, {1'000, 1'500, 4}};
+    events.push_back(std::move(event));
+  }
+  const Timeline timeline = timeline_of(events);
+  ASSERT_EQ(timeline.n_inconsistent(), 0);
+  const auto json = nlohmann::json::parse(trace_text(timeline));
+  std::map<int, double> place;  // of each lane
+  std::map<int, std::string> lane;
+  std::vector<nlohmann::json> forwards;
+  for (const auto& event : json["traceEvents"]) {
+    const int tid = event["tid"];
+    if (event["name"] == "thread_sort_index") place[tid] = event["args"]["sort_index"];
+    if (event["name"] == "thread_name") lane[tid] = event["args"]["name"];
+    if (event.value("cat", "") == "draft") forwards.push_back(event);
+  }
+  ASSERT_EQ(forwards.size(), 4U);
+  EXPECT_EQ(forwards[1]["name"], "draft forward 4");
+  EXPECT_EQ(forwards[1]["args"]["level"], 2);
+  EXPECT_EQ(forwards[1]["dur"], 0.5);
+  const int own = forwards[0]["tid"];
+  EXPECT_EQ(lane.at(own), "draft");
+  for (const auto& [tid, name] : lane) {
+    if (name == "propose") {
+      EXPECT_GT(place.at(own), place.at(tid));
+    } else if (name != "draft" && name != "phases" && name != "target") {
+      EXPECT_LT(place.at(own), place.at(tid)) << name;
+    }
+  }
+}
+
 TEST(TraceExport, ties_are_nudged_counted_and_still_nested) {
   // Steps of a nanosecond: hardly room for anything.
   std::vector<Event> events = test::small_stream();

@@ -84,13 +84,13 @@ TEST(Csv, every_table_says_what_its_rows_are_of_and_which_program_wrote_them) {
   const Timeline timeline = small_timeline();
   const std::string source =
       ",lookahead,window=5,max_tokens=64;ignore_eos=off;sampling=coupled;temperature=0;top_k=0;"
-      "top_p=1;min_p=0;repetition_penalty=1,1,toy,1x1,bf16,cpu," +
+      "top_p=1;min_p=0;repetition_penalty=1,1,toy,,1x1,bf16,cpu," +
       std::string(program_version());
   for (const auto make : {steps_csv, tokens_csv, acceptance_csv}) {
     const std::vector<std::string> lines = lines_of(make(timeline, {}));
     EXPECT_THAT(
         lines[0],
-        EndsWith(",decoder,options,parameters,seed,model,scale,dtype,device,program_version"));
+        EndsWith(",decoder,options,parameters,seed,model,draft,scale,dtype,device,program_version"));
     for (std::size_t row = 1; row < lines.size(); row++) EXPECT_THAT(lines[row], EndsWith(source));
   }
   const std::vector<std::string> lanes = lines_of(lanes_csv(timeline));
@@ -102,7 +102,7 @@ TEST(Csv, lanes_leave_undefined_cells_empty) {
   const std::vector<std::string> lines = lines_of(lanes_csv(small_timeline()));
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_THAT(lines[1],
-              HasSubstr(",lookahead,window=5,toy,1x1,bf16,cpu,2,1,0,coupled,p1,2,4,8,2,"));
+              HasSubstr(",lookahead,window=5,toy,,1x1,bf16,cpu,2,1,0,coupled,p1,2,4,8,2,"));
   EXPECT_THAT(lines[1], HasSubstr(",0.334,,,length,"));  // no speedup without a baseline
 }
 
