@@ -604,6 +604,7 @@ int run_command_line(int argc, char** argv) {
     return window(p.window);
   };
   add_model_options(app, p.window.model);
+  add_draft_option(app, p.window.model);
   CLI::Option* open =
       app.add_option("--open", p.window.open, "show a recording (.pdrun)")->type_name("FILE");
   app.add_flag("--start", p.window.start,

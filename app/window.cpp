@@ -45,6 +45,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Why these options cannot be run from the window; empty: they can.
+std::string why_not_here(const engine::DecoderInfo& info, const engine::OptionValues& options) {
+  try {
+    const engine::OptionValues complete = engine::complete_options(info, options);
+    const auto stop = complete.find("stop");
+    if (stop != complete.end() && stop->second == "probe")
+      return info.title +
+             ": stop=probe looks for the answers of a question; `decoscope reason "
+             "cot` asks one. Choose bound or none.";
+  } catch (const kernels::Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 std::vector<ui::CatalogDecoder> catalog_decoders() {
   std::vector<ui::CatalogDecoder> list;
   for (const engine::DecoderInfo& info : engine::decoders()) {
@@ -55,10 +70,24 @@ std::vector<ui::CatalogDecoder> catalog_decoders() {
                                .lossless = info.lossless,
                                .supports_rejection = info.supports_rejection,
                                .options = info.options};
-    if (info.needs_draft) decoder.unavailable = "no draft model loaded";
+    decoder.needs_draft = info.needs_draft;
+    decoder.refusal = [&info](const engine::OptionValues& options) {
+      return why_not_here(info, options);
+    };
     list.push_back(std::move(decoder));
   }
   return list;
+}
+
+/// Equal where two tokenizers have the same tokens in the same order; FNV-1a.
+std::uint64_t vocabulary_hash(const engine::Tokenizer& tokenizer, int n_tokens) {
+  std::uint64_t hash = 0xCBF2'9CE4'8422'2325;
+  const auto add = [&hash](unsigned char byte) { hash = (hash ^ byte) * 0x0000'0100'0000'01B3; };
+  for (engine::TokenId id = 0; id < n_tokens; id++) {
+    for (const char c : tokenizer.piece(id)) add(static_cast<unsigned char>(c));
+    add(0xFF);  // in no UTF-8: where a piece ends
+  }
+  return hash;
 }
 
 ui::CatalogModel catalog_model(const fs::path& folder, const ModelOptions& options) {
@@ -74,6 +103,12 @@ ui::CatalogModel catalog_model(const fs::path& folder, const ModelOptions& optio
         fmt::format("{:.1f} M parameters, {}", static_cast<double>(model.n_params) * 1e-6,
                     kernels::name_of(files.stored_dtype));
     if (!model.has_tokenizer) model.unavailable = "it has no tokenizer";
+    model.draft = files.draft_name;
+    model.vocab_size = files.config.vocab_size;
+    if (files.tokenizer) {
+      model.vocab_size = std::min(model.vocab_size, files.tokenizer->vocab_size());
+      model.vocabulary = vocabulary_hash(*files.tokenizer, model.vocab_size);
+    }
   } catch (const kernels::Error& error) {
     model.unavailable = error.what();
   }
@@ -189,6 +224,7 @@ int window(const WindowCommandOptions& options) {
   if (options.model.scale_given) window_options.scale = options.model.scale;
   window_options.dtype = options.model.dtype;
   window_options.device = options.model.device;
+  window_options.draft = options.model.draft;
   window_options.screenshot = options.screenshot;
   window_options.race_first =
       options.start || (!options.screenshot.empty() && options.open.empty());

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,9 @@ struct CatalogDecoder {
   bool supports_rejection = false;
   std::string unavailable;  // why it cannot be chosen here; empty: it can
   std::vector<CatalogOption> options;
+  bool needs_draft = false;
+  /// Why these options, complete, cannot be run from the window; empty: they can. Or no function.
+  std::function<std::string(const std::map<std::string, std::string>&)> refusal;
 };
 
 struct CatalogModel {
@@ -29,7 +34,10 @@ struct CatalogModel {
   std::string summary;        // "3.4 M parameters, bf16"
   std::int64_t n_params = 0;  // 0: unknown
   bool has_tokenizer = true;
-  std::string unavailable;  // why it cannot be loaded; empty: it can
+  std::string unavailable;       // why it cannot be loaded; empty: it can
+  std::string draft;             // the model its card names to draft for it; empty: none
+  int vocab_size = 0;            // tokens it may choose; 0: unknown
+  std::uint64_t vocabulary = 0;  // a hash of their texts: equal where the tokens are the same
 };
 
 struct CatalogPrompt {
@@ -65,6 +73,11 @@ struct Catalog {
   const CatalogDecoder* decoder(const std::string& name) const {
     for (const CatalogDecoder& d : decoders)
       if (d.name == name) return &d;
+    return nullptr;
+  }
+  const CatalogModel* model(const std::string& name) const {
+    for (const CatalogModel& m : models)
+      if (m.name == name) return &m;
     return nullptr;
   }
 };

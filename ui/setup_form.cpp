@@ -1,5 +1,7 @@
 #include "ui/setup_form.h"
 
+#include <fmt/format.h>
+
 namespace ui {
 
 const char* worthwhile_scale(std::int64_t n_params) {
@@ -20,8 +22,43 @@ void choose_model(SetupForm& form, const Catalog& catalog, const std::string& mo
   form.model = model;
   form.scale = "1x1";
   form.model_error.clear();
+  form.draft.clear();
   for (const CatalogModel& known : catalog.models)
     if (known.name == model) form.scale = worthwhile_scale(known.n_params);
+}
+
+std::string draft_of(const SetupForm& form, const Catalog& catalog) {
+  if (!form.draft.empty()) return form.draft;
+  const CatalogModel* target = catalog.model(form.model);
+  return target ? target->draft : "";
+}
+
+std::string why_no_draft(const CatalogModel& target, const CatalogModel& draft) {
+  if (!draft.unavailable.empty()) return draft.name + ": " + draft.unavailable;
+  if (target.vocab_size == 0 || draft.vocab_size == 0) return "";
+  if (target.vocab_size != draft.vocab_size)
+    return fmt::format("draft vocabulary {} tokens, target {}; the two must be the same",
+                       draft.vocab_size, target.vocab_size);
+  if (target.vocabulary != draft.vocabulary)
+    return fmt::format("draft and target have {} tokens each, but not the same ones",
+                       draft.vocab_size);
+  return "";
+}
+
+std::string why_no_draft(const SetupForm& form, const Catalog& catalog) {
+  const CatalogModel* target = catalog.model(form.model);
+  const std::string name = draft_of(form, catalog);
+  if (name.empty())  // a model the catalog does not know may have a card that names one
+    return target ? "no draft model chosen, and the card of " + form.model + " names none" : "";
+  const CatalogModel* draft = catalog.model(name);
+  return target && draft ? why_no_draft(*target, *draft) : "";
+}
+
+std::string why_unavailable(const CatalogDecoder& decoder,
+                            const SetupForm& form,
+                            const Catalog& catalog) {
+  if (!decoder.unavailable.empty()) return decoder.unavailable;
+  return decoder.needs_draft ? why_no_draft(form, catalog) : "";
 }
 
 LaneForm lane_with(const Catalog& catalog, const std::string& decoder) {
@@ -45,7 +82,7 @@ SetupForm first_form(const Catalog& catalog, const std::string& preferred_model)
     form.prompt_id = catalog.prompts.front().id;
   }
   for (const CatalogDecoder& decoder : catalog.decoders)
-    if (decoder.unavailable.empty() && form.lanes.size() < 4)
+    if (why_unavailable(decoder, form, catalog).empty() && form.lanes.size() < 4)
       form.lanes.push_back(lane_with(catalog, decoder.name));
   if (!form.lanes.empty()) form.live = form.lanes[form.lanes.size() > 2 ? 2 : 0];
   for (const LaneForm& lane : form.lanes)
@@ -59,6 +96,7 @@ engine::StartRun command_of(const SetupForm& form, bool race) {
   start.scale = form.scale;
   start.dtype = form.dtype;
   start.device = form.device;
+  start.draft = form.draft;
   start.prompt = form.prompt;
   start.prompt_id = form.prompt_id;
   start.temperature = form.temperature;
@@ -81,7 +119,10 @@ engine::StartRun command_of(const SetupForm& form, bool race) {
 std::string why_not(const LaneForm& lane, const SetupForm& form, const Catalog& catalog) {
   const CatalogDecoder* info = catalog.decoder(lane.decoder);
   if (!info) return "No decoder is chosen.";
-  if (!info->unavailable.empty()) return info->title + ": " + info->unavailable;
+  if (const std::string why = why_unavailable(*info, form, catalog); !why.empty())
+    return info->title + ": " + why;
+  if (info->refusal)
+    if (const std::string why = info->refusal(lane.options); !why.empty()) return why;
   if (form.sampling == "rejection" && form.temperature > 0 && !info->supports_rejection)
     return info->title + " has no rejection sampling; choose coupled.";
   return "";

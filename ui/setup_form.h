@@ -23,6 +23,7 @@ struct ModelChoice {
 };
 
 struct SetupForm : ModelChoice {
+  std::string draft;        // the model that drafts, by name or path; empty: the card's
   std::string model_error;  // why the model asked for last is not the one above; empty: it is
   std::string prompt, prompt_id;
   LaneForm live;                // what Run starts on the Live screen
@@ -39,8 +40,21 @@ struct SetupForm : ModelChoice {
 /// costs, as a real model's do; parallel decoders gain nothing where the weights fit a cache.
 /// @param n_params  as stored; 0 (unknown) gives "1x1"
 const char* worthwhile_scale(std::int64_t n_params);
-/// Chooses a model, at the scale worth its while if the catalog has it, else as it is.
+/// Chooses a model, at the scale worth its while if the catalog has it, else as it is; the draft is
+/// the one its card names.
 void choose_model(SetupForm& form, const Catalog& catalog, const std::string& model);
+
+/// The model that would draft: the one chosen, or the card's; empty where nothing names one.
+std::string draft_of(const SetupForm& form, const Catalog& catalog);
+/// Why a model cannot draft for another, with both counts where the vocabularies differ; empty: it
+/// can, as far as the catalog knows.
+std::string why_no_draft(const CatalogModel& target, const CatalogModel& draft);
+/// Why nothing can draft for the form's model; empty: something can.
+std::string why_no_draft(const SetupForm& form, const Catalog& catalog);
+/// Why a decoder cannot be chosen, whatever its options; empty: it can.
+std::string why_unavailable(const CatalogDecoder& decoder,
+                            const SetupForm& form,
+                            const Catalog& catalog);
 
 /// The first model, prompt and decoders that are available; a race of up to four decoders.
 SetupForm first_form(const Catalog& catalog, const std::string& preferred_model);

@@ -200,6 +200,7 @@ void start_race(Shell& shell, const WindowOptions& options) {
   if (!options.scale.empty()) form.scale = options.scale;
   if (!options.dtype.empty()) form.dtype = options.dtype;
   if (!options.device.empty()) form.device = options.device;
+  if (!options.draft.empty()) form.draft = options.draft;
   if (!options.race_first) return;
   shell.show(Screen::Compare);
   const std::string why = shell.run_race();

@@ -29,6 +29,7 @@ struct WindowOptions {
   std::string config_dir;      // empty: $XDG_CONFIG_HOME/decoscope; "-": keep nothing
   std::string model, scale;    // set up at first; empty: as the form has them
   std::string dtype, device;   // likewise
+  std::string draft;           // likewise
   bool race_first = false;     // start the race of the form at once
   std::string screenshot;      // write a PNG of the window there, then close
   int screenshot_frames = 30;  // drawn before it is taken, and after the race has ended

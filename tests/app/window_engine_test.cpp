@@ -28,11 +28,11 @@ ui::Catalog catalog() {
   ui::Catalog all;
   for (const engine::DecoderInfo& info : engine::decoders()) {
     ui::CatalogDecoder decoder{.name = info.name, .title = info.title, .options = info.options};
-    if (info.needs_draft) decoder.unavailable = "no draft model loaded";
+    decoder.needs_draft = info.needs_draft;
     all.decoders.push_back(std::move(decoder));
   }
   const std::string model = (assets() / "models/demo-target").string();
-  all.models.push_back({.name = model, .path = model});
+  all.models.push_back({.name = model, .path = model, .draft = "demo-draft"});
   all.prompts.push_back({.id = "one",
                          .title = "one",
                          .text = "USER: Anna has 11 stickers and finds 33 more. How many stickers "
@@ -85,6 +85,40 @@ TEST(WindowWithEngine, a_race_runs_to_its_end_and_every_lane_is_identical) {
       IM_CHECK_EQ(run.agreement->first_difference, -1);
       IM_CHECK(timeline(shell).speedup(run).value_or(0) > 0);
     }
+  });
+}
+
+TEST(WindowWithEngine, a_lane_with_a_draft_model_races_too_and_tells_what_its_panels_show) {
+  play("draft_race", [](ImGuiTestContext* ctx, ui::Shell& shell) {
+    shell.form().max_tokens = 24;
+    shell.form().lanes = {ui::lane_with(shell.catalog(), "ar"),
+                          ui::lane_with(shell.catalog(), "mcsd")};
+    IM_CHECK_STR_EQ(ui::why_not(shell.form(), shell.catalog(), true).c_str(), "");
+    shell.show(ui::Screen::Compare);
+    ctx->Yield(3);
+    ctx->ItemClick("//##top/###run");
+    IM_CHECK(wait_for(ctx, [&] { return all_over(shell); }));
+    const engine::RunRecord& run = timeline(shell).runs().back();
+    IM_CHECK(wait_for(ctx, [&] { return run.agreement.has_value(); }));
+    IM_CHECK_EQ(run.agreement->first_difference, -1);
+    const engine::ModelLoaded* draft = timeline(shell).model(run.started.draft);
+    IM_CHECK(draft != nullptr);
+    IM_CHECK_STR_EQ(draft->name.c_str(), "demo-draft");
+    int n_told = 0;
+    for (const engine::StepRecord& step : run.steps) {
+      for (const float p : step.verified.p) n_told += p >= 0;
+      IM_CHECK(step.drafted.tree.n_rows() == 1 || !step.drafted.forwards.empty());
+    }
+    IM_CHECK_GT(n_told, 10);
+    // Alone, on the Live screen, it has a tree.
+    shell.show(ui::Screen::Live);
+    shell.selection().run = run.id();
+    ctx->Yield(3);
+    ctx->WindowFocus("Tree###live.tree");
+    ctx->Yield(3);
+    ctx->SetRef(ImGui::FindWindowByName("Tree###live.tree"));
+    ctx->ItemClick("$$1/row");
+    IM_CHECK_EQ(shell.selection().locked.row, 1);
   });
 }
 

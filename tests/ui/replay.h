@@ -30,11 +30,13 @@ class Replay {
 
   int pace = 2;  // events a frame
   std::vector<std::string> asked;
+  engine::StartRun started;  // as asked last
 
  private:
   void take(const engine::Command& command) {
     if (const auto* start = std::get_if<engine::StartRun>(&command)) {
       asked.push_back("start");
+      started = *start;
       std::vector<std::string> decoders;
       for (const engine::LaneRequest& lane : start->lanes) decoders.push_back(lane.decoder);
       story_ = decoders.size() == 1 ? streams::one_run(decoders[0]) : streams::race(decoders);

@@ -58,8 +58,8 @@ TEST(SetupForm, says_why_run_is_off) {
   ui::SetupForm form = ui::first_form(catalog, "");
   EXPECT_EQ(ui::why_not(form, catalog, false), "");
   EXPECT_EQ(ui::why_not(form, catalog, true), "");
-  form.live = ui::lane_with(catalog, "speculative");
-  EXPECT_NE(ui::why_not(form, catalog, false).find("no draft model loaded"), std::string::npos);
+  form.live = ui::lane_with(catalog, "medusa");
+  EXPECT_NE(ui::why_not(form, catalog, false).find("no heads loaded"), std::string::npos);
   form.live = ui::lane_with(catalog, "jacobi");
   form.temperature = 1;
   form.sampling = "rejection";

@@ -7,11 +7,13 @@
 #include "engine/event/queue.h"
 #include "headless.h"
 #include "play.h"
+#include "replay.h"
 #include "streams.h"
 #include "tests/engine/event/files.h"
 #include "tests/needs.h"
 #include "ui/prepare/describe_place.h"
 #include "ui/prepare/gantt.h"
+#include "ui/prepare/recorded_setup.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/use_again.h"
 
@@ -122,6 +124,100 @@ TEST(Setup, a_model_that_does_not_open_leaves_the_one_that_is_there_and_says_why
   shell.take({engine::RunFailed{.code = 2, .message = "the prompt is too long"}});
   EXPECT_EQ(shell.form().model, path);
   EXPECT_EQ(shell.form().model_error, "");
+}
+
+TEST(Setup, the_draft_is_the_cards_until_another_is_chosen_and_must_have_the_same_vocabulary) {
+  const Catalog catalog = streams::catalog();
+  SetupForm form = first_form(catalog, "");
+  form.live = lane_with(catalog, "speculative");
+  EXPECT_EQ(draft_of(form, catalog), "demo-draft");
+  EXPECT_EQ(why_not(form, catalog, false), "");
+  EXPECT_EQ(command_of(form, false).draft, "") << "the engine reads the card itself";
+  form.draft = "other";
+  EXPECT_THAT(why_not(form, catalog, false), HasSubstr("draft vocabulary 500 tokens, target 512"));
+  EXPECT_EQ(command_of(form, false).draft, "other");
+  form.live = lane_with(catalog, "jacobi");
+  EXPECT_EQ(why_not(form, catalog, false), "") << "it needs no draft";
+  // As many tokens, but other ones.
+  Catalog renamed = catalog;
+  renamed.models[1].vocabulary = 9;
+  form.draft.clear();
+  form.live = lane_with(catalog, "speculative");
+  EXPECT_THAT(why_not(form, renamed, false), HasSubstr("not the same ones"));
+  // No card names one for this model; any of its vocabulary will do.
+  choose_model(form, catalog, "demo-draft");
+  EXPECT_THAT(why_not(form, catalog, false), HasSubstr("no draft model chosen"));
+  form.draft = "demo-target";
+  EXPECT_EQ(why_not(form, catalog, false), "");
+  choose_model(form, catalog, "demo-target");
+  EXPECT_EQ(form.draft, "") << "another model has another draft";
+}
+
+TEST(Setup, a_decoder_says_which_options_it_cannot_run_with_here) {
+  Catalog catalog = streams::catalog();
+  catalog.decoders[0].refusal = [](const std::map<std::string, std::string>& options) {
+    return options.contains("bad") ? std::string("bad is bad") : std::string();
+  };
+  SetupForm form = first_form(catalog, "");
+  form.live = lane_with(catalog, "ar");
+  EXPECT_EQ(why_not(form, catalog, false), "");
+  form.live.options["bad"] = "1";
+  EXPECT_EQ(why_not(form, catalog, false), "bad is bad");
+}
+
+TEST(Setup, a_drafting_runs_settings_are_used_again_with_its_draft) {
+  engine::Timeline timeline;
+  for (engine::Event& event : streams::one_run("speculative")) {
+    auto* model = std::get_if<engine::ModelLoaded>(&event);
+    if (model && model->name == "demo-draft") model->name = "other";
+    timeline.apply(event);
+  }
+  const Catalog catalog = streams::catalog();
+  SetupForm form = first_form(catalog, "");
+  use_again(form, catalog, timeline, timeline.runs()[0]);
+  EXPECT_EQ(form.draft, "other");
+  engine::Timeline carded;
+  for (const engine::Event& event : streams::one_run("speculative")) carded.apply(event);
+  use_again(form, catalog, carded, carded.runs()[0]);
+  EXPECT_EQ(form.draft, "") << "the card names it";
+}
+
+TEST(Setup, a_recorded_run_and_its_row_name_the_draft) {
+  engine::Timeline timeline;
+  for (const engine::Event& event : streams::one_run("mcsd")) timeline.apply(event);
+  const RecordedSetup setup = recorded_setup(timeline, {&timeline.runs()[0]}, streams::catalog());
+  const auto is_draft = [](const Fact& fact) {
+    return fact.label == "draft" && fact.value == "demo-draft";
+  };
+  EXPECT_TRUE(std::ranges::any_of(setup.rows, is_draft));
+  headless::Headless gui;
+  engine::CommandQueue commands;
+  const Catalog catalog = streams::catalog();
+  Shell shell(catalog, commands, "");
+  shell.take(streams::one_run("mcsd"));
+  shell.show(Screen::Live);
+  for (int i = 0; i < 3; ++i) gui.frame(shell);
+  EXPECT_THAT(gui.said(shell), HasSubstr("drafts by demo-draft"));
+}
+
+TEST(Setup, a_drafting_decoder_is_chosen_and_run_like_any_other) {
+  scripted::play("choose_draft", [](ImGuiTestContext* ctx, scripted::Stage& stage) {
+    ctx->SetRef(ImGui::FindWindowByName("Setup###live.setup"));
+    ctx->ItemClick("##decoder");
+    ctx->ItemClick("//$FOCUSED/Speculative");
+    ctx->Yield(2);
+    IM_CHECK_STR_EQ(stage.shell->form().live.decoder.c_str(), "speculative");
+    ctx->ItemClick("##draft");
+    ctx->Yield(2);
+    // Of another vocabulary: there, and not to be chosen.
+    IM_CHECK((ctx->ItemInfo("//$FOCUSED/other").ItemFlags & ImGuiItemFlags_Disabled) != 0);
+    ctx->ItemClick("//$FOCUSED/demo-draft");
+    ctx->Yield(2);
+    scripted::run_to_the_end(ctx, stage);
+    IM_CHECK_STR_EQ(stage.replay->started.draft.c_str(), "demo-draft");
+    IM_CHECK_STR_EQ(stage.replay->started.lanes[0].decoder.c_str(), "speculative");
+    IM_CHECK_STR_EQ(stage.replay->started.lanes[0].options.at("gamma").c_str(), "4");
+  });
 }
 
 TEST(Status, what_is_awaited_is_told_before_the_engine_says_anything) {

@@ -177,6 +177,130 @@ struct Maker {
     }
   }
 
+  TokenId wrong_but(TokenId right, const std::vector<TokenId>& others) {
+    for (;;) {
+      const TokenId id = wrong();
+      if (id != right && std::ranges::find(others, id) == others.end()) return id;
+    }
+  }
+
+  // Every step drafts a tree: `k_config` children at each depth. Where `rejects`, numbers are drawn
+  // and laws are weighed; else tokens are compared.
+  void drafted(const std::vector<int>& k_config, bool rejects) {
+    while (left() > 0) {
+      const int depth = std::min(static_cast<int>(k_config.size()), left() - 1);
+      const int right = std::min(depth, std::max(0, pick(dice, depth + 3) - 1));
+      TokenTree tree = root();
+      std::vector<RowFate> fate{RowFate::Context};
+      std::vector<Standing> standing;
+      std::vector<RowTag> origin;
+      std::vector<int> level{0};
+      int path = 0;  // the row the text has followed to; -1: left behind
+      std::vector<Weighed> weighed;
+      for (int d = 0; d < depth; ++d) {
+        std::vector<int> next;
+        int kept = -1;
+        for (const int parent : level) {
+          const bool judged = parent == path;
+          const int good = judged && d < right ? pick(dice, k_config[d]) : -1;
+          std::vector<TokenId> siblings;
+          for (int k = 0; k < k_config[d]; ++k) {
+            const RowTag tag{RowTag::Kind::Draft, static_cast<std::int16_t>(d + 1),
+                             static_cast<std::int16_t>(k)};
+            siblings.push_back(k == good ? truth(done + d) : wrong_but(truth(done + d), siblings));
+            const int row = add(tree, siblings.back(), parent, tag);
+            fate.push_back(!judged     ? RowFate::Unused
+                           : k == good ? RowFate::Accepted
+                                       : RowFate::Rejected);
+            if (k == good) {
+              kept = row;
+              standing.push_back(Standing::Accepted);
+              origin.push_back(tag);
+            }
+            next.push_back(row);
+          }
+          if (judged) weighed.push_back(laws_behind(parent, siblings, truth(done + d), good >= 0));
+        }
+        path = kept;
+        level = std::move(next);
+      }
+      standing.push_back(depth == 0 ? Standing::Plain : Standing::Bonus);
+      origin.push_back({});
+      finish(std::move(tree), std::move(fate), std::move(standing), std::move(origin), {});
+      tell_draft(k_config, depth, rejects ? std::move(weighed) : std::vector<Weighed>{}, rejects);
+    }
+  }
+
+  static Weighed laws_behind(int row,
+                             const std::vector<TokenId>& drafted,
+                             TokenId taken,
+                             bool kept) {
+    Weighed w{.row = row, .token = {taken}};
+    for (const TokenId id : drafted)
+      if (id != taken) w.token.push_back(id);
+    for (std::size_t i = 0; i < w.token.size(); ++i) {
+      w.p.push_back(i == 0 ? 0.625f : 0.125f / static_cast<float>(i));
+      w.q.push_back(i == 0 ? 0.25f : 0.5f / static_cast<float>(i));
+      if (!kept) w.left.push_back(i == 0 ? 0.75f : 0.0f);
+    }
+    return w;
+  }
+
+  // What a draft tells of the step just finished.
+  void tell_draft(const std::vector<int>& k_config,
+                  int depth,
+                  std::vector<Weighed> weighed,
+                  bool rejects) {
+    constexpr Nanoseconds kForward = kMs / 2;
+    Step& made = steps.back();
+    std::vector<RowFate> fate;
+    for (Event& event : made.events)
+      if (auto* v = std::get_if<Verified>(&event)) {
+        fate = v->fate;
+        v->weighed = std::move(weighed);
+        for (std::size_t row = 0; row < fate.size(); ++row) {
+          const bool kept = fate[row] == RowFate::Accepted,
+                     refused = fate[row] == RowFate::Rejected;
+          v->p.push_back(row == 0 || (rejects && !kept && !refused) ? -1 : kept ? 0.625f : 0.125f);
+          if (!rejects) continue;
+          v->uniform.push_back(kept ? 0.25f : refused ? 0.875f : -1);
+          v->keep.push_back(kept ? 1 : refused ? 0.25f : -1);
+        }
+      }
+    for (Event& event : made.events)
+      if (auto* d = std::get_if<Drafted>(&event)) {
+        d->q.assign(fate.size(), 0.25f);
+        d->q[0] = 1;
+        for (std::size_t row = 1; row < fate.size(); ++row)
+          if (fate[row] == RowFate::Unused) d->q[row] = 0.0625f;
+        int n_rows = 1;
+        for (int i = 0; i < depth; ++i) {
+          d->forwards.push_back({.begun = 20'000 + i * kForward,
+                                 .ended = 20'000 + (i + 1) * kForward - 10'000,
+                                 .n_rows = n_rows});
+          n_rows *= k_config[i];
+        }
+      } else if (auto* ended = std::get_if<StepEnded>(&event)) {
+        ended->propose += depth * kForward;
+      }
+    made.cost += depth * kForward;
+    compute += depth * kForward;
+  }
+
+  // A window behind the last token, refilled in every step.
+  void fastcot() {
+    for (int iteration = 0; left() > 0; ++iteration) {
+      const int size = std::min(6, left() - 1);
+      const int right = std::min(size, std::max(0, pick(dice, 5) - 2));
+      BlockRefined window{.run = run, .step = step, .iteration = iteration};
+      window.first_pos = position(done + right);
+      window.tokens.push_back(truth(done + right));
+      for (int i = 0; i < size; ++i) window.tokens.push_back(wrong());
+      window.n_final = 1;
+      chain(size, right, RowTag::Kind::Block, {window}, 0);
+    }
+  }
+
   void prompt_lookup() {
     while (left() > 0) {
       const bool found = pick(dice, 3) == 0;
@@ -201,6 +325,20 @@ void push_step(std::vector<Event>& events, const Step& step, Nanoseconds& t) {
   t += step.cost + 40'000;
 }
 
+bool drafts(const std::string& decoder) {
+  return decoder == "speculative" || decoder == "mcsd";
+}
+
+ModelLoaded draft_model(const Story& story) {
+  ModelLoaded draft = story.model;
+  draft.model = 2;
+  draft.name = "demo-draft";
+  draft.scale = "1x1";
+  draft.n_params = 340'000;
+  draft.weights_hash = "fnv1a64:00000000000000dd";
+  return draft;
+}
+
 RunStarted started(const Story& story, const std::string& decoder, RunId run) {
   RunStarted s{.run = run, .model = story.model.model, .decoder = decoder};
   s.seed = 1;
@@ -208,6 +346,12 @@ RunStarted started(const Story& story, const std::string& decoder, RunId run) {
   s.max_tokens = static_cast<int>(story.answer.size());
   s.prompt = story.prompt;
   s.prompt_tokens = story.prompt_tokens;
+  if (drafts(decoder)) s.draft = draft_model(story).model;
+  if (decoder == "mcsd") {
+    s.options = {{"k_config", "2,2,1"}, {"rule", "without"}};
+    s.temperature = 0.8f;
+    s.sampling = "rejection";
+  }
   if (decoder == "lookahead")
     s.options = {{"window", "5"}, {"ngram_size", "4"}, {"n_guesses", "5"}};
   return s;
@@ -281,6 +425,12 @@ std::vector<Step> steps_of(const Story& story, const std::string& decoder, RunId
     maker.lookahead();
   else if (decoder == "prompt-lookup")
     maker.prompt_lookup();
+  else if (decoder == "speculative")
+    maker.drafted({1, 1, 1, 1}, false);
+  else if (decoder == "mcsd")
+    maker.drafted({2, 2, 1}, true);
+  else if (decoder == "fastcot")
+    maker.fastcot();
   else
     maker.ar();
   return std::move(maker.steps);
@@ -294,6 +444,7 @@ std::vector<Event> race(const std::vector<std::string>& decoders,
   std::vector<Event> events;
   Nanoseconds t = 3 * kMs;
   push(events, s.model, t);
+  if (std::ranges::any_of(decoders, drafts)) push(events, draft_model(s), t);
   struct Lane {
     std::vector<Step> steps;
     std::size_t next = 0;
@@ -318,14 +469,17 @@ std::vector<Event> race(const std::vector<std::string>& decoders,
     push_step(events, next->steps[next->next++], t);
     if (next->next < next->steps.size()) continue;
     const auto i = static_cast<std::size_t>(next - lanes.data());
-    push(events,
-         RunFinished{.run = first_run + static_cast<RunId>(i),
-                     .stop_reason = "length",
-                     .n_tokens = n_tokens,
-                     .n_steps = static_cast<int>(next->steps.size()),
-                     .prefill = 4 * kMs,
-                     .decode = next->used},
-         t);
+    RunFinished finished{.run = first_run + static_cast<RunId>(i),
+                         .stop_reason = "length",
+                         .n_tokens = n_tokens,
+                         .n_steps = static_cast<int>(next->steps.size()),
+                         .prefill = 4 * kMs,
+                         .decode = next->used};
+    if (decoders[i] == "fastcot") {
+      finished.stop_reason = "bound";
+      finished.approximate.assign(s.answer.begin(), s.answer.begin() + 5);
+    }
+    push(events, std::move(finished), t);
   }
   for (std::size_t i = 1; i < decoders.size(); ++i)
     push(events,
@@ -406,11 +560,17 @@ ui::Catalog catalog() {
        "Leviathan et al. 2023",
        true,
        true,
-       "no draft model loaded",
-       {}},
+       "",
+       {{"gamma", Type::Int, "4", 1, 64, {}, "Tokens drafted a step."}},
+       true},
+      {"medusa", "Medusa", "Heads propose.", "Cai et al. 2024", true, false, "no heads loaded", {}},
   };
   c.models = {
-      {"demo-target", "assets/models/demo-target", "3.4 M parameters, bf16", 3'400'000, true, ""}};
+      {"demo-target", "assets/models/demo-target", "3.4 M parameters, bf16", 3'400'000, true, "",
+       "demo-draft", 512, 7},
+      {"demo-draft", "assets/models/demo-draft", "0.3 M parameters, bf16", 340'000, true, "", "",
+       512, 7},
+      {"other", "assets/models/other", "1 M parameters, bf16", 1'000'000, true, "", "", 500, 8}};
   c.prompts = {{"G4-001", "count even values", story().prompt},
                {"G3-001", "stickers", "Question: Anna has 11 stickers and finds 33 more. Answer:"}};
   c.devices = {{"cpu", "CPU, 2 threads, AVX-512", ""}, {"cuda", "CUDA", "no driver found"}};

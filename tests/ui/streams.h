@@ -1,4 +1,4 @@
-// Event streams as the four decoders tell them, made up: a known answer, guesses that are right or
+// Event streams as the decoders tell them, made up: a known answer, guesses that are right or
 // wrong by a fixed pattern, and step costs that grow with rows. For tests and pictures alone.
 #pragma once
 
@@ -23,7 +23,8 @@ struct Step {
   std::vector<engine::Event> events;  // StepBegun ... StepEnded, times unset
   engine::Nanoseconds cost = 0;
 };
-/// The steps of a decoder ("ar", "jacobi", "lookahead", "prompt-lookup") over the story's answer.
+/// The steps of a decoder ("ar", "jacobi", "lookahead", "prompt-lookup", "speculative", "mcsd",
+/// "fastcot") over the story's answer.
 std::vector<Step> steps_of(const Story& story, const std::string& decoder, engine::RunId run);
 
 /// A whole session: the model, then each decoder alone.

@@ -22,8 +22,8 @@ std::string why_empty(const Context& context) {
 }
 
 // What cells of any lane can stand for; words for each are behind "?".
-constexpr Mean kLegend[] = {Mean::Accepted, Mean::Bonus,    Mean::Guess,
-                            Mean::Pool,     Mean::Rejected, Mean::Unused};
+constexpr Mean kLegend[] = {Mean::Accepted, Mean::Bonus,    Mean::Guess,  Mean::Pool,
+                            Mean::Draft,    Mean::Rejected, Mean::Unused, Mean::Approximate};
 
 struct Verdict {
   std::string text;
@@ -49,14 +49,17 @@ void lane_head(Context& context, const engine::RunRecord& run) {
         theme().bright);
   ImGui::PopFont();
   const engine::ModelLoaded* model = context.timeline.model(run.started.model);
-  if (model && ImGui::IsItemHovered()) tooltip("on " + model->name);
+  const engine::ModelLoaded* draft = context.timeline.model(run.started.draft);
+  if (model && ImGui::IsItemHovered())
+    tooltip("on " + model->name + (draft ? ", drafts by " + draft->name : ""));
   const Verdict verdict = verdict_of(run);
   const float end = right_edge() - ImGui::CalcTextSize(verdict.text.c_str()).x;
   // A narrow lane leaves the model out: the top bar names it.
   ImGui::SameLine(0, px(14));
   const float room = end - px(10) - ImGui::GetCursorPosX();
-  if (model && ImGui::CalcTextSize(model->name.c_str()).x < room) {
-    words(model->name, theme().dim);
+  const std::string models = !model ? "" : model->name + (draft ? " + " + draft->name : "");
+  if (!models.empty() && ImGui::CalcTextSize(models.c_str()).x < room) {
+    words(models, theme().dim);
     ImGui::SameLine();
   }
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), end));

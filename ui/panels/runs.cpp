@@ -32,6 +32,13 @@ std::string weights_of(const Context& context, const engine::RunRecord& run) {
   return "weights " + (model->weights_hash.empty() ? "without a hash" : model->weights_hash);
 }
 
+std::string draft_of(const Context& context, const engine::RunRecord& run) {
+  const engine::ModelLoaded* draft = context.timeline.model(run.started.draft);
+  if (!draft) return "";
+  return fmt::format("drafts by {}, weights {}", draft->name,
+                     draft->weights_hash.empty() ? "without a hash" : draft->weights_hash);
+}
+
 std::string facts_of(const Context& context, const engine::RunRecord& run) {
   const engine::RunStarted& s = run.started;
   const std::string* given = context.given_name(run);
@@ -40,6 +47,7 @@ std::string facts_of(const Context& context, const engine::RunRecord& run) {
   if (const engine::ModelLoaded* m = context.timeline.model(s.model))
     text += fmt::format(" on {} at {}, {}, {}\n{}", m->name, m->scale, m->dtype, m->device,
                         weights_of(context, run));
+  if (const std::string draft = draft_of(context, run); !draft.empty()) text += "\n" + draft;
   text += fmt::format("\nseed {}, temperature {}, {} tokens at most", s.seed, s.temperature,
                       s.max_tokens);
   for (const auto& [name, value] : s.options) text += fmt::format("\n{} = {}", name, value);
@@ -156,6 +164,8 @@ void run_row(Context& context, const engine::RunRecord& run) {
     ImGui::Indent(px(4));
     ImGui::PushFont(nullptr, kSmallSize);
     words_within(weights_of(context, run), theme().dim, ImGui::GetContentRegionAvail().x);
+    if (const std::string draft = draft_of(context, run); !draft.empty())
+      words_within(draft, theme().dim, ImGui::GetContentRegionAvail().x);
     ImGui::PopFont();
     ImGui::Unindent(px(4));
   }

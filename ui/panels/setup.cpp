@@ -80,12 +80,13 @@ void decoder_choice(Context& context, LaneForm& lane, const char* id) {
     return;
   }
   for (const CatalogDecoder& decoder : context.catalog.decoders) {
-    ImGui::BeginDisabled(!decoder.unavailable.empty());
+    const std::string why = why_unavailable(decoder, context.form, context.catalog);
+    ImGui::BeginDisabled(!why.empty());
     if (ImGui::Selectable(decoder.title.c_str(), decoder.name == lane.decoder))
       lane = lane_with(context.catalog, decoder.name);
     ImGui::EndDisabled();
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-      tooltip(decoder.unavailable.empty() ? decoder.summary : decoder.unavailable);
+      tooltip(why.empty() ? decoder.summary : why);
   }
   ImGui::EndCombo();
 }
@@ -190,6 +191,30 @@ void choice_row(const char* label,
   ImGui::EndCombo();
 }
 
+std::string draft_words(const SetupForm& form, const Catalog& catalog) {
+  if (!form.draft.empty()) return form.draft;
+  const std::string named = draft_of(form, catalog);
+  return named.empty() ? "none named" : named + " (by its card)";
+}
+
+void draft_row(SetupForm& form, const Catalog& catalog) {
+  row_label("draft",
+            "the model that proposes, for decoders that need one; never enlarged, whatever the "
+            "scale");
+  if (!ImGui::BeginCombo("##draft", draft_words(form, catalog).c_str())) return;
+  const CatalogModel* target = catalog.model(form.model);
+  if (ImGui::Selectable("the one its card names", form.draft.empty())) form.draft.clear();
+  for (const CatalogModel& model : catalog.models) {
+    const std::string why = target ? why_no_draft(*target, model) : model.unavailable;
+    ImGui::BeginDisabled(!why.empty());
+    if (ImGui::Selectable(model.name.c_str(), model.name == form.draft)) form.draft = model.name;
+    ImGui::EndDisabled();
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+      tooltip(why.empty() ? model.summary + "\n" + model.path : why);
+  }
+  ImGui::EndCombo();
+}
+
 void model_part(Context& context) {
   SetupForm& form = context.form;
   small_label("Model");
@@ -211,6 +236,7 @@ void model_part(Context& context) {
   choice_row("scale", "##scale", form.scale, kScales,
              "width times depth: the same tokens at the cost of a larger model");
   choice_row("dtype", "##dtype", form.dtype, kDtypes, "of weights and cache");
+  draft_row(form, context.catalog);
   row_label("device", "");
   if (ImGui::BeginCombo("##device", form.device.c_str())) {
     if (ImGui::Selectable("auto", form.device == "auto")) form.device = "auto";
@@ -240,7 +266,7 @@ void unavailable_row(const std::string& name, const std::string& reason) {
   }
 }
 
-void unavailable_part(const Catalog& catalog) {
+void unavailable_part(const SetupForm& form, const Catalog& catalog) {
   bool said = false;
   const auto say = [&said](const std::string& name, const std::string& reason) {
     if (reason.empty()) return;
@@ -248,7 +274,7 @@ void unavailable_part(const Catalog& catalog) {
     said = true;
     unavailable_row(name, reason);
   };
-  for (const CatalogDecoder& d : catalog.decoders) say(d.title, d.unavailable);
+  for (const CatalogDecoder& d : catalog.decoders) say(d.title, why_unavailable(d, form, catalog));
   for (const CatalogModel& m : catalog.models) say(m.name, m.unavailable);
   for (const CatalogDevice& d : catalog.devices) say(d.title, d.unavailable);
 }
@@ -304,7 +330,7 @@ void form_part(Context& context) {
   gap();
   if (const std::string why = why_not(context.form, context.catalog, context.compare); !why.empty())
     wrapped("Run is off: " + why, theme().warn);
-  unavailable_part(context.catalog);
+  unavailable_part(context.form, context.catalog);
 }
 
 void draw(Context& context) {

@@ -66,6 +66,12 @@ RecordedSetup recorded_setup(const engine::Timeline& timeline,
   add_decoders(setup.rows, runs, catalog);
   add_sampling(setup.rows, first);
   if (const engine::ModelLoaded* model = timeline.model(first.model)) add_model(setup.rows, *model);
+  for (const engine::RunRecord* run : runs) {
+    const engine::ModelLoaded* draft = timeline.model(run->started.draft);
+    if (!draft) continue;
+    setup.rows.push_back({"draft", draft->name});
+    break;  // runs shown together share one
+  }
   return setup;
 }
 

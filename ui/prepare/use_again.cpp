@@ -32,6 +32,18 @@ void use_model(SetupForm& form, const Catalog& catalog, const engine::ModelLoade
   form.device = here ? model.device : "auto";
 }
 
+// The card's own stays the card's.
+void use_draft(SetupForm& form, const Catalog& catalog, const engine::ModelLoaded& draft) {
+  if (named(draft_of(form, catalog), draft)) return;
+  const auto found = std::ranges::find_if(
+      catalog.models, [&](const CatalogModel& known) { return named(known.name, draft); });
+  if (found != catalog.models.end())
+    form.draft = found->name;
+  else
+    form.model_error =
+        "The run's draft model, " + draft.name + ", is not listed here: open its folder.";
+}
+
 }  // namespace
 
 void use_again(SetupForm& form,
@@ -40,6 +52,8 @@ void use_again(SetupForm& form,
                const engine::RunRecord& run) {
   const engine::RunStarted& s = run.started;
   if (const engine::ModelLoaded* model = timeline.model(s.model)) use_model(form, catalog, *model);
+  form.draft.clear();
+  if (const engine::ModelLoaded* draft = timeline.model(s.draft)) use_draft(form, catalog, *draft);
   form.prompt = s.prompt;
   form.prompt_id = s.prompt_id;
   form.live = {s.decoder, s.options};
