@@ -51,6 +51,9 @@ struct ViewState {
   double range0 = 0, range1 = 0;  // a measured range, on the clock; equal: none
   PoolOrder pool_order = PoolOrder::Newest;
   std::string pool_filter, log_filter, find;
+  float tree_below = 0;       // drafted less likely than this and not judged: not shown
+  bool tree_shows_p = false;  // beside a node: the target's probability, else the draft's
+  bool mask_numbers = false;  // 0 and 1 in its cells
   std::string last_found;
   LaneOrder lanes;
   std::vector<LaneKey> natural_lanes;  // as the time line had them last

@@ -14,7 +14,7 @@ namespace ui {
 namespace {
 
 // Grows when a screen's panels change.
-constexpr int kLayoutVersion = 3;
+constexpr int kLayoutVersion = 4;
 // Of the time lines of four lanes, and of the table beside them.
 constexpr float kBelowLanes = 380;
 constexpr const char* kVersionHead = "[Decoscope][Layout]";
@@ -59,6 +59,9 @@ void live(ImGuiID centre) {
   dock(Screen::Live, "text", text);
   dock(Screen::Live, "trajectory", centre);
   dock(Screen::Live, "pool", centre);
+  dock(Screen::Live, "tree", centre);
+  dock(Screen::Live, "mask", centre);
+  dock(Screen::Live, "laws", centre);
   dock(Screen::Live, "agreement", centre);
   dock(Screen::Live, "gantt", timeline);
   dock(Screen::Live, "log", timeline);
@@ -92,9 +95,9 @@ const char* screen_name(Screen screen) {
 }
 
 std::span<const char* const> panels_of(Screen screen) {
-  static constexpr std::array<const char*, 11> kLive{"setup",   "runs",      "text",   "trajectory",
-                                                     "pool",    "agreement", "gantt",  "log",
-                                                     "numbers", "inspector", "machine"};
+  static constexpr std::array<const char*, 14> kLive{
+      "setup", "runs",      "text",  "trajectory", "pool",    "tree",      "mask",
+      "laws",  "agreement", "gantt", "log",        "numbers", "inspector", "machine"};
   static constexpr std::array<const char*, 7> kCompare{"setup", "runs",       "lanes",    "gantt",
                                                        "log",   "difference", "inspector"};
   if (screen == Screen::Live) return kLive;

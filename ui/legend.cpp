@@ -1,5 +1,6 @@
 #include "ui/legend.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -105,10 +106,17 @@ constexpr std::array kTimeLine{
     MarkNote{.sample = Sample::PoolTick, .words = "a step in which the n-gram pool hit or grew"},
     MarkNote{.sample = Sample::RejectionTick,
              .words = "at least one rejection, where slices are too small to see"},
+    MarkNote{.sample = Sample::DraftForwards,
+             .words = "a proposal: forwards of the draft model, and the rows of each"},
     MarkNote{.sample = Sample::Flow, .words = "the way of the selected token"},
     MarkNote{.sample = Sample::Flag, .words = "a bookmark, and its number (Ctrl+1)"},
     MarkNote{.sample = Sample::PassingFlag, .words = "a mark not kept (M; Shift+M keeps it)"},
 };
+
+constexpr MarkNote kLit{.words = "ring: pointed at, here or in another panel",
+                        .mean = Mean::Plain,
+                        .text = "lit",
+                        .lit = true};
 
 constexpr std::array kPool{
     MarkNote{.words = "a candidate's token that the target agreed with",
@@ -119,10 +127,38 @@ constexpr std::array kPool{
              .mean = Mean::Unused,
              .text = "unused"},
     MarkNote{.words = "proposed, and not judged yet", .mean = Mean::Pool, .text = "from the pool"},
-    MarkNote{.words = "ring: pointed at, here or in another panel",
-             .mean = Mean::Plain,
-             .text = "lit",
-             .lit = true},
+    kLit,
+};
+
+constexpr std::array kTree{
+    MarkNote{.sample = Sample::PathEdge, .words = "the path the text took"},
+    MarkNote{.sample = Sample::SideEdge, .words = "beside it or behind a refusal"},
+    cell(Mean::Draft),
+    cell(Mean::Pool),
+    MarkNote{
+        .words = "proposed, and the target agreed", .mean = Mean::Accepted, .text = "accepted"},
+    cell(Mean::Rejected),
+    cell(Mean::Unused),
+    cell(Mean::Bonus),
+    kLit,
+};
+
+constexpr std::array kMask{
+    MarkNote{.sample = Sample::Sees, .words = "the row attends to this one: it is its ancestor"},
+    MarkNote{.sample = Sample::SeesItself, .words = "itself"},
+    MarkNote{.sample = Sample::SeesNot, .words = "not seen: another branch, or later"},
+    kLit,
+};
+
+constexpr std::array kLaws{
+    MarkNote{.sample = Sample::BarQ, .words = "q: the draft's probability"},
+    MarkNote{.sample = Sample::BarP, .words = "p: the target's probability"},
+    MarkNote{.sample = Sample::BarLeft,
+             .words = "left: what the token was drawn from once all were refused"},
+    MarkNote{.words = "kept", .mean = Mean::Accepted, .text = "accepted"},
+    cell(Mean::Rejected),
+    cell(Mean::Unused),
+    cell(Mean::Bonus),
 };
 
 constexpr float kSampleWidth = 132, kSampleHeight = 23;
@@ -195,6 +231,13 @@ void time_line_sample(ImDrawList* list, ImVec2 at, Sample sample) {
   if (sample == Sample::RejectionTick)
     list->AddRectFilled({min.x + px(20), min.y - px(2)}, {min.x + px(21.5f), min.y + px(2)},
                         rejected);
+  if (sample == Sample::DraftForwards) {
+    list->AddRectFilled(min, max, colour(fill_of(Mean::Draft)), px(2));
+    for (const float x : {min.x, min.x + px(30)}) {
+      list->AddLine({x, min.y}, {x, max.y}, colour(kBlack), px(1));
+      list->AddText(fonts().mono, px(11), {x + px(3), min.y}, colour(kBlack), "1");
+    }
+  }
   if (sample == Sample::Flow) {
     const float y = (min.y + max.y) / 2;
     list->AddLine({min.x, y}, {max.x - px(6), y}, bright, px(1.3f));
@@ -207,6 +250,20 @@ void time_line_sample(ImDrawList* list, ImVec2 at, Sample sample) {
   }
   if (sample == Sample::PassingFlag)
     list->AddRect(min, {min.x + px(9), min.y + px(12)}, bright, 0, px(1));
+}
+
+void step_sample(ImDrawList* list, ImVec2 at, Sample sample) {
+  const ImVec2 min{at.x, at.y + px(4)}, max{at.x + px(60), at.y + px(19)};
+  const ImVec2 square{min.x + px(15), max.y};
+  if (sample == Sample::PathEdge || sample == Sample::SideEdge)
+    tree_edge(list, {min.x, min.y}, {max.x, max.y}, sample == Sample::PathEdge, theme().dim);
+  if (sample == Sample::Sees) mask_cell(list, min, square, Sight::Other);
+  if (sample == Sample::SeesItself) mask_cell(list, min, square, Sight::Own);
+  if (sample == Sample::SeesNot) mask_cell(list, min, square, Sight::Not);
+  const ImVec2 bar{min.x, min.y + px(3)}, bar_end{max.x, max.y - px(3)};
+  if (sample == Sample::BarQ) law_bar(list, bar, bar_end, 0.7f, Law::Draft);
+  if (sample == Sample::BarP) law_bar(list, bar, bar_end, 0.7f, Law::Target);
+  if (sample == Sample::BarLeft) law_bar(list, bar, bar_end, 0.7f, Law::Left);
 }
 
 const char* words_of(const MarkNote& note) {
@@ -226,6 +283,8 @@ void sample_of(const MarkNote& note) {
     text_sample(list, at, note.sample);
   else if (note.sample < Sample::Work)
     trajectory_sample(list, at, note.sample);
+  else if (note.sample >= Sample::PathEdge)
+    step_sample(list, at, note.sample);
   else
     time_line_sample(list, at, note.sample);
 }
@@ -269,6 +328,42 @@ std::span<const MarkNote> time_line_marks() {
 
 std::span<const MarkNote> pool_marks() {
   return kPool;
+}
+
+std::span<const MarkNote> tree_marks() {
+  return kTree;
+}
+
+std::span<const MarkNote> mask_marks() {
+  return kMask;
+}
+
+std::span<const MarkNote> laws_marks() {
+  return kLaws;
+}
+
+void tree_edge(ImDrawList* list, ImVec2 from, ImVec2 to, bool on_path, Rgb rgb) {
+  const ImU32 ink = colour(on_path ? theme().bright : rgb);
+  const float thick = px(on_path ? 3.0f : 1.2f), middle = from.x + px(10);
+  if (from.y == to.y) return list->AddLine(from, to, ink, thick);
+  const ImVec2 points[] = {from, {middle, from.y}, {middle, to.y}, to};
+  list->AddPolyline(points, 4, ink, thick);
+}
+
+void mask_cell(ImDrawList* list, ImVec2 min, ImVec2 max, Sight sight) {
+  if (sight == Sight::Not) return list->AddRect(min, max, colour(theme().line));
+  list->AddRectFilled(min, max, colour(theme().work));
+  if (sight == Sight::Own) list->AddRect(min, max, colour(theme().bright), 0, px(1.5f));
+}
+
+void law_bar(ImDrawList* list, ImVec2 min, ImVec2 max, float share, Law law) {
+  const float right = min.x + (max.x - min.x) * std::clamp(share, 0.0f, 1.0f);
+  const ImVec2 end{std::max(right, min.x + px(1)), max.y};
+  if (law == Law::Draft) list->AddRectFilled(min, end, colour(fill_of(Mean::Draft)));
+  if (law == Law::Target) list->AddRectFilled(min, end, colour(theme().text));
+  if (law != Law::Left) return;
+  hatch(list, min, end, colour(theme().text), px(5), px(1.2f));
+  list->AddRect(min, end, colour(theme().text));
 }
 
 void draw_notes(std::span<const MarkNote> notes) {

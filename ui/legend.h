@@ -3,6 +3,8 @@
 // here.
 #pragma once
 
+#include <imgui.h>
+
 #include <span>
 
 #include "ui/prepare/numbers.h"
@@ -31,6 +33,15 @@ enum class Sample {
   Flag,           //
   PassingFlag,    //
   Flow,           //
+  DraftForwards,  //
+  PathEdge,       ///< of the tree
+  SideEdge,       //
+  Sees,           ///< of the mask
+  SeesItself,     //
+  SeesNot,        //
+  BarQ,           ///< of P/Q
+  BarP,           //
+  BarLeft,        //
 };
 
 struct MarkNote {
@@ -51,6 +62,18 @@ std::span<const MarkNote> letter_marks();
 std::span<const MarkNote> trajectory_marks();
 std::span<const MarkNote> time_line_marks();
 std::span<const MarkNote> pool_marks();
+std::span<const MarkNote> tree_marks();
+std::span<const MarkNote> mask_marks();
+std::span<const MarkNote> laws_marks();
+
+/// What the tree, the mask and P/Q draw, shared with their legends.
+/// An edge from a node's right side to its child's left; thick on the path taken.
+void tree_edge(ImDrawList* list, ImVec2 from, ImVec2 to, bool on_path, Rgb rgb);
+enum class Sight { Not, Other, Own };
+void mask_cell(ImDrawList* list, ImVec2 min, ImVec2 max, Sight sight);
+enum class Law { Draft, Target, Left };
+/// A bar of a probability, from the left; the three laws differ in form too.
+void law_bar(ImDrawList* list, ImVec2 min, ImVec2 max, float share, Law law);
 
 /// Samples with their words, one below the other. Needs a Dear ImGui frame.
 void draw_notes(std::span<const MarkNote> notes);

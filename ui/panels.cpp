@@ -8,24 +8,27 @@
 #include "ui/panels/gantt.h"
 #include "ui/panels/inspector.h"
 #include "ui/panels/lanes.h"
+#include "ui/panels/laws.h"
 #include "ui/panels/log.h"
 #include "ui/panels/machine.h"
+#include "ui/panels/mask.h"
 #include "ui/panels/numbers.h"
 #include "ui/panels/pool.h"
 #include "ui/panels/runs.h"
 #include "ui/panels/setup.h"
 #include "ui/panels/text.h"
 #include "ui/panels/trajectory.h"
+#include "ui/panels/tree.h"
 #include "ui/prepare/status.h"
 
 namespace ui {
 
 std::span<const Panel> panels() {
   // Copied on first use: the panels' own constants are ready by then.
-  static const std::array<Panel, 13> list{
-      kSetupPanel, kTextPanel,       kTrajectoryPanel, kPoolPanel, kAgreementPanel,
-      kGanttPanel, kNumbersPanel,    kInspectorPanel,  kRunsPanel, kLogPanel,
-      kLanesPanel, kDifferencePanel, kMachinePanel};
+  static const std::array<Panel, 16> list{
+      kSetupPanel, kTextPanel,      kTrajectoryPanel, kPoolPanel,    kTreePanel,      kMaskPanel,
+      kLawsPanel,  kAgreementPanel, kGanttPanel,      kNumbersPanel, kInspectorPanel, kRunsPanel,
+      kLogPanel,   kLanesPanel,     kDifferencePanel, kMachinePanel};
   return list;
 }
 

@@ -134,7 +134,8 @@ TEST(Panels, draw_a_run_cut_mid_step) {
 }
 
 TEST(Panels, draw_every_decoder) {
-  for (const char* decoder : {"ar", "jacobi", "lookahead", "prompt-lookup"})
+  for (const char* decoder :
+       {"ar", "jacobi", "lookahead", "prompt-lookup", "speculative", "mcsd", "fastcot"})
     draw_everything(streams::one_run(decoder));
 }
 

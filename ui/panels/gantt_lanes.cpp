@@ -80,6 +80,9 @@ std::string slice_words(const Row& row, const RunTimes& times, std::size_t i) {
                       s.n_accepted, s.n_rejected);
   text += fmt::format("\n+{} tokens", s.n_tokens);
   if (s.wasted > 0) text += fmt::format(" \xC2\xB7 {} of the rows thrown away", percent(s.wasted));
+  if (row.key.kind != LaneKind::Propose) return text;
+  const std::size_t n_forwards = row.run->steps[i].drafted.forwards.size();
+  if (n_forwards > 0) text += fmt::format("\n{} forwards of the draft model", n_forwards);
   return text;
 }
 
@@ -114,6 +117,28 @@ void draw_slice(const Row& row, const LaneBlock& b, ImVec2 min, ImVec2 max) {
   const float text_y = std::floor((min.y + max.y - px(13)) / 2);
   list->AddText(fonts().mono, px(13), {min.x + px(5), text_y}, IM_COL32_WHITE,
                 fmt::format("+{}", b.n_tokens).c_str());
+  list->PopClipRect();
+}
+
+// Of a proposal wide enough: where the draft model's forwards begin, and how many rows each had.
+void draw_draft_forwards(
+    const Row& row, const RunTimes& times, const LaneBlock& b, ImVec2 min, ImVec2 max) {
+  const float wide = max.x - min.x;
+  if (row.key.kind != LaneKind::Propose || b.is_bucket || row.collapsed || wide < px(16)) return;
+  const engine::StepRecord step = row.run->steps[times.index_of(b.step)];
+  const auto whole = static_cast<float>(step.ended.propose);
+  if (whole <= 0) return;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float each =
+      wide / static_cast<float>(std::max<std::size_t>(1, step.drafted.forwards.size()));
+  list->PushClipRect(min, max, true);
+  for (const engine::DraftForward& forward : step.drafted.forwards) {
+    const float x = min.x + wide * static_cast<float>(forward.begun) / whole;
+    list->AddLine({x, min.y}, {x, max.y}, colour(kBlack), px(1));
+    if (each >= px(16))
+      list->AddText(fonts().mono, px(11), {x + px(3), min.y}, colour(kBlack),
+                    fmt::format("{}", forward.n_rows).c_str());
+  }
   list->PopClipRect();
 }
 
@@ -213,6 +238,7 @@ void draw_lane(Context& context, const Row& row, const Picture& p) {
       draw_tick(row, b, x0, x1);
     else
       draw_slice(row, b, min, max);
+    draw_draft_forwards(row, times, b, min, max);
     if (!marks && is_lit(context, row, times, b, p))
       list->AddRect({min.x - 1, min.y - 1}, {max.x + 1, max.y + 1}, colour(theme().light_up), px(2),
                     px(1.5f));

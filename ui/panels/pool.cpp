@@ -27,7 +27,8 @@ bool fits(const engine::RunRecord& run) {
 }
 
 const char* instead(const engine::RunRecord& run) {
-  return traits_of(run).settles() ? "trajectory" : "text";
+  const RunTraits traits = traits_of(run);
+  return traits.settles() ? "trajectory" : traits.drafts ? "tree" : "text";
 }
 
 std::string why_empty(const Context& context) {
@@ -41,7 +42,7 @@ std::string why_empty(const Context& context) {
     return method + " has proposed nothing so far, so there is no n-gram pool.";
   return method + (traits.settles()
                        ? " has no n-gram pool. Its guesses are in the Trajectory panel."
-                       : " has no n-gram pool: a draft model proposes.");
+                       : " has no n-gram pool: what a draft model proposes is in the Tree panel.");
 }
 
 std::string text_of(const Context& context,

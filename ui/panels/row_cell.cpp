@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ui/draw.h"
+#include "ui/prepare/token_tree.h"
 
 namespace ui {
 
@@ -19,8 +20,12 @@ void row_cell(Context& context,
   if (ImGui::InvisibleButton("row", {max.x - min.x, max.y - min.y})) context.click(place);
   if (ImGui::IsItemHovered()) {
     context.selection.hover(place);
-    tooltip(fmt::format("{}\n{} \xC2\xB7 row {} of step {}", text, look(mean).name, row,
-                        step.begun.step));
+    std::string facts = fmt::format("{}\n{} \xC2\xB7 row {} of step {}", text, look(mean).name, row,
+                                    step.begun.step);
+    const float q = told_at(step.drafted.q, row), p = told_at(step.verified.p, row);
+    if (q >= 0 && row > 0) facts += fmt::format("\nq {:.3f}", q);
+    if (p >= 0) facts += fmt::format("\np {:.3f}", p);
+    tooltip(facts);
   }
   ImGui::PopID();
   CellFlags flags;

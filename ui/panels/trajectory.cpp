@@ -34,7 +34,8 @@ bool fits(const engine::RunRecord& run) {
 }
 
 const char* instead(const engine::RunRecord& run) {
-  return traits_of(run).finds() ? "pool" : "text";
+  const RunTraits traits = traits_of(run);
+  return traits.finds() ? "pool" : traits.drafts ? "tree" : "text";
 }
 
 std::string why_empty(const Context& context) {
@@ -45,8 +46,9 @@ std::string why_empty(const Context& context) {
   if (!traits.told || run.steps.empty()) return "No step yet.";
   if (traits.settles()) return "";
   if (!traits.proposes()) return method + " has proposed nothing so far, so it has no trajectory.";
-  return method + (traits.finds() ? " refines no block. Its proposals are in the Pool panel."
-                                  : " refines no block: a draft model proposes anew each step.");
+  return method + (traits.finds()
+                       ? " refines no block. Its proposals are in the Pool panel."
+                       : " refines no block: what a draft model proposes is in the Tree panel.");
 }
 
 void cell_at(Context& context,

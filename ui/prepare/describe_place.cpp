@@ -7,6 +7,7 @@
 
 #include "engine/event/describe.h"
 #include "ui/prepare/text_cells.h"
+#include "ui/prepare/token_tree.h"
 
 namespace ui {
 namespace {
@@ -47,6 +48,15 @@ const engine::TokenRecord* token_at(const engine::RunRecord& run, int position) 
   if (run.tokens.empty() || position < run.tokens.front().pos) return nullptr;
   const auto i = static_cast<std::size_t>(position - run.tokens.front().pos);
   return i < run.tokens.size() ? &run.tokens[i] : nullptr;
+}
+
+// A guess that the run kept behind its text without verification.
+const engine::TokenId* approximate_at(const engine::RunRecord& run, int position) {
+  if (!run.finished) return nullptr;
+  const int first = run.tokens.empty() ? run.first_generated() : run.tokens.back().pos + 1;
+  const auto i = static_cast<std::size_t>(position - first);
+  if (position < first || i >= run.finished->approximate.size()) return nullptr;
+  return &run.finished->approximate[i];
 }
 
 void add_step_rows(PlaceFacts& facts, const engine::StepRecord& step) {
@@ -96,6 +106,44 @@ void add_token_rows(PlaceFacts& facts,
         Truth::Hindsight);
 }
 
+// Of a proposal; the text's own row has none.
+void add_probabilities(PlaceFacts& facts, const engine::StepRecord& step, int row) {
+  if (!is_proposal(step.drafted.tree.tag[row].kind)) return;
+  const float q = told_at(step.drafted.q, row), p = told_at(step.verified.p, row);
+  if (q >= 0) facts.rows.emplace_back("q (proposal)", fmt::format("{:.3f}", q));
+  if (p >= 0) facts.rows.emplace_back("p (target)", fmt::format("{:.3f}", p));
+  if (q > 0 && p >= 0)
+    facts.rows.emplace_back("p / q", fmt::format("{:.2f}", p / q), Truth::Derived);
+}
+
+// The row that a committed token was proposed by; -1: none did.
+int row_of(const engine::StepRecord& step, const engine::TokenRecord& token) {
+  const engine::TokenTree& tree = step.drafted.tree;
+  for (int row = 0; row < tree.n_rows(); ++row) {
+    const engine::RowTag tag = tree.tag[row];
+    const bool taken = static_cast<std::size_t>(row) < step.verified.fate.size() &&
+                       step.verified.fate[row] == engine::RowFate::Accepted;
+    if (taken && tag.kind == token.origin.kind && tag.a == token.origin.a &&
+        tag.b == token.origin.b && tree.token[row] == token.id)
+      return row;
+  }
+  return -1;
+}
+
+// What a draft model did for the step.
+void add_draft_rows(PlaceFacts& facts, const engine::StepRecord& step) {
+  if (step.drafted.forwards.empty()) return;
+  double sum = 0;
+  int n_rows = 0;
+  for (const engine::DraftForward& forward : step.drafted.forwards) {
+    sum += static_cast<double>(forward.ended - forward.begun);
+    n_rows += forward.n_rows;
+  }
+  facts.rows.emplace_back("draft forwards, rows",
+                          fmt::format("{}, {}", step.drafted.forwards.size(), n_rows));
+  facts.rows.emplace_back("draft's time", short_time(sum));
+}
+
 void add_row_rows(PlaceFacts& facts, const engine::StepRecord& step, int row) {
   const engine::TokenTree& tree = step.drafted.tree;
   if (row < 0 || row >= tree.n_rows()) return;
@@ -114,8 +162,7 @@ void add_row_rows(PlaceFacts& facts, const engine::StepRecord& step, int row) {
     facts.rows.emplace_back("uniform drawn",
                             fmt::format("{:.3f}, {}", u, u < keep ? "below: kept" : "not below"));
   }
-  if (static_cast<std::size_t>(row) < step.drafted.q.size())
-    facts.rows.emplace_back("q (proposal)", fmt::format("{:.3f}", step.drafted.q[row]));
+  add_probabilities(facts, step, row);
   facts.rows.emplace_back(
       "parent row", tree.parent[row] < 0 ? "the prefix" : fmt::format("{}", tree.parent[row]));
 }
@@ -163,14 +210,24 @@ PlaceFacts describe_place(const engine::Timeline& timeline,
         fmt::format("{}position {}", facts.title.empty() ? "" : " \xC2\xB7 ", place.position);
   if (token && (place.step < 0 || token->step == place.step || place.row < 0)) {
     add_token_rows(facts, run, *token);
+    if (const int row = step ? row_of(*step, *token) : -1; row >= 0 && !step->drafted.q.empty())
+      facts.rows.emplace_back("q (proposal)", fmt::format("{:.3f}", told_at(step->drafted.q, row)));
   } else if (place.position >= 0 && place.row < 0 &&
              place.position < static_cast<int>(run.started.prompt_tokens.size())) {
     facts.token = run.started.prompt_tokens[place.position];
     facts.rows.emplace_back("from", "the prompt");
+  } else if (const engine::TokenId* guess = approximate_at(run, place.position);
+             guess && place.row < 0) {
+    facts.token = *guess;
+    facts.mean = Mean::Approximate;
+    facts.rows.emplace_back("from", "the window, as the run ended");
+    facts.rows.emplace_back("fate", meaning_of(Mean::Approximate));
+    facts.rows.emplace_back("token id", fmt::format("{}", *guess));
   }
   if (!step) return facts;
   if (place.row >= 0) add_row_rows(facts, *step, place.row);
   add_step_rows(facts, *step);
+  add_draft_rows(facts, *step);
   for (const engine::PayloadKind kind : engine::kAllPayloadKinds) {
     if (const engine::PayloadDropped* gone = run.dropped_at(kind, step->begun.step))
       facts.rows.emplace_back("payload", engine::describe(*gone));

@@ -172,6 +172,21 @@ void add_block(std::vector<TextCell>& cells,
   }
 }
 
+// What a run that ended by its own wish kept of its window: nothing verified it.
+void add_approximate(std::vector<TextCell>& cells,
+                     const engine::Timeline& timeline,
+                     const engine::RunRecord& run,
+                     int position) {
+  for (const engine::TokenId id : run.finished->approximate) {
+    TextCell cell = cell_of(timeline, run, id);
+    cell.mean = Mean::Approximate;
+    cell.position = position++;
+    if (!run.steps.empty()) cell.step = run.steps.head(run.steps.size() - 1).begun.step;
+    cell.committed = false;
+    cells.push_back(std::move(cell));
+  }
+}
+
 }  // namespace
 
 bool show_line_feeds(std::string& text) {
@@ -220,8 +235,10 @@ std::vector<TextCell> text_cells(const engine::Timeline& timeline,
   const int position = cells.empty() ? 0 : cells.back().position + 1;
   if (live && n_steps < run.steps.size() && run.steps.head(n_steps).has_drafted) {
     add_proposed(cells, timeline, run, run.steps[n_steps], position);
-  } else if (n_steps > 0 && !(run.finished && n_steps == run.steps.size())) {
-    // Past the end of a finished answer nothing was meant to stand.
+  } else if (run.finished && n_steps == run.steps.size()) {
+    // Past the end of a finished answer nothing else was meant to stand.
+    add_approximate(cells, timeline, run, position);
+  } else if (n_steps > 0) {
     const engine::StepRecord& step = run.steps[n_steps - 1];
     if (!step.blocks.empty())
       add_block(cells, timeline, run, step, position);

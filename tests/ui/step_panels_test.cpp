@@ -1,0 +1,321 @@
+// What is drawn of one step of a decoder that drafts: Tree, Mask, P/Q, the Inspector's facts; and
+// FastCoT's text, whose end nothing verified.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <imgui_te_context.h>
+#include <imgui_te_engine.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "headless.h"
+#include "prepared.h"
+#include "replay.h"
+#include "ui/panels/laws.h"
+#include "ui/panels/tree.h"
+#include "ui/prepare/describe_place.h"
+#include "ui/prepare/mask.h"
+#include "ui/prepare/text_cells.h"
+#include "ui/prepare/token_tree.h"
+#include "ui/prepare/verdicts.h"
+
+namespace {
+
+using namespace scripted;
+using engine::RowFate;
+using engine::RowTag;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using ui::Mean;
+
+// Token 5, of which 7 and 8 are drafted; below 7 come 9 and 4, below 8 comes 6. The text took 7 and
+// 9, and then 2 of the target's own.
+engine::StepRecord step_with_tree() {
+  engine::StepRecord step;
+  constexpr auto kDraft = RowTag::Kind::Draft;
+  step.begun = {.run = 1, .step = 3, .kv_len = 40, .n_rows = 6};
+  step.drafted.tree.token = {5, 7, 8, 9, 4, 6};
+  step.drafted.tree.parent = {-1, 0, 0, 1, 1, 2};
+  step.drafted.tree.tag = {
+      {}, {kDraft, 1, 0}, {kDraft, 1, 1}, {kDraft, 2, 0}, {kDraft, 2, 1}, {kDraft, 2, 0}};
+  step.drafted.q = {1, 0.5f, 0.25f, 0.625f, 0.125f, 0.0625f};
+  step.verified.fate = {RowFate::Context,  RowFate::Accepted, RowFate::Rejected,
+                        RowFate::Accepted, RowFate::Rejected, RowFate::Unused};
+  step.verified.picked = {7, 9, 1, 2, 1, 1};
+  step.verified.p = {-1, 0.75f, 0.125f, 0.5f, 0.25f, -1};
+  step.committed = {.first_pos = 41, .tokens = {7, 9, 2}};
+  step.committed.standing = {engine::Standing::Accepted, engine::Standing::Accepted,
+                             engine::Standing::Bonus};
+  step.committed.origin = {{kDraft, 1, 0}, {kDraft, 2, 0}, {}};
+  step.has_drafted = step.has_verified = step.has_committed = true;
+  return step;
+}
+
+std::vector<int> rows_of(const ui::TreeLayout& layout) {
+  std::vector<int> rows;
+  for (const ui::TreeNode& node : layout.nodes) rows.push_back(node.row);
+  return rows;
+}
+
+TEST(TokenTree, a_first_child_stands_on_its_parents_line_and_the_path_ends_in_the_targets_own) {
+  const ui::TreeLayout layout = ui::tree_layout(step_with_tree(), 0);
+  EXPECT_THAT(rows_of(layout), ElementsAre(0, 1, 3, 4, 2, 5, -1));
+  std::vector<int> lines, depths;
+  for (const ui::TreeNode& node : layout.nodes) {
+    lines.push_back(node.line);
+    depths.push_back(node.depth);
+  }
+  EXPECT_THAT(lines, ElementsAre(0, 0, 0, 1, 2, 2, 0));
+  EXPECT_THAT(depths, ElementsAre(0, 1, 2, 2, 1, 2, 3));
+  EXPECT_EQ(layout.n_lines, 3);
+  EXPECT_EQ(layout.n_columns, 4);
+  EXPECT_EQ(layout.n_proposed, 5);
+  const ui::TreeNode& bonus = layout.nodes.back();
+  EXPECT_EQ(bonus.mean, Mean::Bonus);
+  EXPECT_EQ(bonus.token, 2);
+  EXPECT_EQ(layout.nodes[static_cast<std::size_t>(bonus.parent)].row, 3) << "behind the last taken";
+  std::vector<int> path;
+  for (const ui::TreeNode& node : layout.nodes)
+    if (node.on_path) path.push_back(node.row);
+  EXPECT_THAT(path, ElementsAre(0, 1, 3, -1));
+  EXPECT_FLOAT_EQ(layout.nodes[2].q, 0.625f);
+  EXPECT_FLOAT_EQ(layout.nodes[2].p, 0.5f);
+}
+
+TEST(TokenTree, what_was_unlikely_and_never_judged_can_be_left_out_and_is_counted) {
+  engine::StepRecord step = step_with_tree();
+  const ui::TreeLayout judged = ui::tree_layout(step, 0.3f);
+  EXPECT_THAT(rows_of(judged), ElementsAre(0, 1, 3, 4, 2, -1)) << "the judged stay, however rare";
+  EXPECT_EQ(judged.n_hidden, 1);
+  EXPECT_EQ(judged.nodes[4].n_hidden_below, 1);
+  // In flight nothing is judged: a branch goes with all below it.
+  step.has_verified = step.has_committed = false;
+  step.verified = {};
+  step.committed = {};
+  const ui::TreeLayout open = ui::tree_layout(step, 0.3f);
+  EXPECT_THAT(rows_of(open), ElementsAre(0, 1, 3));
+  EXPECT_EQ(open.n_hidden, 3);
+  EXPECT_EQ(open.nodes[1].mean, Mean::Draft);
+}
+
+TEST(TokenTree, a_step_without_proposals_has_none_and_a_window_is_no_part_of_it) {
+  engine::StepRecord step = step_with_tree();
+  for (std::size_t row = 1; row < 6; ++row) step.drafted.tree.tag[row].kind = RowTag::Kind::Window;
+  EXPECT_TRUE(ui::tree_layout(step, 0).nodes.empty());
+  step.drafted.tree.tag[2].kind = RowTag::Kind::Guess;
+  const ui::TreeLayout layout = ui::tree_layout(step, 0);
+  EXPECT_EQ(layout.n_proposed, 1);
+  EXPECT_EQ(layout.nodes[1].row, 2);
+}
+
+TEST(Mask, a_row_sees_its_ancestors_and_itself_alone) {
+  const ui::Mask mask = ui::mask_of(step_with_tree().drafted.tree);
+  EXPECT_THAT(mask.sees[0], ElementsAre(0));
+  EXPECT_THAT(mask.sees[4], ElementsAre(0, 1, 4));
+  EXPECT_THAT(mask.sees[5], ElementsAre(0, 2, 5));
+  EXPECT_TRUE(mask.seen(5, 2));
+  EXPECT_FALSE(mask.seen(5, 1)) << "another branch";
+  EXPECT_FALSE(mask.seen(1, 3)) << "its own child";
+  ASSERT_EQ(mask.regions.size(), 3u);
+  EXPECT_EQ(mask.regions[1].name, "draft, depth 1");
+  EXPECT_EQ(mask.regions[1].last, 2);
+  EXPECT_EQ(mask.regions[2].first, 3);
+}
+
+TEST(Verdicts, a_compared_token_names_what_the_target_chose) {
+  const auto timeline = timeline_of(streams::one_run("speculative"));
+  const engine::RunRecord& run = *timeline.run(1);
+  int n_refused = 0;
+  for (const engine::StepRecord& step : run.steps) {
+    for (const ui::Verdict& v : ui::verdicts_of(timeline, run, step)) {
+      if (v.mean == Mean::Accepted) {
+        EXPECT_EQ(v.words, "the target's choice: kept");
+      }
+      if (v.mean == Mean::Unused) {
+        EXPECT_EQ(v.words, "never judged");
+      }
+      if (v.mean != Mean::Rejected) continue;
+      ++n_refused;
+      const int parent = step.drafted.tree.parent[v.row];
+      EXPECT_EQ(v.words, "the target chose \"" +
+                             ui::cell_text(timeline, run, step.verified.picked[parent]) + "\"");
+      EXPECT_EQ(v.place, step.drafted.tree.tag[v.row].a);
+    }
+    EXPECT_EQ(ui::why_no_p(run.started, step), "");
+  }
+  EXPECT_GT(n_refused, 3);
+}
+
+TEST(Verdicts, a_drawn_number_stands_beside_its_chance) {
+  const auto timeline = timeline_of(streams::one_run("mcsd"));
+  const engine::RunRecord& run = *timeline.run(1);
+  std::vector<std::string> words;
+  for (const engine::StepRecord& step : run.steps)
+    for (const ui::Verdict& v : ui::verdicts_of(timeline, run, step)) words.push_back(v.words);
+  EXPECT_THAT(words, Contains("0.250 < 1.000: kept"));
+  EXPECT_THAT(words, Contains("0.875, not below 0.250: refused"));
+  EXPECT_THAT(words, Contains("never judged"));
+  // Drawn from what was left, and a candidate after all.
+  engine::StepRecord step = step_with_tree();
+  step.verified.uniform = {-1, 0.9f, 0.9f, -1, -1, -1};
+  step.verified.keep = {-1, 0.2f, 0.2f, -1, -1, -1};
+  EXPECT_EQ(ui::verdicts_of(timeline, run, step)[0].words,
+            "0.900, not below 0.200: refused, then drawn after all");
+}
+
+TEST(Verdicts, a_probability_that_is_not_there_says_why) {
+  engine::RunStarted started{.temperature = 0.5f, .sampling = "coupled", .draft = 2};
+  engine::StepRecord step = step_with_tree();
+  step.verified.p.assign(6, -1);
+  EXPECT_THAT(ui::why_no_p(started, step), HasSubstr("filter"));
+  step.verified.p.clear();
+  EXPECT_THAT(ui::why_no_p(started, step), HasSubstr("older program"));
+  started.draft = 0;
+  EXPECT_THAT(ui::why_no_p(started, step), HasSubstr("drafted tokens alone"));
+}
+
+bool has_fact(const ui::PlaceFacts& facts, const std::string& label, const std::string& value) {
+  return std::ranges::any_of(
+      facts.rows, [&](const ui::Fact& fact) { return fact.label == label && fact.value == value; });
+}
+
+TEST(Describe, a_drafted_token_tells_both_probabilities_and_what_the_draft_cost) {
+  const auto timeline = timeline_of(streams::one_run("speculative"));
+  const engine::RunRecord& run = *timeline.run(1);
+  int n_found = 0;
+  for (const engine::StepRecord& step : run.steps) {
+    if (step.verified.n_accepted == 0) continue;
+    ++n_found;
+    const ui::PlaceFacts row = ui::describe_place(timeline, run, {1, step.begun.step, -1, 1});
+    EXPECT_TRUE(has_fact(row, "q (proposal)", "0.250"));
+    EXPECT_TRUE(has_fact(row, "p (target)", "0.625"));
+    EXPECT_TRUE(has_fact(row, "p / q", "2.50"));
+    const int n_forwards = static_cast<int>(step.drafted.forwards.size());
+    EXPECT_TRUE(has_fact(row, "draft forwards, rows",
+                         std::to_string(n_forwards) + ", " + std::to_string(n_forwards)));
+    const ui::PlaceFacts token =
+        ui::describe_place(timeline, run, {1, step.begun.step, step.committed.first_pos, -1});
+    EXPECT_TRUE(has_fact(token, "q (proposal)", "0.250")) << "the text's token was drafted";
+  }
+  EXPECT_GT(n_found, 3);
+}
+
+TEST(TextCells, what_a_run_kept_without_verification_stands_at_its_end_marked_approximate) {
+  const auto timeline = timeline_of(streams::one_run("fastcot"));
+  const engine::RunRecord& run = *timeline.run(1);
+  const std::size_t n = run.steps.size();
+  const auto approximate = [&](std::size_t n_steps) {
+    std::vector<ui::TextCell> found;
+    for (const ui::TextCell& cell : ui::text_cells(timeline, run, n_steps, false))
+      if (cell.mean == Mean::Approximate) found.push_back(cell);
+    return found;
+  };
+  EXPECT_TRUE(approximate(n - 1).empty()) << "before the end it is a guess like others";
+  const std::vector<ui::TextCell> at_end = approximate(n);
+  ASSERT_EQ(at_end.size(), 5u);
+  EXPECT_EQ(at_end.front().position, run.tokens.back().pos + 1);
+  EXPECT_FALSE(at_end.front().committed);
+  const ui::PlaceFacts facts = ui::describe_place(timeline, run, {1, -1, at_end[2].position, -1});
+  EXPECT_EQ(facts.mean, Mean::Approximate);
+  EXPECT_EQ(facts.token, at_end[2].token);
+}
+
+// The words of one panel on the Live screen, a step of the run selected.
+std::string said_by(const char* panel, const std::vector<engine::Event>& events) {
+  headless::Headless gui;
+  engine::CommandQueue commands;
+  const ui::Catalog catalog = streams::catalog();
+  ui::Shell shell(catalog, commands, "");
+  shell.take(events);
+  shell.show(ui::Screen::Live);
+  for (int i = 0; i < 3; ++i) gui.frame(shell);
+  shell.selection().locked = {1, 3, -1, -1};
+  ImGui::SetWindowFocus(
+      ui::window_name(ui::Screen::Live, panel, ui::panel_named(panel)->title).c_str());
+  for (int i = 0; i < 3; ++i) gui.frame(shell);
+  return gui.said(shell);
+}
+
+TEST(StepPanels, say_why_a_decoder_has_none_of_it) {
+  EXPECT_THAT(said_by("tree", streams::one_run("ar")), HasSubstr("so it has no tree."));
+  EXPECT_THAT(said_by("tree", streams::one_run("jacobi")), HasSubstr("Trajectory shows it."));
+  EXPECT_THAT(said_by("mask", streams::one_run("ar")), HasSubstr("one row a step"));
+  EXPECT_THAT(said_by("laws", streams::one_run("lookahead")), HasSubstr("that takes a draft"));
+}
+
+TEST(StepPanels, say_how_the_step_was_judged) {
+  EXPECT_THAT(said_by("tree", streams::one_run("mcsd")), HasSubstr("10 proposed"));
+  EXPECT_THAT(said_by("tree", streams::one_run("lookahead")), HasSubstr("never judged"));
+  EXPECT_THAT(said_by("mask", streams::one_run("lookahead")), HasSubstr("tokens of the text"));
+  EXPECT_THAT(said_by("laws", streams::one_run("speculative")), HasSubstr("no number is drawn"));
+  EXPECT_THAT(said_by("laws", streams::one_run("mcsd")), HasSubstr("below its chance"));
+}
+
+TEST(StepPanels, a_dropped_payload_is_named_in_its_place) {
+  std::vector<engine::Event> events = streams::one_run("speculative");
+  for (engine::Event& event : events) engine::strip(event);
+  const auto last = std::get<engine::StepEnded>(*std::ranges::find_if(
+      events.rbegin(), events.rend(),
+      [](const auto& e) { return std::holds_alternative<engine::StepEnded>(e); }));
+  events.push_back(engine::PayloadDropped{
+      .run = 1, .kind = "probabilities", .first_step = 0, .last_step = last.step});
+  EXPECT_THAT(said_by("laws", events), HasSubstr("not kept (buffer full)"));
+}
+
+TEST(StepPanels, one_click_on_a_node_selects_its_row_in_every_panel) {
+  play("tree_click", [](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    shell.form().live = ui::lane_with(shell.catalog(), "speculative");
+    run_to_the_end(ctx, stage);
+    const engine::RunRecord& run = *run_of(stage);
+    std::size_t at = run.steps.size();
+    const auto serves = [&](std::size_t i) {
+      return run.steps.head(i).n_rejected > 0 && run.steps.head(i).n_rows > 3;
+    };
+    while (at > 0 && !serves(at - 1)) --at;
+    IM_CHECK_GT(at, std::size_t{0});
+    const engine::StepRecord step = run.steps[at - 1];
+    shell.selection().locked = {1, step.begun.step, -1, -1};
+    ctx->WindowFocus("Tree###live.tree");
+    ctx->Yield(3);
+    ctx->SetRef(ImGui::FindWindowByName("Tree###live.tree"));
+    ctx->ItemClick("$$2/row");
+    ctx->Yield(2);
+    const ui::Place row{1, step.begun.step, -1, 2};
+    IM_CHECK(shell.selection().locked == row);
+    // A ring round the row in either panel. A stroke in a name would part a path.
+    ctx->WindowFocus("Mask###live.mask");
+    ctx->Yield(3);
+    IM_CHECK_GE(lit_by(ctx, stage, "Mask###live.mask", row).size(), std::size_t{4});
+    ctx->WindowFocus("P\\/Q###live.laws");
+    ctx->Yield(3);
+    IM_CHECK_GE(lit_by(ctx, stage, "P/Q###live.laws", row).size(), std::size_t{4});
+    // Esc frees it: the step at the playhead is shown again.
+    ctx->KeyPress(ImGuiKey_Escape);
+    ctx->Yield(2);
+    IM_CHECK(!shell.selection().locked.valid());
+  });
+}
+
+TEST(StepPanels, a_click_into_the_mask_selects_the_row_under_the_mouse) {
+  play("mask_click", [](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    shell.form().live = ui::lane_with(shell.catalog(), "speculative");
+    run_to_the_end(ctx, stage);
+    shell.selection().locked = {1, 2, -1, -1};
+    ctx->WindowFocus("Mask###live.mask");
+    ctx->Yield(3);
+    ctx->SetRef(ImGui::FindWindowByName("Mask###live.mask"));
+    const ImRect grid = ctx->ItemInfo("mask").RectFull;
+    const int n = run_of(stage)->steps[2].drafted.tree.n_rows();
+    const float line = grid.GetHeight() / static_cast<float>(n);
+    ctx->MouseMoveToPos({grid.Min.x + 20, grid.Min.y + 1.5f * line});
+    ctx->MouseClick();
+    ctx->Yield(2);
+    IM_CHECK(shell.selection().locked == (ui::Place{1, 2, -1, 1}));
+  });
+}
+
+}  // namespace

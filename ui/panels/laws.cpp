@@ -1,0 +1,193 @@
+// P/Q: the probability each proposal had under both models, and what became of it.
+#include "ui/panels/laws.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "ui/draw.h"
+#include "ui/legend.h"
+#include "ui/panels/row_cell.h"
+#include "ui/panels/shown_step.h"
+#include "ui/prepare/run_traits.h"
+#include "ui/prepare/verdicts.h"
+
+namespace ui {
+namespace {
+
+bool fits(const engine::RunRecord& run) {
+  const RunTraits traits = traits_of(run);
+  return traits.drafts || !traits.told || (traits.proposes() && draws_numbers(run.started));
+}
+
+const char* instead(const engine::RunRecord& run) {
+  return traits_of(run).settles() ? "trajectory" : "text";
+}
+
+std::string why_empty(const Context& context) {
+  if (std::string none = no_run_yet(context); !none.empty()) return none;
+  const engine::RunRecord& run = *context.run();
+  if (!traits_of(run).told || run.steps.empty()) return "No step yet.";
+  return fits(run) ? ""
+                   : method_of(context, run) +
+                         " has proposed nothing with a probability so far: that takes a draft "
+                         "model, or rejection sampling.";
+}
+
+std::string number(float value, const char* none = "-") {
+  return value < 0 ? none : fmt::format("{:.3f}", value);
+}
+
+void bars(float q, float p, float left) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = std::max(px(40), ImGui::GetContentRegionAvail().x - px(4));
+  ImGui::Dummy({width, px(23)});
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const auto bar = [&](float y, float value, Law law) {
+    if (value >= 0) law_bar(list, {at.x, at.y + y}, {at.x + width, at.y + y + px(6)}, value, law);
+  };
+  bar(px(1), q, Law::Draft);
+  bar(px(8.5f), p, Law::Target);
+  bar(px(16), left, Law::Left);
+}
+
+void cell_words(const std::string& text, Rgb rgb) {
+  ImGui::TableNextColumn();
+  ImGui::AlignTextToFramePadding();
+  words(text, rgb);
+}
+
+void verdict_row(Context& context,
+                 const engine::RunRecord& run,
+                 const engine::StepRecord& step,
+                 const Verdict& v) {
+  ImGui::TableNextRow();
+  const bool judged = v.mean != Mean::Unused;
+  const Rgb ink = judged ? theme().text : theme().dim;
+  cell_words(fmt::format("{}", v.place), ink);
+  ImGui::TableNextColumn();
+  row_cell(context, run, step, v.row, v.mean, px(96));
+  cell_words(number(v.q), ink);
+  cell_words(number(v.p), ink);
+  ImGui::TableNextColumn();
+  bars(v.q, v.p, -1);
+  cell_words(v.q > 0 && v.p >= 0 ? fmt::format("{:.2f}", v.p / v.q) : "-", ink);
+  cell_words(v.words, ink);
+}
+
+constexpr ImGuiTableFlags kTable = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingFixedFit |
+                                   ImGuiTableFlags_NoSavedSettings;
+
+void verdict_table(Context& context,
+                   const engine::RunRecord& run,
+                   const engine::StepRecord& step,
+                   const std::vector<Verdict>& verdicts) {
+  if (!ImGui::BeginTable("verdicts", 7, kTable)) return;
+  ImGui::TableSetupColumn("place");
+  ImGui::TableSetupColumn("token");
+  ImGui::TableSetupColumn("q");
+  ImGui::TableSetupColumn("p");
+  ImGui::TableSetupColumn("q above, p below", ImGuiTableColumnFlags_WidthStretch, 1);
+  ImGui::TableSetupColumn("p / q");
+  ImGui::TableSetupColumn(draws_numbers(run.started) ? "drawn, chance to keep" : "verdict",
+                          ImGuiTableColumnFlags_WidthStretch, 1.6f);
+  ImGui::TableHeadersRow();
+  for (const Verdict& v : verdicts) verdict_row(context, run, step, v);
+  ImGui::EndTable();
+}
+
+std::string omitted(const char* name, const std::vector<float>& law) {
+  if (law.empty()) return "";
+  const float told = std::accumulate(law.begin(), law.end(), 0.0f);
+  return fmt::format(" \xC2\xB7 {} of the others {:.3f}", name, std::max(0.0f, 1 - told));
+}
+
+// The laws behind one row, of the few tokens that were told.
+void law_table(Context& context,
+               const engine::RunRecord& run,
+               const engine::StepRecord& step,
+               const engine::Weighed& w) {
+  const auto name = [&](engine::TokenId id) { return cell_text(context.timeline, run, id); };
+  small_label(fmt::format("behind \"{}\": {}{}{}{}", name(step.drafted.tree.token[w.row]),
+                          w.left.empty() ? "a proposal was kept" : "every proposal was refused",
+                          omitted("q", w.q), omitted("p", w.p), omitted("left", w.left)));
+  ImGui::PushID(w.row);
+  if (ImGui::BeginTable("laws", 5, kTable)) {
+    ImGui::TableSetupColumn("token", 0, px(110));
+    ImGui::TableSetupColumn("q");
+    ImGui::TableSetupColumn("p");
+    ImGui::TableSetupColumn("left");
+    ImGui::TableSetupColumn("q, p, left from above", ImGuiTableColumnFlags_WidthStretch, 1);
+    ImGui::TableHeadersRow();
+    const engine::TokenId emitted = step.verified.picked[w.row];
+    for (std::size_t i = 0; i < w.token.size(); ++i) {
+      ImGui::TableNextRow();
+      const float q = i < w.q.size() ? w.q[i] : -1, left = i < w.left.size() ? w.left[i] : -1;
+      const bool taken = w.token[i] == emitted;
+      ImGui::PushFont(fonts().mono, kMonoSize);
+      cell_words(name(w.token[i]) + (taken ? "  <" : ""), taken ? theme().bright : theme().text);
+      ImGui::PopFont();
+      if (taken && ImGui::IsItemHovered()) tooltip("the text took this token");
+      cell_words(number(q), theme().text);
+      cell_words(number(w.p[i]), theme().text);
+      cell_words(number(left), theme().text);
+      ImGui::TableNextColumn();
+      bars(q, w.p[i], left);
+    }
+    ImGui::EndTable();
+  }
+  ImGui::PopID();
+}
+
+// Behind the row that is pointed at, or its parent; else all that were weighed.
+std::vector<const engine::Weighed*> chosen_laws(const Context& context,
+                                                const engine::RunRecord& run,
+                                                const engine::StepRecord& step) {
+  std::vector<const engine::Weighed*> all, chosen;
+  const Place& place = context.selection.locked;
+  const bool has_row = place.run == run.id() && place.step == step.begun.step && place.row >= 0 &&
+                       place.row < step.drafted.tree.n_rows();
+  for (const engine::Weighed& w : step.verified.weighed) {
+    if (w.row >= step.drafted.tree.n_rows()) continue;
+    all.push_back(&w);
+    if (has_row && step.drafted.tree.parent[place.row] == w.row) chosen.push_back(&w);
+  }
+  return chosen.empty() ? all : chosen;
+}
+
+void draw(Context& context) {
+  const engine::RunRecord& run = *context.run();
+  const ShownStep shown = shown_step(context, run);
+  if (!shown.step) return empty_state("No step at the playhead.", true);
+  const engine::StepRecord& step = *shown.step;
+  const std::vector<Verdict> verdicts = verdicts_of(context.timeline, run, step);
+  small_label(words_of(shown) + " \xC2\xB7 " +
+              (draws_numbers(run.started)
+                   ? "a proposal is kept if the number drawn is below its chance"
+                   : "a proposal is kept if it is the target's own choice; no number is drawn"));
+  if (verdicts.empty())
+    return wrapped("This step proposed nothing: the target wrote its token alone.", theme().dim);
+  verdict_table(context, run, step, verdicts);
+  const std::string gone = why_no_probabilities(run, step);
+  if (!gone.empty())
+    small_label(gone);
+  else if (const std::string why = why_no_p(run.started, step); !why.empty())
+    small_label(why);
+  for (const engine::Weighed* w : chosen_laws(context, run, step)) {
+    ImGui::Dummy({1, px(6)});
+    law_table(context, run, step, *w);
+  }
+  if (step.verified.last_uniform >= 0)
+    small_label(fmt::format("for the last token {:.3f} was drawn", step.verified.last_uniform));
+}
+
+void draw_head(Context&) {
+  legend_word("?###marks_laws", laws_marks());
+}
+
+}  // namespace
+
+const Panel kLawsPanel{"laws", "P/Q", why_empty, draw, draw_head, fits, instead};
+
+}  // namespace ui

@@ -1,0 +1,193 @@
+// Which row of a step attends to which.
+#include "ui/panels/mask.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ui/draw.h"
+#include "ui/legend.h"
+#include "ui/panels/row_cell.h"
+#include "ui/panels/shown_step.h"
+#include "ui/prepare/mask.h"
+#include "ui/prepare/run_traits.h"
+#include "ui/prepare/token_tree.h"
+#include "ui/prepare/trajectory.h"
+
+namespace ui {
+namespace {
+
+// Rows that have room for their token beside them.
+constexpr int kMostNamed = 40;
+
+bool fits(const engine::RunRecord& run) {
+  const RunTraits traits = traits_of(run);
+  return traits.proposes() || traits.window || !traits.told;
+}
+
+const char* instead(const engine::RunRecord&) {
+  return "text";
+}
+
+std::string why_empty(const Context& context) {
+  if (std::string none = no_run_yet(context); !none.empty()) return none;
+  const engine::RunRecord& run = *context.run();
+  if (!traits_of(run).told || run.steps.empty()) return "No step yet.";
+  return fits(run) ? ""
+                   : method_of(context, run) +
+                         " has forwarded one row a step so far: it attends to the whole text.";
+}
+
+struct Sizes {
+  float label, prefix, cell, line;
+};
+
+Sizes sizes_for(int n_rows) {
+  Sizes s{px(110), px(64), 0, n_rows <= kMostNamed ? px(25) : px(9)};
+  if (n_rows > kMostNamed) s.label = 0;
+  const float room = ImGui::GetContentRegionAvail().x - s.label - s.prefix - px(16);
+  s.cell = std::clamp(room / static_cast<float>(std::max(1, n_rows)), px(5), px(25));
+  return s;
+}
+
+Mean mean_at(const engine::StepRecord& step, int row) {
+  return is_proposal(step.drafted.tree.tag[row].kind) ? fate_of(step, row)
+                                                      : mean_of(step.drafted.tree.tag[row].kind);
+}
+
+// What stands above the cells: each region's name where it begins, as far as there is room.
+void region_names(const Mask& mask, ImVec2 at, const Sizes& s) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  float free_from = at.x;
+  for (const MaskRegion& region : mask.regions) {
+    const float x = at.x + s.label + s.prefix + region.first * s.cell;
+    list->AddLine({x, at.y + px(13)}, {x, at.y + px(18)}, colour(theme().dim));
+    if (x < free_from) continue;
+    list->AddText(nullptr, px(12), {x + px(2), at.y}, colour(theme().dim), region.name.c_str());
+    free_from = x + ImGui::CalcTextSize(region.name.c_str()).x + px(6);
+  }
+}
+
+void draw_row(const Context& context,
+              const engine::RunRecord& run,
+              const engine::StepRecord& step,
+              const Mask& mask,
+              int row,
+              ImVec2 at,
+              const Sizes& s) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float y = at.y + row * s.line, foot = y + s.line - px(2);
+  const float first = at.x + s.label + s.prefix;
+  mask_cell(list, {at.x + s.label, y}, {first - px(4), foot}, Sight::Other);
+  if (s.line >= px(20))
+    list->AddText(fonts().mono, px(12), {at.x + s.label + px(5), y + px(5)}, IM_COL32_WHITE,
+                  fmt::format("{}", step.begun.kv_len).c_str());
+  for (const int other : mask.sees[row]) {
+    const float x = first + other * s.cell;
+    mask_cell(list, {x, y}, {x + s.cell - px(1), foot}, other == row ? Sight::Own : Sight::Other);
+  }
+  if (context.view.mask_numbers && s.cell >= px(10) && s.line >= px(20))
+    for (int other = 0; other < static_cast<int>(mask.sees.size()); ++other) {
+      const bool seen = mask.seen(row, other);
+      list->AddText(fonts().mono, px(12), {first + other * s.cell + s.cell / 2 - px(3), y + px(5)},
+                    seen ? IM_COL32_WHITE : colour(theme().faint), seen ? "1" : "0");
+    }
+  if (context.selection.lights_row(run.id(), step.begun.step, row))
+    list->AddRect({at.x + s.label - px(1), y - px(1)},
+                  {first + static_cast<float>(mask.sees.size()) * s.cell, foot + px(1)},
+                  colour(theme().light_up), 0, px(1.5f));
+}
+
+void hover_words(Context& context,
+                 const engine::RunRecord& run,
+                 const engine::StepRecord& step,
+                 const Mask& mask,
+                 int row,
+                 int other) {
+  const auto name = [&](int r) {
+    return cell_text(context.timeline, run, step.drafted.tree.token[r]);
+  };
+  std::string text =
+      fmt::format("row {} \"{}\" attends to {} of {} rows and {} of the text", row, name(row),
+                  mask.sees[row].size(), mask.sees.size(), step.begun.kv_len);
+  if (other >= 0)
+    text += fmt::format("\nrow {} \"{}\": {}", other, name(other),
+                        mask.seen(row, other) ? "seen" : "not seen");
+  tooltip(text);
+}
+
+// One button over all of it: the cells are too many for one each.
+void take_mouse(Context& context,
+                const engine::RunRecord& run,
+                const engine::StepRecord& step,
+                const Mask& mask,
+                ImVec2 at,
+                const Sizes& s) {
+  const int n = static_cast<int>(mask.sees.size());
+  ImGui::SetCursorScreenPos({at.x + s.label, at.y});
+  const bool clicked = ImGui::InvisibleButton("mask", {s.prefix + n * s.cell, n * s.line});
+  if (!ImGui::IsItemHovered() && !clicked) return;
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  const int row = std::clamp(static_cast<int>((mouse.y - at.y) / s.line), 0, n - 1);
+  const float right = mouse.x - at.x - s.label - s.prefix;
+  const int other = right < 0 ? -1 : std::min(n - 1, static_cast<int>(right / s.cell));
+  const Place place{run.id(), step.begun.step, -1, row};
+  if (clicked) context.click(place);
+  context.selection.hover(place);
+  hover_words(context, run, step, mask, row, other);
+}
+
+void draw_grid(Context& context,
+               const engine::RunRecord& run,
+               const engine::StepRecord& step,
+               const Mask& mask) {
+  const int n = static_cast<int>(mask.sees.size());
+  const Sizes s = sizes_for(n);
+  ImVec2 at = ImGui::GetCursorScreenPos();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  if (s.label > 0)
+    list->AddText(nullptr, px(12), {at.x, at.y}, colour(theme().dim), "this row sees");
+  list->AddText(nullptr, px(12), {at.x + s.label, at.y}, colour(theme().dim), "the text");
+  region_names(mask, at, s);
+  at.y += px(20);
+  const float left = at.x + s.label + s.prefix;
+  list->AddRectFilled({left, at.y}, {left + n * s.cell, at.y + n * s.line - px(2)},
+                      colour(theme().field));
+  const float top = ImGui::GetWindowPos().y, bottom = top + ImGui::GetWindowSize().y;
+  for (int row = 0; row < n; ++row) {
+    const float y = at.y + row * s.line;
+    if (y > bottom || y + s.line < top) continue;
+    draw_row(context, run, step, mask, row, at, s);
+    if (s.label <= 0) continue;
+    ImGui::SetCursorScreenPos({at.x, y});
+    row_cell(context, run, step, row, mean_at(step, row), s.label - px(6));
+  }
+  take_mouse(context, run, step, mask, at, s);
+  ImGui::SetCursorScreenPos(at);
+  ImGui::Dummy({s.label + s.prefix + n * s.cell, n * s.line});
+}
+
+void draw(Context& context) {
+  const engine::RunRecord& run = *context.run();
+  const ShownStep shown = shown_step(context, run);
+  if (!shown.step) return empty_state("No step at the playhead.", true);
+  const engine::StepRecord& step = *shown.step;
+  if (!step.has_drafted) return wrapped("The rows of this step were not told.", theme().dim);
+  const Mask mask = mask_of(step.drafted.tree);
+  small_label(fmt::format("{} \xC2\xB7 {} rows behind {} tokens of the text", words_of(shown),
+                          mask.sees.size(), step.begun.kv_len));
+  draw_grid(context, run, step, mask);
+}
+
+void draw_head(Context& context) {
+  legend_word("?###marks_mask", mask_marks());
+  ImGui::SameLine();
+  ImGui::Checkbox("0 and 1", &context.view.mask_numbers);
+  if (ImGui::IsItemHovered()) tooltip("write the mask into its cells, where they have room");
+}
+
+}  // namespace
+
+const Panel kMaskPanel{"mask", "Mask", why_empty, draw, draw_head, fits, instead};
+
+}  // namespace ui
