@@ -621,6 +621,13 @@ int run_command_line(int argc, char** argv) {
          "run a race (or show what --open names), write a picture of the window (.png), and "
          "end")
       ->type_name("FILE");
+  app.add_option("--panel", p.window.panel,
+                 "with --screenshot: a picture of this panel alone (text, trajectory, tree, mask, "
+                 "laws, gantt, ...)")
+      ->type_name("NAME")
+      ->needs("--screenshot");
+  app.add_option("--step", p.window.step, "select this step of the run shown")
+      ->transform(whole_number(0, 1 << 30));
   add_generate(app, p, run);
   add_compare(app, p, run);
   add_bench(app, p, run);

@@ -126,6 +126,8 @@ struct WindowCommandOptions {
   std::string open;        // a recording
   std::string screenshot;  // write a picture of the window to this PNG and end
   std::string screen;      // live, compare, welcome
+  std::string panel;       // the picture is of it alone; empty: of the window
+  int step = -1;           // selected at first; -1: none
   std::string theme;       // dark, light, monochrome; empty: as set in the window
   bool start = false;      // start the race of the form as soon as the window is there
 };

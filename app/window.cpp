@@ -226,6 +226,8 @@ int window(const WindowCommandOptions& options) {
   window_options.device = options.model.device;
   window_options.draft = options.model.draft;
   window_options.screenshot = options.screenshot;
+  window_options.panel = options.panel;
+  window_options.step = options.step;
   window_options.race_first =
       options.start || (!options.screenshot.empty() && options.open.empty());
   if (window_options.race_first && options.screen.empty()) window_options.screen = "compare";

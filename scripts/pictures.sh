@@ -1,12 +1,50 @@
 #!/usr/bin/env bash
-# Makes docs/pictures/compare.png: the program runs the first race on the bundled model, under Xvfb, and takes its own
-# picture. Arguments go to the program, after --scale 4x2.
+# Makes docs/pictures: compare.png, the first race on the bundled model, and a picture for every page of docs/decoders, of a panel
+# over a run recorded for it. The program takes each of itself, under Xvfb. Names given choose some: scripts/pictures.sh mcsd ar
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 program=${DECOSCOPE_PROGRAM:-"$here/build/release/bin/decoscope"}
 [ -x "$program" ] || { echo "$program: not built; run scripts/build.sh release" >&2; exit 3; }
 command -v xvfb-run >/dev/null || { echo "xvfb-run is missing; run scripts/setup.sh" >&2; exit 3; }
-mkdir -p "$here/docs/pictures"
-xvfb-run -a -s "-screen 0 1600x1000x24" \
-  "$program" --screen compare --screenshot "$here/docs/pictures/compare.png" --scale 4x2 "$@"
-echo "docs/pictures/compare.png"
+pictures=$here/docs/pictures
+mkdir -p "$pictures"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+in_window() {
+  xvfb-run -a -s "-screen 0 1600x1000x24" "$program" "$@"
+}
+
+# NAME PANEL STEP and what `generate` is asked: the panel at that step (-: at the end) of one run.
+page() {
+  local name=$1 panel=$2 step=$3
+  shift 3
+  "$program" generate --decoder "$name" --record "$work/$name.pdrun" "$@" >/dev/null
+  local at=()
+  [ "$step" = - ] || at=(--step "$step")
+  rm -f "$pictures/$name.png"
+  in_window --open "$work/$name.pdrun" --screen live --panel "$panel" "${at[@]}" --screenshot "$pictures/$name.png"
+}
+
+arithmetic=$'Question:\nFelix starts with 12 carrots. Then Felix picks up 28 more carrots. Felix divides them into 5 equal bags and keeps only '\
+$'one bag. What is the number of carrots that Felix has at the end?\nAnswer:\nLet\'s think step by step.\n'
+choice=$'Q: What does a piano have? Answer Choices: sound (A), pages (B), strings (C), docks (D), wheels (E)\nA:'
+
+picture() {
+  case $1 in
+    compare) in_window --screen compare --screenshot "$pictures/compare.png" --scale 4x2 ;;
+    ar) page ar text - --prompt "$arithmetic" ;;
+    jacobi) page jacobi trajectory - --prompt "$arithmetic" ;;
+    lookahead) page lookahead trajectory 12 --set window=5 --set ngram_size=4 --prompt "$arithmetic" ;;
+    prompt-lookup) page prompt-lookup pool - --prompt "$arithmetic" ;;
+    fastcot) page fastcot text - --set stop=bound --set bound=12 --prompt "$choice" ;;
+    speculative)
+      page speculative laws 3 --temperature 0.8 --sampling rejection --prompt "$arithmetic" ;;
+    mcsd) page mcsd tree 3 --set k_config=2,2,2 --prompt "$arithmetic" ;;
+    *) echo "$1: no such picture" >&2; exit 2 ;;
+  esac
+  echo "docs/pictures/$1.png"
+}
+
+[ $# -gt 0 ] || set -- compare ar jacobi lookahead prompt-lookup fastcot speculative mcsd
+for name in "$@"; do picture "$name"; done

@@ -62,6 +62,7 @@ class Shell {
   /// shows, picture_due() says where; whoever has drawn it tells picture_taken() how it ended.
   void ask_picture(const std::string& path, const std::string& panel, int times);
   std::optional<Picture> picture_due();
+  bool wants_picture() const { return picture_.has_value(); }
   void picture_taken(const std::string& said);
   void perform(Action action);
   /// The key where a US keyboard has this letter is down or not: W, S, A and D move the time line.

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/event/output_file.h"
@@ -255,11 +256,12 @@ class Loop {
       for (const std::string& path : input_.dropped) shell_.open(path);
       input_.dropped.clear();
       frame();
+      if (options_.step >= 0 && !step_selected_) select_step();
       if (const auto picture = shell_.picture_due()) take(*picture);
       fill_the_screen(shell_.presents());
       if (!options_.screenshot.empty() && picture_is_due()) break;
     }
-    if (!options_.screenshot.empty()) take_picture();
+    if (!options_.screenshot.empty() && options_.panel.empty()) take_picture();
   }
 
  private:
@@ -398,7 +400,25 @@ class Loop {
       if (!over) return false;
       shell_.show_a_lane_of_guesses();
     }
-    return ++n_frames_due_ >= options_.screenshot_frames;
+    if (++n_frames_due_ < options_.screenshot_frames) return false;
+    if (!options_.panel.empty() && !std::exchange(panel_asked_, true)) {
+      const auto here = panels_of(shell_.screen());
+      if (std::find(here.begin(), here.end(), options_.panel) == here.end())
+        throw Error(ErrorCode::Usage, "--panel " + options_.panel + ": it is not on the screen " +
+                                          screen_name(shell_.screen()));
+      shell_.ask_picture(options_.screenshot, options_.panel, 1);
+    }
+    if (shell_.wants_picture()) return false;
+    if (!shell_.message().starts_with("Picture: "))
+      throw Error(ErrorCode::Resources, shell_.message());
+    return true;
+  }
+
+  void select_step() {
+    const engine::RunId run = shell_.selection().run;
+    if (shell_.reads() || !shell_.session().shown().timeline.run(run)) return;
+    shell_.selection().locked = {run, options_.step, -1, -1};
+    step_selected_ = true;
   }
 
   // A picture of a race that failed would only look like one.
@@ -423,7 +443,7 @@ class Loop {
   Input input_;
   double last_ = 0;
   int n_quiet_ = 0, n_frames_due_ = 0;
-  bool fills_ = false;
+  bool fills_ = false, panel_asked_ = false, step_selected_ = false;
   int place_[4] = {0, 0, 0, 0};  // x, y, width, height before
 };
 

@@ -32,6 +32,8 @@ struct WindowOptions {
   std::string draft;           // likewise
   bool race_first = false;     // start the race of the form at once
   std::string screenshot;      // write a PNG of the window there, then close
+  std::string panel;           // of the screen: the picture is of it alone; empty: of the window
+  int step = -1;               // selected at first, of the run shown; -1: none
   int screenshot_frames = 30;  // drawn before it is taken, and after the race has ended
   int width = 1600, height = 1000;
   WindowHooks hooks;

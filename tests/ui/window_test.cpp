@@ -105,6 +105,45 @@ class Variable {
   std::optional<std::string> had_;
 };
 
+std::uint32_t width_of(const std::string& png) {
+  std::uint32_t width = 0;
+  for (std::size_t i = 16; i < 20; ++i) width = width << 8 | static_cast<unsigned char>(png.at(i));
+  return width;
+}
+
+TEST(Window, a_picture_of_a_panel_is_of_it_alone_with_the_step_asked_for) {
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  const auto take = [](const std::string& panel, const char* decoder, const std::string& theme) {
+    engine::EventQueue queue;
+    engine::CommandQueue commands;
+    for (const engine::Event& event : streams::one_run(decoder)) queue.push(event);
+    ui::Shell* shell = nullptr;
+    engine::StepId selected = -1;
+    ui::WindowOptions options{.screen = "live", .theme = theme, .config_dir = "-"};
+    options.screenshot = (pictures() / ("panel-" + panel + "-" + theme + ".png")).string();
+    fs::remove(options.screenshot);
+    options.screenshot_frames = 8;
+    options.panel = panel;
+    options.step = 3;
+    options.hooks.shell_made = [&](ui::Shell& made) { shell = &made; };
+    options.hooks.frame_shown = [&] { selected = shell->selection().locked.step; };
+    ui::run_window(queue, commands, streams::catalog(), options);
+    EXPECT_EQ(selected, 3);
+    return bytes_of(options.screenshot);
+  };
+  for (const char* theme : {"dark", "light"}) {
+    const std::vector<std::pair<const char*, const char*>> panels{
+        {"tree", "mcsd"}, {"mask", "mcsd"}, {"laws", "mcsd"}, {"text", "fastcot"}};
+    for (const auto& [panel, decoder] : panels) {
+      const std::string png = take(panel, decoder, theme);
+      EXPECT_GT(png.size(), 5'000u) << panel;
+      EXPECT_GT(width_of(png), 400u) << panel;
+      EXPECT_LT(width_of(png), 1'300u) << panel << ": the window is 1600 wide";
+    }
+  }
+  EXPECT_THROW(take("lanes", "mcsd", "dark"), kernels::Error) << "of another screen";
+}
+
 std::string refusal_of_a_window() {
   engine::EventQueue queue;
   engine::CommandQueue commands;
