@@ -67,7 +67,7 @@ TEST_F(CliTot, says_what_was_found_and_what_it_cost) {
 TEST_F(CliTot, a_decoder_that_drafts_finds_the_same_tree_in_fewer_steps) {
   const std::string ask = "reason tot --count 2 --depth 2 --decoder ";
   const json ar = document(ask + "ar");
-  for (const char* decoder : {"speculative", "mcsd --batch 3"}) {
+  for (const char* decoder : {"speculative", "mcsd --batch 3", "seed"}) {
     const json drafted = document(ask + decoder);
     EXPECT_EQ(drafted["items"], ar["items"]) << decoder;
     EXPECT_LT(drafted["steps"], ar["steps"]);
@@ -77,6 +77,17 @@ TEST_F(CliTot, a_decoder_that_drafts_finds_the_same_tree_in_fewer_steps) {
       EXPECT_GT(drafted["by_use"]["values"][rate], 0) << rate;
     }
   }
+}
+
+TEST_F(CliTot, seed_says_where_its_branches_waited_and_what_they_cost) {
+  const std::string ask = "reason tot --count 1 --depth 1 --decoder seed";
+  const json schedule = document(ask)["schedule"];
+  for (const char* name : {"target_busy", "alpha", "accepted_of_judged", "wait_for_target_ms",
+                           "wait_for_draft_ms", "branch_cache_bytes"})
+    EXPECT_GT(schedule[name], 0) << name << schedule.dump();
+  const Outcome words = run(ask);
+  EXPECT_NE(words.out.find("target busy: "), std::string::npos) << words.out;
+  EXPECT_NE(words.out.find("branches waited"), std::string::npos) << words.out;
 }
 
 TEST_F(CliTot, prints_the_tree_with_values_fates_and_the_answers_path) {

@@ -21,6 +21,15 @@ class Tot : public testing::Test {
                             int batch,
                             float temperature,
                             const SchedulerWatch& watch = {}) {
+    BatchScheduler scheduler(models(), batch);
+    return searched_by(scheduler, models(), task, decoder, temperature, watch);
+  }
+  static TotReport searched_by(Scheduler& scheduler,
+                               const RunModels& models,
+                               const std::string& task,
+                               const std::string& decoder,
+                               float temperature,
+                               const SchedulerWatch& watch = {}) {
     const TotTaskInfo& info = tot_task_info(task);
     const auto questions = tot_questions(task, {.level = info.level, .count = 2}, 6, "");
     TotSettings settings;
@@ -31,8 +40,7 @@ class Tot : public testing::Test {
     settings.n_thoughts = 3;
     settings.beam = 2;
     settings.prompts = read_tot_prompts(kAssets + "/prompts/tot/" + info.prompts);
-    BatchScheduler scheduler(models(), batch);
-    return search(scheduler, *models().target.model, questions, settings, watch);
+    return search(scheduler, *models.target.model, questions, settings, watch);
   }
   static void expect_same(const TotReport& found, const TotReport& expected) {
     ASSERT_EQ(found.items.size(), expected.items.size());
@@ -61,6 +69,19 @@ TEST_F(Tot, is_the_same_tree_by_every_decoder_and_in_any_company) {
     expect_same(searched(task, "ar", 4, 1), ar);
     expect_same(searched(task, "speculative", 1, 1), ar);
     expect_same(searched(task, "mcsd", 3, 1), ar);
+  }
+}
+
+TEST_F(Tot, is_the_same_tree_under_seeds_rounds) {
+  static ModelStore store(kAssets, 2);
+  for (const char* task : {"arith", "blocks"}) {
+    for (const char* policy : {"fcfs", "value"}) {
+      const OptionValues options = {{"policy", policy}, {"k_config", "2,1"}};
+      const RunModels models = models_for(store, {}, "", "seed", options);
+      const auto scheduler = make_scheduler(models, "seed", options, 1);
+      expect_same(searched_by(*scheduler, models, task, "seed", 1), searched(task, "ar", 1, 1));
+      EXPECT_GT(scheduler->figures().at("wait_for_target_ms"), 0);
+    }
   }
 }
 
