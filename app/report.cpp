@@ -17,8 +17,8 @@ json to_json(const engine::RunResult& result, const engine::RunModels& models) {
   out["id"] = result.request.prompt_id;
   out["decoder"] = result.request.decoder;
   const engine::DecoderInfo& decoder = engine::decoder_named(result.request.decoder);
-  out["lossless"] =
-      engine::is_lossless(decoder, engine::complete_options(decoder, result.request.options));
+  out["lossless"] = engine::is_lossless(
+      decoder, engine::complete_options(decoder, result.request.options), result.request.sampling);
   out["model"] = model.name();
   if (decoder.needs_draft && models.draft) out["draft"] = models.draft->model->name();
   out["scale"] = engine::name_of(model.scale());

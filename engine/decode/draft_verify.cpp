@@ -9,10 +9,6 @@
 namespace engine {
 namespace {
 
-bool rejects(const Sampling& sampling) {
-  return sampling.mode == Sampling::Mode::Rejection && !sampling.greedy();
-}
-
 DraftSettings with_laws(DraftSettings settings, const Sampling& target) {
   settings.with_laws = rejects(target);
   return settings;
@@ -25,10 +21,9 @@ LanguageModel& draft_of(const DecoderContext& context) {
 
 }  // namespace
 
-DraftSettings draft_settings(const DecoderContext& context) {
-  const OptionValues& options = context.options;
+DraftSettings draft_settings(const OptionValues& options, const Sampling& target) {
   DraftSettings settings;
-  settings.sampling = context.sampling;
+  settings.sampling = target;
   const auto set = [&](const char* name, float& value) {
     const double given = float_option(options, name);
     if (given >= 0) value = static_cast<float>(given);

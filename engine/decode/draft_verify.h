@@ -16,7 +16,8 @@ namespace engine {
 
 /// Reads the options every such decoder has: draft_temperature, draft_top_k, draft_top_p,
 /// draft_min_p (below 0: the target's) and stop_below. k_config and rule are the caller's.
-DraftSettings draft_settings(const DecoderContext& context);
+/// @param target  how the target samples
+DraftSettings draft_settings(const OptionValues& options, const Sampling& target);
 
 class DraftVerifyDecoder : public Decoder {
  public:

@@ -60,6 +60,10 @@ FastCotDecoder::FastCotDecoder(const DecoderContext& context)
       probe_threshold_(float_option(context.options, "probe_threshold")),
       probe_(context.probe),
       filler_(text_option(context.options, "filler"), context.sampling.seed) {
+  if (stop_ == Stop::Probe && probe_.trigger.empty())
+    throw Error(ErrorCode::Usage,
+                "fastcot: stop is probe, but nothing says what to look for: that takes a question "
+                "with known options, as `decoscope reason cot` asks; or use stop=bound");
   const double factor = float_option(context.options, "adapt");
   if (factor > 0) tuner_.emplace(widest_, std::max(1.0, factor));
 }

@@ -51,6 +51,7 @@ std::vector<double> attention_score(std::span<const float> attention);
 
 class FastCotDecoder : public Decoder {
  public:
+  /// @throws Error(Usage)  stop=probe without a question
   explicit FastCotDecoder(const DecoderContext& context);
   void begin(const Sequence& prefix) override;
   Wants wants() const override;

@@ -12,7 +12,7 @@ DraftRule rule_named(const std::string& name) {
 }
 
 DraftSettings tree_of_k(const DecoderContext& context) {
-  DraftSettings settings = draft_settings(context);
+  DraftSettings settings = draft_settings(context.options, context.sampling);
   settings.k_config = counts_option(context.options, "k_config");
   settings.rule = rule_named(text_option(context.options, "rule"));
   settings.as_released =

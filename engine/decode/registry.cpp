@@ -5,12 +5,14 @@
 
 #include "engine/closest_name.h"
 #include "engine/decode/ar.h"
+#include "engine/decode/draft_verify.h"
 #include "engine/decode/fastcot.h"
 #include "engine/decode/jacobi.h"
 #include "engine/decode/lookahead.h"
 #include "engine/decode/mcsd.h"
 #include "engine/decode/options.h"
 #include "engine/decode/prompt_lookup.h"
+#include "engine/decode/sampling.h"
 #include "engine/decode/speculative.h"
 #include "engine/decode/textbook_jacobi.h"
 
@@ -445,14 +447,16 @@ OptionValues complete_options(const DecoderInfo& info, const OptionValues& given
   return values;
 }
 
-bool is_lossless(const DecoderInfo& info, const OptionValues& options) {
+bool is_lossless(const DecoderInfo& info, const OptionValues& options, const Sampling& sampling) {
   const auto released = options.find("as_released");
-  return info.lossless && (released == options.end() || released->second != "true");
+  if (released == options.end() || released->second != "true") return info.lossless;
+  // It changes what is judged by its law and was not drawn from it: certain drafts under rejection.
+  return info.lossless &&
+         !(rejects(sampling) && draft_settings(options, sampling).sampling.greedy());
 }
 
 std::optional<std::string> refusal(const DecoderInfo& info, const Sampling& sampling) {
-  const bool rejection = sampling.mode == Sampling::Mode::Rejection && !sampling.greedy();
-  if (rejection && !info.supports_rejection) {
+  if (rejects(sampling) && !info.supports_rejection) {
     return info.name +
            " cannot run with sampling=rejection: it refines guesses towards a fixed point, which "
            "exists only for fixed random numbers; use sampling=coupled";
@@ -485,10 +489,6 @@ std::unique_ptr<Decoder> make_decoder(const std::string& name, DecoderContext co
   if (const auto reason = refusal(info, context.sampling, context.target, context.draft_model)) {
     throw Error(ErrorCode::Usage, *reason);
   }
-  if (name == "fastcot" && context.options.at("stop") == "probe" && context.probe.trigger.empty())
-    throw Error(ErrorCode::Usage,
-                "fastcot: stop is probe, but nothing says what to look for: that takes a question "
-                "with known options, as `decoscope reason cot` asks; or use stop=bound");
   if (name == "ar") return std::make_unique<ArDecoder>(context);
   if (name == "jacobi") {
     if (context.options.at("form") == "kv") return std::make_unique<JacobiDecoder>(context);

@@ -19,7 +19,7 @@ struct DecoderInfo {
   std::string title;                // "Lookahead"
   std::string summary;              // one sentence
   std::string reference;            // the paper
-  bool lossless = true;             // unless an option says otherwise: is_lossless()
+  bool lossless = true;             // unless options and sampling say otherwise: is_lossless()
   bool supports_rejection = false;  // --sampling rejection
   bool needs_draft = false;
   std::vector<OptionInfo> options;
@@ -35,9 +35,9 @@ const DecoderInfo& decoder_named(const std::string& name);
 /// @throws Error(Usage)  naming option, value and what is allowed, with a suggestion for a misspelt
 /// name
 OptionValues complete_options(const DecoderInfo& info, const OptionValues& given);
-/// Whether what it writes has the law of plain decoding with these options.
+/// Whether what it writes has the law of plain decoding with these options and this sampling.
 /// @param options  complete
-bool is_lossless(const DecoderInfo& info, const OptionValues& options);
+bool is_lossless(const DecoderInfo& info, const OptionValues& options, const Sampling& sampling);
 /// Why this decoder cannot run with these settings whatever the model, or nullopt. Refusals are by
 /// name and reason; nothing ever runs another decoder instead.
 std::optional<std::string> refusal(const DecoderInfo& info, const Sampling& sampling);

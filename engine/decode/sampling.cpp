@@ -6,6 +6,10 @@
 
 namespace engine {
 
+bool rejects(const Sampling& sampling) {
+  return sampling.mode == Sampling::Mode::Rejection && !sampling.greedy();
+}
+
 std::vector<double> token_law(std::span<const float> logits,
                               const Sampling& sampling,
                               std::span<const TokenId> history) {

@@ -20,6 +20,9 @@ std::vector<double> token_law(std::span<const float> logits,
                               const Sampling& sampling,
                               std::span<const TokenId> history);
 
+/// Whether proposals are judged by the papers' rule: under rejection sampling, unless it is greedy.
+bool rejects(const Sampling& sampling);
+
 /// Uniform numbers of the rejection mode. Each call says what its number will be compared with, so
 /// that a test can enumerate every outcome of the shipped code; a real source ignores it.
 class UniformSource {

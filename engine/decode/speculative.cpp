@@ -6,7 +6,7 @@ namespace engine {
 namespace {
 
 DraftSettings chain_of_gamma(const DecoderContext& context) {
-  DraftSettings settings = draft_settings(context);
+  DraftSettings settings = draft_settings(context.options, context.sampling);
   settings.k_config.assign(static_cast<std::size_t>(int_option(context.options, "gamma")), 1);
   return settings;
 }

@@ -127,7 +127,7 @@ Decision reject(std::span<const TokenId> tokens,
 
 Verifier::Verifier(const Sampling& sampling, UniformSource* uniforms)
     : sampling_(sampling),
-      rejects_(sampling.mode == Sampling::Mode::Rejection && !sampling.greedy()),
+      rejects_(rejects(sampling)),
       philox_(sampling.seed),
       uniforms_(uniforms) {}
 

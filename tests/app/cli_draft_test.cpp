@@ -64,6 +64,10 @@ TEST_F(CliDraft, rejection_sampling_runs_every_rule_and_compares_nothing) {
       "generate --decoder mcsd --set as_released=on --set draft_temperature=0 --sampling rejection "
       "--temperature 1 --prompt \"Anna has\" --max-tokens 10");
   EXPECT_EQ(released["lossless"], false);
+  const json greedy = document(
+      "generate --decoder mcsd --set as_released=on --set draft_temperature=0 --prompt \"Anna\" "
+      "--max-tokens 10");
+  EXPECT_EQ(greedy["lossless"], true) << "without rejection it changes nothing";
 }
 
 TEST_F(CliDraft, a_draft_may_be_named) {

@@ -163,12 +163,20 @@ TEST(Registry, a_tree_is_whole_numbers_with_commas_and_not_too_large) {
               HasSubstr("seed: k_config: found '4,4,15'"));
 }
 
-TEST(Registry, only_the_released_behaviour_is_not_lossless) {
-  for (const DecoderInfo& info : decoders()) {
-    EXPECT_TRUE(is_lossless(info, complete_options(info, {}))) << info.name;
-  }
+TEST(Registry, only_the_released_behaviour_is_not_lossless_and_only_where_it_shows) {
+  const Sampling greedy, coupled{.temperature = 1};
+  const Sampling rejection{.temperature = 1, .mode = Sampling::Mode::Rejection};
+  for (const DecoderInfo& info : decoders())
+    for (const Sampling& sampling : {greedy, coupled, rejection})
+      EXPECT_TRUE(is_lossless(info, complete_options(info, {}), sampling)) << info.name;
   const DecoderInfo& info = decoder_named("mcsd");
-  EXPECT_FALSE(is_lossless(info, complete_options(info, {{"as_released", "on"}})));
+  const OptionValues certain =
+      complete_options(info, {{"as_released", "on"}, {"draft_temperature", "0"}});
+  EXPECT_FALSE(is_lossless(info, certain, rejection));
+  EXPECT_TRUE(is_lossless(info, certain, greedy)) << "tokens are compared, no law is";
+  EXPECT_TRUE(is_lossless(info, certain, coupled));
+  const OptionValues drawn = complete_options(info, {{"as_released", "on"}});
+  EXPECT_TRUE(is_lossless(info, drawn, rejection)) << "candidates were drawn from their law";
 }
 
 TEST(ClosestName, counts_edits) {
