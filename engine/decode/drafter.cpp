@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "engine/event/clock.h"
@@ -86,11 +87,13 @@ Drafts Drafter::propose(const Sequence& prefix, int max_depth, UniformSource& un
   std::vector<Branch> level;
   level.push_back(std::move(root));
   for (int d = 1; d <= depth && !level.empty(); d++) {
-    const std::vector<StepOutput> outs =
-        feed(level, settings_.k_config[static_cast<std::size_t>(d) - 1], drafts);
+    const int n_children = settings_.k_config[static_cast<std::size_t>(d) - 1];
+    const std::vector<StepOutput> outs = feed(level, n_children, drafts);
     n_draws_ = 0;
-    for (std::size_t i = 0; i < level.size(); i++)
-      add_children(level[i], outs[i], d, drafts, uniforms);
+    for (std::size_t i = 0; i < level.size(); i++) {
+      add_children({level[i], d, n_children, drafts}, outs[i], uniforms);
+      n_draws_ += static_cast<std::uint32_t>(n_children);
+    }
     std::vector<Branch> next;
     if (d < depth) next = next_level(level, drafts);
     for (Branch& branch : level) fed_.push_back(std::move(branch));
@@ -126,74 +129,78 @@ std::vector<StepOutput> Drafter::feed(std::span<Branch> level, int n_children, D
   return outs;
 }
 
-void Drafter::add_children(const Branch& branch,
-                           const StepOutput& out,
-                           int depth,
-                           Drafts& drafts,
-                           UniformSource& uniforms) {
-  const int n = settings_.k_config[static_cast<std::size_t>(depth) - 1];
-  const int last = branch.feed.n_rows() - 1;
-  const auto position = static_cast<std::uint32_t>(branch.text.size());
-  const Sampling& sampling = settings_.sampling;
-  const std::uint32_t first_draw = n_draws_;
-  n_draws_ += static_cast<std::uint32_t>(n);
-  int rank = 0;
-  const auto add = [&](TokenId token, double q) {
-    Candidates& own = drafts.candidates[static_cast<std::size_t>(branch.row)];
-    for (const int row : own.rows) {
-      if (drafts.tree.token[static_cast<std::size_t>(row)] != token) continue;
-      own.rows.push_back(row);  // drawn again: judged again, but one row serves both
-      return;
-    }
-    own.rows.push_back(drafts.tree.add(token, branch.row,
-                                       {RowTag::Kind::Draft, static_cast<std::int16_t>(depth),
-                                        static_cast<std::int16_t>(rank++)}));
-    drafts.q.push_back(static_cast<float>(q));
-    drafts.candidates.emplace_back();
-  };
+/// A token drawn again is judged again, but one row serves both.
+void Drafter::Parent::add(TokenId token, double q) const {
+  std::vector<int>& rows = drafts.candidates[static_cast<std::size_t>(branch.row)].rows;
+  const std::set<int> distinct(rows.begin(), rows.end());
+  for (const int row : distinct) {
+    if (drafts.tree.token[static_cast<std::size_t>(row)] != token) continue;
+    rows.push_back(row);
+    return;
+  }
+  const RowTag tag{RowTag::Kind::Draft, static_cast<std::int16_t>(depth),
+                   static_cast<std::int16_t>(distinct.size())};
+  rows.push_back(drafts.tree.add(token, branch.row, tag));
+  drafts.q.push_back(static_cast<float>(q));
+  drafts.candidates.emplace_back();
+}
 
-  if (!settings_.with_laws && n == 1) {
+/// Counts the nodes that stop_below leaves without children.
+/// @param p  the probability of the draft's own token
+bool Drafter::is_unsure(double p) {
+  const bool stops = p < static_cast<double>(settings_.stop_below);
+  n_stops_ += stops;
+  return stops;
+}
+
+void Drafter::add_children(const Parent& parent, const StepOutput& out, UniformSource& uniforms) {
+  const int last = parent.branch.feed.n_rows() - 1;
+  if (!settings_.with_laws && parent.n == 1) {
     const kernels::Picked& picked = out.picked[static_cast<std::size_t>(last)];
     const double q = std::exp(static_cast<double>(picked.logp));
-    if (q < static_cast<double>(settings_.stop_below)) {
-      n_stops_++;
-    } else {
-      add(picked.id, q);
-    }
+    if (!is_unsure(q)) parent.add(picked.id, q);
     return;
   }
-  Sampling ranking = sampling;
-  if (sampling.greedy()) ranking.temperature = 1;
-  std::vector<double> law = token_law(out.logits_of(last), ranking, branch.text);
+  Sampling ranking = settings_.sampling;
+  if (ranking.greedy()) ranking.temperature = 1;
+  std::vector<double> law = token_law(out.logits_of(last), ranking, parent.branch.text);
   // Not a look at what was drawn: under rejection sampling candidates must stay a draw from q.
-  if (std::ranges::max(law) < static_cast<double>(settings_.stop_below)) {
-    n_stops_++;
-    return;
-  }
+  if (is_unsure(std::ranges::max(law))) return;
+  if (settings_.sampling.greedy() || !settings_.with_laws)
+    add_likeliest(parent, law);
+  else
+    add_drawn(parent, std::move(law), uniforms);
+}
+
+/// Candidates that are certain: the draft's likeliest, greedy, else those of its law and the
+/// target's noise.
+void Drafter::add_likeliest(const Parent& parent, std::span<const double> law) {
+  const Sampling& sampling = settings_.sampling;
+  const auto ids = sampling.greedy() ? largest(law, law, parent.n)
+                                     : perturbed(law, sampling, parent.position(), parent.n);
   const auto q_of = [&law](TokenId id) { return law[static_cast<std::size_t>(id)]; };
-  if (sampling.greedy() || !settings_.with_laws) {
-    const auto ids =
-        sampling.greedy() ? largest(law, law, n) : perturbed(law, sampling, position, n);
-    for (const TokenId id : ids) add(id, q_of(id));
-    if (!settings_.with_laws || !settings_.as_released || !sampling.greedy()) return;
-    double sum = 0;
-    for (const TokenId id : ids) sum += q_of(id);
-    std::vector<double> released(law.size());
-    for (const TokenId id : ids) released[static_cast<std::size_t>(id)] = q_of(id) / sum;
-    drafts.candidates[static_cast<std::size_t>(branch.row)].law = std::move(released);
-    return;
-  }
+  for (const TokenId id : ids) parent.add(id, q_of(id));
+  if (!settings_.with_laws || !settings_.as_released) return;
+  double sum = 0;
+  for (const TokenId id : ids) sum += q_of(id);
+  std::vector<double> released(law.size());
+  for (const TokenId id : ids) released[static_cast<std::size_t>(id)] = q_of(id) / sum;
+  parent.drafts.candidates[static_cast<std::size_t>(parent.branch.row)].law = std::move(released);
+}
+
+/// Candidates drawn from the law, which is kept to judge them by.
+void Drafter::add_drawn(const Parent& parent, std::vector<double> law, UniformSource& uniforms) {
   const bool again = settings_.rule == DraftRule::With || settings_.rule == DraftRule::KSeq;
   std::vector<double> left = law;
-  for (int i = 0; i < n; i++) {
+  for (int i = 0; i < parent.n; i++) {
     const double mass = std::accumulate(left.begin(), left.end(), 0.0);
     if (!(mass > 0)) break;
-    const TokenId id =
-        draw(left, uniforms.proposal(position, first_draw + static_cast<std::uint32_t>(i), left));
-    add(id, q_of(id));
+    const std::uint32_t index = n_draws_ + static_cast<std::uint32_t>(i);
+    const TokenId id = draw(left, uniforms.proposal(parent.position(), index, left));
+    parent.add(id, law[static_cast<std::size_t>(id)]);
     if (!again) left[static_cast<std::size_t>(id)] = 0;
   }
-  drafts.candidates[static_cast<std::size_t>(branch.row)].law = std::move(law);
+  parent.drafts.candidates[static_cast<std::size_t>(parent.branch.row)].law = std::move(law);
 }
 
 /// The branches below a level that was fed: the first child of each goes on in its cache.

@@ -76,11 +76,21 @@ class Drafter {
 
   int usable_depth(std::size_t n_tokens, int max_depth) const;
   std::vector<StepOutput> feed(std::span<Branch> level, int n_children, Drafts& drafts);
-  void add_children(const Branch& branch,
-                    const StepOutput& out,
-                    int depth,
-                    Drafts& drafts,
-                    UniformSource& uniforms);
+  /// A node that gets children, and where they go.
+  struct Parent {
+    const Branch& branch;
+    int depth = 0;  // of its children
+    int n = 0;      // that many
+    Drafts& drafts;
+
+    std::uint32_t position() const { return static_cast<std::uint32_t>(branch.text.size()); }
+    void add(TokenId token, double q) const;
+  };
+
+  void add_children(const Parent& parent, const StepOutput& out, UniformSource& uniforms);
+  bool is_unsure(double p);
+  void add_likeliest(const Parent& parent, std::span<const double> law);
+  void add_drawn(const Parent& parent, std::vector<double> law, UniformSource& uniforms);
   std::vector<Branch> next_level(std::span<Branch> level, const Drafts& drafts) const;
 
   LanguageModel& model_;

@@ -145,40 +145,46 @@ class Asking {
     std::vector<std::size_t> items;
     prompts.reserve(rationales.size());
     for (std::size_t i = 0; i < rationales.size(); i++) {
-      const RunResult& result = rationales[i].result;
-      CotItem& item = report_.items[i];
-      const Question& question = questions_[i];
-      item.id = question.record.id;
-      item.exact = up_to_trigger(result.text);
-      item.text = result.text;
-      item.n_steps = result.n_steps;
-      item.n_tokens = static_cast<int>(result.tokens.size());
-      item.seconds = (result.prefill_ms + result.decode_ms) * 1e-3;
-      item.stop_reason = result.stop_reason;
-      item.metrics = result.metrics;
-      if (result.stop_reason == "stopped") report_.complete = false;
-      if (item.exact.size() < result.text.size()) {
-        // The rationale came to its own end; an answer that the bound cut off is asked for.
-        item.answer = result.text.substr(item.exact.size() + std::string(kTrigger).size());
-        if (result.stop_reason == "eos" || result.stop_reason == "text") {
-          judge(question, item);
-          answered_[i] = true;
-          continue;
-        }
+      CotItem& item = report_.items[i] = item_of(rationales[i].result, questions_[i]);
+      const bool stopped = item.stop_reason == "stopped";
+      if (stopped) report_.complete = false;
+      if (has_trigger(item) && (item.stop_reason == "eos" || item.stop_reason == "text")) {
+        judge(questions_[i], item);
+        answered_[i] = true;
+      } else if (!stopped) {
+        prompts.push_back(asking(rationales[i], item));
+        items.push_back(i);
       }
-      if (result.stop_reason == "stopped") continue;
-      const bool has_trigger = item.exact.size() < result.text.size();
-      const std::vector<TokenId> approximate =
-          has_trigger ? std::vector<TokenId>() : approximate_of(result);
-      item.approximate = text_of(result, approximate);
-      item.n_approximate = static_cast<int>(approximate.size());
-      item.text += item.approximate;
-      prompts.push_back(has_trigger ? rationales[i].end.restarted()
-                                    : asked(rationales[i], approximate));
-      if (!has_trigger) item.text += kTrigger;
-      items.push_back(i);
     }
     finish(prompts, items);
+  }
+
+  /// What the rationale alone gives. Where it came to its own end there is an answer, perhaps one
+  /// that the bound cut off.
+  static CotItem item_of(const RunResult& result, const Question& question) {
+    CotItem item;
+    item.id = question.record.id;
+    item.exact = up_to_trigger(result.text);
+    item.text = result.text;
+    item.n_steps = result.n_steps;
+    item.n_tokens = static_cast<int>(result.tokens.size());
+    item.seconds = (result.prefill_ms + result.decode_ms) * 1e-3;
+    item.stop_reason = result.stop_reason;
+    item.metrics = result.metrics;
+    if (has_trigger(item))
+      item.answer = item.text.substr(item.exact.size() + std::string(kTrigger).size());
+    return item;
+  }
+  static bool has_trigger(const CotItem& item) { return item.exact.size() < item.text.size(); }
+
+  /// The prompt that asks for the item's answer, or for the rest of it.
+  Sequence asking(const Completion& rationale, CotItem& item) const {
+    if (has_trigger(item)) return rationale.end.restarted();
+    const std::vector<TokenId> approximate = approximate_of(rationale.result);
+    item.approximate = text_of(rationale.result, approximate);
+    item.n_approximate = static_cast<int>(approximate.size());
+    item.text += item.approximate + kTrigger;
+    return asked(rationale, approximate);
   }
 
   void finish(const std::vector<Sequence>& prompts, const std::vector<std::size_t>& items) {
