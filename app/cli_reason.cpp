@@ -1,7 +1,8 @@
 // The command line of `reason`: chain of thought and tree of thoughts.
 #include <cstdint>
 
-#include "app/cli_parts.h"
+#include "app/cli_commands.h"
+#include "app/cli_options.h"
 #include "app/numbers.h"
 
 namespace app {
@@ -139,11 +140,11 @@ void add_tot(CLI::App& group, TotOptions& o, Run& run) {
 
 }  // namespace
 
-void add_reason(CLI::App& app, CotOptions& cot, TotOptions& tot, Run& run) {
+void add_reason(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* group = app.add_subcommand("reason", "Answer questions by reasoning, and score them");
   group->require_subcommand(1);
-  add_cot(*group, cot, run);
-  add_tot(*group, tot, run);
+  add_cot(*group, p.cot, run);
+  add_tot(*group, p.tot, run);
 }
 
 }  // namespace app

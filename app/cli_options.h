@@ -1,7 +1,6 @@
-// Pieces that several subcommands of the command line are made of.
+// Options that several subcommands have, and their checks.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,20 +10,24 @@
 
 namespace app {
 
-/// What the command line asks for, to be called once it is read.
-using Run = std::function<int()>;
-
 inline constexpr const char* kJsonHelp = "print one JSON document and nothing else";
+inline constexpr const char* kModelName = "NAME|DIR";
 
 /// Checks and converts to one of a few words, with a suggestion for a misspelt one.
 CLI::Validator one_of(const std::vector<std::string>& words);
 std::vector<std::string> decoder_names();
+/// "a,,b" as {"a", "b"}.
+std::vector<std::string> split_commas(const std::string& text);
+
+void add_limit_option(CLI::App& command, engine::FileLimits& limits);
 void add_model_options(CLI::App& command, ModelOptions& o);
 void add_draft_option(CLI::App& command, ModelOptions& o);
-/// The options of a decoder, or of all, for --help.
+/// Model, prompt, sampling, --set and --json.
+void add_generation_options(CLI::App& command, GenerationOptions& o);
+/// --trace and --record.
+void add_outputs(CLI::App& command, GenerationOptions& o);
+/// What --set takes, for one decoder or for all of them.
+/// @param decoder  empty: all
 std::string options_help(const std::string& decoder);
-
-/// `reason cot` and `reason tot` (cli_reason.cpp).
-void add_reason(CLI::App& app, CotOptions& cot, TotOptions& tot, Run& run);
 
 }  // namespace app

@@ -1,0 +1,112 @@
+// generate, compare and bench: what may be said to them.
+#include "app/cli_commands.h"
+#include "app/cli_options.h"
+#include "app/numbers.h"
+
+namespace app {
+namespace {
+
+constexpr int kMaxBenchRows = 256;
+
+}  // namespace
+
+void add_generate(CLI::App& app, Parsed& p, Run& run) {
+  CLI::App* c = app.add_subcommand(
+      "generate", "Continue a prompt with one decoder; text appears as it is decoded");
+  c->add_option("--decoder", p.decoder, "which decoder")
+      ->check(one_of(decoder_names()))
+      ->capture_default_str()
+      ->group("Decoder");
+  add_generation_options(*c, p.generate);
+  add_outputs(*c, p.generate);
+  c->add_flag(
+      "--check", p.generate.check,
+      "run plain decoding (ar) afterwards, and say whether it wrote the same tokens and how "
+      "much longer it took (always done with --json)");
+  c->footer([&p] {
+    return "Options of the decoder (--decoder lookahead --help shows another's):\n" +
+           options_help(p.decoder) +
+           "\nExample: decoscope generate --decoder lookahead --set window=4 --prompt \"Question: "
+           "...\" --check";
+  });
+  c->callback([&] {
+    p.generate.decoders = {p.decoder};
+    run = [&p] { return generate(p.generate); };
+  });
+}
+
+void add_compare(CLI::App& app, Parsed& p, Run& run) {
+  CLI::App* c = app.add_subcommand(
+      "compare", "Run several decoders on the same prompts, in turns, and compare them with ar");
+  c->add_option("--decoders", p.decoders, "names with commas between")
+      ->type_name("LIST")
+      ->capture_default_str()
+      ->group("Decoder");
+  add_generation_options(*c, p.compare);
+  add_outputs(*c, p.compare);
+  c->add_option("--repeat", p.compare.repeat, "run each so often and report medians")
+      ->transform(whole_number(1, 100000))
+      ->capture_default_str();
+  c->footer([] {
+    return "Options of the decoders (--set goes to each that has the option):\n" +
+           options_help("") +
+           "\nExample: decoscope compare --prompt-file assets/prompts/bundled.jsonl --scale 4x2";
+  });
+  c->callback([&] {
+    p.compare.decoders = split_commas(p.decoders);
+    run = [&p] { return compare(p.compare); };
+  });
+}
+
+void add_bench(CLI::App& app, Parsed& p, Run& run) {
+  CLI::App* c = app.add_subcommand("bench", "Measure this machine and this engine");
+  c->add_option("what", p.bench.what,
+                "probe: how fast this machine reads memory and multiplies; step: what a forward of "
+                "1, 2, 4 ... rows costs, beside what the probes allow; decode: tokens a second of "
+                "a decoder; kernels: single matrix multiplies")
+      ->required()
+      ->check(one_of(kBenches));
+  c->footer(
+      "Columns of bench step: \"of first\" is the time as a multiple of the first line's; "
+      "\"roofline "
+      "ms\" what reading the weights and multiplying them must take at least, by the probes; "
+      "\"reached\" that divided by the time measured.\n"
+      "Example: decoscope bench step --scale 4x2 --rows 1,8,16");
+  add_model_options(*c, p.bench.model);
+  add_draft_option(*c, p.bench.model);
+  c->add_option("--decoder", p.bench.decoder, "of bench decode")
+      ->check(one_of(decoder_names()))
+      ->capture_default_str();
+  c->add_option("--set", p.bench.set, "an option of that decoder; may be given several times")
+      ->type_name("NAME=VALUE");
+  c->add_option("--rows", p.rows,
+                "tokens computed in one forward, counts with commas between (default "
+                "1,2,4,8,16,24,32)")
+      ->type_name("LIST");
+  c->add_option("--context", p.bench.context, "committed tokens before the rows")
+      ->transform(whole_number(1))
+      ->capture_default_str();
+  c->add_option("--repeat", p.bench.repeat, "how often; medians are reported")
+      ->capture_default_str()
+      ->transform(whole_number(1, 100000));
+  c->add_option("--max-tokens", p.bench.max_tokens, "tokens of bench decode")
+      ->capture_default_str()
+      ->transform(whole_number(1, 1000000));
+  c->add_flag("--json", p.bench.json, kJsonHelp);
+  c->callback([&] {
+    if (!p.rows.empty()) {
+      p.bench.rows.clear();
+      for (const std::string& rows : split_commas(p.rows)) {
+        const auto n = whole_from(rows, 1, kMaxBenchRows);
+        if (!n)
+          throw CLI::ValidationError(
+              "--rows", not_whole(rows, 1, kMaxBenchRows) + ", or several with commas between");
+        p.bench.rows.push_back(static_cast<int>(*n));
+      }
+    }
+    run = [&p] { return bench(p.bench); };
+  });
+}
+
+
+}  // namespace app

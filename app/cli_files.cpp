@@ -1,0 +1,209 @@
+// data, train, model and trace: what may be said to them.
+#include <limits>
+
+#include "app/cli_commands.h"
+#include "app/cli_options.h"
+#include "app/numbers.h"
+
+namespace app {
+
+void add_data(CLI::App& app, Parsed& p, Run& run) {
+  CLI::App* c = app.add_subcommand("data", "Generate and check training and evaluation problems");
+  c->require_subcommand(1);
+  c->footer(
+      "Example: decoscope data generate arith --level 2 --count 100 > problems.jsonl\n"
+      "         decoscope data check problems.jsonl");
+  const auto add = [&](const char* name, const char* help, const char* json = kJsonHelp) {
+    CLI::App* sub = c->add_subcommand(name, help);
+    sub->add_flag("--json", p.data.json, json);
+    sub->callback([&p, &run, name] {
+      p.data.what = name;
+      run = [&p] { return data(p.data); };
+    });
+    return sub;
+  };
+  CLI::App* generate =
+      add("generate",
+          "Problems of one task, one JSON object a line; the same index gives the same problem for "
+          "ever",
+          "print one JSON document, the list of the records, instead of lines");
+  generate
+      ->add_option("task", p.data.task,
+                   "arith (word problems), kb (questions to a list of facts), sql (text to query), "
+                   "py (short functions) or blocks (plans)")
+      ->required();
+  generate->add_option("--split", p.data.split, "which problems: the three never share one")
+      ->check(one_of({"train", "dev", "test"}))
+      ->capture_default_str();
+  generate->add_option("--level", p.data.level, "1 to 3, easy to hard")
+      ->transform(whole_number(1, 3))
+      ->capture_default_str();
+  generate->add_option("--start", p.data.start, "index of the first")
+      ->transform(whole_number(0, std::numeric_limits<std::int64_t>::max()))
+      ->capture_default_str();
+  generate->add_option("--count", p.data.count, "how many")
+      ->transform(whole_number(0, std::numeric_limits<std::int64_t>::max()))
+      ->capture_default_str();
+  add("check", "Run the task's checker over each record's completion; exit code 3 if one is wrong")
+      ->add_option("file", p.data.file, "a record a line, as data generate prints them")
+      ->required();
+  CLI::App* stats = add("stats", "Lengths, forms, repeated n-grams, duplicates");
+  stats->add_option("file", p.data.file, "a record a line, as data generate prints them")
+      ->required();
+  stats->add_option("--tokenizer", p.data.tokenizer,
+                    "directory with the tokenizer.model that counts (default: the bundled "
+                    "target's)");
+  add_limit_option(*stats, p.data.limits);
+}
+
+void add_train(CLI::App& app, Parsed& p, Run& run) {
+  CLI::App* c = app.add_subcommand(
+      "train", "Train a tokenizer or a model from a recipe; Ctrl+C saves, --resume goes on");
+  c->footer(
+      "A recipe that says `tokens` trains the same bits however often it was stopped and resumed; "
+      "one that says\n"
+      "`minutes` follows the clock, so that two runs of it differ.\n"
+      "Example, of some seconds: decoscope train target --recipe assets/recipes/tiny.json --out "
+      "tiny\n"
+      "                          decoscope generate --model tiny --prompt \"Question: \"");
+  c->add_option("what", p.train.what,
+                "tokenizer: the pieces that texts are cut into; target: the model that decides; "
+                "draft: a smaller one with the same tokenizer")
+      ->required()
+      ->check(one_of(kTrainings));
+  c->add_option("--recipe", p.train.recipe,
+                "what is read, the shape and for how long: a file like assets/recipes/tiny.json")
+      ->type_name("FILE")
+      ->required();
+  c->add_option("--out", p.train.out, "the directory to write (default: the recipe's name, here)");
+  c->add_option("--tokenizer", p.train.tokenizer,
+                "directory with tokenizer.model (default: the bundled target's)");
+  c->add_option(
+      "--data", p.train.data,
+      "folder of the open texts (default: $DECOSCOPE_DATA); needed by recipes that name them");
+  c->add_option("--threads", p.train.n_threads, "CPU threads (0: all)")
+      ->transform(whole_number(0, 1024));
+  c->add_option("--from", p.train.from,
+                "a model of the recipe's shape to start from (default: random weights)");
+  add_limit_option(*c, p.train.limits);
+  c->add_flag("--resume", p.train.resume, "go on from the last checkpoint in --out");
+  c->add_flag("--export", p.train.export_only,
+              "write the last checkpoint in --out as a model, and train no further");
+  c->add_flag("--json", p.train.json, "print one JSON document at the end and nothing else");
+  c->callback([&] { run = [&p] { return train(p.train); }; });
+}
+
+void add_model(CLI::App& app, Parsed& p, Run& run) {
+  CLI::App* c = app.add_subcommand("model", "Look at, check, make and enlarge models");
+  c->require_subcommand(1);
+  const auto add = [&](const char* name, const char* help) {
+    CLI::App* sub = c->add_subcommand(name, help);
+    sub->add_flag("--json", p.model.json, kJsonHelp);
+    sub->callback([&p, &run, name] {
+      p.model.what = name;
+      run = [&p] { return model(p.model); };
+    });
+    return sub;
+  };
+  const auto add_path = [&](CLI::App* sub) {
+    sub->add_option("path", p.model.path, "a bundled model, or a model's directory")
+        ->type_name(kModelName)
+        ->required();
+    sub->add_flag("--allow-external-shards", p.model.allow_external_shards,
+                  "follow links out of the model's directory");
+    add_limit_option(*sub, p.model.limits);
+  };
+  add_path(add("info", "Shape, size, tokenizer and notices of a model"));
+  CLI::App* validate =
+      add("validate", "Check every file of a model against every other; exit code 3 if one is bad");
+  add_path(validate);
+  validate->add_flag("--scan", p.model.scan, "also look for weights that are not finite");
+  CLI::App* random =
+      add("random", "Write a model of a given shape with random weights, to measure");
+  random->footer(
+      "Example: decoscope model random --config assets/shapes/M.json /tmp/m\n"
+      "         decoscope bench step --model /tmp/m");
+  random
+      ->add_option("--config", p.model.config,
+                   "the shape: a config.json, like assets/shapes/M.json")
+      ->type_name("FILE")
+      ->required();
+  random->add_option("out", p.model.out, "the directory to write")->type_name("DIR")->required();
+  random
+      ->add_option(
+          "--tokenizer", p.model.tokenizer,
+          "a tokenizer.model, or a directory or bundled model with one, to copy beside the "
+          "weights; without it the model has no text, only its speed")
+      ->type_name("FILE|DIR");
+  add_limit_option(*random, p.model.limits);
+  random->add_option("--seed", p.model.seed, "of the weights")
+      ->transform(seed_number())
+      ->capture_default_str();
+  random->add_option("--dtype", p.model.dtype, "f32, bf16 or f16 (default bf16)")
+      ->check(one_of({"f32", "bf16", "f16"}));
+  CLI::App* scale = add("scale", "Write an enlarged model that computes the same tokens");
+  add_path(scale);
+  scale->add_option("out", p.model.out, "the directory to write")->type_name("DIR")->required();
+  scale->add_option("--scale", p.model.scale, "W times as wide (1, 4, 16, ...) and D times as deep")
+      ->type_name("WxD")
+      ->capture_default_str();
+}
+
+void add_score(CLI::App& app, Parsed& p, Run& run) {
+  CLI::App* c = app.get_subcommand("model")->add_subcommand(
+      "score", "Decode unseen generated problems and score them with the tasks' own checkers");
+  add_model_options(*c, p.score.model);
+  c->add_option("--count", p.score.count, "problems of each task and level")
+      ->transform(whole_number(1, 100000))
+      ->capture_default_str();
+  c->add_flag("--write", p.score.write, "put the table into the model's card");
+  c->add_flag("--json", p.score.json, kJsonHelp);
+  c->callback([&] { run = [&p] { return score(p.score); }; });
+}
+
+void add_trace(CLI::App& app, Parsed& p, Run& run) {
+  CLI::App* c = app.add_subcommand("trace", "Look at, check and convert recordings and traces");
+  c->require_subcommand(1);
+  c->footer(
+      "Example: decoscope generate --prompt \"Anna has\" --record run.pdrun\n"
+      "         decoscope trace convert run.pdrun run.csv");
+  const auto add = [&](const char* name, const char* help) {
+    CLI::App* sub = c->add_subcommand(name, help);
+    sub->add_option("path", p.trace.path, "a .pdrun recording or a .json trace")
+        ->type_name("FILE")
+        ->required();
+    sub->add_flag("--json", p.trace.json, kJsonHelp);
+    sub->callback([&p, &run, name] {
+      p.trace.what = name;
+      run = [&p] { return trace(p.trace); };
+    });
+    return sub;
+  };
+  CLI::App* info =
+      add("info", "What is in it: runs, steps, tokens, what was cut off, and whose weights");
+  add_limit_option(*info, p.trace.limits);
+  info->add_option("--model", p.trace.model,
+                   "compare its weights with this model's (default: the bundled one of the name "
+                   "recorded)");
+  add("validate", "Check it against the rules of its format; exit code 3 if one is broken");
+  CLI::App* convert = add("convert", "Write a recording (.pdrun) in another format");
+  convert->get_option("path")->description("the recording");
+  convert
+      ->add_option(
+          "out", p.trace.out,
+          "the file to write; its ending says the format: .json or .json.gz (trace for "
+          "Perfetto), .csv (four tables), .txt (words), .pdrun (what is whole of a damaged "
+          "recording) (default: the recording's name with .json)")
+      ->type_name("FILE");
+  convert->add_flag("--with-prompt", p.trace.with_prompt,
+                    "put the prompt's text into the result, not only its hash");
+  // A part of a long recording, where a viewer would not take the whole.
+  convert->add_option("--run", p.trace.run, "to a trace: this run alone")
+      ->transform(whole_number(1));
+  convert->add_option("--first-step", p.trace.first_step, "to a trace: steps from this one on")
+      ->transform(whole_number(0));
+  convert->add_option("--last-step", p.trace.last_step, "to a trace: steps up to this one")
+      ->transform(whole_number(0));
+}
+
+}  // namespace app

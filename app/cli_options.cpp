@@ -1,0 +1,195 @@
+#include "app/cli_options.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "app/numbers.h"
+#include "engine/closest_name.h"
+#include "engine/decode/registry.h"
+#include "engine/model/limits.h"
+
+namespace app {
+
+CLI::Validator one_of(const std::vector<std::string>& words) {
+  std::string list;
+  for (const std::string& word : words) list += (list.empty() ? "" : "|") + word;
+  return CLI::Validator(
+      [words, list](const std::string& given) {
+        if (std::find(words.begin(), words.end(), given) != words.end()) return std::string();
+        return fmt::format("{}: expected {}{}", given, list, engine::did_you_mean(given, words));
+      },
+      list);
+}
+
+std::vector<std::string> decoder_names() {
+  std::vector<std::string> names;
+  for (const engine::DecoderInfo& info : engine::decoders()) names.push_back(info.name);
+  return names;
+}
+
+std::vector<std::string> split_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    if (end > begin) parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+void add_limit_option(CLI::App& command, engine::FileLimits& limits) {
+  std::string names;
+  for (const engine::FileLimit& limit : engine::file_limits())
+    names += (names.empty() ? "" : ", ") + std::string(limit.name);
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--limit",
+          [&limits](const std::vector<std::string>& given) {
+            for (const std::string& one : given) engine::raise_limit(limits, one);
+          },
+          "let a file ask for more before it is refused; may be given several times: " + names)
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+}
+
+void add_model_options(CLI::App& command, ModelOptions& o) {
+  command
+      .add_option("--model", o.model,
+                  "a bundled model, or a directory with config.json, *.safetensors and "
+                  "tokenizer.model")
+      ->type_name(kModelName)
+      ->capture_default_str();
+  command
+      .add_option_function<std::string>(
+          "--scale",
+          [&o](const std::string& scale) {
+            o.scale = scale;
+            o.scale_given = true;
+          },
+          "run the model W times as wide (1, 4, 16, ...) and D times as deep: same tokens, the "
+          "step costs of a larger model; auto: too large for the processor's cache (default: 1x1, "
+          "in the window its own choice)")
+      ->type_name("WxD|auto");
+  command.add_option("--device", o.device, "auto, cpu or cuda:N; `decoscope devices` lists them")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command.add_option("--dtype", o.dtype, "of weights and cache (default: as the model is stored)")
+      ->check(one_of({"f32", "bf16", "f16"}));
+  command.add_option("--threads", o.n_threads, "CPU threads (0: all)")
+      ->transform(whole_number(0, 1024));
+  command.add_flag("--allow-external-shards", o.allow_external_shards,
+                   "follow links out of the model's directory");
+  add_limit_option(command, o.limits);
+}
+
+void add_draft_option(CLI::App& command, ModelOptions& o) {
+  command
+      .add_option("--draft", o.draft,
+                  "the model that drafts, for the decoders that need one: a bundled one or a "
+                  "directory, of the same vocabulary; never scaled (default: what the model's card "
+                  "names)")
+      ->type_name(kModelName);
+}
+
+void add_generation_options(CLI::App& command, GenerationOptions& o) {
+  add_model_options(command, o.model);
+  add_draft_option(command, o.model);
+  CLI::Option* prompt =
+      command.add_option("--prompt", o.prompt, "the text to continue")->group("Prompt");
+  CLI::Option* file =
+      command
+          .add_option("--prompt-file", o.prompt_file,
+                      "a line each: {\"id\": .., \"prompt\": .., \"seed\": optional}; "
+                      "assets/prompts/bundled.jsonl is one")
+          ->type_name("FILE")
+          ->group("Prompt");
+  prompt->excludes(file);
+  prompt->each([&o](const std::string&) { o.has_prompt = true; });
+  command.add_option("--max-tokens", o.max_tokens, "stop after so many new tokens")
+      ->transform(whole_number(1))
+      ->capture_default_str();
+  command
+      .add_option("--temperature", o.temperature,
+                  "0: always the likeliest token (greedy); 1: as likely as the model says")
+      ->check(real_number(0))
+      ->capture_default_str()
+      ->group("Sampling");
+  command.add_option("--top-k", o.top_k, "keep the k likeliest tokens (0: all)")
+      ->transform(whole_number(0))
+      ->capture_default_str()
+      ->group("Sampling");
+  command.add_option("--top-p", o.top_p, "keep the likeliest tokens up to this probability")
+      ->check(real_number(0, 1))
+      ->capture_default_str()
+      ->group("Sampling");
+  command
+      .add_option("--min-p", o.min_p,
+                  "keep tokens of at least this share of the likeliest one's probability")
+      ->check(real_number(0, 1))
+      ->capture_default_str()
+      ->group("Sampling");
+  command
+      .add_option("--repetition-penalty", o.repetition_penalty,
+                  "above 1: tokens that stand in the text already become less likely")
+      ->check(real_number(0, 100, Low::Excluded))
+      ->capture_default_str()
+      ->group("Sampling");
+  command.add_option("--seed", o.seed, "the same seed gives the same text with every decoder")
+      ->transform(seed_number())
+      ->capture_default_str()
+      ->group("Sampling");
+  command
+      .add_option("--sampling", o.sampling,
+                  "coupled: token for token what ar samples with this seed; rejection: the papers' "
+                  "rule, the same distribution but other tokens, so there is nothing to --check")
+      ->check(one_of({"coupled", "rejection"}))
+      ->capture_default_str()
+      ->group("Sampling");
+  command.add_flag("--ignore-eos", o.ignore_eos, "go on after the end token");
+  command
+      .add_option("--set", o.set,
+                  "an option of the decoder, listed below; may be given several times")
+      ->type_name("NAME=VALUE")
+      ->group("Decoder");
+  command.add_flag("--json", o.json, kJsonHelp);
+}
+
+void add_outputs(CLI::App& command, GenerationOptions& o) {
+  command
+      .add_option("--trace", o.trace,
+                  "write a trace for ui.perfetto.dev or chrome://tracing (.json or .json.gz)")
+      ->type_name("FILE");
+  command
+      .add_option("--record", o.record,
+                  "write a recording (.pdrun): `decoscope --open FILE` shows it, `decoscope trace "
+                  "convert` makes tables of it")
+      ->type_name("FILE");
+}
+
+std::string options_help(const std::string& decoder) {
+  std::string text;
+  for (const engine::DecoderInfo& info : engine::decoders()) {
+    if (!decoder.empty() && info.name != decoder) continue;
+    text += fmt::format("\n{}: {}\n  {}; {}\n", info.name, info.summary,
+                        info.lossless ? "lossless" : "not lossless", info.reference);
+    for (const engine::OptionInfo& option : info.options) {
+      std::string range;
+      if (!option.choices.empty()) {
+        for (const std::string& choice : option.choices)
+          range += (range.empty() ? "" : "|") + choice;
+      } else if (option.type == engine::OptionInfo::Type::Bool) {
+        range = "on|off";
+      } else {
+        range = fmt::format("{:g} to {:g}", option.min, option.max);
+        if (option.type == engine::OptionInfo::Type::Counts) range += " each, commas between";
+      }
+      text += fmt::format("  --set {}={}  ({}) {}\n", option.name, option.default_value, range,
+                          option.help);
+    }
+  }
+  return text;
+}
+
+}  // namespace app
