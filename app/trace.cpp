@@ -1,4 +1,3 @@
-#include <map>
 #include <optional>
 #include <string_view>
 

@@ -1,8 +1,6 @@
 // FastCoT's answer probe on models that tell their attention.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "engine/decode/fastcot.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/tiny_transformer.h"
