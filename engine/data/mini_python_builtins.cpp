@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cctype>
-#include <numeric>
 
 #include "engine/data/mini_python.h"
 #include "engine/data/mini_python_value.h"

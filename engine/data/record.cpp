@@ -1,5 +1,6 @@
 #include "engine/data/record.h"
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -135,6 +136,9 @@ Record record_from_json(std::string_view line, const std::string& where) {
 }
 
 std::vector<Record> read_records(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    throw Error(ErrorCode::BadInput, path + ": found a directory, expected a file of records");
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Error(ErrorCode::BadInput, path + ": cannot be opened; is the name right?");
   std::vector<Record> records;

@@ -11,7 +11,6 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <vector>
 
 #include "engine/data/text.h"
 #include "engine/types.h"

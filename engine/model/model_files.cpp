@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <map>
 #include <unordered_set>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

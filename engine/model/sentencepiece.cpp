@@ -1,9 +1,7 @@
 #include "engine/model/sentencepiece.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <unordered_map>
-#include <utility>
 
 #include <fmt/format.h>
 #include <sentencepiece_processor.h>
@@ -155,13 +153,6 @@ std::unique_ptr<Tokenizer> open_sentencepiece(const std::string& path,
   const std::string file =
       read_text_file(path, static_cast<std::size_t>(options.limits.tokenizer_bytes));
   return std::make_unique<SentencePieceTokenizer>(file, path, options);
-}
-
-std::unique_ptr<Tokenizer> open_sentencepiece(const std::string& path, bool add_bos, bool add_eos) {
-  SentencePieceOptions options;
-  options.add_bos = add_bos;
-  options.add_eos = add_eos;
-  return open_sentencepiece(path, options);
 }
 
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& directory,

@@ -17,7 +17,8 @@ struct SentencePieceOptions {
   FileLimits limits;
 };
 
-/// @throws Error(BadInput)  naming file and place
+/// @throws Error(BadInput)  naming the file and the place, for anything that is not a usable
+/// SentencePiece model
 std::unique_ptr<Tokenizer> open_sentencepiece(const std::string& path,
                                               const SentencePieceOptions& options);
 

@@ -50,8 +50,4 @@ class TextStream {
   std::string pending_;  // bytes of a character that is not whole yet
 };
 
-/// @throws Error(BadInput)  naming the file and the place, for anything that is not a usable
-/// SentencePiece model
-std::unique_ptr<Tokenizer> open_sentencepiece(const std::string& path, bool add_bos, bool add_eos);
-
 }  // namespace engine

@@ -1,6 +1,5 @@
 // Writing model directories: every file whole under a temporary name, then renamed.
 #include <filesystem>
-#include <span>
 
 #include <fmt/format.h>
 

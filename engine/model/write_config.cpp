@@ -1,5 +1,4 @@
 // Writing config.json so that transformers 4 and 5 both read the same model from it.
-#include <algorithm>
 #include <string>
 #include <vector>
 

@@ -1,5 +1,6 @@
 #include "engine/train/recipe.h"
 
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -78,6 +79,10 @@ json parsed(const std::string& text, const std::string& path) {
 }
 
 std::string contents(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    throw Error(ErrorCode::BadInput,
+                path + ": found a directory, expected a recipe file like assets/recipes/tiny.json");
   std::ifstream file(path, std::ios::binary);
   if (!file)
     throw Error(ErrorCode::BadInput, path + ": cannot be opened; is there such a recipe file?");

@@ -3,8 +3,6 @@
 #include <sentencepiece_trainer.h>
 
 #include <filesystem>
-#include <map>
-#include <set>
 
 #include <nlohmann/json.hpp>
 

@@ -61,7 +61,7 @@ TEST(DataTool, tasks_keep_to_their_n_gram_floors) {
 
 TEST(DataTool, texts_keep_to_512_tokens_of_the_bundled_tokenizer) {
   const auto tokenizer = open_sentencepiece(
-      DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/tokenizer.model", false, false);
+      DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/tokenizer.model", {.add_bos = false});
   const CountTokens count = [&](const Record& record) {
     return 2 + static_cast<int>(tokenizer->encode(record.prompt, false).size() +
                                 tokenizer->encode(record.completion, false).size());

@@ -1,8 +1,6 @@
 // Every limit on files can be raised: refused at the limit that holds, taken at a higher one.
 #include "engine/model/limits.h"
 
-#include <limits>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

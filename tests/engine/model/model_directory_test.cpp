@@ -212,7 +212,7 @@ TEST(Scaled, scales_are_read_as_they_are_written) {
 TEST(Tokenizer, decodes_what_it_encoded) {
   const TempDir dir;
   write_bytes(dir / "tokenizer.model", small_sentencepiece());
-  const auto tokenizer = open_sentencepiece(dir / "tokenizer.model", true, false);
+  const auto tokenizer = open_sentencepiece(dir / "tokenizer.model", {});
   EXPECT_EQ(tokenizer->encode("the cats")[0], 1);
   for (const std::string text : {"the cats", " the  cat\n\n cat ", "", "\n", "<s>",
                                  "h\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x99\x82 z"}) {
@@ -231,7 +231,7 @@ TEST(Tokenizer, decodes_what_it_encoded) {
 TEST(TextStream, grows_by_whole_characters_and_equals_decode) {
   const TempDir dir;
   write_bytes(dir / "tokenizer.model", small_sentencepiece());
-  const auto tokenizer = open_sentencepiece(dir / "tokenizer.model", true, false);
+  const auto tokenizer = open_sentencepiece(dir / "tokenizer.model", {});
   const std::vector<TokenId> ids = tokenizer->encode("the \xE2\x82\xAC cats\n");
   TextStream stream(*tokenizer);
   std::string text;

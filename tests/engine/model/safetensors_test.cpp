@@ -7,15 +7,12 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <limits>
 #include <optional>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

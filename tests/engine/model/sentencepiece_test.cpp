@@ -24,7 +24,7 @@ using testing::HasSubstr;
 std::unique_ptr<Tokenizer> open_bytes(std::string_view bytes) {
   const TempDir dir;
   write_bytes(dir / "tokenizer.model", bytes);
-  return open_sentencepiece(dir / "tokenizer.model", false, false);
+  return open_sentencepiece(dir / "tokenizer.model", {.add_bos = false});
 }
 
 std::string refused(std::string_view bytes) {
@@ -69,7 +69,7 @@ TEST(SentencePiece, SP02_every_prefix_is_refused_or_a_model) {
   for (std::size_t n = whole.size() + 1; n-- > 0;) {
     std::filesystem::resize_file(dir / "m", n);
     try {
-      n_accepted += open_sentencepiece(dir / "m", true, false)->vocab_size() > 0;
+      n_accepted += open_sentencepiece(dir / "m", {})->vocab_size() > 0;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::BadInput);
     }

@@ -91,7 +91,7 @@ TEST(TokenizerTraining, decodes_what_it_encoded_and_keeps_digits_apart) {
   };
   learn_tokenizer({.vocab_size = 640, .sample_bytes = 60'000, .n_threads = 1}, text,
                   directory.string());
-  const auto tokenizer = open_sentencepiece((directory / "tokenizer.model").string(), true, false);
+  const auto tokenizer = open_sentencepiece((directory / "tokenizer.model").string(), {});
   std::filesystem::remove_all(directory);
 
   EXPECT_EQ(tokenizer->vocab_size(), 640);

@@ -2,6 +2,7 @@
 // and resumed ends with the same bits as one that never was.
 #include "engine/train/trainer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -9,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "engine/train/checkpoint.h"
 #include "engine/train/recipe.h"
@@ -185,6 +187,21 @@ TEST_F(Training, a_cut_or_altered_checkpoint_is_refused_at_every_place) {
 TEST(Recipe, read_from_its_own_json_is_the_same_recipe) {
   const TrainRecipe recipe = small_recipe("f32");
   EXPECT_EQ(to_json(train_recipe_from(to_json(recipe), "again")), to_json(recipe));
+}
+
+TEST(Recipe, a_directory_is_refused_as_one) {
+  const std::string folder = DECOSCOPE_SOURCE_DIR "/assets/recipes";
+  for (const auto& read : {std::function<void()>([&] { read_train_recipe(folder); }),
+                           std::function<void()>([&] { read_tokenizer_recipe(folder); })}) {
+    try {
+      read();
+      FAIL() << "expected a refusal";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::BadInput);
+      EXPECT_THAT(error.what(),
+                  testing::HasSubstr("recipes: found a directory, expected a recipe"));
+    }
+  }
 }
 
 TEST(Recipe, every_recipe_of_the_tree_is_valid) {
