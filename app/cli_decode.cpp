@@ -24,10 +24,9 @@ void add_generate(CLI::App& app, Parsed& p, Run& run) {
       "run plain decoding (ar) afterwards, and say whether it wrote the same tokens and how "
       "much longer it took (always done with --json)");
   c->footer([&p] {
-    return "Options of the decoder (--decoder lookahead --help shows another's):\n" +
-           options_help(p.decoder) +
-           "\nExample: decoscope generate --decoder lookahead --set window=4 --prompt \"Question: "
-           "...\" --check";
+    return "Options of the decoder (--decoder NAME --help shows another's):\n" +
+           options_help(p.decoder) + "\nExample: decoscope generate " + options_example(p.decoder) +
+           " --prompt \"Question: ...\" --check";
   });
   c->callback([&] {
     p.generate.decoders = {p.decoder};
@@ -107,6 +106,5 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
     run = [&p] { return bench(p.bench); };
   });
 }
-
 
 }  // namespace app

@@ -182,7 +182,7 @@ std::string options_help(const std::string& decoder) {
       } else if (option.type == engine::OptionInfo::Type::Bool) {
         range = "on|off";
       } else {
-        range = fmt::format("{:g} to {:g}", option.min, option.max);
+        range = fmt::format("{} to {}", option.min, option.max);
         if (option.type == engine::OptionInfo::Type::Counts) range += " each, commas between";
       }
       text += fmt::format("  --set {}={}  ({}) {}\n", option.name, option.default_value, range,
@@ -190,6 +190,14 @@ std::string options_help(const std::string& decoder) {
     }
   }
   return text;
+}
+
+std::string options_example(const std::string& decoder) {
+  const engine::DecoderInfo& asked = engine::decoder_named(decoder);
+  const engine::DecoderInfo& info =
+      asked.options.empty() ? engine::decoder_named("lookahead") : asked;
+  const engine::OptionInfo& option = info.options.front();
+  return fmt::format("--decoder {} --set {}={}", info.name, option.name, option.default_value);
 }
 
 }  // namespace app

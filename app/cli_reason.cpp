@@ -72,7 +72,7 @@ void add_cot(CLI::App& group, CotOptions& o, Run& run) {
       ->capture_default_str();
   c->footer([&o] {
     return "Options of the decoder:\n" + options_help(o.decoder) +
-           "\nExample: decoscope reason cot --task kb --count 20 --set stop=bound --set bound=24\n"
+           "\nExample: decoscope reason cot --task kb --count 20\n"
            "         decoscope reason cot --task kb --count 40 --find-bound";
   });
   c->callback([&o, &run] { run = [&o] { return reason_cot(o); }; });

@@ -83,10 +83,22 @@ std::vector<std::string> words_after(const CLI::App& at) {
   return what && what->count() > 0 ? std::vector<std::string>() : words;
 }
 
-/// "bench: found nothing behind it, expected probe, step, decode or kernels".
+/// "probe, step, decode or kernels".
+std::string listed(const std::vector<std::string>& words) {
+  return fmt::format("{}{}{}", fmt::join(words.begin(), words.end() - 1, ", "),
+                     words.size() > 1 ? " or " : "", words.back());
+}
+
+/// A command that needs one more word has none behind it, or one that it does not know.
+/// @param words  those it knows, at least one
 std::string missing_word(const CLI::App& at, const std::vector<std::string>& words) {
-  return fmt::format("{}: found nothing behind it, expected {} or {}", at.get_name(),
-                     fmt::join(words.begin(), words.end() - 1, ", "), words.back());
+  for (const std::string& given : at.remaining()) {
+    if (given.starts_with("-")) continue;
+    const std::string meant = engine::did_you_mean(given, words);
+    return fmt::format("{}: no such command{}", given,
+                       meant.empty() ? ", expected " + listed(words) : meant);
+  }
+  return fmt::format("{}: found nothing behind it, expected {}", at.get_name(), listed(words));
 }
 
 }  // namespace

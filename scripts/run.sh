@@ -12,7 +12,7 @@ program="$here/build/release/bin/decoscope"
 if [ -z "${DISPLAY:-}" ] && [ -z "${WAYLAND_DISPLAY:-}" ] && { [ $# -eq 0 ] || [[ $1 == -* ]]; }; then
   decoders=(--decoders ar,jacobi,lookahead,prompt-lookup)
   prompts=(--prompt-file "$here/assets/prompts/bundled.jsonl")
-  scale=(--scale auto)
+  scale=(--scale 4x2)  # what the window's form chooses for the bundled model: soon over on every machine
   tokens=(--max-tokens 96)
   for argument in "$@"; do
     case $argument in
@@ -22,7 +22,7 @@ if [ -z "${DISPLAY:-}" ] && [ -z "${WAYLAND_DISPLAY:-}" ] && { [ $# -eq 0 ] || [
           "with the package xvfb installed, xvfb-run -a scripts/run.sh $* makes one" >&2
         exit 2
         ;;
-      --scale | --scale=*) scale=() ;;
+      --scale | --scale=* | --model | --model=*) scale=() ;;
       --max-tokens | --max-tokens=*) tokens=() ;;
       --decoders | --decoders=*) decoders=() ;;
       --prompt | --prompt=* | --prompt-file | --prompt-file=*) prompts=() ;;

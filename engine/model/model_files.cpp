@@ -278,7 +278,8 @@ std::string find_model(const std::string& name_or_path, const std::string& asset
   }
   std::sort(known.begin(), known.end());
   refuse(name_or_path, "model",
-         "neither the directory " + escaped(bundled) + " nor a directory of that path",
+         is_name ? "neither the directory " + escaped(bundled) + " nor a directory of that path"
+                 : "no directory of that path",
          known.empty() ? "a Hugging Face directory"
                        : fmt::format("one of {}, or a directory{}", fmt::join(known, ", "),
                                      is_name ? did_you_mean(name_or_path, known) : ""));

@@ -36,6 +36,15 @@ TEST_F(Cli, help_of_a_decoder_lists_its_options) {
   }
 }
 
+TEST_F(Cli, help_of_a_decoder_has_an_example_of_its_own_and_whole_numbers) {
+  const std::string help = run("generate --decoder mcsd --help").out;
+  EXPECT_NE(help.find("generate --decoder mcsd --set k_config=2,2,1 --prompt"), std::string::npos)
+      << help;
+  EXPECT_NE(help.find("(-1 to 1048576)"), std::string::npos) << help;
+  EXPECT_NE(run("generate --decoder ar --help").out.find("--decoder lookahead --set window="),
+            std::string::npos);
+}
+
 TEST_F(Cli, help_explains_the_columns_of_bench_step) {
   const std::string help = run("bench --help").out;
   for (const char* column : {"\"of first\"", "\"roofline ms\"", "\"reached\""})
@@ -122,6 +131,13 @@ TEST_F(Cli, a_command_that_needs_a_word_names_the_words) {
   told("model", "info, validate, random, scale or score");
   told("trace", "info, validate or convert");
   told("train target", "--recipe is required");
+  told("reason", "reason: found nothing behind it, expected cot");
+  // A word that is none of them is told itself, with the nearest one.
+  told("model inf", "inf: no such command; did you mean info?");
+  told("trace infoo x", "infoo: no such command; did you mean info?");
+  told("data generat arith", "generat: no such command; did you mean generate?");
+  told("reason cto", "cto: no such command; did you mean cot?");
+  told("model fly --json", "fly: no such command, expected info, validate, random, scale or score");
 }
 
 TEST_F(Cli, a_recording_without_its_option_is_told_where_it_goes) {
@@ -179,16 +195,18 @@ class RunScript : public Cli {
 TEST_F(RunScript, without_a_display_it_says_so_and_races_with_the_options_given) {
   const std::string prompts = " --prompt-file " + folder + "/assets/prompts/bundled.jsonl";
   const std::string all = "compare --decoders ar,jacobi,lookahead,prompt-lookup";
-  EXPECT_EQ(script("").out, all + prompts + " --scale auto --max-tokens 96\n");
+  EXPECT_EQ(script("").out, all + prompts + " --scale 4x2 --max-tokens 96\n");
   EXPECT_NE(script("").err.find("No display here"), std::string::npos);
   EXPECT_EQ(script("--scale 4x1 --threads 2").out,
             all + prompts + " --max-tokens 96 --scale 4x1 --threads 2\n");
   EXPECT_EQ(script("--dtype=f32 --max-tokens=9").out,
-            all + prompts + " --scale auto --dtype=f32 --max-tokens=9\n");
+            all + prompts + " --scale 4x2 --dtype=f32 --max-tokens=9\n");
   EXPECT_EQ(script("--decoders ar").out,
-            "compare" + prompts + " --scale auto --max-tokens 96 --decoders ar\n");
+            "compare" + prompts + " --scale 4x2 --max-tokens 96 --decoders ar\n");
   EXPECT_EQ(script("--prompt 'a b' --decoders ar").out,
-            "compare --scale auto --max-tokens 96 --prompt a b --decoders ar\n");
+            "compare --scale 4x2 --max-tokens 96 --prompt a b --decoders ar\n");
+  // 4x2 suits the bundled model; one's own runs as it is.
+  EXPECT_EQ(script("--model mine").out, all + prompts + " --max-tokens 96 --model mine\n");
 }
 
 TEST_F(RunScript, without_a_display_it_refuses_what_only_a_window_can_do) {
