@@ -1,12 +1,15 @@
 #include "engine/train/recipe.h"
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "engine/closest_name.h"
 #include "engine/model/json.h"
 #include "engine/types.h"
 
@@ -38,9 +41,10 @@ class Fields {
     const std::string range = "a number from " + json(least).dump() + " to " + json(most).dump();
     if (!field->is_number()) refuse(name, *field, range);
     const double found = field->get<double>();
-    const bool whole = found == static_cast<double>(static_cast<std::int64_t>(found));
+    // Before any cast: what an integer cannot hold must not be cast to one.
     if (!(found >= least && found <= most)) refuse(name, *field, range);
-    if (std::is_integral_v<Number> && !whole) refuse(name, *field, "a whole number");
+    if (std::is_integral_v<Number> && found != std::trunc(found))
+      refuse(name, *field, "a whole number");
     value = static_cast<Number>(found);
   }
   const json* find(const char* name) {
@@ -51,7 +55,9 @@ class Fields {
   void refuse_others() const {
     for (const auto& [name, value] : object_.items()) {
       if (!known_.count(name)) {
-        throw Error(ErrorCode::BadInput, where_ + ": " + name + ": no such setting");
+        const std::vector<std::string> known(known_.begin(), known_.end());
+        throw Error(ErrorCode::BadInput,
+                    where_ + ": " + name + ": no such setting" + did_you_mean(name, known));
       }
     }
   }

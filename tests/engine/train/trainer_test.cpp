@@ -227,6 +227,11 @@ TEST(Recipe, refusals_name_the_field_and_what_was_expected) {
   EXPECT_EQ(message(R"({"peak_lr": "high"})"),
             "r.json: peak_lr: found \"high\", expected a number from 0.0 to 1.0");
   EXPECT_EQ(message(R"({"layers": 3})"), "r.json: layers: no such setting");
+  EXPECT_EQ(message(R"({"warmup_step": 3})"),
+            "r.json: warmup_step: no such setting; did you mean warmup_steps?");
+  EXPECT_EQ(message(R"({"shards": 1e300})"),
+            "r.json: shards: found 1e+300, expected a number from 0.0 to 256.0");
+  EXPECT_EQ(message(R"({"shards": 1.5})"), "r.json: shards: found 1.5, expected a whole number");
   EXPECT_NE(message("{").find("r.json: line 1, column"), std::string::npos) << message("{");
 }
 
