@@ -40,6 +40,11 @@ std::string earlier_training(const std::string& from) {
   return "## Training before that\n" + card.substr(text, card.find(kScores, text) - text);
 }
 
+// "1 layer", "6 layers".
+std::string counted(int n, const char* thing) {
+  return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
+}
+
 std::string shares_table(const TrainingStream& stream) {
   std::string table = "| part | share of texts | mean length (characters) |\n|---|---|---|\n";
   for (const TrainingStream::Share& share : stream.shares()) {
@@ -122,12 +127,11 @@ void write_model_card(const std::string& directory,
   const ModelConfig& m = recipe.model;
   std::string card = fmt::format("# {}\n\n", recipe.name);
   card += fmt::format(
-      "A small LLaMA-style model: {} layers of width {} (feed-forward {}, {} heads), vocabulary "
-      "{}, "
-      "{:.2f} M parameters, embedding and head tied, context {} (trained on {}). It answers the "
-      "generated tasks it was trained on and is here to be decoded, by several methods; it is no "
-      "general assistant.\n\n",
-      m.n_layers, m.dim, m.hidden_dim, m.n_heads, m.vocab_size,
+      "A small LLaMA-style model: {} of width {} (feed-forward {}, {}), vocabulary {}, {:.2f} M "
+      "parameters, embedding and head tied, context {} (trained on {}). It was trained on "
+      "generated tasks, the scores below say how many it solves; it is here to be decoded, by "
+      "several methods, or to draft for a larger one, and is no general assistant.\n\n",
+      counted(m.n_layers, "layer"), m.dim, m.hidden_dim, counted(m.n_heads, "head"), m.vocab_size,
       static_cast<double>(result.parameters.size()) * 1e-6, m.max_seq_len, recipe.context);
   card += data_and_licences(recipe, stream, from);
   card += fmt::format(

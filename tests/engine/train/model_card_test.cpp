@@ -22,6 +22,8 @@ class ModelCard : public testing::Test {
                    const std::string& from = {}) const {
     TrainRecipe recipe;
     recipe.name = "small";
+    recipe.model.n_layers = 1;
+    recipe.model.n_heads = 2;
     recipe.mixture = mixture;
     TrainResult result;
     result.tokens = 4096;
@@ -50,6 +52,13 @@ TEST_F(ModelCard, names_the_open_sets_it_read_with_their_licences) {
   EXPECT_TRUE(has(text, "| cos_e | BSD-3-Clause |"));  // the rationales of commonsenseqa
   EXPECT_FALSE(has(text, "gsm8k"));
   EXPECT_FALSE(has(text, "project's licence"));
+}
+
+TEST_F(ModelCard, counts_its_layers_and_claims_no_more_than_its_scores) {
+  const std::string text = card(kArith, kArith);
+  EXPECT_TRUE(has(text, "model: 1 layer of width")) << text;
+  EXPECT_TRUE(has(text, ", 2 heads)")) << text;
+  EXPECT_TRUE(has(text, "the scores below say how many it solves")) << text;
 }
 
 TEST_F(ModelCard, names_the_default_sets_where_the_recipe_names_none_and_none_where_it_reads_none) {
