@@ -295,13 +295,6 @@ DecoderInfo seed_info() {
   return info;
 }
 
-const std::vector<DecoderInfo>& all() {
-  static const std::vector<DecoderInfo> infos{
-      ar_info(),      jacobi_info(),      lookahead_info(), prompt_lookup_info(),
-      fastcot_info(), speculative_info(), mcsd_info(),      seed_info()};
-  return infos;
-}
-
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
@@ -382,19 +375,22 @@ std::string checked(const DecoderInfo& info, const OptionInfo& option, const std
   return value;
 }
 
-/// Values that are right by themselves and cannot be together.
-void check_together(const DecoderInfo& info, const OptionValues& values) {
-  if (info.name == "jacobi" && values.at("form") == "textbook" && values.at("refill") == "slide") {
-    throw Error(ErrorCode::Usage,
-                "jacobi: refill is slide, but form=textbook computes a block until all of it is "
-                "final and has nothing to slide; use refill=block or form=kv");
-  }
-  if (info.name == "fastcot" && values.at("stop") != "none" && std::stod(values.at("adapt")) > 0) {
-    throw Error(ErrorCode::Usage,
-                "fastcot: adapt follows measured time, so what stop=" + values.at("stop") +
-                    " leaves approximate would differ from run to run; use one of the two");
-  }
-  if (info.name != "mcsd" && info.name != "seed") return;
+void check_jacobi(const DecoderInfo&, const OptionValues& values) {
+  if (values.at("form") != "textbook" || values.at("refill") != "slide") return;
+  throw Error(ErrorCode::Usage,
+              "jacobi: refill is slide, but form=textbook computes a block until all of it is "
+              "final and has nothing to slide; use refill=block or form=kv");
+}
+
+void check_fastcot(const DecoderInfo&, const OptionValues& values) {
+  if (values.at("stop") == "none" || std::stod(values.at("adapt")) <= 0) return;
+  throw Error(ErrorCode::Usage,
+              "fastcot: adapt follows measured time, so what stop=" + values.at("stop") +
+                  " leaves approximate would differ from run to run; use one of the two");
+}
+
+/// Of decoders that draft a tree: that a step can hold it.
+void check_tree(const DecoderInfo& info, const OptionValues& values) {
   long long rows = 0, width = 1;
   for (const int k : counts_option(values, "k_config")) {
     width *= k;
@@ -404,6 +400,52 @@ void check_together(const DecoderInfo& info, const OptionValues& values) {
                                       "', a tree of more than " + std::to_string(kMaxDraftRows) +
                                       " tokens; use smaller numbers or fewer");
   }
+}
+
+template <class D>
+std::unique_ptr<Decoder> made(const DecoderContext& context) {
+  return std::make_unique<D>(context);
+}
+
+std::unique_ptr<Decoder> made_jacobi(const DecoderContext& context) {
+  const bool keeps = context.options.at("form") == "kv";
+  return keeps ? made<JacobiDecoder>(context) : made<TextbookJacobiDecoder>(context);
+}
+
+/// What stands behind a name.
+struct Listed {
+  DecoderInfo info;
+  std::unique_ptr<Decoder> (*make)(const DecoderContext&);
+  /// Refuses values that are right by themselves and cannot be together; null: all can.
+  void (*check)(const DecoderInfo&, const OptionValues&) = nullptr;
+};
+
+const std::vector<Listed>& table() {
+  static const std::vector<Listed> rows{
+      {ar_info(), made<ArDecoder>},
+      {jacobi_info(), made_jacobi, check_jacobi},
+      {lookahead_info(), made<LookaheadDecoder>},
+      {prompt_lookup_info(), made<PromptLookupDecoder>},
+      {fastcot_info(), made<FastCotDecoder>, check_fastcot},
+      {speculative_info(), made<SpeculativeDecoder>},
+      {mcsd_info(), made<McsdDecoder>, check_tree},
+      // A branch of SEED by itself drafts and verifies in turn: it is a schedule, not a decoder.
+      {seed_info(), made<McsdDecoder>, check_tree}};
+  return rows;
+}
+
+const std::vector<DecoderInfo>& all() {
+  static const std::vector<DecoderInfo> infos = [] {
+    std::vector<DecoderInfo> found;
+    for (const Listed& row : table()) found.push_back(row.info);
+    return found;
+  }();
+  return infos;
+}
+
+/// @throws Error(Usage)  if there is none of that name
+const Listed& row_of(const std::string& name) {
+  return table()[static_cast<std::size_t>(&decoder_named(name) - all().data())];
 }
 
 }  // namespace
@@ -443,7 +485,7 @@ OptionValues complete_options(const DecoderInfo& info, const OptionValues& given
       chosen == values.end() ? info.presets.end() : info.presets.find(chosen->second);
   if (preset != info.presets.end()) values.insert(preset->second.begin(), preset->second.end());
   for (const OptionInfo& option : info.options) values.insert({option.name, option.default_value});
-  check_together(info, values);
+  if (const auto check = row_of(info.name).check) check(info, values);
   return values;
 }
 
@@ -489,18 +531,7 @@ std::unique_ptr<Decoder> make_decoder(const std::string& name, DecoderContext co
   if (const auto reason = refusal(info, context.sampling, context.target, context.draft_model)) {
     throw Error(ErrorCode::Usage, *reason);
   }
-  if (name == "ar") return std::make_unique<ArDecoder>(context);
-  if (name == "jacobi") {
-    if (context.options.at("form") == "kv") return std::make_unique<JacobiDecoder>(context);
-    return std::make_unique<TextbookJacobiDecoder>(context);
-  }
-  if (name == "fastcot") return std::make_unique<FastCotDecoder>(context);
-  if (name == "lookahead") return std::make_unique<LookaheadDecoder>(context);
-  if (name == "speculative") return std::make_unique<SpeculativeDecoder>(context);
-  // A branch of SEED by itself drafts and verifies in turn: it is a schedule, not a decoder.
-  if (name == "mcsd" || name == "seed") return std::make_unique<McsdDecoder>(context);
-  ensure(name == "prompt-lookup", "a decoder is listed but cannot be made");
-  return std::make_unique<PromptLookupDecoder>(context);
+  return row_of(name).make(context);
 }
 
 }  // namespace engine
