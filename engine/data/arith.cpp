@@ -16,10 +16,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string num(int value) {
-  return std::to_string(value);
-}
-
 Json check_of(const char* form, const ArithProblem& problem) {
   Json check;
   check["form"] = form;
@@ -42,11 +38,11 @@ void set_chat(Record& record, std::string_view question, std::string_view answer
 
 Record layout_record(Random& rng, const ArithProblem& problem) {
   Record record;
-  record.answer = num(problem.answer);
+  record.answer = std::to_string(problem.answer);
   Json check = check_of("gsm8k", problem);
   check["answer"] = problem.answer;
   record.check = check.dump();
-  const std::string text = rationale(problem, "\n") + "\n#### " + num(problem.answer);
+  const std::string text = rationale(problem, "\n") + "\n#### " + std::to_string(problem.answer);
   if (rng.chance(50)) {
     record.prompt = "Question:\n" + problem.text + "\nAnswer:\nLet's think step by step.\n";
     record.completion = text + "\n";
@@ -70,7 +66,7 @@ std::vector<int> wrong_options(Random& rng, const ArithProblem& problem) {
   if (const auto value = evaluate_expression(turned)) wrong.push_back(static_cast<int>(*value));
   const int step = rng.between(1, 10);
   wrong.push_back(problem.answer + (rng.chance(50) ? step : -step));
-  std::string digits = num(problem.answer);
+  std::string digits = std::to_string(problem.answer);
   if (digits.size() >= 2) {
     const int at = rng.below(static_cast<int>(digits.size()) - 1);
     std::swap(digits[at], digits[at + 1]);
@@ -93,7 +89,8 @@ std::optional<Record> choice_record(Random& rng, const ArithProblem& problem) {
   std::string choices;
   char letter = 'A';
   for (int i = 0; i < 5; i++) {
-    choices += (i ? ", " : " ") + num(options[i]) + " (" + static_cast<char>('A' + i) + ")";
+    choices +=
+        (i ? ", " : " ") + std::to_string(options[i]) + " (" + static_cast<char>('A' + i) + ")";
     if (options[i] == problem.answer) letter = static_cast<char>('A' + i);
   }
   Record record;
@@ -106,7 +103,7 @@ std::optional<Record> choice_record(Random& rng, const ArithProblem& problem) {
   // Letters stand behind the values, here and in the question, so that they can be copied forwards.
   const std::string chosen = fill(rng.say({"That is {0} ({1}).", "So {0} ({1}) is right.",
                                            "{0} stands at ({1}).", "The choice is {0} ({1})."}),
-                                  {num(problem.answer), record.answer});
+                                  {std::to_string(problem.answer), record.answer});
   const std::string text =
       rationale(problem, " ") + " " + chosen + " So the answer is (" + record.answer + ").";
   if (paper_form) {
@@ -143,7 +140,7 @@ std::vector<std::string> sub_questions(const ArithProblem& problem, const ArithS
 std::string history(Random& rng, const ArithProblem& problem, int n_steps, bool lines_only) {
   std::string text;
   for (int i = 0; i < n_steps; i++) {
-    const std::string number = num(i + 1);
+    const std::string number = std::to_string(i + 1);
     if (!lines_only)
       text += "Sub-question " + number + ": " + rng.pick(sub_questions(problem, problem.steps[i])) +
               "\n";
@@ -164,7 +161,7 @@ Record question_record(Random& rng, const ArithProblem& problem, int at) {
   const std::string shown = history(rng, problem, at, rng.chance(50));
   if (rng.chance(50)) {
     record.prompt =
-        "Question: " + problem.text + "\n" + shown + "Sub-question " + num(at + 1) + ":";
+        "Question: " + problem.text + "\n" + shown + "Sub-question " + std::to_string(at + 1) + ":";
     record.completion = " " + text;
   } else {
     set_chat(record,
@@ -179,7 +176,7 @@ Record question_record(Random& rng, const ArithProblem& problem, int at) {
 Record answer_record(Random& rng, const ArithProblem& problem, int at) {
   Record record;
   const auto& step = problem.steps[at];
-  record.answer = num(step.calculations.back().result);
+  record.answer = std::to_string(step.calculations.back().result);
   Json check = check_of("sub-answer", problem);
   check["answer"] = step.calculations.back().result;
   record.check = check.dump();
@@ -187,8 +184,9 @@ Record answer_record(Random& rng, const ArithProblem& problem, int at) {
   const std::string question = rng.pick(sub_questions(problem, step));
   const std::string text = step_lines(step, " ");
   if (rng.chance(50)) {
-    record.prompt = "Question: " + problem.text + "\n" + shown + "Sub-question " + num(at + 1) +
-                    ": " + question + "\nAnswer " + num(at + 1) + ":";
+    record.prompt = "Question: " + problem.text + "\n" + shown + "Sub-question " +
+                    std::to_string(at + 1) + ": " + question + "\nAnswer " +
+                    std::to_string(at + 1) + ":";
     record.completion = " " + text;
   } else {
     set_chat(record, problem.text + "\n" + shown + question, text);
@@ -198,7 +196,7 @@ Record answer_record(Random& rng, const ArithProblem& problem, int at) {
 
 Record final_record(Random& rng, const ArithProblem& problem) {
   Record record;
-  record.answer = num(problem.answer);
+  record.answer = std::to_string(problem.answer);
   Json check = check_of("final", problem);
   check["answer"] = problem.answer;
   record.check = check.dump();
@@ -227,7 +225,7 @@ ShownStep shown_step(Random& rng, const ArithStep& step, int kind) {
   const auto right = step.calculations.back();
   Calculation shown = right;
   const std::string needed = right.expression;
-  const std::string result = num(right.result);
+  const std::string result = std::to_string(right.result);
   ShownStep out;
   if (kind == 2) {  // the wrong operation, rightly calculated
     std::string turned = needed;
@@ -249,7 +247,7 @@ ShownStep shown_step(Random& rng, const ArithStep& step, int kind) {
     out.right = false;
     out.reason = fill(rng.say({"The sum is wrong: {0} is {1}.", "{0} is not {2}.",
                                "There is a slip: {0} makes {1}.", "The result should be {1}."}),
-                      {needed, result, num(shown.result)});
+                      {needed, result, std::to_string(shown.result)});
   }
   if (out.right)
     out.reason =
@@ -270,10 +268,10 @@ Record evaluation_record(Random& rng, const ArithProblem& problem, int at) {
   check["good"] = shown.right;
   record.check = check.dump();
   const std::string before = history(rng, problem, at, true);
-  const std::string text = "Score: " + num(score) + "\n" + shown.reason;
+  const std::string text = "Score: " + std::to_string(score) + "\n" + shown.reason;
   if (rng.chance(50)) {
-    record.prompt = "Question: " + problem.text + "\n" + before + "Step " + num(at + 1) + ": " +
-                    shown.text + "\nEvaluation:";
+    record.prompt = "Question: " + problem.text + "\n" + before + "Step " + std::to_string(at + 1) +
+                    ": " + shown.text + "\nEvaluation:";
     record.completion = " " + text;
   } else {
     set_chat(record,

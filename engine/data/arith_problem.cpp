@@ -26,10 +26,6 @@ std::string plural(std::string_view thing) {
   return std::string(thing) + (thing == "potato" ? "es" : "s");
 }
 
-std::string num(int value) {
-  return std::to_string(value);
-}
-
 int max_value(int level) {
   return level == 1 ? 99 : 999;
 }
@@ -47,14 +43,14 @@ class Builder {
     p_.thing = things_;
     value_ = rng_.between(3, level == 1 ? 60 : 200);
     p_.start = value_;
-    p_.key = num(value_);
+    p_.key = std::to_string(value_);
     add_text(fill(rng_.say({"{0} has {1} {2}.", "{0} owns {1} {2}.", "At first {0} has {1} {2}.",
                             "{0} starts with {1} {2}.", "There are {1} {2} in {0}'s room."}),
-                  {name_, num(value_), things_}));
+                  {name_, std::to_string(value_), things_}));
     if (rng_.chance(40))
       p_.opening = fill(rng_.say({"{0} starts with {1} {2}.", "At first there are {1} {2}.",
                                   "The problem begins with {1} {2}.", "We start from {1} {2}."}),
-                        {name_, num(value_), things_});
+                        {name_, std::to_string(value_), things_});
   }
 
   bool add_step(bool last, int n_left) {
@@ -93,7 +89,7 @@ class Builder {
     } while (toy == thing_);
     add_text(fill(rng_.say({"{0} also has {1} {2} at home.", "{0} is {1} years old.",
                             "{3} lives in house number {1}.", "{3} has {1} {2}, too."}),
-                  {name_, num(n), plural(toy), other_}));
+                  {name_, std::to_string(n), plural(toy), other_}));
   }
 
   void finish() {
@@ -163,9 +159,9 @@ class Builder {
     return push(fill(rng_.say({"{0} buys {1} more {2}.", "{0} finds {1} more {2}.",
                                "{0} gets {1} {2} from a friend.", "{0} is given {1} more {2}.",
                                "Then {0} picks up {1} more {2}."}),
-                     {name_, num(b), things_}),
-                {num(value_) + "+" + num(b), value_ + b}, has_line(false),
-                "after getting " + num(b) + " more", '-');
+                     {name_, std::to_string(b), things_}),
+                {std::to_string(value_) + "+" + std::to_string(b), value_ + b}, has_line(false),
+                "after getting " + std::to_string(b) + " more", '-');
   }
 
   bool loss() {
@@ -173,9 +169,9 @@ class Builder {
     const int b = rng_.between(2, value_ - 1);
     if (!push(fill(rng_.say({"{0} gives away {1} {2}.", "{0} sells {1} of them.",
                              "{0} loses {1} {2}.", "Then {0} uses {1} of the {2}."}),
-                   {name_, num(b), things_}),
-              {num(value_) + "-" + num(b), value_ - b}, has_line(true),
-              "when " + num(b) + " are gone", '+'))
+                   {name_, std::to_string(b), things_}),
+              {std::to_string(value_) + "-" + std::to_string(b), value_ - b}, has_line(true),
+              "when " + std::to_string(b) + " are gone", '+'))
       return false;
     last_was_loss_ = true;
     return true;
@@ -187,9 +183,9 @@ class Builder {
                                "A week later {0} has {1} times as many {2}.",
                                "By the end of the month {0} has {1} times as many.",
                                "Then {0}'s number of {2} becomes {1} times as large."}),
-                     {name_, num(m), things_}),
-                {num(value_) + "*" + num(m), value_ * m}, has_line(false),
-                "when there are " + num(m) + " times as many", '/');
+                     {name_, std::to_string(m), things_}),
+                {std::to_string(value_) + "*" + std::to_string(m), value_ * m}, has_line(false),
+                "when there are " + std::to_string(m) + " times as many", '/');
   }
 
   bool split() {
@@ -200,9 +196,9 @@ class Builder {
                        "{0} splits the {2} into {1} equal piles and keeps one pile.",
                        "{0} divides them into {1} equal bags and keeps only one bag.",
                        "The {2} are shared equally by {1} children, and {0} is one of them."}),
-             {name_, num(d), things_}),
-        {num(value_) + "/" + num(d), value_ / d}, has_line(true),
-        "with one of " + num(d) + " equal parts", '*');
+             {name_, std::to_string(d), things_}),
+        {std::to_string(value_) + "/" + std::to_string(d), value_ / d}, has_line(true),
+        "with one of " + std::to_string(d) + " equal parts", '*');
   }
 
   bool fraction() {
@@ -213,10 +209,10 @@ class Builder {
     if (!push(fill(rng_.say({"{0} gives {1} of them to {2}.", "{0} hands {1} of the {3} to {2}.",
                              "{2} takes {1} of {0}'s {3}.", "{0} sends {1} of the {3} to {2}."}),
                    {name_, part, other_, things_}),
-              {num(before) + "-" + num(before / d), before - before / d}, has_line(true),
-              "without the part that goes to " + other_, '+'))
+              {std::to_string(before) + "-" + std::to_string(before / d), before - before / d},
+              has_line(true), "without the part that goes to " + other_, '+'))
       return false;
-    push_front({num(before) + "/" + num(d), before / d},
+    push_front({std::to_string(before) + "/" + std::to_string(d), before / d},
                fill(rng_.say({"{1} gets {0} {2}.", "{3} of them is {0} {2}.",
                               "The part for {1} is {0} {2}.", "So {1} receives {0} {2}."}),
                     {"{0}", other_, things_, capitalised(part)}));
@@ -235,12 +231,14 @@ class Builder {
         push(fill(rng_.say({"{0} has {1} {2} {3} than {4}.", "{0} owns {1} {2} {3} than {4}.",
                             "{0} counts {1} {2} {3} than {4}.",
                             "{0}, a friend, has {1} {2} {3} than {4}."}),
-                  {name_, num(b), more ? "more" : "fewer", things_, other_}),
-             {num(before) + (more ? "+" : "-") + num(b), more ? before + b : before - b},
+                  {name_, std::to_string(b), more ? "more" : "fewer", things_, other_}),
+             {std::to_string(before) + (more ? "+" : "-") + std::to_string(b),
+              more ? before + b : before - b},
              fill(rng_.say({"{1} has {0} {2}.", "So {1} has {0} {2}.", "{1} owns {0} {2}.",
                             "For {1} that is {0} {2}."}),
                   {"{0}", name_, things_}),
-             "with " + num(b) + (more ? " more than " : " fewer than ") + other_, more ? '-' : '+');
+             "with " + std::to_string(b) + (more ? " more than " : " fewer than ") + other_,
+             more ? '-' : '+');
     if (!done) return false;
     p_.key += "c";
     return true;
@@ -251,12 +249,12 @@ class Builder {
     if (!push(fill(rng_.say({"Each {0} costs {1} dollars.", "One {0} costs {1} dollars.",
                              "The price of one {0} is {1} dollars.",
                              "A shop sells each {0} for {1} dollars."}),
-                   {thing_, num(p)}),
-              {num(value_) + "*" + num(p), value_ * p},
+                   {thing_, std::to_string(p)}),
+              {std::to_string(value_) + "*" + std::to_string(p), value_ * p},
               fill(rng_.say({"They cost {0} dollars.", "All the {1} cost {0} dollars.",
                              "The price is {0} dollars.", "Together that is {0} dollars."}),
                    {"{0}", things_}),
-              "at " + num(p) + " dollars each", '/'))
+              "at " + std::to_string(p) + " dollars each", '/'))
       return false;
     question_ = fill(
         rng_.say({"How much do all of {0}'s {1} cost?", "How many dollars do the {1} of {0} cost?",
@@ -274,8 +272,8 @@ class Builder {
     if (!push(fill(rng_.say({"{0} % of the {1} are {2}.", "Of these {1}, {0} % are {2}.",
                              "Exactly {0} % of {3}'s {1} are {2}.",
                              "{2} is the colour of {0} % of the {1}."}),
-                   {num(q), things_, colour, name_}),
-              {num(value_) + "*" + num(q) + "/100", value_ * q / 100},
+                   {std::to_string(q), things_, colour, name_}),
+              {std::to_string(value_) + "*" + std::to_string(q) + "/100", value_ * q / 100},
               fill(rng_.say({"So {0} {1} are {2}.", "{0} of them are {2}.", "That is {0} {2} {1}.",
                              "The number of {2} {1} is {0}."}),
                    {"{0}", things_, colour}),
@@ -296,15 +294,15 @@ class Builder {
                              "For {4} {3}s {0} gets {1} {2} each {3}.",
                              "{0} then adds {1} {2} every {3} for {4} {3}s.",
                              "During the next {4} {3}s {0} makes {1} {2} per {3}."}),
-                   {name_, num(r), things_, unit, num(t)}),
-              {num(before) + "+" + num(r * t), before + r * t}, has_line(false),
-              "after the " + num(t) + " " + unit + "s", '-'))
+                   {name_, std::to_string(r), things_, unit, std::to_string(t)}),
+              {std::to_string(before) + "+" + std::to_string(r * t), before + r * t},
+              has_line(false), "after the " + std::to_string(t) + " " + unit + "s", '-'))
       return false;
-    push_front({num(r) + "*" + num(t), r * t},
+    push_front({std::to_string(r) + "*" + std::to_string(t), r * t},
                fill(rng_.say({"In {1} {2}s that is {0} {3}.", "{4} adds {0} {3} in {1} {2}s.",
                               "The {2}s bring {0} {3}.", "Over {1} {2}s this makes {0} {3}."}),
-                    {"{0}", num(t), unit, things_, name_}));
-    p_.key += "r" + num(r) + "*" + num(t);
+                    {"{0}", std::to_string(t), unit, things_, name_}));
+    p_.key += "r" + std::to_string(r) + "*" + std::to_string(t);
     return true;
   }
 
@@ -315,7 +313,7 @@ class Builder {
     const int sum = before + value_;
     if (!fits(sum)) return false;
     ArithStep step;
-    step.calculations = {{num(before) + "+" + num(value_), sum}};
+    step.calculations = {{std::to_string(before) + "+" + std::to_string(value_), sum}};
     step.patterns = {fill(rng_.say({"Together they have {0} {1}.", "Both together have {0} {1}.",
                                     "In all they have {0} {1}.", "That is {0} {1} for both."}),
                           {"{0}", things_})};
@@ -363,7 +361,7 @@ bool draw_arith_problem(Random& rng, int level, ArithProblem& problem) {
 }
 
 std::string calculation_mark(const Calculation& calculation) {
-  const std::string result = num(calculation.result);
+  const std::string result = std::to_string(calculation.result);
   return calculation.expression + "=<<" + calculation.expression + "=" + result + ">>" + result;
 }
 

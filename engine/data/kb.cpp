@@ -91,9 +91,6 @@ std::string phrase(const KbMember& m) {
 std::string class_phrase(int c) {
   return with_article(kb_world().classes[c].name);
 }
-std::string num(int value) {
-  return std::to_string(value);
-}
 
 std::string sentence(std::string_view text) {
   return capitalised(text) + ".";
@@ -199,7 +196,7 @@ std::optional<Record> go_on(Random& rng, Split split) {
   std::vector<std::string> entries;
   std::set<std::string> seen;
   while (static_cast<int>(entries.size()) < n) {
-    std::string entry = numbers          ? num(rng.between(1, 999))
+    std::string entry = numbers          ? std::to_string(rng.between(1, 999))
                         : rng.chance(50) ? rng.pick(world.classes).values[rng.below(kKbRelations)]
                                          : rng.pick(world.members).name;
     if (!seen.insert(entry).second) continue;
@@ -235,7 +232,7 @@ std::optional<Record> two_hops(Random& rng, Split split) {
   const KbWorld& world = kb_world();
   const KbMember& m = rng.pick(world.members);
   const int relation = rng.below(kKbRelations);
-  if (split_of_key(m.name + "|" + num(relation)) != split) return std::nullopt;
+  if (split_of_key(m.name + "|" + std::to_string(relation)) != split) return std::nullopt;
   const auto& words = words_of(relation);
   const auto belongs = [&](int c, int r) {
     const std::string whose =
@@ -315,7 +312,7 @@ Record yes_no(Random& rng,
 std::string number_fact(Random& rng, const KbMember& m, int attribute) {
   return sentence(fill(rng.say({"{0} has {1} {2}", "the {1} of {0} is {2}", "{0} is of {1} {2}",
                                 "in {1} {0} counts {2}"}),
-                       {phrase(m), kScales[attribute], num(m.numbers[attribute])}));
+                       {phrase(m), kScales[attribute], std::to_string(m.numbers[attribute])}));
 }
 
 // "Is a piano heavier than three cats?"
@@ -332,7 +329,8 @@ std::optional<Record> comparison(Random& rng, int level, Split split) {
   const int right = count * b.numbers[attribute];
   if (a.name == b.name || left == right) return std::nullopt;
   if (((left > right) == more) != rng.chance(50)) return std::nullopt;
-  if (split_of_key(a.name + "|" + b.name + "|" + num(attribute) + "|" + num(count)) != split)
+  if (split_of_key(a.name + "|" + b.name + "|" + std::to_string(attribute) + "|" +
+                   std::to_string(count)) != split)
     return std::nullopt;
   const std::string plural = b.name.ends_with("ch") ? b.name + "es" : b.name + "s";
   const std::string other = count > 1 ? std::string(kCounts[count]) + " " + plural : phrase(b);
@@ -343,13 +341,14 @@ std::optional<Record> comparison(Random& rng, int level, Split split) {
         fill(rng.say({"{0} make {1}*{2}=<<{1}*{2}={3}>>{3}", "{0} count {1}*{2}=<<{1}*{2}={3}>>{3}",
                       "for {0} that is {1}*{2}=<<{1}*{2}={3}>>{3}",
                       "{0} come to {1}*{2}=<<{1}*{2}={3}>>{3}"}),
-             {other, num(count), num(b.numbers[attribute]), num(right)})));
+             {other, std::to_string(count), std::to_string(b.numbers[attribute]),
+              std::to_string(right)})));
   facts.push_back(
       sentence(fill(left > right ? rng.say({"{0} is more than {1}", "{0} is above {1}",
                                             "{0} is greater than {1}", "{1} is less than {0}"})
                                  : rng.say({"{0} is less than {1}", "{0} is below {1}",
                                             "{0} is smaller than {1}", "{1} is more than {0}"}),
-                    {num(left), num(right)})));
+                    {std::to_string(left), std::to_string(right)})));
   return yes_no(rng,
                 fill(rng.say({"Is {0} {1} than {2}?", "Would {0} be {1} than {2}?",
                               "Is it true that {0} is {1} than {2}?",
@@ -388,7 +387,7 @@ std::optional<Record> denial(Random& rng, Split split) {
   const KbWorld& world = kb_world();
   const KbMember& m = rng.pick(world.members);
   const int relation = rng.below(kKbRelations);
-  if (split_of_key(m.name + "|" + num(relation)) != split) return std::nullopt;
+  if (split_of_key(m.name + "|" + std::to_string(relation)) != split) return std::nullopt;
   const bool claim_true = rng.chance(50);
   int c = m.class_index;
   while (!claim_true && c == m.class_index) c = rng.below(static_cast<int>(world.classes.size()));
@@ -423,7 +422,7 @@ std::optional<Record> statement(Random& rng, Split split) {
   rng.shuffle(order);
   order.resize(rng.between(3, 6));
   std::string key = m.name;
-  for (const int i : order) key += "|" + num(i);
+  for (const int i : order) key += "|" + std::to_string(i);
   if (split_of_key(key) != split) return std::nullopt;
   std::vector<std::string> parts = {membership(rng, m)};
   for (const int i : order)
@@ -464,7 +463,8 @@ CheckResult check_statement(std::string_view text, const std::string& name) {
   for (int a = 0; a < kKbAttributes; a++)
     for (const char* pattern :
          {"{0} has {1} {2}", "the {1} of {0} is {2}", "{0} is of {1} {2}", "in {1} {0} counts {2}"})
-      truths.insert(normalised(fill(pattern, {phrase(*it), kScales[a], num(it->numbers[a])})));
+      truths.insert(
+          normalised(fill(pattern, {phrase(*it), kScales[a], std::to_string(it->numbers[a])})));
   int n = 0;
   for (const std::string& part : split_text(text, '.')) {
     if (normalised(part).empty()) continue;

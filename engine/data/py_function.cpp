@@ -12,10 +12,6 @@ namespace {
 
 constexpr int kCalls = 5;
 
-std::string num(int value) {
-  return std::to_string(value);
-}
-
 std::vector<std::string> argument_names(char kind) {
   switch (kind) {
     case 'l':
@@ -53,7 +49,7 @@ std::vector<std::string> item_names(char kind) {
 
 std::string number_list(Random& rng, int n, int low, int high) {
   std::vector<std::string> parts;
-  for (int i = 0; i < n; i++) parts.push_back(num(rng.between(low, high)));
+  for (int i = 0; i < n; i++) parts.push_back(std::to_string(rng.between(low, high)));
   return "[" + joined(parts, ", ") + "]";
 }
 
@@ -78,7 +74,7 @@ std::string draw_value(Random& rng, char kind) {
     case 's': {
       std::string text = rng.chance(30) ? capitalised(draw_word(rng)) : draw_word(rng);
       if (rng.chance(70)) text += " " + draw_word(rng);
-      if (rng.chance(30)) text += " " + num(rng.between(1, 99));
+      if (rng.chance(30)) text += " " + std::to_string(rng.between(1, 99));
       return "'" + text + "'";
     }
     case 'd': {
@@ -87,7 +83,8 @@ std::string draw_value(Random& rng, char kind) {
       const int n = rng.between(2, 4);
       while (static_cast<int>(keys.size()) < n) {
         const std::string key = draw_word(rng);
-        if (keys.insert(key).second) parts.push_back("'" + key + "': " + num(rng.between(0, 12)));
+        if (keys.insert(key).second)
+          parts.push_back("'" + key + "': " + std::to_string(rng.between(0, 12)));
       }
       return "{" + joined(parts, ", ") + "}";
     }
@@ -99,9 +96,9 @@ std::string draw_value(Random& rng, char kind) {
       return "[" + joined(parts, ", ") + "]";
     }
     case 'k':
-      return num(rng.between(1, 4));
+      return std::to_string(rng.between(1, 4));
     default:
-      return num(rng.between(1, rng.chance(50) ? 12 : 40));
+      return std::to_string(rng.between(1, rng.chance(50) ? 12 : 40));
   }
 }
 
@@ -192,7 +189,7 @@ bool draw_family(Random& rng, int level, Split split, PyProgram& p) {
   static constexpr std::string_view kLetters[] = {"a", "e", "o", "n", "t", "r", "s", "l"};
   const std::string letter(rng.pick(kLetters));
   slots.values.insert(slots.values.end(), {{"$F", p.name},
-                                           {"$K", num(k)},
+                                           {"$K", std::to_string(k)},
                                            {"$L", letter},
                                            {"$a", first},
                                            {"$b", second},
@@ -222,7 +219,7 @@ struct Stage {
 };
 
 Stage draw_stage(Random& rng, const std::string& item) {
-  const std::string k = num(rng.between(2, 6));
+  const std::string k = std::to_string(rng.between(2, 6));
   Slots slots;
   slots.values = {{"$x", item}, {"$K", k}};
   switch (rng.weighted({4, 4, 1, 1, 2, 1, 1})) {

@@ -50,7 +50,7 @@ PackedWeights<T>::PackedWeights(const ModelConfig& c,
     all_.push_back(packed.get());
     return packed;
   };
-  head = make(layout.embedding, c.vocab_size, c.dim);
+  lm_head = make(layout.embedding, c.vocab_size, c.dim);
   for (const LayerAt& at : layout.layers) {
     Layer layer;
     layer.qkv = make(at.qkv, q + 2 * kv, c.dim);
@@ -209,10 +209,10 @@ void TrainPass<T>::forward_layer(int layer,
 
 // Logits, loss and their gradient, kHeadRows at a time: the whole [rows, vocab_size] never lives.
 template <typename T>
-void TrainPass<T>::backward_head(const PackedWeights<T>& weights,
-                                 const TrainRows& rows,
-                                 float* gradient,
-                                 std::span<float> loss) {
+void TrainPass<T>::backward_lm_head(const PackedWeights<T>& weights,
+                                    const TrainRows& rows,
+                                    float* gradient,
+                                    std::span<float> loss) {
   Buffers& b = *buffers_;
   const int n = rows.n_rows(), dim = config_.dim, vocab = config_.vocab_size;
   for (int chunk = 0; chunk < n; chunk += kHeadRows) {
@@ -221,15 +221,15 @@ void TrainPass<T>::backward_head(const PackedWeights<T>& weights,
     for (int first = 0; first < n_chunk; first += kLogitRows) {
       const int n_first = std::min(kLogitRows, n_chunk - first);
       const auto row = static_cast<std::size_t>(chunk + first);
-      math_->forward_f32(*weights.head, h + std::int64_t{first} * dim, n_first, b.logits.data(),
+      math_->forward_f32(*weights.lm_head, h + std::int64_t{first} * dim, n_first, b.logits.data(),
                          false);
       ops_.cross_entropy(b.logits.data(), rows.target.data() + row, rows.weight.data() + row,
                          b.d_logits.data() + std::int64_t{first} * vocab, loss.data() + row,
                          n_first, vocab);
     }
-    math_->backward_input(*weights.head, b.d_logits.data(), n_chunk,
+    math_->backward_input(*weights.lm_head, b.d_logits.data(), n_chunk,
                           b.d_h.data() + std::int64_t{chunk} * dim);
-    math_->backward_weight(*weights.head, b.d_logits.data(), h, n_chunk,
+    math_->backward_weight(*weights.lm_head, b.d_logits.data(), h, n_chunk,
                            gradient + layout_.embedding);
   }
 }
@@ -285,7 +285,7 @@ void TrainPass<T>::forward_backward(const std::vector<float>& parameters,
              loss.size() == rows.token.size(),
          "a target, a weight and a loss for every row");
   run_layers(parameters, weights, rows);
-  backward_head(weights, rows, gradient, loss);
+  backward_lm_head(weights, rows, gradient, loss);
   std::fill_n(b.dx.data(), static_cast<std::size_t>(n) * dim, 0.0f);
   ops_.rms_norm_backward(b.x_final.data(), parameters.data() + layout_.final_norm, b.r_final.data(),
                          b.d_h.data(), b.dx.data(), gradient + layout_.final_norm,
@@ -308,7 +308,8 @@ void TrainPass<T>::forward(const std::vector<float>& parameters,
   run_layers(parameters, weights, rows);
   ensure(logits.size() == rows.token.size() * static_cast<std::size_t>(config_.vocab_size),
          "room for the logits of every row");
-  math_->forward_f32(*weights.head, buffers_->h_final.data(), rows.n_rows(), logits.data(), false);
+  math_->forward_f32(*weights.lm_head, buffers_->h_final.data(), rows.n_rows(), logits.data(),
+                     false);
 }
 
 template class PackedWeights<float>;

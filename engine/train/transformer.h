@@ -41,7 +41,7 @@ class PackedWeights {
     std::unique_ptr<PackedLinear<T>> qkv, attn_out, gate_up, down;
   };
   std::vector<Layer> layers;
-  std::unique_ptr<PackedLinear<T>> head;
+  std::unique_ptr<PackedLinear<T>> lm_head;
 
  private:
   std::vector<PackedLinear<T>*> all_;
@@ -87,10 +87,10 @@ class TrainPass {
                       const PackedWeights<T>& weights,
                       const TrainRows& rows,
                       float* gradient);
-  void backward_head(const PackedWeights<T>& weights,
-                     const TrainRows& rows,
-                     float* gradient,
-                     std::span<float> loss);
+  void backward_lm_head(const PackedWeights<T>& weights,
+                        const TrainRows& rows,
+                        float* gradient,
+                        std::span<float> loss);
 
   const ModelConfig config_;
   const ParameterLayout layout_;
