@@ -69,7 +69,9 @@ void attention(Device& device,
                               out,
                               out_stride};
 
-  // Rows by sequence, in the order they came: neighbours then share most of their ancestors.
+  // Rows by sequence, in the order they came: neighbours then share most of their ancestors. These
+  // lists and `items` are a few integers a row, made anew in every call and read by all threads;
+  // the device's scratch memory is what a thread writes in alone.
   std::vector<int> begin(plan.n_seqs + 1, 0), rows(plan.n_rows);
   for (int r = 0; r < plan.n_rows; r++) begin[plan.seq[r] + 1]++;
   for (int s = 0; s < plan.n_seqs; s++) begin[s + 1] += begin[s];
