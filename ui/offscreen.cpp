@@ -4,7 +4,7 @@
 #include <GLFW/glfw3.h>
 #include <fmt/format.h>
 
-#include "kernels/error.h"
+#include "engine/types.h"
 
 namespace ui {
 namespace {
@@ -13,8 +13,8 @@ template <typename F>
 F function(const char* name) {
   const auto found = reinterpret_cast<F>(glfwGetProcAddress(name));
   if (found) return found;
-  throw kernels::Error(kernels::ErrorCode::Device,
-                       fmt::format("picture: the driver has no {}; update it", name));
+  throw engine::Error(engine::ErrorCode::Device,
+                      fmt::format("picture: the driver has no {}; update it", name));
 }
 
 // OpenGL 3.0 beyond what its header promises.
@@ -42,11 +42,10 @@ Offscreen::Offscreen(int width, int height) {
   int most = 0;
   glGetIntegerv(GL_MAX_RENDERBUFFER_SIZE, &most);
   const auto refuse = [&] {
-    throw kernels::Error(
-        kernels::ErrorCode::Device,
-        fmt::format("picture: found room for {0} x {0} pixels, expected {1} x {2}; "
-                    "choose a smaller scale",
-                    most, width, height));
+    throw engine::Error(engine::ErrorCode::Device,
+                        fmt::format("picture: found room for {0} x {0} pixels, expected {1} x {2}; "
+                                    "choose a smaller scale",
+                                    most, width, height));
   };
   if (width > most || height > most) refuse();
   gl.gen_buffers(1, &colour_);

@@ -8,7 +8,7 @@
 #include "engine/event/recorder.h"
 #include "engine/event/recording.h"
 #include "engine/event/timeline_events.h"
-#include "kernels/error.h"
+#include "engine/types.h"
 
 namespace ui {
 namespace {

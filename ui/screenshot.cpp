@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "kernels/error.h"
+#include "engine/types.h"
 
 namespace ui {
 namespace {
@@ -29,7 +29,7 @@ std::string png_of(std::span<const std::uint8_t> rgb,
                    int width,
                    int height,
                    const std::string& says) {
-  kernels::ensure(
+  engine::ensure(
       width > 0 && height > 0 && rgb.size() == static_cast<std::size_t>(width) * height * 3,
       "png_of wants width * height * 3 bytes");
   std::string raw;
@@ -76,8 +76,8 @@ void write_screenshot(const std::string& path, int width, int height) {
   out.write(png.data(), static_cast<std::streamsize>(png.size()));
   out.flush();
   if (!out)
-    throw kernels::Error(
-        kernels::ErrorCode::Resources,
+    throw engine::Error(
+        engine::ErrorCode::Resources,
         path + ": the picture cannot be written; is the folder there, the disk full?");
 }
 

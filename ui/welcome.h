@@ -1,3 +1,4 @@
+// The page a session begins with.
 #pragma once
 
 #include "ui/context.h"

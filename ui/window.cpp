@@ -16,7 +16,7 @@
 
 #include "engine/event/output_file.h"
 #include "engine/event/recording.h"
-#include "kernels/error.h"
+#include "engine/types.h"
 #include "ui/fonts.h"
 #include "ui/frame_pace.h"
 #include "ui/offscreen.h"
@@ -26,8 +26,8 @@
 namespace ui {
 namespace {
 
-using kernels::Error;
-using kernels::ErrorCode;
+using engine::Error;
+using engine::ErrorCode;
 
 constexpr double kTickSeconds = 0.25;
 // A key held down after an idle hour moves what a frame moves, not an hour.

@@ -1,4 +1,3 @@
-// The lanes side by side in numbers, and in one sentence how the speed-up was measured.
 #include "ui/panels/difference.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// The lanes side by side in numbers, and in one sentence how the speed-up was measured.
 #pragma once
 
 #include "ui/panel.h"

@@ -1,5 +1,3 @@
-// The time line: overview, ruler, lanes, playhead. Work is solid, waste is hatched in the slice it
-// belongs to, a slice says what it brought.
 #include "ui/panels/gantt.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// Everything about the selected step or token, and one sentence that says it.
 #include "ui/panels/inspector.h"
 
 #include <fmt/format.h>

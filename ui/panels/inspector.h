@@ -1,3 +1,4 @@
+// Everything about the selected step or token, and one sentence that says it.
 #pragma once
 
 #include "ui/panel.h"

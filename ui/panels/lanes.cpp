@@ -1,4 +1,3 @@
-// Compare's columns: one lane each, the same order of numbers in every one.
 #include "ui/panels/lanes.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Compare's columns: one lane each, the same order of numbers in every one.
 #pragma once
 
 #include "ui/panel.h"

@@ -1,4 +1,3 @@
-// What the engine said: notices, failures, dropped payloads.
 #include "ui/panels/log.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// What the engine said: notices, failures, dropped payloads.
 #pragma once
 
 #include "ui/panel.h"

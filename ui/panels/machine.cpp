@@ -1,5 +1,3 @@
-// How busy the device and each of its threads was, and how much memory the program held, as the
-// engine sampled it.
 #include "ui/panels/machine.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// How busy the device and each of its threads was, and how much memory the program held, as the
+// engine sampled it.
 #pragma once
 
 #include "ui/panel.h"

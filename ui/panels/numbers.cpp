@@ -1,4 +1,3 @@
-// Four large numbers, how acceptance falls with distance, and where the time went.
 #include "ui/panels/numbers.h"
 
 #include <fmt/format.h>

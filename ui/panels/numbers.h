@@ -1,3 +1,4 @@
+// Four large numbers, how acceptance falls with distance, and where the time went.
 #pragma once
 
 #include "ui/panel.h"

@@ -1,4 +1,3 @@
-// The n-gram pool: what is in it, where it came from, and what it gave.
 #include "ui/panels/pool.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// The n-gram pool: what is in it, where it came from, and what it gave.
 #pragma once
 
 #include "ui/panel.h"

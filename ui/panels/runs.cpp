@@ -1,4 +1,3 @@
-// The runs of this session, or of the opened recording.
 #include "ui/panels/runs.h"
 
 #include <fmt/format.h>

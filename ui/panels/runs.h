@@ -1,3 +1,4 @@
+// The runs of this session, or of the opened recording.
 #pragma once
 
 #include "ui/panel.h"

@@ -1,4 +1,3 @@
-// What to run: prompt, decoder and its options, sampling, model; what cannot be chosen says why.
 #include "ui/panels/setup.h"
 
 #include <fmt/format.h>

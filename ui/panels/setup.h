@@ -1,3 +1,4 @@
+// What to run: prompt, decoder and its options, sampling, model; what cannot be chosen says why.
 #pragma once
 
 #include "ui/panel.h"

@@ -1,4 +1,3 @@
-// The answer, token by token, through a lens.
 #include "ui/panels/text.h"
 
 #include <fmt/format.h>

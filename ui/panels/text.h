@@ -1,3 +1,4 @@
+// The answer, token by token, through a lens.
 #pragma once
 
 #include "ui/panel.h"

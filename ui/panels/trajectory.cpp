@@ -1,4 +1,3 @@
-// A block's iterations as a grid; Lookahead's window where there is no block.
 #include "ui/panels/trajectory.h"
 
 #include <fmt/format.h>

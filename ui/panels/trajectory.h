@@ -1,3 +1,4 @@
+// A block's iterations as a grid; Lookahead's window where there is no block.
 #pragma once
 
 #include "ui/panel.h"
