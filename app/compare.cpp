@@ -31,7 +31,7 @@ class RaceProgress {
 
   void begin(std::size_t prompt, int repeat, const std::string& decoder) {
     place_ = fmt::format("prompt {}/{}", prompt + 1, n_prompts_);
-    if (n_repeats_ > 1) place_ += fmt::format(", round {}/{}", repeat + 1, n_repeats_);
+    if (n_repeats_ > 1) place_ += fmt::format(", repeat {}/{}", repeat + 1, n_repeats_);
     place_ += ", " + decoder;
     show(0);
   }
@@ -99,9 +99,7 @@ std::map<std::string, engine::RunResult> race(const engine::RunModels& models,
   const engine::RunResult& ar = results.at("ar");
   for (auto& [decoder, result] : results) {
     if (decoder != "ar" && !engine::comparable(result.request.sampling)) continue;
-    engine::Agreement agreement =
-        engine::agreement_of({result.tokens, result.whole()}, {ar.tokens, ar.whole()});
-    result.identical_to_ar = agreement.first_difference < 0;
+    engine::Agreement agreement = engine::agree(result, ar);
     if (events && decoder != "ar") {
       agreement.t = engine::now_ns();
       agreement.run = run_of.at(decoder);
@@ -159,7 +157,8 @@ std::string summary_table(const std::vector<std::string>& decoders,
 /// The table of what was done, below what it was measured on; a sentence where it would mislead.
 std::string report(const engine::Model& model,
                    const GenerationOptions& options,
-                   const std::map<std::string, Totals>& totals) {
+                   const std::map<std::string, Totals>& totals,
+                   const std::string& differences) {
   std::vector<double> speedups;
   bool all_compared = true;
   for (const auto& [decoder, t] : totals) {
@@ -174,7 +173,7 @@ std::string report(const engine::Model& model,
              static_cast<double>(model.config().n_params()) * 1e-6, engine::name_of(model.scale()),
              model.device().n_threads(), totals.begin()->second.n,
              totals.begin()->second.n == 1 ? "" : "s") +
-         summary_table(options.decoders, totals) +
+         summary_table(options.decoders, totals) + differences +
          (all_compared ? ""
                        : "identical to AR is not asked of --sampling rejection: it draws other "
                          "tokens of the same distribution\n") +
@@ -214,6 +213,7 @@ int compare(const GenerationOptions& options) {
 
   nlohmann::json results = nlohmann::json::array();
   std::map<std::string, Totals> totals;
+  std::string differences;  // a line for each run that wrote other tokens than ar
   Outputs outputs(options.record, options.trace);
   outputs.tell(models);
   engine::RunId run = 0;
@@ -229,6 +229,9 @@ int compare(const GenerationOptions& options) {
         const engine::RunResult& result = by_decoder.at(decoder);
         if (options.json) results.push_back(to_json(result, models));
         add(totals[decoder], result, by_decoder.at("ar"));
+        if (result.difference)
+          differences += fmt::format("{}, {}: {}\n", decoder, result.request.prompt_id,
+                                     difference_words(*result.difference));
       }
       n_done++;
     } catch (const engine::Error& error) {
@@ -242,7 +245,7 @@ int compare(const GenerationOptions& options) {
   if (options.json) {
     found = dumped(document(model, options, std::move(results), totals));
   } else if (n_done > 0) {
-    found = report(model, options, totals);
+    found = report(model, options, totals, differences);
   }
   print_and_close(found, outputs);
   if (failure) std::rethrow_exception(failure);

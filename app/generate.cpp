@@ -47,8 +47,7 @@ void compare_with_ar(const engine::RunModels& models,
   }
   line.finish();
   if (interrupted()) return;
-  engine::Agreement agreement = engine::agreement_of({result.tokens, result.whole()}, {ar.tokens});
-  result.identical_to_ar = agreement.first_difference < 0;
+  engine::Agreement agreement = engine::agree(result, ar);
   if (events) {
     agreement.t = engine::now_ns();
     agreement.run = run;
@@ -93,8 +92,40 @@ std::string summary_line(const engine::RunResult& result) {
       result.tokens_per_second(), result.prefill_ms, result.stop_reason);
   if (result.identical_to_ar)
     line += *result.identical_to_ar ? ", identical to AR" : ", DIFFERS from AR";
+  if (result.difference) line += ": " + difference_words(*result.difference);
   if (result.speedup) line += fmt::format(", speedup {:.2f}x", *result.speedup);
   return line;
+}
+
+/// One prompt decoded: its text as it comes, and then AR beside it where that is asked for.
+/// @param run  of this session, from 1
+engine::RunResult decode(const engine::RunModels& models,
+                         const GenerationOptions& options,
+                         const Prompt& prompt,
+                         engine::RunId run,
+                         engine::EventSink* events) {
+  const engine::Model& model = *models.target.model;
+  const engine::RunRequest request = request_for(options, prompt, options.decoders.front(), model);
+  LiveText text(*model.tokenizer(), !options.json);
+  engine::RunResult result = engine::run_to_end(models, request, run, events, interrupted,
+                                                [&](const engine::Lane& lane) { text.show(lane); });
+  if (!options.json && !result.approximate_text.empty())
+    print(for_terminal(" ~" + result.approximate_text + "~"));  // not verified
+  text.finish();
+  const bool ended = result.stop_reason != "stopped";
+  if ((options.check || options.json) && ended && !interrupted())
+    compare_with_ar(models, result, run, events);
+  if (run == 1) {
+    if (const std::string why = why_unchecked(options, request); !why.empty())
+      print_error("note: " + why);
+  }
+  return result;
+}
+
+/// One prompt, one result, wherever the prompt came from; several, a list of those that were done.
+std::string document_of(const nlohmann::json& results, std::size_t n_prompts) {
+  if (n_prompts > 1) return dumped(results);
+  return results.empty() ? "" : dumped(results.front());
 }
 
 }  // namespace
@@ -117,23 +148,8 @@ int generate(const GenerationOptions& options) {
   for (const Prompt& prompt : prompts) {
     if (interrupted()) break;
     try {
-      const engine::RunRequest request =
-          request_for(options, prompt, options.decoders.front(), model);
-      LiveText text(*model.tokenizer(), !options.json);
-      engine::RunResult result =
-          engine::run_to_end(models, request, ++run, outputs.sink(), interrupted,
-                             [&](const engine::Lane& lane) { text.show(lane); });
-      if (!options.json && !result.approximate_text.empty())
-        print(for_terminal(" ~" + result.approximate_text + "~"));  // not verified
-      text.finish();
-      const bool ended = result.stop_reason != "stopped";
-      if ((options.check || options.json) && ended && !interrupted())
-        compare_with_ar(models, result, run, outputs.sink());
+      const engine::RunResult result = decode(models, options, prompt, ++run, outputs.sink());
       if (result.speedup) speedups.push_back(*result.speedup);
-      if (run == 1) {
-        if (const std::string why = why_unchecked(options, request); !why.empty())
-          print_error("note: " + why);
-      }
       if (options.json) {
         documents.push_back(to_json(result, models));
       } else {
@@ -151,17 +167,7 @@ int generate(const GenerationOptions& options) {
                                               engine::last_level_cache_bytes(), speedups);
   if (!options.json && !why_slow.empty())
     print_error("note: " + why_slow.substr(0, why_slow.size() - 1));  // without its last line feed
-  std::string found;
-  if (options.json) {
-    // One prompt, one result, wherever the prompt came from; several, a list of those that were
-    // done.
-    if (prompts.size() > 1) {
-      found = dumped(documents);
-    } else if (!documents.empty()) {
-      found = dumped(documents.front());
-    }
-  }
-  print_and_close(found, outputs);
+  print_and_close(options.json ? document_of(documents, prompts.size()) : "", outputs);
   if (failure) std::rethrow_exception(failure);
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
 }

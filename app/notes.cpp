@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <optional>
+
+#include "engine/schedule/run.h"
 
 namespace app {
 namespace {
@@ -24,6 +27,16 @@ std::string why_no_speedup(const std::string& scale,
       "cache ({}),\nwhere each further row of a step costs its full price. --scale 4x2 gives the "
       "same tokens at the step\ncosts of a larger model, whose further rows are nearly free.\n",
       megabytes(weight_bytes), megabytes(cache_bytes));
+}
+
+std::string difference_words(const engine::Difference& difference) {
+  const auto lead = [](std::optional<float> margin) {
+    return margin ? fmt::format("{:.3g}", *margin) : std::string("none, it had ended");
+  };
+  return fmt::format(
+      "first at token {}; lead of the choice there {}, of ar's {} (near 0 it is rounding, else a "
+      "fault)",
+      difference.at, lead(difference.margin), lead(difference.margin_of_ar));
 }
 
 bool disturbed(double read_gbps, double read_gbps_after) {

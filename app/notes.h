@@ -6,6 +6,10 @@
 #include <span>
 #include <string>
 
+namespace engine {
+struct Difference;
+}
+
 namespace app {
 
 /// Why no decoder of a race was faster than AR, and what to try. Empty where one was, where nothing
@@ -18,6 +22,9 @@ std::string why_no_speedup(const std::string& scale,
                            std::int64_t weight_bytes,
                            std::int64_t cache_bytes,
                            std::span<const double> speedups);
+
+/// Where a run differs from plain decoding, and what to make of it; in one line.
+std::string difference_words(const engine::Difference& difference);
 
 /// Whether the memory's two probes differ by more than 15 %: what was measured between them is not
 /// to be trusted.

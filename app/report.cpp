@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -39,6 +40,14 @@ json to_json(const engine::RunResult& result, const engine::RunModels& models) {
   out["decode_ms"] = result.decode_ms;
   out["tokens_per_second"] = result.tokens_per_second();
   out["identical_to_ar"] = result.identical_to_ar ? json(*result.identical_to_ar) : json(nullptr);
+  if (const auto& difference = result.difference) {
+    const auto lead = [](std::optional<float> margin) {
+      return margin ? json(*margin) : json(nullptr);
+    };
+    out["difference"] = {{"token", difference->at},
+                         {"margin", lead(difference->margin)},
+                         {"margin_of_ar", lead(difference->margin_of_ar)}};
+  }
   out["speedup"] = result.speedup ? json(*result.speedup) : json(nullptr);
   out["metrics"] = json::object();
   for (const auto& [name, value] : result.metrics) out["metrics"][name] = number_json(value);

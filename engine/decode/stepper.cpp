@@ -1,10 +1,12 @@
 #include "engine/decode/stepper.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <type_traits>
 
 #include "engine/decode/registry.h"
+#include "engine/decode/sampling.h"
 #include "engine/event/clock.h"
 
 namespace engine {
@@ -97,6 +99,17 @@ Committed committed_event(const Lane& lane, const Decision& decision, const Veri
   return event;
 }
 
+/// Keeps by how much each emitted token led.
+void keep_margins(Lane& lane, const StepOutput& out, const Decision& decision) {
+  if (rejects(lane.sampling)) return;
+  const auto first = static_cast<std::size_t>(leading_rows_of(decision) - 1);
+  for (std::size_t i = 0; i < decision.emitted.size(); i++) {
+    const kernels::Picked& picked = out.picked[static_cast<std::size_t>(decision.path[first + i])];
+    lane.margins.push_back(picked.margin);
+    lane.n_near_ties += is_near_tie(picked);
+  }
+}
+
 /// A decoder's own event, stamped with when and whose it is.
 Event stamped(Event event, const Lane& lane) {
   std::visit(
@@ -123,6 +136,10 @@ struct Stepper::Notes {
   std::vector<std::uint8_t> greedy_rows;
   Nanoseconds forward = 0, verify = 0, commit = 0;
 };
+
+bool is_near_tie(const kernels::Picked& picked) {
+  return picked.margin < 1e-4f * std::max(1.0f, std::abs(picked.score));
+}
 
 std::vector<RowFate> fates_of(const TokenTree& tree, const Decision& decision) {
   const auto n = tree.token.size();
@@ -227,6 +244,7 @@ void Stepper::finish(Lane& lane, Notes& notes) {
   lane.compute_ns += lane.proposed_ns + notes.forward + notes.verify + notes.commit;
   lane.propose_ns += lane.proposed_ns;
   lane.n_rows += lane.tree.n_rows();
+  keep_margins(lane, notes.out, decision);
   const Verified verified = verified_event(lane, notes.out, decision);
   lane.n_proposed += verified.n_proposed;
   lane.n_accepted += verified.n_accepted;
@@ -294,6 +312,7 @@ std::map<std::string, double> metrics_of(const Lane& lane) {
     metrics["acceptance_rate"] = accepted / static_cast<double>(lane.n_proposed);
   const auto judged = lane.n_accepted + lane.n_rejected;
   if (judged > 0) metrics["accepted_of_judged"] = accepted / static_cast<double>(judged);
+  if (!rejects(lane.sampling)) metrics["near_ties"] = static_cast<double>(lane.n_near_ties);
   return metrics;
 }
 

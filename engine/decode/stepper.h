@@ -26,6 +26,9 @@ struct Lane {
   std::int64_t n_proposed = 0;   // guessed or drafted rows
   std::int64_t n_accepted = 0;   // of those, kept
   std::int64_t n_rejected = 0;   // judged, and the target disagreed; the rest was never judged
+  std::int64_t n_near_ties = 0;  // emitted tokens whose choice was one
+  std::vector<float> margins;    // [generated] by how much each choice led the second best; empty
+                                 // under rejection sampling, which chooses by its own draws
   TokenTree tree;                // of the step under way
   std::int64_t proposed_ns = 0;  // what its tree took
 };
@@ -42,9 +45,13 @@ Lane make_lane(RunId run,
                const std::string& decoder,
                DecoderContext context);
 
+/// Whether the second best score is so near (a ten-thousandth of the best, or of 1 where that is
+/// small) that another order of summing could have chosen it.
+bool is_near_tie(const kernels::Picked& picked);
+
 /// For a result's "metrics": rows, rows_per_step, proposed, accepted, rejected, acceptance_rate
-/// (accepted / proposed), accepted_of_judged (accepted / (accepted + rejected)) and the decoder's
-/// own. A rate whose denominator is 0 is absent.
+/// (accepted / proposed), accepted_of_judged (accepted / (accepted + rejected)), near_ties (but not
+/// under rejection sampling) and the decoder's own. A rate whose denominator is 0 is absent.
 std::map<std::string, double> metrics_of(const Lane& lane);
 
 /// What became of every row, after the cut. Accepted: its token was emitted (the last emitted may

@@ -104,30 +104,6 @@ void change(RunRecord& run, StepId step, const auto& how) {
   run.steps.replace(i, std::move(record));
 }
 
-/// The row whose answer each committed token is: the walk from the last context row along the
-/// picked tokens. -1 from where the walk is not told.
-std::vector<int> answering_rows(const StepRecord& step, std::span<const TokenId> tokens) {
-  std::vector<int> rows(tokens.size(), -1);
-  const TokenTree& tree = step.drafted.tree;
-  const Verified& v = step.verified;
-  if (!step.has_drafted || !step.has_verified || v.picked.size() != tree.token.size()) return rows;
-  const auto context = std::find_if(v.fate.rbegin(), v.fate.rend(),
-                                    [](RowFate fate) { return fate == RowFate::Context; });
-  int row = static_cast<int>(v.fate.rend() - context) - 1;
-  for (std::size_t i = 0; i < tokens.size() && row >= 0; ++i) {
-    if (v.picked[static_cast<std::size_t>(row)] != tokens[i]) break;
-    rows[i] = row;
-    int child = -1;
-    for (int r = row + 1; r < tree.n_rows() && child < 0; ++r) {
-      const auto at = static_cast<std::size_t>(r);
-      const bool on_path = v.fate[at] == RowFate::Accepted;
-      if (on_path && tree.parent[at] == row && tree.token[at] == tokens[i]) child = r;
-    }
-    row = child;
-  }
-  return rows;
-}
-
 template <typename E>
 std::string add_queueing(RunRecord* run, const E& e) {
   if (!run) return kNoSuchRun;
@@ -151,6 +127,29 @@ void settle_metrics(RunRecord& run) {
 }
 
 }  // namespace
+
+// The walk from the last context row along the picked tokens.
+std::vector<int> answering_rows(const StepRecord& step, std::span<const TokenId> tokens) {
+  std::vector<int> rows(tokens.size(), -1);
+  const TokenTree& tree = step.drafted.tree;
+  const Verified& v = step.verified;
+  if (!step.has_drafted || !step.has_verified || v.picked.size() != tree.token.size()) return rows;
+  const auto context = std::find_if(v.fate.rbegin(), v.fate.rend(),
+                                    [](RowFate fate) { return fate == RowFate::Context; });
+  int row = static_cast<int>(v.fate.rend() - context) - 1;
+  for (std::size_t i = 0; i < tokens.size() && row >= 0; ++i) {
+    if (v.picked[static_cast<std::size_t>(row)] != tokens[i]) break;
+    rows[i] = row;
+    int child = -1;
+    for (int r = row + 1; r < tree.n_rows() && child < 0; ++r) {
+      const auto at = static_cast<std::size_t>(r);
+      const bool on_path = v.fate[at] == RowFate::Accepted;
+      if (on_path && tree.parent[at] == row && tree.token[at] == tokens[i]) child = r;
+    }
+    row = child;
+  }
+  return rows;
+}
 
 Nanoseconds saturated_sum(Nanoseconds a, Nanoseconds b) {
   constexpr Nanoseconds kMax = std::numeric_limits<Nanoseconds>::max();

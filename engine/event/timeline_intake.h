@@ -2,7 +2,9 @@
 // TR05). A recording is untrusted: whatever it holds, sums stay defined and indices inside.
 #pragma once
 
+#include <span>
 #include <string>
+#include <vector>
 
 #include "engine/event/timeline.h"
 
@@ -14,6 +16,9 @@ inline constexpr Nanoseconds kMaxTime = Nanoseconds{1} << 50;
 inline constexpr StepId kMaxMissingSteps = 4096;
 /// Reasons kept; further ones are only counted.
 inline constexpr std::size_t kMaxReasons = 100;
+
+/// The row of a step whose answer each of its committed tokens is; -1 from where that is not told.
+std::vector<int> answering_rows(const StepRecord& step, std::span<const TokenId> tokens);
 
 /// Applies one event. Every handler returns why it refused, or an empty string.
 class TimelineIntake {

@@ -1,8 +1,8 @@
 #include "engine/schedule/agreement.h"
 
 #include <algorithm>
-
-#include "engine/schedule/run.h"
+#include <optional>
+#include <vector>
 
 namespace engine {
 namespace {
@@ -31,6 +31,20 @@ Agreement agreement_of(Ending found, Ending expected) {
   const auto at = static_cast<std::size_t>(agreement.first_difference);
   if (at < found.tokens.size()) agreement.found = found.tokens[at];
   if (at < expected.tokens.size()) agreement.expected = expected.tokens[at];
+  return agreement;
+}
+
+Agreement agree(RunResult& result, const RunResult& ar) {
+  const Agreement agreement =
+      agreement_of({result.tokens, result.whole()}, {ar.tokens, ar.whole()});
+  result.identical_to_ar = agreement.first_difference < 0;
+  if (agreement.first_difference < 0) return agreement;
+  const auto lead = [&](const std::vector<float>& margins) {
+    const auto at = static_cast<std::size_t>(agreement.first_difference);
+    return at < margins.size() ? std::optional(margins[at]) : std::nullopt;
+  };
+  result.difference =
+      Difference{agreement.first_difference, lead(result.margins), lead(ar.margins)};
   return agreement;
 }
 

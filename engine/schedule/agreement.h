@@ -5,6 +5,7 @@
 
 #include "engine/decode/sampling.h"
 #include "engine/event/event.h"
+#include "engine/schedule/run.h"
 #include "engine/types.h"
 
 namespace engine {
@@ -21,5 +22,8 @@ struct Ending {
 
 /// Compares as far as a run that was stopped goes; `run`, `t` and `cost` are the caller's to fill.
 Agreement agreement_of(Ending found, Ending expected);
+
+/// The same of a run and plain decoding on its request; keeps in `result` what it came to.
+Agreement agree(RunResult& result, const RunResult& ar);
 
 }  // namespace engine

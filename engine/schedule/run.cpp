@@ -112,6 +112,7 @@ RunResult result_of(const Lane& lane,
   result.request = request;
   const auto generated = lane.sequence.generated();
   result.tokens.assign(generated.begin(), generated.end());
+  result.margins = lane.margins;
   result.approximate = lane.decoder->approximate();
   if (tokenizer) {
     result.text = tokenizer->decode(result.tokens);

@@ -29,10 +29,18 @@ struct RunRequest {
   int lane = 0;            // from 0 in its race
 };
 
+/// Where a run first differs from plain decoding, and by how much each choice there led the second
+/// best one: a lead near nothing is rounding, a large one a fault. Unset: that text had ended.
+struct Difference {
+  int at = 0;  // index among generated tokens
+  std::optional<float> margin, margin_of_ar;
+};
+
 /// One generation, done. Times count own compute only.
 struct RunResult {
   RunRequest request;
   std::vector<TokenId> tokens;
+  std::vector<float> margins;  // as of Lane
   std::string text;
   std::vector<TokenId>
       approximate;  // guesses behind `tokens` that a run which wished to end leaves
@@ -43,8 +51,9 @@ struct RunResult {
   double prefill_ms = 0;
   double decode_ms = 0;
   std::map<std::string, double> metrics;
-  std::optional<bool> identical_to_ar;  // unset: not compared
-  std::optional<double> speedup;        // unset: no AR run to compare with
+  std::optional<bool> identical_to_ar;   // unset: not compared
+  std::optional<Difference> difference;  // where it is not identical
+  std::optional<double> speedup;         // unset: no AR run to compare with
 
   /// Ended by its text or its limits: two such runs must agree to the end.
   bool whole() const {

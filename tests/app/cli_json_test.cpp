@@ -79,6 +79,7 @@ TEST_F(CliJson, generate) {
       "generate --decoder lookahead --prompt 'Anna has 3 pens and 3 pens' --max-tokens 16");
   EXPECT_EQ(wrong_in(found, kResult), "");
   EXPECT_EQ(wrong_in(found["metrics"], json::parse(R"({"rows": "integer", "rows_per_step": "number",
+                                     "near_ties": "integer",
                                      "proposed": "integer", "accepted": "integer",
                                      "rejected": "integer", "pool_tries": "integer",
                                      "pool_hits": "integer", "window_rows": "integer"})")),

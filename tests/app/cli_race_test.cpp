@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/notes.h"
+#include "engine/schedule/run.h"
 #include "tests/app/cli_fixture.h"
 #include "tests/app/program.h"
 #include "tests/needs.h"
@@ -44,6 +45,12 @@ TEST(Notes, a_step_faster_than_memory_is_told_by_what_made_it_so) {
       app::why_above_roofline(6 * kMB, 30 * kMB).find("(6.0 MB) lie in the processor's cache"),
       std::string::npos);
   EXPECT_EQ(app::why_above_roofline(60 * kMB, 30 * kMB).find("cache"), std::string::npos);
+}
+
+TEST(Notes, a_difference_is_told_with_the_lead_of_both_choices) {
+  const std::string words = app::difference_words({.at = 17, .margin = 0.00025f});
+  for (const char* part : {"token 17", "there 0.00025,", "of ar's none, it had ended"})
+    EXPECT_NE(words.find(part), std::string::npos) << words;
 }
 
 TEST(Notes, probes_that_differ_by_more_than_15_percent_are_told_with_both_readings) {

@@ -1,10 +1,12 @@
-// Whether the run's tokens are those of plain decoding, and where they first differ.
 #include "ui/panels/agreement.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
+#include "engine/event/timeline_intake.h"
 #include "ui/draw.h"
 
 namespace ui {
@@ -18,6 +20,19 @@ std::string around(const Context& context, const engine::RunRecord& run, int at,
   return context.timeline.text_of(run, ids);
 }
 
+// By how much the choice of a token led the second best one; nullopt where that was not told.
+std::optional<float> lead_at(const engine::RunRecord& run, int index) {
+  if (index >= std::ssize(run.tokens)) return std::nullopt;
+  const engine::TokenRecord& token = run.tokens[static_cast<std::size_t>(index)];
+  if (token.step < 0 || token.step >= std::ssize(run.steps)) return std::nullopt;
+  const engine::StepRecord step = run.steps[static_cast<std::size_t>(token.step)];
+  const int at = token.pos - step.committed.first_pos;
+  const std::vector<int> rows = engine::answering_rows(step, step.committed.tokens);
+  if (at < 0 || at >= std::ssize(rows) || rows[at] < 0) return std::nullopt;
+  if (rows[at] >= std::ssize(step.verified.margin)) return std::nullopt;
+  return step.verified.margin[static_cast<std::size_t>(rows[at])];
+}
+
 void difference(const Context& context, const engine::RunRecord& run, const engine::Agreement& a) {
   words(fmt::format("First difference at token {}", a.first_difference), theme().bad);
   const std::string before = around(context, run, a.first_difference, 8);
@@ -27,6 +42,11 @@ void difference(const Context& context, const engine::RunRecord& run, const engi
   wrapped("this run        ..." + before + " [" + context.timeline.name_of(run, a.found) + "]",
           theme().text);
   ImGui::PopFont();
+  if (const std::optional<float> lead = lead_at(run, a.first_difference))
+    wrapped(fmt::format("The choice there led the second best by {:.3g}. A lead near 0 is "
+                        "rounding, a large one a fault.",
+                        *lead),
+            theme().dim);
 }
 
 void draw(Context& context) {

@@ -1,3 +1,4 @@
+// Whether the run's tokens are those of plain decoding, and where they first differ.
 #pragma once
 
 #include "ui/panel.h"

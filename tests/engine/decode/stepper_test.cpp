@@ -61,6 +61,35 @@ TEST(Stepper, each_rate_of_acceptance_has_its_own_name) {
   }
 }
 
+TEST(Stepper, every_decoder_keeps_the_lead_of_each_token_that_plain_decoding_has) {
+  const ToyShape shape{.vocab = 7, .context = 2, .seed = 5};
+  ToyModel model(shape), draft(draft_of(shape));
+  const std::vector<TokenId> prompt{1, 2, 3, 1, 2, 3, 1, 2};
+  const auto margins = [&](const Job& job) {
+    Lane lane = start(model, prompt, job);
+    Stepper stepper(model, nullptr);
+    Lane* const one = &lane;
+    while (!lane.sequence.finished()) stepper.step(std::span(&one, 1));
+    return lane.margins;
+  };
+  for (Job job : jobs(draft)) {
+    const bool chooses = job.sampling.greedy() || job.sampling.mode == Sampling::Mode::Coupled;
+    const std::vector<float> found = margins(job);
+    EXPECT_EQ(run(model, prompt, job).metrics.contains("near_ties"), chooses) << described(job);
+    job.decoder = "ar";
+    job.options.clear();
+    EXPECT_EQ(found, chooses ? margins(job) : std::vector<float>{}) << described(job);
+  }
+}
+
+TEST(Stepper, a_near_tie_is_one_of_a_ten_thousandth_of_the_score) {
+  EXPECT_TRUE(is_near_tie({.score = 20, .margin = 0.0019f}));
+  EXPECT_TRUE(is_near_tie({.score = -20, .margin = 0.0019f}));
+  EXPECT_FALSE(is_near_tie({.score = 20, .margin = 0.0021f}));
+  EXPECT_TRUE(is_near_tie({.score = 0, .margin = 0.00009f}));
+  EXPECT_FALSE(is_near_tie({.score = 0, .margin = 0.00011f}));
+}
+
 TEST(Stepper, the_same_run_twice_leaves_the_same_trace) {
   const ToyShape shape{.vocab = 7, .context = 2, .seed = 5};
   ToyModel model(shape), draft(draft_of(shape));

@@ -24,6 +24,26 @@ TEST(Agreement, a_difference_names_both_tokens) {
   EXPECT_EQ(agreement.expected, 15);
 }
 
+TEST(Agreement, a_difference_keeps_by_how_much_both_choices_led) {
+  RunResult found{.tokens = {4, 8, 23}, .margins = {1, 2, 0.5f}, .stop_reason = "eos"};
+  RunResult ar{.tokens = {4, 8, 15, 16}, .margins = {1, 2, 0.25f, 4}, .stop_reason = "eos"};
+  EXPECT_EQ(agree(found, ar).first_difference, 2);
+  EXPECT_EQ(found.identical_to_ar, false);
+  ASSERT_TRUE(found.difference);
+  EXPECT_EQ(found.difference->at, 2);
+  EXPECT_EQ(found.difference->margin, 0.5f);
+  EXPECT_EQ(found.difference->margin_of_ar, 0.25f);
+  RunResult ended{.tokens = {4, 8}, .margins = {1, 2}, .stop_reason = "eos"};
+  agree(ended, ar);
+  ASSERT_TRUE(ended.difference);
+  EXPECT_EQ(ended.difference->margin, std::nullopt);
+  EXPECT_EQ(ended.difference->margin_of_ar, 0.25f);
+  RunResult same = ar;
+  agree(same, ar);
+  EXPECT_EQ(same.identical_to_ar, true);
+  EXPECT_FALSE(same.difference);
+}
+
 TEST(Agreement, a_run_that_ends_early_by_itself_differs_where_it_ends) {
   const Agreement agreement = agreement_of({kShort}, {kLong});
   EXPECT_EQ(agreement.first_difference, 2);
