@@ -112,7 +112,7 @@ void generate_a_little(engine::LoadedModel& loaded, int context) {
 }
 
 /// Medians of a forward that computes the logits of every row, the row counts interleaved. After
-/// Ctrl+C those of the rounds so far.
+/// Ctrl+C those of the repeats so far.
 StepTimes time_steps(engine::Model& model, const BenchOptions& options) {
   std::vector<engine::TokenId> prompt(static_cast<std::size_t>(options.context) + 1);
   for (std::size_t i = 0; i < prompt.size(); i++)
@@ -232,6 +232,58 @@ int bench_step(const BenchOptions& options) {
   return exit_code();
 }
 
+/// What the runs of bench decode came to. None: Ctrl+C came before the first token.
+struct DecodeRuns {
+  std::vector<double> speeds, prefills;  // a value for each run
+  std::size_t n_tokens = 0;
+  double tokens_per_step = 0;
+};
+
+/// After Ctrl+C the run under way counts only where there is no whole one: it is shorter.
+DecodeRuns decode_runs(const engine::RunModels& models,
+                       const engine::RunRequest& request,
+                       int n_repeats) {
+  DecodeRuns runs;
+  for (int repeat = 0; repeat < n_repeats && !interrupted(); repeat++) {
+    const engine::RunResult result = engine::run_to_end(models, request, 0, nullptr, interrupted);
+    if (result.tokens.empty() || (interrupted() && !runs.speeds.empty())) break;
+    runs.speeds.push_back(result.tokens_per_second());
+    runs.prefills.push_back(result.prefill_ms);
+    runs.n_tokens = result.tokens.size();
+    runs.tokens_per_step = result.tokens_per_step();
+  }
+  return runs;
+}
+
+json decode_document(const engine::RunModels& models,
+                     const BenchOptions& options,
+                     const DecodeRuns& runs) {
+  const engine::Model& model = *models.target.model;
+  const bool any = !runs.speeds.empty();
+  const auto [low, high] = std::minmax_element(runs.speeds.begin(), runs.speeds.end());
+  const auto figure = [&](double value) { return any ? json(value) : json(nullptr); };
+  json out = {{"machine", machine_json(model.device())},
+              {"decoder", options.decoder},
+              {"model", model.name()},
+              {"dtype", kernels::name_of(model.dtype())},
+              {"scale", engine::name_of(model.scale())},
+              {"context", options.context},
+              {"tokens", runs.n_tokens},
+              {"tokens_per_step", figure(runs.tokens_per_step)},
+              {"tokens_per_second", figure(median(runs.speeds))},
+              {"min", figure(any ? *low : 0)},
+              {"max", figure(any ? *high : 0)},
+              {"n", runs.speeds.size()},
+              {"prefill_ms", figure(median(runs.prefills))},
+              {"peak_rss_bytes", peak_rss_bytes()},
+              {"weight_bytes", model.weight_bytes()}};
+  if (models.draft) {
+    out["draft"] = models.draft->model->name();
+    out["draft_weight_bytes"] = models.draft->model->weight_bytes();
+  }
+  return out;
+}
+
 int bench_decode(const BenchOptions& options) {
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   engine::ModelRequest request = model_request(options.model);
@@ -248,113 +300,97 @@ int bench_decode(const BenchOptions& options) {
   engine::Model& model = *models.target.model;
   for (int i = 0; i < options.context; i++)
     run.prompt_tokens.push_back((5 * i + 1) % model.vocab_size());
-  // After Ctrl+C the run under way counts only where there is no whole one: it is shorter.
-  std::vector<double> speeds, prefills;
-  std::size_t n_tokens = 0;
-  double tokens_per_step = 0;
-  for (int repeat = 0; repeat < options.repeat && !interrupted(); repeat++) {
-    const engine::RunResult result = engine::run_to_end(models, run, 0, nullptr, interrupted);
-    if (result.tokens.empty() || (interrupted() && !speeds.empty())) break;
-    speeds.push_back(result.tokens_per_second());
-    prefills.push_back(result.prefill_ms);
-    n_tokens = result.tokens.size();
-    tokens_per_step = result.tokens_per_step();
-  }
-  const bool any = !speeds.empty();  // none: Ctrl+C came before the first token
-  const auto [low, high] = std::minmax_element(speeds.begin(), speeds.end());
-  const auto figure = [&](double value) { return any ? json(value) : json(nullptr); };
-  json out = {{"machine", machine_json(model.device())},
-              {"decoder", options.decoder},
-              {"model", model.name()},
-              {"dtype", kernels::name_of(model.dtype())},
-              {"scale", engine::name_of(model.scale())},
-              {"context", options.context},
-              {"tokens", n_tokens},
-              {"tokens_per_step", figure(tokens_per_step)},
-              {"tokens_per_second", figure(median(speeds))},
-              {"min", figure(any ? *low : 0)},
-              {"max", figure(any ? *high : 0)},
-              {"n", speeds.size()},
-              {"prefill_ms", figure(median(prefills))},
-              {"peak_rss_bytes", peak_rss_bytes()},
-              {"weight_bytes", model.weight_bytes()}};
-  if (models.draft) {
-    out["draft"] = models.draft->model->name();
-    out["draft_weight_bytes"] = models.draft->model->weight_bytes();
-  }
+  const DecodeRuns runs = decode_runs(models, run, options.repeat);
+  const json out = decode_document(models, options, runs);
   if (options.json) {
     print_document(out);
-  } else if (any) {
+  } else if (!runs.speeds.empty()) {
     print(fmt::format(
         "{} {}, {}: {:.1f} tokens/s (min {:.1f}, max {:.1f}, n {}), {:.2f} tokens a step, prefill "
         "of {} tokens {:.1f} ms, peak memory {:.1f} MB\n",
-        model.name(), kernels::name_of(model.dtype()), options.decoder, median(speeds), *low, *high,
-        speeds.size(), tokens_per_step, options.context, median(prefills),
-        static_cast<double>(peak_rss_bytes()) * 1e-6));
+        model.name(), kernels::name_of(model.dtype()), options.decoder,
+        out["tokens_per_second"].get<double>(), out["min"].get<double>(), out["max"].get<double>(),
+        runs.speeds.size(), runs.tokens_per_step, options.context, out["prefill_ms"].get<double>(),
+        out["peak_rss_bytes"].get<double>() * 1e-6));
   }
   return exit_code();
 }
 
-/// One matrix of the model as a multiply, for each row count: where a step's time goes.
+/// A matrix of a model: y [rows, n] = x [rows, k] W^T.
+struct MatrixShape {
+  const char* name;
+  int n, k;
+};
+
+/// One matrix as a multiply, for each row count; after Ctrl+C those that were measured.
+json multiply_figures(kernels::Device& device,
+                      kernels::DType dtype,
+                      const MatrixShape& shape,
+                      const BenchOptions& options) {
+  const std::vector<float> w(static_cast<std::size_t>(shape.n) * shape.k, 0.01f);
+  kernels::DeviceBuffer packed(device, device.ops().packed_bytes(dtype, shape.n, shape.k));
+  device.ops().pack(device, w.data(), kernels::DType::F32, shape.n, shape.k, dtype, packed.data());
+  const kernels::PackedMatrix matrix{packed.data(), shape.n, shape.k, dtype};
+  json results = json::array();
+  for (const int rows : options.rows) {
+    kernels::DeviceBuffer x(device, 4LL * rows * shape.k), y(device, 4LL * rows * shape.n);
+    const std::vector<float> host(static_cast<std::size_t>(rows) * shape.k, 0.5f);
+    device.ops().upload(device, x.data(), host.data(), x.bytes());
+    std::vector<double> us;
+    for (int repeat = 0; repeat < options.repeat + 2 && !interrupted(); repeat++) {
+      const double start = now_ms();
+      device.ops().matmul(device, matrix, x.f32(), shape.k, rows, y.f32(), shape.n, nullptr, false);
+      if (repeat >= 2) us.push_back((now_ms() - start) * 1e3);
+    }
+    if (us.empty()) break;  // Ctrl+C
+    const double flops = 2.0 * rows * shape.n * shape.k;
+    results.push_back({{"kernel", "matmul"},
+                       {"shape", shape.name},
+                       {"n", shape.n},
+                       {"k", shape.k},
+                       {"rows", rows},
+                       {"us", median(us)},
+                       {"gflops", flops / median(us) * 1e-3},
+                       {"gbps", static_cast<double>(packed.bytes()) / median(us) * 1e-3}});
+  }
+  return results;
+}
+
+std::string multiply_table(const json& results) {
+  std::vector<std::vector<std::string>> rows = {{"matmul", "rows", "us", "GFLOP/s", "GB/s"}};
+  for (const json& r : results) {
+    rows.push_back({r["shape"].get<std::string>(), fmt::format("{}", r["rows"].get<int>()),
+                    fmt::format("{:.1f}", r["us"].get<double>()),
+                    fmt::format("{:.0f}", r["gflops"].get<double>()),
+                    fmt::format("{:.1f}", r["gbps"].get<double>())});
+  }
+  return engine::aligned_table(rows);
+}
+
+/// The matrices of a model of shape M one by one: where a step's time goes.
 int bench_kernels(const BenchOptions& options) {
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   kernels::Device& device = store.device(options.model.device);
   const kernels::DType dtype =
       kernels::dtype_named(options.model.dtype.empty() ? "bf16" : options.model.dtype)
           .value_or(kernels::DType::BF16);
-  struct Shape {
-    const char* name;
-    int n, k;
-  };
-  const Shape shapes[] = {{"M qkv", 2304, 768},
-                          {"M out", 768, 768},
-                          {"M gate+up", 4096, 768},
-                          {"M down", 768, 2048},
-                          {"M head", 32000, 768}};
+  const MatrixShape shapes[] = {{"M qkv", 2304, 768},
+                                {"M out", 768, 768},
+                                {"M gate+up", 4096, 768},
+                                {"M down", 768, 2048},
+                                {"M head", 32000, 768}};
   json results = json::array();
-  for (const Shape& shape : shapes) {
-    const std::vector<float> w(static_cast<std::size_t>(shape.n) * shape.k, 0.01f);
-    kernels::DeviceBuffer packed(device, device.ops().packed_bytes(dtype, shape.n, shape.k));
-    device.ops().pack(device, w.data(), kernels::DType::F32, shape.n, shape.k, dtype,
-                      packed.data());
-    const kernels::PackedMatrix matrix{packed.data(), shape.n, shape.k, dtype};
-    for (const int rows : options.rows) {
-      kernels::DeviceBuffer x(device, 4LL * rows * shape.k), y(device, 4LL * rows * shape.n);
-      const std::vector<float> host(static_cast<std::size_t>(rows) * shape.k, 0.5f);
-      device.ops().upload(device, x.data(), host.data(), x.bytes());
-      std::vector<double> us;
-      for (int repeat = 0; repeat < options.repeat + 2 && !interrupted(); repeat++) {
-        const double start = now_ms();
-        device.ops().matmul(device, matrix, x.f32(), shape.k, rows, y.f32(), shape.n, nullptr,
-                            false);
-        if (repeat >= 2) us.push_back((now_ms() - start) * 1e3);
-      }
-      if (us.empty()) break;  // Ctrl+C
-      const double flops = 2.0 * rows * shape.n * shape.k;
-      results.push_back({{"kernel", "matmul"},
-                         {"shape", shape.name},
-                         {"n", shape.n},
-                         {"k", shape.k},
-                         {"rows", rows},
-                         {"us", median(us)},
-                         {"gflops", flops / median(us) * 1e-3},
-                         {"gbps", static_cast<double>(packed.bytes()) / median(us) * 1e-3}});
-    }
+  for (const MatrixShape& shape : shapes) {
+    for (json& figures : multiply_figures(device, dtype, shape, options))
+      results.push_back(std::move(figures));
   }
-  json out = {
-      {"machine", machine_json(device)}, {"dtype", kernels::name_of(dtype)}, {"kernels", results}};
   if (options.json) {
-    print_document(out);
-    return exit_code();
+    print_document({{"machine", machine_json(device)},
+                    {"dtype", kernels::name_of(dtype)},
+                    {"kernels", std::move(results)}});
+  } else {
+    print(multiply_table(results));
   }
-  std::vector<std::vector<std::string>> text = {{"matmul", "rows", "us", "GFLOP/s", "GB/s"}};
-  for (const json& r : results) {
-    text.push_back({r["shape"].get<std::string>(), fmt::format("{}", r["rows"].get<int>()),
-                    fmt::format("{:.1f}", r["us"].get<double>()),
-                    fmt::format("{:.0f}", r["gflops"].get<double>()),
-                    fmt::format("{:.1f}", r["gbps"].get<double>())});
-  }
-  print(engine::aligned_table(text));
   return exit_code();
 }
 

@@ -24,6 +24,49 @@ bool is_leaf(const TokenTree& tree, std::size_t row) {
   return true;
 }
 
+/// Proposals that hang on a row of `alive`, in order.
+std::vector<int> proposals_below(const TokenTree& tree,
+                                 const std::vector<int>& alive,
+                                 int leading_rows) {
+  std::vector<int> children;
+  for (int r = leading_rows; r < tree.n_rows(); r++) {
+    const auto row = static_cast<std::size_t>(r);
+    if (is_no_proposal(tree, row)) continue;
+    for (const int parent : alive) {
+      if (tree.parent[row] == parent) children.push_back(r);
+    }
+  }
+  return children;
+}
+
+/// Judges proposals of one position, one after another, until one is kept.
+/// @param left   the target's law there; what was refused is taken out of it
+/// @param draws  gains a draw for each row judged
+/// @return       the token kept, -1: none
+TokenId first_kept(const std::vector<int>& children,
+                   const TokenTree& tree,
+                   std::uint32_t position,
+                   UniformSource& uniforms,
+                   std::vector<double>& left,
+                   std::vector<Draw>& draws) {
+  double sum = 1;
+  std::uint32_t n_draws = 0;
+  for (const int child : children) {
+    const TokenId x = tree.token[static_cast<std::size_t>(child)];
+    double& mass = left[static_cast<std::size_t>(x)];
+    if (mass <= 0) continue;  // filtered out, or refused before
+    const double threshold = mass >= sum ? 1.0 : mass / sum;
+    const double u = uniforms.accept(position, n_draws++, threshold);
+    draws.push_back(
+        {.row = child, .uniform = static_cast<float>(u), .keep = static_cast<float>(threshold)});
+    if (u < threshold) return x;
+    mass = 0;
+    sum = 0;
+    for (const double p : left) sum += p;  // summed anew: subtracting would lose small parts
+  }
+  return -1;
+}
+
 }  // namespace
 
 Decision walk(const TokenTree& tree, const StepOutput& out, int leading_rows, bool bonus_at_end) {
@@ -71,46 +114,19 @@ Decision reject(std::span<const TokenId> tokens,
   bool last_row_leads = false;  // the last accepted row is not kept: its token leads the next step
   // Rows that stand for the path so far: several where equal proposals were not merged.
   std::vector<int> alive{leading_rows - 1};
-  std::vector<int> children;
   for (bool accepted = true; accepted;) {
-    children.clear();
-    for (int r = leading_rows; r < tree.n_rows(); r++) {
-      const auto row = static_cast<std::size_t>(r);
-      if (is_no_proposal(tree, row)) continue;
-      for (const int parent : alive) {
-        if (tree.parent[row] == parent) children.push_back(r);
-      }
-    }
+    std::vector<int> children = proposals_below(tree, alive, leading_rows);
     last_row_leads = children.empty() && !bonus_at_end && !decision.emitted.empty();
     if (last_row_leads) break;
     const std::vector<double> law = token_law(out.logits_of(alive.front()), sampling, history);
     std::vector<double> left = law;
-    double sum = 1;
-    accepted = false;
-    TokenId token = -1;
     const auto position = static_cast<std::uint32_t>(history.size());
-    std::uint32_t n_draws = 0;
-    for (const int child : children) {
-      const TokenId x = tree.token[static_cast<std::size_t>(child)];
-      double& mass = left[static_cast<std::size_t>(x)];
-      if (mass <= 0) continue;  // filtered out, or refused before
-      const double threshold = mass >= sum ? 1.0 : mass / sum;
-      const double u = uniforms.accept(position, n_draws++, threshold);
-      decision.draws.push_back(
-          {.row = child, .uniform = static_cast<float>(u), .keep = static_cast<float>(threshold)});
-      if (u < threshold) {
-        token = x;
-        accepted = true;
-        break;
-      }
-      mass = 0;
-      sum = 0;
-      for (const double p : left) sum += p;  // summed anew: subtracting would lose small parts
-    }
+    TokenId token = first_kept(children, tree, position, uniforms, left, decision.draws);
+    accepted = token >= 0;
     if (accepted) {
       std::erase_if(children,
                     [&](int r) { return tree.token[static_cast<std::size_t>(r)] != token; });
-      alive = children;
+      alive = std::move(children);
     } else {
       const double u = uniforms.residual(position, left);
       decision.last_uniform = static_cast<float>(u);

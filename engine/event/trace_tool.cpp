@@ -222,47 +222,39 @@ void compare_weights(const std::string& model,
   }
 }
 
-TraceAnswer recording_answer(const std::string& path,
-                             bool judge,
-                             const WeightsHere& weights_here = {}) {
-  const Opened opened = open_recording(path);
-  const RecordingReport& report = opened.report;
+/// What is wrong with a recording, or with believing it here.
+std::vector<std::string> faults_of(const Opened& opened, const WeightsHere& weights_here) {
+  std::vector<std::string> faults = opened.report.notices();
   const Timeline& timeline = opened.timeline;
-  std::vector<std::string> notices = report.notices();
   if (timeline.n_inconsistent() > 0) {
-    notices.push_back(fmt::format("{} events contradict others and are kept out of statistics",
-                                  timeline.n_inconsistent()));
+    faults.push_back(fmt::format("{} events contradict others and are kept out of statistics",
+                                 timeline.n_inconsistent()));
     for (const std::string& why : timeline.inconsistencies()) {
-      if (notices.size() < 20) notices.push_back(printable(why));
+      if (faults.size() < 20) faults.push_back(printable(why));
     }
   }
   for (const auto& [id, model] : timeline.models()) {
-    compare_weights(model.name, model.weights_hash, weights_here, notices);
+    compare_weights(model.name, model.weights_hash, weights_here, faults);
   }
-  TraceAnswer answer;
-  answer.ok = !judge || notices.empty();
-  const std::size_t n_faults = notices.size();
-  // Told, but no fault of the file: what was recorded is whole.
+  return faults;
+}
+
+/// Told, but no fault of the file: what was recorded is whole.
+std::vector<std::string> drops_of(const Timeline& timeline) {
+  std::vector<std::string> drops;
   for (const RunRecord& run : timeline.runs()) {
     for (const PayloadDropped& drop : run.dropped) {
-      notices.push_back(fmt::format("run {}: {}", run.id(), describe(drop)));
+      drops.push_back(fmt::format("run {}: {}", run.id(), describe(drop)));
     }
   }
-  const std::string name = quoted_for_message(path);
-  if (!judge) {
-    answer.text = recording_text(path, opened);
-  } else if (answer.ok) {
-    answer.text = fmt::format("{}: valid: a recording of {} events and {}\n", name, report.n_events,
-                              plural(timeline.runs().size(), "run"));
-  } else {
-    answer.text = name + ": not whole\n";
-  }
-  if (!judge && !notices.empty()) answer.text += "\n";
-  for (std::size_t i = 0; i < notices.size(); ++i) {
-    const bool fault = judge && i < n_faults;
-    answer.text += (fault ? "  " : "note: ") + notices[i] + "\n";
-  }
+  return drops;
+}
 
+Json json_of(const std::string& path,
+             const Opened& opened,
+             const std::vector<std::string>& notices) {
+  const RecordingReport& report = opened.report;
+  const Timeline& timeline = opened.timeline;
   Json json{{"path", as_utf8(path)},
             {"type", "recording"},
             {"version", report.version},
@@ -281,6 +273,33 @@ TraceAnswer recording_answer(const std::string& path,
             {"runs", Json::array()},
             {"notices", notices}};
   for (const RunRecord& run : timeline.runs()) json["runs"].push_back(json_of(timeline, run));
+  return json;
+}
+
+TraceAnswer recording_answer(const std::string& path,
+                             bool judge,
+                             const WeightsHere& weights_here = {}) {
+  const Opened opened = open_recording(path);
+  const std::vector<std::string> faults = faults_of(opened, weights_here);
+  const std::vector<std::string> drops = drops_of(opened.timeline);
+  TraceAnswer answer;
+  answer.ok = !judge || faults.empty();
+  const std::string name = quoted_for_message(path);
+  if (!judge) {
+    answer.text = recording_text(path, opened);
+    if (!faults.empty() || !drops.empty()) answer.text += "\n";
+  } else if (answer.ok) {
+    answer.text = fmt::format("{}: valid: a recording of {} events and {}\n", name,
+                              opened.report.n_events, plural(opened.timeline.runs().size(), "run"));
+  } else {
+    answer.text = name + ": not whole\n";
+  }
+  for (const std::string& fault : faults) answer.text += (judge ? "  " : "note: ") + fault + "\n";
+  for (const std::string& drop : drops) answer.text += "note: " + drop + "\n";
+
+  std::vector<std::string> notices = faults;
+  notices.insert(notices.end(), drops.begin(), drops.end());
+  Json json = json_of(path, opened, notices);
   if (judge) json["ok"] = answer.ok;
   answer.json = dumped(json);
   return answer;
