@@ -1,6 +1,7 @@
 #include "engine/decode/window_tuner.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "engine/types.h"
 
