@@ -1,12 +1,12 @@
 // The command line: what may be said, and what each thing means. One place, so that `--help`
 // teaches.
 #include <algorithm>
-#include <functional>
 #include <limits>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "app/cli_parts.h"
 #include "app/commands.h"
 #include "app/numbers.h"
 #include "app/terminal.h"
@@ -17,9 +17,7 @@
 #include "engine/model/limits.h"
 
 namespace app {
-namespace {
 
-/// Checks and converts to one of a few words, with a suggestion for a misspelt one.
 CLI::Validator one_of(const std::vector<std::string>& words) {
   std::string list;
   for (const std::string& word : words) list += (list.empty() ? "" : "|") + word;
@@ -37,7 +35,8 @@ std::vector<std::string> decoder_names() {
   return names;
 }
 
-constexpr const char* kJsonHelp = "print one JSON document and nothing else";
+namespace {
+
 constexpr const char* kModelName = "NAME|DIR";
 constexpr int kMaxBenchRows = 256;
 
@@ -55,6 +54,8 @@ void add_limit_option(CLI::App& command, engine::FileLimits& limits) {
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
 }
+
+}  // namespace
 
 void add_model_options(CLI::App& command, ModelOptions& o) {
   command
@@ -94,6 +95,8 @@ void add_draft_option(CLI::App& command, ModelOptions& o) {
                   "names)")
       ->type_name(kModelName);
 }
+
+namespace {
 
 void add_generation_options(CLI::App& command, GenerationOptions& o) {
   add_model_options(command, o.model);
@@ -158,6 +161,8 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
   command.add_flag("--json", o.json, kJsonHelp);
 }
 
+}  // namespace
+
 std::string options_help(const std::string& decoder) {
   std::string text;
   for (const engine::DecoderInfo& info : engine::decoders()) {
@@ -182,6 +187,8 @@ std::string options_help(const std::string& decoder) {
   return text;
 }
 
+namespace {
+
 struct Parsed {
   GenerationOptions generate, compare;
   BenchOptions bench;
@@ -189,7 +196,8 @@ struct Parsed {
   TrainOptions train;
   ModelCommandOptions model;
   ScoreOptions score;
-  ReasonOptions reason;
+  CotOptions cot;
+  TotOptions tot;
   TraceOptions trace;
   WindowCommandOptions window;
   bool devices_json = false;
@@ -206,8 +214,6 @@ std::vector<std::string> split_commas(const std::string& text) {
   }
   return parts;
 }
-
-using Run = std::function<int()>;
 
 void add_outputs(CLI::App& command, GenerationOptions& o) {
   command
@@ -473,77 +479,6 @@ void add_score(CLI::App& app, Parsed& p, Run& run) {
   c->callback([&] { run = [&p] { return score(p.score); }; });
 }
 
-void add_reason(CLI::App& app, Parsed& p, Run& run) {
-  CLI::App* group = app.add_subcommand("reason", "Answer questions by reasoning, and score them");
-  group->require_subcommand(1);
-  CLI::App* c = group->add_subcommand(
-      "cot",
-      "Chain of thought: a rationale by any decoder, then the answer. fastcot may end the "
-      "rationale early and go on from its approximate tokens");
-  ReasonOptions& o = p.reason;
-  add_model_options(*c, o.model);
-  add_draft_option(*c, o.model);
-  c->add_option("--task", o.task,
-                "kb, arith (generated) or commonsenseqa, strategyqa, aqua (real; --data)")
-      ->capture_default_str();
-  c->add_option("--data", o.data,
-                "the folder of the open sets (default: $DECOSCOPE_DATA), or a file of records as "
-                "`data generate` prints them")
-      ->type_name("DIR|FILE");
-  c->add_option("--split", o.split, "of a generated task")
-      ->check(one_of({"train", "dev", "test"}))
-      ->capture_default_str();
-  c->add_option("--level", o.level, "of a generated task, 1 to 3")
-      ->transform(whole_number(1, 3))
-      ->capture_default_str();
-  c->add_option("--start", o.start, "index of the first question")
-      ->transform(whole_number(0, std::int64_t{1} << 50))
-      ->capture_default_str();
-  c->add_option("--count", o.count, "how many questions")
-      ->transform(whole_number(1, 1000000))
-      ->capture_default_str();
-  c->add_option("--shots", o.n_shots, "worked examples before each question (default: what fits)")
-      ->transform(whole_number(0, 100));
-  c->add_option("--batch", o.batch, "questions in one forward")
-      ->transform(whole_number(1, 64))
-      ->capture_default_str();
-  c->add_option("--max-tokens", o.max_tokens,
-                "of a rationale; with --decoder ar that is Truncated-CoT")
-      ->transform(whole_number(1, 100000))
-      ->capture_default_str();
-  c->add_option("--repetition-penalty", o.repetition_penalty,
-                "the paper has 1.2; 1 suits the bundled models")
-      ->check(real_number(0, 100, Low::Excluded))
-      ->capture_default_str();
-  c->add_flag("--drop-approximate", o.drop_approximate,
-              "ask for the answer behind the exact tokens alone");
-  c->add_flag("--find-bound", o.find_bound,
-              "find the fewest iterations (stop=bound) that keep the accuracy on these questions");
-  c->add_option("--tolerance", o.tolerance, "points of accuracy --find-bound may lose")
-      ->check(real_number(0, 100))
-      ->capture_default_str();
-  c->add_option("--decoder", p.reason.decoder, "of the rationale")
-      ->check(one_of(decoder_names()))
-      ->capture_default_str()
-      ->group("Decoder");
-  c->add_option("--set", o.set, "an option of the decoder; may be given several times")
-      ->type_name("NAME=VALUE")
-      ->group("Decoder");
-  c->add_option("--trace", o.trace, "write a trace of all runs (.json or .json.gz)")
-      ->type_name("FILE");
-  c->add_option("--record", o.record, "write a recording of all runs (.pdrun)")->type_name("FILE");
-  c->add_flag("--json", o.json, kJsonHelp);
-  c->footer([&p] {
-    return "Options of the decoder:\n" + options_help(p.reason.decoder) +
-           "\nExample: decoscope reason cot --task kb --count 20 --set stop=bound --set bound=24\n"
-           "         decoscope reason cot --task kb --count 40 --find-bound";
-  });
-  c->callback([&] {
-    p.reason.what = "cot";
-    run = [&p] { return reason(p.reason); };
-  });
-}
-
 void add_trace(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.add_subcommand("trace", "Look at, check and convert recordings and traces");
   c->require_subcommand(1);
@@ -627,7 +562,7 @@ int run_command_line(int argc, char** argv) {
   add_train(app, p, run);
   add_model(app, p, run);
   add_score(app, p, run);
-  add_reason(app, p, run);
+  add_reason(app, p.cot, p.tot, run);
   add_trace(app, p, run);
   CLI::App* devices_command = app.add_subcommand("devices", "List the devices models can run on");
   devices_command->add_flag("--json", p.devices_json, kJsonHelp);

@@ -94,20 +94,36 @@ struct ScoreOptions {
   bool json = false;
 };
 
+/// What `reason cot` and `reason tot` share.
 struct ReasonOptions {
   ModelOptions model;
-  std::string what;  // cot
-  std::string task = "kb";
+  std::string task;
   std::string data;  // a file of records, or the folder of the open sets
-  std::string decoder = "fastcot", split = "test";
+  std::string decoder, split = "test";
   std::vector<std::string> set;  // name=value
-  int level = 1, count = 100, n_shots = -1, batch = 1, max_tokens = 200;
+  int level = 1, count = 100, batch = 1;
   std::int64_t start = 0;
+  std::string trace, record;
+  bool json = false;
+};
+
+struct CotOptions : ReasonOptions {
+  CotOptions() { task = "kb", decoder = "fastcot"; }
+  int n_shots = -1, max_tokens = 200;
   float repetition_penalty = 1;
   bool drop_approximate = false, find_bound = false;
   double tolerance = 1;  // points of accuracy
-  std::string trace, record;
-  bool json = false;
+};
+
+struct TotOptions : ReasonOptions {
+  TotOptions() { task = "arith", decoder = "ar", level = 0, count = 10; }  // level 0: the task's
+  int n_actions = 6;  // of block problems; 0: any
+  int depth = 0;      // 0: the task's
+  int n_thoughts = 3, beam = 1;
+  std::string prompts;  // a file; empty: the task's
+  float temperature = 1, value_temperature = 0;
+  std::uint64_t seed = 1;
+  std::string sampling = "coupled";
 };
 
 struct TraceOptions {
@@ -137,7 +153,8 @@ int data(const DataOptions& options);
 int train(const TrainOptions& options);
 int model(const ModelCommandOptions& options);
 int score(const ScoreOptions& options);
-int reason(const ReasonOptions& options);
+int reason_cot(const CotOptions& options);
+int reason_tot(const TotOptions& options);
 int trace(const TraceOptions& options);
 int devices(bool json);
 int window(const WindowCommandOptions& options);

@@ -1,4 +1,4 @@
-// `reason`: questions answered by chain of thought, and what that cost.
+// `reason cot`: questions answered by chain of thought, and what that cost.
 #include <chrono>
 #include <filesystem>
 
@@ -9,6 +9,7 @@
 #include "app/generation.h"
 #include "app/outputs.h"
 #include "app/paths.h"
+#include "app/reason_data.h"
 #include "app/report.h"
 #include "app/terminal.h"
 #include "engine/decode/registry.h"
@@ -21,38 +22,14 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// The folder of the open sets: --data, else the environment's.
-std::string data_dir_of(const ReasonOptions& options) {
-  if (!options.data.empty()) return options.data;
-  const std::string known = data_dir_of_environment();
-  if (known.empty())
-    throw engine::Error(engine::ErrorCode::Usage,
-                        fmt::format("{} is an open set: --data says in which folder the sets are, "
-                                    "or $DECOSCOPE_DATA; kb and arith need none",
-                                    options.task));
-  return known;
-}
-
-std::vector<engine::Question> questions_of(const ReasonOptions& options) {
-  if (!options.data.empty() && !fs::exists(options.data))
-    throw engine::Error(engine::ErrorCode::BadInput,
-                        options.data + ": is not there; expected a folder or a file of records");
-  if (fs::is_regular_file(options.data)) {
-    std::vector<engine::Record> records = engine::read_records(options.data);
-    const auto first =
-        std::min<std::size_t>(static_cast<std::size_t>(options.start), records.size());
-    records.erase(records.begin(), records.begin() + static_cast<std::ptrdiff_t>(first));
-    std::vector<engine::Question> questions = engine::cot_questions_of(records);
+std::vector<engine::Question> questions_of(const CotOptions& options) {
+  if (const auto records = records_of_file(options)) {
+    std::vector<engine::Question> questions = engine::cot_questions_of(*records);
     if (std::ssize(questions) > options.count)
       questions.resize(static_cast<std::size_t>(options.count));
     return questions;
   }
-  const engine::QuestionRange range = {.split = engine::split_from_name(options.split),
-                                       .level = options.level,
-                                       .start = options.start,
-                                       .count = options.count};
-  return engine::cot_questions(options.task, range,
-                               engine::is_generated(options.task) ? "" : data_dir_of(options));
+  return engine::cot_questions(options.task, range_of(options), data_dir_of(options));
 }
 
 /// Worked examples of the open sets; the bundled models were trained on the generated tasks' own
@@ -62,7 +39,7 @@ std::vector<engine::Exemplar> exemplars_of(const std::string& task) {
   return fs::exists(path) ? engine::read_exemplars(path.string()) : std::vector<engine::Exemplar>{};
 }
 
-engine::CotSettings settings_of(const ReasonOptions& options) {
+engine::CotSettings settings_of(const CotOptions& options) {
   engine::CotSettings settings;
   settings.decoder = options.decoder;
   settings.options = options_for(options.decoder, {options.decoder}, options.set);
@@ -88,7 +65,7 @@ std::map<std::string, double> summed(const engine::CotReport& report) {
   return sums;
 }
 
-json to_json(const engine::CotReport& report, const ReasonOptions& options, double wall_s) {
+json to_json(const engine::CotReport& report, const CotOptions& options, double wall_s) {
   const std::map<std::string, double> sums = summed(report);
   std::int64_t n_tokens = 0;
   json items = json::array();
@@ -130,7 +107,7 @@ json to_json(const engine::CotReport& report, const ReasonOptions& options, doub
   return document;
 }
 
-std::string summary_of(const engine::CotReport& report, const ReasonOptions& options) {
+std::string summary_of(const engine::CotReport& report, const CotOptions& options) {
   std::int64_t n_tokens = 0, n_steps = 0, n_approximate = 0;
   for (const engine::CotItem& item : report.items) {
     n_tokens += item.n_tokens;
@@ -164,7 +141,7 @@ std::string shown(const engine::CotItem& item) {
   return text + engine::kTrigger + item.answer + "\n";
 }
 
-int bound_search(const ReasonOptions& options,
+int bound_search(const CotOptions& options,
                  const engine::RunModels& models,
                  const std::vector<engine::Question>& questions) {
   if (options.decoder != "fastcot")
@@ -211,8 +188,8 @@ int bound_search(const ReasonOptions& options,
 
 }  // namespace
 
-int reason(const ReasonOptions& given) {
-  ReasonOptions options = given;
+int reason_cot(const CotOptions& given) {
+  CotOptions options = given;
   const engine::OptionValues set = options_for(options.decoder, {options.decoder}, options.set);
   engine::complete_options(engine::decoder_named(options.decoder), set);
   check_draft(options.model.draft, {options.decoder});

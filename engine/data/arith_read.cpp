@@ -1,6 +1,9 @@
 #include "engine/data/arith_read.h"
 
+#include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <limits>
 
 #include "engine/data/text.h"
 
@@ -101,13 +104,14 @@ std::optional<std::int64_t> last_number(std::string_view text, std::string_view 
       if (text[i] != ',') digits += text[i];
       i++;
     }
-    if (i + 1 < text.size() && text[i] == '.' && text[i + 1] == '0') {
-      i += 2;
-      while (i < text.size() && text[i] == '0') i++;
+    bool whole = true;
+    if (i + 1 < text.size() && text[i] == '.' && is_digit(text[i + 1])) {
+      for (i++; i < text.size() && is_digit(text[i]); i++) whole &= text[i] == '0';
     }
     std::string_view rest = digits;
     const auto value = take_number(rest);
-    if (value && rest.empty()) last = negative ? -*value : *value;
+    last.reset();
+    if (whole && value && rest.empty()) last = negative ? -*value : *value;
   }
   return last;
 }
@@ -149,13 +153,68 @@ CheckResult check_choice(std::string_view text, std::string_view answer) {
   return {wrong.empty(), wrong};
 }
 
+namespace {
+
+struct FoundNumber {
+  double value;
+  std::size_t begin, end;
+};
+
+// The first number from `from` on that is no part of a word: "-3", "8.5".
+std::optional<FoundNumber> number_from(std::string_view text, std::size_t from) {
+  for (std::size_t i = from; i < text.size(); i++) {
+    if (!is_digit(text[i])) continue;
+    const std::size_t begin = i;
+    while (i < text.size() &&
+           (is_digit(text[i]) || (text[i] == '.' && i + 1 < text.size() && is_digit(text[i + 1]))))
+      i++;
+    if (begin > 0 && std::isalpha(static_cast<unsigned char>(text[begin - 1])) != 0) continue;
+    const bool negative = begin > 0 && text[begin - 1] == '-';
+    double value = 0;
+    if (std::from_chars(text.data() + begin, text.data() + i, value).ec != std::errc())
+      value = std::numeric_limits<double>::infinity();
+    return FoundNumber{negative ? -value : value, begin, i};
+  }
+  return std::nullopt;
+}
+
+// Whether what follows makes of a number the lower end of a range: "1 to 10", "1-10".
+bool begins_range(std::string_view behind) {
+  while (!behind.empty() && behind.front() == ' ') behind.remove_prefix(1);
+  for (const std::string_view mark : {"to ", "-", "\u2013"}) {
+    if (!behind.starts_with(mark)) continue;
+    behind.remove_prefix(mark.size());
+    while (!behind.empty() && behind.front() == ' ') behind.remove_prefix(1);
+    return !behind.empty() && is_digit(behind.front());
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<double> read_score(std::string_view text) {
+  std::string small(text);
+  for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  constexpr std::string_view kWord = "score";
+  const auto word = small.find(kWord);
+  text = trimmed(text.substr(word == std::string::npos ? 0 : word + kWord.size()));
+  if (word == std::string::npos && (text.empty() || !is_digit(text.front()))) return std::nullopt;
+  // The reasons stand on the lines below, with numbers of their own.
+  const auto said =
+      std::ranges::find_if(text, [](unsigned char c) { return std::isalnum(c) != 0; });
+  text = text.substr(0, text.find('\n', static_cast<std::size_t>(said - text.begin())));
+  auto found = number_from(text, 0);
+  while (found && begins_range(text.substr(found->end))) {
+    found = number_from(text, found->end);  // the upper end
+    if (found) found = number_from(text, found->end);
+  }
+  if (!found || found->value < 0 || found->value > 10) return std::nullopt;
+  return found->value;
+}
+
 CheckResult check_score(std::string_view text, bool good) {
-  constexpr std::string_view kScore = "Score:";
-  const auto at = text.find(kScore);
-  if (at == std::string_view::npos) return {false, "no 'Score:'"};
-  std::string_view rest = trimmed(text.substr(at + kScore.size()));
-  const auto score = take_number(rest);
-  if (!score || *score < 1 || *score > 10) return {false, "no score from 1 to 10"};
+  const auto score = read_score(text);
+  if (!score || *score < 1) return {false, "no score from 1 to 10"};
   if ((*score > 5) != good) return {false, "the score is on the wrong side of 5"};
   return {true, {}};
 }

@@ -89,6 +89,7 @@ void DraftVerifyDecoder::settle() {
 std::map<std::string, double> DraftVerifyDecoder::metrics() const {
   std::map<std::string, double> metrics = drafter_.metrics();
   if (n_depth_ > 0) {
+    metrics["draft_depth"] = static_cast<double>(n_depth_);
     metrics["depth_accepted"] = static_cast<double>(n_kept_) / static_cast<double>(n_depth_);
   }
   return metrics;

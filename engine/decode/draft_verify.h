@@ -28,7 +28,8 @@ class DraftVerifyDecoder : public Decoder {
   std::vector<float> proposal_probabilities() const override { return drafts_.q; }
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
-  /// The drafter's, and depth_accepted: tokens accepted / tokens the deepest path could have had.
+  /// The drafter's; draft_depth: tokens the deepest paths could have had; depth_accepted: tokens
+  /// accepted of them, a share.
   std::map<std::string, double> metrics() const override;
 
   const Drafter& drafter() {

@@ -2,19 +2,14 @@
 
 #include <algorithm>
 #include <cctype>
-#include <nlohmann/json.hpp>
 
-#include "engine/closest_name.h"
-#include "engine/data/readers.h"
 #include "engine/data/text.h"
 
 namespace engine {
 namespace {
 
-constexpr int kMaxAttempts = 1000;  // attempts to find a question of the wanted form, each
-
 bool asks_for_letter_or_word(const Record& record) {
-  const auto form = nlohmann::json::parse(record.check).at("form").get<std::string>();
+  const std::string form = form_of(record);
   return form == "letter" || form == "aqua" || form.starts_with("choice") ||
          form.starts_with("yes/no");
 }
@@ -65,35 +60,13 @@ std::vector<std::string> cot_task_names() {
   return {"kb", "arith", "commonsenseqa", "strategyqa", "aqua"};
 }
 
-bool is_generated(const std::string& task) {
-  return task == "kb" || task == "arith";
-}
-
 std::vector<Question> cot_questions(const std::string& task,
                                     const QuestionRange& range,
                                     const std::string& data_dir) {
-  const std::vector<std::string> names = cot_task_names();
-  if (std::ranges::find(names, task) == names.end()) {
-    throw Error(ErrorCode::Usage, "task: found '" + task + "', expected one of " +
-                                      joined(names, ", ") + did_you_mean(task, names));
-  }
+  check_task(task, cot_task_names());
   std::vector<Question> questions;
-  if (!is_generated(task)) {
-    std::vector<Record> records = read_real_set(task, Split::Test, data_dir);
-    const auto first = std::min<std::int64_t>(range.start, std::ssize(records));
-    const auto last = std::min<std::int64_t>(first + range.count, std::ssize(records));
-    for (auto i = first; i < last; i++)
-      questions.push_back(question_of(std::move(records[static_cast<std::size_t>(i)])));
-    return questions;
-  }
-  const TaskGenerator& generator = task_generator(task);
-  for (std::int64_t i = range.start; std::ssize(questions) < range.count &&
-                                     i < range.start + std::int64_t{range.count} * kMaxAttempts;
-       i++) {
-    auto record = generator.make(range.split, range.level, i);
-    if (record && asks_for_letter_or_word(*record))
-      questions.push_back(question_of(std::move(*record)));
-  }
+  for (Record& record : wanted_records(task, range, data_dir, asks_for_letter_or_word))
+    questions.push_back(question_of(std::move(record)));
   return questions;
 }
 

@@ -1,12 +1,12 @@
 // Questions with a checkable answer, generated or real, as chain of thought asks them.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "engine/data/record.h"
+#include "engine/reason/questions.h"
 
 namespace engine {
 
@@ -19,16 +19,6 @@ struct Question {
 /// kb arith (AQuA's form) commonsenseqa strategyqa aqua: the tasks FastCoT is measured on and the
 /// generated ones of the same shape.
 std::vector<std::string> cot_task_names();
-/// Whether a task's questions are generated, so that its accuracy is no figure of a public set.
-bool is_generated(const std::string& task);
-
-struct QuestionRange {
-  Split split = Split::Test;
-  int level = 1;  // generated tasks
-  std::int64_t start = 0;
-  int count = 100;
-};
-
 /// Questions start, start + 1, .. of a task; of arith those in AQuA's form.
 /// @param data_dir  the folder of the open sets; not read for a generated task
 /// @throws Error(Usage)  for an unknown task, naming those there are

@@ -14,6 +14,7 @@ namespace {
 std::optional<app::WindowCommandOptions> window_asked;
 std::optional<app::GenerationOptions> generation_asked;
 std::optional<app::ModelCommandOptions> model_asked;
+std::optional<app::TotOptions> tot_asked;
 
 }  // namespace
 
@@ -47,7 +48,11 @@ int model(const ModelCommandOptions& options) {
 int score(const ScoreOptions&) {
   return 0;
 }
-int reason(const ReasonOptions&) {
+int reason_cot(const CotOptions&) {
+  return 0;
+}
+int reason_tot(const TotOptions& options) {
+  tot_asked = options;
   return 0;
 }
 int trace(const TraceOptions&) {
@@ -169,6 +174,30 @@ TEST(CommandLine, the_window_starts_a_race_at_once_only_when_told) {
   ASSERT_TRUE(window_asked);
   EXPECT_TRUE(window_asked->start);
   EXPECT_EQ(window_asked->screen, "compare");
+}
+
+TEST(CommandLine, a_tree_of_thoughts_gets_its_shape_and_leaves_the_rest_to_its_task) {
+  parse({"reason", "tot"});
+  ASSERT_TRUE(tot_asked);
+  EXPECT_EQ(tot_asked->task, "arith");
+  EXPECT_EQ(tot_asked->decoder, "ar");
+  EXPECT_EQ(tot_asked->depth, 0);
+  EXPECT_EQ(tot_asked->level, 0);
+  EXPECT_EQ(tot_asked->n_thoughts, 3);
+  EXPECT_EQ(tot_asked->beam, 1);
+  parse({"reason", "tot", "--task", "blocks", "--depth", "5", "--thoughts", "4", "--beam", "2",
+         "--decoder", "mcsd", "--temperature", "0.2", "--seed", "7", "--actions", "0"});
+  EXPECT_EQ(tot_asked->task, "blocks");
+  EXPECT_EQ(tot_asked->depth, 5);
+  EXPECT_EQ(tot_asked->n_thoughts, 4);
+  EXPECT_EQ(tot_asked->beam, 2);
+  EXPECT_EQ(tot_asked->decoder, "mcsd");
+  EXPECT_EQ(tot_asked->temperature, 0.2f);
+  EXPECT_EQ(tot_asked->seed, 7u);
+  EXPECT_EQ(tot_asked->n_actions, 0);
+  const std::string misspelt = refusal_of({"reason", "tot", "--thought", "3"});
+  EXPECT_NE(misspelt.find("--thoughts"), std::string::npos) << misspelt;
+  EXPECT_TRUE(refusal_of({"reason", "tot", "--beam", "0"}).starts_with("--beam: found '0'"));
 }
 
 TEST(CommandLine, the_window_gets_its_theme) {

@@ -140,6 +140,22 @@ TEST_F(Interrupt, compare_prints_no_empty_table) {
   EXPECT_NE(end.err.find("cancelled after 0 of 1 prompts"), std::string::npos) << end.err;
 }
 
+TEST_F(Interrupt, reason_tot_prints_the_trees_it_has_done) {
+  const std::string record = folder + "/a.pdrun";
+  Program program({"reason", "tot", "--count", "100000", "--depth", "1", "--thoughts", "2",
+                   "--json", "--record", record},
+                  folder);
+  ASSERT_TRUE(program.until([&] { return size_of(record) > 300'000; }, 240s)) << program.err();
+  program.interrupt();
+  const ProgramEnd end = program.wait(kSoon);
+  EXPECT_EQ(end.code, kCancelled) << end.err;
+  const json document = json::parse(end.out);
+  EXPECT_EQ(document["complete"], false);
+  EXPECT_GT(document["n"], 0);
+  EXPECT_EQ(document["n"], document["items"].size());
+  for (const json& item : document["items"]) EXPECT_FALSE(item["answer"].empty()) << item;
+}
+
 TEST_F(Interrupt, data_check_calls_no_record_wrong_for_it) {
   const std::string path = folder + "/py.jsonl";
   constexpr int kRecords = 20000;

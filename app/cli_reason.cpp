@@ -1,0 +1,149 @@
+// The command line of `reason`: chain of thought and tree of thoughts.
+#include <cstdint>
+
+#include "app/cli_parts.h"
+#include "app/numbers.h"
+
+namespace app {
+namespace {
+
+/// What both ask for: which questions, which decoder, what becomes of it.
+void add_common(CLI::App& c, ReasonOptions& o) {
+  add_model_options(c, o.model);
+  add_draft_option(c, o.model);
+  c.add_option("--data", o.data,
+               "the folder of the open sets (default: $DECOSCOPE_DATA), or a file of records as "
+               "`data generate` prints them")
+      ->type_name("DIR|FILE");
+  c.add_option("--split", o.split, "of a generated task")
+      ->check(one_of({"train", "dev", "test"}))
+      ->capture_default_str();
+  c.add_option("--start", o.start, "index of the first question")
+      ->transform(whole_number(0, std::int64_t{1} << 50))
+      ->capture_default_str();
+  c.add_option("--count", o.count, "how many questions")
+      ->transform(whole_number(1, 1000000))
+      ->capture_default_str();
+  c.add_option("--decoder", o.decoder, "which decoder")
+      ->check(one_of(decoder_names()))
+      ->capture_default_str()
+      ->group("Decoder");
+  c.add_option("--set", o.set, "an option of the decoder; may be given several times")
+      ->type_name("NAME=VALUE")
+      ->group("Decoder");
+  c.add_option("--trace", o.trace, "write a trace of all runs (.json or .json.gz)")
+      ->type_name("FILE");
+  c.add_option("--record", o.record, "write a recording of all runs (.pdrun)")->type_name("FILE");
+  c.add_flag("--json", o.json, kJsonHelp);
+}
+
+void add_cot(CLI::App& group, CotOptions& o, Run& run) {
+  CLI::App* c = group.add_subcommand(
+      "cot",
+      "Chain of thought: a rationale by any decoder, then the answer. fastcot may end the "
+      "rationale early and go on from its approximate tokens");
+  add_common(*c, o);
+  c->add_option("--task", o.task,
+                "kb, arith (generated) or commonsenseqa, strategyqa, aqua (real; --data)")
+      ->capture_default_str();
+  c->add_option("--level", o.level, "of a generated task, 1 to 3")
+      ->transform(whole_number(1, 3))
+      ->capture_default_str();
+  c->add_option("--shots", o.n_shots, "worked examples before each question (default: what fits)")
+      ->transform(whole_number(0, 100));
+  c->add_option("--batch", o.batch, "questions in one forward")
+      ->transform(whole_number(1, 64))
+      ->capture_default_str();
+  c->add_option("--max-tokens", o.max_tokens,
+                "of a rationale; with --decoder ar that is Truncated-CoT")
+      ->transform(whole_number(1, 100000))
+      ->capture_default_str();
+  c->add_option("--repetition-penalty", o.repetition_penalty,
+                "the paper has 1.2; 1 suits the bundled models")
+      ->check(real_number(0, 100, Low::Excluded))
+      ->capture_default_str();
+  c->add_flag("--drop-approximate", o.drop_approximate,
+              "ask for the answer behind the exact tokens alone");
+  c->add_flag("--find-bound", o.find_bound,
+              "find the fewest iterations (stop=bound) that keep the accuracy on these questions");
+  c->add_option("--tolerance", o.tolerance, "points of accuracy --find-bound may lose")
+      ->check(real_number(0, 100))
+      ->capture_default_str();
+  c->footer([&o] {
+    return "Options of the decoder:\n" + options_help(o.decoder) +
+           "\nExample: decoscope reason cot --task kb --count 20 --set stop=bound --set bound=24\n"
+           "         decoscope reason cot --task kb --count 40 --find-bound";
+  });
+  c->callback([&o, &run] { run = [&o] { return reason_cot(o); }; });
+}
+
+void add_tot(CLI::App& group, TotOptions& o, Run& run) {
+  CLI::App* c = group.add_subcommand(
+      "tot",
+      "Tree of thoughts: level by level several thoughts are written and valued, and the best go "
+      "on; with any decoder, which changes the time and not the tree");
+  add_common(*c, o);
+  c->add_option("--task", o.task,
+                "arith, blocks (generated) or gsm8k, blocksworld, creative_writing (real; --data)")
+      ->capture_default_str();
+  c->add_option("--level", o.level, "of a generated task, 1 to 3 (default: arith 1, blocks 2)")
+      ->transform(whole_number(1, 3));
+  c->add_option("--actions", o.n_actions,
+                "of blocks and blocksworld: problems whose shortest plan has so many (0: any)")
+      ->transform(whole_number(0, 40))
+      ->capture_default_str();
+  c->add_option("--depth", o.depth,
+                "levels, at most (default: arith and gsm8k 4, blocks and blocksworld 7, "
+                "creative_writing 2)")
+      ->transform(whole_number(1, 100))
+      ->group("Tree");
+  c->add_option("--thoughts", o.n_thoughts, "written below each node")
+      ->transform(whole_number(1, 64))
+      ->capture_default_str()
+      ->group("Tree");
+  c->add_option("--beam", o.beam, "kept of each level")
+      ->transform(whole_number(1, 64))
+      ->capture_default_str()
+      ->group("Tree");
+  c->add_option("--prompts", o.prompts,
+                "another file of prompts than assets/prompts/tot/ has for the task")
+      ->type_name("FILE")
+      ->group("Tree");
+  c->add_option("--temperature", o.temperature, "of the thoughts; at 0 those of a node are alike")
+      ->check(real_number(0))
+      ->capture_default_str()
+      ->group("Sampling");
+  c->add_option("--value-temperature", o.value_temperature, "of the evaluations")
+      ->check(real_number(0))
+      ->capture_default_str()
+      ->group("Sampling");
+  c->add_option("--seed", o.seed, "of the tree; every text of it has one of its own from this")
+      ->transform(seed_number())
+      ->capture_default_str()
+      ->group("Sampling");
+  c->add_option("--sampling", o.sampling,
+                "coupled: the same tree with every decoder; rejection: the papers' rule")
+      ->check(one_of({"coupled", "rejection"}))
+      ->capture_default_str()
+      ->group("Sampling");
+  c->add_option("--batch", o.batch, "texts in one forward")
+      ->transform(whole_number(1, 64))
+      ->capture_default_str();
+  c->footer([&o] {
+    return "Options of the decoder:\n" + options_help(o.decoder) +
+           "\nExample: decoscope reason tot --count 1\n"
+           "         decoscope reason tot --task blocks --count 5 --beam 2 --decoder speculative";
+  });
+  c->callback([&o, &run] { run = [&o] { return reason_tot(o); }; });
+}
+
+}  // namespace
+
+void add_reason(CLI::App& app, CotOptions& cot, TotOptions& tot, Run& run) {
+  CLI::App* group = app.add_subcommand("reason", "Answer questions by reasoning, and score them");
+  group->require_subcommand(1);
+  add_cot(*group, cot, run);
+  add_tot(*group, tot, run);
+}
+
+}  // namespace app

@@ -1,0 +1,45 @@
+#include "app/reason_data.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "app/paths.h"
+#include "kernels/error.h"
+
+namespace app {
+
+namespace fs = std::filesystem;
+
+std::optional<std::vector<engine::Record>> records_of_file(const ReasonOptions& options) {
+  if (!options.data.empty() && !fs::exists(options.data))
+    throw engine::Error(engine::ErrorCode::BadInput,
+                        options.data + ": is not there; expected a folder or a file of records");
+  if (!fs::is_regular_file(options.data)) return std::nullopt;
+  std::vector<engine::Record> records = engine::read_records(options.data);
+  const auto first = std::min<std::int64_t>(options.start, std::ssize(records));
+  records.erase(records.begin(), records.begin() + first);
+  return records;
+}
+
+std::string data_dir_of(const ReasonOptions& options) {
+  if (engine::is_generated(options.task)) return "";
+  if (!options.data.empty()) return options.data;
+  const std::string known = data_dir_of_environment();
+  if (known.empty())
+    throw engine::Error(engine::ErrorCode::Usage,
+                        fmt::format("{} is an open set: --data says in which folder the sets are, "
+                                    "or $DECOSCOPE_DATA; generated tasks need none",
+                                    options.task));
+  return known;
+}
+
+engine::QuestionRange range_of(const ReasonOptions& options) {
+  return {.split = engine::split_from_name(options.split),
+          .level = options.level,
+          .start = options.start,
+          .count = options.count};
+}
+
+}  // namespace app

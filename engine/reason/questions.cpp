@@ -1,0 +1,56 @@
+#include "engine/reason/questions.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "engine/closest_name.h"
+#include "engine/data/readers.h"
+#include "engine/data/text.h"
+
+namespace engine {
+namespace {
+
+constexpr int kMaxAttempts = 1000;  // attempts to find a question of the wanted form, each
+
+}  // namespace
+
+bool is_generated(const std::string& task) {
+  const std::vector<std::string> names = task_names();
+  return std::ranges::find(names, task) != names.end();
+}
+
+void check_task(const std::string& task, const std::vector<std::string>& names) {
+  if (std::ranges::find(names, task) == names.end()) {
+    throw Error(ErrorCode::Usage, "task: found '" + task + "', expected one of " +
+                                      joined(names, ", ") + did_you_mean(task, names));
+  }
+}
+
+std::vector<Record> wanted_records(const std::string& task,
+                                   const QuestionRange& range,
+                                   const std::string& data_dir,
+                                   const std::function<bool(const Record&)>& wanted) {
+  std::vector<Record> records;
+  if (!is_generated(task)) {
+    records = read_real_set(task, Split::Test, data_dir);
+    std::erase_if(records, [&](const Record& record) { return !wanted(record); });
+    const auto first = std::min<std::int64_t>(range.start, std::ssize(records));
+    records.erase(records.begin(), records.begin() + first);
+    if (std::ssize(records) > range.count) records.resize(static_cast<std::size_t>(range.count));
+    return records;
+  }
+  const TaskGenerator& generator = task_generator(task);
+  for (std::int64_t i = range.start; std::ssize(records) < range.count &&
+                                     i < range.start + std::int64_t{range.count} * kMaxAttempts;
+       i++) {
+    auto record = generator.make(range.split, range.level, i);
+    if (record && wanted(*record)) records.push_back(std::move(*record));
+  }
+  return records;
+}
+
+std::string form_of(const Record& record) {
+  return nlohmann::json::parse(record.check).at("form").get<std::string>();
+}
+
+}  // namespace engine

@@ -1,0 +1,393 @@
+#include "engine/reason/tot.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/data/arith_read.h"
+#include "engine/data/random.h"
+#include "engine/data/text.h"
+#include "engine/event/clock.h"
+
+namespace engine {
+namespace {
+
+using Use = TotPrompt::Use;
+
+const char* name_of(Use use) {
+  if (use == Use::Value) return "values";
+  return use == Use::Answer ? "answer" : "thoughts";
+}
+
+void add_run(TotCost& cost, const RunResult& result) {
+  const auto metric = [&](const char* name) {
+    const auto found = result.metrics.find(name);
+    return found == result.metrics.end() ? 0.0 : found->second;
+  };
+  const auto count = [&](const char* name) { return std::llround(metric(name)); };
+  cost.n_calls++;
+  cost.n_tokens += std::ssize(result.tokens);
+  cost.n_steps += result.n_steps;
+  cost.n_rows += result.n_rows;
+  cost.n_proposed += count("proposed");
+  cost.n_accepted += count("accepted");
+  cost.n_rejected += count("rejected");
+  cost.n_draft_depth += count("draft_depth");
+  cost.n_kept_of_depth += std::llround(metric("depth_accepted") * metric("draft_depth"));
+  cost.seconds += (result.prefill_ms + result.decode_ms) * 1e-3;
+}
+
+/// What a run wrote.
+struct Written {
+  RunId run = 0;
+  std::string text;
+};
+
+/// One question's tree.
+class Search {
+ public:
+  Search(Scheduler& scheduler,
+         const Model& model,
+         const Record& record,
+         const TotSettings& settings,
+         const SchedulerWatch& watch,
+         RunId& next_run,
+         TotProgress& progress,
+         const std::function<void(const TotProgress&)>& tell)
+      : scheduler_(scheduler),
+        model_(model),
+        task_(tot_task(record.task)),
+        record_(record),
+        settings_(settings),
+        watch_(watch),
+        next_run_(next_run),
+        progress_(progress),
+        tell_(tell) {
+    item_.id = record.id;
+    item_.question = task_.question(record);
+    item_.nodes.emplace_back();
+  }
+
+  /// @return  nothing if it was stopped
+  std::optional<TotItem> run() {
+    std::vector<int> beam = {0};
+    for (int depth = 1; depth <= settings_.depth && !stopped_; depth++)
+      if (!level(depth, beam)) break;
+    if (!stopped_) conclude(beam.front());
+    if (stopped_) return std::nullopt;
+    return std::move(item_);
+  }
+
+ private:
+  TotNode& node(int index) { return item_.nodes[static_cast<std::size_t>(index)]; }
+  const TotNode& node(int index) const { return item_.nodes[static_cast<std::size_t>(index)]; }
+
+  /// One level: thoughts below every open node of the beam, their values, and who stays.
+  /// @return  false if the search ends before or within it; the beam then is the level's before
+  bool level(int depth, std::vector<int>& beam) {
+    progress_.depth = depth;
+    const std::vector<int> made = expand(depth, beam);
+    if (made.empty() || stopped_) return false;
+    value(depth, made);
+    std::vector<int> candidates;
+    for (const int one : beam)
+      if (node(one).complete) candidates.push_back(one);
+    for (const int one : made)
+      if (node(one).readable) candidates.push_back(one);
+    std::ranges::stable_sort(candidates, [&](int a, int b) { return goes_before(a, b); });
+    std::vector<int> kept = best_of(depth, candidates);
+    if (stopped_) return false;
+    std::ranges::stable_sort(kept, [&](int a, int b) { return goes_before(a, b); });
+    judge(candidates, made, kept);
+    if (kept.empty()) return false;
+    beam = std::move(kept);
+    return true;
+  }
+
+  std::vector<const TotPrompt*> prompts(Use use, int depth) const {
+    std::vector<const TotPrompt*> fitting;
+    for (const TotPrompt& prompt : settings_.prompts)
+      if (prompt.use == use && (prompt.depth == 0 || prompt.depth == depth))
+        fitting.push_back(&prompt);
+    return fitting;
+  }
+
+  std::vector<int> expand(int depth, const std::vector<int>& beam) {
+    const auto parts = prompts(Use::Thought, depth);
+    std::vector<int> made;
+    if (parts.empty()) return made;
+    for (const int parent : beam) {
+      if (node(parent).complete) continue;
+      for (int i = 0; i < settings_.n_thoughts; i++) {
+        made.push_back(static_cast<int>(item_.nodes.size()));
+        item_.nodes.push_back({.parent = parent, .depth = depth});
+      }
+    }
+    for (const TotPrompt* prompt : parts) write(*prompt, made);
+    return made;
+  }
+
+  /// Writes a part of those nodes that can still take one.
+  void write(const TotPrompt& prompt, const std::vector<int>& nodes) {
+    std::vector<int> waiting;
+    for (const int one : nodes)
+      if (node(one).readable && !node(one).complete) waiting.push_back(one);
+    const auto written = ask(prompt, waiting, item_.thoughts);
+    if (stopped_) return;
+    for (std::size_t i = 0; i < waiting.size(); i++) {
+      TotNode& at = node(waiting[i]);
+      at.readable = written[i].has_value();
+      if (!written[i]) continue;
+      const auto read = task_.read(prompt.part, written[i]->text);
+      at.readable = read.has_value();
+      at.parts[prompt.part] = read ? *read : std::string(completion_body(written[i]->text));
+      if (read) at.complete = task_.complete(record_, chain_to(waiting[i]));
+    }
+  }
+
+  void value(int depth, const std::vector<int>& made) {
+    const auto scores = prompts(Use::Value, depth);
+    if (scores.empty() || stopped_) return;
+    // A thought that found nothing to ask has no step that could be valued.
+    const std::size_t n_parts = prompts(Use::Thought, depth).size();
+    std::vector<int> waiting;
+    for (const int one : made)
+      if (node(one).readable && node(one).parts.size() == n_parts) waiting.push_back(one);
+    const auto written = ask(*scores.front(), waiting, item_.values);
+    if (stopped_) return;
+    for (std::size_t i = 0; i < waiting.size(); i++) {
+      TotValue valued;
+      if (written[i]) {
+        const auto score = read_score(written[i]->text);
+        valued.value = score.value_or(0);
+        valued.read = score.has_value();
+        valued.text = completion_body(written[i]->text);
+      }
+      node(waiting[i]).valued = std::move(valued);
+    }
+  }
+
+  /// Fills the beam from the front of the candidates. Where a kept thought leads is written now; one
+  /// of which that cannot be read gives its place to the next.
+  std::vector<int> best_of(int depth, const std::vector<int>& candidates) {
+    const auto wanted = static_cast<std::size_t>(settings_.beam);
+    std::vector<int> kept;
+    std::size_t next = 0;
+    while (kept.size() < wanted && next < candidates.size() && !stopped_) {
+      std::vector<int> taken;
+      while (kept.size() + taken.size() < wanted && next < candidates.size())
+        taken.push_back(candidates[next++]);
+      for (const TotPrompt* prompt : prompts(Use::Kept, depth)) write(*prompt, taken);
+      for (const int one : taken)
+        if (node(one).readable) kept.push_back(one);
+    }
+    return kept;
+  }
+
+  void judge(const std::vector<int>& candidates,
+             const std::vector<int>& made,
+             const std::vector<int>& kept) {
+    std::vector<int> judged = candidates;
+    for (const int one : made)
+      if (std::ranges::find(candidates, one) == candidates.end()) judged.push_back(one);
+    std::ranges::sort(judged);
+    for (const int one : judged) {
+      TotNode& at = node(one);
+      const bool stays = std::ranges::find(kept, one) != kept.end();
+      at.fate = stays         ? ThoughtFate::Kept
+                : at.readable ? ThoughtFate::Pruned
+                              : ThoughtFate::Unreadable;
+    }
+  }
+
+  /// Complete chains before those that go on, then by value; one that was not valued has its
+  /// parent's.
+  bool goes_before(int a, int b) const {
+    if (node(a).complete != node(b).complete) return node(a).complete;
+    return worth(a) > worth(b);
+  }
+  double worth(int index) const {
+    const TotNode& at = node(index);
+    if (at.valued) return at.valued->value;
+    return at.parent < 0 ? 0 : worth(at.parent);
+  }
+
+  void conclude(int found) {
+    item_.node = found;
+    const ThoughtChain chain = chain_to(found);
+    std::string text;
+    if (const auto last = prompts(Use::Answer, node(found).depth); !last.empty()) {
+      const std::vector<int> one = {found};
+      const auto written = ask(*last.front(), one, item_.answers);
+      if (stopped_) return;
+      if (written[0]) {
+        text = written[0]->text;
+      }
+    }
+    item_.answer = task_.answer(chain, text);
+    const CheckResult result = task_.score(record_, chain, text);
+    item_.correct = result.correct;
+    item_.reason = result.reason;
+  }
+
+  ThoughtChain chain_to(int index) const {
+    ThoughtChain chain;
+    for (const int one : item_.path_to(index)) chain.push_back(node(one).parts);
+    return chain;
+  }
+
+  std::string prompt_text(const TotPrompt& prompt, int index) const {
+    if (prompt.use == Use::Answer)
+      return filled(prompt.text, task_.slots(record_, chain_to(index)));
+    Slots slots = task_.slots(record_, chain_to(node(index).parent));
+    for (const auto& [part, text] : node(index).parts) slots[part] = text;
+    return filled(prompt.text, slots);
+  }
+
+  /// Every text has a seed of its own, which neither company nor decoder changes.
+  Sampling sampling_of(const TotPrompt& prompt, int index, const std::string& what) const {
+    Sampling sampling = settings_.thoughts;
+    if (prompt.use != Use::Thought)
+      sampling.temperature = prompt.use == Use::Value ? settings_.value_temperature : 0;
+    sampling.seed = fnv1a(std::to_string(settings_.thoughts.seed) + "/" + record_.id + "/" +
+                          std::to_string(index) + "/" + what);
+    return sampling;
+  }
+
+  std::optional<CompletionRequest> request_for(const TotPrompt& prompt, int index) const {
+    const std::string what = !prompt.part.empty()       ? prompt.part
+                             : prompt.use == Use::Value ? "value"
+                                                        : "final";
+    CompletionRequest request;
+    RunRequest& run = request.run;
+    run.prompt_id = record_.id + "/" + std::to_string(index) + "/" + what;
+    run.prompt = prompt_text(prompt, index);
+    run.prompt_tokens = model_.tokenizer()->encode(run.prompt);
+    const int n = static_cast<int>(run.prompt_tokens.size());
+    if (n >= model_.max_seq_len()) {
+      if (node(index).parent > 0 || prompt.use != Use::Thought) return std::nullopt;
+      throw Error(ErrorCode::BadInput, run.prompt_id + ": found a prompt of " + std::to_string(n) +
+                                           " tokens, expected fewer than the " +
+                                           std::to_string(model_.max_seq_len()) +
+                                           " of the context");
+    }
+    run.decoder = settings_.decoder;
+    run.options = settings_.options;
+    run.sampling = sampling_of(prompt, index, what);
+    run.max_tokens = prompt.max_tokens;
+    request.stop_texts = prompt.stop_texts;
+    request.value = worth(index);
+    return request;
+  }
+
+  /// One completion a node; none where its prompt exceeds the context, or all was stopped.
+  std::vector<std::optional<Written>> ask(const TotPrompt& prompt,
+                                          std::span<const int> nodes,
+                                          TotCost& cost) {
+    std::vector<std::optional<Written>> written(nodes.size());
+    if (stopped_) return written;
+    std::vector<CompletionRequest> requests;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < nodes.size(); i++) {
+      auto request = request_for(prompt, nodes[i]);
+      if (!request) continue;
+      requests.push_back(std::move(*request));
+      places.push_back(i);
+    }
+    if (requests.empty()) return written;
+    SchedulerWatch watch = watch_;
+    watch.first_run = next_run_;
+    progress_.use = name_of(prompt.use);
+    watch.ended = [this](int done, int n) {
+      progress_.done = done;
+      progress_.n = n;
+      if (tell_) tell_(progress_);
+    };
+    const Nanoseconds start = now_ns();
+    const auto completions = scheduler_.run(requests, watch);
+    cost.wall_seconds += static_cast<double>(now_ns() - start) * 1e-9;
+    stopped_ = completions.size() < requests.size();
+    for (std::size_t i = 0; i < completions.size(); i++) {
+      const RunResult& result = completions[i].result;
+      add_run(cost, result);
+      stopped_ |= result.stop_reason == "stopped";
+      if (!stopped_) written[places[i]] = {next_run_ + static_cast<RunId>(i), result.text};
+    }
+    next_run_ += static_cast<RunId>(requests.size());
+    return written;
+  }
+
+  Scheduler& scheduler_;
+  const Model& model_;
+  const TotTask& task_;
+  const Record& record_;
+  const TotSettings& settings_;
+  const SchedulerWatch& watch_;
+  RunId& next_run_;  // the caller's, over all searches
+  TotProgress& progress_;
+  const std::function<void(const TotProgress&)>& tell_;
+  TotItem item_;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+TotCost& TotCost::operator+=(const TotCost& more) {
+  n_calls += more.n_calls;
+  n_tokens += more.n_tokens;
+  n_steps += more.n_steps;
+  n_rows += more.n_rows;
+  n_proposed += more.n_proposed;
+  n_accepted += more.n_accepted;
+  n_rejected += more.n_rejected;
+  n_draft_depth += more.n_draft_depth;
+  n_kept_of_depth += more.n_kept_of_depth;
+  seconds += more.seconds;
+  wall_seconds += more.wall_seconds;
+  return *this;
+}
+
+std::vector<int> TotItem::path_to(int index) const {
+  std::vector<int> path;
+  for (int at = index; at > 0; at = nodes[static_cast<std::size_t>(at)].parent) path.push_back(at);
+  std::ranges::reverse(path);
+  return path;
+}
+
+int TotReport::n_correct() const {
+  return static_cast<int>(std::ranges::count(items, true, &TotItem::correct));
+}
+
+std::string text_of(const Thought& thought, std::span<const TotPrompt> prompts, Use use) {
+  std::string text;
+  for (const TotPrompt& prompt : prompts) {
+    const auto found = thought.find(prompt.part);
+    if (prompt.use == use && found != thought.end())
+      text += (text.empty() ? "" : " ") + found->second;
+  }
+  return text;
+}
+
+TotReport search(Scheduler& scheduler,
+                 const Model& model,
+                 std::span<const Record> questions,
+                 const TotSettings& settings,
+                 const SchedulerWatch& watch,
+                 const std::function<void(const TotProgress&)>& tell) {
+  ensure(model.tokenizer() != nullptr, "a tree of thoughts needs a tokenizer");
+  ensure(settings.n_thoughts > 0 && settings.beam > 0, "a tree has thoughts and keeps some");
+  TotReport report;
+  TotProgress progress{.n_questions = static_cast<int>(questions.size())};
+  RunId next_run = watch.first_run;
+  for (std::size_t i = 0; i < questions.size(); i++) {
+    if (watch.stop && watch.stop()) break;
+    progress.question = static_cast<int>(i);
+    Search one(scheduler, model, questions[i], settings, watch, next_run, progress, tell);
+    auto item = one.run();
+    if (!item) break;
+    report.items.push_back(std::move(*item));
+  }
+  report.complete = report.items.size() == questions.size();
+  return report;
+}
+
+}  // namespace engine

@@ -1,0 +1,136 @@
+// `reason tot` as a person calls it: the tree in the terminal, the document, the same tree by every
+// decoder.
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/app/cli_fixture.h"
+
+namespace {
+
+using nlohmann::json;
+
+class CliTot : public CliModel {
+ protected:
+  json document(const std::string& arguments) const {
+    const Outcome outcome = run(arguments + " --json");
+    EXPECT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
+    return json::parse(outcome.out);
+  }
+  void expect_refused(const std::string& arguments,
+                      int code,
+                      const std::vector<std::string>& parts) const {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, code) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+    for (const std::string& part : parts)
+      EXPECT_NE(outcome.err.find(part), std::string::npos) << part << "\n" << outcome.err;
+  }
+};
+
+TEST_F(CliTot, says_what_was_found_and_what_it_cost) {
+  const json found = document("reason tot --count 2 --depth 2 --thoughts 2 --beam 2");
+  EXPECT_EQ(found["task"], "arith");
+  EXPECT_EQ(found["data"], "generated");
+  EXPECT_EQ(found["n"], 2);
+  EXPECT_EQ(found["depth"], 2);
+  EXPECT_EQ(found["thoughts"], 2);
+  EXPECT_EQ(found["beam"], 2);
+  EXPECT_EQ(found["complete"], true);
+  int n_correct = 0;
+  for (const json& item : found["items"]) {
+    n_correct += item["correct"].get<bool>();
+    EXPECT_GE(item["nodes"].size(), 2u);
+    int at = 0;
+    for (const int node : item["path"]) {
+      const json& one = item["nodes"][static_cast<std::size_t>(node - 1)];
+      EXPECT_EQ(one["node"], node);
+      EXPECT_EQ(one["parent"], at);
+      EXPECT_EQ(one["fate"], "kept");
+      at = node;
+    }
+    for (const json& node : item["nodes"]) EXPECT_TRUE(node["parts"].contains("question")) << node;
+  }
+  EXPECT_EQ(found["n_correct"], n_correct);
+  const json& uses = found["by_use"];
+  EXPECT_EQ(found["tokens"],
+            uses["thoughts"]["tokens"].get<int>() + uses["values"]["tokens"].get<int>());
+  EXPECT_EQ(uses["answers"]["calls"], 2);
+  EXPECT_GT(found["tokens_per_second"], 0);
+  EXPECT_GT(found["tokens_per_step"], 0.9);  // what a stop text cuts off is not counted
+  EXPECT_LE(found["tokens_per_step"], 1.0);
+  EXPECT_TRUE(found["acceptance_rate"].is_null());  // nothing was proposed
+  EXPECT_TRUE(found["depth_accepted"].is_null());
+  EXPECT_GT(found["schedule"]["target_busy"], 0);
+  EXPECT_LE(found["schedule"]["target_busy"], 1);
+}
+
+TEST_F(CliTot, a_decoder_that_drafts_finds_the_same_tree_in_fewer_steps) {
+  const std::string ask = "reason tot --count 2 --depth 2 --decoder ";
+  const json ar = document(ask + "ar");
+  for (const char* decoder : {"speculative", "mcsd --batch 3", "seed"}) {
+    const json drafted = document(ask + decoder);
+    EXPECT_EQ(drafted["items"], ar["items"]) << decoder;
+    EXPECT_LT(drafted["steps"], ar["steps"]);
+    for (const char* rate : {"acceptance_rate", "accepted_of_judged", "depth_accepted"}) {
+      EXPECT_GT(drafted[rate], 0) << rate;
+      EXPECT_LE(drafted[rate], 1) << rate;
+      EXPECT_GT(drafted["by_use"]["values"][rate], 0) << rate;
+    }
+  }
+}
+
+TEST_F(CliTot, seed_says_where_its_branches_waited_and_what_they_cost) {
+  const std::string ask = "reason tot --count 1 --depth 1 --decoder seed";
+  const json schedule = document(ask)["schedule"];
+  for (const char* name : {"target_busy", "alpha", "accepted_of_judged", "wait_for_target_ms",
+                           "wait_for_draft_ms", "branch_cache_bytes"})
+    EXPECT_GT(schedule[name], 0) << name << schedule.dump();
+  const Outcome words = run(ask);
+  EXPECT_NE(words.out.find("target busy: "), std::string::npos) << words.out;
+  EXPECT_NE(words.out.find("branches waited"), std::string::npos) << words.out;
+}
+
+TEST_F(CliTot, prints_the_tree_with_values_fates_and_the_answers_path) {
+  const Outcome outcome = run("reason tot --count 1 --depth 2 --thoughts 2");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("arith/1/test/"), std::string::npos) << outcome.out;
+  int n_path = 0, n_pruned = 0, n_thoughts = 0;
+  std::istringstream text(outcome.out);
+  for (std::string line; std::getline(text, line);) {
+    const std::string head = line.substr(0, 24);
+    n_path += head.find(">") != std::string::npos;
+    n_pruned += line.find("  pruned  ") != std::string::npos;
+    n_thoughts += line.find("?") != std::string::npos && line.starts_with("  ");
+  }
+  EXPECT_GE(n_path, 1) << outcome.out;
+  EXPECT_GE(n_pruned, 1) << outcome.out;
+  EXPECT_GE(n_thoughts, 2) << outcome.out;
+  EXPECT_NE(outcome.out.find("tokens/s"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find(" 1 right ("), std::string::npos) << outcome.out;
+}
+
+TEST_F(CliTot, another_file_of_prompts_asks_in_other_words) {
+  const std::string prompts = folder + "/prompts.jsonl";
+  std::ofstream(prompts)
+      << R"({"use": "thought", "part": "answer", "prompt": "USER: {problem} ASSISTANT:", "max_tokens": 5})";
+  const json found = document("reason tot --count 1 --depth 1 --thoughts 1 --prompts " + prompts);
+  EXPECT_EQ(found["items"][0]["nodes"].size(), 1u);
+  EXPECT_TRUE(found["items"][0]["nodes"][0]["value"].is_null());
+  EXPECT_EQ(found["by_use"]["values"]["calls"], 0);
+  std::ofstream(prompts)
+      << R"({"use": "thought", "part": "answer", "prompt": "{problm}", "max_tokens": 5})";
+  expect_refused("reason tot --count 1 --prompts " + prompts, 3, {"{problm}", "{problem}"});
+}
+
+TEST_F(CliTot, what_cannot_be_searched_is_refused) {
+  expect_refused("reason tot --task blocksworl", 2, {"did you mean blocksworld"});
+  expect_refused("reason tot --task blocks --level 1 --count 1", 3, {"--actions"});
+  expect_refused("reason tot --data nosuch.jsonl", 3, {"nosuch.jsonl"});
+  expect_refused("reason tot --prompts nosuch.jsonl", 3, {"nosuch.jsonl"});
+  expect_refused("reason tot --beam 0", 2, {"--beam: found '0'"});
+  expect_refused("reason tot --decoder fastcot --sampling rejection", 2, {"fastcot"});
+  expect_refused("reason tot --draft demo-draft", 2, {"ar would not use it"});
+}
+
+}  // namespace

@@ -1,0 +1,371 @@
+// The search itself, on a scheduler whose every completion is known: which thoughts are asked for,
+// in what company, and who is kept.
+#include <functional>
+#include <map>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/reason/tot.h"
+
+namespace engine::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::string kAssets = std::string(DECOSCOPE_SOURCE_DIR) + "/assets";
+
+Model& bundled() {
+  static ModelStore store(kAssets, 1);
+  return *store.get({}).model;
+}
+
+/// Completions by prompt id, "q/1/question"; what the script lacks is written as "nothing".
+class Scripted : public Scheduler {
+ public:
+  explicit Scripted(std::map<std::string, std::string> script) : script_(std::move(script)) {}
+
+  std::vector<Completion> run(std::span<const CompletionRequest> requests,
+                              const SchedulerWatch& watch) override {
+    std::vector<Completion> done;
+    companies.emplace_back();
+    for (const CompletionRequest& request : requests) {
+      if (n_before_stop-- == 0) return done;
+      const std::string& id = request.run.prompt_id;
+      companies.back().push_back(id);
+      asked[id] = request;
+      RunResult result;
+      result.request = request.run;
+      const auto found = script_.find(id);
+      result.text = found == script_.end() ? "nothing" : found->second;
+      result.tokens = {1, 2, 3};
+      result.n_steps = 2;
+      result.stop_reason = "eos";
+      result.metrics = {
+          {"proposed", 4}, {"accepted", 1}, {"draft_depth", 4}, {"depth_accepted", 0.25}};
+      done.push_back({std::move(result), Sequence({1}, bundled().make_cache())});
+      if (watch.ended)
+        watch.ended(static_cast<int>(done.size()), static_cast<int>(requests.size()));
+    }
+    return done;
+  }
+
+  std::map<std::string, double> figures() const override { return {}; }
+
+  std::vector<std::vector<std::string>> companies;  // of each call
+  std::map<std::string, CompletionRequest> asked;
+  int n_before_stop = -1;  // requests until it is stopped; -1: never
+
+ private:
+  std::map<std::string, std::string> script_;
+};
+
+Record sums() {
+  Record record;
+  record.id = "q";
+  record.task = "arith";
+  record.prompt =
+      "Question:\nAnna has 5 pens and buys 7. How many?\nAnswer:\nLet's think step by "
+      "step.\n";
+  record.check = R"({"form": "gsm8k", "answer": 12})";
+  return record;
+}
+
+Record blocks() {
+  Record record;
+  record.id = "q";
+  record.task = "blocks";
+  record.check =
+      R"({"form": "plan", "init": ["clear blue", "clear red", "handempty", "ontable blue",
+          "ontable red"], "goal": ["on red blue"]})";
+  return record;
+}
+
+TotSettings settings_for(const std::string& file, int depth, int n_thoughts, int beam) {
+  TotSettings settings;
+  settings.prompts = read_tot_prompts(kAssets + "/prompts/tot/" + file);
+  settings.depth = depth;
+  settings.n_thoughts = n_thoughts;
+  settings.beam = beam;
+  return settings;
+}
+
+TotItem found_by(Scripted& scheduler,
+                 const Record& record,
+                 const TotSettings& settings,
+                 const SchedulerWatch& watch = {}) {
+  TotReport report = search(scheduler, bundled(), {&record, 1}, settings, watch);
+  EXPECT_TRUE(report.complete);
+  EXPECT_EQ(report.items.size(), 1u);
+  return report.items.empty() ? TotItem() : std::move(report.items[0]);
+}
+
+std::vector<ThoughtFate> fates(const TotItem& item) {
+  std::vector<ThoughtFate> all;
+  for (std::size_t i = 1; i < item.nodes.size(); i++) all.push_back(item.nodes[i].fate);
+  return all;
+}
+
+constexpr ThoughtFate kKept = ThoughtFate::Kept, kPruned = ThoughtFate::Pruned,
+                      kUnreadable = ThoughtFate::Unreadable;
+
+/// Two levels of two thoughts, two kept: values 3 9 | 5 9 9 1.
+std::map<std::string, std::string> two_levels() {
+  std::map<std::string, std::string> script;
+  const char* things[] = {"pens", "cups", "hats", "keys", "maps", "nuts"};
+  const char* scores[] = {"3", "9", "5", "9", "9", "1"};
+  for (int i = 0; i < 6; i++) {
+    const std::string node = "q/" + std::to_string(i + 1);
+    script[node + "/question"] = std::string(" How many ") + things[i] + "?";
+    script[node + "/answer"] = std::string(" There are 4 ") + things[i] + ".";
+    script[node + "/value"] = std::string(" Score: ") + scores[i] + "\nFor 7 reasons.";
+  }
+  return script;
+}
+
+TEST(TotSearch, goes_level_by_level_and_keeps_the_best_of_each) {
+  Scripted scheduler(two_levels());
+  const TotItem item = found_by(scheduler, sums(), settings_for("arith.jsonl", 2, 2, 2));
+  ASSERT_EQ(item.nodes.size(), 7u);
+  const int parents[] = {0, 0, 2, 2, 1, 1};  // the better of the first level first
+  for (std::size_t i = 0; i < 6; i++) {
+    EXPECT_EQ(item.nodes[i + 1].parent, parents[i]) << i + 1;
+    EXPECT_EQ(item.nodes[i + 1].depth, i < 2 ? 1 : 2);
+  }
+  EXPECT_EQ(scheduler.asked["q/3/question"].value, 9);  // of what it continues, for schedulers
+  EXPECT_EQ(scheduler.asked["q/5/question"].value, 3);
+  // Of equal values the one made first goes before.
+  EXPECT_THAT(fates(item), ElementsAre(kKept, kKept, kPruned, kKept, kKept, kPruned));
+  EXPECT_EQ(item.node, 4);
+  EXPECT_THAT(item.path_to(4), ElementsAre(2, 4));
+}
+
+TEST(TotSearch, asks_for_a_whole_level_at_once_and_in_the_papers_order) {
+  Scripted scheduler(two_levels());
+  found_by(scheduler, sums(), settings_for("arith.jsonl", 2, 2, 2));
+  ASSERT_EQ(scheduler.companies.size(), 7u);
+  EXPECT_THAT(scheduler.companies[0], ElementsAre("q/1/question", "q/2/question"));
+  EXPECT_THAT(scheduler.companies[1], ElementsAre("q/1/answer", "q/2/answer"));
+  EXPECT_THAT(scheduler.companies[2], ElementsAre("q/1/value", "q/2/value"));
+  EXPECT_THAT(scheduler.companies[3],
+              ElementsAre("q/3/question", "q/4/question", "q/5/question", "q/6/question"));
+  EXPECT_EQ(scheduler.companies[4].size(), 4u);
+  EXPECT_EQ(scheduler.companies[5].size(), 4u);
+  EXPECT_THAT(scheduler.companies[6], ElementsAre("q/4/final"));
+}
+
+TEST(TotSearch, every_prompt_holds_its_own_chain_and_no_other) {
+  Scripted scheduler(two_levels());
+  found_by(scheduler, sums(), settings_for("arith.jsonl", 2, 2, 2));
+  const std::string problem = "Question: Anna has 5 pens and buys 7. How many?\n";
+  EXPECT_EQ(scheduler.asked["q/1/question"].run.prompt, problem + "Sub-question 1:");
+  EXPECT_EQ(scheduler.asked["q/2/answer"].run.prompt,
+            problem + "Sub-question 1: How many cups?\nAnswer 1:");
+  EXPECT_EQ(scheduler.asked["q/2/value"].run.prompt,
+            problem + "Step 1: There are 4 cups.\nEvaluation:");
+  EXPECT_EQ(scheduler.asked["q/5/question"].run.prompt,
+            problem +
+                "Sub-question 1: How many pens?\nAnswer 1: There are 4 pens.\n"
+                "Sub-question 2:");
+  EXPECT_EQ(scheduler.asked["q/4/value"].run.prompt,
+            problem + "Step 1: There are 4 cups.\nStep 2: There are 4 keys.\nEvaluation:");
+}
+
+TEST(TotSearch, thoughts_have_seeds_of_their_own_and_the_rest_is_greedy) {
+  Scripted scheduler(two_levels());
+  TotSettings settings = settings_for("arith.jsonl", 2, 2, 2);
+  settings.thoughts.temperature = 0.7f;
+  settings.thoughts.seed = 5;
+  found_by(scheduler, sums(), settings);
+  std::set<std::uint64_t> seeds;
+  for (const auto& [id, request] : scheduler.asked) {
+    seeds.insert(request.run.sampling.seed);
+    const bool thought = id.ends_with("/question") || id.ends_with("/answer");
+    EXPECT_FLOAT_EQ(request.run.sampling.temperature, thought ? 0.7f : 0) << id;
+  }
+  EXPECT_EQ(scheduler.asked.size(), 19u);
+  EXPECT_EQ(seeds.size(), 19u);
+  Scripted other(two_levels());
+  settings.thoughts.seed = 6;
+  found_by(other, sums(), settings);
+  EXPECT_NE(other.asked["q/1/question"].run.sampling.seed,
+            scheduler.asked["q/1/question"].run.sampling.seed);
+}
+
+TEST(TotSearch, a_complete_chain_is_set_aside_before_all_that_go_on) {
+  auto script = two_levels();
+  script["q/1/question"] = " What is the final answer?";
+  Scripted scheduler(script);
+  const TotItem item = found_by(scheduler, sums(), settings_for("arith.jsonl", 4, 2, 1));
+  EXPECT_TRUE(item.nodes[1].complete);
+  EXPECT_FALSE(item.nodes[1].valued);
+  EXPECT_EQ(item.node, 1);
+  ASSERT_EQ(item.nodes.size(), 3u);                                // nobody is left to go on
+  EXPECT_THAT(scheduler.companies[1], ElementsAre("q/2/answer"));  // it writes no answer of a step
+  EXPECT_EQ(scheduler.asked["q/1/final"].run.prompt,
+            "Question: Anna has 5 pens and buys 7. How many?\nFinal answer:");
+}
+
+TEST(TotSearch, a_complete_chain_keeps_its_place_while_others_go_on) {
+  auto script = two_levels();
+  script["q/3/question"] = " How many of the cups?";  // asked before
+  Scripted scheduler(script);
+  const TotItem item = found_by(scheduler, sums(), settings_for("arith.jsonl", 3, 2, 2));
+  // Level 2 keeps 3, complete, and 4; level 3 prolongs 4 alone.
+  EXPECT_TRUE(item.nodes[3].complete);
+  ASSERT_EQ(item.nodes.size(), 9u);
+  EXPECT_EQ(item.nodes[7].parent, 4);
+  EXPECT_EQ(item.nodes[8].parent, 4);
+  EXPECT_EQ(item.nodes[3].fate, kKept);
+  EXPECT_EQ(item.node, 3);
+}
+
+TEST(TotSearch, an_evaluation_without_a_score_counts_as_nothing) {
+  auto script = two_levels();
+  script["q/2/value"] = " Good!";
+  Scripted scheduler(script);
+  const TotItem item = found_by(scheduler, sums(), settings_for("arith.jsonl", 1, 2, 1));
+  EXPECT_THAT(fates(item), ElementsAre(kKept, kPruned));
+  ASSERT_TRUE(item.nodes[2].valued);
+  EXPECT_FALSE(item.nodes[2].valued->read);
+  EXPECT_EQ(item.nodes[2].valued->value, 0);
+}
+
+TEST(TotSearch, a_thought_of_which_nothing_can_be_made_is_neither_valued_nor_kept) {
+  auto script = two_levels();
+  script["q/2/question"] = " </s>";
+  Scripted scheduler(script);
+  TotItem item = found_by(scheduler, sums(), settings_for("arith.jsonl", 1, 2, 2));
+  EXPECT_THAT(fates(item), ElementsAre(kKept, kUnreadable));
+  EXPECT_THAT(scheduler.companies[1], ElementsAre("q/1/answer"));
+  EXPECT_THAT(scheduler.companies[2], ElementsAre("q/1/value"));
+  // Where that is all of a level, the answer is asked for behind the level before.
+  for (const char* node : {"q/3", "q/4", "q/5", "q/6"})
+    script[std::string(node) + "/question"] = "";
+  script["q/2/question"] = " How many cups?";
+  Scripted again(script);
+  item = found_by(again, sums(), settings_for("arith.jsonl", 4, 2, 2));
+  EXPECT_EQ(item.nodes.size(), 7u);
+  EXPECT_EQ(item.node, 2);
+}
+
+TEST(TotSearch, an_action_whose_state_cannot_be_read_gives_its_place_to_the_next) {
+  const std::string after = " The hand takes it.\n[STATE 1] I have that, ";
+  Scripted scheduler({{"q/1/action", "pick up the red block"},
+                      {"q/2/action", "pick up the blue block"},
+                      {"q/3/action", "dance"},
+                      {"q/1/value", "Score: 9"},
+                      {"q/2/value", "Score: 2"},
+                      {"q/1/state", " Who knows."},
+                      {"q/2/state", after + "the red block is clear, the hand is holding the blue "
+                                            "block and the red block is on the table.\n"},
+                      {"q/4/action", "put down the blue block"},
+                      {"q/4/value", "Score: 3"},
+                      {"q/5/action", "stack the blue block on top of the red block"},
+                      {"q/5/value", "Score: 8"},
+                      {"q/6/action", "put down the blue block"},
+                      {"q/5/state", after + "the blue block is clear, the hand is empty, the blue "
+                                            "block is on top of the red block and the red block is "
+                                            "on the table.\n"}});
+  const TotItem item = found_by(scheduler, blocks(), settings_for("blocks.jsonl", 2, 3, 1));
+  EXPECT_THAT(fates(item), ElementsAre(kUnreadable, kKept, kUnreadable, kPruned, kKept, kPruned));
+  EXPECT_THAT(scheduler.companies[2], ElementsAre("q/1/state"));
+  EXPECT_THAT(scheduler.companies[3], ElementsAre("q/2/state"));
+  EXPECT_THAT(scheduler.asked["q/4/action"].run.prompt, HasSubstr("holding the blue block"));
+  EXPECT_EQ(item.answer, "pick up the blue block; stack the blue block on top of the red block");
+  EXPECT_FALSE(item.correct);
+  EXPECT_THAT(item.reason, HasSubstr("the red block is not on the blue block"));
+}
+
+TEST(TotSearch, a_plan_is_complete_when_the_model_sees_its_goal_and_right_when_it_is_there) {
+  Scripted scheduler({{"q/1/action", "pick up the red block"},
+                      {"q/1/value", "Score: 9"},
+                      {"q/1/state",
+                       " I have that, the blue block is clear, the hand is holding "
+                       "the red block and the blue block is on the table."},
+                      {"q/2/action", "stack the red block on top of the blue block"},
+                      {"q/2/value", "Score: 10"},
+                      {"q/2/state",
+                       " I have that, the red block is clear, the hand is empty, the "
+                       "red block is on top of the blue block and the blue block is "
+                       "on the table."}});
+  const TotItem item = found_by(scheduler, blocks(), settings_for("blocks.jsonl", 7, 1, 1));
+  EXPECT_EQ(item.nodes.size(), 3u);
+  EXPECT_TRUE(item.nodes[2].complete);
+  EXPECT_TRUE(item.correct) << item.reason;
+}
+
+TEST(TotSearch, writing_plans_first_and_the_passage_is_the_answer) {
+  Record record;
+  record.id = "q";
+  record.task = "creative_writing";
+  record.prompt = "Write a coherent passage. A. B. C. D.\n";
+  record.check = R"({"form": "passage", "sentences": ["A.", "B.", "C.", "D."]})";
+  Scripted scheduler({{"q/1/plan", "One\nTwo"},
+                      {"q/1/value", " 4"},
+                      {"q/2/plan", "Three"},
+                      {"q/2/value", " 7."},
+                      {"q/3/passage", "x A.\n\nx B."},
+                      {"q/3/value", " 7"},
+                      {"q/4/passage", "x A.\n\nx B.\n\nx C.\n\nx D.\n"},
+                      {"q/4/value", " 8"}});
+  const TotItem item = found_by(scheduler, record, settings_for("writing.jsonl", 5, 2, 1));
+  EXPECT_THAT(scheduler.asked["q/3/passage"].run.prompt, HasSubstr("Plan:\nThree\n\nPassage:\n"));
+  EXPECT_EQ(item.node, 4);  // of complete ones the value decides
+  EXPECT_TRUE(item.correct) << item.reason;
+  EXPECT_EQ(item.answer, "x A.\n\nx B.\n\nx C.\n\nx D.");
+}
+
+TEST(TotSearch, counts_what_thoughts_and_evaluations_cost_apart) {
+  Scripted scheduler(two_levels());
+  const TotItem item = found_by(scheduler, sums(), settings_for("arith.jsonl", 2, 2, 2));
+  EXPECT_EQ(item.thoughts.n_calls, 12);
+  EXPECT_EQ(item.values.n_calls, 6);
+  EXPECT_EQ(item.answers.n_calls, 1);
+  EXPECT_EQ(item.thoughts.n_tokens, 36);
+  EXPECT_EQ(item.values.n_proposed, 24);
+  EXPECT_EQ(item.values.n_accepted, 6);
+  EXPECT_EQ(item.values.n_draft_depth, 24);
+  EXPECT_EQ(item.values.n_kept_of_depth, 6);
+}
+
+TEST(TotSearch, stopped_within_a_level_it_claims_nothing) {
+  for (const int n : {0, 1, 3, 5, 9, 18}) {
+    Scripted scheduler(two_levels());
+    scheduler.n_before_stop = n;
+    const Record record = sums();
+    const TotReport report =
+        search(scheduler, bundled(), {&record, 1}, settings_for("arith.jsonl", 2, 2, 2));
+    EXPECT_FALSE(report.complete) << n;
+    EXPECT_TRUE(report.items.empty()) << n;
+    EXPECT_EQ(scheduler.asked.size(), static_cast<std::size_t>(n));  // nothing is asked for after
+  }
+}
+
+TEST(TotSearch, thoughts_that_outgrow_the_context_end_their_chain_and_a_question_is_refused) {
+  auto script = two_levels();
+  std::string long_answer;
+  for (int i = 0; i < 2000; i++) long_answer += " 12345";
+  script["q/2/answer"] = long_answer;
+  Scripted scheduler(script);
+  const TotItem item = found_by(scheduler, sums(), settings_for("arith.jsonl", 2, 2, 2));
+  EXPECT_FALSE(item.nodes[2].valued->read);  // its value could not be asked for
+  EXPECT_EQ(item.node, 4);                   // below 1, which has room
+  EXPECT_THAT(fates(item), ElementsAre(kKept, kKept, kKept, kKept, kUnreadable, kUnreadable));
+  Record record = sums();
+  record.prompt = "Question:\n" + long_answer + "\nAnswer:\n";
+  try {
+    Scripted none({});
+    found_by(none, record, settings_for("arith.jsonl", 2, 2, 2));
+    FAIL() << "expected a refusal";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::BadInput);
+    EXPECT_THAT(error.what(), HasSubstr("q/1/question"));
+    EXPECT_THAT(error.what(), HasSubstr("1024"));
+  }
+}
+
+}  // namespace
+}  // namespace engine::test

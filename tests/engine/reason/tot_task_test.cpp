@@ -1,0 +1,250 @@
+// What is read out of completions, what prompts are filled with, and what an answer is worth.
+#include "engine/reason/tot_task.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/data/arith_read.h"
+#include "engine/data/text.h"
+
+namespace engine::test {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+
+const std::string kPrompts = std::string(DECOSCOPE_SOURCE_DIR) + "/assets/prompts/tot/";
+
+std::string refusal(const std::function<void()>& what, ErrorCode code) {
+  try {
+    what();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "expected a refusal";
+  return "";
+}
+
+TEST(Score, is_the_number_an_evaluation_gives) {
+  const std::pair<const char*, double> cases[] = {
+      {" Score: 9\nThe sum is right.", 9},
+      {"Score: 10", 10},
+      {"Score: 0", 0},
+      {"score 7.5.", 7.5},
+      {"Score:8/10", 8},
+      {"I give it a score of 8 out of 10.", 8},
+      {"On a scale from 1 to 10 the score is 4", 4},
+      {"Score (1-10): 6", 6},
+      {"Score from 1 to 10: 3", 3},
+      {"Score, 1 \u2013 10: 2", 2},
+      {"**Score:** 5", 5},
+      {"Score:\n8\nbecause of 3 reasons", 8},
+      {"SCORE: 1. There is a slip.", 1},
+      {" 7.", 7},
+      {"7 of 10", 7},
+      {"Step 3 deserves the score 9, not 2", 9},
+  };
+  for (const auto& [text, expected] : cases) {
+    const auto found = read_score(text);
+    ASSERT_TRUE(found) << text;
+    EXPECT_EQ(*found, expected) << text;
+  }
+}
+
+TEST(Score, is_none_where_no_number_from_0_to_10_is_given) {
+  for (const char* text :
+       {"", " ", "Score:", "Score: good", "Score: eleven", "Score: 11", "Score: 95", "Score: -3",
+        "The sum 3+4 is right.", "Score: good\nThe sum is 7.", "Score: A8", "Good, 8",
+        "Score: 99999999999999999999999999"})
+    EXPECT_FALSE(read_score(text)) << text;
+}
+
+TEST(Score, of_a_trained_evaluation_is_judged_by_its_side_of_five) {
+  EXPECT_TRUE(check_score("Score: 8\nThe sum is right.", true).correct);
+  EXPECT_FALSE(check_score("Score: 8", false).correct);
+  EXPECT_TRUE(check_score("Score: 5", false).correct);
+  EXPECT_FALSE(check_score("Score: 0", false).correct);
+  EXPECT_FALSE(check_score("good", true).correct);
+}
+
+TEST(FinalNumber, is_the_last_one_if_it_is_whole) {
+  const std::pair<const char*, std::int64_t> cases[] = {
+      {" The answer is 18.", 18}, {"We get 1,200.", 1200},     {"$18.00", 18},
+      {"It is -4", -4},           {"Anna: 3. Bella: 5", 5},    {"18 dollars", 18},
+      {"7.50 and then 8", 8},     {"1,2 and 3 make 6.000", 6},
+  };
+  for (const auto& [text, expected] : cases) EXPECT_EQ(last_number(text, ""), expected) << text;
+  for (const char* text : {"", "none", "18.5", "It costs 2.25 dollars", "12 boxes of 1.5"})
+    EXPECT_FALSE(last_number(text, "")) << text;
+}
+
+TEST(TotPrompts, of_every_task_fill_with_what_the_task_knows) {
+  for (const TotTaskInfo& info : tot_tasks()) {
+    Record record;
+    record.task = info.name;
+    record.prompt = "Question:\nHow many?\nAnswer:\n";
+    record.check = R"({"form": "plan", "init": ["clear red", "handempty", "ontable red"],
+                       "goal": ["on red blue"]})";
+    const auto prompts = read_tot_prompts(kPrompts + info.prompts);
+    Thought written;
+    for (const TotPrompt& prompt : prompts) {
+      Slots slots = tot_task(info.name).slots(record, {});
+      slots.insert(written.begin(), written.end());
+      const std::string text = filled(prompt.text, slots);
+      EXPECT_EQ(text.find('{'), std::string::npos) << text;
+      if (!prompt.part.empty()) written[prompt.part] = "words";
+    }
+  }
+}
+
+TEST(TotPrompts, have_slots_with_small_and_large_first_letters) {
+  const Slots slots = {{"action", "pick it up"}, {"i", "3"}};
+  EXPECT_EQ(filled("{i}: {Action}. {action} {} {1} {", slots),
+            "3: Pick it up. pick it up {} {1} {");
+  EXPECT_EQ(filled("{action}", {{"action", "{i}"}, {"i", "3"}}), "{i}");  // filled once
+  const std::string said = refusal([&] { filled("a {nobody}", slots); }, ErrorCode::BadInput);
+  EXPECT_THAT(said, HasSubstr("{nobody}"));
+  EXPECT_THAT(said, HasSubstr("{action}"));
+}
+
+TEST(TotPrompts, that_cannot_be_used_are_refused_by_file_and_reason) {
+  const std::string path = testing::TempDir() + "/tot_prompts.jsonl";
+  const auto said = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    return refusal([&] { read_tot_prompts(path); }, ErrorCode::BadInput);
+  };
+  EXPECT_THAT(said(R"({"use": "dream", "prompt": "a", "max_tokens": 3})"), HasSubstr("'dream'"));
+  EXPECT_THAT(said(R"({"use": "thought", "prompt": "a", "max_tokens": 3})"), HasSubstr("part"));
+  EXPECT_THAT(said(R"({"use": "value", "prompt": "a", "max_tokens": 3})"),
+              HasSubstr("no line of use thought"));
+  EXPECT_THAT(said(R"({"use": "thought", "part": "a", "prompt": "a", "max_tokens": 0})"),
+              HasSubstr("max_tokens"));
+  EXPECT_THAT(said("{}\n"), HasSubstr(":1: "));
+  EXPECT_THAT(refusal([] { read_tot_prompts("no/such/file"); }, ErrorCode::BadInput),
+              HasSubstr("no/such/file"));
+}
+
+TEST(TotTask, sums_are_complete_when_they_ask_again_or_for_the_final_answer) {
+  const TotTask& task = tot_task("arith");
+  const Record record;
+  const Thought first = {{"question", "How many cards does Anna have after getting 16 more?"},
+                         {"answer", "That makes 4+16=<<4+16=20>>20 cards."}};
+  const auto complete = [&](const char* question) {
+    return task.complete(record, {first, {{"question", question}}});
+  };
+  EXPECT_TRUE(complete("What is the final answer?"));
+  EXPECT_TRUE(complete("After getting 16 more, how many cards are there for Anna?"));
+  EXPECT_TRUE(complete("What is the number of cards that Anna has after getting 16 more?"));
+  EXPECT_FALSE(complete("How many cards does Anna have after getting 15 more?"));
+  EXPECT_FALSE(complete("How many cards does Bella have after getting 16 more?"));
+  EXPECT_FALSE(complete("How many cards does Anna have when 16 are gone?"));
+  EXPECT_FALSE(task.complete(record, {first}));
+  EXPECT_FALSE(task.complete(record, {}));
+}
+
+TEST(TotTask, a_question_is_the_same_in_every_form_of_its_record) {
+  Record record;
+  record.task = "arith";
+  record.prompt = "Question:\nHow many?\nAnswer:\nLet's think step by step.\n";
+  EXPECT_EQ(tot_task("arith").question(record), "How many?");
+  record.prompt = "USER: How many? ASSISTANT:";
+  EXPECT_EQ(tot_task("arith").question(record), "How many?");
+}
+
+TEST(TotTask, sums_are_right_by_the_number_of_their_answer_alone) {
+  Record record;
+  record.id = "q";
+  record.task = "arith";
+  record.check = R"({"form": "gsm8k", "answer": 20})";
+  const TotTask& task = tot_task("arith");
+  EXPECT_TRUE(task.score(record, {}, " The final answer is 20.").correct);
+  EXPECT_TRUE(task.score(record, {}, " $20.00").correct);
+  EXPECT_FALSE(task.score(record, {}, " We get 21.").correct);
+  EXPECT_FALSE(task.score(record, {}, " I do not know").correct);
+  record.task = "gsm8k";
+  record.check = R"({"form": "number"})";
+  record.answer = "1,020";
+  EXPECT_TRUE(task.score(record, {}, "1020 dollars").correct);
+  EXPECT_FALSE(task.score(record, {}, "20").correct);
+}
+
+TEST(TotTask, of_a_state_only_what_describes_one_is_read_and_always_in_one_order) {
+  const TotTask& task = tot_task("blocks");
+  const auto read = task.read(
+      "state",
+      " The hand takes it.\n[STATE 1] I have that, the hand is empty, the red block is on the "
+      "table, the blue block is on top of the red block and the blue block is clear.\n");
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read, task.read("state",
+                            "I have that, the blue block is clear, the blue block is on top of the "
+                            "red block, the red block is on the table, the hand is empty."));
+  for (const char* text : {"", "the hand is empty", "I have that, nothing.",
+                           "I have that, the red block is on the table, the hand is empty."})
+    EXPECT_FALSE(task.read("state", text)) << text;
+  EXPECT_TRUE(task.read("action", " unstack the red block from on top of the blue block"));
+  EXPECT_FALSE(task.read("action", " think about the red block"));
+  EXPECT_FALSE(task.read("action", "  </s>"));
+}
+
+TEST(TotTask, generated_questions_are_those_that_a_tree_can_search) {
+  for (const Record& record : tot_questions("arith", {.count = 6}, 6, "")) {
+    EXPECT_EQ(form_of(record), "gsm8k");
+    EXPECT_EQ(tot_task("arith").question(record).find("ASSISTANT"), std::string::npos);
+    EXPECT_TRUE(tot_task("arith").score(record, {}, record.completion).correct);
+  }
+  const auto six = tot_questions("blocks", {.level = 2, .count = 4}, 6, "");
+  ASSERT_EQ(six.size(), 4u);
+  for (const Record& record : six) {
+    const auto actions = split_text(record.answer, ';');
+    EXPECT_EQ(actions.size(), 6u);
+    ThoughtChain chain;
+    for (const std::string& action : actions) chain.push_back({{"action", action}});
+    EXPECT_TRUE(tot_task("blocks").score(record, chain, "").correct);
+    chain.pop_back();
+    EXPECT_FALSE(tot_task("blocks").score(record, chain, "").correct);
+  }
+  EXPECT_TRUE(tot_questions("blocks", {.level = 1, .count = 1}, 6, "").empty());
+  EXPECT_FALSE(tot_questions("blocks", {.level = 1, .count = 1}, 0, "").empty());
+}
+
+TEST(TotTask, what_cannot_be_asked_is_said) {
+  EXPECT_THAT(refusal([] { tot_questions("blocksworl", {}, 6, ""); }, ErrorCode::Usage),
+              HasSubstr("did you mean blocksworld"));
+  Record sums, letter;
+  sums.task = "arith";
+  sums.check = R"({"form": "gsm8k"})";
+  letter.task = "arith";
+  letter.check = R"({"form": "aqua"})";
+  EXPECT_EQ(tot_questions_of({sums, letter}, 6).size(), 1u);
+  EXPECT_TRUE(tot_questions_of({}, 6).empty());
+  EXPECT_THAT(refusal([&] { tot_questions_of({letter}, 6); }, ErrorCode::BadInput),
+              HasSubstr("no question for a tree of thoughts"));
+  Record other = sums;
+  other.task = "gsm8k";
+  EXPECT_THAT(refusal(
+                  [&] {
+                    tot_questions_of({sums, other}, 6);
+                  },
+                  ErrorCode::BadInput),
+              HasSubstr("one task"));
+}
+
+TEST(TotTask, reads_the_open_sets) {
+  const char* data = std::getenv("DECOSCOPE_DATA");
+  if (!data) GTEST_SKIP() << "no folder of open texts; set DECOSCOPE_DATA";
+  EXPECT_EQ(tot_questions("gsm8k", {.start = 3, .count = 100}, 6, data).size(), 100u);
+  EXPECT_EQ(tot_questions("blocksworld", {.count = 1000}, 6, data).size(), 116u);
+  EXPECT_EQ(tot_questions("blocksworld", {.count = 1000}, 0, data).size(), 432u);
+  const auto writing = tot_questions("creative_writing", {.count = 1000}, 6, data);
+  ASSERT_EQ(writing.size(), 80u);
+  EXPECT_THAT(tot_task("creative_writing").slots(writing[0], {}).at("task"),
+              EndsWith("different perception of who you are."));
+}
+
+}  // namespace
+}  // namespace engine::test
