@@ -4,6 +4,7 @@
 #include "app/cli_commands.h"
 #include "app/cli_options.h"
 #include "app/numbers.h"
+#include "app/usage.h"
 
 namespace app {
 

@@ -57,7 +57,8 @@ TEST_F(CliTot, says_what_was_found_and_what_it_cost) {
             uses["thoughts"]["tokens"].get<int>() + uses["values"]["tokens"].get<int>());
   EXPECT_EQ(uses["answers"]["calls"], 2);
   EXPECT_GT(found["tokens_per_second"], 0);
-  EXPECT_EQ(found["tokens_per_step"], 1.0);
+  EXPECT_GT(found["tokens_per_step"], 0.9);  // what a stop text cuts off is not counted
+  EXPECT_LE(found["tokens_per_step"], 1.0);
   EXPECT_TRUE(found["acceptance_rate"].is_null());  // nothing was proposed
   EXPECT_TRUE(found["depth_accepted"].is_null());
   EXPECT_GT(found["schedule"]["target_busy"], 0);
@@ -128,7 +129,7 @@ TEST_F(CliTot, what_cannot_be_searched_is_refused) {
   expect_refused("reason tot --data nosuch.jsonl", 3, {"nosuch.jsonl"});
   expect_refused("reason tot --prompts nosuch.jsonl", 3, {"nosuch.jsonl"});
   expect_refused("reason tot --beam 0", 2, {"--beam: found '0'"});
-  expect_refused("reason tot --decoder lookahead --sampling rejection", 2, {"lookahead"});
+  expect_refused("reason tot --decoder fastcot --sampling rejection", 2, {"fastcot"});
   expect_refused("reason tot --draft demo-draft", 2, {"ar would not use it"});
 }
 

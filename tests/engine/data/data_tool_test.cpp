@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "engine/model/sentencepiece.h"
 #include "engine/model/tokenizer.h"
 
 namespace engine {

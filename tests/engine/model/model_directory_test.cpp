@@ -9,6 +9,7 @@
 #include "engine/model/convert.h"
 #include "engine/model/model_files.h"
 #include "engine/model/normal_table.h"
+#include "engine/model/sentencepiece.h"
 #include "tests/engine/model/model_files_kit.h"
 
 namespace engine::test {

@@ -55,7 +55,9 @@ class Tot : public testing::Test {
         EXPECT_EQ(a.nodes[n].parts, b.nodes[n].parts);
         EXPECT_EQ(a.nodes[n].fate, b.nodes[n].fate);
         ASSERT_EQ(a.nodes[n].valued.has_value(), b.nodes[n].valued.has_value());
-        if (a.nodes[n].valued) EXPECT_EQ(a.nodes[n].valued->text, b.nodes[n].valued->text);
+        if (a.nodes[n].valued) {
+          EXPECT_EQ(a.nodes[n].valued->text, b.nodes[n].valued->text);
+        }
       }
     }
   }

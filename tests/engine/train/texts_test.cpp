@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/data/mixture.h"
+#include "engine/model/sentencepiece.h"
 #include "engine/model/tokenizer.h"
 #include "engine/train/packing.h"
 #include "engine/train/tokenizer_training.h"
