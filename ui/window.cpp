@@ -401,7 +401,8 @@ class Loop {
       shell_.show_a_lane_of_guesses();
     }
     if (++n_frames_due_ < options_.screenshot_frames) return false;
-    if (!options_.panel.empty() && !std::exchange(panel_asked_, true)) {
+    if (options_.panel.empty()) return true;
+    if (!std::exchange(panel_asked_, true)) {
       const auto here = panels_of(shell_.screen());
       if (std::find(here.begin(), here.end(), options_.panel) == here.end())
         throw Error(ErrorCode::Usage, "--panel " + options_.panel + ": it is not on the screen " +

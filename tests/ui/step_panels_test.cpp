@@ -259,8 +259,14 @@ TEST(StepPanels, a_dropped_payload_is_named_in_its_place) {
   const auto last = std::get<engine::StepEnded>(*std::ranges::find_if(
       events.rbegin(), events.rend(),
       [](const auto& e) { return std::holds_alternative<engine::StepEnded>(e); }));
-  events.push_back(engine::PayloadDropped{
-      .run = 1, .kind = "probabilities", .first_step = 0, .last_step = last.step});
+  const auto end = std::ranges::find_if(events, [](const engine::Event& event) {
+    return std::holds_alternative<engine::RunFinished>(event);
+  });
+  events.insert(end, engine::PayloadDropped{.t = engine::time_of(*end),
+                                            .run = 1,
+                                            .kind = "probabilities",
+                                            .first_step = 0,
+                                            .last_step = last.step});
   EXPECT_THAT(said_by("laws", events), HasSubstr("not kept (buffer full)"));
 }
 
@@ -286,10 +292,10 @@ TEST(StepPanels, one_click_on_a_node_selects_its_row_in_every_panel) {
     const ui::Place row{1, step.begun.step, -1, 2};
     IM_CHECK(shell.selection().locked == row);
     // A ring round the row in either panel. A stroke in a name would part a path.
-    ctx->WindowFocus("Mask###live.mask");
+    ctx->WindowFocus("//Mask###live.mask");
     ctx->Yield(3);
     IM_CHECK_GE(lit_by(ctx, stage, "Mask###live.mask", row).size(), std::size_t{4});
-    ctx->WindowFocus("P\\/Q###live.laws");
+    ctx->WindowFocus("//P\\/Q###live.laws");
     ctx->Yield(3);
     IM_CHECK_GE(lit_by(ctx, stage, "P/Q###live.laws", row).size(), std::size_t{4});
     // Esc frees it: the step at the playhead is shown again.

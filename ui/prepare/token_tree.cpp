@@ -50,6 +50,13 @@ class Maker {
            fate_of(step_, row) != Mean::Rejected;
   }
 
+  // In flight a row has no fate yet, only where it came from.
+  Mean mean_of(int row) const {
+    const Mean fate = fate_of(step_, row);
+    const bool drafted = step_.drafted.tree.tag[row].kind == engine::RowTag::Kind::Draft;
+    return fate == Mean::Pool && drafted ? Mean::Draft : fate;
+  }
+
   int n_below(int row) const {
     int n = 1;
     for (const int child : children_[row]) n += n_below(child);
@@ -61,7 +68,7 @@ class Maker {
     TreeNode node{.row = row, .token = step_.drafted.tree.token[row], .parent = parent};
     node.depth = depth;
     node.line = line;
-    node.mean = depth == 0 ? Mean::Prefix : fate_of(step_, row);
+    node.mean = depth == 0 ? Mean::Prefix : mean_of(row);
     node.on_path = depth == 0 || accepted(step_, row);
     if (depth > 0) node.q = told_at(step_.drafted.q, row);
     node.p = told_at(step_.verified.p, row);

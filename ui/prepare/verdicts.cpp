@@ -64,7 +64,9 @@ bool draws_numbers(const engine::RunStarted& started) {
 }
 
 std::string why_no_p(const engine::RunStarted& started, const engine::StepRecord& step) {
-  if (!step.has_verified || std::ranges::any_of(step.verified.p, [](float p) { return p >= 0; }))
+  const auto is_of_proposal = [](const engine::RowTag& tag) { return is_proposal(tag.kind); };
+  if (!step.has_verified || std::ranges::none_of(step.drafted.tree.tag, is_of_proposal) ||
+      std::ranges::any_of(step.verified.p, [](float p) { return p >= 0; }))
     return "";
   if (step.verified.p.empty())
     return started.draft == 0 ? "p is told of drafted tokens alone."
