@@ -262,6 +262,69 @@ struct Notice {
   std::string text;
 };
 
+using SearchId = std::uint32_t;  // from 1 in this stream
+
+/// A question began to be searched by a tree of thoughts (engine/reason/tot.h).
+struct SearchBegun {
+  Nanoseconds t = 0;
+  SearchId search = 0;
+  std::string id;  // of the question: "arith/1/test/4"
+  std::string task;
+  std::string question;
+  int depth = 0;       // levels, at most
+  int n_thoughts = 0;  // of each node
+  int beam = 0;        // nodes kept of each level
+};
+
+/// A thought was written: a node below another one.
+struct ThoughtMade {
+  Nanoseconds t = 0;
+  SearchId search = 0;
+  int node = 0;    // from 1, rising
+  int parent = 0;  // a node made before; 0: the question
+  int depth = 0;   // from 1
+  std::string text;
+  std::vector<RunId> runs;  // that wrote it, in order
+  bool readable = true;     // false: the task could make nothing of it, and it is judged no further
+  bool complete = false;    // its chain needs no thought more
+};
+
+/// What the evaluator said of a thought.
+struct ThoughtValued {
+  Nanoseconds t = 0;
+  SearchId search = 0;
+  int node = 0;
+  RunId by = 0;       // the run that wrote it
+  double value = 0;   // 0 to 10
+  bool read = false;  // false: no score stood in the text, and value is 0
+  std::string text;   // what it wrote
+};
+
+enum class ThoughtFate : std::uint8_t { Kept, Pruned, Unreadable };
+
+/// Whether a thought stays in the beam of a level. A complete one stands in later levels again, and
+/// is judged again: the last fate counts.
+struct ThoughtJudged {
+  Nanoseconds t = 0;
+  SearchId search = 0;
+  int node = 0;
+  ThoughtFate fate = ThoughtFate::Kept;
+  std::string text;         // written of it since, where it was kept: the state it leads to
+  std::vector<RunId> runs;  // that wrote this text
+  bool complete = false;    // as known now
+};
+
+struct SearchEnded {
+  Nanoseconds t = 0;
+  SearchId search = 0;
+  int node = 0;  // whose chain is the answer's; 0: none was kept
+  RunId by = 0;  // the run that wrote the answer; 0: the chain itself is it
+  std::string answer;
+  bool correct = false;
+  std::string reason;    // why it is not
+  bool stopped = false;  // by a person, without an answer
+};
+
 using Event = std::variant<ModelLoaded,
                            RunStarted,
                            Phase,
@@ -281,7 +344,12 @@ using Event = std::variant<ModelLoaded,
                            RunFinished,
                            RunFailed,
                            Held,
-                           Notice>;
+                           Notice,
+                           SearchBegun,
+                           ThoughtMade,
+                           ThoughtValued,
+                           ThoughtJudged,
+                           SearchEnded>;
 
 /// The time of any event.
 Nanoseconds time_of(const Event& event);

@@ -135,4 +135,29 @@ void fields(auto& visit, Is<Notice> auto& e) {
   visit(e.t), visit(e.level), visit(e.text);
 }
 
+void fields(auto& visit, Is<SearchBegun> auto& e) {
+  visit(e.t), visit(e.search), visit(e.id), visit(e.task), visit(e.question), visit(e.depth);
+  visit(e.n_thoughts), visit(e.beam);
+}
+
+void fields(auto& visit, Is<ThoughtMade> auto& e) {
+  visit(e.t), visit(e.search), visit(e.node), visit(e.parent), visit(e.depth), visit(e.text);
+  visit(e.runs), visit(e.readable), visit(e.complete);
+}
+
+void fields(auto& visit, Is<ThoughtValued> auto& e) {
+  visit(e.t), visit(e.search), visit(e.node), visit(e.by), visit(e.value), visit(e.read);
+  visit(e.text);
+}
+
+void fields(auto& visit, Is<ThoughtJudged> auto& e) {
+  visit(e.t), visit(e.search), visit(e.node), visit(e.fate), visit(e.text), visit(e.runs);
+  visit(e.complete);
+}
+
+void fields(auto& visit, Is<SearchEnded> auto& e) {
+  visit(e.t), visit(e.search), visit(e.node), visit(e.by), visit(e.answer), visit(e.correct);
+  visit(e.reason), visit(e.stopped);
+}
+
 }  // namespace engine

@@ -15,10 +15,11 @@ namespace engine {
 namespace {
 
 constexpr std::array<const char*, std::variant_size_v<Event>> kKindNames{
-    "ModelLoaded",    "RunStarted",  "Phase",     "StepBegun",   "Drafted",
-    "BlockRefined",   "Verified",    "Committed", "PoolChanged", "Queued",
-    "Dequeued",       "Waiting",     "Sampled",   "Agreement",   "StepEnded",
-    "PayloadDropped", "RunFinished", "RunFailed", "Held",        "Notice"};
+    "ModelLoaded",    "RunStarted",  "Phase",         "StepBegun",     "Drafted",
+    "BlockRefined",   "Verified",    "Committed",     "PoolChanged",   "Queued",
+    "Dequeued",       "Waiting",     "Sampled",       "Agreement",     "StepEnded",
+    "PayloadDropped", "RunFinished", "RunFailed",     "Held",          "Notice",
+    "SearchBegun",    "ThoughtMade", "ThoughtValued", "ThoughtJudged", "SearchEnded"};
 
 /// Values an enumeration has: a file's byte beyond the last is refused.
 template <typename T>
@@ -31,6 +32,8 @@ template <>
 constexpr int kLastOf<RowTag::Kind> = static_cast<int>(RowTag::Kind::Probe);
 template <>
 constexpr int kLastOf<Notice::Level> = static_cast<int>(Notice::Level::Error);
+template <>
+constexpr int kLastOf<ThoughtFate> = static_cast<int>(ThoughtFate::Unreadable);
 
 constexpr std::size_t kTagBytes = 5;  // kind, a, b
 

@@ -37,6 +37,16 @@ double ratio(double over, double under) {
   return under > 0 ? over / under : 0;
 }
 
+std::size_t memory_of(const SearchRecord& search) {
+  std::size_t n = search.begun.question.capacity();
+  for (const ThoughtRecord& thought : search.thoughts) {
+    n += sizeof thought + thought.made.text.capacity();
+    if (thought.valued) n += thought.valued->text.capacity();
+    for (const ThoughtJudged& judged : thought.judged) n += sizeof judged + judged.text.capacity();
+  }
+  return n + sizeof search;
+}
+
 int as_count(std::int64_t n) {
   return static_cast<int>(std::min<std::int64_t>(n, std::numeric_limits<int>::max()));
 }
@@ -86,6 +96,20 @@ const PayloadDropped* RunRecord::dropped_at(PayloadKind kind, StepId step) const
   return found == dropped.end() ? nullptr : &*found;
 }
 
+const ThoughtRecord* SearchRecord::thought(int node) const {
+  const auto found = std::ranges::lower_bound(
+      thoughts, node, {}, [](const ThoughtRecord& thought) { return thought.made.node; });
+  return found == thoughts.end() || found->made.node != node ? nullptr : &*found;
+}
+
+std::vector<const ThoughtRecord*> SearchRecord::chain_to(int node) const {
+  std::vector<const ThoughtRecord*> chain;
+  for (const ThoughtRecord* at = thought(node); at; at = thought(at->made.parent))
+    chain.push_back(at);
+  std::ranges::reverse(chain);
+  return chain;
+}
+
 void Timeline::apply(const Event& event) {
   TimelineIntake(*this).apply(event);
 }
@@ -113,6 +137,7 @@ std::size_t Timeline::bytes() const {
   }
   for (const Sampled& sample : samples_) n += of(sample.thread_busy_percent);
   for (const Notice& notice : notices_) n += notice.text.capacity();
+  for (const SearchRecord& search : searches_) n += memory_of(search);
   return n;
 }
 

@@ -78,6 +78,25 @@ struct RunRecord {
   const PayloadDropped* dropped_at(PayloadKind kind, StepId step) const;
 };
 
+/// A thought of a search: what was told of one node.
+struct ThoughtRecord {
+  ThoughtMade made;
+  std::optional<ThoughtValued> valued;
+  std::vector<ThoughtJudged> judged;  // one for each level it stood in; the last counts
+};
+
+/// A tree of thoughts.
+struct SearchRecord {
+  SearchBegun begun;
+  std::vector<ThoughtRecord> thoughts;  // by node, rising
+  std::optional<SearchEnded> ended;
+
+  /// nullptr: no such node, or 0, the question.
+  const ThoughtRecord* thought(int node) const;
+  /// From the first thought below the question to this one.
+  std::vector<const ThoughtRecord*> chain_to(int node) const;
+};
+
 /// Of a timeline that is not told otherwise: it leaves a window of a million events within 150 MB.
 inline constexpr std::size_t kPayloadBudget = std::size_t{16} << 20;
 
@@ -94,6 +113,7 @@ class Timeline {
   std::span<const Sampled> samples() const { return samples_; }
   std::span<const Notice> notices() const { return notices_; }
   std::span<const Phase> phases() const { return phases_; }  // of no run: loading a model
+  std::span<const SearchRecord> searches() const { return searches_; }
   bool held() const { return held_; }
   std::span<const Held> holds() const { return holds_; }
   std::int64_t n_events() const { return n_events_; }
@@ -142,6 +162,7 @@ class Timeline {
   std::vector<Sampled> samples_;
   std::vector<Notice> notices_;
   std::vector<Phase> phases_;
+  std::vector<SearchRecord> searches_;
   std::vector<Held> holds_;
   bool held_ = false;
   std::size_t payload_budget_ = kPayloadBudget, payload_bytes_ = 0;

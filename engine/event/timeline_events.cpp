@@ -78,6 +78,33 @@ class RunSource : public Source {
   std::size_t next_ = 0;  // 0 the beginning, then the steps, then the end
 };
 
+/// What was told of a tree of thoughts, by time.
+std::vector<Event> events_of(const SearchRecord& search) {
+  std::vector<Event> events = {search.begun};
+  for (const ThoughtRecord& thought : search.thoughts) {
+    events.emplace_back(thought.made);
+    if (thought.valued) events.emplace_back(*thought.valued);
+    for (const ThoughtJudged& judged : thought.judged) events.emplace_back(judged);
+  }
+  if (search.ended) events.emplace_back(*search.ended);
+  std::ranges::stable_sort(events, {}, time_of);
+  return events;
+}
+
+class SearchSource : public Source {
+ public:
+  explicit SearchSource(const SearchRecord& search) : search_(search) {}
+  void fill(std::deque<Event>& ready) override {
+    if (told_) return;
+    told_ = true;
+    for (Event& event : events_of(search_)) ready.push_back(std::move(event));
+  }
+
+ private:
+  const SearchRecord& search_;  // of the timeline being told
+  bool told_ = false;
+};
+
 std::vector<std::unique_ptr<Source>> sources_of(const Timeline& timeline,
                                                 std::span<const ModelLoaded> models) {
   std::vector<std::unique_ptr<Source>> sources;
@@ -95,6 +122,8 @@ std::vector<std::unique_ptr<Source>> sources_of(const Timeline& timeline,
     add(std::span(run.queueing));
     add(std::span(run.dropped));
   }
+  for (const SearchRecord& search : timeline.searches())
+    sources.push_back(std::make_unique<SearchSource>(search));
   return sources;
 }
 

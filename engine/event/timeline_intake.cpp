@@ -11,6 +11,8 @@ namespace engine {
 namespace {
 
 constexpr const char* kNoSuchRun = "no such run";
+constexpr const char* kNoSuchSearch = "no such search is under way";
+constexpr const char* kNoSuchThought = "no such thought of a search under way";
 constexpr const char* kNotOpen = "no such step is running";
 
 bool is_duration(Nanoseconds t) {
@@ -499,6 +501,67 @@ std::string TimelineIntake::take(const Held& e) {
 
 std::string TimelineIntake::take(const Notice& e) {
   timeline_.notices_.push_back(e);
+  return {};
+}
+
+SearchRecord* TimelineIntake::open_search(SearchId id) {
+  auto& searches = timeline_.searches_;
+  const auto found =
+      std::ranges::lower_bound(searches, id, {}, [](const auto& s) { return s.begun.search; });
+  const bool open = found != searches.end() && found->begun.search == id && !found->ended;
+  return open ? &*found : nullptr;
+}
+
+ThoughtRecord* TimelineIntake::thought_of(SearchId id, int node) {
+  SearchRecord* search = open_search(id);
+  const ThoughtRecord* found = search ? search->thought(node) : nullptr;
+  return found ? &search->thoughts[static_cast<std::size_t>(found - search->thoughts.data())]
+               : nullptr;
+}
+
+std::string TimelineIntake::take(const SearchBegun& e) {
+  const auto& searches = timeline_.searches_;
+  const SearchId last = searches.empty() ? 0 : searches.back().begun.search;
+  if (e.search <= last) return fmt::format("search {} after search {}", e.search, last);
+  if (e.depth < 0 || e.n_thoughts < 0 || e.beam < 0) return "negative sizes";
+  timeline_.searches_.push_back({.begun = e});
+  return {};
+}
+
+// A node lost with a damaged frame costs those below it.
+std::string TimelineIntake::take(const ThoughtMade& e) {
+  SearchRecord* search = open_search(e.search);
+  if (!search) return kNoSuchSearch;
+  const int last = search->thoughts.empty() ? 0 : search->thoughts.back().made.node;
+  if (e.node <= last) return fmt::format("thought {} after thought {}", e.node, last);
+  const ThoughtRecord* parent = search->thought(e.parent);
+  if (e.parent != 0 && !parent) return fmt::format("thought {} of no thought", e.node);
+  if (e.depth != (parent ? parent->made.depth : 0) + 1)
+    return fmt::format("thought {} at depth {}", e.node, e.depth);
+  search->thoughts.push_back({.made = e});
+  return {};
+}
+
+std::string TimelineIntake::take(const ThoughtValued& e) {
+  ThoughtRecord* thought = thought_of(e.search, e.node);
+  if (!thought) return kNoSuchThought;
+  if (!std::isfinite(e.value)) return "a value is not a number";
+  thought->valued = e;
+  return {};
+}
+
+std::string TimelineIntake::take(const ThoughtJudged& e) {
+  ThoughtRecord* thought = thought_of(e.search, e.node);
+  if (!thought) return kNoSuchThought;
+  thought->judged.push_back(e);
+  return {};
+}
+
+std::string TimelineIntake::take(const SearchEnded& e) {
+  SearchRecord* search = open_search(e.search);
+  if (!search) return kNoSuchSearch;
+  if (e.node != 0 && !search->thought(e.node)) return kNoSuchThought;
+  search->ended = e;
   return {};
 }
 

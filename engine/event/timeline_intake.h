@@ -47,9 +47,18 @@ class TimelineIntake {
   std::string take(const RunFailed& e);
   std::string take(const Held& e);
   std::string take(const Notice& e);
+  std::string take(const SearchBegun& e);
+  std::string take(const ThoughtMade& e);
+  std::string take(const ThoughtValued& e);
+  std::string take(const ThoughtJudged& e);
+  std::string take(const SearchEnded& e);
 
   std::string check_time(const Event& event);
   RunRecord* find(RunId id);
+  /// A search that goes on, or nullptr.
+  SearchRecord* open_search(SearchId id);
+  /// A thought of it, or nullptr.
+  ThoughtRecord* thought_of(SearchId id, int node);
   /// Lets payload go until the rest is within the budget.
   void keep_budget(RunRecord& grown);
   /// The step now running: begun and not complete; nullptr otherwise.

@@ -100,6 +100,21 @@ Json json_of(const Timeline& timeline, const RunRecord& run) {
   return json;
 }
 
+/// Trees of thoughts; one without an answer was stopped or cut off.
+Json searches_json(const Timeline& timeline) {
+  Json list = Json::array();
+  for (const SearchRecord& search : timeline.searches()) {
+    const bool ended = search.ended && !search.ended->stopped;
+    list.push_back({{"search", search.begun.search},
+                    {"id", as_utf8(search.begun.id)},
+                    {"task", as_utf8(search.begun.task)},
+                    {"thoughts", search.thoughts.size()},
+                    {"answer", ended ? Json(as_utf8(search.ended->answer)) : Json(nullptr)},
+                    {"correct", ended ? Json(search.ended->correct) : Json(nullptr)}});
+  }
+  return list;
+}
+
 using Rows = std::vector<std::vector<std::string>>;
 
 /// Runs told in one line: one run, or in a long recording all of a decoder.
@@ -204,6 +219,12 @@ std::string recording_text(const std::string& path, const Opened& opened) {
     text += fmt::format("model {} at {}, {} on {}\n", printable(model.name), printable(model.scale),
                         printable(model.dtype), printable(model.device));
   }
+  if (const std::size_t n = timeline.searches().size(); n > 0) {
+    std::size_t n_thoughts = 0;
+    for (const SearchRecord& search : timeline.searches()) n_thoughts += search.thoughts.size();
+    text += fmt::format("{} of thoughts, {}\n", n == 1 ? "1 tree" : fmt::format("{} trees", n),
+                        plural(n_thoughts, "thought"));
+  }
   const std::vector<Lane> by_decoder = lanes_by_decoder(timeline);
   if (!by_decoder.empty()) text += "\n" + runs_table(timeline, by_decoder);
   if (!opened.kinds.empty()) text += "\n" + kinds_table(opened, by_decoder);
@@ -273,6 +294,7 @@ Json json_of(const std::string& path,
             {"runs", Json::array()},
             {"notices", notices}};
   for (const RunRecord& run : timeline.runs()) json["runs"].push_back(json_of(timeline, run));
+  if (!timeline.searches().empty()) json["searches"] = searches_json(timeline);
   return json;
 }
 

@@ -50,6 +50,7 @@ class Search {
          const Record& record,
          const TotSettings& settings,
          const SchedulerWatch& watch,
+         SearchId id,
          RunId& next_run,
          TotProgress& progress,
          const std::function<void(const TotProgress&)>& tell)
@@ -59,20 +60,38 @@ class Search {
         record_(record),
         settings_(settings),
         watch_(watch),
+        id_(id),
         next_run_(next_run),
         progress_(progress),
         tell_(tell) {
     item_.id = record.id;
     item_.question = task_.question(record);
     item_.nodes.emplace_back();
+    runs_.emplace_back();
   }
 
   /// @return  nothing if it was stopped
   std::optional<TotItem> run() {
+    push(SearchBegun{.t = now_ns(),
+                     .search = id_,
+                     .id = item_.id,
+                     .task = record_.task,
+                     .question = item_.question,
+                     .depth = settings_.depth,
+                     .n_thoughts = settings_.n_thoughts,
+                     .beam = settings_.beam});
     std::vector<int> beam = {0};
     for (int depth = 1; depth <= settings_.depth && !stopped_; depth++)
       if (!level(depth, beam)) break;
     if (!stopped_) conclude(beam.front());
+    push(SearchEnded{.t = now_ns(),
+                     .search = id_,
+                     .node = stopped_ ? 0 : item_.node,
+                     .by = answered_by_,
+                     .answer = item_.answer,
+                     .correct = item_.correct,
+                     .reason = item_.reason,
+                     .stopped = stopped_});
     if (stopped_) return std::nullopt;
     return std::move(item_);
   }
@@ -80,6 +99,9 @@ class Search {
  private:
   TotNode& node(int index) { return item_.nodes[static_cast<std::size_t>(index)]; }
   const TotNode& node(int index) const { return item_.nodes[static_cast<std::size_t>(index)]; }
+  void push(Event event) {
+    if (watch_.events) watch_.events->push(std::move(event));
+  }
 
   /// One level: thoughts below every open node of the beam, their values, and who stays.
   /// @return  false if the search ends before or within it; the beam then is the level's before
@@ -120,14 +142,29 @@ class Search {
       for (int i = 0; i < settings_.n_thoughts; i++) {
         made.push_back(static_cast<int>(item_.nodes.size()));
         item_.nodes.push_back({.parent = parent, .depth = depth});
+        runs_.emplace_back();
       }
     }
-    for (const TotPrompt* prompt : parts) write(*prompt, made);
+    for (const TotPrompt* prompt : parts) write(*prompt, made, runs_);
+    if (stopped_) return made;
+    for (const int one : made) {
+      push(ThoughtMade{.t = now_ns(),
+                       .search = id_,
+                       .node = one,
+                       .parent = node(one).parent,
+                       .depth = depth,
+                       .text = text_of(node(one).parts, settings_.prompts),
+                       .runs = runs_[static_cast<std::size_t>(one)],
+                       .readable = node(one).readable,
+                       .complete = node(one).complete});
+    }
     return made;
   }
 
   /// Writes a part of those nodes that can still take one.
-  void write(const TotPrompt& prompt, const std::vector<int>& nodes) {
+  void write(const TotPrompt& prompt,
+             const std::vector<int>& nodes,
+             std::vector<std::vector<RunId>>& runs) {
     std::vector<int> waiting;
     for (const int one : nodes)
       if (node(one).readable && !node(one).complete) waiting.push_back(one);
@@ -137,6 +174,7 @@ class Search {
       TotNode& at = node(waiting[i]);
       at.readable = written[i].has_value();
       if (!written[i]) continue;
+      runs[static_cast<std::size_t>(waiting[i])].push_back(written[i]->run);
       const auto read = task_.read(prompt.part, written[i]->text);
       at.readable = read.has_value();
       at.parts[prompt.part] = read ? *read : std::string(completion_body(written[i]->text));
@@ -155,14 +193,16 @@ class Search {
     const auto written = ask(*scores.front(), waiting, item_.values);
     if (stopped_) return;
     for (std::size_t i = 0; i < waiting.size(); i++) {
-      TotValue valued;
+      ThoughtValued valued{.t = now_ns(), .search = id_, .node = waiting[i]};
       if (written[i]) {
         const auto score = read_score(written[i]->text);
+        valued.by = written[i]->run;
         valued.value = score.value_or(0);
         valued.read = score.has_value();
         valued.text = completion_body(written[i]->text);
       }
-      node(waiting[i]).valued = std::move(valued);
+      node(waiting[i]).valued = valued;
+      push(valued);
     }
   }
 
@@ -172,11 +212,12 @@ class Search {
     const auto wanted = static_cast<std::size_t>(settings_.beam);
     std::vector<int> kept;
     std::size_t next = 0;
+    followed_.assign(item_.nodes.size(), {});
     while (kept.size() < wanted && next < candidates.size() && !stopped_) {
       std::vector<int> taken;
       while (kept.size() + taken.size() < wanted && next < candidates.size())
         taken.push_back(candidates[next++]);
-      for (const TotPrompt* prompt : prompts(Use::Kept, depth)) write(*prompt, taken);
+      for (const TotPrompt* prompt : prompts(Use::Kept, depth)) write(*prompt, taken, followed_);
       for (const int one : taken)
         if (node(one).readable) kept.push_back(one);
     }
@@ -196,6 +237,13 @@ class Search {
       at.fate = stays         ? ThoughtFate::Kept
                 : at.readable ? ThoughtFate::Pruned
                               : ThoughtFate::Unreadable;
+      push(ThoughtJudged{.t = now_ns(),
+                         .search = id_,
+                         .node = one,
+                         .fate = at.fate,
+                         .text = text_of(at.parts, settings_.prompts, Use::Kept),
+                         .runs = followed_[static_cast<std::size_t>(one)],
+                         .complete = at.complete});
     }
   }
 
@@ -221,6 +269,7 @@ class Search {
       if (stopped_) return;
       if (written[0]) {
         text = written[0]->text;
+        answered_by_ = written[0]->run;
       }
     }
     item_.answer = task_.answer(chain, text);
@@ -322,10 +371,14 @@ class Search {
   const Record& record_;
   const TotSettings& settings_;
   const SchedulerWatch& watch_;
+  SearchId id_;
   RunId& next_run_;  // the caller's, over all searches
   TotProgress& progress_;
   const std::function<void(const TotProgress&)>& tell_;
   TotItem item_;
+  std::vector<std::vector<RunId>> runs_;      // [nodes] that wrote each thought
+  std::vector<std::vector<RunId>> followed_;  // [nodes] that wrote where it leads, on this level
+  RunId answered_by_ = 0;
   bool stopped_ = false;
 };
 
@@ -381,7 +434,8 @@ TotReport search(Scheduler& scheduler,
   for (std::size_t i = 0; i < questions.size(); i++) {
     if (watch.stop && watch.stop()) break;
     progress.question = static_cast<int>(i);
-    Search one(scheduler, model, questions[i], settings, watch, next_run, progress, tell);
+    Search one(scheduler, model, questions[i], settings, watch, static_cast<SearchId>(i + 1),
+               next_run, progress, tell);
     auto item = one.run();
     if (!item) break;
     report.items.push_back(std::move(*item));

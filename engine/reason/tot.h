@@ -49,15 +49,6 @@ struct TotCost {
   TotCost& operator+=(const TotCost& more);
 };
 
-enum class ThoughtFate : std::uint8_t { Kept, Pruned, Unreadable };
-
-/// What the evaluator said of a thought.
-struct TotValue {
-  double value = 0;   // 0 to 10
-  bool read = false;  // false: no score stood in the text, and value is 0
-  std::string text;   // what it wrote
-};
-
 /// A node of the tree. Node 0 is the question.
 struct TotNode {
   int parent = -1;
@@ -65,7 +56,7 @@ struct TotNode {
   Thought parts;
   bool readable = true;
   bool complete = false;
-  std::optional<TotValue> valued;
+  std::optional<ThoughtValued> valued;
   ThoughtFate fate = ThoughtFate::Kept;
 };
 
@@ -103,7 +94,7 @@ std::string text_of(const Thought& thought,
                     std::span<const TotPrompt> prompts,
                     TotPrompt::Use use = TotPrompt::Use::Thought);
 
-/// Searches all questions, one after the other.
+/// Searches all questions, one after the other. Tells the tree to watch.events between its runs.
 /// @param watch  first_run numbers the first completion, the others follow; ended is not called
 /// @param tell   called as completions are done. Or empty
 /// @throws Error(Usage)     if the decoder or its options cannot be

@@ -110,6 +110,21 @@ TEST_F(CliTot, prints_the_tree_with_values_fates_and_the_answers_path) {
   EXPECT_NE(outcome.out.find(" 1 right ("), std::string::npos) << outcome.out;
 }
 
+TEST_F(CliTot, a_recording_of_it_is_whole_and_holds_every_thought) {
+  const std::string record = folder + "/tot.pdrun";
+  const json found =
+      document("reason tot --task blocks --count 1 --depth 2 --thoughts 2 --record " + record);
+  const Outcome valid = run("trace validate " + record);
+  EXPECT_EQ(valid.code, 0) << valid.out << valid.err;
+  const json info = document("trace info " + record);
+  ASSERT_EQ(info["searches"].size(), 1u);
+  const json& told = info["searches"][0];
+  EXPECT_EQ(told["id"], found["items"][0]["id"]);
+  EXPECT_EQ(told["thoughts"], found["items"][0]["nodes"].size());
+  EXPECT_EQ(told["answer"], found["items"][0]["answer"]);
+  EXPECT_EQ(told["correct"], found["items"][0]["correct"]);
+}
+
 TEST_F(CliTot, another_file_of_prompts_asks_in_other_words) {
   const std::string prompts = folder + "/prompts.jsonl";
   std::ofstream(prompts)

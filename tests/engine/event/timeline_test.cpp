@@ -1,10 +1,12 @@
 #include "engine/event/timeline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
 
+#include "engine/event/timeline_events.h"
 #include "tests/engine/event/streams.h"
 
 namespace engine {
@@ -255,7 +257,72 @@ TEST(Timeline, every_kind_finds_its_place_or_a_reason) {
   EXPECT_TRUE(timeline.held());
   EXPECT_EQ(timeline.samples().size(), 1U);
   EXPECT_EQ(timeline.runs()[0].agreement.value().first_difference, 12);
-  EXPECT_EQ(timeline.n_events(), 20);
+  EXPECT_EQ(timeline.n_events(), 25);
+  ASSERT_EQ(timeline.searches().size(), 1U);
+  EXPECT_EQ(timeline.searches()[0].ended.value().answer, "44");
+}
+
+std::vector<Event> a_search() {
+  return {SearchBegun{.t = 1, .search = 3, .id = "a", .depth = 2, .n_thoughts = 2, .beam = 1},
+          ThoughtMade{.t = 2, .search = 3, .node = 1, .parent = 0, .depth = 1, .text = "left"},
+          ThoughtMade{.t = 3, .search = 3, .node = 2, .parent = 0, .depth = 1, .text = "right"},
+          ThoughtValued{.t = 4, .search = 3, .node = 1, .by = 5, .value = 2, .read = true},
+          ThoughtValued{.t = 5, .search = 3, .node = 2, .by = 6, .value = 9, .read = true},
+          ThoughtJudged{.t = 6, .search = 3, .node = 2, .fate = ThoughtFate::Kept},
+          ThoughtJudged{.t = 7, .search = 3, .node = 1, .fate = ThoughtFate::Pruned},
+          ThoughtMade{.t = 8, .search = 3, .node = 3, .parent = 2, .depth = 2, .text = "on"},
+          ThoughtJudged{.t = 9, .search = 3, .node = 2, .fate = ThoughtFate::Pruned},
+          SearchEnded{.t = 10, .search = 3, .node = 3, .answer = "44", .correct = true}};
+}
+
+TEST(Timeline, a_tree_of_thoughts_is_kept_node_by_node_and_told_again) {
+  const Timeline timeline = timeline_of(a_search());
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+  ASSERT_EQ(timeline.searches().size(), 1U);
+  const SearchRecord& search = timeline.searches()[0];
+  ASSERT_EQ(search.thoughts.size(), 3U);
+  const auto chain = search.chain_to(3);
+  ASSERT_EQ(chain.size(), 2U);
+  EXPECT_EQ(chain[0]->made.text, "right");
+  EXPECT_EQ(chain[0]->valued->value, 9);
+  EXPECT_EQ(chain[0]->judged.back().fate, ThoughtFate::Pruned);  // the last counts
+  EXPECT_EQ(chain[1]->made.text, "on");
+  EXPECT_EQ(search.thought(0), nullptr);
+  EventList again;
+  tell(timeline, again);
+  ASSERT_EQ(again.events.size(), a_search().size());
+  for (std::size_t i = 0; i < again.events.size(); ++i)
+    EXPECT_EQ(test::bytes_of(again.events[i]), test::bytes_of(a_search()[i])) << i;
+}
+
+TEST(Timeline, thoughts_that_contradict_their_tree_are_counted_and_kept_out) {
+  const auto refused = [](const Event& event) {
+    Timeline timeline = timeline_of(a_search());
+    timeline.apply(event);
+    return timeline.n_inconsistent() == 1;
+  };
+  std::vector<Event> open = a_search();
+  open.pop_back();
+  const auto refused_while_open = [&](const Event& event) {
+    Timeline timeline = timeline_of(open);
+    const std::size_t n = timeline.searches()[0].thoughts.size();
+    timeline.apply(event);
+    return timeline.n_inconsistent() == 1 && timeline.searches()[0].thoughts.size() == n;
+  };
+  EXPECT_TRUE(refused(ThoughtMade{.t = 11, .search = 3, .node = 4, .depth = 1}));  // over
+  EXPECT_TRUE(refused(SearchBegun{.t = 11, .search = 3}));
+  EXPECT_TRUE(refused(SearchBegun{.t = 11, .search = 0}));
+  EXPECT_TRUE(refused_while_open(ThoughtMade{.t = 11, .search = 3, .node = 3, .depth = 1}));
+  EXPECT_TRUE(
+      refused_while_open(ThoughtMade{.t = 11, .search = 3, .node = 9, .parent = 8, .depth = 1}));
+  EXPECT_TRUE(
+      refused_while_open(ThoughtMade{.t = 11, .search = 3, .node = 9, .parent = 2, .depth = 3}));
+  EXPECT_TRUE(refused_while_open(ThoughtValued{.t = 11, .search = 3, .node = 7}));
+  EXPECT_TRUE(refused_while_open(
+      ThoughtValued{.t = 11, .search = 3, .node = 1, .value = std::nan(""), .read = true}));
+  EXPECT_TRUE(refused_while_open(ThoughtJudged{.t = 11, .search = 4, .node = 1}));
+  EXPECT_TRUE(refused_while_open(SearchEnded{.t = 11, .search = 3, .node = 12}));
+  EXPECT_FALSE(refused_while_open(ThoughtMade{.t = 11, .search = 3, .node = 9, .depth = 1}));
 }
 
 TEST(Event, time_and_run_of_every_kind) {
@@ -267,7 +334,7 @@ TEST(Event, time_and_run_of_every_kind) {
     const bool of_a_run = !std::holds_alternative<ModelLoaded>(events[i]) &&
                           !std::holds_alternative<Sampled>(events[i]) &&
                           !std::holds_alternative<Held>(events[i]) &&
-                          !std::holds_alternative<Notice>(events[i]);
+                          events[i].index() < Event(Notice{}).index();
     EXPECT_EQ(run_of(events[i]), of_a_run ? 3U : 0U) << i;
   }
 }

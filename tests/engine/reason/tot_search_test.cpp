@@ -1,5 +1,5 @@
 // The search itself, on a scheduler whose every completion is known: which thoughts are asked for,
-// in what company, and who is kept.
+// in what company, who is kept, and what is told of it.
 #include <functional>
 #include <map>
 #include <set>
@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/event/timeline.h"
 #include "engine/reason/tot.h"
 
 namespace engine::test {
@@ -318,6 +319,38 @@ TEST(TotSearch, writing_plans_first_and_the_passage_is_the_answer) {
   EXPECT_EQ(item.answer, "x A.\n\nx B.\n\nx C.\n\nx D.");
 }
 
+TEST(TotSearch, tells_the_tree_on_the_one_stream_of_events) {
+  Scripted scheduler(two_levels());
+  EventList events;
+  const SchedulerWatch watch{.events = &events, .first_run = 10};
+  const TotItem item = found_by(scheduler, sums(), settings_for("arith.jsonl", 2, 2, 2), watch);
+  Timeline timeline;
+  for (const Event& event : events.events) timeline.apply(event);
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+  ASSERT_EQ(timeline.searches().size(), 1U);
+  const SearchRecord& told = timeline.searches()[0];
+  EXPECT_EQ(told.begun.id, "q");
+  EXPECT_EQ(told.begun.question, "Anna has 5 pens and buys 7. How many?");
+  EXPECT_EQ(told.begun.beam, 2);
+  ASSERT_EQ(told.thoughts.size(), item.nodes.size() - 1);
+  for (const ThoughtRecord& thought : told.thoughts) {
+    const TotNode& node = item.nodes[static_cast<std::size_t>(thought.made.node)];
+    EXPECT_EQ(thought.made.parent, node.parent);
+    EXPECT_EQ(thought.made.depth, node.depth);
+    ASSERT_FALSE(thought.judged.empty());
+    EXPECT_EQ(thought.judged.back().fate, node.fate);
+    ASSERT_TRUE(thought.valued);
+    EXPECT_EQ(thought.valued->value, node.valued->value);
+  }
+  // Runs are numbered as they are asked for: two questions, two answers, two values, ..
+  EXPECT_EQ(told.thoughts[1].made.text, "How many cups? There are 4 cups.");
+  EXPECT_THAT(told.thoughts[1].made.runs, ElementsAre(11u, 13u));
+  EXPECT_EQ(told.thoughts[1].valued->by, 15u);
+  EXPECT_EQ(told.ended->node, 4);
+  EXPECT_EQ(told.ended->by, 28u);
+  EXPECT_FALSE(told.ended->stopped);
+}
+
 TEST(TotSearch, counts_what_thoughts_and_evaluations_cost_apart) {
   Scripted scheduler(two_levels());
   const TotItem item = found_by(scheduler, sums(), settings_for("arith.jsonl", 2, 2, 2));
@@ -336,11 +369,16 @@ TEST(TotSearch, stopped_within_a_level_it_claims_nothing) {
     Scripted scheduler(two_levels());
     scheduler.n_before_stop = n;
     const Record record = sums();
-    const TotReport report =
-        search(scheduler, bundled(), {&record, 1}, settings_for("arith.jsonl", 2, 2, 2));
+    EventList events;
+    const TotReport report = search(scheduler, bundled(), {&record, 1},
+                                    settings_for("arith.jsonl", 2, 2, 2), {.events = &events});
     EXPECT_FALSE(report.complete) << n;
     EXPECT_TRUE(report.items.empty()) << n;
     EXPECT_EQ(scheduler.asked.size(), static_cast<std::size_t>(n));  // nothing is asked for after
+    const auto& ended = std::get<SearchEnded>(events.events.back());
+    EXPECT_TRUE(ended.stopped);
+    EXPECT_EQ(ended.node, 0);
+    EXPECT_FALSE(ended.correct);
   }
 }
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/event/timeline.h"
+
 namespace engine::test {
 namespace {
 
@@ -125,6 +127,27 @@ TEST_F(Tot, drafting_saves_steps_and_says_how_many_of_its_tokens_were_kept) {
   EXPECT_LE(saved.n_accepted + saved.n_rejected, saved.n_proposed);
   EXPECT_GT(saved.n_kept_of_depth, 0);
   EXPECT_LT(saved.n_kept_of_depth, saved.n_draft_depth);
+}
+
+TEST_F(Tot, a_recording_of_it_holds_the_tree_and_the_runs_that_wrote_it) {
+  EventList events;
+  const TotReport report =
+      searched("blocks", "speculative", 3, 1, {.events = &events, .first_run = 1});
+  Timeline timeline;
+  timeline.apply(describe(models().target));
+  timeline.apply(describe(*models().draft));
+  for (const Event& event : events.events) timeline.apply(event);
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+  ASSERT_EQ(timeline.searches().size(), 2U);
+  for (std::size_t i = 0; i < 2; i++) {
+    const SearchRecord& told = timeline.searches()[i];
+    ASSERT_EQ(told.thoughts.size() + 1, report.items[i].nodes.size());
+    for (const ThoughtRecord& thought : told.thoughts)
+      for (const RunId run : thought.made.runs) ASSERT_NE(timeline.run(run), nullptr);
+    EXPECT_EQ(told.ended->answer, report.items[i].answer);
+  }
+  const TotCost& cost = report.items[0].thoughts;
+  EXPECT_GT(cost.n_calls, 3);
 }
 
 TEST_F(Tot, stopped_it_ends_within_a_step_and_keeps_what_was_done) {
