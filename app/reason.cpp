@@ -1,5 +1,4 @@
 // `reason cot`: questions answered by chain of thought, and what that cost.
-#include <chrono>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -7,9 +6,9 @@
 
 #include "app/commands.h"
 #include "app/generation.h"
-#include "app/outputs.h"
 #include "app/paths.h"
 #include "app/reason_data.h"
+#include "app/reason_run.h"
 #include "app/report.h"
 #include "app/terminal.h"
 #include "engine/decode/registry.h"
@@ -65,7 +64,7 @@ std::map<std::string, double> summed(const engine::CotReport& report) {
   return sums;
 }
 
-json to_json(const engine::CotReport& report, const CotOptions& options, double wall_s) {
+json to_json(const engine::CotReport& report, const CotOptions& options) {
   const std::map<std::string, double> sums = summed(report);
   std::int64_t n_tokens = 0;
   json items = json::array();
@@ -84,24 +83,22 @@ json to_json(const engine::CotReport& report, const CotOptions& options, double 
   }
   const double seconds = report.seconds();
   const auto proposed = sums.find("proposed");
-  json document = {
-      {"task", options.task},
-      {"data", engine::is_generated(options.task) ? "generated" : "real"},
-      {"decoder", options.decoder},
-      {"n", report.items.size()},
-      {"n_correct", report.n_correct()},
-      {"n_shots", report.n_shots},
-      {"tokens", n_tokens},
-      {"seconds", seconds},
-      {"tokens_per_second",
-       seconds > 0 ? json(static_cast<double>(n_tokens) / seconds) : json(nullptr)},
-      {"acceptance_rate", proposed != sums.end() && proposed->second > 0
-                              ? json(sums.at("accepted") / proposed->second)
-                              : json(nullptr)},
-      {"target_busy", wall_s > 0 ? json(std::min(1.0, seconds / wall_s)) : json(nullptr)},
-      {"metrics", json::object()},
-      {"complete", report.complete},
-      {"items", items}};
+  json document = {{"task", options.task},
+                   {"data", engine::is_generated(options.task) ? "generated" : "real"},
+                   {"decoder", options.decoder},
+                   {"n", report.items.size()},
+                   {"n_correct", report.n_correct()},
+                   {"n_shots", report.n_shots},
+                   {"tokens", n_tokens},
+                   {"seconds", seconds},
+                   {"tokens_per_second",
+                    seconds > 0 ? json(static_cast<double>(n_tokens) / seconds) : json(nullptr)},
+                   {"acceptance_rate", proposed != sums.end() && proposed->second > 0
+                                           ? json(sums.at("accepted") / proposed->second)
+                                           : json(nullptr)},
+                   {"metrics", json::object()},
+                   {"complete", report.complete},
+                   {"items", items}};
   for (const auto& [name, value] : sums)
     document["metrics"][name] = static_cast<std::int64_t>(value);
   return document;
@@ -141,18 +138,13 @@ std::string shown(const engine::CotItem& item) {
   return text + engine::kTrigger + item.answer + "\n";
 }
 
-int bound_search(const CotOptions& options,
-                 const engine::RunModels& models,
+int search_bound(const CotOptions& options,
+                 ReasonRun& run,
                  const std::vector<engine::Question>& questions) {
-  if (options.decoder != "fastcot")
-    throw engine::Error(engine::ErrorCode::Usage,
-                        "--find-bound: " + options.decoder + " has no bound; use fastcot");
-  engine::BatchScheduler scheduler(models, options.batch);
   std::vector<std::vector<std::string>> rows = {{"bound", "accuracy", "ms/question"}};
   json trials = json::array();
   ProgressLine line("reason");
-  engine::SchedulerWatch watch;
-  watch.stop = interrupted;
+  engine::SchedulerWatch watch = run.watch();
   watch.ended = [&](int done, int n) { line.show(done, n, "of a bound"); };
   const auto tell = [&](const engine::BoundTrial& trial) {
     const double ms = 1e3 * trial.seconds / static_cast<double>(questions.size());
@@ -164,71 +156,70 @@ int bound_search(const CotOptions& options,
     return !interrupted();
   };
   const engine::BoundSearch found =
-      engine::find_bound(scheduler, *models.target.model, questions, settings_of(options),
+      engine::find_bound(run.scheduler(), run.target(), questions, settings_of(options),
                          options.tolerance / 100, tell, watch);
   line.finish();
+  std::string text;
   if (options.json) {
-    print(dumped({{"task", options.task},
-                  {"n", questions.size()},
-                  {"tolerance", options.tolerance},
-                  {"stopped", interrupted()},
-                  {"bound", found.bound ? json(found.bound) : json(nullptr)},
-                  {"trials", trials}}));
+    text = dumped({{"task", options.task},
+                   {"n", questions.size()},
+                   {"tolerance", options.tolerance},
+                   {"stopped", interrupted()},
+                   {"bound", found.bound ? json(found.bound) : json(nullptr)},
+                   {"trials", trials}});
   } else {
-    print(engine::aligned_table(rows));
+    text = engine::aligned_table(rows);
     if (!interrupted())
-      print(found.bound
-                ? fmt::format("--set stop=bound --set bound={} loses at most {:g} points on these "
-                              "{} questions\n",
-                              found.bound, options.tolerance, questions.size())
-                : fmt::format("no bound tried keeps within {:g} points\n", options.tolerance));
+      text += found.bound
+                  ? fmt::format(
+                        "--set stop=bound --set bound={} loses at most {:g} points on "
+                        "these {} questions\n",
+                        found.bound, options.tolerance, questions.size())
+                  : fmt::format("no bound tried keeps within {:g} points\n", options.tolerance);
   }
-  return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
+  return run.finish(text);
+}
+
+int answer_all(const CotOptions& options,
+               ReasonRun& run,
+               const std::vector<engine::Question>& questions) {
+  ProgressLine line("reason");
+  engine::SchedulerWatch watch = run.watch();
+  watch.ended = [&](int done, int n) { line.show(done, n, "parts"); };
+  const engine::CotReport report =
+      engine::answer(run.scheduler(), run.target(), questions, settings_of(options), watch);
+  line.finish();
+  std::string text;
+  if (options.json) {
+    json document = to_json(report, options);
+    document["schedule"] = schedule_json(run.scheduler().figures());
+    document["target_busy"] = document["schedule"].value("target_busy", json(nullptr));
+    text = dumped(document);
+  } else {
+    for (const engine::CotItem& item : report.items) text += for_terminal(shown(item));
+    text += summary_of(report, options) + schedule_text(run.scheduler().figures());
+  }
+  return run.finish(text);
 }
 
 }  // namespace
 
 int reason_cot(const CotOptions& given) {
   CotOptions options = given;
-  const engine::OptionValues set = options_for(options.decoder, {options.decoder}, options.set);
-  engine::complete_options(engine::decoder_named(options.decoder), set);
-  check_draft(options.model.draft, {options.decoder});
-  check_outputs(options.record, options.trace);
+  const engine::OptionValues set = checked_reason_options(options);
   const std::vector<engine::Question> questions = questions_of(options);
   if (questions.empty())
     throw engine::Error(engine::ErrorCode::BadInput, "reason: no question to ask");
   options.task = questions.front().record.task;  // a file of records says its own
-  engine::ModelStore store(assets_dir(), options.model.n_threads);
-  const engine::RunModels models = load_scheduled(store, model_request(options.model),
-                                                  options.model.draft, options.decoder, set);
-  engine::LoadedModel& loaded = models.target;
+  if (options.find_bound && options.decoder != "fastcot")
+    throw engine::Error(engine::ErrorCode::Usage,
+                        "--find-bound: " + options.decoder + " has no bound; use fastcot");
   if (options.find_bound && !(options.record.empty() && options.trace.empty()))
     throw engine::Error(engine::ErrorCode::Usage,
                         "--find-bound: its runs are not recorded; leave --record and --trace out");
-  if (options.find_bound) return bound_search(options, models, questions);
-
-  Outputs outputs(options.record, options.trace);
-  outputs.tell(models);
-  const auto scheduler = engine::make_scheduler(models, options.decoder, set, options.batch);
-  ProgressLine line("reason");
-  engine::SchedulerWatch watch;
-  watch.events = outputs.sink();
-  watch.stop = interrupted;
-  watch.ended = [&](int done, int n) { line.show(done, n, "parts"); };
-  const auto start = std::chrono::steady_clock::now();
-  const engine::CotReport report =
-      engine::answer(*scheduler, *loaded.model, questions, settings_of(options), watch);
-  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
-  line.finish();
-  std::string text;
-  if (options.json) {
-    text = dumped(to_json(report, options, wall.count()));
-  } else {
-    for (const engine::CotItem& item : report.items) text += for_terminal(shown(item));
-    text += summary_of(report, options);
-  }
-  print_and_close(text, outputs);
-  return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
+  ReasonRun run(options, set);
+  return options.find_bound ? search_bound(options, run, questions)
+                            : answer_all(options, run, questions);
 }
 
 }  // namespace app

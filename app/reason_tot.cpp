@@ -7,9 +7,9 @@
 
 #include "app/commands.h"
 #include "app/generation.h"
-#include "app/outputs.h"
 #include "app/paths.h"
 #include "app/reason_data.h"
+#include "app/reason_run.h"
 #include "app/report.h"
 #include "app/terminal.h"
 #include "engine/data/text.h"
@@ -222,30 +222,11 @@ std::string summary_of(const engine::TotReport& report,
   return text;
 }
 
-/// How busy the target was, and where branches waited, as far as the scheduler tells.
-std::string schedule_text(const std::map<std::string, double>& figures) {
-  const auto figure = [&](const char* name) {
-    const auto found = figures.find(name);
-    return found == figures.end() ? -1 : found->second;
-  };
-  std::string text;
-  if (figure("target_busy") >= 0)
-    text = fmt::format("target busy: {:.1f} % of the time", 100 * figure("target_busy"));
-  if (figure("wait_for_target_ms") >= 0)
-    text += fmt::format("; branches waited {:.2f} s for the target, {:.2f} s for the draft",
-                        figure("wait_for_target_ms") * 1e-3, figure("wait_for_draft_ms") * 1e-3);
-  return text.empty() ? text : text + "\n";
-}
-
 }  // namespace
 
 int reason_tot(const TotOptions& given) {
   TotOptions options = given;
-  const engine::OptionValues set = options_for(options.decoder, {options.decoder}, options.set);
-  const engine::DecoderInfo& decoder = engine::decoder_named(options.decoder);
-  engine::complete_options(decoder, set);
-  check_draft(options.model.draft, {options.decoder});
-  check_outputs(options.record, options.trace);
+  const engine::OptionValues set = checked_reason_options(options);
   const std::vector<engine::Record> questions = questions_of(options);
   if (questions.empty())
     throw engine::Error(engine::ErrorCode::BadInput,
@@ -254,21 +235,12 @@ int reason_tot(const TotOptions& given) {
                                     options.task));
   options.task = questions.front().task;  // a file of records says its own
   const engine::TotSettings settings = settings_of(options);
-  if (const auto why = engine::refusal(decoder, settings.thoughts))
+  if (const auto why = engine::refusal(engine::decoder_named(options.decoder), settings.thoughts))
     throw engine::Error(engine::ErrorCode::Usage, *why);
-  engine::ModelStore store(assets_dir(), options.model.n_threads);
-  const engine::RunModels models = load_scheduled(store, model_request(options.model),
-                                                  options.model.draft, options.decoder, set);
-
-  Outputs outputs(options.record, options.trace);
-  outputs.tell(models);
-  const auto scheduler = engine::make_scheduler(models, options.decoder, set, options.batch);
+  ReasonRun run(options, set);
   ProgressLine line("reason");
-  engine::SchedulerWatch watch;
-  watch.events = outputs.sink();
-  watch.stop = interrupted;
   const engine::TotReport report = engine::search(
-      *scheduler, *models.target.model, questions, settings, watch,
+      run.scheduler(), run.target(), questions, settings, run.watch(),
       [&](const engine::TotProgress& at) {
         const double share = static_cast<double>(at.question) / std::max(1, at.n_questions);
         line.show_words(
@@ -279,15 +251,13 @@ int reason_tot(const TotOptions& given) {
   std::string text;
   if (options.json) {
     json document = to_json(report, options, settings);
-    for (const auto& [name, value] : scheduler->figures())
-      document["schedule"][name] = number_json(value);
+    document["schedule"] = schedule_json(run.scheduler().figures());
     text = dumped(document);
   } else {
     for (const TotItem& item : report.items) text += for_terminal(shown(item, settings.prompts));
-    text += summary_of(report, options, settings) + schedule_text(scheduler->figures());
+    text += summary_of(report, options, settings) + schedule_text(run.scheduler().figures());
   }
-  print_and_close(text, outputs);
-  return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
+  return run.finish(text);
 }
 
 }  // namespace app

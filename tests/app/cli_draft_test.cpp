@@ -22,6 +22,14 @@ class CliDraft : public CliModel {
     EXPECT_EQ(found.code, 0) << found.err;
     return json::parse(found.out);
   }
+  /// The trace of a run written to NAME.pdrun and NAME.json, both of which must be valid.
+  json recorded_and_traced(const std::string& arguments, const std::string& name) const {
+    const std::string record = name + ".pdrun", trace = name + ".json";
+    EXPECT_EQ(run(arguments + " --record " + record + " --trace " + trace).code, 0);
+    EXPECT_EQ(run("trace validate " + record).code, 0);
+    EXPECT_EQ(run("trace validate " + trace).code, 0);
+    return json::parse(read_file(trace));
+  }
   void expect_refused(const std::string& arguments,
                       std::initializer_list<const char*> parts) const {
     const Outcome found = run(arguments);
@@ -132,19 +140,15 @@ TEST_F(CliDraft, reasoning_is_served_by_a_decoder_that_drafts) {
       EXPECT_EQ(drafted["items"][i]["answer"], ar["items"][i]["answer"]) << decoder;
       EXPECT_LT(drafted["items"][i]["steps"], ar["items"][i]["steps"]) << decoder;
     }
+    EXPECT_GT(drafted["schedule"]["accepted_of_judged"], 0) << decoder;
+    EXPECT_EQ(drafted["schedule"]["target_busy"], drafted["target_busy"]) << decoder;
   }
 }
 
 TEST_F(CliDraft, seeds_turns_stand_in_its_recording_and_in_the_lanes_of_its_trace) {
-  const std::string record = folder + "/seed.pdrun", trace = folder + "/seed.json";
-  ASSERT_EQ(run("reason cot --task kb --count 3 --decoder seed --set branches=2 --record " +
-                record + " --trace " + trace)
-                .code,
-            0);
-  EXPECT_EQ(run("trace validate " + record).code, 0);
-  EXPECT_EQ(run("trace validate " + trace).code, 0);
+  const json traced = recorded_and_traced(
+      "reason cot --task kb --count 3 --decoder seed --set branches=2", folder + "/seed");
   std::map<std::string, int> lanes, slices;
-  const json traced = json::parse(read_file(trace));
   for (const json& event : traced["traceEvents"]) {
     const std::string name = event["name"];
     if (name == "thread_name") lanes[event["args"]["name"]]++;
@@ -158,20 +162,14 @@ TEST_F(CliDraft, seeds_turns_stand_in_its_recording_and_in_the_lanes_of_its_trac
 }
 
 TEST_F(CliDraft, a_recording_and_a_trace_name_the_draft_and_hold_what_it_proposed) {
-  const std::string record = folder + "/run.pdrun", trace = folder + "/run.json";
-  ASSERT_EQ(run("generate --decoder speculative --prompt \"Anna has\" --max-tokens 24 --record " +
-                record + " --trace " + trace)
-                .code,
-            0);
-  EXPECT_EQ(run("trace validate " + record).code, 0);
-  EXPECT_EQ(run("trace validate " + trace).code, 0);
-  const json info = document("trace info " + record);
-  EXPECT_EQ(info["runs"][0]["draft"], "demo-draft");
-  const json document = json::parse(read_file(trace));
-  const std::string all = document["metadata"].dump();
+  const json traced = recorded_and_traced(
+      "generate --decoder speculative --prompt \"Anna has\" --max-tokens 24", folder + "/run");
+  const std::string record = folder + "/run.pdrun";
+  EXPECT_EQ(document("trace info " + record)["runs"][0]["draft"], "demo-draft");
+  const std::string all = traced["metadata"].dump();
   EXPECT_NE(all.find("\"draft\":\"demo-draft\""), std::string::npos) << all;
   int n_proposed = 0;
-  for (const json& event : document["traceEvents"]) {
+  for (const json& event : traced["traceEvents"]) {
     if (event["name"] != "propose 4") continue;  // gamma
     n_proposed++;
     EXPECT_EQ(event["args"]["drafted"], 4);

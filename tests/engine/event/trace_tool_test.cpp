@@ -90,7 +90,8 @@ TEST(Csv, every_table_says_what_its_rows_are_of_and_which_program_wrote_them) {
     const std::vector<std::string> lines = lines_of(make(timeline, {}));
     EXPECT_THAT(
         lines[0],
-        EndsWith(",decoder,options,parameters,seed,model,draft,scale,dtype,device,program_version"));
+        EndsWith(
+            ",decoder,options,parameters,seed,model,draft,scale,dtype,device,program_version"));
     for (std::size_t row = 1; row < lines.size(); row++) EXPECT_THAT(lines[row], EndsWith(source));
   }
   const std::vector<std::string> lanes = lines_of(lanes_csv(timeline));

@@ -1,0 +1,64 @@
+#include "app/reason_run.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/generation.h"
+#include "app/paths.h"
+#include "app/report.h"
+#include "app/terminal.h"
+#include "engine/decode/registry.h"
+#include "kernels/error.h"
+
+namespace app {
+
+engine::OptionValues checked_reason_options(const ReasonOptions& options) {
+  engine::OptionValues set = options_for(options.decoder, {options.decoder}, options.set);
+  engine::complete_options(engine::decoder_named(options.decoder), set);
+  check_draft(options.model.draft, {options.decoder});
+  check_outputs(options.record, options.trace);
+  return set;
+}
+
+ReasonRun::ReasonRun(const ReasonOptions& options, const engine::OptionValues& set)
+    : store_(assets_dir(), options.model.n_threads),
+      models_(load_scheduled(
+          store_, model_request(options.model), options.model.draft, options.decoder, set)),
+      outputs_(options.record, options.trace) {
+  outputs_.tell(models_);
+  scheduler_ = engine::make_scheduler(models_, options.decoder, set, options.batch);
+}
+
+engine::SchedulerWatch ReasonRun::watch() {
+  engine::SchedulerWatch watch;
+  watch.events = outputs_.sink();
+  watch.stop = interrupted;
+  return watch;
+}
+
+int ReasonRun::finish(const std::string& text) {
+  print_and_close(text, outputs_);
+  return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
+}
+
+nlohmann::json schedule_json(const std::map<std::string, double>& figures) {
+  nlohmann::json document = nlohmann::json::object();
+  for (const auto& [name, value] : figures) document[name] = number_json(value);
+  return document;
+}
+
+std::string schedule_text(const std::map<std::string, double>& figures) {
+  const auto figure = [&](const char* name) {
+    const auto found = figures.find(name);
+    return found == figures.end() ? -1 : found->second;
+  };
+  std::string text;
+  if (figure("target_busy") >= 0)
+    text = fmt::format("target busy: {:.1f} % of the time", 100 * figure("target_busy"));
+  if (figure("wait_for_target_ms") >= 0)
+    text += fmt::format("; branches waited {:.2f} s for the target, {:.2f} s for the draft",
+                        figure("wait_for_target_ms") * 1e-3, figure("wait_for_draft_ms") * 1e-3);
+  return text.empty() ? text : text + "\n";
+}
+
+}  // namespace app

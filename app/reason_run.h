@@ -1,0 +1,52 @@
+// What a command of `reason` runs on: its models, the scheduler that completes for it, and where the
+// events go.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "app/commands.h"
+#include "app/outputs.h"
+#include "engine/schedule/model_store.h"
+#include "engine/schedule/scheduler.h"
+
+namespace app {
+
+/// Refuses what is wrong with the decoder, its options, the draft and the files to write, before
+/// anything is loaded.
+/// @return  the decoder's options, complete
+/// @throws Error(Usage, Resources)
+engine::OptionValues checked_reason_options(const ReasonOptions& options);
+
+class ReasonRun {
+ public:
+  /// Loads the models, with a progress line.
+  /// @param set  what checked_reason_options() returned
+  /// @throws Error(BadInput, Resources)
+  ReasonRun(const ReasonOptions& options, const engine::OptionValues& set);
+
+  const engine::RunModels& models() const { return models_; }
+  const engine::Model& target() const { return *models_.target.model; }
+  engine::Scheduler& scheduler() { return *scheduler_; }
+  /// Events to the outputs, ended by Ctrl+C.
+  engine::SchedulerWatch watch();
+  /// Prints the results and closes the outputs.
+  /// @return  the exit status: 0, or Cancelled after Ctrl+C
+  int finish(const std::string& text);
+
+ private:
+  engine::ModelStore store_;
+  engine::RunModels models_;
+  Outputs outputs_;
+  std::unique_ptr<engine::Scheduler> scheduler_;
+};
+
+/// A report's "schedule" (engine::Scheduler::figures).
+nlohmann::json schedule_json(const std::map<std::string, double>& figures);
+/// One line: how busy the target was, and where branches waited, as far as the scheduler tells.
+std::string schedule_text(const std::map<std::string, double>& figures);
+
+}  // namespace app
