@@ -10,11 +10,8 @@ scripts/build.sh release
 export DECOSCOPE_TEST_NEEDS_ALL=1
 ctest --preset release --parallel "$(nproc)"
 if [ "${DECOSCOPE_TEST_FAST:-0}" != 1 ]; then
-  launcher=()
-  command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-  cmake -S . -B build/minimal -G Ninja -DCMAKE_BUILD_TYPE=Release -DWITH_CUDA=OFF -DWITH_UI=OFF "${launcher[@]}" \
-    > build/configure-minimal.log 2>&1 || { cat build/configure-minimal.log; exit 1; }
-  cmake --build build/minimal --target decoscope cli_test cli_parse_test --parallel "$(nproc)"
+  # With the same flags, so that ccache has the engine's objects already.
+  scripts/build.sh release --folder minimal --target decoscope --target cli_test --target cli_parse_test -DWITH_CUDA=OFF -DWITH_UI=OFF
   build/minimal/bin/cli_parse_test
   build/minimal/bin/cli_test --gtest_filter='Cli.*:CliModel*'
 fi

@@ -49,7 +49,8 @@ OptionInfo counts_info(const char* name, const char* value, int min, int max, co
 
 constexpr int kMaxDraftRows = 255;  // of one step
 
-// Lookahead's defaults in one place: small windows suit machines where extra rows are not free.
+// Lookahead's defaults in one place, chosen by what they gain on two cores (docs/measurements/
+// first_race.md): small windows suit machines where extra rows are not free.
 constexpr int kDefaultWindow = 2;
 constexpr int kDefaultNgramSize = 3;
 constexpr int kDefaultGuesses = 4;
