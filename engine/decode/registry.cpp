@@ -246,7 +246,7 @@ DecoderInfo mcsd_info() {
       "Yang et al. 2024, arXiv:2401.06706; SpecInfer, arXiv:2305.09781; SpecTr, "
       "arXiv:2310.15141";
   info.options = {
-      counts_info("k_config", "2,2,1", 1, 64,
+      counts_info("k_config", "2,1,1", 1, 64,
                   "Candidates below each node, level by level: 2,2,1 is 2 + 4 + 4 tokens, three "
                   "deep. Width pays where the draft is unsure, depth where it is often right."),
       choice_info("rule", {"without", "with", "naive", "kseq"},

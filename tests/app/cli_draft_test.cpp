@@ -107,7 +107,7 @@ TEST_F(CliDraft, what_cannot_draft_is_refused_by_name_and_reason) {
 TEST_F(CliDraft, options_of_both_are_listed_and_checked) {
   const std::string help = run("generate --decoder mcsd --help").out;
   for (const char* part :
-       {"--set k_config=2,2,1", "1 to 64 each, commas between", "--set rule=without",
+       {"--set k_config=2,1,1", "1 to 64 each, commas between", "--set rule=without",
         "without|with|naive|kseq", "NOT lossless", "--set stop_below=0", "--draft NAME|DIR"})
     EXPECT_NE(help.find(part), std::string::npos) << part << "\n" << help;
   expect_refused("generate --decoder mcsd --set k_config=2,x --prompt Anna",

@@ -28,7 +28,9 @@ TEST(Text, TR08_control_and_direction_characters_become_visible) {
 
 TEST(Text, names_in_messages_are_cut_at_120_characters) {
   const std::string long_name(10'000, 'x');
-  EXPECT_EQ(quoted_for_message(long_name), std::string(120, 'x') + "...");
+  std::string cut(120, 'x');
+  cut += "...";
+  EXPECT_EQ(quoted_for_message(long_name), cut);
   EXPECT_EQ(quoted_for_message("a\nb"),
             "a\xE2\x90\x8A"
             "b");
