@@ -34,13 +34,13 @@ picture() {
   case $1 in
     compare) in_window --screen compare --screenshot "$pictures/compare.png" --scale 4x2 ;;
     ar) page ar text - --prompt "$arithmetic" ;;
-    jacobi) page jacobi trajectory - --prompt "$arithmetic" ;;
-    lookahead) page lookahead trajectory 12 --set window=5 --set ngram_size=4 --prompt "$arithmetic" ;;
+    jacobi) page jacobi trajectory - --max-tokens 16 --prompt "$arithmetic" ;;
+    lookahead) page lookahead trajectory 14 --set window=5 --set ngram_size=4 --prompt "$arithmetic" ;;
     prompt-lookup) page prompt-lookup pool - --prompt "$arithmetic" ;;
     fastcot) page fastcot text - --set stop=bound --set bound=12 --prompt "$choice" ;;
     speculative)
-      page speculative laws 3 --temperature 0.8 --sampling rejection --prompt "$arithmetic" ;;
-    mcsd) page mcsd tree 3 --set k_config=2,2,2 --prompt "$arithmetic" ;;
+      page speculative laws 8 --temperature 0.8 --sampling rejection --prompt "$arithmetic" ;;
+    mcsd) page mcsd tree 11 --set k_config=2,2,2 --prompt "$arithmetic" ;;
     *) echo "$1: no such picture" >&2; exit 2 ;;
   esac
   echo "docs/pictures/$1.png"
