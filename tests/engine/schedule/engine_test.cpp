@@ -152,7 +152,7 @@ TEST_F(EngineThread, a_decoder_without_its_draft_fails_with_the_reason_and_the_n
   start.draft = "demo-draft";  // itself
   commands.push(start);
   ASSERT_TRUE(until([&] { return n_over() == 2; }));
-  EXPECT_EQ(timeline.runs().back().acceptance_rate(), 0.3);  // a path of 3 of 2 + 4 + 4 rows
+  EXPECT_EQ(timeline.runs().back().acceptance_rate(), 0.5);  // a path of 3 of 2 + 2 + 2 rows
 }
 
 TEST_F(EngineThread, prefill_is_a_slice_of_its_length_in_every_lane) {
