@@ -121,6 +121,13 @@ const StepHistogram& Prepared::histogram(const engine::RunRecord& run,
   return h.histogram;
 }
 
+const ThoughtLayout& Prepared::thoughts(const engine::Timeline& timeline,
+                                        const engine::SearchRecord& search) {
+  if (thoughts_.version != timeline.version() || thoughts_.search != search.begun.search)
+    thoughts_ = {timeline.version(), search.begun.search, thought_layout(search)};
+  return thoughts_.layout;
+}
+
 void Prepared::clear() {
   *this = Prepared{};
 }

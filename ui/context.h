@@ -24,6 +24,7 @@
 #include "ui/prepare/pool.h"
 #include "ui/prepare/run_times.h"
 #include "ui/prepare/text_cells.h"
+#include "ui/prepare/thought_tree.h"
 #include "ui/selection.h"
 #include "ui/settings.h"
 #include "ui/setup_form.h"
@@ -53,8 +54,12 @@ struct ViewState {
   std::string pool_filter, log_filter, find;
   float tree_below = 0;       // drafted less likely than this and not judged: not shown
   bool tree_shows_p = false;  // beside a node: the target's probability, else the draft's
+  bool tree_follows = false;  // the end of the path taken is selected, and kept in view
+  Place followed;             // what was selected so last
   bool mask_numbers = false;  // 0 and 1 in its cells
   std::string last_found;
+  engine::SearchId search = 0;  // the tree of thoughts chosen, while search_run is shown; 0: none
+  engine::RunId search_run = 0;
   LaneOrder lanes;
   std::vector<LaneKey> natural_lanes;  // as the time line had them last
   LaneKind lane = LaneKind::Target;    // of the slice clicked last: . and , walk along it
@@ -98,6 +103,9 @@ class Prepared {
                          const engine::RunRecord& run,
                          std::size_t n_steps);
   const StepHistogram& histogram(const engine::RunRecord& run, std::size_t n_steps, int n_bins);
+  /// Of the search asked for, and of that alone.
+  const ThoughtLayout& thoughts(const engine::Timeline& timeline,
+                                const engine::SearchRecord& search);
   /// Another timeline is shown: nothing prepared is true of it.
   void clear();
 
@@ -130,6 +138,11 @@ class Prepared {
     std::vector<Place> chosen;
     PlaceFacts facts;
   };
+  struct Thoughts {
+    std::uint64_t version = 0;
+    engine::SearchId search = 0;
+    ThoughtLayout layout;
+  };
   struct Arrows {
     Place place;
     std::size_t n_steps = 0;
@@ -140,6 +153,7 @@ class Prepared {
   std::map<engine::RunId, RunCounters> counters_;
   Arrows arrows_;
   Facts facts_;
+  Thoughts thoughts_;
   std::map<engine::RunId, Tally> tallies_;
   std::map<engine::RunId, PoolState> pools_;
   std::map<engine::RunId, Cells> cells_;

@@ -259,6 +259,11 @@ void text_bar(ImDrawList* list, ImVec2 top, float foot, float tick, Rgb rgb) {
     list->AddLine({top.x, y}, {top.x + tick, y}, colour(rgb), px(1.5f));
 }
 
+void bring_into_view(ImVec2 min, ImVec2 max) {
+  ImGui::ScrollToRect(ImGui::GetCurrentWindow(), {min, max},
+                      ImGuiScrollFlags_KeepVisibleEdgeX | ImGuiScrollFlags_KeepVisibleEdgeY);
+}
+
 float right_edge() {
   return ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
 }

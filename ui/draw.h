@@ -47,6 +47,9 @@ void hatch(ImDrawList* list, ImVec2 min, ImVec2 max, ImU32 ink, float apart, flo
 void dashed_rect(
     ImDrawList* list, ImVec2 min, ImVec2 max, ImU32 ink, float dash, float gap, float thickness);
 
+/// Scrolls the window by no more than shows this part of it, where the next frame has room.
+void bring_into_view(ImVec2 min, ImVec2 max);
+
 /// Right end of the window's content, in the window's own pixels.
 float right_edge();
 void words(const std::string& text, Rgb rgb);

@@ -161,6 +161,28 @@ constexpr std::array kLaws{
     cell(Mean::Bonus),
 };
 
+constexpr std::array kThoughts{
+    MarkNote{.sample = Sample::ChainBranch, .words = "the chain that the answer stands on"},
+    MarkNote{.sample = Sample::KeptBranch, .words = "kept: it stayed among the best of its level"},
+    MarkNote{.sample = Sample::SideBranch, .words = "not kept, or not judged yet"},
+    MarkNote{.sample = Sample::Value,
+             .words = "what the model gave the thought, 1 to 10; ? no score stood in what it "
+                      "wrote, - it was not asked"},
+    MarkNote{.sample = Sample::Fate, .words = "kept; of the answer: right", .mean = Mean::Accepted},
+    MarkNote{.sample = Sample::Fate,
+             .words = "pruned, others were better; of the answer: wrong",
+             .mean = Mean::Rejected},
+    MarkNote{.sample = Sample::Fate, .words = "not judged yet", .mean = Mean::Guess},
+    MarkNote{.sample = Sample::Fate,
+             .words = "unreadable: the task could make nothing of it",
+             .mean = Mean::Unused},
+    MarkNote{.words = "ring: written by the run that is shown",
+             .mean = Mean::Plain,
+             .text = "shown",
+             .lit = true,
+             .locked = true},
+};
+
 constexpr float kSampleWidth = 132, kSampleHeight = 23;
 
 float width_of(const MarkNote& note) {
@@ -266,6 +288,16 @@ void step_sample(ImDrawList* list, ImVec2 at, Sample sample) {
   if (sample == Sample::BarLeft) law_bar(list, bar, bar_end, 0.7f, Law::Left);
 }
 
+void thought_sample(ImDrawList* list, ImVec2 at, const MarkNote& note) {
+  const ImVec2 from{at.x, at.y + px(5)}, to{at.x + px(60), at.y + px(18)};
+  if (note.sample == Sample::ChainBranch) thought_branch(list, from, to, Branch::Chain);
+  if (note.sample == Sample::KeptBranch) thought_branch(list, from, to, Branch::Kept);
+  if (note.sample == Sample::SideBranch) thought_branch(list, from, to, Branch::Side);
+  if (note.sample == Sample::Value)
+    list->AddText(fonts().bold, px(kTextSize), {at.x, at.y + px(3)}, colour(theme().bright), "7");
+  if (note.sample == Sample::Fate) fate_chip(list, {at.x, at.y + px(4)}, note.mean, true);
+}
+
 const char* words_of(const MarkNote& note) {
   return *note.words ? note.words : meaning_of(note.mean);
 }
@@ -283,6 +315,8 @@ void sample_of(const MarkNote& note) {
     text_sample(list, at, note.sample);
   else if (note.sample < Sample::Work)
     trajectory_sample(list, at, note.sample);
+  else if (note.sample >= Sample::ChainBranch)
+    thought_sample(list, at, note);
   else if (note.sample >= Sample::PathEdge)
     step_sample(list, at, note.sample);
   else
@@ -342,6 +376,10 @@ std::span<const MarkNote> laws_marks() {
   return kLaws;
 }
 
+std::span<const MarkNote> thought_marks() {
+  return kThoughts;
+}
+
 void tree_edge(ImDrawList* list, ImVec2 from, ImVec2 to, bool on_path, Rgb rgb) {
   const ImU32 ink = colour(on_path ? theme().bright : rgb);
   const float thick = px(on_path ? 3.0f : 1.2f), middle = from.x + px(10);
@@ -364,6 +402,32 @@ void law_bar(ImDrawList* list, ImVec2 min, ImVec2 max, float share, Law law) {
   if (law != Law::Left) return;
   hatch(list, min, end, colour(theme().text), px(5), px(1.2f));
   list->AddRect(min, end, colour(theme().text));
+}
+
+void thought_branch(ImDrawList* list, ImVec2 from, ImVec2 to, Branch branch) {
+  const Rgb rgb = branch == Branch::Side ? theme().faint : theme().good;
+  const float bend = (to.x - from.x) / 2;
+  list->AddBezierCubic(from, {from.x + bend, from.y}, {to.x - bend, to.y}, to, colour(rgb),
+                       px(branch == Branch::Chain  ? 3.0f
+                          : branch == Branch::Kept ? 1.6f
+                                                   : 1.2f));
+}
+
+void fate_chip(ImDrawList* list, ImVec2 min, Mean mean, bool marks) {
+  const Look& as = look(mean);
+  const ImVec2 max{min.x + px(kFateChip), min.y + px(kFateChip)};
+  const Rgb edge = edge_on(theme(), as);
+  if (as.filled) {
+    list->AddRectFilled(min, max, colour(fill_of(mean)), px(3));
+    list->AddRect(min, max, colour(edge), px(3));
+  } else {
+    dashed_rect(list, min, max, colour(edge), px(1.5f), px(2), px(1));
+  }
+  if (!marks) return;
+  const float size = px(kSmallSize);
+  const ImVec2 sign = fonts().mono->CalcTextSizeA(size, size, 0, as.mark);
+  list->AddText(fonts().mono, size, {(min.x + max.x - sign.x) / 2, (min.y + max.y - sign.y) / 2},
+                colour(as.filled ? as.text : theme().dim), as.mark);
 }
 
 void draw_notes(std::span<const MarkNote> notes) {

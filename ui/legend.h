@@ -42,6 +42,11 @@ enum class Sample {
   BarQ,           ///< of P/Q
   BarP,           //
   BarLeft,        //
+  ChainBranch,    ///< of a tree of thoughts
+  KeptBranch,     //
+  SideBranch,     //
+  Value,          //
+  Fate,           // the chip of the note's meaning
 };
 
 struct MarkNote {
@@ -65,8 +70,9 @@ std::span<const MarkNote> pool_marks();
 std::span<const MarkNote> tree_marks();
 std::span<const MarkNote> mask_marks();
 std::span<const MarkNote> laws_marks();
+std::span<const MarkNote> thought_marks();
 
-/// What the tree, the mask and P/Q draw, shared with their legends.
+/// What the tree, the mask, P/Q and a tree of thoughts draw, shared with their legends.
 /// An edge from a node's right side to its child's left; thick on the path taken.
 void tree_edge(ImDrawList* list, ImVec2 from, ImVec2 to, bool on_path, Rgb rgb);
 enum class Sight { Not, Other, Own };
@@ -74,6 +80,12 @@ void mask_cell(ImDrawList* list, ImVec2 min, ImVec2 max, Sight sight);
 enum class Law { Draft, Target, Left };
 /// A bar of a probability, from the left; the three laws differ in form too.
 void law_bar(ImDrawList* list, ImVec2 min, ImVec2 max, float share, Law law);
+enum class Branch { Side, Kept, Chain };
+/// A curve from a box's right side to the left side of one that continues it.
+void thought_branch(ImDrawList* list, ImVec2 from, ImVec2 to, Branch branch);
+constexpr float kFateChip = 15;
+/// What became of a thought, as a small square in the meaning's colour with its mark.
+void fate_chip(ImDrawList* list, ImVec2 min, Mean mean, bool marks);
 
 /// Samples with their words, one below the other. Needs a Dear ImGui frame.
 void draw_notes(std::span<const MarkNote> notes);

@@ -19,6 +19,9 @@ struct Panel {
   bool (*fits)(const engine::RunRecord& run) = nullptr;
   /// The id of the panel that shows what such a run has instead.
   const char* (*instead)(const engine::RunRecord& run) = nullptr;
+  /// Whether there is anything of it in what is shown: else its tab is not there. nullptr: always.
+  bool (*offered)(const engine::Timeline& timeline) = nullptr;
+  bool wide = false;  // what it draws may be wider than the panel, and scrolls
 };
 
 std::span<const Panel> panels();

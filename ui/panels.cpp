@@ -17,6 +17,7 @@
 #include "ui/panels/runs.h"
 #include "ui/panels/setup.h"
 #include "ui/panels/text.h"
+#include "ui/panels/thoughts.h"
 #include "ui/panels/trajectory.h"
 #include "ui/panels/tree.h"
 #include "ui/prepare/status.h"
@@ -25,10 +26,11 @@ namespace ui {
 
 std::span<const Panel> panels() {
   // Copied on first use: the panels' own constants are ready by then.
-  static const std::array<Panel, 16> list{
-      kSetupPanel, kTextPanel,      kTrajectoryPanel, kPoolPanel,    kTreePanel,      kMaskPanel,
-      kLawsPanel,  kAgreementPanel, kGanttPanel,      kNumbersPanel, kInspectorPanel, kRunsPanel,
-      kLogPanel,   kLanesPanel,     kDifferencePanel, kMachinePanel};
+  static const std::array<Panel, 17> list{
+      kSetupPanel,      kTextPanel,      kTrajectoryPanel, kPoolPanel,     kTreePanel,
+      kMaskPanel,       kLawsPanel,      kAgreementPanel,  kThoughtsPanel, kGanttPanel,
+      kNumbersPanel,    kInspectorPanel, kRunsPanel,       kLogPanel,      kLanesPanel,
+      kDifferencePanel, kMachinePanel};
   return list;
 }
 

@@ -129,7 +129,10 @@ void Shell::adopt_document() {
   view_.marked_runs.clear();
   view_.unfolded.clear();
   view_.renaming = 0;
-  view_.pinned = {};
+  view_.pinned = view_.followed = {};
+  view_.search = 0;
+  fitted_run_ = 0;
+  thoughts_shown_ = false;
   adopt_notes();
   view_.t0 = view_.t1 = view_.range0 = view_.range1 = 0;
   playhead_ = {};

@@ -122,6 +122,8 @@ class Shell {
   float draw_saving_bar(float top);
   void draw_docked(Context& context, float top, float bottom);
   void draw_panel(Context& context, const Panel& panel);
+  bool offers(const char* id) const;
+  void open_what_fits(Context& context);
   void draw_overlays(Context& context);
   void draw_help();
   void key_row(const BoundKey& key);
@@ -233,6 +235,8 @@ class Shell {
   std::vector<BoundKey> keys_;
   const KeyAction* rebinding_ = nullptr;  // whose new key is awaited
   bool panel_ring_ = false;               // a panel was reached by F6: its focus is drawn
+  engine::RunId fitted_run_ = 0;          // a panel that fits it was brought forward
+  bool thoughts_shown_ = false;           // likewise the tree of thoughts of what is shown
   Place fitted_;                          // what F centred
   bool centred_ = false;                  // by the key before: F once more zooms
   std::string message_, palette_text_, path_;

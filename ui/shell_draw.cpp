@@ -373,7 +373,9 @@ void Shell::draw_docked(Context& c, float top, float bottom) {
   ImGui::PopStyleVar();
   ImGui::PopFont();
   ImGui::End();
-  for (const char* id : panels_of(screen_)) draw_panel(c, *panel_named(id));
+  for (const char* id : panels_of(screen_))
+    if (offers(id)) draw_panel(c, *panel_named(id));
+  if (screen_ == Screen::Live) open_what_fits(c);
 }
 
 void Shell::draw_panel(Context& c, const Panel& panel) {
@@ -385,7 +387,7 @@ void Shell::draw_panel(Context& c, const Panel& panel) {
   if (bare) ImGui::PushStyleColor(ImGuiCol_WindowBg, colour(theme().ground));
   const std::string empty = panel.empty(c);
   ImGuiWindowFlags flags = ImGuiWindowFlags_NoCollapse;
-  if (std::string_view(panel.id) == "trajectory") flags |= ImGuiWindowFlags_HorizontalScrollbar;
+  if (panel.wide) flags |= ImGuiWindowFlags_HorizontalScrollbar;
   const bool visible = ImGui::Begin(name.c_str(), nullptr, flags);
   if (bare) ImGui::PopStyleColor();
   if (bare) ImGui::PopStyleVar();

@@ -74,7 +74,8 @@ void Shell::picture_row() {
   if (ImGui::BeginCombo("##picture_of", chosen ? chosen->title : "the whole window")) {
     if (ImGui::Selectable("the whole window", !chosen)) picture_panel_.clear();
     for (const char* id : panels_of(screen_))
-      if (ImGui::Selectable(panel_named(id)->title, picture_panel_ == id)) picture_panel_ = id;
+      if (offers(id) && ImGui::Selectable(panel_named(id)->title, picture_panel_ == id))
+        picture_panel_ = id;
     ImGui::EndCombo();
   }
   ImGui::SameLine();

@@ -3,7 +3,9 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
+#include <vector>
 
 #include "ui/prepare/numbers.h"
 #include "ui/prepare/walk.h"
@@ -234,7 +236,9 @@ void Shell::key_at(char us_letter, bool down) {
 
 // The panel with the keyboard, then the next of the screen; one behind a tab comes forward.
 void Shell::walk_panels(int direction) {
-  const auto ids = panels_of(screen_);
+  std::vector<const char*> ids;
+  std::ranges::copy_if(panels_of(screen_), std::back_inserter(ids),
+                       [this](const char* id) { return offers(id); });
   if (ids.empty()) return;
   const ImGuiWindow* focused = ImGui::GetCurrentContext()->NavWindow;
   const auto n = static_cast<int>(ids.size());

@@ -110,6 +110,16 @@ TEST(TokenTree, a_step_without_proposals_has_none_and_a_window_is_no_part_of_it)
   EXPECT_EQ(layout.nodes[1].row, 2);
 }
 
+TEST(TokenTree, its_path_ends_in_the_last_proposal_taken_else_in_the_targets_own) {
+  engine::StepRecord step = step_with_tree();
+  EXPECT_EQ(ui::end_of_path(ui::tree_layout(step, 0)).row, 3);
+  step.verified.fate.assign(6, RowFate::Rejected);
+  step.verified.fate[0] = RowFate::Accepted;
+  EXPECT_EQ(ui::end_of_path(ui::tree_layout(step, 0)).mean, Mean::Bonus);
+  step.committed = {};
+  EXPECT_EQ(ui::end_of_path(ui::tree_layout(step, 0)).depth, 0) << "the text's own token";
+}
+
 TEST(Mask, a_row_sees_its_ancestors_and_itself_alone) {
   const ui::Mask mask = ui::mask_of(step_with_tree().drafted.tree);
   EXPECT_THAT(mask.sees[0], ElementsAre(0));
@@ -302,6 +312,56 @@ TEST(StepPanels, one_click_on_a_node_selects_its_row_in_every_panel) {
     ctx->KeyPress(ImGuiKey_Escape);
     ctx->Yield(2);
     IM_CHECK(!shell.selection().locked.valid());
+  });
+}
+
+// The deepest row of a step's tree that was accepted; -1: none was.
+int last_accepted(const engine::StepRecord& step) {
+  int row = -1;
+  for (std::size_t i = 1; i < step.verified.fate.size(); ++i)
+    if (step.verified.fate[i] == RowFate::Accepted) row = static_cast<int>(i);
+  return row;
+}
+
+TEST(StepPanels, the_tree_follows_the_best_path_while_steps_pass) {
+  play("tree_follows", [](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    shell.form().live = ui::lane_with(shell.catalog(), "speculative");
+    run_to_the_end(ctx, stage);
+    ctx->Yield(3);
+    ImGuiWindow* window = ImGui::FindWindowByName("Tree###live.tree");
+    IM_CHECK(window && window->DockTabIsVisible);
+    // Off, the steps pass and their rows are not selected.
+    ctx->KeyPress(ImGuiKey_LeftArrow);
+    IM_CHECK_EQ(shell.selection().locked.row, -1);
+    ctx->SetRef(window->DockNode->HostWindow);
+    ctx->ItemCheck("**/follow best path");
+    ctx->Yield(2);
+    const engine::RunRecord& run = *run_of(stage);
+    std::size_t n = run.steps.size() - 1;  // at the playhead
+    int n_rows = 0;
+    for (int i = 0; i < 12; ++i) {
+      ctx->Yield(5);
+      const engine::StepRecord step = run.steps[n - 1];
+      const ui::Place& locked = shell.selection().locked;
+      const int row = last_accepted(step);
+      IM_CHECK_EQ(locked.step, step.begun.step);
+      IM_CHECK_EQ(locked.row, row);
+      if (row >= 0) {
+        ++n_rows;
+        ctx->SetRef(window);
+        const ImRect cell = ctx->ItemInfo(("$$" + std::to_string(row) + "/row").c_str()).RectFull;
+        IM_CHECK(window->InnerRect.Contains(cell));
+      }
+      ctx->KeyPress(ImGuiKey_LeftArrow);
+      --n;
+    }
+    IM_CHECK_GT(n_rows, 3);
+    // A click holds until the next step.
+    ctx->Yield(3);
+    shell.selection().locked = {1, 2, -1, -1};
+    ctx->Yield(3);
+    IM_CHECK_EQ(shell.selection().locked.step, 2);
   });
 }
 

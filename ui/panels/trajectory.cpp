@@ -328,6 +328,7 @@ void draw_head(Context& context) {
 
 }  // namespace
 
-const Panel kTrajectoryPanel{"trajectory", "Trajectory", why_empty, draw, draw_head, fits, instead};
+const Panel kTrajectoryPanel{"trajectory", "Trajectory", why_empty, draw, draw_head,
+                             fits,         instead,      nullptr,   true};
 
 }  // namespace ui

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "ui/draw.h"
@@ -42,31 +43,40 @@ struct Sizes {
   float cell_width, cell_height, column, line;
 };
 
+Sizes sizes() {
+  return {px(92), px(23), px(138), px(30)};
+}
+
 std::string number_of(const Context& context, const TreeNode& node) {
   const float value = context.view.tree_shows_p ? node.p : node.q;
   if (value < 0 || node.parent < 0) return "";
   return value < 0.005f ? "<.01" : fmt::format("{:.2f}", value).substr(value < 0.995f ? 1 : 0);
 }
 
-// The target's own token: no row of the step, but a place in the text.
+// A row of the step; the target's own token is none, but has a place in the text.
+Place place_of(const engine::RunRecord& run, const engine::StepRecord& step, const TreeNode& node) {
+  if (node.row >= 0) return {run.id(), step.begun.step, -1, node.row};
+  const int last = static_cast<int>(step.committed.tokens.size()) - 1;
+  return {run.id(), step.begun.step, step.committed.first_pos + last, -1};
+}
+
 void bonus_cell(Context& context,
                 const engine::RunRecord& run,
                 const engine::StepRecord& step,
                 const TreeNode& node,
                 float width) {
   const ImVec2 min = ImGui::GetCursorScreenPos(), max{min.x + width, min.y + px(23)};
-  const int position =
-      step.committed.first_pos + static_cast<int>(step.committed.tokens.size()) - 1;
-  const Place place{run.id(), step.begun.step, position, -1};
+  const Place place = place_of(run, step, node);
   const std::string text = cell_text(context.timeline, run, node.token);
   if (ImGui::InvisibleButton("bonus", {width, px(23)})) context.click(place);
   if (ImGui::IsItemHovered()) {
     context.selection.hover(place);
-    tooltip(fmt::format("{}\n{} \xC2\xB7 position {}", text, meaning_of(Mean::Bonus), position));
+    tooltip(
+        fmt::format("{}\n{} \xC2\xB7 position {}", text, meaning_of(Mean::Bonus), place.position));
   }
   CellFlags flags;
   flags.marks = context.settings.marks;
-  flags.lit = context.selection.lights_position(run.id(), position);
+  flags.lit = context.selection.lights_position(run.id(), place.position);
   flags.locked = context.selection.locked == place;
   token_cell(ImGui::GetWindowDrawList(), min, max, text, Mean::Bonus, flags);
 }
@@ -93,7 +103,7 @@ void draw_tree(Context& context,
                const engine::RunRecord& run,
                const engine::StepRecord& step,
                const TreeLayout& layout) {
-  const Sizes s{px(92), px(23), px(138), px(30)};
+  const Sizes s = sizes();
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 seen = ImGui::GetWindowPos();
   const float bottom = seen.y + ImGui::GetWindowSize().y;
@@ -122,6 +132,40 @@ void draw_tree(Context& context,
   ImGui::Dummy({layout.n_columns * s.column, layout.n_lines * s.line});
 }
 
+// While the switch is on, every step the playhead comes to has the end of its path selected. A click
+// holds until the next one.
+void follow_path(Context& context, const engine::RunRecord& run) {
+  const std::size_t n = context.n_steps(run);
+  if (!context.view.tree_follows || n == 0) return;
+  const engine::StepId at = context.prepared.times(run).steps[n - 1].step;
+  Place& followed = context.view.followed;
+  if (followed.run == run.id() && followed.step == at) return;
+  const engine::StepRecord step = run.steps[n - 1];
+  const TreeLayout layout = tree_layout(step, context.view.tree_below);
+  const bool taken = !layout.nodes.empty() && end_of_path(layout).depth > 0;
+  followed =
+      taken ? place_of(run, step, end_of_path(layout)) : Place{run.id(), step.begun.step, -1, -1};
+  context.selection.choose({}, followed);
+}
+
+// For some frames after the path was followed to another step: the sizes are known a frame later.
+void keep_path_in_view(const Context& context, const TreeLayout& layout, ImVec2 at) {
+  ImGuiStorage* kept = ImGui::GetStateStorage();
+  const ImGuiID shown = ImGui::GetID("followed"), frames_left = ImGui::GetID("frames");
+  const Place& followed = context.view.followed;
+  const int now = static_cast<int>(followed.run * 65'537) ^ followed.step;
+  int n_frames = kept->GetInt(frames_left, 0);
+  if (kept->GetInt(shown, -1) != now) n_frames = 3;
+  kept->SetInt(shown, now);
+  kept->SetInt(frames_left, std::max(0, n_frames - 1));
+  if (n_frames == 0 || !context.view.tree_follows) return;
+  const Sizes s = sizes();
+  const auto last = std::ranges::find_if(layout.nodes.rbegin(), layout.nodes.rend(),
+                                         [](const TreeNode& node) { return node.on_path; });
+  const ImVec2 min{at.x + last->depth * s.column, at.y + last->line * s.line};
+  bring_into_view(min, {min.x + s.cell_width + px(8), min.y + s.cell_height});
+}
+
 std::string budget_words(const engine::StepRecord& step, const TreeLayout& layout) {
   const engine::Verified& v = step.verified;
   std::string text = fmt::format("{} proposed", layout.n_proposed);
@@ -134,6 +178,7 @@ std::string budget_words(const engine::StepRecord& step, const TreeLayout& layou
 
 void draw(Context& context) {
   const engine::RunRecord& run = *context.run();
+  follow_path(context, run);
   const ShownStep shown = shown_step(context, run);
   if (!shown.step) return empty_state("No step at the playhead.", true);
   const engine::StepRecord& step = *shown.step;
@@ -143,7 +188,9 @@ void draw(Context& context) {
     return wrapped("This step proposed nothing: the target wrote its token alone.", theme().dim);
   }
   small_label(words_of(shown) + " \xC2\xB7 " + budget_words(step, layout));
+  const ImVec2 at = ImGui::GetCursorScreenPos();
   draw_tree(context, run, step, layout);
+  keep_path_in_view(context, layout, at);
   if (std::string gone = why_no_probabilities(run, step); !gone.empty()) small_label(gone);
   ImGui::Dummy({1, px(4)});
   legend(kTreeLegend, false);
@@ -151,6 +198,10 @@ void draw(Context& context) {
 
 void draw_head(Context& context) {
   legend_word("?###marks_tree", tree_marks());
+  ImGui::SameLine();
+  if (ImGui::Checkbox("follow best path", &context.view.tree_follows)) context.view.followed = {};
+  if (ImGui::IsItemHovered())
+    tooltip("As steps pass, the last proposal the text took is selected, and kept in view.");
   const engine::RunRecord* run = context.run();
   if (!run || !traits_of(*run).drafts) return;  // guesses have no probability
   ImGui::SameLine();
@@ -168,6 +219,6 @@ void draw_head(Context& context) {
 
 }  // namespace
 
-const Panel kTreePanel{"tree", "Tree", why_empty, draw, draw_head, fits, instead};
+const Panel kTreePanel{"tree", "Tree", why_empty, draw, draw_head, fits, instead, nullptr, true};
 
 }  // namespace ui

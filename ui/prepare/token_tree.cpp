@@ -120,6 +120,13 @@ float told_at(const std::vector<float>& list, int row) {
   return row >= 0 && static_cast<std::size_t>(row) < list.size() ? list[row] : -1;
 }
 
+const TreeNode& end_of_path(const TreeLayout& layout) {
+  const TreeNode* end = &layout.nodes.front();
+  for (const TreeNode& node : layout.nodes)
+    if (node.on_path && (node.row >= 0 || end->depth == 0)) end = &node;
+  return *end;
+}
+
 TreeLayout tree_layout(const engine::StepRecord& step, float below) {
   return step.has_drafted ? Maker(step, below).made() : TreeLayout{};
 }

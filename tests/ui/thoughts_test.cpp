@@ -1,0 +1,477 @@
+// Trees of thoughts: how they are laid out, what is said of them, and the panel in a window that
+// has opened a recording of some.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <imgui_te_context.h>
+#include <imgui_te_engine.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "engine/event/recorder.h"
+#include "headless.h"
+#include "prepared.h"
+#include "replay.h"
+#include "tests/engine/event/files.h"
+#include "ui/prepare/thought_tree.h"
+
+namespace {
+
+using namespace scripted;
+using engine::RunId;
+using engine::SearchEnded;
+using engine::ThoughtFate;
+using engine::ThoughtJudged;
+using engine::ThoughtMade;
+using engine::ThoughtValued;
+using engine::test::Folder;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+using ui::Mean;
+using ui::ThoughtBox;
+
+// A run of two tokens, as a scheduler tells each text it wrote.
+void write(std::vector<engine::Event>& events, RunId run) {
+  for (engine::Event& event : streams::one_run("ar", 2, run))
+    if (engine::run_of(event) == run) events.push_back(std::move(event));
+}
+
+// Two levels of three thoughts, the second of the first level kept and then the first of the next.
+// Runs 1 to 3 wrote the first level and 4 to 6 valued it; 7 to 9 wrote the second and 10 values its
+// first thought; 11 wrote the answer. The last thought is unreadable.
+std::vector<engine::Event> search(engine::SearchId id = 1, RunId before = 0) {
+  std::vector<engine::Event> events;
+  const auto run = [before](int n) { return before + static_cast<RunId>(n); };
+  const auto made = [&](int node, int parent, int depth, const char* text, bool readable = true) {
+    events.push_back(ThoughtMade{.search = id,
+                                 .node = node,
+                                 .parent = parent,
+                                 .depth = depth,
+                                 .text = text,
+                                 .runs = {run(node + (node > 3 ? 3 : 0))},
+                                 .readable = readable});
+  };
+  const auto judged = [&](int node, ThoughtFate fate, const char* text = "") {
+    events.push_back(ThoughtJudged{.search = id, .node = node, .fate = fate, .text = text});
+  };
+  events.push_back(engine::SearchBegun{.search = id,
+                                       .id = "arith/1/test/" + std::to_string(id),
+                                       .task = "arith",
+                                       .question = "How many carrots are left?",
+                                       .depth = 3,
+                                       .n_thoughts = 3,
+                                       .beam = 1});
+  for (int n = 1; n <= 3; ++n) write(events, run(n));
+  made(1, 0, 1, "pick up the orange block");
+  made(2, 0, 1, "How many are there? There are 40.");
+  made(3, 0, 1, "guess");
+  for (int n = 4; n <= 6; ++n) {
+    write(events, run(n));
+    events.push_back(ThoughtValued{.search = id,
+                                   .node = n - 3,
+                                   .by = run(n),
+                                   .value = n == 5 ? 9 : 2.5,
+                                   .read = n != 6,
+                                   .text = n == 6 ? "well" : "Score"});
+  }
+  judged(1, ThoughtFate::Pruned);
+  judged(2, ThoughtFate::Kept, "the hand is empty");
+  judged(3, ThoughtFate::Pruned);
+  for (int n = 7; n <= 9; ++n) write(events, run(n));
+  made(4, 2, 2, "divide by five");
+  made(5, 2, 2, "add five");
+  made(6, 2, 2, "", false);
+  write(events, run(10));
+  events.push_back(ThoughtValued{.search = id, .node = 4, .by = run(10), .value = 7, .read = true});
+  judged(4, ThoughtFate::Kept);
+  judged(5, ThoughtFate::Pruned);
+  judged(6, ThoughtFate::Unreadable);
+  write(events, run(11));
+  events.push_back(
+      SearchEnded{.search = id, .node = 4, .by = run(11), .answer = "8", .correct = true});
+  return events;
+}
+
+std::vector<engine::Event> with_model(std::vector<engine::Event> events) {
+  events.insert(events.begin(), streams::story().model);
+  return events;
+}
+
+// Events up to and with the n-th of a kind.
+template <typename Kind>
+std::vector<engine::Event> until(const std::vector<engine::Event>& events, int n) {
+  std::vector<engine::Event> some;
+  for (const engine::Event& event : events) {
+    some.push_back(event);
+    if (std::holds_alternative<Kind>(event) && --n == 0) break;
+  }
+  return some;
+}
+
+engine::Timeline timeline_with(const std::vector<engine::Event>& events) {
+  return timeline_of(with_model(events));
+}
+
+ui::ThoughtLayout layout_of(const std::vector<engine::Event>& events) {
+  return ui::thought_layout(timeline_with(events).searches().front());
+}
+
+TEST(ThoughtTree, each_depth_is_a_column_and_the_answer_stands_behind_its_chain) {
+  const ui::ThoughtLayout layout = layout_of(search());
+  std::vector<int> thoughts, columns, parents;
+  std::vector<float> lines;
+  std::vector<bool> chain;
+  for (const ThoughtBox& box : layout.boxes) {
+    thoughts.push_back(box.thought);
+    columns.push_back(box.column);
+    parents.push_back(box.parent);
+    lines.push_back(box.line);
+    chain.push_back(box.on_chain);
+  }
+  EXPECT_THAT(thoughts, ElementsAre(-1, 0, 1, 2, 3, 4, 5, -1));
+  EXPECT_THAT(columns, ElementsAre(0, 1, 1, 1, 2, 2, 2, 3));
+  EXPECT_THAT(parents, ElementsAre(-1, 0, 0, 0, 2, 2, 2, 4));
+  EXPECT_THAT(lines, ElementsAre(1, 0, 1, 2, 0, 1, 2, 0));
+  EXPECT_THAT(chain, ElementsAre(true, false, true, false, true, false, false, true));
+  EXPECT_EQ(layout.n_columns, 4);
+  EXPECT_EQ(layout.n_lines, 3);
+}
+
+TEST(ThoughtTree, fates_are_those_judged_last) {
+  std::vector<engine::Event> events = search();
+  const ui::ThoughtLayout layout = layout_of(events);
+  std::vector<Mean> fates;
+  for (const ThoughtBox& box : layout.boxes)
+    if (box.kind == ThoughtBox::Kind::Thought) fates.push_back(box.mean);
+  EXPECT_THAT(fates, ElementsAre(Mean::Rejected, Mean::Accepted, Mean::Rejected, Mean::Accepted,
+                                 Mean::Rejected, Mean::Unused));
+  EXPECT_EQ(layout.boxes.back().mean, Mean::Accepted) << "the answer is right";
+  EXPECT_EQ(layout.n_kept, 2);
+  EXPECT_EQ(layout.n_pruned, 3);
+  EXPECT_EQ(layout.n_unreadable, 1);
+  // A complete chain stands in a later level again, and can lose its place there.
+  events.insert(events.end() - 1,
+                ThoughtJudged{.search = 1, .node = 2, .fate = ThoughtFate::Pruned});
+  std::get<SearchEnded>(events.back()).correct = false;
+  const ui::ThoughtLayout later = layout_of(events);
+  EXPECT_EQ(later.boxes[2].mean, Mean::Rejected);
+  EXPECT_EQ(later.boxes.back().mean, Mean::Rejected) << "the answer is wrong";
+}
+
+TEST(ThoughtTree, an_unfinished_search_shows_what_there_is_and_grows) {
+  const std::vector<engine::Event> events = search();
+  EXPECT_THAT(layout_of(until<engine::SearchBegun>(events, 1)).boxes, SizeIs(1));
+  const ui::ThoughtLayout two = layout_of(until<ThoughtMade>(events, 2));
+  EXPECT_THAT(two.boxes, SizeIs(3));
+  EXPECT_EQ(two.n_open, 2);
+  EXPECT_EQ(two.boxes[1].mean, Mean::Guess);
+  EXPECT_FLOAT_EQ(two.boxes[0].line, 0.5f) << "the question stands in the middle";
+  EXPECT_TRUE(std::ranges::none_of(two.boxes, &ThoughtBox::on_chain));
+  const ui::ThoughtLayout judged = layout_of(until<ThoughtMade>(events, 4));
+  EXPECT_FLOAT_EQ(judged.boxes.back().line, 1) << "one thought of a level stands beside its parent";
+  // Stopped, it has no answer and no chain.
+  std::vector<engine::Event> stopped = until<ThoughtMade>(events, 4);
+  stopped.push_back(SearchEnded{.search = 1, .stopped = true});
+  const ui::ThoughtLayout end = layout_of(stopped);
+  EXPECT_THAT(end.boxes, SizeIs(5));
+  EXPECT_TRUE(std::ranges::none_of(end.boxes, &ThoughtBox::on_chain));
+}
+
+TEST(ThoughtTree, where_no_thought_was_kept_the_answer_stands_behind_the_question) {
+  std::vector<engine::Event> events = until<ThoughtMade>(search(), 3);
+  for (int node = 1; node <= 3; ++node)
+    events.push_back(ThoughtJudged{.search = 1, .node = node, .fate = ThoughtFate::Unreadable});
+  events.push_back(SearchEnded{.search = 1, .answer = "3"});
+  const ui::ThoughtLayout layout = layout_of(events);
+  ASSERT_EQ(layout.boxes.back().kind, ThoughtBox::Kind::Answer);
+  EXPECT_EQ(layout.boxes.back().parent, 0);
+  EXPECT_EQ(layout.boxes.back().column, 1);
+}
+
+// Levels of all sizes, drawn from a fixed sequence of numbers.
+std::vector<engine::Event> wide_search(unsigned seed) {
+  std::vector<engine::Event> events{engine::SearchBegun{.search = 1, .depth = 6}};
+  std::vector<int> level{0};
+  int node = 0;
+  for (int depth = 1; depth <= 6; ++depth) {
+    std::vector<int> next;
+    for (const int parent : level) {
+      seed = seed * 1'664'525 + 1'013'904'223;
+      for (unsigned i = 0; i < (seed >> 16) % 4; ++i) {
+        events.push_back(
+            ThoughtMade{.search = 1, .node = ++node, .parent = parent, .depth = depth});
+        next.push_back(node);
+      }
+    }
+    level = next;
+  }
+  return events;
+}
+
+TEST(ThoughtTree, boxes_never_overlap_stay_within_its_height_and_branches_never_cross) {
+  std::size_t most = 0;
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    const ui::ThoughtLayout layout = layout_of(wide_search(seed));
+    most = std::max(most, layout.boxes.size());
+    for (std::size_t i = 0; i < layout.boxes.size(); ++i) {
+      const ThoughtBox& box = layout.boxes[i];
+      EXPECT_GE(box.line, 0);
+      EXPECT_LE(box.line, static_cast<float>(layout.n_lines - 1));
+      EXPECT_LT(box.column, layout.n_columns);
+      if (i == 0) continue;
+      const auto& parents = layout.boxes;
+      EXPECT_EQ(parents[static_cast<std::size_t>(box.parent)].column, box.column - 1);
+      const ThoughtBox& above = layout.boxes[i - 1];
+      if (above.column != box.column) continue;
+      EXPECT_GE(box.line, above.line + 1);
+      EXPECT_LE(above.parent, box.parent);
+    }
+  }
+  EXPECT_GT(most, 30u) << "some of them are large";
+}
+
+TEST(ThoughtTree, says_what_was_written_valued_and_decided) {
+  const engine::Timeline timeline = timeline_with(search());
+  const engine::SearchRecord& found = timeline.searches().front();
+  const ui::ThoughtLayout layout = ui::thought_layout(found);
+  const auto words = [&](int box) { return ui::words_of(found, layout.boxes[box]); };
+  EXPECT_EQ(words(0).first, "How many carrots are left?");
+  EXPECT_EQ(words(2).first, "How many are there?");
+  EXPECT_EQ(words(2).second, "There are 40.") << "what it was given an answer to goes below";
+  EXPECT_EQ(words(1).second, "");
+  EXPECT_EQ(words(6).first, "nothing was written");
+  EXPECT_EQ(words(7).first, "8");
+  EXPECT_EQ(words(7).second, "right");
+  EXPECT_EQ(ui::value_words(found.thoughts[0]), "2.5");
+  EXPECT_EQ(ui::value_words(found.thoughts[1]), "9");
+  EXPECT_EQ(ui::value_words(found.thoughts[2]), "?") << "no score stood in it";
+  EXPECT_EQ(ui::value_words(found.thoughts[5]), "-") << "unreadable: nobody asked";
+  const std::string facts = ui::facts_of(found, layout.boxes[2]);
+  for (const char* part : {"How many are there? There are 40.", "kept", "valued 9 of 10", "Score",
+                           "the hand is empty", "written by runs 2, 5"})
+    EXPECT_THAT(facts, HasSubstr(part));
+  EXPECT_THAT(ui::facts_of(found, layout.boxes[3]),
+              HasSubstr("no score stood in what was written"));
+  EXPECT_EQ(ui::search_words(found, layout),
+            "arith/1/test/1: depth 2 of 3 \xC2\xB7 6 thoughts: 2 kept, 3 pruned, 1 unreadable");
+  // While a value is awaited.
+  const engine::Timeline open = timeline_with(until<ThoughtMade>(search(), 1));
+  EXPECT_EQ(ui::value_words(open.searches()[0].thoughts[0]), "...");
+}
+
+TEST(ThoughtTree, a_wrong_answer_says_why) {
+  std::vector<engine::Event> events = search();
+  std::get<SearchEnded>(events.back()).correct = false;
+  std::get<SearchEnded>(events.back()).reason = "found 8, expected 9";
+  const engine::Timeline timeline = timeline_with(events);
+  const engine::SearchRecord& found = timeline.searches().front();
+  const ui::ThoughtLayout layout = ui::thought_layout(found);
+  EXPECT_EQ(ui::words_of(found, layout.boxes.back()).second, "wrong: found 8, expected 9");
+  EXPECT_THAT(ui::facts_of(found, layout.boxes.back()), HasSubstr("wrong: found 8, expected 9"));
+}
+
+TEST(ThoughtTree, runs_belong_to_the_box_and_the_search_they_wrote_for) {
+  std::vector<engine::Event> events = search(1, 0);
+  const auto more = search(2, 20);
+  events.insert(events.end(), more.begin(), more.end());
+  const engine::Timeline timeline = timeline_with(events);
+  const auto searches = timeline.searches();
+  ASSERT_EQ(searches.size(), 2u);
+  EXPECT_EQ(ui::search_of(searches, 5), &searches[0]) << "it valued a thought";
+  EXPECT_EQ(ui::search_of(searches, 31), &searches[1]) << "it wrote the answer";
+  EXPECT_EQ(ui::search_of(searches, 15), nullptr);
+  EXPECT_EQ(ui::search_of(searches, 0), nullptr);
+  const ui::ThoughtLayout layout = ui::thought_layout(searches[1]);
+  EXPECT_EQ(ui::box_of(layout, searches[1], 22), 2);
+  EXPECT_EQ(ui::box_of(layout, searches[1], 31), 7);
+  EXPECT_EQ(ui::box_of(layout, searches[1], 2), -1) << "of the other search";
+  const auto runs = ui::runs_of(searches[1], layout.boxes[2]);
+  EXPECT_THAT(runs, ElementsAre(22, 25));
+  EXPECT_EQ(ui::run_after(runs, 4), 22u);
+  EXPECT_EQ(ui::run_after(runs, 22), 25u);
+  EXPECT_EQ(ui::run_after(runs, 25), 22u);
+  EXPECT_EQ(ui::run_after({}, 22), 0u);
+}
+
+struct Window {
+  headless::Headless gui;
+  engine::CommandQueue commands;
+  ui::Catalog catalog = streams::catalog();
+  ui::Shell shell{catalog, commands, ""};
+
+  std::string said() {
+    for (int i = 0; i < 4; ++i) gui.frame(shell);
+    return gui.said(shell);
+  }
+};
+
+bool in_front(const char* panel) {
+  const ImGuiWindow* window =
+      ImGui::FindWindowByName(ui::window_name(ui::Screen::Live, panel, "").c_str());
+  return window && window->WasActive && window->DockTabIsVisible;
+}
+
+TEST(Thoughts, the_panel_is_there_where_something_was_searched_and_then_in_front) {
+  Window window;
+  window.shell.show(ui::Screen::Live);
+  window.shell.take(streams::one_run("jacobi", 24));
+  EXPECT_THAT(window.said(), Not(HasSubstr("Thoughts")));
+  EXPECT_FALSE(in_front("thoughts"));
+  std::vector<engine::Event> events = search(1, 1);
+  window.shell.take(until<engine::SearchBegun>(events, 1));
+  EXPECT_THAT(window.said(), HasSubstr("arith/1/test/1: depth 0 of 3"));
+  EXPECT_TRUE(in_front("thoughts"));
+  // A person's choice stays.
+  ImGui::SetWindowFocus(ui::window_name(ui::Screen::Live, "pool", "").c_str());
+  window.shell.take({events.begin() + 1, events.end()});
+  window.said();
+  EXPECT_TRUE(in_front("pool"));
+}
+
+TEST(Thoughts, a_picture_of_it_where_nothing_was_searched_says_so) {
+  Window window;
+  window.shell.show(ui::Screen::Live);
+  window.shell.take(streams::one_run("jacobi", 24));
+  window.said();
+  window.shell.ask_picture("thoughts.png", "thoughts", 1);
+  EXPECT_THAT(window.said(), HasSubstr("No tree of thoughts in here."));
+}
+
+TEST(Thoughts, every_part_of_a_stream_is_drawn_and_its_end_is_told) {
+  Window window;
+  window.shell.show(ui::Screen::Live);
+  std::string said;
+  for (const engine::Event& event : with_model(search())) {
+    window.shell.take({event});
+    window.gui.frame(window.shell);
+    if (std::holds_alternative<ThoughtJudged>(event)) {
+      said = window.said();
+      EXPECT_THAT(said, HasSubstr("searching"));
+    }
+  }
+  said = window.said();
+  EXPECT_THAT(said, HasSubstr("+ answered right"));
+  EXPECT_THAT(said, HasSubstr("question depth 1 depth 2 answer"));
+  EXPECT_THAT(said, HasSubstr("3 thoughts of each node, the best 1 of a level go on"));
+  EXPECT_THAT(said, Not(HasSubstr("searching")));
+}
+
+TEST(Thoughts, a_click_shows_the_run_that_wrote_the_thought_and_another_the_one_that_valued_it) {
+  const Folder folder;
+  engine::Recorder recorder(folder / "tree.pdrun");
+  std::vector<engine::Event> events = search(1, 0);
+  const auto more = search(2, 20);
+  events.insert(events.end(), more.begin(), more.end());
+  for (const engine::Event& event : with_model(events)) recorder.push(event);
+  recorder.close();
+  const std::string path = recorder.path();
+  play("thoughts_click", [&](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    shell.open(path);
+    wait_until(ctx, [&] {
+      return !shell.reads() && shell.session().shown().timeline.searches().size() == 2;
+    });
+    ctx->Yield(4);
+    ImGuiWindow* window = ImGui::FindWindowByName("Thoughts###live.thoughts");
+    IM_CHECK(window && window->DockTabIsVisible);
+    IM_CHECK_EQ(shell.selection().run, RunId{31});  // the newest: the second answer
+    ctx->SetRef(window);
+    ctx->ItemClick("$$2/thought");
+    ctx->Yield(3);
+    IM_CHECK_EQ(shell.selection().run, RunId{22});
+    put_mouse_away(ctx);
+    IM_CHECK_GE(lit_in("Thoughts###live.thoughts").size(), std::size_t{4});
+    ctx->ItemClick("$$2/thought");
+    IM_CHECK_EQ(shell.selection().run, RunId{25});
+    // The other search, by its name in the head: its answer's run.
+    ctx->SetRef(window->DockNode->HostWindow);
+    ctx->ItemClick(("$$" + std::to_string(static_cast<int>(window->ID)) + "/##search").c_str());
+    ctx->Yield(2);
+    ctx->SetRef("//$FOCUSED");
+    ctx->ItemClick("1: arith\\/1\\/test\\/1  + right");
+    ctx->Yield(3);
+    IM_CHECK_EQ(shell.selection().run, RunId{11});
+    ctx->SetRef(window);
+    // By the keyboard.
+    ctx->NavMoveTo("$$3/thought");
+    ctx->NavActivate();
+    ctx->Yield(3);
+    IM_CHECK_EQ(shell.selection().run, RunId{3});
+    // A run chosen elsewhere brings its own search.
+    shell.selection().run = 21;
+    ctx->Yield(3);
+    ctx->ItemClick("$$1/thought");
+    IM_CHECK_EQ(shell.selection().run, RunId{24});
+  });
+}
+
+TEST(Thoughts, what_has_no_room_scrolls_and_the_run_shown_is_in_view) {
+  std::vector<engine::Event> events{streams::story().model,
+                                    engine::SearchBegun{.search = 1, .depth = 9}};
+  RunId run = 0;
+  for (int node = 1; node <= 90; ++node) {
+    const int depth = (node + 9) / 10;
+    write(events, ++run);
+    events.push_back(ThoughtMade{.search = 1,
+                                 .node = node,
+                                 .parent = depth == 1 ? 0 : (depth - 1) * 10,
+                                 .depth = depth,
+                                 .text = "thought",
+                                 .runs = {run}});
+  }
+  play("thoughts_scroll", [&](ImGuiTestContext* ctx, Stage& stage) {
+    stage.shell->take(events);
+    ctx->Yield(6);
+    ImGuiWindow* window = ImGui::FindWindowByName("Thoughts###live.thoughts");
+    IM_CHECK(window && window->DockTabIsVisible);
+    const auto in_view = [&](RunId shown) {
+      stage.shell->selection().run = shown;
+      ctx->Yield(6);
+      ctx->SetRef(window);
+      const ImRect box =
+          ctx->ItemInfo(("$$" + std::to_string(shown) + "/thought").c_str()).RectFull;
+      return window->InnerRect.Contains(box);
+    };
+    for (const RunId shown : {1u, 90u, 10u, 81u}) IM_CHECK(in_view(shown));
+    IM_CHECK_GT(window->ScrollMax.x, 100.0f);
+    IM_CHECK_GT(window->ScrollMax.y, 100.0f);
+  });
+}
+
+TEST(Tabs, a_run_that_drafts_opens_on_its_tree_and_others_on_what_they_have) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"speculative", "tree"},
+      {"mcsd", "tree"},
+      {"jacobi", "trajectory"},
+      {"prompt-lookup", "pool"},
+      {"ar", "trajectory"}};  // AR has none, which that one says
+  for (const auto& [decoder, panel] : kCases) {
+    Window window;
+    window.shell.show(ui::Screen::Live);
+    window.shell.take(streams::one_run(decoder, 48));
+    window.said();
+    EXPECT_TRUE(in_front(panel)) << decoder;
+  }
+}
+
+TEST(Tabs, another_panel_that_a_person_chose_stays_in_front) {
+  Window window;
+  window.shell.show(ui::Screen::Live);
+  window.shell.take(streams::one_run("speculative", 48));
+  window.said();
+  ASSERT_TRUE(in_front("tree"));
+  ImGui::SetWindowFocus(ui::window_name(ui::Screen::Live, "pool", "").c_str());
+  window.said();
+  EXPECT_TRUE(in_front("pool")) << "though this run has none";
+  std::vector<engine::Event> next = streams::one_run("jacobi", 24, 2);
+  next.erase(next.begin());
+  window.shell.take(next);
+  window.said();
+  EXPECT_TRUE(in_front("trajectory")) << "another run, and nothing of it in the pool";
+}
+
+}  // namespace
