@@ -50,7 +50,7 @@ TEST(RoundsScheduler, gives_each_request_the_tokens_it_has_alone_and_plain_decod
     auto plain = requests;
     for (CompletionRequest& one : plain) one.run.decoder = "ar";
     const auto alone = BatchScheduler(bundled(), 1).run(plain, {});
-    for (const char* policy : {"fcfs", "shortest", "value"}) {
+    for (const char* policy : {"fcfs", "shortest", "priority"}) {
       for (const int n : {1, 3}) {
         RoundsScheduler scheduler(bundled(), {.n_branches = n, .n_together = n, .policy = policy});
         const auto found = scheduler.run(requests, {});
