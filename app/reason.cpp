@@ -192,8 +192,7 @@ int answer_all(const CotOptions& options,
   std::string text;
   if (options.json) {
     json document = to_json(report, options);
-    document["schedule"] = schedule_json(run.scheduler().figures());
-    document["target_busy"] = document["schedule"].value("target_busy", json(nullptr));
+    tell_schedule(run.scheduler().figures(), document);
     text = dumped(document);
   } else {
     for (const engine::CotItem& item : report.items) text += for_terminal(shown(item));
