@@ -90,6 +90,7 @@ std::string summary_line(const engine::RunResult& result) {
       "{}: {} tokens in {} steps ({:.2f} tokens/step), {:.0f} tokens/s, prefill {:.1f} ms, {}",
       result.request.decoder, result.tokens.size(), result.n_steps, result.tokens_per_step(),
       result.tokens_per_second(), result.prefill_ms, result.stop_reason);
+  if (!is_lossless(result.request)) line += ", NOT lossless with these options";
   if (result.identical_to_ar)
     line += *result.identical_to_ar ? ", identical to AR" : ", DIFFERS from AR";
   if (result.difference) line += ": " + difference_words(*result.difference);

@@ -68,10 +68,12 @@ TEST_F(CliDraft, rejection_sampling_runs_every_rule_and_compares_nothing) {
     EXPECT_EQ(result["lossless"], true);
     EXPECT_GT(result["metrics"]["proposed"], 0);
   }
-  const json released = document(
-      "generate --decoder mcsd --set as_released=on --set draft_temperature=0 --sampling rejection "
-      "--temperature 1 --prompt \"Anna has\" --max-tokens 10");
-  EXPECT_EQ(released["lossless"], false);
+  const std::string certain =
+      "generate --decoder mcsd --set draft_temperature=0 --sampling rejection --temperature 1 "
+      "--prompt \"Anna has\" --max-tokens 10";
+  EXPECT_EQ(document(certain + " --set as_released=on")["lossless"], false);
+  EXPECT_NE(run(certain + " --set as_released=on").err.find(", NOT lossless"), std::string::npos);
+  EXPECT_EQ(run(certain).err.find("NOT lossless"), std::string::npos);
   const json greedy = document(
       "generate --decoder mcsd --set as_released=on --set draft_temperature=0 --prompt \"Anna\" "
       "--max-tokens 10");
@@ -133,7 +135,8 @@ TEST_F(CliDraft, reasoning_is_served_by_a_decoder_that_drafts) {
   const std::string ask = "reason cot --task kb --count 4 --batch 2 --decoder ";
   const json ar = document(ask + "ar");
   ASSERT_EQ(ar["items"].size(), 4u);
-  for (const char* decoder : {"speculative", "seed --set branches=2", "seed --set batch_verify=3"}) {
+  for (const char* decoder :
+       {"speculative", "seed --set branches=2", "seed --set batch_verify=3"}) {
     const json drafted = document(ask + decoder);
     for (std::size_t i = 0; i < 4; i++) {
       EXPECT_EQ(drafted["items"][i]["text"], ar["items"][i]["text"]) << decoder;
