@@ -1,4 +1,7 @@
 #include <exception>
+#include <map>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -8,11 +11,13 @@
 #include "app/notes.h"
 #include "app/outputs.h"
 #include "app/paths.h"
+#include "app/reason_run.h"
 #include "app/report.h"
 #include "app/terminal.h"
 #include "engine/event/clock.h"
 #include "engine/model/model.h"
 #include "engine/schedule/agreement.h"
+#include "engine/schedule/scheduler.h"
 
 namespace app {
 namespace {
@@ -90,11 +95,27 @@ std::string summary_line(const engine::RunResult& result) {
       "{}: {} tokens in {} steps ({:.2f} tokens/step), {:.0f} tokens/s, prefill {:.1f} ms, {}",
       result.request.decoder, result.tokens.size(), result.n_steps, result.tokens_per_step(),
       result.tokens_per_second(), result.prefill_ms, result.stop_reason);
+  if (!is_lossless(result.request)) line += ", NOT lossless with these options";
   if (result.identical_to_ar)
     line += *result.identical_to_ar ? ", identical to AR" : ", DIFFERS from AR";
   if (result.difference) line += ": " + difference_words(*result.difference);
   if (result.speedup) line += fmt::format(", speedup {:.2f}x", *result.speedup);
   return line;
+}
+
+/// A run is over: AR beside it where that is asked for, or why not.
+/// @param run  of this session, from 1
+void finish(const engine::RunModels& models,
+            const GenerationOptions& options,
+            engine::RunResult& result,
+            engine::RunId run,
+            engine::EventSink* events) {
+  const bool ended = result.stop_reason != "stopped";
+  if ((options.check || options.json) && ended && !interrupted())
+    compare_with_ar(models, result, run, events);
+  if (run > 1) return;
+  if (const std::string why = why_unchecked(options, result.request); !why.empty())
+    print_error("note: " + why);
 }
 
 /// One prompt decoded: its text as it comes, and then AR beside it where that is asked for.
@@ -112,20 +133,92 @@ engine::RunResult decode(const engine::RunModels& models,
   if (!options.json && !result.approximate_text.empty())
     print(for_terminal(" ~" + result.approximate_text + "~"));  // not verified
   text.finish();
-  const bool ended = result.stop_reason != "stopped";
-  if ((options.check || options.json) && ended && !interrupted())
-    compare_with_ar(models, result, run, events);
-  if (run == 1) {
-    if (const std::string why = why_unchecked(options, request); !why.empty())
-      print_error("note: " + why);
-  }
+  finish(models, options, result, run, events);
   return result;
 }
 
-/// One prompt, one result, wherever the prompt came from; several, a list of those that were done.
-std::string document_of(const nlohmann::json& results, std::size_t n_prompts) {
-  if (n_prompts > 1) return dumped(results);
-  return results.empty() ? "" : dumped(results.front());
+/// What several runs that shared the time came to.
+std::string together_line(const std::map<std::string, double>& figures) {
+  std::string line =
+      fmt::format("{:.0f} prompts in {:.2f} s", figures.at("runs"), figures.at("wall_ms") * 1e-3);
+  if (const auto rate = figures.find("tokens_per_second"); rate != figures.end())
+    line += fmt::format(", {:.0f} tokens/s", rate->second);
+  std::string schedule = schedule_text(figures);
+  while (schedule.ends_with('\n')) schedule.pop_back();
+  return schedule.empty() ? line : line + "; " + schedule;
+}
+
+/// What the runs came to: a line each as they end, or kept for the document.
+class Results {
+ public:
+  Results(const engine::RunModels& models, bool json) : models_(models), json_(json) {}
+  void take(const engine::RunResult& result) {
+    if (result.speedup) speedups_.push_back(*result.speedup);
+    if (json_) {
+      documents_.push_back(to_json(result, models_));
+    } else {
+      print_error(summary_line(result));
+    }
+  }
+  /// One prompt, one result, wherever the prompt came from; several, a list of those that were done.
+  std::string document(std::size_t n_prompts) const {
+    if (!json_) return "";
+    if (n_prompts > 1) return dumped(documents_);
+    return documents_.empty() ? "" : dumped(documents_.front());
+  }
+  /// Why nothing was faster than AR, if that can be said.
+  void print_why_slow() const {
+    const engine::Model& model = *models_.target.model;
+    const std::string why = why_no_speedup(engine::name_of(model.scale()), model.weight_bytes(),
+                                           engine::last_level_cache_bytes(), speedups_);
+    if (!json_ && !why.empty())
+      print_error("note: " + why.substr(0, why.size() - 1));  // without its last line feed
+  }
+
+ private:
+  const engine::RunModels& models_;
+  bool json_;
+  nlohmann::json documents_ = nlohmann::json::array();
+  std::vector<double> speedups_;  // of the runs checked against ar
+};
+
+void decode_in_turn(const engine::RunModels& models,
+                    const GenerationOptions& options,
+                    const std::vector<Prompt>& prompts,
+                    engine::EventSink* events,
+                    Results& results) {
+  engine::RunId run = 0;
+  for (const Prompt& prompt : prompts) {
+    if (interrupted()) return;
+    results.take(decode(models, options, prompt, ++run, events));
+  }
+}
+
+/// `seed`: the prompts are its branches. Their texts come when all are done.
+void decode_in_rounds(const engine::RunModels& models,
+                      const GenerationOptions& options,
+                      const std::vector<Prompt>& prompts,
+                      engine::EventSink* events,
+                      Results& results) {
+  const std::string& decoder = options.decoders.front();
+  std::vector<engine::CompletionRequest> requests(prompts.size());
+  for (std::size_t i = 0; i < prompts.size(); i++)
+    requests[i].run = request_for(options, prompts[i], decoder, *models.target.model);
+  const auto scheduler = engine::make_scheduler(models, decoder, requests[0].run.options, 1);
+  ProgressLine line(decoder);
+  engine::SchedulerWatch watch;
+  watch.events = events;
+  watch.stop = interrupted;
+  watch.ended = [&](int done, int n) { line.show(done, n, "prompts"); };
+  auto completions = scheduler->run(requests, watch);
+  line.finish();
+  for (std::size_t i = 0; i < completions.size(); i++) {
+    engine::RunResult& result = completions[i].result;
+    if (!options.json) print(for_terminal(result.text) + "\n");
+    finish(models, options, result, watch.first_run + static_cast<engine::RunId>(i), events);
+    results.take(result);
+  }
+  if (!options.json) print_error(together_line(scheduler->figures()));
 }
 
 }  // namespace
@@ -135,39 +228,28 @@ int generate(const GenerationOptions& options) {
   check_outputs(options.record, options.trace);
   const std::vector<Prompt> prompts = prompts_of(options);
   engine::ModelStore store(assets_dir(), options.model.n_threads);
+  const std::string& decoder = options.decoders.front();
+  const bool in_rounds = decoder == "seed" && prompts.size() > 1;
+  const engine::ModelRequest wanted = model_request(options.model);
   const engine::RunModels models =
-      load(store, model_request(options.model), options.model.draft, options.decoders);
-  const engine::Model& model = *models.target.model;
+      in_rounds ? load_scheduled(store, wanted, options.model.draft, decoder,
+                                 options_for(decoder, options.decoders, options.set))
+                : load(store, wanted, options.model.draft, options.decoders);
   Outputs outputs(options.record, options.trace);
   outputs.tell(models);
 
-  nlohmann::json documents = nlohmann::json::array();
-  engine::RunId run = 0;
-  std::vector<double> speedups;  // of the runs checked against ar
-  std::exception_ptr failure;    // of a prompt: what was done before it is printed all the same
-  for (const Prompt& prompt : prompts) {
-    if (interrupted()) break;
-    try {
-      const engine::RunResult result = decode(models, options, prompt, ++run, outputs.sink());
-      if (result.speedup) speedups.push_back(*result.speedup);
-      if (options.json) {
-        documents.push_back(to_json(result, models));
-      } else {
-        print_error(summary_line(result));
-      }
-    } catch (const engine::Error& error) {
-      if (error.code() != engine::ErrorCode::Cancelled) failure = std::current_exception();
-      break;
-    } catch (const OutputClosed&) {  // nobody reads the text; the files asked for are written still
-      failure = std::current_exception();
-      break;
-    }
+  Results results(models, options.json);
+  std::exception_ptr failure;  // what was done before it is printed all the same
+  try {
+    const auto decode_all = in_rounds ? decode_in_rounds : decode_in_turn;
+    decode_all(models, options, prompts, outputs.sink(), results);
+  } catch (const engine::Error& error) {
+    if (error.code() != engine::ErrorCode::Cancelled) failure = std::current_exception();
+  } catch (const OutputClosed&) {  // nobody reads the text; the files asked for are written still
+    failure = std::current_exception();
   }
-  const std::string why_slow = why_no_speedup(engine::name_of(model.scale()), model.weight_bytes(),
-                                              engine::last_level_cache_bytes(), speedups);
-  if (!options.json && !why_slow.empty())
-    print_error("note: " + why_slow.substr(0, why_slow.size() - 1));  // without its last line feed
-  print_and_close(options.json ? document_of(documents, prompts.size()) : "", outputs);
+  results.print_why_slow();
+  print_and_close(results.document(prompts.size()), outputs);
   if (failure) std::rethrow_exception(failure);
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
 }

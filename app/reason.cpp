@@ -123,10 +123,11 @@ std::string summary_of(const engine::CotReport& report, const CotOptions& option
   if (const auto slots = sums.find("window_slots"); slots != sums.end() && slots->second > 0)
     text += fmt::format(
         "guesses that came true in place: {:.1f} % of {} slots, the first of a window {:.1f} %; "
-        "somewhere in the window's text: {:.1f} %\n",
+        "somewhere in the window's text: {:.1f} %; of that text guessed somewhere: {:.1f} %\n",
         100 * sums.at("token_hits") / slots->second, slots->second,
         100 * sums.at("first_hits") / std::max(1.0, sums.at("windows")),
-        100 * sums.at("guesses_in_text") / slots->second);
+        100 * sums.at("guesses_in_text") / slots->second,
+        100 * sums.at("text_in_guesses") / slots->second);
   if (!report.complete) text += "stopped early\n";
   return text;
 }
@@ -192,8 +193,7 @@ int answer_all(const CotOptions& options,
   std::string text;
   if (options.json) {
     json document = to_json(report, options);
-    document["schedule"] = schedule_json(run.scheduler().figures());
-    document["target_busy"] = document["schedule"].value("target_busy", json(nullptr));
+    tell_schedule(run.scheduler().figures(), document);
     text = dumped(document);
   } else {
     for (const engine::CotItem& item : report.items) text += for_terminal(shown(item));

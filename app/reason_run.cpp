@@ -41,10 +41,11 @@ int ReasonRun::finish(const std::string& text) {
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
 }
 
-nlohmann::json schedule_json(const std::map<std::string, double>& figures) {
-  nlohmann::json document = nlohmann::json::object();
-  for (const auto& [name, value] : figures) document[name] = number_json(value);
-  return document;
+void tell_schedule(const std::map<std::string, double>& figures, nlohmann::json& document) {
+  nlohmann::json schedule = nlohmann::json::object();
+  for (const auto& [name, value] : figures) schedule[name] = number_json(value);
+  document["target_busy"] = schedule.value("target_busy", nlohmann::json(nullptr));
+  document["schedule"] = std::move(schedule);
 }
 
 std::string schedule_text(const std::map<std::string, double>& figures) {

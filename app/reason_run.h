@@ -44,8 +44,8 @@ class ReasonRun {
   std::unique_ptr<engine::Scheduler> scheduler_;
 };
 
-/// A report's "schedule" (engine::Scheduler::figures).
-nlohmann::json schedule_json(const std::map<std::string, double>& figures);
+/// Adds "schedule" (engine::Scheduler::figures) and "target_busy" of it to a report.
+void tell_schedule(const std::map<std::string, double>& figures, nlohmann::json& document);
 /// One line: how busy the target was, and where branches waited, as far as the scheduler tells.
 std::string schedule_text(const std::map<std::string, double>& figures);
 

@@ -106,8 +106,15 @@ json to_json(const TotItem& item) {
                      {"fate", name_of(node.fate)},
                      {"complete", node.complete}});
   }
-  return {{"id", item.id},           {"question", item.question}, {"answer", item.answer},
-          {"correct", item.correct}, {"reason", item.reason},     {"path", item.path_to(item.node)},
+  return {{"id", item.id},
+          {"question", item.question},
+          {"answer", item.answer},
+          {"correct", item.correct},
+          {"reason", item.reason},
+          {"text", item.text},
+          {"steps", item.thoughts.n_steps + item.values.n_steps + item.answers.n_steps},
+          {"tokens", item.thoughts.n_tokens + item.values.n_tokens + item.answers.n_tokens},
+          {"path", item.path_to(item.node)},
           {"nodes", nodes}};
 }
 
@@ -251,7 +258,7 @@ int reason_tot(const TotOptions& given) {
   std::string text;
   if (options.json) {
     json document = to_json(report, options, settings);
-    document["schedule"] = schedule_json(run.scheduler().figures());
+    tell_schedule(run.scheduler().figures(), document);
     text = dumped(document);
   } else {
     for (const TotItem& item : report.items) text += for_terminal(shown(item, settings.prompts));

@@ -18,8 +18,7 @@ json to_json(const engine::RunResult& result, const engine::RunModels& models) {
   out["id"] = result.request.prompt_id;
   out["decoder"] = result.request.decoder;
   const engine::DecoderInfo& decoder = engine::decoder_named(result.request.decoder);
-  out["lossless"] = engine::is_lossless(
-      decoder, engine::complete_options(decoder, result.request.options), result.request.sampling);
+  out["lossless"] = is_lossless(result.request);
   out["model"] = model.name();
   if (decoder.needs_draft && models.draft) out["draft"] = models.draft->model->name();
   out["scale"] = engine::name_of(model.scale());
@@ -52,6 +51,12 @@ json to_json(const engine::RunResult& result, const engine::RunModels& models) {
   out["metrics"] = json::object();
   for (const auto& [name, value] : result.metrics) out["metrics"][name] = number_json(value);
   return out;
+}
+
+bool is_lossless(const engine::RunRequest& request) {
+  const engine::DecoderInfo& decoder = engine::decoder_named(request.decoder);
+  return engine::is_lossless(decoder, engine::complete_options(decoder, request.options),
+                             request.sampling);
 }
 
 json number_json(double value) {

@@ -12,6 +12,8 @@ namespace app {
 
 /// One result (docs/contracts.md). Unset comparisons are null.
 nlohmann::json to_json(const engine::RunResult& result, const engine::RunModels& models);
+/// Whether what this request writes has the law of plain decoding.
+bool is_lossless(const engine::RunRequest& request);
 /// A whole number without a point: 40, not 40.0.
 nlohmann::json number_json(double value);
 /// {"cpu", "threads", "ops", ...} of the machine and device.

@@ -31,8 +31,8 @@ for repeat in $(seq "$repeats"); do
   tree seed-1 --decoder seed --set branches=1
   tree seed-3 --decoder seed --set branches=3
   tree seed-3-own-core --decoder seed --set branches=3 --set target_threads=1
-  tree seed-3-together --decoder seed --set branches=3 --set together=3
-  tree seed-6-together --decoder seed --set branches=6 --set together=6
+  tree seed-3-together --decoder seed --set branches=3 --set batch_verify=3
+  tree seed-6-together --decoder seed --set branches=6 --set batch_verify=6
   chain ar --decoder ar
   for window in 1 2 3 5; do chain "window-$window" --decoder fastcot --set window=$window; done
   for bound in 24 32 40; do chain "bound-$bound" --decoder fastcot --set window=3 --set stop=bound --set bound=$bound; done

@@ -274,10 +274,10 @@ DecoderInfo seed_info() {
   info.options = {
       int_info("branches", 3, 1, 64,
                "Texts under way at once. More hide the draft's time better and cost a cache each."),
-      choice_info("policy", {"fcfs", "shortest", "value"},
+      choice_info("policy", {"fcfs", "shortest", "priority"},
                   "Which of the drafts that wait is judged next: first come first served, of the "
-                  "shortest text, or of the most valuable state. It changes no token."),
-      int_info("together", 1, 1, 64,
+                  "shortest text, or of the most valuable state (priority). It changes no token."),
+      int_info("batch_verify", 1, 1, 64,
                "Drafts of different texts that the model may judge in one step. 1 is the published "
                "schedule; more share the reading of the weights."),
       int_info("draft_threads", 1, 1, 1024,

@@ -267,8 +267,16 @@ class RunTrace {
                       .end = since_start(slice.end),
                       .name = name,
                       .cat = "phase",
-                      .args = {}});
+                      .args = slice.kind == SliceKind::Decode ? left_unverified() : ""});
     }
+  }
+
+  /// What the run's end left as it was guessed, as arguments; empty where there is none.
+  std::string left_unverified() const {
+    if (!run_.finished || run_.finished->approximate.empty()) return "";
+    const std::vector<TokenId>& ids = run_.finished->approximate;
+    return fmt::format("{{\"approximate_tokens\":[{}],\"approximate\":{}}}", fmt::join(ids, ","),
+                       json_quoted(timeline_.bytes_of(run_, ids)));
   }
 
   void add_step(const StepRecord& step) {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/data/readers.h"
-
 namespace engine {
 namespace {
 
@@ -149,7 +147,7 @@ class Asking {
       const bool stopped = item.stop_reason == "stopped";
       if (stopped) report_.complete = false;
       if (has_trigger(item) && (item.stop_reason == "eos" || item.stop_reason == "text")) {
-        judge(questions_[i], item);
+        item.correct = answers_rightly(questions_[i].record, item.answer);
         answered_[i] = true;
       } else if (!stopped) {
         prompts.push_back(asking(rationales[i], item));
@@ -191,10 +189,14 @@ class Asking {
     std::vector<CompletionRequest> requests;
     for (std::size_t i = 0; i < prompts.size(); i++) {
       CompletionRequest request;
-      request.run.prompt_id = report_.items[items[i]].id + "/answer";
+      // A prompt is one text: the name alone tells where a part of it was never verified.
+      const CotItem& item = report_.items[items[i]];
+      request.run.prompt_id =
+          item.id + (item.n_approximate > 0 ? "/answer-behind-approximate" : "/answer");
       const auto tokens = prompts[i].tokens();
       request.run.prompt_tokens.assign(tokens.begin(), tokens.end());
       request.run.prompt = tokenizer_.decode(tokens);
+      request.run.sampling = settings_.sampling;
       request.run.max_tokens = kAnswerTokens;
       request.stop_texts = kStops;
       request.from = &prompts[i];
@@ -212,15 +214,9 @@ class Asking {
       item.n_steps += result.n_steps;
       item.n_tokens += static_cast<int>(result.tokens.size());
       item.seconds += (result.prefill_ms + result.decode_ms) * 1e-3;
-      judge(questions_[items[i]], item);
+      item.correct = answers_rightly(questions_[items[i]].record, item.answer);
       answered_[items[i]] = result.stop_reason != "stopped";
     }
-  }
-
-  static void judge(const Question& question, CotItem& item) {
-    // The checkers read the last answer they find: only what stands behind the trigger counts.
-    const std::size_t end = item.answer.find('.');
-    item.correct = check_record(question.record, kTrigger + item.answer.substr(0, end)).correct;
   }
 
   Scheduler& scheduler_;
@@ -291,7 +287,7 @@ BoundSearch find_bound(Scheduler& scheduler,
   };
   const auto whole = tried(0);
   if (!whole) return search;
-  // From the fewest on: accuracy need not rise with every iteration, so none is passed over.
+  // From the fewest on: accuracy need not rise from one of them to the next.
   for (const int bound : {2, 4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160}) {
     if (bound >= settings.max_tokens) break;
     const auto trial = tried(bound);

@@ -73,10 +73,10 @@ struct BoundTrial {
 };
 struct BoundSearch {
   std::vector<BoundTrial> trials;  // the first without a bound
-  int bound = 0;                   // the smallest within the tolerance; 0: none is
+  int bound = 0;                   // the smallest tried within the tolerance; 0: none is
 };
-/// The paper's iteration bound: on a sample, the fewest iterations whose accuracy is at most
-/// `tolerance` below that of whole rationales.
+/// The paper's iteration bound: on a sample, the smallest of a list of bounds, from 2 to 160 ever
+/// further apart, whose accuracy is at most `tolerance` below that of whole rationales.
 /// @param settings  of decoder fastcot; stop and bound are set here
 /// @param tell      called after each trial; false ends the search there
 BoundSearch find_bound(Scheduler& scheduler,

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cctype>
 
+#include "engine/data/readers.h"
 #include "engine/data/text.h"
+#include "engine/reason/cot_prompts.h"
 
 namespace engine {
 namespace {
@@ -79,6 +81,14 @@ std::vector<Question> cot_questions_of(std::span<const Record> records) {
                 "data: found no question with options or for yes or no, expected some; chain of "
                 "thought asks kb, arith in AQuA's form, commonsenseqa, strategyqa and aqua");
   return questions;
+}
+
+bool answers_rightly(const Record& record, const std::string& written) {
+  // The checkers read the last answer they find, so none may follow. A point in a number ends none.
+  std::size_t end = written.find('.');
+  while (end + 1 < written.size() && std::isdigit(static_cast<unsigned char>(written[end + 1])))
+    end = written.find('.', end + 1);
+  return check_record(record, kTrigger + written.substr(0, end)).correct;
 }
 
 }  // namespace engine

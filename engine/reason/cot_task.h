@@ -29,4 +29,8 @@ std::vector<Question> cot_questions(const std::string& task,
 /// The same from a file of records (`decoscope data generate`).
 std::vector<Question> cot_questions_of(std::span<const Record> records);
 
+/// Whether what was written behind the trigger is the record's answer: what stands there up to the
+/// first full stop, which a model may have run over.
+bool answers_rightly(const Record& record, const std::string& written);
+
 }  // namespace engine

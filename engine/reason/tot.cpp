@@ -358,6 +358,7 @@ class Search {
     for (std::size_t i = 0; i < completions.size(); i++) {
       const RunResult& result = completions[i].result;
       add_run(cost, result);
+      item_.text += result.text + "\n";
       stopped_ |= result.stop_reason == "stopped";
       if (!stopped_) written[places[i]] = {next_run_ + static_cast<RunId>(i), result.text};
     }

@@ -68,6 +68,9 @@ struct TotItem {
   std::string answer;  // what was written behind it
   bool correct = false;
   std::string reason;  // why it is not
+  /// All that was generated, in the order in which it was asked for: level by level the thoughts,
+  /// part by part, their values, where kept ones lead; then the answer. A line feed ends each.
+  std::string text;
   TotCost thoughts, values, answers;
 
   /// Nodes from the first below the question to this one.

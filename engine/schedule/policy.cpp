@@ -18,13 +18,13 @@ std::size_t HighestValueFirst::next(std::span<const Waiter> waiting) const {
 }
 
 const std::vector<std::string>& policy_names() {
-  static const std::vector<std::string> names{"fcfs", "shortest", "value"};
+  static const std::vector<std::string> names{"fcfs", "shortest", "priority"};
   return names;
 }
 
 std::unique_ptr<Policy> policy_named(const std::string& name) {
   if (name == "shortest") return std::make_unique<ShortestFirst>();
-  if (name == "value") return std::make_unique<HighestValueFirst>();
+  if (name == "priority") return std::make_unique<HighestValueFirst>();
   ensure(name == "fcfs", "there is no policy of this name");
   return std::make_unique<FirstComeFirstServed>();
 }

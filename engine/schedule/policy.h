@@ -2,7 +2,7 @@
 // names one. No policy changes a token, only when it is made.
 //   fcfs      who came first: no branch waits longer than the others take (SEED, arXiv:2406.18200)
 //   shortest  the shortest verified text: the branches stay close together
-//   value     what continues the most valuable state: the search learns of it first
+//   priority  what continues the most valuable state: the search learns of it first
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,7 @@ class HighestValueFirst final : public Policy {
   std::size_t next(std::span<const Waiter> waiting) const override;
 };
 
-/// "fcfs", "shortest", "value".
+/// "fcfs", "shortest", "priority".
 const std::vector<std::string>& policy_names();
 /// @throws ContractError  if there is none of that name: the registry has checked it
 std::unique_ptr<Policy> policy_named(const std::string& name);

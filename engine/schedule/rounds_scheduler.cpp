@@ -200,7 +200,7 @@ void add(RoundsTotals& sum, const RoundsTotals& more) {
 
 RoundsSettings rounds_settings(const OptionValues& options) {
   return {.n_branches = int_option(options, "branches"),
-          .n_together = int_option(options, "together"),
+          .n_together = int_option(options, "batch_verify"),
           .policy = text_option(options, "policy")};
 }
 

@@ -89,21 +89,20 @@ class TwoThreads {
     return {};
   }
 
-  // The draft's thread.
+  // The draft's thread. Not the work alone can throw: the bookkeeping tells events to a sink.
   void draft() {
-    while (const std::optional<int> branch = next_to_draft()) {
-      try {
+    try {
+      while (const std::optional<int> branch = next_to_draft()) {
         work_.draft(*branch);
-      } catch (...) {
-        const std::lock_guard lock(mutex_);
-        failure_ = std::current_exception();
+        {
+          const std::lock_guard lock(mutex_);
+          rounds_.drafted(*branch, now_ns());
+        }
         to_judge_.notify_one();
-        return;
       }
-      {
-        const std::lock_guard lock(mutex_);
-        rounds_.drafted(*branch, now_ns());
-      }
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      failure_ = std::current_exception();
       to_judge_.notify_one();
     }
   }

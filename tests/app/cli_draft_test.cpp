@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -68,10 +69,12 @@ TEST_F(CliDraft, rejection_sampling_runs_every_rule_and_compares_nothing) {
     EXPECT_EQ(result["lossless"], true);
     EXPECT_GT(result["metrics"]["proposed"], 0);
   }
-  const json released = document(
-      "generate --decoder mcsd --set as_released=on --set draft_temperature=0 --sampling rejection "
-      "--temperature 1 --prompt \"Anna has\" --max-tokens 10");
-  EXPECT_EQ(released["lossless"], false);
+  const std::string certain =
+      "generate --decoder mcsd --set draft_temperature=0 --sampling rejection --temperature 1 "
+      "--prompt \"Anna has\" --max-tokens 10";
+  EXPECT_EQ(document(certain + " --set as_released=on")["lossless"], false);
+  EXPECT_NE(run(certain + " --set as_released=on").err.find(", NOT lossless"), std::string::npos);
+  EXPECT_EQ(run(certain).err.find("NOT lossless"), std::string::npos);
   const json greedy = document(
       "generate --decoder mcsd --set as_released=on --set draft_temperature=0 --prompt \"Anna\" "
       "--max-tokens 10");
@@ -133,7 +136,8 @@ TEST_F(CliDraft, reasoning_is_served_by_a_decoder_that_drafts) {
   const std::string ask = "reason cot --task kb --count 4 --batch 2 --decoder ";
   const json ar = document(ask + "ar");
   ASSERT_EQ(ar["items"].size(), 4u);
-  for (const char* decoder : {"speculative", "seed --set branches=2", "seed --set together=3"}) {
+  for (const char* decoder :
+       {"speculative", "seed --set branches=2", "seed --set batch_verify=3"}) {
     const json drafted = document(ask + decoder);
     for (std::size_t i = 0; i < 4; i++) {
       EXPECT_EQ(drafted["items"][i]["text"], ar["items"][i]["text"]) << decoder;
@@ -143,6 +147,41 @@ TEST_F(CliDraft, reasoning_is_served_by_a_decoder_that_drafts) {
     EXPECT_GT(drafted["schedule"]["accepted_of_judged"], 0) << decoder;
     EXPECT_EQ(drafted["schedule"]["target_busy"], drafted["target_busy"]) << decoder;
   }
+}
+
+TEST_F(CliDraft, the_prompts_of_a_file_are_seeds_branches) {
+  const std::string file = folder + "/prompts.jsonl";
+  std::ofstream(file) << R"({"id": "a", "prompt": "Anna has 11 stickers."})"
+                      << "\n"
+                      << R"({"id": "b", "prompt": "USER: How many are 3 and 4? ASSISTANT:"})"
+                      << "\n"
+                      << R"({"id": "c", "prompt": "The", "seed": 5})"
+                      << "\n";
+  const std::string rest = " --max-tokens 24 --ignore-eos --prompt-file " + file;
+  for (const char* sampling : {"", " --temperature 0.8"}) {
+    const json traced =
+        recorded_and_traced("generate --decoder seed --set branches=2 --check" + rest + sampling,
+                            folder + "/seed" + std::to_string(std::string(sampling).size()));
+    std::set<std::string> lanes;
+    for (const json& event : traced["traceEvents"])
+      if (event["name"] == "thread_name") lanes.insert(event["args"]["name"]);
+    for (const char* lane : {"draft branch 0", "draft branch 1", "verify", "queue"})
+      EXPECT_TRUE(lanes.contains(lane)) << lane;
+    EXPECT_FALSE(lanes.contains("draft branch 2")) << "two branches for three prompts";
+    const json seed = document("generate --decoder seed --set branches=2" + rest + sampling);
+    const json ar = document("generate --decoder ar" + rest + sampling);
+    ASSERT_EQ(seed.size(), 3u);
+    for (std::size_t i = 0; i < 3; i++) {
+      EXPECT_EQ(seed[i]["id"], ar[i]["id"]);
+      EXPECT_EQ(seed[i]["tokens"], ar[i]["tokens"]);
+      EXPECT_EQ(seed[i]["identical_to_ar"], true);
+      EXPECT_LT(seed[i]["steps"], ar[i]["steps"]);
+    }
+  }
+  const Outcome words = run("generate --decoder seed" + rest);
+  EXPECT_EQ(words.out, run("generate --decoder ar" + rest).out);
+  EXPECT_NE(words.err.find("3 prompts in "), std::string::npos) << words.err;
+  EXPECT_NE(words.err.find("branches waited"), std::string::npos) << words.err;
 }
 
 TEST_F(CliDraft, seeds_turns_stand_in_its_recording_and_in_the_lanes_of_its_trace) {

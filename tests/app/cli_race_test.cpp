@@ -1,4 +1,5 @@
 // A race in the terminal: it says where it stands, and what its figures mean.
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -237,6 +238,17 @@ TEST_F(CliRace, reason_answers_questions_and_says_what_that_cost) {
   int n_correct = 0;
   for (const auto& item : found.at("items")) n_correct += item.at("correct").get<bool>();
   EXPECT_EQ(found.at("n_correct"), n_correct);
+  const auto& counts = found.at("metrics");
+  const auto share = [&](const char* name) {
+    const double of_all = counts.at(name).get<double>() / counts.at("window_slots").get<double>();
+    char text[16];
+    std::snprintf(text, sizeof text, "%.1f %%", 100 * of_all);
+    return std::string(text);
+  };
+  EXPECT_NE(share("guesses_in_text"), share("text_in_guesses")) << "nothing tells them apart";
+  const std::string words = run("reason cot --task kb --count 3 --batch 3").out;
+  EXPECT_NE(words.find("in the window's text: " + share("guesses_in_text")), std::string::npos);
+  EXPECT_NE(words.find("guessed somewhere: " + share("text_in_guesses")), std::string::npos);
   EXPECT_EQ(run("reason cot --task kbb").code, 2);
   EXPECT_EQ(run("reason cot --data nosuch.jsonl").code, 3);
   EXPECT_EQ(run("reason cot --decoder ar --find-bound --count 1").code, 2);

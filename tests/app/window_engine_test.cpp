@@ -14,6 +14,7 @@
 #include "engine/decode/registry.h"
 #include "tests/needs.h"
 #include "tests/ui/play.h"
+#include "ui/prepare/verdicts.h"
 
 namespace {
 
@@ -86,6 +87,34 @@ TEST(WindowWithEngine, a_race_runs_to_its_end_and_every_lane_is_identical) {
       IM_CHECK(timeline(shell).speedup(run).value_or(0) > 0);
     }
   });
+}
+
+TEST(WindowWithEngine, calls_those_runs_not_lossless_that_the_decoders_do) {
+  int n_lost = 0;
+  for (const engine::DecoderInfo& info : engine::decoders()) {
+    for (const char* released : {"false", "true"}) {
+      for (const char* of_draft : {"-1", "0", "0.7"}) {
+        engine::OptionValues options = engine::complete_options(info, {});
+        if (options.contains("as_released")) options["as_released"] = released;
+        if (options.contains("draft_temperature")) options["draft_temperature"] = of_draft;
+        for (const float temperature : {0.0f, 0.8f}) {
+          for (const auto mode :
+               {engine::Sampling::Mode::Coupled, engine::Sampling::Mode::Rejection}) {
+            const bool rejects = mode == engine::Sampling::Mode::Rejection;
+            const bool lossless =
+                engine::is_lossless(info, options, {.temperature = temperature, .mode = mode});
+            const engine::RunStarted run{.decoder = info.name,
+                                         .options = options,
+                                         .temperature = temperature,
+                                         .sampling = rejects ? "rejection" : "coupled"};
+            EXPECT_EQ(ui::why_not_lossless(run, nullptr).empty(), lossless) << info.name;
+            n_lost += !lossless;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(n_lost, 1) << "mcsd as released, with certain drafts that are judged by numbers";
 }
 
 TEST(WindowWithEngine, a_lane_with_a_draft_model_races_too_and_tells_what_its_panels_show) {

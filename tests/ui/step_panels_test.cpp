@@ -28,6 +28,7 @@ using engine::RowTag;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using ui::Mean;
 
 // Token 5, of which 7 and 8 are drafted; below 7 come 9 and 4, below 8 comes 6. The text took 7 and
@@ -186,6 +187,33 @@ TEST(Verdicts, a_probability_that_is_not_there_says_why) {
   EXPECT_THAT(ui::why_no_p(started, step), HasSubstr("drafted tokens alone"));
 }
 
+engine::RunStarted released(const char* draft_temperature) {
+  return {.decoder = "mcsd",
+          .options = {{"as_released", "true"}, {"draft_temperature", draft_temperature}},
+          .temperature = 1,
+          .sampling = "rejection"};
+}
+
+TEST(Verdicts, a_law_that_is_lost_is_named_and_only_where_it_is_lost) {
+  EXPECT_THAT(ui::why_not_lossless(released("0"), nullptr), HasSubstr("as_released"));
+  EXPECT_EQ(ui::why_not_lossless(released("-1"), nullptr), "") << "the draft draws";
+  EXPECT_EQ(ui::why_not_lossless(released("0.5"), nullptr), "");
+  engine::RunStarted other = released("0");
+  other.sampling = "coupled";
+  EXPECT_EQ(ui::why_not_lossless(other, nullptr), "") << "tokens are compared";
+  other = released("0");
+  other.temperature = 0;
+  EXPECT_EQ(ui::why_not_lossless(other, nullptr), "");
+  other = released("0");
+  other.options["as_released"] = "false";
+  EXPECT_EQ(ui::why_not_lossless(other, nullptr), "");
+  EXPECT_EQ(ui::why_not_lossless({.decoder = "ar"}, nullptr), "");
+  ui::CatalogDecoder decoder{.name = "some", .title = "Some"};
+  EXPECT_EQ(ui::why_not_lossless({.decoder = "some"}, &decoder), "");
+  decoder.lossless = false;
+  EXPECT_THAT(ui::why_not_lossless({.decoder = "some"}, &decoder), HasSubstr("Some"));
+}
+
 bool has_fact(const ui::PlaceFacts& facts, const std::string& label, const std::string& value) {
   return std::ranges::any_of(
       facts.rows, [&](const ui::Fact& fact) { return fact.label == label && fact.value == value; });
@@ -232,18 +260,19 @@ TEST(TextCells, what_a_run_kept_without_verification_stands_at_its_end_marked_ap
   EXPECT_EQ(facts.token, at_end[2].token);
 }
 
-// The words of one panel on the Live screen, a step of the run selected.
-std::string said_by(const char* panel, const std::vector<engine::Event>& events) {
+// The words of one panel, a step of the run selected.
+std::string said_by(const char* panel,
+                    const std::vector<engine::Event>& events,
+                    ui::Screen screen = ui::Screen::Live) {
   headless::Headless gui;
   engine::CommandQueue commands;
   const ui::Catalog catalog = streams::catalog();
   ui::Shell shell(catalog, commands, "");
   shell.take(events);
-  shell.show(ui::Screen::Live);
+  shell.show(screen);
   for (int i = 0; i < 3; ++i) gui.frame(shell);
   shell.selection().locked = {1, 3, -1, -1};
-  ImGui::SetWindowFocus(
-      ui::window_name(ui::Screen::Live, panel, ui::panel_named(panel)->title).c_str());
+  ImGui::SetWindowFocus(ui::window_name(screen, panel, ui::panel_named(panel)->title).c_str());
   for (int i = 0; i < 3; ++i) gui.frame(shell);
   return gui.said(shell);
 }
@@ -261,6 +290,21 @@ TEST(StepPanels, say_how_the_step_was_judged) {
   EXPECT_THAT(said_by("mask", streams::one_run("lookahead")), HasSubstr("tokens of the text"));
   EXPECT_THAT(said_by("laws", streams::one_run("speculative")), HasSubstr("no number is drawn"));
   EXPECT_THAT(said_by("laws", streams::one_run("mcsd")), HasSubstr("below its chance"));
+}
+
+TEST(StepPanels, a_run_that_is_not_lossless_says_so_in_its_title_and_in_agreement) {
+  std::vector<engine::Event> events = streams::one_run("mcsd");
+  EXPECT_THAT(said_by("agreement", events), Not(HasSubstr("lossless")));
+  EXPECT_THAT(said_by("lanes", events, ui::Screen::Compare), Not(HasSubstr("lossless")));
+  for (engine::Event& event : events) {
+    auto* started = std::get_if<engine::RunStarted>(&event);
+    if (!started) continue;
+    started->options = released("0").options;
+    started->temperature = 1;
+    started->sampling = "rejection";
+  }
+  EXPECT_THAT(said_by("agreement", events), HasSubstr("NOT lossless: as_released"));
+  EXPECT_THAT(said_by("lanes", events, ui::Screen::Compare), HasSubstr("not lossless"));
 }
 
 TEST(StepPanels, a_dropped_payload_is_named_in_its_place) {

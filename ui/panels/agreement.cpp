@@ -8,6 +8,7 @@
 
 #include "engine/event/timeline_intake.h"
 #include "ui/draw.h"
+#include "ui/prepare/verdicts.h"
 
 namespace ui {
 namespace {
@@ -55,6 +56,9 @@ void draw(Context& context) {
     wrapped("This run is plain decoding itself; the others are compared with it.", theme().text);
     return;
   }
+  const CatalogDecoder* info = context.catalog.decoder(run.started.decoder);
+  if (const std::string why = why_not_lossless(run.started, info); !why.empty())
+    wrapped("NOT lossless: " + why, theme().bad);
   if (!run.agreement) {
     wrapped(
         "Not checked. A check runs plain decoding on the same prompt and settings, then compares "

@@ -8,6 +8,7 @@
 #include "ui/legend.h"
 #include "ui/panels/text_view.h"
 #include "ui/prepare/status.h"
+#include "ui/prepare/verdicts.h"
 
 namespace ui {
 namespace {
@@ -29,9 +30,10 @@ struct Verdict {
   Rgb rgb;
 };
 
-Verdict verdict_of(const engine::RunRecord& run) {
+Verdict verdict_of(const engine::RunRecord& run, const CatalogDecoder* info) {
   if (run.started.decoder == "ar") return {"baseline", theme().dim};
   if (run.failed) return {"failed", theme().bad};
+  if (!why_not_lossless(run.started, info).empty()) return {"not lossless", theme().bad};
   if (!run.agreement) return {"not checked", theme().dim};
   if (run.agreement->first_difference < 0) return {"identical", theme().good};
   return {fmt::format("differs at {}", run.agreement->first_difference), theme().bad};
@@ -51,7 +53,7 @@ void lane_head(Context& context, const engine::RunRecord& run) {
   const engine::ModelLoaded* draft = context.timeline.model(run.started.draft);
   if (model && ImGui::IsItemHovered())
     tooltip("on " + model->name + (draft ? ", drafts by " + draft->name : ""));
-  const Verdict verdict = verdict_of(run);
+  const Verdict verdict = verdict_of(run, info);
   const float end = right_edge() - ImGui::CalcTextSize(verdict.text.c_str()).x;
   // A narrow lane leaves the model out: the top bar names it.
   ImGui::SameLine(0, px(14));

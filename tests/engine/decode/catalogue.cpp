@@ -134,6 +134,8 @@ std::vector<Job> all_settings() {
       job_of("mcsd", {{"k_config", "4,2,2"}, {"draft_temperature", "0"}}),
       job_of("mcsd", {{"k_config", "3"}, {"draft_temperature", "1.5"}}),
       job_of("mcsd", {{"k_config", "2,1,2,1,1"}, {"stop_below", "0.3"}, {"rule", "with"}}),
+      job_of("seed"),
+      job_of("seed", {{"k_config", "2,2"}, {"branches", "1"}, {"policy", "priority"}}),
   };
 }
 
@@ -146,7 +148,8 @@ std::vector<Job> plain_settings() {
           job_of("lookahead"),
           job_of("prompt-lookup"),
           job_of("speculative"),
-          job_of("mcsd")};
+          job_of("mcsd"),
+          job_of("seed")};
 }
 
 int most_tokens(const Job& job) {
@@ -157,7 +160,7 @@ int most_tokens(const Job& job) {
     return values.at("skip") == "true" ? std::stoi(values.at("window")) + 1 : 1;
   if (job.decoder == "prompt-lookup") return std::stoi(values.at("n_tokens")) + 1;
   if (job.decoder == "speculative") return std::stoi(values.at("gamma")) + 1;
-  if (job.decoder == "mcsd") {
+  if (job.decoder == "mcsd" || job.decoder == "seed") {
     const std::string& k = values.at("k_config");
     return static_cast<int>(std::ranges::count(k, ',')) + 2;
   }

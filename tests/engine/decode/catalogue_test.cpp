@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/decode/registry.h"
 #include "tests/engine/decode/catalogue.h"
 
 namespace engine::test {
@@ -236,23 +237,28 @@ void expect_same_cache(const Model& model, const SequenceCache& found, const Seq
 }
 
 TEST_P(TransformerCatalogue, T7_the_cache_after_every_step_is_a_fresh_prefill) {
-  int n_refused_whole = 0;
-  for (const Job& plain : plain_settings()) {
-    SCOPED_TRACE(plain.decoder);
-    Lane lane = start(model(), on().prompt(4), with(plain, 14, coupled(1.0f, 9)));
-    Lane* lanes[] = {&lane};
-    Stepper stepper(model(), nullptr);
-    while (!lane.sequence.finished()) {
-      const auto n_rejected = lane.n_rejected, n_accepted = lane.n_accepted;
-      stepper.step(lanes);
-      n_refused_whole += lane.n_rejected > n_rejected && lane.n_accepted == n_accepted;
-      const auto tokens = lane.sequence.tokens();
-      Sequence fresh({tokens.begin(), tokens.end()}, model().make_cache());
-      prefill(model(), fresh, 64);
-      expect_same_cache(*on().transformer(), lane.sequence.cache(), fresh.cache());
+  for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
+    Sampling sampling = coupled(1.0f, 9);
+    sampling.mode = mode;
+    int n_refused_whole = 0;
+    for (const Job& plain : plain_settings()) {
+      if (refusal(decoder_named(plain.decoder), sampling)) continue;
+      SCOPED_TRACE(plain.decoder);
+      Lane lane = start(model(), on().prompt(4), with(plain, 14, sampling));
+      Lane* lanes[] = {&lane};
+      Stepper stepper(model(), nullptr);
+      while (!lane.sequence.finished()) {
+        const auto n_rejected = lane.n_rejected, n_accepted = lane.n_accepted;
+        stepper.step(lanes);
+        n_refused_whole += lane.n_rejected > n_rejected && lane.n_accepted == n_accepted;
+        const auto tokens = lane.sequence.tokens();
+        Sequence fresh({tokens.begin(), tokens.end()}, model().make_cache());
+        prefill(model(), fresh, 64);
+        expect_same_cache(*on().transformer(), lane.sequence.cache(), fresh.cache());
+      }
     }
+    EXPECT_GT(n_refused_whole, 0) << "no step was rolled back as a whole";
   }
-  EXPECT_GT(n_refused_whole, 0) << "no step was rolled back as a whole";
 }
 
 TEST_P(Catalogue, T7_a_path_with_gaps_is_kept_in_order) {

@@ -266,6 +266,18 @@ TEST(DraftRules, a_draft_of_no_use_at_all_keeps_the_law_too) {
   }
 }
 
+TEST(DraftRules, a_draft_that_finds_all_tokens_equally_likely_keeps_the_law_under_every_rule) {
+  const std::vector<TokenId> prompt{0, 1, 2, 0, 1};
+  for (const Case& c : cases()) {
+    ToyModel model({.vocab = c.vocab, .context = 2, .spread = 3, .seed = 2});
+    ToyModel draft({.vocab = c.vocab, .context = 2, .spread = 0, .seed = 2});
+    const Law law = enumerate([&](UniformSource& uniforms) {
+      return run(model, prompt, job_of(c, draft, uniforms)).tokens;
+    });
+    EXPECT_LE(distance(law, expected_law(model, c, prompt)), kExact) << c.name;
+  }
+}
+
 TEST(DraftRules, as_released_loses_the_law_and_nothing_else_does) {
   const std::vector<TokenId> prompt{0, 1, 2, 0, 1};
   Case c{"as released", "mcsd", {{"k_config", "2,1"}, {"draft_temperature", "0"}}, 4, 3};

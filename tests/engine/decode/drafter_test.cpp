@@ -19,12 +19,14 @@ TEST(Drafter, its_cache_after_every_step_is_a_fresh_prefill_of_the_text) {
     const auto model = tiny_transformer(*device, dtype, 11);
     const auto draft = tiny_draft(*device, dtype, 11);
     for (const char* k_config : {"1,1,1,1", "3,2,2"}) {
-      for (const float temperature : {0.0f, 0.8f}) {
+      for (const Sampling& sampling :
+           {Sampling{}, Sampling{.temperature = 0.8f},
+            Sampling{.temperature = 0.8f, .mode = Sampling::Mode::Rejection}}) {
         Job job;
         job.decoder = "mcsd";
         job.options = {{"k_config", k_config}};
         job.draft = draft.get();
-        job.sampling.temperature = temperature;
+        job.sampling = sampling;
         job.limits.max_tokens = 90;  // over the end of a page
         Lane lane = start(*model, {3, 7, 1, 9, 3, 7, 2, 20, 23, 0, 3}, job);
         Lane* lanes[] = {&lane};

@@ -93,6 +93,27 @@ TEST(FastCot, hits_hold_the_papers_identities_over_any_run) {
   }
 }
 
+TEST(FastCot, first_hits_are_the_steps_that_emitted_more_than_the_exact_token) {
+  std::ptrdiff_t n_more = 0;
+  for (std::uint64_t seed = 0; seed < 60; seed++) {
+    Dice dice(seed);
+    ToyModel model({.vocab = dice(2, 9), .context = dice(1, 3), .seed = seed});
+    Job job = fastcot(dice(1, 9));
+    job.sampling.temperature = seed % 3 ? 0 : 0.8f;
+    const Outcome found = run(model, dice.text(3, model.vocab_size()), job);
+    // The first step's window was filled and not guessed. A last step with room for one token emits
+    // one, be the guess right or not.
+    const auto& emitted = found.emitted_per_step;
+    const auto steps =
+        std::count_if(emitted.begin() + 1, emitted.end(), [](int n) { return n > 1; });
+    const auto hits = static_cast<std::ptrdiff_t>(found.metrics.at("first_hits"));
+    EXPECT_GE(hits, steps) << described(job);
+    EXPECT_LE(hits, steps + (emitted.back() == 1)) << described(job);
+    n_more += steps;
+  }
+  EXPECT_GT(n_more, 100);
+}
+
 TEST(FastCot, a_bound_ends_the_run_and_leaves_the_windows_guesses) {
   int n_approximate = 0;
   for (std::uint64_t seed = 0; seed < 30; seed++) {

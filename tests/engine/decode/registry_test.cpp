@@ -42,20 +42,42 @@ TEST(Registry, every_decoder_can_be_made_with_its_defaults) {
   }
 }
 
+// What others may write: each decoder's names, and where a value is a word the words. There may be
+// more of both.
 TEST(Registry, has_the_option_names_of_the_command_line_contract) {
-  const std::map<std::string, std::vector<std::string>> fixed{
+  const std::vector<std::string> any, on_off{"true", "false"};
+  const std::vector<std::string> rules{"without", "with", "naive", "kseq"};
+  const std::map<std::string, std::map<std::string, std::vector<std::string>>> fixed{
       {"ar", {}},
-      {"jacobi", {"block", "refill", "fill"}},
+      {"jacobi",
+       {{"block", any}, {"refill", {"block", "slide"}}, {"fill", {"prompt", "pad", "repeat"}}}},
       {"lookahead",
-       {"window", "ngram_size", "n_guesses", "prompt_pool", "bonus", "advance", "preset"}},
-      {"prompt-lookup", {"max_ngram", "n_tokens", "variant"}},
-      {"speculative", {"gamma", "draft_temperature", "stop_below"}},
-      {"mcsd", {"k_config", "rule", "draft_temperature"}},
+       {{"window", any},
+        {"ngram_size", any},
+        {"n_guesses", any},
+        {"prompt_pool", on_off},
+        {"bonus", on_off},
+        {"advance", {"one", "accepted"}},
+        {"preset", {"paper"}}}},
+      {"prompt-lookup",
+       {{"max_ngram", any}, {"n_tokens", any}, {"variant", {"paper", "hf", "last"}}}},
+      {"speculative", {{"gamma", any}, {"draft_temperature", any}, {"stop_below", any}}},
+      {"mcsd", {{"k_config", {"2,2,1"}}, {"rule", rules}, {"draft_temperature", any}}},
       {"seed",
-       {"branches", "policy", "together", "draft_threads", "target_threads", "k_config", "rule"}}};
+       {{"rule", rules},
+        {"k_config", {"2,2,1"}},
+        {"policy", {"fcfs", "shortest", "priority"}},
+        {"batch_verify", any}}},
+      {"fastcot",
+       {{"window", any}, {"filler", any}, {"skip", on_off}, {"stop", {"none", "probe", "bound"}}}}};
   for (const auto& [name, options] : fixed) {
-    const OptionValues values = complete_options(decoder_named(name), {});
-    for (const std::string& option : options) EXPECT_TRUE(values.contains(option)) << option;
+    const DecoderInfo& info = decoder_named(name);
+    const OptionValues values = complete_options(info, {});
+    for (const auto& [option, words] : options) {
+      EXPECT_TRUE(values.contains(option)) << name << ": " << option;
+      for (const std::string& word : words)
+        EXPECT_NO_THROW(complete_options(info, {{option, word}})) << name << ": " << option;
+    }
   }
 }
 

@@ -153,10 +153,11 @@ Job random_job(Dice& dice, LanguageModel* draft) {
   const auto number = [&](int low, int high) { return std::to_string(dice(low, high)); };
   Job job;
   job.draft = draft;
-  job.decoder = pick(draft ? std::vector<const char*>{"fastcot", "jacobi", "lookahead",
-                                                      "prompt-lookup", "speculative", "mcsd"}
-                           : std::vector<const char*>{"fastcot", "jacobi", "lookahead", "lookahead",
-                                                      "prompt-lookup"});
+  job.decoder =
+      pick(draft ? std::vector<const char*>{"fastcot", "jacobi", "lookahead", "prompt-lookup",
+                                            "speculative", "mcsd", "seed"}
+                 : std::vector<const char*>{"fastcot", "jacobi", "lookahead", "lookahead",
+                                            "prompt-lookup"});
   if (job.decoder == "jacobi") {
     job.options = {{"block", number(1, 12)},
                    {"refill", pick({"block", "slide"})},
@@ -175,7 +176,7 @@ Job random_job(Dice& dice, LanguageModel* draft) {
                    {"merge", pick({"true", "false"})},
                    {"advance", pick({"one", "accepted"})},
                    {"preset", pick({"none", "paper"})}};
-  } else if (job.decoder == "speculative" || job.decoder == "mcsd") {
+  } else if (job.decoder == "speculative" || job.decoder == "mcsd" || job.decoder == "seed") {
     job.options = {{"draft_temperature", pick({"-1", "-1", "0", "0.5", "2"})},
                    {"draft_top_k", pick({"-1", "0", "1", "3"})},
                    {"draft_top_p", pick({"-1", "1", "0.7"})},

@@ -20,6 +20,7 @@ using Text = std::vector<TokenId>;
 
 enum class Bug {
   None,
+  ComparesWithTarget,   // none either: draw the target, keep the draft if it is that; keeps less
   MissDrawsAgain,       // draw the target, compare with the draft, on a miss draw again from p
   ResidualIsP,          // p instead of (p - q)+
   ResidualUniform,      //
@@ -141,6 +142,12 @@ class Decode {
     for (std::size_t i = 0; i < drafted.size(); i++) {
       const TokenId x = drafted[i];
       const Probabilities filtered = nucleus(p[i], pair_.top_p);
+      if (is(Bug::ComparesWithTarget)) {
+        const TokenId token = drawn(filtered);
+        emit(token);
+        if (token == x) continue;
+        return;
+      }
       if (is(Bug::MissDrawsAgain)) {
         if (drawn(filtered) == x) {
           emit(x);
@@ -201,6 +208,14 @@ TEST(SeededBugs, the_right_rule_passes) {
   for (const float spread : {1.0f, 3.5f}) {
     EXPECT_LE(error_of(Bug::None, spread), 1e-12);
     EXPECT_LE(error_of(Bug::None, spread, 0.7), 1e-12);
+  }
+}
+
+// A control: what looks like one of the mistakes and is none must not be caught.
+TEST(SeededBugs, drawing_the_target_and_comparing_with_the_draft_passes_too) {
+  for (const float spread : {1.0f, 3.5f}) {
+    EXPECT_LE(error_of(Bug::ComparesWithTarget, spread), 1e-12);
+    EXPECT_LE(error_of(Bug::ComparesWithTarget, spread, 0.7), 1e-12);
   }
 }
 

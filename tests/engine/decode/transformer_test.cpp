@@ -20,6 +20,8 @@ std::vector<Job> settings(LanguageModel& draft) {
       {"jacobi", {{"block", "7"}}},
       {"jacobi", {{"block", "11"}, {"refill", "slide"}}},
       {"jacobi", {{"block", "6"}, {"form", "textbook"}}},
+      {"fastcot", {{"window", "7"}}},
+      {"fastcot", {{"window", "4"}, {"skip", "false"}, {"filler", "prompt"}}},
       {"lookahead", {}},
       {"lookahead", {{"window", "6"}, {"ngram_size", "4"}, {"advance", "accepted"}}},
       {"lookahead", {{"preset", "paper"}, {"ngram_size", "4"}}},
@@ -103,7 +105,8 @@ TEST(Transformer, the_cache_after_every_step_is_a_fresh_prefill) {
   for (const kernels::DType dtype : kDtypes) {
     const auto model = tiny_transformer(*device, dtype, 4);
     const auto draft = tiny_draft(*device, dtype, 4);
-    for (const char* name : {"jacobi", "lookahead", "prompt-lookup", "speculative", "mcsd"}) {
+    for (const char* name :
+         {"jacobi", "fastcot", "lookahead", "prompt-lookup", "speculative", "mcsd"}) {
       Job job;
       job.decoder = name;
       job.draft = draft.get();

@@ -231,6 +231,29 @@ TEST(TraceExport, the_prompt_leaves_only_when_asked_to) {
   EXPECT_EQ(with["scale"], "1x1");
 }
 
+TEST(TraceExport, what_a_run_left_unverified_stands_at_its_decoding_apart_from_the_text) {
+  std::vector<Event> events = test::small_stream();
+  EXPECT_THAT(trace_text(timeline_of(events)), Not(HasSubstr("approximate")));
+  for (Event& event : events) {
+    if (auto* finished = std::get_if<RunFinished>(&event)) finished->approximate = {7, 8};
+  }
+  const Timeline timeline = timeline_of(events);
+  ASSERT_EQ(timeline.n_inconsistent(), 0);
+  const std::string text = trace_text(timeline);
+  EXPECT_TRUE(check_trace_text(text).ok());
+  int n_told = 0;
+  const auto json = nlohmann::json::parse(text);
+  for (const auto& event : json["traceEvents"]) {
+    if (!event.contains("args") || !event["args"].contains("approximate")) continue;
+    n_told++;
+    EXPECT_EQ(event["name"], "decode");
+    EXPECT_EQ(event["args"]["approximate_tokens"], (std::vector<int>{7, 8}));
+    EXPECT_EQ(event["args"]["approximate"],
+              timeline.bytes_of(*timeline.run(1), std::vector<TokenId>{7, 8}));
+  }
+  EXPECT_EQ(n_told, 1);
+}
+
 TEST(TraceExport, each_run_is_a_process_and_its_time_begins_at_zero) {
   std::vector<Event> events{test::model_loaded()};
   for (const RunId run : {1U, 2U}) {

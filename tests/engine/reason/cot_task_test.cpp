@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
+#include "engine/data/arith_read.h"
 #include "engine/data/readers.h"
 #include "engine/reason/cot_prompts.h"
 
@@ -78,6 +81,61 @@ TEST(CotTask, options_are_read_in_both_orders) {
     EXPECT_THAT(questions[0].answers, Contains(" 17"));
     EXPECT_EQ(questions[0].answers.size(), 7u) << prompt;
   }
+}
+
+TEST(CotTask, a_letter_is_read_only_where_it_stands_alone_behind_the_trigger) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"the answer is (B).", "B"},
+      {"the answer is B.", "B"},
+      {"the answer is B", "B"},
+      {"the answer is: B", "B"},
+      {"the answer is (b).", ""},                          // the options are large letters
+      {"the answer is Because of (C).", "C"},              // a word's first letter is none
+      {"the answer is Because.", ""},                      //
+      {"the answer is CD (E)", "E"},                       // two letters are a word
+      {"the answer is B2 or 2B (A)", "A"},                 // digits too
+      {"the answer is the red box (D).", "D"},             // text before the parenthesis
+      {"the answer is (A) or (B).", "A"},                  // the first of several
+      {"the answer is (F).", ""},                          // no option
+      {"(A) it says, but the answer is", ""},              // before the trigger
+      {"the answer is (A). No: the answer is (B).", "B"},  // the last trigger
+      {"I choose (A)", ""},
+      {"", ""}};
+  for (const auto& [text, letter] : cases) {
+    const auto found = chosen_letter(text);
+    EXPECT_EQ(found ? std::string(1, *found) : "", letter) << text;
+  }
+}
+
+TEST(CotTask, an_answer_ends_at_its_first_full_stop) {
+  Record record;
+  record.task = "aqua";
+  record.answer = "B";
+  record.check = R"({"form": "letter"})";
+  const Question letter{record, {}};
+  record.task = "strategyqa";
+  record.answer = "no";
+  record.check = R"({"form": "yes/no"})";
+  const Question word{record, {}};
+  const std::tuple<const Question&, const char*, bool> cases[] = {
+      {letter, " (B).", true},
+      {letter, " B.", true},
+      {letter, " (b).", false},
+      {letter, " Because. (B)", false},  // behind the full stop is no answer
+      {letter, " (A). (B)", false},
+      {letter, " (B). (A)", true},
+      {letter, " 17 (B", true},  // cut off where the answer's tokens end
+      {letter, " 17.5 (B).", true},
+      {letter, " 17. 5 (B).", false},
+      {letter, ".(B)", false},
+      {letter, "", false},
+      {word, " no.", true},
+      {word, " no. yes", true},
+      {word, " yes. no", false},
+      {word, " nobody.", false},
+      {word, ". no", false}};
+  for (const auto& [question, text, right] : cases)
+    EXPECT_EQ(answers_rightly(question.record, text), right) << text;
 }
 
 TEST(CotTask, a_range_goes_on_where_another_ended) {

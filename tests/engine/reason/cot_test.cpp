@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 namespace engine::test {
 namespace {
 
@@ -56,8 +58,63 @@ TEST_F(Cot, with_a_repetition_penalty_too) {
   ar.sampling.repetition_penalty = fastcot.sampling.repetition_penalty = 1.2f;
   const CotReport expected = ask(ar), found = ask(fastcot);
   ASSERT_EQ(found.items.size(), questions().size());
-  for (std::size_t i = 0; i < found.items.size(); i++)
+  for (std::size_t i = 0; i < found.items.size(); i++) {
     EXPECT_EQ(found.items[i].exact, expected.items[i].exact);
+    EXPECT_EQ(found.items[i].answer, expected.items[i].answer);
+  }
+}
+
+TEST_F(Cot, a_repetition_penalty_holds_for_the_answer_asked_for_behind_a_cut_too) {
+  int n_asked = 0, n_otherwise = 0;
+  for (const int t : {6, 18}) {
+    CotSettings ar = with("ar"),
+                bound = with("fastcot",
+                             {{"skip", "false"}, {"stop", "bound"}, {"bound", std::to_string(t)}});
+    ar.max_tokens = t;
+    bound.keep_approximate = false;
+    ar.sampling.repetition_penalty = bound.sampling.repetition_penalty = 1.8f;
+    EventList events;
+    BatchScheduler scheduler(bundled(), 4);
+    const CotReport expected =
+        answer(scheduler, *bundled().model, questions(), ar, {.events = &events});
+    const CotReport found = ask(bound);
+    ar.sampling.repetition_penalty = 1;
+    const CotReport without = ask(ar);
+    ASSERT_EQ(found.items.size(), questions().size());
+    for (std::size_t i = 0; i < found.items.size(); i++) {
+      EXPECT_EQ(found.items[i].answer, expected.items[i].answer);
+      n_otherwise += expected.items[i].answer != without.items[i].answer;
+    }
+    for (const Event& event : events.events) {
+      const auto* started = std::get_if<RunStarted>(&event);
+      if (!started || !started->prompt_id.ends_with("/answer")) continue;
+      EXPECT_EQ(started->repetition_penalty, 1.8f);
+      n_asked++;
+    }
+  }
+  EXPECT_GT(n_asked, 8);
+  EXPECT_GT(n_otherwise, 0) << "a penalty that changes no answer says nothing";
+}
+
+TEST_F(Cot, the_name_of_a_prompt_says_that_a_part_of_it_was_never_verified) {
+  BatchScheduler scheduler(bundled(), 4);
+  EventList events;
+  const CotReport found =
+      answer(scheduler, *bundled().model, questions(),
+             with("fastcot", {{"stop", "bound"}, {"bound", "10"}}), {.events = &events});
+  std::map<std::string, std::string> prompts;
+  for (const Event& event : events.events)
+    if (const auto* started = std::get_if<RunStarted>(&event))
+      prompts[started->prompt_id] = started->prompt;
+  int n_behind = 0;
+  for (const CotItem& item : found.items) {
+    const auto at = prompts.find(item.id + "/answer-behind-approximate");
+    EXPECT_EQ(at != prompts.end(), item.n_approximate > 0) << item.id;
+    if (at == prompts.end()) continue;
+    EXPECT_THAT(at->second, HasSubstr(item.approximate));
+    n_behind++;
+  }
+  EXPECT_GT(n_behind, 4);
 }
 
 TEST_F(Cot, questions_in_one_forward_have_the_answers_they_have_alone) {

@@ -79,7 +79,7 @@ TEST_F(Tot, is_the_same_tree_by_every_decoder_and_in_any_company) {
 TEST_F(Tot, is_the_same_tree_under_seeds_rounds) {
   static ModelStore store(kAssets, 2);
   for (const char* task : {"arith", "blocks"}) {
-    for (const char* policy : {"fcfs", "value"}) {
+    for (const char* policy : {"fcfs", "priority"}) {
       const OptionValues options = {{"policy", policy}, {"k_config", "2,1"}};
       const RunModels models = models_for(store, {}, "", "seed", options);
       const auto scheduler = make_scheduler(models, "seed", options, 1);

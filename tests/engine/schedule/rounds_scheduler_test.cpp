@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "engine/event/timeline.h"
 
 namespace engine::test {
@@ -30,7 +32,8 @@ CompletionRequest request(const std::string& prompt, int max_tokens, float tempe
   return request;
 }
 
-std::vector<CompletionRequest> several(float temperature) {
+std::vector<CompletionRequest> several(float temperature,
+                                       Sampling::Mode mode = Sampling::Mode::Coupled) {
   std::vector<CompletionRequest> requests{
       request("Question:\nAnna has 4 cups. She buys 3.\nAnswer:\n", 40, temperature),
       request("Question:\nAnna has 4 cups. She buys 3.\nAnswer:\n", 25, temperature),
@@ -39,18 +42,28 @@ std::vector<CompletionRequest> several(float temperature) {
       request("The", 1, temperature)};
   for (std::size_t i = 0; i < requests.size(); i++) {
     requests[i].run.sampling.seed = i + 1;
+    requests[i].run.sampling.mode = mode;
     requests[i].value = static_cast<double>(i % 3);
   }
   return requests;
 }
 
-TEST(RoundsScheduler, gives_each_request_the_tokens_it_has_alone_and_plain_decoding_gives) {
-  for (const float temperature : {0.0f, 0.8f}) {
-    const auto requests = several(temperature);
+// Coupled that is plain decoding; under rejection sampling the decoder that drafts and judges in
+// turn.
+TEST(RoundsScheduler, gives_each_request_the_tokens_it_has_alone) {
+  const std::tuple<float, Sampling::Mode, const char*> cases[] = {
+      {0, Sampling::Mode::Coupled, "ar"},
+      {0.8f, Sampling::Mode::Coupled, "ar"},
+      {0.8f, Sampling::Mode::Rejection, "mcsd"}};
+  for (const auto& [temperature, mode, in_turn] : cases) {
+    const auto requests = several(temperature, mode);
     auto plain = requests;
-    for (CompletionRequest& one : plain) one.run.decoder = "ar";
+    for (CompletionRequest& one : plain) {
+      one.run.decoder = in_turn;
+      if (mode == Sampling::Mode::Rejection) one.run.options = {{"k_config", "1,1,1"}};
+    }
     const auto alone = BatchScheduler(bundled(), 1).run(plain, {});
-    for (const char* policy : {"fcfs", "shortest", "value"}) {
+    for (const char* policy : {"fcfs", "shortest", "priority"}) {
       for (const int n : {1, 3}) {
         RoundsScheduler scheduler(bundled(), {.n_branches = n, .n_together = n, .policy = policy});
         const auto found = scheduler.run(requests, {});

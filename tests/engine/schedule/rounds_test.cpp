@@ -40,8 +40,8 @@ TEST(Policy, each_names_whom_it_says) {
                                     {.branch = 1, .n_verified = 9, .value = 2}};
   EXPECT_EQ(policy_named("fcfs")->next(waiting), 0u);
   EXPECT_EQ(policy_named("shortest")->next(waiting), 1u) << "of equals who came first";
-  EXPECT_EQ(policy_named("value")->next(waiting), 1u);
-  EXPECT_EQ(policy_named("value")->next(std::span(waiting).last(2)), 0u);
+  EXPECT_EQ(policy_named("priority")->next(waiting), 1u);
+  EXPECT_EQ(policy_named("priority")->next(std::span(waiting).last(2)), 0u);
   EXPECT_EQ(policy_names().size(), 3u);
   EXPECT_THROW(policy_named("sjf"), ContractError);
 }

@@ -205,18 +205,20 @@ TEST(RoundsThreads, two_transformers_on_threads_of_their_own_write_what_they_wri
 
 // T16: one branch is speculative decoding, to the last event.
 TEST(RoundsThreads, one_branch_is_speculative_decoding_step_by_step) {
-  ToyModel target(kShape), draft(draft_of(kShape));
-  Job job{.decoder = "seed", .options = {{"k_config", "1,1,1"}}};
-  job.draft = &draft;
-  const std::vector<Text> texts{{{1, 2, 3, 1, 2}, job}};
-  LockedList events;
-  Rounds rounds(1, kFcfs, 1, nullptr);
-  LaneRounds work(target, texts, 1, &events);
-  run_rounds(rounds, work);
-  job.decoder = "speculative";
-  job.options = {{"gamma", "3"}};
-  std::vector<Event> told(events.list.events.begin() + 1, events.list.events.end());
-  EXPECT_EQ(trace_of(told), trace_of(run(target, texts[0].prompt, job).events));
+  for (const Sampling& sampling : kSamplings) {
+    ToyModel target(kShape), draft(draft_of(kShape));
+    Job job{.decoder = "seed", .options = {{"k_config", "1,1,1"}}, .sampling = sampling};
+    job.draft = &draft;
+    const std::vector<Text> texts{{{1, 2, 3, 1, 2}, job}};
+    LockedList events;
+    Rounds rounds(1, kFcfs, 1, nullptr);
+    LaneRounds work(target, texts, 1, &events);
+    run_rounds(rounds, work);
+    job.decoder = "speculative";
+    job.options = {{"gamma", "3"}};
+    std::vector<Event> told(events.list.events.begin() + 1, events.list.events.end());
+    EXPECT_EQ(trace_of(told), trace_of(run(target, texts[0].prompt, job).events)) << described(job);
+  }
 }
 
 TEST(RoundsThreads, the_draft_of_one_text_and_the_verification_of_another_are_at_work_together) {
@@ -264,6 +266,44 @@ TEST(RoundsThreads, what_either_side_throws_ends_both) {
       EXPECT_THROW(run_rounds(rounds, work), Error);
     }
   }
+}
+
+/// Refuses the n-th event of a kind, from 0.
+template <class Refused>
+class RefusingSink final : public EventSink {
+ public:
+  RefusingSink(const char* resource, int n) : resource_(resource), n_(n) {}
+  void push(Event event) override {
+    const auto* one = std::get_if<Refused>(&event);
+    if (one && one->resource == resource_ && n_-- == 0)
+      throw Error(ErrorCode::Resources, "the events have no room");
+  }
+
+ private:
+  std::string resource_;
+  int n_;
+};
+
+template <class Refused>
+void expect_both_end_where_events_are_refused(const char* resource) {
+  for (const int n : {0, 4}) {
+    ToyModel target(kShape), draft(draft_of(kShape));
+    Job job{.decoder = "seed"};
+    job.draft = &draft;
+    job.limits.max_tokens = 40;
+    const std::vector<Text> texts(5, {{1, 2, 3}, job});
+    RefusingSink<Refused> sink(resource, n);
+    Rounds rounds(3, kFcfs, 1, &sink);
+    LaneRounds work(target, texts, 3, nullptr);
+    EXPECT_THROW(run_rounds(rounds, work), Error) << resource << " " << n;
+  }
+}
+
+TEST(RoundsThreads, what_the_sink_of_their_events_throws_ends_both_too) {
+  expect_both_end_where_events_are_refused<Queued>("target");    // of the thread that drafts
+  expect_both_end_where_events_are_refused<Dequeued>("draft");   // the same, before its work
+  expect_both_end_where_events_are_refused<Queued>("draft");     // of the target's
+  expect_both_end_where_events_are_refused<Dequeued>("target");  // the same
 }
 
 TEST(RoundsThreads, asked_to_stop_both_come_to_rest) {
