@@ -210,8 +210,8 @@ TEST_F(RunScript, without_a_display_it_says_so_and_races_with_the_options_given)
 }
 
 TEST_F(RunScript, without_a_display_it_refuses_what_only_a_window_can_do) {
-  for (const char* arguments :
-       {"--open a.pdrun", "--screenshot=a.png", "--screen live", "--start", "--theme light"}) {
+  for (const char* arguments : {"--open a.pdrun", "--screenshot=a.png", "--screen live", "--start",
+                                "--theme light", "--panel tree", "--step=3"}) {
     const Outcome outcome = script(arguments);
     EXPECT_EQ(outcome.code, 2) << arguments;
     EXPECT_TRUE(outcome.out.empty()) << outcome.out;
