@@ -137,13 +137,13 @@ void write_model_card(const std::string& directory,
   card += fmt::format(
       "{}\n{}- {} tokens in {} steps of {} rows, {:.0f} minutes ({:.0f} tokens/s), "
       "computed "
-      "in {}\n- completion loss at the end: {:.3f} nats a token (mean of the last 100 steps)\n- "
+      "in {}\n- completion loss at the end: {:.3f} nats a token (mean of the last {})\n- "
       "rows "
       "filled {:.1f} %; {} texts cut at the context's end\n\nRecipe:\n\n```json\n{}\n```\n\n",
       kTraining, from.empty() ? "" : "- started from the weights that the run below ended with\n",
       result.tokens, result.step, recipe.batch_tokens, result.seconds / 60,
       static_cast<double>(result.tokens) / result.seconds, result.compute, result.completion_loss,
-      100 * result.fill, result.n_texts_cut, to_json(recipe));
+      counted(result.n_losses, "step"), 100 * result.fill, result.n_texts_cut, to_json(recipe));
   card += earlier_training(from);
   card += std::string(kScores) +
           "\nNot evaluated yet; `decoscope model score --model DIR --write` puts the table here.\n";
