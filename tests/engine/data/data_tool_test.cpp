@@ -109,6 +109,17 @@ TEST(DataTool, a_check_that_is_stopped_says_so_and_counts_nothing_further) {
   EXPECT_FALSE(check_records(some_records("arith", 1)).stopped);
 }
 
+TEST(DataTool, figures_of_a_part_say_so) {
+  int asked = 0;
+  const auto part = stats_of_records(some_records("arith", 3), {}, [&] { return ++asked > 4; });
+  EXPECT_EQ(part.n_records, 4);
+  EXPECT_NE(to_json(part).find("\"stopped\":true"), std::string::npos) << to_json(part);
+  EXPECT_NE(describe(part).find("stopped: "), std::string::npos) << describe(part);
+  const auto whole = stats_of_records(some_records("arith", 1));
+  EXPECT_NE(to_json(whole).find("\"stopped\":false"), std::string::npos) << to_json(whole);
+  EXPECT_EQ(describe(whole).find("stopped"), std::string::npos);
+}
+
 TEST(DataTool, sees_duplicates_and_prompts_in_two_splits) {
   auto records = some_records("arith", 2);
   records.push_back(records[0]);
