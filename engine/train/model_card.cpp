@@ -92,8 +92,10 @@ std::string data_and_licences(const TrainRecipe& recipe,
   std::string text = "## Data and licences\n\n" + shares_table(stream) + "\n";
   if (const std::string generated = generated_parts(stream); !generated.empty()) {
     text += "Generated (" + generated +
-            "): texts that this program's own generators (`engine/data`) made up. Evaluation "
-            "problems are excluded by content key.\n\n";
+            "): texts that this program's own generators (`engine/data`) made up. Problems of the "
+            "generators' own dev and test splits are excluded by content key. Of the published "
+            "sets' evaluation prompts none stands among the training prompts of any set, nor among "
+            "2,100 texts of each generator; published block problems are excluded by key.\n\n";
   }
   std::vector<nlohmann::json> mixtures;
   if (!from.empty()) mixtures = mixtures_in(contents(from + "/README.md"));
