@@ -5,6 +5,7 @@
 #include "app/cli_options.h"
 #include "app/numbers.h"
 #include "app/usage.h"
+#include "engine/data/record.h"
 
 namespace app {
 
@@ -157,7 +158,22 @@ void add_score(CLI::App& app, Parsed& p, Run& run) {
   c->add_option("--count", p.score.count, "problems of each task and level")
       ->transform(whole_number(1, 100000))
       ->capture_default_str();
-  c->add_flag("--write", p.score.write, "put the table into the model's card");
+  CLI::Option* task =
+      c->add_option("--task", p.score.tasks, "of these alone, with commas between (default: all)")
+          ->delimiter(',')
+          ->allow_extra_args(false)
+          ->type_name("LIST")
+          ->check(one_of(engine::task_names()));
+  CLI::Option* level = c->add_option("--level", p.score.levels,
+                                     "1 to 3, easy to hard, with commas between (default: 1,2)")
+                           ->delimiter(',')
+                           ->allow_extra_args(false)
+                           ->type_name("LIST")
+                           ->transform(whole_number(1, 3));
+  c->add_flag("--write", p.score.write, "put the table, of all tasks, into the model's card")
+      ->excludes(task)
+      ->excludes(level);
+  c->footer("Example: decoscope model score --task arith,py --level 3 --count 100");
   c->add_flag("--json", p.score.json, kJsonHelp);
   c->callback([&] { run = [&p] { return score(p.score); }; });
 }

@@ -89,8 +89,10 @@ struct ModelCommandOptions {
 
 struct ScoreOptions {
   ModelOptions model;
-  int count = 500;     // problems a task and level
-  bool write = false;  // into the model's card
+  std::vector<std::string> tasks;  // empty: all
+  std::vector<int> levels;         // empty: 1 and 2, those of the model's card
+  int count = 500;                 // problems a task and level
+  bool write = false;              // into the model's card
   bool json = false;
 };
 

@@ -50,7 +50,7 @@ int data(const DataOptions& options) {
     const engine::DataStats stats = engine::stats_of_records(
         records, token_counter(options.tokenizer, options.limits), interrupted);
     print(options.json ? engine::to_json(stats) + "\n" : engine::describe(stats));
-    return interrupted() ? kCancelled : 0;
+    return stats.stopped ? kCancelled : 0;
   }
   const engine::DataCheck check = engine::check_records(records, interrupted);
   print(options.json ? engine::to_json(check) + "\n" : for_terminal(engine::describe(check)));

@@ -17,7 +17,8 @@ int devices(bool json) {
                     {"kind", device.kind},
                     {"available", device.available},
                     {"reason", device.reason},
-                    {"memory_bytes", device.memory_bytes},
+                    {"memory_bytes", device.memory_bytes > 0 ? nlohmann::json(device.memory_bytes)
+                                                             : nlohmann::json(nullptr)},
                     {"ops", device.ops}});
     rows.push_back({device.name, device.available ? "yes" : "no: " + device.reason,
                     device.memory_bytes

@@ -168,6 +168,22 @@ void check_decoder(const GenerationOptions& options, const std::string& decoder)
   }
 }
 
+/// Refuses what shapes the drawing of tokens where none is drawn.
+void check_drawing(const GenerationOptions& options) {
+  if (options.temperature > 0) return;
+  std::vector<std::string> idle;
+  if (options.top_k != 0) idle.push_back("--top-k");
+  if (options.top_p != 1) idle.push_back("--top-p");
+  if (options.min_p != 0) idle.push_back("--min-p");
+  if (options.sampling == "rejection") idle.push_back("--sampling rejection");
+  if (idle.empty()) return;
+  const bool one = idle.size() == 1;
+  throw Error(ErrorCode::Usage,
+              fmt::format("{}: {} nothing at temperature 0, which always takes the likeliest "
+                          "token; add --temperature 0.8, or leave {} out",
+                          fmt::join(idle, ", "), one ? "does" : "do", one ? "it" : "them"));
+}
+
 /// The tokens of a prompt; one of a file that cannot be taken is told by file, line and id.
 std::vector<engine::TokenId> tokens_of(const Prompt& prompt, const engine::Model& model) {
   try {
@@ -212,6 +228,7 @@ void check_usage(const GenerationOptions& options) {
   }
   if (options.model.scale != "auto") engine::scale_from(options.model.scale);
   for (const std::string& decoder : options.decoders) engine::decoder_named(decoder);
+  check_drawing(options);
   check_set(options);
   check_draft(options.model.draft, options.decoders);
   for (const std::string& decoder : options.decoders) check_decoder(options, decoder);

@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -12,7 +13,9 @@
 #include "engine/event/output_file.h"
 #include "engine/event/table.h"
 #include "engine/model/model_files.h"
+#include "engine/model/non_finite.h"
 #include "engine/model/sentencepiece.h"
+#include "engine/model/stoppable.h"
 #include "engine/model/weights_hash.h"
 #include "engine/schedule/memory_plan.h"
 
@@ -49,7 +52,20 @@ json memory_json(const engine::ModelFiles& files) {
       {"cache_bytes_full_context", number_json(plan.cache_per_token * files.config.max_seq_len)}};
 }
 
-json info_json(const engine::ModelFiles& files) {
+/// Of its weights; nullopt where Ctrl+C came before all of them were read.
+using WeightsHash = std::optional<std::string>;
+
+WeightsHash hash_of(engine::ModelFiles files) {
+  files.tensors = engine::stoppable(files.tensors, interrupted, "its weights were not all read");
+  try {
+    return engine::weights_hash(files);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::Cancelled) throw;
+    return std::nullopt;
+  }
+}
+
+json info_json(const engine::ModelFiles& files, const WeightsHash& hash) {
   const engine::ModelConfig& c = files.config;
   json eos = json::array();
   for (const engine::TokenId id : c.eos_ids) eos.push_back(id);
@@ -58,7 +74,7 @@ json info_json(const engine::ModelFiles& files) {
           {"model_type", c.model_type},
           {"parameters", c.n_params()},
           {"dtype", kernels::name_of(files.stored_dtype)},
-          {"weights_hash", engine::weights_hash(files)},
+          {"weights_hash", hash ? json(*hash) : json(nullptr)},
           {"dim", c.dim},
           {"hidden_dim", c.hidden_dim},
           {"n_layers", c.n_layers},
@@ -80,14 +96,14 @@ json info_json(const engine::ModelFiles& files) {
           {"notices", files.notices}};
 }
 
-std::string info_text(const engine::ModelFiles& files) {
+std::string info_text(const engine::ModelFiles& files, const WeightsHash& hash) {
   const engine::ModelConfig& c = files.config;
   const engine::MemoryPlan plan = engine::memory_plan(c, files.stored_dtype);
   std::vector<std::vector<std::string>> rows = {
       {"name", files.name},
       {"parameters", fmt::format("{:.2f} M", static_cast<double>(c.n_params()) * 1e-6)},
       {"stored as", kernels::name_of(files.stored_dtype)},
-      {"weights hash", engine::weights_hash(files)},
+      {"weights hash", hash.value_or("not known: cancelled")},
       {"shape", fmt::format("{} layers x {}, {} heads ({} kv) of {}, ff {}", c.n_layers, c.dim,
                             c.n_heads, c.n_kv_heads, c.head_dim, c.hidden_dim)},
       {"vocabulary", fmt::format("{}{}", c.vocab_size, c.tied_embeddings ? ", tied" : "")},
@@ -107,7 +123,6 @@ std::string info_text(const engine::ModelFiles& files) {
 engine::ModelFiles open(const ModelCommandOptions& options) {
   return engine::open_model(engine::find_model(options.path, assets_dir()),
                             {.allow_external_shards = options.allow_external_shards,
-                             .scan_non_finite = options.scan,
                              .needs_tokenizer = false,
                              .limits = options.limits});
 }
@@ -124,6 +139,25 @@ void refuse_existing(const std::string& out) {
   if (std::filesystem::exists(out) && !std::filesystem::is_empty(out)) {
     throw Error(ErrorCode::Usage,
                 fmt::format("{}: exists and is not empty; name a new directory", out));
+  }
+}
+
+/// Writes the model asked for. Where that ends early no directory is left that was not there.
+void write(const ModelCommandOptions& options,
+           const engine::ModelConfig& config,
+           std::shared_ptr<const engine::TensorSource> tensors,
+           kernels::DType dtype,
+           const std::string& tokenizer_from) {
+  std::error_code ignored;
+  const bool was_there = std::filesystem::exists(options.out, ignored);
+  try {
+    engine::write_model(options.out, config,
+                        *engine::stoppable(std::move(tensors), interrupted,
+                                           "nothing was written to " + options.out),
+                        dtype, tokenizer_from);
+  } catch (const Error&) {
+    if (!was_there) std::filesystem::remove(options.out, ignored);  // an empty one alone
+    throw;
   }
 }
 
@@ -189,7 +223,7 @@ void make_random(const ModelCommandOptions& options) {
   const std::filesystem::path path = tokenizer;
   const bool is_named_so = path.filename() == "tokenizer.model";
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
-  engine::write_model(options.out, config, *tensors, dtype, is_named_so ? folder : "");
+  write(options, config, tensors, dtype, is_named_so ? folder : "");
   if (!tokenizer.empty() && !is_named_so) copy_file(tokenizer, options.out + "/tokenizer.model");
   if (tokenizer.empty()) {
     print_error(fmt::format(
@@ -206,39 +240,69 @@ void make_scaled(const ModelCommandOptions& options) {
   const kernels::DType dtype = dtype_or(options.dtype, files.stored_dtype);
   refuse_small_disk(options.out, config, dtype);
   const auto tensors = engine::scaled(files.tensors, files.config, scale);
-  engine::write_model(options.out, config, *tensors, dtype, files.tokenizer ? files.path : "");
+  write(options, config, tensors, dtype, files.tokenizer ? files.path : "");
+}
+
+engine::ModelFiles open_to_judge(const ModelCommandOptions& options) {
+  engine::ModelFiles files = open(options);
+  if (!files.tokenizer)
+    files.notices.push_back(files.path +
+                            ": no tokenizer.model, so that no text can be generated; `decoscope "
+                            "bench` measures it all the same");
+  if (!options.scan) return files;
+  const auto tensors =
+      engine::stoppable(files.tensors, interrupted, "its weights were not all looked at");
+  for (std::string& notice : engine::non_finite_notices(*tensors, files.config))
+    files.notices.push_back(std::move(notice));
+  return files;
+}
+
+/// @param judged  says `valid`, too
+/// @return  the exit code: of what was cancelled where the weights were not all read
+int print_info(const engine::ModelFiles& files, bool as_json, bool judged = false) {
+  const WeightsHash hash = hash_of(files);
+  if (as_json) {
+    json out = info_json(files, hash);
+    if (judged) out["valid"] = hash ? json(true) : json(nullptr);
+    if (!hash) out["stopped"] = true;
+    print(dumped(out));
+  } else {
+    print(info_text(files, hash));
+  }
+  return hash ? 0 : static_cast<int>(ErrorCode::Cancelled);
+}
+
+/// With --json a model that is refused is a document too, beside the error.
+int validate(const ModelCommandOptions& options) {
+  try {
+    const engine::ModelFiles files = open_to_judge(options);
+    if (options.json) return print_info(files, true, true);
+    print(fmt::format("{}: valid, {} notices\n", files.path, files.notices.size()));
+    for (const std::string& notice : files.notices) print("note: " + for_terminal(notice) + "\n");
+    return 0;
+  } catch (const Error& error) {
+    const bool stopped = error.code() == ErrorCode::Cancelled;
+    if (options.json && (stopped || error.code() == ErrorCode::BadInput)) {
+      json out = {{"path", options.path},
+                  {"valid", stopped ? json(nullptr) : json(false)},
+                  {"error", error.what()}};
+      if (stopped) out["stopped"] = true;
+      print(dumped(out));
+    }
+    throw;
+  }
 }
 
 }  // namespace
 
 int model(const ModelCommandOptions& options) {
-  if (options.what == "info" || options.what == "validate") {
-    engine::ModelFiles files = open(options);
-    if (!files.tokenizer)
-      files.notices.push_back(files.path +
-                              ": no tokenizer.model, so that no text can be generated; `decoscope "
-                              "bench` measures it all the same");
-    if (options.json) {
-      json out = info_json(files);
-      if (options.what == "validate") out["valid"] = true;
-      print(dumped(out));
-    } else {
-      print(options.what == "info"
-                ? info_text(files)
-                : fmt::format("{}: valid, {} notices\n", files.path, files.notices.size()));
-      if (options.what == "validate") {
-        for (const std::string& notice : files.notices)
-          print("note: " + for_terminal(notice) + "\n");
-      }
-    }
-    return 0;
-  }
+  if (options.what == "validate") return validate(options);
+  if (options.what == "info") return print_info(open_to_judge(options), options.json);
   refuse_existing(options.out);
   options.what == "random" ? make_random(options) : make_scaled(options);
-  const engine::ModelFiles written =
-      engine::open_model(options.out, {.needs_tokenizer = false, .limits = options.limits});
-  print(options.json ? dumped(info_json(written)) : info_text(written));
-  return 0;
+  return print_info(
+      engine::open_model(options.out, {.needs_tokenizer = false, .limits = options.limits}),
+      options.json);
 }
 
 }  // namespace app

@@ -15,6 +15,8 @@ int score(const ScoreOptions& options) {
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   engine::LoadedModel& loaded = load(store, model_request(options.model));
   engine::EvaluationSettings settings;
+  settings.tasks = options.tasks;
+  if (!options.levels.empty()) settings.levels = options.levels;
   settings.n_problems = options.count;
   ProgressLine line("score");
   const engine::Evaluation evaluation =

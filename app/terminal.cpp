@@ -18,9 +18,10 @@ namespace app {
 namespace {
 
 std::atomic<bool> asked_to_stop{false};
+std::atomic<bool> nobody_asks{false};
 
 void on_signal(int) {
-  if (asked_to_stop.exchange(true)) _exit(6);
+  if (asked_to_stop.exchange(true) || nobody_asks.load()) _exit(6);
 }
 
 double seconds() {
@@ -57,6 +58,10 @@ void install_signal_handlers() {
 
 bool interrupted() {
   return asked_to_stop.load(std::memory_order_relaxed);
+}
+
+void end_when_interrupted(bool on) {
+  nobody_asks = on;
 }
 
 std::string for_terminal(std::string_view text) {

@@ -15,6 +15,9 @@ class OutputClosed {};
 /// is ignored.
 void install_signal_handlers();
 bool interrupted();
+/// While on, the first of these signals ends the process at once, with the code of what was
+/// cancelled: for the time that a library works and asks nobody.
+void end_when_interrupted(bool on);
 
 /// One line on stderr, "decoscope: message", control characters escaped.
 void print_error(std::string_view message);

@@ -1,10 +1,14 @@
 #include <optional>
 #include <string_view>
 
+#include <nlohmann/json.hpp>
+
 #include "app/commands.h"
 #include "app/paths.h"
+#include "app/report.h"
 #include "app/terminal.h"
 #include "engine/event/trace_tool.h"
+#include "engine/model/stoppable.h"
 #include "engine/model/weights_hash.h"
 #include "kernels/error.h"
 
@@ -12,8 +16,10 @@ namespace app {
 namespace {
 
 std::string hash_of(const std::string& directory, const engine::FileLimits& limits) {
-  return engine::weights_hash(
-      engine::open_model(directory, {.needs_tokenizer = false, .limits = limits}));
+  engine::ModelFiles files =
+      engine::open_model(directory, {.needs_tokenizer = false, .limits = limits});
+  files.tensors = engine::stoppable(files.tensors, interrupted, "its weights were not compared");
+  return engine::weights_hash(files);
 }
 
 /// What the recorded models are compared with: the one asked for, else the bundled ones of the same
@@ -30,7 +36,8 @@ engine::WeightsHere weights_here(const std::string& asked, const engine::FileLim
     }
     try {
       return hash_of(assets_dir() + "/models/" + model, limits);
-    } catch (const kernels::Error&) {
+    } catch (const kernels::Error& error) {
+      if (error.code() == kernels::ErrorCode::Cancelled) throw;
       return std::nullopt;  // there is none of that name: nothing to compare with
     }
   };
@@ -43,16 +50,30 @@ std::string trace_beside(const std::string& recording) {
   return recording.substr(0, n) + ".json";
 }
 
+/// One that is neither a recording nor a trace is not valid either: with --json that is a document
+/// too, beside the error.
+engine::TraceAnswer validated(const TraceOptions& options) {
+  try {
+    return engine::trace_validate(options.path, interrupted);
+  } catch (const kernels::Error& error) {
+    if (options.json && error.code() == kernels::ErrorCode::BadInput)
+      print(dumped({{"path", options.path}, {"ok", false}, {"error", error.what()}}));
+    throw;
+  }
+}
+
 }  // namespace
 
 int trace(const TraceOptions& options) {
   engine::TraceAnswer answer;
   if (options.what == "info") {
-    answer = engine::trace_info(options.path, weights_here(options.model, options.limits));
+    answer =
+        engine::trace_info(options.path, weights_here(options.model, options.limits), interrupted);
   } else if (options.what == "validate") {
-    answer = engine::trace_validate(options.path);
+    answer = validated(options);
   } else {
     engine::ConvertOptions convert;
+    convert.stop = interrupted;
     convert.trace.prompt_text = options.with_prompt;
     if (options.run > 0) convert.trace.run = static_cast<engine::RunId>(options.run);
     convert.trace.first_step = options.first_step;

@@ -12,6 +12,7 @@
 #include "app/report.h"
 #include "app/terminal.h"
 #include "engine/train/train.h"
+#include "kernels/error.h"
 
 namespace app {
 namespace {
@@ -58,6 +59,47 @@ std::string recipe_name(const TrainOptions& options) {
   return name.empty() ? std::filesystem::path(options.recipe).stem().string() : name;
 }
 
+/// What --json prints of every training; what a kind of training does not have is null.
+nlohmann::json document(const std::string& out) {
+  return {{"out", out},         {"finished", nullptr},
+          {"steps", nullptr},   {"tokens", nullptr},
+          {"seconds", nullptr}, {"completion_loss", nullptr},
+          {"compute", nullptr}, {"completion_loss_steps", nullptr}};
+}
+
+int train_tokenizer(const TrainOptions& options,
+                    const engine::TrainRequest& request,
+                    engine::TrainCallbacks callbacks) {
+  callbacks.unstoppable = [](bool begins) {
+    end_when_interrupted(begins);
+    if (begins && interrupted())
+      throw kernels::Error(kernels::ErrorCode::Cancelled,
+                           "tokenizer: stopped; nothing was written");
+  };
+  const engine::TokenizerResult result = engine::train_tokenizer(request, callbacks);
+  if (!options.json) return 0;
+  nlohmann::json written = document(request.out);
+  written.update({{"finished", true},
+                  {"seconds", result.seconds},
+                  {"vocab_size", result.vocab_size},
+                  {"sample_bytes", result.sample_bytes}});
+  print(dumped(written));
+  return 0;
+}
+
+int export_checkpoint(const TrainOptions& options, const engine::TrainRequest& request) {
+  const engine::ExportResult result = engine::export_checkpoint(request);
+  print_error("the last checkpoint is written to " + request.out);
+  if (!options.json) return 0;
+  nlohmann::json written = document(request.out);
+  written.update({{"steps", result.step},
+                  {"tokens", result.tokens},
+                  {"seconds", result.seconds},
+                  {"compute", result.compute}});
+  print(dumped(written));
+  return 0;
+}
+
 }  // namespace
 
 int train(const TrainOptions& options) {
@@ -87,28 +129,22 @@ int train(const TrainOptions& options) {
       print_error(progress_text(p));
     }
   };
-  if (options.what == "tokenizer") {
-    engine::train_tokenizer(request, callbacks);
-    if (options.json) print(dumped({{"out", out}}));
-    return 0;
-  }
+  if (options.what == "tokenizer") return train_tokenizer(options, request, callbacks);
   if (request.tokenizer.empty())
     request.tokenizer = (std::filesystem::path(assets_dir()) / "models/demo-target").string();
-  if (options.export_only) {
-    engine::export_checkpoint(request);
-    print_error("the last checkpoint is written to " + out);
-    return 0;
-  }
+  if (options.export_only) return export_checkpoint(options, request);
   const engine::TrainResult result = engine::train_model(request, callbacks);
   line.finish();
   if (options.json) {
-    print(dumped({{"out", out},
-                  {"finished", result.finished},
-                  {"steps", result.step},
-                  {"tokens", result.tokens},
-                  {"seconds", result.seconds},
-                  {"completion_loss", result.completion_loss},
-                  {"compute", result.compute}}));
+    nlohmann::json written = document(out);
+    written.update({{"finished", result.finished},
+                    {"steps", result.step},
+                    {"tokens", result.tokens},
+                    {"seconds", result.seconds},
+                    {"completion_loss_steps", result.n_losses},
+                    {"compute", result.compute}});
+    if (result.n_losses > 0) written["completion_loss"] = result.completion_loss;
+    print(dumped(written));
   } else if (last.step > 0) {  // else it was finished before, and said so
     print_error(fmt::format("{}; {}", progress_text(last),
                             result.finished ? "written to " + out : "saved; go on with --resume"));

@@ -17,7 +17,8 @@ if [ -z "${DISPLAY:-}" ] && [ -z "${WAYLAND_DISPLAY:-}" ] && { [ $# -eq 0 ] || [
   for argument in "$@"; do
     case $argument in
       -h | --help | --version) exec "$program" "$@" ;;
-      --open | --open=* | --screen | --screen=* | --screenshot | --screenshot=* | --start | --theme | --theme=*)
+      --open | --open=* | --panel | --panel=* | --screen | --screen=* | --screenshot | --screenshot=* | --start | --step | --step=* \
+        | --theme | --theme=*)
         echo "run: ${argument%%=*} needs a display and there is none (DISPLAY and WAYLAND_DISPLAY are empty);" \
           "with the package xvfb installed, xvfb-run -a scripts/run.sh $* makes one" >&2
         exit 2

@@ -38,9 +38,18 @@ if [ ! -f "$cache/$name/.complete" ]; then
   mkdir -p "$cache"
   work=$(mktemp -d "$cache/fetch.XXXXXX")
   trap 'rm -rf "$work"' EXIT
-  python3 -m pip download --quiet --no-deps --no-binary imgui-bundle -d "$work" imgui-bundle==1.92.801 >"$work/log" 2>&1 || true
+  # pip runs an archive's own build script to learn its name: with the hash beside the name it looks at the bytes first.
+  echo "imgui-bundle==${name#*-} --hash=sha256:$sha256" >"$work/requirements.txt"
+  python3 -m pip download --quiet --require-hashes --no-deps --no-binary imgui-bundle -d "$work" -r "$work/requirements.txt" \
+    >"$work/log" 2>&1 || true
   archive="$work/$name.tar.gz"
-  [ -f "$archive" ] || { cat "$work/log" >&2; echo "setup: the archive could not be fetched; check the network and run again" >&2; exit 4; }
+  if [ ! -f "$archive" ]; then
+    cat "$work/log" >&2
+    grep -q 'DO NOT MATCH THE HASHES' "$work/log" &&
+      { echo "setup: the archive's sha256 differs from the expected one" >&2; exit 3; }
+    echo "setup: the archive could not be fetched; check the network and run again" >&2
+    exit 4
+  fi
   echo "$sha256  $archive" | sha256sum --check --quiet >&2 || { echo "setup: the archive's sha256 differs from the expected one" >&2; exit 3; }
   tar -xzf "$archive" -C "$work"
   rm -rf "${cache:?}/$name"

@@ -15,6 +15,7 @@ namespace engine {
 namespace {
 
 constexpr std::size_t kMaxNamed = 20;
+constexpr const char* kStoppedLine = "stopped: the records behind were not looked at\n";
 
 // Pieces as a tokenizer that keeps digits and signs apart would see them: words, single digits,
 // single other characters.
@@ -103,7 +104,8 @@ DataStats stats_of_records(const std::vector<Record>& records,
   std::unordered_map<std::string, std::string> split_of_prompt;
   double share = 0;
   for (const Record& record : records) {
-    if (stop && stop()) break;
+    out.stopped = stop && stop();
+    if (out.stopped) break;
     out.n_records++;
     if (n_tokens) {
       const int n = n_tokens(record);
@@ -149,6 +151,7 @@ std::string describe(const DataStats& stats) {
       stats.n_prompts_in_two_splits);
   for (const auto& [form, count] : stats.per_form)
     text += fmt::format("  {:<32} {}\n", form, count);
+  if (stats.stopped) text += kStoppedLine;
   return text;
 }
 
@@ -156,7 +159,7 @@ std::string describe(const DataCheck& check) {
   std::string text = fmt::format("records {}, correct {}, not checked {}, wrong {}\n",
                                  check.n_records, check.n_correct, check.n_skipped,
                                  check.n_records - check.n_correct - check.n_skipped);
-  if (check.stopped) text += "stopped: the records behind were not looked at\n";
+  if (check.stopped) text += kStoppedLine;
   for (const auto& line : check.wrong) text += "  " + line + "\n";
   return text;
 }
@@ -176,7 +179,8 @@ std::string to_json(const DataStats& stats) {
                                 {"copy_share", stats.copy_share},
                                 {"duplicates", stats.n_duplicates},
                                 {"prompts_in_two_splits", stats.n_prompts_in_two_splits},
-                                {"forms", stats.per_form}}
+                                {"forms", stats.per_form},
+                                {"stopped", stats.stopped}}
       .dump();
 }
 

@@ -59,6 +59,7 @@ struct DataStats {
   double copy_share = 0;
   std::int64_t n_duplicates = 0;  ///< records whose prompt and completion occurred before
   std::int64_t n_prompts_in_two_splits = 0;
+  bool stopped = false;  ///< asked to stop; the records behind were not looked at
 };
 
 /// @param n_tokens  or empty: lengths are then in characters alone

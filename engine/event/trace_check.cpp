@@ -452,24 +452,25 @@ class Rules {
   std::vector<std::int64_t> n_too_fine_;
 };
 
-TraceCheck check(std::streambuf& from) {
+TraceCheck check(std::streambuf& from, const std::function<bool()>& stop) {
   TraceCheck found;
   Rules rules(found);
-  const RawTrace trace = read_trace(from, [&rules](RawTraceEvent&& event) { rules.event(event); });
+  const RawTrace trace = read_trace(
+      from, [&rules](RawTraceEvent&& event) { rules.event(event); }, stop);
   rules.finish(trace);
   return found;
 }
 
 }  // namespace
 
-TraceCheck check_trace(const std::string& path) {
+TraceCheck check_trace(const std::string& path, const std::function<bool()>& stop) {
   const std::unique_ptr<std::streambuf> file = open_trace(path);
-  return check(*file);
+  return check(*file, stop);
 }
 
 TraceCheck check_trace_text(const std::string& text) {
   std::stringbuf buffer(text);
-  return check(buffer);
+  return check(buffer, {});
 }
 
 }  // namespace engine

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <map>
 #include <string>
@@ -41,7 +42,8 @@ inline constexpr std::size_t kMaxTraceProblems = 100;
 /// Reads a file, unpacking it if its name ends in ".gz" and not otherwise.
 /// @throws Error(Resources)  it cannot be read
 /// @throws Error(BadInput)  it is not a regular file
-TraceCheck check_trace(const std::string& path);
+/// @throws Error(Cancelled)  `stop`, asked now and then, said true
+TraceCheck check_trace(const std::string& path, const std::function<bool()>& stop = {});
 
 /// The same of text in memory.
 TraceCheck check_trace_text(const std::string& text);

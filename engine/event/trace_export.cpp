@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <utility>
 
@@ -578,6 +579,21 @@ TraceReport write_trace(const Timeline& timeline,
   return report;
 }
 
+namespace {
+
+/// What reading a written trace finds. Given up here, too, no file is left.
+TraceCheck read_again(const std::string& path, const TraceOptions& options) {
+  try {
+    return check_trace(path, [&] { return options.progress && !options.progress(1); });
+  } catch (const Error& error) {
+    std::error_code ignored;
+    if (error.code() == ErrorCode::Cancelled) std::filesystem::remove(path, ignored);
+    throw;
+  }
+}
+
+}  // namespace
+
 TraceReport export_trace(const Timeline& timeline,
                          const std::string& path,
                          const TraceOptions& options) {
@@ -587,8 +603,7 @@ TraceReport export_trace(const Timeline& timeline,
   file.finish();
   report.n_bytes = file.n_bytes();
   report.path = file.path();
-  if (options.progress) options.progress(1);  // written; what follows reads it again
-  const TraceCheck found = check_trace(report.path);
+  const TraceCheck found = read_again(report.path, options);
   ensure(found.problems.empty(), "an exported trace breaks a rule of its own profile");
   ensure(found.n_events == report.n_events && found.n_slices == report.n_slices &&
              found.n_counters == report.n_counters && found.n_flows == report.n_flows,

@@ -21,12 +21,16 @@ constexpr std::size_t kMaxRuns = 10'000;  // whose metadata is kept
 constexpr std::size_t kChunkBytes = 256u << 10;
 
 /// Passes bytes on and notes what a JSON parser no longer shows: the beginning, escaped surrogates.
+/// Asks whether to go on, too: every byte comes by here, of events and of what lies between them.
 class Watcher : public std::streambuf {
  public:
-  Watcher(std::streambuf& from, RawTrace& trace) : from_(from), trace_(trace) {}
+  Watcher(std::streambuf& from, RawTrace& trace, const std::function<bool()>& stop)
+      : from_(from), trace_(trace), stop_(stop) {}
 
  protected:
   int_type underflow() override {
+    if (stop_ && stop_())
+      throw Error(ErrorCode::Cancelled, "cancelled before the trace was read whole");
     const std::streamsize n = from_.sgetn(chunk_, sizeof(chunk_));
     if (n <= 0) return traits_type::eof();
     for (std::streamsize i = 0; i < n; ++i) look_at(chunk_[i]);
@@ -56,6 +60,7 @@ class Watcher : public std::streambuf {
 
   std::streambuf& from_;
   RawTrace& trace_;
+  const std::function<bool()>& stop_;  // these three outlive the reading
   std::string beginning_;
   int escape_ = 0;
   char chunk_[16 << 10];
@@ -284,9 +289,11 @@ class GzipBuffer : public std::streambuf {
 
 }  // namespace
 
-RawTrace read_trace(std::streambuf& from, const std::function<void(RawTraceEvent&&)>& on_event) {
+RawTrace read_trace(std::streambuf& from,
+                    const std::function<void(RawTraceEvent&&)>& on_event,
+                    const std::function<bool()>& stop) {
   RawTrace trace;
-  Watcher watcher(from, trace);
+  Watcher watcher(from, trace, stop);
   std::istream stream(&watcher);
   stream.exceptions(std::ios::badbit);  // an Error thrown by a buffer must not become silence
   Handler handler(trace, on_event);

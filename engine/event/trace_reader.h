@@ -40,7 +40,11 @@ struct RawTrace {
 };
 
 /// @param on_event  called in the file's order
-RawTrace read_trace(std::streambuf& from, const std::function<void(RawTraceEvent&&)>& on_event);
+/// @param stop      asked every few KB, or empty
+/// @throws Error(Cancelled)  once it says true
+RawTrace read_trace(std::streambuf& from,
+                    const std::function<void(RawTraceEvent&&)>& on_event,
+                    const std::function<bool()>& stop = {});
 
 /// A file's bytes, unpacked where its name ends in ".gz".
 /// @throws Error(BadInput)  not a regular file, not gzip inside

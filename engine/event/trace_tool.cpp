@@ -41,7 +41,23 @@ struct Opened {
   std::map<std::string, std::map<std::string, std::int64_t>> kinds_of_decoders;
 };
 
-Opened open_recording(const std::string& path) {
+[[noreturn]] void give_up(const std::string& path, const char* left) {
+  throw Error(ErrorCode::Cancelled,
+              fmt::format("{}: cancelled; {}", quoted_for_message(path), left));
+}
+
+/// Reads a recording to its end. @throws Error(Cancelled)
+RecordingReport read_whole(const std::string& path, EventSink& into, const StopAsked& stop) {
+  bool stopped = false;
+  RecordingReport report = read_recording(path, into, {}, [&](double) {
+    stopped = stopped || (stop && stop());
+    return !stopped;
+  });
+  if (stopped) give_up(path, "it was not read whole");
+  return report;
+}
+
+Opened open_recording(const std::string& path, const StopAsked& stop) {
   Opened opened;
   class Into : public EventSink {
    public:
@@ -59,7 +75,7 @@ Opened open_recording(const std::string& path) {
   } into(opened);
   // A tool reads one file and ends: nothing has to be let go.
   opened.timeline.set_payload_budget(std::numeric_limits<std::size_t>::max());
-  opened.report = read_recording(path, into);
+  opened.report = read_whole(path, into, stop);
   return opened;
 }
 
@@ -300,8 +316,9 @@ Json json_of(const std::string& path,
 
 TraceAnswer recording_answer(const std::string& path,
                              bool judge,
-                             const WeightsHere& weights_here = {}) {
-  const Opened opened = open_recording(path);
+                             const WeightsHere& weights_here,
+                             const StopAsked& stop) {
+  const Opened opened = open_recording(path, stop);
   const std::vector<std::string> faults = faults_of(opened, weights_here);
   const std::vector<std::string> drops = drops_of(opened.timeline);
   TraceAnswer answer;
@@ -383,8 +400,9 @@ std::string trace_verdict(const std::string& path, const TraceCheck& check) {
 
 TraceAnswer trace_answer(const std::string& path,
                          bool judge,
-                         const WeightsHere& weights_here = {}) {
-  const TraceCheck check = check_trace(path);
+                         const WeightsHere& weights_here,
+                         const StopAsked& stop) {
+  const TraceCheck check = check_trace(path, stop);
   TraceAnswer answer;
   answer.ok = !judge || check.ok();
   answer.text = judge ? trace_verdict(path, check) : trace_text(path, check);
@@ -418,9 +436,12 @@ TraceAnswer trace_answer(const std::string& path,
   return answer;
 }
 
-TraceAnswer answer_for(const std::string& path, bool judge, const WeightsHere& weights_here = {}) {
-  return is_trace_name(path) ? trace_answer(path, judge, weights_here)
-                             : recording_answer(path, judge, weights_here);
+TraceAnswer answer_for(const std::string& path,
+                       bool judge,
+                       const WeightsHere& weights_here,
+                       const StopAsked& stop) {
+  return is_trace_name(path) ? trace_answer(path, judge, weights_here, stop)
+                             : recording_answer(path, judge, weights_here, stop);
 }
 
 constexpr std::string_view kTables = ".csv";
@@ -446,25 +467,54 @@ std::string free_stem(const std::string& to, std::span<const char* const> tables
   }
 }
 
+void remove_files(const std::vector<std::string>& paths) {
+  std::error_code ignored;
+  for (const std::string& path : paths) std::filesystem::remove(path, ignored);
+}
+
+/// All four or none.
 std::vector<std::string> write_tables(const Timeline& timeline,
                                       const std::string& to,
-                                      const CsvOptions& options) {
+                                      const ConvertOptions& options) {
   using Make = std::string (*)(const Timeline&, const CsvOptions&);
   constexpr std::array<const char*, 4> kNames{"steps", "tokens", "acceptance", "lanes"};
   constexpr std::array<Make, 4> kMakers{steps_csv, tokens_csv, acceptance_csv, lanes_csv};
   const std::string stem = free_stem(to, kNames);
   std::vector<std::string> files;
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    files.push_back(
-        write_whole(fmt::format("{}-{}.csv", stem, kNames[i]), kMakers[i](timeline, options)));
+  try {
+    for (std::size_t i = 0; i < kNames.size(); ++i) {
+      if (options.stop && options.stop()) give_up(to, "no table was written");
+      files.push_back(write_whole(fmt::format("{}-{}.csv", stem, kNames[i]),
+                                  kMakers[i](timeline, options.csv)));
+    }
+  } catch (const Error&) {
+    remove_files(files);
+    throw;
   }
   return files;
 }
 
+/// describe() of every run.
+std::string description(const Timeline& timeline, const std::string& to, const StopAsked& stop) {
+  if (timeline.runs().empty()) return describe(timeline);
+  std::string text;
+  for (const RunRecord& run : timeline.runs()) {
+    if (stop && stop()) give_up(to, "nothing was written");
+    text += (text.empty() ? "" : "\n") + describe(timeline, run);
+  }
+  return text;
+}
+
 /// What is whole in a recording, as a recording. @return the name it took
-std::string repaired(const std::string& from, const std::string& to) {
+std::string repaired(const std::string& from, const std::string& to, const StopAsked& stop) {
   Recorder recorder(to);
-  read_recording(from, recorder);
+  try {
+    read_whole(from, recorder, stop);
+  } catch (const Error&) {
+    recorder.close();
+    remove_files({recorder.path()});
+    throw;
+  }
   recorder.close();
   if (const std::optional<std::string> trouble = recorder.trouble()) {
     throw Error(ErrorCode::Resources, *trouble);
@@ -474,12 +524,14 @@ std::string repaired(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-TraceAnswer trace_info(const std::string& path, const WeightsHere& weights_here) {
-  return answer_for(path, false, weights_here);
+TraceAnswer trace_info(const std::string& path,
+                       const WeightsHere& weights_here,
+                       const StopAsked& stop) {
+  return answer_for(path, false, weights_here, stop);
 }
 
-TraceAnswer trace_validate(const std::string& path) {
-  return answer_for(path, true);
+TraceAnswer trace_validate(const std::string& path, const StopAsked& stop) {
+  return answer_for(path, true, {}, stop);
 }
 
 TraceAnswer trace_convert(const std::string& from,
@@ -498,23 +550,24 @@ TraceAnswer trace_convert(const std::string& from,
                     ": found an exported trace, expected a recording (.pdrun); a trace holds less "
                     "than the run, so nothing is made from it");
   }
-  const Opened opened = open_recording(from);
+  const Opened opened = open_recording(from, options.stop);
   std::vector<std::string> files;
   std::vector<std::string> notices = opened.report.notices();
   TraceAnswer answer;
   if (is_trace_name(to)) {
     TraceOptions trace = options.trace;
     trace.if_exists = OutputFile::IfExists::NewName;
+    trace.progress = [&options](double) { return !(options.stop && options.stop()); };
     const TraceReport report = export_trace(opened.timeline, to, trace);
     answer.text = report.summary() + "; read again: no rule broken\n";
     notices.insert(notices.end(), report.notices.begin(), report.notices.end());
     files = {report.path};
   } else if (ends_with(to, kTables)) {
-    files = write_tables(opened.timeline, to, options.csv);
+    files = write_tables(opened.timeline, to, options);
   } else if (ends_with(to, ".txt")) {
-    files = {write_whole(to, describe(opened.timeline))};
+    files = {write_whole(to, description(opened.timeline, to, options.stop))};
   } else {
-    files = {repaired(from, to)};
+    files = {repaired(from, to, options.stop)};
   }
   const bool tables = ends_with(to, kTables);
   const std::string stem = to.substr(0, to.size() - (tables ? kTables.size() : 0));

@@ -220,15 +220,6 @@ std::map<std::string, const TensorEntry*> entries_of(const WeightFiles& weights)
   return entries;
 }
 
-void note_non_finite(ModelFiles& files) {
-  for (const TensorSpec& spec : tensors_of(files.config)) {
-    const std::int64_t n = count_non_finite(files.tensors->read(spec.name));
-    if (n == 0) continue;
-    files.notices.push_back(fmt::format("{}: tensor {} holds {} non-finite values",
-                                        escaped(files.tensors->path()), in_quotes(spec.name), n));
-  }
-}
-
 }  // namespace
 
 ModelFiles open_model(const std::string& directory, const OpenOptions& options) {
@@ -260,7 +251,10 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
   choose_dtype(files, config, entries);
   note_unused_tensors(files, entries);
   note_tied_head(files, entries);
-  if (options.scan_non_finite) note_non_finite(files);
+  if (options.scan_non_finite) {
+    for (std::string& notice : non_finite_notices(*files.tensors, files.config))
+      files.notices.push_back(std::move(notice));
+  }
   read_card(files, limits);
   return files;
 }

@@ -1,5 +1,10 @@
 #include "engine/model/non_finite.h"
 
+#include <fmt/format.h>
+
+#include "engine/model/model_files.h"
+#include "engine/model/refuse.h"
+
 namespace engine {
 namespace {
 
@@ -25,6 +30,18 @@ std::int64_t count_non_finite(const Tensor& tensor) {
       return count<std::uint16_t>(tensor.data, n, 0x7c00);
   }
   return 0;
+}
+
+std::vector<std::string> non_finite_notices(const TensorSource& tensors,
+                                            const ModelConfig& config) {
+  std::vector<std::string> notices;
+  for (const TensorSpec& spec : tensors_of(config)) {
+    const std::int64_t n = count_non_finite(tensors.read(spec.name));
+    if (n == 0) continue;
+    notices.push_back(fmt::format("{}: tensor {} holds {} non-finite values",
+                                  escaped(tensors.path()), in_quotes(spec.name), n));
+  }
+  return notices;
 }
 
 }  // namespace engine

@@ -92,8 +92,10 @@ std::string data_and_licences(const TrainRecipe& recipe,
   std::string text = "## Data and licences\n\n" + shares_table(stream) + "\n";
   if (const std::string generated = generated_parts(stream); !generated.empty()) {
     text += "Generated (" + generated +
-            "): texts that this program's own generators (`engine/data`) made up. Evaluation "
-            "problems are excluded by content key.\n\n";
+            "): texts that this program's own generators (`engine/data`) made up. Problems of the "
+            "generators' own dev and test splits are excluded by content key. Of the published "
+            "sets' evaluation prompts none stands among the training prompts of any set, nor among "
+            "2,100 texts of each generator; published block problems are excluded by key.\n\n";
   }
   std::vector<nlohmann::json> mixtures;
   if (!from.empty()) mixtures = mixtures_in(contents(from + "/README.md"));
@@ -137,13 +139,13 @@ void write_model_card(const std::string& directory,
   card += fmt::format(
       "{}\n{}- {} tokens in {} steps of {} rows, {:.0f} minutes ({:.0f} tokens/s), "
       "computed "
-      "in {}\n- completion loss at the end: {:.3f} nats a token (mean of the last 100 steps)\n- "
+      "in {}\n- completion loss at the end: {:.3f} nats a token (mean of the last {})\n- "
       "rows "
       "filled {:.1f} %; {} texts cut at the context's end\n\nRecipe:\n\n```json\n{}\n```\n\n",
       kTraining, from.empty() ? "" : "- started from the weights that the run below ended with\n",
       result.tokens, result.step, recipe.batch_tokens, result.seconds / 60,
       static_cast<double>(result.tokens) / result.seconds, result.compute, result.completion_loss,
-      100 * result.fill, result.n_texts_cut, to_json(recipe));
+      counted(result.n_losses, "step"), 100 * result.fill, result.n_texts_cut, to_json(recipe));
   card += earlier_training(from);
   card += std::string(kScores) +
           "\nNot evaluated yet; `decoscope model score --model DIR --write` puts the table here.\n";

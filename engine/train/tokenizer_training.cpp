@@ -17,8 +17,10 @@ namespace fs = std::filesystem;
 // that takes no part in merges.
 class SampleLines : public sentencepiece::SentenceIterator {
  public:
-  SampleLines(const std::function<std::string(std::int64_t)>& text, std::int64_t bytes)
-      : text_(text), bytes_left_(bytes) {
+  SampleLines(const std::function<std::string(std::int64_t)>& text,
+              std::int64_t bytes,
+              const std::function<void(bool)>& learning)
+      : text_(text), learning_(learning), bytes_left_(bytes) {
     Next();
   }
   bool done() const override { return done_; }
@@ -30,6 +32,7 @@ class SampleLines : public sentencepiece::SentenceIterator {
       if (at_ >= current_.size()) {
         if (bytes_left_ <= 0) {
           done_ = true;
+          if (learning_) learning_(true);
           return;
         }
         current_ = text_(next_++);
@@ -45,7 +48,8 @@ class SampleLines : public sentencepiece::SentenceIterator {
   }
 
  private:
-  const std::function<std::string(std::int64_t)>& text_;  // outlives the training call
+  const std::function<std::string(std::int64_t)>& text_;  // both outlive the training call
+  const std::function<void(bool)>& learning_;
   std::int64_t bytes_left_, next_ = 0;
   std::string current_, line_;
   std::size_t at_ = 0;
@@ -77,7 +81,8 @@ std::string tokenizer_config() {
 
 void learn_tokenizer(const TokenizerTraining& settings,
                      const std::function<std::string(std::int64_t)>& text,
-                     const std::string& directory) {
+                     const std::string& directory,
+                     const std::function<void(bool)>& learning) {
   std::error_code failed;
   fs::create_directories(directory, failed);
   if (failed)
@@ -100,9 +105,10 @@ void learn_tokenizer(const TokenizerTraining& settings,
       {"max_sentence_length", "20000"},
       {"num_threads", std::to_string(settings.n_threads)},
       {"minloglevel", "2"}};
-  SampleLines lines(text, settings.sample_bytes);
+  SampleLines lines(text, settings.sample_bytes, learning);
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &lines, &model);
+  if (learning) learning(false);
   if (!status.ok()) {
     throw Error(ErrorCode::BadInput, "tokenizer: the sample does not give a vocabulary of " +
                                          std::to_string(settings.vocab_size) + ": " +

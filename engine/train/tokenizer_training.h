@@ -21,11 +21,14 @@ struct TokenizerTraining {
 };
 
 /// Writes tokenizer.model and tokenizer_config.json into `directory`, made if absent.
-/// @param text  text number i of the sample, called in order until sample_bytes are read
+/// @param text      text number i of the sample, called in order until sample_bytes are read
+/// @param learning  told true when the sample is read and SentencePiece begins, which nobody can
+///                  stop, and false when that is done; or empty
 /// @throws Error(BadInput)   if the sample has too few different characters for the vocabulary
 /// @throws Error(Resources)  if the directory cannot be written
 void learn_tokenizer(const TokenizerTraining& settings,
                      const std::function<std::string(std::int64_t)>& text,
-                     const std::string& directory);
+                     const std::string& directory,
+                     const std::function<void(bool)>& learning = {});
 
 }  // namespace engine

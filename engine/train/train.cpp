@@ -1,5 +1,6 @@
 #include "engine/train/train.h"
 
+#include <chrono>
 #include <filesystem>
 
 #include "engine/data/mixture.h"
@@ -85,7 +86,8 @@ void write_result(const TrainRecipe& recipe,
 
 }  // namespace
 
-void train_tokenizer(const TrainRequest& request, const TrainCallbacks& callbacks) {
+TokenizerResult train_tokenizer(const TrainRequest& request, const TrainCallbacks& callbacks) {
+  const auto start = std::chrono::steady_clock::now();
   const TokenizerRecipe recipe = read_tokenizer_recipe(request.recipe);
   const TrainingStream stream(recipe.mixture, recipe.seed, request.data);
   TokenizerTraining settings;
@@ -110,7 +112,16 @@ void train_tokenizer(const TrainRequest& request, const TrainCallbacks& callback
     }
     return whole;
   };
-  learn_tokenizer(settings, text, request.out);
+  const auto learning = [&](bool begins) {
+    if (callbacks.unstoppable) callbacks.unstoppable(begins);
+    if (begins && callbacks.notice) {
+      callbacks.notice("learning a vocabulary of " + std::to_string(recipe.vocab_size) +
+                       "; Ctrl+C ends that at once, and nothing is written");
+    }
+  };
+  learn_tokenizer(settings, text, request.out, learning);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  return {.vocab_size = recipe.vocab_size, .sample_bytes = bytes, .seconds = took.count()};
 }
 
 TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callbacks) {
@@ -138,7 +149,7 @@ TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callb
   return result;
 }
 
-void export_checkpoint(const TrainRequest& request) {
+ExportResult export_checkpoint(const TrainRequest& request) {
   const auto tokenizer = tokenizer_of(request.tokenizer, request.limits);
   const TrainRecipe recipe = recipe_for(request.recipe, *tokenizer);
   const std::string path = request.out + "/checkpoint.bin";
@@ -147,6 +158,10 @@ void export_checkpoint(const TrainRequest& request) {
     throw Error(ErrorCode::BadInput, path + ": holds a model of another shape than the recipe's");
   }
   write_result(recipe, checkpoint.parameters, request);
+  return {.step = checkpoint.step,
+          .tokens = checkpoint.tokens,
+          .seconds = checkpoint.seconds,
+          .compute = checkpoint.compute};
 }
 
 }  // namespace engine

@@ -19,9 +19,16 @@ struct TrainRequest {
   FileLimits limits;  // of the tokenizer's and the model's files
 };
 
+struct TokenizerResult {
+  int vocab_size = 0;
+  std::int64_t sample_bytes = 0;  // read
+  double seconds = 0;
+};
+
 /// Writes out/tokenizer.model and out/tokenizer_config.json.
 /// @throws Error(BadInput), Error(Resources)  as the recipe, the stream and the disk do
-void train_tokenizer(const TrainRequest& request, const TrainCallbacks& callbacks);
+/// @throws Error(Cancelled)  stopped while the sample was read
+TokenizerResult train_tokenizer(const TrainRequest& request, const TrainCallbacks& callbacks);
 
 /// Trains a target or a draft model (they differ in their recipes). While it runs, out/ holds
 /// checkpoint.bin and train.jsonl; when it is finished, also a Hugging Face directory in bf16 with
@@ -29,7 +36,15 @@ void train_tokenizer(const TrainRequest& request, const TrainCallbacks& callback
 /// false; the same request with resume continues.
 TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callbacks);
 
+/// Of a training run, as its last checkpoint has it.
+struct ExportResult {
+  std::int64_t step = 0;
+  std::int64_t tokens = 0;
+  double seconds = 0;
+  std::string compute;
+};
+
 /// The Hugging Face directory of a checkpoint as it stands, for a look at a run that goes on.
-void export_checkpoint(const TrainRequest& request);
+ExportResult export_checkpoint(const TrainRequest& request);
 
 }  // namespace engine

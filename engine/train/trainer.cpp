@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kTextsAtOnce = 32;
-constexpr int kPassRows = 512;  // rows a shard carries through the layers at once, about
+constexpr std::size_t kLosses = 100;  // of the last steps, for the loss a run ends with
+constexpr int kPassRows = 512;        // rows a shard carries through the layers at once, about
 
 Compute compute_named(const std::string& name, const ModelConfig& model) {
   const bool tiles_fit = model.dim % 32 == 0 && model.hidden_dim % 32 == 0 &&
@@ -162,7 +163,7 @@ class Run {
   int n_rows_ = 0, rows_a_pass_ = 1;
   std::int64_t step_ = 0, tokens_ = 0, next_text_ = 0;
   double seconds_ = 0;
-  std::deque<double> recent_losses_;                          // of completions, last 100 steps
+  std::deque<double> recent_losses_;                          // of completions, last kLosses steps
   std::deque<std::pair<double, std::int64_t>> recent_speed_;  // seconds and tokens, last steps
   std::ofstream log_;
 };
@@ -283,7 +284,7 @@ TrainProgress Run<T>::one_step() {
   recent_speed_.emplace_back(took.count(), batch.n_tokens);
   if (recent_speed_.size() > 50) recent_speed_.pop_front();
   recent_losses_.push_back(progress.completion_loss);
-  if (recent_losses_.size() > 100) recent_losses_.pop_front();
+  if (recent_losses_.size() > kLosses) recent_losses_.pop_front();
   double seconds = 0, tokens = 0;
   for (const auto& [s, t] : recent_speed_) {
     seconds += s;
@@ -362,6 +363,7 @@ TrainResult Run<T>::run() {
   result.steps_done = step_ - first_step;
   result.tokens = tokens_;
   result.seconds = seconds_;
+  result.n_losses = static_cast<int>(recent_losses_.size());
   if (!recent_losses_.empty()) {
     result.completion_loss = std::accumulate(recent_losses_.begin(), recent_losses_.end(), 0.0) /
                              static_cast<double>(recent_losses_.size());

@@ -38,6 +38,9 @@ struct TrainCallbacks {
   std::function<void(const TrainProgress&)> progress;  // every step; may be empty
   std::function<void(const std::string&)> notice;      // a line for a person; may be empty
   const std::atomic<bool>* stop = nullptr;             // set by Ctrl+C: save and return
+  /// Told before work that cannot look at `stop` (true; it may throw Error(Cancelled) instead of
+  /// letting that begin) and behind it (false); may be empty.
+  std::function<void(bool begins)> unstoppable;
 };
 
 struct TrainOptions {
@@ -58,7 +61,8 @@ struct TrainResult {
   std::int64_t steps_done = 0;  // by this call
   std::int64_t tokens = 0;
   double seconds = 0;
-  double completion_loss = 0;  // mean of the last 100 steps
+  double completion_loss = 0;  // mean of the last n_losses steps
+  int n_losses = 0;            // 100, or the steps of this call where those are fewer
   std::string compute;
   std::int64_t n_texts_cut = 0;
   double fill = 0;  // share of a packed row that holds text

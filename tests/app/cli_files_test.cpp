@@ -61,7 +61,7 @@ TEST_F(Cli, what_a_decoder_cannot_do_is_refused_before_anything_is_begun) {
   refused("compare --set form=textbook --set refill=slide", "nothing to slide");
   // Of what every decoder can do, the model's absence is all that is said.
   EXPECT_EQ(run("compare --decoders ar,lookahead" + rejection + outputs).code, 3);
-  EXPECT_EQ(run("generate --decoder jacobi --sampling rejection" + outputs).code, 3);
+  EXPECT_EQ(run("generate --decoder jacobi --sampling coupled" + outputs).code, 3);
 }
 
 TEST_F(Cli, asking_whether_a_file_can_be_written_leaves_it_as_it_is) {

@@ -157,7 +157,7 @@ TEST_F(CliJson, data) {
                        "max_tokens": "integer", "over_512_tokens": "integer",
                        "mean_chars": "number", "max_chars": "integer", "copy_share": "number",
                        "duplicates": "integer", "prompts_in_two_splits": "integer",
-                       "forms": "object"})")),
+                       "forms": "object", "stopped": "boolean"})")),
             "");
 }
 
@@ -175,6 +175,63 @@ TEST_F(CliJson, model) {
   EXPECT_EQ(wrong_in(document("model info demo-target"), form), "");
   const json checked = document("model validate demo-target");
   EXPECT_EQ(wrong_in(checked, with(form, {{"valid", "boolean"}})), "");
+  EXPECT_EQ(checked["valid"], true);
+}
+
+TEST_F(CliJson, a_model_or_a_trace_that_is_refused_is_a_document_too) {
+  const std::string tiny = tiny_model(), weights = tiny + "/model.safetensors";
+  std::filesystem::resize_file(weights, std::filesystem::file_size(weights) - 1);
+  const json of_model = document("model validate " + tiny, 3);
+  EXPECT_EQ(of_model["valid"], false);
+  EXPECT_EQ(of_model["path"], tiny);
+  EXPECT_NE(of_model["error"].get<std::string>().find("model.safetensors"), std::string::npos)
+      << of_model;
+  EXPECT_EQ(document("model validate " + folder + "/none", 3)["valid"], false);
+  std::ofstream(folder + "/odd.pdrun") << "no recording";
+  const json of_trace = document("trace validate " + folder + "/odd.pdrun", 3);
+  EXPECT_EQ(of_trace["ok"], false);
+  EXPECT_NE(of_trace["error"].get<std::string>().find("odd.pdrun"), std::string::npos) << of_trace;
+}
+
+TEST_F(CliJson, train) {
+  std::ofstream(folder + "/pieces.json")
+      << R"({"name": "pieces", "mixture": {"arith": {"weight": 1},
+      "sql": {"weight": 1}}, "vocab_size": 640, "sample_bytes": 60000})";
+  const json tokenizer =
+      document("train tokenizer --recipe " + folder + "/pieces.json --out " + folder + "/pieces");
+  EXPECT_EQ(wrong_in(tokenizer, json::parse(R"({"out": "string", "finished": "boolean",
+                "steps": "null", "tokens": "null", "seconds": "number", "completion_loss": "null",
+                "compute": "null", "vocab_size": "integer", "sample_bytes": "integer"})")),
+            "");
+  EXPECT_EQ(tokenizer["vocab_size"], 640);
+  EXPECT_GE(tokenizer["sample_bytes"], 60000 / 2);
+  std::ofstream(folder + "/small.json") << R"({"name": "small", "mixture": {"arith": {"weight": 1}},
+      "model": {"layers": 1, "dim": 32, "hidden_dim": 64, "heads": 1, "max_seq_len": 64},
+      "context": 64, "batch_tokens": 256, "tokens": 1000})";
+  const std::string training = "train target --recipe " + folder + "/small.json --out " + folder +
+                               "/small --tokenizer " + folder + "/pieces";
+  const json trained = document(training);
+  EXPECT_EQ(wrong_in(trained, json::parse(R"({"out": "string", "finished": "boolean",
+                "steps": "integer", "tokens": "integer", "seconds": "number",
+                "completion_loss": "number", "completion_loss_steps": "integer",
+                "compute": "string"})")),
+            "");
+  EXPECT_EQ(trained["completion_loss_steps"], trained["steps"]);
+  const json exported = document(training + " --export");
+  EXPECT_EQ(wrong_in(exported, json::parse(R"({"out": "string", "finished": "null",
+                "steps": "integer", "tokens": "integer", "seconds": "number",
+                "completion_loss": "null", "compute": "string"})")),
+            "");
+  for (const char* same : {"out", "steps", "tokens", "compute"})
+    EXPECT_EQ(exported[same], trained[same]) << same;
+}
+
+TEST_F(CliJson, model_score_of_one_task_and_level) {
+  const json scored = document("model score --task arith --level 3 --count 1");
+  ASSERT_EQ(scored["scores"].size(), 1u) << scored;
+  EXPECT_EQ(scored["scores"][0]["task"], "arith");
+  EXPECT_EQ(scored["scores"][0]["level"], 3);
+  EXPECT_EQ(scored["scores"][0]["n"], 1);
 }
 
 TEST_F(CliJson, trace) {
@@ -206,10 +263,12 @@ TEST_F(CliJson, trace) {
 }
 
 TEST_F(CliJson, devices) {
-  EXPECT_EQ(wrong_in(document("devices"), json::parse(R"([{"name": "string", "kind": "string",
-                       "available": "boolean", "reason": "string", "memory_bytes": "integer",
+  const json found = document("devices");
+  EXPECT_EQ(wrong_in(found, json::parse(R"([{"name": "string", "kind": "string",
+                       "available": "boolean", "reason": "string", "memory_bytes": "integer|null",
                        "ops": "string"}])")),
             "");
+  for (const json& device : found) EXPECT_NE(device["memory_bytes"], 0) << device;
 }
 
 // The plan that a model too large is refused by, told beforehand.

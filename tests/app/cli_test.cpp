@@ -117,6 +117,41 @@ TEST_F(Cli, a_misspelt_option_of_a_decoder_gets_a_suggestion_in_a_race_too) {
   EXPECT_EQ(run("compare --set block=5 --model /nonexistent --prompt a").code, 3);
 }
 
+TEST_F(Cli, what_shapes_drawing_is_refused_where_nothing_is_drawn) {
+  const std::string model = " --model /nonexistent --prompt a";
+  const auto told = [&](const std::string& arguments, const std::string& what) {
+    const Outcome outcome = run(arguments + model);
+    EXPECT_EQ(outcome.code, 2) << arguments << outcome.err;
+    EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find(what + " nothing at temperature 0"), std::string::npos)
+        << outcome.err;
+    EXPECT_NE(outcome.err.find("--temperature 0.8"), std::string::npos) << outcome.err;
+  };
+  told("generate --top-k 5", "--top-k: does");
+  told("generate --top-p 0.9", "--top-p: does");
+  told("compare --min-p 0.1 --temperature 0", "--min-p: does");
+  told("compare --sampling rejection", "--sampling rejection: does");
+  told("generate --top-k 5 --top-p 0.9", "--top-k, --top-p: do");
+  // Said for nothing, or with something to draw: only the model is missing.
+  for (const char* fine :
+       {"generate --top-k 0 --top-p 1 --min-p 0 --sampling coupled",
+        "generate --top-k 5 --temperature 0.8", "compare --repetition-penalty 1.2"})
+    EXPECT_EQ(run(fine + model).code, 3) << fine;
+}
+
+TEST_F(Cli, a_score_of_some_tasks_is_no_table_for_the_card) {
+  const auto told = [&](const std::string& arguments, const std::string& what) {
+    const Outcome outcome = run("model score " + arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments << outcome.err;
+    EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find(what), std::string::npos) << outcome.err;
+  };
+  told("--task arth", "did you mean arith?");
+  told("--level 1,4", "found '4', expected a whole number from 1 to 3");
+  told("--write --level 3", "--level");
+  told("--write --task py,arith", "--task");
+}
+
 TEST_F(Cli, a_command_that_needs_a_word_names_the_words) {
   const auto told = [&](const std::string& command, const std::string& words) {
     const Outcome outcome = run(command);
@@ -210,8 +245,8 @@ TEST_F(RunScript, without_a_display_it_says_so_and_races_with_the_options_given)
 }
 
 TEST_F(RunScript, without_a_display_it_refuses_what_only_a_window_can_do) {
-  for (const char* arguments :
-       {"--open a.pdrun", "--screenshot=a.png", "--screen live", "--start", "--theme light"}) {
+  for (const char* arguments : {"--open a.pdrun", "--screenshot=a.png", "--screen live", "--start",
+                                "--theme light", "--panel tree", "--step=3"}) {
     const Outcome outcome = script(arguments);
     EXPECT_EQ(outcome.code, 2) << arguments;
     EXPECT_TRUE(outcome.out.empty()) << outcome.out;

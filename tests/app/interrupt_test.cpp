@@ -11,7 +11,10 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/data/record.h"
+#include "engine/event/recorder.h"
+#include "engine/model/model_files.h"
 #include "tests/app/program.h"
+#include "tests/engine/event/streams.h"
 
 namespace {
 
@@ -46,6 +49,17 @@ class Interrupt : public testing::Test {
     std::error_code none;
     const auto size = std::filesystem::file_size(path, none);
     return none ? 0 : size;
+  }
+
+  /// The largest file in a directory whose name begins so.
+  static std::uintmax_t begun(const std::string& directory, const std::string& name) {
+    std::error_code none;
+    std::uintmax_t largest = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(directory, none)) {
+      if (entry.path().filename().string().starts_with(name))
+        largest = std::max(largest, size_of(entry.path()));
+    }
+    return largest;
   }
 
   std::string folder;
@@ -224,6 +238,124 @@ TEST_F(Interrupt, while_the_model_loads_there_is_nothing_to_print) {
     EXPECT_EQ(end.out, "");
     EXPECT_NE(end.err, "");
   }
+}
+
+TEST_F(Interrupt, a_model_that_was_being_written_is_not_there) {
+  const std::string config = folder + "/shape.json", out = folder + "/out";
+  std::ofstream(config)
+      << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 1024,
+             "num_hidden_layers": 40, "num_attention_heads": 16, "intermediate_size": 4096, "vocab_size": 128,
+             "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "eos_token_id": 2, "bos_token_id": 1})";
+  const std::vector<std::vector<std::string>> commands = {
+      {"model", "random", "--config", config, out},
+      {"model", "scale", "demo-target", out, "--scale", "16x1"}};
+  for (const std::vector<std::string>& command : commands) {
+    Program program(command, folder);
+    ASSERT_TRUE(program.until([&] { return begun(out, "model.safetensors.") > 1'000'000; }, 240s))
+        << command[1] << program.err();
+    program.interrupt();
+    const ProgramEnd end = program.wait(kSoon);
+    EXPECT_EQ(end.code, kCancelled) << command[1] << end.err;
+    EXPECT_EQ(end.out, "");
+    EXPECT_NE(end.err.find("nothing was written to " + out), std::string::npos) << end.err;
+    EXPECT_FALSE(std::filesystem::exists(out)) << command[1];
+  }
+}
+
+/// A model of 17 GB that takes no disk: its weights are a hole in their file, zeros when read.
+void write_hollow_model(const std::string& directory) {
+  std::filesystem::create_directories(directory);
+  const std::string config = directory + "/config.json";
+  std::ofstream(config)
+      << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096,
+             "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 16384, "vocab_size": 128,
+             "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "eos_token_id": 2, "bos_token_id": 1})";
+  json header;
+  std::int64_t at = 0;
+  for (const engine::TensorSpec& spec : engine::tensors_of(engine::read_model_config(config))) {
+    std::int64_t n = 1;
+    for (const std::int64_t dim : spec.shape) n *= dim;
+    header[spec.name] = {
+        {"dtype", "BF16"}, {"shape", spec.shape}, {"data_offsets", {at, at + 2 * n}}};
+    at += 2 * n;
+  }
+  const std::string text = header.dump(), path = directory + "/model.safetensors";
+  {
+    std::ofstream file(path, std::ios::binary);
+    for (int i = 0; i < 8; i++) file.put(static_cast<char>(text.size() >> (8 * i)));
+    file << text;
+  }
+  std::filesystem::resize_file(path, 8 + text.size() + static_cast<std::uintmax_t>(at));
+}
+
+TEST_F(Interrupt, what_is_known_of_a_model_is_printed_without_its_hash) {
+  const std::string model = folder + "/hollow";
+  write_hollow_model(model);
+  const std::vector<std::vector<std::string>> commands = {
+      {"model", "info", model, "--json"},
+      {"model", "validate", model, "--json"},
+      {"model", "validate", model, "--scan", "--json"}};
+  for (const std::vector<std::string>& command : commands) {
+    Program program(command, folder);
+    ASSERT_TRUE(program.until([&] { return program.mapped_memory() > 400'000'000; }, 120s))
+        << program.err();
+    program.interrupt();
+    const ProgramEnd end = program.wait(kSoon);
+    EXPECT_EQ(end.code, kCancelled) << end.err;
+    const json document = json::parse(end.out);
+    EXPECT_EQ(document["stopped"], true) << document;
+    if (command[1] == "validate") {
+      EXPECT_TRUE(document["valid"].is_null()) << document;
+    } else {
+      EXPECT_TRUE(document["weights_hash"].is_null()) << document;
+      EXPECT_EQ(document["n_layers"], 32) << document;
+    }
+  }
+}
+
+TEST_F(Interrupt, a_recording_is_read_no_further_and_half_a_conversion_is_not_there) {
+  const std::string recording = folder + "/long.pdrun", out = folder + "/long.json";
+  {
+    engine::Recorder recorder(recording);
+    recorder.push(engine::test::model_loaded());
+    for (engine::RunId run = 1; run <= 600; run++) {
+      for (engine::Event& event : engine::test::run_events({.run = run, .n_steps = 500}))
+        recorder.push(std::move(event));
+    }
+    recorder.close();
+  }
+  const auto interrupted = [&](const std::vector<std::string>& command, const auto& sign) {
+    Program program(command, folder);
+    ASSERT_TRUE(program.until([&] { return sign(program); }, 240s)) << program.err();
+    program.interrupt();
+    const ProgramEnd end = program.wait(kSoon);
+    EXPECT_EQ(end.code, kCancelled) << command[1] << end.err;
+    EXPECT_EQ(end.out, "") << command[1];
+    EXPECT_NE(end.err, "") << command[1];
+  };
+  const auto reading = [](const Program& program) { return program.bytes_read() > 8'000'000; };
+  interrupted({"trace", "info", recording}, reading);
+  interrupted({"trace", "validate", recording, "--json"}, reading);
+  interrupted({"trace", "convert", recording, out},
+              [&](const Program&) { return begun(folder, "long.json.") > 1'000'000; });
+  EXPECT_EQ(begun(folder, "long.json"), 0u);
+}
+
+// SentencePiece asks nobody: the first signal ends the process while it learns.
+TEST_F(Interrupt, train_tokenizer_ends_while_it_learns) {
+  std::ofstream(folder + "/recipe.json")
+      << R"({"name": "pieces", "mixture": {"arith": {"weight": 1}, "kb": {"weight": 1},
+             "sql": {"weight": 1}, "py": {"weight": 1}}, "vocab_size": 1984, "sample_bytes": 5000000})";
+  Program program(
+      {"train", "tokenizer", "--recipe", folder + "/recipe.json", "--out", folder + "/out"},
+      folder);
+  const auto learning = [&] {
+    return program.err().find("learning a vocabulary") != std::string::npos;
+  };
+  ASSERT_TRUE(program.until(learning, 240s)) << program.err();
+  program.interrupt();
+  EXPECT_EQ(program.wait(kSoon).code, kCancelled);
+  EXPECT_FALSE(std::filesystem::exists(folder + "/out/tokenizer.model"));
 }
 
 TEST_F(Interrupt, train_saves_what_it_has_and_says_how_to_go_on) {

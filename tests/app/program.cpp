@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -83,13 +84,27 @@ Program::Program(const std::vector<std::string>& arguments, const std::string& f
   setpgid(pid_, pid_);
 }
 
+long Program::told(const std::string& file, const std::vector<std::string>& names) const {
+  std::ifstream lines("/proc/" + std::to_string(pid_) + "/" + file);
+  long sum = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t colon = std::min(line.find(':'), line.size());
+    if (std::find(names.begin(), names.end(), line.substr(0, colon)) != names.end())
+      sum += std::stol(line.substr(colon + 1));
+  }
+  return sum;
+}
+
 long Program::private_memory() const {
-  std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
-  long kilobytes = 0;
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("RssAnon:") || line.starts_with("RssShmem:"))
-      kilobytes += std::stol(line.substr(line.find(':') + 1));
-  return kilobytes * 1024;
+  return 1024 * told("status", {"RssAnon", "RssShmem"});
+}
+
+long Program::mapped_memory() const {
+  return 1024 * told("status", {"RssFile", "RssShmem"});
+}
+
+long Program::bytes_read() const {
+  return told("io", {"rchar"});
 }
 
 Program::~Program() {

@@ -36,11 +36,17 @@ class Program {
   /// Bytes resident that are the program's alone: pages of mapped files (libraries, a driver's
   /// compiler) left out. 0 once it is over.
   long private_memory() const;
+  /// Bytes resident of mapped files: libraries, and weights as they are looked at.
+  long mapped_memory() const;
+  /// Bytes it has read by system calls so far; 0 once it is over, or where that is not told.
+  long bytes_read() const;
   std::string out() const;
   std::string err() const;
 
  private:
   bool over();
+  /// Sum of the numbers with these names in a file of /proc/PID.
+  long told(const std::string& file, const std::vector<std::string>& names) const;
 
   std::string folder_;
   pid_t pid_ = -1;

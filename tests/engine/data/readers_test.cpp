@@ -11,21 +11,15 @@
 #include "engine/data/mixture.h"
 #include "engine/data/readers.h"
 #include "engine/data/text.h"
+#include "tests/data_folder.h"
 
 namespace engine {
 namespace {
 
-// The folder of the open texts, or "".
-std::string data_dir() {
-  const char* named = std::getenv("DECOSCOPE_DATA");
-  const std::string dir = named != nullptr ? named : DECOSCOPE_SOURCE_DIR "/../shared/data";
-  return std::filesystem::is_directory(dir) ? dir : std::string();
-}
-
 class Readers : public testing::Test {
  protected:
   void SetUp() override {
-    if (data_dir().empty()) GTEST_SKIP() << "no folder of open texts; set DECOSCOPE_DATA";
+    if (data_folder().empty()) GTEST_SKIP() << kNoDataFolder;
   }
 };
 
@@ -36,7 +30,7 @@ struct Stated {
 };
 
 std::map<std::string, Stated> stated_sets() {
-  std::ifstream readme(data_dir() + "/README.md");
+  std::ifstream readme(data_folder() + "/README.md");
   std::map<std::string, Stated> stated;
   std::string line;
   while (std::getline(readme, line)) {
@@ -60,7 +54,7 @@ std::size_t stated_count(const std::string& records, const std::string& word) {
 
 TEST_F(Readers, licences_are_those_the_data_folder_states) {
   const auto stated = stated_sets();
-  ASSERT_FALSE(stated.empty()) << "no README.md in " << data_dir() << " states licences";
+  ASSERT_FALSE(stated.empty()) << "no README.md in " << data_folder() << " states licences";
   std::set<std::string> known;
   for (const RealSetTerms& terms : real_set_terms()) {
     ASSERT_TRUE(stated.contains(terms.set)) << terms.set;
@@ -69,14 +63,14 @@ TEST_F(Readers, licences_are_those_the_data_folder_states) {
     known.insert(terms.set);
   }
   for (const std::string& name : real_set_names()) {
-    const bool trains = !read_real_set(name, Split::Train, data_dir()).empty();
+    const bool trains = !read_real_set(name, Split::Train, data_folder()).empty();
     EXPECT_TRUE(!trains || known.contains(name)) << name;
   }
 }
 
 TEST_F(Readers, evaluation_sets_have_as_many_records_as_the_data_folder_states) {
   const auto stated = stated_sets();
-  ASSERT_FALSE(stated.empty()) << "no README.md in " << data_dir() << " states records";
+  ASSERT_FALSE(stated.empty()) << "no README.md in " << data_folder() << " states records";
   const std::pair<const char*, const char*> sets[] = {
       {"gsm8k", "test "},   {"commonsenseqa", "dev "}, {"strategyqa", "dev "},
       {"aqua", "test "},    {"humaneval", "test "},    {"mbpp", "test "},
@@ -86,14 +80,14 @@ TEST_F(Readers, evaluation_sets_have_as_many_records_as_the_data_folder_states) 
   for (const auto& [name, word] : sets) {
     const std::size_t expected = stated_count(stated.at(name).records, word);
     EXPECT_GT(expected, 0u) << name;
-    EXPECT_EQ(read_real_set(name, Split::Test, data_dir()).size(), expected) << name;
+    EXPECT_EQ(read_real_set(name, Split::Test, data_folder()).size(), expected) << name;
   }
 }
 
 TEST_F(Readers, every_set_is_read_and_its_right_answers_score_as_right) {
   for (const auto& name : real_set_names()) {
-    const auto train = read_real_set(name, Split::Train, data_dir());
-    const auto test = read_real_set(name, Split::Test, data_dir());
+    const auto train = read_real_set(name, Split::Train, data_folder());
+    const auto test = read_real_set(name, Split::Test, data_folder());
     std::printf("%-16s train %6zu  test %5zu\n", name.c_str(), train.size(), test.size());
     EXPECT_FALSE(train.empty() && test.empty()) << name;
     const bool starts_python = name == "mbpp" || name == "humaneval";
@@ -112,17 +106,48 @@ TEST_F(Readers, every_set_is_read_and_its_right_answers_score_as_right) {
 TEST_F(Readers, no_evaluation_prompt_is_among_the_training_texts) {
   for (const auto& name : real_set_names()) {
     std::set<std::string> train;
-    for (const auto& record : read_real_set(name, Split::Train, data_dir()))
+    for (const auto& record : read_real_set(name, Split::Train, data_folder()))
       train.insert(normalised(record.prompt + record.completion));
-    for (const auto& record : read_real_set(name, Split::Test, data_dir()))
+    for (const auto& record : read_real_set(name, Split::Test, data_folder()))
       EXPECT_FALSE(train.contains(normalised(record.prompt + record.completion))) << record.id;
   }
+}
+
+// Of any set, by their prompts: what stands in the same form is found, whatever its case and signs.
+TEST_F(Readers, no_evaluation_prompt_is_among_the_prompts_that_are_learned_from) {
+  std::map<std::uint64_t, std::string> asked;  // by the prompt's hash, a record's id
+  for (const auto& name : real_set_names()) {
+    for (const auto& record : read_real_set(name, Split::Test, data_folder()))
+      asked.emplace(fnv1a(normalised(record.prompt)), record.id);
+  }
+  EXPECT_GT(asked.size(), 5000u);
+  const auto is_asked = [&](const Record& record) {
+    if (record.prompt.empty()) return false;
+    const auto found = asked.find(fnv1a(normalised(record.prompt)));
+    if (found != asked.end()) ADD_FAILURE() << record.id << " is " << found->second;
+    return found != asked.end();
+  };
+  std::int64_t n_learned = 0, n_found = 0;
+  for (const auto& name : real_set_names()) {
+    for (const auto& record : read_real_set(name, Split::Train, data_folder()))
+      n_found += is_asked(record), n_learned++;
+  }
+  for (const std::string& task : task_names()) {
+    for (int level = 1; level <= 3; level++) {
+      for (int i = 0; i < 700; i++) {
+        const auto record = task_generator(task).make(Split::Train, level, i);
+        if (record) n_found += is_asked(*record), n_learned++;
+      }
+    }
+  }
+  EXPECT_EQ(n_found, 0) << "of " << n_learned;
+  EXPECT_GT(n_learned, 50000);
 }
 
 TEST_F(Readers, advising_fills_in_every_variable_and_names_the_tables_that_are_read) {
   std::size_t n_questions = 0;
   std::map<std::string, std::size_t> per_split;
-  std::ifstream file(data_dir() + "/advising/advising.json");
+  std::ifstream file(data_folder() + "/advising/advising.json");
   for (const auto& query : nlohmann::json::parse(file)) {
     n_questions += query.at("sentences").size();
     for (const auto& sentence : query.at("sentences")) per_split[sentence.at("question-split")]++;
@@ -132,7 +157,7 @@ TEST_F(Readers, advising_fills_in_every_variable_and_names_the_tables_that_are_r
     EXPECT_EQ(n_questions, stated_count(stated.at("advising").records, ""));
   }
   for (const Split split : {Split::Train, Split::Dev, Split::Test}) {
-    const auto records = read_real_set("advising", split, data_dir());
+    const auto records = read_real_set("advising", split, data_folder());
     const std::size_t n = per_split.at(std::string(split_name(split)));
     // Left out are training texts above the cap, and what stands in both parts.
     EXPECT_TRUE(split == Split::Train ? records.size() > n * 3 / 4 && records.size() < n
@@ -154,7 +179,7 @@ TEST_F(Readers, advising_fills_in_every_variable_and_names_the_tables_that_are_r
 }
 
 TEST_F(Readers, sql_of_a_published_question_is_judged_by_its_rows) {
-  const auto records = read_real_set("defog_sql", Split::Test, data_dir());
+  const auto records = read_real_set("defog_sql", Split::Test, data_folder());
   int n_second = 0, n_ordered = 0;
   for (const Record& record : records) {
     const auto check = nlohmann::json::parse(record.check);
@@ -231,7 +256,7 @@ TEST(QueriesAsText, differ_in_signs_but_not_in_spaces_case_or_quotes) {
 }
 
 TEST_F(Readers, a_passage_is_right_if_its_paragraphs_end_in_the_four_sentences) {
-  for (const Record& record : read_real_set("creative_writing", Split::Test, data_dir())) {
+  for (const Record& record : read_real_set("creative_writing", Split::Test, data_folder())) {
     const auto check = nlohmann::json::parse(record.check);
     const auto sentences = check.at("sentences").get<std::vector<std::string>>();
     ASSERT_EQ(sentences.size(), 4u);
@@ -262,7 +287,7 @@ TEST_F(Readers, the_excluded_blocksworld_problems_are_the_published_ones) {
 #include "engine/data/blocks_excluded.inc"
   };
   std::set<std::uint64_t> expected;
-  for (const auto& record : read_real_set("blocksworld", Split::Test, data_dir())) {
+  for (const auto& record : read_real_set("blocksworld", Split::Test, data_folder())) {
     const auto check = nlohmann::json::parse(record.check);
     auto init = check.at("init").get<std::vector<std::string>>();
     auto goal = check.at("goal").get<std::vector<std::string>>();
@@ -277,7 +302,7 @@ TEST_F(Readers, the_excluded_blocksworld_problems_are_the_published_ones) {
 TEST_F(Readers, a_mixture_draws_on_them) {
   const TrainingStream stream(
       R"({"real": {"weight": 1, "sets": ["gsm8k", "tinyshakespeare"]}, "arith": {"weight": 1}})", 3,
-      data_dir());
+      data_folder());
   std::set<std::string> parts;
   for (int i = 0; i < 200; i++) parts.insert(stream.text(i).part);
   EXPECT_EQ(parts, (std::set<std::string>{"arith", "gsm8k", "tinyshakespeare"}));

@@ -1,6 +1,7 @@
 #include "engine/event/trace_tool.h"
 
 #include <filesystem>
+#include <functional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -265,6 +266,53 @@ TEST(TraceTool, convert_replaces_nothing_and_says_the_name_it_took) {
   EXPECT_EQ(converted_to("u.csv"), std::pair(std::string("u-2-steps.csv"), true));
   EXPECT_TRUE(std::filesystem::exists(folder / "u-2-lanes.csv"));
   EXPECT_EQ(test::read_file(folder / "u-lanes.csv"), "mine");
+}
+
+// Asked to stop at the first question, at the second, and so on until the work is done before it.
+TEST(TraceTool, wherever_it_is_stopped_nothing_is_left_of_it) {
+  const Folder folder;
+  const std::string path = record(folder, test::small_stream());
+  trace_convert(path, folder / "whole.json");
+  const auto n_files = [&] {
+    return std::distance(std::filesystem::directory_iterator(folder / ""),
+                         std::filesystem::directory_iterator());
+  };
+  const auto n_before = n_files();
+  const std::vector<std::function<void(const StopAsked&)>> works = {
+      [&](const StopAsked& stop) { trace_info(path, {}, stop); },
+      [&](const StopAsked& stop) { trace_validate(path, stop); },
+      [&](const StopAsked& stop) { trace_validate(folder / "whole.json", stop); },
+      [&](const StopAsked& stop) {
+        trace_convert(path, folder / "t.json", {.trace = {}, .csv = {}, .stop = stop});
+      },
+      [&](const StopAsked& stop) {
+        trace_convert(path, folder / "t.csv", {.trace = {}, .csv = {}, .stop = stop});
+      },
+      [&](const StopAsked& stop) {
+        trace_convert(path, folder / "t.txt", {.trace = {}, .csv = {}, .stop = stop});
+      },
+      [&](const StopAsked& stop) {
+        trace_convert(path, folder / "t.pdrun", {.trace = {}, .csv = {}, .stop = stop});
+      }};
+  const int at_least[] = {1, 1, 1, 3, 5, 2, 2};  // times asked
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    int n_stopped = 0;
+    for (bool done = false; !done; n_stopped += !done) {
+      int asked = 0;
+      try {
+        works[i]([&] { return asked++ >= n_stopped; });
+        done = true;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::Cancelled) << error.what();
+        EXPECT_EQ(n_files(), n_before) << i << " stopped at question " << n_stopped;
+      }
+    }
+    EXPECT_GE(n_stopped, at_least[i]) << i;
+    for (const char* name : {"t.json", "t.txt", "t.pdrun", "t-steps.csv", "t-tokens.csv",
+                             "t-acceptance.csv", "t-lanes.csv"})
+      std::filesystem::remove(folder / name);
+    ASSERT_EQ(n_files(), n_before);
+  }
 }
 
 TEST(TraceTool, a_long_recording_is_told_by_its_decoders) {

@@ -9,6 +9,7 @@
 #include "engine/data/arith_read.h"
 #include "engine/data/readers.h"
 #include "engine/reason/cot_prompts.h"
+#include "tests/data_folder.h"
 
 namespace engine::test {
 namespace {
@@ -160,8 +161,8 @@ TEST(CotTask, what_cannot_be_asked_is_said) {
 }
 
 TEST(CotTask, reads_the_open_sets) {
-  const char* data = std::getenv("DECOSCOPE_DATA");
-  if (!data) GTEST_SKIP() << "no folder of open texts; set DECOSCOPE_DATA";
+  const std::string data = data_folder();
+  if (data.empty()) GTEST_SKIP() << kNoDataFolder;
   for (const char* task : {"commonsenseqa", "strategyqa", "aqua"}) {
     const auto questions = cot_questions(task, {.start = 3, .count = 4}, data);
     ASSERT_EQ(questions.size(), 4u) << task;

@@ -1,7 +1,6 @@
 // What is read out of completions, what prompts are filled with, and what an answer is worth.
 #include "engine/reason/tot_task.h"
 
-#include <cstdlib>
 #include <fstream>
 #include <functional>
 
@@ -10,6 +9,7 @@
 
 #include "engine/data/arith_read.h"
 #include "engine/data/text.h"
+#include "tests/data_folder.h"
 
 namespace engine::test {
 namespace {
@@ -235,8 +235,8 @@ TEST(TotTask, what_cannot_be_asked_is_said) {
 }
 
 TEST(TotTask, reads_the_open_sets) {
-  const char* data = std::getenv("DECOSCOPE_DATA");
-  if (!data) GTEST_SKIP() << "no folder of open texts; set DECOSCOPE_DATA";
+  const std::string data = data_folder();
+  if (data.empty()) GTEST_SKIP() << kNoDataFolder;
   EXPECT_EQ(tot_questions("gsm8k", {.start = 3, .count = 100}, 6, data).size(), 100u);
   EXPECT_EQ(tot_questions("blocksworld", {.count = 1000}, 6, data).size(), 116u);
   EXPECT_EQ(tot_questions("blocksworld", {.count = 1000}, 0, data).size(), 432u);

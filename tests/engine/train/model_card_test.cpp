@@ -61,6 +61,19 @@ TEST_F(ModelCard, counts_its_layers_and_claims_no_more_than_its_scores) {
   EXPECT_TRUE(has(text, "the scores below say how many it solves")) << text;
 }
 
+TEST_F(ModelCard, says_of_how_many_steps_its_loss_is_the_mean) {
+  TrainResult result;
+  result.completion_loss = 0.25;
+  for (const auto& [n, words] : {std::pair(1, "last 1 step)"), std::pair(100, "last 100 steps)")}) {
+    result.n_losses = n;
+    TrainRecipe recipe;
+    recipe.mixture = kArith;
+    write_model_card(directory, recipe, result, TrainingStream(kArith, 1), {});
+    EXPECT_TRUE(has(written(), std::string("0.250 nats a token (mean of the ") + words))
+        << written();
+  }
+}
+
 TEST_F(ModelCard, names_the_default_sets_where_the_recipe_names_none_and_none_where_it_reads_none) {
   const std::string all = card(R"({"arith": {"weight": 1}, "real": {"weight": 0.1}})", kArith);
   for (const char* set : {"gsm8k", "strategyqa", "aqua", "wikisql", "creak", "tinyshakespeare"})
