@@ -145,8 +145,8 @@ TEST(CpuOps, CPU_OPS_names_the_table_and_an_unknown_name_is_refused_with_those_t
 TEST(Probe, reads_and_multiplies_at_a_positive_speed) {
   const auto device = open_cpu(2);
   cpu::ReadProbe read(*device, 8 << 20);
-  EXPECT_GT(read.gbps(1), 0.1);
-  EXPECT_GT(cpu::multiply_gflops(*device, DType::BF16), 0.1);
+  EXPECT_GT(read.gbps(1), 0);
+  EXPECT_GT(cpu::multiply_gflops(*device, DType::BF16), 0);
   EXPECT_FALSE(cpu::processor_name().empty());
 }
 
