@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/terminal.h"
+#include "engine/reason/reasoner.h"
 #include "engine/schedule/engine.h"
 #include "kernels/error.h"
 
@@ -37,11 +38,18 @@ void watch_for_exit() {
 }  // namespace
 
 EngineThread::EngineThread(std::string assets_dir,
+                           std::string data_dir,
                            const ModelOptions& options,
                            engine::CommandQueue& commands,
                            engine::EventQueue& events)
-    : commands_(commands), thread_([assets = std::move(assets_dir), options, &commands, &events] {
+    : commands_(commands),
+      thread_([assets = std::move(assets_dir),
+               data = std::move(data_dir),
+               options,
+               &commands,
+               &events] {
         engine::Engine engine(assets, options.n_threads, commands, events);
+        engine.reason_with(engine::reasoner(assets, data));
         engine.allow_external_shards(options.allow_external_shards);
         engine.set_file_limits(options.limits);
         engine.serve();

@@ -14,9 +14,11 @@ namespace app {
 class EngineThread {
  public:
   /// Serves commands from the start on. At most one at a time.
+  /// @param data_dir          of the open sets; empty: there are none
   /// @param options           of its device (how many threads) and of files of models
   /// @param commands, events  outlive it
   EngineThread(std::string assets_dir,
+               std::string data_dir,
                const ModelOptions& options,
                engine::CommandQueue& commands,
                engine::EventQueue& events);

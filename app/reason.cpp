@@ -1,6 +1,4 @@
 // `reason cot`: questions answered by chain of thought, and what that cost.
-#include <filesystem>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -18,7 +16,6 @@
 namespace app {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
 std::vector<engine::Question> questions_of(const CotOptions& options) {
@@ -31,13 +28,6 @@ std::vector<engine::Question> questions_of(const CotOptions& options) {
   return engine::cot_questions(options.task, range_of(options), data_dir_of(options));
 }
 
-/// Worked examples of the open sets; the bundled models were trained on the generated tasks' own
-/// form and need none there.
-std::vector<engine::Exemplar> exemplars_of(const std::string& task) {
-  const fs::path path = fs::path(assets_dir()) / "prompts" / "cot" / (task + ".jsonl");
-  return fs::exists(path) ? engine::read_exemplars(path.string()) : std::vector<engine::Exemplar>{};
-}
-
 engine::CotSettings settings_of(const CotOptions& options) {
   engine::CotSettings settings;
   settings.decoder = options.decoder;
@@ -46,7 +36,7 @@ engine::CotSettings settings_of(const CotOptions& options) {
   settings.max_tokens = options.max_tokens;
   settings.keep_approximate = !options.drop_approximate;
   settings.n_shots = options.n_shots;
-  settings.exemplars = exemplars_of(options.task);
+  settings.exemplars = engine::exemplars_of(assets_dir(), options.task);
   return settings;
 }
 

@@ -1,6 +1,5 @@
 // `reason tot`: questions searched by a tree of thoughts, and what that cost.
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -19,7 +18,6 @@
 namespace app {
 namespace {
 
-namespace fs = std::filesystem;
 using engine::TotCost;
 using engine::TotItem;
 using engine::TotNode;
@@ -40,7 +38,6 @@ std::vector<engine::Record> questions_of(const TotOptions& options) {
 
 engine::TotSettings settings_of(const TotOptions& options) {
   const engine::TotTaskInfo& info = engine::tot_task_info(options.task);
-  const fs::path file = fs::path(assets_dir()) / "prompts" / "tot" / info.prompts;
   engine::TotSettings settings;
   settings.decoder = options.decoder;
   settings.options = options_for(options.decoder, {options.decoder}, options.set);
@@ -51,8 +48,8 @@ engine::TotSettings settings_of(const TotOptions& options) {
   settings.depth = options.depth > 0 ? options.depth : info.depth;
   settings.n_thoughts = options.n_thoughts;
   settings.beam = options.beam;
-  settings.prompts =
-      engine::read_tot_prompts(options.prompts.empty() ? file.string() : options.prompts);
+  settings.prompts = engine::read_tot_prompts(
+      options.prompts.empty() ? engine::tot_prompts_file(assets_dir(), info) : options.prompts);
   return settings;
 }
 

@@ -29,6 +29,7 @@ int window(const WindowCommandOptions&) {
 #include "app/paths.h"
 #include "app/prompt_file.h"
 #include "app/terminal.h"
+#include "app/window_tasks.h"
 #include "engine/decode/registry.h"
 #include "engine/event/byte_source.h"
 #include "engine/event/output_file.h"
@@ -46,14 +47,17 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Why these options cannot be run from the window; empty: they can.
-std::string why_not_here(const engine::DecoderInfo& info, const engine::OptionValues& options) {
+/// @param chain  by chain of thought, which asks questions whose answers are known
+std::string why_not_here(const engine::DecoderInfo& info,
+                         const engine::OptionValues& options,
+                         bool chain) {
   try {
     const engine::OptionValues complete = engine::complete_options(info, options);
     const auto stop = complete.find("stop");
-    if (stop != complete.end() && stop->second == "probe")
+    if (!chain && stop != complete.end() && stop->second == "probe")
       return info.title +
-             ": stop=probe looks for the answers of a question; `decoscope reason "
-             "cot` asks one. Choose bound or none.";
+             ": stop=probe looks for the answers of a question, which a chain of thought asks. "
+             "Choose that above, or here bound or none.";
   } catch (const kernels::Error& error) {
     return error.what();
   }
@@ -72,7 +76,10 @@ std::vector<ui::CatalogDecoder> catalog_decoders() {
                                .options = info.options};
     decoder.needs_draft = info.needs_draft;
     decoder.refusal = [&info](const engine::OptionValues& options) {
-      return why_not_here(info, options);
+      return why_not_here(info, options, false);
+    };
+    decoder.refusal_in_chain = [&info](const engine::OptionValues& options) {
+      return why_not_here(info, options, true);
     };
     list.push_back(std::move(decoder));
   }
@@ -153,6 +160,7 @@ ui::Catalog catalog_of(const WindowCommandOptions& options) {
   catalog.decoders = catalog_decoders();
   catalog.models = catalog_models(assets / "models", options.model);
   catalog.prompts = catalog_prompts((assets / "prompts/bundled.jsonl").string());
+  add_tasks(catalog, data_dir_of_environment());
   for (const engine::DeviceInfo& device : engine::list_devices()) {
     const bool is_cpu = device.name == "cpu";
     catalog.devices.push_back(
@@ -214,7 +222,8 @@ int window(const WindowCommandOptions& options) {
   engine::EventQueue events;
   engine::CommandQueue commands;
   const ui::Catalog catalog = catalog_of(options);
-  const EngineThread thread(assets_dir(), options.model, commands, events);
+  const EngineThread thread(assets_dir(), data_dir_of_environment(), options.model, commands,
+                            events);
   ui::WindowOptions window_options;
   window_options.open = options.open;
   window_options.screen = options.screen;

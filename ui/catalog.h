@@ -26,6 +26,8 @@ struct CatalogDecoder {
   bool needs_draft = false;
   /// Why these options, complete, cannot be run from the window; empty: they can. Or no function.
   std::function<std::string(const std::map<std::string, std::string>&)> refusal;
+  /// The same of questions asked by chain of thought.
+  std::function<std::string(const std::map<std::string, std::string>&)> refusal_in_chain;
 };
 
 struct CatalogModel {
@@ -44,6 +46,17 @@ struct CatalogPrompt {
   std::string id;  // "G3-007"
   std::string title;
   std::string text;
+};
+
+/// Questions that reasoning can ask.
+struct CatalogTask {
+  std::string name;          // "arith", as commands take it
+  std::string summary;       // "word problems of small sums, generated"
+  std::string unavailable;   // why it cannot be asked here; empty: it can
+  bool has_levels = false;   // from 1 to 3: it is generated
+  int level = 1;             // asked at first
+  int depth = 1;             // likewise, of a tree's levels
+  bool has_actions = false;  // its answers are plans, of so many actions
 };
 
 struct CatalogDevice {
@@ -65,6 +78,7 @@ struct Catalog {
   std::vector<CatalogDecoder> decoders;
   std::vector<CatalogModel> models;
   std::vector<CatalogPrompt> prompts;
+  std::vector<CatalogTask> chain_tasks, tree_tasks;
   std::vector<CatalogDevice> devices;
   std::vector<HealthLine> health;
   std::int64_t memory_bytes = 0;  // that the program may take, as it began; 0: unknown

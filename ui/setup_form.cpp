@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace ui {
 
 const char* worthwhile_scale(std::int64_t n_params) {
@@ -70,6 +72,56 @@ LaneForm lane_with(const Catalog& catalog, const std::string& decoder) {
   return lane;
 }
 
+const std::vector<CatalogTask>& tasks_of(SetupMode mode, const Catalog& catalog) {
+  static const std::vector<CatalogTask> none;
+  if (mode == SetupMode::Chain) return catalog.chain_tasks;
+  return mode == SetupMode::Tree ? catalog.tree_tasks : none;
+}
+
+QuestionsForm& questions_of(SetupForm& form, SetupMode mode) {
+  return mode == SetupMode::Tree ? form.reasoning.tree : form.reasoning.chain;
+}
+
+const CatalogTask* task_of(const SetupForm& form, SetupMode mode, const Catalog& catalog) {
+  const QuestionsForm& questions =
+      mode == SetupMode::Tree ? form.reasoning.tree : form.reasoning.chain;
+  for (const CatalogTask& task : tasks_of(mode, catalog))
+    if (task.name == questions.task) return &task;
+  return nullptr;
+}
+
+void choose_task(SetupForm& form, SetupMode mode, const CatalogTask& task) {
+  QuestionsForm& questions = questions_of(form, mode);
+  questions.task = task.name;
+  questions.level = task.level;
+  if (mode == SetupMode::Tree) form.reasoning.depth = task.depth;
+}
+
+bool has_branches(const LaneForm& lane) {
+  return lane.options.contains("branches");
+}
+
+namespace {
+
+// The first task that can be asked; texts by SEED where something drafts, else by a decoder that
+// needs nothing.
+void begin_reasoning(SetupForm& form, const Catalog& catalog) {
+  for (const SetupMode mode : {SetupMode::Chain, SetupMode::Tree}) {
+    const auto& tasks = tasks_of(mode, catalog);
+    const auto first = std::ranges::find_if(
+        tasks, [](const CatalogTask& task) { return task.unavailable.empty(); });
+    if (first != tasks.end()) choose_task(form, mode, *first);
+  }
+  form.reasoning.decoder = form.live;
+  for (const char* name : {"lookahead", "seed"}) {
+    const CatalogDecoder* decoder = catalog.decoder(name);
+    if (decoder && why_unavailable(*decoder, form, catalog).empty())
+      form.reasoning.decoder = lane_with(catalog, name);
+  }
+}
+
+}  // namespace
+
 SetupForm first_form(const Catalog& catalog, const std::string& preferred_model) {
   SetupForm form;
   for (const CatalogModel& model : catalog.models) {
@@ -87,6 +139,7 @@ SetupForm first_form(const Catalog& catalog, const std::string& preferred_model)
   if (!form.lanes.empty()) form.live = form.lanes[form.lanes.size() > 2 ? 2 : 0];
   for (const LaneForm& lane : form.lanes)
     if (lane.decoder == "lookahead") form.live = lane;
+  begin_reasoning(form, catalog);
   return form;
 }
 
@@ -116,16 +169,78 @@ engine::StartRun command_of(const SetupForm& form, bool race) {
   return start;
 }
 
+engine::StartReasoning reasoning_command(const SetupForm& form) {
+  const ReasoningForm& asked = form.reasoning;
+  const bool tree = form.mode == SetupMode::Tree;
+  const QuestionsForm& questions = tree ? asked.tree : asked.chain;
+  using What = engine::StartReasoning::What;
+  return {.what = tree ? What::Tree : What::Chain,
+          .model = form.model,
+          .scale = form.scale,
+          .dtype = form.dtype,
+          .device = form.device,
+          .draft = form.draft,
+          .task = questions.task,
+          .level = questions.level,
+          .start = questions.start,
+          .count = questions.count,
+          .n_actions = asked.n_actions,
+          .decoder = {asked.decoder.decoder, asked.decoder.options},
+          .batch = has_branches(asked.decoder) ? 1 : asked.batch,
+          .repetition_penalty = form.repetition_penalty,
+          .max_tokens = asked.max_tokens,
+          .depth = asked.depth,
+          .n_thoughts = asked.n_thoughts,
+          .beam = asked.beam,
+          .temperature = asked.temperature,
+          .value_temperature = asked.value_temperature,
+          .seed = form.seed,
+          .sampling = form.sampling,
+          .start_held = form.start_held};
+}
+
+engine::Command next_command(const SetupForm& form, bool race) {
+  if (race || form.mode == SetupMode::Prompt) return command_of(form, race);
+  return reasoning_command(form);
+}
+
+namespace {
+
+// Options and sampling of a decoder that is there.
+std::string why_not_with(const CatalogDecoder& info,
+                         const LaneForm& lane,
+                         bool in_chain,
+                         bool rejection) {
+  const auto& refusal = in_chain ? info.refusal_in_chain : info.refusal;
+  if (refusal)
+    if (const std::string why = refusal(lane.options); !why.empty()) return why;
+  if (rejection && !info.supports_rejection)
+    return info.title + " has no rejection sampling; choose coupled.";
+  return "";
+}
+
+std::string why_not_reason(const SetupForm& form, const Catalog& catalog) {
+  const ReasoningForm& asked = form.reasoning;
+  const CatalogTask* task = task_of(form, form.mode, catalog);
+  if (!task) return "No task is chosen.";
+  if (!task->unavailable.empty()) return task->name + ": " + task->unavailable + ".";
+  const CatalogDecoder* info = catalog.decoder(asked.decoder.decoder);
+  if (!info) return "No decoder is chosen.";
+  if (const std::string why = why_unavailable(*info, form, catalog); !why.empty())
+    return info->title + ": " + why;
+  const bool chain = form.mode == SetupMode::Chain;
+  const bool sampled = !chain && (asked.temperature > 0 || asked.value_temperature > 0);
+  return why_not_with(*info, asked.decoder, chain, sampled && form.sampling == "rejection");
+}
+
+}  // namespace
+
 std::string why_not(const LaneForm& lane, const SetupForm& form, const Catalog& catalog) {
   const CatalogDecoder* info = catalog.decoder(lane.decoder);
   if (!info) return "No decoder is chosen.";
   if (const std::string why = why_unavailable(*info, form, catalog); !why.empty())
     return info->title + ": " + why;
-  if (info->refusal)
-    if (const std::string why = info->refusal(lane.options); !why.empty()) return why;
-  if (form.sampling == "rejection" && form.temperature > 0 && !info->supports_rejection)
-    return info->title + " has no rejection sampling; choose coupled.";
-  return "";
+  return why_not_with(*info, lane, false, form.sampling == "rejection" && form.temperature > 0);
 }
 
 std::string why_not(const SetupForm& form, const Catalog& catalog, bool race) {
@@ -135,6 +250,7 @@ std::string why_not(const SetupForm& form, const Catalog& catalog, bool race) {
     if (!model.unavailable.empty()) return model.name + ": " + model.unavailable;
     if (!model.has_tokenizer) return model.name + " has no tokenizer, so it cannot read a prompt.";
   }
+  if (!race && form.mode != SetupMode::Prompt) return why_not_reason(form, catalog);
   if (form.prompt.empty()) return "The prompt is empty.";
   if (form.max_tokens < 1) return "max tokens must be at least 1.";
   if (!race) return why_not(form.live, form, catalog);

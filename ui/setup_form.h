@@ -22,6 +22,28 @@ struct ModelChoice {
   bool operator==(const ModelChoice&) const = default;
 };
 
+/// What Run starts on the Live screen.
+enum class SetupMode { Prompt, Chain, Tree };
+
+/// Which questions of a task.
+struct QuestionsForm {
+  std::string task;
+  int level = 1;           // of a generated task
+  std::int64_t start = 0;  // number of the first
+  int count = 3;
+};
+
+/// A chain or a tree of thoughts, beside what it shares with one prompt.
+struct ReasoningForm {
+  QuestionsForm chain, tree;
+  LaneForm decoder;
+  int batch = 1;         // texts in one forward, for decoders without branches of their own
+  int max_tokens = 200;  // of a rationale
+  int n_actions = 6;     // of plans; 0: any
+  int depth = 1, n_thoughts = 3, beam = 1;
+  float temperature = 1, value_temperature = 0;  // of a tree's thoughts, of their evaluations
+};
+
 struct SetupForm : ModelChoice {
   std::string draft;        // the model that drafts, by name or path; empty: the card's
   std::string model_error;  // why the model asked for last is not the one above; empty: it is
@@ -34,6 +56,8 @@ struct SetupForm : ModelChoice {
   std::string sampling = "coupled";
   int max_tokens = 128;
   bool ignore_eos = false, start_held = false;
+  SetupMode mode = SetupMode::Prompt;
+  ReasoningForm reasoning;
 };
 
 /// The smallest scale at which a model is large enough that its steps cost what reading its weights
@@ -60,8 +84,22 @@ std::string why_unavailable(const CatalogDecoder& decoder,
 SetupForm first_form(const Catalog& catalog, const std::string& preferred_model);
 /// A lane with every option at its default.
 LaneForm lane_with(const Catalog& catalog, const std::string& decoder);
+/// The tasks a mode can ask; none of One prompt.
+const std::vector<CatalogTask>& tasks_of(SetupMode mode, const Catalog& catalog);
+/// The form's questions of a mode that asks some, and the catalog's task of theirs or nullptr.
+QuestionsForm& questions_of(SetupForm& form, SetupMode mode);
+const CatalogTask* task_of(const SetupForm& form, SetupMode mode, const Catalog& catalog);
+/// Chooses a task, at the level and depth it is asked with first.
+void choose_task(SetupForm& form, SetupMode mode, const CatalogTask& task);
+/// Whether a decoder's options say how many texts are under way at once.
+bool has_branches(const LaneForm& lane);
+
 /// The command of Run (one lane) or Run race (all lanes).
 engine::StartRun command_of(const SetupForm& form, bool race);
+/// The command of Run where a chain or a tree of thoughts is chosen.
+engine::StartReasoning reasoning_command(const SetupForm& form);
+/// What Run asks for: whatever is chosen, a race of the lanes or one of the two above.
+engine::Command next_command(const SetupForm& form, bool race);
 /// Why Run cannot be pressed, as one sentence; empty: it can.
 std::string why_not(const SetupForm& form, const Catalog& catalog, bool race);
 /// Why one lane cannot run with the form's sampling; empty: it can.

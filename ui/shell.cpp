@@ -61,29 +61,49 @@ void Shell::take(std::vector<engine::Event> events) {
     return;
   }
   since_event_ = 0;
-  const bool starts = std::any_of(events.begin(), events.end(), [](const engine::Event& e) {
-    return std::holds_alternative<engine::RunStarted>(e);
+  Following ahead = following_;
+  const bool starts = std::any_of(events.begin(), events.end(), [&](const engine::Event& e) {
+    return ahead.hear(e) == Following::Look::Anew;
   });
   if (starts && !session_.live_is_shown()) {
     show_live();
     adopt_document();
   }
   follow_models(events);
-  if (session_.live_is_shown()) follow_news(events);
+  follow_reasoning(events);
+  follow_news(events);
   session_.take(std::move(events));
 }
 
 // A run that starts is the run to look at.
 void Shell::follow_news(const std::vector<engine::Event>& events) {
   for (const engine::Event& event : events) {
+    const engine::RunId before = following_.followed();
+    const Following::Look look = following_.hear(event);
     const auto* started = std::get_if<engine::RunStarted>(&event);
-    if (!started) continue;
+    if (!started || look == Following::Look::Stay || !session_.live_is_shown()) continue;
+    if (look == Following::Look::On) {
+      const bool free = selection_.run == before && !selection_.locked.valid() &&
+                        playhead_.mode == Playhead::Mode::Follow;
+      if (free) selection_.run = started->run;
+      continue;
+    }
     if (started->race == 0 || started->race != selection_.race) selection_.run = started->run;
     if (started->race != 0) selection_.race = started->race;
     selection_.compared.clear();
     selection_.locked = {};
     playhead_.mode = Playhead::Mode::Follow;
     view_.t0 = view_.t1 = view_.range0 = view_.range1 = 0;
+  }
+}
+
+// A chain or tree that has begun is awaited no more; what came of it is told on screen too.
+void Shell::follow_reasoning(const std::vector<engine::Event>& events) {
+  for (const engine::Event& event : events) {
+    const auto* phase = std::get_if<engine::Phase>(&event);
+    if (!phase || phase->run != 0 || phase->name != "reason") continue;
+    if (awaits_run_) asked_since_ = -1;
+    if (phase->done >= phase->total && !phase->detail.empty()) say(phase->detail);
   }
 }
 
@@ -205,16 +225,13 @@ bool Shell::animates() const {
 
 bool Shell::measures() const {
   const engine::Timeline& live = session_.live().timeline;
-  return !live.held() &&
-         std::ranges::any_of(live.runs(), [](const auto& run) { return !run.over(); });
+  return !live.held() && is_going(live);
 }
 
 bool Shell::ticks() const {
   if (asked_since_ >= 0) return true;
   if (!session_.live_is_shown()) return false;
-  for (const engine::RunRecord& run : session_.shown().timeline.runs())
-    if (!run.over()) return true;
-  return !loading_words(session_.shown().timeline).empty();
+  return is_going(session_.shown().timeline) || !loading_words(session_.shown().timeline).empty();
 }
 
 void Shell::load() {
@@ -233,7 +250,7 @@ void Shell::run(bool race) {
   }
   settings_.last_model = form_.model;
   awaits_run_ = true;
-  ask(command_of(form_, race));
+  ask(next_command(form_, race));
   if (screen_ == Screen::Welcome) show(race ? Screen::Compare : Screen::Live);
 }
 

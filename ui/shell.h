@@ -16,6 +16,7 @@
 #include "ui/layout.h"
 #include "ui/opening.h"
 #include "ui/panel.h"
+#include "ui/prepare/following.h"
 #include "ui/session.h"
 
 namespace ui {
@@ -108,6 +109,7 @@ class Shell {
   void end_reading();
   void show_live();
   void follow_news(const std::vector<engine::Event>& events);
+  void follow_reasoning(const std::vector<engine::Event>& events);
   void follow_models(const std::vector<engine::Event>& events);
   void model_failed(const engine::RunFailed& failed);
   void ask(engine::Command command);
@@ -202,6 +204,7 @@ class Shell {
   std::vector<ModelChoice> known_;  // were loaded once
   double asked_since_ = -1;         // -1: nothing is awaited
   bool awaits_run_ = false;         // else a model alone
+  Following following_;
   Prepared prepared_;
   Requests requests_;
   std::unique_ptr<Opening> opening_;

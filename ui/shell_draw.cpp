@@ -202,8 +202,7 @@ void Shell::draw_run_controls(Context& c) {
                                         : "starts the next run, in this session (Ctrl+Enter)"))
     run(race);
   const engine::Timeline& live = session_.live().timeline;
-  const bool going =
-      std::any_of(live.runs().begin(), live.runs().end(), [](const auto& r) { return !r.over(); });
+  const bool going = is_going(live);
   ImGui::SameLine();
   if (button(live.held() ? "Resume###hold" : "Hold###hold", false, true,
              "holds the engine at the next step (Shift+Space)"))
@@ -325,8 +324,7 @@ void Shell::draw_status_bar(Context& c) {
                  .quiet = quiet_,
                  .draw_ms = draw_ms_,
                  .scale_percent = settings_.scale_percent};
-  facts.running =
-      std::any_of(live.runs().begin(), live.runs().end(), [](const auto& r) { return !r.over(); });
+  facts.running = is_going(live);
   for (const engine::RunRecord& run : c.timeline.runs())
     facts.n_dropped += static_cast<std::int64_t>(run.dropped.size());
   // Of a run that is over the last sample says nothing about now.

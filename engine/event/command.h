@@ -33,6 +33,29 @@ struct StartRun {
   bool ignore_eos = false;
   bool start_held = false;  // wait for StepOnce or Hold{false}
 };
+/// Questions of a task, answered by chain of thought or searched by trees of thoughts: many texts,
+/// each a run alone, that a scheduler completes.
+struct StartReasoning {
+  enum class What : std::uint8_t { Chain, Tree } what = What::Chain;
+  std::string model, scale = "1x1", dtype, device = "auto", draft;  // as of StartRun
+  std::string task;
+  int level = 0;           // of a generated task, from 1; 0: the task's own
+  std::int64_t start = 0;  // number of the first question
+  int count = 3;
+  int n_actions = 6;  // of plans for blocks: those whose shortest plan has so many; 0: any
+  LaneRequest decoder;
+  int batch = 1;  // texts in one forward; not of "seed", whose options say it
+  // Of a chain, which is greedy.
+  float repetition_penalty = 1;
+  int max_tokens = 200;  // of a rationale
+  // Of a tree.
+  int depth = 0;  // levels, at most; 0: the task's own
+  int n_thoughts = 3, beam = 1;
+  float temperature = 1, value_temperature = 0;  // of thoughts, of their evaluations
+  std::uint64_t seed = 1;
+  std::string sampling = "coupled";
+  bool start_held = false;  // as of StartRun
+};
 struct StopRun {
   RunId run = 0;  // 0: all
 };
@@ -53,7 +76,7 @@ struct RecordTo {
   std::string path;
 };
 
-using Command =
-    std::variant<StartRun, StopRun, Hold, StepOnce, LoadModel, CheckAgreement, RecordTo>;
+using Command = std::
+    variant<StartRun, StopRun, Hold, StepOnce, LoadModel, CheckAgreement, RecordTo, StartReasoning>;
 
 }  // namespace engine

@@ -1,5 +1,7 @@
 #include "engine/reason/cot_prompts.h"
 
+#include <filesystem>
+
 #include <nlohmann/json.hpp>
 
 #include "engine/data/real_set.h"
@@ -14,6 +16,11 @@ std::vector<Exemplar> read_exemplars(const std::string& path) {
                          line.at("answer").get<std::string>()});
   });
   return exemplars;
+}
+
+std::vector<Exemplar> exemplars_of(const std::string& assets_dir, const std::string& task) {
+  const std::string path = assets_dir + "/prompts/cot/" + task + ".jsonl";
+  return std::filesystem::exists(path) ? read_exemplars(path) : std::vector<Exemplar>{};
 }
 
 std::string few_shot_text(std::span<const Exemplar> exemplars) {

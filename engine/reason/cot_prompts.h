@@ -22,6 +22,11 @@ struct Exemplar {
 /// @throws Error(BadInput)  "file:line: field: .." for a malformed line
 std::vector<Exemplar> read_exemplars(const std::string& path);
 
+/// Those the program brings for a task; none for the generated ones, in whose own form the bundled
+/// models were trained.
+/// @throws Error(BadInput)  as read_exemplars
+std::vector<Exemplar> exemplars_of(const std::string& assets_dir, const std::string& task);
+
 /// "question rationale So the answer is answer.\n\n" of each.
 std::string few_shot_text(std::span<const Exemplar> exemplars);
 

@@ -426,7 +426,8 @@ TotReport search(Scheduler& scheduler,
                  std::span<const Record> questions,
                  const TotSettings& settings,
                  const SchedulerWatch& watch,
-                 const std::function<void(const TotProgress&)>& tell) {
+                 const std::function<void(const TotProgress&)>& tell,
+                 SearchId first_search) {
   ensure(model.tokenizer() != nullptr, "a tree of thoughts needs a tokenizer");
   ensure(settings.n_thoughts > 0 && settings.beam > 0, "a tree has thoughts and keeps some");
   TotReport report;
@@ -435,8 +436,8 @@ TotReport search(Scheduler& scheduler,
   for (std::size_t i = 0; i < questions.size(); i++) {
     if (watch.stop && watch.stop()) break;
     progress.question = static_cast<int>(i);
-    Search one(scheduler, model, questions[i], settings, watch, static_cast<SearchId>(i + 1),
-               next_run, progress, tell);
+    Search one(scheduler, model, questions[i], settings, watch,
+               first_search + static_cast<SearchId>(i), next_run, progress, tell);
     auto item = one.run();
     if (!item) break;
     report.items.push_back(std::move(*item));

@@ -100,6 +100,7 @@ std::string text_of(const Thought& thought,
 /// Searches all questions, one after the other. Tells the tree to watch.events between its runs.
 /// @param watch  first_run numbers the first completion, the others follow; ended is not called
 /// @param tell   called as completions are done. Or empty
+/// @param first_search  numbers the first question's search, the others follow
 /// @throws Error(Usage)     if the decoder or its options cannot be
 /// @throws Error(BadInput)  if a question does not fit the model's context, or a prompt has a slot
 ///                          that its task does not fill
@@ -108,6 +109,7 @@ TotReport search(Scheduler& scheduler,
                  std::span<const Record> questions,
                  const TotSettings& settings,
                  const SchedulerWatch& watch = {},
-                 const std::function<void(const TotProgress&)>& tell = {});
+                 const std::function<void(const TotProgress&)>& tell = {},
+                 SearchId first_search = 1);
 
 }  // namespace engine

@@ -232,6 +232,10 @@ const TotTaskInfo& tot_task_info(const std::string& name) {
   return *std::ranges::find(tot_tasks(), name, &TotTaskInfo::name);
 }
 
+std::string tot_prompts_file(const std::string& assets_dir, const TotTaskInfo& info) {
+  return assets_dir + "/prompts/tot/" + info.prompts;
+}
+
 const TotTask& tot_task(const std::string& name) {
   static const SumsTask sums;
   static const BlocksPlanTask blocks;

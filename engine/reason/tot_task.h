@@ -54,6 +54,8 @@ struct TotTaskInfo {
 const std::vector<TotTaskInfo>& tot_tasks();
 /// @throws Error(Usage)  for an unknown task, naming those there are
 const TotTaskInfo& tot_task_info(const std::string& name);
+/// The file of prompts that the program brings for a task.
+std::string tot_prompts_file(const std::string& assets_dir, const TotTaskInfo& info);
 const TotTask& tot_task(const std::string& name);
 
 /// Questions start, start + 1, .. of a task.

@@ -36,6 +36,17 @@ RunRequest request_of(const StartRun& command, const LaneRequest& lane) {
           .ignore_eos = command.ignore_eos};
 }
 
+/// As far as a command tells.
+template <typename C>
+ModelRequest model_of(const C& command, bool allow_external_shards, const FileLimits& limits) {
+  return {.model = command.model,
+          .scale = command.scale,
+          .dtype = command.dtype,
+          .device = command.device,
+          .allow_external_shards = allow_external_shards,
+          .limits = limits};
+}
+
 struct Failure {
   int code = 0;
   std::string message;
@@ -100,6 +111,7 @@ void Engine::handle(const Command& command) {
         if constexpr (std::is_same_v<C, LoadModel>) load(c);
         if constexpr (std::is_same_v<C, CheckAgreement>) check_agreement(c.run);
         if constexpr (std::is_same_v<C, RecordTo>) events_.record_to(c.path);
+        if constexpr (std::is_same_v<C, StartReasoning>) reason(c);
       },
       command);
 }
@@ -110,22 +122,25 @@ void Engine::hold(bool held) {
   events_.push(Held{now_ns(), held_});
 }
 
+bool Engine::put_off(Command command) {
+  const auto* asked = std::get_if<StopRun>(&command);
+  if (!asked || asked->run != 0) {
+    pending_.push_back(std::move(command));
+    return false;
+  }
+  // What was asked for before the stop is stopped with it.
+  std::erase_if(pending_, [](const Command& c) {
+    return std::holds_alternative<StartRun>(c) || std::holds_alternative<StartReasoning>(c) ||
+           std::holds_alternative<LoadModel>(c) || std::holds_alternative<CheckAgreement>(c);
+  });
+  return true;
+}
+
 bool Engine::stop_asked() {
   if (commands_.closed()) return true;
   bool stop = false;
-  while (std::optional<Command> command = commands_.try_take()) {
-    const auto* asked = std::get_if<StopRun>(&*command);
-    if (asked && asked->run == 0) {
-      stop = true;
-      // What was asked for before the stop is stopped with it.
-      std::erase_if(pending_, [](const Command& c) {
-        return std::holds_alternative<StartRun>(c) || std::holds_alternative<LoadModel>(c) ||
-               std::holds_alternative<CheckAgreement>(c);
-      });
-    } else {
-      pending_.push_back(std::move(*command));
-    }
-  }
+  while (std::optional<Command> command = commands_.try_take())
+    stop |= put_off(std::move(*command));
   return stop;
 }
 
@@ -145,6 +160,11 @@ void Engine::describe_once(const LoadedModel& model) {
   events_.push(describe(model));
 }
 
+void Engine::describe_once(const RunModels& models) {
+  describe_once(models.target);
+  if (models.draft) describe_once(*models.draft);
+}
+
 LoadedModel& Engine::loaded(const ModelRequest& request) {
   LoadedModel& model = store_.get(request, load_progress(request.model));
   describe_once(model);
@@ -152,12 +172,7 @@ LoadedModel& Engine::loaded(const ModelRequest& request) {
 }
 
 RunModels Engine::loaded(const StartRun& command) {
-  const ModelRequest request{.model = command.model,
-                             .scale = command.scale,
-                             .dtype = command.dtype,
-                             .device = command.device,
-                             .allow_external_shards = allow_external_shards_,
-                             .limits = limits_};
+  const ModelRequest request = model_of(command, allow_external_shards_, limits_);
   const auto needs_draft = [](const LaneRequest& lane) {
     return decoder_named(lane.decoder).needs_draft;
   };
@@ -165,19 +180,13 @@ RunModels Engine::loaded(const StartRun& command) {
   if (drafts == command.lanes.end()) return loaded(request);
   const RunModels models =
       store_.get_with_draft(request, command.draft, drafts->decoder, load_progress(request.model));
-  describe_once(models.target);
-  describe_once(*models.draft);
+  describe_once(models);
   return models;
 }
 
 void Engine::load(const LoadModel& command) {
   if (race_) end_race();
-  loaded({.model = command.model,
-          .scale = command.scale,
-          .dtype = command.dtype,
-          .device = command.device,
-          .allow_external_shards = allow_external_shards_,
-          .limits = limits_});
+  loaded(model_of(command, allow_external_shards_, limits_));
 }
 
 void Engine::start(const StartRun& command) {
@@ -243,6 +252,104 @@ void Engine::start(const StartRun& command) {
     for (const auto& [run, request] : runs) active_[run].reported = false;
     fail_race(failure.code, failure.message);
   }
+}
+
+void Engine::reason(const StartReasoning& command) {
+  ensure(reasoner_ != nullptr, "nobody said how questions are asked");
+  if (race_) end_race();
+  const auto& [decoder, options] = command.decoder;
+  const RunModels models =
+      models_for(store_, model_of(command, allow_external_shards_, limits_), command.draft, decoder,
+                 options, load_progress(command.model));
+  describe_once(models);
+  held_ = command.start_held;
+  steps_asked_ = 0;
+  events_.push(Held{now_ns(), held_});
+  const auto scheduler = make_scheduler(models, decoder, options, command.batch);
+  HeardRuns heard(events_);
+  bool stopped = false, ended = false;
+  const auto tell = [&](std::int64_t done, std::int64_t total, const std::string& words) {
+    ended = done >= total;
+    events_.push(Phase{now_ns(), 0, "reason", done, total, words});
+  };
+  tell(0, 1, "reading the questions");
+  try {
+    reasoner_(command,
+              {.target = *models.target.model,
+               .scheduler = *scheduler,
+               .watch = {.events = &heard,
+                         .first_run = n_runs_ + 1,
+                         .stop = [&] { return stopped = stopped || reasoning_stop_asked(heard); }},
+               .first_search = n_searches_ + 1,
+               .tell = tell});
+  } catch (...) {
+    const Failure failure = current_failure();
+    if (failure.code != static_cast<int>(ErrorCode::Cancelled))
+      fail_reasoning(heard, failure.code, failure.message);
+  }
+  keep_heard(heard, models.target.request);
+  if (!ended) tell(1, 1, {});
+}
+
+/// The numbers it used are used up, and its runs can be checked like any other.
+void Engine::keep_heard(const HeardRuns& heard, const ModelRequest& model) {
+  n_searches_ = std::max(n_searches_, heard.last_search());
+  for (const auto& [run, what] : heard.runs()) {
+    n_runs_ = std::max(n_runs_, run);
+    RunResult end;
+    end.stop_reason = what.stop_reason;
+    finished_[run] = {model, request_of(what.started), what.tokens, end.whole()};
+  }
+}
+
+void Engine::fail_reasoning(const HeardRuns& heard, int code, const std::string& message) {
+  bool told = false;
+  for (const auto& [run, what] : heard.runs()) {
+    if (!what.stop_reason.empty()) continue;
+    fail(run, code, message);
+    told = true;
+  }
+  if (!told) fail(0, code, message);
+}
+
+bool Engine::reasoning_stop_asked(HeardRuns& heard) {
+  if (heard.stepped() && steps_asked_ > 0) steps_asked_--;
+  bool stop = stop_asked();
+  obey_at_once();
+  while (!stop && !asked_anew() && held_ && steps_asked_ == 0) {
+    std::optional<Command> command = commands_.wait();
+    stop = !command || put_off(std::move(*command));
+    obey_at_once();
+  }
+  return stop || asked_anew();
+}
+
+bool Engine::asked_anew() const {
+  return std::ranges::any_of(pending_, [](const Command& command) {
+    return std::holds_alternative<StartRun>(command) ||
+           std::holds_alternative<StartReasoning>(command) ||
+           std::holds_alternative<LoadModel>(command);
+  });
+}
+
+void Engine::obey_at_once() {
+  std::deque<Command> later;
+  for (Command& command : std::exchange(pending_, {})) {
+    const bool at_once = std::holds_alternative<Hold>(command) ||
+                         std::holds_alternative<StepOnce>(command) ||
+                         std::holds_alternative<RecordTo>(command);
+    if (!at_once) {
+      later.push_back(std::move(command));
+      continue;
+    }
+    try {
+      handle(command);
+    } catch (...) {
+      const Failure failure = current_failure();
+      fail(0, failure.code, failure.message);
+    }
+  }
+  pending_ = std::move(later);
 }
 
 void Engine::step_race() {

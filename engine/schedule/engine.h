@@ -9,11 +9,13 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "engine/event/queue.h"
 #include "engine/event/recorder.h"
 #include "engine/schedule/load_sampler.h"
 #include "engine/schedule/race.h"
+#include "engine/schedule/reasoning.h"
 #include "engine/schedule/run.h"
 
 namespace engine {
@@ -28,6 +30,8 @@ class Engine {
   /// before serve().
   void allow_external_shards(bool allow) { allow_external_shards_ = allow; }
   void set_file_limits(const FileLimits& limits) { limits_ = limits; }
+  /// What StartReasoning is done by; before serve(). Without one the command fails.
+  void reason_with(Reasoner reasoner) { reasoner_ = std::move(reasoner); }
   /// Serves commands until the queue is closed. Call on the engine's thread.
   void serve();
 
@@ -47,6 +51,7 @@ class Engine {
 
   void handle(const Command& command);
   void start(const StartRun& command);
+  void reason(const StartReasoning& command);
   void load(const LoadModel& command);
   void check_agreement(RunId run);
   void stop(RunId run);
@@ -61,12 +66,24 @@ class Engine {
   RunModels loaded(const StartRun& command);
   LoadProgress load_progress(const std::string& name);
   void describe_once(const LoadedModel& model);
+  void describe_once(const RunModels& models);
+  void keep_heard(const HeardRuns& heard, const ModelRequest& model);
+  void fail_reasoning(const HeardRuns& heard, int code, const std::string& message);
+  /// Keeps a command for later. @return  true if it is one to stop: then nothing is kept
+  bool put_off(Command command);
   /// Takes what the window asked meanwhile. @return  true if it asked to stop
   bool stop_asked();
+  /// The same between two steps of a reasoning: waits there while the engine is held.
+  bool reasoning_stop_asked(HeardRuns& heard);
+  /// Whether something was put off that ends a reasoning, as it would end a race.
+  bool asked_anew() const;
+  /// Of what was put off: holding, stepping and recording mean what goes on now.
+  void obey_at_once();
 
   CommandQueue& commands_;
   RecordingTap events_;  // to the window and, while a recording is on, to its file
   ModelStore store_;
+  Reasoner reasoner_;
   std::deque<Command> pending_;  // taken while something long was running
 
   LoadedModel* racing_ = nullptr;  // of the race under way
@@ -75,6 +92,7 @@ class Engine {
   std::map<RunId, Finished> finished_;
   RunId n_runs_ = 0;
   std::uint32_t n_races_ = 0;
+  SearchId n_searches_ = 0;
   std::set<std::uint32_t> described_;  // models the stream knows
   bool held_ = false;
   bool allow_external_shards_ = false;

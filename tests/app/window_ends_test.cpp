@@ -39,7 +39,8 @@ engine::StartRun long_run() {
 
 struct Scene {
   Scene()
-      : thread(model().parent_path().parent_path().string(), {.n_threads = 1}, commands, events) {}
+      : thread(
+            model().parent_path().parent_path().string(), "", {.n_threads = 1}, commands, events) {}
 
   engine::EventQueue events;
   engine::CommandQueue commands;

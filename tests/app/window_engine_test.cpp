@@ -7,10 +7,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "app/engine_thread.h"
+#include "app/window_tasks.h"
 #include "engine/decode/registry.h"
 #include "tests/needs.h"
 #include "tests/ui/play.h"
@@ -38,6 +40,7 @@ ui::Catalog catalog() {
                          .title = "one",
                          .text = "USER: Anna has 11 stickers and finds 33 more. How many stickers "
                                  "does Anna have? ASSISTANT:"});
+  app::add_tasks(all, "");
   return all;
 }
 
@@ -51,7 +54,7 @@ void play(const char* name, const scripted::Script& script, ui::WindowOptions op
     FAIL() << "the bundled model demo-target is absent";
   engine::EventQueue events;
   engine::CommandQueue commands;
-  const app::EngineThread thread(assets().string(), {.n_threads = 1}, commands, events);
+  const app::EngineThread thread(assets().string(), "", {.n_threads = 1}, commands, events);
   scripted::in_window(name, events, commands, catalog(), script, std::move(options));
 }
 
@@ -148,6 +151,68 @@ TEST(WindowWithEngine, a_lane_with_a_draft_model_races_too_and_tells_what_its_pa
     ctx->SetRef(ImGui::FindWindowByName("Tree###live.tree"));
     ctx->ItemClick("$$1/row");
     IM_CHECK_EQ(shell.selection().locked.row, 1);
+  });
+}
+
+TEST(WindowWithEngine, a_chain_of_thought_of_two_questions_runs_to_its_end) {
+  play("chain", [](ImGuiTestContext* ctx, ui::Shell& shell) {
+    shell.form().scale = "1x1";
+    ctx->SetRef(ImGui::FindWindowByName("Setup###live.setup"));
+    ctx->ItemClick("###mode_chain");
+    ctx->Yield(2);
+    ctx->ItemInputValue("##count", 2);
+    ctx->ItemClick("//##top/###run");
+    const auto ended = [&] { return shell.message().find("of 2 right") != std::string::npos; };
+    IM_CHECK(wait_for(ctx, ended));
+    IM_CHECK(all_over(shell));
+    IM_CHECK_GE(timeline(shell).runs().size(), 2u);
+    const engine::RunStarted& started = timeline(shell).runs().front().started;
+    IM_CHECK_STR_EQ(started.decoder.c_str(), "seed");
+    IM_CHECK_STR_EQ(started.prompt_id.c_str(), "kb/1/test/0");
+    IM_CHECK_EQ(timeline(shell).n_inconsistent(), 0);
+    IM_CHECK(!shell.ticks());
+  });
+}
+
+TEST(WindowTasks, an_open_set_is_offered_where_its_folder_is_and_a_generated_task_everywhere) {
+  const auto reasons = [](const std::string& data_dir) {
+    ui::Catalog all;
+    app::add_tasks(all, data_dir);
+    std::map<std::string, std::string> why;
+    for (const auto* tasks : {&all.chain_tasks, &all.tree_tasks})
+      for (const ui::CatalogTask& task : *tasks) why[task.name] = task.unavailable;
+    return why;
+  };
+  auto why = reasons("");
+  EXPECT_EQ(why.size(), 9u);
+  for (const char* generated : {"kb", "arith", "blocks"}) EXPECT_EQ(why.at(generated), "");
+  EXPECT_NE(why.at("gsm8k").find("DECOSCOPE_DATA"), std::string::npos);
+  const fs::path folder = fs::temp_directory_path() / "decoscope_window_tasks";
+  fs::create_directories(folder / "gsm8k");
+  why = reasons(folder.string());
+  fs::remove_all(folder);
+  EXPECT_EQ(why.at("gsm8k"), "");
+  EXPECT_NE(why.at("aqua"), "");
+  EXPECT_EQ(why.at("kb"), "");
+}
+
+TEST(WindowWithEngine, a_tree_of_thoughts_is_stopped_by_its_button_and_the_next_run_works) {
+  play("tree_stop", [](ImGuiTestContext* ctx, ui::Shell& shell) {
+    shell.form().mode = ui::SetupMode::Tree;
+    ctx->Yield(3);
+    ctx->ItemClick("//##top/###run");
+    IM_CHECK(wait_for(ctx, [&] { return n_steps(shell) > 0; }));
+    IM_CHECK_EQ(timeline(shell).searches().size(), 1u);
+    ctx->ItemClick("//##top/Stop");
+    IM_CHECK(wait_for(ctx, [&] { return all_over(shell) && !shell.ticks(); }));
+    IM_CHECK(timeline(shell).searches().back().ended->stopped);
+    const auto n_runs = timeline(shell).runs().size();
+    shell.form().mode = ui::SetupMode::Prompt;
+    shell.form().max_tokens = 4;
+    shell.perform(ui::Action::Run);
+    IM_CHECK(wait_for(
+        ctx, [&] { return timeline(shell).runs().size() == n_runs + 1 && all_over(shell); }));
+    IM_CHECK(!timeline(shell).runs().back().failed);
   });
 }
 

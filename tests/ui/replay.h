@@ -31,6 +31,7 @@ class Replay {
   int pace = 2;  // events a frame
   std::vector<std::string> asked;
   engine::StartRun started;  // as asked last
+  engine::StartReasoning reasoned;
 
  private:
   void take(const engine::Command& command) {
@@ -41,6 +42,9 @@ class Replay {
       for (const engine::LaneRequest& lane : start->lanes) decoders.push_back(lane.decoder);
       story_ = decoders.size() == 1 ? streams::one_run(decoders[0]) : streams::race(decoders);
       next_ = 0;
+    } else if (const auto* reasoning = std::get_if<engine::StartReasoning>(&command)) {
+      asked.push_back("reason");
+      reasoned = *reasoning;
     } else if (const auto* hold = std::get_if<engine::Hold>(&command)) {
       asked.push_back(hold->held ? "hold" : "resume");
       held_ = hold->held;
@@ -76,13 +80,16 @@ struct Stage {
 using StageScript = std::function<void(ImGuiTestContext*, Stage&)>;
 
 // Runs a script in a real window; fails the test when the script does.
-inline void play(const char* name, const StageScript& script, ui::WindowOptions options = {}) {
+inline void play(const char* name,
+                 const StageScript& script,
+                 ui::WindowOptions options = {},
+                 const ui::Catalog& catalog = streams::catalog()) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue events;
   engine::CommandQueue commands;
   Replay replay(events, commands);
   in_window(
-      name, events, commands, streams::catalog(),
+      name, events, commands, catalog,
       [&](ImGuiTestContext* ctx, ui::Shell& shell) {
         Stage stage{&shell, &replay};
         script(ctx, stage);

@@ -573,6 +573,13 @@ ui::Catalog catalog() {
       {"other", "assets/models/other", "1 M parameters, bf16", 1'000'000, true, "", "", 500, 8}};
   c.prompts = {{"G4-001", "count even values", story().prompt},
                {"G3-001", "stickers", "Question: Anna has 11 stickers and finds 33 more. Answer:"}};
+  const std::string nowhere = "an open set; set DECOSCOPE_DATA to the folder of the sets";
+  c.chain_tasks = {{"kb", "facts and rules", "", true},
+                   {"aqua", "algebra", nowhere},
+                   {"strategyqa", "facts", nowhere}};
+  c.tree_tasks = {{"arith", "small sums", "", true, 1, 4},
+                  {"blocks", "plans", "", true, 2, 7, true},
+                  {"gsm8k", "school sums", nowhere, false, 1, 4}};
   c.devices = {{"cpu", "CPU, 2 threads, AVX-512", ""}, {"cuda", "CUDA", "no driver found"}};
   c.health = {{"window", "OpenGL 3.0", true, ""},
               {"CPU", "2 threads, AVX-512 BF16", true, ""},

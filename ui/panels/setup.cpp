@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <map>
 #include <vector>
 
 #include "ui/draw.h"
@@ -22,6 +23,10 @@ void row_label(const char* label, const std::string& help) {
   const float left = ImGui::GetCursorPosX(), words_end = left + ImGui::GetItemRectSize().x;
   ImGui::SameLine(std::max(ImGui::GetContentRegionAvail().x * 0.52f, words_end + px(8)));
   ImGui::SetNextItemWidth(-FLT_MIN);
+}
+
+void gap() {
+  ImGui::Dummy({1, px(5)});
 }
 
 void option_row(LaneForm& lane, const CatalogOption& option) {
@@ -117,6 +122,187 @@ void lane_forms(Context& context) {
     lanes.push_back(lane_with(context.catalog, context.catalog.decoders.front().name));
 }
 
+struct ModeName {
+  SetupMode mode;
+  const char *whole, *shortened, *id, *help;
+};
+constexpr std::array<ModeName, 3> kModes{
+    {{SetupMode::Prompt, "One prompt", "Prompt", "###mode_prompt",
+      "One prompt: its answer, by one decoder."},
+     {SetupMode::Chain, "Chain of thought", "Chain", "###mode_chain",
+      "Chain of thought: questions of a task, each answered behind a rationale, and scored."},
+     {SetupMode::Tree, "Tree of thoughts", "Tree", "###mode_tree",
+      "Tree of thoughts: questions of a task, each searched level by level; several thoughts are "
+      "written and valued, and the best go on."}}};
+
+// Why Run cannot start this here; empty: it can.
+std::string why_no_mode(SetupMode mode, const Context& context) {
+  if (mode == SetupMode::Prompt) return "";
+  if (context.compare) return "Compare races decoders on one prompt; this runs on Live (Alt+1).";
+  return tasks_of(mode, context.catalog).empty() ? "There are no tasks to ask." : "";
+}
+
+// What Run starts: three buttons that fill the row, in short words where the whole have no room.
+void mode_part(Context& context) {
+  const SetupMode now = context.compare ? SetupMode::Prompt : context.form.mode;
+  const float room = ImGui::GetContentRegionAvail().x, gap = px(2);
+  const float padding = 2 * ImGui::GetStyle().FramePadding.x;
+  float whole = 0;
+  for (const ModeName& one : kModes) whole += ImGui::CalcTextSize(one.whole).x + padding;
+  const bool fits = whole + 2 * gap <= room;
+  float words_wide = 0;
+  for (const ModeName& one : kModes)
+    words_wide += ImGui::CalcTextSize(fits ? one.whole : one.shortened).x;
+  const float each = std::max(padding, (room - 2 * gap - words_wide) / 3);
+  for (const ModeName& one : kModes) {
+    const char* name = fits ? one.whole : one.shortened;
+    const bool on = one.mode == now;
+    const std::string why = why_no_mode(one.mode, context);
+    if (one.mode != SetupMode::Prompt) ImGui::SameLine(0, gap);
+    ImGui::PushStyleColor(ImGuiCol_Button, colour(on ? theme().button : theme().field));
+    ImGui::PushStyleColor(ImGuiCol_Text, colour(on ? theme().bright : theme().dim));
+    ImGui::BeginDisabled(!why.empty());
+    if (ImGui::Button((std::string(name) + one.id).c_str(),
+                      {ImGui::CalcTextSize(name).x + each, 0}))
+      context.form.mode = one.mode;
+    ImGui::EndDisabled();
+    ImGui::PopStyleColor(2);
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+      tooltip(why.empty() ? one.help : why);
+  }
+}
+
+void whole_row(
+    const char* label, const char* id, int& value, int low, int high, const std::string& help) {
+  row_label(label, help);
+  ImGui::InputInt(id, &value, 1, 10);
+  value = std::clamp(value, low, high);
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal))
+    tooltip(fmt::format("{}; {} to {}", help, low, high));
+}
+
+void task_choice(Context& context, SetupMode mode) {
+  const QuestionsForm& questions = questions_of(context.form, mode);
+  row_label("task", "whose questions are asked");
+  if (!ImGui::BeginCombo("##task", questions.task.empty() ? "choose" : questions.task.c_str())) {
+    const CatalogTask* now = task_of(context.form, mode, context.catalog);
+    if (now && ImGui::IsItemHovered()) tooltip(now->name + ": " + now->summary);
+    return;
+  }
+  for (const CatalogTask& task : tasks_of(mode, context.catalog)) {
+    ImGui::BeginDisabled(!task.unavailable.empty());
+    if (ImGui::Selectable(task.name.c_str(), task.name == questions.task))
+      choose_task(context.form, mode, task);
+    ImGui::EndDisabled();
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+      tooltip(task.unavailable.empty() ? task.summary : task.unavailable);
+  }
+  ImGui::EndCombo();
+}
+
+void questions_part(Context& context, SetupMode mode) {
+  constexpr std::int64_t kMostStart = std::int64_t{1} << 40;
+  QuestionsForm& questions = questions_of(context.form, mode);
+  small_label(mode == SetupMode::Tree ? "Tree of thoughts: questions"
+                                      : "Chain of thought: questions");
+  task_choice(context, mode);
+  const CatalogTask* task = task_of(context.form, mode, context.catalog);
+  if (task && task->has_levels)
+    whole_row("level", "##level", questions.level, 1, 3, "how hard the generated questions are");
+  if (task && task->has_actions)
+    whole_row("actions", "##actions", context.form.reasoning.n_actions, 0, 40,
+              "problems whose shortest plan has so many; 0: any");
+  row_label("first", "number of the first question, from 0");
+  const std::int64_t one = 1, ten = 10;
+  ImGui::InputScalar("##start", ImGuiDataType_S64, &questions.start, &one, &ten);
+  questions.start = std::clamp<std::int64_t>(questions.start, 0, kMostStart);
+  whole_row("how many", "##count", questions.count, 1, 10'000, "questions from the first on");
+}
+
+void tree_part(ReasoningForm& asked) {
+  small_label("Tree");
+  whole_row("depth", "##depth", asked.depth, 1, 100, "levels of thoughts, at most");
+  whole_row("thoughts", "##thoughts", asked.n_thoughts, 1, 64, "written below each node");
+  whole_row("beam", "##beam", asked.beam, 1, 64, "thoughts kept of each level");
+}
+
+void batch_row(ReasoningForm& asked) {
+  if (has_branches(asked.decoder)) return;  // these say it
+  whole_row(
+      "texts at once", "##batch", asked.batch, 1, 64,
+      "that one pass of the model goes on with: more share the reading of the weights, and no "
+      "text changes");
+}
+
+void penalty_row(SetupForm& form) {
+  row_label("repetition penalty", "1: none");
+  ImGui::SliderFloat("##penalty", &form.repetition_penalty, 1, 2, "%.2f");
+}
+
+void seed_row(SetupForm& form) {
+  row_label("seed", "the same seed draws the same numbers");
+  const std::uint64_t one = 1;
+  ImGui::InputScalar("##seed", ImGuiDataType_U64, &form.seed, &one);
+}
+
+void held_row(SetupForm& form) {
+  row_label("start held", "wait for Step or Resume before the first step");
+  tick("##start_held", form.start_held);
+}
+
+void mode_of_sampling_row(SetupForm& form) {
+  row_label("sampling",
+            "coupled: the same tokens as plain decoding; rejection: the same distribution");
+  if (!ImGui::BeginCombo("##sampling", form.sampling.c_str())) return;
+  for (const char* name : {"coupled", "rejection"})
+    if (ImGui::Selectable(name, form.sampling == name)) form.sampling = name;
+  ImGui::EndCombo();
+}
+
+void temperature_row(
+    const char* label, const char* id, float& value, float highest, const std::string& help) {
+  row_label(label, help);
+  ImGui::SliderFloat(id, &value, 0, highest, value == 0 ? "0 (greedy)" : "%.2f");
+}
+
+void chain_sampling_part(SetupForm& form) {
+  small_label("Sampling: greedy");
+  penalty_row(form);
+  row_label("max tokens", "a rationale ends there at the latest");
+  ImGui::InputInt("##max_tokens", &form.reasoning.max_tokens, 16, 128);
+  form.reasoning.max_tokens = std::clamp(form.reasoning.max_tokens, 1, 100'000);
+  held_row(form);
+}
+
+void tree_sampling_part(SetupForm& form) {
+  ReasoningForm& asked = form.reasoning;
+  small_label("Sampling");
+  constexpr float kHighest = 1.5f;  // at 1, where it begins, the handle does not cover the figure
+  temperature_row("temperature", "##temperature", asked.temperature, kHighest,
+                  "of the thoughts; at 0 those of a node are alike");
+  temperature_row("value temperature", "##value_temperature", asked.value_temperature, kHighest,
+                  "of the texts that value a thought");
+  if (asked.temperature > 0 || asked.value_temperature > 0) mode_of_sampling_row(form);
+  seed_row(form);
+  held_row(form);
+}
+
+void reasoning_part(Context& context) {
+  SetupForm& form = context.form;
+  questions_part(context, form.mode);
+  gap();
+  if (form.mode == SetupMode::Tree) {
+    tree_part(form.reasoning);
+    gap();
+  }
+  small_label("Decoder");
+  decoder_choice(context, form.reasoning.decoder, "##decoder");
+  options_of(context, form.reasoning.decoder);
+  batch_row(form.reasoning);
+  gap();
+  form.mode == SetupMode::Tree ? tree_sampling_part(form) : chain_sampling_part(form);
+}
+
 void prompt_part(Context& context) {
   SetupForm& form = context.form;
   ImGui::AlignTextToFramePadding();
@@ -145,9 +331,8 @@ void prompt_part(Context& context) {
 void sampling_part(Context& context) {
   SetupForm& form = context.form;
   small_label("Sampling");
-  row_label("temperature", "0 is greedy: always the likeliest token.");
-  ImGui::SliderFloat("##temperature", &form.temperature, 0, 2,
-                     form.temperature == 0 ? "0 (greedy)" : "%.2f");
+  temperature_row("temperature", "##temperature", form.temperature, 2,
+                  "0 is greedy: always the likeliest token.");
   if (form.temperature > 0) {
     row_label("top k", "0: all tokens");
     ImGui::InputInt("##top_k", &form.top_k, 1, 10);
@@ -156,26 +341,16 @@ void sampling_part(Context& context) {
     ImGui::SliderFloat("##top_p", &form.top_p, 0.01f, 1, "%.2f");
     row_label("min p", "tokens below this share of the likeliest are left out");
     ImGui::SliderFloat("##min_p", &form.min_p, 0, 1, "%.2f");
-    row_label("sampling",
-              "coupled: the same tokens as plain decoding; rejection: the same distribution");
-    if (ImGui::BeginCombo("##sampling", form.sampling.c_str())) {
-      for (const char* name : {"coupled", "rejection"})
-        if (ImGui::Selectable(name, form.sampling == name)) form.sampling = name;
-      ImGui::EndCombo();
-    }
+    mode_of_sampling_row(form);
   }
-  row_label("repetition penalty", "1: none");
-  ImGui::SliderFloat("##penalty", &form.repetition_penalty, 1, 2, "%.2f");
-  row_label("seed", "the same seed draws the same numbers");
-  const std::uint64_t one = 1;
-  ImGui::InputScalar("##seed", ImGuiDataType_U64, &form.seed, &one);
+  penalty_row(form);
+  seed_row(form);
   row_label("max tokens", "the answer ends there at the latest");
   ImGui::InputInt("##max_tokens", &form.max_tokens, 16, 128);
   form.max_tokens = std::clamp(form.max_tokens, 1, 1 << 20);
   row_label("past the end", "go on after the end-of-text token");
   tick("##ignore_eos", form.ignore_eos);
-  row_label("start held", "wait for Step or Resume before the first step");
-  tick("##start_held", form.start_held);
+  held_row(form);
 }
 
 void choice_row(const char* label,
@@ -265,7 +440,20 @@ void unavailable_row(const std::string& name, const std::string& reason) {
   }
 }
 
-void unavailable_part(const SetupForm& form, const Catalog& catalog) {
+// Names of the tasks that cannot be asked, together where the reason is the same.
+std::map<std::string, std::string> tasks_by_reason(const std::vector<CatalogTask>& tasks) {
+  std::map<std::string, std::string> names;
+  for (const CatalogTask& task : tasks) {
+    if (task.unavailable.empty()) continue;
+    std::string& all = names[task.unavailable];
+    all += (all.empty() ? "" : ", ") + task.name;
+  }
+  return names;
+}
+
+void unavailable_part(const Context& context) {
+  const SetupForm& form = context.form;
+  const Catalog& catalog = context.catalog;
   bool said = false;
   const auto say = [&said](const std::string& name, const std::string& reason) {
     if (reason.empty()) return;
@@ -273,13 +461,12 @@ void unavailable_part(const SetupForm& form, const Catalog& catalog) {
     said = true;
     unavailable_row(name, reason);
   };
+  if (!context.compare)
+    for (const auto& [reason, names] : tasks_by_reason(tasks_of(form.mode, catalog)))
+      say(names, reason);
   for (const CatalogDecoder& d : catalog.decoders) say(d.title, why_unavailable(d, form, catalog));
   for (const CatalogModel& m : catalog.models) say(m.name, m.unavailable);
   for (const CatalogDevice& d : catalog.devices) say(d.title, d.unavailable);
-}
-
-void gap() {
-  ImGui::Dummy({1, px(5)});
 }
 
 std::string why_empty(const Context&) {
@@ -311,7 +498,7 @@ void recorded_part(Context& context, const std::vector<const engine::RunRecord*>
   gap();
 }
 
-void form_part(Context& context) {
+void one_prompt_part(Context& context) {
   prompt_part(context);
   gap();
   if (context.compare) {
@@ -324,12 +511,19 @@ void form_part(Context& context) {
   }
   gap();
   sampling_part(context);
+}
+
+void form_part(Context& context) {
+  const bool reasons = !context.compare && context.form.mode != SetupMode::Prompt;
+  mode_part(context);
+  gap();
+  reasons ? reasoning_part(context) : one_prompt_part(context);
   gap();
   model_part(context);
   gap();
   if (const std::string why = why_not(context.form, context.catalog, context.compare); !why.empty())
     wrapped("Run is off: " + why, theme().warn);
-  unavailable_part(context.form, context.catalog);
+  unavailable_part(context);
 }
 
 void draw(Context& context) {

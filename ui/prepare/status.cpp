@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ui/prepare/numbers.h"
 
 namespace ui {
@@ -41,6 +43,21 @@ Status of_recording(const engine::RunRecord* run) {
                                                          run->steps.back().begun.step)};
 }
 
+Status of_held() {
+  return {.level = Level::Quiet,
+          .text = "held: N takes one step, Shift+Space goes on",
+          .working = true};
+}
+
+Status of_reasoning(const Reasoning& reasoning, bool held, double since_event) {
+  if (held) return of_held();
+  if (since_event >= 10)
+    return {Level::Amber,
+            fmt::format("no progress for {:.0f} s; last: {}", since_event, reasoning.words),
+            reasoning.share, true};
+  return {Level::Quiet, reasoning.words, reasoning.share, true};
+}
+
 Status of_decoding(const engine::RunRecord& run, double since_event) {
   const bool in_step = !run.steps.empty() && !run.steps.back().complete;
   if (since_event >= 10)
@@ -67,15 +84,14 @@ Status status_of(const engine::Timeline& timeline,
     return {.text = fmt::format("loading {}, {}", loading->name, loading_facts(*loading)),
             .share = loading->done / loading->total,
             .working = true};
+  if (const auto reasoning = reasoning_of(timeline))
+    return of_reasoning(*reasoning, timeline.held(), since_event);
   if (!run) return {.text = "idle"};
   if (run->failed) return {Level::Bad, run->failed->message};
   if (run->finished)
     return {.text = fmt::format("{}, {:.2f} s of compute", end_words(run->finished->stop_reason),
                                 run->finished->decode / 1e9)};
-  if (timeline.held())
-    return {.level = Level::Quiet,
-            .text = "held: N takes one step, Shift+Space goes on",
-            .working = true};
+  if (timeline.held()) return of_held();
   if (!run->phases.empty() && run->steps.empty()) {
     const engine::Phase& phase = run->phases.back();
     return of_phase(phase, (run->last_event - run->started.t) / 1e9 + since_event);
@@ -100,6 +116,19 @@ std::optional<Loading> loading_of(const engine::Timeline& timeline) {
   if (seconds > 0)
     loading.per_second = static_cast<double>(now.done - phases[first].done) / seconds;
   return loading;
+}
+
+std::optional<Reasoning> reasoning_of(const engine::Timeline& timeline) {
+  const auto phases = timeline.phases();
+  if (phases.empty() || phases.back().name != "reason") return std::nullopt;
+  const engine::Phase& now = phases.back();
+  if (now.done >= now.total) return std::nullopt;
+  return Reasoning{now.detail, static_cast<double>(now.done) / static_cast<double>(now.total)};
+}
+
+bool is_going(const engine::Timeline& timeline) {
+  return reasoning_of(timeline) ||
+         std::ranges::any_of(timeline.runs(), [](const auto& run) { return !run.over(); });
 }
 
 std::string loading_facts(const Loading& loading) {

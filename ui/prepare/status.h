@@ -40,6 +40,15 @@ std::string loading_words(const engine::Timeline& timeline);
 /// The same, and a sentence for the seconds before and after in which nothing is told of it.
 /// @param waiting  seconds since a model or a run was asked for; -1: nothing is awaited
 std::string awaited_words(const engine::Timeline& timeline, double waiting);
+/// A chain or tree of thoughts under way.
+struct Reasoning {
+  std::string words;  // "tree of thoughts: question 1 of 3, level 2 of 4, values 2 of 3"
+  double share = 0;
+};
+/// Nothing while none is.
+std::optional<Reasoning> reasoning_of(const engine::Timeline& timeline);
+/// Whether the engine has something to do: a run, or a chain or tree between two of its runs.
+bool is_going(const engine::Timeline& timeline);
 /// A run's name where lanes stand side by side: "C lookahead"; alone "lookahead".
 std::string name_of(const engine::RunRecord& run);
 /// Where the lanes of a race stand at the playhead: own compute used, and how many have ended by

@@ -54,6 +54,7 @@ void use_again(SetupForm& form,
   if (const engine::ModelLoaded* model = timeline.model(s.model)) use_model(form, catalog, *model);
   form.draft.clear();
   if (const engine::ModelLoaded* draft = timeline.model(s.draft)) use_draft(form, catalog, *draft);
+  form.mode = SetupMode::Prompt;  // of a chain or tree it is one text of many
   form.prompt = s.prompt;
   form.prompt_id = s.prompt_id;
   form.live = {s.decoder, s.options};

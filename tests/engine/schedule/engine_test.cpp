@@ -1,97 +1,18 @@
 // The engine thread's loop as the window meets it: commands in, events out, with the bundled model.
 #include "engine/schedule/engine.h"
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <filesystem>
-#include <functional>
-#include <thread>
-
-#include <gtest/gtest.h>
 
 #include "engine/event/recording.h"
 #include "engine/event/run_slices.h"
-#include "engine/event/timeline.h"
+#include "tests/engine/schedule/engine_thread.h"
 #include "tests/work_time.h"
 
 namespace engine {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// An engine on its own thread, and everything it said so far.
-class EngineThread : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!std::filesystem::exists(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/config.json")) {
-      FAIL() << "assets/models/demo-target is not in this tree";
-    }
-    thread = std::thread([this] {
-      Engine engine(DECOSCOPE_SOURCE_DIR "/assets", 2, commands, sink);
-      engine.serve();
-    });
-  }
-  void TearDown() override {
-    commands.close();
-    if (thread.joinable()) thread.join();
-  }
-
-  static StartRun race(std::vector<std::string> decoders, int max_tokens = 24) {
-    StartRun start;
-    start.model = "demo-target";
-    start.prompt =
-        "Question:\nAnna has 11 stickers. Anna finds 33 more stickers. How many stickers does Anna "
-        "have?\nAnswer:\n";
-    start.max_tokens = max_tokens;
-    start.ignore_eos = true;
-    for (std::string& decoder : decoders)
-      start.lanes.push_back({.decoder = std::move(decoder), .options = {}});
-    return start;
-  }
-  /// Takes events until `enough` or two minutes are over: that long only if something hangs.
-  bool until(const std::function<bool()>& enough) {
-    const auto end = std::chrono::steady_clock::now() + 120s;
-    while (true) {
-      for (const Event& event : events.take()) {
-        timeline.apply(event);
-        all.push_back(event);
-      }
-      if (enough()) return true;
-      if (std::chrono::steady_clock::now() > end) return false;
-      std::this_thread::sleep_for(1ms);
-    }
-  }
-  int n_over() const {
-    int n = 0;
-    for (const RunRecord& run : timeline.runs()) n += run.over();
-    return n;
-  }
-  template <typename E>
-  int count() const {
-    int n = 0;
-    for (const Event& event : all) n += std::holds_alternative<E>(event);
-    return n;
-  }
-
-  /// What the engine tells, heard on its thread before anyone else has it.
-  struct Sink : EventSink {
-    explicit Sink(EventQueue& queue) : to(queue) {}
-    void push(Event event) override {
-      if (heard) heard(event);
-      to.push(std::move(event));
-    }
-    EventQueue& to;
-    std::function<void(const Event&)> heard;  // set before a command is pushed
-  };
-
-  CommandQueue commands;
-  EventQueue events;
-  Sink sink{events};
-  Timeline timeline;
-  std::vector<Event> all;
-  std::thread thread;
-};
+using test::EngineThread;
 
 TEST_F(EngineThread, a_race_of_four_ends_with_four_runs_that_agree_with_ar) {
   commands.push(race({"ar", "jacobi", "lookahead", "prompt-lookup"}));

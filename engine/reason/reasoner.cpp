@@ -1,0 +1,166 @@
+#include "engine/reason/reasoner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/data/text.h"
+#include "engine/event/clock.h"
+#include "engine/event/text.h"
+#include "engine/reason/cot.h"
+#include "engine/reason/tot.h"
+
+namespace engine {
+namespace {
+
+class Asked {
+ public:
+  Asked(const StartReasoning& command,
+        const ReasoningSite& site,
+        const std::string& assets_dir,
+        const std::string& data_dir)
+      : command_(command), site_(site), assets_dir_(assets_dir), data_dir_(data_dir) {}
+
+  void chains() {
+    check_task(command_.task, cot_task_names());
+    const auto questions = cot_questions(command_.task, range(1), folder());
+    require_some(questions.size());
+    const CotSettings settings = chain_settings();
+    SchedulerWatch watch = site_.watch;
+    watch.ended = [this](int done, int n) {
+      // One more than there are texts: the end is told with what came of them.
+      site_.tell(done, n + 1, fmt::format("chain of thought: {} of {} texts", done, n));
+    };
+    watch.ended(0, 2 * static_cast<int>(questions.size()));
+    const CotReport report = answer(site_.scheduler, site_.target, questions, settings, watch);
+    for (const CotItem& item : report.items) {
+      const auto of = std::ranges::find(
+          questions, item.id, [](const Question& question) { return question.record.id; });
+      const std::string expected =
+          item.correct ? "" : fmt::format(", expected \"{}\"", of->record.answer);
+      told(item.id, item.correct, item.answer, expected);
+    }
+    conclude("Chain of thought", questions.size(), report.items.size(), report.n_correct());
+  }
+
+  void trees() {
+    const TotTaskInfo& info = tot_task_info(command_.task);
+    const auto questions =
+        tot_questions(command_.task, range(info.level), command_.n_actions, folder());
+    require_some(questions.size());
+    const TotSettings settings = tree_settings(info);
+    const auto tell = [&](const TotProgress& at) {
+      site_.tell(at.question * settings.depth + at.depth - 1, at.n_questions * settings.depth,
+                 fmt::format("tree of thoughts: question {} of {}, level {} of {}, {} {} of {}",
+                             at.question + 1, at.n_questions, at.depth, settings.depth, at.use,
+                             at.done, at.n));
+    };
+    const TotReport report = search(site_.scheduler, site_.target, questions, settings, site_.watch,
+                                    tell, site_.first_search);
+    for (const TotItem& item : report.items)
+      told(item.id, item.correct, item.answer, item.correct ? "" : ", " + item.reason);
+    conclude("Tree of thoughts", questions.size(), report.items.size(), report.n_correct());
+  }
+
+ private:
+  QuestionRange range(int own_level) const {
+    return {.level = command_.level > 0 ? command_.level : own_level,
+            .start = command_.start,
+            .count = command_.count};
+  }
+
+  /// Of the task's questions.
+  std::string folder() const {
+    if (is_generated(command_.task) || !data_dir_.empty()) return data_dir_;
+    throw Error(ErrorCode::Usage,
+                command_.task +
+                    " is an open set, and $DECOSCOPE_DATA does not say in which folder the sets "
+                    "are; generated tasks need none");
+  }
+
+  void require_some(std::size_t n_questions) const {
+    if (n_questions > 0) return;
+    throw Error(ErrorCode::BadInput,
+                fmt::format("{}: found no question from number {} on, expected {}; begin earlier, "
+                            "or ask for another level",
+                            command_.task, command_.start, command_.count));
+  }
+
+  CotSettings chain_settings() const {
+    CotSettings settings;
+    settings.decoder = command_.decoder.decoder;
+    settings.options = command_.decoder.options;
+    settings.sampling.repetition_penalty = command_.repetition_penalty;
+    settings.max_tokens = command_.max_tokens;
+    settings.exemplars = exemplars_of(assets_dir_, command_.task);
+    return settings;
+  }
+
+  TotSettings tree_settings(const TotTaskInfo& info) const {
+    TotSettings settings;
+    settings.decoder = command_.decoder.decoder;
+    settings.options = command_.decoder.options;
+    settings.thoughts.temperature = command_.temperature;
+    settings.thoughts.seed = command_.seed;
+    if (command_.sampling == "rejection") settings.thoughts.mode = Sampling::Mode::Rejection;
+    if (const auto why = refusal(decoder_named(settings.decoder), settings.thoughts))
+      throw Error(ErrorCode::Usage, *why);
+    settings.value_temperature = command_.value_temperature;
+    settings.depth = command_.depth > 0 ? command_.depth : info.depth;
+    settings.n_thoughts = command_.n_thoughts;
+    settings.beam = command_.beam;
+    settings.prompts = read_tot_prompts(tot_prompts_file(assets_dir_, info));
+    return settings;
+  }
+
+  void notice(std::string text) const {
+    site_.watch.events->push(Notice{now_ns(), Notice::Level::Info, std::move(text)});
+  }
+
+  /// @param more  why it is not right
+  void told(const std::string& id,
+            bool correct,
+            const std::string& answer,
+            const std::string& more) const {
+    notice(fmt::format("{}: {}: \"{}\"{}", id, correct ? "right" : "wrong",
+                       quoted_for_message(trimmed(answer)), more));
+  }
+
+  void conclude(const char* what, std::size_t n_asked, std::size_t n_done, int n_correct) const {
+    const auto figures = site_.scheduler.figures();
+    const auto figure = [&](const char* name) {
+      const auto found = figures.find(name);
+      return found == figures.end() ? 0.0 : found->second;
+    };
+    const std::string how_far =
+        n_done < n_asked ? fmt::format("stopped with {} of {} questions done", n_done, n_asked)
+                         : fmt::format("{} of {} right", n_correct, n_done);
+    const std::string words =
+        fmt::format("{}, {} by {}: {}; {:.0f} texts, {:.0f} tokens in {:.1f} s.", what,
+                    command_.task, command_.decoder.decoder, how_far, figure("runs"),
+                    figure("tokens"), figure("wall_ms") * 1e-3);
+    notice(words);
+    site_.tell(1, 1, words);
+  }
+
+  const StartReasoning& command_;
+  const ReasoningSite& site_;
+  const std::string& assets_dir_;
+  const std::string& data_dir_;
+};
+
+}  // namespace
+
+Reasoner reasoner(std::string assets_dir, std::string data_dir) {
+  return [assets_dir = std::move(assets_dir), data_dir = std::move(data_dir)](
+             const StartReasoning& command, const ReasoningSite& site) {
+    Asked asked(command, site, assets_dir, data_dir);
+    if (command.what == StartReasoning::What::Chain)
+      asked.chains();
+    else
+      asked.trees();
+  };
+}
+
+}  // namespace engine

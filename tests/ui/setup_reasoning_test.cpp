@@ -1,0 +1,316 @@
+// Chains and trees of thoughts in the window: what Setup asks for, which of their runs is looked at,
+// what the bar says of them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <variant>
+
+#include "headless.h"
+#include "replay.h"
+#include "ui/prepare/following.h"
+#include "ui/prepare/status.h"
+#include "ui/prepare/use_again.h"
+
+namespace {
+
+using namespace ui;
+using engine::Phase;
+using engine::RunFinished;
+using engine::RunStarted;
+using testing::HasSubstr;
+using Look = Following::Look;
+
+/// With SEED, which the bundled catalogue of the other tests has not.
+Catalog catalog() {
+  Catalog all = streams::catalog();
+  CatalogDecoder seed = *all.decoder("speculative");
+  seed.name = "seed";
+  seed.title = "SEED";
+  seed.options = {{"branches", CatalogOption::Type::Int, "3", 1, 64, {}, "Texts at once."},
+                  {"policy",
+                   CatalogOption::Type::Choice,
+                   "fcfs",
+                   0,
+                   0,
+                   {"fcfs", "shortest", "value"},
+                   "Which draft is judged next."}};
+  all.decoders.push_back(std::move(seed));
+  return all;
+}
+
+Phase reasoning(std::int64_t done, std::int64_t total, std::string words = {}) {
+  return {.name = "reason", .done = done, .total = total, .detail = std::move(words)};
+}
+
+TEST(SetupReasoning, begins_with_a_task_that_can_be_asked_and_seed_where_something_drafts) {
+  const SetupForm form = first_form(catalog(), "");
+  EXPECT_EQ(form.mode, SetupMode::Prompt);
+  EXPECT_EQ(form.reasoning.chain.task, "kb");
+  EXPECT_EQ(form.reasoning.tree.task, "arith");
+  EXPECT_EQ(form.reasoning.depth, 4);
+  EXPECT_EQ(form.reasoning.tree.count, 3);
+  EXPECT_EQ(form.reasoning.decoder.decoder, "seed");
+  EXPECT_EQ(form.reasoning.decoder.options.at("branches"), "3");
+  Catalog alone = catalog();
+  alone.models[0].draft.clear();
+  EXPECT_EQ(first_form(alone, "").reasoning.decoder.decoder, "lookahead");
+}
+
+TEST(SetupReasoning, the_command_is_what_the_form_says) {
+  SetupForm form = first_form(catalog(), "");
+  form.mode = SetupMode::Tree;
+  choose_task(form, SetupMode::Tree, catalog().tree_tasks[1]);
+  form.draft = "demo-draft";
+  form.reasoning.n_actions = 4;
+  form.reasoning.beam = 2;
+  form.reasoning.batch = 5;
+  form.seed = 7;
+  const auto command = next_command(form, false);
+  const auto& tree = std::get<engine::StartReasoning>(command);
+  EXPECT_EQ(tree.what, engine::StartReasoning::What::Tree);
+  EXPECT_EQ(tree.model, form.model);
+  EXPECT_EQ(tree.scale, form.scale);
+  EXPECT_EQ(tree.draft, "demo-draft");
+  EXPECT_EQ(tree.task, "blocks");
+  EXPECT_EQ(tree.level, 2);
+  EXPECT_EQ(tree.depth, 7);
+  EXPECT_EQ(tree.n_actions, 4);
+  EXPECT_EQ(tree.beam, 2);
+  EXPECT_EQ(tree.temperature, 1) << "of the thoughts, whatever one prompt is sampled with";
+  EXPECT_EQ(tree.seed, 7u);
+  EXPECT_EQ(tree.batch, 1) << "seed has branches";
+  form.reasoning.decoder = lane_with(catalog(), "jacobi");
+  EXPECT_EQ(reasoning_command(form).batch, 5);
+  form.mode = SetupMode::Chain;
+  EXPECT_EQ(reasoning_command(form).what, engine::StartReasoning::What::Chain);
+  EXPECT_EQ(reasoning_command(form).task, "kb");
+  // A race is of one prompt, whatever Run starts.
+  EXPECT_TRUE(std::holds_alternative<engine::StartRun>(next_command(form, true)));
+  form.mode = SetupMode::Prompt;
+  EXPECT_TRUE(std::holds_alternative<engine::StartRun>(next_command(form, false)));
+}
+
+TEST(SetupReasoning, says_why_run_is_off) {
+  Catalog known = catalog();
+  SetupForm form = first_form(known, "");
+  form.prompt.clear();
+  form.mode = SetupMode::Chain;
+  EXPECT_EQ(why_not(form, known, false), "") << "it asks questions, not the prompt";
+  form.reasoning.chain.task = "aqua";
+  EXPECT_THAT(why_not(form, known, false), HasSubstr("DECOSCOPE_DATA"));
+  form.reasoning.chain.task = "kb";
+  form.draft = "other";
+  EXPECT_THAT(why_not(form, known, false), HasSubstr("draft vocabulary 500"));
+  form.draft.clear();
+  form.mode = SetupMode::Tree;
+  form.reasoning.decoder = lane_with(known, "jacobi");
+  EXPECT_EQ(why_not(form, known, false), "");
+  form.sampling = "rejection";
+  EXPECT_THAT(why_not(form, known, false), HasSubstr("no rejection sampling"));
+  form.mode = SetupMode::Chain;
+  EXPECT_EQ(why_not(form, known, false), "") << "a chain is greedy";
+  // Options that only a question can use.
+  known.decoders[1].refusal = [](const auto&) { return std::string("needs a question"); };
+  known.decoders[1].refusal_in_chain = [](const auto&) { return std::string(); };
+  EXPECT_EQ(why_not(form, known, false), "");
+  form.mode = SetupMode::Tree;
+  form.sampling = "coupled";
+  EXPECT_EQ(why_not(form, known, false), "needs a question");
+}
+
+TEST(SetupReasoning, a_tree_is_chosen_set_and_run_with_the_mouse) {
+  scripted::play(
+      "choose_tree",
+      [](ImGuiTestContext* ctx, scripted::Stage& stage) {
+        ctx->SetRef(ImGui::FindWindowByName("Setup###live.setup"));
+        ctx->ItemClick("###mode_tree");
+        ctx->Yield(2);
+        ctx->ItemClick("##task");
+        ctx->Yield(2);
+        // Without the folder of the open sets the generated tasks alone can be asked.
+        IM_CHECK((ctx->ItemInfo("//$FOCUSED/gsm8k").ItemFlags & ImGuiItemFlags_Disabled) != 0);
+        ctx->ItemClick("//$FOCUSED/blocks");
+        ctx->Yield(2);
+        ctx->ItemInputValue("##count", 2);
+        ctx->ItemInputValue("##start", 11);
+        ctx->ItemInputValue("##thoughts", 4);
+        ctx->ItemInputValue("##beam", 2);
+        ctx->ItemClick("policy/##value");
+        ctx->ItemClick("//$FOCUSED/value");
+        ctx->ItemClick("//##top/###run");
+        scripted::wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
+        IM_CHECK_STR_EQ(stage.replay->asked.front().c_str(), "reason");
+        const engine::StartReasoning& asked = stage.replay->reasoned;
+        IM_CHECK(asked.what == engine::StartReasoning::What::Tree);
+        IM_CHECK_STR_EQ(asked.task.c_str(), "blocks");
+        IM_CHECK_EQ(asked.level, 2);
+        IM_CHECK_EQ(asked.depth, 7);
+        IM_CHECK_EQ(asked.count, 2);
+        IM_CHECK_EQ(asked.start, 11);
+        IM_CHECK_EQ(asked.n_thoughts, 4);
+        IM_CHECK_EQ(asked.beam, 2);
+        IM_CHECK_STR_EQ(asked.decoder.decoder.c_str(), "seed");
+        IM_CHECK_STR_EQ(asked.decoder.options.at("policy").c_str(), "value");
+      },
+      {}, catalog());
+}
+
+TEST(SetupReasoning, a_chain_is_chosen_and_run_with_the_keyboard) {
+  scripted::play(
+      "keys_chain",
+      [](ImGuiTestContext* ctx, scripted::Stage& stage) {
+        ctx->SetRef(ImGui::FindWindowByName("Setup###live.setup"));
+        ctx->NavMoveTo("###mode_chain");
+        ctx->NavActivate();
+        ctx->Yield(2);
+        IM_CHECK(stage.shell->form().mode == SetupMode::Chain);
+        ctx->NavMoveTo("##task");
+        ctx->NavInput();
+        ctx->Yield(2);
+        ctx->KeyPress(ImGuiKey_Escape);
+        ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Enter);
+        scripted::wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
+        IM_CHECK_STR_EQ(stage.replay->asked.front().c_str(), "reason");
+        IM_CHECK(stage.replay->reasoned.what == engine::StartReasoning::What::Chain);
+        IM_CHECK_STR_EQ(stage.replay->reasoned.task.c_str(), "kb");
+        IM_CHECK_EQ(stage.replay->reasoned.count, 3);
+      },
+      {}, catalog());
+}
+
+TEST(SetupReasoning, tasks_that_cannot_be_asked_are_told_with_their_reason) {
+  headless::Headless gui;
+  ImGui::GetIO().DisplaySize = {1600, 2000};  // all of Setup is seen
+  engine::CommandQueue commands;
+  const Catalog known = catalog();
+  Shell shell(known, commands, "");
+  shell.show(Screen::Live);
+  shell.form().mode = SetupMode::Chain;
+  for (int i = 0; i < 3; ++i) gui.frame(shell);
+  const std::string said = gui.said(shell);
+  EXPECT_THAT(said, HasSubstr("Chain of thought: questions"));
+  EXPECT_THAT(said, HasSubstr("aqua, strategyqa an open set; set DECOSCOPE_DATA"));
+  EXPECT_THAT(said, Not(HasSubstr("texts at once"))) << "SEED has branches";
+  shell.form().reasoning.decoder = lane_with(known, "jacobi");
+  for (int i = 0; i < 3; ++i) gui.frame(shell);
+  EXPECT_THAT(gui.said(shell), HasSubstr("texts at once"));
+}
+
+TEST(SetupReasoning, the_choice_is_in_whole_words_where_they_have_room) {
+  for (const float width : {1600.0f, 3000.0f}) {
+    headless::Headless gui;
+    ImGui::GetIO().DisplaySize = {width, 1000};
+    engine::CommandQueue commands;
+    const Catalog known = catalog();
+    Shell shell(known, commands, "");
+    shell.show(Screen::Live);
+    for (int i = 0; i < 3; ++i) gui.frame(shell);
+    const bool whole = gui.said(shell).find("One prompt") != std::string::npos;
+    EXPECT_EQ(whole, width > 2000) << width;
+  }
+}
+
+TEST(SetupReasoning, a_race_is_of_one_prompt_whatever_live_would_run) {
+  scripted::play(
+      "race_of_one",
+      [](ImGuiTestContext* ctx, scripted::Stage& stage) {
+        stage.shell->form().mode = SetupMode::Tree;
+        stage.shell->show(Screen::Compare);
+        ctx->Yield(3);
+        ctx->SetRef(ImGui::FindWindowByName("Setup###compare.setup"));
+        IM_CHECK((ctx->ItemInfo("###mode_tree").ItemFlags & ImGuiItemFlags_Disabled) != 0);
+        ctx->ItemClick("//##top/###run");
+        scripted::wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
+        IM_CHECK_STR_EQ(stage.replay->asked.front().c_str(), "start");
+        IM_CHECK(stage.shell->form().mode == SetupMode::Tree);
+      },
+      {}, catalog());
+}
+
+TEST(SetupReasoning, a_run_of_a_tree_used_again_is_one_prompt) {
+  engine::Timeline timeline;
+  for (const engine::Event& event : streams::one_run("jacobi")) timeline.apply(event);
+  SetupForm form = first_form(catalog(), "");
+  form.mode = SetupMode::Tree;
+  use_again(form, catalog(), timeline, timeline.runs()[0]);
+  EXPECT_EQ(form.mode, SetupMode::Prompt);
+}
+
+TEST(Following, looks_at_every_run_that_is_none_of_a_chain_or_tree) {
+  Following following;
+  EXPECT_EQ(following.hear(RunStarted{.run = 1}), Look::Anew);
+  EXPECT_EQ(following.hear(RunStarted{.run = 2}), Look::Anew);
+  EXPECT_EQ(following.followed(), 2u);
+}
+
+TEST(Following, of_a_chain_or_tree_the_first_and_then_the_next_when_that_is_over) {
+  Following following;
+  following.hear(reasoning(0, 1));
+  following.hear(reasoning(0, 6));
+  EXPECT_TRUE(following.reasons());
+  EXPECT_EQ(following.hear(RunStarted{.run = 4}), Look::Anew);
+  EXPECT_EQ(following.hear(RunStarted{.run = 5}), Look::Stay);
+  following.hear(RunFinished{.run = 5});
+  EXPECT_EQ(following.hear(RunStarted{.run = 6}), Look::Stay) << "4 is not over";
+  following.hear(RunFinished{.run = 4});
+  EXPECT_EQ(following.hear(RunStarted{.run = 7}), Look::On);
+  following.hear(RunFinished{.run = 7});
+  following.hear(reasoning(6, 6));
+  EXPECT_FALSE(following.reasons());
+  following.hear(reasoning(0, 1));
+  EXPECT_EQ(following.hear(RunStarted{.run = 8}), Look::Anew) << "of another one";
+}
+
+TEST(Following, the_window_stays_at_a_run_that_was_chosen) {
+  engine::CommandQueue commands;
+  const Catalog known = catalog();
+  Shell shell(known, commands, "");
+  const auto start = [&](engine::RunId run) { shell.take({RunStarted{.run = run}}); };
+  shell.take({reasoning(0, 6, "chain of thought: 0 of 6 texts")});
+  start(1);
+  start(2);
+  EXPECT_EQ(shell.selection().run, 1u);
+  shell.take({RunFinished{.run = 1}, RunStarted{.run = 3}});
+  EXPECT_EQ(shell.selection().run, 3u);
+  shell.selection().run = 2;
+  shell.take({RunFinished{.run = 3}});
+  start(4);
+  EXPECT_EQ(shell.selection().run, 2u) << "a person chose it";
+  EXPECT_TRUE(shell.ticks());
+  shell.take({RunFinished{.run = 2}, RunFinished{.run = 4}});
+  EXPECT_TRUE(shell.measures()) << "between two of its runs it goes on";
+  shell.take({reasoning(1, 1, "Chain of thought, kb by seed: 2 of 3 right.")});
+  EXPECT_FALSE(shell.ticks());
+  EXPECT_EQ(shell.message(), "Chain of thought, kb by seed: 2 of 3 right.");
+}
+
+TEST(Following, what_has_begun_is_awaited_no_more_though_no_run_has_started) {
+  headless::Headless gui;
+  engine::CommandQueue commands;
+  const Catalog known = catalog();
+  Shell shell(known, commands, "");
+  shell.form().mode = SetupMode::Chain;
+  shell.show(Screen::Live);
+  shell.perform(Action::Run);
+  EXPECT_TRUE(shell.ticks());
+  shell.take({streams::story().model, reasoning(0, 1), reasoning(1, 1)});
+  EXPECT_FALSE(shell.ticks()) << "stopped before the first run";
+}
+
+TEST(Status, says_where_a_chain_or_tree_is_and_that_it_is_held) {
+  engine::Timeline timeline;
+  timeline.apply(
+      reasoning(3, 12, "tree of thoughts: question 1 of 3, level 4 of 4, values 1 of 3"));
+  EXPECT_TRUE(is_going(timeline));
+  const Status status = status_of(timeline, nullptr, 0, false);
+  EXPECT_THAT(status.text, HasSubstr("level 4 of 4"));
+  EXPECT_DOUBLE_EQ(status.share, 0.25);
+  EXPECT_EQ(status_of(timeline, nullptr, 12, false).level, Status::Level::Amber);
+  timeline.apply(engine::Held{.held = true});
+  EXPECT_THAT(status_of(timeline, nullptr, 0, false).text, HasSubstr("held"));
+  timeline.apply(reasoning(1, 1));
+  EXPECT_FALSE(is_going(timeline));
+  EXPECT_EQ(status_of(timeline, nullptr, 0, false).text, "idle");
+}
+
+}  // namespace
