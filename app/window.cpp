@@ -60,6 +60,17 @@ std::string why_not_here(const engine::DecoderInfo& info, const engine::OptionVa
   return "";
 }
 
+/// Options of a schedule: a run of the window is one text.
+std::map<std::string, std::string> idle_options(const engine::DecoderInfo& info) {
+  std::map<std::string, std::string> idle;
+  if (info.name != "seed") return idle;
+  for (const char* name : {"branches", "policy", "together", "draft_threads", "target_threads"})
+    idle[name] =
+        "A run here is one text, which has nobody to take turns with: it drafts and is judged in "
+        "turn. `decoscope reason --decoder seed` decodes several at a time.";
+  return idle;
+}
+
 std::vector<ui::CatalogDecoder> catalog_decoders() {
   std::vector<ui::CatalogDecoder> list;
   for (const engine::DecoderInfo& info : engine::decoders()) {
@@ -71,6 +82,7 @@ std::vector<ui::CatalogDecoder> catalog_decoders() {
                                .supports_rejection = info.supports_rejection,
                                .options = info.options};
     decoder.needs_draft = info.needs_draft;
+    decoder.idle_options = idle_options(info);
     decoder.refusal = [&info](const engine::OptionValues& options) {
       return why_not_here(info, options);
     };

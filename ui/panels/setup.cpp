@@ -24,10 +24,12 @@ void row_label(const char* label, const std::string& help) {
   ImGui::SetNextItemWidth(-FLT_MIN);
 }
 
-void option_row(LaneForm& lane, const CatalogOption& option) {
+/// @param why_idle  the option has nothing to do here; empty: it has
+void option_row(LaneForm& lane, const CatalogOption& option, const std::string& why_idle) {
   std::string& value = lane.options[option.name];
   ImGui::PushID(option.name.c_str());
-  row_label(option.name.c_str(), option.help);
+  row_label(option.name.c_str(), why_idle.empty() ? option.help : why_idle);
+  ImGui::BeginDisabled(!why_idle.empty());
   switch (option.type) {
     case CatalogOption::Type::Int: {
       int v = std::atoi(value.c_str());
@@ -59,11 +61,15 @@ void option_row(LaneForm& lane, const CatalogOption& option) {
       text_line("##value", "", value);
       break;
   }
-  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal))
+  ImGui::EndDisabled();
+  if (!why_idle.empty()) {
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why_idle);
+  } else if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) {
     tooltip(option.type == CatalogOption::Type::Int || option.type == CatalogOption::Type::Float
                 ? fmt::format("{} {:g} to {:g}, default {}.", option.help, option.min, option.max,
                               option.default_value)
                 : fmt::format("{} Default {}.", option.help, option.default_value));
+  }
   ImGui::PopID();
 }
 
@@ -93,7 +99,10 @@ void decoder_choice(Context& context, LaneForm& lane, const char* id) {
 void options_of(Context& context, LaneForm& lane) {
   const CatalogDecoder* info = context.catalog.decoder(lane.decoder);
   if (!info) return;
-  for (const CatalogOption& option : info->options) option_row(lane, option);
+  for (const CatalogOption& option : info->options) {
+    const auto idle = info->idle_options.find(option.name);
+    option_row(lane, option, idle != info->idle_options.end() ? idle->second : "");
+  }
   if (info->options.empty()) words("no options", theme().dim);
 }
 
