@@ -14,7 +14,7 @@ namespace ui {
 namespace {
 
 // Grows when a screen's panels change.
-constexpr int kLayoutVersion = 4;
+constexpr int kLayoutVersion = 5;
 // Of the time lines of four lanes, and of the table beside them.
 constexpr float kBelowLanes = 380;
 constexpr const char* kVersionHead = "[Decoscope][Layout]";
@@ -64,6 +64,7 @@ void live(ImGuiID centre) {
   dock(Screen::Live, "laws", centre);
   dock(Screen::Live, "agreement", centre);
   dock(Screen::Live, "gantt", timeline);
+  dock(Screen::Live, "schedule", timeline);
   dock(Screen::Live, "log", timeline);
   dock(Screen::Live, "numbers", right);
   dock(Screen::Live, "inspector", inspector);
@@ -95,9 +96,9 @@ const char* screen_name(Screen screen) {
 }
 
 std::span<const char* const> panels_of(Screen screen) {
-  static constexpr std::array<const char*, 14> kLive{
-      "setup", "runs",      "text",  "trajectory", "pool",    "tree",      "mask",
-      "laws",  "agreement", "gantt", "log",        "numbers", "inspector", "machine"};
+  static constexpr std::array<const char*, 15> kLive{
+      "setup",     "runs",  "text",     "trajectory", "pool",    "tree",      "mask",   "laws",
+      "agreement", "gantt", "schedule", "log",        "numbers", "inspector", "machine"};
   static constexpr std::array<const char*, 7> kCompare{"setup", "runs",       "lanes",    "gantt",
                                                        "log",   "difference", "inspector"};
   if (screen == Screen::Live) return kLive;

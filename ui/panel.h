@@ -19,6 +19,8 @@ struct Panel {
   bool (*fits)(const engine::RunRecord& run) = nullptr;
   /// The id of the panel that shows what such a run has instead.
   const char* (*instead)(const engine::RunRecord& run) = nullptr;
+  /// Whether it has a place on its screens as long as nobody asks for it by name; nullptr: always.
+  bool (*has_place)(const Context& context) = nullptr;
 };
 
 std::span<const Panel> panels();

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -122,6 +123,8 @@ class Shell {
   float draw_saving_bar(float top);
   void draw_docked(Context& context, float top, float bottom);
   void draw_panel(Context& context, const Panel& panel);
+  /// Whether it is on the screen: it has a place, or was asked for by name.
+  bool has_place(const Context& context, const Panel& panel) const;
   void draw_overlays(Context& context);
   void draw_help();
   void key_row(const BoundKey& key);
@@ -155,6 +158,7 @@ class Shell {
   void walk_lane(Context& context, int direction);
   void walk_flow(Context& context, int direction);
   void fit_selection(Context& context);
+  void fit_schedule(const Context& context, const Place& place);
   void range_from_selection(Context& context);
   void mark(Context& context, Bookmark::Kind kind);
   void keep_mark();
@@ -228,7 +232,9 @@ class Shell {
   bool captions_ = false, quiet_ = false;
   std::optional<Picture> picture_;  // wanted
   int frames_until_picture_ = 0;
-  std::string picture_panel_;  // chosen in the dialog
+  std::string picture_panel_;            // chosen in the dialog
+  std::string called_panel_;             // asked for by name last
+  std::set<std::string> placed_panels_;  // of those that do not always have a place
   int picture_times_ = 2;
   std::vector<BoundKey> keys_;
   const KeyAction* rebinding_ = nullptr;  // whose new key is awaited

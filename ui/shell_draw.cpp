@@ -376,7 +376,15 @@ void Shell::draw_docked(Context& c, float top, float bottom) {
   for (const char* id : panels_of(screen_)) draw_panel(c, *panel_named(id));
 }
 
+bool Shell::has_place(const Context& c, const Panel& panel) const {
+  return !panel.has_place || panel.has_place(c) || called_panel_ == panel.id;
+}
+
 void Shell::draw_panel(Context& c, const Panel& panel) {
+  if (!has_place(c, panel)) {
+    placed_panels_.erase(panel.id);
+    return;
+  }
   const bool bare = std::string_view(panel.id) == "lanes";  // draws cards of its own
   const bool compare_times = c.compare && std::string_view(panel.id) == "gantt";
   const std::string name =
@@ -386,6 +394,9 @@ void Shell::draw_panel(Context& c, const Panel& panel) {
   const std::string empty = panel.empty(c);
   ImGuiWindowFlags flags = ImGuiWindowFlags_NoCollapse;
   if (std::string_view(panel.id) == "trajectory") flags |= ImGuiWindowFlags_HorizontalScrollbar;
+  // What comes because of what a run told is brought forward, but takes the keyboard from nobody.
+  const bool comes = panel.has_place && placed_panels_.insert(panel.id).second;
+  if (comes && called_panel_ != panel.id) flags |= ImGuiWindowFlags_NoFocusOnAppearing;
   const bool visible = ImGui::Begin(name.c_str(), nullptr, flags);
   if (bare) ImGui::PopStyleColor();
   if (bare) ImGui::PopStyleVar();
@@ -399,6 +410,8 @@ void Shell::draw_panel(Context& c, const Panel& panel) {
       focus_ring(ImGui::GetCurrentWindow());
   }
   ImGuiWindow* window = ImGui::GetCurrentWindow();
+  if (comes && window->DockNode && window->DockNode->TabBar)
+    window->DockNode->TabBar->NextSelectedTabId = window->TabId;
   ImGui::End();
   if (visible && !bare) draw_head_controls(c, panel, window);
 }
