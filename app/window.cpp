@@ -64,6 +64,17 @@ std::string why_not_here(const engine::DecoderInfo& info,
   return "";
 }
 
+/// Options of a schedule, where a run is one text.
+std::map<std::string, std::string> idle_options(const engine::DecoderInfo& info) {
+  std::map<std::string, std::string> idle;
+  if (info.name != "seed") return idle;
+  for (const char* name : {"branches", "policy", "batch_verify", "draft_threads", "target_threads"})
+    idle[name] =
+        "One prompt is one text, which has nobody to take turns with: it drafts and is judged in "
+        "turn. A chain or a tree of thoughts is several texts at a time.";
+  return idle;
+}
+
 std::vector<ui::CatalogDecoder> catalog_decoders() {
   std::vector<ui::CatalogDecoder> list;
   for (const engine::DecoderInfo& info : engine::decoders()) {
@@ -75,6 +86,7 @@ std::vector<ui::CatalogDecoder> catalog_decoders() {
                                .supports_rejection = info.supports_rejection,
                                .options = info.options};
     decoder.needs_draft = info.needs_draft;
+    decoder.idle_options = idle_options(info);
     decoder.refusal = [&info](const engine::OptionValues& options) {
       return why_not_here(info, options, false);
     };

@@ -24,6 +24,8 @@ struct CatalogDecoder {
   std::string unavailable;  // why it cannot be chosen here; empty: it can
   std::vector<CatalogOption> options;
   bool needs_draft = false;
+  /// Options that have nothing to do in the window, each with why: shown, and greyed.
+  std::map<std::string, std::string> idle_options;
   /// Why these options, complete, cannot be run from the window; empty: they can. Or no function.
   std::function<std::string(const std::map<std::string, std::string>&)> refusal;
   /// The same of questions asked by chain of thought.

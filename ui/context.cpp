@@ -111,6 +111,19 @@ const PlaceFacts& Prepared::facts(const engine::Timeline& timeline,
   return facts_.facts;
 }
 
+const ScheduleLanes& Prepared::schedule(const engine::Timeline& timeline) {
+  // Made anew as a whole, so in a stream without pause only when it has grown by a part: all those
+  // times together cost some ten times what the last does.
+  constexpr std::uint64_t kSmall = 20'000, kPart = 10;
+  Scheduled& s = schedule_;
+  const std::uint64_t version = timeline.version() + 1;
+  const bool pauses = version == s.seen, grown = version - s.version > s.version / kPart;
+  if (version != s.version && (pauses || grown || version < kSmall))
+    s = {.version = version, .lanes = schedule_lanes_of(timeline.runs())};
+  s.seen = version;
+  return s.lanes;
+}
+
 const StepHistogram& Prepared::histogram(const engine::RunRecord& run,
                                          std::size_t n_steps,
                                          int n_bins) {

@@ -23,6 +23,7 @@
 #include "ui/prepare/numbers.h"
 #include "ui/prepare/pool.h"
 #include "ui/prepare/run_times.h"
+#include "ui/prepare/schedule.h"
 #include "ui/prepare/text_cells.h"
 #include "ui/prepare/thought_tree.h"
 #include "ui/selection.h"
@@ -40,16 +41,23 @@ struct DriveKeys {
   bool any() const { return in || out || left || right; }
 };
 
-/// What the person chose to look at, beside selection and playhead.
-struct ViewState {
+/// What of a time axis is seen, and what of it is measured, on the axis's clock.
+struct TimeRange {
+  double t0 = 0, t1 = 0;          // equal: all there is
+  double range0 = 0, range1 = 0;  // equal: nothing is measured
+};
+
+/// What the person chose to look at, beside selection and playhead. Its range is the time line's,
+/// on `clock`.
+struct ViewState : TimeRange {
   Lens lens = Lens::Standing;
   bool hindsight = true;
   bool only_changed = false;  // of the trajectory: what an iteration left as it was is not shown
   std::set<std::pair<engine::RunId, int>> unfolded;  // blocks of the trajectory, by run
   DriveKeys drive;
   ClockKind clock = ClockKind::Compute;
-  double t0 = 0, t1 = 0;          // the time line's visible range, on its clock; t0 == t1: fit all
-  double range0 = 0, range1 = 0;  // a measured range, on the clock; equal: none
+  TimeRange schedule;    // of the Schedule, ns of wall time since its first run began
+  Place schedule_place;  // the place that was locked when the Schedule was drawn last
   PoolOrder pool_order = PoolOrder::Newest;
   std::string pool_filter, log_filter, find;
   float tree_below = 0;       // drafted less likely than this and not judged: not shown
@@ -102,6 +110,8 @@ class Prepared {
   const Numbers& numbers(const engine::Timeline& timeline,
                          const engine::RunRecord& run,
                          std::size_t n_steps);
+  /// SEED's lanes, of all runs. While many events come they may lag a little behind them.
+  const ScheduleLanes& schedule(const engine::Timeline& timeline);
   const StepHistogram& histogram(const engine::RunRecord& run, std::size_t n_steps, int n_bins);
   /// Of the search asked for, and of that alone.
   const ThoughtLayout& thoughts(const engine::Timeline& timeline,
@@ -143,6 +153,10 @@ class Prepared {
     engine::SearchId search = 0;
     ThoughtLayout layout;
   };
+  struct Scheduled {
+    std::uint64_t version = 0, seen = 0;  // of the timeline: prepared, and when asked last
+    ScheduleLanes lanes;
+  };
   struct Arrows {
     Place place;
     std::size_t n_steps = 0;
@@ -152,6 +166,7 @@ class Prepared {
   std::map<engine::RunId, engine::RunLod> lods_;
   std::map<engine::RunId, RunCounters> counters_;
   Arrows arrows_;
+  Scheduled schedule_;
   Facts facts_;
   Thoughts thoughts_;
   std::map<engine::RunId, Tally> tallies_;

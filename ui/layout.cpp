@@ -65,6 +65,7 @@ void live(ImGuiID centre) {
   dock(Screen::Live, "agreement", centre);
   dock(Screen::Live, "thoughts", centre);
   dock(Screen::Live, "gantt", timeline);
+  dock(Screen::Live, "schedule", timeline);
   dock(Screen::Live, "log", timeline);
   dock(Screen::Live, "numbers", right);
   dock(Screen::Live, "inspector", inspector);
@@ -96,9 +97,9 @@ const char* screen_name(Screen screen) {
 }
 
 std::span<const char* const> panels_of(Screen screen) {
-  static constexpr std::array<const char*, 15> kLive{
-      "setup",     "runs",     "text",  "trajectory", "pool",    "tree",      "mask",   "laws",
-      "agreement", "thoughts", "gantt", "log",        "numbers", "inspector", "machine"};
+  static constexpr std::array<const char*, 16> kLive{
+      "setup",     "runs",     "text",  "trajectory", "pool", "tree",    "mask",      "laws",
+      "agreement", "thoughts", "gantt", "schedule",   "log",  "numbers", "inspector", "machine"};
   static constexpr std::array<const char*, 7> kCompare{"setup", "runs",       "lanes",    "gantt",
                                                        "log",   "difference", "inspector"};
   if (screen == Screen::Live) return kLive;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "ui/draw.h"
@@ -111,6 +112,31 @@ constexpr std::array kTimeLine{
     MarkNote{.sample = Sample::Flow, .words = "the way of the selected token"},
     MarkNote{.sample = Sample::Flag, .words = "a bookmark, and its number (Ctrl+1)"},
     MarkNote{.sample = Sample::PassingFlag, .words = "a mark not kept (M; Shift+M keeps it)"},
+};
+
+constexpr std::array kSchedule{
+    MarkNote{.sample = Sample::Forward,
+             .words = "the target judges the draft of branch 1, which brings 3 tokens"},
+    MarkNote{.sample = Sample::Waste,
+             .words = "hatched: the share of rows computed and thrown away, half as wide"},
+    MarkNote{.sample = Sample::Drafts, .words = "a branch drafts, so many tokens"},
+    MarkNote{.sample = Sample::ForTarget, .words = "its draft waits for the target"},
+    MarkNote{.sample = Sample::Judged, .words = "its draft is being judged"},
+    MarkNote{.sample = Sample::ToDraft,
+             .words = "waits for the draft model; of the target: for a draft"},
+    MarkNote{.sample = Sample::InQueue,
+             .words = "the queue, in the order they came: a row a place, the first on top"},
+    MarkNote{.sample = Sample::Kept, .words = "verified: at least one drafted token accepted"},
+    MarkNote{.sample = Sample::Refused, .words = "verified: none accepted"},
+};
+// The same in fewer words, for the line below the lanes.
+constexpr std::array kScheduleLine{
+    MarkNote{.sample = Sample::Forward, .words = "a branch is judged: its tokens"},
+    MarkNote{.sample = Sample::Drafts, .words = "drafts"},
+    MarkNote{.sample = Sample::ForTarget, .words = "waits for the target"},
+    MarkNote{.sample = Sample::Judged, .words = "is judged"},
+    MarkNote{.sample = Sample::ToDraft, .words = "waits for a draft"},
+    MarkNote{.sample = Sample::InQueue, .words = "in the queue, the first on top"},
 };
 
 constexpr MarkNote kLit{.words = "ring: pointed at, here or in another panel",
@@ -233,6 +259,13 @@ void text_sample(ImDrawList* list, ImVec2 at, Sample sample) {
   text_bar(list, {at.x + px(60), at.y}, foot, -px(5), edge);
 }
 
+const char* sample_words(Sample sample) {
+  return sample == Sample::Forward   ? "1: +3"
+         : sample == Sample::Drafts  ? "3"
+         : sample == Sample::InQueue ? "1"
+                                     : "";
+}
+
 void time_line_sample(ImDrawList* list, ImVec2 at, Sample sample) {
   const ImVec2 min{at.x, at.y + px(3)}, max{at.x + px(60), at.y + px(20)};
   const ImU32 rejected = colour(fill_of(Mean::Rejected)), bright = colour(theme().bright);
@@ -240,11 +273,12 @@ void time_line_sample(ImDrawList* list, ImVec2 at, Sample sample) {
     list->AddRectFilled(min, max, colour(theme().work), px(2));
   if (sample == Sample::Work)
     list->AddText(fonts().mono, px(13), {min.x + px(5), min.y + px(2)}, IM_COL32_WHITE, "+3");
-  if (sample == Sample::Waste) hatch(list, {min.x + px(36), min.y}, max, rejected, px(6), px(2.2f));
+  if (sample == Sample::Waste) waste_mark(list, min, max, 0.8f);
   if (sample == Sample::WasteFoot) {
     list->AddRectFilled(min, {min.x + px(18), max.y}, colour(theme().work), px(2));
-    list->AddRectFilled({min.x + px(6), max.y - px(4)}, {min.x + px(18), max.y}, rejected);
+    waste_mark(list, min, {min.x + px(18), max.y}, 0.67f);
   }
+  if (sample >= Sample::Forward) schedule_mark(list, min, max, sample, sample_words(sample));
   if (sample == Sample::Wait)
     hatch(list, {min.x, min.y + px(4)}, {max.x, max.y - px(4)}, colour(theme().wait), px(6),
           px(1.5f));
@@ -380,6 +414,66 @@ std::span<const MarkNote> thought_marks() {
   return kThoughts;
 }
 
+std::span<const MarkNote> schedule_marks() {
+  return kSchedule;
+}
+
+void schedule_mark(
+    ImDrawList* list, ImVec2 min, ImVec2 max, Sample sample, const std::string& words) {
+  const bool room = max.x - min.x >= px(4);
+  const auto fill = [&](Rgb rgb, bool outlined) {
+    list->AddRectFilled(min, max, colour(rgb), room ? px(2) : 0);
+    if (outlined && room && theme().outline_fills)
+      list->AddRect(min, max, colour(theme().bright), px(2));
+  };
+  const auto text = [&](ImU32 ink) {
+    const float size = std::min(px(13), max.y - min.y);
+    const float wide = static_cast<float>(words.size()) * size * 0.5f;
+    if (words.empty() || max.x - min.x < wide + px(5)) return;
+    const float left = min.x + std::min(px(5), (max.x - min.x - wide) / 2);
+    list->AddText(fonts().mono, size, {left, std::floor((min.y + max.y - size) / 2)}, ink,
+                  words.c_str());
+  };
+  const float middle = std::floor((min.y + max.y) / 2);
+  switch (sample) {
+    case Sample::Forward:
+      fill(theme().work, false);
+      return text(IM_COL32_WHITE);
+    case Sample::Drafts:
+      fill(fill_of(Mean::Draft), true);
+      return text(colour(kBlack));
+    case Sample::InQueue:  // lighter than work: it only stands there
+      list->AddRectFilled(min, max, colour(fill_of(Mean::Draft), room ? 0.28f : 0.6f),
+                          room ? px(2) : 0);
+      if (room) list->AddRect(min, max, colour(fill_of(Mean::Draft)), px(2), px(1));
+      return text(colour(theme().bright));
+    case Sample::ForTarget:
+      return hatch(list, {min.x, min.y + px(3)}, {max.x, max.y - px(3)},
+                   colour(fill_of(Mean::Draft)), px(6), px(2.2f));
+    case Sample::ToDraft:
+      return hatch(list, {min.x, min.y + px(3)}, {max.x, max.y - px(3)}, colour(theme().wait),
+                   px(6), px(1.5f));
+    case Sample::Judged:
+      return list->AddRectFilled({min.x, middle - px(1.5f)}, {max.x, middle + px(1.5f)},
+                                 colour(theme().work));
+    case Sample::Kept:
+      return fill(fill_of(Mean::Accepted), true);
+    default:
+      return fill(fill_of(Mean::Rejected), true);
+  }
+}
+
+void waste_mark(ImDrawList* list, ImVec2 min, ImVec2 max, float share) {
+  const float wide = max.x - min.x;
+  if (share <= 0 || wide < px(4)) return;
+  const ImU32 ink = colour(fill_of(Mean::Rejected));
+  // At most half of the slice: the label keeps its room, and its share is in the tooltip.
+  if (wide >= px(24))
+    hatch(list, {max.x - wide * share * 0.5f, min.y}, max, ink, px(6), px(2.2f));
+  else  // too narrow for a hatch that reads as one: a foot as long as the share
+    list->AddRectFilled({max.x - wide * share, max.y - px(4)}, max, ink);
+}
+
 void tree_edge(ImDrawList* list, ImVec2 from, ImVec2 to, bool on_path, Rgb rgb) {
   const ImU32 ink = colour(on_path ? theme().bright : rgb);
   const float thick = px(on_path ? 3.0f : 1.2f), middle = from.x + px(10);
@@ -428,6 +522,25 @@ void fate_chip(ImDrawList* list, ImVec2 min, Mean mean, bool marks) {
   const ImVec2 sign = fonts().mono->CalcTextSizeA(size, size, 0, as.mark);
   list->AddText(fonts().mono, size, {(min.x + max.x - sign.x) / 2, (min.y + max.y - sign.y) / 2},
                 colour(as.filled ? as.text : theme().dim), as.mark);
+}
+
+void schedule_legend() {
+  constexpr float kWide = 36, kHigh = 15;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  ImGui::PushFont(nullptr, kSmallSize);
+  for (const MarkNote& note : kScheduleLine) {
+    const char* told = words_of(note);
+    if (px(kWide) + px(5) + ImGui::CalcTextSize(told).x > ImGui::GetContentRegionAvail().x) break;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    schedule_mark(list, at, {at.x + px(kWide), at.y + px(kHigh)}, note.sample,
+                  sample_words(note.sample));
+    ImGui::Dummy({px(kWide), px(kHigh)});
+    ImGui::SameLine(0, px(5));
+    words(told, theme().dim);
+    ImGui::SameLine(0, px(12));
+  }
+  ImGui::PopFont();
+  ImGui::NewLine();
 }
 
 void draw_notes(std::span<const MarkNote> notes) {

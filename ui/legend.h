@@ -6,6 +6,7 @@
 #include <imgui.h>
 
 #include <span>
+#include <string>
 
 #include "ui/prepare/numbers.h"
 #include "ui/theme.h"
@@ -34,6 +35,14 @@ enum class Sample {
   PassingFlag,    //
   Flow,           //
   DraftForwards,  //
+  Forward,        ///< of the Schedule
+  Drafts,         //
+  ToDraft,        //
+  ForTarget,      //
+  Judged,         //
+  InQueue,        //
+  Kept,           //
+  Refused,        //
   PathEdge,       ///< of the tree
   SideEdge,       //
   Sees,           ///< of the mask
@@ -66,13 +75,20 @@ std::span<const MarkNote> cell_marks();
 std::span<const MarkNote> letter_marks();
 std::span<const MarkNote> trajectory_marks();
 std::span<const MarkNote> time_line_marks();
+std::span<const MarkNote> schedule_marks();
 std::span<const MarkNote> pool_marks();
 std::span<const MarkNote> tree_marks();
 std::span<const MarkNote> mask_marks();
 std::span<const MarkNote> laws_marks();
 std::span<const MarkNote> thought_marks();
 
-/// What the tree, the mask, P/Q and a tree of thoughts draw, shared with their legends.
+/// What the Schedule, the tree, the mask, P/Q and a tree of thoughts draw, shared with their legends.
+/// A slice of the Schedule (Forward to Refused) in its row's height; words where they have room.
+void schedule_mark(
+    ImDrawList* list, ImVec2 min, ImVec2 max, Sample sample, const std::string& words);
+/// The share of a forward's rows thrown away, hatched at its end, half as wide; of a narrow
+/// one a foot as wide as the share.
+void waste_mark(ImDrawList* list, ImVec2 min, ImVec2 max, float share);
 /// An edge from a node's right side to its child's left; thick on the path taken.
 void tree_edge(ImDrawList* list, ImVec2 from, ImVec2 to, bool on_path, Rgb rgb);
 enum class Sight { Not, Other, Own };
@@ -87,6 +103,9 @@ constexpr float kFateChip = 15;
 /// What became of a thought, as a small square in the meaning's colour with its mark.
 void fate_chip(ImDrawList* list, ImVec2 min, Mean mean, bool marks);
 
+/// The Schedule's marks in one line, in few words; what has no room is left out, and is told behind
+/// "?".
+void schedule_legend();
 /// Samples with their words, one below the other. Needs a Dear ImGui frame.
 void draw_notes(std::span<const MarkNote> notes);
 /// A quiet sign, "?", whose tooltip tells these and the letters. Several on a screen need ids of

@@ -15,6 +15,7 @@
 #include "ui/panels/numbers.h"
 #include "ui/panels/pool.h"
 #include "ui/panels/runs.h"
+#include "ui/panels/schedule.h"
 #include "ui/panels/setup.h"
 #include "ui/panels/text.h"
 #include "ui/panels/thoughts.h"
@@ -26,11 +27,11 @@ namespace ui {
 
 std::span<const Panel> panels() {
   // Copied on first use: the panels' own constants are ready by then.
-  static const std::array<Panel, 17> list{
+  static const std::array<Panel, 18> list{
       kSetupPanel,      kTextPanel,      kTrajectoryPanel, kPoolPanel,     kTreePanel,
       kMaskPanel,       kLawsPanel,      kAgreementPanel,  kThoughtsPanel, kGanttPanel,
       kNumbersPanel,    kInspectorPanel, kRunsPanel,       kLogPanel,      kLanesPanel,
-      kDifferencePanel, kMachinePanel};
+      kDifferencePanel, kMachinePanel,   kSchedulePanel};
   return list;
 }
 

@@ -155,6 +155,7 @@ void Shell::adopt_document() {
   thoughts_shown_ = false;
   adopt_notes();
   view_.t0 = view_.t1 = view_.range0 = view_.range1 = 0;
+  view_.schedule = {};
   playhead_ = {};
   for (const engine::RunRecord& run : session_.shown().timeline.runs()) {
     selection_.run = run.id();
@@ -283,8 +284,10 @@ void Shell::handle_requests(Context& context) {
   if (now.load) load();
   if (now.pin) perform(Action::PinPlace);
   if (!now.screen.empty()) show(screen_of(now.screen));
-  if (!now.panel.empty())
+  if (!now.panel.empty()) {
+    called_panel_ = now.panel;
     ImGui::SetWindowFocus(window_name(screen_, now.panel.c_str(), "").c_str());
+  }
   if (now.export_trace) perform(Action::Export);
   if (now.save) {
     // Asked where once; after that Ctrl+S goes on in the same folder, under the next free name.

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -159,6 +160,7 @@ class Shell {
   void walk_lane(Context& context, int direction);
   void walk_flow(Context& context, int direction);
   void fit_selection(Context& context);
+  void fit_schedule(const Context& context, const Place& place);
   void range_from_selection(Context& context);
   void mark(Context& context, Bookmark::Kind kind);
   void keep_mark();
@@ -233,7 +235,9 @@ class Shell {
   bool captions_ = false, quiet_ = false;
   std::optional<Picture> picture_;  // wanted
   int frames_until_picture_ = 0;
-  std::string picture_panel_;  // chosen in the dialog
+  std::string picture_panel_;             // chosen in the dialog
+  std::string called_panel_;              // asked for by name last
+  std::set<std::string> offered_panels_;  // of those that are not always
   int picture_times_ = 2;
   std::vector<BoundKey> keys_;
   const KeyAction* rebinding_ = nullptr;  // whose new key is awaited

@@ -80,7 +80,7 @@ bool Shell::act_on_playhead(Context& c, Action action) {
 bool Shell::act_on_time_line(Context& c, Action action) {
   switch (action) {
     case Action::FitAll:
-      view_.t0 = view_.t1 = 0;
+      view_.t0 = view_.t1 = view_.schedule.t0 = view_.schedule.t1 = 0;
       return true;
     case Action::FitSelection:
       fit_selection(c);

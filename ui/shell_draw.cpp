@@ -371,8 +371,12 @@ void Shell::draw_docked(Context& c, float top, float bottom) {
   ImGui::PopStyleVar();
   ImGui::PopFont();
   ImGui::End();
-  for (const char* id : panels_of(screen_))
-    if (offers(id)) draw_panel(c, *panel_named(id));
+  for (const char* id : panels_of(screen_)) {
+    if (offers(id))
+      draw_panel(c, *panel_named(id));
+    else
+      offered_panels_.erase(id);
+  }
   if (screen_ == Screen::Live) open_what_fits(c);
 }
 
@@ -386,6 +390,9 @@ void Shell::draw_panel(Context& c, const Panel& panel) {
   const std::string empty = panel.empty(c);
   ImGuiWindowFlags flags = ImGuiWindowFlags_NoCollapse;
   if (panel.wide) flags |= ImGuiWindowFlags_HorizontalScrollbar;
+  // What comes because of what a run told is brought forward, but takes the keyboard from nobody.
+  const bool comes = panel.offered && offered_panels_.insert(panel.id).second;
+  if (comes && called_panel_ != panel.id) flags |= ImGuiWindowFlags_NoFocusOnAppearing;
   const bool visible = ImGui::Begin(name.c_str(), nullptr, flags);
   if (bare) ImGui::PopStyleColor();
   if (bare) ImGui::PopStyleVar();
@@ -399,6 +406,8 @@ void Shell::draw_panel(Context& c, const Panel& panel) {
       focus_ring(ImGui::GetCurrentWindow());
   }
   ImGuiWindow* window = ImGui::GetCurrentWindow();
+  if (comes && window->DockNode && window->DockNode->TabBar)
+    window->DockNode->TabBar->NextSelectedTabId = window->TabId;
   ImGui::End();
   if (visible && !bare) draw_head_controls(c, panel, window);
 }

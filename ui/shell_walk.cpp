@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "ui/panel.h"
 #include "ui/prepare/numbers.h"
 #include "ui/prepare/walk.h"
 #include "ui/shell.h"
@@ -131,9 +132,20 @@ void Shell::walk_flow(Context& context, int direction) {
                   kDid[static_cast<int>(stop.kind)], stop.step, i + 1, flow.size()));
 }
 
+// The Schedule shows the same step by its own clock.
+void Shell::fit_schedule(const Context& context, const Place& place) {
+  const ScheduleLanes& lanes = prepared_.schedule(context.timeline);
+  const std::size_t turn = turn_of(lanes, place.run, place.step);
+  if (turn >= lanes.told.turns.size()) return;
+  const auto [from, to] = time_of(lanes, lanes.told.turns[turn]);
+  view_.schedule.t0 = from - (to - from);
+  view_.schedule.t1 = to + (to - from);
+}
+
 void Shell::fit_selection(Context& context) {
   double from = 0, to = 0;
   const Place place = selection_.shown();
+  fit_schedule(context, place);
   const bool range = view_.range1 != view_.range0;
   if (range)
     std::tie(from, to) = std::minmax(view_.range0, view_.range1);

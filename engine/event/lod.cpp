@@ -267,7 +267,7 @@ void RunLod::update(const RunRecord& run, unsigned lanes) {
     const StepHead step = run.steps.head(i);
     const bool still_running = i + 1 == run.steps.size() && !run.over();
     if (!step.complete && still_running) break;
-    for (const LaneSlice& part : slices_of(step, clock_)) {
+    for (const LaneSlice& part : slices_of(run, step, clock_)) {
       const auto lane = static_cast<std::size_t>(part.lane);
       if (asked(lane) && n_steps_[lane] == i) lanes_[lane].add(part.slice);
     }

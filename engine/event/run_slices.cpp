@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/schedule_turns.h"
 #include "engine/event/timeline_intake.h"
 
 namespace engine {
@@ -128,6 +129,18 @@ LaneSlices slices_of(const StepHead& step, Clock clock) {
     add(LaneKind::Pool, parts.commit, SliceKind::PoolMiss, added);
   } else if (step.has_pool) {
     add(LaneKind::Pool, parts.commit, SliceKind::PoolFill, added);
+  }
+  return slices;
+}
+
+LaneSlices slices_of(const RunRecord& run, const StepHead& step, Clock clock) {
+  LaneSlices slices = slices_of(step, clock);
+  if (run.queueing.empty() || clock != Clock::Wall || slices.n == 0) return slices;
+  const Nanoseconds proposed = slices.all[0].slice.end;
+  const Nanoseconds waited = std::max<Nanoseconds>(0, time_at_target(run, step) - proposed);
+  for (std::size_t i = 1; i < slices.n; i++) {
+    slices.all[i].slice.start += waited;
+    slices.all[i].slice.end += waited;
   }
   return slices;
 }

@@ -1,7 +1,8 @@
 // What a run did, as slices on lanes: the trace export, the levels of detail (lod.h) and what is
 // read aloud of a step (describe.h) take their times from here.
 //   wall      the parts of a step laid one after the other from its beginning; exact for a lane
-//             that had its forward to itself, else its share
+//             that had its forward to itself, else its share. A step that waited in a queue for its
+//             forward has it behind the wait
 //   compute   the same on the race clock: only the run's own compute counts
 //   step      every step is kUnit long
 //   position  a step spans the positions it committed, kUnit each
@@ -70,6 +71,9 @@ struct LaneSlices {
 
 /// Slices of one complete step, lane by lane; an incomplete one has none.
 LaneSlices slices_of(const StepHead& step, Clock clock);
+/// The same of a step of this run: on the wall clock what queued between its proposal and its
+/// forward (Dequeued) was forwarded when the target took it.
+LaneSlices slices_of(const RunRecord& run, const StepHead& step, Clock clock);
 /// The run's phases so far and its failure; on clocks other than wall, decode alone.
 std::vector<Slice> phase_slices(const RunRecord& run, Clock clock);
 /// Busy shares of sampled devices.

@@ -176,8 +176,7 @@ class RunTrace {
         run_(run),
         options_(options),
         pid_(pid),
-        told_(std::move(told)),
-        at_target_(times_at_target(run)) {
+        told_(std::move(told)) {
     add_phases();
     lane(kQueueTid) = waits_of(run);
     std::size_t n = 0;
@@ -282,9 +281,7 @@ class RunTrace {
 
   void add_step(const StepRecord& step) {
     Slice propose, commit;
-    for (LaneSlice part : slices_of(head_of(step), Clock::Wall)) {
-      const Nanoseconds waited = part.lane == LaneKind::Propose ? 0 : wait_before_forward(step);
-      part.slice.start += waited, part.slice.end += waited;
+    for (const LaneSlice& part : slices_of(run_, head_of(step), Clock::Wall)) {
       if (part.lane == LaneKind::Propose) propose = part.slice;
       if (part.lane == LaneKind::Commit) commit = part.slice;
       lane(tid_of(part.lane))
@@ -297,13 +294,6 @@ class RunTrace {
     add_draft_forwards(step);
     if (step.verified.n_accepted > 0) add_flow(propose, commit);
     add_counters(step, commit);
-  }
-
-  /// What a step spent in the queue between its proposal and its forward.
-  Nanoseconds wait_before_forward(const StepRecord& step) const {
-    const auto i = static_cast<std::size_t>(step.begun.step);
-    if (i >= at_target_.size() || at_target_[i] < 0) return 0;
-    return std::max<Nanoseconds>(0, at_target_[i] - step.begun.t - step.ended.propose);
   }
 
   void add_draft_forwards(const StepRecord& step) {
@@ -503,7 +493,6 @@ class RunTrace {
   const TraceOptions& options_;
   int pid_;
   std::function<void(double)> told_;
-  std::vector<Nanoseconds> at_target_;  // by step; empty: it never queued
   std::array<std::vector<TraceItem>, kMaxTid + 1> lanes_;
   std::int64_t n_flow_ids_ = 0;
 };

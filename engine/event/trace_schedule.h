@@ -23,10 +23,6 @@ struct ScheduleLane {
 /// Times from the start of the first run that took part; empty if none did.
 std::vector<ScheduleLane> schedule_lanes(std::span<const RunRecord> runs);
 
-/// When each step of the run left the queue for the target, in the order of its steps; empty for a
-/// run that never queued.
-std::vector<Nanoseconds> times_at_target(const RunRecord& run);
-
 /// The run's own waits: "wait draft" and "wait target", times from its start.
 std::vector<TraceItem> waits_of(const RunRecord& run);
 

@@ -216,6 +216,26 @@ TEST(WindowWithEngine, a_tree_of_thoughts_is_stopped_by_its_button_and_the_next_
   });
 }
 
+TEST(WindowWithEngine, seed_from_setup_is_one_text_and_has_no_schedule) {
+  play("seed", [](ImGuiTestContext* ctx, ui::Shell& shell) {
+    shell.form().max_tokens = 16;
+    shell.form().live = ui::lane_with(shell.catalog(), "seed");
+    shell.form().live.options["branches"] = "3";
+    IM_CHECK_STR_EQ(ui::why_not(shell.form(), shell.catalog(), false).c_str(), "");
+    ctx->Yield(3);
+    ctx->ItemClick("//##top/###run");
+    IM_CHECK(wait_for(ctx, [&] { return all_over(shell); }));
+    const engine::RunRecord& run = timeline(shell).runs().back();
+    IM_CHECK(run.finished.has_value());
+    IM_CHECK_EQ(run.finished->n_tokens, 16);
+    IM_CHECK(run.queueing.empty());
+    IM_CHECK(run.n_proposed() > 0);
+    ctx->Yield(3);
+    const ImGuiWindow* window = ImGui::FindWindowByName("Schedule###live.schedule");
+    IM_CHECK(!window || !window->WasActive);
+  });
+}
+
 TEST(WindowWithEngine, started_at_once_four_decoders_race_and_welcome_is_one_key_away) {
   play("start",
        [](ImGuiTestContext* ctx, ui::Shell& shell) {

@@ -53,6 +53,30 @@ TEST(Setup, a_list_of_counts_may_be_as_long_as_it_is) {
       });
 }
 
+TEST(Setup, an_option_that_has_nothing_to_do_here_is_greyed) {
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  Catalog catalog = streams::catalog();
+  catalog.decoders.push_back({.name = "several", .title = "Several"});
+  catalog.decoders.back().options = {
+      {"branches", CatalogOption::Type::Int, "3", 1, 64, {}, "Texts at a time."},
+      {"gamma", CatalogOption::Type::Int, "4", 1, 64, {}, "Tokens drafted."}};
+  catalog.decoders.back().idle_options = {{"branches", "A run here is one text."}};
+  engine::EventQueue events;
+  engine::CommandQueue commands;
+  scripted::in_window(
+      "idle_option", events, commands, catalog, [&](ImGuiTestContext* ctx, Shell& shell) {
+        shell.form().live = lane_with(catalog, "several");
+        ctx->Yield(3);
+        const auto greyed = [&](const char* option) {
+          const std::string item = std::string("//Setup###live.setup/") + option + "/##value";
+          return (ctx->ItemInfo(item.c_str()).ItemFlags & ImGuiItemFlags_Disabled) != 0;
+        };
+        IM_CHECK(greyed("branches"));
+        IM_CHECK(!greyed("gamma"));
+        IM_CHECK_STR_EQ(why_not(shell.form().live, shell.form(), catalog).c_str(), "");
+      });
+}
+
 TEST(Setup, settings_used_again_are_all_of_them) {
   engine::Timeline timeline;
   std::vector<engine::Event> events = streams::race({"ar", "jacobi"});

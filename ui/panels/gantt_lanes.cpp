@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ui/legend.h"
 #include "ui/panels/gantt_picture.h"
 
 namespace ui::gantt {
@@ -86,18 +87,6 @@ std::string slice_words(const Row& row, const RunTimes& times, std::size_t i) {
   return text;
 }
 
-void draw_waste(const LaneBlock& b, ImVec2 min, ImVec2 max) {
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const float wide = max.x - min.x;
-  if (b.wasted <= 0 || wide < px(4)) return;
-  const ImU32 ink = colour(fill_of(Mean::Rejected));
-  // At most half of the slice: the label keeps its room, and its share is in the tooltip.
-  if (wide >= px(24))
-    hatch(list, {max.x - wide * b.wasted * 0.5f, min.y}, max, ink, px(6), px(2.2f));
-  else  // too narrow for a hatch that reads as one: a foot as long as the share
-    list->AddRectFilled({max.x - wide * b.wasted, max.y - px(4)}, max, ink);
-}
-
 void draw_slice(const Row& row, const LaneBlock& b, ImVec2 min, ImVec2 max) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float wide = max.x - min.x;
@@ -106,7 +95,7 @@ void draw_slice(const Row& row, const LaneBlock& b, ImVec2 min, ImVec2 max) {
   list->AddRectFilled(min, max, colour(slice_colour(row.key.kind, b.kind)),
                       wide > px(6) && !b.is_bucket ? px(2) : 0);
   if (row.collapsed) return;
-  draw_waste(b, min, max);
+  waste_mark(list, min, max, b.wasted);
   const bool shows_rejection =
       row.key.kind == LaneKind::Target && b.n_rejected > 0 && (b.is_bucket || wide < px(4));
   if (shows_rejection)
@@ -150,20 +139,30 @@ void draw_tick(const Row& row, const LaneBlock& b, float x0, float x1) {
       colour(slice_colour(row.key.kind, b.kind)), px(1));
 }
 
-// On the wall clock the lanes of a race take turns: between its steps a lane waits.
+void draw_wait(const Row& row, float from, float to) {
+  if (to - from > px(5))
+    hatch(ImGui::GetWindowDrawList(), {from + px(1), row.y + px(8)}, {to - px(1), row.y + px(17)},
+          colour(theme().wait), px(6), px(1.5f));
+}
+
+// On the wall clock the lanes of a race take turns: between its steps a lane waits. A run of a
+// schedule waits in the queue between its proposal and its forward.
 void draw_waits(const Row& row,
                 const RunTimes& times,
                 const std::vector<LaneBlock>& blocks,
                 const Picture& p) {
-  if (p.view.clock != ClockKind::Wall || row.run->started.race == 0 || row.collapsed) return;
+  const bool races = row.run->started.race != 0, queues = !row.run->queueing.empty();
+  if (p.view.clock != ClockKind::Wall || row.collapsed || !(races || queues)) return;
   for (const LaneBlock& b : blocks) {
     const std::size_t i = b.is_bucket ? times.steps.size() : times.index_of(b.step);
-    if (i + 1 >= times.steps.size()) continue;
-    const float from = p.x_of(end_on(p.view.clock, times, i, p.view.wall_origin));
-    const float to = p.x_of(begin_on(p.view.clock, times, i + 1, p.view.wall_origin));
-    if (to - from > px(5))
-      hatch(ImGui::GetWindowDrawList(), {from + px(1), row.y + px(8)}, {to - px(1), row.y + px(17)},
-            colour(theme().wait), px(6), px(1.5f));
+    if (i >= times.steps.size()) continue;
+    if (queues) {
+      const auto proposal = part_of_step(*row.run, times, i, LaneKind::Propose, p.view);
+      if (proposal) draw_wait(row, p.x_of(proposal->second), p.x_of(b.t0));
+    } else if (i + 1 < times.steps.size()) {
+      draw_wait(row, p.x_of(end_on(p.view.clock, times, i, p.view.wall_origin)),
+                p.x_of(begin_on(p.view.clock, times, i + 1, p.view.wall_origin)));
+    }
   }
 }
 
@@ -173,15 +172,11 @@ std::size_t step_under(const RunTimes& times, const LaneBlock& b, const Picture&
   return first_ending_after(p.view.clock, times, p.t_of(x), p.view.wall_origin);
 }
 
-bool clicked_with(ImGuiMouseButton button) {
-  return ImGui::IsMouseReleased(button) && ImGui::GetIO().MouseDragMaxDistanceSqr[button] < 16;
-}
-
 // A third of the visible range.
 void zoom_to_step(Context& context, const RunTimes& times, std::size_t i, const Picture& p) {
   const double from = begin_on(p.view.clock, times, i, p.view.wall_origin);
   const double wide = end_on(p.view.clock, times, i, p.view.wall_origin) - from;
-  if (wide > 0) show_range(context, from - wide, from + 2 * wide);
+  if (wide > 0) time_axis::show_range(context, context.view, from - wide, from + 2 * wide);
 }
 
 void point_at(
@@ -192,8 +187,8 @@ void point_at(
   const Place place{row.run->id(), times.steps[i].step, -1, -1};
   context.selection.hover(place);
   tooltip(b.is_bucket ? bucket_words(row, times, p, b) : slice_words(row, times, i));
-  if (clicked_with(ImGuiMouseButton_Middle)) zoom_to_step(context, times, i, p);
-  if (!clicked_with(ImGuiMouseButton_Left)) return;
+  if (time_axis::clicked_with(ImGuiMouseButton_Middle)) zoom_to_step(context, times, i, p);
+  if (!time_axis::clicked_with(ImGuiMouseButton_Left)) return;
   context.view.lane = row.key.kind;
   context.view.lane_key = row.key;
   context.click(place);
@@ -276,7 +271,7 @@ void draw_counter(Context& context, const Row& row, const Picture& p) {
     if (column.last - column.first == 1) {
       const Place place{row.run->id(), first, -1, -1};
       context.selection.hover(place);
-      if (clicked_with(ImGuiMouseButton_Left)) context.click(place);
+      if (time_axis::clicked_with(ImGuiMouseButton_Left)) context.click(place);
       tooltip(fmt::format("{}\nstep {}: {:.0f}", counter_words(row.key.kind), first, high));
     } else {
       tooltip(fmt::format("{}\nsteps {} to {}: {:.0f} to {:.0f}", counter_words(row.key.kind),
@@ -318,8 +313,8 @@ void label_text(Context& context, const Row& row, float left, bool hovered) {
   if (n == 0) return;
   const std::string value = fmt::format("{:.0f}", values.at(n - 1));
   const float wide = ImGui::CalcTextSize(value.c_str()).x * size / ImGui::GetFontSize();
-  list->AddText(nullptr, size, {left + px(kLabelWidth) - px(9) - wide, y}, colour(theme().bright),
-                value.c_str());
+  list->AddText(nullptr, size, {left + px(time_axis::kLabelWidth) - px(9) - wide, y},
+                colour(theme().bright), value.c_str());
 }
 
 struct Anchor {
@@ -382,7 +377,8 @@ void draw_labels(Context& context,
     const Row& row = rows[i];
     ImGui::SetCursorScreenPos({left, row.y});
     ImGui::PushID(row.label.c_str());
-    const bool clicked = ImGui::InvisibleButton("label", {px(kLabelWidth) - px(4), row.height});
+    const bool clicked =
+        ImGui::InvisibleButton("label", {px(time_axis::kLabelWidth) - px(4), row.height});
     const bool hovered = ImGui::IsItemHovered();
     if (ImGui::IsItemActive() && ImGui::IsMouseDragging(ImGuiMouseButton_Left, 4)) {
       ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeNS);

@@ -1,4 +1,4 @@
-// What the parts of the time line share: the visible range, the rows below the ruler. Not for other
+// What the parts of the time line share: the rows below the ruler. Not for other
 // panels.
 #pragma once
 
@@ -7,20 +7,12 @@
 
 #include "ui/context.h"
 #include "ui/draw.h"
+#include "ui/panels/time_axis.h"
 
 namespace ui::gantt {
 
-/// The visible range on its pixels.
-struct Picture {
-  ClockView view;
-  double begin = 0, end = 1;  // of all there is, on the clock
-  float x0 = 0, x1 = 0;
+struct Picture : time_axis::Picture {
   std::vector<StepColumn> columns;  // of the run whose counters are shown
-
-  float x_of(double t) const {
-    return x0 + static_cast<float>((t - view.t0) / (view.t1 - view.t0)) * (x1 - x0);
-  }
-  double t_of(float x) const { return view.t0 + (x - x0) / (x1 - x0) * (view.t1 - view.t0); }
 };
 
 /// A lane or a counter of one run.
@@ -33,8 +25,6 @@ struct Row {
 
   float middle() const { return y + height / 2; }
 };
-
-constexpr float kLabelWidth = 86;
 
 /// The rows of the runs shown, in the person's order, laid out from `top` down. They move a little
 /// closer together where `room` is short.
@@ -52,13 +42,6 @@ void draw_row(Context& context, const Row& row, const Picture& picture);
 /// The way of what is selected, across the rows.
 void draw_arrows(Context& context, const std::vector<Row>& rows, const Picture& picture);
 
-void zoom(Context& context, const Picture& picture, double at, double factor);
-void pan(Context& context, const Picture& picture, double by);
-/// Makes [a, b] the visible range; the view then follows no longer.
-void show_range(Context& context, double a, double b);
-/// Wheel, drags and clicks over the lanes.
-void handle_mouse(Context& context, const Picture& picture, float top, float bottom);
-void walk_keys(Context& context, const Picture& picture);
 /// The run whose time the playhead takes: the longest.
 const engine::RunRecord* lead(Context& context);
 

@@ -29,10 +29,12 @@ void gap() {
   ImGui::Dummy({1, px(5)});
 }
 
-void option_row(LaneForm& lane, const CatalogOption& option) {
+/// @param why_idle  the option has nothing to do here; empty: it has
+void option_row(LaneForm& lane, const CatalogOption& option, const std::string& why_idle) {
   std::string& value = lane.options[option.name];
   ImGui::PushID(option.name.c_str());
-  row_label(option.name.c_str(), option.help);
+  row_label(option.name.c_str(), why_idle.empty() ? option.help : why_idle);
+  ImGui::BeginDisabled(!why_idle.empty());
   switch (option.type) {
     case CatalogOption::Type::Int: {
       int v = std::atoi(value.c_str());
@@ -64,11 +66,15 @@ void option_row(LaneForm& lane, const CatalogOption& option) {
       text_line("##value", "", value);
       break;
   }
-  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal))
+  ImGui::EndDisabled();
+  if (!why_idle.empty()) {
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why_idle);
+  } else if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) {
     tooltip(option.type == CatalogOption::Type::Int || option.type == CatalogOption::Type::Float
                 ? fmt::format("{} {:g} to {:g}, default {}.", option.help, option.min, option.max,
                               option.default_value)
                 : fmt::format("{} Default {}.", option.help, option.default_value));
+  }
   ImGui::PopID();
 }
 
@@ -95,10 +101,15 @@ void decoder_choice(Context& context, LaneForm& lane, const char* id) {
   ImGui::EndCombo();
 }
 
-void options_of(Context& context, LaneForm& lane) {
+/// @param one_text  a run is one: options of a schedule have nothing to do
+void options_of(Context& context, LaneForm& lane, bool one_text = true) {
   const CatalogDecoder* info = context.catalog.decoder(lane.decoder);
   if (!info) return;
-  for (const CatalogOption& option : info->options) option_row(lane, option);
+  for (const CatalogOption& option : info->options) {
+    const auto idle = info->idle_options.find(option.name);
+    const bool is_idle = one_text && idle != info->idle_options.end();
+    option_row(lane, option, is_idle ? idle->second : "");
+  }
   if (info->options.empty()) words("no options", theme().dim);
 }
 
@@ -297,7 +308,7 @@ void reasoning_part(Context& context) {
   }
   small_label("Decoder");
   decoder_choice(context, form.reasoning.decoder, "##decoder");
-  options_of(context, form.reasoning.decoder);
+  options_of(context, form.reasoning.decoder, false);
   batch_row(form.reasoning);
   gap();
   form.mode == SetupMode::Tree ? tree_sampling_part(form) : chain_sampling_part(form);

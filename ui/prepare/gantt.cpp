@@ -125,7 +125,7 @@ std::optional<std::pair<double, double>> part_of_step(const engine::RunRecord& r
   if (step >= run.steps.size() || is_counter(lane)) return std::nullopt;
   const Axis axis(view, times);
   for (const engine::LaneSlice& part :
-       engine::slices_of(run.steps.head(step), engine_clock(view.clock)))
+       engine::slices_of(run, run.steps.head(step), engine_clock(view.clock)))
     if (part.lane == engine_lane(lane))
       return std::pair{axis.on_view(part.slice.start), axis.on_view(part.slice.end)};
   return std::nullopt;

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/event/run_slices.h"
+#include "engine/event/schedule_turns.h"
 #include "engine/event/trace_check.h"
 #include "engine/event/trace_export.h"
 #include "tests/engine/event/streams.h"
@@ -128,7 +130,23 @@ TEST(TraceSchedule, runs_that_never_queued_have_no_lanes) {
   Timeline timeline;
   for (const Event& event : test::small_stream()) timeline.apply(event);
   EXPECT_TRUE(schedule_lanes(timeline.runs()).empty());
-  EXPECT_TRUE(times_at_target(timeline.runs()[0]).empty());
+  const RunRecord& run = timeline.runs()[0];
+  EXPECT_EQ(time_at_target(run, run.steps.head(0)), -1);
+}
+
+TEST(TraceSchedule, a_step_that_queued_was_forwarded_when_the_target_took_it) {
+  const Timeline timeline = two_branches();
+  const RunRecord& run = *timeline.run(1);
+  EXPECT_EQ(time_at_target(run, run.steps.head(0)), 5 * kMs);
+  EXPECT_EQ(time_at_target(run, run.steps.head(1)), 25 * kMs);
+  const LaneSlices wall = slices_of(run, run.steps.head(1), Clock::Wall);
+  EXPECT_EQ(wall.all[0].slice.end, 19 * kMs);
+  EXPECT_EQ(wall.all[1].lane, LaneKind::Target);
+  EXPECT_EQ(wall.all[1].slice.start, 25 * kMs);
+  EXPECT_EQ(wall.all[wall.n - 1].slice.end, 35 * kMs);
+  // On clocks that do not count the wait nothing is moved.
+  const LaneSlices compute = slices_of(run, run.steps.head(1), Clock::Compute);
+  EXPECT_EQ(compute.all[1].slice.start, compute.all[0].slice.end);
 }
 
 }  // namespace

@@ -1,0 +1,392 @@
+// The Schedule: what is prepared of SEED's rounds, what is said of it, and what a click selects.
+#include "ui/prepare/schedule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
+#include <imgui_te_context.h>
+#include <imgui_te_engine.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "engine/event/recorder.h"
+#include "headless.h"
+#include "prepared.h"
+#include "replay.h"
+#include "schedule_stream.h"
+#include "streams.h"
+#include "tests/engine/event/files.h"
+
+namespace {
+
+using namespace scripted;
+using engine::Nanoseconds;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using ui::ScheduleAct;
+using ui::ScheduleLanes;
+using ui::ScheduleRow;
+using ui::ScheduleRowKind;
+using ui::ScheduleSlice;
+
+constexpr double kDraft = static_cast<double>(streams::kScheduledDraft);
+
+ScheduleLanes lanes_of(const engine::Timeline& timeline) {
+  return ui::schedule_lanes_of(timeline.runs());
+}
+
+const ScheduleRow& row_of(const ScheduleLanes& lanes, ScheduleRowKind kind, int index = 0) {
+  return *std::ranges::find_if(
+      lanes.rows, [&](const ScheduleRow& row) { return row.kind == kind && row.index == index; });
+}
+
+int branch_of(const ScheduleLanes& lanes, const ScheduleSlice& slice) {
+  return lanes.told.turns[slice.turn].branch;
+}
+
+TEST(Schedule, a_branch_waits_for_the_draft_drafts_waits_for_the_target_and_is_judged) {
+  const auto timeline = timeline_of(streams::schedule(3, 3));
+  const ScheduleLanes lanes = lanes_of(timeline);
+  const ScheduleRow& branch = row_of(lanes, ScheduleRowKind::Branch, 1);
+  ASSERT_GE(branch.slices.size(), 4u);
+  const std::vector<ScheduleSlice>& s = branch.slices;
+  EXPECT_EQ(s[0].act, ScheduleAct::WaitsToDraft);
+  EXPECT_EQ(s[0].t0, 0);
+  EXPECT_EQ(s[0].t1, kDraft) << "until branch 0 has its draft";
+  EXPECT_EQ(s[1].act, ScheduleAct::Drafts);
+  EXPECT_EQ(s[1].t1, 2 * kDraft);
+  EXPECT_EQ(s[2].act, ScheduleAct::WaitsForTarget);
+  EXPECT_EQ(s[3].act, ScheduleAct::Judged);
+  const ScheduleRow& target = lanes.rows[0];
+  ASSERT_EQ(target.kind, ScheduleRowKind::Target);
+  EXPECT_EQ(target.slices[0].act, ScheduleAct::WaitsForDraft);
+  EXPECT_EQ(target.slices[1].t0, kDraft);
+  EXPECT_EQ(target.slices[2].t0, s[2].t1) << "the target takes branch 1 next";
+  EXPECT_EQ(branch_of(lanes, target.slices[2]), 1);
+  EXPECT_EQ(row_of(lanes, ScheduleRowKind::Verify).slices[0].t0, target.slices[1].t1);
+  EXPECT_EQ(ui::row_name(branch), "branch 1");
+}
+
+TEST(Schedule, who_waits_moves_up_in_the_queue_as_others_are_taken) {
+  const auto timeline = timeline_of(streams::schedule(3, 3));
+  const ScheduleLanes lanes = lanes_of(timeline);
+  const ScheduleRow& first = row_of(lanes, ScheduleRowKind::Queue, 0);
+  const ScheduleRow& second = row_of(lanes, ScheduleRowKind::Queue, 1);
+  EXPECT_EQ(branch_of(lanes, first.slices[0]), 1);
+  EXPECT_EQ(branch_of(lanes, second.slices[0]), 2);
+  EXPECT_EQ(second.slices[0].t0, 3 * kDraft);
+  EXPECT_EQ(branch_of(lanes, first.slices[1]), 2) << "branch 1 was taken";
+  EXPECT_EQ(first.slices[1].t0, first.slices[0].t1);
+  EXPECT_EQ(second.slices[0].t1, first.slices[1].t0);
+  EXPECT_EQ(ui::row_name(second), "queue 2nd");
+  // All its places together are as long as the wait it shows in its branch's row.
+  const std::size_t turn = first.slices[1].turn;
+  double in_queue = 0, waits = 0;
+  for (const ScheduleRow& row : lanes.rows) {
+    for (const std::size_t i : ui::slices_of_turn(lanes, row, turn)) {
+      const ScheduleSlice& slice = row.slices[i];
+      if (slice.act == ScheduleAct::InQueue) in_queue += slice.t1 - slice.t0;
+      if (slice.act == ScheduleAct::WaitsForTarget) waits += slice.t1 - slice.t0;
+    }
+  }
+  EXPECT_GT(waits, 0);
+  EXPECT_EQ(in_queue, waits);
+}
+
+TEST(Schedule, a_slice_says_in_a_sentence_what_happens) {
+  const auto timeline = timeline_of(streams::schedule(3, 3));
+  const ScheduleLanes lanes = lanes_of(timeline);
+  const ScheduleRow& one = row_of(lanes, ScheduleRowKind::Branch, 1);
+  const ScheduleRow& two = row_of(lanes, ScheduleRowKind::Branch, 2);
+  const auto said = [&](const ScheduleRow& row, std::size_t i) {
+    return ui::slice_sentence(lanes, row, i);
+  };
+  const auto wait = [](const ScheduleSlice& s) { return ui::short_time(s.t1 - s.t0); };
+  EXPECT_EQ(said(one, 0),
+            "Branch 1 waits for the draft model, " + wait(one.slices[0]) + ", behind branch 0.");
+  EXPECT_EQ(said(one, 1), "Branch 1 drafts 4 tokens, " + wait(one.slices[1]) + ".");
+  EXPECT_EQ(said(one, 2),
+            "Branch 1 waits for the target, " + wait(one.slices[2]) + ", behind branch 0.");
+  EXPECT_EQ(said(two, 2),
+            "Branch 2 waits for the target, " + wait(two.slices[2]) + ", behind branches 0 and 1.");
+  const ScheduleRow& target = lanes.rows[0];
+  EXPECT_THAT(said(target, 0), HasSubstr("waits for a draft"));
+  const int n_tokens = timeline.runs()[0].steps.head(0).n_tokens;
+  EXPECT_THAT(said(target, 1), AllOf(HasSubstr("judges the draft of branch 0: 5 rows"),
+                                     HasSubstr("+" + std::to_string(n_tokens) + " token")));
+  EXPECT_THAT(said(row_of(lanes, ScheduleRowKind::Queue, 1), 0),
+              AllOf(HasSubstr("2nd in the queue"), HasSubstr("behind branches 0 and 1")));
+  EXPECT_THAT(said(row_of(lanes, ScheduleRowKind::Verify), 0), HasSubstr("of 4 tokens"));
+}
+
+// What the events alone say.
+struct Sums {
+  double target = 0, target_waits = 0, for_target = 0, to_draft = 0;
+  int longest = 0;
+  std::int64_t tokens = 0;
+};
+
+Sums sums_of(const std::vector<engine::Event>& events) {
+  Sums sums;
+  std::map<engine::RunId, Nanoseconds> queued;
+  int waiting = 0;
+  for (const engine::Event& event : events) {
+    if (const auto* e = std::get_if<engine::Queued>(&event)) {
+      queued[e->run] = e->t;
+      waiting += e->resource == "target";
+    }
+    if (const auto* e = std::get_if<engine::Dequeued>(&event)) {
+      const auto waited = static_cast<double>(e->t - queued[e->run]);
+      // Who is taken at once did not stand in the queue.
+      if (e->resource == "target" && waited > 0) sums.longest = std::max(sums.longest, waiting);
+      waiting -= e->resource == "target";
+      (e->resource == "target" ? sums.for_target : sums.to_draft) += waited;
+    }
+    if (const auto* e = std::get_if<engine::Waiting>(&event))
+      sums.target_waits += static_cast<double>(e->t - e->since);
+    if (const auto* e = std::get_if<engine::Committed>(&event))
+      sums.tokens += static_cast<std::int64_t>(e->tokens.size());
+    if (const auto* e = std::get_if<engine::StepEnded>(&event))
+      sums.target += static_cast<double>(e->forward + e->verify + e->commit);
+  }
+  return sums;
+}
+
+TEST(Schedule, figures_are_sums_over_what_was_told) {
+  const std::vector<engine::Event> events = streams::schedule(7, 3, 60);
+  const auto timeline = timeline_of(events);
+  const ScheduleLanes lanes = lanes_of(timeline);
+  const Sums sums = sums_of(events);
+  const ui::ScheduleFigures& f = lanes.figures;
+  EXPECT_EQ(f.target, sums.target);
+  EXPECT_EQ(f.target_waits, sums.target_waits);
+  EXPECT_EQ(f.waits_for_target, sums.for_target);
+  EXPECT_EQ(f.waits_to_draft, sums.to_draft);
+  EXPECT_EQ(f.longest_queue, sums.longest);
+  EXPECT_EQ(f.n_tokens, sums.tokens);
+  EXPECT_EQ(f.under_way, lanes.end) << "here some branch is always under way";
+  EXPECT_EQ(f.target_busy(), sums.target / lanes.end);
+  // Any two parts give what the whole gives.
+  const double middle = lanes.end / 3;
+  const ui::ScheduleFigures a = figures_between(lanes, 0, middle),
+                            b = figures_between(lanes, middle, lanes.end);
+  EXPECT_NEAR(a.target + b.target, f.target, 1);
+  EXPECT_NEAR(a.waits_for_target + b.waits_for_target, f.waits_for_target, 1);
+  EXPECT_NEAR(a.under_way + b.under_way, f.under_way, 1);
+  float over = 0;
+  for (const float tokens : ui::tokens_over(lanes, 50)) over += tokens;
+  EXPECT_EQ(over, static_cast<float>(sums.tokens));
+}
+
+TEST(Schedule, nothing_told_gives_no_figure) {
+  EXPECT_TRUE(lanes_of(timeline_of(streams::one_run("ar"))).empty());
+  EXPECT_EQ(ui::ScheduleFigures{}.target_busy(), -1);
+  // Cut off in its first draft: a turn, and nothing judged.
+  std::vector<engine::Event> events = streams::schedule(1, 1);
+  events.resize(5);
+  ASSERT_TRUE(std::holds_alternative<engine::StepBegun>(events.back()));
+  const ScheduleLanes lanes = lanes_of(timeline_of(events));
+  EXPECT_FALSE(lanes.empty());
+  EXPECT_EQ(lanes.figures.n_forwards, 0);
+  EXPECT_TRUE(lanes.rows[0].slices.empty());
+}
+
+// A run whose branch stood in the queue as it was stopped, and one that goes on.
+TEST(Schedule, a_run_that_was_stopped_leaves_the_queue) {
+  std::vector<engine::Event> events = streams::schedule(2, 2);
+  const auto is_queued = [](const engine::Event& event) {
+    const auto* e = std::get_if<engine::Queued>(&event);
+    return e && e->run == 2 && e->resource == "target";
+  };
+  const auto queued = std::ranges::find_if(events, is_queued);
+  const Nanoseconds t = engine::time_of(*queued);
+  std::vector<engine::Event> told(events.begin(), queued + 1);
+  told.push_back(engine::RunFinished{.t = t + 1'000'000, .run = 2, .stop_reason = "stopped"});
+  for (auto event = queued + 1; event != events.end(); ++event)
+    if (engine::run_of(*event) != 2) told.push_back(*event);
+  std::ranges::stable_sort(told, {}, [](const auto& e) { return engine::time_of(e); });
+  const ScheduleLanes lanes = lanes_of(timeline_of(told));
+  const ScheduleRow& branch = row_of(lanes, ScheduleRowKind::Branch, 1);
+  ASSERT_EQ(branch.slices.back().act, ScheduleAct::WaitsForTarget);
+  EXPECT_EQ(branch.slices.back().t1 - branch.slices.back().t0, 1e6);
+  EXPECT_THAT(ui::slice_sentence(lanes, branch, branch.slices.size() - 1),
+              HasSubstr("never judged"));
+  for (const ScheduleRow& row : lanes.rows)
+    for (const ScheduleSlice& slice : row.slices)
+      if (row.kind == ScheduleRowKind::Queue && branch_of(lanes, slice) == 1) {
+        EXPECT_LE(slice.t1, branch.slices.back().t1);
+      }
+}
+
+// Two branches whose drafts the target took at one moment.
+TEST(Schedule, a_forward_for_several_branches_is_one_slice_of_all_of_them) {
+  std::vector<engine::Event> events;
+  for (const engine::RunId run : {1u, 2u}) {
+    const int branch = static_cast<int>(run) - 1;
+    const Nanoseconds drafts = run * 100, queued = drafts + 100;
+    events.push_back(
+        engine::RunStarted{.t = 0, .run = run, .decoder = "seed", .prompt_tokens = {1}});
+    events.push_back(engine::Queued{0, run, branch, "draft"});
+    events.push_back(engine::Dequeued{drafts, run, branch, "draft"});
+    events.push_back(engine::StepBegun{.t = drafts, .run = run, .n_rows = 2});
+    events.push_back(engine::Queued{queued, run, branch, "target"});
+    events.push_back(engine::Dequeued{400, run, branch, "target"});
+    events.push_back(engine::StepEnded{
+        .t = 900, .run = run, .propose = 100, .forward = 400, .verify = 60, .commit = 40});
+  }
+  const ScheduleLanes lanes = lanes_of(timeline_of(events));
+  ASSERT_EQ(lanes.rows[0].slices.size(), 1u);
+  EXPECT_EQ(lanes.rows[0].slices[0].t1, 800);
+  EXPECT_THAT(ui::slice_sentence(lanes, lanes.rows[0], 0),
+              HasSubstr("judges the drafts of branches 0 and 1: 4 rows"));
+  for (const std::size_t turn : {0u, 1u})
+    EXPECT_EQ(ui::slices_of_turn(lanes, lanes.rows[0], turn).size(), 1u);
+  EXPECT_EQ(ui::turn_of(lanes, 2, 0), 1u);
+  EXPECT_EQ(ui::turn_of(lanes, 2, 1), 2u) << "there is no such step";
+}
+
+TEST(Schedule, blocks_are_no_more_than_the_pixels_and_lose_no_slice) {
+  const auto timeline = timeline_of(streams::schedule(40, 3, 300));
+  const ScheduleLanes lanes = lanes_of(timeline);
+  ASSERT_GT(lanes.told.turns.size(), 3000u);
+  for (const float width : {100.0f, 900.0f, 1e7f}) {
+    const ui::ClockView view{ui::ClockKind::Wall, 0, 0, lanes.end, width};
+    for (const ScheduleRow& row : lanes.rows) {
+      const auto blocks = blocks_in_view(row, view);
+      EXPECT_LE(blocks.size(), static_cast<std::size_t>(width) + 2) << ui::row_name(row);
+      std::size_t next = 0;
+      double worked = 0;
+      for (const ui::ScheduleBlock& block : blocks) {
+        ASSERT_EQ(block.first, next) << ui::row_name(row);
+        next = block.last;
+        if (block.is_bucket())
+          worked += block.worked * (block.t1 - block.t0);
+        else
+          worked += row.sums[block.last].worked - row.sums[block.first].worked;
+      }
+      EXPECT_EQ(next, row.slices.size());
+      EXPECT_NEAR(worked, row.sums.back().worked, 1e-4 * row.sums.back().worked + 1);
+    }
+  }
+  const ScheduleRow& target = lanes.rows[0];
+  const ScheduleSlice& middle = target.slices[target.slices.size() / 2];
+  const ui::ClockView near{ui::ClockKind::Wall, 0, middle.t0, middle.t1, 900};
+  const auto blocks = blocks_in_view(target, near);
+  ASSERT_EQ(blocks.size(), 1u);
+  EXPECT_EQ(ui::slice_at(target, (middle.t0 + middle.t1) / 2), target.slices.size() / 2);
+}
+
+TEST(Schedule, the_time_line_of_a_queued_run_has_its_forward_behind_the_wait) {
+  const auto timeline = timeline_of(streams::schedule(3, 3));
+  const ScheduleLanes lanes = lanes_of(timeline);
+  const engine::RunRecord& run = *timeline.run(2);
+  const ui::RunTimes times = times_of(run);
+  const auto origin = static_cast<double>(lanes.told.origin);
+  const ui::ClockView view{ui::ClockKind::Wall, origin, 0, lanes.end, 900};
+  for (std::size_t step = 0; step < run.steps.size(); ++step) {
+    const engine::ScheduleTurn& turn = lanes.told.turns[ui::turn_of(lanes, 2, step)];
+    const auto proposal = part_of_step(run, times, step, ui::LaneKind::Propose, view);
+    const auto forward = part_of_step(run, times, step, ui::LaneKind::Target, view);
+    ASSERT_TRUE(proposal && forward);
+    EXPECT_EQ(proposal->second, static_cast<double>(turn.queued) - origin);
+    EXPECT_EQ(forward->first, static_cast<double>(turn.at_target) - origin);
+  }
+  engine::RunLod lod(engine::Clock::Wall);
+  lod.update(run);
+  EXPECT_EQ(lod.lane(engine::LaneKind::Target).slices()[0].start,
+            lanes.told.turns[ui::turn_of(lanes, 2, 0)].at_target);
+}
+
+struct Stand {
+  headless::Headless gui;
+  engine::CommandQueue commands;
+  ui::Catalog catalog = streams::catalog();
+  ui::Shell shell{catalog, commands, ""};
+
+  explicit Stand(const std::vector<engine::Event>& events) {
+    shell.take(events);
+    shell.show(ui::Screen::Live);
+    for (int i = 0; i < 4; ++i) gui.frame(shell);
+  }
+};
+
+ImGuiWindow* schedule_window() {
+  return ImGui::FindWindowByName("Schedule###live.schedule");
+}
+
+TEST(Schedule, comes_forward_where_runs_queued_and_has_no_place_elsewhere) {
+  {
+    Stand stand(streams::schedule(3, 3));
+    ASSERT_NE(schedule_window(), nullptr);
+    ASSERT_NE(schedule_window()->DockNode, nullptr);
+    EXPECT_EQ(schedule_window()->DockNode->VisibleWindow, schedule_window());
+    const std::string said = stand.gui.said(stand.shell);
+    EXPECT_THAT(said, AllOf(HasSubstr("target busy"), HasSubstr("at most 2"),
+                            HasSubstr("in the queue, the first on top")));
+  }
+  Stand stand(streams::one_run("speculative"));
+  EXPECT_TRUE(!schedule_window() || !schedule_window()->WasActive);
+  // Asked for by name it says what it lacks.
+  stand.shell.ask_picture("none.png", "schedule", 1);
+  for (int i = 0; i < 3; ++i) stand.gui.frame(stand.shell);
+  EXPECT_THAT(stand.gui.said(stand.shell),
+              AllOf(HasSubstr("No run here has queued"), HasSubstr("decoscope reason cot")));
+}
+
+TEST(Schedule, seed_with_one_text_says_that_it_had_nobody_to_wait_for) {
+  std::vector<engine::Event> events = streams::one_run("speculative");
+  for (engine::Event& event : events)
+    if (auto* started = std::get_if<engine::RunStarted>(&event)) started->decoder = "seed";
+  Stand stand(events);
+  stand.shell.ask_picture("none.png", "schedule", 1);
+  for (int i = 0; i < 3; ++i) stand.gui.frame(stand.shell);
+  EXPECT_THAT(stand.gui.said(stand.shell), HasSubstr("One text has nobody to wait for"));
+}
+
+TEST(Schedule, a_long_recording_costs_a_frame_what_its_pixels_cost) {
+  Stand stand(streams::schedule(60, 3, 600));
+  ImGuiWindow* window = schedule_window();
+  ASSERT_NE(window, nullptr);
+  ASSERT_GT(stand.shell.session().shown().timeline.n_events(), 60'000);
+  constexpr int kRows = 8, kCorners = 8, kRest = 8'000;
+  EXPECT_GT(window->DrawList->VtxBuffer.Size, 1'000);
+  EXPECT_LT(window->DrawList->VtxBuffer.Size,
+            kRows * kCorners * static_cast<int>(window->Size.x) + kRest);
+}
+
+TEST(Schedule, a_click_on_a_slice_of_a_recording_selects_its_run_and_step_everywhere) {
+  const engine::test::Folder folder;
+  {
+    engine::Recorder recorder(folder / "seed.pdrun");
+    for (const engine::Event& event : streams::schedule(3, 3)) recorder.push(event);
+  }
+  play("schedule_click", [&](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    shell.open(folder / "seed.pdrun");
+    wait_until(ctx, [&] { return !shell.reads() && schedule_window(); });
+    ctx->Yield(4);
+    const ScheduleLanes lanes = lanes_of(shell.session().shown().timeline);
+    IM_CHECK(!lanes.empty());
+    const ScheduleSlice& slice = lanes.rows[0].slices[1];
+    const ui::Place place = ui::place_of(lanes, slice);
+    IM_CHECK_NE(shell.selection().run, place.run);
+    ctx->SetRef(schedule_window());
+    const ImRect box = ctx->ItemInfo("lanes").RectFull;
+    const auto share = static_cast<float>((slice.t0 + slice.t1) / 2 / (1.05 * lanes.end));
+    ctx->MouseMoveToPos({box.Min.x + box.GetWidth() * share, box.Min.y + ui::px(12)});
+    ctx->MouseClick();
+    ctx->Yield(2);
+    IM_CHECK(shell.selection().locked == place);
+    IM_CHECK_EQ(shell.selection().run, place.run);
+    // The target's slice, the branch's and the verdict are lit; the time line would be too.
+    IM_CHECK_GE(lit_by(ctx, stage, "Schedule###live.schedule", place).size(), std::size_t{12});
+    ctx->WindowFocus("//Timeline###live.gantt");
+    ctx->Yield(3);
+    IM_CHECK_GE(lit_by(ctx, stage, "Timeline###live.gantt", place).size(), std::size_t{4});
+  });
+}
+
+}  // namespace
