@@ -116,10 +116,11 @@ class Asking {
       if (std::ranges::find(model_.config().eos_ids, token) != model_.config().eos_ids.end()) break;
       used.push_back(token);
       const std::string text = text_of(result, used);
-      if (text.find('\n') != std::string::npos || text.find(kTrigger) != std::string::npos) {
-        used.pop_back();
-        break;
-      }
+      const std::size_t end = std::min(text.find('\n'), text.find(kTrigger));
+      if (end == std::string::npos) continue;
+      // The trigger is put behind them: none of its words may stand there already.
+      while (!used.empty() && text_of(result, used).size() > end) used.pop_back();
+      break;
     }
     return used;
   }

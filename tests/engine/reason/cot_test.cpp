@@ -166,6 +166,43 @@ TEST_F(Cot, what_is_not_verified_stands_apart_from_what_is) {
   EXPECT_GT(n_cut, 4);
 }
 
+/// Completions as they are made, with other guesses left behind each.
+class GuessingScheduler : public BatchScheduler {
+ public:
+  GuessingScheduler(const RunModels& models, std::vector<TokenId> guesses)
+      : BatchScheduler(models, 4), guesses_(std::move(guesses)) {}
+  std::vector<Completion> run(std::span<const CompletionRequest> requests,
+                              const SchedulerWatch& watch) override {
+    auto completions = BatchScheduler::run(requests, watch);
+    for (Completion& one : completions) one.result.approximate = guesses_;
+    return completions;
+  }
+
+ private:
+  std::vector<TokenId> guesses_;
+};
+
+TEST_F(Cot, guesses_are_used_up_to_a_lines_end_the_trigger_or_an_end_token) {
+  const Tokenizer& tokenizer = *bundled().model->tokenizer();
+  CotSettings settings = with("ar");
+  settings.max_tokens = 4;
+  const auto used_of = [&](const std::string& text, bool ended) {
+    std::vector<TokenId> guesses = tokenizer.encode(text, false);
+    if (ended) {
+      guesses.push_back(bundled().model->config().eos_ids.front());
+      guesses.push_back(guesses.front());
+    }
+    GuessingScheduler scheduler(bundled(), guesses);
+    const std::span<const Question> one(questions().data(), 1);
+    return answer(scheduler, *bundled().model, one, settings).items.at(0).approximate;
+  };
+  EXPECT_EQ(used_of(" they can see. So", false), " they can see. So");
+  EXPECT_EQ(used_of(" they can see.\nThe next", false), " they can see.");
+  EXPECT_EQ(used_of(" they can see." + std::string(kTrigger) + " (A)", false), " they can see.");
+  EXPECT_EQ(used_of(" they can see.", true), " they can see.");
+  EXPECT_EQ(used_of("\n", false), "");
+}
+
 TEST_F(Cot, a_cut_inside_the_answer_asks_for_its_rest_alone_with_every_decoder) {
   const CotReport whole = ask(with("ar"));
   int n_inside = 0;
