@@ -497,6 +497,10 @@ class RunTrace {
   std::int64_t n_flow_ids_ = 0;
 };
 
+[[noreturn]] void give_up() {
+  throw Error(ErrorCode::Cancelled, "the trace was not exported, as asked");
+}
+
 /// All runs asked for failed to have one thing: a line in the trace that makes it recognisable.
 std::string empty_process() {
   return R"({"ph":"M","pid":1,"tid":1,"name":"process_name","args":{"name":"no run"}})";
@@ -532,8 +536,7 @@ TraceReport write_trace(const Timeline& timeline,
     if (options.run && *options.run != run.id()) continue;
     ++pid;
     RunTrace trace(timeline, run, options, pid, [&options, pid, n_runs](double share) {
-      if (options.progress && !options.progress((pid - 1 + share) / n_runs))
-        throw Error(ErrorCode::Cancelled, "the trace was not exported, as asked");
+      if (options.progress && !options.progress((pid - 1 + share) / n_runs)) give_up();
     });
     trace.write(report, put_line);
     const std::string about = trace.metadata();
@@ -575,9 +578,10 @@ TraceCheck read_again(const std::string& path, const TraceOptions& options) {
   try {
     return check_trace(path, [&] { return options.progress && !options.progress(1); });
   } catch (const Error& error) {
+    if (error.code() != ErrorCode::Cancelled) throw;
     std::error_code ignored;
-    if (error.code() == ErrorCode::Cancelled) std::filesystem::remove(path, ignored);
-    throw;
+    std::filesystem::remove(path, ignored);
+    give_up();
   }
 }
 

@@ -99,7 +99,7 @@ TEST_F(Training, stopped_and_resumed_ends_with_the_same_bits) {
     EXPECT_TRUE(resumed.finished);
     EXPECT_EQ(resumed.tokens, expected.tokens);
     EXPECT_EQ(resumed.parameters, expected.parameters) << compute;
-    // The losses of the steps before are not in the checkpoint: it says of how many it has the mean.
+    // Losses of the steps before are not in the checkpoint: it says of how many it has the mean.
     EXPECT_EQ(resumed.n_losses, std::min<std::int64_t>(resumed.steps_done, 100));
     EXPECT_LT(resumed.steps_done, resumed.step);
     fs::remove_all(directory_);
