@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 std::string summary_of(std::string_view task) {
   static constexpr std::array<std::pair<std::string_view, const char*>, 8> kSummaries{
-      {{"kb", "facts and rules, and a question for yes or no, generated"},
+      {{"kb", "facts of a small world, five options or yes or no, generated"},
        {"arith", "word problems of small sums, generated"},
        {"blocks", "blocks to be stacked as wanted, a plan is asked for, generated"},
        {"commonsenseqa", "everyday knowledge, five options, an open set"},

@@ -243,11 +243,13 @@ void Shell::draw_state(Context& c) {
   // Up to the buttons at the right end of the bar.
   const float end = ImGui::GetMainViewport()->Size.x - px(245);
   const auto room = [end] { return std::max(px(40), end - ImGui::GetCursorPosX()); };
-  words_within(status.text, level_colour(status.level), room());
-  if (status.share >= 0) {
+  const float bar = status.share >= 0 ? px(90) : 0;
+  const float beside = bar > 0 ? bar + ImGui::GetStyle().ItemSpacing.x : 0;
+  words_within(status.text, level_colour(status.level), std::max(px(40), room() - beside));
+  if (bar > 0) {
     ImGui::SameLine();
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(11));
-    share_bar(static_cast<float>(status.share), {px(90), px(5)}, handle_on(theme()));
+    share_bar(static_cast<float>(status.share), {bar, px(5)}, handle_on(theme()));
     ImGui::SameLine();
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() - px(11));
   }

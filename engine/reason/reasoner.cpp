@@ -52,9 +52,8 @@ class Asked {
     const TotSettings settings = tree_settings(info);
     const auto tell = [&](const TotProgress& at) {
       site_.tell(at.question * settings.depth + at.depth - 1, at.n_questions * settings.depth,
-                 fmt::format("tree of thoughts: question {} of {}, level {} of {}, {} {} of {}",
-                             at.question + 1, at.n_questions, at.depth, settings.depth, at.use,
-                             at.done, at.n));
+                 fmt::format("question {} of {}, level {} of {}, {} {} of {}", at.question + 1,
+                             at.n_questions, at.depth, settings.depth, at.use, at.done, at.n));
     };
     const TotReport report = search(site_.scheduler, site_.target, questions, settings, site_.watch,
                                     tell, site_.first_search);

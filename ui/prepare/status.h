@@ -42,7 +42,7 @@ std::string loading_words(const engine::Timeline& timeline);
 std::string awaited_words(const engine::Timeline& timeline, double waiting);
 /// A chain or tree of thoughts under way.
 struct Reasoning {
-  std::string words;  // "tree of thoughts: question 1 of 3, level 2 of 4, values 2 of 3"
+  std::string words;  // "question 1 of 3, level 2 of 4, values 2 of 3"
   double share = 0;
 };
 /// Nothing while none is.
