@@ -119,6 +119,7 @@ TEST(LacksThePanel, a_link_leads_to_the_panel_it_has_and_to_a_run_that_fills_thi
     events.insert(events.end(), more.begin() + 1, more.end());
     shell.take(events);
     shell.selection().run = 1;
+    ctx->Yield(3);
     ctx->WindowFocus("Pool###live.pool");
     ctx->Yield(3);
     ctx->ItemClick("//Pool###live.pool/###instead");

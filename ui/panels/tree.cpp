@@ -132,8 +132,8 @@ void draw_tree(Context& context,
   ImGui::Dummy({layout.n_columns * s.column, layout.n_lines * s.line});
 }
 
-// While the switch is on, every step the playhead comes to has the end of its path selected. A click
-// holds until the next one.
+// While the switch is on, every step the playhead comes to has the end of its path selected. A
+// click holds until the next one.
 void follow_path(Context& context, const engine::RunRecord& run) {
   const std::size_t n = context.n_steps(run);
   if (!context.view.tree_follows || n == 0) return;

@@ -31,8 +31,8 @@ struct TreeLayout {
 ///               below it
 TreeLayout tree_layout(const engine::StepRecord& step, float below);
 
-/// The node at the end of the path the text took: the last token it took of those proposed, else the
-/// target's own, else the root. The layout is not empty.
+/// The node at the end of the path the text took: the last token it took of those proposed, else
+/// the target's own, else the root. The layout is not empty.
 const TreeNode& end_of_path(const TreeLayout& layout);
 
 /// Whether a row is a proposal: not the text's own, no window cell, no probe.
