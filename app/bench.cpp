@@ -1,6 +1,5 @@
 // Measures this machine and this engine: `bench probe|step|decode|kernels`.
 #include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <fstream>

@@ -1,7 +1,6 @@
 #include "app/engine_thread.h"
 
 #include <unistd.h>
-
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>

@@ -1,8 +1,9 @@
 #include "app/generation.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <algorithm>
 
 #include "app/terminal.h"
 #include "engine/closest_name.h"

@@ -1,8 +1,9 @@
 #include "app/notes.h"
 
-#include <fmt/format.h>
 #include <algorithm>
 #include <optional>
+
+#include <fmt/format.h>
 
 #include "engine/schedule/run.h"
 

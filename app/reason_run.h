@@ -17,7 +17,7 @@ namespace app {
 
 /// Refuses what is wrong with the decoder, its options, the draft and the files to write, before
 /// anything is loaded.
-/// @return  the decoder's options, complete
+/// @return  the decoder's options, as they were given
 /// @throws Error(Usage, Resources)
 engine::OptionValues checked_reason_options(const ReasonOptions& options);
 
@@ -28,7 +28,6 @@ class ReasonRun {
   /// @throws Error(BadInput, Resources)
   ReasonRun(const ReasonOptions& options, const engine::OptionValues& set);
 
-  const engine::RunModels& models() const { return models_; }
   const engine::Model& target() const { return *models_.target.model; }
   engine::Scheduler& scheduler() { return *scheduler_; }
   /// Events to the outputs, ended by Ctrl+C.

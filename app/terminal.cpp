@@ -2,8 +2,6 @@
 
 #include <sys/ioctl.h>
 #include <unistd.h>
-
-#include <fmt/format.h>
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -11,6 +9,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+
+#include <fmt/format.h>
 
 #include "kernels/error.h"
 

@@ -1,5 +1,4 @@
 #include <unistd.h>
-
 #include <atomic>
 #include <filesystem>
 #include <thread>

@@ -3,10 +3,10 @@
 // under them what is absent is a failure.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <string_view>
+
+#include <gtest/gtest.h>
 
 namespace tests {
 

@@ -1,8 +1,8 @@
 #include "tests/needs.h"
 
-#include <gtest/gtest-spi.h>
-
 #include <string>
+
+#include <gtest/gtest-spi.h>
 
 namespace tests {
 namespace {

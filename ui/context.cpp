@@ -1,9 +1,9 @@
 #include "ui/context.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <imgui.h>
-
-#include <algorithm>
 
 #include "ui/prepare/status.h"
 

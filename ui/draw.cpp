@@ -1,10 +1,10 @@
 #include "ui/draw.h"
 
-#include <imgui_internal.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+
+#include <imgui_internal.h>
 
 #include "engine/event/text.h"
 

@@ -1,10 +1,10 @@
 // The few shapes panels are made of. Needs a Dear ImGui frame.
 #pragma once
 
-#include <imgui.h>
-
 #include <span>
 #include <string>
+
+#include <imgui.h>
 
 #include "ui/fonts.h"
 #include "ui/prepare/numbers.h"

@@ -1,11 +1,9 @@
 #include "ui/fonts.h"
 
 #include <fcntl.h>
-#include <imgui.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +11,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <imgui.h>
 
 // The files themselves, as bytes between two symbols; the build says where they are.
 // clang-format off

@@ -1,8 +1,8 @@
 #include "ui/keys.h"
 
-#include <imgui.h>
-
 #include <array>
+
+#include <imgui.h>
 
 namespace ui {
 

@@ -1,11 +1,11 @@
 #include "ui/layout.h"
 
-#include <imgui_internal.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <fstream>
+
+#include <imgui_internal.h>
 
 #include "ui/draw.h"
 #include "ui/panel.h"

@@ -3,10 +3,10 @@
 // here.
 #pragma once
 
-#include <imgui.h>
-
 #include <span>
 #include <string>
+
+#include <imgui.h>
 
 #include "ui/prepare/numbers.h"
 #include "ui/theme.h"

@@ -1,9 +1,9 @@
 // What lies over the panels for a moment: keys, palette, find, files, messages.
-#include <fmt/format.h>
-#include <imgui.h>
-
 #include <algorithm>
 #include <filesystem>
+
+#include <fmt/format.h>
+#include <imgui.h>
 
 #include "ui/draw.h"
 #include "ui/files.h"

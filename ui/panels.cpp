@@ -1,8 +1,7 @@
-#include "ui/panel.h"
-
 #include <array>
 #include <cstring>
 
+#include "ui/panel.h"
 #include "ui/panels/agreement.h"
 #include "ui/panels/difference.h"
 #include "ui/panels/gantt.h"

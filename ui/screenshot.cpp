@@ -1,10 +1,10 @@
 #include "ui/screenshot.h"
 
-#include <GL/gl.h>
-#include <zlib.h>
-
 #include <algorithm>
 #include <fstream>
+
+#include <GL/gl.h>
+#include <zlib.h>
 
 #include "engine/types.h"
 

@@ -1,9 +1,9 @@
 #include "ui/shell.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <imgui_internal.h>
-
-#include <algorithm>
 
 #include "ui/draw.h"
 #include "ui/prepare/run_traits.h"
@@ -50,6 +50,7 @@ Context Shell::context() {
                   shown.source,   clock_,
                   since_event_,   screen_ == Screen::Compare};
   if (asked_since_ >= 0) context.waiting = clock_ - asked_since_;
+  context.reading = reading();
   return context;
 }
 
@@ -156,6 +157,7 @@ void Shell::adopt_document() {
   adopt_notes();
   view_.t0 = view_.t1 = view_.range0 = view_.range1 = 0;
   view_.schedule = {};
+  view_.schedule_place = {};
   playhead_ = {};
   for (const engine::RunRecord& run : session_.shown().timeline.runs()) {
     selection_.run = run.id();

@@ -52,6 +52,8 @@ class Shell {
   void open(const std::string& path, bool keep_screen = false);
   /// Whether a recording is being read.
   bool reads() const { return opening_ != nullptr; }
+  /// The share of it read so far, 0 to 1, once it is shown; -1: all of what is shown is there.
+  double reading() const;
   /// Begins to write what is shown, and the notes on it beside it; a message says how it ended.
   void save(const std::string& path);
   /// Whether a recording is being written. What the live engine tells meanwhile waits.

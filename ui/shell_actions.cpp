@@ -1,9 +1,9 @@
 // What keys, buttons and the palette ask for, by what it is about.
-#include <fmt/format.h>
-#include <imgui_internal.h>
-
 #include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
+#include <imgui_internal.h>
 
 #include "ui/draw.h"
 #include "ui/prepare/describe_place.h"

@@ -1,10 +1,10 @@
 // The frame: bars, docked panels, screens.
-#include <fmt/format.h>
-#include <imgui_internal.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+
+#include <fmt/format.h>
+#include <imgui_internal.h>
 
 #include "ui/draw.h"
 #include "ui/prepare/status.h"

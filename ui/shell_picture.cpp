@@ -1,9 +1,9 @@
 // Pictures of a panel or of the window: what is wanted, and where it stands once it is on screen.
-#include <fmt/format.h>
-#include <imgui_internal.h>
-
 #include <array>
 #include <filesystem>
+
+#include <fmt/format.h>
+#include <imgui_internal.h>
 
 #include "ui/draw.h"
 #include "ui/panel.h"

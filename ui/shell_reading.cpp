@@ -1,8 +1,8 @@
 // A recording while it is read: a slice of its events each frame, a bar that says how far it is,
 // and what becomes of it in the end.
-#include <fmt/format.h>
-
 #include <chrono>
+
+#include <fmt/format.h>
 
 #include "ui/draw.h"
 #include "ui/shell.h"
@@ -22,6 +22,10 @@ void Shell::show_live() {
   opening_.reset();
   opening_is_shown_ = false;
   session_.show_live();
+}
+
+double Shell::reading() const {
+  return opening_ && opening_is_shown_ ? opening_->fraction() : -1;
 }
 
 void Shell::read_on() {

@@ -1,9 +1,9 @@
 // A recording while it is written, and the notes kept beside recordings.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "ui/draw.h"
 #include "ui/shell.h"

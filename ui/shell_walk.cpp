@@ -1,11 +1,11 @@
 // Where keys take the view: steps, iterations, lanes, a token's flow, marks, panels.
-#include <fmt/format.h>
-#include <imgui_internal.h>
-
 #include <algorithm>
 #include <iterator>
 #include <tuple>
 #include <vector>
+
+#include <fmt/format.h>
+#include <imgui_internal.h>
 
 #include "ui/panel.h"
 #include "ui/prepare/numbers.h"

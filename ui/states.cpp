@@ -1,9 +1,9 @@
 #include "ui/states.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include "ui/draw.h"
 #include "ui/prepare/status.h"

@@ -1,8 +1,8 @@
 #include "ui/welcome.h"
 
-#include <fmt/format.h>
-
 #include <filesystem>
+
+#include <fmt/format.h>
 
 #include "ui/draw.h"
 

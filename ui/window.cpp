@@ -1,11 +1,5 @@
 #include "ui/window.h"
 
-#include <GLFW/glfw3.h>
-#include <backends/imgui_impl_glfw.h>
-#include <backends/imgui_impl_opengl3.h>
-#include <imgui.h>
-#include <imgui_internal.h>
-
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -13,6 +7,12 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <GLFW/glfw3.h>
+#include <backends/imgui_impl_glfw.h>
+#include <backends/imgui_impl_opengl3.h>
+#include <imgui.h>
+#include <imgui_internal.h>
 
 #include "engine/event/output_file.h"
 #include "engine/event/recording.h"

@@ -2,8 +2,9 @@
 // four forms a tree of sub-questions needs (SEED).
 //   key   the start value, the operations and their numbers
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
+
+#include <nlohmann/json.hpp>
 
 #include "engine/data/arith_problem.h"
 #include "engine/data/arith_read.h"

@@ -4,8 +4,9 @@
 //         so that whole classes are unseen; next state: state and action as written
 //   left out  problems of the public evaluation set as written (blocks_excluded.inc)
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
+
+#include <nlohmann/json.hpp>
 
 #include "engine/data/arith_read.h"
 #include "engine/data/blocks_text.h"

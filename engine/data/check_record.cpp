@@ -1,6 +1,7 @@
 // What is right, for every form of record.
 #include <algorithm>
 #include <cctype>
+
 #include <nlohmann/json.hpp>
 
 #include "engine/data/arith_read.h"

@@ -1,12 +1,12 @@
 #include "engine/data/data_tool.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <unordered_set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "engine/data/readers.h"
 

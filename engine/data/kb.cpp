@@ -2,8 +2,9 @@
 //   key   (member, relation) for a choice or a denial: such a pair is asked in one split alone,
 //         each of its facts being seen elsewhere; comparisons: members, attribute and count
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
+
+#include <nlohmann/json.hpp>
 
 #include "engine/data/arith_read.h"
 #include "engine/data/kb_world.h"

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cctype>
+
 #include <nlohmann/json.hpp>
 
 #include "engine/data/readers.h"

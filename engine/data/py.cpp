@@ -5,6 +5,7 @@
 //   checker  CPython in its own process; expected values come from MiniPython, so that making
 //            records needs no Python
 #include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "engine/data/mini_python.h"

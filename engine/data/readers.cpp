@@ -1,11 +1,11 @@
 #include "engine/data/readers.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
+
+#include <zlib.h>
+#include <nlohmann/json.hpp>
 
 #include "engine/data/blocks_text.h"
 #include "engine/data/real_set.h"

@@ -1,8 +1,9 @@
 #include "engine/data/real_set.h"
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
+
+#include <nlohmann/json.hpp>
 
 #include "engine/data/text.h"
 

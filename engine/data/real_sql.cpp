@@ -1,8 +1,9 @@
 // The open sets of questions to be answered in SQL.
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include <nlohmann/json.hpp>
 
 #include "engine/data/real_set.h"
 #include "engine/data/text.h"

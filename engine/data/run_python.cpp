@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
 #include <chrono>
 #include <cstdlib>
 

@@ -2,6 +2,7 @@
 //   key   levels 1 and 2: the set of table names, so that test schemas are unseen;
 //         level 3: the query without names and values, so that test skeletons are unseen
 #include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "engine/data/sql_query.h"

@@ -1,9 +1,9 @@
 #include "engine/data/sql_run.h"
 
-#include <sqlite3.h>
-
 #include <algorithm>
 #include <cstdio>
+
+#include <sqlite3.h>
 
 #include "engine/data/text.h"
 #include "engine/types.h"

@@ -1,8 +1,9 @@
 #include "engine/data/sql_schema.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
+
+#include <nlohmann/json.hpp>
 
 #include "engine/data/text.h"
 #include "engine/types.h"

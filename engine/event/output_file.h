@@ -1,12 +1,11 @@
 // A file that is either whole or not there: written beside its name, synced, renamed.
 #pragma once
 
+#include <sys/types.h>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
-
-#include <sys/types.h>
 
 namespace engine {
 

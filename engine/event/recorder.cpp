@@ -1,13 +1,13 @@
 #include "engine/event/recorder.h"
 
+#include <sys/file.h>
+#include <unistd.h>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include "engine/event/clock.h"
 #include "engine/event/output_file.h"

@@ -3,6 +3,7 @@
 // kill is at most what came since the last flush, 100 ms or 64 KiB.
 #pragma once
 
+#include <sys/types.h>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -12,8 +13,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-
-#include <sys/types.h>
 
 #include "engine/event/queue.h"
 

@@ -172,11 +172,7 @@ class RunTrace {
            const TraceOptions& options,
            int pid,
            std::function<void(double)> told)
-      : timeline_(timeline),
-        run_(run),
-        options_(options),
-        pid_(pid),
-        told_(std::move(told)) {
+      : timeline_(timeline), run_(run), options_(options), pid_(pid), told_(std::move(told)) {
     add_phases();
     lane(kQueueTid) = waits_of(run);
     std::size_t n = 0;
@@ -574,15 +570,14 @@ TraceReport write_trace(const Timeline& timeline,
 namespace {
 
 /// What reading a written trace finds. Given up here, too, no file is left.
-TraceCheck read_again(const std::string& path, const TraceOptions& options) {
-  try {
-    return check_trace(path, [&] { return options.progress && !options.progress(1); });
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::Cancelled) throw;
-    std::error_code ignored;
-    std::filesystem::remove(path, ignored);
-    give_up();
-  }
+/// The self-check: the file is what was written, and keeps the profile's rules.
+void read_again(const TraceReport& report, const TraceOptions& options) {
+  const TraceCheck found =
+      check_trace(report.path, [&] { return options.progress && !options.progress(1); });
+  ensure(found.problems.empty(), "an exported trace breaks a rule of its own profile");
+  ensure(found.n_events == report.n_events && found.n_slices == report.n_slices &&
+             found.n_counters == report.n_counters && found.n_flows == report.n_flows,
+         "an exported trace does not read as it was written");
 }
 
 }  // namespace
@@ -596,11 +591,14 @@ TraceReport export_trace(const Timeline& timeline,
   file.finish();
   report.n_bytes = file.n_bytes();
   report.path = file.path();
-  const TraceCheck found = read_again(report.path, options);
-  ensure(found.problems.empty(), "an exported trace breaks a rule of its own profile");
-  ensure(found.n_events == report.n_events && found.n_slices == report.n_slices &&
-             found.n_counters == report.n_counters && found.n_flows == report.n_flows,
-         "an exported trace does not read as it was written");
+  try {
+    read_again(report, options);
+  } catch (const Error& error) {
+    std::error_code ignored;
+    std::filesystem::remove(report.path, ignored);
+    if (error.code() == ErrorCode::Cancelled) give_up();
+    throw;
+  }
   return report;
 }
 

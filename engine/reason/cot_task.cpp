@@ -86,8 +86,11 @@ std::vector<Question> cot_questions_of(std::span<const Record> records) {
 bool answers_rightly(const Record& record, const std::string& written) {
   // The checkers read the last answer they find, so none may follow. A point in a number ends none.
   std::size_t end = written.find('.');
-  while (end + 1 < written.size() && std::isdigit(static_cast<unsigned char>(written[end + 1])))
-    end = written.find('.', end + 1);
+  const auto in_number = [&](std::size_t point) {
+    return point != std::string::npos && point + 1 < written.size() &&
+           std::isdigit(static_cast<unsigned char>(written[point + 1]));
+  };
+  while (in_number(end)) end = written.find('.', end + 1);
   return check_record(record, kTrigger + written.substr(0, end)).correct;
 }
 

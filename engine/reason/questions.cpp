@@ -1,6 +1,7 @@
 #include "engine/reason/questions.h"
 
 #include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "engine/closest_name.h"

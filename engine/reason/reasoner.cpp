@@ -1,9 +1,9 @@
 #include "engine/reason/reasoner.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "engine/data/text.h"
 #include "engine/event/clock.h"

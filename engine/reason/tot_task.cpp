@@ -1,8 +1,9 @@
 #include "engine/reason/tot_task.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
+
+#include <nlohmann/json.hpp>
 
 #include "engine/data/arith_read.h"
 #include "engine/data/blocks_text.h"

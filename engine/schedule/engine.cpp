@@ -1,8 +1,9 @@
 #include "engine/schedule/engine.h"
 
-#include <fmt/format.h>
 #include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "engine/event/clock.h"
 #include "engine/schedule/agreement.h"

@@ -2,7 +2,6 @@
 
 #include <sys/resource.h>
 #include <time.h>
-
 #include <algorithm>
 #include <utility>
 

@@ -2,7 +2,6 @@
 
 #include <sys/resource.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <fstream>
 #include <limits>

@@ -1,10 +1,10 @@
 #include "engine/schedule/model_store.h"
 
 #include <sys/sysinfo.h>
-
-#include <fmt/format.h>
 #include <algorithm>
 #include <limits>
+
+#include <fmt/format.h>
 
 #include "engine/event/clock.h"
 #include "engine/event/text.h"

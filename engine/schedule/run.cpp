@@ -1,8 +1,9 @@
 #include "engine/schedule/run.h"
 
-#include <fmt/format.h>
 #include <algorithm>
 #include <optional>
+
+#include <fmt/format.h>
 
 #include "engine/event/clock.h"
 #include "engine/schedule/load_sampler.h"

@@ -2,8 +2,6 @@
 // arrays, and a CRC-32 of all of it.
 #include "engine/train/checkpoint.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -12,6 +10,7 @@
 #include <memory>
 #include <string_view>
 
+#include <zlib.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/event/output_file.h"

@@ -1,10 +1,9 @@
 #include "engine/train/evaluate.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/decode/stepper.h"

@@ -1,11 +1,10 @@
 #include "engine/train/model_card.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <fstream>
 #include <sstream>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/data/readers.h"
@@ -93,9 +92,8 @@ std::string data_and_licences(const TrainRecipe& recipe,
   if (const std::string generated = generated_parts(stream); !generated.empty()) {
     text += "Generated (" + generated +
             "): texts that this program's own generators (`engine/data`) made up. Problems of the "
-            "generators' own dev and test splits are excluded by content key. Of the published "
-            "sets' evaluation prompts none stands among the training prompts of any set, nor among "
-            "2,100 texts of each generator; published block problems are excluded by key.\n\n";
+            "generators' own dev and test splits are excluded by content key, published block "
+            "problems too.\n\n";
   }
   std::vector<nlohmann::json> mixtures;
   if (!from.empty()) mixtures = mixtures_in(contents(from + "/README.md"));

@@ -1,9 +1,8 @@
 #include "engine/train/tokenizer_training.h"
 
-#include <sentencepiece_trainer.h>
-
 #include <filesystem>
 
+#include <sentencepiece_trainer.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/event/output_file.h"

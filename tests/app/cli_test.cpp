@@ -1,7 +1,6 @@
 // The program as a person or another program runs it: exit codes, one-line errors, the JSON
 // contract.
 #include <sys/wait.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

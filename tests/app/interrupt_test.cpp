@@ -1,7 +1,6 @@
 // Ctrl+C in the middle of each long command: it ends soon, with the code of what was cancelled, and
 // prints what there is.
 #include <unistd.h>
-
 #include <chrono>
 #include <filesystem>
 #include <fstream>

@@ -2,7 +2,6 @@
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>

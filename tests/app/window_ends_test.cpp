@@ -1,7 +1,6 @@
 // However the window ends, the engine's thread ends before it: no way out leaves a thread behind
 // that ends the process by std::terminate.
 #include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>

@@ -1,6 +1,5 @@
 // The window and the engine together: real queues, a real model, a person's clicks and keys.
-#include <gtest/gtest.h>
-#include <imgui_internal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,6 +9,9 @@
 #include <map>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
 
 #include "app/engine_thread.h"
 #include "app/window_tasks.h"
@@ -187,7 +189,8 @@ TEST(WindowTasks, an_open_set_is_offered_where_its_folder_is_and_a_generated_tas
   EXPECT_EQ(why.size(), 9u);
   for (const char* generated : {"kb", "arith", "blocks"}) EXPECT_EQ(why.at(generated), "");
   EXPECT_NE(why.at("gsm8k").find("DECOSCOPE_DATA"), std::string::npos);
-  const fs::path folder = fs::temp_directory_path() / "decoscope_window_tasks";
+  const fs::path folder =
+      fs::temp_directory_path() / ("decoscope_window_tasks" + std::to_string(getpid()));
   fs::create_directories(folder / "gsm8k");
   why = reasons(folder.string());
   fs::remove_all(folder);

@@ -1,11 +1,11 @@
 // The program with its window, as a process of its own.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "tests/app/program.h"
 #include "tests/engine/event/files.h"

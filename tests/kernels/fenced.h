@@ -5,7 +5,6 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
-
 #include <cstddef>
 #include <new>
 #include <utility>

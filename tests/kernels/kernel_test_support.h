@@ -1,8 +1,6 @@
 // What the kernel tests share: every CPU table, seeded values, guarded buffers, packed weights.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -12,6 +10,8 @@
 #include <random>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "kernels/device.h"
 #include "kernels/dtype.h"

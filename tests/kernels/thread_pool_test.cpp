@@ -1,16 +1,14 @@
 // The pool, the choice of tables, memory, probes.
-#include "kernels/cpu/thread_pool.h"
-
 #include <time.h>
-
-#include <gmock/gmock.h>
-
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
 
+#include <gmock/gmock.h>
+
 #include "kernels/cpu/probe.h"
+#include "kernels/cpu/thread_pool.h"
 #include "kernels/error.h"
 #include "tests/kernels/kernel_test_support.h"
 

@@ -1,14 +1,14 @@
 // Several things chosen together: tokens with Shift and Ctrl, the steps behind a number, runs to be
 // compared. And what filters and names them.
+#include <algorithm>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 #include <imgui_te_internal.h>
-
-#include <algorithm>
-#include <string>
 
 #include "replay.h"
 #include "ui/prepare/describe_place.h"

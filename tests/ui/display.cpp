@@ -1,14 +1,13 @@
-#include "display.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
 #include <cstdlib>
 #include <string>
+
+#include "display.h"
 
 namespace display {
 namespace {

@@ -1,10 +1,10 @@
 // What the time line draws of a run: levels of detail, counters, arrows, the order of its lanes.
-#include <gtest/gtest.h>
-#include <imgui_internal.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <random>
+
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
 
 #include "headless.h"
 #include "prepared.h"

@@ -1,12 +1,12 @@
 // Frames of the shell without a window.
 #pragma once
 
-#include <imgui.h>
-#include <imgui_internal.h>
-
 #include <functional>
 #include <sstream>
 #include <string>
+
+#include <imgui.h>
+#include <imgui_internal.h>
 
 #include "ui/fonts.h"
 #include "ui/shell.h"

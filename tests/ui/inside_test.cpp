@@ -1,15 +1,15 @@
 // What is inside one decoder: the fates of a step's candidates, where n-grams were born, blocks
 // that are done with, the edges of the text. And that one click means the same wherever it is made.
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <GLFW/glfw3.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
-
-#include <algorithm>
-#include <string>
-#include <vector>
 
 #include "headless.h"
 #include "prepared.h"

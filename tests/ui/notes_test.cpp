@@ -1,6 +1,4 @@
 // Bookmarks and names of runs, kept beside a recording.
-#include "ui/notes.h"
-
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -11,6 +9,7 @@
 #include "headless.h"
 #include "streams.h"
 #include "tests/engine/event/files.h"
+#include "ui/notes.h"
 #include "waiting.h"
 
 namespace {

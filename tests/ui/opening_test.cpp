@@ -1,10 +1,9 @@
 // Recordings read beside the window: progress, giving up, bad files.
-#include <gtest/gtest.h>
-
 #include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
+
+#include <gtest/gtest.h>
 
 #include "engine/event/recorder.h"
 #include "headless.h"
@@ -62,9 +61,15 @@ TEST(Opening, a_recording_is_read_beside_the_window_and_shown_while_it_grows) {
                    [&] {
                      stage.gui.frame(stage.shell);
                      const std::int64_t now = stage.timeline().n_events();
-                     grew = grew || (before > 0 && now > before && now < std::ssize(events));
+                     const bool in_part = before > 0 && now > before && now < std::ssize(events);
+                     if (in_part && stage.shell.reads()) {
+                       EXPECT_GE(stage.shell.reading(), 0);
+                       EXPECT_LE(stage.shell.reading(), 1);
+                     }
+                     grew = grew || in_part;
                      before = now;
                    });
+    EXPECT_EQ(stage.shell.reading(), -1);
     EXPECT_EQ(stage.timeline().n_events(), std::ssize(events));
     EXPECT_EQ(stage.shell.screen(), ui::Screen::Live);
     EXPECT_EQ(stage.shell.settings().recents.size(), 1u);

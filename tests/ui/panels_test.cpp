@@ -1,10 +1,10 @@
 // Every screen with every panel, drawn without a window over streams whole and broken.
+#include <utility>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <imgui.h>
-
-#include <utility>
-#include <vector>
 
 #include "headless.h"
 #include "streams.h"

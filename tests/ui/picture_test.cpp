@@ -1,15 +1,15 @@
 // Pictures of a panel or of the window: drawn anew at any size, never over another file.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <imgui_internal.h>
-#include <imgui_te_context.h>
-#include <imgui_te_engine.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
+#include <imgui_te_context.h>
+#include <imgui_te_engine.h>
 
 #include "headless.h"
 #include "replay.h"

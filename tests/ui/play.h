@@ -2,13 +2,13 @@
 // window, on a display of its own where there is none.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <imgui_te_context.h>
-#include <imgui_te_engine.h>
-
 #include <chrono>
 #include <functional>
 #include <string>
+
+#include <gtest/gtest.h>
+#include <imgui_te_context.h>
+#include <imgui_te_engine.h>
 
 #include "display.h"
 #include "ui/shell.h"

@@ -1,7 +1,7 @@
 // What panels draw, before it is drawn.
-#include <gtest/gtest.h>
-
 #include <cmath>
+
+#include <gtest/gtest.h>
 
 #include "prepared.h"
 #include "streams.h"

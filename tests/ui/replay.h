@@ -1,14 +1,14 @@
 // A window over an engine that answers with recorded events, and what is lit in its panels.
 #pragma once
 
-#include <imgui_internal.h>
-
 #include <algorithm>
 #include <functional>
 #include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <imgui_internal.h>
 
 #include "play.h"
 #include "streams.h"

@@ -1,6 +1,4 @@
 // Recordings written beside the window: the same events, progress, giving up, what waits meanwhile.
-#include "ui/saving.h"
-
 #include <filesystem>
 #include <string>
 
@@ -13,6 +11,7 @@
 #include "headless.h"
 #include "streams.h"
 #include "tests/engine/event/files.h"
+#include "ui/saving.h"
 #include "waiting.h"
 
 namespace {

@@ -1,10 +1,9 @@
-#include "schedule_stream.h"
-
 #include <algorithm>
 #include <deque>
 #include <optional>
 #include <utility>
 
+#include "schedule_stream.h"
 #include "streams.h"
 
 namespace streams {

@@ -1,15 +1,13 @@
 // The Schedule: what is prepared of SEED's rounds, what is said of it, and what a click selects.
-#include "ui/prepare/schedule.h"
+#include <algorithm>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
-
-#include <algorithm>
-#include <string>
-#include <vector>
 
 #include "engine/event/recorder.h"
 #include "headless.h"
@@ -18,6 +16,7 @@
 #include "schedule_stream.h"
 #include "streams.h"
 #include "tests/engine/event/files.h"
+#include "ui/prepare/schedule.h"
 
 namespace {
 

@@ -1,14 +1,14 @@
 // A person at the window: the test engine moves mouse and keys, and an engine that replays a
 // recorded list of events answers the commands.
-#include <gtest/gtest.h>
-#include <imgui_internal.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
+
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
 
 #include "engine/event/recorder.h"
 #include "replay.h"

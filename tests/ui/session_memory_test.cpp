@@ -1,9 +1,6 @@
 // What the window adds to the memory of the model it shows.
-#include "ui/session.h"
-
 #include <malloc.h>
 #include <unistd.h>
-
 #include <cstdio>
 #include <filesystem>
 
@@ -13,6 +10,7 @@
 #include "engine/event/recording.h"
 #include "engine/event/serialise.h"
 #include "ui/context.h"
+#include "ui/session.h"
 
 namespace ui {
 namespace {

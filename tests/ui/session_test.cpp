@@ -1,6 +1,4 @@
 // Opened recordings in place of the live engine.
-#include "ui/session.h"
-
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -9,6 +7,7 @@
 #include "engine/event/recorder.h"
 #include "engine/event/recording.h"
 #include "tests/engine/event/files.h"
+#include "ui/session.h"
 
 namespace ui {
 namespace {

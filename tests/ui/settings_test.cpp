@@ -1,11 +1,10 @@
-#include "ui/settings.h"
-
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
 
+#include <gtest/gtest.h>
+
 #include "streams.h"
+#include "ui/settings.h"
 #include "ui/setup_form.h"
 
 namespace {

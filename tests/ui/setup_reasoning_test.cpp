@@ -1,9 +1,9 @@
 // Chains and trees of thoughts in the window: what Setup asks for, which of their runs is looked at,
 // what the bar says of them.
+#include <variant>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <variant>
 
 #include "headless.h"
 #include "replay.h"
@@ -32,7 +32,7 @@ Catalog catalog() {
                    "fcfs",
                    0,
                    0,
-                   {"fcfs", "shortest", "value"},
+                   {"fcfs", "shortest", "priority"},
                    "Which draft is judged next."}};
   all.decoders.push_back(std::move(seed));
   return all;
@@ -136,7 +136,7 @@ TEST(SetupReasoning, a_tree_is_chosen_set_and_run_with_the_mouse) {
         ctx->ItemInputValue("##thoughts", 4);
         ctx->ItemInputValue("##beam", 2);
         ctx->ItemClick("policy/##value");
-        ctx->ItemClick("//$FOCUSED/value");
+        ctx->ItemClick("//$FOCUSED/priority");
         ctx->ItemClick("//##top/###run");
         scripted::wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
         IM_CHECK_STR_EQ(stage.replay->asked.front().c_str(), "reason");
@@ -150,7 +150,7 @@ TEST(SetupReasoning, a_tree_is_chosen_set_and_run_with_the_mouse) {
         IM_CHECK_EQ(asked.n_thoughts, 4);
         IM_CHECK_EQ(asked.beam, 2);
         IM_CHECK_STR_EQ(asked.decoder.decoder.c_str(), "seed");
-        IM_CHECK_STR_EQ(asked.decoder.options.at("policy").c_str(), "value");
+        IM_CHECK_STR_EQ(asked.decoder.options.at("policy").c_str(), "priority");
       },
       {}, catalog());
 }

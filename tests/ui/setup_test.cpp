@@ -1,8 +1,8 @@
 // What Setup holds: the model that is really there, a scale worth running, a run's settings again.
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <fstream>
 
 #include "engine/event/queue.h"
 #include "headless.h"

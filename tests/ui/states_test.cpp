@@ -1,13 +1,13 @@
 // Panels with nothing to draw say why and offer what to do; what was asked for says how far it is.
 // And what stands in the panels beside the runs: threads, recordings on disk, the ? of every head.
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
-
-#include <string>
-#include <vector>
 
 #include "engine/event/recorder.h"
 #include "headless.h"

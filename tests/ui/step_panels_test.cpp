@@ -1,13 +1,13 @@
 // What is drawn of one step of a decoder that drafts: Tree, Mask, P/Q, the Inspector's facts; and
 // FastCoT's text, whose end nothing verified.
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
-
-#include <algorithm>
-#include <string>
-#include <vector>
 
 #include "headless.h"
 #include "prepared.h"

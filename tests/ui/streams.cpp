@@ -1,7 +1,7 @@
-#include "streams.h"
-
 #include <algorithm>
 #include <map>
+
+#include "streams.h"
 
 namespace streams {
 namespace {

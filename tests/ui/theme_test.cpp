@@ -1,9 +1,9 @@
 // The palette's own promises, recomputed from the table (CIEDE2000, Machado 2009).
-#include "ui/theme.h"
+#include <vector>
 
 #include <gtest/gtest.h>
 
-#include <vector>
+#include "ui/theme.h"
 
 namespace {
 

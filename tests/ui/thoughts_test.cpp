@@ -1,13 +1,13 @@
 // Trees of thoughts: how they are laid out, what is said of them, and the panel in a window that
 // has opened a recording of some.
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
-
-#include <algorithm>
-#include <string>
-#include <vector>
 
 #include "engine/event/recorder.h"
 #include "headless.h"

@@ -1,14 +1,6 @@
 // The real window under a display: pictures of every screen, what happens without one, idling.
-#include "ui/window.h"
-
-#include <GL/gl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <imgui_internal.h>
-
 #include <time.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -20,6 +12,11 @@
 #include <optional>
 #include <thread>
 
+#include <GL/gl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
+
 #include "display.h"
 #include "kernels/error.h"
 #include "streams.h"
@@ -27,6 +24,7 @@
 #include "ui/frame_pace.h"
 #include "ui/layout.h"
 #include "ui/shell.h"
+#include "ui/window.h"
 
 namespace {
 

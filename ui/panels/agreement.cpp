@@ -1,10 +1,10 @@
 #include "ui/panels/agreement.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "engine/event/timeline_intake.h"
 #include "ui/draw.h"

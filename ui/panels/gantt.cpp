@@ -1,10 +1,10 @@
 #include "ui/panels/gantt.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <map>
+
+#include <fmt/format.h>
 
 #include "ui/legend.h"
 #include "ui/panels/gantt_picture.h"

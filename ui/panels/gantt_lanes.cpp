@@ -1,10 +1,10 @@
 // The rows below the ruler of the time line: lanes, counters, their labels, the arrows across them.
 // Work is solid, waste is hatched in the slice it belongs to, a wait is hatched grey, a slice says
 // what it brought.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "ui/legend.h"
 #include "ui/panels/gantt_picture.h"

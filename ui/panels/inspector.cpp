@@ -1,8 +1,8 @@
 #include "ui/panels/inspector.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "ui/draw.h"
 #include "ui/legend.h"

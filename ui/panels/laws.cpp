@@ -1,10 +1,10 @@
 // P/Q: the probability each proposal had under both models, and what became of it.
 #include "ui/panels/laws.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
+
+#include <fmt/format.h>
 
 #include "ui/draw.h"
 #include "ui/legend.h"

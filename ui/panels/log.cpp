@@ -1,8 +1,8 @@
 #include "ui/panels/log.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "engine/event/describe.h"
 #include "ui/draw.h"

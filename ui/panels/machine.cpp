@@ -1,9 +1,9 @@
 #include "ui/panels/machine.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "ui/draw.h"
 

@@ -1,9 +1,9 @@
 // Which row of a step attends to which.
 #include "ui/panels/mask.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "ui/draw.h"
 #include "ui/legend.h"

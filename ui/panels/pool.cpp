@@ -1,9 +1,9 @@
 #include "ui/panels/pool.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "engine/event/describe.h"
 #include "ui/draw.h"

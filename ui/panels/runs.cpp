@@ -1,11 +1,11 @@
 #include "ui/panels/runs.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "ui/draw.h"
 #include "ui/prepare/status.h"

@@ -1,10 +1,10 @@
 #include "ui/panels/schedule.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ui/draw.h"
 #include "ui/legend.h"
@@ -21,12 +21,8 @@ using Act = ScheduleAct;
 constexpr const char* kHowToRecord =
     "decoscope reason cot --task kb --decoder seed --set branches=3 --record seed.pdrun";
 
-bool queued(const engine::RunRecord& run) {
-  return !run.queueing.empty();
-}
-
 bool offered(const engine::Timeline& timeline) {
-  return std::ranges::any_of(timeline.runs(), queued);
+  return engine::has_schedule(timeline.runs());
 }
 
 std::string why_empty(const Context& context) {
@@ -34,7 +30,9 @@ std::string why_empty(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   const bool alone = context.run()->started.decoder == "seed";
   return fmt::format(
-      "{} A schedule needs several texts at a time: record one with\n{}\nand open it (Ctrl+O).",
+      "{} A schedule needs several texts at a time: run a chain or a tree of thoughts with SEED "
+      "(top "
+      "of Setup, Alt+1), or record one with\n{}\nand open it (Ctrl+O).",
       alone ? "One text has nobody to wait for: this run drafted and judged in turn."
             : "No run here has queued for the model.",
       kHowToRecord);

@@ -1,12 +1,12 @@
 #include "ui/panels/setup.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <map>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "ui/draw.h"
 #include "ui/prepare/recorded_setup.h"

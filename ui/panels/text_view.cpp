@@ -1,11 +1,11 @@
 #include "ui/panels/text_view.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <span>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "ui/draw.h"
 

@@ -2,13 +2,13 @@
 // chain that the answer stands on. A click shows the run that wrote a thought.
 #include "ui/panels/thoughts.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <span>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "ui/draw.h"
 #include "ui/legend.h"
@@ -25,10 +25,11 @@ bool offered(const engine::Timeline& timeline) {
 }
 
 std::string why_empty(const Context& context) {
-  return offered(context.timeline)
-             ? ""
-             : "No tree of thoughts in here. `decoscope reason tot --record FILE` searches one and "
-               "keeps it: open that file (Ctrl+O).";
+  return offered(context.timeline) ? ""
+                                   : "No tree of thoughts in here. Tree of thoughts, at the top of "
+                                     "Setup (Alt+1), searches "
+                                     "one; `decoscope reason tot --record FILE` keeps one in a "
+                                     "file to be opened (Ctrl+O).";
 }
 
 // The one chosen here, until another run is shown; then that run's, else the newest.

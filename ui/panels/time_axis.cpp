@@ -1,10 +1,10 @@
 #include "ui/panels/time_axis.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "ui/draw.h"
 
@@ -40,7 +40,8 @@ void range_menu(Context& context, TimeRange& range) {
   if (ImGui::MenuItem("Zoom to the range", nullptr, false, has_range))
     show_range(context, range, range.range0, range.range1);
   if (ImGui::MenuItem("Export...", "Ctrl+E")) context.requests.export_trace = true;
-  if (ImGui::MenuItem("Forget the range", "Esc", false, has_range)) range.range0 = range.range1 = 0;
+  if (ImGui::MenuItem("Forget the range", nullptr, false, has_range))
+    range.range0 = range.range1 = 0;
   if (ImGui::MenuItem("Fit all", "0")) range.t0 = range.t1 = 0;
   ImGui::EndPopup();
 }

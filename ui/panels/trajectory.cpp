@@ -1,8 +1,8 @@
 #include "ui/panels/trajectory.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "engine/event/describe.h"
 #include "ui/draw.h"
@@ -328,7 +328,13 @@ void draw_head(Context& context) {
 
 }  // namespace
 
-const Panel kTrajectoryPanel{"trajectory", "Trajectory", why_empty, draw, draw_head,
-                             fits,         instead,      nullptr,   true};
+const Panel kTrajectoryPanel{.id = "trajectory",
+                             .title = "Trajectory",
+                             .empty = why_empty,
+                             .draw = draw,
+                             .head = draw_head,
+                             .fits = fits,
+                             .instead = instead,
+                             .wide = true};
 
 }  // namespace ui

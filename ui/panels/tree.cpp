@@ -1,10 +1,10 @@
 // The tokens a step proposed, as a tree: what was drafted, what was taken, what was refused.
 #include "ui/panels/tree.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
+
+#include <fmt/format.h>
 
 #include "ui/draw.h"
 #include "ui/legend.h"
@@ -219,6 +219,13 @@ void draw_head(Context& context) {
 
 }  // namespace
 
-const Panel kTreePanel{"tree", "Tree", why_empty, draw, draw_head, fits, instead, nullptr, true};
+const Panel kTreePanel{.id = "tree",
+                       .title = "Tree",
+                       .empty = why_empty,
+                       .draw = draw,
+                       .head = draw_head,
+                       .fits = fits,
+                       .instead = instead,
+                       .wide = true};
 
 }  // namespace ui

@@ -1,9 +1,9 @@
 #include "ui/prepare/describe_place.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "engine/event/describe.h"
 #include "ui/prepare/text_cells.h"

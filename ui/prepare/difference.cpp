@@ -1,9 +1,9 @@
 #include "ui/prepare/difference.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
+
+#include <fmt/format.h>
 
 #include "ui/prepare/numbers.h"
 

@@ -1,10 +1,10 @@
 #include "ui/prepare/gantt.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "ui/prepare/numbers.h"
 

@@ -1,8 +1,8 @@
 #include "ui/prepare/mask.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 namespace ui {
 namespace {

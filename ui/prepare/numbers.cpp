@@ -1,9 +1,9 @@
 #include "ui/prepare/numbers.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <fmt/format.h>
 
 namespace ui {
 namespace {

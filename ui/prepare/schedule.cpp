@@ -1,12 +1,12 @@
 #include "ui/prepare/schedule.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ui/prepare/numbers.h"
 

@@ -1,8 +1,8 @@
 #include "ui/prepare/status.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "ui/prepare/numbers.h"
 

@@ -1,10 +1,10 @@
 #include "ui/prepare/thought_tree.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "engine/event/text.h"
 

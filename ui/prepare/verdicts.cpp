@@ -1,9 +1,9 @@
 #include "ui/prepare/verdicts.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdlib>
+
+#include <fmt/format.h>
 
 #include "ui/prepare/text_cells.h"
 #include "ui/prepare/token_tree.h"

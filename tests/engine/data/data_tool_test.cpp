@@ -1,9 +1,8 @@
-#include "engine/data/data_tool.h"
+#include <cstdio>
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
-
+#include "engine/data/data_tool.h"
 #include "engine/model/sentencepiece.h"
 #include "engine/model/tokenizer.h"
 

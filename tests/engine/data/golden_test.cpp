@@ -1,8 +1,8 @@
 // What must not change by accident: a model is trained on these texts, and a run that resumes reads
 // on where it stopped.
-#include <gtest/gtest.h>
-
 #include <fstream>
+
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/data/record.h"

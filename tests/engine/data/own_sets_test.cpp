@@ -1,11 +1,11 @@
 // Every reader of an open set on a few lines of our own in the set's format: no text of the sets
 // stands here, and no folder of them is needed.
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <optional>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "engine/data/readers.h"
 #include "engine/event/output_file.h"

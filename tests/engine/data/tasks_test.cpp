@@ -1,13 +1,13 @@
 // What every generator promises, tried on each of them.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <unordered_map>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "engine/data/record.h"
 

@@ -1,12 +1,12 @@
 #include "tests/engine/decode/catalogue.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "engine/decode/registry.h"
 #include "engine/schedule/run.h"

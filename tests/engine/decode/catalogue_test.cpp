@@ -2,10 +2,10 @@
 // model, in every dtype, greedy and coupled, with every decoder: not one token or bit may differ.
 // T3, the exact law of rejection sampling, is in rejection_test.cpp; T4, T10, T11 and T15 concern
 // other rooms.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <map>
+
+#include <gtest/gtest.h>
 
 #include "engine/decode/registry.h"
 #include "tests/engine/decode/catalogue.h"

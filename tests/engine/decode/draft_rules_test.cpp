@@ -1,12 +1,11 @@
 // Rejection sampling of drafts keeps the target's law: every outcome of the shipped code, drafting
 // included, with its exact probability (T3).
-#include "engine/decode/draft_rules.h"
-
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include <gtest/gtest.h>
+
+#include "engine/decode/draft_rules.h"
 #include "tests/engine/decode/enumerate.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/toy_model.h"

@@ -1,12 +1,11 @@
 // The draft model's cache on a real transformer: forked, grown, cut back, and always the bits of a
 // fresh prefill (T7).
-#include "engine/decode/drafter.h"
+#include <cmath>
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "engine/decode/draft_verify.h"
+#include "engine/decode/drafter.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/tiny_transformer.h"
 

@@ -1,9 +1,8 @@
-#include "engine/decode/fastcot.h"
+#include <algorithm>
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
+#include "engine/decode/fastcot.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/toy_model.h"
 

@@ -1,9 +1,8 @@
-#include "engine/decode/jacobi.h"
+#include <algorithm>
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
+#include "engine/decode/jacobi.h"
 #include "engine/decode/textbook_jacobi.h"
 #include "engine/event/trajectory.h"
 #include "tests/engine/decode/run.h"

@@ -1,10 +1,9 @@
-#include "engine/decode/lookahead.h"
-
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <set>
 
+#include <gtest/gtest.h>
+
+#include "engine/decode/lookahead.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/toy_model.h"
 

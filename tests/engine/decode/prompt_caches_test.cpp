@@ -1,8 +1,7 @@
 // A prompt read behind others has the bits of one read alone, and shares what it can.
-#include "engine/decode/prompt_caches.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/decode/prompt_caches.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/tiny_transformer.h"
 

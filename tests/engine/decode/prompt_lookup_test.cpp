@@ -1,7 +1,6 @@
-#include "engine/decode/prompt_lookup.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/decode/prompt_lookup.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/toy_model.h"
 

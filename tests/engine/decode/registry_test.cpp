@@ -1,9 +1,8 @@
-#include "engine/decode/registry.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/closest_name.h"
+#include "engine/decode/registry.h"
 #include "tests/engine/decode/toy_model.h"
 
 namespace engine::test {

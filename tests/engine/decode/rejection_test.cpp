@@ -1,9 +1,9 @@
 // The rejection mode keeps the distribution: every outcome of the shipped code enumerated with its
 // exact probability (T3), and rules that look right but are not, which the same check must catch.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <gtest/gtest.h>
 
 #include "engine/decode/verify.h"
 #include "tests/engine/decode/enumerate.h"

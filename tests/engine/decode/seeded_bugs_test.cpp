@@ -1,12 +1,12 @@
 // That the exact law catches what is usually got wrong: a plain block decoder written for this
 // test, right by default, with one mistake at a time. The check that passes the shipped decoders
 // (draft_rules_test.cpp) must pass the right one and fail every other.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <numeric>
+
+#include <gtest/gtest.h>
 
 #include "kernels/philox.h"
 #include "tests/engine/decode/enumerate.h"

@@ -1,13 +1,12 @@
 // What speculative and mcsd do beside giving the right tokens: trees of the asked shape, two rows
 // after full acceptance, one computation a row, drafting ended where it cannot pay.
-#include "engine/decode/speculative.h"
-
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include <gtest/gtest.h>
+
 #include "engine/decode/mcsd.h"
+#include "engine/decode/speculative.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/toy_model.h"
 

@@ -1,11 +1,10 @@
 // The loop itself: what it tells, what it charges, and that lanes do not feel each other (T8, T9,
 // T14).
-#include "engine/decode/stepper.h"
+#include <algorithm>
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
+#include "engine/decode/stepper.h"
 #include "engine/event/timeline.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/toy_model.h"

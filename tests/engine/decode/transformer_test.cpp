@@ -1,9 +1,9 @@
 // Every decoder on a real transformer, in every instruction set and dtype: the tokens of plain
 // decoding and, because kernels are row-invariant, the very bits of their scores (T1, T2, T7, T9,
 // T12; catalogue_test.cpp has them on the bundled model too).
-#include <gtest/gtest.h>
-
 #include <cmath>
+
+#include <gtest/gtest.h>
 
 #include "engine/decode/sampling.h"
 #include "tests/engine/decode/run.h"

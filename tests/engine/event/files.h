@@ -1,15 +1,14 @@
 // A folder of a test's own, gone with it.
 #pragma once
 
+#include <sys/stat.h>
+#include <unistd.h>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
 #include <string>
-
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace engine::test {
 

@@ -1,4 +1,6 @@
 // Processes killed while they write: what a recording and a file written whole look like then.
+#include <sys/mman.h>
+#include <unistd.h>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -10,8 +12,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "engine/event/clock.h"
 #include "engine/event/output_file.h"

@@ -1,5 +1,3 @@
-#include "engine/event/lod.h"
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -7,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/event/lod.h"
 #include "tests/engine/event/streams.h"
 #include "tests/work_time.h"
 

@@ -1,6 +1,4 @@
 // Files written whole, and what opens files, when the system gives nothing more.
-#include "engine/event/output_file.h"
-
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -8,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/event/byte_source.h"
+#include "engine/event/output_file.h"
 #include "engine/event/recorder.h"
 #include "engine/event/trace_export.h"
 #include "tests/engine/child.h"

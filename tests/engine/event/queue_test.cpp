@@ -1,11 +1,10 @@
-#include "engine/event/queue.h"
-
 #include <array>
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include "engine/event/clock.h"
+#include "engine/event/queue.h"
 
 namespace engine {
 namespace {

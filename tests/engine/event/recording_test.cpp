@@ -1,5 +1,4 @@
-#include "engine/event/recording.h"
-
+#include <unistd.h>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -11,9 +10,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "engine/event/recorder.h"
+#include "engine/event/recording.h"
 #include "engine/event/recording_format.h"
 #include "engine/event/serialise.h"
 #include "tests/engine/event/files.h"

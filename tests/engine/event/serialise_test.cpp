@@ -1,7 +1,6 @@
-#include "engine/event/serialise.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/event/serialise.h"
 #include "tests/engine/event/streams.h"
 
 namespace engine {

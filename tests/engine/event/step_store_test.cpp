@@ -1,11 +1,10 @@
-#include "engine/event/step_store.h"
-
 #include <algorithm>
 #include <random>
 #include <set>
 
 #include <gtest/gtest.h>
 
+#include "engine/event/step_store.h"
 #include "engine/event/timeline_events.h"
 #include "tests/engine/event/streams.h"
 

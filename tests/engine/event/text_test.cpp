@@ -1,6 +1,6 @@
-#include "engine/event/text.h"
-
 #include <gtest/gtest.h>
+
+#include "engine/event/text.h"
 
 namespace engine {
 namespace {

@@ -1,11 +1,10 @@
-#include "engine/event/timeline.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
 
+#include "engine/event/timeline.h"
 #include "engine/event/timeline_events.h"
 #include "tests/engine/event/streams.h"
 

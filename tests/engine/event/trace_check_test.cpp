@@ -1,8 +1,7 @@
-#include "engine/event/trace_check.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/event/trace_check.h"
 #include "engine/event/trace_export.h"
 #include "engine/types.h"
 #include "tests/engine/event/files.h"

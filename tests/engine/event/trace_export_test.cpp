@@ -1,5 +1,3 @@
-#include "engine/event/trace_export.h"
-
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/event/trace_check.h"
+#include "engine/event/trace_export.h"
 #include "engine/event/trace_lane.h"
 #include "engine/types.h"
 #include "tests/engine/event/files.h"

@@ -1,6 +1,4 @@
 // SEED's rounds in a trace: the lanes say who drafted, who waited and whom the target took.
-#include "engine/event/trace_schedule.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 #include "engine/event/schedule_turns.h"
 #include "engine/event/trace_check.h"
 #include "engine/event/trace_export.h"
+#include "engine/event/trace_schedule.h"
 #include "tests/engine/event/streams.h"
 
 namespace engine {

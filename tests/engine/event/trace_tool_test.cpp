@@ -1,5 +1,3 @@
-#include "engine/event/trace_tool.h"
-
 #include <filesystem>
 #include <functional>
 
@@ -10,6 +8,7 @@
 #include "engine/event/describe.h"
 #include "engine/event/recorder.h"
 #include "engine/event/recording_format.h"
+#include "engine/event/trace_tool.h"
 #include "engine/types.h"
 #include "tests/engine/event/files.h"
 #include "tests/engine/event/streams.h"

@@ -1,10 +1,10 @@
 // TR07: every reader of JSON on every odd text. What the grammar refuses is an Error that names the
 // file, what it accepts is read, and nothing ends us: the texts stand as whole files and, where
 // they are values, inside files that are otherwise good.
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <functional>
+
+#include <gtest/gtest.h>
 
 #include "app/prompt_file.h"
 #include "engine/data/mixture.h"

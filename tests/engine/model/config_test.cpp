@@ -1,6 +1,5 @@
 // Rows CF01 to CF25 of the list of bad inputs, by name, and the spellings of transformers 4 and 5.
 #include <unistd.h>
-
 #include <filesystem>
 
 #include <fmt/format.h>

@@ -1,10 +1,9 @@
 // Every limit on files can be raised: refused at the limit that holds, taken at a higher one.
-#include "engine/model/limits.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/model/json.h"
+#include "engine/model/limits.h"
 #include "engine/model/safetensors.h"
 #include "engine/model/sentencepiece.h"
 #include "tests/engine/model/model_files_kit.h"

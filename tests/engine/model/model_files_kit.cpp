@@ -1,7 +1,6 @@
 #include "tests/engine/model/model_files_kit.h"
 
 #include <unistd.h>
-
 #include <bit>
 #include <cstdlib>
 #include <filesystem>

@@ -1,9 +1,9 @@
 // Frequencies against those that transformers 5 computes for the same settings (f32 there, so
 // 1e-6).
-#include "engine/model/rope.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "engine/model/rope.h"
 
 namespace engine {
 namespace {

@@ -1,11 +1,8 @@
 // Rows ST01 to ST30 of the list of bad inputs, by name.
-#include "engine/model/safetensors.h"
-
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
 #include <chrono>
 #include <cstring>
 #include <ctime>
@@ -19,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/model/config_file.h"
+#include "engine/model/safetensors.h"
 #include "tests/engine/child.h"
 #include "tests/engine/model/model_files_kit.h"
 

@@ -1,6 +1,4 @@
 // Rows SP01 to SP13 of the list of bad inputs, by name; tokenizers trained here; streams of text.
-#include "engine/model/sentencepiece.h"
-
 #include <bit>
 #include <filesystem>
 #include <limits>
@@ -13,6 +11,7 @@
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
+#include "engine/model/sentencepiece.h"
 #include "tests/engine/model/model_files_kit.h"
 
 namespace engine::test {

@@ -1,10 +1,7 @@
 // Rows CF02 to CF07, CF22, CF25, CF26 and ST18 of the list of bad inputs: models in several files,
 // tensors under other names.
-#include "engine/model/shards.h"
-
 #include <sys/inotify.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -18,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/model/model_files.h"
+#include "engine/model/shards.h"
 #include "engine/model/weights_hash.h"
 #include "tests/engine/model/model_files_kit.h"
 

@@ -1,14 +1,13 @@
 // Questions, their options, and the worked examples before them.
-#include "engine/reason/cot_task.h"
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <tuple>
-
 #include "engine/data/arith_read.h"
 #include "engine/data/readers.h"
 #include "engine/reason/cot_prompts.h"
+#include "engine/reason/cot_task.h"
 #include "tests/data_folder.h"
 
 namespace engine::test {
@@ -130,6 +129,8 @@ TEST(CotTask, an_answer_ends_at_its_first_full_stop) {
       {letter, " 17. 5 (B).", false},
       {letter, ".(B)", false},
       {letter, "", false},
+      {letter, "42", false},  // no full stop, and a digit first
+      {letter, "17.5", false},
       {word, " no.", true},
       {word, " no. yes", true},
       {word, " yes. no", false},

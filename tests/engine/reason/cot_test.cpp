@@ -1,11 +1,11 @@
 // Chain of thought on the bundled model: what is exact, what is not, and that neither the decoder
 // nor the company changes an answer.
-#include "engine/reason/cot.h"
+#include <map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
+#include "engine/reason/cot.h"
 
 namespace engine::test {
 namespace {

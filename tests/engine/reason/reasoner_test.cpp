@@ -1,7 +1,5 @@
 // Reasoning as the window asks it of the engine's thread: the same texts as without that thread, on
 // one stream with all that goes before and comes after.
-#include "engine/reason/reasoner.h"
-
 #include <atomic>
 #include <map>
 #include <set>
@@ -10,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/reason/cot.h"
+#include "engine/reason/reasoner.h"
 #include "engine/reason/tot.h"
 #include "tests/engine/schedule/engine_thread.h"
 

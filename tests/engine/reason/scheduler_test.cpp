@@ -1,9 +1,8 @@
 // Completions in any company are those made alone.
-#include "engine/schedule/scheduler.h"
-
 #include <gtest/gtest.h>
 
 #include "engine/event/timeline.h"
+#include "engine/schedule/scheduler.h"
 
 namespace engine::test {
 namespace {

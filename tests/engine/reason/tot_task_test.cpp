@@ -1,6 +1,4 @@
 // What is read out of completions, what prompts are filled with, and what an answer is worth.
-#include "engine/reason/tot_task.h"
-
 #include <fstream>
 #include <functional>
 
@@ -9,6 +7,7 @@
 
 #include "engine/data/arith_read.h"
 #include "engine/data/text.h"
+#include "engine/reason/tot_task.h"
 #include "tests/data_folder.h"
 
 namespace engine::test {

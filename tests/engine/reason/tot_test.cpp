@@ -1,10 +1,9 @@
 // Trees of thoughts on the bundled models: neither decoder nor company changes a thought.
-#include "engine/reason/tot.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/event/timeline.h"
+#include "engine/reason/tot.h"
 
 namespace engine::test {
 namespace {

@@ -1,8 +1,8 @@
-#include "engine/schedule/agreement.h"
+#include <vector>
 
 #include <gtest/gtest.h>
 
-#include <vector>
+#include "engine/schedule/agreement.h"
 
 namespace engine {
 namespace {

@@ -1,10 +1,9 @@
 // The engine thread's loop as the window meets it: commands in, events out, with the bundled model.
-#include "engine/schedule/engine.h"
-
 #include <atomic>
 
 #include "engine/event/recording.h"
 #include "engine/event/run_slices.h"
+#include "engine/schedule/engine.h"
 #include "tests/engine/schedule/engine_thread.h"
 #include "tests/work_time.h"
 

@@ -1,9 +1,8 @@
 // What a model is said to need, and who is refused.
-#include "engine/schedule/memory_plan.h"
-
 #include <gtest/gtest.h>
 
 #include "engine/model/model_files.h"
+#include "engine/schedule/memory_plan.h"
 #include "engine/types.h"
 
 namespace engine {

@@ -1,15 +1,13 @@
 // Which models stay in memory, and which go for another.
-#include "engine/schedule/model_store.h"
-
-#include <gtest/gtest.h>
-
 #include <sys/resource.h>
 #include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 
+#include <gtest/gtest.h>
+
 #include "engine/schedule/memory_plan.h"
+#include "engine/schedule/model_store.h"
 
 namespace engine {
 namespace {

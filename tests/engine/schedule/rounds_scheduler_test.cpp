@@ -1,12 +1,11 @@
 // Completions made in SEED's rounds are those made alone; n branches cost n caches and one copy of
 // the weights; the stream tells all of it.
-#include "engine/schedule/rounds_scheduler.h"
+#include <tuple>
 
 #include <gtest/gtest.h>
 
-#include <tuple>
-
 #include "engine/event/timeline.h"
+#include "engine/schedule/rounds_scheduler.h"
 
 namespace engine::test {
 namespace {

@@ -1,12 +1,11 @@
 // The bookkeeping of SEED's rounds, run by the simulator: every branch comes to its end, in the
 // order the policy says, and the times are those that arithmetic gives (T10, section 5g's list).
-#include "engine/schedule/rounds.h"
-
-#include <gtest/gtest.h>
-
 #include <map>
 #include <set>
 
+#include <gtest/gtest.h>
+
+#include "engine/schedule/rounds.h"
 #include "engine/schedule/rounds_simulator.h"
 #include "tests/engine/decode/run.h"
 

@@ -1,16 +1,15 @@
 // Rounds on two threads write what each text would be alone, whatever the delays and the policy
 // (T10, section 5g), and come to rest whatever happens.
-#include "engine/schedule/rounds_threads.h"
-
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <thread>
 
+#include <gtest/gtest.h>
+
 #include "engine/event/timeline.h"
+#include "engine/schedule/rounds_threads.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/tiny_transformer.h"
 #include "tests/engine/decode/toy_model.h"

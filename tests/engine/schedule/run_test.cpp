@@ -1,13 +1,12 @@
 // One run to its end, as the command line asks for it.
-#include "engine/schedule/run.h"
-
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "engine/event/timeline.h"
+#include "engine/schedule/run.h"
 
 namespace engine {
 namespace {

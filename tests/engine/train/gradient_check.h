@@ -1,13 +1,13 @@
 // Finite differences for the tests of backwards: what a loss does when one number moves.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace engine::test {
 

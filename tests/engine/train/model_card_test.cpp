@@ -1,11 +1,10 @@
 // What a trained model's README says of its data, and how its scores get there.
-#include "engine/train/model_card.h"
+#include <filesystem>
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "engine/train/evaluate.h"
+#include "engine/train/model_card.h"
 #include "tests/engine/event/files.h"
 
 namespace engine {

@@ -1,10 +1,10 @@
 // AdamW as a whole: what the operation is given at a step. The operation itself is in
 // train_ops_test.cpp.
-#include "engine/train/optimizer.h"
+#include <cmath>
 
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include "engine/train/optimizer.h"
 
 namespace engine {
 namespace {

@@ -1,9 +1,9 @@
 // From text to rows of a batch: the tokenizer that is learned, and the packing of its texts.
-#include <gtest/gtest.h>
 #include <unistd.h>
-
 #include <filesystem>
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "engine/data/mixture.h"
 #include "engine/model/sentencepiece.h"

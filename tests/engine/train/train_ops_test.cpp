@@ -1,12 +1,11 @@
 // Every backward of the training operations against finite differences of its forward, in every
 // table this machine runs; forwards against plain double-precision loops.
-#include "engine/train/ops/train_ops.h"
-
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <vector>
 
+#include <gtest/gtest.h>
+
+#include "engine/train/ops/train_ops.h"
 #include "engine/types.h"
 #include "kernels/dtype.h"
 #include "tests/engine/train/gradient_check.h"

@@ -1,20 +1,18 @@
 // Whole training runs on a model of a few thousand weights: it learns, and a run that was stopped
 // and resumed ends with the same bits as one that never was.
-#include "engine/train/trainer.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <unistd.h>
 #include <algorithm>
 #include <atomic>
-
 #include <filesystem>
 #include <fstream>
 #include <functional>
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "engine/train/checkpoint.h"
 #include "engine/train/recipe.h"
+#include "engine/train/trainer.h"
 #include "engine/types.h"
 
 namespace engine {

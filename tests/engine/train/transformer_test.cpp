@@ -1,14 +1,13 @@
 // The whole training forward and backward: against finite differences in f32, and the products of
 // every engine against plain loops.
-#include "engine/train/transformer.h"
-
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "engine/train/ops/amx_gemm.h"
 #include "engine/train/ops/linear_onednn.h"
+#include "engine/train/transformer.h"
 #include "engine/types.h"
 #include "kernels/dtype.h"
 #include "tests/engine/train/gradient_check.h"
