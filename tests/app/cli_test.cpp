@@ -37,7 +37,7 @@ TEST_F(Cli, help_of_a_decoder_lists_its_options) {
 
 TEST_F(Cli, help_of_a_decoder_has_an_example_of_its_own_and_whole_numbers) {
   const std::string help = run("generate --decoder mcsd --help").out;
-  EXPECT_NE(help.find("generate --decoder mcsd --set k_config=2,2,1 --prompt"), std::string::npos)
+  EXPECT_NE(help.find("generate --decoder mcsd --set k_config=2,1,1 --prompt"), std::string::npos)
       << help;
   EXPECT_NE(help.find("(-1 to 1048576)"), std::string::npos) << help;
   EXPECT_NE(run("generate --decoder ar --help").out.find("--decoder lookahead --set window="),
