@@ -133,12 +133,14 @@ void check_set(const GenerationOptions& options) {
     }
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     std::string hint = engine::did_you_mean(name, known);
+    std::vector<std::string> owners;
     for (const engine::DecoderInfo& other : engine::decoders()) {
       const bool has =
           std::any_of(other.options.begin(), other.options.end(),
                       [&](const engine::OptionInfo& info) { return info.name == name; });
-      if (has) hint = "; it is an option of " + other.name;
+      if (has) owners.push_back(other.name);
     }
+    if (!owners.empty()) hint = fmt::format("; it is an option of {}", fmt::join(owners, ", "));
     if (hint.empty() && known.empty()) hint = "; there are none";
     if (hint.empty()) hint = fmt::format("; there are {}", fmt::join(known, ", "));
     throw Error(

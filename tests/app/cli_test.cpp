@@ -112,6 +112,7 @@ TEST_F(Cli, a_misspelt_option_of_a_decoder_gets_a_suggestion_in_a_race_too) {
   refused("compare --decoders ar,lookahead --set wndow=5", "did you mean window?");
   refused("generate --decoder jacobi --set blok=5", "did you mean block?");
   refused("generate --set block=5", "it is an option of jacobi");
+  refused("generate --set window=3", "it is an option of lookahead, fastcot");
   refused("compare --decoders ar --set zzz=1", "there are none");
   EXPECT_EQ(run("compare --set block=5 --model /nonexistent --prompt a").code, 3);
 }
