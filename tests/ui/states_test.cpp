@@ -9,6 +9,7 @@
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
+#include "drawn_window.h"
 #include "engine/event/recorder.h"
 #include "headless.h"
 #include "replay.h"
@@ -22,18 +23,6 @@ using namespace scripted;
 using engine::test::Folder;
 using testing::HasSubstr;
 using testing::Not;
-
-struct Window {
-  headless::Headless gui;
-  engine::CommandQueue commands;
-  ui::Catalog catalog = streams::catalog();
-  ui::Shell shell{catalog, commands, ""};
-
-  std::string said() {
-    for (int i = 0; i < 3; ++i) gui.frame(shell);
-    return gui.said(shell);
-  }
-};
 
 engine::Phase read_of(const char* model, double gigabytes, double seconds) {
   return {.t = static_cast<engine::Nanoseconds>(seconds * 1e9),
@@ -69,7 +58,7 @@ TEST(Loading, has_the_speed_of_this_model_and_the_time_that_is_left) {
 }
 
 TEST(Loading, is_shown_with_its_memory_in_the_panel_the_text_will_stand_in) {
-  Window window;
+  DrawnWindow window;
   window.catalog.memory_bytes = 16'000'000'000;
   window.shell.take({read_of("demo-target", 1, 10), read_of("demo-target", 2, 11)});
   for (const ui::Screen screen : {ui::Screen::Live, ui::Screen::Compare}) {
@@ -135,7 +124,7 @@ TEST(LacksThePanel, a_link_leads_to_the_panel_it_has_and_to_a_run_that_fills_thi
 }
 
 TEST(Machine, has_a_line_for_every_thread) {
-  Window window;
+  DrawnWindow window;
   window.shell.show(ui::Screen::Live);
   window.shell.take(streams::one_run("jacobi", 24));
   EXPECT_THAT(window.said(), Not(HasSubstr("thread 1")));
@@ -151,7 +140,7 @@ TEST(Machine, has_a_line_for_every_thread) {
 }
 
 TEST(Machine, says_whether_samples_will_come) {
-  Window window;
+  DrawnWindow window;
   window.shell.show(ui::Screen::Live);
   EXPECT_THAT(window.said(), HasSubstr("No samples yet."));
   const Folder folder;

@@ -9,6 +9,7 @@
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
+#include "drawn_window.h"
 #include "engine/event/recorder.h"
 #include "headless.h"
 #include "prepared.h"
@@ -297,18 +298,6 @@ TEST(ThoughtTree, runs_belong_to_the_box_and_the_search_they_wrote_for) {
   EXPECT_EQ(ui::run_after({}, 22), 0u);
 }
 
-struct Window {
-  headless::Headless gui;
-  engine::CommandQueue commands;
-  ui::Catalog catalog = streams::catalog();
-  ui::Shell shell{catalog, commands, ""};
-
-  std::string said() {
-    for (int i = 0; i < 4; ++i) gui.frame(shell);
-    return gui.said(shell);
-  }
-};
-
 bool in_front(const char* panel) {
   const ImGuiWindow* window =
       ImGui::FindWindowByName(ui::window_name(ui::Screen::Live, panel, "").c_str());
@@ -316,7 +305,7 @@ bool in_front(const char* panel) {
 }
 
 TEST(Thoughts, the_panel_is_there_where_something_was_searched_and_then_in_front) {
-  Window window;
+  DrawnWindow window;
   window.shell.show(ui::Screen::Live);
   window.shell.take(streams::one_run("jacobi", 24));
   EXPECT_THAT(window.said(), Not(HasSubstr("Thoughts")));
@@ -333,7 +322,7 @@ TEST(Thoughts, the_panel_is_there_where_something_was_searched_and_then_in_front
 }
 
 TEST(Thoughts, a_picture_of_it_where_nothing_was_searched_says_so) {
-  Window window;
+  DrawnWindow window;
   window.shell.show(ui::Screen::Live);
   window.shell.take(streams::one_run("jacobi", 24));
   window.said();
@@ -342,7 +331,7 @@ TEST(Thoughts, a_picture_of_it_where_nothing_was_searched_says_so) {
 }
 
 TEST(Thoughts, every_part_of_a_stream_is_drawn_and_its_end_is_told) {
-  Window window;
+  DrawnWindow window;
   window.shell.show(ui::Screen::Live);
   std::string said;
   for (const engine::Event& event : with_model(search())) {
@@ -450,7 +439,7 @@ TEST(Tabs, a_run_that_drafts_opens_on_its_tree_and_others_on_what_they_have) {
       {"prompt-lookup", "pool"},
       {"ar", "trajectory"}};  // AR has none, which that one says
   for (const auto& [decoder, panel] : kCases) {
-    Window window;
+    DrawnWindow window;
     window.shell.show(ui::Screen::Live);
     window.shell.take(streams::one_run(decoder, 48));
     window.said();
@@ -459,7 +448,7 @@ TEST(Tabs, a_run_that_drafts_opens_on_its_tree_and_others_on_what_they_have) {
 }
 
 TEST(Tabs, another_panel_that_a_person_chose_stays_in_front) {
-  Window window;
+  DrawnWindow window;
   window.shell.show(ui::Screen::Live);
   window.shell.take(streams::one_run("speculative", 48));
   window.said();
