@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Every lossless decoder against AR, token for token: 200 unseen prompts of each task, greedy and coupled, in bf16 and f32.
 #   scripts/exactness.sh OUT_DIR
-# Writes OUT_DIR/<task>-<sampling>-<dtype>.json (the command line's compare contract), prints a Markdown table and fails where any
-# output differs. DECOSCOPE_EXACT_COUNT prompts a task.
+# Writes OUT_DIR/<task>-<sampling>-<dtype>.json (the command line's compare contract; -seed.json: SEED's, whose branches are the
+# prompts themselves), prints a Markdown table and fails where any output differs. DECOSCOPE_EXACT_COUNT prompts a task.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 program="$here/build/release/bin/decoscope"
@@ -18,21 +18,24 @@ for task in arith kb sql py blocks; do
     for sampling in greedy coupled; do
       options=()
       [ "$sampling" = coupled ] && options=(--temperature 0.8 --top-p 0.95 --seed 7)
-      "$program" compare --decoders "$decoders" --prompt-file "$prompts" --dtype "$dtype" --max-tokens 128 "${options[@]}" --json \
-        > "$out/$task-$sampling-$dtype.json"
+      options+=(--prompt-file "$prompts" --dtype "$dtype" --max-tokens 128 --json)
+      "$program" compare --decoders "$decoders" "${options[@]}" > "$out/$task-$sampling-$dtype.json"
+      "$program" generate --decoder seed "${options[@]}" > "$out/$task-$sampling-$dtype-seed.json"
     done
   done
 done
 python3 - "$out" "$decoders" <<'PY'
 import json, sys
 out, decoders = sys.argv[1], sys.argv[2].split(",")[1:]
-print("| task | sampling | dtype | " + " | ".join(decoders) + " |\n" + "| --- " * (3 + len(decoders)) + "|")
+print("| task | sampling | dtype | " + " | ".join(decoders) + " | seed |\n" + "| --- " * (4 + len(decoders)) + "|")
 differ = 0
 for task in ("arith", "kb", "sql", "py", "blocks"):
     for sampling in ("greedy", "coupled"):
         for dtype in ("bf16", "f32"):
-            by_name = {s["decoder"]: s for s in json.load(open(f"{out}/{task}-{sampling}-{dtype}.json"))["summary"]}
-            row = [by_name[d] for d in decoders]
+            run = f"{out}/{task}-{sampling}-{dtype}"
+            by_name = {s["decoder"]: s for s in json.load(open(f"{run}.json"))["summary"]}
+            seed = json.load(open(f"{run}-seed.json"))
+            row = [by_name[d] for d in decoders] + [{"identical": sum(r["identical_to_ar"] for r in seed), "n": len(seed)}]
             differ += sum(s["n"] - s["identical"] for s in row)
             print(f"| {task} | {sampling} | {dtype} | " + " | ".join(f"{s['identical']} of {s['n']}" for s in row) + " |")
 sys.exit(differ > 0)
