@@ -44,6 +44,14 @@ const std::string& python_path() {
   // wrong for it. It ends with us instead.
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const int null = open("/dev/null", O_WRONLY);
+  dup2(in, 0);
+  dup2(null, 1);
+  dup2(err, 2);
+  const char* const arguments[] = {path, "-I", "-S", "-", nullptr};
+  const char* const environment[] = {"PYTHONHASHSEED=0", nullptr};
+  // Last, for they hold for this process too: a thread sanitizer has more than that mapped, and notes
+  // what opens files.
   const rlimit cpu{kCpuSeconds, kCpuSeconds + 1};
   const rlimit memory{512u << 20, 512u << 20};
   const rlimit nothing{0, 0};
@@ -51,12 +59,6 @@ const std::string& python_path() {
   setrlimit(RLIMIT_AS, &memory);
   setrlimit(RLIMIT_FSIZE, &nothing);
   setrlimit(RLIMIT_CORE, &nothing);
-  const int null = open("/dev/null", O_WRONLY);
-  dup2(in, 0);
-  dup2(null, 1);
-  dup2(err, 2);
-  const char* const arguments[] = {path, "-I", "-S", "-", nullptr};
-  const char* const environment[] = {"PYTHONHASHSEED=0", nullptr};
   execve(path, const_cast<char* const*>(arguments), const_cast<char* const*>(environment));
   _exit(126);
 }
