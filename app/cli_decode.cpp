@@ -27,7 +27,7 @@ void add_generate(CLI::App& app, Parsed& p, Run& run) {
   c->footer([&p] {
     return "Options of the decoder (--decoder NAME --help shows another's):\n" +
            options_help(p.decoder) + "\nExample: decoscope generate " + options_example(p.decoder) +
-           " --prompt \"Question: ...\" --check";
+           " --check";
   });
   c->callback([&] {
     p.generate.decoders = {p.decoder};

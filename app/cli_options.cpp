@@ -7,6 +7,7 @@
 #include "app/numbers.h"
 #include "engine/closest_name.h"
 #include "engine/decode/registry.h"
+#include "engine/event/run_rules.h"
 #include "engine/model/limits.h"
 
 namespace app {
@@ -144,7 +145,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
       .add_option("--sampling", o.sampling,
                   "coupled: token for token what ar samples with this seed; rejection: the papers' "
                   "rule, the same distribution but other tokens, so there is nothing to --check")
-      ->check(one_of({"coupled", "rejection"}))
+      ->check(one_of({engine::kCoupled, engine::kRejection}))
       ->capture_default_str()
       ->group("Sampling");
   command.add_flag("--ignore-eos", o.ignore_eos, "go on after the end token");
@@ -197,7 +198,11 @@ std::string options_example(const std::string& decoder) {
   const engine::DecoderInfo& info =
       asked.options.empty() ? engine::decoder_named("lookahead") : asked;
   const engine::OptionInfo& option = info.options.front();
-  return fmt::format("--decoder {} --set {}={}", info.name, option.name, option.default_value);
+  // Of one prompt a decoder whose texts take turns would show nothing of its own.
+  const char* prompt = engine::takes_turns(info.name) ? "--prompt-file assets/prompts/bundled.jsonl"
+                                                      : "--prompt \"Question: ...\"";
+  return fmt::format("--decoder {} --set {}={} {}", info.name, option.name, option.default_value,
+                     prompt);
 }
 
 }  // namespace app

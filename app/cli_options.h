@@ -29,7 +29,8 @@ void add_outputs(CLI::App& command, GenerationOptions& o);
 /// What --set takes, for one decoder or for all of them.
 /// @param decoder  empty: all
 std::string options_help(const std::string& decoder);
-/// How a decoder and one of its options are chosen; of lookahead, where there is nothing to set.
+/// How a decoder and one of its options are chosen, with what it is to continue; of lookahead,
+/// where there is nothing to set.
 std::string options_example(const std::string& decoder);
 
 }  // namespace app

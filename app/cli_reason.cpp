@@ -1,12 +1,19 @@
 // The command line of `reason`: chain of thought and tree of thoughts.
-#include <cstdint>
-
 #include "app/cli_commands.h"
 #include "app/cli_options.h"
 #include "app/numbers.h"
+#include "engine/event/reasoning_bounds.h"
+#include "engine/event/run_rules.h"
 
 namespace app {
 namespace {
+
+namespace bounds = engine::reasoning;
+
+/// The same as the window's form has.
+CLI::Validator within(engine::Bounds of) {
+  return whole_number(of.low, of.high);
+}
 
 /// What both ask for: which questions, which decoder, what becomes of it.
 void add_common(CLI::App& c, ReasonOptions& o) {
@@ -20,10 +27,10 @@ void add_common(CLI::App& c, ReasonOptions& o) {
       ->check(one_of({"train", "dev", "test"}))
       ->capture_default_str();
   c.add_option("--start", o.start, "index of the first question")
-      ->transform(whole_number(0, std::int64_t{1} << 50))
+      ->transform(within(bounds::kStart))
       ->capture_default_str();
   c.add_option("--count", o.count, "how many questions")
-      ->transform(whole_number(1, 1000000))
+      ->transform(within(bounds::kCount))
       ->capture_default_str();
   c.add_option("--decoder", o.decoder, "which decoder")
       ->check(one_of(decoder_names()))
@@ -48,16 +55,16 @@ void add_cot(CLI::App& group, CotOptions& o, Run& run) {
                 "kb, arith (generated) or commonsenseqa, strategyqa, aqua (real; --data)")
       ->capture_default_str();
   c->add_option("--level", o.level, "of a generated task, 1 to 3")
-      ->transform(whole_number(1, 3))
+      ->transform(within(bounds::kLevel))
       ->capture_default_str();
   c->add_option("--shots", o.n_shots, "worked examples before each question (default: what fits)")
       ->transform(whole_number(0, 100));
   c->add_option("--batch", o.batch, "questions in one forward")
-      ->transform(whole_number(1, 64))
+      ->transform(within(bounds::kBatch))
       ->capture_default_str();
   c->add_option("--max-tokens", o.max_tokens,
                 "of a rationale; with --decoder ar that is Truncated-CoT")
-      ->transform(whole_number(1, 100000))
+      ->transform(within(bounds::kMaxTokens))
       ->capture_default_str();
   c->add_option("--repetition-penalty", o.repetition_penalty,
                 "the paper has 1.2; 1 suits the bundled models")
@@ -88,22 +95,22 @@ void add_tot(CLI::App& group, TotOptions& o, Run& run) {
                 "arith, blocks (generated) or gsm8k, blocksworld, creative_writing (real; --data)")
       ->capture_default_str();
   c->add_option("--level", o.level, "of a generated task, 1 to 3 (default: arith 1, blocks 2)")
-      ->transform(whole_number(1, 3));
+      ->transform(within(bounds::kLevel));
   c->add_option("--actions", o.n_actions,
                 "of blocks and blocksworld: problems whose shortest plan has so many (0: any)")
-      ->transform(whole_number(0, 40))
+      ->transform(within(bounds::kActions))
       ->capture_default_str();
   c->add_option("--depth", o.depth,
                 "levels, at most (default: arith and gsm8k 4, blocks and blocksworld 7, "
                 "creative_writing 2)")
-      ->transform(whole_number(1, 100))
+      ->transform(within(bounds::kDepth))
       ->group("Tree");
   c->add_option("--thoughts", o.n_thoughts, "written below each node")
-      ->transform(whole_number(1, 64))
+      ->transform(within(bounds::kThoughts))
       ->capture_default_str()
       ->group("Tree");
   c->add_option("--beam", o.beam, "kept of each level")
-      ->transform(whole_number(1, 64))
+      ->transform(within(bounds::kBeam))
       ->capture_default_str()
       ->group("Tree");
   c->add_option("--prompts", o.prompts,
@@ -124,11 +131,11 @@ void add_tot(CLI::App& group, TotOptions& o, Run& run) {
       ->group("Sampling");
   c->add_option("--sampling", o.sampling,
                 "coupled: the same tree with every decoder; rejection: the papers' rule")
-      ->check(one_of({"coupled", "rejection"}))
+      ->check(one_of({engine::kCoupled, engine::kRejection}))
       ->capture_default_str()
       ->group("Sampling");
   c->add_option("--batch", o.batch, "texts in one forward")
-      ->transform(whole_number(1, 64))
+      ->transform(within(bounds::kBatch))
       ->capture_default_str();
   c->footer([&o] {
     return "Options of the decoder:\n" + options_help(o.decoder) +

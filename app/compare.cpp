@@ -13,6 +13,7 @@
 #include "app/report.h"
 #include "app/terminal.h"
 #include "engine/event/clock.h"
+#include "engine/event/counted.h"
 #include "engine/event/table.h"
 #include "engine/model/model.h"
 #include "engine/schedule/agreement.h"
@@ -160,24 +161,25 @@ std::string report(const engine::Model& model,
                    const std::map<std::string, Totals>& totals,
                    const std::string& differences) {
   std::vector<double> speedups;
+  std::vector<std::string> compared;
   bool all_compared = true;
   for (const auto& [decoder, t] : totals) {
     if (decoder == "ar") continue;
     speedups.push_back(speedup_of(t));
+    compared.push_back(decoder);
     all_compared = all_compared && t.n_compared > 0;
   }
   return fmt::format(
-             "{} {}, {:.1f} M parameters at {}, {} threads, {} prompt{}; speed-ups are wall time "
+             "{} {}, {:.1f} M parameters at {}, {} threads, {}; speed-ups are wall time "
              "against AR, measured here\n",
              model.name(), kernels::name_of(model.dtype()),
              static_cast<double>(model.config().n_params()) * 1e-6, engine::name_of(model.scale()),
-             model.device().n_threads(), totals.begin()->second.n,
-             totals.begin()->second.n == 1 ? "" : "s") +
+             model.device().n_threads(), engine::counted(totals.begin()->second.n, "prompt")) +
          summary_table(options.decoders, totals) + differences +
          (all_compared ? ""
                        : "identical to AR is not asked of --sampling rejection: it draws other "
                          "tokens of the same distribution\n") +
-         why_no_speedup(engine::name_of(model.scale()), model.weight_bytes(),
+         why_no_speedup(compared, engine::name_of(model.scale()), model.weight_bytes(),
                         engine::last_level_cache_bytes(), speedups);
 }
 

@@ -15,6 +15,8 @@
 #include "app/report.h"
 #include "app/terminal.h"
 #include "engine/event/clock.h"
+#include "engine/event/run_rules.h"
+#include "engine/event/text.h"
 #include "engine/model/model.h"
 #include "engine/schedule/agreement.h"
 #include "engine/schedule/scheduler.h"
@@ -90,8 +92,10 @@ std::string why_unchecked(const GenerationOptions& options, const engine::RunReq
       request.decoder);
 }
 
-std::string summary_line(const engine::RunResult& result) {
-  std::string line = fmt::format(
+/// @param of_several  its prompt is one of several
+std::string summary_line(const engine::RunResult& result, bool of_several) {
+  std::string line = of_several ? engine::quoted_for_message(result.request.prompt_id) + ", " : "";
+  line += fmt::format(
       "{}: {} tokens in {} steps ({:.2f} tokens/step), {:.0f} tokens/s, prefill {:.1f} ms, {}",
       result.request.decoder, result.tokens.size(), result.n_steps, result.tokens_per_step(),
       result.tokens_per_second(), result.prefill_ms, result.stop_reason);
@@ -118,15 +122,23 @@ void finish(const engine::RunModels& models,
     print_error("note: " + why);
 }
 
+/// Above the text of one of several prompts: which it is.
+void print_id(const std::string& id) {
+  print(for_terminal(engine::quoted_for_message(id) + ":\n"));
+}
+
 /// One prompt decoded: its text as it comes, and then AR beside it where that is asked for.
-/// @param run  of this session, from 1
+/// @param of_several  prompts
+/// @param run         of this session, from 1
 engine::RunResult decode(const engine::RunModels& models,
                          const GenerationOptions& options,
                          const Prompt& prompt,
+                         bool of_several,
                          engine::RunId run,
                          engine::EventSink* events) {
   const engine::Model& model = *models.target.model;
   const engine::RunRequest request = request_for(options, prompt, options.decoders.front(), model);
+  if (!options.json && of_several) print_id(prompt.id);
   LiveText text(*model.tokenizer(), !options.json);
   engine::RunResult result = engine::run_to_end(models, request, run, events, interrupted,
                                                 [&](const engine::Lane& lane) { text.show(lane); });
@@ -151,26 +163,29 @@ std::string together_line(const std::map<std::string, double>& figures) {
 /// What the runs came to: a line each as they end, or kept for the document.
 class Results {
  public:
-  Results(const engine::RunModels& models, bool json) : models_(models), json_(json) {}
+  Results(const engine::RunModels& models, bool json, std::size_t n_prompts)
+      : models_(models), json_(json), n_prompts_(n_prompts) {}
   void take(const engine::RunResult& result) {
     if (result.speedup) speedups_.push_back(*result.speedup);
+    decoder_ = result.request.decoder;
     if (json_) {
       documents_.push_back(to_json(result, models_));
     } else {
-      print_error(summary_line(result));
+      print_error(summary_line(result, n_prompts_ > 1));
     }
   }
   /// One prompt, one result, wherever the prompt came from; several, a list of those that were done.
-  std::string document(std::size_t n_prompts) const {
+  std::string document() const {
     if (!json_) return "";
-    if (n_prompts > 1) return dumped(documents_);
+    if (n_prompts_ > 1) return dumped(documents_);
     return documents_.empty() ? "" : dumped(documents_.front());
   }
   /// Why nothing was faster than AR, if that can be said.
   void print_why_slow() const {
     const engine::Model& model = *models_.target.model;
-    const std::string why = why_no_speedup(engine::name_of(model.scale()), model.weight_bytes(),
-                                           engine::last_level_cache_bytes(), speedups_);
+    const std::string why =
+        why_no_speedup({&decoder_, 1}, engine::name_of(model.scale()), model.weight_bytes(),
+                       engine::last_level_cache_bytes(), speedups_);
     if (!json_ && !why.empty())
       print_error("note: " + why.substr(0, why.size() - 1));  // without its last line feed
   }
@@ -178,6 +193,8 @@ class Results {
  private:
   const engine::RunModels& models_;
   bool json_;
+  std::size_t n_prompts_;
+  std::string decoder_;  // of all runs
   nlohmann::json documents_ = nlohmann::json::array();
   std::vector<double> speedups_;  // of the runs checked against ar
 };
@@ -190,11 +207,11 @@ void decode_in_turn(const engine::RunModels& models,
   engine::RunId run = 0;
   for (const Prompt& prompt : prompts) {
     if (interrupted()) return;
-    results.take(decode(models, options, prompt, ++run, events));
+    results.take(decode(models, options, prompt, prompts.size() > 1, ++run, events));
   }
 }
 
-/// `seed`: the prompts are its branches. Their texts come when all are done.
+/// Prompts that take turns: they are the branches. Their texts come when all are done.
 void decode_in_rounds(const engine::RunModels& models,
                       const GenerationOptions& options,
                       const std::vector<Prompt>& prompts,
@@ -214,7 +231,10 @@ void decode_in_rounds(const engine::RunModels& models,
   line.finish();
   for (std::size_t i = 0; i < completions.size(); i++) {
     engine::RunResult& result = completions[i].result;
-    if (!options.json) print(for_terminal(result.text) + "\n");
+    if (!options.json) {
+      print_id(result.request.prompt_id);
+      print(for_terminal(result.text) + "\n");
+    }
     finish(models, options, result, watch.first_run + static_cast<engine::RunId>(i), events);
     results.take(result);
   }
@@ -229,7 +249,7 @@ int generate(const GenerationOptions& options) {
   const std::vector<Prompt> prompts = prompts_of(options);
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   const std::string& decoder = options.decoders.front();
-  const bool in_rounds = decoder == "seed" && prompts.size() > 1;
+  const bool in_rounds = engine::takes_turns(decoder) && prompts.size() > 1;
   const engine::ModelRequest wanted = model_request(options.model);
   const engine::RunModels models =
       in_rounds ? load_scheduled(store, wanted, options.model.draft, decoder,
@@ -238,7 +258,7 @@ int generate(const GenerationOptions& options) {
   Outputs outputs(options.record, options.trace);
   outputs.tell(models);
 
-  Results results(models, options.json);
+  Results results(models, options.json, prompts.size());
   std::exception_ptr failure;  // what was done before it is printed all the same
   try {
     const auto decode_all = in_rounds ? decode_in_rounds : decode_in_turn;
@@ -249,7 +269,7 @@ int generate(const GenerationOptions& options) {
     failure = std::current_exception();
   }
   results.print_why_slow();
-  print_and_close(results.document(prompts.size()), outputs);
+  print_and_close(results.document(), outputs);
   if (failure) std::rethrow_exception(failure);
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
 }

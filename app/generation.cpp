@@ -7,6 +7,7 @@
 
 #include "app/terminal.h"
 #include "engine/closest_name.h"
+#include "engine/decode/sampling_mode.h"
 #include "engine/event/text.h"
 #include "engine/schedule/scheduler.h"
 
@@ -157,8 +158,7 @@ engine::Sampling sampling_of(const GenerationOptions& options) {
           .min_p = options.min_p,
           .repetition_penalty = options.repetition_penalty,
           .seed = options.seed,
-          .mode = options.sampling == "rejection" ? engine::Sampling::Mode::Rejection
-                                                  : engine::Sampling::Mode::Coupled};
+          .mode = engine::sampling_mode(options.sampling)};
 }
 
 /// Refuses what a decoder cannot do whatever the model.
@@ -178,7 +178,7 @@ void check_drawing(const GenerationOptions& options) {
   if (options.top_k != 0) idle.push_back("--top-k");
   if (options.top_p != 1) idle.push_back("--top-p");
   if (options.min_p != 0) idle.push_back("--min-p");
-  if (options.sampling == "rejection") idle.push_back("--sampling rejection");
+  if (options.sampling == engine::kRejection) idle.push_back("--sampling rejection");
   if (idle.empty()) return;
   const bool one = idle.size() == 1;
   throw Error(ErrorCode::Usage,

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "engine/schedule/run.h"
 
@@ -16,7 +17,8 @@ std::string megabytes(std::int64_t bytes) {
 
 }  // namespace
 
-std::string why_no_speedup(const std::string& scale,
+std::string why_no_speedup(std::span<const std::string> decoders,
+                           const std::string& scale,
                            std::int64_t weight_bytes,
                            std::int64_t cache_bytes,
                            std::span<const double> speedups) {
@@ -24,10 +26,11 @@ std::string why_no_speedup(const std::string& scale,
       std::any_of(speedups.begin(), speedups.end(), [](double s) { return s > 1; });
   if (speedups.empty() || any_faster || scale != "1x1" || weight_bytes > cache_bytes) return "";
   return fmt::format(
-      "No decoder is faster than ar here: the {} of this model's weights lie in the processor's "
-      "cache ({}),\nwhere each further row of a step costs its full price. --scale 4x2 gives the "
-      "same tokens at the step\ncosts of a larger model, whose further rows are nearly free.\n",
-      megabytes(weight_bytes), megabytes(cache_bytes));
+      "{}: not faster than ar here, where the {} of this model's weights lie in the\n"
+      "processor's cache ({}) and each further row of a step costs its full price. --scale auto\n"
+      "gives the same tokens at the step costs of a model too large for that cache, whose further\n"
+      "rows are nearly free.\n",
+      fmt::join(decoders, ", "), megabytes(weight_bytes), megabytes(cache_bytes));
 }
 
 std::string difference_words(const engine::Difference& difference) {

@@ -12,13 +12,15 @@ struct Difference;
 
 namespace app {
 
-/// Why no decoder of a race was faster than AR, and what to try. Empty where one was, where nothing
-/// raced against AR, where the model is scaled, or where its weights are not known to lie in the
-/// processor's cache.
+/// Why none of these decoders was faster than AR, and what to try. Empty where one was, where
+/// nothing raced against AR, where the model is scaled, or where its weights are not known to lie
+/// in the processor's cache.
+/// @param decoders     those that were compared with AR
 /// @param scale        as given to the model, "1x1"
 /// @param cache_bytes  of the last-level cache; 0: unknown
 /// @param speedups     wall time of AR / own, of every decoder but AR
-std::string why_no_speedup(const std::string& scale,
+std::string why_no_speedup(std::span<const std::string> decoders,
+                           const std::string& scale,
                            std::int64_t weight_bytes,
                            std::int64_t cache_bytes,
                            std::span<const double> speedups);

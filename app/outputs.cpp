@@ -1,21 +1,46 @@
 #include "app/outputs.h"
 
+#include <algorithm>
 #include <exception>
+#include <filesystem>
+#include <initializer_list>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/terminal.h"
 #include "engine/event/clock.h"
+#include "engine/event/counted.h"
 #include "engine/event/output_file.h"
+#include "engine/event/text.h"
 #include "engine/event/trace_export.h"
 #include "engine/schedule/model_store.h"
 #include "kernels/error.h"
 
 namespace app {
 
+namespace {
+
+/// @param endings  the first is that of the name to try
+void check_ending(const char* option,
+                  const std::string& path,
+                  std::initializer_list<std::string_view> endings) {
+  const auto ends = [&](std::string_view ending) { return path.ends_with(ending); };
+  if (path.empty() || std::ranges::any_of(endings, ends)) return;
+  std::filesystem::path other(path);
+  other.replace_extension(*endings.begin());
+  throw kernels::Error(kernels::ErrorCode::Usage,
+                       fmt::format("{}: found {}, expected a name ending in {}; try {}", option,
+                                   engine::quoted_for_message(path), fmt::join(endings, " or "),
+                                   engine::quoted_for_message(other.string())));
+}
+
+}  // namespace
+
 void check_outputs(const std::string& record, const std::string& trace) {
-  if (!record.empty() && record == trace) {
-    throw kernels::Error(kernels::ErrorCode::Usage,
-                         "--record and --trace: found " + record + " for both, expected two files");
-  }
+  check_ending("--record", record, {".pdrun"});
+  check_ending("--trace", trace, {".json", ".json.gz"});
   // Begun and never finished, an output file leaves what was there as it was.
   if (!record.empty()) engine::OutputFile begun(record);
   if (!trace.empty()) engine::OutputFile begun(trace);
@@ -28,7 +53,9 @@ Outputs::Outputs(const std::string& record, std::string trace)
 
 void Outputs::push(engine::Event event) {
   if (!trace_.empty()) timeline_.apply(event);
-  if (recorder_) recorder_->push(std::move(event));
+  if (!recorder_) return;
+  recorder_->push(std::move(event));
+  n_recorded_++;
 }
 
 void Outputs::tell(const engine::RunModels& models) {
@@ -48,6 +75,8 @@ void Outputs::close() {
       throw engine::Error(engine::ErrorCode::Resources, *trouble);
     if (recorder_->path() != record_)
       print_error("note: " + record_ + " exists; recorded to " + recorder_->path());
+    print_error(fmt::format("{}: recording of {}, {} bytes", recorder_->path(),
+                            engine::counted(n_recorded_, "event"), recorder_->n_bytes_written()));
     recorder_.reset();
   }
   if (!trace_.empty()) {

@@ -1,6 +1,7 @@
 // Where the events of a command's runs go: a recording, a trace, both or neither.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -17,7 +18,7 @@ namespace app {
 
 /// Whether both paths can be written, asked before anything is loaded. Leaves nothing there.
 /// @throws Error(Resources)  naming the file and the system's reason
-/// @throws Error(Usage)      if both are the same
+/// @throws Error(Usage)      if the ending of one is not that of its format
 void check_outputs(const std::string& record, const std::string& trace);
 
 class Outputs : public engine::EventSink {
@@ -33,8 +34,8 @@ class Outputs : public engine::EventSink {
   bool wanted() const { return recorder_ || !trace_.empty(); }
   /// Itself if anything is wanted, else null.
   engine::EventSink* sink() { return wanted() ? this : nullptr; }
-  /// Ends the recording and writes the trace; says where, when that is not where it was asked, and
-  /// what the trace's self-check counted and warns of.
+  /// Ends the recording and writes the trace; says of each where it is and how much it holds, and
+  /// what the trace's self-check warns of.
   /// @throws Error(Resources)  if either is not whole on disk
   void close();
 
@@ -42,6 +43,7 @@ class Outputs : public engine::EventSink {
   std::string record_, trace_;
   engine::Timeline timeline_;
   std::unique_ptr<engine::Recorder> recorder_;
+  std::int64_t n_recorded_ = 0;  // events
 };
 
 /// Prints what a command found (nothing where it is empty) and closes its outputs, whichever of the

@@ -9,6 +9,7 @@
 #include "app/reason_run.h"
 #include "app/report.h"
 #include "app/terminal.h"
+#include "engine/data/text.h"
 #include "engine/decode/registry.h"
 #include "engine/event/table.h"
 #include "engine/reason/cot.h"
@@ -61,6 +62,8 @@ json to_json(const engine::CotReport& report, const CotOptions& options) {
   for (const engine::CotItem& item : report.items) {
     n_tokens += item.n_tokens;
     items.push_back({{"id", item.id},
+                     {"question", item.question},
+                     {"expected", item.expected},
                      {"answer", item.answer},
                      {"correct", item.correct},
                      {"text", item.text},
@@ -104,12 +107,17 @@ std::string summary_of(const engine::CotReport& report, const CotOptions& option
   const auto n = static_cast<double>(std::max<std::size_t>(1, report.items.size()));
   std::string text = fmt::format(
       "{} ({}), {}: {} of {} right ({:.1f} %)\n"
-      "{:.1f} ms a question, {:.1f} steps, {:.1f} exact tokens, {:.1f} approximate ones used\n",
+      "{:.1f} ms a question, {:.1f} steps, ",
       options.task, engine::is_generated(options.task) ? "generated" : "real", options.decoder,
       report.n_correct(), report.items.size(), 100 * report.accuracy(), 1e3 * report.seconds() / n,
-      static_cast<double>(n_steps) / n, static_cast<double>(n_tokens) / n,
-      static_cast<double>(n_approximate) / n);
+      static_cast<double>(n_steps) / n);
   const std::map<std::string, double> sums = summed(report);
+  // Only what guesses whole windows goes on from unverified text.
+  text +=
+      sums.contains("windows")
+          ? fmt::format("{:.1f} exact tokens, {:.1f} approximate ones used\n",
+                        static_cast<double>(n_tokens) / n, static_cast<double>(n_approximate) / n)
+          : fmt::format("{:.1f} tokens\n", static_cast<double>(n_tokens) / n);
   if (const auto slots = sums.find("window_slots"); slots != sums.end() && slots->second > 0)
     text += fmt::format(
         "guesses that came true in place: {:.1f} % of {} slots, the first of a window {:.1f} %; "
@@ -122,11 +130,19 @@ std::string summary_of(const engine::CotReport& report, const CotOptions& option
   return text;
 }
 
-/// One question as a person reads it; what is not verified stands between tildes.
+/// Its lines below the first moved in, as those are that come below it.
+std::string indented(std::string_view text) {
+  return engine::replaced_all(std::string(engine::trimmed(text)), "\n", "\n  ");
+}
+
+/// One question as a person reads it, what was written below it; what is not verified stands
+/// between tildes.
 std::string shown(const engine::CotItem& item) {
-  std::string text = (item.correct ? "right  " : "wrong  ") + item.id + ":" + item.exact;
-  if (!item.approximate.empty()) text += " ~" + item.approximate + "~";
-  return text + engine::kTrigger + item.answer + "\n";
+  std::string written = item.exact;
+  if (!item.approximate.empty()) written += " ~" + item.approximate + "~";
+  written += engine::kTrigger + item.answer;
+  return fmt::format("{}: {}\n  {}\n  {}, expected: {}\n\n", item.id, indented(item.question),
+                     indented(written), item.correct ? "right" : "wrong", item.expected);
 }
 
 int search_bound(const CotOptions& options,

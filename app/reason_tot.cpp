@@ -13,6 +13,8 @@
 #include "app/terminal.h"
 #include "engine/data/text.h"
 #include "engine/decode/registry.h"
+#include "engine/decode/sampling_mode.h"
+#include "engine/event/counted.h"
 #include "engine/reason/tot.h"
 
 namespace app {
@@ -43,7 +45,7 @@ engine::TotSettings settings_of(const TotOptions& options) {
   settings.options = options_for(options.decoder, {options.decoder}, options.set);
   settings.thoughts.temperature = options.temperature;
   settings.thoughts.seed = options.seed;
-  if (options.sampling == "rejection") settings.thoughts.mode = engine::Sampling::Mode::Rejection;
+  settings.thoughts.mode = engine::sampling_mode(options.sampling);
   settings.value_temperature = options.value_temperature;
   settings.depth = options.depth > 0 ? options.depth : info.depth;
   settings.n_thoughts = options.n_thoughts;
@@ -186,6 +188,9 @@ void show_below(const TotItem& item,
 
 std::string shown(const TotItem& item, const std::vector<engine::TotPrompt>& prompts) {
   std::string text = fmt::format("{}: {}\n", item.id, item.question);
+  text += fmt::format("   {:>3} {:>5}  {:<10}  {}\n", "no.", "score", "fate",
+                      "thought, below the one it continues (> the answer stands on it, ? no score "
+                      "could be read, - none was asked for)");
   show_below(item, prompts, item.path_to(item.node), 0, text);
   text += fmt::format("  {}: {}{}\n\n", item.correct ? "right" : "wrong", item.answer,
                       item.correct ? "" : " (" + item.reason + ")");
@@ -202,14 +207,16 @@ std::string summary_of(const engine::TotReport& report,
   const Costs costs = costs_of(report);
   const TotCost all = costs.searched();
   const auto real = [](std::int64_t n) { return static_cast<double>(n); };
+  std::int64_t n_thoughts = 0;
+  for (const TotItem& item : report.items) n_thoughts += std::ssize(item.nodes) - 1;
   std::string text = fmt::format(
-      "{} ({}), {}: {} of {} right ({:.1f} %); depth {}, {} thoughts a node, beam {}\n"
-      "{} thoughts' texts and {} evaluations: {} tokens in {:.2f} s, {:.1f} tokens/s, {:.2f} "
-      "tokens/step\n",
+      "{} ({}), {}: {} of {} right ({:.1f} %); depth {}, {} a node, beam {}\n"
+      "{} written in {}, and {}: {} tokens in {:.2f} s, {:.1f} tokens/s, {:.2f} tokens/step\n",
       options.task, engine::is_generated(options.task) ? "generated" : "real", options.decoder,
       report.n_correct(), report.items.size(), 100 * report.accuracy(), settings.depth,
-      settings.n_thoughts, settings.beam, costs.thoughts.n_calls, costs.values.n_calls,
-      all.n_tokens, all.wall_seconds,
+      engine::counted(settings.n_thoughts, "thought"), settings.beam,
+      engine::counted(n_thoughts, "thought"), engine::counted(costs.thoughts.n_calls, "part"),
+      engine::counted(costs.values.n_calls, "score"), all.n_tokens, all.wall_seconds,
       all.wall_seconds > 0 ? real(all.n_tokens) / all.wall_seconds : 0,
       all.n_steps > 0 ? real(all.n_tokens) / real(all.n_steps) : 0);
   if (all.n_proposed > 0)

@@ -23,6 +23,7 @@ int window(const WindowCommandOptions&) {
 #include <limits>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/engine_thread.h"
 #include "app/notes.h"
@@ -30,14 +31,17 @@ int window(const WindowCommandOptions&) {
 #include "app/prompt_file.h"
 #include "app/terminal.h"
 #include "app/window_tasks.h"
+#include "engine/closest_name.h"
 #include "engine/decode/registry.h"
 #include "engine/event/byte_source.h"
 #include "engine/event/output_file.h"
 #include "engine/event/recording.h"
+#include "engine/event/run_rules.h"
 #include "engine/event/text.h"
 #include "engine/model/model_files.h"
 #include "engine/schedule/memory_plan.h"
 #include "engine/schedule/model_store.h"
+#include "ui/panel.h"
 #include "ui/shell.h"
 #include "ui/window.h"
 
@@ -67,7 +71,7 @@ std::string why_not_here(const engine::DecoderInfo& info,
 /// Options of a schedule, where a run is one text.
 std::map<std::string, std::string> idle_options(const engine::DecoderInfo& info) {
   std::map<std::string, std::string> idle;
-  if (info.name != "seed") return idle;
+  if (!engine::takes_turns(info.name)) return idle;
   for (const char* name : {"branches", "policy", "batch_verify", "draft_threads", "target_threads"})
     idle[name] =
         "One prompt is one text, which has nobody to take turns with: it drafts and is judged in "
@@ -188,17 +192,28 @@ ui::Catalog catalog_of(const WindowCommandOptions& options) {
   }
   const auto n_models = std::count_if(catalog.models.begin(), catalog.models.end(),
                                       [](const auto& m) { return m.unavailable.empty(); });
-  catalog.health.push_back(
-      {.name = "models",
-       .value = n_models == 1 ? "1 ready to run" : fmt::format("{} ready to run", n_models),
-       .ok = n_models > 0,
-       .fix = "Open one: a model's folder as Hugging Face ships it."});
+  catalog.health.push_back({.name = "models",
+                            .value = fmt::format("{} ready to run", n_models),
+                            .ok = n_models > 0,
+                            .fix = "Open one: a model's folder as Hugging Face ships it."});
   const std::int64_t memory = engine::available_memory_bytes();
   if (memory < std::numeric_limits<std::int64_t>::max()) catalog.memory_bytes = memory;
   const fs::path recording = assets / "recordings/first_race.pdrun";
   std::error_code error;
   if (fs::exists(recording, error)) catalog.race_recording = recording.string();
   return catalog;
+}
+
+/// Refuses a panel that no screen has, with the nearest there is or all of them.
+void check_panel(const std::string& asked) {
+  std::vector<std::string> known;
+  for (const ui::Panel& panel : ui::panels()) known.emplace_back(panel.id);
+  if (asked.empty() || std::ranges::find(known, asked) != known.end()) return;
+  const std::string meant = engine::did_you_mean(asked, known);
+  throw kernels::Error(
+      kernels::ErrorCode::Usage,
+      fmt::format("--panel {}: there is no such panel{}", engine::quoted_for_message(asked),
+                  meant.empty() ? fmt::format("; there are {}", fmt::join(known, ", ")) : meant));
 }
 
 /// A wrong word of the command line is told as such, whether or not there is a display.
@@ -212,6 +227,7 @@ void check_arguments(const WindowCommandOptions& options) {
                                "alone");
     engine::OutputFile begun(options.screenshot);  // never finished, it leaves nothing there
   }
+  check_panel(options.panel);
   if (!options.open.empty()) engine::RecordingReader(engine::open_file(options.open));
   if (options.model.model != ModelOptions{}.model)
     engine::find_model(options.model.model, assets_dir());

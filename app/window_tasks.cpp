@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "engine/reason/cot_task.h"
 #include "engine/reason/questions.h"
 #include "engine/reason/tot_task.h"
@@ -14,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string summary_of(std::string_view task) {
-  static constexpr std::array<std::pair<std::string_view, const char*>, 8> kSummaries{
+  static constexpr std::array<std::pair<std::string_view, const char*>, 9> kSummaries{
       {{"kb", "facts of a small world, five options or yes or no, generated"},
        {"arith", "word problems of small sums, generated"},
        {"blocks", "blocks to be stacked as wanted, a plan is asked for, generated"},
@@ -22,10 +24,13 @@ std::string summary_of(std::string_view task) {
        {"strategyqa", "yes or no, by several facts, an open set"},
        {"aqua", "algebra, five options, an open set"},
        {"gsm8k", "school word problems, an open set"},
-       {"blocksworld", "plans for blocks, an open set"}}};
+       {"blocksworld", "plans for blocks, an open set"},
+       {"creative_writing", "a passage that ends its paragraphs in given sentences, an open set"}}};
   for (const auto& [name, summary] : kSummaries)
     if (name == task) return summary;
-  return "a passage that ends its paragraphs in given sentences, an open set";
+  throw engine::ContractError(fmt::format(
+      "{}: found no words for this task, which the engine has; summary_of() should have some",
+      task));
 }
 
 ui::CatalogTask task_named(const std::string& name, const std::string& data_dir) {

@@ -131,12 +131,14 @@ constexpr std::array kSchedule{
 };
 // The same in fewer words, for the line below the lanes.
 constexpr std::array kScheduleLine{
-    MarkNote{.sample = Sample::Forward, .words = "a branch is judged: its tokens"},
+    MarkNote{.sample = Sample::Forward, .words = "judged: its tokens"},
     MarkNote{.sample = Sample::Drafts, .words = "drafts"},
     MarkNote{.sample = Sample::ForTarget, .words = "waits for the target"},
     MarkNote{.sample = Sample::Judged, .words = "is judged"},
+    MarkNote{.sample = Sample::Kept, .words = "some kept"},
+    MarkNote{.sample = Sample::Refused, .words = "none kept"},
     MarkNote{.sample = Sample::ToDraft, .words = "waits for a draft"},
-    MarkNote{.sample = Sample::InQueue, .words = "in the queue, the first on top"},
+    MarkNote{.sample = Sample::InQueue, .words = "in the queue"},
 };
 
 constexpr MarkNote kLit{.words = "ring: pointed at, here or in another panel",
@@ -525,16 +527,18 @@ void fate_chip(ImDrawList* list, ImVec2 min, Mean mean, bool marks) {
 }
 
 void schedule_legend() {
-  constexpr float kWide = 36, kHigh = 15;
+  constexpr float kHigh = 15;
   ImDrawList* list = ImGui::GetWindowDrawList();
   ImGui::PushFont(nullptr, kSmallSize);
   for (const MarkNote& note : kScheduleLine) {
     const char* told = words_of(note);
-    if (px(kWide) + px(5) + ImGui::CalcTextSize(told).x > ImGui::GetContentRegionAvail().x) break;
+    const bool verdict = note.sample == Sample::Kept || note.sample == Sample::Refused;
+    const float wide = px(verdict ? 14 : 36);  // a verdict is a colour and no length
+    if (wide + px(5) + ImGui::CalcTextSize(told).x > ImGui::GetContentRegionAvail().x) break;
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    schedule_mark(list, at, {at.x + px(kWide), at.y + px(kHigh)}, note.sample,
+    schedule_mark(list, at, {at.x + wide, at.y + px(kHigh)}, note.sample,
                   sample_words(note.sample));
-    ImGui::Dummy({px(kWide), px(kHigh)});
+    ImGui::Dummy({wide, px(kHigh)});
     ImGui::SameLine(0, px(5));
     words(told, theme().dim);
     ImGui::SameLine(0, px(12));

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/run_rules.h"
+
 namespace ui {
 
 const char* worthwhile_scale(std::int64_t n_params) {
@@ -230,7 +232,7 @@ std::string why_not_reason(const SetupForm& form, const Catalog& catalog) {
     return info->title + ": " + why;
   const bool chain = form.mode == SetupMode::Chain;
   const bool sampled = !chain && (asked.temperature > 0 || asked.value_temperature > 0);
-  return why_not_with(*info, asked.decoder, chain, sampled && form.sampling == "rejection");
+  return why_not_with(*info, asked.decoder, chain, sampled && form.sampling == engine::kRejection);
 }
 
 }  // namespace
@@ -240,7 +242,7 @@ std::string why_not(const LaneForm& lane, const SetupForm& form, const Catalog& 
   if (!info) return "No decoder is chosen.";
   if (const std::string why = why_unavailable(*info, form, catalog); !why.empty())
     return info->title + ": " + why;
-  return why_not_with(*info, lane, false, form.sampling == "rejection" && form.temperature > 0);
+  return why_not_with(*info, lane, false, engine::rejects(form.sampling, form.temperature));
 }
 
 std::string why_not(const SetupForm& form, const Catalog& catalog, bool race) {

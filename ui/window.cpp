@@ -11,6 +11,7 @@
 #include <GLFW/glfw3.h>
 #include <backends/imgui_impl_glfw.h>
 #include <backends/imgui_impl_opengl3.h>
+#include <fmt/ranges.h>
 #include <imgui.h>
 #include <imgui_internal.h>
 
@@ -405,8 +406,10 @@ class Loop {
     if (!std::exchange(panel_asked_, true)) {
       const auto here = panels_of(shell_.screen());
       if (std::find(here.begin(), here.end(), options_.panel) == here.end())
-        throw Error(ErrorCode::Usage, "--panel " + options_.panel + ": it is not on the screen " +
-                                          screen_name(shell_.screen()));
+        throw Error(
+            ErrorCode::Usage,
+            fmt::format("--panel {}: it is not on the screen {}, which has {}", options_.panel,
+                        screen_name(shell_.screen()), fmt::join(here, ", ")));
       shell_.ask_picture(options_.screenshot, options_.panel, 1);
     }
     if (shell_.wants_picture()) return false;

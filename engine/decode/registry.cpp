@@ -5,7 +5,6 @@
 
 #include "engine/closest_name.h"
 #include "engine/decode/ar.h"
-#include "engine/decode/draft_verify.h"
 #include "engine/decode/fastcot.h"
 #include "engine/decode/jacobi.h"
 #include "engine/decode/lookahead.h"
@@ -15,6 +14,7 @@
 #include "engine/decode/sampling.h"
 #include "engine/decode/speculative.h"
 #include "engine/decode/textbook_jacobi.h"
+#include "engine/event/run_rules.h"
 
 namespace engine {
 namespace {
@@ -491,11 +491,7 @@ OptionValues complete_options(const DecoderInfo& info, const OptionValues& given
 }
 
 bool is_lossless(const DecoderInfo& info, const OptionValues& options, const Sampling& sampling) {
-  const auto released = options.find("as_released");
-  if (released == options.end() || released->second != "true") return info.lossless;
-  // It changes what is judged by its law and was not drawn from it: certain drafts under rejection.
-  return info.lossless &&
-         !(rejects(sampling) && draft_settings(options, sampling).sampling.greedy());
+  return info.lossless && keeps_law(options, rejects(sampling), sampling.temperature);
 }
 
 std::optional<std::string> refusal(const DecoderInfo& info, const Sampling& sampling) {

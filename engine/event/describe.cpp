@@ -2,15 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/counted.h"
 #include "engine/event/run_slices.h"
 #include "engine/event/text.h"
 
 namespace engine {
 namespace {
-
-std::string counted(std::int64_t n, const char* thing) {
-  return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
-}
 
 std::string in_ms(Nanoseconds ns) {
   return fmt::format("{:.3g} ms", static_cast<double>(ns) / 1e6);
@@ -42,6 +39,13 @@ std::string proposals_of(const StepRecord& step) {
   return text;
 }
 
+/// Where Timeline::speedup() has none.
+std::string why_no_speedup(const Timeline& timeline, const RunRecord& run) {
+  if (timeline.baseline_of(run)) return "this run did not go on to its own end";
+  if (run.agreement) return "the plain run it was checked against is not among these";
+  return "no plain run of the same prompt and settings is among these";
+}
+
 std::string verdict_of(const Timeline& timeline, const RunRecord& run) {
   std::string text;
   if (run.agreement) {
@@ -52,9 +56,9 @@ std::string verdict_of(const Timeline& timeline, const RunRecord& run) {
                               run.agreement->first_difference);
   }
   const std::optional<double> speedup = timeline.speedup(run);
-  text += speedup ? fmt::format("Speedup over the plain run measured here: {:.3g}.\n", *speedup)
-                  : "Speedup: -, no plain run of the same prompt and settings was measured.\n";
-  return text;
+  return text + (speedup
+                     ? fmt::format("Speedup over the plain run measured here: {:.3g}.\n", *speedup)
+                     : "Speedup: -, " + why_no_speedup(timeline, run) + ".\n");
 }
 
 std::string ending_of(const RunRecord& run) {

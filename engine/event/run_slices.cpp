@@ -135,7 +135,7 @@ LaneSlices slices_of(const StepHead& step, Clock clock) {
 
 LaneSlices slices_of(const RunRecord& run, const StepHead& step, Clock clock) {
   LaneSlices slices = slices_of(step, clock);
-  if (run.queueing.empty() || clock != Clock::Wall || slices.n == 0) return slices;
+  if (!has_schedule({&run, 1}) || clock != Clock::Wall || slices.n == 0) return slices;
   const Nanoseconds proposed = slices.all[0].slice.end;
   const Nanoseconds waited = std::max<Nanoseconds>(0, time_at_target(run, step) - proposed);
   for (std::size_t i = 1; i < slices.n; i++) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/event/counted.h"
 #include "engine/event/describe.h"
 #include "engine/event/output_file.h"
 #include "engine/event/recorder.h"
@@ -217,10 +218,6 @@ std::string kinds_table(const Opened& opened, const std::vector<Lane>& by_decode
   return aligned_table(rows);
 }
 
-std::string plural(std::size_t n, const char* thing) {
-  return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
-}
-
 /// What a recording holds, for people.
 std::string recording_text(const std::string& path, const Opened& opened) {
   const RecordingReport& report = opened.report;
@@ -228,18 +225,18 @@ std::string recording_text(const std::string& path, const Opened& opened) {
   std::string text = fmt::format("{}: recording, version {}, by decoscope {}, {} bytes\n",
                                  quoted_for_message(path), report.version,
                                  printable(report.program_version), report.file_bytes);
-  text += fmt::format(
-      "{} in {:.3f} s, {}\n", plural(static_cast<std::size_t>(report.n_events), "event"),
-      static_cast<double>(timeline.last_event()) / 1e9, plural(timeline.runs().size(), "run"));
+  text += fmt::format("{} in {:.3f} s, {}\n", counted(report.n_events, "event"),
+                      static_cast<double>(timeline.last_event()) / 1e9,
+                      counted(std::ssize(timeline.runs()), "run"));
   for (const auto& [id, model] : timeline.models()) {
     text += fmt::format("model {} at {}, {} on {}\n", printable(model.name), printable(model.scale),
                         printable(model.dtype), printable(model.device));
   }
-  if (const std::size_t n = timeline.searches().size(); n > 0) {
-    std::size_t n_thoughts = 0;
-    for (const SearchRecord& search : timeline.searches()) n_thoughts += search.thoughts.size();
-    text += fmt::format("{} of thoughts, {}\n", n == 1 ? "1 tree" : fmt::format("{} trees", n),
-                        plural(n_thoughts, "thought"));
+  if (const std::int64_t n = std::ssize(timeline.searches()); n > 0) {
+    std::int64_t n_thoughts = 0;
+    for (const SearchRecord& search : timeline.searches())
+      n_thoughts += std::ssize(search.thoughts);
+    text += fmt::format("{} of thoughts, {}\n", counted(n, "tree"), counted(n_thoughts, "thought"));
   }
   const std::vector<Lane> by_decoder = lanes_by_decoder(timeline);
   if (!by_decoder.empty()) text += "\n" + runs_table(timeline, by_decoder);
@@ -328,8 +325,9 @@ TraceAnswer recording_answer(const std::string& path,
     answer.text = recording_text(path, opened);
     if (!faults.empty() || !drops.empty()) answer.text += "\n";
   } else if (answer.ok) {
-    answer.text = fmt::format("{}: valid: a recording of {} events and {}\n", name,
-                              opened.report.n_events, plural(opened.timeline.runs().size(), "run"));
+    answer.text =
+        fmt::format("{}: valid: a recording of {} events and {}\n", name, opened.report.n_events,
+                    counted(std::ssize(opened.timeline.runs()), "run"));
   } else {
     answer.text = name + ": not whole\n";
   }
@@ -369,14 +367,13 @@ std::string trace_text(const std::string& path, const TraceCheck& check) {
   std::string text =
       fmt::format("{}: Chrome trace{}\n", quoted_for_message(path),
                   check.profile.empty() ? "" : ", profile " + printable(check.profile));
-  text += fmt::format(
-      "{} in {:.3f} ms, {} in {}\n\n", plural(static_cast<std::size_t>(check.n_events), "event"),
-      check.last_us / 1e3, plural(static_cast<std::size_t>(check.n_lanes), "lane"),
-      check.n_processes == 1 ? "1 process" : fmt::format("{} processes", check.n_processes));
+  text += fmt::format("{} in {:.3f} ms, {} in {}\n\n", counted(check.n_events, "event"),
+                      check.last_us / 1e3, counted(check.n_lanes, "lane"),
+                      counted(check.n_processes, "process", "processes"));
   text += trace_lanes_table(check);
   if (!check.ok())
     text += fmt::format("\nnote: breaks the rules of its format in {}; trace validate lists them\n",
-                        plural(static_cast<std::size_t>(check.n_problems), "place"));
+                        counted(check.n_problems, "place"));
   return text;
 }
 
@@ -387,8 +384,7 @@ std::string trace_verdict(const std::string& path, const TraceCheck& check) {
     return fmt::format("{}: valid: a Chrome trace of {} events{}\n", name, check.n_events,
                        check.profile.empty() ? "" : ", profile " + printable(check.profile));
   }
-  std::string text = fmt::format("{}: not valid: {}\n", name,
-                                 plural(static_cast<std::size_t>(check.n_problems), "problem"));
+  std::string text = fmt::format("{}: not valid: {}\n", name, counted(check.n_problems, "problem"));
   for (const TraceProblem& problem : check.problems) {
     const std::string where = problem.event < 0 ? "file" : fmt::format("event {}", problem.event);
     text += fmt::format("  {}: {}: {}\n", where, problem.rule, problem.what);

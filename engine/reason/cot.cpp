@@ -163,6 +163,8 @@ class Asking {
   static CotItem item_of(const RunResult& result, const Question& question) {
     CotItem item;
     item.id = question.record.id;
+    item.question = question.record.prompt;
+    item.expected = question.record.answer;
     item.exact = up_to_trigger(result.text);
     item.text = result.text;
     item.n_steps = result.n_steps;

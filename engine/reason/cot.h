@@ -29,7 +29,9 @@ struct CotSettings {
 /// One question, answered.
 struct CotItem {
   std::string id;
-  std::string answer;  // what the model wrote behind the trigger
+  std::string question;  // as it was asked
+  std::string expected;  // the answer that is right
+  std::string answer;    // what the model wrote behind the trigger
   bool correct = false;
   std::string exact;        // the rationale's verified text
   std::string approximate;  // what followed unverified, as far as it was used

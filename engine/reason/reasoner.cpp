@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/data/text.h"
+#include "engine/decode/sampling_mode.h"
 #include "engine/event/clock.h"
 #include "engine/event/text.h"
 #include "engine/reason/cot.h"
@@ -34,14 +35,11 @@ class Asked {
     };
     watch.ended(0, 2 * static_cast<int>(questions.size()));
     const CotReport report = answer(site_.scheduler, site_.target, questions, settings, watch);
-    for (const CotItem& item : report.items) {
-      const auto of = std::ranges::find(
-          questions, item.id, [](const Question& question) { return question.record.id; });
-      const std::string expected =
-          item.correct ? "" : fmt::format(", expected \"{}\"", of->record.answer);
-      told(item.id, item.correct, item.answer, expected);
-    }
-    conclude("Chain of thought", questions.size(), report.items.size(), report.n_correct());
+    for (const CotItem& item : report.items)
+      told(item.id, item.correct, item.answer,
+           item.correct ? "" : fmt::format(", expected \"{}\"", item.expected));
+    conclude("Chain of thought", "rationales and answers", questions.size(), report.items.size(),
+             report.n_correct());
   }
 
   void trees() {
@@ -59,7 +57,8 @@ class Asked {
                                     tell, site_.first_search);
     for (const TotItem& item : report.items)
       told(item.id, item.correct, item.answer, item.correct ? "" : ", " + item.reason);
-    conclude("Tree of thoughts", questions.size(), report.items.size(), report.n_correct());
+    conclude("Tree of thoughts", "thoughts, scores and answers", questions.size(),
+             report.items.size(), report.n_correct());
   }
 
  private:
@@ -102,7 +101,7 @@ class Asked {
     settings.options = command_.decoder.options;
     settings.thoughts.temperature = command_.temperature;
     settings.thoughts.seed = command_.seed;
-    if (command_.sampling == "rejection") settings.thoughts.mode = Sampling::Mode::Rejection;
+    settings.thoughts.mode = sampling_mode(command_.sampling);
     if (const auto why = refusal(decoder_named(settings.decoder), settings.thoughts))
       throw Error(ErrorCode::Usage, *why);
     settings.value_temperature = command_.value_temperature;
@@ -126,7 +125,12 @@ class Asked {
                        quoted_for_message(trimmed(answer)), more));
   }
 
-  void conclude(const char* what, std::size_t n_asked, std::size_t n_done, int n_correct) const {
+  /// @param texts  what the runs wrote
+  void conclude(const char* what,
+                const char* texts,
+                std::size_t n_asked,
+                std::size_t n_done,
+                int n_correct) const {
     const auto figures = site_.scheduler.figures();
     const auto figure = [&](const char* name) {
       const auto found = figures.find(name);
@@ -136,8 +140,8 @@ class Asked {
         n_done < n_asked ? fmt::format("stopped with {} of {} questions done", n_done, n_asked)
                          : fmt::format("{} of {} right", n_correct, n_done);
     const std::string words =
-        fmt::format("{}, {} by {}: {}; {:.0f} texts, {:.0f} tokens in {:.1f} s.", what,
-                    command_.task, command_.decoder.decoder, how_far, figure("runs"),
+        fmt::format("{}, {} by {}: {}; {:.0f} texts ({}), {:.0f} tokens in {:.1f} s.", what,
+                    command_.task, command_.decoder.decoder, how_far, figure("runs"), texts,
                     figure("tokens"), figure("wall_ms") * 1e-3);
     notice(words);
     site_.tell(1, 1, words);

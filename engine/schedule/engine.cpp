@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/decode/sampling_mode.h"
 #include "engine/event/clock.h"
 #include "engine/schedule/agreement.h"
 
@@ -21,8 +22,7 @@ Sampling sampling_of(const StartRun& command) {
   sampling.min_p = command.min_p;
   sampling.repetition_penalty = command.repetition_penalty;
   sampling.seed = command.seed;
-  sampling.mode =
-      command.sampling == "rejection" ? Sampling::Mode::Rejection : Sampling::Mode::Coupled;
+  sampling.mode = sampling_mode(command.sampling);
   return sampling;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/decode/sampling_mode.h"
+
 namespace engine {
 
 void HeardRuns::push(Event event) {
@@ -36,8 +38,8 @@ RunRequest request_of(const RunStarted& started) {
                       .top_p = started.top_p,
                       .min_p = started.min_p,
                       .repetition_penalty = started.repetition_penalty,
-                      .seed = started.seed};
-  if (started.sampling == "rejection") request.sampling.mode = Sampling::Mode::Rejection;
+                      .seed = started.seed,
+                      .mode = sampling_mode(started.sampling)};
   return request;
 }
 

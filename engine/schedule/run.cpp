@@ -5,15 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "engine/decode/sampling_mode.h"
 #include "engine/event/clock.h"
 #include "engine/schedule/load_sampler.h"
 
 namespace engine {
 namespace {
-
-const char* name_of_mode(Sampling::Mode mode) {
-  return mode == Sampling::Mode::Coupled ? "coupled" : "rejection";
-}
 
 void check_fits(const Model& model, std::size_t n_tokens) {
   if (static_cast<int>(n_tokens) >= model.max_seq_len()) {
@@ -147,7 +144,7 @@ RunStarted started_event(const RunRequest& request, const RunModels& models, Run
   event.repetition_penalty = request.sampling.repetition_penalty;
   event.top_k = request.sampling.top_k;
   event.seed = request.sampling.seed;
-  event.sampling = name_of_mode(request.sampling.mode);
+  event.sampling = name_of(request.sampling.mode);
   event.max_tokens = request.max_tokens;
   event.ignore_eos = request.ignore_eos;
   event.prompt = request.prompt;

@@ -6,6 +6,7 @@
 
 #include "engine/decode/options.h"
 #include "engine/event/clock.h"
+#include "engine/event/run_rules.h"
 #include "engine/schedule/completion_job.h"
 #include "engine/schedule/load_sampler.h"
 #include "engine/schedule/rounds_scheduler.h"
@@ -145,7 +146,7 @@ std::unique_ptr<Scheduler> make_scheduler(const RunModels& models,
                                           const OptionValues& options,
                                           int n_at_once) {
   const OptionValues complete = complete_options(decoder_named(decoder), options);
-  if (decoder == "seed")
+  if (takes_turns(decoder))
     return std::make_unique<RoundsScheduler>(models, rounds_settings(complete));
   return std::make_unique<BatchScheduler>(models, n_at_once);
 }
@@ -159,7 +160,7 @@ RunModels models_for(ModelStore& store,
   const DecoderInfo& info = decoder_named(decoder);
   const OptionValues complete = complete_options(info, options);
   if (!info.needs_draft) return store.get(request, progress);
-  if (decoder != "seed") return store.get_with_draft(request, draft, decoder, progress);
+  if (!takes_turns(decoder)) return store.get_with_draft(request, draft, decoder, progress);
   ModelRequest target = request;
   target.own_threads = int_option(complete, "target_threads");
   return store.get_with_draft(target, draft, decoder, progress,

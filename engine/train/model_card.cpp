@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/data/readers.h"
+#include "engine/event/counted.h"
 #include "engine/event/output_file.h"
 #include "engine/types.h"
 
@@ -37,11 +38,6 @@ std::string earlier_training(const std::string& from) {
   if (begin == std::string::npos) return {};
   const std::size_t text = begin + std::string_view(kTraining).size();
   return "## Training before that\n" + card.substr(text, card.find(kScores, text) - text);
-}
-
-// "1 layer", "6 layers".
-std::string counted(int n, const char* thing) {
-  return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
 }
 
 std::string shares_table(const TrainingStream& stream) {

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <regex>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -17,27 +18,49 @@ using nlohmann::json;
 TEST_F(Cli, IO03_a_file_that_cannot_be_written_is_refused_before_the_model_is_loaded) {
   const std::string bad = folder + "/absent/a";
   for (const std::string command : {"generate", "compare"}) {
-    for (const std::string option : {"--trace", "--record"}) {
-      const Outcome outcome =
-          run(command + " --model /nonexistent/model --prompt a " + option + " " + bad);
+    for (const std::string option : {"--trace " + bad + ".json", "--record " + bad + ".pdrun"}) {
+      const Outcome outcome = run(command + " --model /nonexistent/model --prompt a " + option);
       EXPECT_EQ(outcome.code, 4) << outcome.err;
       EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
       EXPECT_NE(outcome.err.find(bad), std::string::npos) << outcome.err;
     }
   }
-  EXPECT_EQ(run("generate --prompt a --trace " + folder + "/x --record " + folder + "/x").code, 2);
+}
+
+// Before the model is looked for, which is not there.
+TEST_F(Cli, a_recording_or_a_trace_of_another_ending_is_refused_with_one_that_would_do) {
+  const auto refused = [&](const std::string& command, const std::string& option,
+                           const std::string& path, const std::string& instead) {
+    const Outcome outcome = run(command + " --model /nonexistent/model " + option + " " + path);
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find(option + ": found " + path), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("; try " + instead), std::string::npos) << outcome.err;
+    EXPECT_FALSE(std::filesystem::exists(path)) << path;
+  };
+  const std::string at = folder + "/gen";
+  for (const std::string command :
+       {"generate --prompt a", "compare --prompt a", "reason cot", "reason tot"}) {
+    refused(command, "--record", at + ".txt", at + ".pdrun");
+    refused(command, "--record", at, at + ".pdrun");
+    refused(command, "--trace", at + ".pdrun", at + ".json");
+  }
+  EXPECT_EQ(run("generate --model /nonexistent/model --prompt a --trace " + at + ".json.gz").code,
+            3);
 }
 
 TEST_F(Cli, what_is_no_file_is_not_written_to_and_nothing_is_put_beside_it) {
-  ASSERT_EQ(shell("mkfifo " + folder + "/pipe && mkdir " + folder + "/sub").code, 0);
-  for (const std::string option : {"--trace", "--record"}) {
-    for (const std::string& path : {std::string("/dev/full"), folder + "/pipe", folder + "/sub"}) {
+  int n = 0;
+  for (const auto& [option, ending] : {std::pair("--trace ", ".json"), {"--record ", ".pdrun"}}) {
+    for (const std::string make : {"ln -s /dev/full ", "mkfifo ", "mkdir "}) {
+      const std::string stem = folder + "/odd" + std::to_string(++n), path = stem + ending;
+      ASSERT_EQ(shell(make + path).code, 0);
       const Outcome outcome =
-          run("generate --model /nonexistent/model --prompt a " + option + " " + path);
+          run("generate --model /nonexistent/model --prompt a " + std::string(option) + path);
       EXPECT_EQ(outcome.code, 4) << outcome.err;
       EXPECT_NE(outcome.err.find(path + ": found a folder or device"), std::string::npos)
           << outcome.err;
-      EXPECT_FALSE(std::filesystem::exists(path + "-2")) << path;
+      EXPECT_FALSE(std::filesystem::exists(stem + "-2" + ending)) << path;
     }
   }
 }

@@ -74,7 +74,7 @@ class CliJson : public CliModel {
   }
 };
 
-TEST_F(CliJson, generate) {
+TEST_F(CliJson, one_result_has_its_figures_and_its_decoders_counters) {
   const json found = document(
       "generate --decoder lookahead --prompt 'Anna has 3 pens and 3 pens' --max-tokens 16");
   EXPECT_EQ(wrong_in(found, kResult), "");
@@ -94,7 +94,7 @@ TEST_F(CliJson, a_whole_number_has_no_point) {
   EXPECT_TRUE(std::regex_match(rows[1].str(), std::regex("[0-9]+"))) << rows[1];
 }
 
-TEST_F(CliJson, compare) {
+TEST_F(CliJson, a_race_has_the_machine_every_result_and_a_summary_a_decoder) {
   const json found = document("compare --decoders ar,jacobi --prompt 'Anna has' --max-tokens 8");
   EXPECT_EQ(wrong_in(found, {{"machine", kMachine},
                              {"results", json::array({kResult})},
@@ -105,14 +105,14 @@ TEST_F(CliJson, compare) {
             "");
 }
 
-TEST_F(CliJson, bench_probe) {
+TEST_F(CliJson, the_probes_are_of_the_machine_and_each_type) {
   EXPECT_EQ(wrong_in(document("bench probe"),
                      with(kMachine, json::parse(R"({"read_gbps": "number", "gflops": {
                             "f32": "number", "bf16": "number", "f16": "number"}})"))),
             "");
 }
 
-TEST_F(CliJson, bench_step) {
+TEST_F(CliJson, the_cost_of_a_step_is_told_a_row_count_beside_its_roofline) {
   const json machine = with(kMachine, json::parse(R"({"read_gbps": "number",
       "read_gbps_after": "number", "gflops": "number", "last_level_cache_bytes": "integer"})"));
   EXPECT_EQ(wrong_in(document("bench step --rows 1,2 --context 8 --repeat 1"),
@@ -125,7 +125,7 @@ TEST_F(CliJson, bench_step) {
             "");
 }
 
-TEST_F(CliJson, bench_decode) {
+TEST_F(CliJson, tokens_a_second_have_their_spread) {
   EXPECT_EQ(wrong_in(document("bench decode --max-tokens 4 --context 8 --repeat 2"),
                      with(json::parse(R"({"model": "string", "dtype": "string", "scale": "string",
                             "context": "integer", "tokens": "integer",
@@ -136,7 +136,7 @@ TEST_F(CliJson, bench_decode) {
             "");
 }
 
-TEST_F(CliJson, data) {
+TEST_F(CliJson, records_are_a_list_and_their_checks_and_figures_objects) {
   const json records = document("data generate arith --count 3");
   EXPECT_EQ(wrong_in(records, json::parse(R"([{"task": "string", "split": "string",
                        "level": "integer", "prompt": "string", "completion": "string",
@@ -161,7 +161,7 @@ TEST_F(CliJson, data) {
             "");
 }
 
-TEST_F(CliJson, model) {
+TEST_F(CliJson, a_model_is_told_by_shape_weights_and_memory_and_judged_the_same) {
   const json form = json::parse(R"({"name": "string", "path": "string", "model_type": "string",
       "parameters": "integer", "dtype": "string", "weights_hash": "string", "dim": "integer",
       "hidden_dim": "integer", "n_layers": "integer", "n_heads": "integer",
@@ -193,7 +193,7 @@ TEST_F(CliJson, a_model_or_a_trace_that_is_refused_is_a_document_too) {
   EXPECT_NE(of_trace["error"].get<std::string>().find("odd.pdrun"), std::string::npos) << of_trace;
 }
 
-TEST_F(CliJson, train) {
+TEST_F(CliJson, training_tells_its_result_and_an_export_what_it_took_over) {
   std::ofstream(folder + "/pieces.json")
       << R"({"name": "pieces", "mixture": {"arith": {"weight": 1},
       "sql": {"weight": 1}}, "vocab_size": 640, "sample_bytes": 60000})";
@@ -234,7 +234,7 @@ TEST_F(CliJson, model_score_of_one_task_and_level) {
   EXPECT_EQ(scored["scores"][0]["n"], 1);
 }
 
-TEST_F(CliJson, trace) {
+TEST_F(CliJson, recordings_and_traces_are_told_judged_and_converted) {
   const std::string recording = folder + "/a.pdrun", trace = folder + "/a.json";
   ASSERT_EQ(
       run("generate --prompt 'Anna has' --max-tokens 4 --record " + recording + " --trace " + trace)
@@ -262,7 +262,7 @@ TEST_F(CliJson, trace) {
             "");
 }
 
-TEST_F(CliJson, devices) {
+TEST_F(CliJson, each_device_says_whether_and_why_it_can_be_used) {
   const json found = document("devices");
   EXPECT_EQ(wrong_in(found, json::parse(R"([{"name": "string", "kind": "string",
                        "available": "boolean", "reason": "string", "memory_bytes": "integer|null",

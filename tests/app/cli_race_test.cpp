@@ -20,22 +20,24 @@ namespace {
 using nlohmann::json;
 
 constexpr std::int64_t kMB = 1'000'000;
+const std::vector<std::string> kRaced{"jacobi", "lookahead"};
 
 TEST(Notes, a_race_without_a_faster_decoder_is_explained_by_the_cache_it_ran_in) {
   const std::vector<double> slower{0.4, 0.9};
-  const std::string note = app::why_no_speedup("1x1", 6 * kMB, 30 * kMB, slower);
-  EXPECT_NE(note.find("6.0 MB"), std::string::npos) << note;
-  EXPECT_NE(note.find("30.0 MB"), std::string::npos) << note;
-  EXPECT_NE(note.find("--scale 4x2"), std::string::npos) << note;
+  const std::string note = app::why_no_speedup(kRaced, "1x1", 6 * kMB, 30 * kMB, slower);
+  EXPECT_TRUE(note.starts_with("jacobi, lookahead: not faster")) << note;
+  for (const char* part : {"6.0 MB", "30.0 MB", "--scale auto"})
+    EXPECT_NE(note.find(part), std::string::npos) << note;
+  EXPECT_EQ(note.find("4x2"), std::string::npos) << "which may fit the cache too: " << note;
 }
 
 TEST(Notes, nothing_is_explained_that_is_not_so_or_not_known) {
   const std::vector<double> slower{0.4, 0.9}, one_faster{0.4, 1.2};
-  EXPECT_EQ(app::why_no_speedup("1x1", 6 * kMB, 30 * kMB, one_faster), "");
-  EXPECT_EQ(app::why_no_speedup("4x2", 6 * kMB, 30 * kMB, slower), "");
-  EXPECT_EQ(app::why_no_speedup("1x1", 60 * kMB, 30 * kMB, slower), "");
-  EXPECT_EQ(app::why_no_speedup("1x1", 6 * kMB, 0, slower), "");
-  EXPECT_EQ(app::why_no_speedup("1x1", 6 * kMB, 30 * kMB, {}), "");
+  EXPECT_EQ(app::why_no_speedup(kRaced, "1x1", 6 * kMB, 30 * kMB, one_faster), "");
+  EXPECT_EQ(app::why_no_speedup(kRaced, "4x2", 6 * kMB, 30 * kMB, slower), "");
+  EXPECT_EQ(app::why_no_speedup(kRaced, "1x1", 60 * kMB, 30 * kMB, slower), "");
+  EXPECT_EQ(app::why_no_speedup(kRaced, "1x1", 6 * kMB, 0, slower), "");
+  EXPECT_EQ(app::why_no_speedup({}, "1x1", 6 * kMB, 30 * kMB, {}), "");
 }
 
 TEST(Notes, a_step_faster_than_memory_is_told_by_what_made_it_so) {
@@ -140,7 +142,7 @@ class CliNote : public CliRace {
       EXPECT_EQ(noted, in_cache && std::stod(match[1]) < 1) << said;
     }
   }
-  static constexpr const char* kNote = "No decoder is faster than ar here";
+  static constexpr const char* kNote = "jacobi: not faster than ar here";
   bool in_cache = false;
 };
 
@@ -249,6 +251,20 @@ TEST_F(CliRace, reason_answers_questions_and_says_what_that_cost) {
   const std::string words = run("reason cot --task kb --count 3 --batch 3").out;
   EXPECT_NE(words.find("in the window's text: " + share("guesses_in_text")), std::string::npos);
   EXPECT_NE(words.find("guessed somewhere: " + share("text_in_guesses")), std::string::npos);
+  // Each question stands above what was written, its right answer below.
+  for (const auto& item : found.at("items")) {
+    const std::string question = item.at("question"), expected = item.at("expected");
+    const std::string verdict = item.at("correct") ? "right" : "wrong";
+    const std::size_t asked = words.find(question.substr(0, question.find('\n')));
+    EXPECT_NE(asked, std::string::npos) << question << "\n" << words;
+    EXPECT_NE(words.find("\n  " + verdict + ", expected: " + expected + "\n", asked),
+              std::string::npos)
+        << words;
+  }
+  EXPECT_NE(words.find(" approximate ones used\n"), std::string::npos) << words;
+  const std::string plain = run("reason cot --task kb --count 1 --decoder ar --max-tokens 8").out;
+  EXPECT_NE(plain.find(" steps, "), std::string::npos) << plain;
+  EXPECT_EQ(plain.find("approximate"), std::string::npos) << plain;
   EXPECT_EQ(run("reason cot --task kbb").code, 2);
   EXPECT_EQ(run("reason cot --data nosuch.jsonl").code, 3);
   EXPECT_EQ(run("reason cot --decoder ar --find-bound --count 1").code, 2);

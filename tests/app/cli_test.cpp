@@ -42,6 +42,9 @@ TEST_F(Cli, help_of_a_decoder_has_an_example_of_its_own_and_whole_numbers) {
   EXPECT_NE(help.find("(-1 to 1048576)"), std::string::npos) << help;
   EXPECT_NE(run("generate --decoder ar --help").out.find("--decoder lookahead --set window="),
             std::string::npos);
+  // Of one prompt this one would show nothing of its own.
+  const std::string seed = run("generate --decoder seed --help").out;
+  EXPECT_NE(seed.find("--decoder seed --set branches=3 --prompt-file"), std::string::npos) << seed;
 }
 
 TEST_F(Cli, help_explains_the_columns_of_bench_step) {
@@ -326,6 +329,9 @@ TEST_F(Cli, a_wrong_word_for_the_window_is_blamed_before_the_display) {
   blamed("--device cuda:99", 5, "cuda:99");
   blamed("--device gpu", 2, "expected auto, cpu or cuda:N");
   blamed("--screenshot " + folder + "/a.jpg", 2, "ending in .png");
+  const std::string picture = "--screenshot " + folder + "/a.png --panel ";
+  blamed(picture + "tre", 2, "did you mean tree?");
+  blamed(picture + "zzzzzz", 2, "there are setup, ");
   blamed("--screenshot " + folder + "/absent/a.png", 4, "absent/a.png");
 }
 #endif
@@ -452,6 +458,17 @@ TEST_F(CliModel, a_trace_says_what_its_self_check_counted) {
   EXPECT_NE(made.err.find("read again: no rule broken"), std::string::npos) << made.err;
 }
 
+TEST_F(CliModel, a_recording_says_where_it_is_and_how_much_it_holds) {
+  const std::string record = folder + "/a.pdrun";
+  const Outcome made = run("generate --prompt Anna --max-tokens 4 --record " + record);
+  ASSERT_EQ(made.code, 0) << made.err;
+  const json info = json::parse(run("trace info --json " + record).out);
+  EXPECT_NE(made.err.find(record + ": recording of " + std::to_string(info["events"].get<int>()) +
+                          " events, " + std::to_string(info["bytes"].get<int>()) + " bytes\n"),
+            std::string::npos)
+      << made.err << info["events"] << " " << info["bytes"];
+}
+
 TEST_F(CliModel, a_range_of_steps_becomes_a_smaller_trace_that_validates) {
   const std::string record = folder + "/a.pdrun", all = folder + "/all.json",
                     part = folder + "/part.json";
@@ -485,6 +502,16 @@ TEST_F(CliModel, one_prompt_gives_one_result_and_several_give_a_list) {
   ASSERT_TRUE(answer("two.jsonl").is_array());
   EXPECT_EQ(answer("two.jsonl")[0]["id"], "a");
   EXPECT_EQ(answer("two.jsonl")[1]["id"], "p2");
+  // As text, several say which is which, beside their figures too.
+  const auto words = [&](const std::string& file) {
+    return run("generate --max-tokens 4 --prompt-file " + folder + "/" + file);
+  };
+  const std::string first = answer("two.jsonl")[0]["text"], second = answer("two.jsonl")[1]["text"];
+  EXPECT_EQ(words("one.jsonl").out, first + "\n");
+  const Outcome both = words("two.jsonl");
+  EXPECT_EQ(both.out, "a:\n" + first + "\np2:\n" + second + "\n");
+  for (const char* line : {"decoscope: a, ar: ", "decoscope: p2, ar: "})
+    EXPECT_NE(both.err.find(line), std::string::npos) << both.err;
 }
 
 TEST_F(CliModel, both_forms_of_jacobi_give_the_text_of_ar) {

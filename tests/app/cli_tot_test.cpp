@@ -1,6 +1,7 @@
 // `reason tot` as a person calls it: the tree in the terminal, the document, the same tree by every
 // decoder.
 #include <fstream>
+#include <regex>
 
 #include <nlohmann/json.hpp>
 
@@ -128,19 +129,34 @@ TEST_F(CliTot, prints_the_tree_with_values_fates_and_the_answers_path) {
   const Outcome outcome = run("reason tot --count 1 --depth 2 --thoughts 2");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("arith/1/test/"), std::string::npos) << outcome.out;
-  int n_path = 0, n_pruned = 0, n_thoughts = 0;
+  int n_path = 0, n_pruned = 0, n_thoughts = 0, n_heads = 0;
   std::istringstream text(outcome.out);
   for (std::string line; std::getline(text, line);) {
+    if (line.find("no. score  fate ") != std::string::npos) {
+      EXPECT_EQ(n_path + n_pruned + n_thoughts, 0) << "it stands above the thoughts";
+      for (const char* sign : {"> the answer", "? no score", "- none was asked"})
+        EXPECT_NE(line.find(sign), std::string::npos) << line;
+      n_heads++;
+      continue;
+    }
     const std::string head = line.substr(0, 24);
     n_path += head.find(">") != std::string::npos;
     n_pruned += line.find("  pruned  ") != std::string::npos;
     n_thoughts += line.find("?") != std::string::npos && line.starts_with("  ");
   }
+  EXPECT_EQ(n_heads, 1) << outcome.out;
   EXPECT_GE(n_path, 1) << outcome.out;
   EXPECT_GE(n_pruned, 1) << outcome.out;
   EXPECT_GE(n_thoughts, 2) << outcome.out;
   EXPECT_NE(outcome.out.find("tokens/s"), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find(" 1 right ("), std::string::npos) << outcome.out;
+  std::smatch counts;
+  const std::regex summary("([0-9]+) thoughts written in ([0-9]+) parts, and ([0-9]+) scores: ");
+  ASSERT_TRUE(std::regex_search(outcome.out, counts, summary)) << outcome.out;
+  const int n_all = std::stoi(counts[1]);
+  EXPECT_LE(n_all, 4);
+  EXPECT_GE(std::stoi(counts[2]), n_all) << "a question and its answer";
+  EXPECT_LE(std::stoi(counts[3]), n_all);
 }
 
 TEST_F(CliTot, a_recording_of_it_is_whole_and_holds_every_thought) {

@@ -199,6 +199,18 @@ TEST(WindowTasks, an_open_set_is_offered_where_its_folder_is_and_a_generated_tas
   EXPECT_EQ(why.at("kb"), "");
 }
 
+TEST(WindowTasks, every_task_says_what_it_asks_in_words_of_its_own) {
+  ui::Catalog all;
+  app::add_tasks(all, "");
+  std::map<std::string, std::string> task_of;  // by its words
+  for (const auto* tasks : {&all.chain_tasks, &all.tree_tasks})
+    for (const ui::CatalogTask& task : *tasks) {
+      EXPECT_NE(task.summary, "") << task.name;
+      const auto [at, is_new] = task_of.emplace(task.summary, task.name);
+      EXPECT_EQ(at->second, task.name);
+    }
+}
+
 TEST(WindowWithEngine, a_tree_of_thoughts_is_stopped_by_its_button_and_the_next_run_works) {
   play("tree_stop", [](ImGuiTestContext* ctx, ui::Shell& shell) {
     shell.form().mode = ui::SetupMode::Tree;

@@ -324,7 +324,7 @@ TEST(Schedule, comes_forward_where_runs_queued_and_has_no_place_elsewhere) {
     EXPECT_EQ(schedule_window()->DockNode->VisibleWindow, schedule_window());
     const std::string said = stand.gui.said(stand.shell);
     EXPECT_THAT(said, AllOf(HasSubstr("target busy"), HasSubstr("at most 2"),
-                            HasSubstr("in the queue, the first on top")));
+                            HasSubstr("some kept none kept"), HasSubstr("in the queue")));
   }
   Stand stand(streams::one_run("speculative"));
   EXPECT_TRUE(!schedule_window() || !schedule_window()->WasActive);

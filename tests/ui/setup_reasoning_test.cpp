@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/event/reasoning_bounds.h"
 #include "headless.h"
 #include "replay.h"
 #include "ui/prepare/following.h"
@@ -151,6 +152,31 @@ TEST(SetupReasoning, a_tree_is_chosen_set_and_run_with_the_mouse) {
         IM_CHECK_EQ(asked.beam, 2);
         IM_CHECK_STR_EQ(asked.decoder.decoder.c_str(), "seed");
         IM_CHECK_STR_EQ(asked.decoder.options.at("policy").c_str(), "priority");
+      },
+      {}, catalog());
+}
+
+TEST(SetupReasoning, its_numbers_have_the_bounds_of_the_command_line) {
+  scripted::play(
+      "tree_bounds",
+      [](ImGuiTestContext* ctx, scripted::Stage& stage) {
+        ctx->SetRef(ImGui::FindWindowByName("Setup###live.setup"));
+        ctx->ItemClick("###mode_tree");
+        ctx->Yield(2);
+        namespace bounds = engine::reasoning;
+        const ReasoningForm& asked = stage.shell->form().reasoning;
+        const auto enter = [&](const char* id, int value) {
+          ctx->ItemInputValue(id, value);
+          ctx->Yield(2);
+        };
+        enter("##count", 2'000'000'000);
+        IM_CHECK_EQ(asked.tree.count, static_cast<int>(bounds::kCount.high));
+        enter("##thoughts", 0);
+        IM_CHECK_EQ(asked.n_thoughts, static_cast<int>(bounds::kThoughts.low));
+        enter("##beam", 1000);
+        IM_CHECK_EQ(asked.beam, static_cast<int>(bounds::kBeam.high));
+        enter("##depth", 1000);
+        IM_CHECK_EQ(asked.depth, static_cast<int>(bounds::kDepth.high));
       },
       {}, catalog());
 }

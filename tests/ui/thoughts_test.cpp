@@ -15,6 +15,7 @@
 #include "prepared.h"
 #include "replay.h"
 #include "tests/engine/event/files.h"
+#include "ui/prepare/search_part.h"
 #include "ui/prepare/thought_tree.h"
 
 namespace {
@@ -395,6 +396,75 @@ TEST(Thoughts, a_click_shows_the_run_that_wrote_the_thought_and_another_the_one_
     ctx->Yield(3);
     ctx->ItemClick("$$1/thought");
     IM_CHECK_EQ(shell.selection().run, RunId{24});
+  });
+}
+
+TEST(ThoughtTree, the_runs_of_a_search_are_told_apart_by_what_they_write) {
+  std::vector<engine::Event> events{streams::story().model};
+  for (const engine::SearchId id : {1u, 2u})
+    events.push_back(engine::SearchBegun{.search = id, .id = "arith/1/test/" + std::to_string(id)});
+  const engine::Timeline timeline = timeline_of(events);
+  const auto of = [&](std::size_t n_searches, const char* prompt_id) {
+    return ui::part_of_search(timeline.searches().first(n_searches), {.prompt_id = prompt_id});
+  };
+  EXPECT_EQ(of(1, "arith/1/test/1/7/answer"), "thought 7: answer");
+  EXPECT_EQ(of(1, "arith/1/test/1/12/value"), "score of thought 12");
+  EXPECT_EQ(of(1, "arith/1/test/1/3/final"), "final answer");
+  EXPECT_EQ(of(2, "arith/1/test/2/7/answer"), "2, thought 7: answer");
+  EXPECT_EQ(of(2, "arith/1/test/12/7/answer"), "") << "another question";
+  EXPECT_EQ(of(2, "arith/1/test/1"), "");
+  EXPECT_EQ(of(2, ""), "");
+}
+
+// Its runs by what they write.
+std::vector<engine::Event> search_with_prompts() {
+  std::vector<engine::Event> events = search();
+  for (engine::Event& event : events)
+    if (auto* started = std::get_if<engine::RunStarted>(&event))
+      started->prompt_id = "arith/1/test/1/" + std::to_string(started->run) +
+                           (started->run > 3 ? "/value" : "/plan");
+  return events;
+}
+
+TEST(Thoughts, the_list_of_runs_says_which_thought_each_writes) {
+  DrawnWindow window;
+  window.shell.show(ui::Screen::Live);
+  window.shell.take(with_model(search_with_prompts()));
+  const std::string said = window.said();
+  EXPECT_THAT(said, HasSubstr("ar \xC2\xB7 thought 2:"));
+  EXPECT_THAT(said, HasSubstr("ar \xC2\xB7 score of thought"));
+}
+
+// A level below the other, each wider than the panel has room for, opened from a file.
+TEST(Thoughts, a_tree_opens_at_its_question_and_then_keeps_the_run_shown_in_view) {
+  const Folder folder;
+  engine::Recorder recorder(folder / "deep.pdrun");
+  std::vector<engine::Event> events{streams::story().model,
+                                    engine::SearchBegun{.search = 1, .question = "?", .depth = 9}};
+  for (int node = 1; node <= 9; ++node) {
+    write(events, static_cast<RunId>(node));
+    events.push_back(ThoughtMade{.search = 1,
+                                 .node = node,
+                                 .parent = node - 1,
+                                 .depth = node,
+                                 .text = "thought",
+                                 .runs = {static_cast<RunId>(node)}});
+  }
+  for (const engine::Event& event : events) recorder.push(event);
+  recorder.close();
+  const std::string path = recorder.path();
+  play("thoughts_open", [&](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    shell.open(path);
+    wait_until(ctx, [&] { return !shell.reads() && shell.selection().run == RunId{9}; });
+    ctx->Yield(8);
+    ImGuiWindow* window = ImGui::FindWindowByName("Thoughts###live.thoughts");
+    IM_CHECK(window && window->DockTabIsVisible);
+    IM_CHECK_GT(window->ScrollMax.x, 100.0f);
+    IM_CHECK_EQ(window->Scroll.x, 0.0f);
+    shell.selection().run = 8;
+    ctx->Yield(8);
+    IM_CHECK_GT(window->Scroll.x, 100.0f);
   });
 }
 

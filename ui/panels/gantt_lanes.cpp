@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/schedule_turns.h"
 #include "ui/legend.h"
 #include "ui/panels/gantt_picture.h"
 
@@ -151,7 +152,7 @@ void draw_waits(const Row& row,
                 const RunTimes& times,
                 const std::vector<LaneBlock>& blocks,
                 const Picture& p) {
-  const bool races = row.run->started.race != 0, queues = !row.run->queueing.empty();
+  const bool races = row.run->started.race != 0, queues = engine::has_schedule({row.run, 1});
   if (p.view.clock != ClockKind::Wall || row.collapsed || !(races || queues)) return;
   for (const LaneBlock& b : blocks) {
     const std::size_t i = b.is_bucket ? times.steps.size() : times.index_of(b.step);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/counted.h"
 #include "ui/draw.h"
 #include "ui/legend.h"
 #include "ui/prepare/run_traits.h"
@@ -144,7 +145,7 @@ void histograms(Context& context,
                               fmt::format("{}", tally.kept.size() - 1), "tokens");
     if (bar >= 0)
       context.choose_steps(run, steps_that_brought(times, n, bar),
-                           fmt::format("brought {} token{}", bar, bar == 1 ? "" : "s"));
+                           "brought " + engine::counted(bar, "token"));
   }
   const StepHistogram& steps = context.prepared.histogram(run, n, 24);
   const int bar = histogram("own compute of a step", steps.count, short_time(steps.top_ms * 1e6),

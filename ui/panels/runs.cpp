@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "ui/draw.h"
+#include "ui/prepare/search_part.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/use_again.h"
 
@@ -38,6 +39,13 @@ std::string draft_of(const Context& context, const engine::RunRecord& run) {
                      draft->weights_hash.empty() ? "without a hash" : draft->weights_hash);
 }
 
+// What the list calls it: of the many runs of a search, what each of them writes too.
+std::string row_name(const Context& context, const engine::RunRecord& run) {
+  const std::string part = part_of_search(context.timeline.searches(), run.started);
+  const std::string name = context.name_of(run);
+  return part.empty() || context.given_name(run) ? name : name + " \xC2\xB7 " + part;
+}
+
 std::string facts_of(const Context& context, const engine::RunRecord& run) {
   const engine::RunStarted& s = run.started;
   const std::string* given = context.given_name(run);
@@ -47,6 +55,9 @@ std::string facts_of(const Context& context, const engine::RunRecord& run) {
     text += fmt::format(" on {} at {}, {}, {}\n{}", m->name, m->scale, m->dtype, m->device,
                         weights_of(context, run));
   if (const std::string draft = draft_of(context, run); !draft.empty()) text += "\n" + draft;
+  const std::string part = part_of_search(context.timeline.searches(), s);
+  if (!s.prompt_id.empty())
+    text += fmt::format("\nprompt {}{}", s.prompt_id, part.empty() ? "" : " (" + part + ")");
   text += fmt::format("\nseed {}, temperature {}, {} tokens at most", s.seed, s.temperature,
                       s.max_tokens);
   for (const auto& [name, value] : s.options) text += fmt::format("\n{} = {}", name, value);
@@ -143,6 +154,7 @@ void run_row(Context& context, const engine::RunRecord& run) {
       show_run(context, run);
   }
   if (ImGui::IsItemHovered()) tooltip(facts_of(context, run));
+  const std::string name = ImGui::IsItemVisible() ? row_name(context, run) : "";
   run_menu(context, run);
   ImGui::SetCursorPos({at.x + px(4), at.y + px(2)});
   const std::string place =
@@ -153,7 +165,7 @@ void run_row(Context& context, const engine::RunRecord& run) {
   const float end = right_edge() - ImGui::CalcTextSize(result.c_str()).x;
   ImGui::PopFont();
   // The whole name is in the row's tooltip.
-  words(elided(place + context.name_of(run), end - px(12) - ImGui::GetCursorPosX()),
+  words(elided(place + name, end - px(12) - ImGui::GetCursorPosX()),
         chosen ? theme().bright : theme().text);
   ImGui::SameLine(end);
   ImGui::PushFont(fonts().bold, kTextSize);

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/event/run_rules.h"
+#include "engine/event/schedule_turns.h"
 #include "ui/draw.h"
 #include "ui/legend.h"
 #include "ui/panels/time_axis.h"
@@ -28,7 +30,7 @@ bool offered(const engine::Timeline& timeline) {
 std::string why_empty(const Context& context) {
   if (offered(context.timeline)) return "";
   if (std::string none = no_run_yet(context); !none.empty()) return none;
-  const bool alone = context.run()->started.decoder == "seed";
+  const bool alone = engine::takes_turns(context.run()->started.decoder);
   return fmt::format(
       "{} A schedule needs several texts at a time: run a chain or a tree of thoughts with SEED "
       "(top "
@@ -332,7 +334,7 @@ void follow_selection(Context& context, const ScheduleLanes& lanes, Picture& p) 
 // The playhead is the selected run's; runs of a schedule share the wall clock.
 void draw_playhead_of(Context& context, const Picture& p, float top, float bottom) {
   const engine::RunRecord* run = context.run();
-  if (!run || run->queueing.empty()) return;
+  if (!run || !engine::has_schedule({run, 1})) return;
   const double at = std::min(context.playhead.at, context.end());
   draw_playhead(p, on_clock(ClockKind::Wall, context.prepared.times(*run), at, p.view.wall_origin),
                 top, bottom);
@@ -340,14 +342,14 @@ void draw_playhead_of(Context& context, const Picture& p, float top, float botto
 
 void scrub(Context& context, const Picture& p, double t) {
   const engine::RunRecord* run = context.run();
-  if (!run || run->queueing.empty()) return;
+  if (!run || !engine::has_schedule({run, 1})) return;
   const RunTimes& times = context.prepared.times(*run);
   context.playhead.go_to(to_compute(ClockKind::Wall, times, t, p.view.wall_origin), context.end());
 }
 
 bool grows(const Context& context) {
   return std::ranges::any_of(context.timeline.runs(), [](const engine::RunRecord& run) {
-    return !run.over() && !run.queueing.empty();
+    return !run.over() && engine::has_schedule({&run, 1});
   });
 }
 

@@ -8,12 +8,16 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/reasoning_bounds.h"
+#include "engine/event/run_rules.h"
 #include "ui/draw.h"
 #include "ui/prepare/recorded_setup.h"
 #include "ui/prepare/use_again.h"
 
 namespace ui {
 namespace {
+
+namespace bounds = engine::reasoning;
 
 // Label at the left, the next item in the right part of the row.
 void row_label(const char* label, const std::string& help) {
@@ -27,6 +31,10 @@ void row_label(const char* label, const std::string& help) {
 
 void gap() {
   ImGui::Dummy({1, px(5)});
+}
+
+int within(int value, engine::Bounds of) {
+  return static_cast<int>(std::clamp<std::int64_t>(value, of.low, of.high));
 }
 
 /// @param why_idle  the option has nothing to do here; empty: it has
@@ -184,12 +192,12 @@ void mode_part(Context& context) {
 }
 
 void whole_row(
-    const char* label, const char* id, int& value, int low, int high, const std::string& help) {
+    const char* label, const char* id, int& value, engine::Bounds of, const std::string& help) {
   row_label(label, help);
   ImGui::InputInt(id, &value, 1, 10);
-  value = std::clamp(value, low, high);
+  value = within(value, of);
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal))
-    tooltip(fmt::format("{}; {} to {}", help, low, high));
+    tooltip(fmt::format("{}; {} to {}", help, of.low, of.high));
 }
 
 void task_choice(Context& context, SetupMode mode) {
@@ -212,35 +220,36 @@ void task_choice(Context& context, SetupMode mode) {
 }
 
 void questions_part(Context& context, SetupMode mode) {
-  constexpr std::int64_t kMostStart = std::int64_t{1} << 40;
   QuestionsForm& questions = questions_of(context.form, mode);
   small_label(mode == SetupMode::Tree ? "Tree of thoughts: questions"
                                       : "Chain of thought: questions");
   task_choice(context, mode);
   const CatalogTask* task = task_of(context.form, mode, context.catalog);
   if (task && task->has_levels)
-    whole_row("level", "##level", questions.level, 1, 3, "how hard the generated questions are");
+    whole_row("level", "##level", questions.level, bounds::kLevel,
+              "how hard the generated questions are");
   if (task && task->has_actions)
-    whole_row("actions", "##actions", context.form.reasoning.n_actions, 0, 40,
+    whole_row("actions", "##actions", context.form.reasoning.n_actions, bounds::kActions,
               "problems whose shortest plan has so many; 0: any");
   row_label("first", "number of the first question, from 0");
   const std::int64_t one = 1, ten = 10;
   ImGui::InputScalar("##start", ImGuiDataType_S64, &questions.start, &one, &ten);
-  questions.start = std::clamp<std::int64_t>(questions.start, 0, kMostStart);
-  whole_row("how many", "##count", questions.count, 1, 10'000, "questions from the first on");
+  questions.start = std::clamp(questions.start, bounds::kStart.low, bounds::kStart.high);
+  whole_row("how many", "##count", questions.count, bounds::kCount, "questions from the first on");
 }
 
 void tree_part(ReasoningForm& asked) {
   small_label("Tree");
-  whole_row("depth", "##depth", asked.depth, 1, 100, "levels of thoughts, at most");
-  whole_row("thoughts", "##thoughts", asked.n_thoughts, 1, 64, "written below each node");
-  whole_row("beam", "##beam", asked.beam, 1, 64, "thoughts kept of each level");
+  whole_row("depth", "##depth", asked.depth, bounds::kDepth, "levels of thoughts, at most");
+  whole_row("thoughts", "##thoughts", asked.n_thoughts, bounds::kThoughts,
+            "written below each node");
+  whole_row("beam", "##beam", asked.beam, bounds::kBeam, "thoughts kept of each level");
 }
 
 void batch_row(ReasoningForm& asked) {
   if (has_branches(asked.decoder)) return;  // these say it
   whole_row(
-      "texts at once", "##batch", asked.batch, 1, 64,
+      "texts at once", "##batch", asked.batch, bounds::kBatch,
       "that one pass of the model goes on with: more share the reading of the weights, and no "
       "text changes");
 }
@@ -265,7 +274,7 @@ void mode_of_sampling_row(SetupForm& form) {
   row_label("sampling",
             "coupled: the same tokens as plain decoding; rejection: the same distribution");
   if (!ImGui::BeginCombo("##sampling", form.sampling.c_str())) return;
-  for (const char* name : {"coupled", "rejection"})
+  for (const char* name : {engine::kCoupled, engine::kRejection})
     if (ImGui::Selectable(name, form.sampling == name)) form.sampling = name;
   ImGui::EndCombo();
 }
@@ -281,7 +290,7 @@ void chain_sampling_part(SetupForm& form) {
   penalty_row(form);
   row_label("max tokens", "a rationale ends there at the latest");
   ImGui::InputInt("##max_tokens", &form.reasoning.max_tokens, 16, 128);
-  form.reasoning.max_tokens = std::clamp(form.reasoning.max_tokens, 1, 100'000);
+  form.reasoning.max_tokens = within(form.reasoning.max_tokens, bounds::kMaxTokens);
   held_row(form);
 }
 

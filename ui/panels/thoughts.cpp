@@ -12,6 +12,7 @@
 
 #include "ui/draw.h"
 #include "ui/legend.h"
+#include "ui/panels/in_view.h"
 #include "ui/prepare/thought_tree.h"
 
 namespace ui {
@@ -244,23 +245,35 @@ void draw_headings(const ThoughtLayout& layout, ImVec2 at, const Sizes& s) {
   }
 }
 
-// The shown run's box, or the newest of a search that goes on, whenever it is another than before;
-// three times, for the sizes are known a frame later. In between one may scroll.
+// Whether a recording or session is seen here as it was seen at first, or is still being read.
+bool is_first_view(const Context& context, int now) {
+  ImGuiStorage* kept = ImGui::GetStateStorage();
+  const ImGuiID of = ImGui::GetID("first_of"), view = ImGui::GetID("first_view");
+  const ImGuiID was_read = ImGui::GetID("first_read");
+  const bool reads = context.reading >= 0;
+  const int source = static_cast<int>(ImGui::GetID(("of " + context.source).c_str()));
+  if (kept->GetInt(of, source + 1) != source || reads || kept->GetBool(was_read)) {
+    kept->SetInt(of, source);
+    kept->SetInt(view, now);
+  } else if (kept->GetInt(view) != now) {
+    kept->SetInt(view, 0);  // it was seen
+  }
+  kept->SetBool(was_read, reads);
+  return kept->GetInt(view) == now;
+}
+
+// At first the question, with which the tree begins; then the shown run's box, or the newest of a
+// search that goes on, whenever it is another than before.
 void keep_in_view(Context& context,
                   const SearchRecord& search,
                   const ThoughtLayout& layout,
                   ImVec2 at,
                   const Sizes& s) {
   const engine::RunId run = context.selection.run;
-  ImGuiStorage* kept = ImGui::GetStateStorage();
-  const ImGuiID shown = ImGui::GetID("shown"), frames_left = ImGui::GetID("frames");
   const int now = static_cast<int>((search.begun.search * 31 + run) * 65'537 + layout.boxes.size());
-  int n_frames = kept->GetInt(frames_left, 0);
-  if (kept->GetInt(shown, -1) != now) n_frames = 3;
-  kept->SetInt(shown, now);
-  kept->SetInt(frames_left, std::max(0, n_frames - 1));
-  if (n_frames == 0) return;
-  int box = box_of(layout, search, run);
+  const bool is_new = is_new_in_view(now), first = is_first_view(context, now);
+  if (!is_new) return;
+  int box = first ? 0 : box_of(layout, search, run);
   if (box < 0 && !search.ended) box = static_cast<int>(layout.boxes.size()) - 1;
   if (box < 0) return;
   const ThoughtBox& target = layout.boxes[static_cast<std::size_t>(box)];

@@ -8,6 +8,7 @@
 
 #include "ui/draw.h"
 #include "ui/legend.h"
+#include "ui/panels/in_view.h"
 #include "ui/panels/row_cell.h"
 #include "ui/panels/shown_step.h"
 #include "ui/prepare/run_traits.h"
@@ -148,17 +149,11 @@ void follow_path(Context& context, const engine::RunRecord& run) {
   context.selection.choose({}, followed);
 }
 
-// For some frames after the path was followed to another step: the sizes are known a frame later.
+// Where the path was followed to another step.
 void keep_path_in_view(const Context& context, const TreeLayout& layout, ImVec2 at) {
-  ImGuiStorage* kept = ImGui::GetStateStorage();
-  const ImGuiID shown = ImGui::GetID("followed"), frames_left = ImGui::GetID("frames");
   const Place& followed = context.view.followed;
-  const int now = static_cast<int>(followed.run * 65'537) ^ followed.step;
-  int n_frames = kept->GetInt(frames_left, 0);
-  if (kept->GetInt(shown, -1) != now) n_frames = 3;
-  kept->SetInt(shown, now);
-  kept->SetInt(frames_left, std::max(0, n_frames - 1));
-  if (n_frames == 0 || !context.view.tree_follows) return;
+  const bool is_new = is_new_in_view(static_cast<int>(followed.run * 65'537) ^ followed.step);
+  if (!is_new || !context.view.tree_follows) return;
   const Sizes s = sizes();
   const auto last = std::ranges::find_if(layout.nodes.rbegin(), layout.nodes.rend(),
                                          [](const TreeNode& node) { return node.on_path; });

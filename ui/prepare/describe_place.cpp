@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/counted.h"
 #include "engine/event/describe.h"
 #include "ui/prepare/text_cells.h"
 #include "ui/prepare/token_tree.h"
@@ -185,11 +186,11 @@ std::string describe_step(const engine::Timeline& timeline,
   if (step.has_verified && v.n_proposed > 0)
     text += fmt::format("{} proposed, {} accepted, {} rejected, {} unused; ", v.n_proposed,
                         v.n_accepted, v.n_rejected, v.n_unused);
-  const std::size_t n = step.committed.tokens.size();
+  const std::int64_t n = std::ssize(step.committed.tokens);
   if (n > 0 && !step.committed.standing.empty() &&
       step.committed.standing.back() == engine::Standing::Bonus)
     text += fmt::format("bonus \"{}\"; ", cell_text(timeline, run, step.committed.tokens.back()));
-  text += fmt::format("{} token{}", n, n == 1 ? "" : "s");
+  text += engine::counted(n, "token");
   if (step.complete) {
     const engine::StepEnded& e = step.ended;
     text += " in " + short_time(static_cast<double>(e.propose + e.forward + e.verify + e.commit));
@@ -260,7 +261,7 @@ std::vector<ChosenToken> tokens_of(const engine::RunRecord& run, const Chosen& c
 }
 
 // "accepted 4, bonus 2".
-std::string counted(const std::vector<ChosenToken>& tokens) {
+std::string by_meaning(const std::vector<ChosenToken>& tokens) {
   std::string text;
   for (int mean = 0; mean < kMeans; ++mean) {
     const auto n = std::count_if(tokens.begin(), tokens.end(), [mean](const ChosenToken& token) {
@@ -300,10 +301,6 @@ StepTotals totals_of(const engine::RunRecord& run, const Chosen& chosen) {
   return sum;
 }
 
-const char* plural(std::size_t n) {
-  return n == 1 ? "" : "s";
-}
-
 }  // namespace
 
 std::string text_of(const engine::Timeline& timeline,
@@ -323,30 +320,30 @@ PlaceFacts describe_places(const engine::Timeline& timeline,
   if (!tokens.empty()) {
     const int first = tokens.front().position, last = tokens.back().position;
     const bool whole = last - first + 1 == static_cast<int>(tokens.size());
-    facts.title = fmt::format("{} token{} chosen", tokens.size(), plural(tokens.size()));
+    const std::string n_tokens = engine::counted(std::ssize(tokens), "token");
+    facts.title = n_tokens + " chosen";
     facts.rows.emplace_back("positions",
                             fmt::format("{}{} to {}", whole ? "" : "some of ", first, last));
-    facts.rows.emplace_back("they are", counted(tokens));
+    facts.rows.emplace_back("they are", by_meaning(tokens));
     if (sum.n > 0) {
       facts.rows.emplace_back("steps", fmt::format("{}", sum.n));
       facts.rows.emplace_back("own compute of those", short_time(sum.own), Truth::Derived);
     }
-    facts.sentence =
-        fmt::format("{} token{} at position{} {} to {}, of {} step{}: \"{}\".", tokens.size(),
-                    plural(tokens.size()), plural(tokens.size()), first, last, sum.n,
-                    plural(static_cast<std::size_t>(sum.n)), text_of(timeline, run, chosen));
+    facts.sentence = fmt::format("{} at {} {} to {}, of {}: \"{}\".", n_tokens,
+                                 tokens.size() == 1 ? "position" : "positions", first, last,
+                                 engine::counted(sum.n, "step"), text_of(timeline, run, chosen));
     return facts;
   }
-  facts.title = fmt::format("{} step{} chosen", sum.n, plural(static_cast<std::size_t>(sum.n)));
+  facts.title = engine::counted(sum.n, "step") + " chosen";
   if (!chosen.why().empty()) facts.rows.emplace_back("they", chosen.why());
   facts.rows.emplace_back("committed", fmt::format("+{}", sum.tokens));
   facts.rows.emplace_back("proposed", fmt::format("{}", sum.proposed));
   facts.rows.emplace_back("accepted, rejected", fmt::format("{}, {}", sum.accepted, sum.rejected));
   facts.rows.emplace_back("own compute", short_time(sum.own), Truth::Derived);
-  facts.sentence = fmt::format(
-      "{} step{}{}{}: {} tokens, {} proposed, {} accepted, {} rejected, in {}.", sum.n,
-      plural(static_cast<std::size_t>(sum.n)), chosen.why().empty() ? "" : " that ", chosen.why(),
-      sum.tokens, sum.proposed, sum.accepted, sum.rejected, short_time(sum.own));
+  facts.sentence = fmt::format("{}{}{}: {} tokens, {} proposed, {} accepted, {} rejected, in {}.",
+                               engine::counted(sum.n, "step"), chosen.why().empty() ? "" : " that ",
+                               chosen.why(), sum.tokens, sum.proposed, sum.accepted, sum.rejected,
+                               short_time(sum.own));
   return facts;
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/event/counted.h"
 #include "ui/prepare/numbers.h"
 
 namespace ui {
@@ -246,9 +247,9 @@ std::string forward_sentence(const ScheduleLanes& lanes, const ScheduleSlice& sl
     n_rows += lanes.told.turns[i].n_rows;
     n_tokens += lanes.told.turns[i].n_tokens;
   }
-  return fmt::format("The target judges the draft{} of {}: {} rows in {}, +{} token{}.",
-                     branches.size() == 1 ? "" : "s", branches_words(branches), n_rows,
-                     short_time(slice.t1 - slice.t0), n_tokens, n_tokens == 1 ? "" : "s");
+  return fmt::format("The target judges the {} of {}: {} rows in {}, +{}.",
+                     branches.size() == 1 ? "draft" : "drafts", branches_words(branches), n_rows,
+                     short_time(slice.t1 - slice.t0), engine::counted(n_tokens, "token"));
 }
 
 std::string wait_for_target_sentence(const ScheduleLanes& lanes,
@@ -368,8 +369,8 @@ std::string slice_sentence(const ScheduleLanes& lanes, const ScheduleRow& row, s
       return fmt::format("Branch {} waits for the draft model, {}{}.", b, time, behind);
     }
     case Act::Drafts:
-      return fmt::format("Branch {} drafts {} token{}, {}.", b, turn.n_proposed,
-                         turn.n_proposed == 1 ? "" : "s", time);
+      return fmt::format("Branch {} drafts {}, {}.", b, engine::counted(turn.n_proposed, "token"),
+                         time);
     case Act::WaitsForTarget:
       return wait_for_target_sentence(lanes, turn, slice.t0, slice.t1);
     case Act::Judged:

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/counted.h"
 #include "engine/event/text.h"
 
 namespace ui {
@@ -261,9 +262,9 @@ std::string facts_of(const SearchRecord& search, const ThoughtBox& box) {
 std::string search_words(const SearchRecord& search, const ThoughtLayout& layout) {
   int depth = 0;
   for (const ThoughtRecord& thought : search.thoughts) depth = std::max(depth, thought.made.depth);
-  std::string text = fmt::format("{}: depth {} of {} \xC2\xB7 {} thought{}", search.begun.id, depth,
-                                 search.begun.depth, search.thoughts.size(),
-                                 search.thoughts.size() == 1 ? "" : "s");
+  std::string text =
+      fmt::format("{}: depth {} of {} \xC2\xB7 {}", search.begun.id, depth, search.begun.depth,
+                  engine::counted(std::ssize(search.thoughts), "thought"));
   const char* before = ": ";
   for (const auto& [n, fate] :
        {std::pair{layout.n_kept, Mean::Accepted}, std::pair{layout.n_pruned, Mean::Rejected},
@@ -276,8 +277,8 @@ std::string search_words(const SearchRecord& search, const ThoughtLayout& layout
 
 std::string settings_words(const engine::SearchBegun& begun) {
   return fmt::format(
-      "{} thought{} of each node, the best {} of a level go on; the model's own values, 1 to 10",
-      begun.n_thoughts, begun.n_thoughts == 1 ? "" : "s", begun.beam);
+      "{} of each node, the best {} of a level go on; the model's own values, 1 to 10",
+      engine::counted(begun.n_thoughts, "thought"), begun.beam);
 }
 
 }  // namespace ui

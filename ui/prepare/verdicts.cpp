@@ -1,10 +1,10 @@
 #include "ui/prepare/verdicts.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include <fmt/format.h>
 
+#include "engine/event/run_rules.h"
 #include "ui/prepare/text_cells.h"
 #include "ui/prepare/token_tree.h"
 #include "ui/prepare/trajectory.h"
@@ -61,20 +61,13 @@ std::vector<Verdict> verdicts_of(const engine::Timeline& timeline,
 }
 
 bool draws_numbers(const engine::RunStarted& started) {
-  return started.sampling == "rejection" && started.temperature >= 1e-5f;
+  return engine::rejects(started.sampling, started.temperature);
 }
 
 std::string why_not_lossless(const engine::RunStarted& started, const CatalogDecoder* decoder) {
   if (decoder && !decoder->lossless)
     return decoder->title + " does not promise the text of plain decoding.";
-  const auto option = [&](const char* name) -> std::string {
-    const auto found = started.options.find(name);
-    return found == started.options.end() ? "" : found->second;
-  };
-  // Below 0 the draft has the target's temperature, which is above 0 where numbers are drawn.
-  const float of_draft = std::strtof(option("draft_temperature").c_str(), nullptr);
-  const bool certain = !option("draft_temperature").empty() && of_draft >= 0 && of_draft < 1e-5f;
-  if (option("as_released") != "true" || !certain || !draws_numbers(started)) return "";
+  if (engine::keeps_law(started.options, draws_numbers(started), started.temperature)) return "";
   return "as_released judges drafts that are certain by a law they were not drawn from.";
 }
 

@@ -1,8 +1,11 @@
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/closest_name.h"
 #include "engine/decode/registry.h"
+#include "engine/decode/sampling_mode.h"
 #include "tests/engine/decode/toy_model.h"
 
 namespace engine::test {
@@ -198,6 +201,17 @@ TEST(Registry, only_the_released_behaviour_is_not_lossless_and_only_where_it_sho
   EXPECT_TRUE(is_lossless(info, certain, coupled));
   const OptionValues drawn = complete_options(info, {{"as_released", "on"}});
   EXPECT_TRUE(is_lossless(info, drawn, rejection)) << "candidates were drawn from their law";
+}
+
+// What the window knows of a run by its event is what the engine knows by its settings.
+TEST(Registry, a_temperature_is_greedy_and_a_way_of_drawing_named_alike_everywhere) {
+  for (const float temperature : {0.0f, 9e-6f, 1e-5f, 1.1e-5f, 1.0f})
+    EXPECT_EQ(is_greedy(temperature), Sampling{.temperature = temperature}.greedy()) << temperature;
+  for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection})
+    EXPECT_EQ(sampling_mode(name_of(mode)), mode);
+  const auto takes = [](const DecoderInfo& info) { return takes_turns(info.name); };
+  ASSERT_EQ(std::ranges::count_if(decoders(), takes), 1);
+  EXPECT_TRUE(complete_options(*std::ranges::find_if(decoders(), takes), {}).contains("branches"));
 }
 
 TEST(ClosestName, counts_edits) {

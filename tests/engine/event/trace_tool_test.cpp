@@ -124,6 +124,17 @@ TEST(Describe, a_run_says_what_is_not_known) {
   EXPECT_EQ(describe(Timeline()), "No run in this recording.\n");
 }
 
+TEST(Describe, a_run_that_was_checked_says_where_its_plain_run_is) {
+  std::vector<Event> events = test::small_stream();
+  events.push_back(Agreement{.run = 1, .n_compared = 8});
+  Timeline timeline;
+  for (const Event& event : events) timeline.apply(event);
+  const std::string text = describe(timeline);
+  EXPECT_THAT(text, HasSubstr("Identical to plain decoding over 8 tokens."));
+  EXPECT_THAT(text,
+              HasSubstr("Speedup: -, the plain run it was checked against is not among these."));
+}
+
 TEST(TraceTool, info_tells_counts_runs_and_duration) {
   const Folder folder;
   const TraceAnswer answer = trace_info(record(folder, test::small_stream()));

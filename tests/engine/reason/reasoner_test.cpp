@@ -202,8 +202,7 @@ TEST_F(ReasoningThread, held_it_steps_only_when_asked) {
     commands.push(StepOnce{});
     ASSERT_TRUE(until([&] { return count<StepEnded>() == step; }));
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  until([] { return true; });
+  ASSERT_TRUE(answers_held());
   EXPECT_EQ(count<StepEnded>(), 3);
   EXPECT_EQ(n_ended(), 0);
   commands.push(Hold{false});

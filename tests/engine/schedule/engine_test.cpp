@@ -118,15 +118,13 @@ TEST_F(EngineThread, held_it_steps_only_when_asked) {
   start.start_held = true;
   commands.push(start);
   ASSERT_TRUE(until([&] { return timeline.runs().size() == 1 && timeline.held(); }));
-  std::this_thread::sleep_for(50ms);
-  until([] { return true; });
+  ASSERT_TRUE(answers_held());
   EXPECT_EQ(count<StepEnded>(), 0);
   for (int step = 1; step <= 3; step++) {
     commands.push(StepOnce{});
     ASSERT_TRUE(until([&] { return count<StepEnded>() == step; }));
   }
-  std::this_thread::sleep_for(50ms);
-  until([] { return true; });
+  ASSERT_TRUE(answers_held());
   EXPECT_EQ(count<StepEnded>(), 3);
   commands.push(Hold{false});
   ASSERT_TRUE(until([&] { return n_over() == 1; }));

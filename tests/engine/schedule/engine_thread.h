@@ -63,6 +63,16 @@ class EngineThread : public testing::Test {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
+  /// Whether the engine answers twenty commands that change nothing where it is held, each only
+  /// after the one before: one that stepped while it is held would do so between two of them.
+  bool answers_held() {
+    for (int i = 0; i < 20; i++) {
+      const int before = count<Held>();
+      commands.push(Hold{true});
+      if (!until([&] { return count<Held>() > before; })) return false;
+    }
+    return true;
+  }
   int n_over() const {
     int n = 0;
     for (const RunRecord& run : timeline.runs()) n += run.over();
