@@ -67,7 +67,7 @@ std::vector<FileEntry> entries_near(const std::string& typed, std::string_view e
   });
   if (entries.size() > 200) entries.resize(200);
   const fs::path up = fs::absolute(folder, error).lexically_normal().parent_path();
-  if (!error) entries.insert(entries.begin(), {up.string(), "../", true, false});
+  if (!error) entries.insert(entries.begin(), {up.string(), "../", true});
   return entries;
 }
 
