@@ -464,26 +464,31 @@ TEST(StepPanels, laws_at_another_temperature_stand_beside_those_recorded) {
                              HasSubstr("at 0.50, recomputed here: a token drawn from q is kept")));
 }
 
-TEST(StepPanels, a_temperature_is_set_in_pq_and_put_back_and_is_greyed_without_laws) {
+// A run of the decoder is over, and P/Q shows one of its steps.
+void show_laws_of(ImGuiTestContext* ctx, Stage& stage, const char* decoder) {
+  ui::Shell& shell = *stage.shell;
+  shell.form().live = ui::lane_with(shell.catalog(), decoder);
+  run_to_the_end(ctx, stage);
+  shell.selection().locked = {1, 2, -1, -1};
+  ctx->WindowFocus("//P\\/Q###live.laws");
+  ctx->Yield(3);
+  ctx->SetRef(ImGui::FindWindowByName("P/Q###live.laws"));
+}
+
+TEST(StepPanels, a_temperature_is_set_in_pq_and_put_back) {
   play("laws_temperature", [](ImGuiTestContext* ctx, Stage& stage) {
-    ui::Shell& shell = *stage.shell;
-    const auto focus = [&] {
-      shell.selection().locked = {shell.selection().run, 2, -1, -1};
-      ctx->WindowFocus("//P\\/Q###live.laws");
-      ctx->Yield(3);
-      ctx->SetRef(ImGui::FindWindowByName("P/Q###live.laws"));
-    };
-    shell.form().live = ui::lane_with(shell.catalog(), "mcsd");
-    run_to_the_end(ctx, stage);
-    focus();
+    show_laws_of(ctx, stage, "mcsd");
     ctx->ItemInputValue("##laws_temperature", 0.5f);
-    IM_CHECK_EQ(shell.view().laws_temperature, 0.5f);
+    IM_CHECK_EQ(stage.shell->view().laws_temperature, 0.5f);
     ctx->Yield(2);
     ctx->ItemClick("###laws_reset");
-    IM_CHECK_EQ(shell.view().laws_temperature, 0.0f);
-    shell.form().live = ui::lane_with(shell.catalog(), "speculative");
-    run_to_the_end(ctx, stage);
-    focus();
+    IM_CHECK_EQ(stage.shell->view().laws_temperature, 0.0f);
+  });
+}
+
+TEST(StepPanels, without_laws_the_temperature_of_pq_is_greyed) {
+  play("laws_greyed", [](ImGuiTestContext* ctx, Stage& stage) {
+    show_laws_of(ctx, stage, "speculative");
     const auto slider = ctx->ItemInfo("##laws_temperature");
     IM_CHECK((slider.ItemFlags & ImGuiItemFlags_Disabled) != 0);
   });
