@@ -11,9 +11,11 @@
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
+#include "engine/event/recorder.h"
 #include "headless.h"
 #include "prepared.h"
 #include "replay.h"
+#include "tests/engine/event/files.h"
 #include "ui/panels/laws.h"
 #include "ui/panels/tree.h"
 #include "ui/prepare/describe_place.h"
@@ -464,31 +466,39 @@ TEST(StepPanels, laws_at_another_temperature_stand_beside_those_recorded) {
                              HasSubstr("at 0.50, recomputed here: a token drawn from q is kept")));
 }
 
-// A run of the decoder is over, and P/Q shows one of its steps.
-void show_laws_of(ImGuiTestContext* ctx, Stage& stage, const char* decoder) {
-  ui::Shell& shell = *stage.shell;
-  shell.form().live = ui::lane_with(shell.catalog(), decoder);
-  run_to_the_end(ctx, stage);
-  shell.selection().locked = {1, 2, -1, -1};
+// P/Q shows a step of the run.
+void show_laws(ImGuiTestContext* ctx, Stage& stage) {
+  ctx->Yield(4);
+  stage.shell->selection().locked = {1, 2, -1, -1};
   ctx->WindowFocus("//P\\/Q###live.laws");
   ctx->Yield(3);
   ctx->SetRef(ImGui::FindWindowByName("P/Q###live.laws"));
 }
 
 TEST(StepPanels, a_temperature_is_set_in_pq_and_put_back) {
-  play("laws_temperature", [](ImGuiTestContext* ctx, Stage& stage) {
-    show_laws_of(ctx, stage, "mcsd");
+  const engine::test::Folder folder;
+  {
+    engine::Recorder recorder(folder / "mcsd.pdrun");
+    for (const engine::Event& event : streams::one_run("mcsd")) recorder.push(event);
+  }
+  play("laws_temperature", [&](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    shell.open(folder / "mcsd.pdrun");
+    wait_until(ctx, [&] { return !shell.reads(); });
+    show_laws(ctx, stage);
     ctx->ItemInputValue("##laws_temperature", 0.5f);
-    IM_CHECK_EQ(stage.shell->view().laws_temperature, 0.5f);
+    IM_CHECK_EQ(shell.view().laws_temperature, 0.5f);
     ctx->Yield(2);
     ctx->ItemClick("###laws_reset");
-    IM_CHECK_EQ(stage.shell->view().laws_temperature, 0.0f);
+    IM_CHECK_EQ(shell.view().laws_temperature, 0.0f);
   });
 }
 
 TEST(StepPanels, without_laws_the_temperature_of_pq_is_greyed) {
   play("laws_greyed", [](ImGuiTestContext* ctx, Stage& stage) {
-    show_laws_of(ctx, stage, "speculative");
+    stage.shell->form().live = ui::lane_with(stage.shell->catalog(), "speculative");
+    run_to_the_end(ctx, stage);
+    show_laws(ctx, stage);
     const auto slider = ctx->ItemInfo("##laws_temperature");
     IM_CHECK((slider.ItemFlags & ImGuiItemFlags_Disabled) != 0);
   });
