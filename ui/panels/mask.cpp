@@ -58,7 +58,7 @@ Mean mean_at(const engine::StepRecord& step, int row) {
 // What stands above the cells: each region's name where it begins, as far as its own columns have
 // room; the mouse over it tells it whole.
 void region_names(const Mask& mask, ImVec2 at, const Sizes& s) {
-  constexpr float kSize = 12, kInset = 2, kApart = 6;
+  constexpr float kSize = 12, kInset = 2, kApart = 2;
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float left = at.x + s.label + s.prefix;
   const float right = ImGui::GetWindowPos().x + right_edge() - left;

@@ -249,7 +249,7 @@ bool browse(std::string& path, std::string_view ending) {
   return chosen;
 }
 
-// A file's path with a way to look for it; what is wrong with it stands below.
+// A file's path, a line of its own, with a way to look for it; what is wrong with it stands below.
 void file_row(const char* label,
               const char* id,
               const char* hint,
@@ -257,13 +257,11 @@ void file_row(const char* label,
               const std::string& help) {
   ImGui::PushID(id);
   row_label(label, help);
-  const float wide = ImGui::CalcTextSize("Browse...").x + 2 * ImGui::GetStyle().FramePadding.x;
-  ImGui::SetNextItemWidth(std::max(px(40), ImGui::GetContentRegionAvail().x - wide - px(4)));
+  if (ImGui::Button("Browse...", {-FLT_MIN, 0})) ImGui::OpenPopup("browse");
+  browse(path, ".jsonl");
+  ImGui::SetNextItemWidth(-FLT_MIN);
   text_line("##path", hint, path);
   if (ImGui::IsItemHovered()) tooltip(path.empty() ? help : path);
-  ImGui::SameLine(0, px(4));
-  if (ImGui::Button("Browse...")) ImGui::OpenPopup("browse");
-  browse(path, ".jsonl");
   if (const std::string why = why_no_file(path); !why.empty()) wrapped(why, theme().warn);
   ImGui::PopID();
 }
@@ -299,15 +297,18 @@ void questions_part(Context& context, SetupMode mode) {
            "a file of questions, as `decoscope data generate` prints them, asked in place of the "
            "task's own");
   const std::string why = why_no_choice(questions);
+  const auto say_why = [&why] {
+    if (!why.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why);
+  };
   ImGui::BeginDisabled(!why.empty());
-  ImGui::BeginGroup();
   task_choice(context, mode);
+  say_why();
   const CatalogTask* task = task_of(context.form, mode, context.catalog);
-  if (task && task->has_levels)
+  if (task && task->has_levels) {
     whole_row("level", "##level", questions.level, 1, 3, "how hard the generated questions are");
-  ImGui::EndGroup();
+    say_why();
+  }
   ImGui::EndDisabled();
-  if (!why.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why);
   if (task && task->has_actions)
     whole_row("actions", "##actions", context.form.reasoning.n_actions, 0, 40,
               "problems whose shortest plan has so many; 0: any");
