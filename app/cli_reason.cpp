@@ -59,6 +59,9 @@ void add_cot(CLI::App& group, CotOptions& o, Run& run) {
       ->capture_default_str();
   c->add_option("--shots", o.n_shots, "worked examples before each question (default: what fits)")
       ->transform(whole_number(0, 100));
+  c->add_option("--prompts", o.prompts,
+                "another file of worked examples than assets/prompts/cot/ has for the task")
+      ->type_name("FILE");
   c->add_option("--batch", o.batch, "questions in one forward")
       ->transform(within(bounds::kBatch))
       ->capture_default_str();

@@ -100,7 +100,8 @@ struct ScoreOptions {
 struct ReasonOptions {
   ModelOptions model;
   std::string task;
-  std::string data;  // a file of records, or the folder of the open sets
+  std::string data;     // a file of records, or the folder of the open sets
+  std::string prompts;  // a file: a tree's prompts, a chain's worked examples; empty: the task's
   std::string decoder, split = "test";
   std::vector<std::string> set;  // name=value
   int level = 1, count = 100, batch = 1;
@@ -122,7 +123,6 @@ struct TotOptions : ReasonOptions {
   int n_actions = 6;  // of block problems; 0: any
   int depth = 0;      // 0: the task's
   int n_thoughts = 3, beam = 1;
-  std::string prompts;  // a file; empty: the task's
   float temperature = 1, value_temperature = 0;
   std::uint64_t seed = 1;
   std::string sampling = "coupled";

@@ -1,6 +1,5 @@
 #include "app/reason_data.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -17,10 +16,7 @@ std::optional<std::vector<engine::Record>> records_of_file(const ReasonOptions& 
     throw engine::Error(engine::ErrorCode::BadInput,
                         options.data + ": is not there; expected a folder or a file of records");
   if (!fs::is_regular_file(options.data)) return std::nullopt;
-  std::vector<engine::Record> records = engine::read_records(options.data);
-  const auto first = std::min<std::int64_t>(options.start, std::ssize(records));
-  records.erase(records.begin(), records.begin() + first);
-  return records;
+  return engine::records_from(options.data, options.start);
 }
 
 std::string data_dir_of(const ReasonOptions& options) {

@@ -41,6 +41,7 @@ int window(const WindowCommandOptions&) {
 #include "engine/model/model_files.h"
 #include "engine/schedule/memory_plan.h"
 #include "engine/schedule/model_store.h"
+#include "engine/schedule/simulate_schedule.h"
 #include "ui/panel.h"
 #include "ui/shell.h"
 #include "ui/window.h"
@@ -198,6 +199,7 @@ ui::Catalog catalog_of(const WindowCommandOptions& options) {
                             .fix = "Open one: a model's folder as Hugging Face ships it."});
   const std::int64_t memory = engine::available_memory_bytes();
   if (memory < std::numeric_limits<std::int64_t>::max()) catalog.memory_bytes = memory;
+  catalog.simulate = engine::simulate_schedule;
   const fs::path recording = assets / "recordings/first_race.pdrun";
   std::error_code error;
   if (fs::exists(recording, error)) catalog.race_recording = recording.string();

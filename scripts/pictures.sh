@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes docs/pictures: compare.png, the first race on the bundled model, and a picture for every page of docs/decoders, of a panel
-# over a run recorded for it. The program takes each of itself, under Xvfb. Names given choose some: scripts/pictures.sh mcsd ar
+# Makes docs/pictures: compare.png, the first race on the bundled model, a picture for every page of docs/decoders, of a panel
+# over a run recorded for it, and thoughts.png, of a search, for docs/reason_tot.md. The program takes each of itself, under Xvfb.
+# Names given choose some: scripts/pictures.sh mcsd ar
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 program=${DECOSCOPE_PROGRAM:-"$here/build/release/bin/decoscope"}
@@ -26,6 +27,13 @@ page() {
   in_window --open "$work/$name.pdrun" --screen live --panel "$panel" "${at[@]}" --screenshot "$pictures/$name.png"
 }
 
+# The tree of docs/reason_tot.md's sample.
+thoughts() {
+  "$program" reason tot --count 1 --record "$work/thoughts.pdrun" >/dev/null
+  rm -f "$pictures/thoughts.png"
+  in_window --open "$work/thoughts.pdrun" --screen live --panel thoughts --screenshot "$pictures/thoughts.png"
+}
+
 arithmetic=$'Question:\nFelix starts with 12 carrots. Then Felix picks up 28 more carrots. Felix divides them into 5 equal bags and keeps only '\
 $'one bag. What is the number of carrots that Felix has at the end?\nAnswer:\nLet\'s think step by step.\n'
 choice=$'Q: What does a piano have? Answer Choices: sound (A), pages (B), strings (C), docks (D), wheels (E)\nA:'
@@ -40,11 +48,12 @@ picture() {
     fastcot) page fastcot text - --set stop=bound --set bound=12 --prompt "$choice" ;;
     speculative)
       page speculative laws 8 --temperature 0.8 --sampling rejection --prompt "$arithmetic" ;;
+    thoughts) thoughts ;;
     mcsd) page mcsd tree 11 --set k_config=2,2,2 --prompt "$arithmetic" ;;
     *) echo "$1: no such picture" >&2; exit 2 ;;
   esac
   echo "docs/pictures/$1.png"
 }
 
-[ $# -gt 0 ] || set -- compare ar jacobi lookahead prompt-lookup fastcot speculative mcsd
+[ $# -gt 0 ] || set -- compare ar jacobi lookahead prompt-lookup fastcot speculative mcsd thoughts
 for name in "$@"; do picture "$name"; done

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/event/option_info.h"
+#include "engine/event/simulated_schedule.h"
 
 namespace ui {
 
@@ -83,8 +84,9 @@ struct Catalog {
   std::vector<CatalogTask> chain_tasks, tree_tasks;
   std::vector<CatalogDevice> devices;
   std::vector<HealthLine> health;
-  std::int64_t memory_bytes = 0;  // that the program may take, as it began; 0: unknown
-  std::string race_recording;     // a bundled .pdrun to watch; empty: none
+  std::int64_t memory_bytes = 0;       // that the program may take, as it began; 0: unknown
+  std::string race_recording;          // a bundled .pdrun to watch; empty: none
+  engine::ScheduleSimulator simulate;  // runs a recorded schedule again; none: that is not offered
 
   const CatalogDecoder* decoder(const std::string& name) const {
     for (const CatalogDecoder& d : decoders)

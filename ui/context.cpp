@@ -124,6 +124,16 @@ const ScheduleLanes& Prepared::schedule(const engine::Timeline& timeline) {
   return s.lanes;
 }
 
+const Simulation& Prepared::simulation(const engine::Timeline& timeline,
+                                       const engine::ScheduleSimulator& simulate,
+                                       const engine::SimulatedStages& stages) {
+  const engine::Schedule& told = schedule(timeline).told;
+  Simulated& s = simulated_;
+  if (s.version != schedule_.version || s.stages != stages)
+    s = {schedule_.version, stages, simulation_of(simulate(told, stages))};
+  return s.simulation;
+}
+
 const StepHistogram& Prepared::histogram(const engine::RunRecord& run,
                                          std::size_t n_steps,
                                          int n_bins) {

@@ -24,6 +24,7 @@
 #include "ui/prepare/pool.h"
 #include "ui/prepare/run_times.h"
 #include "ui/prepare/schedule.h"
+#include "ui/prepare/simulation.h"
 #include "ui/prepare/text_cells.h"
 #include "ui/prepare/thought_tree.h"
 #include "ui/selection.h"
@@ -58,6 +59,9 @@ struct ViewState : TimeRange {
   ClockKind clock = ClockKind::Compute;
   TimeRange schedule;    // of the Schedule, ns of wall time since its first run began
   Place schedule_place;  // the place that was locked when the Schedule was drawn last
+  SimulationForm simulation;
+  TimeRange simulated;         // of the schedule run again, ns since it begins
+  float laws_temperature = 0;  // of the laws recomputed in P/Q; 0: as recorded
   PoolOrder pool_order = PoolOrder::Newest;
   std::string pool_filter, log_filter, find;
   float tree_below = 0;       // drafted less likely than this and not judged: not shown
@@ -112,6 +116,10 @@ class Prepared {
                          std::size_t n_steps);
   /// SEED's lanes, of all runs. While many events come they may lag a little behind them.
   const ScheduleLanes& schedule(const engine::Timeline& timeline);
+  /// The same rounds in other stages; made anew when these or the lanes are others than before.
+  const Simulation& simulation(const engine::Timeline& timeline,
+                               const engine::ScheduleSimulator& simulate,
+                               const engine::SimulatedStages& stages);
   const StepHistogram& histogram(const engine::RunRecord& run, std::size_t n_steps, int n_bins);
   /// Of the search asked for, and of that alone.
   const ThoughtLayout& thoughts(const engine::Timeline& timeline,
@@ -157,6 +165,11 @@ class Prepared {
     std::uint64_t version = 0, seen = 0;  // of the timeline: prepared, and when asked last
     ScheduleLanes lanes;
   };
+  struct Simulated {
+    std::uint64_t version = 0;  // of the lanes
+    engine::SimulatedStages stages;
+    Simulation simulation;
+  };
   struct Arrows {
     Place place;
     std::size_t n_steps = 0;
@@ -167,6 +180,7 @@ class Prepared {
   std::map<engine::RunId, RunCounters> counters_;
   Arrows arrows_;
   Scheduled schedule_;
+  Simulated simulated_;
   Facts facts_;
   Thoughts thoughts_;
   std::map<engine::RunId, Tally> tallies_;

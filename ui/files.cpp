@@ -46,7 +46,7 @@ fs::path documents_folder() {
   return home.empty() ? fs::path() : fs::path(home) / ".local/share/decoscope";
 }
 
-std::vector<FileEntry> entries_near(const std::string& typed) {
+std::vector<FileEntry> entries_near(const std::string& typed, std::string_view ending) {
   std::error_code error;
   fs::path folder = typed.empty() ? fs::current_path(error) : fs::path(typed);
   if (!fs::is_directory(folder, error)) folder = folder.parent_path();
@@ -57,9 +57,8 @@ std::vector<FileEntry> entries_near(const std::string& typed) {
     const std::string name = it->path().filename().string();
     if (name.starts_with('.')) continue;
     std::error_code ignored;
-    FileEntry entry{it->path().string(), name, it->is_directory(ignored),
-                    it->path().extension() == ".pdrun"};
-    if (!entry.is_folder && !entry.is_recording) continue;
+    FileEntry entry{it->path().string(), name, it->is_directory(ignored)};
+    if (!entry.is_folder && !name.ends_with(ending)) continue;
     if (entry.is_folder) entry.shown += "/";
     entries.push_back(std::move(entry));
   }
@@ -68,7 +67,7 @@ std::vector<FileEntry> entries_near(const std::string& typed) {
   });
   if (entries.size() > 200) entries.resize(200);
   const fs::path up = fs::absolute(folder, error).lexically_normal().parent_path();
-  if (!error) entries.insert(entries.begin(), {up.string(), "../", true, false});
+  if (!error) entries.insert(entries.begin(), {up.string(), "../", true});
   return entries;
 }
 

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/event/timeline.h"
@@ -12,11 +13,11 @@ namespace ui {
 
 struct FileEntry {
   std::string path, shown;
-  bool is_folder = false, is_recording = false;
+  bool is_folder = false;  // else a file of the kind asked for
 };
 
-/// Folders, recordings and the way up, beside what has been typed so far; at most 200.
-std::vector<FileEntry> entries_near(const std::string& typed);
+/// Folders, files whose name ends so and the way up, beside what has been typed so far; at most 200.
+std::vector<FileEntry> entries_near(const std::string& typed, std::string_view ending = ".pdrun");
 
 /// Where recordings and exports go until a person says otherwise: the documents folder of
 /// user-dirs.dirs if it is there, else $XDG_DATA_HOME/decoscope, else $HOME/.local/share/decoscope;

@@ -70,6 +70,9 @@ constexpr std::array kLetters{
     MarkNote{.sample = Sample::Letter,
              .words = "hindsight: known only once the block or the run was over",
              .truth = Truth::Hindsight},
+    MarkNote{.sample = Sample::Letter,
+             .words = "simulated: with given times; nothing of it was measured",
+             .truth = Truth::Simulated},
 };
 
 constexpr std::array kTrajectory{

@@ -196,7 +196,7 @@ void Shell::draw_open_dialog(Context& c) {
                              ImGuiSelectableFlags_NoAutoClosePopups))
         continue;
       path_ = entry.path;
-      if (entry.is_recording) {
+      if (!entry.is_folder) {
         open_dialog_ = false;
         open(entry.path);
       }

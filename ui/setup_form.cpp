@@ -1,6 +1,7 @@
 #include "ui/setup_form.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -99,6 +100,19 @@ void choose_task(SetupForm& form, SetupMode mode, const CatalogTask& task) {
   if (mode == SetupMode::Tree) form.reasoning.depth = task.depth;
 }
 
+std::string why_no_file(const std::string& path) {
+  std::error_code error;
+  if (path.empty() || std::filesystem::is_regular_file(path, error)) return "";
+  if (std::filesystem::is_directory(path, error)) return path + ": is a folder, expected a file.";
+  return path + ": is not there.";
+}
+
+std::string why_no_choice(const QuestionsForm& questions) {
+  return questions.data.empty()
+             ? ""
+             : "The records of a file are asked, and each says its task and level itself.";
+}
+
 bool has_branches(const LaneForm& lane) {
   return lane.options.contains("branches");
 }
@@ -186,11 +200,14 @@ engine::StartReasoning reasoning_command(const SetupForm& form) {
           .level = questions.level,
           .start = questions.start,
           .count = questions.count,
+          .data = questions.data,
+          .prompts = questions.prompts,
           .n_actions = asked.n_actions,
           .decoder = {asked.decoder.decoder, asked.decoder.options},
           .batch = has_branches(asked.decoder) ? 1 : asked.batch,
           .repetition_penalty = form.repetition_penalty,
           .max_tokens = asked.max_tokens,
+          .n_shots = asked.n_shots,
           .depth = asked.depth,
           .n_thoughts = asked.n_thoughts,
           .beam = asked.beam,
@@ -223,9 +240,14 @@ std::string why_not_with(const CatalogDecoder& info,
 
 std::string why_not_reason(const SetupForm& form, const Catalog& catalog) {
   const ReasoningForm& asked = form.reasoning;
+  const QuestionsForm& questions = form.mode == SetupMode::Tree ? asked.tree : asked.chain;
   const CatalogTask* task = task_of(form, form.mode, catalog);
-  if (!task) return "No task is chosen.";
-  if (!task->unavailable.empty()) return task->name + ": " + task->unavailable + ".";
+  if (questions.data.empty()) {
+    if (!task) return "No task is chosen.";
+    if (!task->unavailable.empty()) return task->name + ": " + task->unavailable + ".";
+  }
+  for (const std::string& path : {questions.data, questions.prompts})
+    if (const std::string why = why_no_file(path); !why.empty()) return why;
   const CatalogDecoder* info = catalog.decoder(asked.decoder.decoder);
   if (!info) return "No decoder is chosen.";
   if (const std::string why = why_unavailable(*info, form, catalog); !why.empty())

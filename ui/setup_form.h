@@ -31,6 +31,8 @@ struct QuestionsForm {
   int level = 1;           // of a generated task
   std::int64_t start = 0;  // number of the first
   int count = 3;
+  std::string data;     // a file of records in place of these; empty: none
+  std::string prompts;  // a file of prompts, of a chain of worked examples; empty: the task's own
 };
 
 /// A chain or a tree of thoughts, beside what it shares with one prompt.
@@ -39,6 +41,7 @@ struct ReasoningForm {
   LaneForm decoder;
   int batch = 1;         // texts in one forward, for decoders without branches of their own
   int max_tokens = 200;  // of a rationale
+  int n_shots = -1;      // worked examples before each question; -1: as many as fit
   int n_actions = 6;     // of plans; 0: any
   int depth = 1, n_thoughts = 3, beam = 1;
   float temperature = 1, value_temperature = 0;  // of a tree's thoughts, of their evaluations
@@ -91,6 +94,10 @@ QuestionsForm& questions_of(SetupForm& form, SetupMode mode);
 const CatalogTask* task_of(const SetupForm& form, SetupMode mode, const Catalog& catalog);
 /// Chooses a task, at the level and depth it is asked with first.
 void choose_task(SetupForm& form, SetupMode mode, const CatalogTask& task);
+/// Why a file that was named cannot be read; empty: it can, or none was named.
+std::string why_no_file(const std::string& path);
+/// Why the form's own choice of task, level and first question does not count; empty: it does.
+std::string why_no_choice(const QuestionsForm& questions);
 /// Whether a decoder's options say how many texts are under way at once.
 bool has_branches(const LaneForm& lane);
 

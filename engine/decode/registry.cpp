@@ -198,7 +198,7 @@ DecoderInfo prompt_lookup_info() {
 void add_draft_options(DecoderInfo& info) {
   info.needs_draft = true;
   info.supports_rejection = true;
-  const std::vector<OptionInfo> options = {
+  std::vector<OptionInfo> options = {
       float_info("stop_below", 0, 0, 1,
                  "Drafts no further where the draft gives its own token less than this "
                  "probability: saves rows that would be refused, and changes nothing of the "
@@ -215,6 +215,8 @@ void add_draft_options(DecoderInfo& info) {
                  "The draft proposes only tokens of at least this share of its likeliest one's "
                  "probability; below 0: as the target."),
   };
+  for (OptionInfo& option : options)
+    if (option.min < 0) option.below_zero = "the target's";
   info.options.insert(info.options.end(), options.begin(), options.end());
 }
 

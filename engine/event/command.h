@@ -42,12 +42,16 @@ struct StartReasoning {
   int level = 0;           // of a generated task, from 1; 0: the task's own
   std::int64_t start = 0;  // number of the first question
   int count = 3;
+  std::string data;  // a file of records, which say their task; empty: questions of the task
+  std::string
+      prompts;        // a file: a tree's prompts, a chain's worked examples; empty: the task's own
   int n_actions = 6;  // of plans for blocks: those whose shortest plan has so many; 0: any
   LaneRequest decoder;
   int batch = 1;  // texts in one forward; not of "seed", whose options say it
   // Of a chain, which is greedy.
   float repetition_penalty = 1;
   int max_tokens = 200;  // of a rationale
+  int n_shots = -1;      // worked examples before each question; -1: as many as fit
   // Of a tree.
   int depth = 0;  // levels, at most; 0: the task's own
   int n_thoughts = 3, beam = 1;

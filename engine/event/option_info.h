@@ -16,6 +16,7 @@ struct OptionInfo {
   double min = 0, max = 0;           // Int, Float, Counts
   std::vector<std::string> choices;  // Choice
   std::string help;                  // one sentence
+  std::string below_zero{};  // what a value below 0 stands for, "the target's"; empty: nothing
 };
 
 }  // namespace engine

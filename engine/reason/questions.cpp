@@ -50,6 +50,12 @@ std::vector<Record> wanted_records(const std::string& task,
   return records;
 }
 
+std::vector<Record> records_from(const std::string& path, std::int64_t start) {
+  std::vector<Record> records = read_records(path);
+  records.erase(records.begin(), records.begin() + std::min(start, std::ssize(records)));
+  return records;
+}
+
 std::string form_of(const Record& record) {
   return nlohmann::json::parse(record.check).at("form").get<std::string>();
 }

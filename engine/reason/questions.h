@@ -32,6 +32,10 @@ std::vector<Record> wanted_records(const std::string& task,
                                    const std::string& data_dir,
                                    const std::function<bool(const Record&)>& wanted);
 
+/// The records of a file from number `start` on.
+/// @throws Error(BadInput)  if it is not there or a line is malformed
+std::vector<Record> records_from(const std::string& path, std::int64_t start);
+
 /// "form" of a record's check.
 std::string form_of(const Record& record);
 

@@ -24,9 +24,9 @@ class Asked {
       : command_(command), site_(site), assets_dir_(assets_dir), data_dir_(data_dir) {}
 
   void chains() {
-    check_task(command_.task, cot_task_names());
-    const auto questions = cot_questions(command_.task, range(1), folder());
+    const auto questions = chain_questions();
     require_some(questions.size());
+    task_ = questions.front().record.task;
     const CotSettings settings = chain_settings();
     SchedulerWatch watch = site_.watch;
     watch.ended = [this](int done, int n) {
@@ -43,11 +43,10 @@ class Asked {
   }
 
   void trees() {
-    const TotTaskInfo& info = tot_task_info(command_.task);
-    const auto questions =
-        tot_questions(command_.task, range(info.level), command_.n_actions, folder());
+    const auto questions = tree_questions();
     require_some(questions.size());
-    const TotSettings settings = tree_settings(info);
+    task_ = questions.front().task;
+    const TotSettings settings = tree_settings(tot_task_info(task_));
     const auto tell = [&](const TotProgress& at) {
       site_.tell(at.question * settings.depth + at.depth - 1, at.n_questions * settings.depth,
                  fmt::format("question {} of {}, level {} of {}, {} {} of {}", at.question + 1,
@@ -62,6 +61,24 @@ class Asked {
   }
 
  private:
+  std::vector<Question> chain_questions() const {
+    if (!command_.data.empty()) return first(cot_questions_of(records()));
+    check_task(command_.task, cot_task_names());
+    return cot_questions(command_.task, range(1), folder());
+  }
+  std::vector<Record> tree_questions() const {
+    if (!command_.data.empty()) return first(tot_questions_of(records(), command_.n_actions));
+    const TotTaskInfo& info = tot_task_info(command_.task);
+    return tot_questions(command_.task, range(info.level), command_.n_actions, folder());
+  }
+  std::vector<Record> records() const { return records_from(command_.data, command_.start); }
+  /// As many as are asked for.
+  template <class Q>
+  std::vector<Q> first(std::vector<Q> all) const {
+    if (std::ssize(all) > command_.count) all.resize(static_cast<std::size_t>(command_.count));
+    return all;
+  }
+
   QuestionRange range(int own_level) const {
     return {.level = command_.level > 0 ? command_.level : own_level,
             .start = command_.start,
@@ -82,7 +99,8 @@ class Asked {
     throw Error(ErrorCode::BadInput,
                 fmt::format("{}: found no question from number {} on, expected {}; begin earlier, "
                             "or ask for another level",
-                            command_.task, command_.start, command_.count));
+                            command_.data.empty() ? command_.task : command_.data, command_.start,
+                            command_.count));
   }
 
   CotSettings chain_settings() const {
@@ -91,7 +109,9 @@ class Asked {
     settings.options = command_.decoder.options;
     settings.sampling.repetition_penalty = command_.repetition_penalty;
     settings.max_tokens = command_.max_tokens;
-    settings.exemplars = exemplars_of(assets_dir_, command_.task);
+    settings.n_shots = command_.n_shots;
+    settings.exemplars = command_.prompts.empty() ? exemplars_of(assets_dir_, task_)
+                                                  : read_exemplars(command_.prompts);
     return settings;
   }
 
@@ -108,7 +128,8 @@ class Asked {
     settings.depth = command_.depth > 0 ? command_.depth : info.depth;
     settings.n_thoughts = command_.n_thoughts;
     settings.beam = command_.beam;
-    settings.prompts = read_tot_prompts(tot_prompts_file(assets_dir_, info));
+    settings.prompts = read_tot_prompts(
+        command_.prompts.empty() ? tot_prompts_file(assets_dir_, info) : command_.prompts);
     return settings;
   }
 
@@ -140,9 +161,9 @@ class Asked {
         n_done < n_asked ? fmt::format("stopped with {} of {} questions done", n_done, n_asked)
                          : fmt::format("{} of {} right", n_correct, n_done);
     const std::string words =
-        fmt::format("{}, {} by {}: {}; {:.0f} texts ({}), {:.0f} tokens in {:.1f} s.", what,
-                    command_.task, command_.decoder.decoder, how_far, figure("runs"), texts,
-                    figure("tokens"), figure("wall_ms") * 1e-3);
+        fmt::format("{}, {} by {}: {}; {:.0f} texts ({}), {:.0f} tokens in {:.1f} s.", what, task_,
+                    command_.decoder.decoder, how_far, figure("runs"), texts, figure("tokens"),
+                    figure("wall_ms") * 1e-3);
     notice(words);
     site_.tell(1, 1, words);
   }
@@ -151,6 +172,7 @@ class Asked {
   const ReasoningSite& site_;
   const std::string& assets_dir_;
   const std::string& data_dir_;
+  std::string task_;  // of the questions
 };
 
 }  // namespace

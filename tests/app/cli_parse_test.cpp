@@ -14,6 +14,7 @@ namespace {
 std::optional<app::WindowCommandOptions> window_asked;
 std::optional<app::GenerationOptions> generation_asked;
 std::optional<app::ModelCommandOptions> model_asked;
+std::optional<app::CotOptions> cot_asked;
 std::optional<app::TotOptions> tot_asked;
 
 }  // namespace
@@ -48,7 +49,8 @@ int model(const ModelCommandOptions& options) {
 int score(const ScoreOptions&) {
   return 0;
 }
-int reason_cot(const CotOptions&) {
+int reason_cot(const CotOptions& options) {
+  cot_asked = options;
   return 0;
 }
 int reason_tot(const TotOptions& options) {
@@ -198,6 +200,19 @@ TEST(CommandLine, a_tree_of_thoughts_gets_its_shape_and_leaves_the_rest_to_its_t
   const std::string misspelt = refusal_of({"reason", "tot", "--thought", "3"});
   EXPECT_NE(misspelt.find("--thoughts"), std::string::npos) << misspelt;
   EXPECT_TRUE(refusal_of({"reason", "tot", "--beam", "0"}).starts_with("--beam: found '0'"));
+}
+
+TEST(CommandLine, a_chain_of_thought_gets_its_examples_and_a_tree_its_prompts) {
+  parse({"reason", "cot"});
+  ASSERT_TRUE(cot_asked);
+  EXPECT_EQ(cot_asked->prompts, "");
+  EXPECT_EQ(cot_asked->n_shots, -1) << "as many as fit";
+  parse({"reason", "cot", "--prompts", "shown.jsonl", "--shots", "2", "--data", "asked.jsonl"});
+  EXPECT_EQ(cot_asked->prompts, "shown.jsonl");
+  EXPECT_EQ(cot_asked->n_shots, 2);
+  EXPECT_EQ(cot_asked->data, "asked.jsonl");
+  parse({"reason", "tot", "--prompts", "asked_in.jsonl"});
+  EXPECT_EQ(tot_asked->prompts, "asked_in.jsonl");
 }
 
 TEST(CommandLine, the_window_gets_its_theme) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -16,8 +17,10 @@
 #include "app/engine_thread.h"
 #include "app/window_tasks.h"
 #include "engine/decode/registry.h"
+#include "engine/schedule/simulate_schedule.h"
 #include "tests/needs.h"
 #include "tests/ui/play.h"
+#include "ui/draw.h"
 #include "ui/prepare/verdicts.h"
 
 namespace {
@@ -43,6 +46,7 @@ ui::Catalog catalog() {
                          .text = "USER: Anna has 11 stickers and finds 33 more. How many stickers "
                                  "does Anna have? ASSISTANT:"});
   app::add_tasks(all, "");
+  all.simulate = engine::simulate_schedule;
   return all;
 }
 
@@ -173,6 +177,60 @@ TEST(WindowWithEngine, a_chain_of_thought_of_two_questions_runs_to_its_end) {
     IM_CHECK_STR_EQ(started.prompt_id.c_str(), "kb/1/test/0");
     IM_CHECK_EQ(timeline(shell).n_inconsistent(), 0);
     IM_CHECK(!shell.ticks());
+  });
+}
+
+TEST(WindowWithEngine, a_schedule_is_run_again_with_other_times_and_more_branches) {
+  play("simulate", [](ImGuiTestContext* ctx, ui::Shell& shell) {
+    shell.form().scale = "1x1";
+    shell.form().mode = ui::SetupMode::Chain;
+    shell.form().reasoning.chain.count = 3;
+    shell.form().reasoning.decoder.options["branches"] = "2";
+    ctx->Yield(3);
+    ctx->ItemClick("//##top/###run");
+    IM_CHECK(
+        wait_for(ctx, [&] { return shell.message().find("of 3 right") != std::string::npos; }));
+    ImGuiWindow* window = ImGui::FindWindowByName("Schedule###live.schedule");
+    IM_CHECK(wait_for(ctx, [&] {
+      window = ImGui::FindWindowByName("Schedule###live.schedule");
+      return window && window->DockNode;
+    }));
+    ctx->WindowFocus("//Schedule###live.schedule");
+    ctx->Yield(3);
+    ctx->SetRef(window->DockNode->HostWindow);
+    ctx->ItemCheck("**/fixed times");
+    ctx->Yield(3);
+    ctx->SetRef(window);
+    ui::Prepared prepared;
+    const auto simulated = [&] {
+      ctx->Yield(3);
+      const auto& told = prepared.schedule(timeline(shell)).told;
+      return prepared.simulation(timeline(shell), shell.catalog().simulate,
+                                 ui::stages_of(shell.view().simulation, told));
+    };
+    const double as_recorded = simulated().speedup();
+    IM_CHECK_GT(as_recorded, 1.0);
+    ctx->ItemInputValue("##simulated_draft", 9.0f);
+    ctx->ItemInputValue("##simulated_verify", 3.0f);
+    ctx->ItemInputValue("##simulated_branches", 1);
+    IM_CHECK_LT(std::abs(simulated().speedup() - 1), 1e-9);
+    ctx->ItemInputValue("##simulated_branches", 3);
+    IM_CHECK_LT(std::abs(simulated().bound - 3), 1e-9);  // min(3, (9 + 3) / 3)
+    IM_CHECK_GT(simulated().speedup(), 1.5);
+    // A simulated slice is of the step that was recorded.
+    const ui::Simulation last = simulated();
+    const ImRect box = ctx->ItemInfo("lanes").RectFull;
+    const ui::ScheduleSlice& slice = last.lanes.rows[0].slices[1];
+    const auto share = static_cast<float>((slice.t0 + slice.t1) / 2 / 1.05 / last.lanes.end);
+    ctx->MouseMoveToPos({box.Min.x + box.GetWidth() * share, box.Min.y + ui::px(12)});
+    ctx->MouseClick();
+    ctx->Yield(2);
+    IM_CHECK(shell.selection().locked == ui::place_of(last.lanes, slice));
+    const ui::Place& place = shell.selection().locked;
+    const engine::RunRecord* run = timeline(shell).run(place.run);
+    IM_CHECK(run && place.step < static_cast<int>(run->steps.size()));
+    ctx->ItemClick("###simulated_reset");
+    IM_CHECK(shell.view().simulation == ui::SimulationForm{.on = true});
   });
 }
 

@@ -17,6 +17,7 @@
 #include "streams.h"
 #include "tests/engine/event/files.h"
 #include "ui/prepare/schedule.h"
+#include "ui/prepare/simulation.h"
 
 namespace {
 
@@ -297,6 +298,79 @@ TEST(Schedule, the_time_line_of_a_queued_run_has_its_forward_behind_the_wait) {
   lod.update(run);
   EXPECT_EQ(lod.lane(engine::LaneKind::Target).slices()[0].start,
             lanes.told.turns[ui::turn_of(lanes, 2, 0)].at_target);
+}
+
+TEST(Simulation, its_stages_are_those_recorded_until_they_are_set) {
+  const auto timeline = timeline_of(streams::schedule(3, 3));
+  const engine::Schedule told = lanes_of(timeline).told;
+  double verified = 0;
+  for (const engine::ScheduleForward& forward : told.forwards)
+    verified += static_cast<double>(forward.ended - forward.begin);
+  verified /= static_cast<double>(told.forwards.size());
+  ui::SimulationForm form;
+  engine::SimulatedStages stages = ui::stages_of(form, told);
+  EXPECT_EQ(stages.draft, streams::kScheduledDraft);
+  EXPECT_NEAR(static_cast<double>(stages.verify), verified, 1);
+  EXPECT_EQ(stages.n_branches, 3);
+  EXPECT_EQ(stages.n_drafts, 0) << "one a branch, as in the paper";
+  form = {.draft_ms = 4, .verify_ms = 0, .n_branches = 7, .one_draft = true, .policy = "shortest"};
+  stages = ui::stages_of(form, told);
+  EXPECT_EQ(stages.draft, 4'000'000);
+  EXPECT_EQ(stages.verify, 10'000) << "a stage takes some time";
+  EXPECT_EQ(stages.n_branches, 7);
+  EXPECT_EQ(stages.n_drafts, 1);
+  EXPECT_EQ(stages.policy, "shortest");
+  EXPECT_EQ(ui::stages_of({}, {}).n_branches, 1);
+  EXPECT_EQ(ui::why_no_policy("fcfs"), "");
+  EXPECT_THAT(ui::why_no_policy("priority"), HasSubstr("does not say"));
+}
+
+// Two rounds of 1 ms of drafting and 2 ms of judging, of which the second draft fell into the time
+// of the first verification.
+engine::SimulatedSchedule two_rounds() {
+  constexpr Nanoseconds kMs = 1'000'000;
+  engine::SimulatedSchedule s{.schedule = {}, .end = 5 * kMs, .in_turn = 6 * kMs, .bound = 1.5};
+  s.schedule.n_branches = 2;
+  for (int i = 0; i < 2; ++i) {
+    const Nanoseconds judged = (3 + 2 * i) * kMs;
+    s.schedule.turns.push_back({.run = static_cast<engine::RunId>(i + 1),
+                                .branch = i,
+                                .may_draft = 0,
+                                .drafts = 0,
+                                .queued = kMs,
+                                .at_target = judged - 2 * kMs,
+                                .left = judged - 2 * kMs,
+                                .judged = judged,
+                                .ended = judged,
+                                .n_rows = 4,
+                                .n_tokens = 2});
+    s.schedule.forwards.push_back({.begin = judged - 2 * kMs,
+                                   .end = judged,
+                                   .ended = judged,
+                                   .first = static_cast<std::size_t>(i),
+                                   .n = 1});
+    s.schedule.taken.push_back(static_cast<std::uint32_t>(i));
+  }
+  return s;
+}
+
+TEST(Simulation, is_drawn_like_a_schedule_and_told_with_its_bound) {
+  const ui::Simulation simulation = ui::simulation_of(two_rounds());
+  EXPECT_EQ(simulation.lanes.end, 5e6);
+  EXPECT_EQ(simulation.lanes.figures.target, 4e6);
+  EXPECT_DOUBLE_EQ(simulation.speedup(), 1.2);
+  const ScheduleRow& second = row_of(simulation.lanes, ScheduleRowKind::Branch, 1);
+  ASSERT_EQ(second.slices.size(), 3u);
+  EXPECT_EQ(second.slices[1].act, ScheduleAct::WaitsForTarget);
+  EXPECT_EQ(second.slices[1].t1 - second.slices[1].t0, 2e6);
+  const auto figures = ui::simulation_figures(
+      simulation, {.draft = 1'000'000, .verify = 2'000'000, .n_branches = 2});
+  EXPECT_EQ(figures[0].value, "1.20");
+  EXPECT_EQ(figures[1].value, "1.50");
+  EXPECT_THAT(figures[1].formula, HasSubstr("min(n, (Td + Tv) / Tv)"));
+  EXPECT_EQ(figures[2].value, "80 %");
+  for (const ui::Figure& figure : figures) EXPECT_EQ(figure.truth, ui::Truth::Simulated);
+  EXPECT_EQ(ui::simulation_figures(ui::Simulation{}, {})[0].value, "-");
 }
 
 struct Stand {

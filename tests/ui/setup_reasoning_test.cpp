@@ -8,6 +8,7 @@
 #include "engine/event/reasoning_bounds.h"
 #include "headless.h"
 #include "replay.h"
+#include "tests/engine/event/files.h"
 #include "ui/prepare/following.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/use_again.h"
@@ -117,6 +118,77 @@ TEST(SetupReasoning, says_why_run_is_off) {
   form.mode = SetupMode::Tree;
   form.sampling = "coupled";
   EXPECT_EQ(why_not(form, known, false), "needs a question");
+}
+
+TEST(SetupReasoning, files_of_questions_and_prompts_are_named_in_the_command) {
+  SetupForm form = first_form(catalog(), "");
+  form.mode = SetupMode::Chain;
+  form.reasoning.chain.data = "/somewhere/asked.jsonl";
+  form.reasoning.chain.prompts = "/somewhere/examples.jsonl";
+  form.reasoning.n_shots = 2;
+  EXPECT_EQ(reasoning_command(form).data, "/somewhere/asked.jsonl");
+  EXPECT_EQ(reasoning_command(form).prompts, "/somewhere/examples.jsonl");
+  EXPECT_EQ(reasoning_command(form).n_shots, 2);
+  form.mode = SetupMode::Tree;
+  EXPECT_EQ(reasoning_command(form).data, "") << "each asks its own";
+  EXPECT_EQ(first_form(catalog(), "").reasoning.n_shots, -1);
+}
+
+TEST(SetupReasoning, a_file_that_is_not_there_keeps_run_off_and_one_that_is_says_its_task_itself) {
+  const engine::test::Folder folder;
+  const Catalog known = catalog();
+  SetupForm form = first_form(known, "");
+  form.mode = SetupMode::Tree;
+  form.reasoning.tree.prompts = folder / "prompts.jsonl";
+  EXPECT_THAT(why_not(form, known, false), HasSubstr("prompts.jsonl: is not there"));
+  engine::test::write_file(folder / "prompts.jsonl", "");
+  EXPECT_EQ(why_not(form, known, false), "");
+  form.reasoning.tree.data = folder / ".";
+  EXPECT_THAT(why_not(form, known, false), HasSubstr("is a folder"));
+  EXPECT_THAT(why_no_choice(form.reasoning.tree), HasSubstr("task"));
+  form.reasoning.tree.task = "gsm8k";
+  form.reasoning.tree.data = folder / "prompts.jsonl";
+  EXPECT_EQ(why_not(form, known, false), "") << "the set is not asked";
+  form.reasoning.tree.data.clear();
+  EXPECT_NE(why_not(form, known, false), "");
+  EXPECT_EQ(why_no_choice(form.reasoning.tree), "");
+}
+
+TEST(SetupReasoning, a_file_is_looked_for_and_greys_the_task) {
+  const engine::test::Folder folder;
+  engine::test::write_file(folder / "asked.jsonl", "{}");
+  engine::test::write_file(folder / "other.txt", "");
+  // A stroke in a name would part a path of items.
+  const auto entry = [&](const std::string& name) {
+    std::string item = "//$FOCUSED/" + name + "##";
+    for (const char c : folder / name) item += c == '/' ? std::string("\\/") : std::string(1, c);
+    return item;
+  };
+  scripted::play(
+      "browse",
+      [&](ImGuiTestContext* ctx, scripted::Stage& stage) {
+        SetupForm& form = stage.shell->form();
+        ctx->SetRef(ImGui::FindWindowByName("Setup###live.setup"));
+        ctx->ItemClick("###mode_chain");
+        ctx->Yield(2);
+        const auto is_greyed = [&] {
+          return (ctx->ItemInfo("##task").ItemFlags & ImGuiItemFlags_Disabled) != 0;
+        };
+        IM_CHECK(!is_greyed());
+        form.reasoning.chain.data = folder / "";
+        ctx->Yield(2);
+        ctx->ItemClick("records/Browse...");
+        ctx->Yield(2);
+        IM_CHECK(!ctx->ItemExists(entry("other.txt").c_str()));
+        ctx->ItemClick(entry("asked.jsonl").c_str());
+        ctx->Yield(2);
+        IM_CHECK_STR_EQ(form.reasoning.chain.data.c_str(), (folder / "asked.jsonl").c_str());
+        IM_CHECK(is_greyed());
+        ctx->ItemClick("shots/##below_zero");
+        ctx->ItemInputValue("shots/##value", 2);
+        IM_CHECK_EQ(form.reasoning.n_shots, 2);
+      },
+      {}, catalog());
 }
 
 TEST(SetupReasoning, a_tree_is_chosen_set_and_run_with_the_mouse) {

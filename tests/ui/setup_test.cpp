@@ -77,6 +77,35 @@ TEST(Setup, an_option_that_has_nothing_to_do_here_is_greyed) {
       });
 }
 
+TEST(Setup, a_default_below_zero_is_shown_as_what_it_means) {
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  Catalog catalog = streams::catalog();
+  catalog.decoders.push_back({.name = "drafts", .title = "Drafts"});
+  catalog.decoders.back().options = {
+      {"draft_top_k", CatalogOption::Type::Int, "-1", -1, 64, {}, "Of the draft.", "the target's"}};
+  engine::EventQueue events;
+  engine::CommandQueue commands;
+  scripted::in_window("below_zero", events, commands, catalog,
+                      [&](ImGuiTestContext* ctx, Shell& shell) {
+                        shell.form().live = lane_with(catalog, "drafts");
+                        ctx->Yield(3);
+                        ctx->SetRef("//Setup###live.setup/draft_top_k");
+                        IM_CHECK(!ctx->ItemExists("##value"));
+                        ctx->ItemClick("##below_zero");
+                        ctx->Yield(2);
+                        IM_CHECK_STR_EQ(shell.form().live.options.at("draft_top_k").c_str(), "0");
+                        ctx->ItemInputValue("##value", 5);
+                        IM_CHECK_STR_EQ(shell.form().live.options.at("draft_top_k").c_str(), "5");
+                        ctx->ItemClick("##below_zero");
+                        IM_CHECK_STR_EQ(shell.form().live.options.at("draft_top_k").c_str(), "-1");
+                      });
+  const CatalogOption& option = catalog.decoders.back().options.front();
+  EXPECT_EQ(value_words(option, "-1"), "the target's");
+  EXPECT_EQ(value_words(option, "3"), "3");
+  EXPECT_EQ(value_words(catalog, "drafts", "draft_top_k", "-1"), "the target's");
+  EXPECT_EQ(value_words(catalog, "drafts", "other", "-1"), "-1");
+}
+
 TEST(Setup, settings_used_again_are_all_of_them) {
   engine::Timeline timeline;
   std::vector<engine::Event> events = streams::race({"ar", "jacobi"});

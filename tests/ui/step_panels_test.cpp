@@ -1,6 +1,8 @@
 // What is drawn of one step of a decoder that drafts: Tree, Mask, P/Q, the Inspector's facts; and
 // FastCoT's text, whose end nothing verified.
 #include <algorithm>
+#include <cmath>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -9,12 +11,15 @@
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
+#include "engine/event/recorder.h"
 #include "headless.h"
 #include "prepared.h"
 #include "replay.h"
+#include "tests/engine/event/files.h"
 #include "ui/panels/laws.h"
 #include "ui/panels/tree.h"
 #include "ui/prepare/describe_place.h"
+#include "ui/prepare/laws.h"
 #include "ui/prepare/mask.h"
 #include "ui/prepare/text_cells.h"
 #include "ui/prepare/token_tree.h"
@@ -133,6 +138,164 @@ TEST(Mask, a_row_sees_its_ancestors_and_itself_alone) {
   EXPECT_EQ(mask.regions[1].name, "draft, depth 1");
   EXPECT_EQ(mask.regions[1].last, 2);
   EXPECT_EQ(mask.regions[2].first, 3);
+}
+
+TEST(Mask, a_head_keeps_to_its_own_columns) {
+  const ui::Mask mask = ui::mask_of(step_with_tree().drafted.tree);  // 1, 2 and 3 columns
+  const auto width = [](const std::string& text) { return static_cast<float>(text.size()); };
+  const auto heads = [&](float cell, float right) {
+    return ui::region_heads(mask, cell, right, width);
+  };
+  EXPECT_THAT(heads(30, 180),
+              ElementsAre("last token of the text", "draft, depth 1", "draft, depth 2"));
+  EXPECT_THAT(heads(7, 42), ElementsAre("last", "draft, depth 1", "draft, depth 2"));
+  EXPECT_THAT(heads(2, 12), ElementsAre("", "d1", "d2"));
+  EXPECT_THAT(heads(2, 30), ElementsAre("", "d1", "draft, depth 2")) << "nothing stands beside it";
+  for (float cell = 0.5f; cell < 40; cell += 0.5f) {
+    const auto named = heads(cell, 6 * cell);
+    for (std::size_t i = 0; i < named.size(); ++i) {
+      const auto n = static_cast<float>(mask.regions[i].last - mask.regions[i].first + 1);
+      EXPECT_LE(width(named[i]), n * cell) << named[i];
+    }
+  }
+}
+
+TEST(Laws, a_whole_law_is_raised_to_a_power_and_scaled) {
+  const std::vector<float> law{0.5f, 0.3f, 0.2f};
+  const ui::LawAt colder = ui::law_at(law, {.n = 0}, 1, 0.5);
+  const double sum = 0.25 + 0.09 + 0.04;
+  EXPECT_NEAR(colder.of[0].middle(), 0.25 / sum, 1e-6);
+  EXPECT_NEAR(colder.of[2].middle(), 0.04 / sum, 1e-6);
+  EXPECT_LT(colder.of[0].wide(), 1e-9);
+  EXPECT_EQ(colder.rest.high, 0);
+  const ui::LawAt same = ui::law_at(law, {.n = 0}, 0.7, 0.7);
+  for (std::size_t i = 0; i < law.size(); ++i) EXPECT_NEAR(same.of[i].middle(), law[i], 1e-6);
+  // From 1 to 0.01 little but the likeliest is left, and no figure is lost on the way.
+  EXPECT_NEAR(ui::law_at(law, {.n = 0}, 1, 0.01).of[0].low, 1, 1e-9);
+}
+
+std::vector<double> powers(const std::vector<double>& law, double power) {
+  std::vector<double> raised;
+  double sum = 0;
+  for (const double p : law) sum += std::pow(p, power);
+  for (const double p : law) raised.push_back(std::pow(p, power) / sum);
+  return raised;
+}
+
+// Random laws of 60 tokens, of which the 8 likeliest are told.
+TEST(Laws, what_the_untold_tokens_share_keeps_every_figure_within_its_bounds) {
+  std::mt19937 random(7);
+  std::exponential_distribution<double> weight(1);
+  double widest = 0, narrowest = 1;
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<double> law(60);
+    const double sharpness = 1 + trial % 7;
+    for (double& p : law) p = std::pow(weight(random), sharpness);
+    law = powers(law, 1);
+    std::ranges::sort(law, std::greater());
+    const std::vector<float> told(law.begin(), law.begin() + 8);
+    for (const double to : {0.2, 0.7, 1.0, 1.6, 3.0}) {
+      const ui::LawAt at = ui::law_at(told, {.n = 52, .most = told.back()}, 1, to);
+      const std::vector<double> truth = powers(law, 1 / to);
+      double rest = 1;
+      for (std::size_t i = 0; i < told.size(); ++i) {
+        EXPECT_GE(truth[i], at.of[i].low - 1e-6) << to;
+        EXPECT_LE(truth[i], at.of[i].high + 1e-6) << to;
+        rest -= truth[i];
+        widest = std::max(widest, at.of[i].wide());
+        narrowest = std::min(narrowest, at.of[i].wide());
+      }
+      EXPECT_GE(rest, at.rest.low - 1e-6) << to;
+      EXPECT_LE(rest, at.rest.high + 1e-6) << to;
+    }
+  }
+  EXPECT_GT(widest, 0.05) << "some records hold too few";
+  EXPECT_LT(narrowest, 1e-4);
+}
+
+engine::Weighed all_of_both_laws() {
+  return {.row = 0, .token = {7, 8, 1}, .p = {0.5f, 0.3f, 0.2f}, .q = {0.2f, 0.2f, 0.6f}};
+}
+
+ui::LawsSource at_one() {
+  return {.temperature = 1, .draft_temperature = 1, .vocab_size = 512};
+}
+
+TEST(Laws, the_chance_to_keep_a_draft_is_what_both_laws_share) {
+  const engine::StepRecord step = step_with_tree();
+  const ui::LawsAt same = ui::laws_at(at_one(), step, all_of_both_laws(), 1);
+  EXPECT_NEAR(same.kept.middle(), 0.6, 1e-6) << "0.2 + 0.2 + 0.2";
+  EXPECT_NEAR(same.apart.middle(), 0.4, 1e-6);
+  EXPECT_EQ(ui::words_of(same.kept), "0.600");
+  const ui::LawsAt colder = ui::laws_at(at_one(), step, all_of_both_laws(), 0.5f);
+  // p 25 9 4 of 38, q 4 4 36 of 44.
+  EXPECT_NEAR(colder.kept.middle(), 4.0 / 44 + 4.0 / 44 + 4.0 / 38, 1e-6);
+  EXPECT_EQ(ui::what_is_left_out(at_one(), colder, 0.5f), "");
+  ui::LawsSource own = at_one();
+  own.draft_follows = false;
+  own.draft_temperature = 0.5f;
+  const ui::LawsAt stays = ui::laws_at(own, step, all_of_both_laws(), 0.5f);
+  EXPECT_NEAR(stays.q.of[2].middle(), 0.6, 1e-6);
+  EXPECT_NEAR(stays.p.of[0].middle(), 25.0 / 38, 1e-6);
+  EXPECT_THAT(ui::what_is_left_out(own, stays, 0.5f), HasSubstr("q stays"));
+  engine::Weighed certain = all_of_both_laws();
+  certain.q.clear();
+  EXPECT_TRUE(ui::laws_at(at_one(), step, certain, 0.5f).q.of.empty());
+}
+
+TEST(Laws, too_few_tokens_and_filters_are_named) {
+  const engine::StepRecord step = step_with_tree();
+  engine::Weighed flat{.row = 0};
+  for (int i = 0; i < 8; ++i) {
+    flat.token.push_back(20 + i);
+    flat.p.push_back(0.01f);
+    flat.q.push_back(0.01f);
+  }
+  const ui::LawsAt hot = ui::laws_at(at_one(), step, flat, 2);
+  EXPECT_THAT(ui::what_is_left_out(at_one(), hot, 2), HasSubstr("too few tokens"));
+  EXPECT_GT(hot.kept.wide(), 0.5);
+  EXPECT_THAT(ui::words_of(hot.kept), HasSubstr(" to "));
+  // Where a filter left 8 tokens at most, they are all there is.
+  ui::LawsSource eight = at_one();
+  eight.top_k = eight.draft_top_k = 8;
+  for (float& p : flat.p) p = 0.125f;
+  for (float& q : flat.q) q = 0.125f;
+  EXPECT_NEAR(ui::laws_at(eight, step, flat, 2).kept.low, 1, 1e-6);
+  ui::LawsSource cut = at_one();
+  cut.cut = cut.draft_cut = "top p";
+  EXPECT_THAT(ui::what_is_left_out(cut, ui::laws_at(cut, step, all_of_both_laws(), 0.5f), 0.5f),
+              HasSubstr("Each law is recomputed among the tokens that top p kept"));
+}
+
+TEST(Laws, a_recording_without_laws_says_what_would_record_them) {
+  engine::StepRecord step = step_with_tree();
+  engine::RunStarted started{.temperature = 0.8f, .sampling = "coupled"};
+  EXPECT_THAT(ui::why_no_other_temperature(started, step), HasSubstr("rejection"));
+  started.sampling = "rejection";
+  EXPECT_THAT(ui::why_no_other_temperature(started, step), HasSubstr("no law"));
+  step.verified.weighed = {all_of_both_laws()};
+  EXPECT_EQ(ui::why_no_other_temperature(started, step), "");
+}
+
+TEST(Laws, a_runs_filters_and_the_drafts_own_are_told_apart) {
+  engine::Timeline timeline = timeline_of(streams::one_run("mcsd"));
+  engine::RunRecord run = *timeline.run(1);
+  ui::LawsSource source = ui::laws_source(timeline, run);
+  EXPECT_FLOAT_EQ(source.temperature, 0.8f);
+  EXPECT_FLOAT_EQ(source.draft_temperature, 0.8f);
+  EXPECT_TRUE(source.draft_follows);
+  EXPECT_GT(source.vocab_size, 0);
+  run.started.options["draft_temperature"] = "0.4";
+  run.started.options["draft_top_k"] = "-1";
+  run.started.options["draft_top_p"] = "0.9";
+  run.started.top_k = 5;
+  run.started.min_p = 0.1f;
+  source = ui::laws_source(timeline, run);
+  EXPECT_FALSE(source.draft_follows);
+  EXPECT_FLOAT_EQ(source.draft_temperature, 0.4f);
+  EXPECT_EQ(source.draft_top_k, 5);
+  EXPECT_EQ(source.cut, "min p");
+  EXPECT_EQ(source.draft_cut, "top p and min p");
 }
 
 TEST(Verdicts, a_compared_token_names_what_the_target_chose) {
@@ -263,7 +426,8 @@ TEST(TextCells, what_a_run_kept_without_verification_stands_at_its_end_marked_ap
 // The words of one panel, a step of the run selected.
 std::string said_by(const char* panel,
                     const std::vector<engine::Event>& events,
-                    ui::Screen screen = ui::Screen::Live) {
+                    ui::Screen screen = ui::Screen::Live,
+                    float laws_temperature = 0) {
   headless::Headless gui;
   engine::CommandQueue commands;
   const ui::Catalog catalog = streams::catalog();
@@ -272,6 +436,7 @@ std::string said_by(const char* panel,
   shell.show(screen);
   for (int i = 0; i < 3; ++i) gui.frame(shell);
   shell.selection().locked = {1, 3, -1, -1};
+  shell.view().laws_temperature = laws_temperature;
   ImGui::SetWindowFocus(ui::window_name(screen, panel, ui::panel_named(panel)->title).c_str());
   for (int i = 0; i < 3; ++i) gui.frame(shell);
   return gui.said(shell);
@@ -290,6 +455,53 @@ TEST(StepPanels, say_how_the_step_was_judged) {
   EXPECT_THAT(said_by("mask", streams::one_run("lookahead")), HasSubstr("tokens of the text"));
   EXPECT_THAT(said_by("laws", streams::one_run("speculative")), HasSubstr("no number is drawn"));
   EXPECT_THAT(said_by("laws", streams::one_run("mcsd")), HasSubstr("below its chance"));
+}
+
+TEST(StepPanels, laws_at_another_temperature_stand_beside_those_recorded) {
+  const auto events = streams::one_run("mcsd");
+  EXPECT_THAT(said_by("laws", events),
+              testing::AllOf(HasSubstr("at 0.80, as recorded"), Not(HasSubstr("recomputed here"))));
+  EXPECT_THAT(said_by("laws", events, ui::Screen::Live, 0.5f),
+              testing::AllOf(HasSubstr("at 0.80, as recorded"), HasSubstr("p at 0.50"),
+                             HasSubstr("at 0.50, recomputed here: a token drawn from q is kept")));
+}
+
+// P/Q shows a step of the run.
+void show_laws(ImGuiTestContext* ctx, Stage& stage) {
+  ctx->Yield(4);
+  stage.shell->selection().locked = {1, 2, -1, -1};
+  ctx->WindowFocus("//P\\/Q###live.laws");
+  ctx->Yield(3);
+  ctx->SetRef(ImGui::FindWindowByName("P/Q###live.laws"));
+}
+
+TEST(StepPanels, a_temperature_is_set_in_pq_and_put_back) {
+  const engine::test::Folder folder;
+  {
+    engine::Recorder recorder(folder / "mcsd.pdrun");
+    for (const engine::Event& event : streams::one_run("mcsd")) recorder.push(event);
+  }
+  play("laws_temperature", [&](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    shell.open(folder / "mcsd.pdrun");
+    wait_until(ctx, [&] { return !shell.reads(); });
+    show_laws(ctx, stage);
+    ctx->ItemInputValue("##laws_temperature", 0.5f);
+    IM_CHECK_EQ(shell.view().laws_temperature, 0.5f);
+    ctx->Yield(2);
+    ctx->ItemClick("###laws_reset");
+    IM_CHECK_EQ(shell.view().laws_temperature, 0.0f);
+  });
+}
+
+TEST(StepPanels, without_laws_the_temperature_of_pq_is_greyed) {
+  play("laws_greyed", [](ImGuiTestContext* ctx, Stage& stage) {
+    stage.shell->form().live = ui::lane_with(stage.shell->catalog(), "speculative");
+    run_to_the_end(ctx, stage);
+    show_laws(ctx, stage);
+    const auto slider = ctx->ItemInfo("##laws_temperature");
+    IM_CHECK((slider.ItemFlags & ImGuiItemFlags_Disabled) != 0);
+  });
 }
 
 TEST(StepPanels, a_run_that_is_not_lossless_says_so_in_its_title_and_in_agreement) {

@@ -85,7 +85,7 @@ TEST(Legend, explains_signs_counts_rings_and_letters) {
   EXPECT_TRUE(texts.contains("\xC2\xB6"));
   EXPECT_TRUE(marks.contains("?3"));
   EXPECT_TRUE(lit && locked);
-  for (const Truth truth : {Truth::Derived, Truth::Hindsight})
+  for (const Truth truth : {Truth::Derived, Truth::Hindsight, Truth::Simulated})
     EXPECT_NE(std::ranges::find(letter_marks(), truth, &MarkNote::truth), letter_marks().end());
 }
 

@@ -10,6 +10,7 @@
 #include "ui/legend.h"
 #include "ui/panels/row_cell.h"
 #include "ui/panels/shown_step.h"
+#include "ui/prepare/laws.h"
 #include "ui/prepare/run_traits.h"
 #include "ui/prepare/verdicts.h"
 
@@ -103,41 +104,129 @@ std::string omitted(const char* name, const std::vector<float>& law) {
   return fmt::format(" \xC2\xB7 {} of the others {:.3f}", name, std::max(0.0f, 1 - told));
 }
 
+// One law as a column of figures, as recorded or at another temperature.
+std::string at_place(const std::vector<Within>& of, std::size_t i) {
+  return i < of.size() ? words_of(of[i]) : "-";
+}
+
+// What the rows of a law table are drawn from.
+struct ShownLaws {
+  LawsAt at;              // of the temperature shown
+  bool is_other = false;  // than the one recorded
+  std::string words;      // "0.50"
+};
+
+void law_row(const engine::Weighed& w,
+             const ShownLaws& laws,
+             std::size_t i,
+             const std::string& name,
+             bool taken) {
+  const float left = i < w.left.size() ? w.left[i] : -1, q = i < w.q.size() ? w.q[i] : -1;
+  ImGui::PushFont(fonts().mono, kMonoSize);
+  cell_words(name + (taken ? "  <" : ""), taken ? theme().bright : theme().text);
+  ImGui::PopFont();
+  if (taken && ImGui::IsItemHovered()) tooltip("the text took this token");
+  cell_words(number(q), laws.is_other ? theme().dim : theme().text);
+  cell_words(number(w.p[i]), laws.is_other ? theme().dim : theme().text);
+  if (laws.is_other) {
+    cell_words(at_place(laws.at.q.of, i), theme().text);
+    cell_words(at_place(laws.at.p.of, i), theme().text);
+  } else {
+    cell_words(number(left), theme().text);
+  }
+  ImGui::TableNextColumn();
+  const auto middle = [i](const std::vector<Within>& of) {
+    return i < of.size() ? static_cast<float>(of[i].middle()) : -1.0f;
+  };
+  if (laws.is_other)
+    bars(middle(laws.at.q.of), middle(laws.at.p.of), -1);
+  else
+    bars(q, w.p[i], left);
+}
+
 // The laws behind one row, of the few tokens that were told.
 void law_table(Context& context,
                const engine::RunRecord& run,
                const engine::StepRecord& step,
-               const engine::Weighed& w) {
+               const engine::Weighed& w,
+               const ShownLaws& laws) {
   const auto name = [&](engine::TokenId id) { return cell_text(context.timeline, run, id); };
   small_label(fmt::format("behind \"{}\": {}{}{}{}", name(step.drafted.tree.token[w.row]),
                           w.left.empty() ? "a proposal was kept" : "every proposal was refused",
                           omitted("q", w.q), omitted("p", w.p), omitted("left", w.left)));
   ImGui::PushID(w.row);
-  if (ImGui::BeginTable("laws", 5, kTable)) {
+  const int n_columns = laws.is_other ? 6 : 5;
+  if (ImGui::BeginTable(laws.is_other ? "laws_at" : "laws", n_columns, kTable)) {
     ImGui::TableSetupColumn("token", 0, px(110));
     ImGui::TableSetupColumn("q");
     ImGui::TableSetupColumn("p");
-    ImGui::TableSetupColumn("left");
-    ImGui::TableSetupColumn("q, p, left from above", ImGuiTableColumnFlags_WidthStretch, 1);
+    if (laws.is_other) {
+      ImGui::TableSetupColumn(("q at " + laws.words).c_str());
+      ImGui::TableSetupColumn(("p at " + laws.words).c_str());
+    } else {
+      ImGui::TableSetupColumn("left");
+    }
+    ImGui::TableSetupColumn(
+        laws.is_other ? ("q, p at " + laws.words).c_str() : "q, p, left from above",
+        ImGuiTableColumnFlags_WidthStretch, 1);
     ImGui::TableHeadersRow();
-    const engine::TokenId emitted = step.verified.picked[w.row];
     for (std::size_t i = 0; i < w.token.size(); ++i) {
       ImGui::TableNextRow();
-      const float q = i < w.q.size() ? w.q[i] : -1, left = i < w.left.size() ? w.left[i] : -1;
-      const bool taken = w.token[i] == emitted;
-      ImGui::PushFont(fonts().mono, kMonoSize);
-      cell_words(name(w.token[i]) + (taken ? "  <" : ""), taken ? theme().bright : theme().text);
-      ImGui::PopFont();
-      if (taken && ImGui::IsItemHovered()) tooltip("the text took this token");
-      cell_words(number(q), theme().text);
-      cell_words(number(w.p[i]), theme().text);
-      cell_words(number(left), theme().text);
-      ImGui::TableNextColumn();
-      bars(q, w.p[i], left);
+      law_row(w, laws, i, name(w.token[i]), w.token[i] == step.verified.picked[w.row]);
     }
     ImGui::EndTable();
   }
   ImGui::PopID();
+}
+
+std::string kept_words(const LawsAt& laws, const std::string& where) {
+  return fmt::format("{}: a token drawn from q is kept with chance {}, total variation {}", where,
+                     words_of(laws.kept), words_of(laws.apart));
+}
+
+void laws_behind(Context& context,
+                 const engine::RunRecord& run,
+                 const engine::StepRecord& step,
+                 const engine::Weighed& w) {
+  const LawsSource source = laws_source(context.timeline, run);
+  const float asked = context.view.laws_temperature;
+  const bool is_other = asked > 0 && asked != source.temperature;
+  const LawsAt recorded = laws_at(source, step, w, source.temperature);
+  const ShownLaws laws{is_other ? laws_at(source, step, w, asked) : recorded, is_other,
+                       fmt::format("{:.2f}", asked)};
+  law_table(context, run, step, w, laws);
+  if (!w.q.empty())
+    small_label(kept_words(recorded, fmt::format("at {:.2f}, as recorded", source.temperature)));
+  if (!is_other) return;
+  if (!w.q.empty()) small_label(kept_words(laws.at, "at " + laws.words + ", recomputed here"));
+  if (const std::string out = what_is_left_out(source, laws.at, asked); !out.empty())
+    wrapped(out, theme().dim);
+}
+
+// Which temperature the laws below are shown at.
+void temperature_row(Context& context,
+                     const engine::RunRecord& run,
+                     const engine::StepRecord& step) {
+  constexpr float kLowest = 0.05f, kHighest = 2;
+  const std::string why = why_no_other_temperature(run.started, step);
+  float& asked = context.view.laws_temperature;
+  ImGui::Dummy({1, px(2)});
+  ImGui::AlignTextToFramePadding();
+  words("laws at temperature", theme().dim);
+  ImGui::SameLine(0, px(8));
+  ImGui::SetNextItemWidth(px(160));
+  ImGui::BeginDisabled(!why.empty());
+  float shown = asked > 0 ? asked : run.started.temperature;
+  if (ImGui::SliderFloat("##laws_temperature", &shown, kLowest, kHighest, "%.2f"))
+    asked = std::clamp(shown, kLowest, kHighest);
+  ImGui::EndDisabled();
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+    tooltip(why.empty() ? "What both laws would be at another temperature, behind the same text: "
+                          "recomputed here from those recorded. What was drawn stays as it was."
+                        : why);
+  if (!why.empty() || asked <= 0) return;
+  ImGui::SameLine(0, px(10));
+  if (link("reset###laws_reset")) asked = 0;
 }
 
 // Behind the row that is pointed at, or its parent; else all that were weighed.
@@ -174,9 +263,10 @@ void draw(Context& context) {
     small_label(gone);
   else if (const std::string why = why_no_p(run.started, step); !why.empty())
     small_label(why);
+  temperature_row(context, run, step);
   for (const engine::Weighed* w : chosen_laws(context, run, step)) {
     ImGui::Dummy({1, px(6)});
-    law_table(context, run, step, *w);
+    laws_behind(context, run, step, *w);
   }
   if (step.verified.last_uniform >= 0)
     small_label(fmt::format("for the last token {:.3f} was drawn", step.verified.last_uniform));

@@ -55,16 +55,30 @@ Mean mean_at(const engine::StepRecord& step, int row) {
                                                       : mean_of(step.drafted.tree.tag[row].kind);
 }
 
-// What stands above the cells: each region's name where it begins, as far as there is room.
+// What stands above the cells: each region's name where it begins, as far as its own columns have
+// room; the mouse over it tells it whole.
 void region_names(const Mask& mask, ImVec2 at, const Sizes& s) {
+  constexpr float kSize = 12, kInset = 2, kApart = 2;
   ImDrawList* list = ImGui::GetWindowDrawList();
-  float free_from = at.x;
-  for (const MaskRegion& region : mask.regions) {
-    const float x = at.x + s.label + s.prefix + region.first * s.cell;
+  const float left = at.x + s.label + s.prefix;
+  const float right = ImGui::GetWindowPos().x + right_edge() - left;
+  const float scale = px(kSize) / ImGui::GetFontSize();
+  const auto width = [scale](const std::string& text) {
+    return ImGui::CalcTextSize(text.c_str()).x * scale + px(kInset + kApart);
+  };
+  const std::vector<std::string> heads = region_heads(mask, s.cell, right, width);
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    const MaskRegion& region = mask.regions[i];
+    const float x = left + static_cast<float>(region.first) * s.cell;
+    const float end = left + static_cast<float>(region.last + 1) * s.cell;
     list->AddLine({x, at.y + px(13)}, {x, at.y + px(18)}, colour(theme().dim));
-    if (x < free_from) continue;
-    list->AddText(nullptr, px(12), {x + px(2), at.y}, colour(theme().dim), region.name.c_str());
-    free_from = x + ImGui::CalcTextSize(region.name.c_str()).x + px(6);
+    list->AddText(nullptr, px(kSize), {x + px(kInset), at.y}, colour(theme().dim),
+                  heads[i].c_str());
+    if (ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect({x, at.y}, {end, at.y + px(18)}))
+      tooltip(fmt::format("{}: {}", region.name,
+                          region.first == region.last
+                              ? fmt::format("row {}", region.first)
+                              : fmt::format("rows {} to {}", region.first, region.last)));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "ui/draw.h"
+#include "ui/prepare/recorded_setup.h"
 #include "ui/prepare/search_part.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/use_again.h"
@@ -60,7 +61,8 @@ std::string facts_of(const Context& context, const engine::RunRecord& run) {
     text += fmt::format("\nprompt {}{}", s.prompt_id, part.empty() ? "" : " (" + part + ")");
   text += fmt::format("\nseed {}, temperature {}, {} tokens at most", s.seed, s.temperature,
                       s.max_tokens);
-  for (const auto& [name, value] : s.options) text += fmt::format("\n{} = {}", name, value);
+  for (const auto& [name, value] : s.options)
+    text += fmt::format("\n{} = {}", name, value_words(context.catalog, s.decoder, name, value));
   if (run.finished)
     text += fmt::format("\n{} tokens in {} steps, ended by {}", run.finished->n_tokens,
                         run.finished->n_steps, run.finished->stop_reason);

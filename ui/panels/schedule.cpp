@@ -40,6 +40,13 @@ std::string why_empty(const Context& context) {
       kHowToRecord);
 }
 
+/// What the picture is of: the lanes told, or the same rounds simulated.
+struct Shown {
+  const ScheduleLanes& lanes;
+  TimeRange& range;
+  bool simulated = false;
+};
+
 /// A row of the picture.
 struct Line {
   const ScheduleRow* row = nullptr;
@@ -56,6 +63,7 @@ std::vector<Line> lines_of(const ScheduleLanes& lanes, float top) {
   std::vector<Line> lines;
   Kind before = Kind::Target;
   for (const ScheduleRow& row : lanes.rows) {
+    if (row.kind == Kind::Verify && row.slices.empty()) continue;  // simulated, or none so far
     const bool group = row.kind != before && row.kind != Kind::Verify;
     if (group) top += px(6);
     before = row.kind;
@@ -148,10 +156,11 @@ void draw_bucket(const ScheduleRow& row, const ScheduleBlock& block, ImVec2 min,
 }
 
 void point_at(Context& context,
-              const ScheduleLanes& lanes,
+              const Shown& shown,
               const Line& line,
               const ScheduleBlock& block,
               const Picture& p) {
+  const ScheduleLanes& lanes = shown.lanes;
   const ScheduleRow& row = *line.row;
   std::size_t at = block.first;
   if (block.is_bucket()) at = slice_at(row, p.t_of(ImGui::GetIO().MousePos.x));
@@ -162,7 +171,7 @@ void point_at(Context& context,
   tooltip(fmt::format("{}\n{}run {}, step {}", block_sentence(lanes, row, block),
                       block.is_bucket() ? "a click selects " : "", place.run, place.step));
   if (clicked_with(ImGuiMouseButton_Middle))
-    show_range(context, context.view.schedule, slice.t0 - (slice.t1 - slice.t0),
+    show_range(context, shown.range, slice.t0 - (slice.t1 - slice.t0),
                slice.t1 + (slice.t1 - slice.t0));
   if (clicked_with(ImGuiMouseButton_Left)) context.click(place);
 }
@@ -174,7 +183,7 @@ ImVec2 inset_foot(const Line& line, float x) {
   return {x, line.y + line.height - px(line.row->kind == Kind::Target ? 4 : 2)};
 }
 
-void draw_line(Context& context, const ScheduleLanes& lanes, const Line& line, const Picture& p) {
+void draw_line(Context& context, const Shown& shown, const Line& line, const Picture& p) {
   const float mouse = ImGui::GetMousePos().x;
   const bool hovered = ImGui::IsWindowHovered(ImGuiHoveredFlags_AllowWhenBlockedByActiveItem) &&
                        ImGui::IsMouseHoveringRect({p.x0, line.y}, {p.x1, line.y + line.height});
@@ -188,9 +197,9 @@ void draw_line(Context& context, const ScheduleLanes& lanes, const Line& line, c
     if (block.is_bucket())
       draw_bucket(*line.row, block, min, max);
     else
-      draw_slice(lanes, line.row->slices[block.first], min, max);
+      draw_slice(shown.lanes, line.row->slices[block.first], min, max);
     if (!hovered || pointed || mouse < x0 || mouse >= std::max(x0 + px(4), x1)) continue;
-    point_at(context, lanes, line, block, p);
+    point_at(context, shown, line, block, p);
     pointed = true;
   }
 }
@@ -273,9 +282,9 @@ std::vector<Figure> figures_of(const ScheduleFigures& f) {
 }
 
 // In one line, as far as there is room.
-void draw_figures(const ScheduleFigures& sums) {
+void draw_figures(const std::vector<Figure>& figures) {
   float x = ImGui::GetCursorPosX();
-  for (const Figure& one : figures_of(sums)) {
+  for (const Figure& one : figures) {
     const float wide = ImGui::CalcTextSize((one.label + one.value).c_str()).x + px(24);
     if (x + wide > right_edge()) break;
     ImGui::SetCursorPosX(x);
@@ -302,7 +311,8 @@ std::string range_words(const ScheduleLanes& lanes, double a, double b) {
                             percent(f.target_busy()), f.n_tokens, f.mean_queue());
 }
 
-Picture picture_of(const Context& context, const ScheduleLanes& lanes, float x0, float x1) {
+Picture picture_of(const Shown& shown, float x0, float x1) {
+  const ScheduleLanes& lanes = shown.lanes;
   Picture p;
   p.x0 = x0;
   p.x1 = std::max(x1, x0 + 10);
@@ -311,13 +321,14 @@ Picture picture_of(const Context& context, const ScheduleLanes& lanes, float x0,
   p.view.width = p.x1 - p.x0;
   p.begin = lanes.under_way.empty() ? 0 : lanes.under_way.front().first;
   p.end = std::max(lanes.end, p.begin + 1);
-  set_range(p, context.view.schedule);
+  set_range(p, shown.range);
   return p;
 }
 
 // A step selected elsewhere is brought into a zoomed view.
-void follow_selection(Context& context, const ScheduleLanes& lanes, Picture& p) {
-  TimeRange& range = context.view.schedule;
+void follow_selection(Context& context, const Shown& shown, Picture& p) {
+  const ScheduleLanes& lanes = shown.lanes;
+  TimeRange& range = shown.range;
   const Place& locked = context.selection.locked;
   if (locked == context.view.schedule_place) return;
   context.view.schedule_place = locked;
@@ -354,30 +365,100 @@ bool grows(const Context& context) {
 }
 
 void draw_lines(Context& context,
-                const ScheduleLanes& lanes,
+                const Shown& shown,
                 const std::vector<Line>& lines,
                 const Picture& p) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float seen_from = ImGui::GetWindowPos().y;
   const float seen_to = seen_from + ImGui::GetWindowSize().y;
-  const std::vector<std::size_t> lit = lit_turns(context, lanes);
+  const std::vector<std::size_t> lit = lit_turns(context, shown.lanes);
   for (const Line& line : lines) {
     if (line.y > seen_to || line.y + line.height < seen_from) continue;
     list->PushClipRect({p.x0, line.y - px(1)}, {p.x1, line.y + line.height + px(1)}, true);
-    draw_line(context, lanes, line, p);
-    light_up(lanes, lit, line, p);
+    draw_line(context, shown, line, p);
+    light_up(shown.lanes, lit, line, p);
     list->PopClipRect();
   }
 }
 
-void draw(Context& context) {
-  const ScheduleLanes& lanes = context.prepared.schedule(context.timeline);
-  draw_figures(lanes.figures);
+// Beside what stands there, or below it where there is no room.
+void next_in_row(float width) {
+  const float at = ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x + px(16);
+  if (at + width <= right_edge()) ImGui::SameLine(0, px(16));
+}
+
+void setting_label(const char* label, float width, const char* help) {
+  next_in_row(ImGui::CalcTextSize(label).x + px(6) + width);
+  ImGui::AlignTextToFramePadding();
+  words(label, theme().dim);
+  if (ImGui::IsItemHovered()) tooltip(help);
+  ImGui::SameLine(0, px(6));
+  ImGui::SetNextItemWidth(width);
+}
+
+void stage_slider(
+    const char* label, const char* id, float& set_ms, double recorded_ms, const char* help) {
+  setting_label(label, px(110), help);
+  float shown = set_ms < 0 ? static_cast<float>(recorded_ms) : set_ms;
+  const float highest = std::clamp(10 * static_cast<float>(recorded_ms), 10.0f, kLongestStageMs);
+  if (ImGui::SliderFloat(id, &shown, kShortestStageMs, highest, "%.3g ms",
+                         ImGuiSliderFlags_Logarithmic))
+    set_ms = std::clamp(shown, kShortestStageMs, kLongestStageMs);
+  if (ImGui::IsItemHovered()) tooltip(help);
+}
+
+void policy_choice(const Catalog& catalog, std::string& policy) {
+  setting_label("policy", px(90), "which of the drafts that wait is judged next");
+  if (!ImGui::BeginCombo("##simulated_policy", policy.c_str())) return;
+  const CatalogDecoder* seed = catalog.decoder("seed");
+  for (const CatalogOption& option : seed ? seed->options : std::vector<CatalogOption>{}) {
+    if (option.name != "policy") continue;
+    for (const std::string& name : option.choices) {
+      const std::string why = why_no_policy(name);
+      ImGui::BeginDisabled(!why.empty());
+      if (ImGui::Selectable(name.c_str(), name == policy)) policy = name;
+      ImGui::EndDisabled();
+      if (!why.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why);
+    }
+  }
+  ImGui::EndCombo();
+}
+
+// What a schedule run again is given.
+void simulation_settings(Context& context, const engine::Schedule& told) {
+  constexpr int kMostBranches = 16;
+  SimulationForm& form = context.view.simulation;
+  ImGui::AlignTextToFramePadding();
+  words("SIMULATED", theme().warn);
+  if (ImGui::IsItemHovered())
+    tooltip(
+        "The rounds that were recorded, with the tokens each brought, run again in stages of fixed "
+        "length. Nothing here was measured. A verification takes one branch, prompts take no time, "
+        "and texts that waited for a level of a search wait for it here.");
+  stage_slider("Td", "##simulated_draft", form.draft_ms, recorded_draft_ms(told),
+               "how long a branch's draft takes; at first as recorded, on average");
+  stage_slider("Tv", "##simulated_verify", form.verify_ms, recorded_verify_ms(told),
+               "how long judging it takes; at first as recorded, on average");
+  setting_label("branches", px(92), "texts under way at once");
+  int n = stages_of(form, told).n_branches;
+  if (ImGui::InputInt("##simulated_branches", &n, 1, 1))
+    form.n_branches = std::clamp(n, 1, kMostBranches);
+  policy_choice(context.catalog, form.policy);
+  static constexpr const char* kDrafts[] = {"one a branch", "one for all"};
+  next_in_row(px(150));
+  int drafts = form.one_draft ? 1 : 0;
+  if (quiet_choice("##simulated_drafts", "drafts: ", kDrafts, drafts)) form.one_draft = drafts == 1;
+  next_in_row(px(40));
+  if (link("reset###simulated_reset")) form = {.on = true};
+}
+
+void draw_picture(Context& context, const Shown& shown) {
+  const ScheduleLanes& lanes = shown.lanes;
   const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
-  TimeRange& range = context.view.schedule;
-  Picture p = picture_of(context, lanes, at.x + px(kLabelWidth), at.x + room.x - px(4));
-  follow_selection(context, lanes, p);
-  if (grows(context)) keep_following(context, range, p, p.end);
+  TimeRange& range = shown.range;
+  Picture p = picture_of(shown, at.x + px(kLabelWidth), at.x + room.x - px(4));
+  follow_selection(context, shown, p);
+  if (!shown.simulated && grows(context)) keep_following(context, range, p, p.end);
   walk_keys(context, range, p);
   const float top = at.y + px(kOverviewHeight + kRulerHeight + 4);
   const std::vector<Line> lines = lines_of(lanes, top);
@@ -385,23 +466,51 @@ void draw(Context& context) {
   const float bottom = std::max(foot, at.y + room.y - px(26));
   draw_overview(context, range, p, {p.x0, at.y}, tokens_over(lanes, overview_parts(p)),
                 "Tokens committed by all runs of the schedule. Drag to move the visible range.");
-  draw_ruler(p, {p.x0, at.y + px(kOverviewHeight + 2)}, bottom,
-             [&](double t) { scrub(context, p, t); });
+  draw_ruler(p, {p.x0, at.y + px(kOverviewHeight + 2)}, bottom, [&](double t) {
+    if (!shown.simulated) scrub(context, p, t);
+  });
   for (const Line& line : lines) draw_label(line, at.x, p.x0);
   handle_mouse(context, range, p, top, bottom);
-  draw_lines(context, lanes, lines, p);
+  draw_lines(context, shown, lines, p);
   draw_range(range, p, top, bottom, [&](double a, double b) { return range_words(lanes, a, b); });
-  draw_playhead_of(context, p, at.y + px(kOverviewHeight + kRulerHeight - 6), bottom);
+  if (!shown.simulated)
+    draw_playhead_of(context, p, at.y + px(kOverviewHeight + kRulerHeight - 6), bottom);
   ImGui::SetCursorScreenPos({at.x, bottom + px(6)});
   schedule_legend();
+}
+
+bool simulates(const Context& context) {
+  return context.view.simulation.on && context.catalog.simulate;
+}
+
+void draw(Context& context) {
+  const ScheduleLanes& lanes = context.prepared.schedule(context.timeline);
+  if (!simulates(context)) {
+    draw_figures(figures_of(lanes.figures));
+    return draw_picture(context, {lanes, context.view.schedule});
+  }
+  simulation_settings(context, lanes.told);
+  const engine::SimulatedStages stages = stages_of(context.view.simulation, lanes.told);
+  const Simulation& simulation =
+      context.prepared.simulation(context.timeline, context.catalog.simulate, stages);
+  if (simulation.lanes.empty())
+    return wrapped("No round was judged so far: there is nothing to run again.", theme().dim);
+  draw_figures(simulation_figures(simulation, stages));
+  draw_picture(context, {simulation.lanes, context.view.simulated, true});
 }
 
 void draw_head(Context& context) {
   legend_word("?###marks_schedule", schedule_marks());
   ImGui::SameLine(0, px(12));
   ImGui::AlignTextToFramePadding();
-  words("wall ms", theme().dim);
+  words(simulates(context) ? "simulated ms" : "wall ms", theme().dim);
   ImGui::SameLine(0, px(12));
+  if (context.catalog.simulate) {
+    tick("fixed times", context.view.simulation.on);
+    if (ImGui::IsItemHovered())
+      tooltip("Runs the same rounds again with a fixed time for a draft and for its verification.");
+    ImGui::SameLine(0, px(12));
+  }
   playhead_controls(context);
 }
 

@@ -11,6 +11,7 @@
 #include "engine/event/reasoning_bounds.h"
 #include "engine/event/run_rules.h"
 #include "ui/draw.h"
+#include "ui/files.h"
 #include "ui/prepare/recorded_setup.h"
 #include "ui/prepare/use_again.h"
 
@@ -33,6 +34,36 @@ void gap() {
   ImGui::Dummy({1, px(5)});
 }
 
+// A tick for what a value below 0 stands for, and a field beside it where it is not ticked.
+// @return whether there is a field to draw
+bool below_zero_tick(const std::string& meaning, std::string& value) {
+  bool below = value.starts_with('-');
+  if (tick("##below_zero", below)) value = below ? "-1" : "0";
+  if (ImGui::IsItemHovered()) tooltip("ticked: " + meaning);
+  ImGui::SameLine(0, px(6));
+  if (below) {
+    ImGui::AlignTextToFramePadding();
+    words(meaning, theme().text);
+    return false;
+  }
+  ImGui::SetNextItemWidth(-FLT_MIN);
+  return true;
+}
+
+void value_field(std::string& value, const CatalogOption& option) {
+  const double low = option.below_zero.empty() ? option.min : std::max(0.0, option.min);
+  if (option.type == CatalogOption::Type::Int) {
+    int v = std::atoi(value.c_str());
+    if (ImGui::InputInt("##value", &v, 1, 4))
+      value = std::to_string(static_cast<int>(std::clamp<double>(v, low, option.max)));
+    return;
+  }
+  float v = std::strtof(value.c_str(), nullptr);
+  if (ImGui::SliderFloat("##value", &v, static_cast<float>(low), static_cast<float>(option.max),
+                         "%.3g"))
+    value = fmt::format("{:.4g}", v);
+}
+
 int within(int value, engine::Bounds of) {
   return static_cast<int>(std::clamp<std::int64_t>(value, of.low, of.high));
 }
@@ -44,20 +75,11 @@ void option_row(LaneForm& lane, const CatalogOption& option, const std::string& 
   row_label(option.name.c_str(), why_idle.empty() ? option.help : why_idle);
   ImGui::BeginDisabled(!why_idle.empty());
   switch (option.type) {
-    case CatalogOption::Type::Int: {
-      int v = std::atoi(value.c_str());
-      if (ImGui::InputInt("##value", &v, 1, 4)) {
-        v = static_cast<int>(std::clamp<double>(v, option.min, option.max));
-        value = std::to_string(v);
-      }
+    case CatalogOption::Type::Int:
+    case CatalogOption::Type::Float:
+      if (option.below_zero.empty() || below_zero_tick(option.below_zero, value))
+        value_field(value, option);
       break;
-    }
-    case CatalogOption::Type::Float: {
-      float v = std::strtof(value.c_str(), nullptr);
-      const auto low = static_cast<float>(option.min), high = static_cast<float>(option.max);
-      if (ImGui::SliderFloat("##value", &v, low, high, "%.3g")) value = fmt::format("{:.4g}", v);
-      break;
-    }
     case CatalogOption::Type::Bool: {
       bool v = value == "true" || value == "1" || value == "on";
       if (tick("##value", v)) value = v ? "true" : "false";
@@ -80,7 +102,7 @@ void option_row(LaneForm& lane, const CatalogOption& option, const std::string& 
   } else if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) {
     tooltip(option.type == CatalogOption::Type::Int || option.type == CatalogOption::Type::Float
                 ? fmt::format("{} {:g} to {:g}, default {}.", option.help, option.min, option.max,
-                              option.default_value)
+                              value_words(option, option.default_value))
                 : fmt::format("{} Default {}.", option.help, option.default_value));
   }
   ImGui::PopID();
@@ -219,15 +241,82 @@ void task_choice(Context& context, SetupMode mode) {
   ImGui::EndCombo();
 }
 
+// Lists what lies beside what was typed so far. @return whether a file was chosen
+bool browse(std::string& path, std::string_view ending) {
+  if (!ImGui::BeginPopup("browse")) return false;
+  bool chosen = false;
+  for (const FileEntry& entry : entries_near(path, ending)) {
+    if (!ImGui::Selectable((entry.shown + "##" + entry.path).c_str(), false,
+                           ImGuiSelectableFlags_NoAutoClosePopups))
+      continue;
+    path = entry.path;
+    chosen = !entry.is_folder;
+  }
+  if (chosen) ImGui::CloseCurrentPopup();
+  ImGui::EndPopup();
+  return chosen;
+}
+
+// A file's path, a line of its own, with a way to look for it; what is wrong with it stands below.
+void file_row(const char* label,
+              const char* id,
+              const char* hint,
+              std::string& path,
+              const std::string& help) {
+  ImGui::PushID(id);
+  row_label(label, help);
+  if (ImGui::Button("Browse...", {-FLT_MIN, 0})) ImGui::OpenPopup("browse");
+  browse(path, ".jsonl");
+  ImGui::SetNextItemWidth(-FLT_MIN);
+  text_line("##path", hint, path);
+  if (ImGui::IsItemHovered()) tooltip(path.empty() ? help : path);
+  if (const std::string why = why_no_file(path); !why.empty()) wrapped(why, theme().warn);
+  ImGui::PopID();
+}
+
+// What the model is shown before, or asked in.
+void prompts_part(SetupForm& form, SetupMode mode) {
+  QuestionsForm& questions = questions_of(form, mode);
+  if (mode == SetupMode::Tree)
+    return file_row("prompts", "prompts", "the task's own", questions.prompts,
+                    "a file of prompts for thoughts, their values and the answer, in the form of "
+                    "assets/prompts/tot; empty: those the program brings for the task");
+  file_row("examples", "prompts", "the task's own", questions.prompts,
+           "a file of worked examples, in the form of assets/prompts/cot; empty: those the program "
+           "brings for the task");
+  ImGui::PushID("shots");
+  row_label("examples shown", "worked examples before each question");
+  std::string n = std::to_string(form.reasoning.n_shots);
+  if (below_zero_tick("as many as fit", n)) {
+    int shown = std::max(0, std::atoi(n.c_str()));
+    ImGui::InputInt("##value", &shown, 1, 4);
+    n = std::to_string(within(shown, bounds::kShots));
+  }
+  form.reasoning.n_shots = std::atoi(n.c_str());
+  ImGui::PopID();
+}
+
 void questions_part(Context& context, SetupMode mode) {
   QuestionsForm& questions = questions_of(context.form, mode);
   small_label(mode == SetupMode::Tree ? "Tree of thoughts: questions"
                                       : "Chain of thought: questions");
+  file_row("records", "records", "the task's own", questions.data,
+           "a file of questions, as `decoscope data generate` prints them, asked in place of the "
+           "task's own");
+  const std::string why = why_no_choice(questions);
+  const auto say_why = [&why] {
+    if (!why.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why);
+  };
+  ImGui::BeginDisabled(!why.empty());
   task_choice(context, mode);
+  say_why();
   const CatalogTask* task = task_of(context.form, mode, context.catalog);
-  if (task && task->has_levels)
+  if (task && task->has_levels) {
     whole_row("level", "##level", questions.level, bounds::kLevel,
               "how hard the generated questions are");
+    say_why();
+  }
+  ImGui::EndDisabled();
   if (task && task->has_actions)
     whole_row("actions", "##actions", context.form.reasoning.n_actions, bounds::kActions,
               "problems whose shortest plan has so many; 0: any");
@@ -310,6 +399,7 @@ void tree_sampling_part(SetupForm& form) {
 void reasoning_part(Context& context) {
   SetupForm& form = context.form;
   questions_part(context, form.mode);
+  prompts_part(form, form.mode);
   gap();
   if (form.mode == SetupMode::Tree) {
     tree_part(form.reasoning);

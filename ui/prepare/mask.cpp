@@ -7,23 +7,27 @@
 namespace ui {
 namespace {
 
-std::string purpose_of(engine::RowTag tag) {
+struct Purpose {
+  std::string name, short_name;
+};
+
+Purpose purpose_of(engine::RowTag tag) {
   using Kind = engine::RowTag::Kind;
   switch (tag.kind) {
     case Kind::Window:
-      return fmt::format("window, level {}", tag.a);
+      return {fmt::format("window, level {}", tag.a), fmt::format("w{}", tag.a)};
     case Kind::Guess:
-      return fmt::format("guess {}", tag.a + 1);
+      return {fmt::format("guess {}", tag.a + 1), fmt::format("g{}", tag.a + 1)};
     case Kind::Draft:
-      return fmt::format("draft, depth {}", tag.a);
+      return {fmt::format("draft, depth {}", tag.a), fmt::format("d{}", tag.a)};
     case Kind::Block:
-      return "block";
+      return {"block", "b"};
     case Kind::Probe:
-      return "answer probe";
+      return {"answer probe", "probe"};
     case Kind::Current:
       break;
   }
-  return "last token of the text";
+  return {"last token of the text", "last"};
 }
 
 }  // namespace
@@ -38,13 +42,33 @@ Mask mask_of(const engine::TokenTree& tree) {
   for (int row = 0; row < tree.n_rows(); ++row) {
     if (tree.parent[row] >= 0) mask.sees[row] = mask.sees[tree.parent[row]];
     mask.sees[row].push_back(row);
-    std::string name = purpose_of(tree.tag[row]);
-    if (mask.regions.empty() || mask.regions.back().name != name)
-      mask.regions.push_back({std::move(name), row, row});
+    Purpose purpose = purpose_of(tree.tag[row]);
+    if (mask.regions.empty() || mask.regions.back().name != purpose.name)
+      mask.regions.push_back({std::move(purpose.name), std::move(purpose.short_name), row, row});
     else
       mask.regions.back().last = row;
   }
   return mask;
+}
+
+std::vector<std::string> region_heads(const Mask& mask,
+                                      float cell,
+                                      float right,
+                                      const std::function<float(const std::string&)>& width) {
+  std::vector<std::string> heads;
+  for (const MaskRegion& region : mask.regions) {
+    const bool is_last = &region == &mask.regions.back();
+    const float begin = static_cast<float>(region.first) * cell;
+    const float end = static_cast<float>(region.last + 1) * cell;
+    const float room = (is_last ? std::max(end, right) : end) - begin;
+    heads.emplace_back();
+    for (const std::string* name : {&region.name, &region.short_name}) {
+      if (width(*name) > room) continue;
+      heads.back() = *name;
+      break;
+    }
+  }
+  return heads;
 }
 
 }  // namespace ui

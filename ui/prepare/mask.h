@@ -2,6 +2,7 @@
 // prefix. Nothing else is masked, so the tree says it all.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,8 @@ namespace ui {
 
 /// Neighbouring rows of one purpose.
 struct MaskRegion {
-  std::string name;  // "draft, depth 2", "window, level 0"
+  std::string name;        // "draft, depth 2", "window, level 0"
+  std::string short_name;  // "d2", "w0"
   int first = 0, last = 0;
 };
 
@@ -22,5 +24,15 @@ struct Mask {
 };
 
 Mask mask_of(const engine::TokenTree& tree);
+
+/// What stands above each region's columns, so that none reaches into the next: its name, where that
+/// has no room its short name, or nothing.
+/// @param cell   width of a column
+/// @param right  room from the first column on; the last region's name may take all of it
+/// @param width  of a text
+std::vector<std::string> region_heads(const Mask& mask,
+                                      float cell,
+                                      float right,
+                                      const std::function<float(const std::string&)>& width);
 
 }  // namespace ui

@@ -133,13 +133,31 @@ std::vector<engine::StepId> steps_where(const RunTimes& times,
 }  // namespace
 
 const char* truth_mark(Truth truth) {
-  return truth == Truth::Measured ? "" : truth == Truth::Derived ? "d" : "h";
+  switch (truth) {
+    case Truth::Measured:
+      return "";
+    case Truth::Derived:
+      return "d";
+    case Truth::Hindsight:
+      return "h";
+    case Truth::Simulated:
+      break;
+  }
+  return "s";
 }
 
 const char* truth_words(Truth truth) {
-  return truth == Truth::Measured  ? "measured"
-         : truth == Truth::Derived ? "d: derived from measured figures"
-                                   : "h: known in hindsight";
+  switch (truth) {
+    case Truth::Measured:
+      return "measured";
+    case Truth::Derived:
+      return "d: derived from measured figures";
+    case Truth::Hindsight:
+      return "h: known in hindsight only";
+    case Truth::Simulated:
+      break;
+  }
+  return "s: simulated with given times; nothing of it was measured";
 }
 
 const char* behind_words(Behind behind) {

@@ -10,8 +10,8 @@
 namespace ui {
 
 /// Where a figure comes from: measured; derived from measured ones; known only afterwards.
-enum class Truth { Measured, Derived, Hindsight };
-const char* truth_mark(Truth truth);   // "", "d", "h"
+enum class Truth { Measured, Derived, Hindsight, Simulated };
+const char* truth_mark(Truth truth);   // "", "d", "h", "s"
 const char* truth_words(Truth truth);  // "d: derived from measured figures"
 
 /// The steps a figure was taken from.

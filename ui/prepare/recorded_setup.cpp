@@ -11,10 +11,10 @@ std::string title_of(const Catalog& catalog, const std::string& decoder) {
 }
 
 // "window 3, ngram_size 3"; "no options".
-std::string options_words(const engine::RunStarted& s) {
+std::string options_words(const engine::RunStarted& s, const Catalog& catalog) {
   std::string text;
   for (const auto& [name, value] : s.options)
-    text += (text.empty() ? "" : ", ") + name + " " + value;
+    text += (text.empty() ? "" : ", ") + name + " " + value_words(catalog, s.decoder, name, value);
   return text.empty() ? "no options" : text;
 }
 
@@ -24,13 +24,15 @@ void add_decoders(std::vector<Fact>& rows,
   if (runs.size() == 1) {
     const engine::RunStarted& s = runs.front()->started;
     rows.push_back({"decoder", title_of(catalog, s.decoder)});
-    for (const auto& [name, value] : s.options) rows.push_back({name, value});
+    for (const auto& [name, value] : s.options)
+      rows.push_back({name, value_words(catalog, s.decoder, name, value)});
     return;
   }
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const engine::RunStarted& s = runs[i]->started;
     const char letter = static_cast<char>('A' + i % 26);
-    rows.push_back({fmt::format("{}  {}", letter, title_of(catalog, s.decoder)), options_words(s)});
+    rows.push_back(
+        {fmt::format("{}  {}", letter, title_of(catalog, s.decoder)), options_words(s, catalog)});
   }
 }
 
@@ -57,6 +59,20 @@ void add_model(std::vector<Fact>& rows, const engine::ModelLoaded& model) {
 }
 
 }  // namespace
+
+std::string value_words(const CatalogOption& option, const std::string& value) {
+  return value.starts_with('-') && !option.below_zero.empty() ? option.below_zero : value;
+}
+
+std::string value_words(const Catalog& catalog,
+                        const std::string& decoder,
+                        const std::string& name,
+                        const std::string& value) {
+  if (const CatalogDecoder* known = catalog.decoder(decoder))
+    for (const CatalogOption& option : known->options)
+      if (option.name == name) return value_words(option, value);
+  return value;
+}
 
 RecordedSetup recorded_setup(const engine::Timeline& timeline,
                              const std::vector<const engine::RunRecord*>& runs,

@@ -24,7 +24,7 @@ constexpr double kBlockPixels = 2;
 
 class Builder {
  public:
-  explicit Builder(std::span<const engine::RunRecord> runs) { lanes_.told = schedule_of(runs); }
+  explicit Builder(engine::Schedule told) { lanes_.told = std::move(told); }
 
   ScheduleLanes lanes() {
     const engine::Schedule& told = lanes_.told;
@@ -283,7 +283,11 @@ std::string row_name(const ScheduleRow& row) {
 }
 
 ScheduleLanes schedule_lanes_of(std::span<const engine::RunRecord> runs) {
-  return Builder(runs).lanes();
+  return schedule_lanes_of(engine::schedule_of(runs));
+}
+
+ScheduleLanes schedule_lanes_of(engine::Schedule told) {
+  return Builder(std::move(told)).lanes();
 }
 
 std::vector<ScheduleBlock> blocks_in_view(const ScheduleRow& row, const ClockView& view) {

@@ -82,6 +82,7 @@ struct ScheduleLanes {
   bool empty() const { return told.empty(); }
 };
 ScheduleLanes schedule_lanes_of(std::span<const engine::RunRecord> runs);
+ScheduleLanes schedule_lanes_of(engine::Schedule told);
 
 /// A slice, or several that are too narrow to be seen one by one.
 struct ScheduleBlock {

@@ -39,6 +39,8 @@ TEST(Registry, every_decoder_can_be_made_with_its_defaults) {
                 !option.choices.empty());
       // Defaults and every preset are values a person may set.
       EXPECT_NO_THROW(complete_options(info, {{option.name, option.default_value}}));
+      EXPECT_EQ(option.default_value.starts_with('-'), !option.below_zero.empty())
+          << option.name << ": a default below 0 says what it means";
     }
     for (const auto& [name, preset] : info.presets) EXPECT_NO_THROW(complete_options(info, preset));
   }

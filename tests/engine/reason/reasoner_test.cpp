@@ -10,6 +10,7 @@
 #include "engine/reason/cot.h"
 #include "engine/reason/reasoner.h"
 #include "engine/reason/tot.h"
+#include "tests/engine/event/files.h"
 #include "tests/engine/schedule/engine_thread.h"
 
 namespace engine::test {
@@ -138,6 +139,54 @@ TEST_F(ReasoningThread, a_tree_under_seeds_rounds_is_the_one_it_is_without_the_w
     EXPECT_EQ(found.thoughts[i].made.text, alone.thoughts[i].made.text);
   EXPECT_EQ(found.ended->answer, alone.ended->answer);
   EXPECT_EQ(timeline.n_inconsistent(), 0);
+}
+
+TEST_F(ReasoningThread, a_file_of_records_and_one_of_examples_stand_for_the_tasks_own) {
+  const Folder folder;
+  std::string lines;
+  const auto questions = cot_questions("kb", {.start = 40, .count = 3}, "");
+  for (const Question& question : questions) lines += to_json_line(question.record) + "\n";
+  write_file(folder / "asked.jsonl", lines);
+  write_file(folder / "shown.jsonl",
+             R"({"question": "Q: Is ice cold?\nA:", "rationale": "Ice is cold.", "answer": "yes"})"
+             "\n");
+  StartReasoning start = chain(1);
+  start.task = "aqua";  // an open set, which is not here
+  start.data = folder / "asked.jsonl";
+  start.start = 1;
+  start.prompts = folder / "shown.jsonl";
+  commands.push(start);
+  ASSERT_TRUE(until([&] { return n_ended() == 1; }));
+  EXPECT_THAT(failures(), testing::IsEmpty());
+  const std::string& prompt = timeline.runs()[0].started.prompt;
+  EXPECT_THAT(prompt, HasSubstr("Is ice cold?"));
+  EXPECT_THAT(timeline.runs()[0].started.prompt_id, HasSubstr(questions[1].record.id));
+  EXPECT_TRUE(noticed("Chain of thought, kb by lookahead"));
+  start.n_shots = 0;
+  commands.push(start);
+  ASSERT_TRUE(until([&] { return n_ended() == 2; }));
+  EXPECT_THAT(timeline.runs().back().started.prompt, testing::Not(HasSubstr("Is ice cold?")));
+  start.data = folder / "nothing.jsonl";
+  commands.push(start);
+  ASSERT_TRUE(until([&] { return failures().size() == 1; }));
+  EXPECT_THAT(failures()[0], HasSubstr("nothing.jsonl"));
+}
+
+TEST_F(ReasoningThread, a_tree_is_asked_in_the_prompts_of_another_file) {
+  const Folder folder;
+  std::string text = read_file(tot_prompts_file(kAssets, tot_task_info("arith")));
+  const std::string own = "Question: {problem}";
+  ASSERT_NE(text.find(own), std::string::npos);
+  for (std::size_t at = 0; (at = text.find(own, at)) != std::string::npos; at += own.size() + 6)
+    text.replace(at, own.size(), "Asked: {problem}");
+  write_file(folder / "prompts.jsonl", text);
+  StartReasoning start = tree();
+  start.depth = 1;
+  start.prompts = folder / "prompts.jsonl";
+  commands.push(start);
+  ASSERT_TRUE(until([&] { return n_ended() == 1; }));
+  EXPECT_THAT(failures(), testing::IsEmpty());
+  EXPECT_THAT(timeline.runs()[0].started.prompt, testing::StartsWith("Asked: "));
 }
 
 TEST_F(ReasoningThread, runs_and_searches_have_numbers_of_their_own_in_one_session) {
