@@ -14,10 +14,11 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string summary_of(std::string_view task) {
-  static constexpr std::array<std::pair<std::string_view, const char*>, 8> kSummaries{
+  static constexpr std::array<std::pair<std::string_view, const char*>, 9> kSummaries{
       {{"kb", "facts of a small world, five options or yes or no, generated"},
        {"arith", "word problems of small sums, generated"},
        {"blocks", "blocks to be stacked as wanted, a plan is asked for, generated"},
+       {"write", "a passage that ends its paragraphs in given sentences, generated"},
        {"commonsenseqa", "everyday knowledge, five options, an open set"},
        {"strategyqa", "yes or no, by several facts, an open set"},
        {"aqua", "algebra, five options, an open set"},
