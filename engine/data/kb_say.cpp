@@ -11,9 +11,9 @@ namespace {
 constexpr std::string_view kKbScales[kKbAttributes] = {"weight", "length", "price", "age"};
 
 // How a member's class is told, and its numbers.
-constexpr std::initializer_list<std::string_view> kMemberships = {
+const std::initializer_list<std::string_view> kMemberships = {
     "{0} is {1}", "{0} is a kind of {2}", "{0} belongs to the class {2}", "{0} counts as {1}"};
-constexpr std::initializer_list<std::string_view> kNumberFacts = {
+const std::initializer_list<std::string_view> kNumberFacts = {
     "{0} has {1} {2}", "the {1} of {0} is {2}", "{0} is of {1} {2}", "in {1} {0} counts {2}"};
 
 std::string membership_in(std::string_view pattern, const KbMember& m) {

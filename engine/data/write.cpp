@@ -7,8 +7,11 @@
 //            "plan score", "passage score"  what a plan or a passage is worth, read from the text
 //   checker  the paragraphs that end in their sentence (0-4) and those that name its subject in
 //            their first sentence (0-4); right is 4 and 4
-// Prompts in the paper's form are those of assets/prompts/tot/writing.jsonl, word for word. Without
-// a folder of open texts all sentences are the grammar's; check.sources says where each is from.
+// Sentences of level 1 have four to nine words and no adverbial, so that prompt and completion
+// together mostly keep to the 256 tokens that the recipes of the tree train at; those of level 3
+// have eight to sixteen. Prompts in the paper's form are those of assets/prompts/tot/writing.jsonl,
+// word for word. Without a folder of open texts all sentences are the grammar's; check.sources says
+// where each is from.
 #include <algorithm>
 
 #include <nlohmann/json.hpp>

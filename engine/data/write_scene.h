@@ -33,8 +33,8 @@ std::optional<std::vector<GivenSentence>> draw_given_sentences(Random& rng,
 std::string grammar_sentence(
     Random& rng, int level, const std::string& subject, int theme, const std::string& link = {});
 
-/// The two sentences of a paragraph before the one it ends in: the subject by its name behind a link
-/// word, then by its pronoun.
+/// The two sentences of a paragraph before the one it ends in: the subject by its name behind a
+/// link word, then by its pronoun.
 std::string own_sentences(Random& rng,
                           int level,
                           const GivenSentence& about,

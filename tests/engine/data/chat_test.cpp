@@ -110,7 +110,7 @@ std::string spoiled(const ChatRecord& chat) {
   if (form == "facts" || form == "order") return with_two_lines_exchanged(text);
   if (form == "fact") return text + " It is green.";
   if (form == "names") return text + "\n9. ghost";
-  if (form == "what if") return replaced_all(text, ".", " perhaps.");
+  if (form == "what if") return text + " That is all.";
   if (form == "table") return with_another_digit(text);
   if (form == "letter") return without_last_line(text);
   if (form == "persona") return text + " I saw the moon fall.";
