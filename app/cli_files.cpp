@@ -32,7 +32,8 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
   generate
       ->add_option("task", p.data.task,
                    "arith (word problems), kb (questions to a list of facts), sql (text to query), "
-                   "py (short functions) or blocks (plans)")
+                   "py (short functions), blocks (plans), write (passages that end in given "
+                   "sentences), chat (two turns, thirteen categories) or plain (text)")
       ->required();
   generate->add_option("--split", p.data.split, "which problems: the three never share one")
       ->check(one_of({"train", "dev", "test"}))
@@ -46,6 +47,10 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
   generate->add_option("--count", p.data.count, "how many")
       ->transform(whole_number(0, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
+  generate->add_option(
+      "--data", p.data.data,
+      "folder of the open texts (default: $DECOSCOPE_DATA), from which write, chat "
+      "and plain draw too; without it their own texts alone");
   add("check", "Run the task's checker over each record's completion; exit code 3 if one is wrong")
       ->add_option("file", p.data.file, "a record a line, as data generate prints them")
       ->required();

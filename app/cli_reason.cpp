@@ -95,16 +95,18 @@ void add_tot(CLI::App& group, TotOptions& o, Run& run) {
       "on; with any decoder, which changes the time and not the tree");
   add_common(*c, o);
   c->add_option("--task", o.task,
-                "arith, blocks (generated) or gsm8k, blocksworld, creative_writing (real; --data)")
+                "arith, blocks, write (generated) or gsm8k, blocksworld, creative_writing (real; "
+                "--data)")
       ->capture_default_str();
-  c->add_option("--level", o.level, "of a generated task, 1 to 3 (default: arith 1, blocks 2)")
+  c->add_option("--level", o.level,
+                "of a generated task, 1 to 3 (default: arith and write 1, blocks 2)")
       ->transform(within(bounds::kLevel));
   c->add_option("--actions", o.n_actions,
                 "of blocks and blocksworld: problems whose shortest plan has so many (0: any)")
       ->transform(within(bounds::kActions))
       ->capture_default_str();
   c->add_option("--depth", o.depth,
-                "levels, at most (default: arith and gsm8k 4, blocks and blocksworld 7, "
+                "levels, at most (default: arith and gsm8k 4, blocks and blocksworld 7, write and "
                 "creative_writing 2)")
       ->transform(within(bounds::kDepth))
       ->group("Tree");

@@ -59,6 +59,7 @@ struct DataOptions {
   std::string what;  // generate, check, stats
   std::string task, split = "train", file;
   std::string tokenizer;  // directory; empty: the bundled target's
+  std::string data;       // folder of the open texts; empty: the environment's
   engine::FileLimits limits;
   int level = 1;
   std::int64_t start = 0, count = 10;

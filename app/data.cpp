@@ -36,7 +36,8 @@ int generate_data(const DataOptions& options) {
     n++;
   };
   engine::generate_records(options.task, engine::split_from_name(options.split), options.level,
-                           options.start, options.count, write, interrupted);
+                           options.start, options.count, write, interrupted,
+                           options.data.empty() ? data_dir_of_environment() : options.data);
   if (options.json) print(n == 0 ? "[]\n" : "\n]\n");
   return interrupted() ? kCancelled : 0;
 }

@@ -20,6 +20,7 @@ std::string summary_of(std::string_view task) {
       {{"kb", "facts of a small world, five options or yes or no, generated"},
        {"arith", "word problems of small sums, generated"},
        {"blocks", "blocks to be stacked as wanted, a plan is asked for, generated"},
+       {"write", "a passage that ends its paragraphs in given sentences, generated"},
        {"commonsenseqa", "everyday knowledge, five options, an open set"},
        {"strategyqa", "yes or no, by several facts, an open set"},
        {"aqua", "algebra, five options, an open set"},

@@ -10,7 +10,7 @@ out=${1:?name a folder for the results}
 count=${DECOSCOPE_EXACT_COUNT:-200}
 decoders=ar,jacobi,lookahead,prompt-lookup,speculative,mcsd,fastcot
 mkdir -p "$out"
-for task in arith kb sql py blocks; do
+for task in arith kb sql py blocks write chat; do
   prompts="$out/$task.jsonl"
   "$program" data generate "$task" --split test --level 1 --start 0 --count $((count / 2)) > "$prompts"
   "$program" data generate "$task" --split test --level 2 --start 0 --count $((count - count / 2)) >> "$prompts"
@@ -29,7 +29,7 @@ import json, sys
 out, decoders = sys.argv[1], sys.argv[2].split(",")[1:]
 print("| task | sampling | dtype | " + " | ".join(decoders) + " | seed |\n" + "| --- " * (4 + len(decoders)) + "|")
 differ = 0
-for task in ("arith", "kb", "sql", "py", "blocks"):
+for task in ("arith", "kb", "sql", "py", "blocks", "write", "chat"):
     for sampling in ("greedy", "coupled"):
         for dtype in ("bf16", "f32"):
             run = f"{out}/{task}-{sampling}-{dtype}"

@@ -24,13 +24,6 @@ Json check_of(const char* form, const ArithProblem& problem) {
   return check;
 }
 
-std::string rationale(const ArithProblem& problem, std::string_view separator) {
-  std::vector<std::string> lines;
-  if (!problem.opening.empty()) lines.push_back(problem.opening);
-  for (const auto& step : problem.steps) lines.push_back(step_lines(step, separator));
-  return joined(lines, separator);
-}
-
 void set_chat(Record& record, std::string_view question, std::string_view answer) {
   auto chat = chat_form(question, answer);
   record.prompt = std::move(chat.prompt);
@@ -43,7 +36,8 @@ Record layout_record(Random& rng, const ArithProblem& problem) {
   Json check = check_of("gsm8k", problem);
   check["answer"] = problem.answer;
   record.check = check.dump();
-  const std::string text = rationale(problem, "\n") + "\n#### " + std::to_string(problem.answer);
+  const std::string text =
+      arith_rationale(problem, "\n") + "\n#### " + std::to_string(problem.answer);
   if (rng.chance(50)) {
     record.prompt = "Question:\n" + problem.text + "\nAnswer:\nLet's think step by step.\n";
     record.completion = text + "\n";
@@ -106,7 +100,7 @@ std::optional<Record> choice_record(Random& rng, const ArithProblem& problem) {
                                            "{0} stands at ({1}).", "The choice is {0} ({1})."}),
                                   {std::to_string(problem.answer), record.answer});
   const std::string text =
-      rationale(problem, " ") + " " + chosen + " So the answer is (" + record.answer + ").";
+      arith_rationale(problem, " ") + " " + chosen + " So the answer is (" + record.answer + ").";
   if (paper_form) {
     record.prompt = "Q: " + stem + "\nA:";
     record.completion = " " + text;

@@ -372,4 +372,11 @@ std::string step_lines(const ArithStep& step, std::string_view separator) {
   return joined(lines, separator);
 }
 
+std::string arith_rationale(const ArithProblem& problem, std::string_view separator) {
+  std::vector<std::string> lines;
+  if (!problem.opening.empty()) lines.push_back(problem.opening);
+  for (const auto& step : problem.steps) lines.push_back(step_lines(step, separator));
+  return joined(lines, separator);
+}
+
 }  // namespace engine

@@ -43,4 +43,7 @@ std::string calculation_mark(const Calculation& calculation);
 /// All rationale lines of a step, joined by `separator`.
 std::string step_lines(const ArithStep& step, std::string_view separator);
 
+/// The opening and the lines of all steps, joined by `separator`.
+std::string arith_rationale(const ArithProblem& problem, std::string_view separator);
+
 }  // namespace engine

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/data/arith_read.h"
+#include "engine/data/passage.h"
 #include "engine/data/readers.h"
 #include "engine/data/run_python.h"
 #include "engine/data/sql_run.h"
@@ -99,25 +100,17 @@ CheckResult check_rows(const Json& check, std::string_view text) {
   return {false, "other rows than any accepted query gives"};
 }
 
-// Paragraph i of the passage ends in sentence i. A paragraph is a line with words in it; a plan
-// before the passage is not looked at.
+// Paragraph i of the passage ends in sentence i; a plan before the passage is not looked at.
 CheckResult check_passage(const Json& check, std::string_view text) {
-  constexpr std::string_view kPassage = "Passage:";
-  if (const auto at = text.rfind(kPassage); at != std::string_view::npos)
-    text = text.substr(at + kPassage.size());
-  std::vector<std::string> paragraphs;
-  for (const std::string& line : split_text(text, '\n'))
-    if (!trimmed(line).empty()) paragraphs.emplace_back(trimmed(line));
   const auto sentences = check.at("sentences").get<std::vector<std::string>>();
-  if (paragraphs.size() != sentences.size())
-    return {false, "found " + std::to_string(paragraphs.size()) + " paragraphs, expected " +
-                       std::to_string(sentences.size())};
-  std::size_t n_right = 0;
-  for (std::size_t i = 0; i < sentences.size(); i++)
-    n_right += (" " + paragraphs[i]).ends_with(" " + sentences[i]);
-  if (n_right == sentences.size()) return {true, {}};
-  return {false, std::to_string(n_right) + " of " + std::to_string(sentences.size()) +
-                     " paragraphs end in their sentence"};
+  const PassageCount count = count_passage(text, sentences, {});
+  const std::string n_wanted = std::to_string(sentences.size());
+  if (count.n_paragraphs != static_cast<int>(sentences.size()))
+    return {false,
+            "found " + std::to_string(count.n_paragraphs) + " paragraphs, expected " + n_wanted};
+  if (count.n_ends() == count.n_paragraphs) return {true, {}};
+  return {false,
+          std::to_string(count.n_ends()) + " of " + n_wanted + " paragraphs end in their sentence"};
 }
 
 }  // namespace

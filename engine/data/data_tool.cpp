@@ -31,13 +31,13 @@ std::vector<std::string_view> pieces_of(std::string_view text) {
   return pieces;
 }
 
-std::string form_of(const Record& record) {
+}  // namespace
+
+std::string form_name(const Record& record) {
   const auto check = nlohmann::json::parse(record.check, nullptr, false);
   if (!check.is_object() || !check.contains("form") || !check["form"].is_string()) return "unnamed";
   return check["form"].get<std::string>();
 }
-
-}  // namespace
 
 std::int64_t generate_records(std::string_view task,
                               Split split,
@@ -45,13 +45,17 @@ std::int64_t generate_records(std::string_view task,
                               std::int64_t start,
                               std::int64_t count,
                               const std::function<void(const std::string&)>& write,
-                              const std::function<bool()>& stop) {
+                              const std::function<bool()>& stop,
+                              const std::string& data_dir) {
   if (level < 1 || level > 3)
     throw Error(ErrorCode::Usage, fmt::format("--level: found {}, expected 1, 2 or 3", level));
   if (start < 0 || count < 0)
     throw Error(ErrorCode::Usage,
                 "--start and --count: found a negative number, expected 0 or more");
-  const TaskGenerator& generator = task_generator(task);
+  const TaskGenerator& alone = task_generator(task);
+  std::shared_ptr<const TaskGenerator> with_open;
+  if (!data_dir.empty()) with_open = task_generator_with_open_texts(task, data_dir);
+  const TaskGenerator& generator = with_open ? *with_open : alone;
   std::int64_t n_written = 0;
   for (std::int64_t i = 0; i < count && !(stop && stop()); i++) {
     const auto record = generator.make(split, level, start + i);
@@ -60,6 +64,22 @@ std::int64_t generate_records(std::string_view task,
     n_written++;
   }
   return n_written;
+}
+
+int max_record_tokens(std::string_view task) {
+  return task == "write" || task == "chat" ? 1024 : 512;
+}
+
+double copy_share_floor(std::string_view task) {
+  struct Floor {
+    std::string_view task;
+    double share;
+  };
+  static constexpr Floor kFloors[] = {{"arith", 0.25}, {"kb", 0.20},     {"sql", 0.15},
+                                      {"py", 0.30},    {"blocks", 0.35}, {"write", 0.15}};
+  for (const Floor& floor : kFloors)
+    if (floor.task == task) return floor.share;
+  return 0;
 }
 
 DataCheck check_records(const std::vector<Record>& records, const std::function<bool()>& stop) {
@@ -103,22 +123,26 @@ DataStats stats_of_records(const std::vector<Record>& records,
   std::unordered_set<std::string> texts;
   std::unordered_map<std::string, std::string> split_of_prompt;
   double share = 0;
+  if (!records.empty()) out.copy_share_floor = copy_share_floor(records[0].task);
   for (const Record& record : records) {
     out.stopped = stop && stop();
     if (out.stopped) break;
     out.n_records++;
+    if (record.task != records[0].task) out.copy_share_floor = 0;
     if (n_tokens) {
       const int n = n_tokens(record);
       out.mean_tokens += n;
       out.max_tokens = std::max(out.max_tokens, n);
-      out.n_too_long += n > kMaxRecordTokens;
+      out.n_over_256 += n > kRecipeContext;
+      out.n_over_512 += n > 512;
+      out.n_too_long += n > max_record_tokens(record.task);
     }
     const std::size_t length = record.prompt.size() + record.completion.size();
     out.mean_chars += static_cast<double>(length);
     out.mean_prompt_chars += static_cast<double>(record.prompt.size());
     out.mean_completion_chars += static_cast<double>(record.completion.size());
     out.max_chars = std::max(out.max_chars, length);
-    out.per_form[record.task + ": " + form_of(record)]++;
+    out.per_form[record.task + ": " + form_name(record)]++;
     share += copy_share(record.prompt, record.completion);
     out.n_duplicates += !texts.insert(record.prompt + '\0' + record.completion).second;
     if (!record.prompt.empty()) {
@@ -139,15 +163,21 @@ DataStats stats_of_records(const std::vector<Record>& records,
 std::string describe(const DataStats& stats) {
   const std::string tokens =
       stats.has_tokens
-          ? fmt::format("mean {:.0f} tokens, longest {}; longer than {}: {}", stats.mean_tokens,
-                        stats.max_tokens, kMaxRecordTokens, stats.n_too_long)
+          ? fmt::format(
+                "mean {:.0f} tokens, longest {}; longer than {}: {}, than 512: {}, than "
+                "their task allows: {}",
+                stats.mean_tokens, stats.max_tokens, kRecipeContext, stats.n_over_256,
+                stats.n_over_512, stats.n_too_long)
           : std::string("tokens not counted: no tokenizer");
+  const std::string floor = stats.copy_share_floor > 0
+                                ? fmt::format(" (wanted: {:.2f} or more)", stats.copy_share_floor)
+                                : std::string();
   std::string text = fmt::format(
       "records          {}\nlength           {}\n                 mean {:.0f} characters (prompt "
-      "{:.0f}, completion {:.0f}), longest {}\ncopy share       {:.2f}\nduplicates       "
+      "{:.0f}, completion {:.0f}), longest {}\ncopy share       {:.2f}{}\nduplicates       "
       "{}\nprompts in two splits {}\n",
       stats.n_records, tokens, stats.mean_chars, stats.mean_prompt_chars,
-      stats.mean_completion_chars, stats.max_chars, stats.copy_share, stats.n_duplicates,
+      stats.mean_completion_chars, stats.max_chars, stats.copy_share, floor, stats.n_duplicates,
       stats.n_prompts_in_two_splits);
   for (const auto& [form, count] : stats.per_form)
     text += fmt::format("  {:<32} {}\n", form, count);
@@ -168,15 +198,20 @@ std::string to_json(const DataStats& stats) {
   const auto counted = [&](nlohmann::ordered_json value) {
     return stats.has_tokens ? std::move(value) : nlohmann::ordered_json(nullptr);
   };
+  const auto floor = stats.copy_share_floor > 0 ? nlohmann::ordered_json(stats.copy_share_floor)
+                                                : nlohmann::ordered_json(nullptr);
   return nlohmann::ordered_json{{"records", stats.n_records},
                                 {"mean_tokens", counted(stats.mean_tokens)},
                                 {"max_tokens", counted(stats.max_tokens)},
-                                {"over_512_tokens", counted(stats.n_too_long)},
+                                {"over_256_tokens", counted(stats.n_over_256)},
+                                {"over_512_tokens", counted(stats.n_over_512)},
+                                {"over_task_tokens", counted(stats.n_too_long)},
                                 {"mean_chars", stats.mean_chars},
                                 {"mean_prompt_chars", stats.mean_prompt_chars},
                                 {"mean_completion_chars", stats.mean_completion_chars},
                                 {"max_chars", stats.max_chars},
                                 {"copy_share", stats.copy_share},
+                                {"copy_share_floor", floor},
                                 {"duplicates", stats.n_duplicates},
                                 {"prompts_in_two_splits", stats.n_prompts_in_two_splits},
                                 {"forms", stats.per_form},

@@ -14,7 +14,8 @@
 namespace engine {
 
 /// Writes `count` records from `start` on as JSON lines, one call of `write` a line (no newline).
-/// @param stop  asked before each record; true ends early
+/// @param stop      asked before each record; true ends early
+/// @param data_dir  the folder of the open texts, for tasks that draw from them; empty: without
 /// @return  records written
 /// @throws Error  (Usage) for an unknown task or a level that is not 1..3
 std::int64_t generate_records(std::string_view task,
@@ -23,7 +24,11 @@ std::int64_t generate_records(std::string_view task,
                               std::int64_t start,
                               std::int64_t count,
                               const std::function<void(const std::string&)>& write,
-                              const std::function<bool()>& stop = {});
+                              const std::function<bool()>& stop = {},
+                              const std::string& data_dir = {});
+
+/// "form" of a record's check; "unnamed" where it has none.
+std::string form_name(const Record& record);
 
 struct DataCheck {
   std::int64_t n_records = 0;  ///< looked at
@@ -38,18 +43,27 @@ struct DataCheck {
 /// @throws Error  as read_records()
 DataCheck check_records(const std::vector<Record>& records, const std::function<bool()>& stop = {});
 
-/// Texts are at most this long, in tokens, begin and end tokens included.
-inline constexpr int kMaxRecordTokens = 512;
+/// Texts are at most this long, in tokens, begin and end tokens included: 512, and 1,024 of write
+/// and chat.
+int max_record_tokens(std::string_view task);
+
+/// What the recipes of the tree train at; a longer text is cut there.
+inline constexpr int kRecipeContext = 256;
+
+/// The least copy share a task is specified with; 0 where none is.
+double copy_share_floor(std::string_view task);
 
 /// Tokens of a record as training reads it: begin token, prompt, completion, end token.
 using CountTokens = std::function<int(const Record&)>;
 
 struct DataStats {
   std::int64_t n_records = 0;
-  bool has_tokens = false;  ///< the next three were counted
+  bool has_tokens = false;  ///< the next five were counted
   double mean_tokens = 0;
   int max_tokens = 0;
-  std::int64_t n_too_long = 0;  ///< records of more than kMaxRecordTokens
+  std::int64_t n_over_256 = 0;  ///< records of more than kRecipeContext
+  std::int64_t n_over_512 = 0;
+  std::int64_t n_too_long = 0;  ///< records of more than max_record_tokens() of their task
   double mean_chars = 0;        ///< prompt + completion
   double mean_prompt_chars = 0;
   double mean_completion_chars = 0;
@@ -57,6 +71,7 @@ struct DataStats {
   std::map<std::string, std::int64_t> per_form;  ///< "task: form"
   /// Mean of copy_share() over the records: what a pool of 2-grams could have proposed.
   double copy_share = 0;
+  double copy_share_floor = 0;    ///< of the task that all records are of; 0 if it has none
   std::int64_t n_duplicates = 0;  ///< records whose prompt and completion occurred before
   std::int64_t n_prompts_in_two_splits = 0;
   bool stopped = false;  ///< asked to stop; the records behind were not looked at

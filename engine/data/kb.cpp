@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/data/arith_read.h"
+#include "engine/data/kb_say.h"
 #include "engine/data/kb_world.h"
 #include "engine/data/tasks.h"
 #include "engine/data/text.h"
@@ -17,97 +18,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-enum Relation { Found, Part, Can, Made, Used, Needs, Gives, Pair };
-
-struct RelationWords {
-  std::initializer_list<std::string_view> questions;  // {0} member
-  std::initializer_list<std::string_view> facts;      // {0} class, {1} value
-  std::string_view sort;                              // "The answer must be {sort}."
-  std::string_view belongs;                           // {0} value, {1} class: whose it is
-};
-
-const RelationWords& words_of(int relation) {
-  static const RelationWords kWords[kKbRelations] = {
-      {{"Where would you find {0}?", "Where does {0} belong?", "In which place is {0} found?",
-        "Where should one look for {0}?"},
-       {"{0} is found in {1}", "{0} belongs in {1}", "One finds {0} in {1}",
-        "The place of {0} is {1}"},
-       "a place",
-       "{0} is a place for {1}"},
-      {{"What does {0} have?", "Which part belongs to {0}?", "What is a part of {0}?",
-        "What can be seen on {0}?"},
-       {"{0} has {1}", "{1} belong to the parts of {0}", "Part of {0} is {1}",
-        "Typical of {0} is {1}"},
-       "a part",
-       "{0} is what {1} has"},
-      {{"What can {0} do?", "What is {0} able to do?", "Which of these can {0} do?",
-        "What does {0} do?"},
-       {"{0} can {1}", "{0} is able to {1}", "What {0} can do is {1}", "{0} is known to {1}"},
-       "something it does",
-       "{0} is what {1} can do"},
-      {{"What is {0} made of?", "Of what does {0} consist?", "What is the matter of {0}?",
-        "What does {0} consist of?"},
-       {"{0} is made of {1}", "{0} consists of {1}", "The matter of {0} is {1}",
-        "{1} is what {0} is made of"},
-       "a material",
-       "{0} is the material of {1}"},
-      {{"What is {0} used for?", "For what do people use {0}?", "What is {0} good for?",
-        "What does one use {0} for?"},
-       {"{0} is used for {1}", "People use {0} for {1}", "{0} is good for {1}",
-        "{0} serves for {1}"},
-       "a use",
-       "{0} is the use of {1}"},
-      {{"What does {0} need?", "What is needed by {0}?", "What must {0} have?",
-        "Without what does {0} not last?"},
-       {"{0} needs {1}", "{0} cannot do without {1}", "{1} is needed by {0}",
-        "What {0} needs is {1}"},
-       "something it needs",
-       "{0} is needed by {1}"},
-      {{"What does {0} give?", "What comes from {0}?", "What do people get from {0}?",
-        "What is given by {0}?"},
-       {"{0} gives {1}", "From {0} comes {1}", "People get {1} from {0}", "{0} brings {1}"},
-       "something it gives",
-       "{0} is given by {1}"},
-      {{"What is the counterpart of {0}?", "What goes together with {0} as its opposite?",
-        "What stands opposite to {0}?", "Which thing is the opposite of {0}?"},
-       {"The opposite of {0} is the {1}", "{0} stands opposite to the {1}",
-        "The counterpart of {0} is the {1}", "Opposite to {0} stands the {1}"},
-       "a counterpart",
-       "{0} is the opposite of {1}"}};
-  return kWords[relation];
-}
-
-constexpr std::string_view kScales[kKbAttributes] = {"weight", "length", "price", "age"};
 constexpr std::string_view kMore[kKbAttributes] = {"heavier", "longer", "dearer", "longer lasting"};
 constexpr std::string_view kLess[kKbAttributes] = {"lighter", "shorter", "cheaper",
                                                    "shorter lived"};
 constexpr std::string_view kCounts[] = {"", "", "two", "three", "four", "five"};
-
-const KbClass& class_of(const KbMember& m) {
-  return kb_world().classes[m.class_index];
-}
-std::string phrase(const KbMember& m) {
-  return kb_phrase(kb_world(), m);
-}
-std::string class_phrase(int c) {
-  return with_article(kb_world().classes[c].name);
-}
-
-std::string sentence(std::string_view text) {
-  return capitalised(text) + ".";
-}
-
-std::string fact(Random& rng, int class_index, int relation) {
-  return sentence(
-      fill(rng.say(words_of(relation).facts),
-           {class_phrase(class_index), kb_world().classes[class_index].values[relation]}));
-}
-
-std::string membership(Random& rng, const KbMember& m) {
-  return sentence(fill(rng.say({"{0} is {1}", "{0} is a kind of {2}",
-                                "{0} belongs to the class {2}", "{0} counts as {1}"}),
-                       {phrase(m), class_phrase(m.class_index), class_of(m).name}));
-}
 
 void finish(Random& rng,
             Record& record,
@@ -234,20 +148,20 @@ std::optional<Record> two_hops(Random& rng, Split split) {
   const KbMember& m = rng.pick(world.members);
   const int relation = rng.below(kKbRelations);
   if (split_of_key(m.name + "|" + std::to_string(relation)) != split) return std::nullopt;
-  const auto& words = words_of(relation);
+  const auto& words = kb_words_of(relation);
   const auto belongs = [&](int c, int r) {
     const std::string whose =
         std::string(rng.say({"But ", "And ", "No, ", "Well, "})) +
-        fill(words_of(r).belongs, {world.classes[c].values[r], class_phrase(c)});
+        fill(kb_words_of(r).belongs, {world.classes[c].values[r], kb_class_phrase(c)});
     return r == relation
-               ? sentence(whose + fill(rng.say({", not for {0}", ", but not for {0}",
-                                                " and not for {0}", ", which {0} is not"}),
-                                       {class_phrase(m.class_index)}))
-               : sentence(whose + fill(rng.say({", not {0}", ", so it is not {0}", " but not {0}",
-                                                " and not {0}"}),
-                                       {words.sort}));
+               ? kb_sentence(whose + fill(rng.say({", not for {0}", ", but not for {0}",
+                                                   " and not for {0}", ", which {0} is not"}),
+                                          {kb_class_phrase(m.class_index)}))
+               : kb_sentence(whose + fill(rng.say({", not {0}", ", so it is not {0}",
+                                                   " but not {0}", " and not {0}"}),
+                                          {words.sort}));
   };
-  std::vector<Option> options = {{class_of(m).values[relation], ""}};
+  std::vector<Option> options = {{kb_class_of(m).values[relation], ""}};
   std::set<std::string> seen = {options[0].text};
   while (options.size() < 5) {
     int c = rng.below(static_cast<int>(world.classes.size()));
@@ -259,12 +173,12 @@ std::optional<Record> two_hops(Random& rng, Split split) {
     if (!seen.insert(world.classes[c].values[r]).second) continue;
     options.push_back({world.classes[c].values[r], belongs(c, r)});
   }
-  const std::string must = sentence(fill(rng.say({"the answer must be {0}", "we look for {0}",
-                                                  "the question asks for {0}", "wanted is {0}"}),
-                                         {words.sort}));
-  return choice_record(rng, fill(rng.say(words.questions), {phrase(m)}), std::move(options),
-                       {must, membership(rng, m)}, fact(rng, m.class_index, relation),
-                       "choice, 2 hops");
+  const std::string must = kb_sentence(fill(rng.say({"the answer must be {0}", "we look for {0}",
+                                                     "the question asks for {0}", "wanted is {0}"}),
+                                            {words.sort}));
+  return choice_record(rng, fill(rng.say(words.questions), {kb_member_phrase(m)}),
+                       std::move(options), {must, kb_membership(rng, m)},
+                       kb_fact(rng, m.class_index, relation), "choice, 2 hops");
 }
 
 // member -> class -> what it gives -> the class that needs it
@@ -272,30 +186,31 @@ std::optional<Record> three_hops(Random& rng, Split split) {
   const KbWorld& world = kb_world();
   const KbMember& m = rng.pick(world.members);
   if (split_of_key(m.name + "|3") != split) return std::nullopt;
-  const std::string& given = class_of(m).values[Gives];
+  const std::string& given = kb_class_of(m).values[kKbGives];
   const auto it = std::find_if(world.classes.begin(), world.classes.end(),
-                               [&](const KbClass& c) { return c.values[Needs] == given; });
+                               [&](const KbClass& c) { return c.values[kKbNeeds] == given; });
   if (it == world.classes.end()) return std::nullopt;
   const int answer = static_cast<int>(it - world.classes.begin());
-  std::vector<Option> options = {{class_phrase(answer), ""}};
+  std::vector<Option> options = {{kb_class_phrase(answer), ""}};
   std::set<int> seen = {answer};
   while (options.size() < 5) {
     const int c = rng.below(static_cast<int>(world.classes.size()));
     if (!seen.insert(c).second) continue;
     options.push_back(
-        {class_phrase(c),
-         sentence(fill(rng.say({"but {0} needs {1}, not {2}", "well, {0} does not need {2}",
-                                "no, {0} has no need of {2}", "and {0} needs {1} and not {2}"}),
-                       {class_phrase(c), world.classes[c].values[Needs], given}))});
+        {kb_class_phrase(c),
+         kb_sentence(fill(rng.say({"but {0} needs {1}, not {2}", "well, {0} does not need {2}",
+                                   "no, {0} has no need of {2}", "and {0} needs {1} and not {2}"}),
+                          {kb_class_phrase(c), world.classes[c].values[kKbNeeds], given}))});
   }
   return choice_record(rng,
                        fill(rng.say({"What needs the thing that {0} gives?",
                                      "For which of these is the gift of {0} needed?",
                                      "Which needs what comes from {0}?",
                                      "What cannot do without that which {0} gives?"}),
-                            {phrase(m)}),
-                       std::move(options), {membership(rng, m), fact(rng, m.class_index, Gives)},
-                       fact(rng, answer, Needs), "choice, 3 hops");
+                            {kb_member_phrase(m)}),
+                       std::move(options),
+                       {kb_membership(rng, m), kb_fact(rng, m.class_index, kKbGives)},
+                       kb_fact(rng, answer, kKbNeeds), "choice, 3 hops");
 }
 
 Record yes_no(Random& rng,
@@ -310,12 +225,6 @@ Record yes_no(Random& rng,
   return record;
 }
 
-std::string number_fact(Random& rng, const KbMember& m, int attribute) {
-  return sentence(fill(rng.say({"{0} has {1} {2}", "the {1} of {0} is {2}", "{0} is of {1} {2}",
-                                "in {1} {0} counts {2}"}),
-                       {phrase(m), kScales[attribute], std::to_string(m.numbers[attribute])}));
-}
-
 // "Is a piano heavier than three cats?"
 std::optional<Record> comparison(Random& rng, int level, Split split) {
   const KbWorld& world = kb_world();
@@ -324,7 +233,7 @@ std::optional<Record> comparison(Random& rng, int level, Split split) {
   const int attribute = rng.below(kKbAttributes);
   const bool more = rng.chance(50);
   const bool countable =
-      !class_of(b).mass && attribute < 3 && !b.name.ends_with("s") && !b.name.ends_with("fly");
+      !kb_class_of(b).mass && attribute < 3 && !b.name.ends_with("s") && !b.name.ends_with("fly");
   const int count = level > 1 && countable && rng.chance(50) ? rng.between(2, 5) : 1;
   const int left = a.numbers[attribute];
   const int right = count * b.numbers[attribute];
@@ -334,27 +243,29 @@ std::optional<Record> comparison(Random& rng, int level, Split split) {
                    std::to_string(count)) != split)
     return std::nullopt;
   const std::string plural = b.name.ends_with("ch") ? b.name + "es" : b.name + "s";
-  const std::string other = count > 1 ? std::string(kCounts[count]) + " " + plural : phrase(b);
-  std::vector<std::string> facts = {number_fact(rng, a, attribute), number_fact(rng, b, attribute)};
+  const std::string other =
+      count > 1 ? std::string(kCounts[count]) + " " + plural : kb_member_phrase(b);
+  std::vector<std::string> facts = {kb_number_fact(rng, a, attribute),
+                                    kb_number_fact(rng, b, attribute)};
   if (rng.chance(50)) std::swap(facts[0], facts[1]);
   if (count > 1)
-    facts.push_back(sentence(
+    facts.push_back(kb_sentence(
         fill(rng.say({"{0} make {1}*{2}=<<{1}*{2}={3}>>{3}", "{0} count {1}*{2}=<<{1}*{2}={3}>>{3}",
                       "for {0} that is {1}*{2}=<<{1}*{2}={3}>>{3}",
                       "{0} come to {1}*{2}=<<{1}*{2}={3}>>{3}"}),
              {other, std::to_string(count), std::to_string(b.numbers[attribute]),
               std::to_string(right)})));
   facts.push_back(
-      sentence(fill(left > right ? rng.say({"{0} is more than {1}", "{0} is above {1}",
-                                            "{0} is greater than {1}", "{1} is less than {0}"})
-                                 : rng.say({"{0} is less than {1}", "{0} is below {1}",
-                                            "{0} is smaller than {1}", "{1} is more than {0}"}),
-                    {std::to_string(left), std::to_string(right)})));
+      kb_sentence(fill(left > right ? rng.say({"{0} is more than {1}", "{0} is above {1}",
+                                               "{0} is greater than {1}", "{1} is less than {0}"})
+                                    : rng.say({"{0} is less than {1}", "{0} is below {1}",
+                                               "{0} is smaller than {1}", "{1} is more than {0}"}),
+                       {std::to_string(left), std::to_string(right)})));
   return yes_no(rng,
                 fill(rng.say({"Is {0} {1} than {2}?", "Would {0} be {1} than {2}?",
                               "Is it true that {0} is {1} than {2}?",
                               "Can one say that {0} is {1} than {2}?"}),
-                     {phrase(a), more ? kMore[attribute] : kLess[attribute], other}),
+                     {kb_member_phrase(a), more ? kMore[attribute] : kLess[attribute], other}),
                 facts, (left > right) == more, "yes/no, comparison");
 }
 
@@ -366,9 +277,9 @@ std::optional<Record> same_place(Random& rng, Split split) {
   const bool same = a.class_index == b.class_index;
   if (a.name == b.name || (!same && !rng.chance(5))) return std::nullopt;
   if (split_of_key(a.name + "|" + b.name + "|place") != split) return std::nullopt;
-  std::vector<std::string> facts = {membership(rng, a), fact(rng, a.class_index, Found),
-                                    membership(rng, b)};
-  if (!same) facts.push_back(fact(rng, b.class_index, Found));
+  std::vector<std::string> facts = {kb_membership(rng, a), kb_fact(rng, a.class_index, kKbFound),
+                                    kb_membership(rng, b)};
+  if (!same) facts.push_back(kb_fact(rng, b.class_index, kKbFound));
   facts.push_back(
       same ? std::string(rng.say({"Both are of one class.", "It is the same place.",
                                   "So they share the place.", "The places are the same."}))
@@ -379,7 +290,7 @@ std::optional<Record> same_place(Random& rng, Split split) {
                               "Is the place of {0} also the place of {1}?",
                               "Would one find {0} and {1} in the same place?",
                               "Does {0} belong where {1} belongs?"}),
-                     {phrase(a), phrase(b)}),
+                     {kb_member_phrase(a), kb_member_phrase(b)}),
                 facts, same, "yes/no, composition");
 }
 
@@ -393,15 +304,15 @@ std::optional<Record> denial(Random& rng, Split split) {
   int c = m.class_index;
   while (!claim_true && c == m.class_index) c = rng.below(static_cast<int>(world.classes.size()));
   const bool negated = rng.chance(50);
-  std::string claim =
-      fill(*words_of(relation).facts.begin(), {phrase(m), world.classes[c].values[relation]});
+  std::string claim = fill(*kb_words_of(relation).facts.begin(),
+                           {kb_member_phrase(m), world.classes[c].values[relation]});
   claim[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(claim[0])));
   // What is claimed and what is so stand side by side.
   std::vector<std::string> facts = {
-      membership(rng, m),
+      kb_membership(rng, m),
       fill(rng.say({"Claimed is {0}, known is {1}.", "The claim says {0}, the fact {1}.",
                     "It is said {0}, it is {1}.", "Asked is {0}, right is {1}."}),
-           {world.classes[c].values[relation], class_of(m).values[relation]})};
+           {world.classes[c].values[relation], kb_class_of(m).values[relation]})};
   facts.push_back(claim_true ? std::string(rng.say({"The claim is true.", "That is the same.",
                                                     "So the claim holds.", "The two agree."}))
                              : std::string(rng.say({"The claim is false.", "That is not the same.",
@@ -425,55 +336,28 @@ std::optional<Record> statement(Random& rng, Split split) {
   std::string key = m.name;
   for (const int i : order) key += "|" + std::to_string(i);
   if (split_of_key(key) != split) return std::nullopt;
-  std::vector<std::string> parts = {membership(rng, m)};
-  for (const int i : order)
-    parts.push_back(i < kKbRelations ? fact(rng, m.class_index, i)
-                                     : number_fact(rng, m, i - kKbRelations));
+  std::vector<std::string> parts = {kb_membership(rng, m)};
+  for (const int i : order) parts.push_back(kb_topic_fact(rng, m, i));
   Record record;
-  record.answer = class_of(m).name;
+  record.answer = kb_class_of(m).name;
   record.check = Json{{"form", "statement"}, {"member", m.name}}.dump();
   // What is to be told is said, so that the split by content is one by text.
-  static constexpr std::string_view kTopics[] = {"place",  "parts",  "doing", "matter",
-                                                 "use",    "needs",  "gifts", "opposite",
-                                                 "weight", "length", "price", "age"};
   std::vector<std::string> topics;
-  for (const int i : order) topics.emplace_back(kTopics[i]);
+  for (const int i : order) topics.emplace_back(kKbTopics[i]);
   finish(
       rng, record,
       fill(rng.say({"Describe {0}: {1}.", "Tell me about {0}: {1}.",
                     "What do you know about {0}? Say its {1}.", "Write about {0}. Topics: {1}."}),
-           {phrase(m), enumerated(topics)}),
+           {kb_member_phrase(m), enumerated(topics)}),
       joined(parts, " "));
   return record;
 }
 
 // Every sentence of the text must be one of the true ones about the member.
 CheckResult check_statement(std::string_view text, const std::string& name) {
-  const KbWorld& world = kb_world();
-  const auto it = std::find_if(world.members.begin(), world.members.end(),
-                               [&](const KbMember& m) { return m.name == name; });
-  if (it == world.members.end()) throw Error(ErrorCode::BadInput, "check.member: unknown " + name);
-  std::set<std::string> truths;
-  const std::string cls = class_phrase(it->class_index);
-  for (const char* pattern :
-       {"{0} is {1}", "{0} is a kind of {2}", "{0} belongs to the class {2}", "{0} counts as {1}"})
-    truths.insert(normalised(fill(pattern, {phrase(*it), cls, class_of(*it).name})));
-  for (int r = 0; r < kKbRelations; r++)
-    for (const auto pattern : words_of(r).facts)
-      truths.insert(normalised(fill(pattern, {cls, class_of(*it).values[r]})));
-  for (int a = 0; a < kKbAttributes; a++)
-    for (const char* pattern :
-         {"{0} has {1} {2}", "the {1} of {0} is {2}", "{0} is of {1} {2}", "in {1} {0} counts {2}"})
-      truths.insert(
-          normalised(fill(pattern, {phrase(*it), kScales[a], std::to_string(it->numbers[a])})));
-  int n = 0;
-  for (const std::string& part : split_text(text, '.')) {
-    if (normalised(part).empty()) continue;
-    if (!truths.contains(normalised(part))) return {false, "not a fact: " + part.substr(0, 80)};
-    n++;
-  }
-  if (n < 2) return {false, "fewer than two sentences"};
-  return {true, {}};
+  const KbMember* member = kb_member(name);
+  if (member == nullptr) throw Error(ErrorCode::BadInput, "check.member: unknown " + name);
+  return check_kb_sentences(text, kb_truths(*member));
 }
 
 class KbTask final : public TaskGenerator {

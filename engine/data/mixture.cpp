@@ -23,7 +23,8 @@ constexpr int kProbe = 64;
 
 struct Part {
   std::string name;
-  const TaskGenerator* task = nullptr;  // null: open texts
+  const TaskGenerator* task = nullptr;             // null: open texts
+  std::shared_ptr<const TaskGenerator> with_open;  // the task with its own open texts, or null
   std::vector<Record> texts;
   std::array<int, 3> levels{2, 5, 3};
   double weight = 0;
@@ -43,6 +44,19 @@ void read_levels(const Json& levels, const std::string& field, std::array<int, 3
     total += out[i];
   }
   if (total == 0) refuse(field, "all levels are 0");
+}
+
+// Whether the part names open texts; refused where there is no folder, or the task has none.
+bool wants_open_texts(const Json& options, const std::string& name, const std::string& data_dir) {
+  const auto it = options.find("open_texts");
+  if (it == options.end()) return false;
+  const std::string field = name + ".open_texts";
+  if (!it->is_boolean()) refuse(field, "expected true or false");
+  if (!it->get<bool>()) return false;
+  if (open_sets_of_task(name).empty())
+    refuse(field, "this part has none; write, chat and plain have");
+  if (data_dir.empty()) refuse(field, "no folder of open texts; give --data or set DECOSCOPE_DATA");
+  return true;
 }
 
 std::vector<Record> read_open_texts(const Json& options, const std::string& data_dir) {
@@ -88,6 +102,15 @@ struct TrainingStream::Impl {
   std::uint64_t seed = 0;
   std::vector<Part> parts;
 
+  // Behind as many texts of the part as its full size the open ones have stood in it as often as
+  // they may.
+  static const TaskGenerator& generator(const Part& part, std::int64_t index) {
+    if (!part.with_open) return *part.task;
+    const auto full = static_cast<double>(part.with_open->full_size());
+    const bool over = full > 0 && static_cast<double>(index) * part.share >= full;
+    return over ? *part.task : *part.with_open;
+  }
+
   TrainingText of_part(const Part& part, Random& rng, std::int64_t index) const {
     TrainingText text;
     if (part.task == nullptr) {
@@ -97,7 +120,7 @@ struct TrainingStream::Impl {
       text.part = record.task;
     } else {
       const int level = 1 + rng.weighted({part.levels[0], part.levels[1], part.levels[2]});
-      auto record = part.task->make(Split::Train, level, index);
+      auto record = generator(part, index).make(Split::Train, level, index);
       if (!record) kernels::throw_contract_error("a generator found no training record");
       text.prompt = std::move(record->prompt);
       text.completion = std::move(record->completion);
@@ -149,6 +172,8 @@ TrainingStream::TrainingStream(std::string_view recipe_json,
       part.texts = read_open_texts(options, data_dir);
     } else {
       part.task = &task_generator(name);
+      if (wants_open_texts(options, name, data_dir))
+        part.with_open = task_generator_with_open_texts(name, data_dir);
     }
     if (options.contains("levels")) read_levels(options["levels"], name + ".levels", part.levels);
     impl->parts.push_back(std::move(part));

@@ -31,9 +31,12 @@ class TrainingStream {
   ///                     "real": {"weight": 0.1, "sets": ["gsm8k", ..]}}. Weights are shares of
   ///                     characters and need not add up to 1; "levels" are shares of texts of level
   ///                     1, 2, 3 (default [2, 5, 3]); "sets" defaults to default_training_sets().
-  /// @param data_dir     the folder of the open texts; needed by "real" alone
+  ///                     "open_texts": true of write, chat or plain has them draw from the folder;
+  ///                     of chat and plain up to so many texts as their full_size() says, behind
+  ///                     which the open ones have stood as often as they may.
+  /// @param data_dir     the folder of the open texts; needed by "real" and "open_texts" alone
   /// @throws Error(BadInput)  naming the field of the recipe
-  /// @throws Error(Resources)  for a missing folder
+  /// @throws Error(Resources, BadInput)  for a folder that lacks a set
   TrainingStream(std::string_view recipe_json, std::uint64_t seed, std::string data_dir = {});
   ~TrainingStream();
   TrainingStream(TrainingStream&&) noexcept;

@@ -179,7 +179,6 @@ class PyTask final : public TaskGenerator {
     return {run.passed, run.reason};
   }
 
- protected:
   CheckResult check_at_birth(const Record& record) const override {
     const Tests tests = read_tests(record);
     try {
@@ -194,6 +193,7 @@ class PyTask final : public TaskGenerator {
     return {true, {}};
   }
 
+ protected:
   std::optional<Record> draw(Random& rng, int level, Split split) const override {
     PyProgram p;
     const bool is_class = rng.chance(level == 1 ? 0 : level == 2 ? 20 : 30);

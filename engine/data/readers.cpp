@@ -261,21 +261,6 @@ void tinyshakespeare(RealRecords& out, const std::string& dir) {
   }
 }
 
-// A line's sentences: they end where ".", "!" or "?" and perhaps a closing quote stand before a
-// space.
-std::vector<std::string> sentences_in(std::string_view line) {
-  std::vector<std::string> sentences(1);
-  for (const std::string& word : split_text(line, ' ')) {
-    std::string& sentence = sentences.back();
-    sentence += (sentence.empty() ? "" : " ") + word;
-    const auto end = word.find_last_not_of('"');
-    if (end != std::string::npos && std::string_view(".!?").find(word[end]) != std::string::npos)
-      sentences.emplace_back();
-  }
-  if (sentences.back().empty()) sentences.pop_back();
-  return sentences;
-}
-
 // Some of the published sentences lack their stop ("The heat"). Where one does, the sentence behind
 // it is known from another line.
 std::vector<std::string> four_sentences(const std::string& line,

@@ -19,6 +19,10 @@ std::vector<std::string> real_set_names();
 /// the texts it had when it was written.
 std::vector<std::string> default_training_sets();
 
+/// The sets whose training parts a generated task draws from where it may: those of write, chat and
+/// plain; of other tasks none.
+std::vector<std::string> open_sets_of_task(std::string_view task);
+
 /// Under what a set may be passed on, as its authors say, and where it was published. The texts a
 /// reader takes from a second set are named too: `cos_e` gives commonsenseqa its rationales.
 struct RealSetTerms {

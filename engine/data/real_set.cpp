@@ -59,6 +59,19 @@ void for_each_json_item(const std::string& path, const std::function<void(const 
   }
 }
 
+std::vector<std::string> sentences_in(std::string_view line) {
+  std::vector<std::string> sentences(1);
+  for (const std::string& word : split_text(line, ' ')) {
+    std::string& sentence = sentences.back();
+    sentence += (sentence.empty() ? "" : " ") + word;
+    const auto end = word.find_last_not_of('"');
+    if (end != std::string::npos && std::string_view(".!?").find(word[end]) != std::string::npos)
+      sentences.emplace_back();
+  }
+  if (sentences.back().empty()) sentences.pop_back();
+  return sentences;
+}
+
 void RealRecords::add(std::string prompt,
                       std::string completion,
                       std::string answer,

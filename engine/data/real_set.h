@@ -28,6 +28,10 @@ void for_each_json_line(const std::string& path,
 void for_each_json_item(const std::string& path,
                         const std::function<void(const nlohmann::json&)>& each);
 
+/// A line's sentences: they end where ".", "!" or "?" and perhaps a closing quote stand before a
+/// space.
+std::vector<std::string> sentences_in(std::string_view line);
+
 /// The records of one set, numbered in the order they come. Training texts longer than 1,700
 /// characters are left out.
 class RealRecords {

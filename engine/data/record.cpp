@@ -92,6 +92,15 @@ const TaskGenerator& task_generator(std::string_view name) {
                                     known + did_you_mean(name, task_names()));
 }
 
+std::shared_ptr<const TaskGenerator> task_generator_with_open_texts(std::string_view name,
+                                                                    const std::string& data_dir) {
+  ensure(!data_dir.empty(), "open texts are read from a folder");
+  if (name == "write") return make_write_task(data_dir);
+  if (name == "chat") return make_chat_task(data_dir);
+  if (name == "plain") return make_plain_task(data_dir);
+  return {std::shared_ptr<const void>(), &task_generator(name)};  // alive for the whole program
+}
+
 std::string to_json_line(const Record& record) {
   nlohmann::ordered_json line;
   line["id"] = record.id;

@@ -64,23 +64,35 @@ class TaskGenerator {
   /// @throws Error(BadInput)  if record.check is not what this task writes
   virtual CheckResult check(const Record& record, std::string_view completion) const = 0;
 
- protected:
-  /// One attempt. Returns nothing if the draw leads nowhere or its content key lies outside split.
-  /// Fills prompt, completion, answer, check.
-  virtual std::optional<Record> draw(Random& rng, int level, Split split) const = 0;
-
   /// What make() asks of a fresh record; python code is run by our own interpreter instead.
   virtual CheckResult check_at_birth(const Record& record) const {
     return check(record, record.completion);
   }
+
+  /// Of a task with open texts in it: how many texts it has when each of those stands in it as often
+  /// as it may; 0 of the others.
+  virtual std::int64_t full_size() const { return 0; }
+
+ protected:
+  /// One attempt. Returns nothing if the draw leads nowhere or its content key lies outside split.
+  /// Fills prompt, completion, answer, check.
+  virtual std::optional<Record> draw(Random& rng, int level, Split split) const = 0;
 };
 
-/// The names of all generators: arith kb sql py blocks.
+/// The names of all generators: arith kb sql py blocks write chat plain.
 std::vector<std::string> task_names();
 
 /// @return  the generator, alive for the whole program
 /// @throws Error(Usage)  naming the tasks there are
 const TaskGenerator& task_generator(std::string_view name);
+
+/// The generator that draws from the open texts of a folder too, where its task has such: write,
+/// chat, plain. Its records are others than those of task_generator(), under the same ids; their
+/// check says where texts come from.
+/// @throws Error(Usage)  naming the tasks there are
+/// @throws Error(BadInput)  for a folder that lacks a set
+std::shared_ptr<const TaskGenerator> task_generator_with_open_texts(std::string_view name,
+                                                                    const std::string& data_dir);
 
 /// One JSON line, without the newline.
 std::string to_json_line(const Record& record);

@@ -10,6 +10,9 @@ const std::vector<std::unique_ptr<TaskGenerator>>& all_tasks() {
     list.push_back(make_sql_task());
     list.push_back(make_py_task());
     list.push_back(make_blocks_task());
+    list.push_back(make_write_task());
+    list.push_back(make_chat_task());
+    list.push_back(make_plain_task());
     return list;
   }();
   return tasks;

@@ -21,6 +21,14 @@ std::optional<std::string> some_text(std::string_view text) {
   return std::string(body);
 }
 
+/// What is asked, where a user of a chat asks it.
+std::string without_chat(std::string_view prompt) {
+  constexpr std::string_view kUser = "USER: ", kAssistant = " ASSISTANT:";
+  if (prompt.starts_with(kUser)) prompt.remove_prefix(kUser.size());
+  if (prompt.ends_with(kAssistant)) prompt.remove_suffix(kAssistant.size());
+  return std::string(trimmed(prompt));
+}
+
 bool has(const Thought& thought, const char* part) {
   return thought.contains(part);
 }
@@ -160,9 +168,7 @@ class BlocksPlanTask final : public TotTask {
 
 class WritingTask final : public TotTask {
  public:
-  std::string question(const Record& record) const override {
-    return std::string(trimmed(record.prompt));
-  }
+  std::string question(const Record& record) const override { return without_chat(record.prompt); }
 
   Slots slots(const Record& record, const ThoughtChain& chain) const override {
     Slots slots = {{"task", question(record)}};
@@ -192,10 +198,15 @@ class WritingTask final : public TotTask {
 };
 
 const char* const kOfSums[] = {"arith", "gsm8k"};
+const char* const kOfWriting[] = {"write", "creative_writing"};
 const char* const kOfBlocks[] = {"blocks", "blocksworld"};
 
 bool of_blocks(const std::string& task) {
   return std::ranges::find(kOfBlocks, task) != std::end(kOfBlocks);
+}
+
+bool of_writing(const std::string& task) {
+  return std::ranges::find(kOfWriting, task) != std::end(kOfWriting);
 }
 
 bool of_sums(const std::string& task) {
@@ -211,18 +222,17 @@ int actions_of(const Record& record) {
 bool can_be_asked(const Record& record, int n_actions) {
   const std::string form = form_of(record);
   if (of_sums(record.task)) return form == "gsm8k" || form == "number";
-  if (!of_blocks(record.task)) return record.task == "creative_writing" && form == "passage";
+  if (!of_blocks(record.task)) return of_writing(record.task) && form == "passage";
   return form == "plan" && (n_actions == 0 || actions_of(record) == n_actions);
 }
 
 }  // namespace
 
 const std::vector<TotTaskInfo>& tot_tasks() {
-  static const std::vector<TotTaskInfo> tasks = {{"arith", "arith.jsonl", 4, 1},
-                                                 {"blocks", "blocks.jsonl", 7, 2},
-                                                 {"gsm8k", "arith.jsonl", 4, 1},
-                                                 {"blocksworld", "blocks.jsonl", 7, 1},
-                                                 {"creative_writing", "writing.jsonl", 2, 1}};
+  static const std::vector<TotTaskInfo> tasks = {
+      {"arith", "arith.jsonl", 4, 1},        {"blocks", "blocks.jsonl", 7, 2},
+      {"write", "writing.jsonl", 2, 1},      {"gsm8k", "arith.jsonl", 4, 1},
+      {"blocksworld", "blocks.jsonl", 7, 1}, {"creative_writing", "writing.jsonl", 2, 1}};
   return tasks;
 }
 
@@ -263,7 +273,7 @@ std::vector<Record> tot_questions_of(std::vector<Record> records, int n_actions)
   if (records.empty() && !none_given)
     throw Error(ErrorCode::BadInput,
                 "data: found no question for a tree of thoughts, expected word problems with a "
-                "number (arith, gsm8k), plans for blocks or passages (creative_writing)");
+                "number (arith, gsm8k), plans for blocks or passages (write, creative_writing)");
   for (const Record& record : records)
     if (record.task != records[0].task)
       throw Error(ErrorCode::BadInput, "data: found " + records[0].task + " and " + record.task +

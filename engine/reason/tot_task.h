@@ -4,7 +4,7 @@
 //                            asks what was asked before, or for the final answer
 //   blocks, blocksworld      a thought is the next action; the model tells the state behind it, and a
 //                            chain is complete when the goal holds in that state
-//   creative_writing         the first thought is a plan, the second the passage
+//   write, creative_writing  the first thought is a plan, the second the passage
 #pragma once
 
 #include <optional>
@@ -50,7 +50,7 @@ struct TotTaskInfo {
   int level;            // of a generated task, where none is asked for
 };
 
-/// arith blocks gsm8k blocksworld creative_writing
+/// arith blocks write gsm8k blocksworld creative_writing
 const std::vector<TotTaskInfo>& tot_tasks();
 /// @throws Error(Usage)  for an unknown task, naming those there are
 const TotTaskInfo& tot_task_info(const std::string& name);

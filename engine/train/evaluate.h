@@ -3,10 +3,12 @@
 //   decoding  the engine's own, plain autoregressive, many problems in one forward
 //   entropy   of the model's distribution over its own answers, in nats a token: between 0.05 and
 //             0.5 the text is neither copied nor noise
+//   plain     has no questions: its texts are read, and what is told is the perplexity
 #pragma once
 
-#include <atomic>
+#include <array>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,8 +22,15 @@ struct EvaluationSettings {
   std::vector<int> levels = {1, 2};
   Split split = Split::Test;
   int n_problems = 500;  // a task and level
-  int max_tokens = 256;
-  int n_lanes = 32;  // problems decoded together
+  int max_tokens = 256;  // of an answer; of write and chat, whose texts may be longer, twice that
+  int n_lanes = 32;      // problems decoded together
+};
+
+/// Problems of one form, or of one category of chat.
+struct FormScore {
+  int n = 0;
+  int n_checked = 0;
+  int n_correct = 0;
 };
 
 struct TaskScore {
@@ -33,6 +42,13 @@ struct TaskScore {
   int n_ended = 0;            // ended by themselves within max_tokens
   std::int64_t n_tokens = 0;  // of all answers
   double entropy = 0;         // mean over those tokens
+  std::map<std::string, FormScore> forms;
+  // Of passages with four end sentences, the answers in which 0, 1, .. 4 paragraphs end in theirs,
+  // and in which so many name its subject.
+  std::array<int, 5> ends{};
+  std::array<int, 5> subjects{};
+  bool read_only = false;  // texts without a prompt: read, not answered
+  double loss = 0;         // of those, in nats a token
   double accuracy() const { return n_checked ? static_cast<double>(n_correct) / n_checked : 0; }
 };
 

@@ -58,13 +58,23 @@ std::string generated_parts(const TrainingStream& stream) {
   return list;
 }
 
-// The open sets a mixture names, or the default ones; empty without a part "real".
+// The open sets a mixture names, or the default ones: those of its part "real", and those that
+// generated parts with "open_texts" draw from.
 std::vector<std::string> sets_of(const nlohmann::json& mixture) {
-  if (!mixture.is_object()) return {};
-  const auto real = mixture.find("real");
-  if (real == mixture.end() || real->value("weight", 0.0) == 0) return {};
-  std::vector<std::string> sets = real->value("sets", default_training_sets());
-  if (std::find(sets.begin(), sets.end(), "commonsenseqa") != sets.end()) sets.push_back("cos_e");
+  std::vector<std::string> sets;
+  if (!mixture.is_object()) return sets;
+  for (const auto& [name, part] : mixture.items()) {
+    if (!part.is_object() || part.value("weight", 0.0) == 0) continue;
+    std::vector<std::string> of_part;
+    if (name == "real") {
+      of_part = part.value("sets", default_training_sets());
+      if (std::find(of_part.begin(), of_part.end(), "commonsenseqa") != of_part.end())
+        of_part.push_back("cos_e");
+    } else if (part.value("open_texts", false)) {
+      of_part = open_sets_of_task(name);
+    }
+    sets.insert(sets.end(), of_part.begin(), of_part.end());
+  }
   return sets;
 }
 

@@ -154,7 +154,9 @@ TEST_F(CliJson, records_are_a_list_and_their_checks_and_figures_objects) {
             "");
   EXPECT_EQ(wrong_in(document("data stats " + file),
                      json::parse(R"({"records": "integer", "mean_tokens": "number",
-                       "max_tokens": "integer", "over_512_tokens": "integer",
+                       "max_tokens": "integer", "over_256_tokens": "integer",
+                       "over_512_tokens": "integer", "over_task_tokens": "integer",
+                       "copy_share_floor": "number",
                        "mean_chars": "number", "max_chars": "integer", "copy_share": "number",
                        "duplicates": "integer", "prompts_in_two_splits": "integer",
                        "forms": "object", "stopped": "boolean"})")),
@@ -232,6 +234,22 @@ TEST_F(CliJson, model_score_of_one_task_and_level) {
   EXPECT_EQ(scored["scores"][0]["task"], "arith");
   EXPECT_EQ(scored["scores"][0]["level"], 3);
   EXPECT_EQ(scored["scores"][0]["n"], 1);
+  EXPECT_EQ(scored["scores"][0]["forms"].size(), 1u);
+}
+
+TEST_F(CliJson, model_score_reads_plain_text_and_counts_by_form) {
+  const json scored = document("model score --task plain,chat --level 1 --count 2");
+  ASSERT_EQ(scored["scores"].size(), 2u) << scored;
+  const json &plain = scored["scores"][0], &chat = scored["scores"][1];
+  EXPECT_EQ(wrong_in(plain, json::parse(R"({"perplexity": "number", "accuracy": "null",
+                                            "n_ended": "null", "entropy": "null"})")),
+            "");
+  EXPECT_GT(plain["perplexity"], 1);
+  EXPECT_GT(plain["tokens"], 20);
+  int n = 0;
+  for (const auto& [category, form] : chat["forms"].items()) n += form["n"].get<int>();
+  EXPECT_EQ(n, 2);
+  EXPECT_FALSE(chat.contains("perplexity"));
 }
 
 TEST_F(CliJson, recordings_and_traces_are_told_judged_and_converted) {

@@ -297,6 +297,20 @@ TEST_F(Cli, data_stats_counts_tokens) {
             std::string::npos);
 }
 
+TEST_F(Cli, open_texts_are_drawn_from_the_folder_that_data_names) {
+  const Outcome missing = run("data generate write --data " + folder + "/none");
+  EXPECT_EQ(missing.code, 3) << missing.err;
+  EXPECT_NE(missing.err.find("none/gsm8k/"), std::string::npos) << missing.err;
+  const Outcome none_read = run("data generate arith --count 2 --data " + folder + "/none");
+  EXPECT_EQ(none_read.code, 0) << none_read.err;
+  EXPECT_EQ(none_read.out, run("data generate arith --count 2").out);
+  const Outcome alone = shell("DECOSCOPE_DATA= $DECOSCOPE data generate write --count 2");
+  EXPECT_EQ(alone.code, 0) << alone.err;
+  EXPECT_NE(alone.out.find("\"sources\":[\"grammar\",\"grammar\",\"grammar\",\"grammar\"]"),
+            std::string::npos)
+      << alone.out;
+}
+
 TEST_F(Cli, UI03_without_a_display_the_window_is_wrong_usage_and_a_broken_one_is_a_device) {
   const Outcome none = shell("DISPLAY= WAYLAND_DISPLAY= $DECOSCOPE");
   EXPECT_EQ(none.code, 2) << none.err;

@@ -244,8 +244,8 @@ TEST(WindowTasks, an_open_set_is_offered_where_its_folder_is_and_a_generated_tas
     return why;
   };
   auto why = reasons("");
-  EXPECT_EQ(why.size(), 9u);
-  for (const char* generated : {"kb", "arith", "blocks"}) EXPECT_EQ(why.at(generated), "");
+  EXPECT_EQ(why.size(), 10u);
+  for (const char* generated : {"kb", "arith", "blocks", "write"}) EXPECT_EQ(why.at(generated), "");
   EXPECT_NE(why.at("gsm8k").find("DECOSCOPE_DATA"), std::string::npos);
   const fs::path folder =
       fs::temp_directory_path() / ("decoscope_window_tasks" + std::to_string(getpid()));

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <memory>
 
 #include <gtest/gtest.h>
 
@@ -55,11 +56,10 @@ TEST(DataTool, tasks_keep_to_their_n_gram_floors) {
     int n_records;
     double share;
   };
-  const Floor floors[] = {{"arith", 1000, 0.25},
-                          {"kb", 1000, 0.20},
-                          {"sql", 10000, 0.145},
-                          {"py", 1000, 0.30},
-                          {"blocks", 1000, 0.35}};
+  const Floor floors[] = {{"arith", 1000, 0.25}, {"kb", 1000, 0.20},     {"sql", 10000, 0.145},
+                          {"py", 1000, 0.30},    {"blocks", 1000, 0.35}, {"write", 1000, 0.15},
+                          {"chat", 1000, 0.15},  // these two without a floor of the specification
+                          {"plain", 1000, 0.15}};
   for (const auto& [task, n_records, floor] : floors) {
     const auto stats = stats_of_records(mixed_records(task, n_records));
     std::printf("%s\n%s\n", task, describe(stats).c_str());
@@ -68,24 +68,51 @@ TEST(DataTool, tasks_keep_to_their_n_gram_floors) {
   }
 }
 
-TEST(DataTool, texts_keep_to_512_tokens_of_the_bundled_tokenizer) {
-  const auto tokenizer = open_sentencepiece(
+CountTokens bundled_count() {
+  const std::shared_ptr<const Tokenizer> tokenizer = open_sentencepiece(
       DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/tokenizer.model", {.add_bos = false});
-  const CountTokens count = [&](const Record& record) {
+  return [tokenizer](const Record& record) {
     return 2 + static_cast<int>(tokenizer->encode(record.prompt, false).size() +
                                 tokenizer->encode(record.completion, false).size());
   };
+}
+
+TEST(DataTool, texts_keep_to_their_cap_by_the_bundled_tokenizer) {
+  const CountTokens count = bundled_count();
   for (const std::string& task : task_names()) {
     const auto records = some_records(task, 400);
     const auto stats = stats_of_records(records, count);
     std::printf("%s: mean %.0f tokens, longest %d\n", task.c_str(), stats.mean_tokens,
                 stats.max_tokens);
-    EXPECT_LE(stats.max_tokens, kMaxRecordTokens) << task;
+    EXPECT_LE(stats.max_tokens, max_record_tokens(task)) << task;
     EXPECT_EQ(stats.n_too_long, 0) << task;
     double sum = 0;
     for (const Record& record : records) sum += count(record);
     EXPECT_DOUBLE_EQ(stats.mean_tokens, sum / static_cast<double>(records.size()));
   }
+}
+
+// The recipes of the tree train at 256 tokens, prompt and completion together.
+TEST(DataTool, level_1_of_write_chat_and_plain_mostly_fits_what_recipes_train_at) {
+  const CountTokens count = bundled_count();
+  for (const char* task : {"write", "chat", "plain"}) {
+    std::vector<Record> records;
+    for (int i = 0; i < 500; i++) records.push_back(*task_generator(task).make(Split::Train, 1, i));
+    const auto stats = stats_of_records(records, count);
+    std::printf("%s, level 1: mean %.0f tokens, longest %d, over 256: %d of 500\n", task,
+                stats.mean_tokens, stats.max_tokens, static_cast<int>(stats.n_over_256));
+    EXPECT_LE(stats.n_over_256, 25) << task;
+  }
+}
+
+TEST(DataTool, the_floor_of_the_copy_share_is_told_where_all_records_are_of_one_task) {
+  auto records = some_records("write", 2);
+  EXPECT_DOUBLE_EQ(stats_of_records(records).copy_share_floor, 0.15);
+  EXPECT_NE(describe(stats_of_records(records)).find("(wanted: 0.15 or more)"), std::string::npos);
+  records.push_back(some_records("kb", 1)[0]);
+  EXPECT_EQ(stats_of_records(records).copy_share_floor, 0);
+  EXPECT_NE(to_json(stats_of_records(records)).find("\"copy_share_floor\":null"),
+            std::string::npos);
 }
 
 TEST(DataTool, a_text_above_the_cap_is_counted) {

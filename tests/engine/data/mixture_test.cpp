@@ -36,6 +36,21 @@ TEST(Mixture, weights_are_shares_of_characters) {
   EXPECT_NEAR(chars["blocks"] / total, 0.5, 0.06);
 }
 
+TEST(Mixture, passages_dialogs_and_plain_text_are_parts_like_any_other) {
+  const TrainingStream stream(
+      R"({"write": {"weight": 1, "levels": [1, 0, 0]}, "chat": {"weight": 1}, "plain": {"weight": 1,
+          "open_texts": false}})",
+      4);
+  std::map<std::string, int> n;
+  for (int i = 0; i < 120; i++) {
+    const TrainingText text = stream.text(i);
+    n[text.part]++;
+    EXPECT_EQ(text.prompt.empty(), text.part == "plain");
+    EXPECT_FALSE(text.completion.empty());
+  }
+  EXPECT_EQ(n.size(), 3u);
+}
+
 TEST(Mixture, the_answer_is_found_where_the_completion_says_it) {
   const std::pair<const char*, const char*> cases[] = {
       {" The sea fits. So the answer is (C).", "C"},
@@ -62,7 +77,10 @@ TEST(Mixture, bad_recipes_are_refused_by_field) {
       {R"({"arith": {"weight": -1}})", "arith.weight"},
       {R"({"arith": {"weight": 1, "levels": [1]}})", "arith.levels"},
       {R"({"arith": {"weight": 1, "levels": [0, 0, 0]}})", "arith.levels"},
-      {R"({"nothing": {"weight": 1}})", "nothing"}};
+      {R"({"nothing": {"weight": 1}})", "nothing"},
+      {R"({"chat": {"weight": 1, "open_texts": 1}})", "chat.open_texts"},
+      {R"({"chat": {"weight": 1, "open_texts": true}})", "chat.open_texts"},
+      {R"({"kb": {"weight": 1, "open_texts": true}})", "kb.open_texts"}};
   for (const auto& [recipe, field] : cases) {
     try {
       const TrainingStream stream(recipe, 1);

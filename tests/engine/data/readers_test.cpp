@@ -308,6 +308,100 @@ TEST_F(Readers, a_mixture_draws_on_them) {
   EXPECT_EQ(parts, (std::set<std::string>{"arith", "gsm8k", "tinyshakespeare"}));
 }
 
+// What users say in the published benches is said by nobody in a dialog that is learned from.
+TEST_F(Readers, no_turn_of_a_bench_is_a_turn_of_a_dialog) {
+  std::set<std::string> asked;
+  for (const char* bench : {"mt_bench", "vicuna_bench"})
+    for (const Record& record : read_real_set(bench, Split::Test, data_folder()))
+      for (const auto& turn : nlohmann::json::parse(record.check).at("turns"))
+        asked.insert(normalised(turn.get<std::string>()));
+  EXPECT_GT(asked.size(), 150u);
+  const auto chat = task_generator_with_open_texts("chat", data_folder());
+  int n_turns = 0, n_open = 0;
+  for (int level = 1; level <= 3; level++) {
+    for (int i = 0; i < 700; i++) {
+      const auto record = chat->make(Split::Train, level, i);
+      n_open += nlohmann::json::parse(record->check).at("form") == "open";
+      std::string_view rest = record->prompt;
+      for (auto at = rest.find("USER: "); at != std::string_view::npos; at = rest.find("USER: ")) {
+        rest.remove_prefix(at + 6);
+        const std::string said = normalised(rest.substr(0, rest.find(" ASSISTANT:")));
+        EXPECT_FALSE(asked.contains(said)) << said;
+        n_turns++;
+      }
+    }
+  }
+  EXPECT_GT(n_turns, 2100);
+  // 8 of each of 3,339 dialogs and 4 of each seed task's instance stand among 120,000.
+  EXPECT_NEAR(n_open, 2100 * 0.187, 90);
+  EXPECT_NEAR(static_cast<double>(chat->full_size()), 147600, 1500);
+}
+
+TEST_F(Readers, sentences_of_passages_are_none_of_those_to_be_asked) {
+  std::set<std::string> asked;
+  for (const char* set : {"gsm8k", "commonsenseqa", "creak"})
+    for (const Record& record : read_real_set(set, Split::Test, data_folder()))
+      asked.insert(" " + normalised(record.prompt) + " ");
+  std::set<std::string> writing;
+  for (const Record& record : read_real_set("creative_writing", Split::Test, data_folder()))
+    for (const auto& sentence : nlohmann::json::parse(record.check).at("sentences"))
+      writing.insert(normalised(sentence.get<std::string>()));
+  EXPECT_EQ(writing.size(), 320u);
+  const auto write = task_generator_with_open_texts("write", data_folder());
+  std::map<std::string, int> sources;
+  for (int i = 0; i < 400; i++) {
+    const auto check = nlohmann::json::parse(write->make(Split::Train, 3, i)->check);
+    for (const auto& source : check.at("sources")) sources[source]++;
+    for (const auto& sentence : check.at("sentences")) {
+      const std::string text = normalised(sentence.get<std::string>());
+      EXPECT_FALSE(writing.contains(text)) << text;
+      for (const std::string& question : asked)
+        EXPECT_EQ(question.find(" " + text + " "), std::string::npos) << text;
+    }
+  }
+  EXPECT_EQ(sources.size(), 4u);
+  EXPECT_NEAR(sources["grammar"], 1120, 120);
+}
+
+TEST_F(Readers, plain_text_keeps_open_texts_of_a_split_to_it) {
+  const auto plain = task_generator_with_open_texts("plain", data_folder());
+  std::map<std::string, std::string> split_of;
+  std::map<std::string, int> n;
+  for (const Split split : {Split::Train, Split::Dev, Split::Test}) {
+    for (int i = 0; i < 1000; i++) {
+      const auto record = plain->make(split, 1, i);
+      const auto [it, fresh] = split_of.emplace(record->completion, record->split);
+      EXPECT_TRUE(fresh || it->second == record->split) << record->completion;
+      EXPECT_EQ(record->completion.find("So the answer is"), std::string::npos);
+      if (nlohmann::json::parse(record->check).at("form") == "open")
+        n[std::string(split_name(split)) + " " + record->answer]++;
+    }
+  }
+  for (const char* split : {"train", "dev", "test"})
+    for (const char* set : {"tinyshakespeare", "creak", "strategyqa"})
+      EXPECT_GT(n[std::string(split) + " " + set], 5) << split << " " << set;
+}
+
+// Behind the size that they belong to, open texts have stood as often as they may.
+TEST_F(Readers, a_mixture_ends_with_open_dialogs_where_they_have_stood_as_often_as_they_may) {
+  std::set<std::string> open;
+  for (const char* set : {"taskmaster4", "self_instruct"})
+    for (const Record& record : read_real_set(set, Split::Train, data_folder()))
+      open.insert(record.prompt + record.completion);
+  const TrainingStream stream(R"({"chat": {"weight": 1, "open_texts": true}})", 5, data_folder());
+  const auto n_open = [&](std::int64_t from) {
+    int n = 0;
+    for (std::int64_t i = from; i < from + 300; i++) {
+      const TrainingText text = stream.text(i);
+      n += open.contains(text.prompt + text.completion);
+    }
+    return n;
+  };
+  EXPECT_GT(n_open(0), 20);
+  EXPECT_GT(n_open(140000), 20);
+  EXPECT_EQ(n_open(150000), 0);
+}
+
 TEST(ReadersOfBadFiles, say_file_line_and_field) {
   const auto dir = std::filesystem::path(testing::TempDir()) / "decoscope_readers";
   std::filesystem::create_directories(dir / "gsm8k");

@@ -211,6 +211,33 @@ TEST(TotTask, generated_questions_are_those_that_a_tree_can_search) {
   EXPECT_FALSE(tot_questions("blocks", {.level = 1, .count = 1}, 0, "").empty());
 }
 
+TEST(TotTask, passages_of_the_grammar_are_asked_for_as_those_of_the_open_set) {
+  const auto questions = tot_questions("write", {.count = 8}, 6, "");
+  ASSERT_EQ(questions.size(), 8u);
+  int n_chat = 0;
+  for (const Record& record : questions) {
+    EXPECT_EQ(form_of(record), "passage");
+    n_chat += record.prompt.starts_with("USER: ");
+    const std::string asked = tot_task("write").slots(record, {}).at("task");
+    EXPECT_EQ(asked.find("USER:"), std::string::npos);
+    EXPECT_EQ(asked.find("ASSISTANT"), std::string::npos);
+    const std::string& text = record.completion;
+    const auto at = text.find("Passage:\n");
+    ASSERT_NE(at, std::string::npos);
+    const std::string passage(completion_body(text.substr(at + 9)));
+    const ThoughtChain plan = {{{"plan", "First: Anna"}}};
+    EXPECT_FALSE(tot_task("write").complete(record, plan));
+    EXPECT_FALSE(tot_task("write").score(record, plan, "").correct);
+    const ThoughtChain chain = {{{"plan", "First: Anna"}}, {{"passage", passage}}};
+    EXPECT_TRUE(tot_task("write").complete(record, chain));
+    EXPECT_TRUE(tot_task("write").score(record, chain, "").correct);
+    const ThoughtChain cut = {{{"passage", passage.substr(0, passage.rfind('\n'))}}};
+    EXPECT_FALSE(tot_task("write").score(record, cut, "").correct);
+  }
+  EXPECT_GT(n_chat, 0);
+  EXPECT_LT(n_chat, 8);
+}
+
 TEST(TotTask, what_cannot_be_asked_is_said) {
   EXPECT_THAT(refusal([] { tot_questions("blocksworl", {}, 6, ""); }, ErrorCode::Usage),
               HasSubstr("did you mean blocksworld"));

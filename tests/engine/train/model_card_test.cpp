@@ -1,4 +1,5 @@
 // What a trained model's README says of its data, and how its scores get there.
+#include <cmath>
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -51,6 +52,17 @@ TEST_F(ModelCard, names_the_open_sets_it_read_with_their_licences) {
   EXPECT_TRUE(has(text, "| cos_e | BSD-3-Clause |"));  // the rationales of commonsenseqa
   EXPECT_FALSE(has(text, "gsm8k"));
   EXPECT_FALSE(has(text, "project's licence"));
+}
+
+TEST_F(ModelCard, names_the_sets_that_generated_parts_draw_from) {
+  const std::string text =
+      card(R"({"chat": {"weight": 1, "open_texts": true}, "plain": {"weight": 1},
+               "write": {"weight": 0, "open_texts": true}})",
+           kArith);
+  EXPECT_TRUE(has(text, "| taskmaster4 | CC BY 4.0 |"));
+  EXPECT_TRUE(has(text, "| self_instruct | Apache-2.0 |"));
+  EXPECT_FALSE(has(text, "| tinyshakespeare |"));  // plain may not
+  EXPECT_FALSE(has(text, "| gsm8k |"));            // write has no weight
 }
 
 TEST_F(ModelCard, counts_its_layers_and_claims_no_more_than_its_scores) {
@@ -114,6 +126,27 @@ TEST_F(ModelCard, scores_take_the_place_of_the_notice_and_of_earlier_scores) {
   EXPECT_TRUE(has(written(), "| arith | 1 | 4 | 100.0 % |"));
   EXPECT_FALSE(has(written(), "75.0 %"));
   EXPECT_TRUE(has(written(), "## Data and licences"));
+}
+
+TEST_F(ModelCard, scores_tell_categories_passages_and_perplexity_below_the_table) {
+  Evaluation evaluation{.model = "small", .split = "test", .scores = {}};
+  TaskScore write{.task = "write", .level = 1, .n = 4, .n_checked = 4, .n_correct = 1};
+  write.forms = {{"passage", {3, 3, 1}}, {"plan", {1, 1, 0}}};
+  write.ends = {0, 0, 1, 0, 2};
+  write.subjects = {0, 0, 0, 2, 1};
+  TaskScore plain{.task = "plain", .level = 2, .n = 5};
+  plain.read_only = true;
+  plain.loss = std::log(8.0);
+  evaluation.scores = {write, plain};
+  const std::string text = to_markdown(evaluation);
+  EXPECT_TRUE(has(text, "| write | 1 | 4 | 25.0 % |")) << text;
+  EXPECT_TRUE(has(text,
+                  "0, 1, 2, 3, 4 paragraphs end in their sentence: 0, 0, 1, 0, 2; name its "
+                  "subject: 0, 0, 0, 2, 1."))
+      << text;
+  EXPECT_TRUE(has(text, "right by form: passage 33.3 % of 3, plan 0.0 % of 1.")) << text;
+  EXPECT_TRUE(has(text, "plain, level 2: perplexity 8.00 a token, 5 texts read.")) << text;
+  EXPECT_FALSE(has(text, "| plain |")) << text;
 }
 
 TEST_F(ModelCard, IO03_a_card_that_cannot_take_its_name_is_an_error_and_leaves_nothing_behind) {

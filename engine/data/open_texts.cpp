@@ -1,0 +1,133 @@
+#include "engine/data/open_texts.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/data/readers.h"
+#include "engine/data/real_set.h"
+#include "engine/data/text.h"
+
+namespace engine {
+
+namespace {
+
+constexpr int kMinWords = 6, kMaxWords = 20;
+
+// Words that begin a sentence without being a name.
+constexpr std::string_view kNoNames[] = {
+    "A",     "About",  "After",     "All",     "Also",   "Although", "An",    "And",      "Another",
+    "Any",   "As",     "At",        "Because", "Before", "Both",     "But",   "By",       "Can",
+    "Do",    "Does",   "During",    "Each",    "Eight",  "Even",     "Every", "Everyone", "Few",
+    "Five",  "For",    "Four",      "From",    "Given",  "Half",     "He",    "Her",      "Here",
+    "His",   "How",    "I",         "If",      "In",     "Is",       "It",    "Its",      "Last",
+    "Many",  "Most",   "My",        "Nine",    "No",     "Not",      "Of",    "On",       "Once",
+    "One",   "Only",   "Our",       "Out",     "People", "Seven",    "She",   "Since",    "Six",
+    "So",    "Some",   "Someone",   "Such",    "Ten",    "That",     "The",   "Their",    "Then",
+    "There", "These",  "They",      "This",    "Those",  "Three",    "To",    "Today",    "Two",
+    "Under", "Unlike", "We",        "What",    "When",   "Where",    "Which", "While",    "Who",
+    "Why",   "With",   "Yesterday", "You",     "Your"};
+
+bool is_plain(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~' && c != '"'; });
+}
+
+// What stands between `before` and `behind` in a prompt; "" if they are not there.
+std::string between(const std::string& prompt, std::string_view before, std::string_view behind) {
+  if (!prompt.starts_with(before)) return {};
+  const auto end = prompt.rfind(behind);
+  return end == std::string::npos ? std::string()
+                                  : prompt.substr(before.size(), end - before.size());
+}
+
+// The first sentence of what a record of one of the three sets asks.
+std::string first_sentence(const Record& record) {
+  const std::string question =
+      record.task == "gsm8k"           ? between(record.prompt, "Question:\n", "\nAnswer:\n")
+      : record.task == "commonsenseqa" ? between(record.prompt, "Q: ", " Answer Choices:")
+                                       : between(record.prompt, "Q: Is it true that ", "\nA:");
+  const auto sentences = sentences_in(std::string(trimmed(question)));
+  return sentences.empty() ? std::string() : sentences.front();
+}
+
+bool can_end_a_paragraph(const std::string& sentence) {
+  const auto n_words = 1 + std::count(sentence.begin(), sentence.end(), ' ');
+  return n_words >= kMinWords && n_words <= kMaxWords && is_plain(sentence) &&
+         sentence.back() == '.' && !sentence.ends_with("Mr.") && !sentence.ends_with("Mrs.") &&
+         !sentence.ends_with("Dr.") && !sentence.ends_with("St.");
+}
+
+}  // namespace
+
+std::string leading_name(std::string_view sentence) {
+  std::vector<std::string> name;
+  for (const std::string& word : split_text(sentence, ' ')) {
+    const bool is_name =
+        word.size() > 1 && std::isupper(static_cast<unsigned char>(word[0])) != 0 &&
+        std::ranges::all_of(
+            word, [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; });
+    if (is_name) {
+      name.push_back(word);
+      continue;
+    }
+    // Behind a name the sentence goes on in small letters: no "Anna's", no "Anna,".
+    const bool goes_on = !word.empty() && std::islower(static_cast<unsigned char>(word[0])) != 0;
+    if (!goes_on) return {};
+    break;
+  }
+  if (name.empty() || std::ranges::find(kNoNames, name[0]) != std::end(kNoNames)) return {};
+  return joined(name, " ");
+}
+
+std::vector<std::string> open_sets_of_task(std::string_view task) {
+  if (task == "write") return {"gsm8k", "commonsenseqa", "creak"};
+  if (task == "chat") return {"taskmaster4", "self_instruct"};
+  if (task == "plain") return {"tinyshakespeare", "creak", "strategyqa"};
+  return {};
+}
+
+std::vector<OpenSentence> open_sentences(const std::string& data_dir) {
+  std::set<std::string> to_be_asked;
+  for (const std::string& set : open_sets_of_task("write"))
+    for (const Record& record : read_real_set(set, Split::Test, data_dir))
+      to_be_asked.insert(normalised(first_sentence(record)));
+  for (const Record& record : read_real_set("creative_writing", Split::Test, data_dir))
+    for (const auto& sentence : nlohmann::json::parse(record.check).at("sentences"))
+      to_be_asked.insert(normalised(sentence.get<std::string>()));
+  std::vector<OpenSentence> sentences;
+  std::set<std::string> seen;
+  for (const std::string& set : open_sets_of_task("write")) {
+    for (const Record& record : read_real_set(set, Split::Train, data_dir)) {
+      std::string text = first_sentence(record);
+      if (text.empty() || !can_end_a_paragraph(text)) continue;
+      std::string subject = leading_name(text);
+      const std::string plain = normalised(text);
+      if (subject.empty() || to_be_asked.contains(plain) || !seen.insert(plain).second) continue;
+      sentences.push_back({std::move(text), std::move(subject), set});
+    }
+  }
+  return sentences;
+}
+
+void OpenPool::add(Record record, int n_times) {
+  const int split = static_cast<int>(split_from_name(record.split));
+  slots_[split].insert(slots_[split].end(), static_cast<std::size_t>(n_times),
+                       static_cast<int>(texts_[split].size()));
+  texts_[split].push_back(std::move(record));
+}
+
+const Record* OpenPool::draw(Random& rng, Split split) const {
+  const int n_open = static_cast<int>(slots(Split::Train).size());
+  if (n_open == 0 || slots(split).empty() || rng.below(n_own_ + n_open) < n_own_) return nullptr;
+  return &texts(split)[rng.pick(slots(split))];
+}
+
+std::int64_t OpenPool::full_size() const {
+  const auto n_open = static_cast<std::int64_t>(slots(Split::Train).size());
+  return n_open == 0 ? 0 : n_own_ + n_open;
+}
+
+}  // namespace engine

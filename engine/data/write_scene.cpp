@@ -1,0 +1,90 @@
+#include "engine/data/write_scene.h"
+
+#include <set>
+
+#include "engine/data/text.h"
+#include "engine/data/write_words.h"
+
+namespace engine {
+
+namespace {
+
+constexpr int kOpenShare = 30;  // of a hundred sentences, where there are open ones
+
+bool with_adverbial(Random& rng, int level) {
+  return level == 3 || (level == 2 && rng.chance(50));
+}
+
+// Level 1 keeps to short ones.
+std::size_t most_words(int level) {
+  return level == 1 ? 9 : level == 2 ? 14 : 20;
+}
+
+GivenSentence open_given(Random& rng, int level, std::span<const OpenSentence> open) {
+  const OpenSentence* sentence = &rng.pick(open);
+  for (int i = 0; i < 50 && split_text(sentence->text, ' ').size() > most_words(level); i++)
+    sentence = &rng.pick(open);
+  return {sentence->text, sentence->subject, sentence->subject, sentence->set,
+          rng.below(kWriteThemes)};
+}
+
+GivenSentence grammar_given(Random& rng, int level) {
+  const WriteSubject& subject = rng.pick(write_subjects());
+  GivenSentence given;
+  given.subject = subject.phrase;
+  given.pronoun = subject.pronoun;
+  given.source = "grammar";
+  given.theme = rng.below(kWriteThemes);
+  given.text = grammar_sentence(rng, level, given.subject, given.theme);
+  return given;
+}
+
+}  // namespace
+
+std::string grammar_sentence(
+    Random& rng, int level, const std::string& subject, int theme, const std::string& link) {
+  const std::string core = subject + " " + std::string(rng.pick(write_predicates(theme)));
+  const std::string before = link.empty() ? "" : link + " ";
+  if (!with_adverbial(rng, level)) return capitalised(before + core) + ".";
+  const std::string adverbial(rng.pick(write_adverbials()));
+  if (link.empty() && rng.chance(30)) return capitalised(adverbial) + ", " + core + ".";
+  return capitalised(before + core) + " " + adverbial + ".";
+}
+
+std::optional<std::vector<GivenSentence>> draw_given_sentences(Random& rng,
+                                                               int level,
+                                                               int n_sentences,
+                                                               std::span<const OpenSentence> open) {
+  std::vector<GivenSentence> given;
+  std::set<std::string> subjects;
+  for (int i = 0; i < n_sentences; i++) {
+    const bool from_open = !open.empty() && rng.chance(kOpenShare);
+    given.push_back(from_open ? open_given(rng, level, open) : grammar_given(rng, level));
+    if (!subjects.insert(normalised(given.back().subject)).second) return std::nullopt;
+  }
+  return given;
+}
+
+std::string own_sentences(Random& rng,
+                          int level,
+                          const GivenSentence& about,
+                          const std::string& link) {
+  const std::string first = grammar_sentence(rng, 1, about.subject, about.theme, link);
+  return first + " " + grammar_sentence(rng, level, about.pronoun, about.theme);
+}
+
+std::string draw_link(Random& rng, int i, int n) {
+  if (i == 0) return std::string(rng.say({"First", "At first", "One day", "To start"}));
+  if (i == n - 1)
+    return std::string(rng.say({"At last", "In the end", "Last of all", "After all"}));
+  if (i == 1) return std::string(rng.say({"Then", "Next", "After that", "Soon"}));
+  return std::string(rng.say({"Later", "A day later", "After this", "Later on"}));
+}
+
+std::string passage_text(const std::vector<PassageParagraph>& paragraphs) {
+  std::vector<std::string> lines;
+  for (const PassageParagraph& paragraph : paragraphs) lines.push_back(paragraph.text());
+  return joined(lines, "\n");
+}
+
+}  // namespace engine
