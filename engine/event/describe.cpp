@@ -132,10 +132,11 @@ std::string describe(const Timeline& timeline, const RunRecord& run) {
   return text;
 }
 
-std::string describe(const Timeline& timeline) {
+std::string describe(const Timeline& timeline, const std::function<void()>& before_each) {
   if (timeline.runs().empty()) return "No run in this recording.\n";
   std::string text;
   for (const RunRecord& run : timeline.runs()) {
+    if (before_each) before_each();
     text += (text.empty() ? "" : "\n") + describe(timeline, run);
   }
   return text;

@@ -1,6 +1,7 @@
 // What happened in words, for people who hear a screen instead of seeing it.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,7 +18,8 @@ std::string describe(const Timeline& timeline, const RunRecord& run, const StepR
 std::string describe(const Timeline& timeline, const RunRecord& run);
 
 /// The same of every run; says so if there is none.
-std::string describe(const Timeline& timeline);
+/// @param before_each  called before each run is told, which may be long; may throw. Or empty
+std::string describe(const Timeline& timeline, const std::function<void()>& before_each = {});
 
 /// What to say where runs were recorded with other weights than those here, naming both hashes;
 /// nullopt where they agree or one of them is not known (BAD_INPUTS TR11).

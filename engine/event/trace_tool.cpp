@@ -490,17 +490,6 @@ std::vector<std::string> write_tables(const Timeline& timeline,
   return files;
 }
 
-/// describe() of every run.
-std::string description(const Timeline& timeline, const std::string& to, const StopAsked& stop) {
-  if (timeline.runs().empty()) return describe(timeline);
-  std::string text;
-  for (const RunRecord& run : timeline.runs()) {
-    if (stop && stop()) give_up(to, "nothing was written");
-    text += (text.empty() ? "" : "\n") + describe(timeline, run);
-  }
-  return text;
-}
-
 /// What is whole in a recording, as a recording. @return the name it took
 std::string repaired(const std::string& from, const std::string& to, const StopAsked& stop) {
   Recorder recorder(to);
@@ -561,7 +550,10 @@ TraceAnswer trace_convert(const std::string& from,
   } else if (ends_with(to, kTables)) {
     files = write_tables(opened.timeline, to, options);
   } else if (ends_with(to, ".txt")) {
-    files = {write_whole(to, description(opened.timeline, to, options.stop))};
+    const auto go_on = [&] {
+      if (options.stop && options.stop()) give_up(to, "nothing was written");
+    };
+    files = {write_whole(to, describe(opened.timeline, go_on))};
   } else {
     files = {repaired(from, to, options.stop)};
   }
