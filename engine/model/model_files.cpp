@@ -14,7 +14,6 @@
 #include "engine/model/config_file.h"
 #include "engine/model/fields.h"
 #include "engine/model/json.h"
-#include "engine/model/non_finite.h"
 #include "engine/model/refuse.h"
 #include "engine/model/sentencepiece.h"
 #include "engine/model/shards.h"
@@ -251,10 +250,6 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
   choose_dtype(files, config, entries);
   note_unused_tensors(files, entries);
   note_tied_head(files, entries);
-  if (options.scan_non_finite) {
-    for (std::string& notice : non_finite_notices(*files.tensors, files.config))
-      files.notices.push_back(std::move(notice));
-  }
   read_card(files, limits);
   return files;
 }

@@ -25,7 +25,6 @@ struct ModelFiles {
 
 struct OpenOptions {
   bool allow_external_shards = false;
-  bool scan_non_finite = false;
   bool needs_tokenizer = true;
   FileLimits limits;
 };
