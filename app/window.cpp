@@ -34,6 +34,7 @@ int window(const WindowCommandOptions&) {
 #include "engine/closest_name.h"
 #include "engine/decode/registry.h"
 #include "engine/event/byte_source.h"
+#include "engine/event/clock.h"
 #include "engine/event/output_file.h"
 #include "engine/event/recording.h"
 #include "engine/event/run_rules.h"
@@ -42,6 +43,7 @@ int window(const WindowCommandOptions&) {
 #include "engine/schedule/memory_plan.h"
 #include "engine/schedule/model_store.h"
 #include "engine/schedule/simulate_schedule.h"
+#include "ui/assert_log.h"
 #include "ui/panel.h"
 #include "ui/shell.h"
 #include "ui/window.h"
@@ -251,6 +253,11 @@ int window(const WindowCommandOptions& options) {
   check_arguments(options);
   engine::EventQueue events;
   engine::CommandQueue commands;
+  // A fault in drawing is told, and ends nobody's session.
+  const ui::AssertLog asserts([&events](const std::string& what) {
+    print_error(what);
+    events.push(engine::Notice{engine::now_ns(), engine::Notice::Level::Error, what});
+  });
   const ui::Catalog catalog = catalog_of(options);
   const EngineThread thread(assets_dir(), data_dir_of_environment(), options.model, commands,
                             events);

@@ -14,6 +14,9 @@ target_include_directories(imgui_headers SYSTEM INTERFACE ${imgui_src} ${imgui_s
 # 32-bit indices: a long text or a dense time line has more than 65,536 corners in one window.
 # 32-bit characters: with 16 an emoji typed or pasted into the prompt becomes U+FFFD, or nothing.
 target_compile_definitions(imgui_headers INTERFACE "ImDrawIdx=unsigned int" IMGUI_USE_WCHAR32 IMGUI_DISABLE_OBSOLETE_FUNCTIONS)
+# Where assertions go: everything that takes imgui.h in sees the same, so that an inline function of it is one.
+target_include_directories(imgui_headers INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_definitions(imgui_headers INTERFACE "IMGUI_USER_CONFIG=\"ui/imgui_config.h\"")
 
 set(imgui_sources imgui.cpp imgui_draw.cpp imgui_tables.cpp imgui_widgets.cpp backends/imgui_impl_glfw.cpp
                   backends/imgui_impl_opengl3.cpp)
