@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string summary_of(std::string_view task) {
-  static constexpr std::array<std::pair<std::string_view, const char*>, 9> kSummaries{
+  static constexpr std::array<std::pair<std::string_view, const char*>, 10> kSummaries{
       {{"kb", "facts of a small world, five options or yes or no, generated"},
        {"arith", "word problems of small sums, generated"},
        {"blocks", "blocks to be stacked as wanted, a plan is asked for, generated"},
