@@ -16,6 +16,7 @@
 #include "ui/panels/tree.h"
 #include "ui/prepare/describe_place.h"
 #include "ui/prepare/mask.h"
+#include "ui/prepare/row_origin.h"
 #include "ui/prepare/text_cells.h"
 #include "ui/prepare/token_tree.h"
 #include "ui/prepare/verdicts.h"
@@ -133,6 +134,18 @@ TEST(Mask, a_row_sees_its_ancestors_and_itself_alone) {
   EXPECT_EQ(mask.regions[1].name, "draft, depth 1");
   EXPECT_EQ(mask.regions[1].last, 2);
   EXPECT_EQ(mask.regions[2].first, 3);
+}
+
+TEST(Mask, what_draft_heads_guessed_is_named_by_its_head) {
+  engine::RunRecord run;
+  EXPECT_FALSE(ui::asks_heads(run));
+  run.started.options = {{"tree", "rows16"}, {"verify", "greedy"}};
+  ASSERT_TRUE(ui::asks_heads(run));
+  const ui::Mask mask = ui::mask_of(step_with_tree().drafted.tree, ui::asks_heads(run));
+  EXPECT_EQ(mask.regions[1].name, "draft head 1");
+  const RowTag tag = step_with_tree().drafted.tree.tag[4];
+  EXPECT_EQ(ui::row_origin(tag, true), "draft head 2, rank 1");
+  EXPECT_EQ(ui::row_origin(tag, false), "draft: depth 2, rank 1");
 }
 
 TEST(Verdicts, a_compared_token_names_what_the_target_chose) {

@@ -11,7 +11,7 @@ namespace ui {
 
 /// Neighbouring rows of one purpose.
 struct MaskRegion {
-  std::string name;  // "draft, depth 2", "window, level 0"
+  std::string name;  // "draft, depth 2", "draft head 2"
   int first = 0, last = 0;
 };
 
@@ -21,6 +21,7 @@ struct Mask {
   bool seen(int row, int other) const;
 };
 
-Mask mask_of(const engine::TokenTree& tree);
+/// @param by_heads  what is drafted comes from draft heads (row_origin.h)
+Mask mask_of(const engine::TokenTree& tree, bool by_heads = false);
 
 }  // namespace ui
