@@ -1,7 +1,10 @@
 // medusa and chimera: the text is the target's whatever the heads say, and heads that are right are
 // followed to the tree's end.
+#include <unistd.h>
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -281,6 +284,35 @@ TEST(HeadTree, T3_rejection_sampling_keeps_the_law_exactly_by_node_and_by_candid
       EXPECT_GT(n_accepted, 0) << "nothing was kept";
     }
   }
+}
+
+TEST(HeadTree, SD22_trees_of_any_shape_keep_the_law_exactly) {
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("decoscope_shape_" + std::to_string(getpid()) + ".json");
+  // Deep and thin, flat and as wide as the vocabulary, wider than it, and none.
+  for (const char* paths : {"[[0],[0,0],[0,0,0]]", "[[0],[1],[2],[3]]",
+                            "[[0],[1],[2],[3],[4],[4,0]]", "[[3],[3,3]]", "[]"}) {
+    // A path needs its parent, not its elder siblings.
+    std::ofstream(path) << "{\"paths\": " << paths << "}";
+    for (const Form& form : kForms) {
+      const ToyShape shape{.vocab = 4, .context = 2, .spread = 3, .seed = 7};
+      ToyModel model(shape);
+      Guesser guesser(draft_of(shape, 1));
+      Job job = job_of(form.decoder, form.options, guesser);
+      job.options["tree"] = path;
+      job.options["verify"] = "sample";
+      job.sampling = {.temperature = 1, .mode = Sampling::Mode::Rejection};
+      job.limits.max_tokens = 3;
+      const Law law = enumerate([&](UniformSource& uniforms) {
+        job.uniforms = &uniforms;
+        return run(model, {0, 1, 2}, job).tokens;
+      });
+      const Law expected = plain_law(
+          [&](std::span<const TokenId> text) { return plain_next(model, 1, text); }, {0, 1, 2}, 3);
+      EXPECT_LE(distance(law, expected), kExact) << form.decoder << " " << paths;
+    }
+  }
+  std::filesystem::remove(path);
 }
 
 TEST(HeadTree, T3_a_draw_for_every_path_instead_of_every_node_would_be_caught) {
