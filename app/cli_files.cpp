@@ -127,17 +127,15 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
       "         decoscope bench step --model /tmp/m\n"
       "         decoscope model random --heads medusa /tmp/heads\n"
       "         decoscope generate --decoder medusa --heads /tmp/heads --prompt \"Question: \"");
-  CLI::Option_group* shape = random->add_option_group("Shape", "one of the two");
-  shape
-      ->add_option("--config", p.model.config,
-                   "of a model: a config.json, like assets/shapes/M.json")
-      ->type_name("FILE");
-  shape
+  CLI::Option* config = random->add_option("--config", p.model.config,
+                                           "of a model: a config.json, like assets/shapes/M.json");
+  config->type_name("FILE");
+  random
       ->add_option("--heads", p.model.heads,
                    "draft heads for --model, of this decoder: what they guess is seldom right, and "
                    "the text stays that of the model")
-      ->check(one_of({"medusa", "chimera"}));
-  shape->require_option(1);
+      ->check(one_of({"medusa", "chimera"}))
+      ->excludes(config);
   random->add_option("--model", p.model.base, "whose heads they are to be")
       ->type_name(kModelName)
       ->capture_default_str();

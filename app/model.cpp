@@ -302,6 +302,10 @@ int model(const ModelCommandOptions& options) {
   if (looks && names_heads(options.path, options.limits)) return heads_info(options);
   if (options.what == "validate") return validate(options);
   if (options.what == "info") return print_info(open_to_judge(options), options.json);
+  if (options.what == "random" && options.config.empty() && options.heads.empty())
+    throw Error(ErrorCode::Usage,
+                "model random: found neither --config nor --heads; name a shape (--config "
+                "assets/shapes/M.json) or whose heads (--heads medusa)");
   refuse_existing(options.out);
   if (!options.heads.empty()) return random_heads(options);
   options.what == "random" ? make_random(options) : make_scaled(options);
