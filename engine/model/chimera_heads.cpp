@@ -8,6 +8,7 @@
 //           the cache, a chain and a tree give the same numbers
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -35,6 +36,27 @@ ModelConfig block_of(const HeadsConfig& c) {
   block.norm_eps = c.norm_eps;
   block.rope.theta = c.rope_theta;
   return block;
+}
+
+/// A matrix over several states side by side, cut into one for each: every sum then begins at its
+/// state's own first element, wherever the states lie, and enlarged heads keep its bits.
+std::vector<Matrix> pack_side_by_side(kernels::Device& device,
+                                      const Tensor& tensor,
+                                      int n_parts,
+                                      kernels::DType dtype) {
+  const std::int64_t n_rows = tensor.shape[0], width = tensor.shape[1] / n_parts;
+  const auto size = static_cast<std::int64_t>(kernels::bytes_of(tensor.dtype));
+  const auto* from = static_cast<const std::byte*>(tensor.data);
+  std::vector<std::byte> part(static_cast<std::size_t>(n_rows * width * size));
+  std::vector<Matrix> packed;
+  for (int i = 0; i < n_parts; i++) {
+    for (std::int64_t row = 0; row < n_rows; row++)
+      std::memcpy(part.data() + row * width * size, from + (row * n_parts + i) * width * size,
+                  static_cast<std::size_t>(width * size));
+    packed.push_back(
+        pack_matrix(device, {tensor.dtype, {n_rows, width}, part.data(), nullptr}, dtype));
+  }
+  return packed;
 }
 
 /// Weights, and the buffers of one draft at a time.
@@ -88,9 +110,10 @@ class PackedChimera final : public ChimeraHeads {
   HeadsConfig c_;
   kernels::DType dtype_;
   int n_valid_;
-  Matrix embedding_, gram_in_, gram_out_;
+  Matrix embedding_, gram_out_;
+  std::vector<Matrix> gram_in_;  // [gram] of each token's embedding
   LayerWeights block_;
-  std::vector<Matrix> heads_;
+  std::vector<std::vector<Matrix>> heads_;  // of the hidden state, then of the encoder's answer
   RopeTable rope_;
   std::shared_ptr<KvStore> store_;
   const ChimeraText* drafting_ = nullptr;
@@ -137,8 +160,9 @@ PackedChimera::PackedChimera(kernels::Device& device,
       dtype_(options.dtype),
       n_valid_(options.vocab_size),
       embedding_(pack_matrix(device, embedding, options.dtype)),
-      gram_in_(pack_matrix(device, tensors.read("gram.0.weight"), options.dtype)),
       gram_out_(pack_matrix(device, tensors.read("gram.1.weight"), options.dtype)),
+      gram_in_(
+          pack_side_by_side(device, tensors.read("gram.0.weight"), config.gram, options.dtype)),
       block_(load_layer(device, block_of(config), tensors, "encoder.", options.dtype)),
       rope_(device, block_of(config).rope, config.head_dim(), options.max_seq_len),
       store_(std::make_shared<KvStore>(device,
@@ -147,8 +171,8 @@ PackedChimera::PackedChimera(kernels::Device& device,
                                                .head_dim = config.head_dim(),
                                                .dtype = options.dtype})) {
   for (int k = 0; k < c_.n_heads; k++)
-    heads_.push_back(
-        pack_matrix(device, tensors.read(fmt::format("heads.{}.weight", k)), options.dtype));
+    heads_.push_back(pack_side_by_side(device, tensors.read(fmt::format("heads.{}.weight", k)),
+                                       c_.residual ? 2 : 1, options.dtype));
 }
 
 std::unique_ptr<ChimeraText> PackedChimera::make_text(int n_cached_grams) {
@@ -234,8 +258,9 @@ std::vector<float> PackedChimera::encode(std::span<const TokenId> grams) {
                 dim * static_cast<std::int64_t>(sizeof(float)));
   }
   SiluRows silu(device_, n, c_.dim);
-  ops_.matmul(device_, gram_in_.view, rows.f32(), width, n, silu.row(0), silu.stride(), nullptr,
-              /*add=*/false);
+  for (int i = 0; i < c_.gram; i++)
+    ops_.matmul(device_, gram_in_[static_cast<std::size_t>(i)].view, rows.f32() + i * dim, width, n,
+                silu.row(0), silu.stride(), nullptr, /*add=*/i > 0);
   ops_.matmul(device_, gram_out_.view, silu.apply(n), dim, n, out.f32(), dim, nullptr,
               /*add=*/false);
   return download_rows(device_, out.f32(), dim, n, c_.dim);
@@ -316,8 +341,11 @@ std::vector<float> PackedChimera::ask(int k, int n, std::span<const float> hidde
                 static_cast<std::int64_t>(joined.size() * sizeof(float)));
     in = joined_.f32();
   }
-  ops_.matmul(device_, heads_[static_cast<std::size_t>(k)].view, in, c_.residual ? 2 * dim : dim, n,
-              logits_.f32(), n_vocab, nullptr, /*add=*/false);
+  const std::vector<Matrix>& parts = heads_[static_cast<std::size_t>(k)];
+  const auto width = static_cast<std::int64_t>(parts.size()) * dim;
+  for (std::size_t i = 0; i < parts.size(); i++)
+    ops_.matmul(device_, parts[i].view, in + static_cast<std::int64_t>(i) * dim, width, n,
+                logits_.f32(), n_vocab, nullptr, /*add=*/i > 0);
   return download_rows(device_, logits_.f32(), n_vocab, n, n_valid_);
 }
 

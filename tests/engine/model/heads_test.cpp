@@ -383,7 +383,8 @@ TEST(ChimeraHeads, enlarged_with_their_target_say_the_same_bits) {
     const HeadsFiles files = heads_of(config);
     const std::vector<float> hidden = states(67, 13);
     for_every_table_and_type([&](kernels::Device& device, DType dtype) {
-      const auto plain = load_chimera(device, files, target, options_of(dtype))->make_text(0);
+      const auto unscaled = load_chimera(device, files, target, options_of(dtype));
+      const auto plain = unscaled->make_text(0);
       plain->append(hidden);
       const auto expected = drafted(*plain, grams_of(3, 3));
       for (const ModelScale scale : {ModelScale{4, 2}, ModelScale{16, 1}}) {
