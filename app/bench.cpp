@@ -280,6 +280,8 @@ json decode_document(const engine::RunModels& models,
     out["draft"] = models.draft->model->name();
     out["draft_weight_bytes"] = models.draft->model->weight_bytes();
   }
+  if (const engine::LoadedHeads* heads = models.heads_of(options.decoder))
+    out["heads"] = heads->files.name;
   return out;
 }
 
@@ -294,8 +296,8 @@ int bench_decode(const BenchOptions& options) {
                          .max_tokens = options.max_tokens,
                          .ignore_eos = true};
   engine::complete_options(engine::decoder_named(run.decoder), run.options);  // or refused now
-  check_draft(options.model.draft, decoders);
-  const engine::RunModels models = load(store, request, options.model.draft, decoders);
+  check_helpers(helpers_of(options.model), decoders);
+  const engine::RunModels models = load(store, request, helpers_of(options.model), decoders);
   engine::Model& model = *models.target.model;
   for (int i = 0; i < options.context; i++)
     run.prompt_tokens.push_back((5 * i + 1) % model.vocab_size());
@@ -396,12 +398,13 @@ int bench_kernels(const BenchOptions& options) {
 }  // namespace
 
 int bench(const BenchOptions& options) {
-  const bool of_decode =
-      options.decoder != "ar" || !options.set.empty() || !options.model.draft.empty();
+  const bool of_decode = options.decoder != "ar" || !options.set.empty() ||
+                         !options.model.draft.empty() || !options.model.heads.empty();
   if (of_decode && options.what != "decode") {
     throw engine::Error(
         engine::ErrorCode::Usage,
-        fmt::format("bench {}: --decoder, --set and --draft belong to bench decode", options.what));
+        fmt::format("bench {}: --decoder, --set, --draft and --heads belong to bench decode",
+                    options.what));
   }
   if (options.what == "probe") return bench_probe(options);
   if (options.what == "step") return bench_step(options);

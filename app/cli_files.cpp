@@ -126,15 +126,27 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
   add_path(validate);
   validate->add_flag("--scan", p.model.scan, "also look for weights that are not finite");
   CLI::App* random =
-      add("random", "Write a model of a given shape with random weights, to measure");
+      add("random", "Write a model or heads with random weights, to measure and to try");
   random->footer(
       "Example: decoscope model random --config assets/shapes/M.json /tmp/m\n"
-      "         decoscope bench step --model /tmp/m");
+      "         decoscope bench step --model /tmp/m\n"
+      "         decoscope model random --heads medusa /tmp/heads\n"
+      "         decoscope generate --decoder medusa --heads /tmp/heads --prompt \"Question: \"");
+  CLI::Option* config = random->add_option("--config", p.model.config,
+                                           "of a model: a config.json, like assets/shapes/M.json");
+  config->type_name("FILE");
   random
-      ->add_option("--config", p.model.config,
-                   "the shape: a config.json, like assets/shapes/M.json")
-      ->type_name("FILE")
-      ->required();
+      ->add_option("--heads", p.model.heads,
+                   "draft heads for --model, of this decoder: what they guess is seldom right, and "
+                   "the text stays that of the model")
+      ->check(one_of({"medusa", "chimera"}))
+      ->excludes(config);
+  random->add_option("--model", p.model.base, "whose heads they are to be")
+      ->type_name(kModelName)
+      ->capture_default_str();
+  random->add_option("--n-heads", p.model.n_heads, "of heads: how many")
+      ->transform(whole_number(1, 64))
+      ->capture_default_str();
   random->add_option("out", p.model.out, "the directory to write")->type_name("DIR")->required();
   random
       ->add_option(
@@ -148,6 +160,31 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
       ->capture_default_str();
   random->add_option("--dtype", p.model.dtype, "f32, bf16 or f16 (default bf16)")
       ->check(one_of({"f32", "bf16", "f16"}));
+  CLI::App* tree =
+      add("tree", "Grow the tree that draft heads are asked for, from how often they are right");
+  tree->footer(
+      "Example: decoscope bench step --json --scale 4x2 --rows 1,2,4,8,16,24,32 > costs.json\n"
+      "         decoscope model tree demo-medusa --rows auto --costs costs.json --out tree.json\n"
+      "         decoscope generate --decoder medusa --set tree=tree.json --scale 4x2 ...");
+  tree->add_option("heads", p.model.path, "bundled heads, or a directory of some")
+      ->type_name(kModelName)
+      ->required();
+  tree->add_option("--rows", p.model.rows,
+                   "rows a step may evaluate, the last token's included; auto: those that give the "
+                   "most tokens for their time, by --costs")
+      ->type_name("R|auto")
+      ->capture_default_str();
+  tree->add_option("--accuracies", p.model.accuracies,
+                   "how often each head's tokens are right (default: accuracies.json beside the "
+                   "heads, which training writes)")
+      ->type_name("FILE");
+  tree->add_option("--costs", p.model.costs, "what `bench step --json` printed on this machine")
+      ->type_name("FILE");
+  tree->add_option("--out", p.model.out,
+                   "the file to write; tree.json beside the heads is used by them from then on "
+                   "(default: print it)")
+      ->type_name("FILE");
+  add_limit_option(*tree, p.model.limits);
   CLI::App* scale = add("scale", "Write an enlarged model that computes the same tokens");
   add_path(scale);
   scale->add_option("out", p.model.out, "the directory to write")->type_name("DIR")->required();

@@ -92,6 +92,15 @@ void add_draft_option(CLI::App& command, ModelOptions& o) {
                   "directory, of the same vocabulary; never scaled (default: what the model's card "
                   "names)")
       ->type_name(kModelName);
+  command
+      .add_option(
+          "--heads", o.heads,
+          "the draft heads, for the decoders that need some: a bundled name or a directory, "
+          "trained on the model; scaled with it. With several decoders, one of each kind, "
+          "commas between (default: what the model's card names)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("LIST");
 }
 
 void add_generation_options(CLI::App& command, GenerationOptions& o) {

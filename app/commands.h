@@ -10,10 +10,11 @@
 
 namespace app {
 
-/// --model, --draft, --scale, --device, --dtype, --threads.
+/// --model, --draft, --heads, --scale, --device, --dtype, --threads.
 struct ModelOptions {
   std::string model = "demo-target";
-  std::string draft;  // empty: what the model's card names
+  std::string draft;               // empty: what the model's card names
+  std::vector<std::string> heads;  // likewise
   std::string scale = "1x1";
   bool scale_given = false;  // by the person, perhaps as 1x1
   std::string device = "auto";
@@ -78,10 +79,15 @@ struct TrainOptions {
 };
 
 struct ModelCommandOptions {
-  std::string what;  // info, validate, random, scale
+  std::string what;  // info, validate, random, scale, tree
   std::string path, out, config, scale = "4x2", dtype;
   std::string tokenizer;  // random: a file, a directory or a bundled model; empty: none
   std::uint64_t seed = 1;
+  // random --heads: whose, of which model, how many
+  std::string heads, base = "demo-target";
+  int n_heads = 4;
+  // tree: a count or auto, and files
+  std::string rows = "16", accuracies, costs;
   bool scan = false;
   bool allow_external_shards = false;
   engine::FileLimits limits;

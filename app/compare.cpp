@@ -206,7 +206,7 @@ int compare(const GenerationOptions& options) {
   const std::vector<Prompt> prompts = prompts_of(options);
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   const engine::RunModels models =
-      load(store, model_request(options.model), options.model.draft, options.decoders);
+      load(store, model_request(options.model), helpers_of(options.model), options.decoders);
   const engine::Model& model = *models.target.model;
   // AR always runs: without it there is neither a speed-up nor an agreement to report.
   std::vector<std::string> decoders = options.decoders;

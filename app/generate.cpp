@@ -252,9 +252,9 @@ int generate(const GenerationOptions& options) {
   const bool in_rounds = engine::takes_turns(decoder) && prompts.size() > 1;
   const engine::ModelRequest wanted = model_request(options.model);
   const engine::RunModels models =
-      in_rounds ? load_scheduled(store, wanted, options.model.draft, decoder,
+      in_rounds ? load_scheduled(store, wanted, helpers_of(options.model), decoder,
                                  options_for(decoder, options.decoders, options.set))
-                : load(store, wanted, options.model.draft, options.decoders);
+                : load(store, wanted, helpers_of(options.model), options.decoders);
   Outputs outputs(options.record, options.trace);
   outputs.tell(models);
 

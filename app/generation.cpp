@@ -38,14 +38,37 @@ void print_notices(const engine::LoadedModel& loaded) {
   for (const std::string& notice : loaded.files.notices) print_error("note: " + notice);
 }
 
-/// The first of them that needs a draft model, or end().
-auto drafting(const std::vector<std::string>& decoders) {
-  return std::find_if(decoders.begin(), decoders.end(), [](const std::string& decoder) {
-    return engine::decoder_named(decoder).needs_draft;
+void print_notices(const engine::RunModels& models) {
+  print_notices(models.target);
+  if (models.draft) print_notices(*models.draft);
+  for (const engine::LoadedHeads* heads : {models.medusa, models.chimera}) {
+    if (!heads) continue;
+    for (const std::string& notice : heads->files.notices) print_error("note: " + notice);
+  }
+}
+
+/// Refuses what was named for decoders of a kind where none of these is one.
+/// @param needs  whether a decoder is
+template <typename Needs>
+void check_use(const std::string& option,
+               const std::vector<std::string>& decoders,
+               const Needs& needs) {
+  std::vector<std::string> able;
+  for (const engine::DecoderInfo& info : engine::decoders())
+    if (needs(info)) able.push_back(info.name);
+  const bool used = std::any_of(decoders.begin(), decoders.end(), [&](const std::string& name) {
+    return needs(engine::decoder_named(name));
   });
+  if (used) return;
+  throw Error(ErrorCode::Usage, fmt::format("{}: {} would not use it; {} do", option,
+                                            fmt::join(decoders, ", "), fmt::join(able, " and ")));
 }
 
 }  // namespace
+
+engine::Helpers helpers_of(const ModelOptions& options) {
+  return {options.draft, options.heads};
+}
 
 engine::LoadedModel& load(engine::ModelStore& store, const engine::ModelRequest& request) {
   ProgressLine line("loading " + request.model);
@@ -57,39 +80,38 @@ engine::LoadedModel& load(engine::ModelStore& store, const engine::ModelRequest&
 
 engine::RunModels load(engine::ModelStore& store,
                        const engine::ModelRequest& request,
-                       const std::string& draft,
+                       const engine::Helpers& helpers,
                        const std::vector<std::string>& decoders) {
-  const auto drafts = drafting(decoders);
-  if (drafts == decoders.end()) return load(store, request);
-  ProgressLine line("loading " + request.model + " and its draft model");
-  const engine::RunModels models = store.get_with_draft(request, draft, *drafts, shown_on(line));
+  const bool drafts = std::any_of(decoders.begin(), decoders.end(), [](const std::string& name) {
+    return engine::decoder_named(name).needs_draft;
+  });
+  ProgressLine line("loading " + request.model + (drafts ? " and its draft model" : ""));
+  const engine::RunModels models = store.get_for(request, helpers, decoders, shown_on(line));
   line.finish();
-  print_notices(models.target);
-  print_notices(*models.draft);
+  print_notices(models);
   return models;
 }
 
 engine::RunModels load_scheduled(engine::ModelStore& store,
                                  const engine::ModelRequest& request,
-                                 const std::string& draft,
+                                 const engine::Helpers& helpers,
                                  const std::string& decoder,
                                  const engine::OptionValues& options) {
   ProgressLine line("loading " + request.model);
   const engine::RunModels models =
-      engine::models_for(store, request, draft, decoder, options, shown_on(line));
+      engine::models_for(store, request, helpers, decoder, options, shown_on(line));
   line.finish();
-  print_notices(models.target);
-  if (models.draft) print_notices(*models.draft);
+  print_notices(models);
   return models;
 }
 
-void check_draft(const std::string& draft, const std::vector<std::string>& decoders) {
-  if (draft.empty() || drafting(decoders) != decoders.end()) return;
-  std::vector<std::string> able;
-  for (const engine::DecoderInfo& info : engine::decoders())
-    if (info.needs_draft) able.push_back(info.name);
-  throw Error(ErrorCode::Usage, fmt::format("--draft {}: {} would not use it; {} do", draft,
-                                            fmt::join(decoders, ", "), fmt::join(able, " and ")));
+void check_helpers(const engine::Helpers& helpers, const std::vector<std::string>& decoders) {
+  if (!helpers.draft.empty())
+    check_use("--draft " + helpers.draft, decoders,
+              [](const engine::DecoderInfo& info) { return info.needs_draft; });
+  if (!helpers.heads.empty())
+    check_use(fmt::format("--heads {}", fmt::join(helpers.heads, ",")), decoders,
+              [](const engine::DecoderInfo& info) { return info.needs_heads; });
 }
 
 std::vector<Prompt> prompts_of(const GenerationOptions& options) {
@@ -233,7 +255,7 @@ void check_usage(const GenerationOptions& options) {
   for (const std::string& decoder : options.decoders) engine::decoder_named(decoder);
   check_drawing(options);
   check_set(options);
-  check_draft(options.model.draft, options.decoders);
+  check_helpers(helpers_of(options.model), options.decoders);
   for (const std::string& decoder : options.decoders) check_decoder(options, decoder);
 }
 

@@ -13,17 +13,18 @@ namespace app {
 engine::ModelRequest model_request(const ModelOptions& options);
 /// The model, loaded with a progress line.
 engine::LoadedModel& load(engine::ModelStore& store, const engine::ModelRequest& request);
-/// The same with the draft model, if one of the decoders needs one.
-/// @param draft  as given, or empty
+/// What a person named to help the model.
+engine::Helpers helpers_of(const ModelOptions& options);
+/// The same with the draft model and the heads that the decoders need.
 engine::RunModels load(engine::ModelStore& store,
                        const engine::ModelRequest& request,
-                       const std::string& draft,
+                       const engine::Helpers& helpers,
                        const std::vector<std::string>& decoders);
 /// The same for one decoder under a scheduler (engine::make_scheduler).
 /// @param options  of the decoder
 engine::RunModels load_scheduled(engine::ModelStore& store,
                                  const engine::ModelRequest& request,
-                                 const std::string& draft,
+                                 const engine::Helpers& helpers,
                                  const std::string& decoder,
                                  const engine::OptionValues& options);
 std::vector<Prompt> prompts_of(const GenerationOptions& options);
@@ -36,9 +37,9 @@ engine::RunRequest request_for(const GenerationOptions& options,
                                const Prompt& prompt,
                                const std::string& decoder,
                                const engine::Model& model);
-/// Refuses a draft model that none of the decoders would use.
+/// Refuses a draft model or heads that none of the decoders would use.
 /// @throws Error(Usage)
-void check_draft(const std::string& draft, const std::vector<std::string>& decoders);
+void check_helpers(const engine::Helpers& helpers, const std::vector<std::string>& decoders);
 /// Checks decoders, options and sampling before anything is loaded.
 /// @throws Error(Usage)
 void check_usage(const GenerationOptions& options);

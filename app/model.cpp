@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/heads.h"
 #include "app/paths.h"
 #include "app/report.h"
 #include "app/terminal.h"
@@ -296,9 +297,17 @@ int validate(const ModelCommandOptions& options) {
 }  // namespace
 
 int model(const ModelCommandOptions& options) {
+  if (options.what == "tree") return head_tree(options);
+  const bool looks = options.what == "validate" || options.what == "info";
+  if (looks && names_heads(options.path, options.limits)) return heads_info(options);
   if (options.what == "validate") return validate(options);
   if (options.what == "info") return print_info(open_to_judge(options), options.json);
+  if (options.what == "random" && options.config.empty() && options.heads.empty())
+    throw Error(ErrorCode::Usage,
+                "model random: found neither --config nor --heads; name a shape (--config "
+                "assets/shapes/M.json) or whose heads (--heads medusa)");
   refuse_existing(options.out);
+  if (!options.heads.empty()) return random_heads(options);
   options.what == "random" ? make_random(options) : make_scaled(options);
   return print_info(
       engine::open_model(options.out, {.needs_tokenizer = false, .limits = options.limits}),

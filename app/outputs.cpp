@@ -66,6 +66,12 @@ void Outputs::tell(const engine::RunModels& models) {
       push(engine::Notice{engine::now_ns(), engine::Notice::Level::Info, text});
     push(engine::describe(*loaded));
   }
+  for (const engine::LoadedHeads* heads : {models.medusa, models.chimera}) {
+    if (!heads) continue;
+    for (const std::string& text : heads->files.notices)
+      push(engine::Notice{engine::now_ns(), engine::Notice::Level::Info, text});
+    push(engine::describe(*heads, models.target));
+  }
 }
 
 void Outputs::close() {

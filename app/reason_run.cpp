@@ -15,7 +15,7 @@ namespace app {
 engine::OptionValues checked_reason_options(const ReasonOptions& options) {
   engine::OptionValues set = options_for(options.decoder, {options.decoder}, options.set);
   engine::complete_options(engine::decoder_named(options.decoder), set);
-  check_draft(options.model.draft, {options.decoder});
+  check_helpers(helpers_of(options.model), {options.decoder});
   check_outputs(options.record, options.trace);
   return set;
 }
@@ -23,7 +23,7 @@ engine::OptionValues checked_reason_options(const ReasonOptions& options) {
 ReasonRun::ReasonRun(const ReasonOptions& options, const engine::OptionValues& set)
     : store_(assets_dir(), options.model.n_threads),
       models_(load_scheduled(
-          store_, model_request(options.model), options.model.draft, options.decoder, set)),
+          store_, model_request(options.model), helpers_of(options.model), options.decoder, set)),
       outputs_(options.record, options.trace) {
   outputs_.tell(models_);
   scheduler_ = engine::make_scheduler(models_, options.decoder, set, options.batch);

@@ -21,6 +21,8 @@ json to_json(const engine::RunResult& result, const engine::RunModels& models) {
   out["lossless"] = is_lossless(result.request);
   out["model"] = model.name();
   if (decoder.needs_draft && models.draft) out["draft"] = models.draft->model->name();
+  if (const engine::LoadedHeads* heads = models.heads_of(result.request.decoder))
+    out["heads"] = heads->files.name;
   out["scale"] = engine::name_of(model.scale());
   out["device"] = model.device().name();
   out["dtype"] = kernels::name_of(model.dtype());

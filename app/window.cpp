@@ -39,6 +39,7 @@ int window(const WindowCommandOptions&) {
 #include "engine/event/recording.h"
 #include "engine/event/run_rules.h"
 #include "engine/event/text.h"
+#include "engine/model/heads_files.h"
 #include "engine/model/model_files.h"
 #include "engine/schedule/memory_plan.h"
 #include "engine/schedule/model_store.h"
@@ -141,13 +142,42 @@ ui::CatalogModel catalog_model(const fs::path& folder, const ModelOptions& optio
   return model;
 }
 
+/// Draft heads lie among the models, and are none.
+bool holds_heads(const fs::path& folder) {
+  try {
+    return engine::heads_kind(folder.string()).has_value();
+  } catch (const kernels::Error&) {
+    return false;  // listed, with what is wrong
+  }
+}
+
+/// Whether something drafts for one of the models here by heads of this kind.
+bool any_heads(const ui::Catalog& catalog, const ModelOptions& options, engine::HeadsKind kind) {
+  for (const std::string& given : options.heads)
+    if (engine::heads_kind(engine::find_model(given, assets_dir())) == kind) return true;
+  return std::any_of(catalog.models.begin(), catalog.models.end(), [&](const auto& model) {
+    return model.unavailable.empty() && !engine::heads_of_card(model.path, kind).empty();
+  });
+}
+
+/// Greys decoders whose heads no model here has.
+void tell_missing_heads(ui::Catalog& catalog, const ModelOptions& options) {
+  for (const engine::HeadsKind kind : {engine::HeadsKind::Medusa, engine::HeadsKind::Chimera})
+    for (ui::CatalogDecoder& decoder : catalog.decoders)
+      if (decoder.name == engine::name_of(kind) && !any_heads(catalog, options, kind))
+        decoder.unavailable =
+            "no model here has draft heads of its own: its card names none, and none were given "
+            "with --heads";
+}
+
 /// @param options  whose model is listed too
 std::vector<ui::CatalogModel> catalog_models(const fs::path& folder, const ModelOptions& options) {
   const std::string& asked = options.model;
   std::vector<ui::CatalogModel> list;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.is_directory()) list.push_back(catalog_model(entry.path(), options));
+    if (entry.is_directory() && !holds_heads(entry.path()))
+      list.push_back(catalog_model(entry.path(), options));
   }
   std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
     const bool a_target = a.name == "demo-target", b_target = b.name == "demo-target";
@@ -178,6 +208,7 @@ ui::Catalog catalog_of(const WindowCommandOptions& options) {
   catalog.app_version = DECOSCOPE_VERSION;
   catalog.decoders = catalog_decoders();
   catalog.models = catalog_models(assets / "models", options.model);
+  tell_missing_heads(catalog, options.model);
   catalog.prompts = catalog_prompts((assets / "prompts/bundled.jsonl").string());
   add_tasks(catalog, data_dir_of_environment());
   for (const engine::DeviceInfo& device : engine::list_devices()) {

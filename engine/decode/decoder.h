@@ -18,6 +18,7 @@ namespace engine {
 /// Option values as given, `--set name=value`. Checked by the decoder's schema (registry.h).
 using OptionValues = std::map<std::string, std::string>;
 
+class DraftHeads;     // engine/model/draft_heads.h
 class PromptCaches;   // engine/decode/prompt_caches.h
 class UniformSource;  // engine/decode/sampling.h
 
@@ -38,6 +39,9 @@ struct DecoderContext {
   UniformSource* uniforms = nullptr;  // of the rejection mode; null: Philox from the seed
   /// Prompts the draft model has read, of decoders that draft on one thread; null: none are shared.
   PromptCaches* draft_prompts = nullptr;
+  DraftHeads* heads = nullptr;  // of decoders that need them, of their kind
+  std::string trees_dir;        // where the trees lie that are known by name
+  std::string heads_tree;       // the file of the tree beside the heads; empty: there is none
 };
 
 class Decoder {

@@ -5,15 +5,18 @@
 
 #include "engine/closest_name.h"
 #include "engine/decode/ar.h"
+#include "engine/decode/chimera.h"
 #include "engine/decode/fastcot.h"
 #include "engine/decode/jacobi.h"
 #include "engine/decode/lookahead.h"
 #include "engine/decode/mcsd.h"
+#include "engine/decode/medusa.h"
 #include "engine/decode/options.h"
 #include "engine/decode/prompt_lookup.h"
 #include "engine/decode/sampling.h"
 #include "engine/decode/speculative.h"
 #include "engine/decode/textbook_jacobi.h"
+#include "engine/model/draft_heads.h"
 #include "engine/event/run_rules.h"
 
 namespace engine {
@@ -47,7 +50,8 @@ OptionInfo counts_info(const char* name, const char* value, int min, int max, co
   return {name, Type::Counts, value, static_cast<double>(min), static_cast<double>(max), {}, help};
 }
 
-constexpr int kMaxDraftRows = 255;  // of one step
+constexpr int kMaxDraftRows = 255;     // of one step
+constexpr const char* kTree = "tree";  // of decoders with heads: may name a file
 
 // Lookahead's defaults in one place, chosen by what they gain on two cores (docs/measurements/
 // first_race.md): small windows suit machines where extra rows are not free.
@@ -298,6 +302,68 @@ DecoderInfo seed_info() {
   return info;
 }
 
+/// What every decoder with draft heads lets a person set.
+void add_heads_options(DecoderInfo& info) {
+  info.needs_heads = true;
+  info.supports_rejection = true;
+  std::vector<std::string> trees{"own"};
+  trees.insert(trees.end(), bundled_trees().begin(), bundled_trees().end());
+  trees.push_back("none");
+  const std::vector<OptionInfo> options = {
+      choice_info(kTree, std::move(trees),
+                  "Which ranks of which head are guessed: the tree beside the heads, else rows16 "
+                  "('own'), a bundled one or a .json file. More nodes are followed further and "
+                  "cost a row each; 'none' is plain decoding."),
+      choice_info("verify", {"greedy", "typical", "sample"},
+                  "Which guesses stay: those equal to the model's own choice ('greedy'), those it "
+                  "finds likely enough ('typical', NOT lossless with a temperature), or those "
+                  "equal to a draw of its own for each node ('sample')."),
+      float_info("epsilon", 0.09, 0, 1,
+                 "Of verify=typical: a token more probable than this is always kept."),
+      float_info("delta", 0.3, 0, 1000,
+                 "Of verify=typical: where the model is unsure (entropy H) tokens above "
+                 "delta exp(-H) are kept too."),
+      choice_info("root", {"argmax", "typical", "sample"},
+                  "Of verify=typical: the token behind the kept ones is the likeliest ('argmax', "
+                  "as published), drawn from those likely enough ('typical') or from all "
+                  "('sample')."),
+  };
+  info.options.insert(info.options.end(), options.begin(), options.end());
+}
+
+DecoderInfo medusa_info() {
+  DecoderInfo info;
+  info.name = "medusa";
+  info.title = "Medusa";
+  info.summary =
+      "Small heads on the model's last state guess several tokens ahead, a few candidates each; "
+      "the model judges the tree of them in one step.";
+  info.reference = "Cai et al. 2024, arXiv:2401.10774";
+  add_heads_options(info);
+  return info;
+}
+
+DecoderInfo chimera_info() {
+  DecoderInfo info;
+  info.name = "chimera";
+  info.title = "Chimera";
+  info.summary =
+      "Heads that also see what is drafted before them, through an encoder of token groups and one "
+      "transformer block; the model judges their tree in one step.";
+  info.reference = "Zeng et al. 2024, arXiv:2402.15758";
+  add_heads_options(info);
+  const std::vector<OptionInfo> own = {
+      choice_info("drafting", {"chain", "branch"},
+                  "'chain' asks the heads along their likeliest tokens alone, and every branch of "
+                  "a level gets the same candidates; 'branch' asks for each branch by itself, "
+                  "which guesses better and costs more."),
+      int_info("cache", 1024, 0, 1 << 20,
+               "Encoded token groups kept for their next use; 0 keeps none. It changes no token."),
+  };
+  info.options.insert(info.options.end(), own.begin(), own.end());
+  return info;
+}
+
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
@@ -370,6 +436,10 @@ std::string checked(const DecoderInfo& info, const OptionInfo& option, const std
       for (const std::string& choice : option.choices) {
         if (choice == value) return value;
       }
+      if (option.name == kTree) {
+        if (value.ends_with(".json")) return value;
+        refuse_value(info, option, value, "one of " + joined(option.choices) + ", or a .json file");
+      }
       refuse_value(info, option, value, "one of " + joined(option.choices));
     case Type::Counts:
       if (const auto counts = counts_from(option, value)) return *counts;
@@ -432,6 +502,8 @@ const std::vector<Listed>& table() {
       {fastcot_info(), made<FastCotDecoder>, check_fastcot},
       {speculative_info(), made<SpeculativeDecoder>},
       {mcsd_info(), made<McsdDecoder>, check_tree},
+      {medusa_info(), made<MedusaDecoder>},
+      {chimera_info(), made<ChimeraDecoder>},
       // A branch of SEED by itself drafts and verifies in turn: it is a schedule, not a decoder.
       {seed_info(), made<McsdDecoder>, check_tree}};
   return rows;
@@ -508,13 +580,24 @@ std::optional<std::string> refusal(const DecoderInfo& info, const Sampling& samp
 std::optional<std::string> refusal(const DecoderInfo& info,
                                    const Sampling& sampling,
                                    const LanguageModel& target,
-                                   const LanguageModel* draft_model) {
+                                   const LanguageModel* draft_model,
+                                   const DraftHeads* heads) {
   if (auto reason = refusal(info, sampling)) return reason;
   if (info.needs_draft && !draft_model) {
     return info.name +
            " needs a draft model and there is none; name one (--draft NAME|DIR), or choose a "
            "decoder "
            "that needs none";
+  }
+  if (info.needs_heads && !heads) {
+    return info.name +
+           " needs draft heads trained on this model and there are none; name some (--heads "
+           "NAME|DIR), or choose a decoder that needs none";
+  }
+  if (heads && info.needs_heads && heads->vocab_size() != target.vocab_size()) {
+    return info.name + " needs heads of the model's vocabulary: the heads have " +
+           std::to_string(heads->vocab_size()) + " tokens, the model " +
+           std::to_string(target.vocab_size());
   }
   if (draft_model && info.needs_draft && draft_model->vocab_size() != target.vocab_size()) {
     return info.name + " needs a draft model with the target's vocabulary: the draft has " +
@@ -527,7 +610,8 @@ std::optional<std::string> refusal(const DecoderInfo& info,
 std::unique_ptr<Decoder> make_decoder(const std::string& name, DecoderContext context) {
   const DecoderInfo& info = decoder_named(name);
   context.options = complete_options(info, context.options);
-  if (const auto reason = refusal(info, context.sampling, context.target, context.draft_model)) {
+  if (const auto reason =
+          refusal(info, context.sampling, context.target, context.draft_model, context.heads)) {
     throw Error(ErrorCode::Usage, *reason);
   }
   return row_of(name).make(context);

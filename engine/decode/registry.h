@@ -22,6 +22,7 @@ struct DecoderInfo {
   bool lossless = true;             // unless options and sampling say otherwise: is_lossless()
   bool supports_rejection = false;  // --sampling rejection
   bool needs_draft = false;
+  bool needs_heads = false;  // draft heads of the kind of its name
   std::vector<OptionInfo> options;
   /// Values of option "preset" that stand for others: these become the defaults, options given by
   /// name still count.
@@ -45,7 +46,8 @@ std::optional<std::string> refusal(const DecoderInfo& info, const Sampling& samp
 std::optional<std::string> refusal(const DecoderInfo& info,
                                    const Sampling& sampling,
                                    const LanguageModel& target,
-                                   const LanguageModel* draft_model);
+                                   const LanguageModel* draft_model,
+                                   const DraftHeads* heads = nullptr);
 /// @throws Error(Usage)  with the refusal, if there is one
 std::unique_ptr<Decoder> make_decoder(const std::string& name, DecoderContext context);
 

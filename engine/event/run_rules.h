@@ -22,7 +22,9 @@ bool rejects(std::string_view sampling, float temperature);
 
 /// Whether a decoder that is lossless stays so with these options. `as_released` changes the law by
 /// which candidates are judged: under rejection sampling drafts that are certain (drawn at
-/// temperature 0) are then judged by a law they were not drawn from.
+/// temperature 0) are then judged by a law they were not drawn from. Typical acceptance (`verify`)
+/// keeps what is likely enough, by whatever law it was drawn; at temperature 0 nothing but the
+/// likeliest token is.
 /// @param options       of the decoder, complete
 /// @param by_rejection  what rejects() says of the run
 /// @param temperature   the target's, which is the draft's too where it has none of its own

@@ -164,6 +164,11 @@ void Engine::describe_once(const LoadedModel& model) {
 void Engine::describe_once(const RunModels& models) {
   describe_once(models.target);
   if (models.draft) describe_once(*models.draft);
+  for (const LoadedHeads* heads : {models.medusa, models.chimera}) {
+    if (!heads || !described_.insert(heads->id).second) continue;
+    for (const std::string& text : heads->files.notices) notice(Notice::Level::Info, text);
+    events_.push(describe(*heads, models.target));
+  }
 }
 
 LoadedModel& Engine::loaded(const ModelRequest& request) {
@@ -174,13 +179,10 @@ LoadedModel& Engine::loaded(const ModelRequest& request) {
 
 RunModels Engine::loaded(const StartRun& command) {
   const ModelRequest request = model_of(command, allow_external_shards_, limits_);
-  const auto needs_draft = [](const LaneRequest& lane) {
-    return decoder_named(lane.decoder).needs_draft;
-  };
-  const auto drafts = std::ranges::find_if(command.lanes, needs_draft);
-  if (drafts == command.lanes.end()) return loaded(request);
+  std::vector<std::string> decoders;
+  for (const LaneRequest& lane : command.lanes) decoders.push_back(lane.decoder);
   const RunModels models =
-      store_.get_with_draft(request, command.draft, drafts->decoder, load_progress(request.model));
+      store_.get_for(request, {command.draft, heads_}, decoders, load_progress(request.model));
   describe_once(models);
   return models;
 }
@@ -260,8 +262,8 @@ void Engine::reason(const StartReasoning& command) {
   if (race_) end_race();
   const auto& [decoder, options] = command.decoder;
   const RunModels models =
-      models_for(store_, model_of(command, allow_external_shards_, limits_), command.draft, decoder,
-                 options, load_progress(command.model));
+      models_for(store_, model_of(command, allow_external_shards_, limits_),
+                 {command.draft, heads_}, decoder, options, load_progress(command.model));
   describe_once(models);
   held_ = command.start_held;
   steps_asked_ = 0;

@@ -30,6 +30,8 @@ class Engine {
   /// before serve().
   void allow_external_shards(bool allow) { allow_external_shards_ = allow; }
   void set_file_limits(const FileLimits& limits) { limits_ = limits; }
+  /// Draft heads named by a person, for the models whose cards name others or none; before serve().
+  void set_heads(std::vector<std::string> heads) { heads_ = std::move(heads); }
   /// What StartReasoning is done by; before serve(). Without one the command fails.
   void reason_with(Reasoner reasoner) { reasoner_ = std::move(reasoner); }
   /// Serves commands until the queue is closed. Call on the engine's thread.
@@ -97,6 +99,7 @@ class Engine {
   bool held_ = false;
   bool allow_external_shards_ = false;
   FileLimits limits_;
+  std::vector<std::string> heads_;  // that a person named
   int steps_asked_ = 0;
 
   std::optional<LoadSampler> sampler_;  // of the race under way

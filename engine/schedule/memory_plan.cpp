@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/model/heads_files.h"
 #include "engine/types.h"
 
 namespace engine {
@@ -77,6 +78,18 @@ MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype) {
   return {.weights = size * (without_layers + layer * config.n_layers),
           .workspace = size * largest + sizeof(float) * kPrefillRows * row,
           .cache_per_token = 2 * size * kv * config.n_layers};
+}
+
+MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype) {
+  const bool chimera = config.kind == HeadsKind::Chimera;
+  const double size = kernels::bytes_of(dtype);
+  const double dim = config.dim, output = config.vocab_size * dim;
+  auto n = static_cast<double>(config.n_params());
+  if (chimera && !config.own_embedding) n += output;
+  const double largest = chimera && config.residual ? 2 * output : output;
+  return {.weights = size * n,
+          .workspace = size * largest,
+          .cache_per_token = chimera ? 2 * size * dim : 0};
 }
 
 std::int64_t available_memory_bytes() {

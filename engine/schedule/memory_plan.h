@@ -9,6 +9,8 @@
 
 namespace engine {
 
+struct HeadsConfig;  // engine/model/heads_files.h
+
 /// Bytes, as real numbers: a scale that nobody can hold may pass 2^63.
 struct MemoryPlan {
   double weights = 0;    // of all tensors
@@ -26,6 +28,9 @@ inline MemoryPlan operator+(const MemoryPlan& a, const MemoryPlan& b) {
 /// @param config  scaled, if the model is to be
 /// @param dtype   of weights and cache
 MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype);
+
+/// The same of draft heads; the target's embedding is there once more where they read it.
+MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype);
 
 /// Bytes this process may still take: the least of what the system calls available, the limit of
 /// its control group and the limit of its address space. 2^63 - 1 where none of them is known.

@@ -71,6 +71,7 @@ void ModelStore::make_room(const std::string& name,
                            const ModelScale& scale,
                            const MemoryPlan& plan,
                            const LoadedModel* kept) {
+  const MemoryPlan all = plan + beside_;
   const auto free = [] { return available_memory_bytes(); };
   // What is held could go first; nothing goes for a model that would not fit even so.
   std::int64_t held = 0;
@@ -78,8 +79,8 @@ void ModelStore::make_room(const std::string& name,
     if (model.get() != kept) held += model->model->weight_bytes();
   const std::int64_t available = free();
   const bool is_known = available < std::numeric_limits<std::int64_t>::max() - held;
-  refuse_what_does_not_fit(name, scale, plan, available + (is_known ? held : 0));
-  while (plan.needed() > static_cast<double>(free()) && let_go(kept)) {
+  refuse_what_does_not_fit(name, scale, all, available + (is_known ? held : 0));
+  while (all.needed() > static_cast<double>(free()) && let_go(kept)) {
   }
 }
 

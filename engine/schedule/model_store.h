@@ -4,10 +4,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/event/event.h"
+#include "engine/model/heads_files.h"
 #include "engine/model/model.h"
 #include "engine/schedule/memory_plan.h"
 
@@ -28,6 +30,16 @@ struct ModelRequest {
   bool operator==(const ModelRequest&) const = default;
 };
 
+/// Draft heads in memory.
+struct LoadedHeads {
+  HeadsFiles files;
+  std::unique_ptr<DraftHeads> heads;
+  std::string tree;      // the file of the tree beside them; empty: there is none
+  std::uint32_t id = 0;  // of their ModelLoaded event
+  double load_ms = 0;
+  std::string weights_hash;
+};
+
 /// A model in memory with its device.
 struct LoadedModel {
   ModelRequest request;
@@ -37,6 +49,8 @@ struct LoadedModel {
   std::uint32_t id = 0;  // of its ModelLoaded event
   double load_ms = 0;
   std::string weights_hash;  // of the tensors as stored
+  /// Heads loaded for it, in its dtype and width; they go with it.
+  std::vector<std::unique_ptr<LoadedHeads>> heads;
 };
 
 /// The models of a run.
@@ -44,7 +58,20 @@ struct RunModels {
   RunModels(LoadedModel& decides, LoadedModel* proposes = nullptr)
       : target(decides), draft(proposes) {}
   LoadedModel& target;
-  LoadedModel* draft;  // null: there is none
+  LoadedModel* draft;             // null: there is none
+  LoadedHeads* medusa = nullptr;  // likewise
+  LoadedHeads* chimera = nullptr;
+  std::string trees_dir;  // where the trees lie that are known by name
+
+  /// The heads that a decoder asks, null where it asks none or there are none.
+  LoadedHeads* heads_of(const std::string& decoder) const;
+};
+
+/// What else than the target a run's decoders may need, as a person named it: a NAME under the
+/// assets or a directory; empty: what the target's card names.
+struct Helpers {
+  std::string draft;
+  std::vector<std::string> heads;  // each says itself whose they are; at most one of a kind
 };
 
 using LoadProgress = std::function<bool(std::int64_t done_bytes, std::int64_t total_bytes)>;
@@ -74,6 +101,15 @@ class ModelStore {
                            const std::string& decoder,
                            const LoadProgress& progress = {},
                            int draft_threads = 0);
+  /// The target with what these decoders need beside it: a draft model, heads, both. Memory for
+  /// all is asked for before anything is loaded.
+  /// @throws Error(Usage, BadInput)  as get_with_draft(), and where heads are not named or are
+  /// another model's
+  RunModels get_for(const ModelRequest& request,
+                    const Helpers& helpers,
+                    const std::vector<std::string>& decoders,
+                    const LoadProgress& progress = {},
+                    int draft_threads = 0);
   /// @throws Error(Device)  if there is no such device here
   kernels::Device& device(const std::string& name);
 
@@ -103,16 +139,35 @@ class ModelStore {
                     Wanted wanted,
                     const LoadProgress& progress,
                     const LoadedModel* kept);
+  /// Heads that are to be loaded.
+  struct WantedHeads {
+    HeadsFiles files;
+    MemoryPlan plan;
+  };
+  /// The heads of a kind that a decoder needs, opened; nullopt where they are held already.
+  std::optional<WantedHeads> opened_heads(const LoadedModel* held,
+                                          const ModelFiles& target,
+                                          const LoadOptions& options,
+                                          const std::vector<std::string>& given,
+                                          HeadsKind kind);
+  std::string heads_directory(const ModelFiles& target,
+                              const std::vector<std::string>& given,
+                              HeadsKind kind,
+                              const FileLimits& limits) const;
+  void load_heads(LoadedModel& target, WantedHeads wanted);
 
   std::string assets_dir_;
   int n_threads_;
   std::unique_ptr<kernels::Device> cpu_;
   std::vector<std::unique_ptr<LoadedModel>> models_;  // least recently used first
   std::uint32_t n_loaded_ = 0;
+  MemoryPlan beside_;  // what will be loaded beside the models asked for, while they are
 };
 
 /// What the event stream says of a loaded model, its vocabulary included.
 ModelLoaded describe(const LoadedModel& loaded);
+/// Likewise of heads: n_layers is their number, and their vocabulary is the target's.
+ModelLoaded describe(const LoadedHeads& heads, const LoadedModel& target);
 
 /// One device a person could name.
 struct DeviceInfo {

@@ -25,6 +25,7 @@ DecoderContext context_for(const RunModels& models,
                            const RunRequest& request,
                            PromptCaches* prompts) {
   Model& model = *models.target.model;
+  const LoadedHeads* heads = models.heads_of(request.decoder);
   return {.target = model,
           .sampling = request.sampling,
           .limits = {.max_tokens = request.max_tokens,
@@ -34,7 +35,10 @@ DecoderContext context_for(const RunModels& models,
           .options = complete_options(decoder_named(request.decoder), request.options),
           .draft_model = models.draft ? models.draft->model.get() : nullptr,
           .probe = request.probe,
-          .draft_prompts = prompts};
+          .draft_prompts = prompts,
+          .heads = heads ? heads->heads.get() : nullptr,
+          .trees_dir = models.trees_dir,
+          .heads_tree = heads ? heads->tree : ""};
 }
 
 Lane lane_of(RunId run,
@@ -136,6 +140,7 @@ RunStarted started_event(const RunRequest& request, const RunModels& models, Run
   event.lane = request.lane;
   event.model = models.target.id;
   if (models.draft && decoder_named(request.decoder).needs_draft) event.draft = models.draft->id;
+  if (const LoadedHeads* heads = models.heads_of(request.decoder)) event.draft = heads->id;
   event.decoder = request.decoder;
   event.options = complete_options(decoder_named(request.decoder), request.options);
   event.temperature = request.sampling.temperature;

@@ -153,17 +153,15 @@ std::unique_ptr<Scheduler> make_scheduler(const RunModels& models,
 
 RunModels models_for(ModelStore& store,
                      const ModelRequest& request,
-                     const std::string& draft,
+                     const Helpers& helpers,
                      const std::string& decoder,
                      const OptionValues& options,
                      const LoadProgress& progress) {
-  const DecoderInfo& info = decoder_named(decoder);
-  const OptionValues complete = complete_options(info, options);
-  if (!info.needs_draft) return store.get(request, progress);
-  if (!takes_turns(decoder)) return store.get_with_draft(request, draft, decoder, progress);
+  const OptionValues complete = complete_options(decoder_named(decoder), options);
+  if (!takes_turns(decoder)) return store.get_for(request, helpers, {decoder}, progress);
   ModelRequest target = request;
   target.own_threads = int_option(complete, "target_threads");
-  return store.get_with_draft(target, draft, decoder, progress,
+  return store.get_with_draft(target, helpers.draft, decoder, progress,
                               int_option(complete, "draft_threads"));
 }
 

@@ -85,12 +85,11 @@ std::unique_ptr<Scheduler> make_scheduler(const RunModels& models,
                                           const std::string& decoder,
                                           const OptionValues& options,
                                           int n_at_once);
-/// The models such a scheduler needs: with a draft for a decoder that drafts, which for "seed" has
-/// threads of its own.
-/// @param draft  NAME or directory; empty: what the model's card names
+/// The models such a scheduler needs: with what the decoder needs beside the target; a draft model
+/// of "seed" has threads of its own.
 RunModels models_for(ModelStore& store,
                      const ModelRequest& request,
-                     const std::string& draft,
+                     const Helpers& helpers,
                      const std::string& decoder,
                      const OptionValues& options,
                      const LoadProgress& progress = {});

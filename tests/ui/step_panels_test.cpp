@@ -21,6 +21,7 @@
 #include "ui/prepare/describe_place.h"
 #include "ui/prepare/laws.h"
 #include "ui/prepare/mask.h"
+#include "ui/prepare/row_origin.h"
 #include "ui/prepare/text_cells.h"
 #include "ui/prepare/token_tree.h"
 #include "ui/prepare/verdicts.h"
@@ -296,6 +297,18 @@ TEST(Laws, a_runs_filters_and_the_drafts_own_are_told_apart) {
   EXPECT_EQ(source.draft_top_k, 5);
   EXPECT_EQ(source.cut, "min p");
   EXPECT_EQ(source.draft_cut, "top p and min p");
+}
+
+TEST(Mask, what_draft_heads_guessed_is_named_by_its_head) {
+  engine::RunRecord run;
+  EXPECT_FALSE(ui::asks_heads(run));
+  run.started.options = {{"tree", "rows16"}, {"verify", "greedy"}};
+  ASSERT_TRUE(ui::asks_heads(run));
+  const ui::Mask mask = ui::mask_of(step_with_tree().drafted.tree, ui::asks_heads(run));
+  EXPECT_EQ(mask.regions[1].name, "draft head 1");
+  const RowTag tag = step_with_tree().drafted.tree.tag[4];
+  EXPECT_EQ(ui::row_origin(tag, true), "draft head 2, rank 1");
+  EXPECT_EQ(ui::row_origin(tag, false), "draft: depth 2, rank 1");
 }
 
 TEST(Verdicts, a_compared_token_names_what_the_target_chose) {

@@ -10,6 +10,7 @@
 #include "ui/panels/row_cell.h"
 #include "ui/panels/shown_step.h"
 #include "ui/prepare/mask.h"
+#include "ui/prepare/row_origin.h"
 #include "ui/prepare/run_traits.h"
 #include "ui/prepare/token_tree.h"
 #include "ui/prepare/trajectory.h"
@@ -187,7 +188,7 @@ void draw(Context& context) {
   if (!shown.step) return empty_state("No step at the playhead.", true);
   const engine::StepRecord& step = *shown.step;
   if (!step.has_drafted) return wrapped("The rows of this step were not told.", theme().dim);
-  const Mask mask = mask_of(step.drafted.tree);
+  const Mask mask = mask_of(step.drafted.tree, asks_heads(run));
   small_label(fmt::format("{} \xC2\xB7 {} rows behind {} tokens of the text", words_of(shown),
                           mask.sees.size(), step.begun.kv_len));
   draw_grid(context, run, step, mask);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ui/draw.h"
+#include "ui/prepare/row_origin.h"
 #include "ui/prepare/token_tree.h"
 
 namespace ui {
@@ -22,6 +23,8 @@ void row_cell(Context& context,
     context.selection.hover(place);
     std::string facts = fmt::format("{}\n{} \xC2\xB7 row {} of step {}", text, look(mean).name, row,
                                     step.begun.step);
+    const engine::RowTag tag = step.drafted.tree.tag[row];
+    if (tag.kind == engine::RowTag::Kind::Draft) facts += "\n" + row_origin(tag, asks_heads(run));
     const float q = told_at(step.drafted.q, row), p = told_at(step.verified.p, row);
     if (q >= 0 && row > 0) facts += fmt::format("\nq {:.3f}", q);
     if (p >= 0) facts += fmt::format("\np {:.3f}", p);

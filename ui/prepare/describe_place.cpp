@@ -7,6 +7,7 @@
 
 #include "engine/event/counted.h"
 #include "engine/event/describe.h"
+#include "ui/prepare/row_origin.h"
 #include "ui/prepare/text_cells.h"
 #include "ui/prepare/token_tree.h"
 
@@ -24,25 +25,6 @@ Mean mean_of_fate(engine::RowFate fate, engine::RowTag::Kind kind) {
   if (fate == engine::RowFate::Rejected) return Mean::Rejected;
   if (fate == engine::RowFate::Unused) return Mean::Unused;
   return mean_of(kind);
-}
-
-std::string origin_words(engine::RowTag tag) {
-  using Kind = engine::RowTag::Kind;
-  switch (tag.kind) {
-    case Kind::Window:
-      return fmt::format("window: level {}, column {}", tag.a, tag.b);
-    case Kind::Guess:
-      return fmt::format("pool: guess {}, token {}", tag.a + 1, tag.b + 1);
-    case Kind::Draft:
-      return fmt::format("draft: depth {}, rank {}", tag.a, tag.b);
-    case Kind::Block:
-      return fmt::format("block: slot {}", tag.a);
-    case Kind::Probe:
-      return "answer probe";
-    case Kind::Current:
-      break;
-  }
-  return "the target itself";
 }
 
 const engine::TokenRecord* token_at(const engine::RunRecord& run, int position) {
@@ -93,7 +75,7 @@ void add_token_rows(PlaceFacts& facts,
   facts.token = token.id;
   facts.mean = mean_of(token.standing);
   if (facts.mean == Mean::Accepted) facts.origin = mean_of(token.origin.kind);
-  facts.rows.emplace_back("from", origin_words(token.origin));
+  facts.rows.emplace_back("from", row_origin(token.origin, asks_heads(run)));
   facts.rows.emplace_back("fate", look(facts.mean).name);
   facts.rows.emplace_back("p (target)", fmt::format("{:.3f}", std::exp(token.logp)));
   facts.rows.emplace_back("token id", fmt::format("{}", token.id));
@@ -145,12 +127,15 @@ void add_draft_rows(PlaceFacts& facts, const engine::StepRecord& step) {
   facts.rows.emplace_back("draft's time", short_time(sum));
 }
 
-void add_row_rows(PlaceFacts& facts, const engine::StepRecord& step, int row) {
+void add_row_rows(PlaceFacts& facts,
+                  const engine::RunRecord& run,
+                  const engine::StepRecord& step,
+                  int row) {
   const engine::TokenTree& tree = step.drafted.tree;
   if (row < 0 || row >= tree.n_rows()) return;
   facts.token = tree.token[row];
   facts.mean = mean_of(tree.tag[row].kind);
-  facts.rows.emplace_back("from", origin_words(tree.tag[row]));
+  facts.rows.emplace_back("from", row_origin(tree.tag[row], asks_heads(run)));
   if (static_cast<std::size_t>(row) < step.verified.fate.size()) {
     const engine::RowFate fate = step.verified.fate[row];
     facts.mean = mean_of_fate(fate, tree.tag[row].kind);
@@ -226,7 +211,7 @@ PlaceFacts describe_place(const engine::Timeline& timeline,
     facts.rows.emplace_back("token id", fmt::format("{}", *guess));
   }
   if (!step) return facts;
-  if (place.row >= 0) add_row_rows(facts, *step, place.row);
+  if (place.row >= 0) add_row_rows(facts, run, *step, place.row);
   add_step_rows(facts, *step);
   add_draft_rows(facts, *step);
   for (const engine::PayloadKind kind : engine::kAllPayloadKinds) {

@@ -11,7 +11,7 @@ struct Purpose {
   std::string name, short_name;
 };
 
-Purpose purpose_of(engine::RowTag tag) {
+Purpose purpose_of(engine::RowTag tag, bool by_heads) {
   using Kind = engine::RowTag::Kind;
   switch (tag.kind) {
     case Kind::Window:
@@ -19,7 +19,8 @@ Purpose purpose_of(engine::RowTag tag) {
     case Kind::Guess:
       return {fmt::format("guess {}", tag.a + 1), fmt::format("g{}", tag.a + 1)};
     case Kind::Draft:
-      return {fmt::format("draft, depth {}", tag.a), fmt::format("d{}", tag.a)};
+      return {fmt::format("{} {}", by_heads ? "draft head" : "draft, depth", tag.a),
+              fmt::format("{}{}", by_heads ? "h" : "d", tag.a)};
     case Kind::Block:
       return {"block", "b"};
     case Kind::Probe:
@@ -36,13 +37,13 @@ bool Mask::seen(int row, int other) const {
   return std::ranges::binary_search(sees[row], other);
 }
 
-Mask mask_of(const engine::TokenTree& tree) {
+Mask mask_of(const engine::TokenTree& tree, bool by_heads) {
   Mask mask;
   mask.sees.resize(tree.token.size());
   for (int row = 0; row < tree.n_rows(); ++row) {
     if (tree.parent[row] >= 0) mask.sees[row] = mask.sees[tree.parent[row]];
     mask.sees[row].push_back(row);
-    Purpose purpose = purpose_of(tree.tag[row]);
+    Purpose purpose = purpose_of(tree.tag[row], by_heads);
     if (mask.regions.empty() || mask.regions.back().name != purpose.name)
       mask.regions.push_back({std::move(purpose.name), std::move(purpose.short_name), row, row});
     else

@@ -12,8 +12,8 @@ namespace ui {
 
 /// Neighbouring rows of one purpose.
 struct MaskRegion {
-  std::string name;        // "draft, depth 2", "window, level 0"
-  std::string short_name;  // "d2", "w0"
+  std::string name;        // "draft, depth 2", "draft head 2", "window, level 0"
+  std::string short_name;  // "d2", "h2", "w0"
   int first = 0, last = 0;
 };
 
@@ -23,7 +23,8 @@ struct Mask {
   bool seen(int row, int other) const;
 };
 
-Mask mask_of(const engine::TokenTree& tree);
+/// @param by_heads  what is drafted comes from draft heads (row_origin.h)
+Mask mask_of(const engine::TokenTree& tree, bool by_heads = false);
 
 /// What stands above each region's columns, so that none reaches into the next: its name, where that
 /// has no room its short name, or nothing.

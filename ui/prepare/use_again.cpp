@@ -53,7 +53,10 @@ void use_again(SetupForm& form,
   const engine::RunStarted& s = run.started;
   if (const engine::ModelLoaded* model = timeline.model(s.model)) use_model(form, catalog, *model);
   form.draft.clear();
-  if (const engine::ModelLoaded* draft = timeline.model(s.draft)) use_draft(form, catalog, *draft);
+  const CatalogDecoder* decoder = catalog.decoder(s.decoder);
+  const bool by_a_model = !decoder || decoder->needs_draft;  // else by heads, which the card names
+  if (const engine::ModelLoaded* draft = timeline.model(s.draft); draft && by_a_model)
+    use_draft(form, catalog, *draft);
   form.mode = SetupMode::Prompt;  // of a chain or tree it is one text of many
   form.prompt = s.prompt;
   form.prompt_id = s.prompt_id;

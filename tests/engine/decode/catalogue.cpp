@@ -8,9 +8,12 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/decode/rank_tree.h"
 #include "engine/decode/registry.h"
+#include "engine/model/heads_files.h"
 #include "engine/schedule/run.h"
 #include "tests/engine/decode/tiny_transformer.h"
+#include "tests/engine/decode/toy_heads.h"
 #include "tests/engine/decode/toy_model.h"
 
 namespace engine::test {
@@ -27,6 +30,20 @@ std::vector<std::vector<TokenId>> bundled_prompts(const Model& model) {
   }
   if (prompts.empty()) throw std::runtime_error("the bundled prompts are missing");
   return prompts;
+}
+
+/// Random heads for a model, as `model random --heads` makes them.
+HeadsFiles random_heads_for(const ModelConfig& config, HeadsKind kind) {
+  HeadsFiles files;
+  files.path = files.name = "random heads";
+  files.config.kind = kind;
+  files.config.n_heads = 4;
+  files.config.dim = config.dim;
+  files.config.vocab_size = config.vocab_size;
+  files.config.hidden_dim = config.hidden_dim;
+  files.config.n_attention_heads = config.n_heads;
+  files.tensors = random_heads(files.config, 31);
+  return files;
 }
 
 Job job_of(const char* decoder, OptionValues options = {}) {
@@ -61,17 +78,23 @@ Loaded::Loaded(const Subject& subject, int max_seq_len, const ModelScale& scale)
     if (max_seq_len > 0) shape.max_seq_len = max_seq_len;
     model_ = std::make_unique<ToyModel>(shape);
     draft_ = std::make_unique<ToyModel>(draft_of(shape));
+    medusa_ = std::make_unique<ToyMedusa>(draft_of(shape), 4);
+    chimera_ = std::make_unique<ToyChimera>(draft_of(shape), 4);
     return;
   }
   device_ = kernels::open_cpu(2);
   std::unique_ptr<Model> model;
+  ModelFiles target;  // what Chimera's heads read of it
   if (subject.kind == Subject::Kind::Tiny) {
     ModelConfig config = tiny_config();
     if (max_seq_len > 0) config.max_seq_len = max_seq_len;
     model = tiny_transformer(*device_, subject.dtype, 11, config, scale);
     draft_ = tiny_draft(*device_, subject.dtype, 11);
+    target.config = tiny_config();
+    target.tensors = random_tensors(target.config, 11);
   } else {
-    const ModelFiles files = open_model(kAssets + "/models/demo-target");
+    target = open_model(kAssets + "/models/demo-target");
+    const ModelFiles& files = target;
     model = Model::load(
         *device_, files,
         {.dtype = subject.dtype, .scale = scale, .max_seq_len = max_seq_len, .progress = {}});
@@ -79,8 +102,20 @@ Loaded::Loaded(const Subject& subject, int max_seq_len, const ModelScale& scale)
                          {.dtype = subject.dtype, .progress = {}});
     if (max_seq_len == 0) prompts_ = bundled_prompts(*model);
   }
+  const HeadsOptions options{.dtype = subject.dtype,
+                             .scale = scale,
+                             .vocab_size = model->vocab_size(),
+                             .max_seq_len = model->max_seq_len()};
+  medusa_ = load_medusa(*device_, random_heads_for(target.config, HeadsKind::Medusa), options);
+  chimera_ =
+      load_chimera(*device_, random_heads_for(target.config, HeadsKind::Chimera), target, options);
   transformer_ = model.get();
   model_ = std::move(model);
+}
+
+DraftHeads* Loaded::heads(const std::string& decoder) {
+  if (decoder == "medusa") return medusa_.get();
+  return decoder == "chimera" ? chimera_.get() : nullptr;
 }
 
 std::vector<TokenId> Loaded::prompt(int i) const {
@@ -136,6 +171,13 @@ std::vector<Job> all_settings() {
       job_of("mcsd", {{"k_config", "2,1,2,1,1"}, {"stop_below", "0.3"}, {"rule", "with"}}),
       job_of("seed"),
       job_of("seed", {{"k_config", "2,2"}, {"branches", "1"}, {"policy", "priority"}}),
+      job_of("medusa"),
+      job_of("medusa", {{"tree", "none"}}),
+      job_of("medusa", {{"tree", "medusa_sim_7b_63"}, {"verify", "sample"}}),
+      job_of("chimera"),
+      job_of("chimera", {{"drafting", "branch"}, {"cache", "0"}}),
+      job_of("chimera", {{"tree", "chimera_23"}, {"drafting", "branch"}, {"cache", "3"}}),
+      job_of("chimera", {{"tree", "rows8"}, {"verify", "sample"}}),
   };
 }
 
@@ -149,7 +191,10 @@ std::vector<Job> plain_settings() {
           job_of("prompt-lookup"),
           job_of("speculative"),
           job_of("mcsd"),
-          job_of("seed")};
+          job_of("seed"),
+          job_of("medusa"),
+          job_of("chimera"),
+          job_of("chimera", {{"drafting", "branch"}})};
 }
 
 int most_tokens(const Job& job) {
@@ -159,6 +204,10 @@ int most_tokens(const Job& job) {
   if (job.decoder == "fastcot")
     return values.at("skip") == "true" ? std::stoi(values.at("window")) + 1 : 1;
   if (job.decoder == "prompt-lookup") return std::stoi(values.at("n_tokens")) + 1;
+  if (job.decoder == "medusa" || job.decoder == "chimera") {
+    const std::string tree = values.at("tree") == "own" ? "rows16" : values.at("tree");
+    return find_rank_tree(tree, kAssets + "/trees").max_depth() + 1;
+  }
   if (job.decoder == "speculative") return std::stoi(values.at("gamma")) + 1;
   if (job.decoder == "mcsd" || job.decoder == "seed") {
     const std::string& k = values.at("k_config");

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/model/draft_heads.h"
 #include "engine/model/model.h"
 #include "tests/engine/decode/run.h"
 
@@ -25,7 +26,9 @@ class Loaded {
   /// @param scale        of a transformer
   explicit Loaded(const Subject& subject, int max_seq_len = 0, const ModelScale& scale = {});
   LanguageModel& model() { return *model_; }
-  LanguageModel& draft() { return *draft_; }                 // for it, unscaled
+  LanguageModel& draft() { return *draft_; }  // for it, unscaled
+  /// Draft heads for it that guess at random, or seldom right; null for decoders without.
+  DraftHeads* heads(const std::string& decoder);
   const Model* transformer() const { return transformer_; }  // null for the toy
   /// Any i >= 0; the bundled model's are its bundled prompts in turn.
   std::vector<TokenId> prompt(int i) const;
@@ -37,6 +40,7 @@ class Loaded {
   Subject subject_;
   std::unique_ptr<kernels::Device> device_;
   std::unique_ptr<LanguageModel> model_, draft_;
+  std::unique_ptr<DraftHeads> medusa_, chimera_;
   const Model* transformer_ = nullptr;
   std::vector<std::vector<TokenId>> prompts_;
 };

@@ -26,6 +26,7 @@ class Catalogue : public testing::TestWithParam<Subject> {
     job.limits.max_tokens = max_tokens;
     job.sampling = sampling;
     job.draft = &on().draft();
+    job.heads = on().heads(job.decoder);
     return job;
   }
   int n_tokens() const { return on().n_tokens(); }
@@ -404,6 +405,8 @@ TEST_P(Catalogue, T16_what_proposes_nothing_is_plain_decoding_step_by_step) {
       job_of("fastcot", {{"window", "0"}}),
       job_of("lookahead", {{"n_guesses", "0"}}),
       job_of("lookahead", {{"n_guesses", "0"}, {"window", "5"}, {"ngram_size", "5"}}),
+      job_of("medusa", {{"tree", "none"}}),
+      job_of("chimera", {{"tree", "none"}}),
   };
   for (const Job& setting : degenerate) {
     for (const float temperature : {0.0f, 0.7f}) {
@@ -455,8 +458,15 @@ TEST_P(TransformerCatalogue, scaled_models_write_the_tokens_and_scores_of_the_un
     EXPECT_EQ(large.transformer()->scale(), scale);
     const std::vector<Job> settings = is_tiny ? all_settings() : plain_settings();
     for (std::size_t i = 0; i < settings.size(); i++) {
-      const Job job = with(settings[i], is_tiny ? 24 : 8, coupled(i % 2 ? 0.8f : 0, i));
+      Job job = with(settings[i], is_tiny ? 24 : 8, coupled(i % 2 ? 0.8f : 0, i));
       const auto prompt = on().prompt(static_cast<int>(i));
+      // Its own heads, enlarged with it, guess what they guessed: the same steps, too.
+      const Outcome unscaled = run(model(), prompt, job);
+      job.heads = large.heads(job.decoder);
+      if (job.heads) {
+        EXPECT_EQ(trace_of(run(large.model(), prompt, job).events), trace_of(unscaled.events))
+            << described(job);
+      }
       expect_same(run(large.model(), prompt, job), run_ar(model(), prompt, job), job);
     }
   }

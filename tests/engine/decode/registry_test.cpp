@@ -6,6 +6,7 @@
 #include "engine/closest_name.h"
 #include "engine/decode/registry.h"
 #include "engine/decode/sampling_mode.h"
+#include "tests/engine/decode/toy_heads.h"
 #include "tests/engine/decode/toy_model.h"
 
 namespace engine::test {
@@ -27,8 +28,14 @@ std::string usage_error(F&& f) {
 
 TEST(Registry, every_decoder_can_be_made_with_its_defaults) {
   ToyModel model({});
+  ToyMedusa medusa({}, 4);
+  ToyChimera chimera({}, 4);
   for (const DecoderInfo& info : decoders()) {
-    EXPECT_NE(make_decoder(info.name, {.target = model, .draft_model = &model}), nullptr);
+    DecoderContext context{.target = model, .draft_model = &model};
+    if (info.name == "medusa") context.heads = &medusa;
+    if (info.name == "chimera") context.heads = &chimera;
+    context.trees_dir = DECOSCOPE_SOURCE_DIR "/assets/trees";
+    EXPECT_NE(make_decoder(info.name, context), nullptr);
     EXPECT_FALSE(info.title.empty() || info.summary.empty() || info.reference.empty());
     const OptionValues values = complete_options(info, {});
     EXPECT_EQ(values.size(), info.options.size());
@@ -73,7 +80,14 @@ TEST(Registry, has_the_option_names_of_the_command_line_contract) {
         {"policy", {"fcfs", "shortest", "priority"}},
         {"batch_verify", any}}},
       {"fastcot",
-       {{"window", any}, {"filler", any}, {"skip", on_off}, {"stop", {"none", "probe", "bound"}}}}};
+       {{"window", any}, {"filler", any}, {"skip", on_off}, {"stop", {"none", "probe", "bound"}}}},
+      {"medusa",
+       {{"tree", {"rows8", "my/tree.json"}}, {"verify", {"greedy", "typical", "sample"}}}},
+      {"chimera",
+       {{"tree", {"chimera_23", "tree.json"}},
+        {"verify", {"greedy", "typical", "sample"}},
+        {"drafting", {"chain", "branch"}},
+        {"cache", any}}}};
   for (const auto& [name, options] : fixed) {
     const DecoderInfo& info = decoder_named(name);
     const OptionValues values = complete_options(info, {});
@@ -158,6 +172,14 @@ TEST(Registry, refuses_a_decoder_without_its_draft_and_a_draft_of_another_vocabu
     EXPECT_THAT(counts, HasSubstr(name));
     EXPECT_THAT(counts, HasSubstr("the draft has 12 tokens, the target 16"));
   }
+  for (const char* name : {"medusa", "chimera"}) {
+    const std::string none = usage_error([&] { make_decoder(name, {.target = model}); });
+    EXPECT_THAT(none, HasSubstr(std::string(name) + " needs draft heads"));
+    EXPECT_THAT(none, HasSubstr("--heads"));
+  }
+  ToyMedusa heads({.vocab = 12}, 2);
+  EXPECT_THAT(usage_error([&] { make_decoder("medusa", {.target = model, .heads = &heads}); }),
+              HasSubstr("the heads have 12 tokens, the model 16"));
   // A draft that nobody asked for disturbs nobody.
   EXPECT_NE(make_decoder("ar", {.target = model, .draft_model = &other}), nullptr);
 }
@@ -195,6 +217,15 @@ TEST(Registry, only_the_released_behaviour_is_not_lossless_and_only_where_it_sho
   for (const DecoderInfo& info : decoders())
     for (const Sampling& sampling : {greedy, coupled, rejection})
       EXPECT_TRUE(is_lossless(info, complete_options(info, {}), sampling)) << info.name;
+  for (const char* name : {"medusa", "chimera"}) {
+    const DecoderInfo& heads = decoder_named(name);
+    const OptionValues typical = complete_options(heads, {{"verify", "typical"}});
+    EXPECT_FALSE(is_lossless(heads, typical, coupled)) << name;
+    EXPECT_FALSE(is_lossless(heads, typical, rejection)) << name;
+    EXPECT_TRUE(is_lossless(heads, typical, greedy)) << "only the likeliest is likely enough";
+    const OptionValues sample = complete_options(heads, {{"verify", "sample"}});
+    EXPECT_TRUE(is_lossless(heads, sample, rejection)) << name;
+  }
   const DecoderInfo& info = decoder_named("mcsd");
   const OptionValues certain =
       complete_options(info, {{"as_released", "on"}, {"draft_temperature", "0"}});

@@ -13,7 +13,10 @@ DecoderContext context_for(LanguageModel& model, const Job& job) {
           .options = job.options,
           .draft_model = job.draft,
           .probe = job.probe,
-          .uniforms = job.uniforms};
+          .uniforms = job.uniforms,
+          .heads = job.heads,
+          .trees_dir = DECOSCOPE_SOURCE_DIR "/assets/trees",
+          .heads_tree = job.heads_tree};
 }
 
 Outcome run_to_end(LanguageModel& model, Lane& lane, const Job& job) {

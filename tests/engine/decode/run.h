@@ -18,6 +18,8 @@ struct Job {
   ProbeSettings probe;
   UniformSource* uniforms = nullptr;
   LanguageModel* draft = nullptr;  // of decoders that need one
+  DraftHeads* heads = nullptr;     // likewise, of the decoder's kind
+  std::string heads_tree;          // the file of the tree beside them
 };
 
 struct Outcome {

@@ -68,9 +68,20 @@ StepOutput ToyModel::answer(const BatchItem& item, Wants wants) const {
     }
     out.picked.push_back(item.pick_rows ? pick_token(logits, sampling, item.stream, text)
                                         : kernels::Picked{});
+    if (wants.hidden) {
+      const std::vector<float> hidden = hidden_of(text);
+      out.hidden.insert(out.hidden.end(), hidden.begin(), hidden.end());
+    }
     if (wants.logits) out.logits.insert(out.logits.end(), logits.begin(), logits.end());
   }
   return out;
+}
+
+std::vector<float> ToyModel::hidden_of(std::span<const TokenId> text) {
+  std::vector<float> hidden{static_cast<float>(text.size())};
+  for (std::size_t i = kHiddenDim - 1; i > 0; i--)
+    hidden.push_back(i > text.size() ? -1 : static_cast<float>(text[text.size() - i]));
+  return hidden;
 }
 
 std::vector<float> ToyModel::logits_after(std::span<const TokenId> text) const {

@@ -42,6 +42,10 @@ class ToyModel : public LanguageModel {
   std::unique_ptr<SequenceCache> make_cache() override { return std::make_unique<ToyCache>(); }
   std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) override;
 
+  /// What stands for a hidden state: the text's length and its last tokens, oldest first; -1 where
+  /// there are not so many.
+  static constexpr std::size_t kHiddenDim = 5;
+  static std::vector<float> hidden_of(std::span<const TokenId> text);
   /// Logits of the token after `text`.
   std::vector<float> logits_after(std::span<const TokenId> text) const;
 

@@ -79,7 +79,7 @@ std::map<std::string, std::vector<TokenId>> texts_of(const Timeline& timeline) {
 struct Direct {
   explicit Direct(const StartReasoning& command)
       : models(models_for(
-            store, {.model = command.model}, "", command.decoder.decoder, command.decoder.options)),
+            store, {.model = command.model}, {}, command.decoder.decoder, command.decoder.options)),
         scheduler(make_scheduler(
             models, command.decoder.decoder, command.decoder.options, command.batch)) {
     told.push(describe(models.target));

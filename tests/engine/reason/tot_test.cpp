@@ -80,7 +80,7 @@ TEST_F(Tot, is_the_same_tree_under_seeds_rounds) {
   for (const char* task : {"arith", "blocks"}) {
     for (const char* policy : {"fcfs", "priority"}) {
       const OptionValues options = {{"policy", policy}, {"k_config", "2,1"}};
-      const RunModels models = models_for(store, {}, "", "seed", options);
+      const RunModels models = models_for(store, {}, {}, "seed", options);
       const auto scheduler = make_scheduler(models, "seed", options, 1);
       expect_same(searched_by(*scheduler, models, task, "seed", 1), searched(task, "ar", 1, 1));
       EXPECT_GT(scheduler->figures().at("wait_for_target_ms"), 0);

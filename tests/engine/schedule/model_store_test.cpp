@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/model/heads_files.h"
 #include "engine/schedule/memory_plan.h"
 #include "engine/schedule/model_store.h"
 
@@ -158,6 +159,101 @@ TEST(ModelStore, memory_is_asked_for_both_models_before_either_is_loaded) {
             std::string::npos)
       << text;
   EXPECT_LT(needed(models.target), static_cast<double>(room)) << "alone it would have fitted";
+}
+
+/// Random heads for the bundled target, in a folder of their own.
+class HeadsFolder {
+ public:
+  HeadsFolder(HeadsKind kind, int n_heads)
+      : path_(std::filesystem::temp_directory_path() /
+              ("decoscope_" + std::string(name_of(kind)) + std::to_string(getpid()))) {
+    const ModelConfig target = open_model(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target").config;
+    HeadsConfig config;
+    config.kind = kind;
+    config.base = "demo-target";
+    config.n_heads = n_heads;
+    config.dim = target.dim;
+    config.vocab_size = target.vocab_size;
+    config.hidden_dim = target.hidden_dim;
+    config.n_attention_heads = target.n_heads;
+    write_heads(path_, config, *random_heads(config, 4), kernels::DType::BF16);
+  }
+  ~HeadsFolder() { std::filesystem::remove_all(path_); }
+  HeadsFolder(const HeadsFolder&) = delete;
+  HeadsFolder& operator=(const HeadsFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+TEST(ModelStore, heads_come_with_their_target_and_are_shared) {
+  const HeadsFolder medusa(HeadsKind::Medusa, 3), chimera(HeadsKind::Chimera, 2);
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  const Helpers helpers{.draft = "", .heads = {chimera.path(), medusa.path()}};
+  const std::uint32_t alone = store.get({}).id;
+  const RunModels models =
+      store.get_for({}, helpers, {"ar", "medusa", "speculative", "chimera"}, {});
+  EXPECT_EQ(models.target.id, alone) << "a target that is there gets heads, and is not loaded anew";
+  ASSERT_NE(models.draft, nullptr);
+  ASSERT_NE(models.medusa, nullptr);
+  ASSERT_NE(models.chimera, nullptr);
+  EXPECT_EQ(models.heads_of("medusa"), models.medusa);
+  EXPECT_EQ(models.heads_of("chimera"), models.chimera);
+  EXPECT_EQ(models.heads_of("ar"), nullptr);
+  EXPECT_EQ(models.medusa->heads->n_heads(), 3);
+  EXPECT_EQ(models.chimera->heads->n_heads(), 2);
+  EXPECT_NE(models.medusa->id, models.target.id);
+  // Again, for one of them alone: the same weights.
+  const RunModels again =
+      store.get_for({}, {.draft = "", .heads = {medusa.path()}}, {"medusa"}, {});
+  EXPECT_EQ(again.medusa, models.medusa);
+  EXPECT_EQ(again.chimera, nullptr);
+  EXPECT_EQ(again.draft, nullptr);
+  // Enlarged with the target, they are other weights.
+  const RunModels large = store.get_for({.scale = "4x1"}, helpers, {"medusa"}, {});
+  EXPECT_NE(large.medusa->id, models.medusa->id);
+  const ModelLoaded told = describe(*large.medusa, large.target);
+  EXPECT_EQ(told.scale, "4x1");
+  EXPECT_EQ(told.n_layers, 3);
+  EXPECT_EQ(told.model, large.medusa->id);
+  EXPECT_GT(told.weight_bytes, 4 * describe(*models.medusa, models.target).weight_bytes);
+}
+
+TEST(ModelStore, heads_that_nobody_names_are_missed_by_the_decoders_name) {
+  const HeadsFolder medusa(HeadsKind::Medusa, 2);
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  const ModelRequest draft{.model = "demo-draft"};  // its card names nothing
+  const std::string none =
+      said(ErrorCode::Usage, [&] { store.get_for(draft, {}, {"medusa"}, {}); });
+  EXPECT_NE(none.find("medusa needs draft heads: the card of demo-draft names none"),
+            std::string::npos)
+      << none;
+  const std::string other = said(ErrorCode::BadInput, [&] {
+    store.get_for(draft, {.draft = "", .heads = {medusa.path()}}, {"medusa"}, {});
+  });
+  EXPECT_NE(other.find("hidden_size"), std::string::npos) << other;
+}
+
+TEST(ModelStore, memory_is_asked_for_heads_too_before_anything_is_loaded) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's address space cannot be limited";
+#endif
+  const HeadsFolder medusa(HeadsKind::Medusa, 40);  // at 4x1 far more than the target itself
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  const ModelRequest request{.scale = "4x1"};
+  const double target = [&] {
+    const ModelFiles files = open_model(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target");
+    return memory_plan(scaled(files.config, {4, 1}), kernels::DType::BF16).needed();
+  }();
+  std::string text;
+  {
+    const MemoryLeft left(static_cast<std::int64_t>(target) + (std::int64_t{8} << 20));
+    text = said(ErrorCode::Resources, [&] {
+      store.get_for(request, {.draft = "", .heads = {medusa.path()}}, {"medusa"}, {});
+    });
+  }
+  EXPECT_NE(text.find("of memory are needed"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ ModelStore& store() {
 }
 
 RunModels bundled() {
-  return models_for(store(), {}, "", "seed", {});
+  return models_for(store(), {}, {}, "seed", {});
 }
 
 CompletionRequest request(const std::string& prompt, int max_tokens, float temperature = 0) {
@@ -210,7 +210,7 @@ TEST(RoundsScheduler, its_two_models_have_threads_of_their_own) {
   EXPECT_EQ(models.draft->model->device().n_threads(), 1);
   EXPECT_EQ(&bundled().target, &models.target) << "loaded once";
   EXPECT_EQ(&store().get({}), &models.target) << "plain decoding shares the weights";
-  const RunModels split = models_for(store(), {}, "", "seed", {{"target_threads", "1"}});
+  const RunModels split = models_for(store(), {}, {}, "seed", {{"target_threads", "1"}});
   EXPECT_EQ(split.target.model->device().n_threads(), 1);
   EXPECT_NE(&split.target.model->device(), &split.draft->model->device());
   const RunModels shared = store().get_with_draft({}, "", "seed");

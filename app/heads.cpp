@@ -1,0 +1,189 @@
+#include "app/heads.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/numbers.h"
+#include "app/paths.h"
+#include "app/report.h"
+#include "app/terminal.h"
+#include "engine/decode/rank_tree.h"
+#include "engine/event/output_file.h"
+#include "engine/event/table.h"
+#include "engine/model/fields.h"
+#include "engine/model/heads_files.h"
+#include "engine/model/json.h"
+#include "engine/schedule/memory_plan.h"
+
+namespace app {
+namespace {
+
+using engine::Error;
+using engine::ErrorCode;
+
+nlohmann::json heads_json(const engine::HeadsFiles& files) {
+  const engine::HeadsConfig& c = files.config;
+  nlohmann::json out = {
+      {"name", files.name},
+      {"path", files.path},
+      {"heads_of", engine::name_of(c.kind)},
+      {"base", c.base},
+      {"parameters", c.n_params()},
+      {"dtype", kernels::name_of(files.stored_dtype)},
+      {"n_heads", c.n_heads},
+      {"dim", c.dim},
+      {"vocab_size", c.vocab_size},
+      {"weight_bytes", number_json(engine::memory_plan(c, files.stored_dtype).weights)},
+      {"notices", files.notices}};
+  if (c.kind == engine::HeadsKind::Medusa) {
+    out["n_layers"] = c.n_layers;
+  } else {
+    out["gram"] = c.gram;
+    out["residual"] = c.residual;
+    out["own_embedding"] = c.own_embedding;
+    out["hidden_dim"] = c.hidden_dim;
+    out["n_attention_heads"] = c.n_attention_heads;
+  }
+  return out;
+}
+
+std::string heads_text(const engine::HeadsFiles& files) {
+  const engine::HeadsConfig& c = files.config;
+  std::vector<std::vector<std::string>> rows = {
+      {"name", files.name},
+      {"heads", fmt::format("{}, of {}", c.n_heads, engine::name_of(c.kind))},
+      {"trained for", c.base.empty() ? "not said" : c.base},
+      {"parameters", fmt::format("{:.2f} M", static_cast<double>(c.n_params()) * 1e-6)},
+      {"stored as", kernels::name_of(files.stored_dtype)},
+      {"shape", fmt::format("hidden size {}, vocabulary {}", c.dim, c.vocab_size)}};
+  if (c.kind == engine::HeadsKind::Chimera)
+    rows.push_back(
+        {"encoder", fmt::format("{}-grams, {} attention heads, ff {}{}{}", c.gram,
+                                c.n_attention_heads, c.hidden_dim, c.residual ? ", residual" : "",
+                                c.own_embedding ? ", own embedding" : "")});
+  std::string text = engine::aligned_table(rows);
+  for (const std::string& notice : files.notices) text += "note: " + notice + "\n";
+  return text;
+}
+
+/// What a `bench step --json` document says that rows cost.
+std::vector<engine::StepCost> step_costs(const std::string& path, const engine::FileLimits& limits) {
+  const engine::Json document = engine::read_json_file(path, limits);
+  const engine::Fields fields(document, path);
+  const engine::Json* rows = fields.find("rows");
+  if (!rows || rows->items.empty())
+    fields.fail("rows", rows ? rows->shown() : "none", "what `decoscope bench step --json` prints");
+  std::vector<engine::StepCost> costs;
+  for (const engine::Json& row : rows->items) {
+    const engine::Fields one(row, path, "rows.");
+    const auto n_rows = static_cast<int>(
+        one.integer("rows", costs.empty() ? 1 : costs.back().n_rows + 1, engine::kMaxTreeRows));
+    costs.push_back({n_rows, one.real("ms", 0, 1e9)});
+  }
+  return costs;
+}
+
+int rows_asked(const ModelCommandOptions& options, const engine::HeadAccuracies& accuracies) {
+  if (options.rows != "auto") {
+    const auto rows = whole_from(options.rows, 2, engine::kMaxTreeRows);
+    if (!rows)
+      throw Error(ErrorCode::Usage, "--rows " + options.rows + ": " +
+                                        not_whole(options.rows, 2, engine::kMaxTreeRows) +
+                                        ", or auto");
+    return static_cast<int>(*rows);
+  }
+  if (options.costs.empty())
+    throw Error(ErrorCode::Usage,
+                "--rows auto: found no costs, expected --costs FILE: what `decoscope bench step "
+                "--json --scale ...` printed on this machine, at the scale that is meant");
+  return engine::best_rows(accuracies, step_costs(options.costs, options.limits), 0);
+}
+
+}  // namespace
+
+bool names_heads(const std::string& name_or_path, const engine::FileLimits& limits) {
+  const std::string directory = engine::find_model(name_or_path, assets_dir());
+  return engine::heads_kind(directory, limits).has_value();
+}
+
+int heads_info(const ModelCommandOptions& options) {
+  const engine::HeadsFiles files =
+      engine::open_heads(engine::find_model(options.path, assets_dir()), nullptr, options.limits);
+  if (options.json) {
+    nlohmann::json out = heads_json(files);
+    if (options.what == "validate") out["valid"] = true;
+    print(dumped(out));
+  } else if (options.what == "validate") {
+    print(fmt::format("{}: valid, {} notices\n", files.path, files.notices.size()));
+    for (const std::string& notice : files.notices) print("note: " + for_terminal(notice) + "\n");
+  } else {
+    print(heads_text(files));
+  }
+  return 0;
+}
+
+int random_heads(const ModelCommandOptions& options) {
+  const engine::ModelFiles target =
+      engine::open_model(engine::find_model(options.base, assets_dir()),
+                         {.needs_tokenizer = false, .limits = options.limits});
+  engine::HeadsConfig config;
+  config.kind = options.heads == "medusa" ? engine::HeadsKind::Medusa : engine::HeadsKind::Chimera;
+  config.base = target.name;
+  config.n_heads = options.n_heads;
+  config.dim = target.config.dim;
+  config.vocab_size = target.config.vocab_size;
+  config.hidden_dim = target.config.hidden_dim;
+  config.n_attention_heads = target.config.n_heads;
+  config.norm_eps = target.config.norm_eps;
+  config.rope_theta = target.config.rope.theta;
+  const bool fits = config.dim % config.n_attention_heads == 0 && config.head_dim() % 2 == 0;
+  if (!fits) config.n_attention_heads = 1;
+  kernels::DType dtype = target.stored_dtype;
+  if (!options.dtype.empty()) dtype = *kernels::dtype_named(options.dtype);
+  engine::write_heads(options.out, config, *engine::random_heads(config, options.seed), dtype);
+  ModelCommandOptions made = options;
+  made.path = options.out;
+  return heads_info(made);
+}
+
+int head_tree(const ModelCommandOptions& options) {
+  const std::string directory = engine::find_model(options.path, assets_dir());
+  const engine::HeadsFiles files = engine::open_heads(directory, nullptr, options.limits);
+  const std::string from =
+      options.accuracies.empty() ? directory + "/accuracies.json" : options.accuracies;
+  engine::HeadAccuracies accuracies = engine::read_accuracies(from);
+  const auto n_heads = static_cast<std::size_t>(files.config.n_heads);
+  if (accuracies.size() > n_heads) accuracies.resize(n_heads);
+  const int rows = rows_asked(options, accuracies);
+  const engine::RankTree tree = engine::grow_rank_tree(accuracies, rows);
+  const double expected = engine::expected_tokens(tree, accuracies);
+  const std::string source = fmt::format(
+      "grown for {} rows a step from the measured accuracies of {}; {:.3f} tokens a "
+      "step expected of them",
+      tree.n_nodes() + 1, files.name, expected);
+  const std::string text = engine::json_of(tree, source);
+  if (!options.out.empty()) {
+    engine::OutputFile file(options.out);
+    file.write(text);
+    file.finish();
+  }
+  if (options.json) {
+    nlohmann::json paths = nlohmann::json::array();
+    for (int node = 0; node < tree.n_nodes(); node++) paths.push_back(tree.path(node));
+    print(dumped({{"heads", files.name},
+                  {"rows", tree.n_nodes() + 1},
+                  {"depth", tree.max_depth()},
+                  {"expected_tokens", expected},
+                  {"paths", paths},
+                  {"out", options.out}}));
+    return 0;
+  }
+  if (options.out.empty()) print(text);
+  print_error(fmt::format("note: {} rows, {} deep: {:.2f} tokens a step expected",
+                          tree.n_nodes() + 1, tree.max_depth(), expected));
+  return 0;
+}
+
+}  // namespace app

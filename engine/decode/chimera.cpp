@@ -1,0 +1,123 @@
+#include "engine/decode/chimera.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/decode/options.h"
+#include "engine/event/clock.h"
+
+namespace engine {
+namespace {
+
+constexpr int kPromptRows = 256;  // of one forward
+
+ChimeraHeads& heads_of(const DecoderContext& context) {
+  auto* heads = dynamic_cast<ChimeraHeads*>(context.heads);
+  ensure(heads != nullptr, "chimera was made without its heads");
+  return *heads;
+}
+
+}  // namespace
+
+ChimeraDecoder::ChimeraDecoder(const DecoderContext& context)
+    : HeadTreeDecoder(context, heads_of(context).n_heads()),
+      target_(context.target),
+      heads_(heads_of(context)),
+      branches_(text_option(context.options, "drafting") == "branch"),
+      text_(heads_.make_text(int_option(context.options, "cache"))) {}
+
+// A prefill brings no hidden states: lanes without a use for them share it.
+void ChimeraDecoder::begin(const Sequence& prefix) {
+  const auto known = prefix.cached_tokens();
+  const auto cache = target_.make_cache();
+  for (std::size_t begin = 0; begin < known.size(); begin += kPromptRows) {
+    TokenTree rows;
+    const std::size_t end = std::min(known.size(), begin + kPromptRows);
+    for (std::size_t i = begin; i < end; i++) rows.add(known[i], rows.n_rows() - 1, RowTag{});
+    BatchItem item{.cache = cache.get(), .tree = &rows, .prefix = known.first(begin)};
+    item.pick_rows = false;
+    const auto out = target_.forward(std::span(&item, 1), {.hidden = true});
+    std::vector<int> path(rows.token.size());
+    std::iota(path.begin(), path.end(), 0);
+    cache->commit(path);
+    text_->append(out.front().hidden);
+  }
+}
+
+bool ChimeraDecoder::begin_draft(const Sequence& prefix, int depth) {
+  text_->append(take_hidden());
+  tokens_ = prefix.tokens();
+  // The prompt is one token long: no state is known before the first step.
+  if (depth == 0 || text_->length() == 0) return false;
+  ensure(text_->length() + 1 == static_cast<int>(tokens_.size()),
+         "the heads know every state but that of the last token");
+  text_->begin_draft();
+  chain_.clear();
+  place_.clear();
+  n_places_ = 0;
+  return true;
+}
+
+/// The last tokens of the text with what is drafted behind it.
+void ChimeraDecoder::add_gram(std::vector<TokenId>& grams, std::span<const TokenId> drafted) const {
+  const auto n = static_cast<std::ptrdiff_t>(tokens_.size() + drafted.size());
+  for (std::ptrdiff_t i = n - heads_.gram(); i < n; i++) {
+    const auto at = static_cast<std::size_t>(i);
+    if (i < 0)
+      grams.push_back(-1);
+    else
+      grams.push_back(at < tokens_.size() ? tokens_[at] : drafted[at - tokens_.size()]);
+  }
+}
+
+std::vector<float> ChimeraDecoder::level(std::span<const int> parents,
+                                         std::span<const TokenId> grams) {
+  DraftForward told{.begun = now_ns(), .n_rows = static_cast<int>(parents.size())};
+  std::vector<float> logits = text_->level(parents, grams);
+  told.ended = now_ns();
+  tell_forward(told);
+  return logits;
+}
+
+std::vector<RankedTokens> ChimeraDecoder::rank(const TokenTree& tree,
+                                               int depth,
+                                               std::span<const int> parents,
+                                               int width) {
+  std::vector<TokenId> grams;
+  std::vector<int> above;
+  if (!branches_) {
+    add_gram(grams, chain_);
+    above.push_back(depth - 2);  // the chain's row before
+    std::vector<RankedTokens> ranked{ranked_tokens(level(above, grams), width)};
+    chain_.push_back(ranked[0].token[0]);
+    return ranked;
+  }
+  place_.resize(tree.token.size(), -1);
+  for (const int row : parents) {
+    std::vector<TokenId> drafted;
+    const std::vector<int> path = chain_of(tree, row);
+    for (std::size_t i = 1; i < path.size(); i++)
+      drafted.push_back(tree.token[static_cast<std::size_t>(path[i])]);
+    add_gram(grams, drafted);
+    const int parent = tree.parent[static_cast<std::size_t>(row)];
+    above.push_back(parent < 0 ? -1 : place_[static_cast<std::size_t>(parent)]);
+    place_[static_cast<std::size_t>(row)] = n_places_++;
+  }
+  const std::vector<float> logits = level(above, grams);
+  const auto n = static_cast<std::size_t>(heads_.vocab_size());
+  std::vector<RankedTokens> ranked;
+  for (std::size_t i = 0; i < parents.size(); i++)
+    ranked.push_back(ranked_tokens(std::span(logits).subspan(i * n, n), width));
+  return ranked;
+}
+
+std::map<std::string, double> ChimeraDecoder::metrics() const {
+  std::map<std::string, double> metrics = HeadTreeDecoder::metrics();
+  const GramCounts counts = text_->gram_counts();
+  metrics["gram_lookups"] = static_cast<double>(counts.n_looked_up);
+  metrics["gram_hits"] = static_cast<double>(counts.n_found);
+  metrics["gram_evictions"] = static_cast<double>(counts.n_evicted);
+  return metrics;
+}
+
+}  // namespace engine

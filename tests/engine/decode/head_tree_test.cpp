@@ -1,0 +1,364 @@
+// medusa and chimera: the text is the target's whatever the heads say, and heads that are right are
+// followed to the tree's end.
+#include <unistd.h>
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/decode/head_tree.h"
+#include "engine/decode/registry.h"
+#include "tests/engine/decode/enumerate.h"
+#include "tests/engine/decode/run.h"
+#include "tests/engine/decode/toy_heads.h"
+
+namespace engine::test {
+namespace {
+
+constexpr double kExact = 1e-12;
+
+/// What can be asked of heads that guess like a toy of this shape.
+struct Guesser {
+  explicit Guesser(const ToyShape& shape) : medusa(shape, 4), chimera(shape, 4) {}
+  DraftHeads* of(const std::string& decoder) {
+    if (decoder == "medusa") return &medusa;
+    return &chimera;
+  }
+  ToyMedusa medusa;
+  ToyChimera chimera;
+};
+
+Job job_of(const std::string& decoder, OptionValues options, Guesser& guesser) {
+  Job job;
+  job.decoder = decoder;
+  job.options = std::move(options);
+  job.heads = guesser.of(decoder);
+  return job;
+}
+
+struct Form {
+  std::string decoder;
+  OptionValues options;
+};
+const std::vector<Form> kForms{
+    {"medusa", {}}, {"chimera", {{"drafting", "chain"}}}, {"chimera", {{"drafting", "branch"}}}};
+
+TEST(HeadTree, T1_T2_any_heads_and_any_tree_write_the_text_of_plain_decoding) {
+  Dice dice(71);
+  std::int64_t n_accepted = 0;
+  for (int i = 0; i < 120; i++) {
+    const ToyShape shape{.vocab = dice(2, 24),
+                         .context = dice(1, 3),
+                         .spread = static_cast<float>(dice(1, 8)),
+                         .seed = static_cast<std::uint64_t>(i)};
+    ToyModel model(shape);
+    Guesser guesser(i % 3 ? draft_of(shape, static_cast<float>(dice(0, 8)))
+                          : ToyShape{.vocab = shape.vocab, .seed = 1000});
+    const Form& form = kForms[static_cast<std::size_t>(dice(0, 2))];
+    Job job = job_of(form.decoder, form.options, guesser);
+    const auto trees = bundled_trees();
+    job.options["tree"] =
+        trees[static_cast<std::size_t>(dice(0, static_cast<int>(trees.size()) - 1))];
+    job.options["verify"] = dice(0, 1) ? "greedy" : "sample";
+    job.limits.max_tokens = dice(1, 50);
+    job.sampling = {.temperature = dice(0, 1) ? 0.0f : 0.9f, .seed = static_cast<std::uint64_t>(i)};
+    if (dice(0, 3) == 0) job.limits.eos_ids = {dice(0, shape.vocab - 1)};
+    if (dice(0, 3) == 0) job.limits.max_seq_len = dice(20, 40);
+    if (dice(0, 3) == 0) job.sampling.repetition_penalty = 1.3f;
+    const auto prompt = dice.text(dice(1, 12), shape.vocab);
+    const Outcome found = run(model, prompt, job), ar = run_ar(model, prompt, job);
+    ASSERT_EQ(found.tokens, ar.tokens) << described(job);
+    ASSERT_EQ(found.stop, ar.stop) << described(job);
+    EXPECT_LE(found.n_steps, ar.n_steps) << described(job);
+    n_accepted += found.n_accepted;
+  }
+  EXPECT_GT(n_accepted, 300) << "too few guesses came true for this test to mean anything";
+}
+
+TEST(HeadTree, heads_that_are_right_give_a_token_for_every_level_and_one_more) {
+  const ToyShape shape{.vocab = 16, .context = 2, .seed = 3};
+  ToyModel model(shape);
+  Guesser oracle(shape);
+  for (const Form& form : kForms) {
+    for (const auto& [tree, depth] :
+         std::vector<std::pair<std::string, int>>{{"rows8", 4}, {"medusa_sim_7b_63", 4}}) {
+      Job job = job_of(form.decoder, form.options, oracle);
+      job.options["tree"] = tree;
+      job.limits.max_tokens = 1 + 5 * (depth + 1);
+      const Outcome found = run(model, {1, 2, 3}, job);
+      std::vector<int> expected(6, depth + 1);
+      // Medusa's heads know no state behind a prompt; Chimera's have read it.
+      if (form.decoder == "medusa")
+        expected.front() = 1;
+      else
+        expected.back() = 1;
+      EXPECT_EQ(found.emitted_per_step, expected) << described(job);
+    }
+  }
+}
+
+TEST(HeadTree, what_chain_and_branch_ask_for_differs_where_the_path_does) {
+  // Only behind the likeliest token are a chain's candidates those of its parent.
+  const ToyShape shape{.vocab = 16, .context = 2, .spread = 3, .seed = 5};
+  ToyModel model(shape);
+  Guesser guesser(shape);
+  double per_step[2];
+  for (const bool branch : {false, true}) {
+    Job job =
+        job_of("chimera", {{"drafting", branch ? "branch" : "chain"}, {"tree", "rows24"}}, guesser);
+    job.sampling = {.temperature = 1, .seed = 3};
+    job.limits.max_tokens = 200;
+    const Outcome found = run(model, {1, 2, 3}, job);
+    EXPECT_EQ(found.tokens, run_ar(model, {1, 2, 3}, job).tokens);
+    per_step[branch] = static_cast<double>(found.tokens.size()) / found.n_steps;
+  }
+  EXPECT_GT(per_step[1], per_step[0]);
+}
+
+TEST(HeadTree, T16_without_a_tree_it_is_plain_decoding_step_by_step) {
+  const ToyShape shape{.vocab = 9, .seed = 6};
+  ToyModel model(shape);
+  Guesser guesser(shape);
+  for (const Form& form : kForms) {
+    Job job = job_of(form.decoder, form.options, guesser);
+    job.options["tree"] = "none";
+    const Outcome found = run(model, {4}, job), ar = run_ar(model, {4}, job);
+    EXPECT_EQ(found.tokens, ar.tokens);
+    EXPECT_EQ(found.emitted_per_step, ar.emitted_per_step);
+  }
+}
+
+TEST(HeadTree, T13_a_short_path_beside_longer_ones_ends_where_it_ends) {
+  // Where the target always says token 0, padding with token 0 would be kept behind any leaf.
+  struct AlwaysZero : ToyModel {
+    using ToyModel::ToyModel;
+    std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) override {
+      auto outs = ToyModel::forward(items, wants);
+      for (StepOutput& out : outs)
+        for (kernels::Picked& picked : out.picked) picked.id = 0;
+      return outs;
+    }
+  };
+  const ToyShape shape{.vocab = 5, .seed = 2};
+  AlwaysZero model(shape);
+  Guesser guesser(shape);
+  Job job = job_of("medusa", {{"tree", "medusa_sim_7b_63"}}, guesser);
+  job.limits.max_tokens = 30;
+  const Outcome found = run(model, {1, 2}, job);
+  EXPECT_EQ(found.tokens, std::vector<TokenId>(30, 0));
+  TokenTree tree;
+  for (const Event& event : found.events) {
+    if (const auto* drafted = std::get_if<Drafted>(&event)) tree = drafted->tree;
+    const auto* committed = std::get_if<Committed>(&event);
+    if (!committed) continue;
+    // Every token but the last was a row of the tree.
+    std::vector<int> alive{0};
+    for (std::size_t i = 0; i + 1 < committed->tokens.size(); i++) {
+      std::vector<int> next;
+      for (int r = 1; r < tree.n_rows(); r++) {
+        const auto at = static_cast<std::size_t>(r);
+        const bool hangs = std::ranges::find(alive, tree.parent[at]) != alive.end();
+        if (hangs && tree.token[at] == 0) next.push_back(r);
+      }
+      ASSERT_FALSE(next.empty()) << "a token was kept that nobody proposed";
+      alive = next;
+    }
+  }
+}
+
+TEST(HeadTree, rows_say_which_head_and_which_rank_they_are) {
+  const ToyShape shape{.vocab = 30, .seed = 9};
+  ToyModel model(shape);
+  Guesser guesser(draft_of(shape));
+  for (const Form& form : kForms) {
+    Job job = job_of(form.decoder, form.options, guesser);
+    job.options["tree"] = "medusa_vicuna_7b_63";
+    job.limits.max_tokens = 40;
+    int n_whole = 0;
+    for (const Event& event : run(model, {1, 2, 3}, job).events) {
+      const auto* drafted = std::get_if<Drafted>(&event);
+      if (!drafted || drafted->tree.n_rows() < 64) continue;
+      n_whole++;
+      const TokenTree& tree = drafted->tree;
+      EXPECT_FALSE(drafted->forwards.empty());
+      ASSERT_EQ(drafted->q.size(), tree.token.size());
+      for (int r = 1; r < tree.n_rows(); r++) {
+        const auto at = static_cast<std::size_t>(r);
+        EXPECT_EQ(tree.tag[at].kind, RowTag::Kind::Draft);
+        EXPECT_EQ(tree.tag[at].a, static_cast<int>(chain_of(tree, r).size()) - 1);
+        // Siblings: ranks and tokens differ, and a higher rank is no likelier.
+        for (int s = 1; s < r; s++) {
+          const auto other = static_cast<std::size_t>(s);
+          if (tree.parent[other] != tree.parent[at]) continue;
+          EXPECT_NE(tree.tag[other].b, tree.tag[at].b);
+          EXPECT_NE(tree.token[other], tree.token[at]);
+          EXPECT_GE(drafted->q[other], drafted->q[at]);
+        }
+      }
+    }
+    EXPECT_GT(n_whole, 0);
+  }
+}
+
+TEST(HeadTree, a_head_ranks_its_tokens_by_logit_then_by_id) {
+  const std::vector<float> logits{1, 3, 3, -2, 2};
+  const RankedTokens ranked = ranked_tokens(logits, 3);
+  EXPECT_EQ(ranked.token, (std::vector<TokenId>{1, 2, 4}));
+  const float sum = std::exp(1.f) + 2 * std::exp(3.f) + std::exp(-2.f) + std::exp(2.f);
+  EXPECT_NEAR(ranked.p[0], std::exp(3.f) / sum, 1e-6);
+  EXPECT_NEAR(ranked.p[2], std::exp(2.f) / sum, 1e-6);
+  EXPECT_EQ(ranked_tokens(logits, 10).token.size(), 5u);
+}
+
+TEST(HeadTree, the_tree_beside_the_heads_is_used_and_cut_to_their_number) {
+  const ToyShape shape{.vocab = 16, .seed = 4};
+  ToyModel model(shape);
+  ToyMedusa two(shape, 2);
+  Job job;
+  job.decoder = "medusa";
+  job.heads = &two;
+  const auto rows_of = [&](const Job& asked) {
+    std::size_t most = 0;
+    for (const Event& event : run(model, {1, 2, 3}, asked).events)
+      if (const auto* drafted = std::get_if<Drafted>(&event))
+        most = std::max(most, drafted->tree.token.size());
+    return most;
+  };
+  EXPECT_EQ(rows_of(job), 8u);  // rows16 has 3 + 4 nodes for two heads
+  job.heads_tree = DECOSCOPE_SOURCE_DIR "/assets/trees/rows8.json";
+  EXPECT_EQ(rows_of(job), 6u);  // 2 + 3
+  job.options["tree"] = "rows8";
+  try {
+    rows_of(job);
+    FAIL() << "nothing was refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Usage);
+    EXPECT_THAT(error.what(), testing::HasSubstr("paths of 4 tokens, expected at most 2"));
+  }
+}
+
+/// Softmax in f64 at the job's temperature, as a reader would write it down.
+std::vector<double> plain_next(const ToyModel& model,
+                               double temperature,
+                               std::span<const TokenId> text) {
+  std::vector<double> law;
+  double sum = 0;
+  for (const float logit : model.logits_after(text)) {
+    law.push_back(std::exp(static_cast<double>(logit) / temperature));
+    sum += law.back();
+  }
+  for (double& p : law) p /= sum;
+  return law;
+}
+
+TEST(HeadTree, T3_rejection_sampling_keeps_the_law_exactly_by_node_and_by_candidate) {
+  for (const Form& form : kForms) {
+    for (const char* verify : {"greedy", "sample"}) {
+      std::int64_t n_accepted = 0;
+      for (std::uint64_t seed = 0; seed < 3; seed++) {
+        const ToyShape shape{.vocab = 4, .context = 2, .spread = 3, .seed = seed};
+        ToyModel model(shape);
+        Guesser guesser(draft_of(shape, 1));
+        Job job = job_of(form.decoder, form.options, guesser);
+        job.options["tree"] = "rows8";
+        job.options["verify"] = verify;
+        job.sampling = {.temperature = 0.8f, .mode = Sampling::Mode::Rejection};
+        job.limits.max_tokens = 4;
+        const std::vector<TokenId> prompt{0, 1, 2};
+        const Law law = enumerate([&](UniformSource& uniforms) {
+          job.uniforms = &uniforms;
+          const Outcome outcome = run(model, prompt, job);
+          n_accepted += outcome.n_accepted;
+          return outcome.tokens;
+        });
+        const Law expected = plain_law(
+            [&](std::span<const TokenId> text) {
+              return plain_next(model, static_cast<double>(0.8f), text);
+            },
+            prompt, 4);
+        EXPECT_LE(distance(law, expected), kExact) << form.decoder << " " << verify;
+      }
+      EXPECT_GT(n_accepted, 0) << "nothing was kept";
+    }
+  }
+}
+
+TEST(HeadTree, SD22_trees_of_any_shape_keep_the_law_exactly) {
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("decoscope_shape_" + std::to_string(getpid()) + ".json");
+  // Deep and thin, flat and as wide as the vocabulary, wider than it, and none.
+  for (const char* paths : {"[[0],[0,0],[0,0,0]]", "[[0],[1],[2],[3]]",
+                            "[[0],[1],[2],[3],[4],[4,0]]", "[[3],[3,3]]", "[]"}) {
+    // A path needs its parent, not its elder siblings.
+    std::ofstream(path) << "{\"paths\": " << paths << "}";
+    for (const Form& form : kForms) {
+      const ToyShape shape{.vocab = 4, .context = 2, .spread = 3, .seed = 7};
+      ToyModel model(shape);
+      Guesser guesser(draft_of(shape, 1));
+      Job job = job_of(form.decoder, form.options, guesser);
+      job.options["tree"] = path;
+      job.options["verify"] = "sample";
+      job.sampling = {.temperature = 1, .mode = Sampling::Mode::Rejection};
+      job.limits.max_tokens = 3;
+      const Law law = enumerate([&](UniformSource& uniforms) {
+        job.uniforms = &uniforms;
+        return run(model, {0, 1, 2}, job).tokens;
+      });
+      const Law expected = plain_law(
+          [&](std::span<const TokenId> text) { return plain_next(model, 1, text); }, {0, 1, 2}, 3);
+      EXPECT_LE(distance(law, expected), kExact) << form.decoder << " " << paths;
+    }
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(HeadTree, T3_a_draw_for_every_path_instead_of_every_node_would_be_caught) {
+  // The published program draws at each position of each path, and keeps the longest: two paths
+  // through one node get two draws, which favours what was proposed.
+  const std::vector<double> p{0.5, 0.3, 0.2};
+  const Law wrong = enumerate([&](UniformSource& uniforms) {
+    for (int path = 0; path < 2; path++)
+      if (draw(p, uniforms.residual(0, p)) == 1) return std::vector<TokenId>{1};
+    return std::vector<TokenId>{draw(p, uniforms.residual(0, p))};
+  });
+  EXPECT_GT(distance(wrong, {{{0}, 0.5}, {{1}, 0.3}, {{2}, 0.2}}), 0.1);
+}
+
+TEST(HeadTree, typical_runs_end_where_they_must_and_keep_more_than_the_draw_does) {
+  const ToyShape shape{.vocab = 12, .spread = 2, .seed = 5};
+  ToyModel model(shape);
+  Guesser guesser(shape);
+  for (const char* root : {"argmax", "typical", "sample"}) {
+    for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
+      Job job = job_of("medusa", {{"verify", "typical"}, {"root", root}}, guesser);
+      job.sampling = {.temperature = 1, .seed = 2, .mode = mode};
+      job.limits.max_tokens = 60;
+      const Outcome typical = run(model, {1, 2, 3}, job);
+      EXPECT_EQ(typical.tokens.size(), 60u);
+      job.options["verify"] = "sample";
+      EXPECT_LT(typical.n_steps, run(model, {1, 2, 3}, job).n_steps) << root;
+    }
+  }
+  Job greedy = job_of("medusa", {{"verify", "typical"}}, guesser);
+  EXPECT_EQ(run(model, {1, 2, 3}, greedy).tokens, run_ar(model, {1, 2, 3}, greedy).tokens);
+}
+
+TEST(HeadTree, metrics_count_what_each_head_was_asked_and_gave) {
+  const ToyShape shape{.vocab = 16, .seed = 3};
+  ToyModel model(shape);
+  Guesser oracle(shape);
+  Job job = job_of("chimera", {{"tree", "rows8"}}, oracle);
+  job.limits.max_tokens = 20;
+  const auto metrics = run(model, {1, 2, 3}, job).metrics;
+  for (int head = 1; head <= 4; head++) {
+    const std::string name = "head_" + std::to_string(head);
+    EXPECT_EQ(metrics.at(name + "_judged"), 4);
+    EXPECT_EQ(metrics.at(name + "_accepted"), 4);
+  }
+}
+
+}  // namespace
+}  // namespace engine::test

@@ -1,0 +1,136 @@
+// Typical acceptance by its definition: what is kept, which path, and what follows it.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "engine/decode/typical.h"
+#include "tests/engine/decode/enumerate.h"
+#include "tests/engine/decode/run.h"
+
+namespace engine::test {
+namespace {
+
+using Law = std::vector<double>;
+
+/// Rows that answer with given laws.
+StepOutput answering(const std::vector<Law>& laws) {
+  StepOutput out;
+  out.vocab_size = static_cast<int>(laws[0].size());
+  for (const Law& law : laws) {
+    for (const double p : law)
+      out.logits.push_back(p > 0 ? static_cast<float>(std::log(p)) : -200.0f);
+    out.picked.emplace_back();
+    out.picked.back().id = static_cast<TokenId>(std::ranges::max_element(law) - law.begin());
+  }
+  return out;
+}
+
+TokenTree tree_of(const std::vector<std::pair<TokenId, int>>& rows) {
+  TokenTree tree;
+  for (const auto& [token, parent] : rows)
+    tree.add(token, parent, RowTag{RowTag::Kind::Draft, 1, 0});
+  tree.tag[0] = {};
+  return tree;
+}
+
+const Sampling kWarm{.temperature = 1};
+const std::vector<TokenId> kText{0};
+
+Decision judged(const TokenTree& tree,
+                const StepOutput& out,
+                const TypicalSettings& settings = {},
+                const Sampling& sampling = kWarm) {
+  PhiloxUniforms uniforms(1);
+  return accept_typical(kText, tree, out, sampling, settings, uniforms);
+}
+
+TEST(Typical, the_threshold_is_that_of_the_paper) {
+  // Uniform over V: H = ln V, so delta exp(-H) = 0.3 / V lies below every probability.
+  const Law uniform(20, 0.05);
+  EXPECT_NEAR(typical_threshold(uniform, {}), 0.3 / 20, 1e-12);
+  // One-hot: H = 0, and min(0.09, 0.3) is epsilon.
+  EXPECT_NEAR(typical_threshold(Law{0, 1, 0}, {}), 0.09, 1e-12);
+  EXPECT_NEAR(typical_threshold(Law{.5, .5}, {.epsilon = 1, .delta = .4}), .2, 1e-12);
+}
+
+TEST(Typical, of_a_uniform_law_every_token_is_kept_and_of_a_sure_one_the_mode_alone) {
+  for (TokenId token = 0; token < 4; token++) {
+    const TokenTree tree = tree_of({{0, -1}, {token, 0}});
+    const Law uniform(4, 0.25), sure{0, 0, 1, 0};
+    EXPECT_EQ(judged(tree, answering({uniform, uniform})).path.size(), 2u);
+    EXPECT_EQ(judged(tree, answering({sure, uniform})).path.size(), token == 2 ? 2u : 1u);
+  }
+}
+
+TEST(Typical, the_likeliest_token_is_kept_wherever_it_exceeds_the_threshold) {
+  Dice dice(4);
+  int n_kept = 0;
+  for (int i = 0; i < 300; i++) {
+    Law law;
+    double sum = 0;
+    for (int v = 0; v < 7; v++) law.push_back(std::exp(dice(0, 40) / 8.0)), sum += law.back();
+    for (double& p : law) p /= sum;
+    const auto mode = static_cast<TokenId>(std::ranges::max_element(law) - law.begin());
+    const TokenTree tree = tree_of({{0, -1}, {mode, 0}});
+    const bool kept = judged(tree, answering({law, law})).path.size() == 2;
+    EXPECT_EQ(kept, std::ranges::max(law) > typical_threshold(law, {}));
+    n_kept += kept;
+  }
+  EXPECT_GT(n_kept, 0);
+}
+
+TEST(Typical, the_longest_path_is_kept_and_of_equally_long_ones_the_likeliest) {
+  const Law root{.1, .5, .4, 0}, sure{0, 0, 0, 1}, spread{.25, .25, .25, .25};
+  // Two paths of two tokens and one of one: tokens 1 then 3, tokens 2 then 3, token 1 then 0.
+  const TokenTree tree = tree_of({{0, -1}, {1, 0}, {2, 0}, {3, 1}, {3, 2}, {0, 2}});
+  const auto path = [&](const Law& after_1, const Law& after_2) {
+    return judged(tree, answering({root, after_1, after_2, spread, spread, spread})).path;
+  };
+  EXPECT_EQ(path(sure, Law{1, 0, 0, 0}), (std::vector{0, 1, 3}));  // .5 * 1 against .4 * 1
+  EXPECT_EQ(path(Law{0, 1, 0, 0}, sure), (std::vector{0, 2, 4}));  // the other ends after one
+  EXPECT_EQ(path(spread, sure), (std::vector{0, 2, 4}));           // .5 * .25 against .4 * 1
+}
+
+TEST(Typical, T13_nothing_stands_for_what_is_not_in_the_tree) {
+  // A short path beside a longer one, and token 0 the likeliest everywhere: programs that pad paths
+  // with token 0 keep a token here that nobody proposed.
+  const Law zero{1, 0, 0, 0}, one{0, 1, 0, 0};
+  const TokenTree tree = tree_of({{0, -1}, {1, 0}, {2, 0}, {3, 2}, {3, 3}});
+  const Decision decision = judged(tree, answering({one, zero, zero, zero, zero}));
+  EXPECT_EQ(decision.path, (std::vector{0, 1}));
+  EXPECT_EQ(decision.emitted, (std::vector<TokenId>{1, 0}));
+}
+
+TEST(Typical, at_temperature_0_it_is_the_greedy_choice) {
+  const Law a{.1, .46, .44, 0}, b{.3, .3, .2, .2};
+  const TokenTree tree = tree_of({{0, -1}, {1, 0}, {2, 0}, {0, 1}, {1, 1}});
+  const Decision decision = judged(tree, answering({a, b, b, b, b}), {}, {.temperature = 0});
+  EXPECT_EQ(decision.path, (std::vector{0, 1, 3}));
+  EXPECT_EQ(decision.emitted, (std::vector<TokenId>{1, 0, 0}));
+}
+
+TEST(Typical, the_token_behind_the_kept_ones_has_the_law_of_its_option) {
+  const Law law{.6, .3, .06, .04};  // H about .93: the threshold is .09
+  const TokenTree tree = tree_of({{0, -1}, {2, 0}});
+  Sampling rejection = kWarm;
+  rejection.mode = Sampling::Mode::Rejection;
+  const auto drawn = [&](TypicalSettings::Root root) {
+    Law found(4);
+    const auto all = enumerate([&](UniformSource& uniforms) {
+      return accept_typical(kText, tree, answering({law, law}), rejection, {.root = root}, uniforms)
+          .emitted;
+    });
+    for (const auto& [tokens, p] : all) found[static_cast<std::size_t>(tokens.at(0))] += p;
+    return found;
+  };
+  using Root = TypicalSettings::Root;
+  const auto expect = [](const Law& found, const Law& expected) {
+    for (std::size_t v = 0; v < found.size(); v++) EXPECT_NEAR(found[v], expected[v], 1e-6);
+  };
+  expect(drawn(Root::Argmax), {1, 0, 0, 0});
+  expect(drawn(Root::Typical), {2.0 / 3, 1.0 / 3, 0, 0});
+  expect(drawn(Root::Sample), law);
+}
+
+}  // namespace
+}  // namespace engine::test
