@@ -1,5 +1,7 @@
 // Random weights: the Gaussian of a Philox counter, so that a value depends on (seed, name, index)
 // and on nothing that was drawn before it.
+#include "engine/model/random.h"
+
 #include <cmath>
 #include <numbers>
 #include <string_view>
@@ -8,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include "engine/model/model_files.h"
 #include "engine/model/normal_table.h"
 #include "engine/model/refuse.h"
 #include "kernels/philox.h"
@@ -71,8 +72,8 @@ void draw(std::uint64_t seed, std::string_view name, std::vector<float>& out) {
 
 class RandomTensors : public TensorSource {
  public:
-  RandomTensors(const ModelConfig& config, std::uint64_t seed) : seed_(seed) {
-    for (TensorSpec& spec : tensors_of(config)) {
+  RandomTensors(std::vector<TensorSpec> specs, std::uint64_t seed) : seed_(seed) {
+    for (TensorSpec& spec : specs) {
       names_.push_back(spec.name);
       shapes_.emplace(spec.name, std::move(spec.shape));
     }
@@ -103,7 +104,12 @@ class RandomTensors : public TensorSource {
 }  // namespace
 
 std::shared_ptr<const TensorSource> random_tensors(const ModelConfig& config, std::uint64_t seed) {
-  return std::make_shared<RandomTensors>(config, seed);
+  return random_tensors(tensors_of(config), seed);
+}
+
+std::shared_ptr<const TensorSource> random_tensors(std::vector<TensorSpec> specs,
+                                                   std::uint64_t seed) {
+  return std::make_shared<RandomTensors>(std::move(specs), seed);
 }
 
 }  // namespace engine

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/model/model_files.h"
+#include "engine/model/heads_files.h"
 #include "engine/model/refuse.h"
 
 namespace engine {
@@ -37,17 +37,18 @@ std::shared_ptr<void> zeros(std::int64_t n_bytes) {
   return {data, std::free};
 }
 
-// Copies [rows, cols] into the upper left of zeros.
-Tensor padded(const Tensor& tensor, const std::vector<std::int64_t>& shape) {
+// Copies [rows, cols] into the upper left of zeros; of columns that stand in blocks, each block's
+// into the left of its own.
+Tensor padded(const Tensor& tensor, const std::vector<std::int64_t>& shape, int n_blocks = 1) {
   const int size = kernels::bytes_of(tensor.dtype);
   Tensor out{tensor.dtype, shape, nullptr, nullptr};
   const std::shared_ptr<void> data = zeros(out.n_elements() * size);
   const bool is_matrix = shape.size() == 2;
   const std::int64_t n_rows = is_matrix ? tensor.shape[0] : 1;
-  const std::int64_t from_cols = tensor.shape.back(), to_cols = shape.back();
-  for (std::int64_t row = 0; row < n_rows; row++) {
-    std::memcpy(static_cast<char*>(data.get()) + row * to_cols * size,
-                static_cast<const char*>(tensor.data) + row * from_cols * size,
+  const std::int64_t from_cols = tensor.shape.back() / n_blocks, to_cols = shape.back() / n_blocks;
+  for (std::int64_t block = 0; block < n_rows * n_blocks; block++) {
+    std::memcpy(static_cast<char*>(data.get()) + block * to_cols * size,
+                static_cast<const char*>(tensor.data) + block * from_cols * size,
                 static_cast<std::size_t>(from_cols * size));
   }
   out.data = data.get();
@@ -124,6 +125,44 @@ class ScaledTensors : public TensorSource {
   std::unordered_map<std::string, std::vector<std::int64_t>> shapes_;
 };
 
+// What reads the target's states side by side (k-grams of embeddings, a state beside the encoder's)
+// finds each in the left of its own block.
+class ScaledHeads : public TensorSource {
+ public:
+  ScaledHeads(std::shared_ptr<const TensorSource> tensors,
+              const HeadsConfig& config,
+              const ModelScale& scale)
+      : tensors_(std::move(tensors)), config_(config), scale_(scale) {
+    for (TensorSpec& spec : tensors_of(scaled(config, scale))) {
+      names_.push_back(spec.name);
+      shapes_.emplace(spec.name, std::move(spec.shape));
+    }
+  }
+
+  bool has(const std::string& name) const override { return shapes_.contains(name); }
+  std::vector<std::string> names() const override { return names_; }
+  std::string path() const override { return tensors_->path(); }
+  void check() const override { tensors_->check(); }
+
+  Tensor read(const std::string& name) const override {
+    const auto at = shapes_.find(name);
+    if (at == shapes_.end()) refuse(path(), "tensor " + in_quotes(name), "none", "the tensor");
+    int n_blocks = 1;
+    if (name == "gram.0.weight") n_blocks = config_.gram;
+    if (name.starts_with("heads.") && config_.residual) n_blocks = 2;
+    Tensor out = padded(tensors_->read(name), at->second, n_blocks);
+    if (name.ends_with("norm.weight")) divide(out, std::sqrt(static_cast<float>(scale_.width)));
+    return out;
+  }
+
+ private:
+  std::shared_ptr<const TensorSource> tensors_;
+  HeadsConfig config_;
+  ModelScale scale_;
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, std::vector<std::int64_t>> shapes_;
+};
+
 int times(int value, int factor) {
   int product = 0;
   if (__builtin_mul_overflow(value, factor, &product) || product > (1 << 24)) {
@@ -153,6 +192,22 @@ std::shared_ptr<const TensorSource> scaled(std::shared_ptr<const TensorSource> t
                                            const ModelScale& scale) {
   if (scale == ModelScale{}) return tensors;
   return std::make_shared<ScaledTensors>(std::move(tensors), config, scale);
+}
+
+HeadsConfig scaled(const HeadsConfig& config, const ModelScale& scale) {
+  HeadsConfig out = config;
+  out.dim = times(config.dim, scale.width);
+  out.hidden_dim = times(config.hidden_dim, scale.width);
+  out.n_attention_heads = times(config.n_attention_heads, scale.width);
+  out.norm_eps = config.norm_eps / static_cast<float>(scale.width);
+  return out;
+}
+
+std::shared_ptr<const TensorSource> scaled(std::shared_ptr<const TensorSource> tensors,
+                                           const HeadsConfig& config,
+                                           const ModelScale& scale) {
+  if (scale.width == 1) return tensors;
+  return std::make_shared<ScaledHeads>(std::move(tensors), config, scale);
 }
 
 }  // namespace engine

@@ -10,6 +10,20 @@
 namespace engine {
 namespace {
 
+Matrix packed(kernels::Device& device,
+              const void* data,
+              kernels::DType from,
+              int n_outputs,
+              int n_inputs,
+              kernels::DType to) {
+  const kernels::Ops& ops = device.ops();
+  Matrix m;
+  m.memory = kernels::DeviceBuffer(device, ops.packed_bytes(to, n_outputs, n_inputs));
+  ops.pack(device, data, from, n_outputs, n_inputs, to, m.memory.data());
+  m.view = {.data = m.memory.data(), .n = n_outputs, .k = n_inputs, .dtype = to};
+  return m;
+}
+
 class Loader {
  public:
   Loader(kernels::Device& device,
@@ -22,6 +36,7 @@ class Loader {
   }
 
   Weights load();
+  LayerWeights layer(const std::string& at);
 
  private:
   Tensor read(const std::string& name, const std::vector<std::int64_t>& shape);
@@ -30,7 +45,6 @@ class Loader {
                 int n_inputs);
   kernels::DeviceBuffer vector(std::initializer_list<std::string> names,
                                std::initializer_list<int> sizes);
-  LayerWeights layer(int l);
   void report(std::int64_t n_elements);
 
   kernels::Device& device_;  // all four: the caller's, for the call
@@ -89,11 +103,7 @@ Matrix Loader::matrix(std::initializer_list<std::string> names,
     data = fused_.data();
   }
 
-  const kernels::Ops& ops = device_.ops();
-  Matrix m;
-  m.memory = kernels::DeviceBuffer(device_, ops.packed_bytes(dtype_, n_outputs, n_inputs));
-  ops.pack(device_, data, from, n_outputs, n_inputs, dtype_, m.memory.data());
-  m.view = {.data = m.memory.data(), .n = n_outputs, .k = n_inputs, .dtype = dtype_};
+  Matrix m = packed(device_, data, from, n_outputs, n_inputs, dtype_);
   report(std::int64_t{n_outputs} * n_inputs);
   return m;
 }
@@ -116,8 +126,7 @@ kernels::DeviceBuffer Loader::vector(std::initializer_list<std::string> names,
   return buffer;
 }
 
-LayerWeights Loader::layer(int l) {
-  const std::string at = fmt::format("model.layers.{}.", l);
+LayerWeights Loader::layer(const std::string& at) {
   const std::string attn = at + "self_attn.", mlp = at + "mlp.";
   const int n_q = c_.n_heads * c_.head_dim, n_kv = c_.n_kv_heads * c_.head_dim;
 
@@ -145,7 +154,8 @@ LayerWeights Loader::layer(int l) {
 Weights Loader::load() {
   Weights w;
   w.embedding = matrix({"model.embed_tokens.weight"}, {c_.vocab_size}, c_.dim);
-  for (int l = 0; l < c_.n_layers; l++) w.layers.push_back(layer(l));
+  for (int l = 0; l < c_.n_layers; l++)
+    w.layers.push_back(layer(fmt::format("model.layers.{}.", l)));
   w.norm = vector({"model.norm.weight"}, {c_.dim});
   if (!c_.tied_embeddings) w.lm_head = matrix({"lm_head.weight"}, {c_.vocab_size}, c_.dim);
 
@@ -161,6 +171,21 @@ Weights Loader::load() {
 }
 
 }  // namespace
+
+Matrix pack_matrix(kernels::Device& device, const Tensor& tensor, kernels::DType dtype) {
+  ensure(tensor.shape.size() == 2, "a matrix has rows and columns");
+  return packed(device, tensor.data, tensor.dtype, static_cast<int>(tensor.shape[0]),
+                static_cast<int>(tensor.shape[1]), dtype);
+}
+
+LayerWeights load_layer(kernels::Device& device,
+                        const ModelConfig& config,
+                        const TensorSource& tensors,
+                        const std::string& at,
+                        kernels::DType dtype) {
+  const std::function<bool(std::int64_t, std::int64_t)> untold;
+  return Loader(device, config, tensors, dtype, untold).layer(at);
+}
 
 Weights load_weights(kernels::Device& device,
                      const ModelConfig& config,

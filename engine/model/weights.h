@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "engine/model/config.h"
@@ -37,6 +38,17 @@ struct Weights {
     return lm_head.view.data ? lm_head.view : embedding.view;
   }
 };
+
+/// One tensor packed.
+Matrix pack_matrix(kernels::Device& device, const Tensor& tensor, kernels::DType dtype);
+/// One layer's weights.
+/// @param at      before the names of its tensors: "model.layers.3."
+/// @param config  its shape
+LayerWeights load_layer(kernels::Device& device,
+                        const ModelConfig& config,
+                        const TensorSource& tensors,
+                        const std::string& at,
+                        kernels::DType dtype);
 
 /// Reads, fuses and packs. One layer's fused matrix is in host memory at a time.
 /// @param progress  bytes read so far and in all, in `dtype`; false cancels

@@ -37,9 +37,13 @@ class Hash {
 }  // namespace
 
 std::string weights_hash(const ModelFiles& files) {
+  return weights_hash(*files.tensors, tensors_of(files.config));
+}
+
+std::string weights_hash(const TensorSource& tensors, const std::vector<TensorSpec>& specs) {
   Hash hash;
-  for (const TensorSpec& spec : tensors_of(files.config)) {
-    const Tensor tensor = files.tensors->read(spec.name);
+  for (const TensorSpec& spec : specs) {
+    const Tensor tensor = tensors.read(spec.name);
     hash.add(std::string_view(spec.name));
     hash.add(std::string_view(kernels::name_of(tensor.dtype)));
     for (const std::int64_t n : tensor.shape) hash.add(static_cast<std::uint64_t>(n));
@@ -48,7 +52,7 @@ std::string weights_hash(const ModelFiles& files) {
     hash.add(
         std::string_view(static_cast<const char*>(tensor.data), static_cast<std::size_t>(n_bytes)));
   }
-  files.tensors->check();
+  tensors.check();
   return fmt::format("{:016x}", hash.value());
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "engine/model/model_files.h"
 
@@ -14,5 +15,7 @@ namespace engine {
 /// @return  16 hexadecimal digits
 /// @throws Error(BadInput)  if a file was cut or changed since it was opened
 std::string weights_hash(const ModelFiles& files);
+/// The same of any list of tensors.
+std::string weights_hash(const TensorSource& tensors, const std::vector<TensorSpec>& specs);
 
 }  // namespace engine

@@ -7,6 +7,7 @@
 #include "engine/event/output_file.h"
 #include "engine/model/config_file.h"
 #include "engine/model/convert.h"
+#include "engine/model/heads_files.h"
 #include "engine/model/mapped_file.h"
 #include "engine/model/model_files.h"
 #include "engine/model/refuse.h"
@@ -54,10 +55,9 @@ std::string header_of(const std::vector<TensorSpec>& specs, kernels::DType dtype
 
 // One tensor in memory at a time, converted in pieces.
 void write_tensors(const std::string& path,
-                   const ModelConfig& config,
+                   const std::vector<TensorSpec>& specs,
                    const TensorSource& tensors,
                    kernels::DType dtype) {
-  const std::vector<TensorSpec> specs = tensors_of(config);
   const std::string header = header_of(specs, dtype);
   OutputFile file(path);
   std::string length(8, '\0');
@@ -85,6 +85,48 @@ void write_tensors(const std::string& path,
   file.finish();
 }
 
+void make_directory(const std::string& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) {
+    throw Error(ErrorCode::Resources,
+                escaped(directory) + ": cannot create the directory: " + error.message());
+  }
+}
+
+const char* torch_name(kernels::DType dtype) {
+  switch (dtype) {
+    case kernels::DType::F32:
+      return "float32";
+    case kernels::DType::F16:
+      return "float16";
+    case kernels::DType::BF16:
+      return "bfloat16";
+  }
+  return "?";
+}
+
+std::string heads_json(const HeadsConfig& c, kernels::DType dtype) {
+  std::string text = fmt::format(
+      "{{\n  \"model_type\": \"{}\",\n  \"base_model_name_or_path\": {},\n"
+      "  \"{}_num_heads\": {},\n",
+      name_of(c.kind), json_quoted(c.base), name_of(c.kind), c.n_heads);
+  if (c.kind == HeadsKind::Medusa) {
+    text += fmt::format("  \"medusa_num_layers\": {},\n", c.n_layers);
+  } else {
+    text += fmt::format(
+        "  \"gram\": {},\n  \"residual\": {},\n  \"first_layer\": \"{}\",\n"
+        "  \"intermediate_size\": {},\n  \"num_attention_heads\": {},\n"
+        "  \"rms_norm_eps\": {},\n  \"rope_theta\": {:.1f},\n",
+        c.gram, c.residual, c.own_embedding ? "finetuned" : "frozen", c.hidden_dim,
+        c.n_attention_heads, c.norm_eps, c.rope_theta);
+  }
+  return text +
+         fmt::format(
+             "  \"hidden_size\": {},\n  \"vocab_size\": {},\n  \"torch_dtype\": \"{}\"\n}}\n",
+             c.dim, c.vocab_size, torch_name(dtype));
+}
+
 // The directory's own tokenizer_config.json where it has one; else what the tokenizer itself says.
 void copy_tokenizer(const std::string& from, const std::string& to) {
   // Its reader has judged the size of each; here they are copied as they are.
@@ -103,16 +145,20 @@ void write_model(const std::string& directory,
                  const TensorSource& tensors,
                  kernels::DType dtype,
                  const std::string& tokenizer_from) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error) {
-    throw Error(ErrorCode::Resources,
-                escaped(directory) + ": cannot create the directory: " + error.message());
-  }
-  write_tensors(directory + "/model.safetensors", config, tensors, dtype);
+  make_directory(directory);
+  write_tensors(directory + "/model.safetensors", tensors_of(config), tensors, dtype);
   write_text(directory + "/config.json", config_json(config, dtype));
   write_text(directory + "/generation_config.json", generation_config_json(config));
   if (!tokenizer_from.empty()) copy_tokenizer(tokenizer_from, directory);
+}
+
+void write_heads(const std::string& directory,
+                 const HeadsConfig& config,
+                 const TensorSource& tensors,
+                 kernels::DType dtype) {
+  make_directory(directory);
+  write_tensors(directory + "/model.safetensors", tensors_of(config), tensors, dtype);
+  write_text(directory + "/config.json", heads_json(config, dtype));
 }
 
 }  // namespace engine

@@ -1,0 +1,402 @@
+// Chimera's heads: k-grams of tokens through two matrices, one transformer block over the text's
+// hidden states and these k-grams, and an output matrix for each head (docs/decoders/chimera.md).
+//   cache   keys and values of hidden states alone, in pages like a model's; what is drafted is
+//           staged and never enters it, so that nothing has to be rolled back
+//   levels  a draft's rows lie one behind another, level by level. A level computes its own rows;
+//           only attention goes over the earlier ones again, since it takes all staged rows
+//   bits    as in a model: a row's do not depend on what stands beside it, so that a k-gram from
+//           the cache, a chain and a tree give the same numbers
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "engine/model/gram_cache.h"
+#include "engine/model/head_rows.h"
+#include "engine/model/heads_files.h"
+#include "engine/model/kv_cache.h"
+#include "engine/model/rope.h"
+#include "engine/model/rows_plan.h"
+#include "engine/model/weights.h"
+
+namespace engine {
+namespace {
+
+constexpr int kAppendRows = 64;  // hidden states taken in at once
+
+ModelConfig block_of(const HeadsConfig& c) {
+  ModelConfig block;
+  block.dim = c.dim;
+  block.hidden_dim = c.hidden_dim;
+  block.n_layers = 1;
+  block.n_heads = block.n_kv_heads = c.n_attention_heads;
+  block.head_dim = c.head_dim();
+  block.vocab_size = c.vocab_size;
+  block.norm_eps = c.norm_eps;
+  block.rope.theta = c.rope_theta;
+  return block;
+}
+
+/// Weights, and the buffers of one draft at a time.
+class PackedChimera final : public ChimeraHeads {
+ public:
+  PackedChimera(kernels::Device& device,
+                const HeadsConfig& config,
+                const TensorSource& tensors,
+                const Tensor& embedding,
+                const HeadsOptions& options);
+  int n_heads() const override { return c_.n_heads; }
+  int vocab_size() const override { return n_valid_; }
+  int gram() const override { return c_.gram; }
+  std::unique_ptr<ChimeraText> make_text(int n_cached_grams) override;
+
+  int dim() const { return c_.dim; }
+  /// The text whose draft the buffers hold; null: they were used for something else.
+  const ChimeraText* drafting() const { return drafting_; }
+  void draft_for(const ChimeraText* text) { drafting_ = text; }
+  std::unique_ptr<PagedCache> make_cache() { return std::make_unique<PagedCache>(store_); }
+
+  /// Keys and values of hidden states at positions cache.length() and on join the cache.
+  void take_in(PagedCache& cache, std::span<const float> hidden);
+  /// W2 SiLU(W1 [e ...]) of k-grams.  grams [n, gram];  @return  [n, dim]
+  std::vector<float> encode(std::span<const TokenId> grams);
+  /// The block over the rows of a draft, of which those from `first` on are new.
+  /// @param parent   [n_rows] of the draft
+  /// @param encoded  [n_rows - first, dim] the new rows' k-grams
+  /// @param hidden   [dim] the last hidden state
+  /// @return  [n_rows - first, vocab_size] what head `k` says of them
+  std::vector<float> run(const PagedCache& cache,
+                         std::span<const int> parent,
+                         int first,
+                         std::span<const float> encoded,
+                         std::span<const float> hidden,
+                         int k);
+
+ private:
+  /// Row by row, where it stands and whom it sees.
+  struct Plan {
+    std::vector<int> seq, pos, chain_begin, chain, prefix_len, page_begin, pages;
+    kernels::RowsPlan view() const;
+  };
+  static Plan plan_of(const PagedCache& cache, std::span<const int> parent);
+  void reserve(int n_rows);
+  void stage(int first, int n, const int* pos);
+  std::vector<float> ask(int k, int n, std::span<const float> hidden);
+
+  kernels::Device& device_;  // the caller's, outlives the heads
+  const kernels::Ops& ops_;
+  HeadsConfig c_;
+  kernels::DType dtype_;
+  int n_valid_;
+  Matrix embedding_, gram_in_, gram_out_;
+  LayerWeights block_;
+  std::vector<Matrix> heads_;
+  RopeTable rope_;
+  std::shared_ptr<KvStore> store_;
+  const ChimeraText* drafting_ = nullptr;
+  int n_rows_ = 0;                // that the buffers below hold
+  kernels::DeviceBuffer x_;       // [rows, dim] the residual stream
+  kernels::DeviceBuffer normed_;  // [rows, dim]
+  kernels::DeviceBuffer qkv_;     // [rows, 3 dim]
+  kernels::DeviceBuffer attended_, gate_up_, gated_, pos_;
+  kernels::DeviceBuffer joined_;  // [rows, 2 dim] hidden state and encoder's answer
+  kernels::DeviceBuffer logits_;  // [rows, vocab rows]
+};
+
+/// One run's text before the heads.
+class PackedText final : public ChimeraText {
+ public:
+  PackedText(PackedChimera& heads, int n_cached_grams)
+      : heads_(heads), cache_(heads.make_cache()), grams_(n_cached_grams) {}
+  int length() const override { return cache_->length(); }
+  void append(std::span<const float> hidden) override;
+  void truncate(int length) override;
+  void begin_draft() override;
+  std::vector<float> level(std::span<const int> parent, std::span<const TokenId> grams) override;
+  GramCounts gram_counts() const override { return grams_.counts(); }
+
+ private:
+  std::vector<float> encoded(std::span<const TokenId> grams);
+
+  PackedChimera& heads_;  // owned by who loaded them, outlive their texts
+  std::unique_ptr<PagedCache> cache_;
+  GramCache grams_;
+  std::vector<float> last_;  // [dim] the last hidden state; empty: unknown since a truncate
+  std::vector<int> parent_;  // of the draft's rows
+  int n_levels_ = 0;
+};
+
+PackedChimera::PackedChimera(kernels::Device& device,
+                             const HeadsConfig& config,
+                             const TensorSource& tensors,
+                             const Tensor& embedding,
+                             const HeadsOptions& options)
+    : device_(device),
+      ops_(device.ops()),
+      c_(config),
+      dtype_(options.dtype),
+      n_valid_(options.vocab_size),
+      embedding_(pack_matrix(device, embedding, options.dtype)),
+      gram_in_(pack_matrix(device, tensors.read("gram.0.weight"), options.dtype)),
+      gram_out_(pack_matrix(device, tensors.read("gram.1.weight"), options.dtype)),
+      block_(load_layer(device, block_of(config), tensors, "encoder.", options.dtype)),
+      rope_(device, block_of(config).rope, config.head_dim(), options.max_seq_len),
+      store_(std::make_shared<KvStore>(device,
+                                       KvShape{.n_layers = 1,
+                                               .n_kv_heads = config.n_attention_heads,
+                                               .head_dim = config.head_dim(),
+                                               .dtype = options.dtype})) {
+  for (int k = 0; k < c_.n_heads; k++)
+    heads_.push_back(
+        pack_matrix(device, tensors.read(fmt::format("heads.{}.weight", k)), options.dtype));
+}
+
+std::unique_ptr<ChimeraText> PackedChimera::make_text(int n_cached_grams) {
+  return std::make_unique<PackedText>(*this, n_cached_grams);
+}
+
+// What a draft's rows hold stays when the buffers grow: later levels read it.
+void PackedChimera::reserve(int n_rows) {
+  if (n_rows <= n_rows_) return;
+  const std::int64_t n = std::max({n_rows, 2 * n_rows_, 16}), dim = c_.dim;
+  const auto grow = [&](kernels::DeviceBuffer& buffer, std::int64_t width, bool keep) {
+    kernels::DeviceBuffer larger(device_, n * width * static_cast<std::int64_t>(sizeof(float)));
+    if (keep && buffer.bytes() > 0) {
+      std::vector<std::byte> host(static_cast<std::size_t>(buffer.bytes()));
+      ops_.download(device_, host.data(), buffer.data(), buffer.bytes());
+      ops_.upload(device_, larger.data(), host.data(), buffer.bytes());
+    }
+    buffer = std::move(larger);
+  };
+  grow(x_, dim, false);
+  grow(normed_, dim, false);
+  grow(qkv_, 3 * dim, true);
+  grow(attended_, dim, false);
+  grow(gate_up_, 2 * std::int64_t{c_.hidden_dim}, false);
+  grow(gated_, c_.hidden_dim, false);
+  grow(pos_, 1, false);
+  grow(joined_, 2 * dim, false);
+  grow(logits_, c_.vocab_size, false);
+  n_rows_ = static_cast<int>(n);
+}
+
+// Queries, keys and values of rows [first, first + n), whose residuals lie at x_ from row 0. All
+// rows are staged: those before are still there as they were computed.
+void PackedChimera::stage(int first, int n, const int* pos) {
+  const std::int64_t dim = c_.dim, width = 3 * dim;
+  float* q = qkv_.f32() + first * width;
+  ops_.upload(device_, pos_.data(), pos, static_cast<std::int64_t>(sizeof(int)) * n);
+  ops_.rms_norm(device_, x_.f32(), block_.attn_norm.f32(), normed_.f32(), n, c_.dim, c_.norm_eps);
+  ops_.matmul(device_, block_.qkv.view, normed_.f32(), dim, n, q, width, nullptr, /*add=*/false);
+  ops_.rope(device_, q, width, n, 2 * c_.n_attention_heads, c_.head_dim(),
+            static_cast<const int*>(pos_.data()), rope_.data());
+  store_->begin_forward(first + n);
+  const float* k = qkv_.f32() + dim;
+  ops_.kv_stage(device_, k, width, first + n, c_.n_attention_heads, c_.head_dim(), dtype_,
+                store_->staged_k(0));
+  ops_.kv_stage(device_, k + dim, width, first + n, c_.n_attention_heads, c_.head_dim(), dtype_,
+                store_->staged_v(0));
+}
+
+void PackedChimera::take_in(PagedCache& cache, std::span<const float> hidden) {
+  drafting_ = nullptr;
+  const auto dim = static_cast<std::size_t>(c_.dim);
+  for (std::size_t begin = 0; begin < hidden.size(); begin += kAppendRows * dim) {
+    const auto part = hidden.subspan(begin, std::min(kAppendRows * dim, hidden.size() - begin));
+    const int n = static_cast<int>(part.size() / dim);
+    std::vector<int> pos, path, parent;
+    for (int i = 0; i < n; i++) {
+      pos.push_back(cache.length() + i);
+      path.push_back(i);
+      parent.push_back(i - 1);
+    }
+    rope_.reserve(cache.length() + n);
+    reserve(n);
+    ops_.upload(device_, x_.data(), part.data(), static_cast<std::int64_t>(part.size_bytes()));
+    stage(0, n, pos.data());
+    cache.set_staged(0, parent);
+    cache.commit(path);
+  }
+}
+
+std::vector<float> PackedChimera::encode(std::span<const TokenId> grams) {
+  const std::int64_t dim = c_.dim, width = c_.gram * dim;
+  const int n = static_cast<int>(grams.size()) / c_.gram;
+  std::vector<TokenId> ids(grams.begin(), grams.end());
+  for (TokenId& id : ids) id = std::max(id, 0);
+  kernels::DeviceBuffer rows(device_, n * width * static_cast<std::int64_t>(sizeof(float)));
+  kernels::DeviceBuffer out(device_, n * dim * static_cast<std::int64_t>(sizeof(float)));
+  ops_.embed(device_, embedding_.view, ids.data(), static_cast<int>(ids.size()), rows.f32());
+  const std::vector<float> zeros(static_cast<std::size_t>(dim));
+  for (std::size_t i = 0; i < grams.size(); i++) {
+    if (grams[i] >= 0) continue;  // before the text begins
+    ops_.upload(device_, rows.f32() + static_cast<std::int64_t>(i) * dim, zeros.data(),
+                dim * static_cast<std::int64_t>(sizeof(float)));
+  }
+  SiluRows silu(device_, n, c_.dim);
+  ops_.matmul(device_, gram_in_.view, rows.f32(), width, n, silu.row(0), silu.stride(), nullptr,
+              /*add=*/false);
+  ops_.matmul(device_, gram_out_.view, silu.apply(n), dim, n, out.f32(), dim, nullptr,
+              /*add=*/false);
+  return download_rows(device_, out.f32(), dim, n, c_.dim);
+}
+
+kernels::RowsPlan PackedChimera::Plan::view() const {
+  kernels::RowsPlan plan;
+  plan.n_rows = static_cast<int>(seq.size());
+  plan.n_seqs = 1;
+  plan.seq = seq.data();
+  plan.pos = pos.data();
+  plan.prefix_len = prefix_len.data();
+  plan.page_begin = page_begin.data();
+  plan.pages = pages.data();
+  plan.chain_begin = chain_begin.data();
+  plan.chain = chain.data();
+  return plan;
+}
+
+PackedChimera::Plan PackedChimera::plan_of(const PagedCache& cache, std::span<const int> parent) {
+  Plan plan;
+  plan.prefix_len = {cache.length()};
+  plan.pages.assign(cache.pages().begin(), cache.pages().end());
+  plan.page_begin = {0, static_cast<int>(plan.pages.size())};
+  plan.chain_begin = {0};
+  for (std::size_t r = 0; r < parent.size(); r++) {
+    std::vector<int> chain;
+    for (int row = static_cast<int>(r); row >= 0; row = parent[static_cast<std::size_t>(row)])
+      chain.push_back(row);
+    plan.chain.insert(plan.chain.end(), chain.rbegin(), chain.rend());
+    plan.chain_begin.push_back(static_cast<int>(plan.chain.size()));
+    plan.seq.push_back(0);
+    plan.pos.push_back(cache.length() + static_cast<int>(chain.size()) - 1);
+  }
+  return plan;
+}
+
+std::vector<float> PackedChimera::run(const PagedCache& cache,
+                                      std::span<const int> parent,
+                                      int first,
+                                      std::span<const float> encoded,
+                                      std::span<const float> hidden,
+                                      int k) {
+  const Plan plan = plan_of(cache, parent);
+  const int n_rows = static_cast<int>(parent.size()), n = n_rows - first;
+  const std::int64_t dim = c_.dim;
+  reserve(n_rows);
+  rope_.reserve(*std::ranges::max_element(plan.pos) + 1);
+  ops_.upload(device_, x_.data(), encoded.data(), static_cast<std::int64_t>(encoded.size_bytes()));
+  stage(first, n, plan.pos.data() + first);
+  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c_.head_dim())));
+  ops_.attention(device_, store_->layer(0), plan.view(), qkv_.f32(), 3 * dim, store_->staged_k(0),
+                 store_->staged_v(0), c_.n_attention_heads, scale, attended_.f32(), dim);
+  ops_.matmul(device_, block_.out.view, attended_.f32() + first * dim, dim, n, x_.f32(), dim,
+              nullptr, /*add=*/true);
+  ops_.rms_norm(device_, x_.f32(), block_.mlp_norm.f32(), normed_.f32(), n, c_.dim, c_.norm_eps);
+  ops_.matmul(device_, block_.gate_up.view, normed_.f32(), dim, n, gate_up_.f32(),
+              2 * std::int64_t{c_.hidden_dim}, nullptr, /*add=*/false);
+  ops_.swiglu(device_, gate_up_.f32(), gated_.f32(), n, c_.hidden_dim);
+  ops_.matmul(device_, block_.down.view, gated_.f32(), c_.hidden_dim, n, x_.f32(), dim, nullptr,
+              /*add=*/true);
+  return ask(k, n, hidden);
+}
+
+// Head k over the block's answers, which lie at x_ from row 0.
+std::vector<float> PackedChimera::ask(int k, int n, std::span<const float> hidden) {
+  const std::int64_t dim = c_.dim, n_vocab = c_.vocab_size;
+  const float* in = x_.f32();
+  if (c_.residual) {
+    const std::vector<float> f = download_rows(device_, x_.f32(), dim, n, c_.dim);
+    std::vector<float> joined;
+    joined.reserve(2 * f.size());
+    for (std::int64_t r = 0; r < n; r++) {
+      joined.insert(joined.end(), hidden.begin(), hidden.end());
+      joined.insert(joined.end(), f.begin() + r * dim, f.begin() + (r + 1) * dim);
+    }
+    ops_.upload(device_, joined_.data(), joined.data(),
+                static_cast<std::int64_t>(joined.size() * sizeof(float)));
+    in = joined_.f32();
+  }
+  ops_.matmul(device_, heads_[static_cast<std::size_t>(k)].view, in, c_.residual ? 2 * dim : dim, n,
+              logits_.f32(), n_vocab, nullptr, /*add=*/false);
+  return download_rows(device_, logits_.f32(), n_vocab, n, n_valid_);
+}
+
+void PackedText::append(std::span<const float> hidden) {
+  const auto dim = static_cast<std::size_t>(heads_.dim());
+  ensure(hidden.size() % dim == 0, "hidden states are as wide as the heads read");
+  if (hidden.empty()) return;
+  heads_.take_in(*cache_, hidden);
+  last_.assign(hidden.end() - static_cast<std::ptrdiff_t>(dim), hidden.end());
+}
+
+void PackedText::truncate(int length) {
+  if (length < cache_->length()) last_.clear();
+  cache_->truncate(length);
+}
+
+void PackedText::begin_draft() {
+  ensure(!last_.empty(), "a draft hangs on the last hidden state, which must be known");
+  heads_.draft_for(this);
+  parent_.clear();
+  n_levels_ = 0;
+}
+
+/// k-grams from the cache where they are there.
+std::vector<float> PackedText::encoded(std::span<const TokenId> grams) {
+  const auto dim = static_cast<std::size_t>(heads_.dim());
+  const auto gram = static_cast<std::size_t>(heads_.gram());
+  const std::size_t n = grams.size() / gram;
+  std::vector<float> rows(n * dim);
+  std::vector<TokenId> missing;
+  std::vector<std::size_t> row_of;
+  for (std::size_t i = 0; i < n; i++) {
+    const auto own = grams.subspan(i * gram, gram);
+    const auto found = grams_.find(own);
+    if (!found.empty()) {
+      std::ranges::copy(found, rows.begin() + static_cast<std::ptrdiff_t>(i * dim));
+      continue;
+    }
+    missing.insert(missing.end(), own.begin(), own.end());
+    row_of.push_back(i);
+  }
+  if (missing.empty()) return rows;
+  const std::vector<float> made = heads_.encode(missing);
+  for (std::size_t i = 0; i < row_of.size(); i++) {
+    const auto own = std::span(made).subspan(i * dim, dim);
+    std::ranges::copy(own, rows.begin() + static_cast<std::ptrdiff_t>(row_of[i] * dim));
+    grams_.put(std::span(missing).subspan(i * gram, gram), own);
+  }
+  return rows;
+}
+
+std::vector<float> PackedText::level(std::span<const int> parent, std::span<const TokenId> grams) {
+  ensure(heads_.drafting() == this, "a draft goes on until another text is worked at");
+  ensure(n_levels_ < heads_.n_heads(), "a draft has no more levels than there are heads");
+  ensure(grams.size() == parent.size() * static_cast<std::size_t>(heads_.gram()),
+         "every row has its k-gram");
+  const int first = static_cast<int>(parent_.size());
+  for (const int p : parent) ensure(p >= -1 && p < first, "a parent is of a level before");
+  parent_.insert(parent_.end(), parent.begin(), parent.end());
+  return heads_.run(*cache_, parent_, first, encoded(grams), last_, n_levels_++);
+}
+
+}  // namespace
+
+std::unique_ptr<ChimeraHeads> load_chimera(kernels::Device& device,
+                                           const HeadsFiles& files,
+                                           const ModelFiles& target,
+                                           const HeadsOptions& options) {
+  ensure(files.config.kind == HeadsKind::Chimera, "these are not Chimera's heads");
+  const auto tensors = scaled(files.tensors, files.config, options.scale);
+  const auto of_target = scaled(target.tensors, target.config, options.scale);
+  const Tensor embedding = files.config.own_embedding
+                               ? tensors->read("embed_tokens.weight")
+                               : of_target->read("model.embed_tokens.weight");
+  auto heads = std::make_unique<PackedChimera>(device, scaled(files.config, options.scale),
+                                               *tensors, embedding, options);
+  tensors->check();
+  of_target->check();
+  return heads;
+}
+
+}  // namespace engine

@@ -1,0 +1,118 @@
+// Medusa's heads: x + SiLU(W x + b) for each residual layer, then an output matrix of its own.
+// Every product goes through kernels::Ops; the residual sum is made by the host, since states come
+// from there and logits go there.
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "engine/model/convert.h"
+#include "engine/model/head_rows.h"
+#include "engine/model/heads_files.h"
+#include "engine/model/weights.h"
+
+namespace engine {
+namespace {
+
+struct ResidualLayer {
+  Matrix linear;               // [dim, dim]
+  kernels::DeviceBuffer bias;  // [dim] f32
+};
+
+struct Head {
+  std::vector<ResidualLayer> layers;
+  Matrix output;  // [vocab rows, dim]
+};
+
+class PackedMedusa final : public MedusaHeads {
+ public:
+  PackedMedusa(kernels::Device& device,
+               const HeadsConfig& config,
+               const TensorSource& tensors,
+               const HeadsOptions& options);
+  int n_heads() const override { return c_.n_heads; }
+  int vocab_size() const override { return n_valid_; }
+  std::vector<float> logits(std::span<const float> hidden, int n_heads) override;
+
+ private:
+  void run_layer(std::size_t layer, int n_heads, std::vector<float>& states);
+
+  kernels::Device& device_;  // the caller's, outlives the heads
+  const kernels::Ops& ops_;
+  HeadsConfig c_;
+  int n_valid_;
+  std::vector<Head> heads_;
+  kernels::DeviceBuffer x_;       // [n_heads, dim] each head's state
+  SiluRows silu_;                 // of n_heads rows
+  kernels::DeviceBuffer logits_;  // [n_heads, vocab rows]
+};
+
+PackedMedusa::PackedMedusa(kernels::Device& device,
+                           const HeadsConfig& config,
+                           const TensorSource& tensors,
+                           const HeadsOptions& options)
+    : device_(device),
+      ops_(device.ops()),
+      c_(config),
+      n_valid_(options.vocab_size),
+      silu_(device, config.n_heads, config.dim) {
+  for (int k = 0; k < c_.n_heads; k++) {
+    Head head;
+    for (int j = 0; j < c_.n_layers; j++) {
+      const std::string at = fmt::format("{}.{}.linear.", k, j);
+      ResidualLayer layer;
+      layer.linear = pack_matrix(device, tensors.read(at + "weight"), options.dtype);
+      layer.bias = on_device(device, f32_of(tensors.read(at + "bias")));
+      head.layers.push_back(std::move(layer));
+    }
+    const std::string output = fmt::format("{}.{}.weight", k, c_.n_layers);
+    head.output = pack_matrix(device, tensors.read(output), options.dtype);
+    heads_.push_back(std::move(head));
+  }
+  const std::int64_t row_bytes = sizeof(float) * static_cast<std::int64_t>(c_.n_heads);
+  x_ = kernels::DeviceBuffer(device, row_bytes * c_.dim);
+  logits_ = kernels::DeviceBuffer(device, row_bytes * c_.vocab_size);
+}
+
+// @param states  [n_heads, dim] before the layer, then behind it
+void PackedMedusa::run_layer(std::size_t layer, int n_heads, std::vector<float>& states) {
+  const std::int64_t dim = c_.dim;
+  ops_.upload(device_, x_.data(), states.data(),
+              static_cast<std::int64_t>(states.size() * sizeof(float)));
+  for (int k = 0; k < n_heads; k++) {
+    const ResidualLayer& own = heads_[static_cast<std::size_t>(k)].layers[layer];
+    ops_.matmul(device_, own.linear.view, x_.f32() + k * dim, dim, 1, silu_.row(k), silu_.stride(),
+                own.bias.f32(), /*add=*/false);
+  }
+  const std::vector<float> added = silu_.download(n_heads);
+  for (std::size_t i = 0; i < states.size(); i++) states[i] += added[i];
+}
+
+std::vector<float> PackedMedusa::logits(std::span<const float> hidden, int n_heads) {
+  ensure(static_cast<int>(hidden.size()) == c_.dim, "a hidden state is as wide as the heads read");
+  ensure(n_heads > 0 && n_heads <= c_.n_heads, "there are not so many heads");
+  std::vector<float> states;
+  for (int k = 0; k < n_heads; k++) states.insert(states.end(), hidden.begin(), hidden.end());
+  for (int j = 0; j < c_.n_layers; j++) run_layer(static_cast<std::size_t>(j), n_heads, states);
+  ops_.upload(device_, x_.data(), states.data(),
+              static_cast<std::int64_t>(states.size() * sizeof(float)));
+  const std::int64_t dim = c_.dim, n_rows = c_.vocab_size;
+  for (int k = 0; k < n_heads; k++)
+    ops_.matmul(device_, heads_[static_cast<std::size_t>(k)].output.view, x_.f32() + k * dim, dim,
+                1, logits_.f32() + k * n_rows, n_rows, nullptr, /*add=*/false);
+  return download_rows(device_, logits_.f32(), n_rows, n_heads, n_valid_);
+}
+
+}  // namespace
+
+std::unique_ptr<MedusaHeads> load_medusa(kernels::Device& device,
+                                         const HeadsFiles& files,
+                                         const HeadsOptions& options) {
+  ensure(files.config.kind == HeadsKind::Medusa, "these are not Medusa's heads");
+  const auto tensors = scaled(files.tensors, files.config, options.scale);
+  auto heads = std::make_unique<PackedMedusa>(device, scaled(files.config, options.scale), *tensors,
+                                              options);
+  tensors->check();
+  return heads;
+}
+
+}  // namespace engine

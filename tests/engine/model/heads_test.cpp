@@ -1,0 +1,419 @@
+// Draft heads against plain loops in double precision; the encoder's cache against computing all of
+// it anew; heads enlarged with their target.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "engine/model/gram_cache.h"
+#include "engine/model/heads_files.h"
+#include "tests/engine/model/lane.h"
+#include "tests/engine/model/test_models.h"
+
+namespace engine::test {
+namespace {
+
+using kernels::DType;
+using Vector = std::vector<double>;
+
+constexpr int kDim = 48, kVocab = 101, kMaxSeqLen = 256;
+
+HeadsConfig medusa_config() {
+  HeadsConfig config;
+  config.n_heads = 3;
+  config.n_layers = 2;
+  config.dim = kDim;
+  config.vocab_size = kVocab;
+  return config;
+}
+
+HeadsConfig chimera_config() {
+  HeadsConfig config;
+  config.kind = HeadsKind::Chimera;
+  config.n_heads = 3;
+  config.dim = kDim;
+  config.vocab_size = kVocab;
+  config.hidden_dim = 56;
+  config.n_attention_heads = 4;
+  return config;
+}
+
+/// Random heads, large enough that what they say depends on what they read.
+HeadsFiles heads_of(const HeadsConfig& config, std::uint64_t seed = 5) {
+  const auto small = random_heads(config, seed);
+  const auto tensors = std::make_shared<MemoryTensors>();
+  for (const TensorSpec& spec : tensors_of(config)) {
+    const Tensor tensor = small->read(spec.name);
+    const auto* values = static_cast<const float*>(tensor.data);
+    MemoryTensors::Entry entry{spec.shape, {values, values + tensor.n_elements()}};
+    if (!spec.name.ends_with("norm.weight"))
+      for (float& value : entry.data) value *= 12;
+    tensors->entries[spec.name] = entry;
+  }
+  HeadsFiles files;
+  files.path = files.name = "heads";
+  files.config = config;
+  files.tensors = tensors;
+  return files;
+}
+
+ModelFiles target_files() {
+  ModelConfig config = odd_config();
+  config.dim = kDim;
+  config.n_layers = 1;
+  config.n_heads = config.n_kv_heads = 4;
+  config.head_dim = 12;
+  return random_model("target", config, 3).files();
+}
+
+HeadsOptions options_of(DType dtype, const ModelScale& scale = {}) {
+  return {.dtype = dtype, .scale = scale, .vocab_size = kVocab, .max_seq_len = kMaxSeqLen};
+}
+
+/// n hidden states, [n, kDim].
+std::vector<float> states(int n, std::uint64_t seed) {
+  std::vector<float> values;
+  for (int i = 0; i < n * kDim; i++) {
+    const auto bits = kernels::random_bits(seed, 5, 0, static_cast<std::uint32_t>(i));
+    values.push_back(static_cast<float>(4 * kernels::uniform_from_bits(bits) - 2));
+  }
+  return values;
+}
+
+/// The same, each with zeros behind it as an enlarged target writes them.
+std::vector<float> widened(const std::vector<float>& values, int width) {
+  std::vector<float> wide;
+  for (std::size_t i = 0; i < values.size(); i += kDim) {
+    wide.insert(wide.end(), values.begin() + static_cast<std::ptrdiff_t>(i),
+                values.begin() + static_cast<std::ptrdiff_t>(i + kDim));
+    wide.resize(wide.size() + static_cast<std::size_t>((width - 1) * kDim));
+  }
+  return wide;
+}
+
+/// W x + b.
+Vector product(const HeadsFiles& files,
+               const std::string& name,
+               const Vector& x,
+               const std::string& bias = "") {
+  const Tensor w = files.tensors->read(name);
+  const auto* values = static_cast<const float*>(w.data);
+  Vector y;
+  for (std::int64_t i = 0; i < w.shape[0]; i++) {
+    double sum = 0;
+    for (std::size_t j = 0; j < x.size(); j++)
+      sum += static_cast<double>(values[static_cast<std::size_t>(i) * x.size() + j]) * x[j];
+    if (!bias.empty())
+      sum += static_cast<double>(
+          static_cast<const float*>(files.tensors->read(bias).data)[static_cast<std::size_t>(i)]);
+    y.push_back(sum);
+  }
+  return y;
+}
+
+double silu(double x) {
+  return x / (1 + std::exp(-x));
+}
+
+void expect_close(std::span<const float> found, const Vector& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  double largest = 0;
+  for (const double value : expected) largest = std::max(largest, std::abs(value));
+  // Sums of up to 240 f32 terms of mixed sign through at most six products.
+  for (std::size_t i = 0; i < found.size(); i++)
+    ASSERT_NEAR(static_cast<double>(found[i]), expected[i], 3e-5 * largest) << i;
+}
+
+TEST(MedusaHeads, say_what_plain_loops_say) {
+  const HeadsFiles files = heads_of(medusa_config());
+  const std::vector<float> hidden = states(1, 7);
+  for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
+    SCOPED_TRACE(ops->name);
+    const auto device = kernels::open_cpu(2, *ops);
+    const auto heads = load_medusa(*device, files, options_of(DType::F32));
+    const std::vector<float> logits = heads->logits(hidden, 3);
+    ASSERT_EQ(logits.size(), 3u * kVocab);
+    for (int k = 0; k < 3; k++) {
+      const std::string at = std::to_string(k) + ".";
+      Vector x(hidden.begin(), hidden.end());
+      for (const char* layer : {"0", "1"}) {
+        const Vector z =
+            product(files, at + layer + ".linear.weight", x, at + layer + ".linear.bias");
+        for (std::size_t i = 0; i < x.size(); i++) x[i] += silu(z[i]);
+      }
+      expect_close(std::span(logits).subspan(static_cast<std::size_t>(k) * kVocab, kVocab),
+                   product(files, at + "2.weight", x));
+    }
+    // The first heads alone say the same bits.
+    const std::vector<float> two = heads->logits(hidden, 2);
+    EXPECT_TRUE(std::equal(two.begin(), two.end(), logits.begin()));
+  }
+}
+
+TEST(MedusaHeads, enlarged_with_their_target_say_the_same_bits) {
+  const HeadsFiles files = heads_of(medusa_config());
+  const std::vector<float> hidden = states(1, 8);
+  for_every_table_and_type([&](kernels::Device& device, DType dtype) {
+    const auto plain = load_medusa(device, files, options_of(dtype))->logits(hidden, 3);
+    for (const ModelScale scale : {ModelScale{4, 1}, ModelScale{4, 2}, ModelScale{16, 1}}) {
+      const auto large = load_medusa(device, files, options_of(dtype, scale));
+      EXPECT_EQ(large->logits(widened(hidden, scale.width), 3), plain) << name_of(scale);
+    }
+  });
+}
+
+/// One token of what a row of a draft stands for.
+using Gram = std::vector<TokenId>;
+
+/// The encoder in double precision, all of it: hidden states at 0 .. n - 1, then a chain of k-grams.
+/// @return  what head `head` says behind the last of them
+Vector reference(const HeadsFiles& files,
+                 const ModelFiles& target,
+                 const std::vector<float>& hidden,
+                 const std::vector<Gram>& chain,
+                 int head) {
+  const HeadsConfig& c = files.config;
+  const int n_heads = c.n_attention_heads, head_dim = c.head_dim(), half = head_dim / 2;
+  const Tensor table = c.own_embedding ? files.tensors->read("embed_tokens.weight")
+                                       : target.tensors->read("model.embed_tokens.weight");
+  const auto normed = [&](const Vector& x, const std::string& name) {
+    double square = 0;
+    for (const double value : x) square += value * value / kDim;
+    Vector y;
+    const auto* w = static_cast<const float*>(files.tensors->read(name).data);
+    for (std::size_t i = 0; i < x.size(); i++)
+      y.push_back(x[i] / std::sqrt(square + static_cast<double>(c.norm_eps)) *
+                  static_cast<double>(w[i]));
+    return y;
+  };
+  const auto rotated = [&](Vector x, int pos) {
+    for (int h = 0; h < n_heads; h++)
+      for (int i = 0; i < half; i++) {
+        const double angle = pos * std::pow(c.rope_theta, -2.0 * i / head_dim);
+        double& a = x[static_cast<std::size_t>(h * head_dim + i)];
+        double& b = x[static_cast<std::size_t>(h * head_dim + i + half)];
+        const double old = a;
+        a = old * std::cos(angle) - b * std::sin(angle);
+        b = b * std::cos(angle) + old * std::sin(angle);
+      }
+    return x;
+  };
+  std::vector<Vector> rows;
+  for (std::size_t i = 0; i < hidden.size(); i += kDim)
+    rows.emplace_back(hidden.begin() + static_cast<std::ptrdiff_t>(i),
+                      hidden.begin() + static_cast<std::ptrdiff_t>(i + kDim));
+  const Vector last = rows.back();
+  for (const Gram& gram : chain) {
+    Vector e;
+    for (const TokenId id : gram)
+      for (int i = 0; i < kDim; i++)
+        e.push_back(id < 0 ? 0
+                           : static_cast<double>(static_cast<const float*>(
+                                 table.data)[static_cast<std::size_t>(id * kDim + i)]));
+    Vector z = product(files, "gram.0.weight", e);
+    for (double& value : z) value = silu(value);
+    rows.push_back(product(files, "gram.1.weight", z));
+  }
+  std::vector<Vector> k, v;
+  Vector q;
+  for (std::size_t r = 0; r < rows.size(); r++) {
+    const Vector x = normed(rows[r], "encoder.input_layernorm.weight");
+    const int pos = static_cast<int>(r);
+    k.push_back(rotated(product(files, "encoder.self_attn.k_proj.weight", x), pos));
+    v.push_back(product(files, "encoder.self_attn.v_proj.weight", x));
+    q = rotated(product(files, "encoder.self_attn.q_proj.weight", x), pos);
+  }
+  Vector attended(kDim);
+  for (int h = 0; h < n_heads; h++) {
+    Vector weight;
+    double sum = 0;
+    for (const Vector& key : k) {
+      double score = 0;
+      for (int i = 0; i < head_dim; i++) {
+        const auto at = static_cast<std::size_t>(h * head_dim + i);
+        score += q[at] * key[at];
+      }
+      weight.push_back(std::exp(score / std::sqrt(head_dim)));
+      sum += weight.back();
+    }
+    for (std::size_t r = 0; r < v.size(); r++)
+      for (int i = 0; i < head_dim; i++) {
+        const auto at = static_cast<std::size_t>(h * head_dim + i);
+        attended[at] += weight[r] / sum * v[r][at];
+      }
+  }
+  Vector x = rows.back();
+  const Vector out = product(files, "encoder.self_attn.o_proj.weight", attended);
+  for (std::size_t i = 0; i < x.size(); i++) x[i] += out[i];
+  const Vector y = normed(x, "encoder.post_attention_layernorm.weight");
+  Vector gated = product(files, "encoder.mlp.gate_proj.weight", y);
+  const Vector up = product(files, "encoder.mlp.up_proj.weight", y);
+  for (std::size_t i = 0; i < gated.size(); i++) gated[i] = silu(gated[i]) * up[i];
+  const Vector down = product(files, "encoder.mlp.down_proj.weight", gated);
+  for (std::size_t i = 0; i < x.size(); i++) x[i] += down[i];
+  Vector joined = c.residual ? last : Vector{};
+  joined.insert(joined.end(), x.begin(), x.end());
+  return product(files, "heads." + std::to_string(head) + ".weight", joined);
+}
+
+/// k-grams of a draft of tokens 11, 12, 13 behind a text, or with less before it than they hold.
+std::vector<Gram> grams_of(int gram, int n, bool from_the_start = false) {
+  std::vector<Gram> all;
+  for (int i = 0; i < n; i++) {
+    Gram one;
+    for (int j = i - gram + 1; j <= i; j++)
+      one.push_back(j < 0 && from_the_start ? -1 : (11 + j + kVocab) % kVocab);
+    all.push_back(one);
+  }
+  return all;
+}
+
+std::vector<std::vector<float>> drafted(ChimeraText& text, const std::vector<Gram>& grams) {
+  std::vector<std::vector<float>> said;
+  text.begin_draft();
+  for (std::size_t i = 0; i < grams.size(); i++) {
+    const int parent = static_cast<int>(i) - 1;
+    said.push_back(text.level(std::span(&parent, 1), grams[i]));
+  }
+  return said;
+}
+
+TEST(ChimeraHeads, say_what_plain_loops_say_in_every_form) {
+  const ModelFiles target = target_files();
+  for (int gram = 1; gram <= 5; gram++) {
+    for (const bool residual : {true, false}) {
+      HeadsConfig config = chimera_config();
+      config.gram = gram;
+      config.residual = residual;
+      config.own_embedding = gram % 2 == 0;
+      const HeadsFiles files = heads_of(config);
+      for (const int n : {1, 70}) {
+        SCOPED_TRACE(std::to_string(gram) + "-grams behind " + std::to_string(n));
+        const std::vector<float> hidden = states(n, 9);
+        const auto device = kernels::open_cpu(2);
+        const auto heads = load_chimera(*device, files, target, options_of(DType::F32));
+        const auto text = heads->make_text(0);
+        text->append(hidden);
+        const std::vector<Gram> grams = grams_of(gram, 3, n == 1);
+        const auto said = drafted(*text, grams);
+        for (std::size_t i = 0; i < grams.size(); i++) {
+          const std::vector<Gram> chain(grams.begin(),
+                                        grams.begin() + static_cast<std::ptrdiff_t>(i + 1));
+          expect_close(said[i], reference(files, target, hidden, chain, static_cast<int>(i)));
+        }
+      }
+    }
+  }
+}
+
+TEST(ChimeraHeads, a_text_that_grew_in_parts_and_was_cut_says_what_a_fresh_one_says) {
+  const ModelFiles target = target_files();
+  const HeadsFiles files = heads_of(chimera_config());
+  const std::vector<float> hidden = states(140, 10), other = states(30, 11);
+  const auto part = [](const std::vector<float>& all, int from, int to) {
+    return std::span(all).subspan(static_cast<std::size_t>(from * kDim),
+                                  static_cast<std::size_t>((to - from) * kDim));
+  };
+  for_every_table_and_type([&](kernels::Device& device, DType dtype) {
+    const auto heads = load_chimera(device, files, target, options_of(dtype));
+    const auto fresh = heads->make_text(0);
+    fresh->append(hidden);
+    const auto expected = drafted(*fresh, grams_of(3, 3));
+    const auto grown = heads->make_text(0);
+    int n = 0;
+    for (const int size : {1, 63, 1, 5, 50}) {
+      grown->append(part(hidden, n, n + size));
+      n += size;
+      drafted(*grown, grams_of(3, 2));  // leaves nothing behind
+    }
+    // What was refused after all is cut off, and the true states take its place.
+    grown->append(other);
+    grown->truncate(n);
+    EXPECT_EQ(grown->length(), n);
+    grown->append(part(hidden, n, 140));
+    EXPECT_EQ(drafted(*grown, grams_of(3, 3)), expected);
+  });
+}
+
+TEST(ChimeraHeads, a_branch_says_what_its_chain_alone_says) {
+  const ModelFiles target = target_files();
+  const HeadsFiles files = heads_of(chimera_config());
+  for_every_table_and_type([&](kernels::Device& device, DType dtype) {
+    const auto heads = load_chimera(device, files, target, options_of(dtype));
+    const auto text = heads->make_text(16);
+    text->append(states(66, 12));
+    const Gram root{1, 2, 3}, a{2, 3, 4}, b{2, 3, 5}, of_a{3, 4, 6}, of_b{3, 5, 7};
+    text->begin_draft();
+    const std::vector<int> none{-1}, both{0, 0}, crossed{2, 1};
+    text->level(none, root);
+    Gram second = a, third = of_b;
+    second.insert(second.end(), b.begin(), b.end());
+    third.insert(third.end(), of_a.begin(), of_a.end());
+    text->level(both, second);
+    const std::vector<float> tree = text->level(crossed, third);
+    const auto chain_a = drafted(*text, {root, a, of_a}), chain_b = drafted(*text, {root, b, of_b});
+    EXPECT_TRUE(std::equal(chain_b[2].begin(), chain_b[2].end(), tree.begin()));
+    EXPECT_TRUE(std::equal(chain_a[2].begin(), chain_a[2].end(), tree.begin() + kVocab));
+    EXPECT_NE(chain_a[2], chain_b[2]);
+  });
+}
+
+TEST(ChimeraHeads, k_grams_from_the_cache_change_no_bit) {
+  const ModelFiles target = target_files();
+  const HeadsFiles files = heads_of(chimera_config());
+  for_every_table_and_type([&](kernels::Device& device, DType dtype) {
+    const auto heads = load_chimera(device, files, target, options_of(dtype));
+    const auto without = heads->make_text(0), with = heads->make_text(4);
+    for (int round = 0; round < 6; round++) {
+      without->append(states(1, 20 + static_cast<std::uint64_t>(round)));
+      with->append(states(1, 20 + static_cast<std::uint64_t>(round)));
+      const auto grams = grams_of(3, round % 2 ? 3 : 1);
+      EXPECT_EQ(drafted(*with, grams), drafted(*without, grams));
+    }
+    EXPECT_EQ(without->gram_counts().n_found, 0);
+    EXPECT_EQ(with->gram_counts().n_looked_up, 12);
+    EXPECT_EQ(with->gram_counts().n_found, 9);  // all but the first time of each of the three
+  });
+}
+
+TEST(ChimeraHeads, enlarged_with_their_target_say_the_same_bits) {
+  const ModelFiles target = target_files();
+  for (const bool own : {false, true}) {
+    HeadsConfig config = chimera_config();
+    config.own_embedding = own;
+    const HeadsFiles files = heads_of(config);
+    const std::vector<float> hidden = states(67, 13);
+    for_every_table_and_type([&](kernels::Device& device, DType dtype) {
+      const auto plain = load_chimera(device, files, target, options_of(dtype))->make_text(0);
+      plain->append(hidden);
+      const auto expected = drafted(*plain, grams_of(3, 3));
+      for (const ModelScale scale : {ModelScale{4, 2}, ModelScale{16, 1}}) {
+        const auto heads = load_chimera(device, files, target, options_of(dtype, scale));
+        const auto large = heads->make_text(0);
+        large->append(widened(hidden, scale.width));
+        EXPECT_EQ(drafted(*large, grams_of(3, 3)), expected) << name_of(scale);
+      }
+    });
+  }
+}
+
+TEST(GramCache, keeps_the_last_used_and_no_more_than_it_may) {
+  GramCache cache(2);
+  const Gram a{1, 2, 3}, b{3, 2, 1}, c{1, 2, 4};
+  const std::vector<float> one{1}, two{2}, three{3};
+  EXPECT_TRUE(cache.find(a).empty());
+  cache.put(a, one);
+  cache.put(b, two);
+  EXPECT_EQ(cache.find(a)[0], 1);  // now b is the least recently used
+  cache.put(c, three);
+  EXPECT_EQ(cache.size(), 2);
+  EXPECT_EQ(cache.counts().n_evicted, 1);
+  EXPECT_TRUE(cache.find(b).empty());
+  EXPECT_EQ(cache.find(a)[0], 1);
+  EXPECT_EQ(cache.find(c)[0], 3);
+  GramCache none(0);
+  none.put(a, one);
+  EXPECT_EQ(none.size(), 0);
+}
+
+}  // namespace
+}  // namespace engine::test
