@@ -5,13 +5,14 @@
 #include <cmath>
 #include <deque>
 #include <filesystem>
-#include <fstream>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/train/optimizer.h"
+#include "engine/train/training_log.h"
 #include "engine/train/transformer.h"
 #include "engine/train/workers.h"
 #include "engine/types.h"
@@ -165,7 +166,7 @@ class Run {
   double seconds_ = 0;
   std::deque<double> recent_losses_;                          // of completions, last kLosses steps
   std::deque<std::pair<double, std::int64_t>> recent_speed_;  // seconds and tokens, last steps
-  std::ofstream log_;
+  std::optional<TrainingLog> log_;
 };
 
 template <typename T>
@@ -323,22 +324,23 @@ void Run<T>::save() const {
 template <typename T>
 void Run<T>::log(const TrainProgress& p) {
   if (p.step % 10 != 0 && p.step != 1) return;
-  const nlohmann::ordered_json line = {{"step", p.step},
-                                       {"tokens", p.tokens},
-                                       {"loss", p.loss},
-                                       {"completion_loss", p.completion_loss},
-                                       {"answer_loss", p.answer_loss},
-                                       {"lr", p.lr},
-                                       {"gradient_norm", p.gradient_norm},
-                                       {"tokens_per_s", p.tokens_per_second},
-                                       {"seconds", p.seconds}};
-  log_ << line.dump() << '\n' << std::flush;
+  TrainingReport report{.step = p.step,
+                        .tokens = p.tokens,
+                        .seconds = p.seconds,
+                        .seconds_left = p.seconds_left,
+                        .tokens_per_second = p.tokens_per_second,
+                        .lr = p.lr,
+                        .gradient_norm = p.gradient_norm,
+                        .loss = p.loss,
+                        .losses = {{"completion", p.completion_loss}},
+                        .probes = {}};
+  if (recipe_.answer_weight != 1) report.losses.emplace_back("answer", p.answer_loss);
+  log_->write(report);
 }
 
 template <typename T>
 TrainResult Run<T>::run() {
-  log_.open(path("train.jsonl"), options_.resume ? std::ios::app : std::ios::trunc);
-  if (!log_) throw Error(ErrorCode::Resources, path("train.jsonl") + ": cannot be written");
+  log_.emplace(options_.directory, step_);
   weights_ = std::make_unique<PackedWeights<T>>(recipe_.model, layout_, parameters_, *math_);
   auto last_saved = Clock::now();
   const std::int64_t first_step = step_;

@@ -46,7 +46,7 @@ struct TrainCallbacks {
 struct TrainOptions {
   int n_threads = 0;  // 0: as many as the process may use
   bool resume = false;
-  /// Where checkpoint.bin and train.jsonl lie; made if absent.
+  /// Where checkpoint.bin and training.jsonl lie; made if absent.
   std::string directory;
   /// Weights to start from, as ParameterLayout lays them; empty: random ones. A resumed run has its
   /// own.
