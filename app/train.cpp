@@ -73,6 +73,7 @@ int export_checkpoint(const TrainOptions& options, const engine::TrainRequest& r
 }  // namespace
 
 int train(const TrainOptions& options) {
+  if (options.what == "cllm") return train_cllm(options);
   const std::string out = options.out.empty() ? recipe_name(options) : options.out;
   engine::TrainRequest request{
       .recipe = options.recipe,
