@@ -67,10 +67,13 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
       "`minutes` follows the clock, so that two runs of it differ.\n"
       "Example, of some seconds: decoscope train target --recipe assets/recipes/tiny.json --out "
       "tiny\n"
-      "                          decoscope generate --model tiny --prompt \"Question: \"");
-  c->add_option("what", p.train.what,
-                "tokenizer: the pieces that texts are cut into; target: the model that decides; "
-                "draft: a smaller one with the same tokenizer")
+      "                          decoscope generate --model tiny --prompt \"Question: \"\n"
+      "         decoscope train cllm --recipe assets/recipes/cllm.json");
+  c->add_option(
+       "what", p.train.what,
+       "tokenizer: the pieces that texts are cut into; target: the model that decides; "
+       "draft: a smaller one with the same tokenizer; cllm: a target taught by consistency "
+       "training, which `jacobi` decodes in fewer steps")
       ->required()
       ->check(one_of(kTrainings));
   c->add_option("--recipe", p.train.recipe,
@@ -86,7 +89,8 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
   c->add_option("--threads", p.train.n_threads, "CPU threads (0: all)")
       ->transform(whole_number(0, 1024));
   c->add_option("--from", p.train.from,
-                "a model of the recipe's shape to start from (default: random weights)");
+                "a model of the recipe's shape to start from (default: random weights; of cllm the "
+                "target its recipe names)");
   add_limit_option(*c, p.train.limits);
   c->add_flag("--resume", p.train.resume, "go on from the last checkpoint in --out");
   c->add_flag("--export", p.train.export_only,

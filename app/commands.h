@@ -66,7 +66,7 @@ struct DataOptions {
 };
 
 struct TrainOptions {
-  std::string what;  // tokenizer, target, draft
+  std::string what;  // tokenizer, target, draft, cllm
   std::string recipe, out, tokenizer, data;
   int n_threads = 0;
   engine::FileLimits limits;
@@ -155,6 +155,7 @@ int compare(const GenerationOptions& options);
 int bench(const BenchOptions& options);
 int data(const DataOptions& options);
 int train(const TrainOptions& options);
+int train_cllm(const TrainOptions& options);  // of train()
 int model(const ModelCommandOptions& options);
 int score(const ScoreOptions& options);
 int reason_cot(const CotOptions& options);

@@ -88,23 +88,13 @@ struct TrainingStream::Impl {
   std::uint64_t seed = 0;
   std::vector<Part> parts;
 
-  TrainingText of_part(const Part& part, Random& rng, std::int64_t index) const {
-    TrainingText text;
-    if (part.task == nullptr) {
-      const Record& record = rng.pick(part.texts);
-      text.prompt = record.prompt;
-      text.completion = record.completion;
-      text.part = record.task;
-    } else {
-      const int level = 1 + rng.weighted({part.levels[0], part.levels[1], part.levels[2]});
-      auto record = part.task->make(Split::Train, level, index);
-      if (!record) kernels::throw_contract_error("a generator found no training record");
-      text.prompt = std::move(record->prompt);
-      text.completion = std::move(record->completion);
-      text.part = part.name;
-    }
-    find_answer(text);
-    return text;
+  Record of_part(const Part& part, Random& rng, std::int64_t index) const {
+    if (part.task == nullptr) return rng.pick(part.texts);
+    const int level = 1 + rng.weighted({part.levels[0], part.levels[1], part.levels[2]});
+    auto record = part.task->make(Split::Train, level, index);
+    if (!record) kernels::throw_contract_error("a generator found no training record");
+    record->task = part.name;
+    return std::move(*record);
   }
 
   void settle_shares() {
@@ -161,12 +151,21 @@ TrainingStream::TrainingStream(std::string_view recipe_json,
 TrainingStream::~TrainingStream() = default;
 TrainingStream::TrainingStream(TrainingStream&&) noexcept = default;
 
-TrainingText TrainingStream::text(std::int64_t index) const {
+Record TrainingStream::record(std::int64_t index) const {
   Random rng(fnv1a("mixture/" + std::to_string(impl_->seed) + "/" + std::to_string(index)));
   const std::uint32_t draw = rng.bits();
   for (const Part& part : impl_->parts)
     if (draw <= part.threshold) return impl_->of_part(part, rng, index);
   return impl_->of_part(impl_->parts.back(), rng, index);
+}
+
+TrainingText TrainingStream::text(std::int64_t index) const {
+  Record record = this->record(index);
+  TrainingText text{.prompt = std::move(record.prompt),
+                    .completion = std::move(record.completion),
+                    .part = std::move(record.task)};
+  find_answer(text);
+  return text;
 }
 
 std::vector<TrainingStream::Share> TrainingStream::shares() const {

@@ -40,6 +40,8 @@ class TrainingStream {
 
   /// May be called from several threads.
   TrainingText text(std::int64_t index) const;
+  /// The record that text is made of, with what its checker needs.
+  Record record(std::int64_t index) const;
 
   /// The parts and the share of texts each has, for logs.
   struct Share {

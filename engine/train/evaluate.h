@@ -1,16 +1,19 @@
 // What a trained model can do: greedy answers to unseen problems, scored by the tasks' own
 // checkers.
-//   decoding  the engine's own, plain autoregressive, many problems in one forward
+//   decoding  the engine's own, plain autoregressive or what is asked for, many problems in one
+//             forward
 //   entropy   of the model's distribution over its own answers, in nats a token: between 0.05 and
 //             0.5 the text is neither copied nor noise
 #pragma once
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "engine/data/record.h"
+#include "engine/decode/decoder.h"
 #include "engine/model/model.h"
 
 namespace engine {
@@ -22,6 +25,9 @@ struct EvaluationSettings {
   int n_problems = 500;  // a task and level
   int max_tokens = 256;
   int n_lanes = 32;  // problems decoded together
+  std::string decoder = "ar";
+  OptionValues options;  // of that decoder
+  bool entropy = true;   // one forward more a problem
 };
 
 struct TaskScore {
@@ -30,10 +36,15 @@ struct TaskScore {
   int n = 0;          // problems decoded
   int n_checked = 0;  // of those, the checker could run
   int n_correct = 0;
-  int n_ended = 0;            // ended by themselves within max_tokens
-  std::int64_t n_tokens = 0;  // of all answers
-  double entropy = 0;         // mean over those tokens
+  int n_ended = 0;                        // ended by themselves within max_tokens
+  std::int64_t n_tokens = 0;              // of all answers
+  std::int64_t n_steps = 0;               // of all answers
+  std::map<std::string, double> metrics;  // of the runs, summed (metrics_of a lane)
+  double entropy = 0;                     // mean over those tokens
   double accuracy() const { return n_checked ? static_cast<double>(n_correct) / n_checked : 0; }
+  double tokens_per_step() const {
+    return n_steps ? static_cast<double>(n_tokens) / static_cast<double>(n_steps) : 0;
+  }
 };
 
 struct Evaluation {

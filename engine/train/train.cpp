@@ -5,46 +5,14 @@
 
 #include "engine/data/mixture.h"
 #include "engine/model/model_files.h"
-#include "engine/model/sentencepiece.h"
 #include "engine/train/model_card.h"
 #include "engine/train/parameters.h"
+#include "engine/train/texts.h"
 #include "engine/train/tokenizer_training.h"
 #include "engine/types.h"
 
 namespace engine {
 namespace {
-
-// The bos and eos a text gets are the stream's business, not the tokenizer configuration's.
-TokenText tokenized(const Tokenizer& tokenizer, const TrainingText& text) {
-  TokenText out;
-  out.tokens.push_back(*tokenizer.bos_id());
-  const auto prompt = tokenizer.encode(text.prompt, false);
-  out.tokens.insert(out.tokens.end(), prompt.begin(), prompt.end());
-  // bos alone is no prompt: the first token of a plain text counts in full.
-  out.n_prompt = prompt.empty() ? 0 : static_cast<int>(out.tokens.size());
-  const auto completion = tokenizer.encode(text.completion, false);
-  if (text.answer_size > 0) {
-    const auto tokens_to = [&](std::size_t bytes) {
-      return static_cast<int>(out.tokens.size() +
-                              tokenizer.encode(text.completion.substr(0, bytes), false).size());
-    };
-    out.answer_begin = tokens_to(text.answer_begin);
-    out.answer_end = tokens_to(text.answer_begin + text.answer_size);
-  }
-  out.tokens.insert(out.tokens.end(), completion.begin(), completion.end());
-  out.tokens.push_back(*tokenizer.eos_id());
-  return out;
-}
-
-std::unique_ptr<Tokenizer> tokenizer_of(const std::string& directory, const FileLimits& limits) {
-  auto tokenizer = open_sentencepiece(directory + "/tokenizer.model", {.limits = limits});
-  if (!tokenizer->bos_id() || !tokenizer->eos_id()) {
-    throw Error(ErrorCode::BadInput, directory +
-                                         "/tokenizer.model: has no bos or eos, training needs "
-                                         "both; make one with `train tokenizer`");
-  }
-  return tokenizer;
-}
 
 TrainRecipe recipe_for(const std::string& path, const Tokenizer& tokenizer) {
   TrainRecipe recipe = read_train_recipe(path);
@@ -125,7 +93,7 @@ TokenizerResult train_tokenizer(const TrainRequest& request, const TrainCallback
 }
 
 TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callbacks) {
-  const auto tokenizer = tokenizer_of(request.tokenizer, request.limits);
+  const auto tokenizer = training_tokenizer(request.tokenizer, request.limits);
   const TrainRecipe recipe = recipe_for(request.recipe, *tokenizer);
   const TrainingStream stream(recipe.mixture, recipe.seed, request.data);
   const TokenSource texts = [&](std::int64_t index) {
@@ -150,7 +118,7 @@ TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callb
 }
 
 ExportResult export_checkpoint(const TrainRequest& request) {
-  const auto tokenizer = tokenizer_of(request.tokenizer, request.limits);
+  const auto tokenizer = training_tokenizer(request.tokenizer, request.limits);
   const TrainRecipe recipe = recipe_for(request.recipe, *tokenizer);
   const std::string path = request.out + "/checkpoint.bin";
   const Checkpoint checkpoint = read_checkpoint(path);

@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <numeric>
 #include <optional>
-#include <thread>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/train/optimizer.h"
+#include "engine/train/run_parts.h"
 #include "engine/train/training_log.h"
 #include "engine/train/transformer.h"
 #include "engine/train/workers.h"
@@ -26,32 +26,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int kTextsAtOnce = 32;
 constexpr std::size_t kLosses = 100;  // of the last steps, for the loss a run ends with
 constexpr int kPassRows = 512;        // rows a shard carries through the layers at once, about
-
-Compute compute_named(const std::string& name, const ModelConfig& model) {
-  const bool tiles_fit = model.dim % 32 == 0 && model.hidden_dim % 32 == 0 &&
-                         model.vocab_size % 32 == 0 && model.head_dim * model.n_heads % 32 == 0 &&
-                         model.head_dim * model.n_kv_heads % 32 == 0;
-  for (const Compute compute : {Compute::F32, Compute::Bf16Amx, Compute::Bf16OneDnn}) {
-    if (name == name_of(compute)) return compute;
-  }
-  const Compute best = fastest_compute();
-  return best == Compute::Bf16Amx && !tiles_fit ? Compute::F32 : best;
-}
-
-int usable_threads(int asked) {
-  if (asked > 0) return asked;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
-// Warm-up by steps, then a cosine from the peak to final_lr of it.
-double lr_at(const TrainRecipe& recipe, std::int64_t step, double done) {
-  const double warm =
-      recipe.warmup_steps > 0
-          ? std::min(1.0, static_cast<double>(step) / static_cast<double>(recipe.warmup_steps))
-          : 1.0;
-  const double cosine = 0.5 * (1 + std::cos(3.14159265358979323846 * std::min(1.0, done)));
-  return recipe.peak_lr * warm * (recipe.final_lr + (1 - recipe.final_lr) * cosine);
-}
 
 // The rows of one step laid end to end.
 struct StepBatch {
@@ -82,14 +56,6 @@ StepBatch lay_out(const std::vector<PackedRow>& rows, int context) {
   batch.first_segment.push_back(at);
   for (const float w : batch.weight) batch.weight_sum += w;
   return batch;
-}
-
-template <typename T>
-std::unique_ptr<LinearMath<T>> math_for(Compute compute) {
-  if constexpr (std::is_same_v<T, float>)
-    return linear_math_f32();
-  else
-    return linear_math_bf16(compute);
 }
 
 // A run with activations of type T.
@@ -268,7 +234,8 @@ TrainProgress Run<T>::one_step() {
   }
   progress.completion_loss = n_completion ? completion_sum / static_cast<double>(n_completion) : 0;
   progress.answer_loss = n_answer ? answer_sum / static_cast<double>(n_answer) : 0;
-  progress.lr = lr_at(recipe_, step_ + 1, done());
+  progress.lr =
+      cosine_lr(recipe_.peak_lr, step_ + 1, done(), recipe_.warmup_steps, recipe_.final_lr);
   progress.gradient_norm =
       optimizer_.update(parameters_, gradients_, step_ + 1, progress.lr, workers_);
   if (!std::isfinite(progress.loss) || !std::isfinite(progress.gradient_norm)) {

@@ -89,6 +89,7 @@ struct TrainPass<T>::Buffers {
   std::vector<T> d_qkv, d_attended, d_h, dx_rounded;
   std::vector<float> dx;
   std::vector<float> logits;
+  std::vector<float> all_logits;  // [rows, vocab_size], of passes with teachers alone
   std::vector<T> d_logits;
   std::vector<float> rope;
   std::vector<float> attention;
@@ -207,7 +208,40 @@ void TrainPass<T>::forward_layer(int layer,
   math_->forward_f32(*w.down, b.act.data(), n, next, true);
 }
 
-// Logits, loss and their gradient, kHeadRows at a time: the whole [rows, vocab_size] never lives.
+// Of rows [first, first + n), whose logits lie in the buffer: losses, and their gradient.
+template <typename T>
+void TrainPass<T>::losses_of_rows(
+    const TrainRows& rows, int first, int n, T* d_logits, std::span<float> loss) {
+  Buffers& b = *buffers_;
+  const int vocab = config_.vocab_size;
+  const auto at = static_cast<std::size_t>(first);
+  if (rows.goals.empty()) {
+    ops_.cross_entropy(b.logits.data(), rows.target.data() + at, rows.weight.data() + at, d_logits,
+                       loss.data() + at, n, vocab);
+    return;
+  }
+  const float* teachers =
+      rows.teacher_logits.empty() ? b.all_logits.data() : rows.teacher_logits.data();
+  for (int i = 0; i < n; i++) {
+    const std::size_t row = at + static_cast<std::size_t>(i);
+    const RowGoal& goal = rows.goals[row];
+    float* z = b.logits.data() + std::int64_t{i} * vocab;
+    T* d = d_logits + std::int64_t{i} * vocab;
+    const float weight = rows.weight[row];
+    if (weight == 0 || (goal.kind == RowGoal::Kind::Target && goal.smoothing == 0)) {
+      ops_.cross_entropy(z, &rows.target[row], &weight, d, &loss[row], 1, vocab);
+    } else if (goal.kind == RowGoal::Kind::Target) {
+      loss[row] =
+          ops_.smoothed_cross_entropy(z, rows.target[row], goal.smoothing, weight, d, vocab);
+    } else {
+      loss[row] = ops_.divergence(z, teachers + std::int64_t{goal.teacher} * vocab,
+                                  goal.kind == RowGoal::Kind::Reverse, weight, d, vocab);
+    }
+  }
+}
+
+// Logits, loss and their gradient, kHeadRows at a time: the whole [rows, vocab_size] never lives,
+// but where rows of this forward are teachers of others.
 template <typename T>
 void TrainPass<T>::backward_lm_head(const PackedWeights<T>& weights,
                                     const TrainRows& rows,
@@ -215,17 +249,27 @@ void TrainPass<T>::backward_lm_head(const PackedWeights<T>& weights,
                                     std::span<float> loss) {
   Buffers& b = *buffers_;
   const int n = rows.n_rows(), dim = config_.dim, vocab = config_.vocab_size;
+  const bool teaches_itself = rows.teacher_logits.empty() &&
+                              std::any_of(rows.goals.begin(), rows.goals.end(),
+                                          [](auto& g) { return g.kind != RowGoal::Kind::Target; });
+  if (teaches_itself) {
+    b.all_logits.resize(static_cast<std::size_t>(n) * vocab);
+    math_->forward_f32(*weights.lm_head, b.h_final.data(), n, b.all_logits.data(), false);
+  }
   for (int chunk = 0; chunk < n; chunk += kHeadRows) {
     const int n_chunk = std::min(kHeadRows, n - chunk);
     const T* h = b.h_final.data() + std::int64_t{chunk} * dim;
     for (int first = 0; first < n_chunk; first += kLogitRows) {
       const int n_first = std::min(kLogitRows, n_chunk - first);
-      const auto row = static_cast<std::size_t>(chunk + first);
-      math_->forward_f32(*weights.lm_head, h + std::int64_t{first} * dim, n_first, b.logits.data(),
-                         false);
-      ops_.cross_entropy(b.logits.data(), rows.target.data() + row, rows.weight.data() + row,
-                         b.d_logits.data() + std::int64_t{first} * vocab, loss.data() + row,
-                         n_first, vocab);
+      if (teaches_itself) {
+        std::memcpy(b.logits.data(), b.all_logits.data() + std::int64_t{chunk + first} * vocab,
+                    sizeof(float) * static_cast<std::size_t>(n_first) * vocab);
+      } else {
+        math_->forward_f32(*weights.lm_head, h + std::int64_t{first} * dim, n_first,
+                           b.logits.data(), false);
+      }
+      losses_of_rows(rows, chunk + first, n_first, b.d_logits.data() + std::int64_t{first} * vocab,
+                     loss);
     }
     math_->backward_input(*weights.lm_head, b.d_logits.data(), n_chunk,
                           b.d_h.data() + std::int64_t{chunk} * dim);
@@ -284,6 +328,13 @@ void TrainPass<T>::forward_backward(const std::vector<float>& parameters,
   ensure(rows.target.size() == rows.token.size() && rows.weight.size() == rows.token.size() &&
              loss.size() == rows.token.size(),
          "a target, a weight and a loss for every row");
+  ensure(rows.goals.empty() || rows.goals.size() == rows.token.size(), "a goal for every row");
+  ensure(rows.teacher_logits.empty() ||
+             rows.teacher_logits.size() ==
+                 rows.token.size() * static_cast<std::size_t>(config_.vocab_size),
+         "a teacher's logits for every row");
+  for (const RowGoal& goal : rows.goals)
+    ensure(goal.teacher >= 0 && goal.teacher < n, "a teacher is a row of the pass");
   run_layers(parameters, weights, rows);
   backward_lm_head(weights, rows, gradient, loss);
   std::fill_n(b.dx.data(), static_cast<std::size_t>(n) * dim, 0.0f);

@@ -14,14 +14,27 @@
 
 namespace engine {
 
+/// What a row's law is pulled towards.
+struct RowGoal {
+  /// Target: the row's target token. Forward, Reverse: a teacher's law p, by the divergence
+  /// sum of p log(p / q) or sum of q log(q / p) of the row's own law q from it.
+  enum class Kind : std::uint8_t { Target, Forward, Reverse } kind = Kind::Target;
+  float smoothing = 0;       // of Target: share of the label that is spread over all tokens
+  std::int32_t teacher = 0;  // of the others: the row of this pass whose law is p
+};
+
 /// Rows of one pass: several packed texts, none of which sees another. All arrays [n_rows].
 struct TrainRows {
   std::span<const TokenId> token;
-  std::span<const TokenId> target;    // the token that should follow
-  std::span<const float> weight;      // of the row's loss; 0: no loss
-  std::span<const std::int32_t> pos;  // restarts with every text
-  std::span<const Segment> segments;  // rows of one text each
-  std::span<const RowView> views;     // empty: causal within the segment
+  std::span<const TokenId> target;      // the token that should follow
+  std::span<const float> weight;        // of the row's loss; 0: no loss
+  std::span<const std::int32_t> pos;    // restarts with every text
+  std::span<const Segment> segments;    // rows of one text each
+  std::span<const RowView> views;       // empty: causal within the segment
+  std::span<const RowGoal> goals = {};  // empty: every row's target
+  /// [n_rows, vocab_size] where teachers' laws come from. Empty: this forward's own logits, held
+  /// constant: nothing flows back through a teacher.
+  std::span<const float> teacher_logits = {};
   int n_rows() const { return static_cast<int>(token.size()); }
 };
 
@@ -61,7 +74,8 @@ class TrainPass {
 
   /// Forward and backward of the rows (a multiple of 32).
   /// @param gradient  [layout.n] f32, added to
-  /// @param loss      [n_rows] -log p of each row's target, unweighted; 0 where the weight is
+  /// @param loss      [n_rows] of each row, unweighted: -log p of its target, or what its goal
+  ///                  says; 0 where the weight is
   void forward_backward(const std::vector<float>& parameters,
                         const PackedWeights<T>& weights,
                         const TrainRows& rows,
@@ -87,6 +101,7 @@ class TrainPass {
                       const PackedWeights<T>& weights,
                       const TrainRows& rows,
                       float* gradient);
+  void losses_of_rows(const TrainRows& rows, int first, int n, T* d_logits, std::span<float> loss);
   void backward_lm_head(const PackedWeights<T>& weights,
                         const TrainRows& rows,
                         float* gradient,

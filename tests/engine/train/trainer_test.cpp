@@ -12,6 +12,7 @@
 
 #include "engine/event/training_report.h"
 #include "engine/train/checkpoint.h"
+#include "engine/train/cllm_recipe.h"
 #include "engine/train/recipe.h"
 #include "engine/train/trainer.h"
 #include "engine/types.h"
@@ -231,6 +232,8 @@ TEST(Recipe, every_recipe_of_the_tree_is_valid) {
     const std::string path = entry.path().string();
     if (entry.path().filename() == "tokenizer.json") {
       EXPECT_NO_THROW(read_tokenizer_recipe(path)) << path;
+    } else if (entry.path().filename().string().find("cllm") != std::string::npos) {
+      EXPECT_NO_THROW(read_cllm_recipe(path)) << path;
     } else {
       EXPECT_NO_THROW(read_train_recipe(path)) << path;
     }
