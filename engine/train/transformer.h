@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/model/config.h"
+#include "engine/train/block.h"
 #include "engine/train/ops/linear.h"
 #include "engine/train/ops/train_ops.h"
 #include "engine/train/parameters.h"
@@ -50,10 +51,7 @@ class PackedWeights {
   void repack(int i, const LinearMath<T>& math);
   int n_matrices() const { return static_cast<int>(all_.size()); }
 
-  struct Layer {
-    std::unique_ptr<PackedLinear<T>> qkv, attn_out, gate_up, down;
-  };
-  std::vector<Layer> layers;
+  std::vector<PackedBlock<T>> layers;
   std::unique_ptr<PackedLinear<T>> lm_head;
 
  private:
@@ -92,15 +90,6 @@ class TrainPass {
   void run_layers(const std::vector<float>& parameters,
                   const PackedWeights<T>& weights,
                   const TrainRows& rows);
-  void forward_layer(int layer,
-                     const std::vector<float>& parameters,
-                     const PackedWeights<T>& weights,
-                     const TrainRows& rows);
-  void backward_layer(int layer,
-                      const std::vector<float>& parameters,
-                      const PackedWeights<T>& weights,
-                      const TrainRows& rows,
-                      float* gradient);
   void losses_of_rows(const TrainRows& rows, int first, int n, T* d_logits, std::span<float> loss);
   void backward_lm_head(const PackedWeights<T>& weights,
                         const TrainRows& rows,
@@ -112,12 +101,8 @@ class TrainPass {
   std::unique_ptr<LinearMath<T>> math_;
   const TrainOps<T>& ops_;
   const ParameterOps& parameter_ops_;
-  AttentionShape shape_;
+  BlockPass<T> block_;
   std::unique_ptr<Buffers> buffers_;
 };
-
-/// [max_pos, head_dim]: cosines of a position, then its sines, of the frequencies
-/// theta^(-2 i / head_dim).
-std::vector<float> rope_table(const ModelConfig& config, int max_pos);
 
 }  // namespace engine

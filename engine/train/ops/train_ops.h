@@ -136,6 +136,12 @@ struct TrainOps {
                       int vocab_size);
   /// y = x rounded to T.
   void (*convert)(const float* x, T* y, std::int64_t n);
+  /// y = x + silu(z), or silu(z) where x is null.  z [n] f32;  x, y [n];  n a multiple of 16
+  void (*silu)(const float* z, const T* x, T* y, std::int64_t n);
+  /// dz = dy silu'(z)
+  void (*silu_backward)(const float* z, const T* dy, T* dz, std::int64_t n);
+  /// sums[i] += x[0][i] + x[1][i] + ...  x [rows, width];  width a multiple of 16
+  void (*column_sums)(const T* x, float* sums, int rows, int width);
 };
 
 /// Operations on parameters, all f32.

@@ -233,6 +233,32 @@ void convert(const float* x, T* y, std::int64_t n) {
   for (; i < n; i++) store_one(y + i, x[i]);
 }
 
+template <typename T>
+void silu(const float* z, const T* x, T* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const Lanes g = load(z + i);
+    const Lanes own = g / (exp_of(-g) + 1.0f);
+    store(y + i, x ? own + load(x + i) : own);
+  }
+}
+
+template <typename T>
+void silu_backward(const float* z, const T* dy, T* dz, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const Lanes g = load(z + i);
+    const Lanes s = 1.0f / (exp_of(-g) + 1.0f);
+    store(dz + i, load(dy + i) * s * (1.0f + g * (1.0f - s)));
+  }
+}
+
+template <typename T>
+void column_sums(const T* x, float* sums, int rows, int width) {
+  for (int row = 0; row < rows; row++) {
+    const T* from = x + std::int64_t{row} * width;
+    for (int i = 0; i < width; i += 16) store(sums + i, load(sums + i) + load(from + i));
+  }
+}
+
 double reduce(float* const* parts, int n_parts, std::int64_t begin, std::int64_t end) {
   double squares = 0;
   // Blocks keep the f32 sum of squares short; the blocks are added in double.

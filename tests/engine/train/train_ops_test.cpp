@@ -81,6 +81,39 @@ TEST_P(TrainOpsOf, swiglu_backward_is_its_derivative) {
   expect_gradient(gate_up, d_gate_up, loss, "gate_up");
 }
 
+TEST_P(TrainOpsOf, silu_with_and_without_a_residual_is_its_definition_and_backward_the_derivative) {
+  constexpr int kN = 48;
+  auto z = spread(kN, 21);
+  for (float& value : z) value *= 4;
+  auto x = spread(kN, 22);
+  const auto d = spread(kN, 23);
+  std::vector<float> y(kN), alone(kN), dz(kN);
+  ops().silu(z.data(), x.data(), y.data(), kN);
+  ops().silu(z.data(), nullptr, alone.data(), kN);
+  for (std::size_t i = 0; i < kN; i++) {
+    const double silu = z[i] / (1 + std::exp(-static_cast<double>(z[i])));
+    EXPECT_NEAR(alone[i], silu, 2e-6);
+    EXPECT_NEAR(y[i], x[i] + silu, 2e-6);
+  }
+  ops().silu_backward(z.data(), d.data(), dz.data(), kN);
+  expect_gradient(
+      z, dz,
+      [&] {
+        ops().silu(z.data(), x.data(), y.data(), kN);
+        return dot(y, d);
+      },
+      "z");
+}
+
+TEST_P(TrainOpsOf, column_sums_are_added_to_what_was_there) {
+  constexpr int kRows = 3, kWidth = 32;
+  const auto x = spread(kRows * kWidth, 24);
+  std::vector<float> sums(kWidth, 1.0f);
+  ops().column_sums(x.data(), sums.data(), kRows, kWidth);
+  for (std::size_t i = 0; i < kWidth; i++)
+    EXPECT_NEAR(sums[i], 1 + x[i] + x[kWidth + i] + x[2 * kWidth + i], 1e-6);
+}
+
 TEST_P(TrainOpsOf, rope_turned_back_is_the_identity_and_its_backward_the_transpose) {
   for (const int head_dim : {16, 32, 64}) {
     const int rows = 5, stride = 3 * head_dim;
