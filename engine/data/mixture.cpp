@@ -45,7 +45,9 @@ void read_levels(const Json& levels, const std::string& field, std::array<int, 3
   if (total == 0) refuse(field, "all levels are 0");
 }
 
-std::vector<Record> read_open_texts(const Json& options, const std::string& data_dir) {
+std::vector<Record> read_open_texts(const Json& options,
+                                    const std::string& data_dir,
+                                    Split split) {
   if (data_dir.empty())
     refuse("real", "no folder of open texts; give --data or set DECOSCOPE_DATA");
   std::vector<std::string> sets = default_training_sets();
@@ -59,7 +61,7 @@ std::vector<Record> read_open_texts(const Json& options, const std::string& data
   }
   std::vector<Record> texts;
   for (const std::string& set : sets)
-    for (Record& record : read_real_set(set, Split::Train, data_dir))
+    for (Record& record : read_real_set(set, split, data_dir))
       texts.push_back(std::move(record));
   if (texts.empty()) refuse("real.sets", "these sets hold no training texts");
   return texts;
@@ -86,12 +88,13 @@ void find_answer(TrainingText& text) {
 
 struct TrainingStream::Impl {
   std::uint64_t seed = 0;
+  Split split = Split::Train;
   std::vector<Part> parts;
 
   Record of_part(const Part& part, Random& rng, std::int64_t index) const {
     if (part.task == nullptr) return rng.pick(part.texts);
     const int level = 1 + rng.weighted({part.levels[0], part.levels[1], part.levels[2]});
-    auto record = part.task->make(Split::Train, level, index);
+    auto record = part.task->make(split, level, index);
     if (!record) kernels::throw_contract_error("a generator found no training record");
     record->task = part.name;
     return std::move(*record);
@@ -121,11 +124,13 @@ struct TrainingStream::Impl {
 
 TrainingStream::TrainingStream(std::string_view recipe_json,
                                std::uint64_t seed,
-                               std::string data_dir) {
+                               std::string data_dir,
+                               Split split) {
   const Json recipe = Json::parse(recipe_json, nullptr, false);
   if (!recipe.is_object() || recipe.empty()) refuse("recipe", "expected a JSON object of parts");
   auto impl = std::make_unique<Impl>();
   impl->seed = seed;
+  impl->split = split;
   for (const auto& [name, options] : recipe.items()) {
     if (!options.is_object()) refuse(name, "expected an object with a weight");
     Part part;
@@ -136,7 +141,7 @@ TrainingStream::TrainingStream(std::string_view recipe_json,
     part.weight = weight->get<double>();
     if (part.weight == 0) continue;
     if (name == "real") {
-      part.texts = read_open_texts(options, data_dir);
+      part.texts = read_open_texts(options, data_dir, split);
     } else {
       part.task = &task_generator(name);
     }

@@ -32,9 +32,13 @@ class TrainingStream {
   ///                     characters and need not add up to 1; "levels" are shares of texts of level
   ///                     1, 2, 3 (default [2, 5, 3]); "sets" defaults to default_training_sets().
   /// @param data_dir     the folder of the open texts; needed by "real" alone
+  /// @param split        Train, or another for texts that no training reads
   /// @throws Error(BadInput)  naming the field of the recipe
   /// @throws Error(Resources)  for a missing folder
-  TrainingStream(std::string_view recipe_json, std::uint64_t seed, std::string data_dir = {});
+  TrainingStream(std::string_view recipe_json,
+                 std::uint64_t seed,
+                 std::string data_dir = {},
+                 Split split = Split::Train);
   ~TrainingStream();
   TrainingStream(TrainingStream&&) noexcept;
 

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/train/outputs_fields.h"
 #include "engine/train/recipe_fields.h"
 #include "engine/types.h"
 
@@ -40,6 +41,8 @@ void check_whole(const TrainRecipe& r, const std::string& path) {
   if (r.context % 32) refuse("context: expected a multiple of 32");
   if (r.batch_tokens % r.context) refuse("batch_tokens: expected a multiple of context");
   if (r.context > r.model.max_seq_len) refuse("context: longer than model.max_seq_len");
+  if (r.own_outputs.count > 0 && !r.mixture.empty() && r.mixture != "{}")
+    refuse("mixture, own_outputs: a model learns from one of them");
   if (r.tokens == 0 && r.minutes == 0) refuse("tokens, minutes: one of them must say how long");
 }
 
@@ -51,6 +54,9 @@ TrainRecipe train_recipe_from(const std::string& text, const std::string& path) 
   Fields fields(object, path);
   fields.read("name", r.name);
   if (const json* mixture = fields.find("mixture")) r.mixture = mixture->dump();
+  if (const json* outputs = fields.find("own_outputs"))
+    read_outputs_plan(*outputs, path + ": own_outputs", r.own_outputs);
+  fields.read("target", r.target);
   fields.find("about");
   if (const json* model = fields.find("model")) read_model(*model, path + ": model", r.model);
   fields.read("context", r.context, 32, 8192);
@@ -99,7 +105,7 @@ std::string to_json(const TrainRecipe& r) {
       {"kv_heads", r.model.n_kv_heads},     {"head_dim", r.model.head_dim},
       {"max_seq_len", r.model.max_seq_len}, {"rope_theta", r.model.rope.theta},
       {"norm_eps", r.model.norm_eps}};
-  const nlohmann::ordered_json object = {
+  nlohmann::ordered_json object = {
       {"name", r.name},
       {"mixture", r.mixture.empty() ? nlohmann::ordered_json::object()
                                     : nlohmann::ordered_json::parse(r.mixture)},
@@ -123,6 +129,10 @@ std::string to_json(const TrainRecipe& r) {
       {"seed", r.seed},
       {"compute", r.compute},
       {"shards", r.shards}};
+  if (r.own_outputs.count > 0) {
+    object["target"] = r.target;
+    object["own_outputs"] = json_of(r.own_outputs);
+  }
   return object.dump(2);
 }
 

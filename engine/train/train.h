@@ -14,6 +14,7 @@ struct TrainRequest {
   std::string out;        // directory to write
   std::string data;       // folder of the open texts; empty if the mixture needs none
   std::string from;       // directory of a model to start from; empty: random weights
+  std::string own_texts;  // file of the target's texts, for recipes with own_outputs
   bool resume = false;
   int n_threads = 0;  // 0: as many as the process may use
   FileLimits limits;  // of the tokenizer's and the model's files

@@ -13,6 +13,7 @@
 #include "engine/event/training_report.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/cllm_recipe.h"
+#include "engine/train/heads_recipe.h"
 #include "engine/train/recipe.h"
 #include "engine/train/trainer.h"
 #include "engine/types.h"
@@ -234,6 +235,10 @@ TEST(Recipe, every_recipe_of_the_tree_is_valid) {
       EXPECT_NO_THROW(read_tokenizer_recipe(path)) << path;
     } else if (entry.path().filename().string().find("cllm") != std::string::npos) {
       EXPECT_NO_THROW(read_cllm_recipe(path)) << path;
+    } else if (path.find("medusa") != std::string::npos) {
+      EXPECT_NO_THROW(read_heads_recipe(path, HeadsKind::Medusa)) << path;
+    } else if (path.find("chimera") != std::string::npos) {
+      EXPECT_NO_THROW(read_heads_recipe(path, HeadsKind::Chimera)) << path;
     } else {
       EXPECT_NO_THROW(read_train_recipe(path)) << path;
     }
