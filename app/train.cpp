@@ -9,6 +9,7 @@
 #include "app/report.h"
 #include "app/stop_flag.h"
 #include "app/terminal.h"
+#include "app/train_heads.h"
 #include "engine/train/train.h"
 #include "kernels/error.h"
 
@@ -70,10 +71,21 @@ int export_checkpoint(const TrainOptions& options, const engine::TrainRequest& r
   return 0;
 }
 
+int stopped_before_the_first_step(const TrainOptions& options, const std::string& out) {
+  if (options.json) {
+    nlohmann::json written = document(out);
+    written["finished"] = false;
+    print(dumped(written));
+  }
+  return static_cast<int>(kernels::ErrorCode::Cancelled);
+}
+
 }  // namespace
 
 int train(const TrainOptions& options) {
   if (options.what == "cllm") return train_cllm(options);
+  if (options.what == "medusa" || options.what == "chimera") return train_heads(options);
+  if (options.what == "outputs") return train_outputs(options);
   const std::string out = options.out.empty() ? recipe_name(options) : options.out;
   engine::TrainRequest request{
       .recipe = options.recipe,
@@ -104,6 +116,10 @@ int train(const TrainOptions& options) {
   if (request.tokenizer.empty())
     request.tokenizer = (std::filesystem::path(assets_dir()) / "models/demo-target").string();
   if (options.export_only) return export_checkpoint(options, request);
+  if (const auto texts = own_texts_of(options, request); texts.wanted) {
+    request.own_texts = texts.path;
+    if (!texts.complete) return stopped_before_the_first_step(options, out);
+  }
   const engine::TrainResult result = engine::train_model(request, callbacks);
   line.finish();
   if (options.json) {

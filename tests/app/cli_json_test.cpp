@@ -226,6 +226,38 @@ TEST_F(CliJson, train) {
     EXPECT_EQ(exported[same], trained[same]) << same;
 }
 
+TEST_F(CliJson, train_of_draft_heads_and_of_the_texts_they_learn_from) {
+  const std::string recipes = DECOSCOPE_SOURCE_DIR "/assets/recipes/";
+  const json outputs = document("train outputs --recipe " + recipes + "tiny-medusa.json --out " +
+                                folder + "/texts");
+  EXPECT_EQ(wrong_in(outputs, json::parse(R"({"file": "string", "finished": "boolean",
+                "texts": "integer", "tokens": "integer", "ended": "integer", "checked": "integer",
+                "right": "null"})")),
+            "");
+  EXPECT_EQ(outputs["texts"], 24);
+  for (const std::string kind : {"medusa", "chimera"}) {
+    const std::string out = folder + "/" + kind;
+    const json trained =
+        document("train " + kind + " --recipe " + recipes + "tiny-" + kind + ".json --texts " +
+                 outputs["file"].get<std::string>() + " --out " + out);
+    EXPECT_EQ(wrong_in(trained, json::parse(R"({"out": "string", "finished": "boolean",
+                "steps": "integer", "places": "integer", "seconds": "number", "losses": "object",
+                "compute": "string", "accuracies": "array", "prompts": "integer"})")),
+              "");
+    EXPECT_EQ(trained["steps"], 12) << "24 texts in fours, twice";
+    ASSERT_EQ(trained["accuracies"].size(), 2u);
+    EXPECT_EQ(trained["accuracies"][0].size(), 5u);
+    std::ifstream file(out + "/accuracies.json");
+    const json accuracies = json::parse(file);
+    ASSERT_EQ(accuracies["heads"].size(), 2u);
+    ASSERT_EQ(accuracies["heads"][0].size(), 10u);
+    EXPECT_EQ(accuracies["prompts"], 8);
+    // Of its rank each, while the command tells how many are among the best.
+    EXPECT_NEAR(accuracies["heads"][1][0].get<double>() + accuracies["heads"][1][1].get<double>(),
+                trained["accuracies"][1][1].get<double>(), 1e-9);
+  }
+}
+
 TEST_F(CliJson, model_score_of_one_task_and_level) {
   const json scored = document("model score --task arith --level 3 --count 1");
   ASSERT_EQ(scored["scores"].size(), 1u) << scored;

@@ -162,7 +162,7 @@ TEST_F(Cli, a_command_that_needs_a_word_names_the_words) {
   told("bench", "probe, step, decode or kernels");
   told("bench --json", "probe, step, decode or kernels");
   told("data", "generate, check or stats");
-  told("train", "tokenizer, target, draft or cllm");
+  told("train", "tokenizer, target, draft, cllm, medusa, chimera or outputs");
   told("model", "info, validate, random, scale or score");
   told("trace", "info, validate or convert");
   told("train target", "--recipe is required");
