@@ -1,4 +1,5 @@
 // What Setup holds: the model that is really there, a scale worth running, a run's settings again.
+#include <algorithm>
 #include <fstream>
 
 #include <gmock/gmock.h>
