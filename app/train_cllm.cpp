@@ -85,7 +85,8 @@ nlohmann::json document(const std::string& out, const engine::CllmOutcome& outco
           {"seconds", training.seconds},
           {"losses", losses},
           {"losses_steps", training.n_losses},
-          {"compute", training.compute.empty() ? nlohmann::json(nullptr) : training.compute},
+          {"compute",
+           training.compute.empty() ? nlohmann::json(nullptr) : nlohmann::json(training.compute)},
           {"before", scores_json(outcome.before)},
           {"after", scores_json(outcome.after)}};
 }

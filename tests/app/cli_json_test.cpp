@@ -258,6 +258,38 @@ TEST_F(CliJson, train_of_draft_heads_and_of_the_texts_they_learn_from) {
   }
 }
 
+TEST_F(CliJson, train_cllm_and_what_it_writes_decodes_by_jacobi_and_lookahead) {
+  std::ofstream(folder + "/cllm.json")
+      << R"({"name": "taught", "mixture": {"arith": {"weight": 1, "levels": [1, 0, 0]}}, "block": 8,
+      "prompts": 4, "max_new_tokens": 64, "drop_wrong": false, "batch_texts": 2, "replay_texts": 1,
+      "context": 256, "epochs": 1, "probe_minutes": 0, "probe_problems": 1, "score_problems": 1})";
+  const std::string out = folder + "/taught";
+  const json trained = document("train cllm --recipe " + folder + "/cllm.json --out " + out);
+  const std::string scores = R"([{"task": "string", "n": "integer", "n_checked": "integer",
+      "n_correct": "integer", "tokens_per_step_block": "number", "tokens_per_step_slide": "number",
+      "fast_forward": "number", "stationary": "number"}])";
+  EXPECT_EQ(wrong_in(trained, json::parse(R"({"out": "string", "finished": "boolean",
+                "collected": {"answers": "integer", "kept": "integer", "not_checked": "integer",
+                  "not_ended": "integer", "wrong": "integer", "token_runs": "integer",
+                  "sentence_runs": "integer", "too_long": "integer", "blocks": "integer",
+                  "points": "integer", "seconds": "number"},
+                "steps": "integer", "rows": "integer", "seconds": "number",
+                "losses": {"ar": "number", "consistency": "number", "replay": "number"},
+                "losses_steps": "integer", "compute": "string",
+                "before": )" + scores + R"(, "after": )" +
+                                          scores + "}")),
+            "");
+  EXPECT_EQ(trained["finished"], true);
+  EXPECT_EQ(trained["collected"]["answers"], 4);
+  EXPECT_EQ(trained["steps"], 2);
+  for (const char* decoder : {"jacobi", "lookahead"}) {
+    const json written = document("generate --check --prompt 'Anna has' --max-tokens 12 --model " +
+                                  out + " --decoder " + decoder);
+    EXPECT_EQ(written["identical_to_ar"], true) << decoder;
+    EXPECT_EQ(written["model"], "taught");
+  }
+}
+
 TEST_F(CliJson, model_score_of_one_task_and_level) {
   const json scored = document("model score --task arith --level 3 --count 1");
   ASSERT_EQ(scored["scores"].size(), 1u) << scored;

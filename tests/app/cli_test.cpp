@@ -91,7 +91,7 @@ TEST_F(Cli, a_misspelt_name_of_a_model_decoder_or_task_gets_a_suggestion) {
 }
 
 TEST_F(Cli, a_recipe_that_is_not_there_is_bad_input_in_one_line) {
-  for (const std::string what : {"tokenizer", "target", "draft"}) {
+  for (const std::string what : {"tokenizer", "target", "draft", "cllm"}) {
     const Outcome outcome = run("train " + what + " --recipe " + folder + "/nosuch.json");
     EXPECT_EQ(outcome.code, 3) << outcome.err;
     EXPECT_EQ(lines(outcome.err), 1) << outcome.err;

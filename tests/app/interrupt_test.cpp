@@ -396,4 +396,20 @@ TEST_F(Interrupt, train_saves_what_it_has_and_says_how_to_go_on) {
   EXPECT_FALSE(std::filesystem::is_empty(folder + "/out"));
 }
 
+TEST_F(Interrupt, train_cllm_keeps_the_answers_it_has_collected) {
+  std::ofstream(folder + "/recipe.json")
+      << R"({"name": "small", "mixture": {"arith": {"weight": 1}}, "prompts": 1000000, "lanes": 4,
+             "max_new_tokens": 24, "epochs": 1})";
+  Program program({"train", "cllm", "--recipe", folder + "/recipe.json", "--out", folder + "/out"},
+                  folder);
+  const auto collecting = [&] { return program.err().find(" answers, ") != std::string::npos; };
+  ASSERT_TRUE(program.until(collecting, 120s)) << program.err();
+  program.interrupt();
+  const ProgramEnd end = program.wait(kSoon);
+  EXPECT_EQ(end.code, kCancelled) << end.err;
+  EXPECT_NE(end.err.find("--resume"), std::string::npos) << end.err;
+  EXPECT_GT(std::filesystem::file_size(folder + "/out/trajectories.bin"), 100u);
+  EXPECT_FALSE(std::filesystem::exists(folder + "/out/model.safetensors"));
+}
+
 }  // namespace

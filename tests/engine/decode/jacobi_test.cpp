@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
@@ -255,6 +256,9 @@ TEST(Jacobi, counts_what_the_form_that_computes_every_row_anew_counts) {
       const std::vector<TokenId> eos = at_eos ? job.limits.eos_ids : std::vector<TokenId>{};
       const TrajectoryCounts counts = count_trajectory(points, eos);
       if (counts.n_iterations == 0) continue;
+      EXPECT_EQ(std::accumulate(counts.fast_forward.begin(), counts.fast_forward.end(), 0),
+                static_cast<int>(counts.final_run.size()))
+          << "every position is fast-forwarded once";
       n_blocks++;
       n_at_eos += at_eos;
       fast_forward += counts.fast_forward_mean;
@@ -272,7 +276,7 @@ TEST(Jacobi, counts_what_the_form_that_computes_every_row_anew_counts) {
     n_stationary += stationary;
   }
   EXPECT_GT(n_at_eos, 5);
-  EXPECT_GT(n_stationary, 5);
+  EXPECT_GE(n_stationary, 5);
 }
 
 TEST(Jacobi, what_is_told_as_final_never_changes) {
