@@ -228,8 +228,8 @@ TEST_F(CliJson, train) {
 
 TEST_F(CliJson, train_of_draft_heads_and_of_the_texts_they_learn_from) {
   const std::string recipes = DECOSCOPE_SOURCE_DIR "/assets/recipes/";
-  const json outputs = document("train outputs --recipe " + recipes + "tiny-medusa.json --out " +
-                                folder + "/texts");
+  const json outputs =
+      document("train outputs --recipe " + recipes + "tiny-medusa.json --out " + folder + "/texts");
   EXPECT_EQ(wrong_in(outputs, json::parse(R"({"file": "string", "finished": "boolean",
                 "texts": "integer", "tokens": "integer", "ended": "integer", "checked": "integer",
                 "right": "null"})")),
