@@ -72,10 +72,18 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
       "`minutes` follows the clock, so that two runs of it differ.\n"
       "Example, of some seconds: decoscope train target --recipe assets/recipes/tiny.json --out "
       "tiny\n"
-      "                          decoscope generate --model tiny --prompt \"Question: \"");
-  c->add_option("what", p.train.what,
-                "tokenizer: the pieces that texts are cut into; target: the model that decides; "
-                "draft: a smaller one with the same tokenizer")
+      "                          decoscope generate --model tiny --prompt \"Question: \"\n"
+      "         decoscope train cllm --recipe assets/recipes/cllm.json\n"
+      "Draft heads of the bundled target, in two steps or, without --texts, in one:\n"
+      "         decoscope train outputs --recipe assets/recipes/medusa.json --out texts\n"
+      "         decoscope train medusa --recipe assets/recipes/medusa.json --texts "
+      "texts/own_outputs.jsonl");
+  c->add_option(
+       "what", p.train.what,
+       "tokenizer: the pieces that texts are cut into; target: the model that decides; "
+       "draft: a smaller one with the same tokenizer; cllm: a target taught by consistency "
+       "training, which `jacobi` decodes in fewer steps; medusa, chimera: heads that guess what a "
+       "target says next; outputs: the target's own texts, which heads and drafts learn from")
       ->required()
       ->check(one_of(kTrainings));
   c->add_option("--recipe", p.train.recipe,
@@ -91,7 +99,16 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
   c->add_option("--threads", p.train.n_threads, "CPU threads (0: all)")
       ->transform(whole_number(0, 1024));
   c->add_option("--from", p.train.from,
-                "a model of the recipe's shape to start from (default: random weights)");
+                "a model of the recipe's shape to start from (default: random weights; of cllm the "
+                "target its recipe names)");
+  c->add_option("--target", p.train.target,
+                "of medusa, chimera, outputs and drafts that learn from a target's texts: that "
+                "target (default: the one the recipe names)")
+      ->type_name(kModelName);
+  c->add_option("--texts", p.train.texts,
+                "of the same: its texts, a file that `train outputs` wrote (default: "
+                "own_outputs.jsonl in --out, written first)")
+      ->type_name("FILE");
   add_limit_option(*c, p.train.limits);
   c->add_flag("--resume", p.train.resume, "go on from the last checkpoint in --out");
   c->add_flag("--export", p.train.export_only,

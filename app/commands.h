@@ -68,8 +68,10 @@ struct DataOptions {
 };
 
 struct TrainOptions {
-  std::string what;  // tokenizer, target, draft
+  std::string what;  // one of kTrainings
   std::string recipe, out, tokenizer, data;
+  std::string target;  // who writes the texts that heads and drafts learn from; empty: the recipe's
+  std::string texts;   // a file of these
   int n_threads = 0;
   engine::FileLimits limits;
   std::string from;
@@ -162,6 +164,9 @@ int compare(const GenerationOptions& options);
 int bench(const BenchOptions& options);
 int data(const DataOptions& options);
 int train(const TrainOptions& options);
+int train_cllm(const TrainOptions& options);     // of train()
+int train_heads(const TrainOptions& options);    // of train()
+int train_outputs(const TrainOptions& options);  // of train()
 int model(const ModelCommandOptions& options);
 int score(const ScoreOptions& options);
 int reason_cot(const CotOptions& options);

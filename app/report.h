@@ -22,5 +22,7 @@ nlohmann::json machine_json(const kernels::Device& device);
 std::string dumped(const nlohmann::json& document);
 
 double median(std::vector<double> values);
+/// "12:05".
+std::string minutes_and_seconds(double seconds);
 
 }  // namespace app

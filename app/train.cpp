@@ -1,7 +1,5 @@
 #include <unistd.h>
-#include <atomic>
 #include <filesystem>
-#include <thread>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -9,40 +7,14 @@
 #include "app/commands.h"
 #include "app/paths.h"
 #include "app/report.h"
+#include "app/stop_flag.h"
 #include "app/terminal.h"
+#include "app/train_heads.h"
 #include "engine/train/train.h"
 #include "kernels/error.h"
 
 namespace app {
 namespace {
-
-/// Sets a flag when Ctrl+C was pressed, for callees that take a flag.
-class StopFlag {
- public:
-  StopFlag()
-      : watcher_([this] {
-          while (!ended_) {
-            if (interrupted()) flag = true;
-            std::this_thread::sleep_for(std::chrono::milliseconds(50));
-          }
-        }) {}
-  ~StopFlag() {
-    ended_ = true;
-    watcher_.join();
-  }
-  StopFlag(const StopFlag&) = delete;
-  StopFlag& operator=(const StopFlag&) = delete;
-
-  std::atomic<bool> flag{false};
-
- private:
-  std::atomic<bool> ended_{false};
-  std::thread watcher_;
-};
-
-std::string minutes_and_seconds(double seconds) {
-  return fmt::format("{}:{:02}", static_cast<int>(seconds) / 60, static_cast<int>(seconds) % 60);
-}
 
 std::string progress_text(const engine::TrainProgress& p) {
   return fmt::format(
@@ -99,9 +71,21 @@ int export_checkpoint(const TrainOptions& options, const engine::TrainRequest& r
   return 0;
 }
 
+int stopped_before_the_first_step(const TrainOptions& options, const std::string& out) {
+  if (options.json) {
+    nlohmann::json written = document(out);
+    written["finished"] = false;
+    print(dumped(written));
+  }
+  return static_cast<int>(kernels::ErrorCode::Cancelled);
+}
+
 }  // namespace
 
 int train(const TrainOptions& options) {
+  if (options.what == "cllm") return train_cllm(options);
+  if (options.what == "medusa" || options.what == "chimera") return train_heads(options);
+  if (options.what == "outputs") return train_outputs(options);
   const std::string out = options.out.empty() ? recipe_name(options) : options.out;
   engine::TrainRequest request{
       .recipe = options.recipe,
@@ -132,6 +116,10 @@ int train(const TrainOptions& options) {
   if (request.tokenizer.empty())
     request.tokenizer = (std::filesystem::path(assets_dir()) / "models/demo-target").string();
   if (options.export_only) return export_checkpoint(options, request);
+  if (const auto texts = own_texts_of(options, request); texts.wanted) {
+    request.own_texts = texts.path;
+    if (!texts.complete) return stopped_before_the_first_step(options, out);
+  }
   const engine::TrainResult result = engine::train_model(request, callbacks);
   line.finish();
   if (options.json) {

@@ -12,7 +12,8 @@ class ParseError;
 namespace app {
 
 inline const std::vector<std::string> kBenches = {"probe", "step", "decode", "kernels"};
-inline const std::vector<std::string> kTrainings = {"tokenizer", "target", "draft"};
+inline const std::vector<std::string> kTrainings = {"tokenizer", "target",  "draft",  "cllm",
+                                                    "medusa",    "chimera", "outputs"};
 
 /// The subcommand the arguments got to.
 const CLI::App* deepest(const CLI::App& app);

@@ -41,6 +41,7 @@ int window(const WindowCommandOptions&) {
 #include "engine/event/text.h"
 #include "engine/model/heads_files.h"
 #include "engine/model/model_files.h"
+#include "engine/model/related.h"
 #include "engine/schedule/memory_plan.h"
 #include "engine/schedule/model_store.h"
 #include "engine/schedule/simulate_schedule.h"
@@ -131,6 +132,7 @@ ui::CatalogModel catalog_model(const fs::path& folder, const ModelOptions& optio
                     kernels::name_of(files.stored_dtype));
     if (!model.has_tokenizer) model.unavailable = "it has no tokenizer";
     model.draft = files.draft_name;
+    model.before = engine::name_before_training(folder.string(), options.limits);
     model.vocab_size = files.config.vocab_size;
     if (files.tokenizer) {
       model.vocab_size = std::min(model.vocab_size, files.tokenizer->vocab_size());

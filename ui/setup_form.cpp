@@ -75,6 +75,30 @@ LaneForm lane_with(const Catalog& catalog, const std::string& decoder) {
   return lane;
 }
 
+std::optional<ConsistencyPair> consistency_pair(const SetupForm& form, const Catalog& catalog) {
+  std::optional<ConsistencyPair> first;
+  for (const CatalogModel& after : catalog.models) {
+    const CatalogModel* before = catalog.model(after.before);
+    if (!before || !before->unavailable.empty() || !after.unavailable.empty()) continue;
+    const ConsistencyPair pair{before->name, after.name};
+    if (form.model == pair.before || form.model == pair.after) return pair;
+    if (!first) first = pair;
+  }
+  return first;
+}
+
+void choose_before_and_after(SetupForm& form, const Catalog& catalog, const ConsistencyPair& pair) {
+  if (form.model != pair.before) choose_model(form, catalog, pair.before);
+  form.lanes.clear();
+  for (const char* decoder : {"jacobi", "ar"}) {
+    for (const std::string& model : {std::string(), pair.after}) {
+      LaneForm lane = lane_with(catalog, decoder);
+      lane.model = model;
+      form.lanes.push_back(std::move(lane));
+    }
+  }
+}
+
 const std::vector<CatalogTask>& tasks_of(SetupMode mode, const Catalog& catalog) {
   static const std::vector<CatalogTask> none;
   if (mode == SetupMode::Chain) return catalog.chain_tasks;
@@ -179,7 +203,8 @@ engine::StartRun command_of(const SetupForm& form, bool race) {
   start.ignore_eos = form.ignore_eos;
   start.start_held = form.start_held;
   if (race)
-    for (const LaneForm& lane : form.lanes) start.lanes.push_back({lane.decoder, lane.options});
+    for (const LaneForm& lane : form.lanes)
+      start.lanes.push_back({lane.decoder, lane.options, lane.model});
   else
     start.lanes.push_back({form.live.decoder, form.live.options});
   return start;
@@ -259,7 +284,27 @@ std::string why_not_reason(const SetupForm& form, const Catalog& catalog) {
 
 }  // namespace
 
+namespace {
+
+// Why a lane's own model cannot decode; empty: it can, or it has none of its own.
+std::string why_not_model(const LaneForm& lane, const Catalog& catalog) {
+  const CatalogModel* model = catalog.model(lane.model);
+  if (!model) return "";
+  if (!model->unavailable.empty()) return model->name + ": " + model->unavailable;
+  return model->has_tokenizer ? "" : model->name + " has no tokenizer, so it cannot read a prompt.";
+}
+
+}  // namespace
+
 std::string why_not(const LaneForm& lane, const SetupForm& form, const Catalog& catalog) {
+  if (!lane.model.empty() && lane.model != form.model) {
+    if (std::string why = why_not_model(lane, catalog); !why.empty()) return why;
+    SetupForm own = form;
+    own.model = lane.model;
+    LaneForm plain = lane;
+    plain.model.clear();
+    return why_not(plain, own, catalog);
+  }
   const CatalogDecoder* info = catalog.decoder(lane.decoder);
   if (!info) return "No decoder is chosen.";
   if (const std::string why = why_unavailable(*info, form, catalog); !why.empty())

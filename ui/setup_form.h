@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace ui {
 struct LaneForm {
   std::string decoder;
   std::map<std::string, std::string> options;  // complete
+  std::string model = {};                      // of a race's lane alone; empty: the form's
 };
 
 struct ModelChoice {
@@ -87,6 +89,14 @@ std::string why_unavailable(const CatalogDecoder& decoder,
 SetupForm first_form(const Catalog& catalog, const std::string& preferred_model);
 /// A lane with every option at its default.
 LaneForm lane_with(const Catalog& catalog, const std::string& decoder);
+/// Two models of the catalog, the second made of the first by consistency training.
+struct ConsistencyPair {
+  std::string before, after;
+};
+/// The pair that the form's model is one of, else the first there is.
+std::optional<ConsistencyPair> consistency_pair(const SetupForm& form, const Catalog& catalog);
+/// A race of both: Jacobi by the one and by the other, and plain decoding by each beside it.
+void choose_before_and_after(SetupForm& form, const Catalog& catalog, const ConsistencyPair& pair);
 /// The tasks a mode can ask; none of One prompt.
 const std::vector<CatalogTask>& tasks_of(SetupMode mode, const Catalog& catalog);
 /// The form's questions of a mode that asks some, and the catalog's task of theirs or nullptr.

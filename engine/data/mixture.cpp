@@ -59,7 +59,7 @@ bool wants_open_texts(const Json& options, const std::string& name, const std::s
   return true;
 }
 
-std::vector<Record> read_open_texts(const Json& options, const std::string& data_dir) {
+std::vector<Record> read_open_texts(const Json& options, const std::string& data_dir, Split split) {
   if (data_dir.empty())
     refuse("real", "no folder of open texts; give --data or set DECOSCOPE_DATA");
   std::vector<std::string> sets = default_training_sets();
@@ -73,8 +73,7 @@ std::vector<Record> read_open_texts(const Json& options, const std::string& data
   }
   std::vector<Record> texts;
   for (const std::string& set : sets)
-    for (Record& record : read_real_set(set, Split::Train, data_dir))
-      texts.push_back(std::move(record));
+    for (Record& record : read_real_set(set, split, data_dir)) texts.push_back(std::move(record));
   if (texts.empty()) refuse("real.sets", "these sets hold no training texts");
   return texts;
 }
@@ -100,6 +99,7 @@ void find_answer(TrainingText& text) {
 
 struct TrainingStream::Impl {
   std::uint64_t seed = 0;
+  Split split = Split::Train;
   std::vector<Part> parts;
 
   // Behind as many texts of the part as its full size the open ones have stood in it as often as
@@ -111,23 +111,13 @@ struct TrainingStream::Impl {
     return over ? *part.task : *part.with_open;
   }
 
-  TrainingText of_part(const Part& part, Random& rng, std::int64_t index) const {
-    TrainingText text;
-    if (part.task == nullptr) {
-      const Record& record = rng.pick(part.texts);
-      text.prompt = record.prompt;
-      text.completion = record.completion;
-      text.part = record.task;
-    } else {
-      const int level = 1 + rng.weighted({part.levels[0], part.levels[1], part.levels[2]});
-      auto record = generator(part, index).make(Split::Train, level, index);
-      if (!record) kernels::throw_contract_error("a generator found no training record");
-      text.prompt = std::move(record->prompt);
-      text.completion = std::move(record->completion);
-      text.part = part.name;
-    }
-    find_answer(text);
-    return text;
+  Record of_part(const Part& part, Random& rng, std::int64_t index) const {
+    if (part.task == nullptr) return rng.pick(part.texts);
+    const int level = 1 + rng.weighted({part.levels[0], part.levels[1], part.levels[2]});
+    auto record = generator(part, index).make(split, level, index);
+    if (!record) kernels::throw_contract_error("a generator found no training record");
+    record->task = part.name;
+    return std::move(*record);
   }
 
   void settle_shares() {
@@ -154,11 +144,13 @@ struct TrainingStream::Impl {
 
 TrainingStream::TrainingStream(std::string_view recipe_json,
                                std::uint64_t seed,
-                               std::string data_dir) {
+                               std::string data_dir,
+                               Split split) {
   const Json recipe = Json::parse(recipe_json, nullptr, false);
   if (!recipe.is_object() || recipe.empty()) refuse("recipe", "expected a JSON object of parts");
   auto impl = std::make_unique<Impl>();
   impl->seed = seed;
+  impl->split = split;
   for (const auto& [name, options] : recipe.items()) {
     if (!options.is_object()) refuse(name, "expected an object with a weight");
     Part part;
@@ -169,7 +161,7 @@ TrainingStream::TrainingStream(std::string_view recipe_json,
     part.weight = weight->get<double>();
     if (part.weight == 0) continue;
     if (name == "real") {
-      part.texts = read_open_texts(options, data_dir);
+      part.texts = read_open_texts(options, data_dir, split);
     } else {
       part.task = &task_generator(name);
       if (wants_open_texts(options, name, data_dir))
@@ -186,12 +178,21 @@ TrainingStream::TrainingStream(std::string_view recipe_json,
 TrainingStream::~TrainingStream() = default;
 TrainingStream::TrainingStream(TrainingStream&&) noexcept = default;
 
-TrainingText TrainingStream::text(std::int64_t index) const {
+Record TrainingStream::record(std::int64_t index) const {
   Random rng(fnv1a("mixture/" + std::to_string(impl_->seed) + "/" + std::to_string(index)));
   const std::uint32_t draw = rng.bits();
   for (const Part& part : impl_->parts)
     if (draw <= part.threshold) return impl_->of_part(part, rng, index);
   return impl_->of_part(impl_->parts.back(), rng, index);
+}
+
+TrainingText TrainingStream::text(std::int64_t index) const {
+  Record record = this->record(index);
+  TrainingText text{.prompt = std::move(record.prompt),
+                    .completion = std::move(record.completion),
+                    .part = std::move(record.task)};
+  find_answer(text);
+  return text;
 }
 
 std::vector<TrainingStream::Share> TrainingStream::shares() const {

@@ -35,14 +35,20 @@ class TrainingStream {
   ///                     of chat and plain up to so many texts as their full_size() says, behind
   ///                     which the open ones have stood as often as they may.
   /// @param data_dir     the folder of the open texts; needed by "real" and "open_texts" alone
+  /// @param split        Train, or another for texts that no training reads
   /// @throws Error(BadInput)  naming the field of the recipe
   /// @throws Error(Resources, BadInput)  for a folder that lacks a set
-  TrainingStream(std::string_view recipe_json, std::uint64_t seed, std::string data_dir = {});
+  TrainingStream(std::string_view recipe_json,
+                 std::uint64_t seed,
+                 std::string data_dir = {},
+                 Split split = Split::Train);
   ~TrainingStream();
   TrainingStream(TrainingStream&&) noexcept;
 
   /// May be called from several threads.
   TrainingText text(std::int64_t index) const;
+  /// The record that text is made of, with what its checker needs.
+  Record record(std::int64_t index) const;
 
   /// The parts and the share of texts each has, for logs.
   struct Share {

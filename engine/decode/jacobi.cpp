@@ -78,7 +78,8 @@ void JacobiDecoder::committed(const Sequence& prefix, const Decision& cut) {
   counts_.refine(state_);
   const auto n_final = std::min(n_settled + cut.emitted.size() + 1, state_.size());
   events_.push_back(counts_.told(first_pos_, state_, static_cast<int>(n_final), converged));
-  if (converged) counts_.converge();
+  const bool at_eos = prefix.stop_reason() == StopReason::Eos;
+  if (converged || at_eos) counts_.end_block(at_eos ? limits_.eos_ids : std::vector<TokenId>{});
   if (prefix.finished()) return;
 
   const auto n_kept = static_cast<std::ptrdiff_t>(n_kept_);

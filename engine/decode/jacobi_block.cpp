@@ -36,12 +36,13 @@ void BlockCounts::refine(const std::vector<TokenId>& state) {
   if (whole_blocks_) points_.push_back(state);
 }
 
-void BlockCounts::converge() {
+void BlockCounts::end_block(std::span<const TokenId> eos_ids) {
   if (!whole_blocks_) return;
-  const TrajectoryCounts counts = count_trajectory(points_);
-  n_converged_++;
+  const TrajectoryCounts counts = count_trajectory(points_, eos_ids);
+  n_ended_++;
   n_stationary_ += counts.n_stationary;
   fast_forward_sum_ += counts.fast_forward_mean;
+  if (iteration_ > 0) proved_sum_ += static_cast<double>(counts.final_run.size()) / iteration_;
 }
 
 // The stepper knows when, in which run and in which step.
@@ -64,10 +65,13 @@ std::map<std::string, double> BlockCounts::metrics() const {
   std::map<std::string, double> metrics{{"iterations", static_cast<double>(n_iterations_)}};
   if (!whole_blocks_) return metrics;
   metrics["blocks"] = n_blocks_;
-  metrics["blocks_converged"] = static_cast<double>(n_converged_);
+  metrics["blocks_converged"] = static_cast<double>(n_ended_);
   metrics["stationary_tokens"] = static_cast<double>(n_stationary_);
-  if (n_converged_ > 0) {
-    metrics["fast_forward_mean"] = fast_forward_sum_ / static_cast<double>(n_converged_);
+  if (n_ended_ > 0) {
+    const auto n = static_cast<double>(n_ended_);
+    metrics["stationary_per_block"] = static_cast<double>(n_stationary_) / n;
+    metrics["fast_forward_mean"] = fast_forward_sum_ / n;
+    metrics["fast_forward_live"] = proved_sum_ / n;
   }
   return metrics;
 }

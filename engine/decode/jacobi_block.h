@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,9 @@ class BlockFiller {
   std::uint64_t seed_;
 };
 
-/// Blocks, iterations, and what hindsight says of converged blocks (event/trajectory.h).
+/// Blocks, iterations, and what hindsight says of blocks that have ended (event/trajectory.h). The
+/// form that keeps keys and values passes through the same states as the one that computes every
+/// row anew, so both have the authors' counters, and neither computes anything for them.
 class BlockCounts {
  public:
   /// @param whole_blocks  false: a window that slides is no block with a beginning and an end, and
@@ -36,8 +39,9 @@ class BlockCounts {
   void open(const std::vector<TokenId>& state);
   /// It was refined once.
   void refine(const std::vector<TokenId>& state);
-  /// Its last state was its fixed point.
-  void converge();
+  /// Its last state is its fixed point, or is so up to and with the end token that ended the text.
+  /// @param eos_ids  where that is so; empty: all of it is
+  void end_block(std::span<const TokenId> eos_ids = {});
 
   int iteration() const { return iteration_; }  // of the open block, 0: its first guesses
   /// The open block as it stands, for the event stream.
@@ -56,8 +60,9 @@ class BlockCounts {
   int iteration_ = 0;
   std::int64_t n_iterations_ = 0;
   std::int64_t n_stationary_ = 0;
-  std::int64_t n_converged_ = 0;
-  double fast_forward_sum_ = 0;  // of the converged blocks' means
+  std::int64_t n_ended_ = 0;
+  double fast_forward_sum_ = 0;  // of the ended blocks' means, by the clock of hindsight
+  double proved_sum_ = 0;        // the same by the live clock: what each iteration proved final
 };
 
 }  // namespace engine

@@ -16,8 +16,8 @@
 #include "engine/decode/sampling.h"
 #include "engine/decode/speculative.h"
 #include "engine/decode/textbook_jacobi.h"
-#include "engine/model/draft_heads.h"
 #include "engine/event/run_rules.h"
+#include "engine/model/draft_heads.h"
 
 namespace engine {
 namespace {

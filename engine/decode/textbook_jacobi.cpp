@@ -7,10 +7,8 @@
 #include "engine/decode/verify.h"
 
 namespace engine {
-namespace {
 
-/// The row before position i gives it: the prefix's last token, then all but the last guess.
-TokenTree rows_of(TokenId last, std::span<const TokenId> point) {
+TokenTree block_rows(TokenId last, std::span<const TokenId> point) {
   TokenTree tree;
   tree.add(last, -1, RowTag{});
   for (std::size_t i = 0; i + 1 < point.size(); i++) {
@@ -26,8 +24,6 @@ std::vector<TokenId> picks_of(const StepOutput& out) {
   return picks;
 }
 
-}  // namespace
-
 JacobiTrajectory textbook_jacobi(LanguageModel& model,
                                  Sequence& prefix,
                                  std::span<const TokenId> guess,
@@ -36,7 +32,7 @@ JacobiTrajectory textbook_jacobi(LanguageModel& model,
   JacobiTrajectory trajectory;
   trajectory.points.emplace_back(guess.begin(), guess.end());
   for (;;) {
-    const TokenTree tree = rows_of(prefix.last(), trajectory.points.back());
+    const TokenTree tree = block_rows(prefix.last(), trajectory.points.back());
     BatchItem item;
     item.cache = &prefix.cache();
     item.tree = &tree;
@@ -72,7 +68,7 @@ void TextbookJacobiDecoder::open_block(const Sequence& prefix) {
 }
 
 TokenTree TextbookJacobiDecoder::propose(const Sequence& prefix) {
-  return rows_of(prefix.last(), point_);
+  return block_rows(prefix.last(), point_);
 }
 
 // Position i is final once all before it came back unchanged, yet only a forward that changes
@@ -97,7 +93,8 @@ void TextbookJacobiDecoder::committed(const Sequence& prefix, const Decision& /*
   counts_.refine(point_);
   events_.push_back(counts_.told(first_pos_, point_, n_final_, converged));
   if (!converged) return;
-  counts_.converge();
+  const bool at_eos = prefix.stop_reason() == StopReason::Eos;
+  counts_.end_block(at_eos ? limits_.eos_ids : std::vector<TokenId>{});
   if (!prefix.finished()) open_block(prefix);
 }
 

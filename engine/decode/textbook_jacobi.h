@@ -25,6 +25,12 @@ struct JacobiTrajectory {
   int n_forwards = 0;                        // at most block size + 1
 };
 
+/// The rows of one iteration: the row before position i gives it, so the prefix's last token comes
+/// first and the point's last is left out. Chain of [point.size()] rows.
+TokenTree block_rows(TokenId last, std::span<const TokenId> point);
+/// What the target picked after each row.
+std::vector<TokenId> picks_of(const StepOutput& out);
+
 /// Iterates the block that follows `prefix` to its fixed point, which is what AR with the same
 /// sampling emits. The sequence's tokens and cache stay as they are.
 /// @param guess  [n] initial tokens, n >= 1; the block must fit the context

@@ -14,6 +14,7 @@ namespace engine {
 struct LaneRequest {
   std::string decoder;
   std::map<std::string, std::string> options;
+  std::string model = {};  // NAME or directory of a lane's own; empty: the run's
 };
 
 /// One run (one lane) or a race (two to four lanes, one prompt, taking turns under the race clock).

@@ -12,7 +12,8 @@ bool keeps_law(const std::map<std::string, std::string>& options,
                bool by_rejection,
                float temperature) {
   const auto verify = options.find("verify");
-  if (verify != options.end() && verify->second == "typical" && !is_greedy(temperature)) return false;
+  if (verify != options.end() && verify->second == "typical" && !is_greedy(temperature))
+    return false;
   const auto released = options.find("as_released");
   if (!by_rejection || released == options.end() || released->second != "true") return true;
   float own = -1;  // below 0: it has none

@@ -13,11 +13,21 @@ TrajectoryCounts count_trajectory(std::span<const std::vector<TokenId>> points,
   }
   std::size_t n_points = points.size();
   while (n_points > 2 && points[n_points - 1] == points[n_points - 2]) n_points--;
-  const std::vector<TokenId>& fixed_point = points[n_points - 1];
+  const std::vector<TokenId> fixed_point = points[n_points - 1];
   const auto end =
       std::find_first_of(fixed_point.begin(), fixed_point.end(), eos_ids.begin(), eos_ids.end());
   const auto n =
       static_cast<std::size_t>(end - fixed_point.begin()) + (end == fixed_point.end() ? 0 : 1);
+
+  // The iteration in which the end token joins the front is the last that counts.
+  if (end != fixed_point.end()) {
+    const auto is_reached = [&](const std::vector<TokenId>& point) {
+      return std::equal(fixed_point.begin(), fixed_point.begin() + static_cast<std::ptrdiff_t>(n),
+                        point.begin());
+    };
+    for (std::size_t t = 1; t < n_points; t++)
+      if (is_reached(points[t])) n_points = t + 1;
+  }
 
   TrajectoryCounts counts;
   counts.n_iterations = static_cast<int>(n_points) - 1;

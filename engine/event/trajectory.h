@@ -26,7 +26,8 @@ struct TrajectoryCounts {
 
 /// @param points   the block's states: [0] the initial guess, the last the fixed point (a repeated
 ///                 last state is counted once); all of one length, at least one
-/// @param eos_ids  counting stops behind the fixed point's first end token; empty: never
+/// @param eos_ids  counting stops behind the fixed point's first end token, and with the iteration
+///                 in which it joined the front; empty: never. Of a request's last block alone
 TrajectoryCounts count_trajectory(std::span<const std::vector<TokenId>> points,
                                   std::span<const TokenId> eos_ids = {});
 

@@ -15,6 +15,7 @@
 #include "engine/model/fields.h"
 #include "engine/model/json.h"
 #include "engine/model/refuse.h"
+#include "engine/model/related.h"
 #include "engine/model/sentencepiece.h"
 #include "engine/model/shards.h"
 
@@ -193,17 +194,20 @@ void note_tied_head(ModelFiles& files, const std::map<std::string, const TensorE
       escaped(files.path + "/config.json")));
 }
 
-// {"draft": "demo-draft"}: what else belongs to this model.
-void read_card(ModelFiles& files, const FileLimits& limits) {
-  const std::string path = files.path + "/decoscope.json";
-  if (!exists(path)) return;
+// {"draft": "demo-draft", "before": "demo-target"}: what else belongs to a model. One of the names,
+// empty where it is not given.
+std::string related_model(const std::string& directory,
+                          const char* field,
+                          const FileLimits& limits) {
+  const std::string path = directory + "/decoscope.json";
+  if (!exists(path)) return {};
   const Json json = read_json_file(path, limits);
-  const std::optional<std::string> draft = Fields(json, path).string("draft");
-  if (!draft) return;
-  if (draft->empty() || draft->find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
-    refuse(path, "draft", in_quotes(*draft), "the name of a model");
+  const std::optional<std::string> name = Fields(json, path).string(field);
+  if (!name) return {};
+  if (name->empty() || name->find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
+    refuse(path, field, in_quotes(*name), "the name of a model");
   }
-  files.draft_name = *draft;
+  return *name;
 }
 
 // By full name; of two under one full name the one that bears it.
@@ -250,8 +254,12 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
   choose_dtype(files, config, entries);
   note_unused_tensors(files, entries);
   note_tied_head(files, entries);
-  read_card(files, limits);
+  files.draft_name = related_model(directory, "draft", limits);
   return files;
+}
+
+std::string name_before_training(const std::string& directory, const FileLimits& limits) {
+  return related_model(directory, "before", limits);
 }
 
 std::string find_model(const std::string& name_or_path, const std::string& assets_dir) {

@@ -1,6 +1,7 @@
 #include "engine/schedule/engine.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -192,22 +193,69 @@ void Engine::load(const LoadModel& command) {
   loaded(model_of(command, allow_external_shards_, limits_));
 }
 
+std::vector<RunModels> Engine::loaded_by_lane(const StartRun& command) {
+  std::map<std::string, StartRun> by_model;  // each with the lanes of that model
+  for (const LaneRequest& lane : command.lanes) {
+    const std::string& name = lane.model.empty() ? command.model : lane.model;
+    const auto [own, is_new] = by_model.try_emplace(name, command);
+    if (is_new) own->second.lanes.clear();
+    own->second.model = name;
+    own->second.lanes.push_back(lane);
+  }
+  store_.keep_together({});
+  std::vector<ModelRequest> requests;
+  for (const auto& [name, own] : by_model)
+    requests.push_back(model_of(own, allow_external_shards_, limits_));
+  if (requests.size() > 1) store_.expect_room(requests);
+  std::map<std::string, RunModels> models;
+  std::vector<const LoadedModel*> together;
+  for (const auto& [name, own] : by_model) {
+    const RunModels& found = models.emplace(name, loaded(own)).first->second;
+    together.push_back(&found.target);
+    if (found.draft) together.push_back(found.draft);
+    store_.keep_together(together);
+  }
+  std::vector<RunModels> lanes;
+  for (const LaneRequest& lane : command.lanes)
+    lanes.push_back(models.at(lane.model.empty() ? command.model : lane.model));
+  return lanes;
+}
+
+Engine::Read Engine::read_prompt(LoadedModel& model, const std::vector<RunBegun>& runs) {
+  const Nanoseconds begun = now_ns();
+  Nanoseconds last = 0;
+  const std::vector<TokenId>* prompt = nullptr;
+  for (const RunBegun& run : runs)
+    if (&run.models.target == &model) prompt = &run.request.prompt_tokens;
+  ensure(prompt != nullptr, "a prompt is read for a run");
+  Sequence sequence = prefilled(*model.model, *prompt, [&](int done, int total) {
+    if (last == 0 || now_ns() - last > kProgressPeriod || done == total) {
+      last = now_ns();
+      // One prefill for all lanes of a model: it is a phase of each.
+      for (const RunBegun& run : runs)
+        if (&run.models.target == &model)
+          events_.push(Phase{last, run.id, "prefill", done, total, {}});
+    }
+    return !stop_asked();
+  });
+  return {std::move(sequence), static_cast<double>(now_ns() - begun) * 1e-6};
+}
+
 void Engine::start(const StartRun& command) {
   if (race_) end_race();
   ensure(!command.lanes.empty() && command.lanes.size() <= 4, "a run has one to four lanes");
-  const RunModels models = loaded(command);
-  LoadedModel& model = models.target;
-  const std::vector<TokenId> prompt = tokenize_prompt(*model.model, command.prompt);
+  const std::vector<RunModels> models = loaded_by_lane(command);
   const std::uint32_t race = command.lanes.size() > 1 ? ++n_races_ : 0;
-  std::vector<std::pair<RunId, RunRequest>> runs;
+  std::vector<RunBegun> runs;
   std::vector<RunStarted> started;  // made before any is told: an option may still be refused
   for (const LaneRequest& lane : command.lanes) {
     RunRequest request = request_of(command, lane);
-    request.prompt_tokens = prompt;
+    const RunModels& own = models[runs.size()];
+    request.prompt_tokens = tokenize_prompt(*own.target.model, command.prompt);
     request.race = race;
     request.lane = static_cast<int>(runs.size());
-    runs.emplace_back(++n_runs_, std::move(request));
-    started.push_back(started_event(runs.back().second, models, n_runs_));
+    runs.push_back({++n_runs_, std::move(request), own});
+    started.push_back(started_event(runs.back().request, own, n_runs_));
   }
   held_ = command.start_held;
   steps_asked_ = 0;
@@ -217,50 +265,50 @@ void Engine::start(const StartRun& command) {
     events_.push(std::move(event));
   }
   try {
-    const Nanoseconds begun = now_ns();
-    Nanoseconds last = 0;
-    const Sequence prompt_sequence = prefilled(*model.model, prompt, [&](int done, int total) {
-      if (last == 0 || now_ns() - last > kProgressPeriod || done == total) {
-        last = now_ns();
-        // One prefill for all: it is a phase of every lane's.
-        for (const auto& [run, request] : runs)
-          events_.push(Phase{last, run, "prefill", done, total, {}});
-      }
-      return !stop_asked();
-    });
-    const double prefill_ms = static_cast<double>(now_ns() - begun) * 1e-6;
-    race_ = std::make_unique<Race>(*model.model, &events_);
-    racing_ = &model;
-    sampler_.emplace(model.model->device(), events_);
-    race_compute_ = 0;
-    for (auto& [run, request] : runs) {
-      const Nanoseconds lane_begun = now_ns();
-      race_->add(make_lane(models, request, run, &prompt_sequence));
-      // A draft model reads the prompt too.
-      const double own_ms = static_cast<double>(now_ns() - lane_begun) * 1e-6;
-      active_[run] = {request, prefill_ms + own_ms, false};
-      events_.push(Phase{now_ns(), run, "decode", 0, request.max_tokens, {}});
-    }
+    begin_race(runs);
   } catch (...) {
     const Failure failure = current_failure();
     if (failure.code == static_cast<int>(ErrorCode::Cancelled)) {
       // A stop asked for is no failure, however early it comes.
       race_.reset();
-      racing_ = nullptr;
+      store_.keep_together({});
       active_.clear();
-      for (const auto& [run, request] : runs)
-        events_.push(RunFinished{.t = now_ns(), .run = run, .stop_reason = "stopped"});
+      for (const RunBegun& run : runs)
+        events_.push(RunFinished{.t = now_ns(), .run = run.id, .stop_reason = "stopped"});
       return;
     }
-    for (const auto& [run, request] : runs) active_[run].reported = false;
+    for (const RunBegun& run : runs) active_[run.id].reported = false;
     fail_race(failure.code, failure.message);
+  }
+}
+
+void Engine::begin_race(const std::vector<RunBegun>& runs) {
+  std::map<const LoadedModel*, Read> read;
+  for (const RunBegun& run : runs) {
+    LoadedModel& target = run.models.target;
+    if (!read.contains(&target)) read.emplace(&target, read_prompt(target, runs));
+  }
+  Model& first = *runs.front().models.target.model;
+  race_ = std::make_unique<Race>(first, &events_);
+  sampler_.emplace(first.device(), events_);
+  race_compute_ = 0;
+  for (const RunBegun& run : runs) {
+    LoadedModel& target = run.models.target;
+    const Read& prompt = read.at(&target);
+    const Nanoseconds lane_begun = now_ns();
+    race_->add(make_lane(run.models, run.request, run.id, &prompt.sequence), *target.model);
+    // A draft model reads the prompt too.
+    const double own_ms = static_cast<double>(now_ns() - lane_begun) * 1e-6;
+    active_[run.id] = {run.request, prompt.ms + own_ms, false, &target};
+    events_.push(Phase{now_ns(), run.id, "decode", 0, run.request.max_tokens, {}});
   }
 }
 
 void Engine::reason(const StartReasoning& command) {
   ensure(reasoner_ != nullptr, "nobody said how questions are asked");
   if (race_) end_race();
-  const auto& [decoder, options] = command.decoder;
+  const std::string& decoder = command.decoder.decoder;
+  const OptionValues& options = command.decoder.options;
   const RunModels models =
       models_for(store_, model_of(command, allow_external_shards_, limits_),
                  {command.draft, heads_}, decoder, options, load_progress(command.model));
@@ -382,36 +430,37 @@ void Engine::report_finished() {
     if (!over || run.reported) continue;
     run.reported = true;
     const RunResult result =
-        result_of(*lane, run.request, racing_->model->tokenizer(), run.prefill_ms);
+        result_of(*lane, run.request, run.model->model->tokenizer(), run.prefill_ms);
     events_.push(finished_event(result, lane->run));
-    finished_[lane->run] = {racing_->request, run.request, result.tokens,
+    finished_[lane->run] = {run.model->request, run.request, result.tokens,
                             ended_by_its_text(lane->sequence.stop_reason())};
   }
 }
 
-/// Ends the race under way, and tells how its lanes compare with its AR lane if it has one.
+/// Ends the race under way, and tells how its lanes compare with the AR lane of their model if there
+/// is one.
 void Engine::end_race() {
   if (!race_) return;
   for (const auto& lane : race_->lanes()) race_->stop(lane->run);
   report_finished();
-  const Finished* ar = nullptr;
-  RunId ar_run = 0;
+  std::map<const LoadedModel*, RunId> plain;  // the AR lane of each model
   for (const auto& [run, state] : active_) {
-    if (state.request.decoder == "ar") ar = &finished_[run], ar_run = run;
+    if (state.request.decoder == "ar") plain[state.model] = run;
   }
   for (const auto& [run, state] : active_) {
-    if (!ar || run == ar_run) continue;
-    const Finished& other = finished_[run];
+    const auto found = plain.find(state.model);
+    if (found == plain.end() || run == found->second) continue;
+    const Finished &other = finished_[run], &ar = finished_[found->second];
     if (!comparable(other.request.sampling)) continue;
-    Agreement agreement = agreement_of({other.tokens, other.whole}, {ar->tokens, ar->whole});
+    Agreement agreement = agreement_of({other.tokens, other.whole}, {ar.tokens, ar.whole});
     agreement.t = now_ns();
     agreement.run = run;
-    agreement.baseline = ar_run;
+    agreement.baseline = found->second;
     events_.push(agreement);
   }
   active_.clear();
   race_.reset();
-  racing_ = nullptr;
+  store_.keep_together({});
   steps_asked_ = 0;
 }
 
@@ -423,7 +472,7 @@ void Engine::fail_race(int code, const std::string& message) {
   }
   active_.clear();
   race_.reset();
-  racing_ = nullptr;
+  store_.keep_together({});
   steps_asked_ = 0;
 }
 

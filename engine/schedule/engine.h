@@ -42,6 +42,7 @@ class Engine {
     RunRequest request;
     double prefill_ms = 0;
     bool reported = false;
+    LoadedModel* model = nullptr;  // owned by the store, which keeps it for the race
   };
   /// What a finished run must keep so that it can be checked against plain decoding later.
   struct Finished {
@@ -51,8 +52,22 @@ class Engine {
     bool whole = false;  // ended by itself: its end counts in a comparison
   };
 
+  /// A run that was told and has not begun to decode.
+  struct RunBegun {
+    RunId id = 0;
+    RunRequest request;
+    RunModels models;
+  };
+  /// A prompt that a model has read.
+  struct Read {
+    Sequence sequence;
+    double ms = 0;
+  };
+
   void handle(const Command& command);
   void start(const StartRun& command);
+  Read read_prompt(LoadedModel& model, const std::vector<RunBegun>& runs);
+  void begin_race(const std::vector<RunBegun>& runs);
   void reason(const StartReasoning& command);
   void load(const LoadModel& command);
   void check_agreement(RunId run);
@@ -66,6 +81,8 @@ class Engine {
   void notice(Notice::Level level, std::string text);
   LoadedModel& loaded(const ModelRequest& request);
   RunModels loaded(const StartRun& command);
+  /// Of each lane, in order. All stay in memory until the next race.
+  std::vector<RunModels> loaded_by_lane(const StartRun& command);
   LoadProgress load_progress(const std::string& name);
   void describe_once(const LoadedModel& model);
   void describe_once(const RunModels& models);
@@ -88,7 +105,6 @@ class Engine {
   Reasoner reasoner_;
   std::deque<Command> pending_;  // taken while something long was running
 
-  LoadedModel* racing_ = nullptr;  // of the race under way
   std::unique_ptr<Race> race_;
   std::map<RunId, ActiveRun> active_;
   std::map<RunId, Finished> finished_;

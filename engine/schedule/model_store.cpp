@@ -3,6 +3,7 @@
 #include <sys/sysinfo.h>
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -59,9 +60,13 @@ void refuse_other_vocabulary(const std::string& decoder,
 
 }  // namespace
 
+bool ModelStore::may_go(const LoadedModel& model, const LoadedModel* kept) const {
+  return &model != kept && std::ranges::find(together_, &model) == together_.end();
+}
+
 bool ModelStore::let_go(const LoadedModel* kept) {
   const auto oldest = std::find_if(models_.begin(), models_.end(),
-                                   [&](const auto& model) { return model.get() != kept; });
+                                   [&](const auto& model) { return may_go(*model, kept); });
   if (oldest == models_.end()) return false;
   models_.erase(oldest);
   return true;
@@ -76,12 +81,39 @@ void ModelStore::make_room(const std::string& name,
   // What is held could go first; nothing goes for a model that would not fit even so.
   std::int64_t held = 0;
   for (const auto& model : models_)
-    if (model.get() != kept) held += model->model->weight_bytes();
+    if (may_go(*model, kept)) held += model->model->weight_bytes();
   const std::int64_t available = free();
   const bool is_known = available < std::numeric_limits<std::int64_t>::max() - held;
   refuse_what_does_not_fit(name, scale, all, available + (is_known ? held : 0));
   while (all.needed() > static_cast<double>(free()) && let_go(kept)) {
   }
+}
+
+void ModelStore::expect_room(const std::vector<ModelRequest>& requests) {
+  MemoryPlan plan;
+  std::string names;
+  ModelScale scale;
+  std::vector<const LoadedModel*> needed;
+  for (const ModelRequest& request : requests) {
+    const LoadedModel* model = held(request);
+    if (model) {
+      needed.push_back(model);
+      continue;
+    }
+    const Wanted wanted = opened(request);
+    plan = plan + plan_of(wanted.files, wanted.options);
+    scale = wanted.options.scale;
+    names += (names.empty() ? "" : " with ") + wanted.files.name;
+  }
+  if (names.empty()) return;
+  const auto before = std::exchange(together_, needed);
+  try {
+    make_room(names, scale, plan, nullptr);
+  } catch (...) {
+    together_ = before;
+    throw;
+  }
+  together_ = before;
 }
 
 kernels::Device& ModelStore::device(const std::string& name) {

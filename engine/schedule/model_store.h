@@ -110,6 +110,10 @@ class ModelStore {
                     const std::vector<std::string>& decoders,
                     const LoadProgress& progress = {},
                     int draft_threads = 0);
+  /// Models that shall stay while others are asked for, until the next call; none: all may go.
+  void keep_together(std::vector<const LoadedModel*> models) { together_ = std::move(models); }
+  /// @throws Error(Resources)  if memory does not hold all of these at once, whatever else is let go
+  void expect_room(const std::vector<ModelRequest>& requests);
   /// @throws Error(Device)  if there is no such device here
   kernels::Device& device(const std::string& name);
 
@@ -125,7 +129,9 @@ class ModelStore {
   /// @return  the model held for this request, now the most recently used, or null
   LoadedModel* held(const ModelRequest& request);
   Wanted opened(const ModelRequest& request) const;
-  /// Lets go of the least recently used model but `kept`. @return  false  if there is none
+  bool may_go(const LoadedModel& model, const LoadedModel* kept) const;
+  /// Lets go of the least recently used model but `kept` and those kept together.
+  /// @return  false  if there is none
   bool let_go(const LoadedModel* kept);
   /// Lets go of models held but `kept`, least recently used first, while what is to be loaded does
   /// not fit.
@@ -160,6 +166,7 @@ class ModelStore {
   int n_threads_;
   std::unique_ptr<kernels::Device> cpu_;
   std::vector<std::unique_ptr<LoadedModel>> models_;  // least recently used first
+  std::vector<const LoadedModel*> together_;          // not let go for another
   std::uint32_t n_loaded_ = 0;
   MemoryPlan beside_;  // what will be loaded beside the models asked for, while they are
 };

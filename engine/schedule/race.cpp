@@ -1,27 +1,37 @@
 #include "engine/schedule/race.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace engine {
 
 void Race::add(Lane lane) {
+  add(std::move(lane), model_);
+}
+
+void Race::add(Lane lane, LanguageModel& model) {
   lanes_.push_back(std::make_unique<Lane>(std::move(lane)));
+  steppers_.emplace_back(model, events_);
+}
+
+void Race::step(std::size_t index) {
+  Lane* one = lanes_[index].get();
+  steppers_[index].step(std::span(&one, 1));
 }
 
 Lane* Race::step_next() {
-  Lane* next = nullptr;
-  for (const auto& lane : lanes_) {
-    if (runs(*lane) && (!next || lane->compute_ns < next->compute_ns)) next = lane.get();
+  std::optional<std::size_t> next;
+  for (std::size_t i = 0; i < lanes_.size(); i++) {
+    if (runs(*lanes_[i]) && (!next || lanes_[i]->compute_ns < lanes_[*next]->compute_ns)) next = i;
   }
-  if (next) stepper_.step(std::span(&next, 1));
-  return next;
+  if (!next) return nullptr;
+  step(*next);
+  return lanes_[*next].get();
 }
 
 void Race::step_each() {
-  for (const auto& lane : lanes_) {
-    Lane* one = lane.get();
-    if (runs(*one)) stepper_.step(std::span(&one, 1));
-  }
+  for (std::size_t i = 0; i < lanes_.size(); i++)
+    if (runs(*lanes_[i])) step(i);
 }
 
 bool Race::finished() const {

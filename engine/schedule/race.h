@@ -14,9 +14,11 @@ class Race {
  public:
   /// @param model   owned by the engine, outlives the race
   /// @param events  where steps are told, or null
-  Race(LanguageModel& model, EventSink* events) : stepper_(model, events) {}
+  Race(LanguageModel& model, EventSink* events) : model_(model), events_(events) {}
 
   void add(Lane lane);
+  /// A lane of another model, which outlives the race too.
+  void add(Lane lane, LanguageModel& model);
   /// One step of the unfinished lane with the least own compute; the first of equals.
   /// @return  the lane that stepped, or null if none is left
   Lane* step_next();
@@ -31,9 +33,12 @@ class Race {
 
  private:
   bool runs(const Lane& lane) const { return !lane.sequence.finished() && !stopped(lane); }
+  void step(std::size_t index);
 
-  Stepper stepper_;
+  LanguageModel& model_;
+  EventSink* events_;
   std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<Stepper> steppers_;  // of each lane
   std::vector<RunId> stopped_;
 };
 

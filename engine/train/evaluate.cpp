@@ -90,7 +90,8 @@ void count_paragraphs(const Record& record, std::string_view text, TaskScore& ta
   task.subjects[static_cast<std::size_t>(count.n_subjects())]++;
 }
 
-void score(Model& model, const Record& record, const Lane& lane, TaskScore& task) {
+void score(
+    Model& model, const Record& record, const Lane& lane, bool with_entropy, TaskScore& task) {
   const auto answer = lane.sequence.generated();
   const std::string text = model.tokenizer()->decode(answer);
   const CheckResult result = task_generator(task.task).check(record, text);
@@ -101,7 +102,10 @@ void score(Model& model, const Record& record, const Lane& lane, TaskScore& task
   count_paragraphs(record, completion_body(text), task);
   if (lane.sequence.stop_reason() == StopReason::Eos) task.n_ended++;
   task.n_tokens += static_cast<std::int64_t>(answer.size());
-  task.entropy += answer_entropy(model, lane.sequence);  // a sum until all are done
+  task.n_steps += lane.n_steps;
+  for (const auto& [name, value] : metrics_of(lane)) task.metrics[name] += value;
+  if (with_entropy)
+    task.entropy += answer_entropy(model, lane.sequence);  // a sum until all are done
 }
 
 // Decodes problems [begin, end) together; false if `go_on` said no in between, and nothing counted.
@@ -124,8 +128,8 @@ bool run_group(Model& model,
     Limits limits;
     limits.max_tokens = settings.max_tokens * (max_record_tokens(task.task) / 512);
     limits.eos_ids = model.config().eos_ids;
-    lanes.push_back(
-        make_lane(i, model, tokens_of(model, record->prompt), "ar", {model, {}, limits, {}}));
+    lanes.push_back(make_lane(i, model, tokens_of(model, record->prompt), settings.decoder,
+                              {model, {}, limits, settings.options}));
     records.push_back(std::move(*record));
   }
   std::vector<Lane*> running;
@@ -140,7 +144,8 @@ bool run_group(Model& model,
     stepper.step(running);
     std::erase_if(running, [](const Lane* lane) { return lane->sequence.finished(); });
   }
-  for (std::size_t i = 0; i < lanes.size(); i++) score(model, records[i], lanes[i], task);
+  for (std::size_t i = 0; i < lanes.size(); i++)
+    score(model, records[i], lanes[i], settings.entropy, task);
   return true;
 }
 

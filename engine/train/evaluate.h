@@ -1,6 +1,7 @@
 // What a trained model can do: greedy answers to unseen problems, scored by the tasks' own
 // checkers.
-//   decoding  the engine's own, plain autoregressive, many problems in one forward
+//   decoding  the engine's own, plain autoregressive or what is asked for, many problems in one
+//             forward
 //   entropy   of the model's distribution over its own answers, in nats a token: between 0.05 and
 //             0.5 the text is neither copied nor noise
 //   plain     has no questions: its texts are read, and what is told is the perplexity
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "engine/data/record.h"
+#include "engine/decode/decoder.h"
 #include "engine/model/model.h"
 
 namespace engine {
@@ -24,6 +26,9 @@ struct EvaluationSettings {
   int n_problems = 500;  // a task and level
   int max_tokens = 256;  // of an answer; of write and chat, whose texts may be longer, twice that
   int n_lanes = 32;      // problems decoded together
+  std::string decoder = "ar";
+  OptionValues options;  // of that decoder
+  bool entropy = true;   // one forward more a problem
 };
 
 /// Problems of one form, or of one category of chat.
@@ -39,9 +44,11 @@ struct TaskScore {
   int n = 0;          // problems decoded
   int n_checked = 0;  // of those, the checker could run
   int n_correct = 0;
-  int n_ended = 0;            // ended by themselves within max_tokens
-  std::int64_t n_tokens = 0;  // of all answers
-  double entropy = 0;         // mean over those tokens
+  int n_ended = 0;                        // ended by themselves within max_tokens
+  std::int64_t n_tokens = 0;              // of all answers
+  std::int64_t n_steps = 0;               // of all answers
+  std::map<std::string, double> metrics;  // of the runs, summed (metrics_of a lane)
+  double entropy = 0;                     // mean over those tokens
   std::map<std::string, FormScore> forms;
   // Of passages with four end sentences, the answers in which 0, 1, .. 4 paragraphs end in theirs,
   // and in which so many name its subject.
@@ -50,6 +57,9 @@ struct TaskScore {
   bool read_only = false;  // texts without a prompt: read, not answered
   double loss = 0;         // of those, in nats a token
   double accuracy() const { return n_checked ? static_cast<double>(n_correct) / n_checked : 0; }
+  double tokens_per_step() const {
+    return n_steps ? static_cast<double>(n_tokens) / static_cast<double>(n_steps) : 0;
+  }
 };
 
 struct Evaluation {

@@ -86,12 +86,18 @@ std::vector<nlohmann::json> mixtures_in(const std::string& card) {
     at += kFence.size();
     const auto recipe =
         nlohmann::json::parse(card.substr(at, card.find("```", at) - at), nullptr, false);
-    if (recipe.is_object() && recipe.contains("mixture")) mixtures.push_back(recipe["mixture"]);
+    if (!recipe.is_object()) continue;
+    if (recipe.contains("mixture")) mixtures.push_back(recipe["mixture"]);
+    // Of models and heads that learned from what another wrote.
+    if (const auto own = recipe.find("own_outputs"); own != recipe.end() && own->is_object())
+      mixtures.push_back(own->value("mixture", nlohmann::json()));
   }
   return mixtures;
 }
 
-std::string data_and_licences(const TrainRecipe& recipe,
+}  // namespace
+
+std::string data_and_licences(const std::string& mixture,
                               const TrainingStream& stream,
                               const std::string& from) {
   std::string text = "## Data and licences\n\n" + shares_table(stream) + "\n";
@@ -105,11 +111,11 @@ std::string data_and_licences(const TrainRecipe& recipe,
   if (!from.empty()) mixtures = mixtures_in(contents(from + "/README.md"));
   const bool known = from.empty() || !mixtures.empty();
   if (!known) text += "What the weights it started from had read is not known here.\n\n";
-  mixtures.push_back(nlohmann::json::parse(recipe.mixture, nullptr, false));
+  mixtures.push_back(nlohmann::json::parse(mixture, nullptr, false));
   std::vector<RealSetTerms> terms = real_set_terms();
   std::erase_if(terms, [&](const RealSetTerms& t) {
-    return std::none_of(mixtures.begin(), mixtures.end(), [&](const nlohmann::json& mixture) {
-      const std::vector<std::string> sets = sets_of(mixture);
+    return std::none_of(mixtures.begin(), mixtures.end(), [&](const nlohmann::json& read) {
+      const std::vector<std::string> sets = sets_of(read);
       return std::find(sets.begin(), sets.end(), t.set) != sets.end();
     });
   });
@@ -122,8 +128,6 @@ std::string data_and_licences(const TrainRecipe& recipe,
     text += fmt::format("| {} | {} | {} |\n", t.set, t.licence, t.source);
   return text + "\n";
 }
-
-}  // namespace
 
 void write_model_card(const std::string& directory,
                       const TrainRecipe& recipe,
@@ -139,7 +143,14 @@ void write_model_card(const std::string& directory,
       "several methods, or to draft for a larger one, and is no general assistant.\n\n",
       counted(m.n_layers, "layer"), m.dim, m.hidden_dim, counted(m.n_heads, "head"), m.vocab_size,
       static_cast<double>(result.parameters.size()) * 1e-6, m.max_seq_len, recipe.context);
-  card += data_and_licences(recipe, stream, from);
+  if (recipe.own_outputs.count > 0) {
+    card += fmt::format(
+        "It learned from what {} itself writes, greedily, behind {} prompts of this mixture; the "
+        "mixture's own answers were not read.\n\n",
+        recipe.target, recipe.own_outputs.count);
+  }
+  card += data_and_licences(
+      recipe.own_outputs.count > 0 ? recipe.own_outputs.mixture : recipe.mixture, stream, from);
   card += fmt::format(
       "{}\n{}- {} tokens in {} steps of {} rows, {:.0f} minutes ({:.0f} tokens/s), "
       "computed "

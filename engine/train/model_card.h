@@ -19,6 +19,13 @@ void write_model_card(const std::string& directory,
                       const TrainingStream& stream,
                       const std::string& from);
 
+/// The card's section on what was read and under which licences.
+/// @param mixture  JSON object of parts, of which the stream is
+/// @param from     as above
+std::string data_and_licences(const std::string& mixture,
+                              const TrainingStream& stream,
+                              const std::string& from);
+
 /// Replaces the section "Scores" of directory/README.md by `markdown`, or adds it.
 void write_scores(const std::string& directory, const std::string& markdown);
 

@@ -13,12 +13,6 @@ namespace {
 // The stream of initial weights; far from the streams decoding uses.
 constexpr std::uint32_t kInitStream = 0x1417;
 
-struct NamedPart {
-  std::string name;
-  std::vector<std::int64_t> shape;
-  std::int64_t at;
-};
-
 std::vector<NamedPart> parts_of(const ParameterLayout& layout, const ModelConfig& c) {
   const std::int64_t dim = c.dim, hidden = c.hidden_dim;
   const std::int64_t q = std::int64_t{c.n_heads} * c.head_dim;
@@ -44,8 +38,8 @@ std::vector<NamedPart> parts_of(const ParameterLayout& layout, const ModelConfig
 
 class ParameterSource : public TensorSource {
  public:
-  ParameterSource(const std::vector<float>& parameters, const ModelConfig& config)
-      : parameters_(parameters), parts_(parts_of(ParameterLayout(config), config)) {}
+  ParameterSource(const std::vector<float>& parameters, std::vector<NamedPart> parts)
+      : parameters_(parameters), parts_(std::move(parts)) {}
 
   bool has(const std::string& name) const override { return find(name) != nullptr; }
 
@@ -93,7 +87,9 @@ void check_trainable(const ModelConfig& c) {
   }
 }
 
-float gaussian(std::uint64_t seed, std::int64_t index) {
+}  // namespace
+
+float initial_weight(std::uint64_t seed, std::int64_t index) {
   const auto position = static_cast<std::uint32_t>(index / 2);
   const auto bits = kernels::philox(seed, {position, kInitStream, 0, 0});
   const double radius = std::sqrt(-2 * std::log(kernels::uniform_from_bits(bits[0])));
@@ -101,13 +97,11 @@ float gaussian(std::uint64_t seed, std::int64_t index) {
   return static_cast<float>(radius * (index % 2 ? std::sin(angle) : std::cos(angle)));
 }
 
-}  // namespace
-
 ParameterLayout::ParameterLayout(const ModelConfig& c) {
   check_trainable(c);
   const auto take = [this](std::int64_t size) {
     const std::int64_t at = n;
-    n += (size + 15) / 16 * 16;
+    n += aligned_size(size);
     return at;
   };
   const std::int64_t dim = c.dim, q = std::int64_t{c.n_heads} * c.head_dim;
@@ -126,21 +120,19 @@ ParameterLayout::ParameterLayout(const ModelConfig& c) {
   final_norm = take(dim);
 }
 
-std::vector<ParameterRun> runs_of(const ParameterLayout& layout, const ModelConfig& config) {
-  const auto is_norm = [&](std::int64_t at) {
-    if (at == layout.final_norm) return true;
-    return std::any_of(layout.layers.begin(), layout.layers.end(), [&](const LayerAt& layer) {
-      return at == layer.attn_norm || at == layer.mlp_norm;
-    });
-  };
+std::vector<ParameterRun> runs_of(const std::vector<NamedPart>& parts, std::int64_t n) {
   std::vector<ParameterRun> runs;
-  for (const NamedPart& part : parts_of(layout, config)) {
-    const bool decays = !is_norm(part.at);
+  for (const NamedPart& part : parts) {
+    const bool decays = part.shape.size() > 1;
     if (!runs.empty()) runs.back().end = part.at;
     if (runs.empty() || runs.back().decays != decays) runs.push_back({part.at, part.at, decays});
   }
-  runs.back().end = layout.n;
+  runs.back().end = n;
   return runs;
+}
+
+std::vector<ParameterRun> runs_of(const ParameterLayout& layout, const ModelConfig& config) {
+  return runs_of(parts_of(layout, config), layout.n);
 }
 
 void initialise(std::vector<float>& parameters,
@@ -158,14 +150,19 @@ void initialise(std::vector<float>& parameters,
     for (const std::int64_t d : part.shape) size *= d;
     for (std::int64_t i = part.at; i < part.at + size; i++) {
       parameters[static_cast<std::size_t>(i)] =
-          part.shape.size() == 1 ? 1.0f : scale * gaussian(seed, i);
+          part.shape.size() == 1 ? 1.0f : scale * initial_weight(seed, i);
     }
   }
 }
 
 std::shared_ptr<const TensorSource> as_tensors(const std::vector<float>& parameters,
                                                const ModelConfig& config) {
-  return std::make_shared<ParameterSource>(parameters, config);
+  return as_tensors(parameters, parts_of(ParameterLayout(config), config));
+}
+
+std::shared_ptr<const TensorSource> as_tensors(const std::vector<float>& parameters,
+                                               std::vector<NamedPart> parts) {
+  return std::make_shared<ParameterSource>(parameters, std::move(parts));
 }
 
 void load_tensors(const TensorSource& source,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/model/config.h"
@@ -31,12 +32,30 @@ struct ParameterLayout {
   explicit ParameterLayout(const ModelConfig& config);
 };
 
-/// Where weight decay applies: begin and end of runs of matrix weights (norms are left out).
+/// A tensor in such an array.
+struct NamedPart {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::int64_t at;
+};
+/// Where the next part begins behind one of `size` elements: parts are aligned.
+inline std::int64_t aligned_size(std::int64_t size) {
+  return (size + 15) / 16 * 16;
+}
+
+/// Where weight decay applies: begin and end of runs of matrix weights (norms and biases are left
+/// out).
 struct ParameterRun {
   std::int64_t begin, end;
   bool decays;
 };
 std::vector<ParameterRun> runs_of(const ParameterLayout& layout, const ModelConfig& config);
+/// @param parts  in the order in which they lie
+/// @param n      elements of the array
+std::vector<ParameterRun> runs_of(const std::vector<NamedPart>& parts, std::int64_t n);
+
+/// A draw from N(0, 1), a function of (seed, index) alone.
+float initial_weight(std::uint64_t seed, std::int64_t index);
 
 /// Matrices from N(0, deviation), those that write to the residual stream divided by
 /// sqrt(2 n_layers); norms 1. A function of (seed, index) only.
@@ -49,6 +68,8 @@ void initialise(std::vector<float>& parameters,
 /// The array under Hugging Face's names. Borrows `parameters`, which must outlive the source.
 std::shared_ptr<const TensorSource> as_tensors(const std::vector<float>& parameters,
                                                const ModelConfig& config);
+std::shared_ptr<const TensorSource> as_tensors(const std::vector<float>& parameters,
+                                               std::vector<NamedPart> parts);
 /// The inverse: weights of any dtype into the array.
 void load_tensors(const TensorSource& source,
                   const ModelConfig& config,

@@ -1,101 +1,16 @@
 #include "engine/train/recipe.h"
 
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <set>
-#include <sstream>
-#include <vector>
-
 #include <nlohmann/json.hpp>
 
-#include "engine/closest_name.h"
-#include "engine/model/json.h"
+#include "engine/train/outputs_fields.h"
+#include "engine/train/recipe_fields.h"
 #include "engine/types.h"
 
 namespace engine {
 namespace {
 
 using nlohmann::json;
-
-// Reads fields of one object and, at the end, refuses those nobody asked for.
-class Fields {
- public:
-  Fields(const json& object, std::string where) : object_(object), where_(std::move(where)) {
-    if (!object.is_object()) {
-      throw Error(ErrorCode::BadInput,
-                  where_ + ": found " + object.type_name() + ", expected an object of settings");
-    }
-  }
-
-  void read(const char* name, std::string& value) {
-    if (const json* field = find(name)) {
-      if (!field->is_string()) refuse(name, *field, "a text");
-      value = field->get<std::string>();
-    }
-  }
-  template <typename Number>
-  void read(const char* name, Number& value, double least, double most) {
-    const json* field = find(name);
-    if (!field) return;
-    const std::string range = "a number from " + json(least).dump() + " to " + json(most).dump();
-    if (!field->is_number()) refuse(name, *field, range);
-    const double found = field->get<double>();
-    // Before any cast: what an integer cannot hold must not be cast to one.
-    if (!(found >= least && found <= most)) refuse(name, *field, range);
-    if (std::is_integral_v<Number> && found != std::trunc(found))
-      refuse(name, *field, "a whole number");
-    value = static_cast<Number>(found);
-  }
-  const json* find(const char* name) {
-    known_.insert(name);
-    const auto found = object_.find(name);
-    return found == object_.end() ? nullptr : &*found;
-  }
-  void refuse_others() const {
-    for (const auto& [name, value] : object_.items()) {
-      if (!known_.count(name)) {
-        const std::vector<std::string> known(known_.begin(), known_.end());
-        throw Error(ErrorCode::BadInput,
-                    where_ + ": " + name + ": no such setting" + did_you_mean(name, known));
-      }
-    }
-  }
-
- private:
-  [[noreturn]] void refuse(const char* name, const json& found, const std::string& expected) const {
-    throw Error(ErrorCode::BadInput,
-                where_ + ": " + name + ": found " + found.dump() + ", expected " + expected);
-  }
-  const json& object_;
-  std::string where_;
-  std::set<std::string> known_;
-};
-
-json parsed(const std::string& text, const std::string& path) {
-  // Depth first: a message that shows a value would turn its depth into depth of our stack.
-  JsonReader reader(text, path);
-  reader.skip();
-  reader.end();
-  try {
-    return json::parse(text);
-  } catch (const json::exception& error) {
-    throw Error(ErrorCode::BadInput, path + ": not JSON: " + error.what());
-  }
-}
-
-std::string contents(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored))
-    throw Error(ErrorCode::BadInput,
-                path + ": found a directory, expected a recipe file like assets/recipes/tiny.json");
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw Error(ErrorCode::BadInput, path + ": cannot be opened; is there such a recipe file?");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+using Fields = RecipeFields;
 
 void read_model(const json& object, const std::string& where, ModelConfig& model) {
   Fields fields(object, where);
@@ -126,42 +41,33 @@ void check_whole(const TrainRecipe& r, const std::string& path) {
   if (r.context % 32) refuse("context: expected a multiple of 32");
   if (r.batch_tokens % r.context) refuse("batch_tokens: expected a multiple of context");
   if (r.context > r.model.max_seq_len) refuse("context: longer than model.max_seq_len");
+  if (r.own_outputs.count > 0 && !r.mixture.empty() && r.mixture != "{}")
+    refuse("mixture, own_outputs: a model learns from one of them");
   if (r.tokens == 0 && r.minutes == 0) refuse("tokens, minutes: one of them must say how long");
-  const std::set<std::string> computes = {"auto", "f32", "bf16-amx", "bf16-onednn"};
-  if (!computes.count(r.compute)) {
-    refuse("compute: found \"" + r.compute + "\", expected auto, f32, bf16-amx or bf16-onednn");
-  }
 }
 
 }  // namespace
 
 TrainRecipe train_recipe_from(const std::string& text, const std::string& path) {
-  const json object = parsed(text, path);
+  const json object = parsed_recipe(text, path);
   TrainRecipe r;
   Fields fields(object, path);
   fields.read("name", r.name);
   if (const json* mixture = fields.find("mixture")) r.mixture = mixture->dump();
+  if (const json* outputs = fields.find("own_outputs"))
+    read_outputs_plan(*outputs, path + ": own_outputs", r.own_outputs);
+  fields.read("target", r.target);
   fields.find("about");
   if (const json* model = fields.find("model")) read_model(*model, path + ": model", r.model);
   fields.read("context", r.context, 32, 8192);
   fields.read("batch_tokens", r.batch_tokens, 32, 1 << 22);
   fields.read("open_rows", r.open_rows, 1, 4096);
-  fields.read("peak_lr", r.peak_lr, 0, 1);
-  fields.read("final_lr", r.final_lr, 0, 1);
-  fields.read("warmup_steps", r.warmup_steps, 0, 1e6);
-  fields.read("beta1", r.beta1, 0, 0.9999);
-  fields.read("beta2", r.beta2, 0, 0.99999);
-  fields.read("weight_decay", r.weight_decay, 0, 10);
-  fields.read("clip", r.clip, 1e-6, 1e6);
+  read_optimisation(fields, r);
   fields.read("prompt_weight", r.prompt_weight, 0, 1);
   fields.read("answer_weight", r.answer_weight, 0, 1000);
   fields.read("init_deviation", r.init_deviation, 1e-6, 1);
   fields.read("tokens", r.tokens, 0, 1e13);
   fields.read("minutes", r.minutes, 0, 1e6);
-  fields.read("checkpoint_minutes", r.checkpoint_minutes, 0, 1e4);
-  fields.read("seed", r.seed, 0, 9e15);
-  fields.read("compute", r.compute);
-  fields.read("shards", r.shards, 0, 256);
   fields.refuse_others();
   if (r.model.dim == 0) throw Error(ErrorCode::BadInput, path + ": model: missing");
   check_whole(r, path);
@@ -169,7 +75,7 @@ TrainRecipe train_recipe_from(const std::string& text, const std::string& path) 
 }
 
 TokenizerRecipe tokenizer_recipe_from(const std::string& text, const std::string& path) {
-  const json object = parsed(text, path);
+  const json object = parsed_recipe(text, path);
   TokenizerRecipe r;
   Fields fields(object, path);
   fields.read("name", r.name);
@@ -185,11 +91,11 @@ TokenizerRecipe tokenizer_recipe_from(const std::string& text, const std::string
 }
 
 TrainRecipe read_train_recipe(const std::string& path) {
-  return train_recipe_from(contents(path), path);
+  return train_recipe_from(recipe_text(path), path);
 }
 
 TokenizerRecipe read_tokenizer_recipe(const std::string& path) {
-  return tokenizer_recipe_from(contents(path), path);
+  return tokenizer_recipe_from(recipe_text(path), path);
 }
 
 std::string to_json(const TrainRecipe& r) {
@@ -199,7 +105,7 @@ std::string to_json(const TrainRecipe& r) {
       {"kv_heads", r.model.n_kv_heads},     {"head_dim", r.model.head_dim},
       {"max_seq_len", r.model.max_seq_len}, {"rope_theta", r.model.rope.theta},
       {"norm_eps", r.model.norm_eps}};
-  const nlohmann::ordered_json object = {
+  nlohmann::ordered_json object = {
       {"name", r.name},
       {"mixture", r.mixture.empty() ? nlohmann::ordered_json::object()
                                     : nlohmann::ordered_json::parse(r.mixture)},
@@ -223,6 +129,10 @@ std::string to_json(const TrainRecipe& r) {
       {"seed", r.seed},
       {"compute", r.compute},
       {"shards", r.shards}};
+  if (r.own_outputs.count > 0) {
+    object["target"] = r.target;
+    object["own_outputs"] = json_of(r.own_outputs);
+  }
   return object.dump(2);
 }
 

@@ -5,14 +5,18 @@
 #include <string>
 
 #include "engine/model/config.h"
+#include "engine/train/outputs_plan.h"
 
 namespace engine {
 
 struct TrainRecipe {
   std::string name;     // "demo-target"
   std::string mixture;  // JSON object of parts, as TrainingStream reads it
-  ModelConfig model;    // vocab_size and special ids come from the tokenizer
-  int context = 256;    // rows a packed row holds; a text longer than that is cut
+  /// Where count is above 0 the model learns from what a target writes, and `mixture` is not read.
+  OutputsPlan own_outputs;
+  std::string target = "demo-target";  // who writes them: NAME or directory
+  ModelConfig model;                   // vocab_size and special ids come from the tokenizer
+  int context = 256;                   // rows a packed row holds; a text longer than that is cut
   int batch_tokens = 4096;
   int open_rows = 60;  // of the packer
   double peak_lr = 2e-3;

@@ -5,46 +5,16 @@
 
 #include "engine/data/mixture.h"
 #include "engine/model/model_files.h"
-#include "engine/model/sentencepiece.h"
 #include "engine/train/model_card.h"
+#include "engine/train/own_outputs.h"
 #include "engine/train/parameters.h"
+#include "engine/train/shuffled_order.h"
+#include "engine/train/texts.h"
 #include "engine/train/tokenizer_training.h"
 #include "engine/types.h"
 
 namespace engine {
 namespace {
-
-// The bos and eos a text gets are the stream's business, not the tokenizer configuration's.
-TokenText tokenized(const Tokenizer& tokenizer, const TrainingText& text) {
-  TokenText out;
-  out.tokens.push_back(*tokenizer.bos_id());
-  const auto prompt = tokenizer.encode(text.prompt, false);
-  out.tokens.insert(out.tokens.end(), prompt.begin(), prompt.end());
-  // bos alone is no prompt: the first token of a plain text counts in full.
-  out.n_prompt = prompt.empty() ? 0 : static_cast<int>(out.tokens.size());
-  const auto completion = tokenizer.encode(text.completion, false);
-  if (text.answer_size > 0) {
-    const auto tokens_to = [&](std::size_t bytes) {
-      return static_cast<int>(out.tokens.size() +
-                              tokenizer.encode(text.completion.substr(0, bytes), false).size());
-    };
-    out.answer_begin = tokens_to(text.answer_begin);
-    out.answer_end = tokens_to(text.answer_begin + text.answer_size);
-  }
-  out.tokens.insert(out.tokens.end(), completion.begin(), completion.end());
-  out.tokens.push_back(*tokenizer.eos_id());
-  return out;
-}
-
-std::unique_ptr<Tokenizer> tokenizer_of(const std::string& directory, const FileLimits& limits) {
-  auto tokenizer = open_sentencepiece(directory + "/tokenizer.model", {.limits = limits});
-  if (!tokenizer->bos_id() || !tokenizer->eos_id()) {
-    throw Error(ErrorCode::BadInput, directory +
-                                         "/tokenizer.model: has no bos or eos, training needs "
-                                         "both; make one with `train tokenizer`");
-  }
-  return tokenizer;
-}
 
 TrainRecipe recipe_for(const std::string& path, const Tokenizer& tokenizer) {
   TrainRecipe recipe = read_train_recipe(path);
@@ -75,6 +45,27 @@ std::vector<float> weights_to_start_from(const std::string& directory,
   std::vector<float> parameters;
   load_tensors(*model.tensors, want, parameters);
   return parameters;
+}
+
+// The target's texts without end, in another order each time they begin anew.
+TokenSource own_texts(const TrainRequest& request, const TrainRecipe& recipe) {
+  const auto outputs = std::make_shared<const std::vector<OwnOutput>>(
+      read_own_outputs(request.own_texts, recipe.own_outputs, nullptr));
+  for (const OwnOutput& output : *outputs) {
+    for (const TokenId token : output.tokens) {
+      if (token >= recipe.model.vocab_size)
+        throw Error(ErrorCode::BadInput, request.own_texts + ": token " + std::to_string(token) +
+                                             " is none of the tokenizer's; give the target's with "
+                                             "--tokenizer");
+    }
+  }
+  if (outputs->empty())
+    throw Error(ErrorCode::BadInput, request.own_texts + ": no text of it can be learnt from");
+  const auto order = std::make_shared<const ShuffledOrder>(outputs->size(), recipe.seed);
+  return [outputs, order](std::int64_t index) {
+    const OwnOutput& output = (*outputs)[order->at(index)];
+    return TokenText{.tokens = output.tokens, .n_prompt = output.n_prompt};
+  };
 }
 
 void write_result(const TrainRecipe& recipe,
@@ -125,12 +116,13 @@ TokenizerResult train_tokenizer(const TrainRequest& request, const TrainCallback
 }
 
 TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callbacks) {
-  const auto tokenizer = tokenizer_of(request.tokenizer, request.limits);
+  const auto tokenizer = training_tokenizer(request.tokenizer, request.limits);
   const TrainRecipe recipe = recipe_for(request.recipe, *tokenizer);
-  const TrainingStream stream(recipe.mixture, recipe.seed, request.data);
-  const TokenSource texts = [&](std::int64_t index) {
-    return tokenized(*tokenizer, stream.text(index));
-  };
+  const bool from_target = recipe.own_outputs.count > 0;
+  const TrainingStream stream(from_target ? recipe.own_outputs.mixture : recipe.mixture,
+                              from_target ? recipe.own_outputs.seed : recipe.seed, request.data);
+  TokenSource texts = [&](std::int64_t index) { return tokenized(*tokenizer, stream.text(index)); };
+  if (from_target) texts = own_texts(request, recipe);
   TrainOptions options;
   options.n_threads = request.n_threads;
   options.resume = request.resume;
@@ -150,7 +142,7 @@ TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callb
 }
 
 ExportResult export_checkpoint(const TrainRequest& request) {
-  const auto tokenizer = tokenizer_of(request.tokenizer, request.limits);
+  const auto tokenizer = training_tokenizer(request.tokenizer, request.limits);
   const TrainRecipe recipe = recipe_for(request.recipe, *tokenizer);
   const std::string path = request.out + "/checkpoint.bin";
   const Checkpoint checkpoint = read_checkpoint(path);

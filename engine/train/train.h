@@ -14,6 +14,7 @@ struct TrainRequest {
   std::string out;        // directory to write
   std::string data;       // folder of the open texts; empty if the mixture needs none
   std::string from;       // directory of a model to start from; empty: random weights
+  std::string own_texts;  // file of the target's texts, for recipes with own_outputs
   bool resume = false;
   int n_threads = 0;  // 0: as many as the process may use
   FileLimits limits;  // of the tokenizer's and the model's files
@@ -31,7 +32,7 @@ struct TokenizerResult {
 TokenizerResult train_tokenizer(const TrainRequest& request, const TrainCallbacks& callbacks);
 
 /// Trains a target or a draft model (they differ in their recipes). While it runs, out/ holds
-/// checkpoint.bin and train.jsonl; when it is finished, also a Hugging Face directory in bf16 with
+/// checkpoint.bin and training.jsonl; when it is finished, also a Hugging Face directory in bf16 with
 /// a model card, README.md. Stopped by the callbacks' flag, it has saved and returns finished =
 /// false; the same request with resume continues.
 TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callbacks);

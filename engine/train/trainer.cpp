@@ -1,17 +1,11 @@
 #include "engine/train/trainer.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <deque>
-#include <filesystem>
-#include <fstream>
-#include <numeric>
-#include <thread>
-
-#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "engine/train/optimizer.h"
+#include "engine/train/run_parts.h"
+#include "engine/train/training_loop.h"
 #include "engine/train/transformer.h"
 #include "engine/train/workers.h"
 #include "engine/types.h"
@@ -19,38 +13,8 @@
 namespace engine {
 namespace {
 
-namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
-
 constexpr int kTextsAtOnce = 32;
-constexpr std::size_t kLosses = 100;  // of the last steps, for the loss a run ends with
-constexpr int kPassRows = 512;        // rows a shard carries through the layers at once, about
-
-Compute compute_named(const std::string& name, const ModelConfig& model) {
-  const bool tiles_fit = model.dim % 32 == 0 && model.hidden_dim % 32 == 0 &&
-                         model.vocab_size % 32 == 0 && model.head_dim * model.n_heads % 32 == 0 &&
-                         model.head_dim * model.n_kv_heads % 32 == 0;
-  for (const Compute compute : {Compute::F32, Compute::Bf16Amx, Compute::Bf16OneDnn}) {
-    if (name == name_of(compute)) return compute;
-  }
-  const Compute best = fastest_compute();
-  return best == Compute::Bf16Amx && !tiles_fit ? Compute::F32 : best;
-}
-
-int usable_threads(int asked) {
-  if (asked > 0) return asked;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
-// Warm-up by steps, then a cosine from the peak to final_lr of it.
-double lr_at(const TrainRecipe& recipe, std::int64_t step, double done) {
-  const double warm =
-      recipe.warmup_steps > 0
-          ? std::min(1.0, static_cast<double>(step) / static_cast<double>(recipe.warmup_steps))
-          : 1.0;
-  const double cosine = 0.5 * (1 + std::cos(3.14159265358979323846 * std::min(1.0, done)));
-  return recipe.peak_lr * warm * (recipe.final_lr + (1 - recipe.final_lr) * cosine);
-}
+constexpr int kPassRows = 512;  // rows a shard carries through the layers at once, about
 
 // The rows of one step laid end to end.
 struct StepBatch {
@@ -83,12 +47,14 @@ StepBatch lay_out(const std::vector<PackedRow>& rows, int context) {
   return batch;
 }
 
-template <typename T>
-std::unique_ptr<LinearMath<T>> math_for(Compute compute) {
-  if constexpr (std::is_same_v<T, float>)
-    return linear_math_f32();
-  else
-    return linear_math_bf16(compute);
+LoopSettings loop_settings(const TrainRecipe& r) {
+  return {.name = r.name,
+          .peak_lr = r.peak_lr,
+          .final_lr = r.final_lr,
+          .warmup_steps = r.warmup_steps,
+          .tokens = r.tokens,
+          .minutes = r.minutes,
+          .checkpoint_minutes = r.checkpoint_minutes};
 }
 
 // A run with activations of type T.
@@ -104,7 +70,7 @@ class Run {
       : recipe_(recipe),
         texts_(texts),
         options_(options),
-        callbacks_(callbacks),
+        loop_(loop_settings(recipe), options, callbacks),
         compute_(compute),
         layout_(recipe.model),
         workers_(std::min(usable_threads(options.n_threads), std::max(shards, 1))),
@@ -139,17 +105,14 @@ class Run {
   StepBatch next_batch();
   void gradient_of(const StepBatch& batch, std::vector<float>& loss);
   void shard_gradient(int shard, const StepBatch& batch, std::vector<float>& loss);
-  TrainProgress one_step();
-  double done() const;
+  TrainProgress update(std::int64_t step, double lr);
   void save() const;
-  void log(const TrainProgress& progress);
-  bool stop_asked() const { return callbacks_.stop && callbacks_.stop->load(); }
   std::string path(const char* name) const { return options_.directory + "/" + name; }
 
   const TrainRecipe& recipe_;
   const TokenSource& texts_;
   const TrainOptions& options_;
-  const TrainCallbacks& callbacks_;
+  TrainingLoop loop_;
   Compute compute_;
   ParameterLayout layout_;
   Workers workers_;
@@ -161,11 +124,7 @@ class Run {
   std::vector<std::unique_ptr<TrainPass<T>>> passes_;
   std::vector<std::vector<float>> gradients_;
   int n_rows_ = 0, rows_a_pass_ = 1;
-  std::int64_t step_ = 0, tokens_ = 0, next_text_ = 0;
-  double seconds_ = 0;
-  std::deque<double> recent_losses_;                          // of completions, last kLosses steps
-  std::deque<std::pair<double, std::int64_t>> recent_speed_;  // seconds and tokens, last steps
-  std::ofstream log_;
+  std::int64_t next_text_ = 0;
 };
 
 template <typename T>
@@ -178,10 +137,10 @@ void Run<T>::restore(Checkpoint c) {
   optimizer_.mean = std::move(c.mean);
   optimizer_.square = std::move(c.square);
   packer_.load(c.packer, where);
-  step_ = c.step;
-  tokens_ = c.tokens;
+  loop_.step = c.step;
+  loop_.tokens = c.tokens;
   next_text_ = c.next_text;
-  seconds_ = c.seconds;
+  loop_.seconds = c.seconds;
 }
 
 template <typename T>
@@ -239,14 +198,7 @@ void Run<T>::gradient_of(const StepBatch& batch, std::vector<float>& loss) {
 }
 
 template <typename T>
-double Run<T>::done() const {
-  if (recipe_.tokens > 0) return static_cast<double>(tokens_) / static_cast<double>(recipe_.tokens);
-  return seconds_ / (recipe_.minutes * 60);
-}
-
-template <typename T>
-TrainProgress Run<T>::one_step() {
-  const auto start = Clock::now();
+TrainProgress Run<T>::update(std::int64_t step, double lr) {
   const StepBatch batch = next_batch();
   std::vector<float> loss(batch.token.size());
   gradient_of(batch, loss);
@@ -267,39 +219,11 @@ TrainProgress Run<T>::one_step() {
   }
   progress.completion_loss = n_completion ? completion_sum / static_cast<double>(n_completion) : 0;
   progress.answer_loss = n_answer ? answer_sum / static_cast<double>(n_answer) : 0;
-  progress.lr = lr_at(recipe_, step_ + 1, done());
-  progress.gradient_norm =
-      optimizer_.update(parameters_, gradients_, step_ + 1, progress.lr, workers_);
-  if (!std::isfinite(progress.loss) || !std::isfinite(progress.gradient_norm)) {
-    throw Error(ErrorCode::Device, recipe_.name + ": step " + std::to_string(step_ + 1) +
-                                       ": the loss is no longer a finite number; the last "
-                                       "checkpoint is kept, try a smaller peak_lr");
-  }
+  progress.losses = {{"completion", progress.completion_loss}};
+  if (recipe_.answer_weight != 1) progress.losses.emplace_back("answer", progress.answer_loss);
+  progress.tokens = batch.n_tokens;
+  progress.gradient_norm = optimizer_.update(parameters_, gradients_, step, lr, workers_);
   workers_.run(weights_->n_matrices(), [&](int i) { weights_->repack(i, *math_); });
-  step_++;
-  tokens_ += batch.n_tokens;
-  const std::chrono::duration<double> took = Clock::now() - start;
-  seconds_ += took.count();
-
-  recent_speed_.emplace_back(took.count(), batch.n_tokens);
-  if (recent_speed_.size() > 50) recent_speed_.pop_front();
-  recent_losses_.push_back(progress.completion_loss);
-  if (recent_losses_.size() > kLosses) recent_losses_.pop_front();
-  double seconds = 0, tokens = 0;
-  for (const auto& [s, t] : recent_speed_) {
-    seconds += s;
-    tokens += static_cast<double>(t);
-  }
-  progress.step = step_;
-  progress.tokens = tokens_;
-  progress.tokens_per_second = tokens / seconds;
-  progress.done = std::min(1.0, done());
-  progress.seconds = seconds_;
-  progress.seconds_left =
-      recipe_.tokens > 0
-          ? static_cast<double>(std::max<std::int64_t>(0, recipe_.tokens - tokens_)) * seconds /
-                tokens
-          : std::max(0.0, recipe_.minutes * 60 - seconds_);
   return progress;
 }
 
@@ -309,10 +233,10 @@ void Run<T>::save() const {
   c.recipe = to_json(recipe_);
   c.compute = name_of(compute_);
   c.shards = static_cast<int>(passes_.size());
-  c.step = step_;
-  c.tokens = tokens_;
+  c.step = loop_.step;
+  c.tokens = loop_.tokens;
   c.next_text = next_text_;
-  c.seconds = seconds_;
+  c.seconds = loop_.seconds;
   c.packer = packer_.save();
   c.parameters = parameters_;
   c.mean = optimizer_.mean;
@@ -321,53 +245,17 @@ void Run<T>::save() const {
 }
 
 template <typename T>
-void Run<T>::log(const TrainProgress& p) {
-  if (p.step % 10 != 0 && p.step != 1) return;
-  const nlohmann::ordered_json line = {{"step", p.step},
-                                       {"tokens", p.tokens},
-                                       {"loss", p.loss},
-                                       {"completion_loss", p.completion_loss},
-                                       {"answer_loss", p.answer_loss},
-                                       {"lr", p.lr},
-                                       {"gradient_norm", p.gradient_norm},
-                                       {"tokens_per_s", p.tokens_per_second},
-                                       {"seconds", p.seconds}};
-  log_ << line.dump() << '\n' << std::flush;
-}
-
-template <typename T>
 TrainResult Run<T>::run() {
-  log_.open(path("train.jsonl"), options_.resume ? std::ios::app : std::ios::trunc);
-  if (!log_) throw Error(ErrorCode::Resources, path("train.jsonl") + ": cannot be written");
   weights_ = std::make_unique<PackedWeights<T>>(recipe_.model, layout_, parameters_, *math_);
-  auto last_saved = Clock::now();
-  const std::int64_t first_step = step_;
+  loop_.run([&](std::int64_t step, double lr) { return update(step, lr); }, [&] { save(); });
   TrainResult result;
-  const auto at_end = [&] {
-    return (recipe_.tokens > 0 ? tokens_ >= recipe_.tokens : done() >= 1) ||
-           (options_.stop_after_step > 0 && step_ >= options_.stop_after_step);
-  };
-  while (!at_end() && !stop_asked()) {
-    const TrainProgress progress = one_step();
-    log(progress);
-    if (callbacks_.progress) callbacks_.progress(progress);
-    const std::chrono::duration<double> since = Clock::now() - last_saved;
-    if (since.count() > recipe_.checkpoint_minutes * 60) {
-      save();
-      last_saved = Clock::now();
-    }
-  }
-  if (step_ > first_step) save();
-  result.finished = done() >= 1;
-  result.step = step_;
-  result.steps_done = step_ - first_step;
-  result.tokens = tokens_;
-  result.seconds = seconds_;
-  result.n_losses = static_cast<int>(recent_losses_.size());
-  if (!recent_losses_.empty()) {
-    result.completion_loss = std::accumulate(recent_losses_.begin(), recent_losses_.end(), 0.0) /
-                             static_cast<double>(recent_losses_.size());
-  }
+  result.finished = loop_.done() >= 1;
+  result.step = loop_.step;
+  result.steps_done = loop_.steps_done();
+  result.tokens = loop_.tokens;
+  result.seconds = loop_.seconds;
+  result.n_losses = loop_.n_losses();
+  result.completion_loss = loop_.mean_loss();
   result.compute = name_of(compute_);
   result.n_texts_cut = packer_.n_cut();
   result.fill = packer_.n_closed() ? static_cast<double>(packer_.n_tokens()) /
@@ -375,17 +263,6 @@ TrainResult Run<T>::run() {
                                    : 0;
   result.parameters = std::move(parameters_);
   return result;
-}
-
-// What may differ between a checkpoint's recipe and the one given: how often to save, and how long
-// to go on.
-std::string essence(const std::string& recipe) {
-  auto object = nlohmann::json::parse(recipe, nullptr, false);
-  if (!object.is_object()) return recipe;
-  for (const char* free : {"checkpoint_minutes", "tokens", "minutes", "compute", "shards"}) {
-    object.erase(free);
-  }
-  return object.dump();
 }
 
 template <typename T>
@@ -407,42 +284,17 @@ TrainResult train(const TrainRecipe& recipe,
                   const TokenSource& texts,
                   const TrainOptions& options,
                   const TrainCallbacks& callbacks) {
-  ensure(!options.directory.empty(), "training needs a directory for its checkpoint");
-  std::error_code failed;
-  fs::create_directories(options.directory, failed);
-  if (failed) {
-    throw Error(ErrorCode::Resources, options.directory + ": cannot be made: " + failed.message());
-  }
-  const std::string path = options.directory + "/checkpoint.bin";
-  const bool found = fs::exists(path), resume = options.resume && found;
-  if (found && !options.resume) {
-    throw Error(ErrorCode::Usage, path +
-                                      ": a run was saved here; go on with --resume, or give "
-                                      "another directory");
-  }
-  if (options.resume && !found && callbacks.notice) {
-    callbacks.notice("nothing to resume in " + options.directory + ": starting from the beginning");
-  }
-  Checkpoint checkpoint;
-  Compute compute = compute_named(recipe.compute, recipe.model);
-  int shards = recipe.shards > 0 ? recipe.shards : usable_threads(options.n_threads);
-  if (resume) {
-    checkpoint = read_checkpoint(path);
-    if (essence(checkpoint.recipe) != essence(to_json(recipe))) {
-      throw Error(ErrorCode::BadInput,
-                  path + ": was made by another recipe; give that recipe, or another directory");
-    }
-    compute = compute_named(checkpoint.compute, recipe.model);
-    shards = checkpoint.shards;
-    if (callbacks.notice) {
-      callbacks.notice("resuming after step " + std::to_string(checkpoint.step));
-    }
-  }
+  std::optional<Checkpoint> checkpoint = checkpoint_to_resume(to_json(recipe), options, callbacks);
+  const Compute compute =
+      compute_named(checkpoint ? checkpoint->compute : recipe.compute, recipe.model);
+  const int shards = checkpoint          ? checkpoint->shards
+                     : recipe.shards > 0 ? recipe.shards
+                                         : usable_threads(options.n_threads);
   if (callbacks.notice) {
     callbacks.notice("computing in " + std::string(name_of(compute)) + " with " +
                      std::to_string(shards) + " shards, elementwise " + train_table().name);
   }
-  Checkpoint* from = resume ? &checkpoint : nullptr;
+  Checkpoint* from = checkpoint ? &*checkpoint : nullptr;
   return compute == Compute::F32
              ? start<float>(recipe, texts, options, callbacks, compute, shards, from)
              : start<Bf16>(recipe, texts, options, callbacks, compute, shards, from);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/event/training_report.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/packing.h"
 #include "engine/train/recipe.h"
@@ -20,18 +21,11 @@ namespace engine {
 /// Text number `index` of an endless stream, tokenized. Called from several threads at once.
 using TokenSource = std::function<TokenText(std::int64_t index)>;
 
-struct TrainProgress {
-  std::int64_t step = 0;
-  std::int64_t tokens = 0;
-  double loss = 0;             // weighted mean of this step, nats a token
+/// What its log says of a step, and what a person or a test asks besides.
+struct TrainProgress : TrainingReport {
   double completion_loss = 0;  // mean over completion tokens of this step
   double answer_loss = 0;      // mean over the tokens answer_weight counts; 0 where it is 1
-  double lr = 0;
-  double gradient_norm = 0;
-  double tokens_per_second = 0;  // of the last steps
-  double done = 0;               // 0 to 1
-  double seconds = 0;            // of training so far, resumed parts included
-  double seconds_left = 0;
+  double done = 0;             // 0 to 1
 };
 
 struct TrainCallbacks {
@@ -46,7 +40,7 @@ struct TrainCallbacks {
 struct TrainOptions {
   int n_threads = 0;  // 0: as many as the process may use
   bool resume = false;
-  /// Where checkpoint.bin and train.jsonl lie; made if absent.
+  /// Where checkpoint.bin and training.jsonl lie; made if absent.
   std::string directory;
   /// Weights to start from, as ParameterLayout lays them; empty: random ones. A resumed run has its
   /// own.

@@ -1,7 +1,6 @@
 #include "engine/train/transformer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "engine/types.h"
@@ -14,30 +13,7 @@ namespace {
 constexpr int kLogitRows = 64;
 constexpr int kHeadRows = 512;
 
-int longest(std::span<const Segment> segments) {
-  int rows = 0;
-  for (const Segment& segment : segments) rows = std::max(rows, segment.end - segment.begin);
-  return rows;
-}
-
 }  // namespace
-
-std::vector<float> rope_table(const ModelConfig& config, int max_pos) {
-  const int half = config.head_dim / 2;
-  std::vector<float> table(static_cast<std::size_t>(max_pos) * config.head_dim);
-  for (int pos = 0; pos < max_pos; pos++) {
-    float* row = table.data() + std::int64_t{pos} * config.head_dim;
-    for (int i = 0; i < half; i++) {
-      // The frequency in f32, as transformers computes it; the angle's sine and cosine in double.
-      const auto frequency =
-          static_cast<float>(1.0 / std::pow(config.rope.theta, 2.0 * i / config.head_dim));
-      const double angle = static_cast<float>(pos) * frequency;
-      row[i] = static_cast<float>(std::cos(angle));
-      row[half + i] = static_cast<float>(std::sin(angle));
-    }
-  }
-  return table;
-}
 
 template <typename T>
 PackedWeights<T>::PackedWeights(const ModelConfig& c,
@@ -52,7 +28,7 @@ PackedWeights<T>::PackedWeights(const ModelConfig& c,
   };
   lm_head = make(layout.embedding, c.vocab_size, c.dim);
   for (const LayerAt& at : layout.layers) {
-    Layer layer;
+    PackedBlock<T> layer;
     layer.qkv = make(at.qkv, q + 2 * kv, c.dim);
     layer.attn_out = make(at.attn_out, c.dim, q);
     layer.gate_up = make(at.gate_up, 2 * c.hidden_dim, c.dim);
@@ -67,31 +43,17 @@ void PackedWeights<T>::repack(int i, const LinearMath<T>& math) {
   math.repack(*all_[static_cast<std::size_t>(i)]);
 }
 
-// What the backward of one layer reads again.
-template <typename T>
-struct KeptLayer {
-  std::vector<float> x_attn, x_mlp;  // [rows, dim] residual stream before either norm
-  std::vector<float> r_attn, r_mlp;  // [rows] scales of the norms
-  std::vector<T> h_attn, h_mlp;      // [rows, dim] normed
-  std::vector<T> qkv;                // [rows, qkv_width], rotated
-  std::vector<T> attended;           // [rows, out_width]
-  std::vector<float> lse;            // [rows, n_heads]
-  std::vector<T> gate_up;            // [rows, 2 hidden_dim]
-};
-
 template <typename T>
 struct TrainPass<T>::Buffers {
   int max_rows = 0;
-  std::vector<KeptLayer<T>> layers;
+  std::vector<KeptBlock<T>> layers;
   std::vector<float> x_final, r_final;
   std::vector<T> h_final;
-  std::vector<T> act, d_act, d_gate_up;  // act: forward scratch, made again in the backward
-  std::vector<T> d_qkv, d_attended, d_h, dx_rounded;
+  std::vector<T> d_h, dx_rounded;
   std::vector<float> dx;
   std::vector<float> logits;
+  std::vector<float> all_logits;  // [rows, vocab_size], of passes with teachers alone
   std::vector<T> d_logits;
-  std::vector<float> rope;
-  std::vector<float> attention;
 };
 
 template <typename T>
@@ -105,34 +67,17 @@ TrainPass<T>::TrainPass(const ModelConfig& config,
       math_(std::move(math)),
       ops_(table.ops<T>()),
       parameter_ops_(table.parameters),
-      shape_{config.n_heads, config.n_kv_heads, config.head_dim},
+      block_(config, *math_, table, max_rows),
       buffers_(std::make_unique<Buffers>()) {
   ensure(max_rows > 0 && max_rows % 32 == 0, "rows of a pass must be a multiple of 32");
   Buffers& b = *buffers_;
   b.max_rows = max_rows;
   const auto wide = [&](int width) { return static_cast<std::size_t>(max_rows) * width; };
-  const int dim = config.dim, hidden = config.hidden_dim;
-  b.layers.resize(static_cast<std::size_t>(config.n_layers));
-  for (KeptLayer<T>& kept : b.layers) {
-    kept.x_attn.resize(wide(dim));
-    kept.x_mlp.resize(wide(dim));
-    kept.r_attn.resize(wide(1));
-    kept.r_mlp.resize(wide(1));
-    kept.h_attn.resize(wide(dim));
-    kept.h_mlp.resize(wide(dim));
-    kept.qkv.resize(wide(shape_.qkv_width()));
-    kept.attended.resize(wide(shape_.out_width()));
-    kept.lse.resize(wide(config.n_heads));
-    kept.gate_up.resize(wide(2 * hidden));
-  }
+  const int dim = config.dim;
+  for (int layer = 0; layer < config.n_layers; layer++) b.layers.emplace_back(config, max_rows);
   b.x_final.resize(wide(dim));
   b.r_final.resize(wide(1));
   b.h_final.resize(wide(dim));
-  b.act.resize(wide(hidden));
-  b.d_act.resize(wide(hidden));
-  b.d_gate_up.resize(wide(2 * hidden));
-  b.d_qkv.resize(wide(shape_.qkv_width()));
-  b.d_attended.resize(wide(shape_.out_width()));
   b.d_h.resize(wide(dim));
   b.dx_rounded.resize(wide(dim));
   b.dx.resize(wide(dim));
@@ -151,14 +96,8 @@ void TrainPass<T>::run_layers(const std::vector<float>& parameters,
   const int n = rows.n_rows(), dim = config_.dim;
   ensure(n % 32 == 0 && n <= b.max_rows, "rows of a pass must be a multiple of 32 that fits");
   ensure(rows.pos.size() == rows.token.size(), "a position for every row");
-  const int max_pos = n ? *std::max_element(rows.pos.begin(), rows.pos.end()) + 1 : 0;
-  if (b.rope.size() < static_cast<std::size_t>(max_pos) * config_.head_dim) {
-    b.rope = rope_table(config_, std::max(max_pos, 512));
-  }
-  const std::int64_t scratch = attention_scratch(shape_, longest(rows.segments));
-  if (static_cast<std::int64_t>(b.attention.size()) < scratch) {
-    b.attention.resize(static_cast<std::size_t>(scratch));
-  }
+  const BlockRows block_rows{rows.pos, rows.segments, rows.views};
+  block_.prepare(block_rows);
   const float* embedding = parameters.data() + layout_.embedding;
   float* x = b.layers[0].x_attn.data();
   for (int row = 0; row < n; row++) {
@@ -167,47 +106,49 @@ void TrainPass<T>::run_layers(const std::vector<float>& parameters,
                 sizeof(float) * static_cast<std::size_t>(dim));
   }
   for (int layer = 0; layer < config_.n_layers; layer++) {
-    forward_layer(layer, parameters, weights, rows);
+    const auto i = static_cast<std::size_t>(layer);
+    const bool last = layer + 1 == config_.n_layers;
+    block_.forward(parameters, layout_.layers[i], weights.layers[i], block_rows, b.layers[i],
+                   last ? b.x_final.data() : b.layers[i + 1].x_attn.data());
   }
   ops_.rms_norm(b.x_final.data(), parameters.data() + layout_.final_norm, b.h_final.data(),
                 b.r_final.data(), nullptr, n, dim, config_.norm_eps);
 }
 
-// The norm copies its input to where the next product adds to it, so both are kept.
+// Of rows [first, first + n), whose logits lie in the buffer: losses, and their gradient.
 template <typename T>
-void TrainPass<T>::forward_layer(int layer,
-                                 const std::vector<float>& parameters,
-                                 const PackedWeights<T>& weights,
-                                 const TrainRows& rows) {
+void TrainPass<T>::losses_of_rows(
+    const TrainRows& rows, int first, int n, T* d_logits, std::span<float> loss) {
   Buffers& b = *buffers_;
-  KeptLayer<T>& kept = b.layers[static_cast<std::size_t>(layer)];
-  const LayerAt& at = layout_.layers[static_cast<std::size_t>(layer)];
-  const auto& w = weights.layers[static_cast<std::size_t>(layer)];
-  const bool last = layer + 1 == config_.n_layers;
-  float* next =
-      last ? b.x_final.data() : b.layers[static_cast<std::size_t>(layer) + 1].x_attn.data();
-  const int n = rows.n_rows(), dim = config_.dim;
-  const float* p = parameters.data();
-
-  ops_.rms_norm(kept.x_attn.data(), p + at.attn_norm, kept.h_attn.data(), kept.r_attn.data(),
-                kept.x_mlp.data(), n, dim, config_.norm_eps);
-  math_->forward(*w.qkv, kept.h_attn.data(), n, kept.qkv.data());
-  ops_.rope(kept.qkv.data(), rows.pos.data(), b.rope.data(), n, shape_.qkv_width(),
-            config_.n_heads + config_.n_kv_heads, config_.head_dim, 1.0f);
-  std::fill_n(kept.attended.data(), static_cast<std::size_t>(n) * shape_.out_width(), T{});
-  ops_.attention(kept.qkv.data(), rows.segments.data(), static_cast<int>(rows.segments.size()),
-                 rows.views.empty() ? nullptr : rows.views.data(), kept.attended.data(),
-                 kept.lse.data(), shape_, b.attention.data());
-  math_->forward_f32(*w.attn_out, kept.attended.data(), n, kept.x_mlp.data(), true);
-
-  ops_.rms_norm(kept.x_mlp.data(), p + at.mlp_norm, kept.h_mlp.data(), kept.r_mlp.data(), next, n,
-                dim, config_.norm_eps);
-  math_->forward(*w.gate_up, kept.h_mlp.data(), n, kept.gate_up.data());
-  ops_.swiglu(kept.gate_up.data(), b.act.data(), n, config_.hidden_dim);
-  math_->forward_f32(*w.down, b.act.data(), n, next, true);
+  const int vocab = config_.vocab_size;
+  const auto at = static_cast<std::size_t>(first);
+  if (rows.goals.empty()) {
+    ops_.cross_entropy(b.logits.data(), rows.target.data() + at, rows.weight.data() + at, d_logits,
+                       loss.data() + at, n, vocab);
+    return;
+  }
+  const float* teachers =
+      rows.teacher_logits.empty() ? b.all_logits.data() : rows.teacher_logits.data();
+  for (int i = 0; i < n; i++) {
+    const std::size_t row = at + static_cast<std::size_t>(i);
+    const RowGoal& goal = rows.goals[row];
+    float* z = b.logits.data() + std::int64_t{i} * vocab;
+    T* d = d_logits + std::int64_t{i} * vocab;
+    const float weight = rows.weight[row];
+    if (weight == 0 || (goal.kind == RowGoal::Kind::Target && goal.smoothing == 0)) {
+      ops_.cross_entropy(z, &rows.target[row], &weight, d, &loss[row], 1, vocab);
+    } else if (goal.kind == RowGoal::Kind::Target) {
+      loss[row] =
+          ops_.smoothed_cross_entropy(z, rows.target[row], goal.smoothing, weight, d, vocab);
+    } else {
+      loss[row] = ops_.divergence(z, teachers + std::int64_t{goal.teacher} * vocab,
+                                  goal.kind == RowGoal::Kind::Reverse, weight, d, vocab);
+    }
+  }
 }
 
-// Logits, loss and their gradient, kHeadRows at a time: the whole [rows, vocab_size] never lives.
+// Logits, loss and their gradient, kHeadRows at a time: the whole [rows, vocab_size] never lives,
+// but where rows of this forward are teachers of others.
 template <typename T>
 void TrainPass<T>::backward_lm_head(const PackedWeights<T>& weights,
                                     const TrainRows& rows,
@@ -215,62 +156,33 @@ void TrainPass<T>::backward_lm_head(const PackedWeights<T>& weights,
                                     std::span<float> loss) {
   Buffers& b = *buffers_;
   const int n = rows.n_rows(), dim = config_.dim, vocab = config_.vocab_size;
+  const bool teaches_itself = rows.teacher_logits.empty() &&
+                              std::any_of(rows.goals.begin(), rows.goals.end(),
+                                          [](auto& g) { return g.kind != RowGoal::Kind::Target; });
+  if (teaches_itself) {
+    b.all_logits.resize(static_cast<std::size_t>(n) * vocab);
+    math_->forward_f32(*weights.lm_head, b.h_final.data(), n, b.all_logits.data(), false);
+  }
   for (int chunk = 0; chunk < n; chunk += kHeadRows) {
     const int n_chunk = std::min(kHeadRows, n - chunk);
     const T* h = b.h_final.data() + std::int64_t{chunk} * dim;
     for (int first = 0; first < n_chunk; first += kLogitRows) {
       const int n_first = std::min(kLogitRows, n_chunk - first);
-      const auto row = static_cast<std::size_t>(chunk + first);
-      math_->forward_f32(*weights.lm_head, h + std::int64_t{first} * dim, n_first, b.logits.data(),
-                         false);
-      ops_.cross_entropy(b.logits.data(), rows.target.data() + row, rows.weight.data() + row,
-                         b.d_logits.data() + std::int64_t{first} * vocab, loss.data() + row,
-                         n_first, vocab);
+      if (teaches_itself) {
+        std::memcpy(b.logits.data(), b.all_logits.data() + std::int64_t{chunk + first} * vocab,
+                    sizeof(float) * static_cast<std::size_t>(n_first) * vocab);
+      } else {
+        math_->forward_f32(*weights.lm_head, h + std::int64_t{first} * dim, n_first,
+                           b.logits.data(), false);
+      }
+      losses_of_rows(rows, chunk + first, n_first, b.d_logits.data() + std::int64_t{first} * vocab,
+                     loss);
     }
     math_->backward_input(*weights.lm_head, b.d_logits.data(), n_chunk,
                           b.d_h.data() + std::int64_t{chunk} * dim);
     math_->backward_weight(*weights.lm_head, b.d_logits.data(), h, n_chunk,
                            gradient + layout_.embedding);
   }
-}
-
-template <typename T>
-void TrainPass<T>::backward_layer(int layer,
-                                  const std::vector<float>& parameters,
-                                  const PackedWeights<T>& weights,
-                                  const TrainRows& rows,
-                                  float* gradient) {
-  Buffers& b = *buffers_;
-  const KeptLayer<T>& kept = b.layers[static_cast<std::size_t>(layer)];
-  const LayerAt& at = layout_.layers[static_cast<std::size_t>(layer)];
-  const auto& w = weights.layers[static_cast<std::size_t>(layer)];
-  const int n = rows.n_rows(), dim = config_.dim;
-  const float* p = parameters.data();
-
-  math_->backward_input(*w.down, b.dx_rounded.data(), n, b.d_act.data());
-  ops_.swiglu_backward(kept.gate_up.data(), b.d_act.data(), b.d_gate_up.data(), b.act.data(), n,
-                       config_.hidden_dim);
-  math_->backward_weight(*w.down, b.dx_rounded.data(), b.act.data(), n, gradient + at.down);
-  math_->backward_input(*w.gate_up, b.d_gate_up.data(), n, b.d_h.data());
-  math_->backward_weight(*w.gate_up, b.d_gate_up.data(), kept.h_mlp.data(), n,
-                         gradient + at.gate_up);
-  ops_.rms_norm_backward(kept.x_mlp.data(), p + at.mlp_norm, kept.r_mlp.data(), b.d_h.data(),
-                         b.dx.data(), gradient + at.mlp_norm, b.dx_rounded.data(), n, dim);
-
-  math_->backward_input(*w.attn_out, b.dx_rounded.data(), n, b.d_attended.data());
-  math_->backward_weight(*w.attn_out, b.dx_rounded.data(), kept.attended.data(), n,
-                         gradient + at.attn_out);
-  std::fill_n(b.d_qkv.data(), static_cast<std::size_t>(n) * shape_.qkv_width(), T{});
-  ops_.attention_backward(
-      kept.qkv.data(), rows.segments.data(), static_cast<int>(rows.segments.size()),
-      rows.views.empty() ? nullptr : rows.views.data(), kept.attended.data(), b.d_attended.data(),
-      kept.lse.data(), b.d_qkv.data(), shape_, b.attention.data());
-  ops_.rope(b.d_qkv.data(), rows.pos.data(), b.rope.data(), n, shape_.qkv_width(),
-            config_.n_heads + config_.n_kv_heads, config_.head_dim, -1.0f);
-  math_->backward_input(*w.qkv, b.d_qkv.data(), n, b.d_h.data());
-  math_->backward_weight(*w.qkv, b.d_qkv.data(), kept.h_attn.data(), n, gradient + at.qkv);
-  ops_.rms_norm_backward(kept.x_attn.data(), p + at.attn_norm, kept.r_attn.data(), b.d_h.data(),
-                         b.dx.data(), gradient + at.attn_norm, b.dx_rounded.data(), n, dim);
 }
 
 template <typename T>
@@ -284,6 +196,13 @@ void TrainPass<T>::forward_backward(const std::vector<float>& parameters,
   ensure(rows.target.size() == rows.token.size() && rows.weight.size() == rows.token.size() &&
              loss.size() == rows.token.size(),
          "a target, a weight and a loss for every row");
+  ensure(rows.goals.empty() || rows.goals.size() == rows.token.size(), "a goal for every row");
+  ensure(rows.teacher_logits.empty() ||
+             rows.teacher_logits.size() ==
+                 rows.token.size() * static_cast<std::size_t>(config_.vocab_size),
+         "a teacher's logits for every row");
+  for (const RowGoal& goal : rows.goals)
+    ensure(goal.teacher >= 0 && goal.teacher < n, "a teacher is a row of the pass");
   run_layers(parameters, weights, rows);
   backward_lm_head(weights, rows, gradient, loss);
   std::fill_n(b.dx.data(), static_cast<std::size_t>(n) * dim, 0.0f);
@@ -291,7 +210,10 @@ void TrainPass<T>::forward_backward(const std::vector<float>& parameters,
                          b.d_h.data(), b.dx.data(), gradient + layout_.final_norm,
                          b.dx_rounded.data(), n, dim);
   for (int layer = config_.n_layers - 1; layer >= 0; layer--) {
-    backward_layer(layer, parameters, weights, rows, gradient);
+    const auto i = static_cast<std::size_t>(layer);
+    block_.backward(parameters, layout_.layers[i], weights.layers[i],
+                    {rows.pos, rows.segments, rows.views}, b.layers[i], b.dx.data(),
+                    b.dx_rounded.data(), gradient);
   }
   for (int row = 0; row < n; row++) {
     parameter_ops_.add(gradient + layout_.embedding +

@@ -8,20 +8,34 @@
 #include <vector>
 
 #include "engine/model/config.h"
+#include "engine/train/block.h"
 #include "engine/train/ops/linear.h"
 #include "engine/train/ops/train_ops.h"
 #include "engine/train/parameters.h"
 
 namespace engine {
 
+/// What a row's law is pulled towards.
+struct RowGoal {
+  /// Target: the row's target token. Forward, Reverse: a teacher's law p, by the divergence
+  /// sum of p log(p / q) or sum of q log(q / p) of the row's own law q from it.
+  enum class Kind : std::uint8_t { Target, Forward, Reverse } kind = Kind::Target;
+  float smoothing = 0;       // of Target: share of the label that is spread over all tokens
+  std::int32_t teacher = 0;  // of the others: the row of this pass whose law is p
+};
+
 /// Rows of one pass: several packed texts, none of which sees another. All arrays [n_rows].
 struct TrainRows {
   std::span<const TokenId> token;
-  std::span<const TokenId> target;    // the token that should follow
-  std::span<const float> weight;      // of the row's loss; 0: no loss
-  std::span<const std::int32_t> pos;  // restarts with every text
-  std::span<const Segment> segments;  // rows of one text each
-  std::span<const RowView> views;     // empty: causal within the segment
+  std::span<const TokenId> target;      // the token that should follow
+  std::span<const float> weight;        // of the row's loss; 0: no loss
+  std::span<const std::int32_t> pos;    // restarts with every text
+  std::span<const Segment> segments;    // rows of one text each
+  std::span<const RowView> views;       // empty: causal within the segment
+  std::span<const RowGoal> goals = {};  // empty: every row's target
+  /// [n_rows, vocab_size] where teachers' laws come from. Empty: this forward's own logits, held
+  /// constant: nothing flows back through a teacher.
+  std::span<const float> teacher_logits = {};
   int n_rows() const { return static_cast<int>(token.size()); }
 };
 
@@ -37,10 +51,7 @@ class PackedWeights {
   void repack(int i, const LinearMath<T>& math);
   int n_matrices() const { return static_cast<int>(all_.size()); }
 
-  struct Layer {
-    std::unique_ptr<PackedLinear<T>> qkv, attn_out, gate_up, down;
-  };
-  std::vector<Layer> layers;
+  std::vector<PackedBlock<T>> layers;
   std::unique_ptr<PackedLinear<T>> lm_head;
 
  private:
@@ -61,7 +72,8 @@ class TrainPass {
 
   /// Forward and backward of the rows (a multiple of 32).
   /// @param gradient  [layout.n] f32, added to
-  /// @param loss      [n_rows] -log p of each row's target, unweighted; 0 where the weight is
+  /// @param loss      [n_rows] of each row, unweighted: -log p of its target, or what its goal
+  ///                  says; 0 where the weight is
   void forward_backward(const std::vector<float>& parameters,
                         const PackedWeights<T>& weights,
                         const TrainRows& rows,
@@ -78,15 +90,7 @@ class TrainPass {
   void run_layers(const std::vector<float>& parameters,
                   const PackedWeights<T>& weights,
                   const TrainRows& rows);
-  void forward_layer(int layer,
-                     const std::vector<float>& parameters,
-                     const PackedWeights<T>& weights,
-                     const TrainRows& rows);
-  void backward_layer(int layer,
-                      const std::vector<float>& parameters,
-                      const PackedWeights<T>& weights,
-                      const TrainRows& rows,
-                      float* gradient);
+  void losses_of_rows(const TrainRows& rows, int first, int n, T* d_logits, std::span<float> loss);
   void backward_lm_head(const PackedWeights<T>& weights,
                         const TrainRows& rows,
                         float* gradient,
@@ -97,12 +101,8 @@ class TrainPass {
   std::unique_ptr<LinearMath<T>> math_;
   const TrainOps<T>& ops_;
   const ParameterOps& parameter_ops_;
-  AttentionShape shape_;
+  BlockPass<T> block_;
   std::unique_ptr<Buffers> buffers_;
 };
-
-/// [max_pos, head_dim]: cosines of a position, then its sines, of the frequencies
-/// theta^(-2 i / head_dim).
-std::vector<float> rope_table(const ModelConfig& config, int max_pos);
 
 }  // namespace engine

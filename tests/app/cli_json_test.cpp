@@ -228,6 +228,70 @@ TEST_F(CliJson, training_tells_its_result_and_an_export_what_it_took_over) {
     EXPECT_EQ(exported[same], trained[same]) << same;
 }
 
+TEST_F(CliJson, train_of_draft_heads_and_of_the_texts_they_learn_from) {
+  const std::string recipes = DECOSCOPE_SOURCE_DIR "/assets/recipes/";
+  const json outputs =
+      document("train outputs --recipe " + recipes + "tiny-medusa.json --out " + folder + "/texts");
+  EXPECT_EQ(wrong_in(outputs, json::parse(R"({"file": "string", "finished": "boolean",
+                "texts": "integer", "tokens": "integer", "ended": "integer", "checked": "integer",
+                "right": "null"})")),
+            "");
+  EXPECT_EQ(outputs["texts"], 24);
+  for (const std::string kind : {"medusa", "chimera"}) {
+    const std::string out = folder + "/" + kind;
+    const json trained =
+        document("train " + kind + " --recipe " + recipes + "tiny-" + kind + ".json --texts " +
+                 outputs["file"].get<std::string>() + " --out " + out);
+    EXPECT_EQ(wrong_in(trained, json::parse(R"({"out": "string", "finished": "boolean",
+                "steps": "integer", "places": "integer", "seconds": "number", "losses": "object",
+                "compute": "string", "accuracies": "array", "prompts": "integer"})")),
+              "");
+    EXPECT_EQ(trained["steps"], 12) << "24 texts in fours, twice";
+    ASSERT_EQ(trained["accuracies"].size(), 2u);
+    EXPECT_EQ(trained["accuracies"][0].size(), 5u);
+    std::ifstream file(out + "/accuracies.json");
+    const json accuracies = json::parse(file);
+    ASSERT_EQ(accuracies["heads"].size(), 2u);
+    ASSERT_EQ(accuracies["heads"][0].size(), 10u);
+    EXPECT_EQ(accuracies["prompts"], 8);
+    // Of its rank each, while the command tells how many are among the best.
+    EXPECT_NEAR(accuracies["heads"][1][0].get<double>() + accuracies["heads"][1][1].get<double>(),
+                trained["accuracies"][1][1].get<double>(), 1e-9);
+  }
+}
+
+TEST_F(CliJson, train_cllm_and_what_it_writes_decodes_by_jacobi_and_lookahead) {
+  std::ofstream(folder + "/cllm.json")
+      << R"({"name": "taught", "mixture": {"arith": {"weight": 1, "levels": [1, 0, 0]}}, "block": 8,
+      "prompts": 4, "max_new_tokens": 64, "drop_wrong": false, "batch_texts": 2, "replay_texts": 1,
+      "context": 256, "epochs": 1, "probe_minutes": 0, "probe_problems": 1, "score_problems": 1})";
+  const std::string out = folder + "/taught";
+  const json trained = document("train cllm --recipe " + folder + "/cllm.json --out " + out);
+  const std::string scores = R"([{"task": "string", "n": "integer", "n_checked": "integer",
+      "n_correct": "integer", "tokens_per_step_block": "number", "tokens_per_step_slide": "number",
+      "fast_forward": "number", "stationary": "number"}])";
+  EXPECT_EQ(wrong_in(trained, json::parse(R"({"out": "string", "finished": "boolean",
+                "collected": {"answers": "integer", "kept": "integer", "not_checked": "integer",
+                  "not_ended": "integer", "wrong": "integer", "token_runs": "integer",
+                  "sentence_runs": "integer", "too_long": "integer", "blocks": "integer",
+                  "points": "integer", "seconds": "number"},
+                "steps": "integer", "rows": "integer", "seconds": "number",
+                "losses": {"ar": "number", "consistency": "number", "replay": "number"},
+                "losses_steps": "integer", "compute": "string",
+                "before": )" + scores + R"(, "after": )" +
+                                          scores + "}")),
+            "");
+  EXPECT_EQ(trained["finished"], true);
+  EXPECT_EQ(trained["collected"]["answers"], 4);
+  EXPECT_EQ(trained["steps"], 2);
+  for (const char* decoder : {"jacobi", "lookahead"}) {
+    const json written = document("generate --check --prompt 'Anna has' --max-tokens 12 --model " +
+                                  out + " --decoder " + decoder);
+    EXPECT_EQ(written["identical_to_ar"], true) << decoder;
+    EXPECT_EQ(written["model"], "taught");
+  }
+}
+
 TEST_F(CliJson, model_score_of_one_task_and_level) {
   const json scored = document("model score --task arith --level 3 --count 1");
   ASSERT_EQ(scored["scores"].size(), 1u) << scored;

@@ -94,7 +94,7 @@ TEST_F(Cli, a_misspelt_name_of_a_model_decoder_or_task_gets_a_suggestion) {
 }
 
 TEST_F(Cli, a_recipe_that_is_not_there_is_bad_input_in_one_line) {
-  for (const std::string what : {"tokenizer", "target", "draft"}) {
+  for (const std::string what : {"tokenizer", "target", "draft", "cllm"}) {
     const Outcome outcome = run("train " + what + " --recipe " + folder + "/nosuch.json");
     EXPECT_EQ(outcome.code, 3) << outcome.err;
     EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
@@ -165,7 +165,7 @@ TEST_F(Cli, a_command_that_needs_a_word_names_the_words) {
   told("bench", "probe, step, decode or kernels");
   told("bench --json", "probe, step, decode or kernels");
   told("data", "generate, check or stats");
-  told("train", "tokenizer, target or draft");
+  told("train", "tokenizer, target, draft, cllm, medusa, chimera or outputs");
   told("model", "info, validate, random, tree, scale or score");
   told("trace", "info, validate or convert");
   told("train target", "--recipe is required");

@@ -1,5 +1,6 @@
 // Ctrl+C in the middle of each long command: it ends soon, with the code of what was cancelled, and
 // prints what there is.
+#include <algorithm>
 #include <unistd.h>
 #include <chrono>
 #include <filesystem>
@@ -358,6 +359,28 @@ TEST_F(Interrupt, train_tokenizer_ends_while_it_learns) {
   EXPECT_FALSE(std::filesystem::exists(folder + "/out/tokenizer.model"));
 }
 
+TEST_F(Interrupt, train_medusa_keeps_the_texts_that_were_written) {
+  std::ofstream(folder + "/recipe.json")
+      << R"({"name": "small", "heads_of": "medusa", "own_outputs": {"mixture": {"arith":
+             {"weight": 1, "levels": [1, 0, 0]}}, "count": 1000000, "max_tokens": 4, "lanes": 2},
+             "epochs": 1})";
+  const std::string texts = folder + "/out/own_outputs.jsonl";
+  Program program({"train", "medusa", "--recipe", folder + "/recipe.json", "--out", folder + "/out"},
+                  folder);
+  const auto n_lines = [&] {
+    std::ifstream file(texts);
+    return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
+  };
+  ASSERT_TRUE(program.until([&] { return n_lines() > 2; }, 120s)) << program.err();
+  program.interrupt();
+  const ProgramEnd end = program.wait(kSoon);
+  EXPECT_EQ(end.code, kCancelled) << end.err;
+  EXPECT_NE(end.err.find("--resume"), std::string::npos) << end.err;
+  std::ifstream file(texts);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_EQ(text.back(), '\n');
+}
+
 TEST_F(Interrupt, train_saves_what_it_has_and_says_how_to_go_on) {
   std::ofstream(folder + "/recipe.json")
       << R"({"name": "small", "mixture": {"arith": {"weight": 1}}, "model": {"layers": 1, "dim": 32,
@@ -372,6 +395,22 @@ TEST_F(Interrupt, train_saves_what_it_has_and_says_how_to_go_on) {
   EXPECT_EQ(end.code, kCancelled) << end.err;
   EXPECT_NE(end.err.find("--resume"), std::string::npos) << end.err;
   EXPECT_FALSE(std::filesystem::is_empty(folder + "/out"));
+}
+
+TEST_F(Interrupt, train_cllm_keeps_the_answers_it_has_collected) {
+  std::ofstream(folder + "/recipe.json")
+      << R"({"name": "small", "mixture": {"arith": {"weight": 1}}, "prompts": 1000000, "lanes": 4,
+             "max_new_tokens": 24, "epochs": 1})";
+  Program program({"train", "cllm", "--recipe", folder + "/recipe.json", "--out", folder + "/out"},
+                  folder);
+  const auto collecting = [&] { return program.err().find(" answers, ") != std::string::npos; };
+  ASSERT_TRUE(program.until(collecting, 120s)) << program.err();
+  program.interrupt();
+  const ProgramEnd end = program.wait(kSoon);
+  EXPECT_EQ(end.code, kCancelled) << end.err;
+  EXPECT_NE(end.err.find("--resume"), std::string::npos) << end.err;
+  EXPECT_GT(std::filesystem::file_size(folder + "/out/trajectories.bin"), 100u);
+  EXPECT_FALSE(std::filesystem::exists(folder + "/out/model.safetensors"));
 }
 
 }  // namespace

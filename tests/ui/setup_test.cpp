@@ -1,4 +1,5 @@
 // What Setup holds: the model that is really there, a scale worth running, a run's settings again.
+#include <algorithm>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -31,6 +32,103 @@ TEST(Setup, a_model_is_enlarged_only_until_its_steps_cost_what_a_real_models_do)
   SetupForm form;
   choose_model(form, streams::catalog(), "a folder the catalog does not know");
   EXPECT_EQ(form.scale, "1x1");
+}
+
+// A target, what consistency training made of it, and a model that has nothing to do with them.
+Catalog family() {
+  Catalog catalog = streams::catalog();
+  catalog.models.clear();
+  catalog.models.push_back({.name = "other", .n_params = 2'700'000});
+  catalog.models.push_back({.name = "demo-target", .n_params = 2'700'000});
+  catalog.models.push_back({.name = "demo-cllm", .n_params = 2'700'000, .before = "demo-target"});
+  return catalog;
+}
+
+TEST(Setup, before_and_after_consistency_training_is_a_race_of_both_models) {
+  const Catalog catalog = family();
+  for (const char* chosen : {"other", "demo-target", "demo-cllm"}) {
+    SetupForm form;
+    choose_model(form, catalog, chosen);
+    form.prompt = "a prompt";
+    const auto pair = consistency_pair(form, catalog);
+    ASSERT_TRUE(pair);
+    choose_before_and_after(form, catalog, *pair);
+    EXPECT_EQ(form.model, "demo-target");
+    EXPECT_EQ(why_not(form, catalog, true), "");
+    const engine::StartRun start = command_of(form, true);
+    EXPECT_EQ(start.model, "demo-target");
+    ASSERT_EQ(start.lanes.size(), 4u);
+    const std::vector<std::string> decoders{"jacobi", "jacobi", "ar", "ar"};
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(start.lanes[i].decoder, decoders[i]);
+      EXPECT_EQ(start.lanes[i].model, i % 2 ? "demo-cllm" : "");
+      EXPECT_EQ(start.lanes[i].options, lane_with(catalog, decoders[i]).options);
+    }
+  }
+}
+
+TEST(Setup, without_such_a_pair_there_is_no_before_and_after) {
+  Catalog catalog = family();
+  catalog.models[2].before.clear();
+  EXPECT_FALSE(consistency_pair({}, catalog));
+  catalog = family();
+  catalog.models[1].unavailable = "its weights are cut off";
+  EXPECT_FALSE(consistency_pair({}, catalog)) << "one of the two cannot be loaded";
+}
+
+TEST(Setup, a_lane_of_another_model_says_why_that_cannot_run) {
+  Catalog catalog = family();
+  SetupForm form;
+  choose_model(form, catalog, "demo-target");
+  LaneForm lane = lane_with(catalog, "jacobi");
+  lane.model = "demo-cllm";
+  EXPECT_EQ(why_not(lane, form, catalog), "");
+  catalog.models[2].unavailable = "its weights are cut off";
+  EXPECT_EQ(why_not(lane, form, catalog), "demo-cllm: its weights are cut off");
+  lane.model.clear();
+  EXPECT_EQ(why_not(lane, form, catalog), "");
+}
+
+TEST(Setup, a_recorded_race_of_two_models_is_used_again_with_both) {
+  engine::Timeline timeline;
+  for (engine::Event& event : streams::race({"jacobi", "jacobi"})) {
+    if (auto* model = std::get_if<engine::ModelLoaded>(&event)) {
+      model->name = "demo-target";
+      timeline.apply(event);
+      model->model += 100;
+      model->name = "demo-cllm";
+    }
+    auto* started = std::get_if<engine::RunStarted>(&event);
+    if (started && started->lane == 1) started->model += 100;
+    timeline.apply(event);
+  }
+  const Catalog catalog = family();
+  SetupForm form;
+  use_again(form, catalog, timeline, timeline.runs()[0]);
+  EXPECT_EQ(form.model, "demo-target");
+  ASSERT_EQ(form.lanes.size(), 2u);
+  EXPECT_EQ(form.lanes[0].model, "");
+  EXPECT_EQ(form.lanes[1].model, "demo-cllm");
+  const RecordedSetup setup =
+      recorded_setup(timeline, {&timeline.runs()[0], &timeline.runs()[1]}, catalog);
+  const bool told = std::ranges::any_of(setup.rows, [](const Fact& row) {
+    return row.label == "model of B" && row.value == "demo-cllm";
+  });
+  EXPECT_TRUE(told);
+}
+
+TEST(Setup, before_and_after_is_one_press_in_the_window) {
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  engine::EventQueue events;
+  engine::CommandQueue commands;
+  scripted::in_window(
+      "before_after", events, commands, family(), [&](ImGuiTestContext* ctx, Shell& shell) {
+        ctx->KeyPress(ImGuiMod_Alt | ImGuiKey_2);
+        ctx->Yield(3);
+        ctx->ItemClick("//Setup###compare.setup/Before and after consistency training");
+        IM_CHECK_EQ(shell.form().lanes.size(), 4u);
+        IM_CHECK_STR_EQ(shell.form().lanes[1].model.c_str(), "demo-cllm");
+      });
 }
 
 TEST(Setup, a_list_of_counts_may_be_as_long_as_it_is) {

@@ -384,6 +384,10 @@ TEST(Verdicts, a_law_that_is_lost_is_named_and_only_where_it_is_lost) {
   other.options["as_released"] = "false";
   EXPECT_EQ(ui::why_not_lossless(other, nullptr), "");
   EXPECT_EQ(ui::why_not_lossless({.decoder = "ar"}, nullptr), "");
+  engine::RunStarted typical{.decoder = "medusa", .options = {{"verify", "typical"}}};
+  EXPECT_EQ(ui::why_not_lossless(typical, nullptr), "") << "greedy";
+  typical.temperature = 0.7f;
+  EXPECT_THAT(ui::why_not_lossless(typical, nullptr), HasSubstr("typical"));
   ui::CatalogDecoder decoder{.name = "some", .title = "Some"};
   EXPECT_EQ(ui::why_not_lossless({.decoder = "some"}, &decoder), "");
   decoder.lossless = false;

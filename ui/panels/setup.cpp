@@ -122,8 +122,11 @@ void decoder_choice(Context& context, LaneForm& lane, const char* id) {
   for (const CatalogDecoder& decoder : context.catalog.decoders) {
     const std::string why = why_unavailable(decoder, context.form, context.catalog);
     ImGui::BeginDisabled(!why.empty());
-    if (ImGui::Selectable(decoder.title.c_str(), decoder.name == lane.decoder))
-      lane = lane_with(context.catalog, decoder.name);
+    if (ImGui::Selectable(decoder.title.c_str(), decoder.name == lane.decoder)) {
+      LaneForm chosen = lane_with(context.catalog, decoder.name);
+      chosen.model = lane.model;
+      lane = std::move(chosen);
+    }
     ImGui::EndDisabled();
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
       tooltip(why.empty() ? decoder.summary : why);
@@ -143,17 +146,47 @@ void options_of(Context& context, LaneForm& lane, bool one_text = true) {
   if (info->options.empty()) words("no options", theme().dim);
 }
 
+void lane_model_row(Context& context, LaneForm& lane) {
+  row_label("model", "the lane's own, where lanes of two models are to be seen side by side");
+  const std::string shared = "the race's, " + context.form.model;
+  if (!ImGui::BeginCombo("##lane_model", lane.model.empty() ? shared.c_str() : lane.model.c_str()))
+    return;
+  if (ImGui::Selectable(shared.c_str(), lane.model.empty())) lane.model.clear();
+  for (const CatalogModel& model : context.catalog.models) {
+    ImGui::BeginDisabled(!model.unavailable.empty());
+    if (ImGui::Selectable(model.name.c_str(), model.name == lane.model)) lane.model = model.name;
+    ImGui::EndDisabled();
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+      tooltip(model.unavailable.empty() ? model.summary + "\n" + model.path : model.unavailable);
+  }
+  ImGui::EndCombo();
+}
+
+// Lanes that show what a training has changed, in one press.
+void before_and_after_part(Context& context) {
+  const auto pair = consistency_pair(context.form, context.catalog);
+  if (!pair) return;
+  if (link("Before and after consistency training"))
+    choose_before_and_after(context.form, context.catalog, *pair);
+  if (ImGui::IsItemHovered())
+    tooltip("Jacobi and plain decoding by " + pair->before + " and by " + pair->after +
+            ", which was made of it.");
+}
+
 void lane_forms(Context& context) {
   auto& lanes = context.form.lanes;
   int removed = -1;
+  before_and_after_part(context);
   for (std::size_t i = 0; i < lanes.size(); ++i) {
     ImGui::PushID(static_cast<int>(i));
     const CatalogDecoder* info = context.catalog.decoder(lanes[i].decoder);
     const std::string title =
-        fmt::format("{}  {}###lane", static_cast<char>('A' + i), info ? info->title : "choose");
+        fmt::format("{}  {}{}###lane", static_cast<char>('A' + i), info ? info->title : "choose",
+                    lanes[i].model.empty() ? "" : ", " + lanes[i].model);
     if (ImGui::CollapsingHeader(title.c_str())) {
       decoder_choice(context, lanes[i], "##decoder");
       options_of(context, lanes[i]);
+      lane_model_row(context, lanes[i]);
       if (lanes.size() > 2 && link("Remove this lane")) removed = static_cast<int>(i);
     }
     ImGui::PopID();

@@ -82,6 +82,12 @@ RecordedSetup recorded_setup(const engine::Timeline& timeline,
   add_decoders(setup.rows, runs, catalog);
   add_sampling(setup.rows, first);
   if (const engine::ModelLoaded* model = timeline.model(first.model)) add_model(setup.rows, *model);
+  for (std::size_t i = 1; i < runs.size(); ++i) {
+    const engine::ModelLoaded* own = timeline.model(runs[i]->started.model);
+    if (own && runs[i]->started.model != first.model)
+      setup.rows.push_back(
+          {fmt::format("model of {}", static_cast<char>('A' + i % 26)), own->name});
+  }
   for (const engine::RunRecord* run : runs) {
     const engine::ModelLoaded* draft = timeline.model(run->started.draft);
     if (!draft) continue;

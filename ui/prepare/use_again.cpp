@@ -63,8 +63,13 @@ void use_again(SetupForm& form,
   form.live = {s.decoder, s.options};
   if (s.race != 0) {
     form.lanes.clear();
-    for (const engine::RunRecord* lane : timeline.race(s.race))
+    for (const engine::RunRecord* lane : timeline.race(s.race)) {
       form.lanes.push_back({lane->started.decoder, lane->started.options});
+      const engine::ModelLoaded* own = timeline.model(lane->started.model);
+      if (!own || lane->started.model == s.model) continue;
+      for (const CatalogModel& known : catalog.models)
+        if (named(known.name, *own)) form.lanes.back().model = known.name;
+    }
   }
   form.temperature = s.temperature;
   form.top_p = s.top_p;

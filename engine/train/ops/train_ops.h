@@ -113,8 +113,35 @@ struct TrainOps {
                         float* loss,
                         int rows,
                         int vocab_size);
+  /// The same of one row, where the label is spread: 1 - smoothing on the target and smoothing over
+  /// all tokens alike.
+  ///   logits [vocab_size] f32;  d_logits [vocab_size] = weight (p - label)
+  /// @return  -sum of label log p, not weighted
+  float (*smoothed_cross_entropy)(const float* logits,
+                                  std::int32_t target,
+                                  float smoothing,
+                                  float weight,
+                                  T* d_logits,
+                                  int vocab_size);
+  /// How far one row's law q is from a teacher's law p, which is held constant.
+  ///   logits, teacher [vocab_size] f32: both laws before the softmax
+  ///   d_logits [vocab_size] = weight dD / dlogits
+  /// @param reverse  false: D = sum of p log(p / q); true: D = sum of q log(q / p)
+  /// @return  D in nats, not weighted
+  float (*divergence)(const float* logits,
+                      const float* teacher,
+                      bool reverse,
+                      float weight,
+                      T* d_logits,
+                      int vocab_size);
   /// y = x rounded to T.
   void (*convert)(const float* x, T* y, std::int64_t n);
+  /// y = x + silu(z), or silu(z) where x is null.  z [n] f32;  x, y [n];  n a multiple of 16
+  void (*silu)(const float* z, const T* x, T* y, std::int64_t n);
+  /// dz = dy silu'(z)
+  void (*silu_backward)(const float* z, const T* dy, T* dz, std::int64_t n);
+  /// sums[i] += x[0][i] + x[1][i] + ...  x [rows, width];  width a multiple of 16
+  void (*column_sums)(const T* x, float* sums, int rows, int width);
 };
 
 /// Operations on parameters, all f32.

@@ -166,11 +166,97 @@ void cross_entropy(float* logits,
   }
 }
 
+// The log of the sum of e^z, so that z minus it is the log of the row's softmax.
+INLINE float log_sum_of(const float* z, int n) {
+  Lanes most = load(z);
+  for (int i = 16; i < n; i += 16) most = larger(most, load(z + i));
+  const float top = max_of(most);
+  Lanes total = splat(0);
+  for (int i = 0; i < n; i += 16) total += exp_of(load(z + i) - top);
+  return top + __builtin_logf(sum_of(total));
+}
+
+template <typename T>
+float smoothed_cross_entropy(const float* logits,
+                             std::int32_t target,
+                             float smoothing,
+                             float weight,
+                             T* d_logits,
+                             int vocab_size) {
+  const float log_sum = log_sum_of(logits, vocab_size);
+  const float spread = smoothing / static_cast<float>(vocab_size);
+  Lanes logp = splat(0);
+  float p_target = 0;
+  for (int i = 0; i < vocab_size; i += 16) {
+    const Lanes l = load(logits + i) - log_sum;
+    logp += l;
+    const Lanes p = exp_of(l);
+    if (target >= i && target < i + 16) p_target = p[target - i];
+    store(d_logits + i, (p - spread) * weight);
+  }
+  store_one(d_logits + target, (p_target - spread - (1.0f - smoothing)) * weight);
+  return -(1.0f - smoothing) * (logits[target] - log_sum) - spread * sum_of(logp);
+}
+
+// dD/dz = q - p for sum of p log(p / q), and q (log(q / p) - D) for sum of q log(q / p).
+template <typename T>
+float divergence(const float* logits,
+                 const float* teacher,
+                 bool reverse,
+                 float weight,
+                 T* d_logits,
+                 int vocab_size) {
+  const float log_q = log_sum_of(logits, vocab_size), log_p = log_sum_of(teacher, vocab_size);
+  Lanes sum = splat(0);
+  for (int i = 0; i < vocab_size; i += 16) {
+    const Lanes q = load(logits + i) - log_q, p = load(teacher + i) - log_p;
+    if (reverse) {
+      sum += exp_of(q) * (q - p);
+    } else {
+      const Lanes e = exp_of(p);
+      sum += e * (p - q);
+      store(d_logits + i, (exp_of(q) - e) * weight);
+    }
+  }
+  const float distance = sum_of(sum);
+  for (int i = 0; reverse && i < vocab_size; i += 16) {
+    const Lanes q = load(logits + i) - log_q, p = load(teacher + i) - log_p;
+    store(d_logits + i, exp_of(q) * (q - p - distance) * weight);
+  }
+  return distance;
+}
+
 template <typename T>
 void convert(const float* x, T* y, std::int64_t n) {
   std::int64_t i = 0;
   for (; i + 16 <= n; i += 16) store(y + i, load(x + i));
   for (; i < n; i++) store_one(y + i, x[i]);
+}
+
+template <typename T>
+void silu(const float* z, const T* x, T* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const Lanes g = load(z + i);
+    const Lanes own = g / (exp_of(-g) + 1.0f);
+    store(y + i, x ? own + load(x + i) : own);
+  }
+}
+
+template <typename T>
+void silu_backward(const float* z, const T* dy, T* dz, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const Lanes g = load(z + i);
+    const Lanes s = 1.0f / (exp_of(-g) + 1.0f);
+    store(dz + i, load(dy + i) * s * (1.0f + g * (1.0f - s)));
+  }
+}
+
+template <typename T>
+void column_sums(const T* x, float* sums, int rows, int width) {
+  for (int row = 0; row < rows; row++) {
+    const T* from = x + std::int64_t{row} * width;
+    for (int i = 0; i < width; i += 16) store(sums + i, load(sums + i) + load(from + i));
+  }
 }
 
 double reduce(float* const* parts, int n_parts, std::int64_t begin, std::int64_t end) {

@@ -2,8 +2,20 @@
 
 template <typename T>
 constexpr TrainOps<T> ops_table() {
-  return {rms_norm<T>,        rms_norm_backward<T>, rope<T>,          swiglu<T>, swiglu_backward<T>,
-          attention<T>,       attention_backward<T>, cross_entropy<T>, convert<T>};
+  return {rms_norm<T>,
+          rms_norm_backward<T>,
+          rope<T>,
+          swiglu<T>,
+          swiglu_backward<T>,
+          attention<T>,
+          attention_backward<T>,
+          cross_entropy<T>,
+          smoothed_cross_entropy<T>,
+          divergence<T>,
+          convert<T>,
+          silu<T>,
+          silu_backward<T>,
+          column_sums<T>};
 }
 
 constexpr TrainTable kTable = {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
@@ -219,6 +220,65 @@ TEST(Jacobi, both_forms_count_blocks_alike) {
   }
 }
 
+// What the authors run to count: every row of a block whose first token is given, anew in every
+// iteration until nothing changes.
+std::vector<std::vector<TokenId>> profiled(ToyModel& model,
+                                           std::vector<TokenId> text,
+                                           const std::vector<TokenId>& guess) {
+  text.push_back(guess.front());
+  if (guess.size() == 1) return {guess};
+  Sequence prefix(text, model.make_cache());
+  prefill(model, prefix);
+  auto points = textbook_jacobi(model, prefix, std::span(guess).subspan(1), {}).points;
+  for (auto& point : points) point.insert(point.begin(), guess.front());
+  return points;
+}
+
+TEST(Jacobi, counts_what_the_form_that_computes_every_row_anew_counts) {
+  int n_at_eos = 0, n_stationary = 0;
+  for (std::uint64_t seed = 0; seed < 60; seed++) {
+    ToyModel model({.vocab = 6, .context = 2, .seed = seed});
+    const std::vector<TokenId> prompt{1, 2, 3};
+    Job job = jacobi(5);
+    job.limits = {.max_tokens = 30, .eos_ids = {4}};
+    const Outcome outcome = run(model, prompt, job);
+    std::vector<TokenId> text = prompt;
+    text.insert(text.end(), outcome.tokens.begin(), outcome.tokens.end());
+    double fast_forward = 0, live = 0;
+    int n_blocks = 0, stationary = 0;
+    for (const BlockRefined& block : blocks_of(outcome)) {
+      if (block.iteration > 0) continue;  // the first guesses are what is asked for
+      const std::vector<TokenId> before(text.begin(), text.begin() + block.first_pos);
+      const auto points = profiled(model, before, block.tokens);
+      const auto left = static_cast<std::ptrdiff_t>(text.size()) - block.first_pos;
+      const bool at_eos = outcome.stop == StopReason::Eos &&
+                          left <= static_cast<std::ptrdiff_t>(block.tokens.size());
+      const std::vector<TokenId> eos = at_eos ? job.limits.eos_ids : std::vector<TokenId>{};
+      const TrajectoryCounts counts = count_trajectory(points, eos);
+      if (counts.n_iterations == 0) continue;
+      EXPECT_EQ(std::accumulate(counts.fast_forward.begin(), counts.fast_forward.end(), 0),
+                static_cast<int>(counts.final_run.size()))
+          << "every position is fast-forwarded once";
+      n_blocks++;
+      n_at_eos += at_eos;
+      fast_forward += counts.fast_forward_mean;
+      stationary += counts.n_stationary;
+    }
+    if (outcome.metrics.at("blocks_converged") != n_blocks) continue;  // a guess right at once
+    EXPECT_NEAR(outcome.metrics.at("fast_forward_mean"), fast_forward / n_blocks, 1e-12) << seed;
+    EXPECT_EQ(outcome.metrics.at("stationary_tokens"), stationary) << seed;
+    EXPECT_NEAR(outcome.metrics.at("stationary_per_block"),
+                static_cast<double>(stationary) / n_blocks, 1e-12);
+    // The live clock knows what agreement has proved: never earlier than hindsight.
+    live = outcome.metrics.at("fast_forward_live");
+    EXPECT_LE(live, outcome.metrics.at("fast_forward_mean") + 1e-12) << seed;
+    EXPECT_GE(live, 1 - 1e-12);
+    n_stationary += stationary;
+  }
+  EXPECT_GT(n_at_eos, 5);
+  EXPECT_GE(n_stationary, 5);
+}
+
 TEST(Jacobi, what_is_told_as_final_never_changes) {
   for (const char* refill : {"block", "slide", "textbook"}) {
     for (std::uint64_t seed = 0; seed < 30; seed++) {
@@ -294,8 +354,23 @@ TEST(Trajectory, counting_stops_behind_the_end_token) {
   const std::vector<TokenId> eos{2};
   const TrajectoryCounts counts = count_trajectory(points, eos);
   EXPECT_EQ(counts.final_run.size(), 2u);
-  EXPECT_EQ(counts.fast_forward, (std::vector<int>{2, 0}));
+  // The iteration in which the end token joined the front is the last: what changes behind it is no
+  // part of the text.
+  EXPECT_EQ(counts.fast_forward, (std::vector<int>{2}));
+  EXPECT_DOUBLE_EQ(counts.fast_forward_mean, 2);
   EXPECT_EQ(counts.n_stationary, 0);
+}
+
+TEST(Trajectory, an_end_token_that_was_right_early_is_stationary) {
+  const std::vector<std::vector<TokenId>> points{
+      {7, 1, 1, 1, 1}, {7, 3, 9, 2, 8}, {7, 3, 4, 2, 6}, {7, 3, 4, 2, 5}};
+  const std::vector<TokenId> eos{2};
+  const TrajectoryCounts counts = count_trajectory(points, eos);
+  EXPECT_EQ(counts.n_iterations, 2);
+  EXPECT_EQ(counts.fast_forward, (std::vector<int>{2, 2}));
+  EXPECT_EQ(counts.final_run, (std::vector<int>{2, 2, 1, 2}));
+  EXPECT_EQ(counts.baseline, (std::vector<int>{2, 2, 1, 1}));
+  EXPECT_EQ(counts.stationary, (std::vector<bool>{false, false, false, true}));
 }
 
 TEST(Trajectory, a_guess_that_was_right_at_once) {

@@ -9,6 +9,7 @@
 #include "engine/model/convert.h"
 #include "engine/model/model_files.h"
 #include "engine/model/normal_table.h"
+#include "engine/model/related.h"
 #include "engine/model/sentencepiece.h"
 #include "tests/engine/model/model_files_kit.h"
 
@@ -112,6 +113,18 @@ TEST(ModelDirectory, the_card_names_the_draft_model) {
   write_small_model(dir);
   write_bytes(dir / "decoscope.json", R"({"draft": "demo-draft", "other": [1]})");
   EXPECT_EQ(open_model(dir.path()).draft_name, "demo-draft");
+}
+
+TEST(ModelDirectory, the_card_names_what_the_model_was_before_consistency_training) {
+  const TempDir dir;
+  write_small_model(dir);
+  EXPECT_EQ(name_before_training(dir.path()), "");
+  write_bytes(dir / "decoscope.json", R"({"before": "demo-target"})");
+  EXPECT_EQ(name_before_training(dir.path()), "demo-target");
+  EXPECT_EQ(open_model(dir.path()).draft_name, "");
+  write_bytes(dir / "decoscope.json", R"({"before": "../demo-target"})");
+  const std::string message = refusal([&] { name_before_training(dir.path()); });
+  EXPECT_THAT(message, HasSubstr("before"));
 }
 
 TEST(ModelDirectory, a_model_is_found_by_name_or_path) {

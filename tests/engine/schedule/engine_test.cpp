@@ -57,6 +57,51 @@ TEST_F(EngineThread, a_race_with_drafts_agrees_with_ar_and_names_the_model_that_
   EXPECT_EQ(timeline.n_inconsistent(), 0);
 }
 
+TEST_F(EngineThread, lanes_of_two_models_race_and_each_is_held_against_its_own_plain_decoding) {
+  // What each model writes by itself.
+  std::map<std::string, std::vector<TokenId>> alone;
+  for (const char* model : {"demo-target", "demo-draft"}) {
+    StartRun one = race({"ar"});
+    one.model = model;
+    commands.push(one);
+    const auto n = static_cast<int>(alone.size()) + 1;
+    ASSERT_TRUE(until([&] { return n_over() == n; }));
+    for (const auto& token : timeline.runs().back().tokens) alone[model].push_back(token.id);
+  }
+  ASSERT_NE(alone.at("demo-target"), alone.at("demo-draft"));
+
+  StartRun start = race({"jacobi", "jacobi", "ar", "ar"});
+  start.lanes[1].model = start.lanes[3].model = "demo-draft";
+  commands.push(start);
+  ASSERT_TRUE(until([&] { return n_over() == 6 && count<Agreement>() == 2; }));
+  EXPECT_EQ(count<ModelLoaded>(), 2) << "both stay in memory";
+  for (const RunRecord& run : timeline.runs()) {
+    if (run.started.race == 0) continue;
+    const ModelLoaded* model = timeline.model(run.started.model);
+    ASSERT_NE(model, nullptr);
+    EXPECT_EQ(model->name, run.started.lane % 2 ? "demo-draft" : "demo-target");
+    std::vector<TokenId> tokens;
+    for (const auto& token : run.tokens) tokens.push_back(token.id);
+    EXPECT_EQ(tokens, alone.at(model->name));
+    if (run.started.decoder == "ar") continue;
+    ASSERT_TRUE(run.agreement);
+    EXPECT_EQ(run.agreement->first_difference, -1);
+    const RunRecord* baseline = timeline.baseline_of(run);
+    ASSERT_NE(baseline, nullptr);
+    EXPECT_EQ(baseline->started.model, run.started.model);
+  }
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+}
+
+TEST_F(EngineThread, a_lane_whose_model_is_not_there_fails_the_race_with_the_reason) {
+  StartRun start = race({"ar", "ar"});
+  start.lanes[1].model = "no-such-model";
+  commands.push(start);
+  ASSERT_TRUE(until([&] { return count<RunFailed>() == 1; }));
+  commands.push(race({"ar"}));
+  ASSERT_TRUE(until([&] { return n_over() == 1; }));
+}
+
 TEST_F(EngineThread, a_decoder_without_its_draft_fails_with_the_reason_and_the_next_run_works) {
   StartRun start = race({"ar", "mcsd"});
   start.model = "demo-draft";  // its card names none

@@ -81,6 +81,39 @@ TEST_P(TrainOpsOf, swiglu_backward_is_its_derivative) {
   expect_gradient(gate_up, d_gate_up, loss, "gate_up");
 }
 
+TEST_P(TrainOpsOf, silu_with_and_without_a_residual_is_its_definition_and_backward_the_derivative) {
+  constexpr int kN = 48;
+  auto z = spread(kN, 21);
+  for (float& value : z) value *= 4;
+  auto x = spread(kN, 22);
+  const auto d = spread(kN, 23);
+  std::vector<float> y(kN), alone(kN), dz(kN);
+  ops().silu(z.data(), x.data(), y.data(), kN);
+  ops().silu(z.data(), nullptr, alone.data(), kN);
+  for (std::size_t i = 0; i < kN; i++) {
+    const double silu = z[i] / (1 + std::exp(-static_cast<double>(z[i])));
+    EXPECT_NEAR(alone[i], silu, 2e-6);
+    EXPECT_NEAR(y[i], x[i] + silu, 2e-6);
+  }
+  ops().silu_backward(z.data(), d.data(), dz.data(), kN);
+  expect_gradient(
+      z, dz,
+      [&] {
+        ops().silu(z.data(), x.data(), y.data(), kN);
+        return dot(y, d);
+      },
+      "z");
+}
+
+TEST_P(TrainOpsOf, column_sums_are_added_to_what_was_there) {
+  constexpr int kRows = 3, kWidth = 32;
+  const auto x = spread(kRows * kWidth, 24);
+  std::vector<float> sums(kWidth, 1.0f);
+  ops().column_sums(x.data(), sums.data(), kRows, kWidth);
+  for (std::size_t i = 0; i < kWidth; i++)
+    EXPECT_NEAR(sums[i], 1 + x[i] + x[kWidth + i] + x[2 * kWidth + i], 1e-6);
+}
+
 TEST_P(TrainOpsOf, rope_turned_back_is_the_identity_and_its_backward_the_transpose) {
   for (const int head_dim : {16, 32, 64}) {
     const int rows = 5, stride = 3 * head_dim;
@@ -131,6 +164,68 @@ TEST_P(TrainOpsOf, cross_entropy_is_minus_log_p_and_its_gradient_the_derivative)
   const auto gradient = d;
   for (int i = 0; i < kVocab; i++) EXPECT_EQ(gradient[2 * kVocab + i], 0.0f);
   expect_gradient(logits, gradient, total, "logits");
+}
+
+TEST_P(TrainOpsOf, a_spread_label_costs_its_cross_entropy_and_the_gradient_is_the_derivative) {
+  constexpr int kVocab = 48;
+  auto logits = spread(kVocab, 21);
+  for (float& z : logits) z *= 4;
+  std::vector<float> d(kVocab), ignored(kVocab);
+  for (const std::int32_t target : {0, 17, 47}) {
+    const float found =
+        ops().smoothed_cross_entropy(logits.data(), target, 0.1f, 0.5f, d.data(), kVocab);
+    double sum = 0, expected = 0;
+    for (const float z : logits) sum += std::exp(static_cast<double>(z));
+    for (int i = 0; i < kVocab; i++) {
+      const double label = 0.1 / kVocab + (i == target ? 0.9 : 0);
+      expected -= label * (logits[static_cast<std::size_t>(i)] - std::log(sum));
+    }
+    EXPECT_NEAR(found, expected, 1e-5 * (1 + expected));
+    const auto gradient = d;
+    expect_gradient(
+        logits, gradient,
+        [&] {
+          return 0.5 * static_cast<double>(ops().smoothed_cross_entropy(
+                           logits.data(), target, 0.1f, 0.5f, ignored.data(), kVocab));
+        },
+        "logits");
+  }
+}
+
+TEST_P(TrainOpsOf, divergences_are_their_sums_and_their_gradients_the_derivatives) {
+  constexpr int kVocab = 48;
+  auto logits = spread(kVocab, 22);
+  const auto teacher = spread(kVocab, 23);
+  for (float& z : logits) z *= 3;
+  const auto law = [](const std::vector<float>& z) {
+    std::vector<double> p(z.begin(), z.end());
+    double sum = 0;
+    for (double& x : p) sum += x = std::exp(x);
+    for (double& x : p) x /= sum;
+    return p;
+  };
+  const auto q = law(logits), p = law(teacher);
+  std::vector<float> d(kVocab), ignored(kVocab);
+  for (const bool reverse : {false, true}) {
+    const float found =
+        ops().divergence(logits.data(), teacher.data(), reverse, 0.5f, d.data(), kVocab);
+    double expected = 0;
+    for (std::size_t i = 0; i < kVocab; i++)
+      expected += reverse ? q[i] * std::log(q[i] / p[i]) : p[i] * std::log(p[i] / q[i]);
+    EXPECT_NEAR(found, expected, 1e-5);
+    const auto gradient = d;
+    expect_gradient(
+        logits, gradient,
+        [&] {
+          return 0.5 * static_cast<double>(ops().divergence(logits.data(), teacher.data(), reverse,
+                                                            0.5f, ignored.data(), kVocab));
+        },
+        "logits");
+    // A law does not diverge from itself.
+    EXPECT_NEAR(ops().divergence(teacher.data(), teacher.data(), reverse, 1, d.data(), kVocab), 0,
+                1e-6);
+    for (const float x : d) EXPECT_NEAR(x, 0, 1e-7);
+  }
 }
 
 // Softmax attention as the definition says it, row by row in double.
@@ -225,6 +320,39 @@ TEST_P(TrainOpsOf, attention_backward_is_its_derivative) {
                              lse.data(), d_qkv.data(), c.shape, scratch.data());
     expect_gradient(qkv, d_qkv, loss, "qkv", 7);
   }
+}
+
+TEST_P(TrainOpsOf, attention_in_bf16_keeps_to_the_chains_and_its_backward_points_the_same_way) {
+  const AttentionCase c = attention_cases().back();
+  const auto n_in = static_cast<std::size_t>(c.rows * c.shape.qkv_width());
+  const auto n_out = static_cast<std::size_t>(c.rows * c.shape.out_width());
+  std::vector<Bf16> qkv(n_in), d_out(n_out), out(n_out), d_qkv(n_in);
+  const auto& bf16 = GetParam()->bf16;
+  bf16.convert(spread(n_in, 24).data(), qkv.data(), static_cast<std::int64_t>(n_in));
+  bf16.convert(spread(n_out, 25).data(), d_out.data(), static_cast<std::int64_t>(n_out));
+  const auto widened = [](const std::vector<Bf16>& x) {
+    std::vector<float> y;
+    for (const Bf16 v : x) y.push_back(kernels::f32_from_bf16(v.bits));
+    return y;
+  };
+  std::vector<float> lse(static_cast<std::size_t>(c.rows * c.shape.n_heads)), lse32 = lse;
+  std::vector<float> scratch(static_cast<std::size_t>(attention_scratch(c.shape, c.rows)));
+  const std::vector<float> qkv32 = widened(qkv), d_out32 = widened(d_out);
+  std::vector<float> out32(n_out, 0.0f), d_qkv32(n_in, 0.0f);
+  bf16.attention(qkv.data(), c.segments.data(), 1, c.views.data(), out.data(), lse.data(), c.shape,
+                 scratch.data());
+  ops().attention(qkv32.data(), c.segments.data(), 1, c.views.data(), out32.data(), lse32.data(),
+                  c.shape, scratch.data());
+  const std::vector<float> found = widened(out);
+  // One rounding to 8 bits of outputs of at most 1.
+  for (std::size_t i = 0; i < n_out; i++) ASSERT_NEAR(found[i], out32[i], 0x1p-8) << i;
+  bf16.attention_backward(qkv.data(), c.segments.data(), 1, c.views.data(), out.data(),
+                          d_out.data(), lse.data(), d_qkv.data(), c.shape, scratch.data());
+  ops().attention_backward(qkv32.data(), c.segments.data(), 1, c.views.data(), out32.data(),
+                           d_out32.data(), lse32.data(), d_qkv32.data(), c.shape, scratch.data());
+  const std::vector<float> d_found = widened(d_qkv);
+  for (std::size_t i = 0; i < n_in; i++)
+    ASSERT_NEAR(d_found[i], d_qkv32[i], 0x1p-7 * (1 + std::abs(d_qkv32[i]))) << i;
 }
 
 TEST_P(TrainOpsOf, bf16_activations_differ_from_f32_by_their_rounding) {

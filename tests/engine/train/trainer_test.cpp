@@ -10,7 +10,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/event/training_report.h"
 #include "engine/train/checkpoint.h"
+#include "engine/train/cllm_recipe.h"
+#include "engine/train/heads_recipe.h"
 #include "engine/train/recipe.h"
 #include "engine/train/trainer.h"
 #include "engine/types.h"
@@ -102,6 +105,25 @@ TEST_F(Training, stopped_and_resumed_ends_with_the_same_bits) {
     EXPECT_LT(resumed.steps_done, resumed.step);
     fs::remove_all(directory_);
   }
+}
+
+TEST_F(Training, every_tenth_step_has_one_line_in_the_log_however_often_it_was_resumed) {
+  TrainOptions options;
+  options.directory = directory("run");
+  options.n_threads = 1;
+  options.resume = true;
+  for (const int step : {13, 25}) {
+    options.stop_after_step = step;
+    train(small_recipe("f32"), counting, options, {});
+  }
+  std::vector<std::int64_t> steps;
+  for (const TrainingReport& report : read_training_reports(directory("run/training.jsonl"))) {
+    steps.push_back(report.step);
+    EXPECT_EQ(report.losses.at(0).first, "completion");
+    EXPECT_GT(report.losses.at(0).second, 0);
+    EXPECT_GT(report.tokens_per_second, 0);
+  }
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{1, 10, 20}));
 }
 
 TEST_F(Training, starts_from_the_weights_it_is_given) {
@@ -211,6 +233,12 @@ TEST(Recipe, every_recipe_of_the_tree_is_valid) {
     const std::string path = entry.path().string();
     if (entry.path().filename().string().starts_with("tokenizer")) {
       EXPECT_NO_THROW(read_tokenizer_recipe(path)) << path;
+    } else if (entry.path().filename().string().find("cllm") != std::string::npos) {
+      EXPECT_NO_THROW(read_cllm_recipe(path)) << path;
+    } else if (path.find("medusa") != std::string::npos) {
+      EXPECT_NO_THROW(read_heads_recipe(path, HeadsKind::Medusa)) << path;
+    } else if (path.find("chimera") != std::string::npos) {
+      EXPECT_NO_THROW(read_heads_recipe(path, HeadsKind::Chimera)) << path;
     } else {
       EXPECT_NO_THROW(read_train_recipe(path)) << path;
     }

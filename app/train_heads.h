@@ -1,0 +1,20 @@
+// The stage in which a target writes the texts that others learn from, for trainings that need it.
+#pragma once
+
+#include <string>
+
+#include "app/commands.h"
+#include "engine/train/train.h"
+
+namespace app {
+
+struct OwnTexts {
+  bool wanted = false;    // by the recipe
+  bool complete = false;  // false: stopped
+  std::string path;
+};
+
+/// Of a recipe for a target or a draft: completes the texts it learns from, or takes --texts.
+OwnTexts own_texts_of(const TrainOptions& options, const engine::TrainRequest& request);
+
+}  // namespace app

@@ -1,0 +1,380 @@
+// Chimera's heads. The rows of a text lie one behind another in one segment of the encoder's
+// attention: first its hidden states, then a chain for every place, as long as there are heads with
+// a token to be asked for.
+//   hidden  h_0 .. h_{n-1} at their positions: keys and values for the chains, nothing else
+//   chain   of place i: k-grams that end at tokens i + 1, i + 2, ..; it sees h_0 .. h_i and itself
+// A k-gram is W2 SiLU(W1 [e ..]), places before the text's begin zero. f is the block's output at a
+// k-gram's row, without a norm behind it. Beside the heads' losses f is drawn to the hidden state of
+// its own position, which the target will have there.
+#include "engine/train/chimera_pass.h"
+
+#include <algorithm>
+#include <string>
+
+#include "engine/train/heads_rows.h"
+#include "engine/train/vocab_rows.h"
+
+namespace engine {
+namespace {
+
+template <typename T>
+class ChimeraPass final : public HeadsPass<T> {
+ public:
+  ChimeraPass(const HeadsConfig& config,
+              const std::vector<float>& embedding,
+              std::unique_ptr<LinearMath<T>> math,
+              const TrainTable& table,
+              int max_rows)
+      : c_(config),
+        layout_(config),
+        embedding_(embedding),
+        math_(std::move(math)),
+        ops_(table.ops<T>()),
+        vocab_(*math_, table, config.vocab_size),
+        max_rows_(padded_rows(max_rows)),
+        kept_(encoder_of(config), max_rows_),
+        block_(encoder_of(config), *math_, table, max_rows_),
+        of_head_(static_cast<std::size_t>(config.n_heads)) {}
+
+  void forward_backward(const std::vector<float>& parameters,
+                        const PackedHeads<T>& weights,
+                        std::span<const HeadsText> texts,
+                        const HeadsLoss& loss,
+                        float* gradient,
+                        HeadsSums& sums) override;
+  void rank(const std::vector<float>& parameters,
+            const PackedHeads<T>& weights,
+            std::span<const HeadsText> texts,
+            int n_valid,
+            HeadsRanks& ranks) override;
+
+ private:
+  // A row of a chain: the k-gram that ends at token `place + 1 + head` of its text.
+  struct Link {
+    const HeadsText* text;
+    int place, head;
+    int row;        // of the pass
+    int first;      // link with which its chain begins
+    TokenId token;  // it ends with
+    int end() const { return place + 1 + head; }
+  };
+
+  void lay_out(std::span<const HeadsText> texts);
+  void add_chains(const HeadsText& text, int begin);
+  void guess(const std::vector<float>& parameters, const PackedHeads<T>& weights);
+  void forward(const std::vector<float>& parameters, const PackedHeads<T>& weights);
+  void encode(const std::vector<float>& parameters, const PackedHeads<T>& weights);
+  TokenId token_of(const Link& link, int back) const;
+  int join(int head);
+  void backward_head(int head,
+                     const PackedHeads<T>& weights,
+                     const HeadsLoss& loss,
+                     float* gradient,
+                     HeadsSums& sums);
+  void backward_encoder(const std::vector<float>& parameters,
+                        const PackedHeads<T>& weights,
+                        float* gradient);
+  void add_to_embedding(float* gradient);
+  int head_width() const { return c_.residual ? 2 * c_.dim : c_.dim; }
+  BlockRows rows() const { return {pos_, segments_, views_}; }
+
+  const HeadsConfig c_;
+  const HeadsLayout layout_;
+  const std::vector<float>& embedding_;  // the trainer's
+  std::unique_ptr<LinearMath<T>> math_;
+  const TrainOps<T>& ops_;
+  VocabRows<T> vocab_;
+  int max_rows_;
+  KeptBlock<T> kept_;
+  BlockPass<T> block_;
+
+  std::vector<std::int32_t> pos_;  // [rows, filled up]
+  std::vector<Segment> segments_;
+  std::vector<RowView> views_;
+  std::vector<Link> links_;
+  std::vector<std::vector<int>> of_head_;  // links of each head
+  std::vector<T> gram_, silu_;             // [links, gram dim], [links, dim]
+  std::vector<float> z_, encoded_;         // [links, dim]
+  std::vector<float> f_, dx_;              // [rows, dim]
+  std::vector<T> joined_, d_joined_;       // [a head's rows, head_width]
+  std::vector<TokenId> target_;            // of the head under way
+  std::vector<float> weight_, loss_;
+  std::vector<T> dx_rounded_, d_encoded_, d_silu_, d_z_, d_gram_;
+};
+
+template <typename T>
+void ChimeraPass<T>::add_chains(const HeadsText& text, int begin) {
+  const int n_tokens = static_cast<int>(text.tokens.size());
+  for (int i = 0; i < text.n_places(0); i++) {
+    const int place = text.n_prompt - 1 + i;
+    const int first = static_cast<int>(links_.size());
+    const auto own_begin = static_cast<std::int32_t>(pos_.size()) - begin;
+    for (int head = 0; head < c_.n_heads && place + 2 + head < n_tokens; head++) {
+      of_head_[static_cast<std::size_t>(head)].push_back(static_cast<int>(links_.size()));
+      links_.push_back({&text, place, head, static_cast<int>(pos_.size()), first,
+                        text.tokens[static_cast<std::size_t>(place + 1 + head)]});
+      pos_.push_back(place + 1 + head);
+      views_.push_back({place + 1, own_begin});
+    }
+  }
+}
+
+template <typename T>
+void ChimeraPass<T>::lay_out(std::span<const HeadsText> texts) {
+  pos_.clear();
+  segments_.clear();
+  views_.clear();
+  links_.clear();
+  for (auto& links : of_head_) links.clear();
+  for (const HeadsText& text : texts) {
+    if (text.n_places(0) == 0) continue;
+    const auto begin = static_cast<int>(pos_.size());
+    // The state of the last place is the last that a chain sees.
+    const int n_hidden = static_cast<int>(text.tokens.size()) - 2;
+    ensure(begin + n_hidden <= max_rows_, "rows of a pass fit");
+    for (int i = 0; i < n_hidden; i++) {
+      copy_row(text.hidden.data() + std::int64_t{i} * c_.dim, c_.dim,
+               kept_.x_attn.data() + std::int64_t{begin + i} * c_.dim);
+      pos_.push_back(i);
+      views_.push_back({});
+    }
+    add_chains(text, begin);
+    segments_.push_back({begin, static_cast<std::int32_t>(pos_.size())});
+  }
+  const std::size_t n = pos_.size();
+  ensure(static_cast<int>(n) <= max_rows_, "rows of a pass fit");
+  pos_.resize(static_cast<std::size_t>(padded_rows(static_cast<int>(n))), 0);
+  views_.resize(pos_.size());
+  std::fill(
+      kept_.x_attn.begin() + static_cast<std::ptrdiff_t>(n * static_cast<std::size_t>(c_.dim)),
+      kept_.x_attn.end(), 0.0f);
+  const auto links = static_cast<std::size_t>(padded_rows(static_cast<int>(links_.size())));
+  const auto dim = static_cast<std::size_t>(c_.dim);
+  gram_.assign(links * dim * static_cast<std::size_t>(c_.gram), T{});
+  z_.resize(links * dim);
+  silu_.resize(links * dim);
+  encoded_.resize(links * dim);
+  f_.resize(pos_.size() * dim);
+}
+
+// The token `back` places before the link's own; -1 before the text.
+template <typename T>
+TokenId ChimeraPass<T>::token_of(const Link& link, int back) const {
+  const int at = link.end() - back;
+  if (at < 0) return -1;
+  // The chain's first is the target's own pick, which the text has too.
+  if (at <= link.place + 1) return link.text->tokens[static_cast<std::size_t>(at)];
+  return links_[static_cast<std::size_t>(link.first + at - link.place - 1)].token;
+}
+
+template <typename T>
+void ChimeraPass<T>::encode(const std::vector<float>& parameters, const PackedHeads<T>& weights) {
+  const float* embedding =
+      c_.own_embedding ? parameters.data() + layout_.at("embed_tokens.weight") : embedding_.data();
+  T* to = gram_.data();
+  for (const Link& link : links_) {
+    for (int back = c_.gram - 1; back >= 0; back--, to += c_.dim) {
+      const TokenId token = token_of(link, back);
+      if (token < 0)
+        std::fill_n(to, c_.dim, T{});
+      else
+        copy_row(embedding + std::int64_t{token} * c_.dim, c_.dim, to);
+    }
+  }
+  const int n = padded_rows(static_cast<int>(links_.size()));
+  math_->forward_f32(*weights.gram_in, gram_.data(), n, z_.data(), false);
+  ops_.silu(z_.data(), nullptr, silu_.data(), std::int64_t{n} * c_.dim);
+  math_->forward_f32(*weights.gram_out, silu_.data(), n, encoded_.data(), false);
+}
+
+template <typename T>
+void ChimeraPass<T>::forward(const std::vector<float>& parameters, const PackedHeads<T>& weights) {
+  encode(parameters, weights);
+  for (std::size_t l = 0; l < links_.size(); l++)
+    std::copy_n(encoded_.data() + l * static_cast<std::size_t>(c_.dim), c_.dim,
+                kept_.x_attn.data() + std::int64_t{links_[l].row} * c_.dim);
+  block_.prepare(rows());
+  block_.forward(parameters, layout_.encoder, weights.encoder, rows(), kept_, f_.data());
+}
+
+// What a head reads at its rows, laid together. @return  how many
+template <typename T>
+int ChimeraPass<T>::join(int head) {
+  const auto& links = of_head_[static_cast<std::size_t>(head)];
+  const int n = padded_rows(static_cast<int>(links.size()));
+  joined_.assign(static_cast<std::size_t>(n) * static_cast<std::size_t>(head_width()), T{});
+  T* to = joined_.data();
+  for (const int l : links) {
+    const Link& link = links_[static_cast<std::size_t>(l)];
+    if (c_.residual) {
+      copy_row(link.text->hidden.data() + std::int64_t{link.place} * c_.dim, c_.dim, to);
+      to += c_.dim;
+    }
+    copy_row(f_.data() + std::int64_t{link.row} * c_.dim, c_.dim, to);
+    to += c_.dim;
+  }
+  return n;
+}
+
+// Replaces the text's tokens in the chains by what the heads before say there, best first.
+template <typename T>
+void ChimeraPass<T>::guess(const std::vector<float>& parameters, const PackedHeads<T>& weights) {
+  for (int head = 0; head + 1 < c_.n_heads; head++) {
+    const auto k = static_cast<std::size_t>(head);
+    forward(parameters, weights);
+    join(head);
+    const auto& links = of_head_[k];
+    vocab_.logits(*weights.output[k], joined_.data(), head_width(), static_cast<int>(links.size()),
+                  [&](int row, std::span<const float> logits) {
+                    const auto l = static_cast<std::size_t>(links[static_cast<std::size_t>(row)]);
+                    if (l + 1 >= links_.size() || links_[l + 1].first != links_[l].first) return;
+                    links_[l + 1].token = static_cast<TokenId>(
+                        std::max_element(logits.begin(), logits.end()) - logits.begin());
+                  });
+  }
+}
+
+// Fills dx_ at the head's rows.
+template <typename T>
+void ChimeraPass<T>::backward_head(int head,
+                                   const PackedHeads<T>& weights,
+                                   const HeadsLoss& loss,
+                                   float* gradient,
+                                   HeadsSums& sums) {
+  const auto k = static_cast<std::size_t>(head);
+  const auto& links = of_head_[k];
+  const auto n = static_cast<std::size_t>(join(head));
+  target_.assign(n, 0);
+  weight_.assign(n, 0.0f);
+  loss_.resize(n);
+  for (std::size_t r = 0; r < links.size(); r++) {
+    const Link& link = links_[static_cast<std::size_t>(links[r])];
+    target_[r] = link.text->tokens[static_cast<std::size_t>(link.end() + 1)];
+    weight_[r] = loss.of_head[k];
+  }
+  d_joined_.resize(joined_.size());
+  vocab_.forward_backward(
+      *weights.output[k], joined_.data(), head_width(), target_, weight_, d_joined_.data(),
+      gradient + layout_.at("heads." + std::to_string(head) + ".weight"), loss_);
+  for (const float l : loss_) sums.loss[k] += l;
+  sums.n[k] += std::ssize(links);
+  sums.n_feature += std::ssize(links) * c_.dim;
+  std::vector<float> wanted(static_cast<std::size_t>(c_.dim));
+  for (std::size_t r = 0; r < links.size(); r++) {
+    const Link& link = links_[static_cast<std::size_t>(links[r])];
+    float* dx = dx_.data() + std::int64_t{link.row} * c_.dim;
+    const float* f = f_.data() + std::int64_t{link.row} * c_.dim;
+    copy_row(link.text->hidden.data() + std::int64_t{link.end()} * c_.dim, c_.dim, wanted.data());
+    float squares = 0;
+    for (int i = 0; i < c_.dim; i++) {
+      const float off = f[i] - wanted[static_cast<std::size_t>(i)];
+      squares += off * off;
+      dx[i] = 2 * loss.of_feature * off;
+    }
+    sums.feature += squares;
+    add_row(d_joined_.data() + (r + 1) * static_cast<std::size_t>(head_width()) - c_.dim, c_.dim,
+            dx);
+  }
+}
+
+template <typename T>
+void ChimeraPass<T>::backward_encoder(const std::vector<float>& parameters,
+                                      const PackedHeads<T>& weights,
+                                      float* gradient) {
+  dx_rounded_.resize(dx_.size());
+  ops_.convert(dx_.data(), dx_rounded_.data(), static_cast<std::int64_t>(dx_.size()));
+  block_.backward(parameters, layout_.encoder, weights.encoder, rows(), kept_, dx_.data(),
+                  dx_rounded_.data(), gradient);
+  const int n = padded_rows(static_cast<int>(links_.size()));
+  d_encoded_.assign(silu_.size(), T{});
+  d_silu_.resize(silu_.size());
+  d_z_.resize(silu_.size());
+  for (std::size_t l = 0; l < links_.size(); l++)
+    std::copy_n(dx_rounded_.data() + std::int64_t{links_[l].row} * c_.dim, c_.dim,
+                d_encoded_.data() + l * static_cast<std::size_t>(c_.dim));
+  math_->backward_weight(*weights.gram_out, d_encoded_.data(), silu_.data(), n,
+                         gradient + layout_.at("gram.1.weight"));
+  math_->backward_input(*weights.gram_out, d_encoded_.data(), n, d_silu_.data());
+  ops_.silu_backward(z_.data(), d_silu_.data(), d_z_.data(), std::int64_t{n} * c_.dim);
+  math_->backward_weight(*weights.gram_in, d_z_.data(), gram_.data(), n,
+                         gradient + layout_.at("gram.0.weight"));
+  if (!c_.own_embedding) return;
+  d_gram_.resize(gram_.size());
+  math_->backward_input(*weights.gram_in, d_z_.data(), n, d_gram_.data());
+  add_to_embedding(gradient + layout_.at("embed_tokens.weight"));
+}
+
+template <typename T>
+void ChimeraPass<T>::add_to_embedding(float* gradient) {
+  const T* from = d_gram_.data();
+  for (const Link& link : links_) {
+    for (int back = c_.gram - 1; back >= 0; back--, from += c_.dim) {
+      const TokenId token = token_of(link, back);
+      if (token >= 0) add_row(from, c_.dim, gradient + std::int64_t{token} * c_.dim);
+    }
+  }
+}
+
+template <typename T>
+void ChimeraPass<T>::forward_backward(const std::vector<float>& parameters,
+                                      const PackedHeads<T>& weights,
+                                      std::span<const HeadsText> texts,
+                                      const HeadsLoss& loss,
+                                      float* gradient,
+                                      HeadsSums& sums) {
+  lay_out(texts);
+  if (links_.empty()) return;
+  if (loss.self_fed) guess(parameters, weights);
+  forward(parameters, weights);
+  dx_.assign(f_.size(), 0.0f);
+  for (int head = 0; head < c_.n_heads; head++) backward_head(head, weights, loss, gradient, sums);
+  backward_encoder(parameters, weights, gradient);
+}
+
+template <typename T>
+void ChimeraPass<T>::rank(const std::vector<float>& parameters,
+                          const PackedHeads<T>& weights,
+                          std::span<const HeadsText> texts,
+                          int n_valid,
+                          HeadsRanks& ranks) {
+  lay_out(texts);
+  if (links_.empty()) return;
+  forward(parameters, weights);
+  for (int head = 0; head < c_.n_heads; head++) {
+    const auto k = static_cast<std::size_t>(head);
+    join(head);
+    const auto& links = of_head_[k];
+    vocab_.logits(*weights.output[k], joined_.data(), head_width(), static_cast<int>(links.size()),
+                  [&](int row, std::span<const float> logits) {
+                    const Link& link =
+                        links_[static_cast<std::size_t>(links[static_cast<std::size_t>(row)])];
+                    const auto at = static_cast<std::size_t>(link.end() + 1);
+                    ranks.add(head, rank_of(logits.first(static_cast<std::size_t>(n_valid)),
+                                            link.text->tokens[at]));
+                  });
+  }
+}
+
+}  // namespace
+
+template <typename T>
+std::unique_ptr<HeadsPass<T>> make_chimera_pass(const HeadsConfig& config,
+                                                const std::vector<float>& embedding,
+                                                std::unique_ptr<LinearMath<T>> math,
+                                                const TrainTable& table,
+                                                int max_rows) {
+  return std::make_unique<ChimeraPass<T>>(config, embedding, std::move(math), table, max_rows);
+}
+
+template std::unique_ptr<HeadsPass<float>> make_chimera_pass(const HeadsConfig&,
+                                                             const std::vector<float>&,
+                                                             std::unique_ptr<LinearMath<float>>,
+                                                             const TrainTable&,
+                                                             int);
+template std::unique_ptr<HeadsPass<Bf16>> make_chimera_pass(const HeadsConfig&,
+                                                            const std::vector<float>&,
+                                                            std::unique_ptr<LinearMath<Bf16>>,
+                                                            const TrainTable&,
+                                                            int);
+
+}  // namespace engine

@@ -1,0 +1,207 @@
+#include "engine/train/consistency.h"
+
+#include <algorithm>
+
+#include "engine/types.h"
+
+namespace engine {
+namespace {
+
+struct Block {
+  int begin = 0;  // of its first token in the output
+  const BlockPoints* points = nullptr;
+  int n_known = 0;  // positions that the output has
+};
+
+Block block_at(const Trajectory& t, int index) {
+  Block block;
+  for (int i = 0; i < index; i++)
+    block.begin += static_cast<int>(t.blocks[static_cast<std::size_t>(i)].back().size());
+  block.points = &t.blocks[static_cast<std::size_t>(index)];
+  block.n_known = std::min(static_cast<int>(block.points->back().size()),
+                           static_cast<int>(t.output.size()) - block.begin);
+  return block;
+}
+
+int first_wrong(const Block& block, int point) {
+  return n_right_in_front((*block.points)[static_cast<std::size_t>(point)], block.points->back());
+}
+
+// Where the chain of each point begins among the rows: row `base + k` is of the block's position
+// `first + k`.
+struct Chain {
+  PointPlace place;
+  int base = 0, first = 0;
+};
+
+class ChainBuilder {
+ public:
+  ChainBuilder(GuidedRows& rows, const Trajectory& trajectory, const ConsistencyLoss& loss)
+      : rows_(rows), t_(trajectory), loss_(loss) {}
+
+  /// Rows that adding a point would take, with the chain that teaches it.
+  int cost(PointPlace place) const {
+    int rows = has(place) ? 0 : chain_rows(t_, place);
+    const PointPlace next{place.block, place.point + 1};
+    if (loss_.towards == ConsistencyLoss::Towards::NextPoint && !has(next))
+      rows += chain_rows(t_, next);
+    return rows;
+  }
+  void add(PointPlace place) {
+    const PointPlace next{place.block, place.point + 1};
+    if (loss_.towards == ConsistencyLoss::Towards::NextPoint && chain_rows(t_, next) > 0) lay(next);
+    learn(lay(place));
+  }
+
+ private:
+  bool has(PointPlace place) const { return find(place) != nullptr; }
+  const Chain* find(PointPlace place) const {
+    const auto found = std::ranges::find(chains_, place, &Chain::place);
+    return found == chains_.end() ? nullptr : &*found;
+  }
+  int n_prompt() const { return static_cast<int>(t_.prompt.size()); }
+
+  /// The chain's rows, without a loss so far.
+  Chain lay(PointPlace place) {
+    if (const Chain* there = find(place)) return *there;
+    const Block block = block_at(t_, place.block);
+    const auto& point = (*block.points)[static_cast<std::size_t>(place.point)];
+    const Chain chain{place, rows_.n_rows(), first_wrong(block, place.point)};
+    const int seen = n_prompt() + block.begin + chain.first;
+    for (int k = chain.first; k + 1 < block.n_known; k++) {
+      const auto target = static_cast<std::size_t>(block.begin + k + 1);
+      rows_.add(point[static_cast<std::size_t>(k)], t_.output[target], n_prompt() + block.begin + k,
+                {seen, chain.base}, {}, 0, LossPart::Consistency);
+    }
+    chains_.push_back(chain);
+    return chain;
+  }
+
+  /// The row whose law a point's row at the block's position k is pulled to: the next point's, or
+  /// the text's, which the next point is up to its own first wrong token.
+  std::int32_t teacher_of(PointPlace place, int k) const {
+    const Block block = block_at(t_, place.block);
+    if (loss_.towards == ConsistencyLoss::Towards::NextPoint) {
+      const Chain* next = find({place.block, place.point + 1});
+      if (next && k >= next->first) return next->base + k - next->first;
+    }
+    return n_prompt() + block.begin + k;
+  }
+
+  void learn(const Chain& chain) {
+    const int n = chain_rows(t_, chain.place);
+    for (int i = 0; i < n; i++) {
+      const auto row = static_cast<std::size_t>(chain.base + i);
+      RowGoal& goal = rows_.goal[row];
+      rows_.weight[row] = 1;
+      if (loss_.by == ConsistencyLoss::By::HardLabels) {
+        goal = {.kind = RowGoal::Kind::Target, .smoothing = static_cast<float>(loss_.smoothing)};
+        continue;
+      }
+      goal.kind = loss_.by == ConsistencyLoss::By::ForwardKl ? RowGoal::Kind::Forward
+                                                             : RowGoal::Kind::Reverse;
+      goal.teacher = teacher_of(chain.place, chain.first + i);
+    }
+  }
+
+  GuidedRows& rows_;
+  const Trajectory& t_;
+  const ConsistencyLoss& loss_;
+  std::vector<Chain> chains_;
+};
+
+}  // namespace
+
+const char* name_of(LossPart part) {
+  switch (part) {
+    case LossPart::Autoregressive:
+      return "ar";
+    case LossPart::Consistency:
+      return "consistency";
+    case LossPart::Replay:
+      return "replay";
+  }
+  return "?";
+}
+
+void GuidedRows::add(TokenId input,
+                     TokenId output,
+                     std::int32_t position,
+                     RowView sees,
+                     RowGoal pulled,
+                     float counts,
+                     LossPart in) {
+  token.push_back(input);
+  target.push_back(output);
+  pos.push_back(position);
+  view.push_back(sees);
+  goal.push_back(pulled);
+  weight.push_back(counts);
+  part.push_back(in);
+}
+
+GuidedRows plain_rows(
+    const TokenText& text, double prompt_weight, double smoothing, LossPart part, int context) {
+  GuidedRows rows;
+  const int n = std::min(static_cast<int>(text.tokens.size()) - 1, context);
+  for (int i = 0; i < n; i++) {
+    const auto at = static_cast<std::size_t>(i);
+    rows.add(text.tokens[at], text.tokens[at + 1], i, {},
+             {.kind = RowGoal::Kind::Target, .smoothing = static_cast<float>(smoothing)},
+             i + 1 < text.n_prompt ? static_cast<float>(prompt_weight) : 1.0f, part);
+  }
+  return rows;
+}
+
+GuidedRows rows_of(const Trajectory& t, const ConsistencyLoss& loss) {
+  TokenText text;
+  text.tokens = t.prompt;
+  text.tokens.insert(text.tokens.end(), t.output.begin(), t.output.end());
+  text.n_prompt = static_cast<int>(t.prompt.size());
+  const int n = static_cast<int>(text.tokens.size());
+  GuidedRows rows =
+      plain_rows(text, loss.prompt_weight, loss.smoothing, LossPart::Autoregressive, n);
+  if (!loss.own_labels) std::ranges::fill(rows.weight, 0.0f);
+  return rows;
+}
+
+TokenText truth_of(const Trajectory& t) {
+  TokenText text;
+  text.tokens = t.prompt;
+  text.tokens.insert(text.tokens.end(), t.truth.begin(), t.truth.end());
+  text.n_prompt = static_cast<int>(t.prompt.size());
+  return text;
+}
+
+int chain_rows(const Trajectory& trajectory, PointPlace place) {
+  const Block block = block_at(trajectory, place.block);
+  if (place.point + 1 >= static_cast<int>(block.points->size())) return 0;
+  return std::max(0, block.n_known - 1 - first_wrong(block, place.point));
+}
+
+std::vector<PointPlace> points_to_learn(const Trajectory& trajectory) {
+  std::vector<PointPlace> places;
+  for (int block = 0; block < static_cast<int>(trajectory.blocks.size()); block++) {
+    const auto n = trajectory.blocks[static_cast<std::size_t>(block)].size();
+    for (int point = 0; point + 1 < static_cast<int>(n); point++)
+      if (chain_rows(trajectory, {block, point}) > 0) places.push_back({block, point});
+  }
+  return places;
+}
+
+int add_chains(GuidedRows& rows,
+               const Trajectory& trajectory,
+               const std::vector<PointPlace>& places,
+               const ConsistencyLoss& loss,
+               int max_rows) {
+  ChainBuilder builder(rows, trajectory, loss);
+  int n_added = 0;
+  for (const PointPlace place : places) {
+    if (rows.n_rows() + builder.cost(place) > max_rows) continue;
+    builder.add(place);
+    n_added++;
+  }
+  return n_added;
+}
+
+}  // namespace engine

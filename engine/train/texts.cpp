@@ -1,0 +1,40 @@
+#include "engine/train/texts.h"
+
+#include "engine/model/sentencepiece.h"
+#include "engine/types.h"
+
+namespace engine {
+
+TokenText tokenized(const Tokenizer& tokenizer, const TrainingText& text) {
+  TokenText out;
+  out.tokens.push_back(*tokenizer.bos_id());
+  const auto prompt = tokenizer.encode(text.prompt, false);
+  out.tokens.insert(out.tokens.end(), prompt.begin(), prompt.end());
+  // bos alone is no prompt: the first token of a plain text counts in full.
+  out.n_prompt = prompt.empty() ? 0 : static_cast<int>(out.tokens.size());
+  const auto completion = tokenizer.encode(text.completion, false);
+  if (text.answer_size > 0) {
+    const auto tokens_to = [&](std::size_t bytes) {
+      return static_cast<int>(out.tokens.size() +
+                              tokenizer.encode(text.completion.substr(0, bytes), false).size());
+    };
+    out.answer_begin = tokens_to(text.answer_begin);
+    out.answer_end = tokens_to(text.answer_begin + text.answer_size);
+  }
+  out.tokens.insert(out.tokens.end(), completion.begin(), completion.end());
+  out.tokens.push_back(*tokenizer.eos_id());
+  return out;
+}
+
+std::unique_ptr<Tokenizer> training_tokenizer(const std::string& directory,
+                                              const FileLimits& limits) {
+  auto tokenizer = open_sentencepiece(directory + "/tokenizer.model", {.limits = limits});
+  if (!tokenizer->bos_id() || !tokenizer->eos_id()) {
+    throw Error(ErrorCode::BadInput, directory +
+                                         "/tokenizer.model: has no bos or eos, training needs "
+                                         "both; make one with `train tokenizer`");
+  }
+  return tokenizer;
+}
+
+}  // namespace engine

@@ -1,0 +1,144 @@
+#include "engine/train/training_loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/train/run_parts.h"
+#include "engine/train/training_log.h"
+#include "engine/types.h"
+
+namespace engine {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kLosses = 100;  // of the last steps, for the loss a run ends with
+constexpr std::size_t kSpeeds = 50;
+
+// What may differ between a checkpoint's recipe and the one given: how often to save, and how long
+// to go on.
+std::string essence(const std::string& recipe) {
+  auto object = nlohmann::json::parse(recipe, nullptr, false);
+  if (!object.is_object()) return recipe;
+  for (const char* free : {"checkpoint_minutes", "tokens", "minutes", "epochs", "compute", "shards",
+                           "probe_steps", "probe_texts", "hidden_megabytes"}) {
+    object.erase(free);
+  }
+  return object.dump();
+}
+
+}  // namespace
+
+std::optional<Checkpoint> checkpoint_to_resume(const std::string& recipe,
+                                               const TrainOptions& options,
+                                               const TrainCallbacks& callbacks) {
+  ensure(!options.directory.empty(), "training needs a directory for its checkpoint");
+  std::error_code failed;
+  fs::create_directories(options.directory, failed);
+  if (failed) {
+    throw Error(ErrorCode::Resources, options.directory + ": cannot be made: " + failed.message());
+  }
+  const std::string path = options.directory + "/checkpoint.bin";
+  const bool found = fs::exists(path);
+  if (found && !options.resume) {
+    throw Error(ErrorCode::Usage, path +
+                                      ": a run was saved here; go on with --resume, or give "
+                                      "another directory");
+  }
+  if (!found) {
+    if (options.resume && callbacks.notice)
+      callbacks.notice("nothing to resume in " + options.directory +
+                       ": starting from the beginning");
+    return {};
+  }
+  Checkpoint checkpoint = read_checkpoint(path);
+  if (essence(checkpoint.recipe) != essence(recipe)) {
+    throw Error(ErrorCode::BadInput,
+                path + ": was made by another recipe; give that recipe, or another directory");
+  }
+  if (callbacks.notice) callbacks.notice("resuming after step " + std::to_string(checkpoint.step));
+  return checkpoint;
+}
+
+TrainingLoop::TrainingLoop(const LoopSettings& settings,
+                           const TrainOptions& options,
+                           const TrainCallbacks& callbacks)
+    : settings_(settings), options_(options), callbacks_(callbacks) {}
+
+double TrainingLoop::done() const {
+  if (settings_.tokens > 0)
+    return static_cast<double>(tokens) / static_cast<double>(settings_.tokens);
+  return seconds / (settings_.minutes * 60);
+}
+
+bool TrainingLoop::at_end() const {
+  return (settings_.tokens > 0 ? tokens >= settings_.tokens : done() >= 1) ||
+         (options_.stop_after_step > 0 && step >= options_.stop_after_step);
+}
+
+double TrainingLoop::mean_loss() const {
+  if (losses_.empty()) return 0;
+  return std::accumulate(losses_.begin(), losses_.end(), 0.0) / static_cast<double>(losses_.size());
+}
+
+// What only the loop knows of a step.
+void TrainingLoop::complete(TrainProgress& progress, double took) {
+  speed_.emplace_back(took, progress.tokens);
+  if (speed_.size() > kSpeeds) speed_.pop_front();
+  losses_.push_back(progress.completion_loss);
+  if (losses_.size() > kLosses) losses_.pop_front();
+  double in_seconds = 0, n_tokens = 0;
+  for (const auto& [s, t] : speed_) {
+    in_seconds += s;
+    n_tokens += static_cast<double>(t);
+  }
+  progress.step = step;
+  progress.tokens = tokens;
+  progress.tokens_per_second = n_tokens / in_seconds;
+  progress.done = std::min(1.0, done());
+  progress.seconds = seconds;
+  progress.seconds_left =
+      settings_.tokens > 0
+          ? static_cast<double>(std::max<std::int64_t>(0, settings_.tokens - tokens)) * in_seconds /
+                n_tokens
+          : std::max(0.0, settings_.minutes * 60 - seconds);
+}
+
+void TrainingLoop::run(const Update& update, const std::function<void()>& save) {
+  TrainingLog log(options_.directory, step);
+  auto last_saved = Clock::now();
+  first_step_ = step;
+  while (!at_end() && !(callbacks_.stop && callbacks_.stop->load())) {
+    const auto start = Clock::now();
+    const double lr =
+        cosine_lr(settings_.peak_lr, step + 1, done(), settings_.warmup_steps, settings_.final_lr);
+    TrainProgress progress = update(step + 1, lr);
+    if (!std::isfinite(progress.loss) || !std::isfinite(progress.gradient_norm)) {
+      throw Error(ErrorCode::Device, settings_.name + ": step " + std::to_string(step + 1) +
+                                         ": the loss is no longer a finite number; the last "
+                                         "checkpoint is kept, try a smaller peak_lr");
+    }
+    progress.lr = lr;
+    step++;
+    tokens += progress.tokens;
+    const std::chrono::duration<double> took = Clock::now() - start;
+    seconds += took.count();
+    complete(progress, took.count());
+    if (step % 10 == 0 || step == 1 || !progress.probes.empty()) log.write(progress);
+    if (callbacks_.progress) callbacks_.progress(progress);
+    const std::chrono::duration<double> since = Clock::now() - last_saved;
+    if (since.count() > settings_.checkpoint_minutes * 60) {
+      save();
+      last_saved = Clock::now();
+    }
+  }
+  if (step > first_step_) save();
+}
+
+}  // namespace engine

@@ -1,0 +1,71 @@
+// What every training run does around its steps: where it begins, the learning rate, the log,
+// checkpoints in between and at the end, the flag that stops it, how long it will take.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "engine/train/checkpoint.h"
+#include "engine/train/trainer.h"
+
+namespace engine {
+
+/// Of a recipe.
+struct LoopSettings {
+  std::string name;
+  double peak_lr = 0, final_lr = 0;
+  int warmup_steps = 0;
+  std::int64_t tokens = 0;  // where it ends ...
+  double minutes = 0;       // ... or, if tokens is 0
+  double checkpoint_minutes = 3;
+};
+
+/// Makes options.directory and reads the checkpoint there, if the run shall go on from one.
+/// @param recipe  as JSON; it may differ from the checkpoint's in how long and how often, and in
+///                engine and shards, which are the checkpoint's
+/// @throws Error  as train()
+std::optional<Checkpoint> checkpoint_to_resume(const std::string& recipe,
+                                               const TrainOptions& options,
+                                               const TrainCallbacks& callbacks);
+
+class TrainingLoop {
+ public:
+  TrainingLoop(const LoopSettings& settings,
+               const TrainOptions& options,
+               const TrainCallbacks& callbacks);
+
+  /// Of training so far; a resumed run sets them before run().
+  std::int64_t step = 0, tokens = 0;
+  double seconds = 0;
+
+  /// One update with this learning rate, as step number `step` from 1.
+  /// @return  its tokens, loss, losses, completion_loss, gradient_norm; perhaps probes
+  using Update = std::function<TrainProgress(std::int64_t step, double lr)>;
+  /// Steps until the end, the flag or options.stop_after_step; saves, and tells the log every tenth
+  /// step and every probe.
+  /// @throws Error(Device)  if loss or gradient are no longer finite; the last checkpoint stays
+  void run(const Update& update, const std::function<void()>& save);
+
+  double done() const;  // 0 to 1 or more
+  std::int64_t steps_done() const { return step - first_step_; }
+  int n_losses() const { return static_cast<int>(losses_.size()); }
+  /// Mean of completion_loss over the last n_losses() steps, at most 100.
+  double mean_loss() const;
+
+ private:
+  bool at_end() const;
+  void complete(TrainProgress& progress, double took);
+
+  LoopSettings settings_;
+  const TrainOptions& options_;
+  const TrainCallbacks& callbacks_;
+  std::int64_t first_step_ = 0;
+  std::deque<double> losses_;
+  std::deque<std::pair<double, std::int64_t>> speed_;  // seconds and tokens, last steps
+};
+
+}  // namespace engine

@@ -1,0 +1,378 @@
+// Consistency training itself: it learns what it is shown, the same bits come out however often it
+// was stopped, and the whole way from a recipe to a model directory.
+#include <unistd.h>
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/data/record.h"
+#include "engine/decode/textbook_jacobi.h"
+#include "engine/model/model.h"
+#include "engine/model/model_files.h"
+#include "engine/model/related.h"
+#include "engine/train/cllm_trainer.h"
+#include "engine/train/parameters.h"
+#include "engine/train/train_cllm.h"
+#include "engine/types.h"
+
+namespace engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Cllm : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ =
+        fs::temp_directory_path() / ("cllm_test_" + std::to_string(::getpid()) + "_" +
+                                     testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(directory_);
+    fs::create_directories(directory_);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+  std::string directory(const std::string& name) const {
+    fs::create_directories(directory_ / name);
+    return (directory_ / name).string();
+  }
+  fs::path directory_;
+};
+
+ModelConfig small_model() {
+  ModelConfig c;
+  c.dim = 32;
+  c.hidden_dim = 64;
+  c.n_layers = 2;
+  c.n_heads = 2;
+  c.n_kv_heads = 2;
+  c.head_dim = 16;
+  c.vocab_size = 64;
+  c.max_seq_len = 64;
+  c.tied_embeddings = true;
+  return c;
+}
+
+CllmRecipe small_recipe(const std::string& more = {}) {
+  return cllm_recipe_from(
+      R"({"name": "small", "mixture": {"arith": {"weight": 1}}, "block": 6, "prompts": 40,
+          "context": 96, "points": 3, "batch_texts": 4, "replay_texts": 2, "epochs": 6,
+          "peak_lr": 0.01, "warmup_steps": 4, "checkpoint_minutes": 100, "shards": 2,
+          "compute": "f32")" +
+          more + "}",
+      "test");
+}
+
+// Texts that count, and blocks that get there a token at a time.
+Trajectory counting(std::int64_t index) {
+  Trajectory t;
+  t.index = index;
+  const auto start = static_cast<TokenId>(3 + index * 7 % 40);
+  for (int i = 0; i < 4; i++) t.prompt.push_back(start + i);
+  for (int i = 0; i < 12; i++) t.output.push_back(start + 4 + i);
+  t.truth = t.output;
+  for (std::size_t begin = 0; begin < 12; begin += 6) {
+    const std::vector<TokenId> fixed_point(
+        t.output.begin() + static_cast<std::ptrdiff_t>(begin),
+        t.output.begin() + static_cast<std::ptrdiff_t>(begin) + 6);
+    BlockPoints points;
+    for (std::size_t right = 0; right <= 6; right++) {
+      points.push_back(fixed_point);
+      for (std::size_t i = right; i < 6; i++)
+        points.back()[i] = static_cast<TokenId>(1 + (index * 5 + static_cast<int>(i * right)) % 60);
+    }
+    t.blocks.push_back(std::move(points));
+  }
+  return t;
+}
+
+CllmTraining training() {
+  CllmTraining training;
+  training.model = small_model();
+  initialise(training.parameters, ParameterLayout(training.model), training.model, 0.02f, 5);
+  for (std::int64_t i = 0; i < 20; i++) training.trajectories.push_back(counting(i));
+  training.replay = [](std::int64_t index) {
+    const Trajectory t = counting(100 + index % 50);
+    return truth_of(t);
+  };
+  return training;
+}
+
+TEST_F(Cllm, every_loss_falls_where_it_is_learnt_from) {
+  for (const std::string more :
+       {R"(, "consistency": "global", "divergence": "forward")",
+        R"(, "consistency": "global", "divergence": "reverse", "ar_labels": "truth")",
+        R"(, "consistency": "global", "divergence": "hard", "smoothing": 0.05)",
+        R"(, "consistency": "local", "divergence": "forward")",
+        R"(, "divergence": "forward", "teacher": "frozen", "ar_weight": 10)"}) {
+    CllmProgress first, last;
+    CllmCallbacks callbacks;
+    callbacks.progress = [&](const CllmProgress& p) {
+      if (p.step == 1) first = p;
+      last = p;
+    };
+    const CllmResult result = train_consistency(
+        small_recipe(more), training(),
+        {.n_threads = 2, .directory = directory(std::to_string(std::hash<std::string>{}(more)))},
+        callbacks);
+    EXPECT_TRUE(result.finished);
+    EXPECT_EQ(result.step, 30) << "6 epochs of 20 texts, 4 a step";
+    EXPECT_EQ(last.done, 1.0);
+    EXPECT_LT(last.parts[static_cast<int>(LossPart::Autoregressive)],
+              0.7 * first.parts[static_cast<int>(LossPart::Autoregressive)])
+        << more;
+    EXPECT_LT(last.parts[static_cast<int>(LossPart::Replay)],
+              0.7 * first.parts[static_cast<int>(LossPart::Replay)])
+        << more;
+    EXPECT_GT(last.parts[static_cast<int>(LossPart::Consistency)], 0) << more;
+  }
+}
+
+TEST_F(Cllm, a_point_comes_to_predict_what_its_fixed_point_predicts) {
+  // Against hard labels the loss of chains is a plain cross-entropy, so its fall is no matter of a
+  // teacher that was flat at first.
+  CllmRecipe recipe =
+      small_recipe(R"(, "divergence": "hard", "smoothing": 0, "ar_weight": 0, "replay_weight": 0)");
+  recipe.epochs = 40;
+  CllmCallbacks callbacks;
+  double first = 0, last = 0;
+  callbacks.progress = [&](const CllmProgress& p) {
+    if (p.step == 1) first = p.parts[static_cast<int>(LossPart::Consistency)];
+    last = p.parts[static_cast<int>(LossPart::Consistency)];
+    EXPECT_EQ(p.parts[static_cast<int>(LossPart::Replay)], 0);
+  };
+  train_consistency(recipe, training(), {.n_threads = 2, .directory = directory("run")}, callbacks);
+  EXPECT_GT(first, 3.5) << "untrained: log 64 = 4.16";
+  EXPECT_LT(last, 1.5);
+}
+
+TEST_F(Cllm, stopped_and_resumed_ends_with_the_same_bits) {
+  for (const char* compute : {"f32", "auto"}) {
+    CllmRecipe recipe = small_recipe();
+    recipe.compute = compute;
+    const CllmResult expected = train_consistency(
+        recipe, training(),
+        {.n_threads = 2, .directory = directory(std::string("whole") + compute)}, {});
+    CllmOptions parts{.n_threads = 2,
+                      .directory = directory(std::string("parts") + compute),
+                      .stop_after_step = 7};
+    EXPECT_FALSE(train_consistency(recipe, training(), parts, {}).finished);
+    parts.resume = true;
+    parts.stop_after_step = 0;
+    parts.n_threads = 1;  // shards, not threads, decide the sums
+    std::atomic<bool> stop{false};
+    CllmCallbacks callbacks;
+    callbacks.stop = &stop;
+    callbacks.progress = [&](const CllmProgress& p) { stop = p.step == 19; };
+    EXPECT_EQ(train_consistency(recipe, training(), parts, callbacks).step, 19);
+    const CllmResult resumed = train_consistency(recipe, training(), parts, {});
+    EXPECT_TRUE(resumed.finished);
+    EXPECT_EQ(resumed.rows, expected.rows);
+    EXPECT_EQ(resumed.parameters, expected.parameters) << compute;
+  }
+}
+
+TEST_F(Cllm, a_checkpoint_of_another_loss_is_refused_and_none_is_overwritten) {
+  CllmOptions options{.n_threads = 1, .directory = directory("run"), .stop_after_step = 1};
+  train_consistency(small_recipe(), training(), options, {});
+  try {
+    train_consistency(small_recipe(), training(), options, {});
+    FAIL() << "overwrote a checkpoint";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Usage);
+  }
+  options.resume = true;
+  try {
+    train_consistency(small_recipe(R"(, "divergence": "reverse")"), training(), options, {});
+    FAIL() << "went on with another loss";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::BadInput);
+    EXPECT_THAT(error.what(), testing::HasSubstr("was made by another recipe"));
+  }
+}
+
+TEST_F(Cllm, reports_tell_the_parts_of_the_loss_and_probes_where_there_are_some) {
+  CllmRecipe recipe = small_recipe();
+  recipe.probe_minutes = 1e-9;  // at every step
+  CllmCallbacks callbacks;
+  callbacks.probe = [](std::int64_t step, const std::vector<float>&) {
+    return NamedFigures{{"tokens per step, block", static_cast<double>(step)}};
+  };
+  train_consistency(recipe, training(),
+                    {.n_threads = 1, .directory = directory("run"), .stop_after_step = 3},
+                    callbacks);
+  const auto reports = read_training_reports(directory("run") + "/training.jsonl");
+  ASSERT_EQ(reports.size(), 2u)
+      << "the first step is told, every tenth, and every probe but the last";
+  ASSERT_EQ(reports[0].losses.size(), 3u);
+  EXPECT_EQ(reports[0].losses[0].first, "ar");
+  EXPECT_EQ(reports[0].losses[1].first, "consistency");
+  EXPECT_EQ(reports[0].losses[2].first, "replay");
+  ASSERT_EQ(reports[1].probes.size(), 1u);
+  EXPECT_EQ(reports[1].probes[0].second, 2);
+}
+
+TEST(CllmRecipe, read_from_its_own_json_is_the_same_recipe) {
+  for (const char* more :
+       {"", R"(, "divergence": "hard", "teacher": "frozen", "ar_labels": "truth")",
+        R"(, "consistency": "local", "divergence": "reverse", "drop_wrong": false)"}) {
+    const CllmRecipe recipe = small_recipe(more);
+    EXPECT_EQ(to_json(cllm_recipe_from(to_json(recipe), "again")), to_json(recipe));
+  }
+}
+
+TEST(CllmRecipe, refusals_name_the_field_and_what_was_expected) {
+  const auto message = [](const std::string& more) {
+    try {
+      cllm_recipe_from(R"({"mixture": {"arith": {"weight": 1}}, "epochs": 1)" + more + "}",
+                       "r.json");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::BadInput);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message(""), "");
+  EXPECT_EQ(message(R"(, "divergence": "sideways")"),
+            "r.json: divergence: found \"sideways\", expected forward, reverse or hard");
+  EXPECT_EQ(message(R"(, "augment": 1)"), "r.json: augment: found 1, expected true or false");
+  EXPECT_THAT(message(R"(, "blocks": 4)"), testing::HasSubstr("did you mean"));
+  EXPECT_THAT(message(R"(, "consistency": "local", "divergence": "hard")"),
+              testing::HasSubstr("must be global"));
+  EXPECT_THAT(message(R"(, "context": 100)"), testing::HasSubstr("multiple of 32"));
+}
+
+// From a recipe to a directory, on the bundled target.
+class CllmRun : public Cllm {
+ protected:
+  CllmRequest request(const std::string& name) const {
+    return {.recipe = DECOSCOPE_SOURCE_DIR "/assets/recipes/tiny-cllm.json",
+            .target = {},
+            .assets = DECOSCOPE_SOURCE_DIR "/assets",
+            .out = (directory_ / name).string(),
+            .data = {},
+            .n_threads = 2};
+  }
+};
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {(std::istreambuf_iterator<char>(file)), {}};
+}
+
+TEST_F(CllmRun,
+       a_point_predicts_what_its_fixed_point_does_up_to_its_first_wrong_token_bit_for_bit) {
+  const ModelFiles files = open_model(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target");
+  const auto device = kernels::open_cpu(1);
+  const auto model = Model::load(*device, files, {.dtype = files.stored_dtype});
+  TrajectoryPrompt prompt;
+  prompt.tokens = files.tokenizer->encode(task_generator("arith").make(Split::Dev, 1, 0)->prompt);
+  std::vector<Trajectory> found;
+  collect_trajectories(
+      *model, {.block = 8, .max_new_tokens = 24, .n_lanes = 1, .eos_ids = files.config.eos_ids},
+      [&](TrajectoryPrompt& one) {
+        one = prompt;
+        return !std::exchange(prompt, {}).tokens.empty();
+      },
+      [&](Trajectory t) { found.push_back(std::move(t)); });
+  ASSERT_EQ(found.size(), 1u);
+  int n_same = 0, n_apart = 0;
+  std::vector<TokenId> text = found[0].prompt;
+  for (const BlockPoints& points : found[0].blocks) {
+    Sequence prefix(text, model->make_cache());
+    prefill(*model, prefix);
+    const auto logits_behind = [&](const std::vector<TokenId>& point) {
+      const TokenTree tree = block_rows(prefix.last(), point);
+      BatchItem item;
+      item.cache = &prefix.cache();
+      item.tree = &tree;
+      item.prefix = prefix.cached_tokens();
+      auto out = model->forward(std::span(&item, 1), Wants{.logits = true});
+      prefix.cache().commit({});
+      return std::move(out.front());
+    };
+    const StepOutput right = logits_behind(points.back());
+    for (const auto& point : points) {
+      const StepOutput out = logits_behind(point);
+      const int n_right = n_right_in_front(point, points.back());
+      // Row i gives position i, and has read the positions before it.
+      for (int row = 0; row < static_cast<int>(point.size()); row++) {
+        const bool same = std::ranges::equal(out.logits_of(row), right.logits_of(row));
+        if (row <= n_right) {
+          EXPECT_TRUE(same) << row;
+        }
+        (row <= n_right ? n_same : n_apart) += row <= n_right || !same;
+      }
+    }
+    text.insert(text.end(), points.back().begin(), points.back().end());
+  }
+  EXPECT_GT(n_same, 50);
+  EXPECT_GT(n_apart, 50) << "behind a wrong token the laws are others";
+}
+
+TEST_F(CllmRun, stopped_in_every_stage_and_resumed_writes_the_same_model) {
+  std::string notices;
+  CllmRunCallbacks callbacks;
+  callbacks.notice = [&](const std::string& text) { notices += text + "\n"; };
+  const CllmOutcome whole = train_cllm(request("whole"), callbacks);
+  ASSERT_TRUE(whole.finished) << notices;
+  EXPECT_EQ(whole.collected.n_texts, 24);
+  EXPECT_GT(whole.collected.n_kept, 10);
+  EXPECT_GT(whole.collected.n_points, 3 * whole.collected.n_blocks) << "blocks that converge late";
+  EXPECT_THAT(notices, testing::HasSubstr("collected: 24 answers"));
+  EXPECT_THAT(notices, testing::HasSubstr("positions of points made right"));
+
+  std::atomic<bool> stop{false};
+  CllmRunCallbacks stopping;
+  stopping.stop = &stop;
+  stopping.collecting = [&](const CollectProgress& p) {
+    if (p.done >= 9) stop = true;
+  };
+  CllmRequest parts = request("parts");
+  const CllmOutcome in_collecting = train_cllm(parts, stopping);
+  EXPECT_FALSE(in_collecting.finished);
+  EXPECT_GE(in_collecting.collected.n_texts, 9);
+  EXPECT_LT(in_collecting.collected.n_texts, 24);
+  EXPECT_THROW(train_cllm(parts, {}), Error) << "nothing is overwritten";
+
+  parts.resume = true;
+  stop = false;
+  stopping.collecting = nullptr;
+  stopping.training = [&](const CllmProgress& p) { stop = p.step == 2; };
+  const CllmOutcome in_training = train_cllm(parts, stopping);
+  EXPECT_FALSE(in_training.finished);
+  EXPECT_EQ(in_training.training.step, 2);
+  stop = false;
+  stopping.training = nullptr;
+  EXPECT_TRUE(train_cllm(parts, stopping).finished);
+  EXPECT_EQ(bytes_of(parts.out + "/model.safetensors"),
+            bytes_of(request("whole").out + "/model.safetensors"));
+
+  const ModelFiles model = open_model(parts.out);
+  EXPECT_EQ(model.config.n_layers, 6);
+  EXPECT_EQ(name_before_training(parts.out), "demo-target");
+  EXPECT_EQ(model.draft_name, "demo-draft") << "the same vocabulary, so the same draft";
+  const std::string card = bytes_of(parts.out + "/README.md");
+  for (const char* words :
+       {"# tiny-cllm", "## Data and licences", "24 answers", "losses at the end",
+        "## Before and after", "| arith | 2 |", "\"block\": 8"})
+    EXPECT_THAT(card, testing::HasSubstr(words));
+  // Of one unseen prompt, how it was answered at first and in the end.
+  std::ifstream probes(parts.out + "/probe_trajectories.jsonl");
+  std::string line;
+  std::vector<nlohmann::json> told;
+  while (std::getline(probes, line)) told.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0]["step"], 0);
+  EXPECT_GT(told[1]["step"], 0);
+  EXPECT_EQ(told[0]["prompt"], told[1]["prompt"]);
+  EXPECT_GT(told[0]["blocks"].size(), 0u);
+}
+
+}  // namespace
+}  // namespace engine

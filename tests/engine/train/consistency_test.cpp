@@ -1,0 +1,373 @@
+// The rows of consistency training: which are laid out, what they see, what they are pulled to; the
+// gradients of the losses against differences; augmentation and cleaning.
+#include <cmath>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/train/consistency.h"
+#include "engine/types.h"
+#include "tests/engine/train/gradient_check.h"
+
+namespace engine {
+namespace {
+
+using test::spread;
+using Towards = ConsistencyLoss::Towards;
+using By = ConsistencyLoss::By;
+
+// A prompt of 3, an answer of 10 that ends by itself, two blocks of 6; the second goes on behind
+// the end token (2).
+Trajectory two_blocks() {
+  Trajectory t;
+  t.prompt = {1, 40, 41};
+  t.output = {10, 11, 12, 13, 14, 15, 16, 17, 18, 2};
+  t.ended = true;
+  t.truth = {10, 11, 19, 2};
+  t.blocks = {{{7, 7, 12, 7, 7, 7},      // first wrong 0
+               {10, 8, 8, 13, 8, 15},    // first wrong 1
+               {10, 11, 12, 13, 9, 15},  // first wrong 4
+               {10, 11, 12, 13, 14, 15}},
+              {{7, 7, 7, 7, 33, 34},     // first wrong 0
+               {16, 17, 18, 2, 50, 51},  // right as far as the text goes
+               {16, 17, 18, 2, 52, 53}}};
+  return t;
+}
+
+TEST(Consistency, points_that_differ_only_behind_the_end_token_or_nowhere_are_not_learnt) {
+  const Trajectory t = two_blocks();
+  EXPECT_EQ(points_to_learn(t), (std::vector<PointPlace>{{0, 0}, {0, 1}, {0, 2}, {1, 0}}));
+  EXPECT_EQ(chain_rows(t, {0, 3}), 0) << "the fixed point itself";
+  EXPECT_EQ(chain_rows(t, {1, 1}), 0);
+  // From the first wrong position to the last but one: it predicts the block's last.
+  EXPECT_EQ(chain_rows(t, {0, 0}), 5);
+  EXPECT_EQ(chain_rows(t, {0, 1}), 4);
+  EXPECT_EQ(chain_rows(t, {0, 2}), 1);
+  EXPECT_EQ(chain_rows(t, {1, 0}), 3) << "positions 0 to 2 predict up to the end token";
+}
+
+TEST(Consistency, a_text_is_plain_rows_that_predict_the_next_token) {
+  const Trajectory t = two_blocks();
+  ConsistencyLoss loss;
+  loss.prompt_weight = 0.25;
+  const GuidedRows rows = rows_of(t, loss);
+  EXPECT_EQ(rows.token, (std::vector<TokenId>{1, 40, 41, 10, 11, 12, 13, 14, 15, 16, 17, 18}));
+  EXPECT_EQ(rows.target, (std::vector<TokenId>{40, 41, 10, 11, 12, 13, 14, 15, 16, 17, 18, 2}));
+  EXPECT_EQ(rows.weight, (std::vector<float>{.25f, .25f, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}));
+  loss.own_labels = false;
+  for (const float weight : rows_of(t, loss).weight) EXPECT_EQ(weight, 0.0f);
+  EXPECT_EQ(truth_of(t).tokens, (std::vector<TokenId>{1, 40, 41, 10, 11, 19, 2}));
+  EXPECT_EQ(truth_of(t).n_prompt, 3);
+}
+
+TEST(Consistency, a_chain_hangs_where_its_point_goes_wrong_and_is_pulled_to_the_text) {
+  const Trajectory t = two_blocks();
+  const ConsistencyLoss loss;
+  GuidedRows rows = rows_of(t, loss);
+  EXPECT_EQ(add_chains(rows, t, {{0, 1}, {1, 0}}, loss, 1000), 2);
+  ASSERT_EQ(rows.n_rows(), 12 + 4 + 3);
+  // Block 0, point 1 = {10, 8, 8, 13, 8, 15}: wrong from position 1, which lies at 3 + 1.
+  const std::vector<TokenId> inputs = {8, 8, 13, 8}, targets = {12, 13, 14, 15};
+  for (int i = 0; i < 4; i++) {
+    const auto row = static_cast<std::size_t>(12 + i);
+    EXPECT_EQ(rows.token[row], inputs[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(rows.target[row], targets[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(rows.pos[row], 4 + i);
+    EXPECT_EQ(rows.view[row].prefix_end, 4) << "prompt and the one token that is right";
+    EXPECT_EQ(rows.view[row].own_begin, 12);
+    EXPECT_EQ(rows.goal[row].kind, RowGoal::Kind::Forward);
+    EXPECT_EQ(rows.goal[row].teacher, 4 + i) << "the text's row at the same place";
+    EXPECT_EQ(rows.target[static_cast<std::size_t>(rows.goal[row].teacher)], rows.target[row]);
+    EXPECT_EQ(rows.weight[row], 1.0f);
+    EXPECT_EQ(rows.part[row], LossPart::Consistency);
+  }
+  // Block 1, point 0: wrong from its first position; nothing behind the end token is predicted.
+  EXPECT_EQ(rows.view[16].prefix_end, 9);
+  EXPECT_EQ(rows.view[16].own_begin, 16);
+  EXPECT_EQ(rows.target[18], 2);
+}
+
+TEST(Consistency, every_row_sees_as_many_rows_as_its_position_says) {
+  const Trajectory t = two_blocks();
+  for (const Towards towards : {Towards::FixedPoint, Towards::NextPoint}) {
+    ConsistencyLoss loss;
+    loss.towards = towards;
+    GuidedRows rows = rows_of(t, loss);
+    add_chains(rows, t, points_to_learn(t), loss, 1000);
+    for (int row = 0; row < rows.n_rows(); row++) {
+      const RowView view = rows.view[static_cast<std::size_t>(row)];
+      int seen = 0;
+      std::set<int> places;
+      for (int other = 0; other <= row; other++) {
+        if (other >= view.prefix_end && other < view.own_begin) continue;
+        seen++;
+        places.insert(rows.pos[static_cast<std::size_t>(other)]);
+      }
+      EXPECT_EQ(seen, rows.pos[static_cast<std::size_t>(row)] + 1) << row;
+      EXPECT_EQ(static_cast<int>(places.size()), seen) << "no position twice, row " << row;
+    }
+  }
+}
+
+TEST(Consistency, the_local_loss_pulls_to_the_next_point_where_it_is_wrong_and_to_the_text_before) {
+  const Trajectory t = two_blocks();
+  ConsistencyLoss loss;
+  loss.towards = Towards::NextPoint;
+  GuidedRows rows = rows_of(t, loss);
+  EXPECT_EQ(add_chains(rows, t, {{0, 0}}, loss, 1000), 1);
+  // Point 1 is laid first, without a loss of its own: 4 rows from position 1 on; then point 0.
+  ASSERT_EQ(rows.n_rows(), 12 + 4 + 5);
+  for (std::size_t row = 12; row < 16; row++) EXPECT_EQ(rows.weight[row], 0.0f);
+  EXPECT_EQ(rows.goal[16].teacher, 3) << "position 0 of point 1 is right: the text's row";
+  for (int i = 1; i < 5; i++)
+    EXPECT_EQ(rows.goal[static_cast<std::size_t>(16 + i)].teacher, 12 + i - 1);
+  // The last point before the fixed one is pulled to the text alone.
+  GuidedRows last = rows_of(t, loss);
+  add_chains(last, t, {{0, 2}}, loss, 1000);
+  ASSERT_EQ(last.n_rows(), 13);
+  EXPECT_EQ(last.goal[12].teacher, 7);
+  // A teacher that is learnt from too stands there once.
+  GuidedRows both = rows_of(t, loss);
+  add_chains(both, t, {{0, 0}, {0, 1}}, loss, 1000);
+  EXPECT_EQ(both.n_rows(), 12 + 4 + 5 + 1);
+  EXPECT_EQ(both.weight[12], 1.0f);
+}
+
+TEST(Consistency, hard_labels_are_the_fixed_points_tokens) {
+  const Trajectory t = two_blocks();
+  ConsistencyLoss loss;
+  loss.by = By::HardLabels;
+  loss.smoothing = 0.125;
+  GuidedRows rows = rows_of(t, loss);
+  add_chains(rows, t, {{0, 1}}, loss, 1000);
+  EXPECT_EQ(rows.goal[12].kind, RowGoal::Kind::Target);
+  EXPECT_EQ(rows.goal[12].smoothing, 0.125f);
+  EXPECT_EQ(rows.target[12], 12);
+}
+
+TEST(Consistency, points_without_room_are_left_out) {
+  const Trajectory t = two_blocks();
+  const ConsistencyLoss loss;
+  GuidedRows rows = rows_of(t, loss);
+  EXPECT_EQ(add_chains(rows, t, points_to_learn(t), loss, 12 + 5 + 1), 2) << "5 rows and 1 row fit";
+  EXPECT_EQ(rows.n_rows(), 18);
+}
+
+TEST(Augment, only_wrong_positions_change_never_the_first_nor_in_the_last_two_points) {
+  int n_all = 0;
+  for (std::uint64_t seed = 0; seed < 50; seed++) {
+    const Trajectory t = two_blocks();
+    for (const BlockPoints& original : t.blocks) {
+      BlockPoints points = original;
+      Random rng(seed);
+      const int n_changed = augment(points, rng);
+      int n_found = 0;
+      const auto& fixed_point = original.back();
+      for (std::size_t p = 0; p < points.size(); p++) {
+        EXPECT_EQ(n_right_in_front(points[p], fixed_point),
+                  n_right_in_front(original[p], fixed_point));
+        int n_wrong = 0, n_here = 0;
+        for (std::size_t i = 0; i < points[p].size(); i++) {
+          n_wrong += original[p][i] != fixed_point[i];
+          if (points[p][i] == original[p][i]) continue;
+          n_here++;
+          EXPECT_EQ(points[p][i], fixed_point[i]);
+        }
+        EXPECT_LE(n_here, n_wrong / 2);
+        if (p + 2 >= points.size()) {
+          EXPECT_EQ(n_here, 0);
+        }
+        n_found += n_here;
+      }
+      EXPECT_EQ(n_found, n_changed);
+      n_all += n_changed;
+    }
+  }
+  EXPECT_GT(n_all, 50);
+}
+
+TEST(Cleaning, a_run_of_one_token_is_found_before_the_end_and_not_behind_it) {
+  const std::vector<TokenId> eos = {2};
+  std::vector<TokenId> tokens = {5, 6, 6, 6, 7};
+  EXPECT_TRUE(repeats_a_token(tokens, 3, eos));
+  EXPECT_FALSE(repeats_a_token(tokens, 4, eos));
+  tokens = {5, 2, 6, 6, 6};
+  EXPECT_FALSE(repeats_a_token(tokens, 3, eos));
+  EXPECT_FALSE(repeats_a_token({}, 3, eos));
+}
+
+TEST(Cleaning, a_sentence_over_and_over_is_found_and_short_lines_are_not) {
+  EXPECT_TRUE(repeats_a_sentence("She buys two. She buys two. She buys two.", 3));
+  EXPECT_FALSE(repeats_a_sentence("She buys two. She buys two. He buys two.", 3));
+  EXPECT_TRUE(repeats_a_sentence("x = x + 1\nx = x + 1\nx = x + 1\n", 3));
+  EXPECT_FALSE(repeats_a_sentence("ok\nok\nok\nok\n", 3)) << "fewer than three words";
+  EXPECT_FALSE(repeats_a_sentence("", 1));
+}
+
+// Gradients.
+
+ModelConfig small_model() {
+  ModelConfig c;
+  c.dim = 32;
+  c.hidden_dim = 64;
+  c.n_layers = 2;
+  c.n_heads = 2;
+  c.n_kv_heads = 1;
+  c.head_dim = 16;
+  c.vocab_size = 64;
+  c.max_seq_len = 64;
+  c.tied_embeddings = true;
+  return c;
+}
+
+// The rows of two_blocks() with all its chains, padded to 32.
+struct Guided {
+  explicit Guided(const ConsistencyLoss& loss) : rows(rows_of(two_blocks(), loss)) {
+    const Trajectory t = two_blocks();
+    add_chains(rows, t, points_to_learn(t), loss, 64);
+    segments = {{0, rows.n_rows()}};
+    while (rows.n_rows() % 32) rows.add(0, 0, 0, {}, {}, 0, LossPart::Replay);
+    for (float& w : rows.weight) w *= 0.05f;
+  }
+  TrainRows train_rows() const {
+    return {rows.token, rows.target, rows.weight, rows.pos, segments, rows.view, rows.goal, {}};
+  }
+  GuidedRows rows;
+  std::vector<Segment> segments;
+};
+
+template <typename T>
+struct Learner {
+  ModelConfig config = small_model();
+  ParameterLayout layout{config};
+  std::vector<float> parameters;
+  std::unique_ptr<LinearMath<T>> math;
+  std::unique_ptr<PackedWeights<T>> weights;
+  std::unique_ptr<TrainPass<T>> pass;
+
+  Learner(std::unique_ptr<LinearMath<T>> own, std::unique_ptr<LinearMath<T>> packing)
+      : math(std::move(packing)) {
+    initialise(parameters, layout, config, 0.3f, 7);
+    weights = std::make_unique<PackedWeights<T>>(config, layout, parameters, *math);
+    pass = std::make_unique<TrainPass<T>>(config, layout, std::move(own), train_table(), 64);
+  }
+  std::vector<float> logits_of(const TrainRows& rows) {
+    std::vector<float> logits(rows.token.size() * static_cast<std::size_t>(config.vocab_size));
+    pass->forward(parameters, *weights, rows, logits);
+    return logits;
+  }
+  double loss_and_gradient(const TrainRows& rows, std::vector<float>& gradient) {
+    for (int i = 0; i < weights->n_matrices(); i++) weights->repack(i, *math);
+    std::vector<float> loss(rows.token.size());
+    gradient.assign(parameters.size(), 0.0f);
+    pass->forward_backward(parameters, *weights, rows, gradient.data(), loss);
+    double sum = 0;
+    for (std::size_t i = 0; i < loss.size(); i++)
+      sum += static_cast<double>(loss[i]) * rows.weight[i];
+    return sum;
+  }
+};
+
+std::vector<ConsistencyLoss> all_losses() {
+  std::vector<ConsistencyLoss> losses;
+  for (const Towards towards : {Towards::FixedPoint, Towards::NextPoint})
+    for (const By by : {By::ForwardKl, By::ReverseKl})
+      losses.push_back({.towards = towards, .by = by, .smoothing = 0.1, .prompt_weight = 0.5});
+  losses.push_back({.by = By::HardLabels, .smoothing = 0.1, .prompt_weight = 0.5});
+  return losses;
+}
+
+TEST(ConsistencyGradient, is_the_derivative_of_the_loss_with_the_teacher_held_still) {
+  for (const ConsistencyLoss& loss : all_losses()) {
+    Learner<float> learner(linear_math_f32(), linear_math_f32());
+    const Guided guided(loss);
+    TrainRows rows = guided.train_rows();
+    // The teacher's logits as they are now, whatever becomes of the weights.
+    const std::vector<float> teacher = learner.logits_of(rows);
+    rows.teacher_logits = teacher;
+    std::vector<float> gradient, ignored;
+    learner.loss_and_gradient(rows, gradient);
+    test::expect_gradient(
+        learner.parameters, gradient, [&] { return learner.loss_and_gradient(rows, ignored); },
+        "parameter", 97, 2e-3, 0x1p-8f);
+  }
+}
+
+TEST(ConsistencyGradient, nothing_flows_back_through_a_teacher_of_the_same_forward) {
+  for (const ConsistencyLoss& loss : all_losses()) {
+    Learner<float> learner(linear_math_f32(), linear_math_f32());
+    const Guided guided(loss);
+    TrainRows rows = guided.train_rows();
+    std::vector<float> own, held;
+    const double sum = learner.loss_and_gradient(rows, own);
+    const std::vector<float> teacher = learner.logits_of(rows);
+    rows.teacher_logits = teacher;
+    EXPECT_DOUBLE_EQ(learner.loss_and_gradient(rows, held), sum);
+    EXPECT_EQ(own, held);
+  }
+}
+
+TEST(ConsistencyGradient, a_teacher_alone_has_none) {
+  // Only chains count: the text's rows teach, and a text that counts nothing moves nothing.
+  ConsistencyLoss loss;
+  loss.own_labels = false;
+  Learner<float> learner(linear_math_f32(), linear_math_f32());
+  Guided guided(loss);
+  for (std::size_t i = 0; i < guided.rows.weight.size(); i++) guided.rows.weight[i] = 0;
+  std::vector<float> gradient;
+  EXPECT_EQ(learner.loss_and_gradient(guided.train_rows(), gradient), 0);
+  EXPECT_EQ(gradient, std::vector<float>(gradient.size(), 0.0f));
+}
+
+TEST(ConsistencyGradient, rows_before_the_first_wrong_token_would_have_none) {
+  // The same point with a chain from the block's beginning on: what it predicts before its first
+  // wrong token is what the text predicts there.
+  Learner<float> learner(linear_math_f32(), linear_math_f32());
+  const ConsistencyLoss loss;
+  Guided guided(loss);
+  const Trajectory t = two_blocks();
+  GuidedRows whole = rows_of(t, loss);
+  const auto& point = t.blocks[0][2];  // wrong at position 4
+  for (int k = 0; k < 5; k++)
+    whole.add(point[static_cast<std::size_t>(k)], t.output[static_cast<std::size_t>(k + 1)], 3 + k,
+              {3, 12}, {}, 0, LossPart::Consistency);
+  const int n = whole.n_rows();
+  while (whole.n_rows() % 32) whole.add(0, 0, 0, {}, {}, 0, LossPart::Replay);
+  const std::vector<Segment> segments = {{0, n}};
+  const auto logits = learner.logits_of(
+      {whole.token, whole.target, whole.weight, whole.pos, segments, whole.view, {}, {}});
+  const auto vocab = static_cast<std::size_t>(learner.config.vocab_size);
+  double apart = 0;
+  for (std::size_t i = 0; i < vocab; i++) {
+    for (std::size_t k = 0; k < 4; k++)
+      EXPECT_NEAR(logits[(12 + k) * vocab + i], logits[(3 + k) * vocab + i], 2e-5) << k;
+    apart += std::abs(logits[(12 + 4) * vocab + i] - logits[(3 + 4) * vocab + i]);
+  }
+  EXPECT_GT(apart, 1) << "from the wrong token on they differ";
+}
+
+TEST(ConsistencyGradient, bf16_points_where_f32_does) {
+  for (const ConsistencyLoss& loss : all_losses()) {
+    Learner<float> reference(linear_math_f32(), linear_math_f32());
+    const Guided guided(loss);
+    std::vector<float> expected, gradient;
+    reference.loss_and_gradient(guided.train_rows(), expected);
+    for (const Compute compute : {Compute::Bf16Amx, Compute::Bf16OneDnn}) {
+      if (fastest_compute() != compute) continue;
+      Learner<Bf16> learner(linear_math_bf16(compute), linear_math_bf16(compute));
+      learner.loss_and_gradient(guided.train_rows(), gradient);
+      double ab = 0, aa = 0, bb = 0;
+      for (std::size_t i = 0; i < expected.size(); i++) {
+        ab += static_cast<double>(gradient[i]) * expected[i];
+        aa += static_cast<double>(gradient[i]) * gradient[i];
+        bb += static_cast<double>(expected[i]) * expected[i];
+      }
+      // bf16 keeps 8 bits; a gradient is a sum of many such products.
+      EXPECT_GT(ab / std::sqrt(aa * bb), 0.995);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace engine

@@ -1,0 +1,89 @@
+// A draft model that learns from what a target writes.
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/train/own_outputs.h"
+#include "engine/train/shuffled_order.h"
+#include "engine/train/train.h"
+#include "engine/types.h"
+#include "tests/engine/train/small_target.h"
+
+namespace engine {
+namespace {
+
+class DraftOfOwnTexts : public test::SmallTarget {
+ protected:
+  TrainRequest request(const std::string& out) const {
+    const std::string recipe = path("draft.json");
+    std::ofstream(recipe) << R"({"name": "small-draft", "target": "small",
+      "model": {"layers": 1, "dim": 32, "hidden_dim": 64, "heads": 1, "max_seq_len": 256},
+      "own_outputs": {"mixture": {"arith": {"weight": 1, "levels": [1, 0, 0]},
+                                  "kb": {"weight": 1}}, "count": 6, "max_tokens": 12},
+      "context": 256, "batch_tokens": 512, "open_rows": 2, "peak_lr": 0.01, "warmup_steps": 2,
+      "tokens": 40000, "shards": 1})";
+    return {.recipe = recipe,
+            .tokenizer = target_dir(),
+            .out = path(out),
+            .data = "",
+            .from = "",
+            .own_texts = path("texts.jsonl"),
+            .n_threads = 1,
+            .limits = {}};
+  }
+};
+
+TEST_F(DraftOfOwnTexts, learns_what_the_target_writes_and_says_so_in_its_card) {
+  ASSERT_TRUE(write_own_outputs(target(), plan(6), path("texts.jsonl"), ""));
+  double first = 0, last = 0;
+  TrainCallbacks callbacks;
+  callbacks.progress = [&](const TrainProgress& p) {
+    if (p.step == 1) first = p.completion_loss;
+    last = p.completion_loss;
+  };
+  const TrainResult result = train_model(request("draft"), callbacks);
+  EXPECT_TRUE(result.finished);
+  // Near the log of 2,048 pieces before anything is learnt; six texts are soon known.
+  EXPECT_GT(first, 6.5);
+  EXPECT_LT(last, 0.5 * first);
+  std::ifstream card(path("draft") + "/README.md");
+  const std::string text((std::istreambuf_iterator<char>(card)), {});
+  EXPECT_NE(text.find("what small itself writes, greedily, behind 6 prompts"), std::string::npos);
+  EXPECT_NE(text.find("| arith |"), std::string::npos);
+}
+
+TEST_F(DraftOfOwnTexts, refuses_texts_with_tokens_that_its_tokenizer_lacks) {
+  std::ofstream(path("texts.jsonl"))
+      << "{\"own_outputs\":1,\"weights\":\"0123\"}\n"
+         "{\"index\":0,\"part\":\"kb\",\"n_prompt\":1,\"ended\":true,\"right\":null,"
+         "\"tokens\":[1,5,2048]}\n";
+  try {
+    train_model(request("draft"), {});
+    FAIL() << "a token that is none was learnt";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::BadInput);
+    EXPECT_NE(std::string(error.what()).find("token 2048 is none of the tokenizer's"),
+              std::string::npos);
+  }
+}
+
+TEST(ShuffledOrder, meets_every_item_once_a_round_in_another_order_each_round) {
+  const ShuffledOrder order(20, 3);
+  std::vector<std::vector<std::size_t>> rounds(3);
+  for (std::int64_t i = 0; i < 60; i++)
+    rounds[static_cast<std::size_t>(i / 20)].push_back(order.at(i));
+  EXPECT_NE(rounds[0], rounds[1]);
+  EXPECT_EQ(order.at(5), rounds[0][5]) << "a place is asked for again";
+  for (auto& round : rounds) {
+    std::sort(round.begin(), round.end());
+    for (std::size_t i = 0; i < 20; i++) EXPECT_EQ(round[i], i);
+  }
+  EXPECT_NE(ShuffledOrder(20, 4).at(0) * 400 + ShuffledOrder(20, 4).at(1) * 20 +
+                ShuffledOrder(20, 4).at(2),
+            order.at(0) * 400 + order.at(1) * 20 + order.at(2));
+}
+
+}  // namespace
+}  // namespace engine

@@ -1,0 +1,458 @@
+// Training of draft heads: gradients against finite differences, what each head is asked for, and
+// whole runs.
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/event/training_report.h"
+#include "engine/train/heads_pass.h"
+#include "engine/train/optimizer.h"
+#include "engine/train/train_heads.h"
+#include "engine/types.h"
+#include "kernels/dtype.h"
+#include "tests/engine/train/gradient_check.h"
+#include "tests/engine/train/small_target.h"
+
+namespace engine {
+namespace {
+
+using test::spread;
+
+constexpr int kDim = 32, kVocab = 64;
+
+HeadsConfig small_heads(HeadsKind kind) {
+  HeadsConfig c;
+  c.kind = kind;
+  c.n_heads = 3;
+  c.dim = kDim;
+  c.vocab_size = kVocab;
+  c.hidden_dim = 64;
+  c.n_attention_heads = 2;
+  return c;
+}
+
+std::vector<Bf16> as_bf16(const std::vector<float>& values) {
+  std::vector<Bf16> rounded;
+  for (const float value : values) rounded.push_back({kernels::bf16_from_f32(value)});
+  return rounded;
+}
+
+/// A text and its hidden states.
+struct Text {
+  std::vector<TokenId> tokens;
+  std::vector<Bf16> hidden;
+  int n_prompt;
+  HeadsText read() const { return {tokens, hidden, n_prompt}; }
+};
+
+Text random_text(int n_tokens, int n_prompt, std::uint64_t seed) {
+  Text text{{}, as_bf16(spread(static_cast<std::size_t>((n_tokens - 1) * kDim), seed)), n_prompt};
+  for (int i = 0; i < n_tokens; i++)
+    text.tokens.push_back(
+        static_cast<TokenId>((seed * 13 + static_cast<std::uint64_t>(i) * 29) % kVocab));
+  return text;
+}
+
+/// Heads under training.
+template <typename T>
+struct Heads {
+  HeadsConfig config;
+  HeadsLayout layout{config};
+  std::vector<float> embedding = spread(kVocab * kDim, 5);
+  std::vector<float> parameters;
+  std::unique_ptr<LinearMath<T>> math;
+  std::unique_ptr<PackedHeads<T>> weights;
+  std::unique_ptr<HeadsPass<T>> pass;
+
+  Heads(const HeadsConfig& c,
+        std::unique_ptr<LinearMath<T>> own,
+        std::unique_ptr<LinearMath<T>> packing)
+      : config(c), math(std::move(packing)) {
+    parameters = initial_heads(c, spread(kVocab * kDim, 6), embedding, 0.3f, 3);
+    weights = std::make_unique<PackedHeads<T>>(config, layout, parameters, *math);
+    pass = make_heads_pass<T>(config, embedding, std::move(own), train_table(), 256);
+  }
+  void repack() {
+    for (int i = 0; i < weights->n_matrices(); i++) weights->repack(i, *math);
+  }
+  double loss(const std::vector<HeadsText>& texts,
+              const HeadsLoss& counts,
+              std::vector<float>& gradient) {
+    repack();
+    gradient.assign(parameters.size(), 0.0f);
+    HeadsSums sums(config.n_heads);
+    pass->forward_backward(parameters, *weights, texts, counts, gradient.data(), sums);
+    double loss = counts.of_feature * sums.feature;
+    for (std::size_t k = 0; k < sums.loss.size(); k++) loss += counts.of_head[k] * sums.loss[k];
+    return loss;
+  }
+};
+
+Heads<float> heads_in_f32(const HeadsConfig& config) {
+  return {config, linear_math_f32(), linear_math_f32()};
+}
+
+void expect_gradients(const HeadsConfig& config, const char* what) {
+  Heads<float> heads = heads_in_f32(config);
+  // Layers that change nothing yet would hide what flows through them.
+  const auto noise = spread(heads.parameters.size(), 11);
+  for (std::size_t i = 0; i < noise.size(); i++) heads.parameters[i] += 0.1f * noise[i];
+  const Text a = random_text(11, 3, 1), b = random_text(9, 5, 2), no_place = random_text(6, 5, 3);
+  const std::vector<HeadsText> texts = {a.read(), no_place.read(), b.read()};
+  const HeadsLoss counts{.of_head = {0.1f, 0.08f, 0.064f}, .of_feature = 0.002f};
+  std::vector<float> gradient, ignored;
+  heads.loss(texts, counts, gradient);
+  for (const NamedPart& part : heads.layout.parts) {
+    std::int64_t size = 1;
+    for (const std::int64_t d : part.shape) size *= d;
+    const auto begin = gradient.begin() + part.at;
+    EXPECT_TRUE(std::any_of(begin, begin + size, [](float g) { return g != 0; }))
+        << what << ": no gradient in " << part.name;
+  }
+  test::expect_gradient(
+      heads.parameters, gradient, [&] { return heads.loss(texts, counts, ignored); }, what, 97,
+      2e-3, 0x1p-9f);
+}
+
+TEST(MedusaTraining, gradient_of_every_kind_of_weight_is_the_derivative_of_the_loss) {
+  HeadsConfig config = small_heads(HeadsKind::Medusa);
+  expect_gradients(config, "one layer");
+  config.n_layers = 2;
+  expect_gradients(config, "two layers");
+}
+
+TEST(ChimeraTraining, gradient_of_every_kind_of_weight_is_the_derivative_of_the_loss) {
+  HeadsConfig config = small_heads(HeadsKind::Chimera);
+  expect_gradients(config, "trigrams");
+  config.gram = 5;
+  config.residual = false;
+  expect_gradients(config, "5-grams, no residual");
+  config.gram = 1;
+  config.own_embedding = true;
+  expect_gradients(config, "unigrams, embedding of its own");
+}
+
+TEST(MedusaTraining, untrained_heads_say_what_the_target_says) {
+  Heads<float> heads = heads_in_f32(small_heads(HeadsKind::Medusa));
+  const auto output = spread(kVocab * kDim, 6);
+  Text text = random_text(12, 2, 4);
+  // The token that the target's own output matrix likes best behind each state.
+  for (int i = 0; i + 1 < 12; i++) {
+    double best = -1e9;
+    for (int v = 0; v < kVocab; v++) {
+      double sum = 0;
+      for (int d = 0; d < kDim; d++)
+        sum += static_cast<double>(output[static_cast<std::size_t>(v * kDim + d)]) *
+               kernels::f32_from_bf16(text.hidden[static_cast<std::size_t>(i * kDim + d)].bits);
+      if (sum <= best) continue;
+      best = sum;
+      // Head 0 is asked for the token two places behind a state.
+      if (i + 2 < 12) text.tokens[static_cast<std::size_t>(i + 2)] = v;
+    }
+  }
+  HeadsRanks ranks(3);
+  const std::vector<HeadsText> texts = {text.read()};
+  heads.pass->rank(heads.parameters, *heads.weights, texts, kVocab, ranks);
+  EXPECT_EQ(ranks.n, (std::vector<std::int64_t>{9, 8, 7}));
+  EXPECT_EQ(ranks.top(0, 1), 1.0);
+}
+
+TEST(ChimeraTraining, a_text_never_sees_another_in_its_pass) {
+  Heads<float> heads = heads_in_f32(small_heads(HeadsKind::Chimera));
+  const Text a = random_text(11, 3, 1), b = random_text(9, 4, 2);
+  const HeadsLoss counts{.of_head = {1, 1, 1}, .of_feature = 0};
+  const auto losses = [&](const std::vector<HeadsText>& texts) {
+    std::vector<float> gradient(heads.parameters.size());
+    HeadsSums sums(3);
+    heads.pass->forward_backward(heads.parameters, *heads.weights, texts, counts, gradient.data(),
+                                 sums);
+    return sums.loss;
+  };
+  const auto both = losses({a.read(), b.read()}), first = losses({a.read()}),
+             second = losses({b.read()});
+  for (std::size_t k = 0; k < 3; k++) EXPECT_NEAR(both[k], first[k] + second[k], 1e-4);
+}
+
+TEST(ChimeraTraining, a_chain_sees_no_state_behind_its_place) {
+  Heads<float> heads = heads_in_f32(small_heads(HeadsKind::Chimera));
+  Text text = random_text(11, 3, 1);
+  text.n_prompt = 9;  // one place, 8, for head 0 alone
+  const HeadsLoss counts{.of_head = {1, 1, 1}, .of_feature = 0};
+  const auto loss = [&] {
+    std::vector<float> gradient(heads.parameters.size());
+    HeadsSums sums(3);
+    const std::vector<HeadsText> texts = {text.read()};
+    heads.pass->forward_backward(heads.parameters, *heads.weights, texts, counts, gradient.data(),
+                                 sums);
+    EXPECT_EQ(sums.n, (std::vector<std::int64_t>{1, 0, 0}));
+    return sums.loss[0];
+  };
+  const double before = loss();
+  for (int i = 9 * kDim; i < 10 * kDim; i++) text.hidden[static_cast<std::size_t>(i)] = {0x4000};
+  EXPECT_EQ(loss(), before) << "state 9 is the one that f shall become";
+  for (int i = 8 * kDim; i < 9 * kDim; i++) text.hidden[static_cast<std::size_t>(i)] = {0x4000};
+  EXPECT_NE(loss(), before);
+}
+
+TEST(ChimeraTraining, fed_with_its_own_guesses_it_learns_from_other_chains) {
+  Heads<float> heads = heads_in_f32(small_heads(HeadsKind::Chimera));
+  const Text text = random_text(11, 3, 1);
+  std::vector<float> gradient;
+  HeadsLoss first_alone{.of_head = {1, 0, 0}, .of_feature = 0};
+  const double given = heads.loss({text.read()}, first_alone, gradient);
+  first_alone.self_fed = true;
+  EXPECT_EQ(heads.loss({text.read()}, first_alone, gradient), given)
+      << "the first head is fed with the target's own pick";
+  HeadsLoss second_alone{.of_head = {0, 1, 0}, .of_feature = 0};
+  const double taught = heads.loss({text.read()}, second_alone, gradient);
+  second_alone.self_fed = true;
+  EXPECT_NE(heads.loss({text.read()}, second_alone, gradient), taught);
+}
+
+// Period 7, so that no head can be right by an offset that it was not asked for.
+Text periodic_text() {
+  Text text{{}, {}, 2};
+  std::vector<float> hidden;
+  for (int i = 0; i < 40; i++) {
+    text.tokens.push_back(10 + i % 7 * 3);
+    if (i == 39) break;
+    for (int d = 0; d < kDim; d++) hidden.push_back(d == i % 7 ? 2.0f : 0.25f);
+  }
+  text.hidden = as_bf16(hidden);
+  return text;
+}
+
+/// Trains on one text until its heads know it, and writes what came of it.
+HeadsFiles trained_on(const Text& text, const HeadsConfig& config, const std::string& directory) {
+  Heads<float> heads = heads_in_f32(config);
+  Optimizer optimizer({0.9, 0.95, 0, 1}, runs_of(heads.layout.parts, heads.layout.n),
+                      train_table());
+  Workers workers(1);
+  std::vector<std::vector<float>> gradients(1);
+  const HeadsLoss counts{.of_head = {0.03f, 0.03f, 0.03f}, .of_feature = 0.0001f};
+  for (int step = 1; step <= 150; step++) {
+    heads.loss({text.read()}, counts, gradients[0]);
+    optimizer.update(heads.parameters, gradients, step, 0.01, workers);
+  }
+  heads.repack();
+  HeadsRanks ranks(config.n_heads);
+  const std::vector<HeadsText> texts = {text.read()};
+  heads.pass->rank(heads.parameters, *heads.weights, texts, kVocab, ranks);
+  for (int k = 0; k < config.n_heads; k++) EXPECT_EQ(ranks.top(k, 1), 1.0) << "head " << k;
+  write_heads(directory, config, *as_tensors(heads.parameters, heads.layout.parts),
+              kernels::DType::F32);
+  return open_heads(directory, nullptr);
+}
+
+class TrainedHeads : public testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  std::string directory_ =
+      (std::filesystem::temp_directory_path() / ("heads_test_" + std::to_string(::getpid())))
+          .string();
+  std::unique_ptr<kernels::Device> device_ = kernels::open_cpu(1);
+  HeadsOptions options_{
+      .dtype = kernels::DType::F32, .scale = {}, .vocab_size = kVocab, .max_seq_len = 64};
+};
+
+int best_of(std::span<const float> logits) {
+  return static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+std::vector<float> states(const Text& text, int first, int n) {
+  std::vector<float> values;
+  for (int i = first * kDim; i < (first + n) * kDim; i++)
+    values.push_back(kernels::f32_from_bf16(text.hidden[static_cast<std::size_t>(i)].bits));
+  return values;
+}
+
+TEST_F(TrainedHeads, of_medusa_say_the_token_two_places_and_more_behind_a_state) {
+  const Text text = periodic_text();
+  const HeadsFiles files = trained_on(text, small_heads(HeadsKind::Medusa), directory_);
+  const auto heads = load_medusa(*device_, files, options_);
+  for (int i = 1; i < 30; i++) {
+    const std::vector<float> logits = heads->logits(states(text, i, 1), 3);
+    for (int k = 0; k < 3; k++) {
+      EXPECT_EQ(best_of(std::span(logits).subspan(static_cast<std::size_t>(k * kVocab), kVocab)),
+                text.tokens[static_cast<std::size_t>(i + 2 + k)])
+          << "state " << i << ", head " << k;
+    }
+  }
+}
+
+TEST_F(TrainedHeads, of_chimera_say_the_next_tokens_of_a_chain_behind_the_states) {
+  const Text text = periodic_text();
+  for (const int gram : {1, 3}) {
+    HeadsConfig config = small_heads(HeadsKind::Chimera);
+    config.gram = gram;
+    const HeadsFiles files = trained_on(text, config, directory_);
+    const std::vector<float> embedding = spread(kVocab * kDim, 5);
+    ModelFiles target;
+    target.config.dim = kDim;
+    target.config.vocab_size = kVocab;
+    target.tensors = as_tensors(
+        embedding, std::vector<NamedPart>{{"model.embed_tokens.weight", {kVocab, kDim}, 0}});
+    const auto heads = load_chimera(*device_, files, target, options_);
+    const auto reader = heads->make_text(0);
+    for (int i = 1; i < 30; i++) {
+      reader->append(states(text, reader->length(), i + 1 - reader->length()));
+      reader->begin_draft();
+      for (int k = 0; k < 3; k++) {
+        std::vector<TokenId> grams;
+        for (int back = gram - 1; back >= 0; back--) {
+          const int at = i + 1 + k - back;
+          grams.push_back(at < 0 ? -1 : text.tokens[static_cast<std::size_t>(at)]);
+        }
+        const std::vector<float> logits = reader->level(std::vector<int>{k - 1}, grams);
+        EXPECT_EQ(best_of(logits), text.tokens[static_cast<std::size_t>(i + 2 + k)])
+            << "state " << i << ", head " << k;
+      }
+    }
+    std::filesystem::remove_all(directory_);
+  }
+}
+
+class HeadsRuns : public test::SmallTarget {
+ protected:
+  std::string recipe_path(const std::string& kind, const std::string& more = "") const {
+    const std::string file = path(kind + ".json");
+    std::ofstream(file) << R"({"name": "small", "heads_of": ")" + kind +
+                               R"(", "own_outputs": {"mixture": {"arith": {"weight": 1}},
+        "count": 12, "max_tokens": 10, "lanes": 4}, "probe_texts": 3, "heads": 2,
+        "batch_texts": 3, "peak_lr": 0.01, "warmup_steps": 2, "epochs": 4, "probe_steps": 5,
+        "shards": 2)" + more + "}";
+    return file;
+  }
+  HeadsRequest request(HeadsKind kind, const std::string& out, bool resume = false) const {
+    return {.recipe = recipe_path(name_of(kind)),
+            .kind = kind,
+            .out = path(out),
+            .texts = "",
+            .data = "",
+            .resume = resume,
+            .n_threads = 2};
+  }
+  HeadsTarget heads_target() const { return {*model_, files_, "0123"}; }
+};
+
+TEST_F(HeadsRuns, write_heads_with_accuracies_a_card_and_a_log) {
+  for (const HeadsKind kind : {HeadsKind::Medusa, HeadsKind::Chimera}) {
+    const std::string out = name_of(kind);
+    double first = 0, last = 0;
+    HeadsCallbacks callbacks;
+    callbacks.training.progress = [&](const TrainProgress& p) {
+      if (p.step == 1) first = p.loss;
+      last = p.loss;
+    };
+    const HeadsTraining training = make_heads(request(kind, out), heads_target(), callbacks);
+    EXPECT_TRUE(training.result.finished);
+    EXPECT_LT(last, 0.7 * first) << out;
+    const HeadsFiles files = open_heads(path(out), &files_);
+    EXPECT_EQ(files.config.kind, kind);
+    EXPECT_EQ(files.config.base, "target");
+    EXPECT_EQ(files.stored_dtype, kernels::DType::BF16);
+    EXPECT_EQ(training.n_prompts, 3);
+    for (int k = 0; k < 2; k++) {
+      EXPECT_GT(training.result.ranks.n[static_cast<std::size_t>(k)], 0);
+      EXPECT_GE(training.result.ranks.top(k, 5), training.result.ranks.top(k, 1));
+    }
+    std::ifstream card(path(out) + "/README.md");
+    const std::string text((std::istreambuf_iterator<char>(card)), {});
+    for (const char* part : {"# small", "## Data and licences", "## Training", "## Accuracies",
+                             "| head | top-1 |", "\"heads_of\": \""})
+      EXPECT_NE(text.find(part), std::string::npos) << part;
+    std::int64_t n_probes = 0;
+    for (const TrainingReport& report : read_training_reports(path(out) + "/training.jsonl")) {
+      EXPECT_EQ(report.losses.at(0).first, "head 1");
+      n_probes += !report.probes.empty();
+    }
+    EXPECT_GT(n_probes, 0);
+  }
+}
+
+TEST_F(HeadsRuns, stopped_and_resumed_end_with_the_same_bits) {
+  for (const HeadsKind kind : {HeadsKind::Medusa, HeadsKind::Chimera}) {
+    const std::string whole = std::string("whole ") + name_of(kind);
+    const std::string parts = std::string("parts ") + name_of(kind);
+    const HeadsTraining expected = make_heads(request(kind, whole), heads_target(), {});
+    std::atomic<bool> stop{false};
+    HeadsCallbacks callbacks;
+    callbacks.training.stop = &stop;
+    callbacks.writing = [&](const OutputsProgress& p) { stop = p.done >= 5; };
+    EXPECT_FALSE(make_heads(request(kind, parts), heads_target(), callbacks).result.finished);
+    callbacks.writing = {};
+    callbacks.training.progress = [&](const TrainProgress& p) { stop = p.step == 7; };
+    stop = false;
+    const HeadsTraining stopped = make_heads(request(kind, parts, true), heads_target(), callbacks);
+    EXPECT_FALSE(stopped.result.finished);
+    EXPECT_EQ(stopped.result.step, 7);
+    HeadsRequest last = request(kind, parts, true);
+    last.n_threads = 1;  // shards, not threads, decide the sums
+    const HeadsTraining resumed = make_heads(last, heads_target(), {});
+    EXPECT_TRUE(resumed.result.finished);
+    EXPECT_EQ(resumed.result.step, expected.result.step);
+    EXPECT_EQ(resumed.result.parameters, expected.result.parameters) << name_of(kind);
+    EXPECT_EQ(resumed.result.ranks.hits, expected.result.ranks.hits);
+  }
+}
+
+TEST_F(HeadsRuns, hidden_states_made_again_for_every_step_change_no_bit) {
+  const HeadsTraining expected = make_heads(request(HeadsKind::Medusa, "kept"), heads_target(), {});
+  HeadsRequest again = request(HeadsKind::Medusa, "again");
+  again.recipe = recipe_path("medusa", R"(, "hidden_megabytes": 0)");
+  const HeadsTraining training = make_heads(again, heads_target(), {});
+  EXPECT_TRUE(expected.result.hidden_kept);
+  EXPECT_FALSE(training.result.hidden_kept);
+  EXPECT_EQ(training.result.parameters, expected.result.parameters);
+}
+
+TEST_F(HeadsRuns, are_not_begun_over_what_was_saved) {
+  const HeadsRequest once = request(HeadsKind::Medusa, "run");
+  make_heads(once, heads_target(), {});
+  try {
+    make_heads(once, heads_target(), {});
+    FAIL() << "began over a saved run";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Usage);
+    EXPECT_NE(std::string(error.what()).find("--resume"), std::string::npos);
+  }
+}
+
+TEST(HeadsRecipe, read_from_its_own_json_is_the_same_recipe) {
+  for (const HeadsKind kind : {HeadsKind::Medusa, HeadsKind::Chimera}) {
+    const HeadsRecipe recipe = read_heads_recipe(
+        std::string(DECOSCOPE_SOURCE_DIR "/assets/recipes/") + name_of(kind) + ".json", kind);
+    EXPECT_EQ(to_json(heads_recipe_from(to_json(recipe), kind, "again")), to_json(recipe));
+  }
+}
+
+TEST(HeadsRecipe, refusals_name_the_field_and_what_was_expected) {
+  const auto message = [](const std::string& json) {
+    try {
+      heads_recipe_from(json, HeadsKind::Chimera, "r.json");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  const std::string own = R"("own_outputs": {"mixture": {"kb": {"weight": 1}}, "count": 2})";
+  EXPECT_THAT(message(R"({"heads_of": "medusa"})"),
+              testing::HasSubstr("r.json: heads_of: found \"medusa\", expected \"chimera\""));
+  EXPECT_THAT(message(R"({"heads_of": "chimera"})"),
+              testing::HasSubstr("r.json: own_outputs: missing"));
+  EXPECT_THAT(message(R"({"heads_of": "chimera", "gram": 6, )" + own + "}"),
+              testing::HasSubstr("r.json: gram: found 6, expected a number from 1.0 to 5.0"));
+  EXPECT_THAT(message(R"({"heads_of": "chimera", "layers": 2, "epochs": 1, )" + own + "}"),
+              testing::HasSubstr("r.json: layers: no such setting"));
+  EXPECT_THAT(message(R"({"heads_of": "chimera", )" + own + "}"),
+              testing::HasSubstr("epochs, minutes: one of them must say how long"));
+  EXPECT_THAT(message(R"({"heads_of": "chimera", "own_outputs": {"count": 2}})"),
+              testing::HasSubstr("r.json: own_outputs: mixture and count must both be given"));
+}
+
+}  // namespace
+}  // namespace engine

@@ -1,0 +1,162 @@
+// A target's own texts: what is written is plain decoding, whatever happens meanwhile.
+#include "engine/train/own_outputs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/data/mixture.h"
+#include "engine/decode/stepper.h"
+#include "engine/train/hidden_states.h"
+#include "engine/types.h"
+#include "tests/engine/train/small_target.h"
+
+namespace engine {
+namespace {
+
+std::string bytes_of(const std::string& path) {
+  std::ostringstream bytes;
+  bytes << std::ifstream(path, std::ios::binary).rdbuf();
+  return bytes.str();
+}
+
+bool same(const std::vector<OwnOutput>& a, const std::vector<OwnOutput>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const OwnOutput& x, const OwnOutput& y) {
+                      return x.index == y.index && x.part == y.part && x.tokens == y.tokens &&
+                             x.n_prompt == y.n_prompt && x.ended == y.ended && x.right == y.right;
+                    });
+}
+
+class OwnOutputs : public test::SmallTarget {
+ protected:
+  std::vector<OwnOutput> written(const OutputsPlan& plan, const std::string& file) {
+    EXPECT_TRUE(write_own_outputs(target(), plan, path(file), ""));
+    return read_own_outputs(path(file), plan, nullptr);
+  }
+  std::string refusal(const OwnTarget& who, const OutputsPlan& plan, const std::string& file) {
+    try {
+      write_own_outputs(who, plan, path(file), "");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+};
+
+TEST_F(OwnOutputs, are_what_plain_decoding_writes_behind_the_prompts_of_the_mixture) {
+  const OutputsPlan p = plan(5);
+  const std::vector<OwnOutput> outputs = written(p, "texts.jsonl");
+  ASSERT_EQ(outputs.size(), 5u);
+  const TrainingStream stream(p.mixture, p.seed);
+  for (const OwnOutput& output : outputs) {
+    const Record record = stream.record(output.index);
+    EXPECT_EQ(output.part, record.task);
+    std::vector<TokenId> prompt = {1};
+    const auto ids = model_->tokenizer()->encode(record.prompt, false);
+    prompt.insert(prompt.end(), ids.begin(), ids.end());
+    ASSERT_EQ(output.n_prompt, std::ssize(prompt));
+    Limits limits;
+    limits.max_tokens = p.max_tokens;
+    limits.eos_ids = {2};
+    Lane lane = make_lane(0, *model_, prompt, "ar", {*model_, {}, limits, {}});
+    prefill(*model_, lane.sequence);
+    lane.decoder->begin(lane.sequence);
+    Stepper stepper(*model_, nullptr);
+    Lane* lanes[] = {&lane};
+    while (!lane.sequence.finished()) stepper.step(lanes);
+    EXPECT_TRUE(std::ranges::equal(lane.sequence.tokens(), output.tokens));
+    EXPECT_EQ(output.ended, lane.sequence.stop_reason() == StopReason::Eos);
+  }
+}
+
+TEST_F(OwnOutputs, do_not_depend_on_how_many_are_written_together) {
+  OutputsPlan alone = plan(6);
+  alone.lanes = 1;
+  EXPECT_TRUE(same(written(plan(6), "together.jsonl"), written(alone, "alone.jsonl")));
+}
+
+TEST_F(OwnOutputs, cut_at_any_byte_are_completed_to_the_same_texts) {
+  const OutputsPlan p = plan(4);
+  const std::vector<OwnOutput> expected = written(p, "whole.jsonl");
+  const std::string whole = bytes_of(path("whole.jsonl"));
+  std::vector<std::size_t> cuts = {0, 1, whole.size() - 1};
+  for (std::size_t at = whole.find('\n'); at != std::string::npos; at = whole.find('\n', at + 1))
+    cuts.insert(cuts.end(), {at - 1, at, at + 1, at + 9});
+  for (const std::size_t cut : cuts) {
+    std::ofstream(path("cut.jsonl"), std::ios::binary) << whole.substr(0, cut);
+    EXPECT_TRUE(same(written(p, "cut.jsonl"), expected)) << "cut at " << cut;
+  }
+}
+
+TEST_F(OwnOutputs, stopped_keep_what_has_ended_and_more_can_be_asked_for_later) {
+  OutputsPlan p = plan(6);
+  p.lanes = 2;
+  const auto until_two = [](const OutputsProgress& progress) { return progress.done < 2; };
+  EXPECT_FALSE(write_own_outputs(target(), p, path("texts.jsonl"), "", until_two));
+  EXPECT_LT(read_own_outputs(path("texts.jsonl"), p, nullptr).size(), 6u);
+  EXPECT_GE(read_own_outputs(path("texts.jsonl"), p, nullptr).size(), 2u);
+  p.count = 8;
+  EXPECT_TRUE(same(written(p, "texts.jsonl"), written(p, "at once.jsonl")));
+}
+
+TEST_F(OwnOutputs, of_another_target_or_plan_are_refused) {
+  written(plan(2), "texts.jsonl");
+  EXPECT_THAT(refusal(target("4567"), plan(2), "texts.jsonl"),
+              testing::HasSubstr("texts.jsonl:1: weights: found \"0123\", expected \"4567\""));
+  OutputsPlan longer = plan(2);
+  longer.max_tokens = 13;
+  EXPECT_THAT(refusal(target(), longer, "texts.jsonl"),
+              testing::HasSubstr("max_tokens: found 12, expected 13"));
+  const OwnTarget other = target("4567");
+  EXPECT_THROW(read_own_outputs(path("texts.jsonl"), plan(2), &other), Error);
+}
+
+TEST_F(OwnOutputs, a_damaged_line_before_the_last_is_named) {
+  written(plan(2), "texts.jsonl");
+  std::ofstream(path("texts.jsonl"), std::ios::app) << "{\"index\": 7}\n";
+  EXPECT_THAT(refusal(target(), plan(2), "texts.jsonl"),
+              testing::HasSubstr("texts.jsonl:4: no text of a target"));
+}
+
+TEST_F(OwnOutputs, that_the_checker_rejects_are_left_out_where_the_plan_says_so) {
+  OutputsPlan p = plan(3);
+  p.check = true;
+  const std::vector<OwnOutput> all = written(p, "texts.jsonl");
+  ASSERT_EQ(all.size(), 3u);
+  // Random weights solve nothing.
+  for (const OwnOutput& output : all) EXPECT_EQ(output.right, false);
+  p.drop_wrong = true;
+  EXPECT_TRUE(read_own_outputs(path("texts.jsonl"), p, nullptr).empty());
+}
+
+TEST_F(OwnOutputs, of_another_split_have_other_prompts) {
+  OutputsPlan dev = plan(3);
+  dev.split = Split::Dev;
+  const auto train_texts = written(plan(3), "train.jsonl"), dev_texts = written(dev, "dev.jsonl");
+  for (std::size_t i = 0; i < 3; i++) EXPECT_NE(train_texts[i].tokens, dev_texts[i].tokens);
+}
+
+TEST_F(OwnOutputs, have_hidden_states_of_the_same_bits_kept_or_made_again) {
+  const std::vector<OwnOutput> texts = written(plan(5), "texts.jsonl");
+  HiddenStates kept(*model_, texts, std::int64_t{1} << 30), again(*model_, texts, 0);
+  EXPECT_TRUE(kept.kept());
+  EXPECT_FALSE(again.kept());
+  kept.load(std::vector<int>{0, 1, 2, 3, 4});
+  for (int i = 0; i < 5; i++) {
+    again.load(std::vector<int>{i});
+    const auto a = kept.of(i), b = again.of(i);
+    const OwnOutput& text = texts[static_cast<std::size_t>(i)];
+    ASSERT_EQ(a.size(), (text.tokens.size() - 1) * 32);
+    EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                           [](Bf16 x, Bf16 y) { return x.bits == y.bits; }));
+  }
+  EXPECT_THROW(again.of(0), ContractError) << "let go with the next";
+}
+
+}  // namespace
+}  // namespace engine

@@ -1,0 +1,69 @@
+// A target of a few thousand weights with the bundled tokenizer, for tests of what learns from one.
+#pragma once
+
+#include <unistd.h>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "engine/model/model.h"
+#include "engine/model/model_files.h"
+#include "engine/train/own_outputs.h"
+#include "kernels/device.h"
+
+namespace engine::test {
+
+class SmallTarget : public testing::Test {
+ protected:
+  void SetUp() override {
+    namespace fs = std::filesystem;
+    directory_ = (fs::temp_directory_path() /
+                  ("own_test_" + std::to_string(::getpid()) + "_" +
+                   testing::UnitTest::GetInstance()->current_test_info()->name()))
+                     .string();
+    fs::remove_all(directory_);
+    ModelConfig c;
+    c.model_type = "llama";
+    c.dim = 32;
+    c.hidden_dim = 64;
+    c.n_layers = 1;
+    c.n_heads = c.n_kv_heads = 1;
+    c.head_dim = 32;
+    c.vocab_size = 2048;
+    c.max_seq_len = 512;
+    c.tied_embeddings = true;
+    c.bos_id = 1;
+    c.eos_ids = {2};
+    write_model(target_dir(), c, *random_tensors(c, 7), kernels::DType::F32,
+                DECOSCOPE_SOURCE_DIR "/assets/models/demo-target");
+    files_ = open_model(target_dir());
+    device_ = kernels::open_cpu(1);
+    model_ = Model::load(*device_, files_, {.dtype = kernels::DType::F32, .scale = {}});
+  }
+  void TearDown() override {
+    model_.reset();
+    files_ = {};
+    std::filesystem::remove_all(directory_);
+  }
+
+  std::string target_dir() const { return directory_ + "/target"; }
+  std::string path(const std::string& name) const { return directory_ + "/" + name; }
+  OwnTarget target(const std::string& hash = "0123") const { return {*model_, "small", hash}; }
+  static OutputsPlan plan(int count) {
+    OutputsPlan plan;
+    plan.mixture = R"({"arith": {"weight": 1, "levels": [1, 0, 0]}, "kb": {"weight": 1}})";
+    plan.count = count;
+    plan.max_tokens = 12;
+    plan.lanes = 4;
+    return plan;
+  }
+
+  std::string directory_;
+  ModelFiles files_;
+  std::unique_ptr<kernels::Device> device_;
+  std::unique_ptr<Model> model_;
+};
+
+}  // namespace engine::test
