@@ -1,5 +1,6 @@
 // Dialogs about the small world: questions, lists of facts, tables, what would be if.
 #include <algorithm>
+#include <cctype>
 
 #include <nlohmann/json.hpp>
 
@@ -178,6 +179,11 @@ std::string facts_of_class(Random& rng, int class_index, const std::vector<int>&
   std::vector<std::string> facts;
   for (const int topic : topics) facts.push_back(kb_fact(rng, class_index, topic));
   return joined(facts, " ");
+}
+
+std::string small_first(std::string text) {
+  text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+  return text;
 }
 
 CheckResult check_what_if(const Json& check, std::string_view text) {
@@ -450,7 +456,7 @@ std::optional<ChatDialog> counterfactual_dialog(Random& rng, int level, Split sp
       fill(rng.say({"If {0} were {1}, then: ", "Were {0} {1}, then so: ",
                     "If {0} had become {1}, then: ", "As {1}, {0} would be so: "}),
            {kb_member_phrase(m), kb_class_phrase(c)}) +
-          facts_of_class(rng, c, topics) + " As it is, " + kb_membership(rng, m),
+          facts_of_class(rng, c, topics) + " As it is, " + small_first(kb_membership(rng, m)),
       check(topics, true), kb_world().classes[c].name);
   first.answer = capitalised(first.answer);
   ChatTurn second =

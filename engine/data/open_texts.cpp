@@ -94,9 +94,11 @@ std::vector<OpenSentence> open_sentences(const std::string& data_dir) {
   for (const std::string& set : open_sets_of_task("write"))
     for (const Record& record : read_real_set(set, Split::Test, data_dir))
       to_be_asked.insert(normalised(first_sentence(record)));
-  for (const Record& record : read_real_set("creative_writing", Split::Test, data_dir))
-    for (const auto& sentence : nlohmann::json::parse(record.check).at("sentences"))
+  for (const Record& record : read_real_set("creative_writing", Split::Test, data_dir)) {
+    const auto check = nlohmann::json::parse(record.check);
+    for (const auto& sentence : check.at("sentences"))
       to_be_asked.insert(normalised(sentence.get<std::string>()));
+  }
   std::vector<OpenSentence> sentences;
   std::set<std::string> seen;
   for (const std::string& set : open_sets_of_task("write")) {

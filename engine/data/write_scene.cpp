@@ -1,5 +1,6 @@
 #include "engine/data/write_scene.h"
 
+#include <algorithm>
 #include <set>
 
 #include "engine/data/text.h"
@@ -13,6 +14,19 @@ constexpr int kOpenShare = 30;  // of a hundred sentences, where there are open 
 
 bool with_adverbial(Random& rng, int level) {
   return level == 3 || (level == 2 && rng.chance(50));
+}
+
+std::string sentence_of(Random& rng,
+                        int level,
+                        const std::string& subject,
+                        std::string_view predicate,
+                        const std::string& link) {
+  const std::string core = subject + " " + std::string(predicate);
+  const std::string before = link.empty() ? "" : link + " ";
+  if (!with_adverbial(rng, level)) return capitalised(before + core) + ".";
+  const std::string adverbial(rng.pick(write_adverbials()));
+  if (link.empty() && rng.chance(30)) return capitalised(adverbial) + ", " + core + ".";
+  return capitalised(before + core) + " " + adverbial + ".";
 }
 
 // Level 1 keeps to short ones.
@@ -41,14 +55,8 @@ GivenSentence grammar_given(Random& rng, int level) {
 
 }  // namespace
 
-std::string grammar_sentence(
-    Random& rng, int level, const std::string& subject, int theme, const std::string& link) {
-  const std::string core = subject + " " + std::string(rng.pick(write_predicates(theme)));
-  const std::string before = link.empty() ? "" : link + " ";
-  if (!with_adverbial(rng, level)) return capitalised(before + core) + ".";
-  const std::string adverbial(rng.pick(write_adverbials()));
-  if (link.empty() && rng.chance(30)) return capitalised(adverbial) + ", " + core + ".";
-  return capitalised(before + core) + " " + adverbial + ".";
+std::string grammar_sentence(Random& rng, int level, const std::string& subject, int theme) {
+  return sentence_of(rng, level, subject, rng.pick(write_predicates(theme)), {});
 }
 
 std::optional<std::vector<GivenSentence>> draw_given_sentences(Random& rng,
@@ -69,14 +77,22 @@ std::string own_sentences(Random& rng,
                           int level,
                           const GivenSentence& about,
                           const std::string& link) {
-  const std::string first = grammar_sentence(rng, 1, about.subject, about.theme, link);
-  return first + " " + grammar_sentence(rng, level, about.pronoun, about.theme);
+  // Nothing is told twice.
+  const auto predicates = write_predicates(about.theme);
+  std::vector<std::string_view> told;
+  while (told.size() < 2) {
+    const std::string_view predicate = rng.pick(predicates);
+    const bool again = about.text.find(predicate) != std::string::npos ||
+                       std::find(told.begin(), told.end(), predicate) != told.end();
+    if (!again) told.push_back(predicate);
+  }
+  const std::string first = sentence_of(rng, 1, about.subject, told[0], link);
+  return first + " " + sentence_of(rng, level, about.pronoun, told[1], {});
 }
 
 std::string draw_link(Random& rng, int i, int n) {
-  if (i == 0) return std::string(rng.say({"First", "At first", "One day", "To start"}));
-  if (i == n - 1)
-    return std::string(rng.say({"At last", "In the end", "Last of all", "After all"}));
+  if (i == 0) return std::string(rng.say({"First", "At first", "One day", "One morning"}));
+  if (i == n - 1) return std::string(rng.say({"At last", "In the end", "Last of all", "Finally"}));
   if (i == 1) return std::string(rng.say({"Then", "Next", "After that", "Soon"}));
   return std::string(rng.say({"Later", "A day later", "After this", "Later on"}));
 }

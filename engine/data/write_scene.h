@@ -30,11 +30,10 @@ std::optional<std::vector<GivenSentence>> draw_given_sentences(Random& rng,
                                                                std::span<const OpenSentence> open);
 
 /// A sentence of the grammar about a subject: "The old farmer sold ten eggs."
-std::string grammar_sentence(
-    Random& rng, int level, const std::string& subject, int theme, const std::string& link = {});
+std::string grammar_sentence(Random& rng, int level, const std::string& subject, int theme);
 
 /// The two sentences of a paragraph before the one it ends in: the subject by its name behind a
-/// link word, then by its pronoun.
+/// link word, then by its pronoun; neither says what the sentence at the end says.
 std::string own_sentences(Random& rng,
                           int level,
                           const GivenSentence& about,

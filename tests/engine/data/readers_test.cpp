@@ -311,10 +311,12 @@ TEST_F(Readers, a_mixture_draws_on_them) {
 // What users say in the published benches is said by nobody in a dialog that is learned from.
 TEST_F(Readers, no_turn_of_a_bench_is_a_turn_of_a_dialog) {
   std::set<std::string> asked;
-  for (const char* bench : {"mt_bench", "vicuna_bench"})
-    for (const Record& record : read_real_set(bench, Split::Test, data_folder()))
-      for (const auto& turn : nlohmann::json::parse(record.check).at("turns"))
-        asked.insert(normalised(turn.get<std::string>()));
+  for (const char* bench : {"mt_bench", "vicuna_bench"}) {
+    for (const Record& record : read_real_set(bench, Split::Test, data_folder())) {
+      const auto check = nlohmann::json::parse(record.check);
+      for (const auto& turn : check.at("turns")) asked.insert(normalised(turn.get<std::string>()));
+    }
+  }
   EXPECT_GT(asked.size(), 150u);
   const auto chat = task_generator_with_open_texts("chat", data_folder());
   int n_turns = 0, n_open = 0;
@@ -343,9 +345,11 @@ TEST_F(Readers, sentences_of_passages_are_none_of_those_to_be_asked) {
     for (const Record& record : read_real_set(set, Split::Test, data_folder()))
       asked.insert(" " + normalised(record.prompt) + " ");
   std::set<std::string> writing;
-  for (const Record& record : read_real_set("creative_writing", Split::Test, data_folder()))
-    for (const auto& sentence : nlohmann::json::parse(record.check).at("sentences"))
+  for (const Record& record : read_real_set("creative_writing", Split::Test, data_folder())) {
+    const auto check = nlohmann::json::parse(record.check);
+    for (const auto& sentence : check.at("sentences"))
       writing.insert(normalised(sentence.get<std::string>()));
+  }
   EXPECT_EQ(writing.size(), 320u);
   const auto write = task_generator_with_open_texts("write", data_folder());
   std::map<std::string, int> sources;
