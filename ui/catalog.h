@@ -41,9 +41,9 @@ struct CatalogModel {
   bool has_tokenizer = true;
   std::string unavailable;       // why it cannot be loaded; empty: it can
   std::string draft;             // the model its card names to draft for it; empty: none
-  std::string before = {};       // the model it was before consistency training; empty: none
   int vocab_size = 0;            // tokens it may choose; 0: unknown
   std::uint64_t vocabulary = 0;  // a hash of their texts: equal where the tokens are the same
+  std::string before = {};       // the model it was before consistency training; empty: none
 };
 
 struct CatalogPrompt {
