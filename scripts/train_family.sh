@@ -29,8 +29,10 @@ fi
 stage demo-target target --recipe "$target_recipe" --tokenizer "$out/tokenizer"
 target=(--target "$out/demo-target")
 stage demo-draft draft --recipe "$recipes/draft.json" "${target[@]}" --tokenizer "$out/demo-target"
-stage demo-medusa medusa --recipe "$recipes/medusa.json" "${target[@]}"
-stage demo-chimera chimera --recipe "$recipes/chimera.json" "${target[@]}"
+stage texts outputs --recipe "$recipes/medusa.json" "${target[@]}"
+texts=(--texts "$out/texts/own_outputs.jsonl")
+stage demo-medusa medusa --recipe "$recipes/medusa.json" "${target[@]}" "${texts[@]}"
+stage demo-chimera chimera --recipe "$recipes/chimera.json" "${target[@]}" "${texts[@]}"
 stage demo-cllm cllm --recipe "$recipes/cllm.json" --from "$out/demo-target"
 echo '{"draft": "demo-draft", "medusa": "demo-medusa", "chimera": "demo-chimera"}' > "$out/demo-target/decoscope.json"
 for model in demo-target demo-cllm; do
