@@ -144,7 +144,12 @@ HeadsTraining make_heads(const HeadsRequest& request,
   options.directory = request.out;
   training.result =
       train_heads(training.recipe, training.config, data, options, callbacks.training);
-  if (training.result.finished) write_heads_directory(request, target, training);
+  // A run that was killed while it wrote is finished by its checkpoint, and has no card yet.
+  const bool written = training.result.steps_done == 0 && fs::exists(request.out + "/README.md");
+  if (written && callbacks.training.notice)
+    callbacks.training.notice(
+        request.out + " was finished before; raise the recipe's epochs or minutes to go on");
+  if (training.result.finished && !written) write_heads_directory(request, target, training);
   return training;
 }
 

@@ -400,6 +400,23 @@ TEST_F(HeadsRuns, stopped_and_resumed_end_with_the_same_bits) {
   }
 }
 
+TEST_F(HeadsRuns, finished_and_resumed_are_left_as_they_are_or_written_if_they_were_not) {
+  make_heads(request(HeadsKind::Medusa, "run"), heads_target(), {});
+  const std::string card = path("run") + "/README.md", heads = path("run") + "/model.safetensors";
+  const auto n_bytes = std::filesystem::file_size(heads);
+  std::ofstream(card, std::ios::app) << "by hand";
+  const auto n_card = std::filesystem::file_size(card);
+  EXPECT_TRUE(
+      make_heads(request(HeadsKind::Medusa, "run", true), heads_target(), {}).result.finished);
+  EXPECT_EQ(std::filesystem::file_size(card), n_card);
+  // As after a kill behind the last checkpoint.
+  std::filesystem::remove(card);
+  std::filesystem::remove(heads);
+  make_heads(request(HeadsKind::Medusa, "run", true), heads_target(), {});
+  EXPECT_TRUE(std::filesystem::exists(card));
+  EXPECT_EQ(std::filesystem::file_size(heads), n_bytes);
+}
+
 TEST_F(HeadsRuns, hidden_states_made_again_for_every_step_change_no_bit) {
   const HeadsTraining expected = make_heads(request(HeadsKind::Medusa, "kept"), heads_target(), {});
   HeadsRequest again = request(HeadsKind::Medusa, "again");
