@@ -276,6 +276,7 @@ int print_info(const engine::ModelFiles& files, bool as_json, bool judged = fals
 /// With --json a model that is refused is a document too, beside the error.
 int validate(const ModelCommandOptions& options) {
   try {
+    if (names_heads(options.path, options.limits)) return heads_info(options);
     const engine::ModelFiles files = open_to_judge(options);
     if (options.json) return print_info(files, true, true);
     print(fmt::format("{}: valid, {} notices\n", files.path, files.notices.size()));
@@ -298,10 +299,11 @@ int validate(const ModelCommandOptions& options) {
 
 int model(const ModelCommandOptions& options) {
   if (options.what == "tree") return head_tree(options);
-  const bool looks = options.what == "validate" || options.what == "info";
-  if (looks && names_heads(options.path, options.limits)) return heads_info(options);
   if (options.what == "validate") return validate(options);
-  if (options.what == "info") return print_info(open_to_judge(options), options.json);
+  if (options.what == "info") {
+    if (names_heads(options.path, options.limits)) return heads_info(options);
+    return print_info(open_to_judge(options), options.json);
+  }
   if (options.what == "random" && options.config.empty() && options.heads.empty())
     throw Error(ErrorCode::Usage,
                 "model random: found neither --config nor --heads; name a shape (--config "
