@@ -115,7 +115,7 @@ void expect_gradients(const HeadsConfig& config, const char* what) {
   }
   test::expect_gradient(
       heads.parameters, gradient, [&] { return heads.loss(texts, counts, ignored); }, what, 97,
-      2e-3, 0x1p-9f);
+      2e-3);
 }
 
 TEST(MedusaTraining, gradient_of_every_kind_of_weight_is_the_derivative_of_the_loss) {
