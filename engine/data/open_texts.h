@@ -20,8 +20,8 @@ struct OpenSentence {
 /// @return  empty if it begins otherwise
 std::string leading_name(std::string_view sentence);
 
-/// First sentences of the questions of gsm8k and commonsenseqa and the claims of creak, all of the
-/// training parts, of 6 to 20 words, without those that stand in an evaluation set as well.
+/// First sentences of the questions of gsm8k and commonsenseqa and the true claims of creak, all of
+/// the training parts, of 6 to 20 words, without those that stand in an evaluation set as well.
 /// @throws Error(BadInput)  for a folder that lacks a set
 std::vector<OpenSentence> open_sentences(const std::string& data_dir);
 

@@ -29,17 +29,10 @@ std::string sentence_of(Random& rng,
   return capitalised(before + core) + " " + adverbial + ".";
 }
 
-// Level 1 keeps to short ones.
-std::size_t most_words(int level) {
-  return level == 1 ? 9 : level == 2 ? 14 : 20;
-}
-
-GivenSentence open_given(Random& rng, int level, std::span<const OpenSentence> open) {
-  const OpenSentence* sentence = &rng.pick(open);
-  for (int i = 0; i < 50 && split_text(sentence->text, ' ').size() > most_words(level); i++)
-    sentence = &rng.pick(open);
-  return {sentence->text, sentence->subject, sentence->subject, sentence->set,
-          rng.below(kWriteThemes)};
+// Level 1 keeps to short sentences with short names, which are said four times.
+bool fits_level(const OpenSentence& sentence, int level) {
+  if (level == 1) return sentence.text.size() <= 42 && sentence.subject.size() <= 8;
+  return level == 3 || split_text(sentence.text, ' ').size() <= 14;
 }
 
 GivenSentence grammar_given(Random& rng, int level) {
@@ -51,6 +44,16 @@ GivenSentence grammar_given(Random& rng, int level) {
   given.theme = rng.below(kWriteThemes);
   given.text = grammar_sentence(rng, level, given.subject, given.theme);
   return given;
+}
+
+GivenSentence open_given(Random& rng, int level, std::span<const OpenSentence> open) {
+  for (int i = 0; i < 200; i++) {
+    const OpenSentence& sentence = rng.pick(open);
+    if (fits_level(sentence, level))
+      return {sentence.text, sentence.subject, sentence.subject, sentence.set,
+              rng.below(kWriteThemes)};
+  }
+  return grammar_given(rng, level);  // no open sentence is short enough
 }
 
 }  // namespace

@@ -367,6 +367,19 @@ TEST_F(Readers, sentences_of_passages_are_none_of_those_to_be_asked) {
   EXPECT_NEAR(sources["grammar"], 1120, 120);
 }
 
+TEST_F(Readers, level_1_of_passages_keeps_to_short_sentences_of_the_open_sets_too) {
+  const auto write = task_generator_with_open_texts("write", data_folder());
+  int n_open = 0;
+  for (int i = 0; i < 200; i++) {
+    const auto check = nlohmann::json::parse(write->make(Split::Train, 1, i)->check);
+    for (std::size_t s = 0; s < 4; s++) {
+      n_open += check.at("sources")[s] != "grammar";
+      EXPECT_LE(check.at("sentences")[s].get<std::string>().size(), 50u);
+    }
+  }
+  EXPECT_GT(n_open, 160);
+}
+
 TEST_F(Readers, plain_text_keeps_open_texts_of_a_split_to_it) {
   const auto plain = task_generator_with_open_texts("plain", data_folder());
   std::map<std::string, std::string> split_of;

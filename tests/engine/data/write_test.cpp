@@ -241,9 +241,11 @@ class OwnSentences : public testing::Test {
     put("cos_e/cose_train_v1.11.jsonl",
         {{{"id", "a"}, {"explanation", {{"open-ended", "a bench is a dry place"}}}}});
     put("cos_e/cose_dev_v1.11.jsonl", {});
-    put("creak/train.json", {{{"sentence", "Lapland has more snow than sand in it."},
-                              {"explanation", "it is cold"},
-                              {"label", "true"}}});
+    const auto claim = [](const char* sentence, const char* label) {
+      return Json{{"sentence", sentence}, {"explanation", "it is cold"}, {"label", label}};
+    };
+    put("creak/train.json", {claim("Lapland has more snow than sand in it.", "true"),
+                             claim("Lapland has more sand than snow in it.", "false")});
     put("creak/dev.json", {});
     std::ofstream(made("creative_writing/data_100_random_text.txt"))
         << "It rained all day. The cup was empty. Nobody spoke. Wilma waited at the gate until "
