@@ -69,7 +69,8 @@ std::string heads_text(const engine::HeadsFiles& files) {
 }
 
 /// What a `bench step --json` document says that rows cost.
-std::vector<engine::StepCost> step_costs(const std::string& path, const engine::FileLimits& limits) {
+std::vector<engine::StepCost> step_costs(const std::string& path,
+                                         const engine::FileLimits& limits) {
   const engine::Json document = engine::read_json_file(path, limits);
   const engine::Fields fields(document, path);
   const engine::Json* rows = fields.find("rows");

@@ -34,8 +34,8 @@ void bring_forward(const char* panel_id) {
 // What was asked for by name shows why there is nothing.
 bool Shell::offers(const char* id) const {
   const Panel& panel = *panel_named(id);
-  return !panel.offered || panel.offered(session_.shown().timeline) ||
-         called_panel_ == panel.id || (picture_ && picture_->panel == panel.id);
+  return !panel.offered || panel.offered(session_.shown().timeline) || called_panel_ == panel.id ||
+         (picture_ && picture_->panel == panel.id);
 }
 
 // A recording with trees of thoughts opens on them. Otherwise, once a run's steps have said what

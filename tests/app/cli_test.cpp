@@ -175,7 +175,8 @@ TEST_F(Cli, a_command_that_needs_a_word_names_the_words) {
   told("trace infoo x", "infoo: no such command; did you mean info?");
   told("data generat arith", "generat: no such command; did you mean generate?");
   told("reason cto", "cto: no such command; did you mean cot?");
-  told("model fly --json", "fly: no such command, expected info, validate, random, tree, scale or score");
+  told("model fly --json",
+       "fly: no such command, expected info, validate, random, tree, scale or score");
 }
 
 TEST_F(Cli, a_recording_without_its_option_is_told_where_it_goes) {

@@ -1,7 +1,7 @@
 // Ctrl+C in the middle of each long command: it ends soon, with the code of what was cancelled, and
 // prints what there is.
-#include <algorithm>
 #include <unistd.h>
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -365,8 +365,8 @@ TEST_F(Interrupt, train_medusa_keeps_the_texts_that_were_written) {
              {"weight": 1, "levels": [1, 0, 0]}}, "count": 1000000, "max_tokens": 4, "lanes": 2},
              "epochs": 1})";
   const std::string texts = folder + "/out/own_outputs.jsonl";
-  Program program({"train", "medusa", "--recipe", folder + "/recipe.json", "--out", folder + "/out"},
-                  folder);
+  Program program(
+      {"train", "medusa", "--recipe", folder + "/recipe.json", "--out", folder + "/out"}, folder);
   const auto n_lines = [&] {
     std::ifstream file(texts);
     return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
