@@ -25,19 +25,6 @@ namespace {
 
 constexpr int kAppendRows = 64;  // hidden states taken in at once
 
-ModelConfig block_of(const HeadsConfig& c) {
-  ModelConfig block;
-  block.dim = c.dim;
-  block.hidden_dim = c.hidden_dim;
-  block.n_layers = 1;
-  block.n_heads = block.n_kv_heads = c.n_attention_heads;
-  block.head_dim = c.head_dim();
-  block.vocab_size = c.vocab_size;
-  block.norm_eps = c.norm_eps;
-  block.rope.theta = c.rope_theta;
-  return block;
-}
-
 /// A matrix over several states side by side, cut into one for each: every sum then begins at its
 /// state's own first element, wherever the states lie, and enlarged heads keep its bits.
 std::vector<Matrix> pack_side_by_side(kernels::Device& device,
@@ -163,8 +150,8 @@ PackedChimera::PackedChimera(kernels::Device& device,
       gram_out_(pack_matrix(device, tensors.read("gram.1.weight"), options.dtype)),
       gram_in_(
           pack_side_by_side(device, tensors.read("gram.0.weight"), config.gram, options.dtype)),
-      block_(load_layer(device, block_of(config), tensors, "encoder.", options.dtype)),
-      rope_(device, block_of(config).rope, config.head_dim(), options.max_seq_len),
+      block_(load_layer(device, encoder_of(config), tensors, "encoder.", options.dtype)),
+      rope_(device, encoder_of(config).rope, config.head_dim(), options.max_seq_len),
       store_(std::make_shared<KvStore>(device,
                                        KvShape{.n_layers = 1,
                                                .n_kv_heads = config.n_attention_heads,

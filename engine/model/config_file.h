@@ -31,6 +31,8 @@ ConfigFile read_config(const std::string& path,
 void read_generation_config(const std::string& path, ConfigFile& file, const FileLimits& limits);
 
 /// config.json in a form both versions read.
+/// What PyTorch and transformers call a dtype: "bfloat16".
+const char* torch_name(kernels::DType dtype);
 std::string config_json(const ModelConfig& config, kernels::DType dtype);
 std::string generation_config_json(const ModelConfig& config);
 

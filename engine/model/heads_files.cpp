@@ -128,6 +128,19 @@ const char* name_of(HeadsKind kind) {
   return kind == HeadsKind::Medusa ? "medusa" : "chimera";
 }
 
+ModelConfig encoder_of(const HeadsConfig& c) {
+  ModelConfig block;
+  block.dim = c.dim;
+  block.hidden_dim = c.hidden_dim;
+  block.n_layers = 1;
+  block.n_heads = block.n_kv_heads = c.n_attention_heads;
+  block.head_dim = c.head_dim();
+  block.vocab_size = c.vocab_size;
+  block.norm_eps = c.norm_eps;
+  block.rope.theta = c.rope_theta;
+  return block;
+}
+
 std::int64_t HeadsConfig::n_params() const {
   std::int64_t n = 0;
   for (const TensorSpec& spec : tensors_of(*this)) {

@@ -37,6 +37,9 @@ struct HeadsConfig {
   std::int64_t n_params() const;
 };
 
+/// Chimera's encoder as the shape of one block.
+ModelConfig encoder_of(const HeadsConfig& config);
+
 /// The tensors of such heads with their shapes, in a fixed order.
 std::vector<TensorSpec> tensors_of(const HeadsConfig& config);
 

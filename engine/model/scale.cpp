@@ -76,13 +76,12 @@ void divide(Tensor& tensor, float divisor) {
   }
 }
 
-class ScaledTensors : public TensorSource {
+// Tensors of the scaled shapes, each made from another source's when it is asked for.
+class ScaledSource : public TensorSource {
  public:
-  ScaledTensors(std::shared_ptr<const TensorSource> tensors,
-                const ModelConfig& config,
-                const ModelScale& scale)
-      : tensors_(std::move(tensors)), n_layers_(config.n_layers), scale_(scale) {
-    for (TensorSpec& spec : tensors_of(scaled(config, scale))) {
+  ScaledSource(std::shared_ptr<const TensorSource> tensors, std::vector<TensorSpec> specs)
+      : tensors_(std::move(tensors)) {
+    for (TensorSpec& spec : specs) {
       names_.push_back(spec.name);
       shapes_.emplace(spec.name, std::move(spec.shape));
     }
@@ -96,20 +95,42 @@ class ScaledTensors : public TensorSource {
   Tensor read(const std::string& name) const override {
     const auto at = shapes_.find(name);
     if (at == shapes_.end()) refuse(path(), "tensor " + in_quotes(name), "none", "the tensor");
+    return make(name, at->second);
+  }
+
+ protected:
+  virtual Tensor make(const std::string& name, const std::vector<std::int64_t>& shape) const = 0;
+  Tensor original(const std::string& name) const { return tensors_->read(name); }
+
+ private:
+  std::shared_ptr<const TensorSource> tensors_;
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, std::vector<std::int64_t>> shapes_;
+};
+
+class ScaledTensors : public ScaledSource {
+ public:
+  ScaledTensors(std::shared_ptr<const TensorSource> tensors,
+                const ModelConfig& config,
+                const ModelScale& scale)
+      : ScaledSource(std::move(tensors), tensors_of(scaled(config, scale))),
+        n_layers_(config.n_layers),
+        scale_(scale) {}
+
+ private:
+  Tensor make(const std::string& name, const std::vector<std::int64_t>& shape) const override {
     const auto [layer, part] = split_layer(name);
     const bool is_new_layer = layer >= n_layers_;
-    const std::string original =
-        is_new_layer ? fmt::format("model.layers.{}.{}", layer % n_layers_, part) : name;
-    const Tensor tensor = tensors_->read(original);
-    if (is_new_layer && writes_residual(part)) return blank(tensor.dtype, at->second);
+    const Tensor tensor =
+        original(is_new_layer ? fmt::format("model.layers.{}.{}", layer % n_layers_, part) : name);
+    if (is_new_layer && writes_residual(part)) return blank(tensor.dtype, shape);
     if (scale_.width == 1) return tensor;
-    Tensor out = padded(tensor, at->second);
+    Tensor out = padded(tensor, shape);
     const bool is_norm = name.ends_with("norm.weight");
     if (is_norm) divide(out, std::sqrt(static_cast<float>(scale_.width)));
     return out;
   }
 
- private:
   static Tensor blank(kernels::DType dtype, const std::vector<std::int64_t>& shape) {
     Tensor out{dtype, shape, nullptr, nullptr};
     const std::shared_ptr<void> data = zeros(out.n_elements() * kernels::bytes_of(dtype));
@@ -118,49 +139,33 @@ class ScaledTensors : public TensorSource {
     return out;
   }
 
-  std::shared_ptr<const TensorSource> tensors_;
   int n_layers_;
   ModelScale scale_;
-  std::vector<std::string> names_;
-  std::unordered_map<std::string, std::vector<std::int64_t>> shapes_;
 };
 
 // What reads the target's states side by side (k-grams of embeddings, a state beside the encoder's)
 // finds each in the left of its own block.
-class ScaledHeads : public TensorSource {
+class ScaledHeads : public ScaledSource {
  public:
   ScaledHeads(std::shared_ptr<const TensorSource> tensors,
               const HeadsConfig& config,
               const ModelScale& scale)
-      : tensors_(std::move(tensors)), config_(config), scale_(scale) {
-    for (TensorSpec& spec : tensors_of(scaled(config, scale))) {
-      names_.push_back(spec.name);
-      shapes_.emplace(spec.name, std::move(spec.shape));
-    }
-  }
+      : ScaledSource(std::move(tensors), tensors_of(scaled(config, scale))),
+        config_(config),
+        scale_(scale) {}
 
-  bool has(const std::string& name) const override { return shapes_.contains(name); }
-  std::vector<std::string> names() const override { return names_; }
-  std::string path() const override { return tensors_->path(); }
-  void check() const override { tensors_->check(); }
-
-  Tensor read(const std::string& name) const override {
-    const auto at = shapes_.find(name);
-    if (at == shapes_.end()) refuse(path(), "tensor " + in_quotes(name), "none", "the tensor");
+ private:
+  Tensor make(const std::string& name, const std::vector<std::int64_t>& shape) const override {
     int n_blocks = 1;
     if (name == "gram.0.weight") n_blocks = config_.gram;
     if (name.starts_with("heads.") && config_.residual) n_blocks = 2;
-    Tensor out = padded(tensors_->read(name), at->second, n_blocks);
+    Tensor out = padded(original(name), shape, n_blocks);
     if (name.ends_with("norm.weight")) divide(out, std::sqrt(static_cast<float>(scale_.width)));
     return out;
   }
 
- private:
-  std::shared_ptr<const TensorSource> tensors_;
   HeadsConfig config_;
   ModelScale scale_;
-  std::vector<std::string> names_;
-  std::unordered_map<std::string, std::vector<std::int64_t>> shapes_;
 };
 
 int times(int value, int factor) {

@@ -94,18 +94,6 @@ void make_directory(const std::string& directory) {
   }
 }
 
-const char* torch_name(kernels::DType dtype) {
-  switch (dtype) {
-    case kernels::DType::F32:
-      return "float32";
-    case kernels::DType::F16:
-      return "float16";
-    case kernels::DType::BF16:
-      return "bfloat16";
-  }
-  return "?";
-}
-
 std::string heads_json(const HeadsConfig& c, kernels::DType dtype) {
   std::string text = fmt::format(
       "{{\n  \"model_type\": \"{}\",\n  \"base_model_name_or_path\": {},\n"

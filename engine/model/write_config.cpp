@@ -11,18 +11,6 @@
 namespace engine {
 namespace {
 
-const char* torch_name(kernels::DType dtype) {
-  switch (dtype) {
-    case kernels::DType::F32:
-      return "float32";
-    case kernels::DType::F16:
-      return "float16";
-    case kernels::DType::BF16:
-      return "bfloat16";
-  }
-  return "?";
-}
-
 const char* architecture_of(const std::string& model_type) {
   if (model_type == "mistral") return "MistralForCausalLM";
   if (model_type == "qwen2") return "Qwen2ForCausalLM";
@@ -111,6 +99,18 @@ void write_window(const ModelConfig& config, ObjectText& out) {
 }
 
 }  // namespace
+
+const char* torch_name(kernels::DType dtype) {
+  switch (dtype) {
+    case kernels::DType::F32:
+      return "float32";
+    case kernels::DType::F16:
+      return "float16";
+    case kernels::DType::BF16:
+      return "bfloat16";
+  }
+  return "?";
+}
 
 std::string config_json(const ModelConfig& config, kernels::DType dtype) {
   ObjectText out;

@@ -46,19 +46,6 @@ void fill_output(float* to, const std::vector<float>& output, const HeadsConfig&
 
 }  // namespace
 
-ModelConfig encoder_of(const HeadsConfig& c) {
-  ModelConfig block;
-  block.dim = c.dim;
-  block.hidden_dim = c.hidden_dim;
-  block.n_layers = 1;
-  block.n_heads = block.n_kv_heads = c.n_attention_heads;
-  block.head_dim = c.head_dim();
-  block.vocab_size = c.vocab_size;
-  block.norm_eps = c.norm_eps;
-  block.rope.theta = c.rope_theta;
-  return block;
-}
-
 HeadsLayout::HeadsLayout(const HeadsConfig& c) {
   check_trainable(c);
   for (const TensorSpec& spec : tensors_of(c)) {

@@ -14,9 +14,6 @@
 
 namespace engine {
 
-/// Chimera's encoder as the shape of one block.
-ModelConfig encoder_of(const HeadsConfig& config);
-
 struct HeadsLayout {
   std::vector<NamedPart> parts;  // those of tensors_of(config), in its order
   std::int64_t n = 0;
