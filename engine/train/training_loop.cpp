@@ -33,6 +33,10 @@ std::string essence(const std::string& recipe) {
   return object.dump();
 }
 
+std::string checkpoint_in(const std::string& directory) {
+  return directory + "/checkpoint.bin";
+}
+
 }  // namespace
 
 std::optional<Checkpoint> checkpoint_to_resume(const std::string& recipe,
@@ -44,7 +48,7 @@ std::optional<Checkpoint> checkpoint_to_resume(const std::string& recipe,
   if (failed) {
     throw Error(ErrorCode::Resources, options.directory + ": cannot be made: " + failed.message());
   }
-  const std::string path = options.directory + "/checkpoint.bin";
+  const std::string path = checkpoint_in(options.directory);
   const bool found = fs::exists(path);
   if (found && !options.resume) {
     throw Error(ErrorCode::Usage, path +
@@ -70,6 +74,42 @@ TrainingLoop::TrainingLoop(const LoopSettings& settings,
                            const TrainOptions& options,
                            const TrainCallbacks& callbacks)
     : settings_(settings), options_(options), callbacks_(callbacks) {}
+
+void TrainingLoop::restore(Checkpoint& c,
+                           std::int64_t n_parameters,
+                           const std::string& another,
+                           std::vector<float>& parameters,
+                           Optimizer& optimizer) {
+  if (c.parameters.size() != static_cast<std::size_t>(n_parameters))
+    throw Error(ErrorCode::BadInput, checkpoint_path() + ": holds " + another);
+  parameters = std::move(c.parameters);
+  optimizer.mean = std::move(c.mean);
+  optimizer.square = std::move(c.square);
+  step = c.step;
+  tokens = c.tokens;
+  seconds = c.seconds;
+}
+
+Checkpoint TrainingLoop::checkpoint(std::string recipe,
+                                    Compute compute,
+                                    std::size_t shards,
+                                    const std::vector<float>& parameters,
+                                    const Optimizer& optimizer) const {
+  return {.recipe = std::move(recipe),
+          .compute = name_of(compute),
+          .shards = static_cast<int>(shards),
+          .step = step,
+          .tokens = tokens,
+          .seconds = seconds,
+          .packer = {},
+          .parameters = parameters,
+          .mean = optimizer.mean,
+          .square = optimizer.square};
+}
+
+std::string TrainingLoop::checkpoint_path() const {
+  return checkpoint_in(options_.directory);
+}
 
 double TrainingLoop::done() const {
   if (settings_.tokens > 0)

@@ -8,8 +8,11 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/train/checkpoint.h"
+#include "engine/train/ops/linear.h"
+#include "engine/train/optimizer.h"
 #include "engine/train/trainer.h"
 
 namespace engine {
@@ -23,6 +26,18 @@ struct LoopSettings {
   double minutes = 0;       // ... or, if tokens is 0
   double checkpoint_minutes = 3;
 };
+
+/// @param tokens  0: it ends by minutes
+template <typename Recipe>
+LoopSettings loop_settings(const Recipe& r, std::int64_t tokens) {
+  return {.name = r.name,
+          .peak_lr = r.peak_lr,
+          .final_lr = r.final_lr,
+          .warmup_steps = r.warmup_steps,
+          .tokens = tokens,
+          .minutes = r.minutes,
+          .checkpoint_minutes = r.checkpoint_minutes};
+}
 
 /// Makes options.directory and reads the checkpoint there, if the run shall go on from one.
 /// @param recipe  as JSON; it may differ from the checkpoint's in how long and how often, and in
@@ -49,6 +64,24 @@ class TrainingLoop {
   /// step and every probe.
   /// @throws Error(Device)  if loss or gradient are no longer finite; the last checkpoint stays
   void run(const Update& update, const std::function<void()>& save);
+
+  /// Goes on from a checkpoint, whose arrays it takes.
+  /// @param n_parameters  of the run
+  /// @param another       what the file holds if it has not so many: "heads of another shape"
+  /// @throws Error(BadInput)
+  void restore(Checkpoint& checkpoint,
+               std::int64_t n_parameters,
+               const std::string& another,
+               std::vector<float>& parameters,
+               Optimizer& optimizer);
+  /// What a checkpoint holds of any run; which text comes next is the run's to add.
+  /// @param recipe  as JSON
+  Checkpoint checkpoint(std::string recipe,
+                        Compute compute,
+                        std::size_t shards,
+                        const std::vector<float>& parameters,
+                        const Optimizer& optimizer) const;
+  std::string checkpoint_path() const;
 
   double done() const;  // 0 to 1 or more
   std::int64_t steps_done() const { return step - first_step_; }
