@@ -4,14 +4,12 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
-#include <filesystem>
 #include <numeric>
 #include <optional>
 
-#include "engine/train/checkpoint.h"
 #include "engine/train/optimizer.h"
 #include "engine/train/run_parts.h"
-#include "engine/train/training_log.h"
+#include "engine/train/training_loop.h"
 #include "engine/train/transformer.h"
 #include "engine/train/workers.h"
 #include "engine/types.h"
@@ -19,16 +17,10 @@
 namespace engine {
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kRecent = 100;  // steps whose mean is told
 constexpr int kPassRows = 1024;       // rows a shard carries through the layers at once, about
-constexpr std::int64_t kLogEvery = 10;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Segments laid one behind the other, as a pass takes them.
 struct PassRows {
@@ -86,8 +78,17 @@ class CllmRun {
           int shards)
       : recipe_(recipe),
         training_(std::move(training)),
-        options_(options),
         callbacks_(callbacks),
+        loop_options_{.n_threads = options.n_threads,
+                      .resume = options.resume,
+                      .directory = options.directory,
+                      .start_from = {},
+                      .stop_after_step = options.stop_after_step},
+        loop_callbacks_{.progress = [this](const TrainProgress& p) { tell(p); },
+                        .notice = {},
+                        .stop = callbacks.stop,
+                        .unstoppable = {}},
+        loop_(loop_settings(recipe, 0, n_steps()), loop_options_, loop_callbacks_),
         compute_(compute),
         layout_(training_.model),
         workers_(std::min(usable_threads(options.n_threads), std::max(shards, 1))),
@@ -118,19 +119,17 @@ class CllmRun {
   std::vector<GuidedRows> next_segments();
   void shard_gradient(int shard, const std::vector<GuidedRows>& segments, PartSums& losses);
   void pass_gradient(int shard, PassRows& pass, PartSums& losses);
-  CllmProgress one_step();
-  void tell_times(CllmProgress& progress, double took, std::int64_t rows);
+  TrainProgress update(std::int64_t step, double lr);
+  void tell(const TrainProgress& progress) const;
   std::int64_t n_steps() const;
-  double done() const;
   void save() const;
-  void log(const CllmProgress& progress, NamedFigures probes);
-  bool stop_asked() const { return callbacks_.stop && callbacks_.stop->load(); }
-  std::string path(const char* name) const { return options_.directory + "/" + name; }
 
   const CllmRecipe& recipe_;
   CllmTraining training_;
-  const CllmOptions& options_;
   const CllmCallbacks& callbacks_;
+  const TrainOptions loop_options_;
+  const TrainCallbacks loop_callbacks_;
+  TrainingLoop loop_;
   Compute compute_;
   ParameterLayout layout_;
   Workers workers_;
@@ -144,25 +143,12 @@ class CllmRun {
   std::array<float, kLossParts> row_scale_{};  // of this step: part weight / sum of its rows'
   std::vector<std::size_t> order_;             // of the epoch under way
   std::int64_t epoch_ = -1;
-  std::int64_t step_ = 0, rows_ = 0;
-  double seconds_ = 0;
-  std::deque<PartSums> recent_;
-  std::deque<std::pair<double, std::int64_t>> recent_speed_;
-  std::optional<TrainingLog> log_;
+  std::deque<PartSums> recent_;  // losses of the last steps
 };
 
 template <typename T>
 void CllmRun<T>::restore(Checkpoint c) {
-  if (c.parameters.size() != static_cast<std::size_t>(layout_.n)) {
-    throw Error(ErrorCode::BadInput,
-                path("checkpoint.bin") + ": holds a model of another shape than the target");
-  }
-  parameters_ = std::move(c.parameters);
-  optimizer_.mean = std::move(c.mean);
-  optimizer_.square = std::move(c.square);
-  step_ = c.step;
-  rows_ = c.tokens;
-  seconds_ = c.seconds;
+  loop_.restore(c, layout_.n, "a model of another shape than the target", parameters_, optimizer_);
 }
 
 // Every trajectory is met once an epoch, in an order of the epoch's own.
@@ -198,20 +184,20 @@ std::vector<GuidedRows> CllmRun<T>::next_segments() {
   const int n_replay = recipe_.replay_weight > 0 ? recipe_.replay_texts : 0;
   const bool truths = !recipe_.loss.own_labels && recipe_.ar_weight > 0;
   std::vector<std::size_t> texts;
-  for (int i = 0; i < n_texts; i++) texts.push_back(text_of_slot(step_ * n_texts + i));
+  for (int i = 0; i < n_texts; i++) texts.push_back(text_of_slot(loop_.step * n_texts + i));
   const int n_own = truths ? 2 * n_texts : n_texts;
   std::vector<GuidedRows> segments(static_cast<std::size_t>(n_own + n_replay));
   workers_.run(n_own + n_replay, [&](int i) {
     GuidedRows& segment = segments[static_cast<std::size_t>(i)];
     if (i >= n_own) {
-      const TokenText text = training_.replay(step_ * n_replay + i - n_own);
+      const TokenText text = training_.replay(loop_.step * n_replay + i - n_own);
       segment = plain_rows(text, recipe_.loss.prompt_weight, 0, LossPart::Replay, recipe_.context);
       return;
     }
     const Trajectory& trajectory =
         training_.trajectories[texts[static_cast<std::size_t>(i % n_texts)]];
     segment = i < n_texts
-                  ? guided_rows(trajectory, step_ * n_texts + i)
+                  ? guided_rows(trajectory, loop_.step * n_texts + i)
                   : plain_rows(truth_of(trajectory), recipe_.loss.prompt_weight,
                                recipe_.loss.smoothing, LossPart::Autoregressive, recipe_.context);
   });
@@ -259,13 +245,12 @@ void CllmRun<T>::shard_gradient(int shard,
 }
 
 template <typename T>
-CllmProgress CllmRun<T>::one_step() {
-  const auto start = Clock::now();
+TrainProgress CllmRun<T>::update(std::int64_t step, double lr) {
   const std::vector<GuidedRows> segments = next_segments();
+  TrainProgress progress;
   PartSums counted{};
-  std::int64_t rows = 0;
   for (const GuidedRows& segment : segments) {
-    rows += segment.n_rows();
+    progress.tokens += segment.n_rows();
     for (std::size_t i = 0; i < segment.weight.size(); i++)
       counted[static_cast<std::size_t>(segment.part[i])] += segment.weight[i];
   }
@@ -276,51 +261,35 @@ CllmProgress CllmRun<T>::one_step() {
   workers_.run(static_cast<int>(passes_.size()), [&](int shard) {
     shard_gradient(shard, segments, losses[static_cast<std::size_t>(shard)]);
   });
-  CllmProgress progress;
+  PartSums parts{};
   for (std::size_t p = 0; p < kLossParts; p++) {
-    for (const PartSums& sums : losses) progress.parts[p] += sums[p];
-    if (counted[p] > 0) progress.parts[p] /= counted[p];
-    progress.loss += part_weights_[p] * progress.parts[p];
+    for (const PartSums& sums : losses) parts[p] += sums[p];
+    if (counted[p] > 0) parts[p] /= counted[p];
+    progress.loss += part_weights_[p] * parts[p];
+    if (part_weights_[p] > 0)
+      progress.losses.emplace_back(name_of(static_cast<LossPart>(p)), parts[p]);
   }
-  progress.lr =
-      cosine_lr(recipe_.peak_lr, step_ + 1, done(), recipe_.warmup_steps, recipe_.final_lr);
-  progress.gradient_norm =
-      optimizer_.update(parameters_, gradients_, step_ + 1, progress.lr, workers_);
-  if (!std::isfinite(progress.loss) || !std::isfinite(progress.gradient_norm)) {
-    throw Error(ErrorCode::Device, recipe_.name + ": step " + std::to_string(step_ + 1) +
-                                       ": the loss is no longer a finite number; the last "
-                                       "checkpoint is kept, try a smaller peak_lr");
-  }
+  progress.gradient_norm = optimizer_.update(parameters_, gradients_, step, lr, workers_);
   workers_.run(weights_->n_matrices(), [&](int i) { weights_->repack(i, *math_); });
-  step_++;
-  rows_ += rows;
-  recent_.push_back(progress.parts);
+  recent_.push_back(parts);
   if (recent_.size() > kRecent) recent_.pop_front();
-  tell_times(progress, seconds_since(start), rows);
   return progress;
 }
 
 template <typename T>
-void CllmRun<T>::tell_times(CllmProgress& progress, double took, std::int64_t rows) {
-  seconds_ += took;
-  recent_speed_.emplace_back(took, rows);
-  if (recent_speed_.size() > 50) recent_speed_.pop_front();
-  double seconds = 0, n = 0;
-  for (const auto& [s, r] : recent_speed_) {
-    seconds += s;
-    n += static_cast<double>(r);
-  }
-  progress.step = step_;
-  progress.n_steps = n_steps();
-  progress.rows = rows_;
-  progress.rows_per_second = n / seconds;
-  progress.done = std::min(1.0, done());
-  progress.seconds = seconds_;
-  progress.seconds_left =
-      progress.n_steps > 0
-          ? static_cast<double>(std::max<std::int64_t>(0, progress.n_steps - step_)) * seconds /
-                static_cast<double>(recent_speed_.size())
-          : std::max(0.0, recipe_.minutes * 60 - seconds_);
+void CllmRun<T>::tell(const TrainProgress& p) const {
+  if (!callbacks_.progress) return;
+  callbacks_.progress({.step = p.step,
+                       .n_steps = n_steps(),
+                       .rows = p.tokens,
+                       .loss = p.loss,
+                       .parts = recent_.back(),
+                       .lr = p.lr,
+                       .gradient_norm = p.gradient_norm,
+                       .rows_per_second = p.tokens_per_second,
+                       .done = p.done,
+                       .seconds = p.seconds,
+                       .seconds_left = p.seconds_left});
 }
 
 template <typename T>
@@ -331,77 +300,31 @@ std::int64_t CllmRun<T>::n_steps() const {
 }
 
 template <typename T>
-double CllmRun<T>::done() const {
-  if (const std::int64_t n = n_steps(); n > 0)
-    return static_cast<double>(step_) / static_cast<double>(n);
-  return seconds_ / (recipe_.minutes * 60);
-}
-
-template <typename T>
 void CllmRun<T>::save() const {
-  write_checkpoint(path("checkpoint.bin"), {.recipe = training_part(recipe_),
-                                            .compute = name_of(compute_),
-                                            .shards = static_cast<int>(passes_.size()),
-                                            .step = step_,
-                                            .tokens = rows_,
-                                            .seconds = seconds_,
-                                            .packer = {},
-                                            .parameters = parameters_,
-                                            .mean = optimizer_.mean,
-                                            .square = optimizer_.square});
-}
-
-template <typename T>
-void CllmRun<T>::log(const CllmProgress& p, NamedFigures probes) {
-  if (p.step % kLogEvery != 0 && p.step != 1 && probes.empty()) return;
-  TrainingReport report{.step = p.step,
-                        .tokens = p.rows,
-                        .seconds = p.seconds,
-                        .seconds_left = p.seconds_left,
-                        .tokens_per_second = p.rows_per_second,
-                        .lr = p.lr,
-                        .gradient_norm = p.gradient_norm,
-                        .loss = p.loss,
-                        .losses = {},
-                        .probes = std::move(probes)};
-  for (std::size_t part = 0; part < kLossParts; part++) {
-    if (part_weights_[part] > 0)
-      report.losses.emplace_back(name_of(static_cast<LossPart>(part)), p.parts[part]);
-  }
-  log_->write(report);
+  write_checkpoint(
+      loop_.checkpoint_path(),
+      loop_.checkpoint(training_part(recipe_), compute_, passes_.size(), parameters_, optimizer_));
 }
 
 template <typename T>
 CllmResult CllmRun<T>::run() {
-  log_.emplace(options_.directory, step_);
   weights_ = std::make_unique<PackedWeights<T>>(training_.model, layout_, parameters_, *math_);
-  auto last_saved = Clock::now(), last_probed = last_saved;
-  const std::int64_t first_step = step_;
-  const auto at_end = [&] {
-    return done() >= 1 || (options_.stop_after_step > 0 && step_ >= options_.stop_after_step);
+  auto last_probed = Clock::now();
+  const auto probe = [&]() -> NamedFigures {
+    const std::chrono::duration<double> since = Clock::now() - last_probed;
+    if (recipe_.probe_minutes == 0 || since.count() <= recipe_.probe_minutes * 60) return {};
+    NamedFigures figures = callbacks_.probe(loop_.step, parameters_);
+    last_probed = Clock::now();
+    return figures;
   };
-  while (!at_end() && !stop_asked()) {
-    const CllmProgress progress = one_step();
-    NamedFigures probes;
-    if (callbacks_.probe && recipe_.probe_minutes > 0 && !at_end() &&
-        seconds_since(last_probed) > recipe_.probe_minutes * 60) {
-      probes = callbacks_.probe(step_, parameters_);
-      last_probed = Clock::now();
-    }
-    log(progress, std::move(probes));
-    if (callbacks_.progress) callbacks_.progress(progress);
-    if (seconds_since(last_saved) > recipe_.checkpoint_minutes * 60) {
-      save();
-      last_saved = Clock::now();
-    }
-  }
-  if (step_ > first_step) save();
+  loop_.run([&](std::int64_t step, double lr) { return update(step, lr); }, [&] { save(); },
+            callbacks_.probe ? TrainingLoop::Probe(probe) : TrainingLoop::Probe());
   CllmResult result;
-  result.finished = done() >= 1;
-  result.step = step_;
-  result.steps_done = step_ - first_step;
-  result.rows = rows_;
-  result.seconds = seconds_;
+  result.finished = loop_.done() >= 1;
+  result.step = loop_.step;
+  result.steps_done = loop_.steps_done();
+  result.rows = loop_.tokens;
+  result.seconds = loop_.seconds;
   result.n_losses = static_cast<int>(recent_.size());
   for (const PartSums& parts : recent_) {
     for (std::size_t p = 0; p < kLossParts; p++)
@@ -434,33 +357,19 @@ CllmResult train_consistency(const CllmRecipe& recipe,
   ensure(!training.trajectories.empty(), "consistency training needs trajectories");
   ensure(recipe.replay_texts == 0 || recipe.replay_weight == 0 || training.replay,
          "replay needs texts");
-  const std::string path = options.directory + "/checkpoint.bin";
-  const bool found = fs::exists(path);
-  if (found && !options.resume) {
-    throw Error(ErrorCode::Usage, path +
-                                      ": a run was saved here; go on with --resume, or give "
-                                      "another directory");
-  }
-  Checkpoint checkpoint;
-  Compute compute = compute_named(recipe.compute, training.model);
-  int shards = recipe.shards > 0 ? recipe.shards : usable_threads(options.n_threads);
-  if (found) {
-    checkpoint = read_checkpoint(path);
-    if (checkpoint.recipe != training_part(recipe)) {
-      throw Error(ErrorCode::BadInput,
-                  path + ": was made by another recipe; give that recipe, or another directory");
-    }
-    compute = compute_named(checkpoint.compute, training.model);
-    shards = checkpoint.shards;
-    if (callbacks.notice)
-      callbacks.notice("resuming after step " + std::to_string(checkpoint.step));
-  }
+  std::optional<Checkpoint> checkpoint =
+      checkpoint_found(training_part(recipe), options.directory, options.resume, callbacks.notice);
+  const Compute compute =
+      compute_named(checkpoint ? checkpoint->compute : recipe.compute, training.model);
+  const int shards = checkpoint          ? checkpoint->shards
+                     : recipe.shards > 0 ? recipe.shards
+                                         : usable_threads(options.n_threads);
   if (callbacks.notice) {
     callbacks.notice("training on " + std::to_string(training.trajectories.size()) +
                      " trajectories in " + std::string(name_of(compute)) + " with " +
                      std::to_string(shards) + " shards, elementwise " + train_table().name);
   }
-  Checkpoint* from = found ? &checkpoint : nullptr;
+  Checkpoint* from = checkpoint ? &*checkpoint : nullptr;
   return compute == Compute::F32
              ? start<float>(recipe, std::move(training), options, callbacks, compute, shards, from)
              : start<Bf16>(recipe, std::move(training), options, callbacks, compute, shards, from);

@@ -23,21 +23,11 @@ void read_chimera(RecipeFields& fields, HeadsRecipe& r) {
 
 void read_run(RecipeFields& fields, HeadsRecipe& r) {
   fields.read("batch_texts", r.batch_texts, 1, 4096);
-  fields.read("peak_lr", r.peak_lr, 0, 1);
-  fields.read("final_lr", r.final_lr, 0, 1);
-  fields.read("warmup_steps", r.warmup_steps, 0, 1e6);
-  fields.read("beta1", r.beta1, 0, 0.9999);
-  fields.read("beta2", r.beta2, 0, 0.99999);
-  fields.read("weight_decay", r.weight_decay, 0, 10);
-  fields.read("clip", r.clip, 1e-6, 1e6);
+  read_optimisation(fields, r);
   fields.read("epochs", r.epochs, 0, 1e6);
   fields.read("minutes", r.minutes, 0, 1e6);
-  fields.read("checkpoint_minutes", r.checkpoint_minutes, 0, 1e4);
   fields.read("probe_steps", r.probe_steps, 0, 1e9);
   fields.read("hidden_megabytes", r.hidden_megabytes, 0, 1e7);
-  fields.read("seed", r.seed, 0, 9e15);
-  fields.read("compute", r.compute, {"auto", "f32", "bf16-amx", "bf16-onednn"});
-  fields.read("shards", r.shards, 0, 256);
 }
 
 }  // namespace
@@ -98,22 +88,9 @@ std::string to_json(const HeadsRecipe& r) {
                    {"self_fed", r.self_fed},
                    {"init_deviation", r.init_deviation}});
   }
-  object.update({{"batch_texts", r.batch_texts},
-                 {"peak_lr", r.peak_lr},
-                 {"final_lr", r.final_lr},
-                 {"warmup_steps", r.warmup_steps},
-                 {"beta1", r.beta1},
-                 {"beta2", r.beta2},
-                 {"weight_decay", r.weight_decay},
-                 {"clip", r.clip},
-                 {"epochs", r.epochs},
-                 {"minutes", r.minutes},
-                 {"checkpoint_minutes", r.checkpoint_minutes},
-                 {"probe_steps", r.probe_steps},
-                 {"hidden_megabytes", r.hidden_megabytes},
-                 {"seed", r.seed},
-                 {"compute", r.compute},
-                 {"shards", r.shards}});
+  object["batch_texts"] = r.batch_texts;
+  write_optimisation(object, r, {{"epochs", r.epochs}, {"minutes", r.minutes}},
+                     {{"probe_steps", r.probe_steps}, {"hidden_megabytes", r.hidden_megabytes}});
   return object.dump(2);
 }
 

@@ -34,11 +34,12 @@ std::vector<OwnOutput> usable(const std::vector<OwnOutput>& texts) {
   return kept;
 }
 
-std::int64_t places_of(const std::vector<OwnOutput>& texts) {
+// Places to learn from until the recipe's epochs are over.
+std::int64_t tokens_of(const HeadsRecipe& recipe, const std::vector<OwnOutput>& texts) {
   std::int64_t places = 0;
   for (const OwnOutput& text : texts)
     places += HeadsText{text.tokens, {}, text.n_prompt}.n_places(0);
-  return places;
+  return static_cast<std::int64_t>(recipe.epochs * static_cast<double>(places));
 }
 
 int longest_of(const std::vector<OwnOutput>& texts, const HeadsConfig& config) {
@@ -46,16 +47,6 @@ int longest_of(const std::vector<OwnOutput>& texts, const HeadsConfig& config) {
   for (const OwnOutput& text : texts)
     rows = std::max(rows, rows_of({text.tokens, {}, text.n_prompt}, config));
   return rows;
-}
-
-LoopSettings loop_settings(const HeadsRecipe& r, std::int64_t places) {
-  return {.name = r.name,
-          .peak_lr = r.peak_lr,
-          .final_lr = r.final_lr,
-          .warmup_steps = r.warmup_steps,
-          .tokens = static_cast<std::int64_t>(r.epochs * static_cast<double>(places)),
-          .minutes = r.minutes,
-          .checkpoint_minutes = r.checkpoint_minutes};
 }
 
 template <typename T>
@@ -83,12 +74,10 @@ class HeadsRun {
     return {text.tokens, hidden, text.n_prompt};
   }
   void save() const;
-  std::string checkpoint_path() const { return options_.directory + "/checkpoint.bin"; }
 
   const HeadsRecipe& recipe_;
   const HeadsConfig& config_;
   const HeadsData& data_;
-  const TrainOptions& options_;
   const Compute compute_;
   const HeadsLayout layout_;
   const std::vector<OwnOutput> texts_, probes_;
@@ -118,7 +107,6 @@ HeadsRun<T>::HeadsRun(const HeadsRecipe& recipe,
     : recipe_(recipe),
       config_(config),
       data_(data),
-      options_(options),
       compute_(compute),
       layout_(config),
       texts_(usable(data.texts)),
@@ -126,7 +114,7 @@ HeadsRun<T>::HeadsRun(const HeadsRecipe& recipe,
       hidden_(data.target, texts_, static_cast<std::int64_t>(recipe.hidden_megabytes * 1e6)),
       probe_hidden_(data.target, probes_, static_cast<std::int64_t>(recipe.hidden_megabytes * 1e6)),
       order_(texts_.size(), recipe.seed),
-      loop_(loop_settings(recipe, places_of(texts_)), options, callbacks),
+      loop_(loop_settings(recipe, tokens_of(recipe, texts_)), options, callbacks),
       workers_(std::min(usable_threads(options.n_threads), std::max(shards, 1))),
       optimizer_({recipe.beta1, recipe.beta2, recipe.weight_decay, recipe.clip},
                  runs_of(layout_.parts, layout_.n),
@@ -152,33 +140,16 @@ HeadsRun<T>::HeadsRun(const HeadsRecipe& recipe,
 
 template <typename T>
 void HeadsRun<T>::restore(Checkpoint c) {
-  if (c.parameters.size() != static_cast<std::size_t>(layout_.n)) {
-    throw Error(ErrorCode::BadInput,
-                checkpoint_path() + ": holds heads of another shape than the recipe's");
-  }
-  parameters_ = std::move(c.parameters);
-  optimizer_.mean = std::move(c.mean);
-  optimizer_.square = std::move(c.square);
-  loop_.step = c.step;
-  loop_.tokens = c.tokens;
-  loop_.seconds = c.seconds;
+  loop_.restore(c, layout_.n, "heads of another shape than the recipe's", parameters_, optimizer_);
   next_text_ = c.next_text;
 }
 
 template <typename T>
 void HeadsRun<T>::save() const {
-  Checkpoint c;
-  c.recipe = to_json(recipe_);
-  c.compute = name_of(compute_);
-  c.shards = static_cast<int>(passes_.size());
-  c.step = loop_.step;
-  c.tokens = loop_.tokens;
+  Checkpoint c =
+      loop_.checkpoint(to_json(recipe_), compute_, passes_.size(), parameters_, optimizer_);
   c.next_text = next_text_;
-  c.seconds = loop_.seconds;
-  c.parameters = parameters_;
-  c.mean = optimizer_.mean;
-  c.square = optimizer_.square;
-  write_checkpoint(checkpoint_path(), c);
+  write_checkpoint(loop_.checkpoint_path(), c);
 }
 
 template <typename T>

@@ -112,23 +112,14 @@ std::string to_json(const TrainRecipe& r) {
       {"model", model},
       {"context", r.context},
       {"batch_tokens", r.batch_tokens},
-      {"open_rows", r.open_rows},
-      {"peak_lr", r.peak_lr},
-      {"final_lr", r.final_lr},
-      {"warmup_steps", r.warmup_steps},
-      {"beta1", r.beta1},
-      {"beta2", r.beta2},
-      {"weight_decay", r.weight_decay},
-      {"clip", r.clip},
-      {"prompt_weight", r.prompt_weight},
-      {"answer_weight", r.answer_weight},
-      {"init_deviation", r.init_deviation},
-      {"tokens", r.tokens},
-      {"minutes", r.minutes},
-      {"checkpoint_minutes", r.checkpoint_minutes},
-      {"seed", r.seed},
-      {"compute", r.compute},
-      {"shards", r.shards}};
+      {"open_rows", r.open_rows}};
+  write_optimisation(object, r,
+                     {{"prompt_weight", r.prompt_weight},
+                      {"answer_weight", r.answer_weight},
+                      {"init_deviation", r.init_deviation},
+                      {"tokens", r.tokens},
+                      {"minutes", r.minutes}},
+                     nlohmann::ordered_json::object());
   if (r.own_outputs.count > 0) {
     object["target"] = r.target;
     object["own_outputs"] = json_of(r.own_outputs);

@@ -105,6 +105,27 @@ void read_optimisation(RecipeFields& fields, Recipe& r) {
   fields.read("shards", r.shards, 0, 256);
 }
 
+/// The same, as a recipe is written. `how_long` and `measures`, which are the recipe's own, stand
+/// where readers look for them: behind what decides an update, and behind how often it is saved.
+/// @param how_long, measures  objects, perhaps empty
+template <typename Recipe>
+void write_optimisation(nlohmann::ordered_json& object,
+                        const Recipe& r,
+                        const nlohmann::ordered_json& how_long,
+                        const nlohmann::ordered_json& measures) {
+  object.update({{"peak_lr", r.peak_lr},
+                 {"final_lr", r.final_lr},
+                 {"warmup_steps", r.warmup_steps},
+                 {"beta1", r.beta1},
+                 {"beta2", r.beta2},
+                 {"weight_decay", r.weight_decay},
+                 {"clip", r.clip}});
+  object.update(how_long);
+  object["checkpoint_minutes"] = r.checkpoint_minutes;
+  object.update(measures);
+  object.update({{"seed", r.seed}, {"compute", r.compute}, {"shards", r.shards}});
+}
+
 /// The text of a recipe's file.
 /// @throws Error(BadInput)  if there is none, or `path` is a directory
 std::string recipe_text(const std::string& path);

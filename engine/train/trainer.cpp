@@ -47,16 +47,6 @@ StepBatch lay_out(const std::vector<PackedRow>& rows, int context) {
   return batch;
 }
 
-LoopSettings loop_settings(const TrainRecipe& r) {
-  return {.name = r.name,
-          .peak_lr = r.peak_lr,
-          .final_lr = r.final_lr,
-          .warmup_steps = r.warmup_steps,
-          .tokens = r.tokens,
-          .minutes = r.minutes,
-          .checkpoint_minutes = r.checkpoint_minutes};
-}
-
 // A run with activations of type T.
 template <typename T>
 class Run {
@@ -69,8 +59,7 @@ class Run {
       int shards)
       : recipe_(recipe),
         texts_(texts),
-        options_(options),
-        loop_(loop_settings(recipe), options, callbacks),
+        loop_(loop_settings(recipe, recipe.tokens), options, callbacks),
         compute_(compute),
         layout_(recipe.model),
         workers_(std::min(usable_threads(options.n_threads), std::max(shards, 1))),
@@ -107,11 +96,9 @@ class Run {
   void shard_gradient(int shard, const StepBatch& batch, std::vector<float>& loss);
   TrainProgress update(std::int64_t step, double lr);
   void save() const;
-  std::string path(const char* name) const { return options_.directory + "/" + name; }
 
   const TrainRecipe& recipe_;
   const TokenSource& texts_;
-  const TrainOptions& options_;
   TrainingLoop loop_;
   Compute compute_;
   ParameterLayout layout_;
@@ -129,18 +116,10 @@ class Run {
 
 template <typename T>
 void Run<T>::restore(Checkpoint c) {
-  const std::string where = path("checkpoint.bin");
-  if (c.parameters.size() != static_cast<std::size_t>(layout_.n)) {
-    throw Error(ErrorCode::BadInput, where + ": holds a model of another shape than the recipe's");
-  }
-  parameters_ = std::move(c.parameters);
-  optimizer_.mean = std::move(c.mean);
-  optimizer_.square = std::move(c.square);
-  packer_.load(c.packer, where);
-  loop_.step = c.step;
-  loop_.tokens = c.tokens;
+  loop_.restore(c, layout_.n, "a model of another shape than the recipe's", parameters_,
+                optimizer_);
+  packer_.load(c.packer, loop_.checkpoint_path());
   next_text_ = c.next_text;
-  loop_.seconds = c.seconds;
 }
 
 template <typename T>
@@ -229,19 +208,11 @@ TrainProgress Run<T>::update(std::int64_t step, double lr) {
 
 template <typename T>
 void Run<T>::save() const {
-  Checkpoint c;
-  c.recipe = to_json(recipe_);
-  c.compute = name_of(compute_);
-  c.shards = static_cast<int>(passes_.size());
-  c.step = loop_.step;
-  c.tokens = loop_.tokens;
+  Checkpoint c =
+      loop_.checkpoint(to_json(recipe_), compute_, passes_.size(), parameters_, optimizer_);
   c.next_text = next_text_;
-  c.seconds = loop_.seconds;
   c.packer = packer_.save();
-  c.parameters = parameters_;
-  c.mean = optimizer_.mean;
-  c.square = optimizer_.square;
-  write_checkpoint(path("checkpoint.bin"), c);
+  write_checkpoint(loop_.checkpoint_path(), c);
 }
 
 template <typename T>

@@ -33,7 +33,31 @@ std::string essence(const std::string& recipe) {
   return object.dump();
 }
 
+std::string checkpoint_in(const std::string& directory) {
+  return directory + "/checkpoint.bin";
+}
+
 }  // namespace
+
+std::optional<Checkpoint> checkpoint_found(const std::string& recipe,
+                                           const std::string& directory,
+                                           bool resume,
+                                           const std::function<void(const std::string&)>& notice) {
+  const std::string path = checkpoint_in(directory);
+  if (!fs::exists(path)) return {};
+  if (!resume) {
+    throw Error(ErrorCode::Usage, path +
+                                      ": a run was saved here; go on with --resume, or give "
+                                      "another directory");
+  }
+  Checkpoint checkpoint = read_checkpoint(path);
+  if (essence(checkpoint.recipe) != essence(recipe)) {
+    throw Error(ErrorCode::BadInput,
+                path + ": was made by another recipe; give that recipe, or another directory");
+  }
+  if (notice) notice("resuming after step " + std::to_string(checkpoint.step));
+  return checkpoint;
+}
 
 std::optional<Checkpoint> checkpoint_to_resume(const std::string& recipe,
                                                const TrainOptions& options,
@@ -44,25 +68,9 @@ std::optional<Checkpoint> checkpoint_to_resume(const std::string& recipe,
   if (failed) {
     throw Error(ErrorCode::Resources, options.directory + ": cannot be made: " + failed.message());
   }
-  const std::string path = options.directory + "/checkpoint.bin";
-  const bool found = fs::exists(path);
-  if (found && !options.resume) {
-    throw Error(ErrorCode::Usage, path +
-                                      ": a run was saved here; go on with --resume, or give "
-                                      "another directory");
-  }
-  if (!found) {
-    if (options.resume && callbacks.notice)
-      callbacks.notice("nothing to resume in " + options.directory +
-                       ": starting from the beginning");
-    return {};
-  }
-  Checkpoint checkpoint = read_checkpoint(path);
-  if (essence(checkpoint.recipe) != essence(recipe)) {
-    throw Error(ErrorCode::BadInput,
-                path + ": was made by another recipe; give that recipe, or another directory");
-  }
-  if (callbacks.notice) callbacks.notice("resuming after step " + std::to_string(checkpoint.step));
+  auto checkpoint = checkpoint_found(recipe, options.directory, options.resume, callbacks.notice);
+  if (!checkpoint && options.resume && callbacks.notice)
+    callbacks.notice("nothing to resume in " + options.directory + ": starting from the beginning");
   return checkpoint;
 }
 
@@ -71,9 +79,46 @@ TrainingLoop::TrainingLoop(const LoopSettings& settings,
                            const TrainCallbacks& callbacks)
     : settings_(settings), options_(options), callbacks_(callbacks) {}
 
+void TrainingLoop::restore(Checkpoint& c,
+                           std::int64_t n_parameters,
+                           const std::string& another,
+                           std::vector<float>& parameters,
+                           Optimizer& optimizer) {
+  if (c.parameters.size() != static_cast<std::size_t>(n_parameters))
+    throw Error(ErrorCode::BadInput, checkpoint_path() + ": holds " + another);
+  parameters = std::move(c.parameters);
+  optimizer.mean = std::move(c.mean);
+  optimizer.square = std::move(c.square);
+  step = c.step;
+  tokens = c.tokens;
+  seconds = c.seconds;
+}
+
+Checkpoint TrainingLoop::checkpoint(std::string recipe,
+                                    Compute compute,
+                                    std::size_t shards,
+                                    const std::vector<float>& parameters,
+                                    const Optimizer& optimizer) const {
+  return {.recipe = std::move(recipe),
+          .compute = name_of(compute),
+          .shards = static_cast<int>(shards),
+          .step = step,
+          .tokens = tokens,
+          .seconds = seconds,
+          .packer = {},
+          .parameters = parameters,
+          .mean = optimizer.mean,
+          .square = optimizer.square};
+}
+
+std::string TrainingLoop::checkpoint_path() const {
+  return checkpoint_in(options_.directory);
+}
+
 double TrainingLoop::done() const {
   if (settings_.tokens > 0)
     return static_cast<double>(tokens) / static_cast<double>(settings_.tokens);
+  if (settings_.steps > 0) return static_cast<double>(step) / static_cast<double>(settings_.steps);
   return seconds / (settings_.minutes * 60);
 }
 
@@ -103,14 +148,22 @@ void TrainingLoop::complete(TrainProgress& progress, double took) {
   progress.tokens_per_second = n_tokens / in_seconds;
   progress.done = std::min(1.0, done());
   progress.seconds = seconds;
-  progress.seconds_left =
-      settings_.tokens > 0
-          ? static_cast<double>(std::max<std::int64_t>(0, settings_.tokens - tokens)) * in_seconds /
-                n_tokens
-          : std::max(0.0, settings_.minutes * 60 - seconds);
+  progress.seconds_left = seconds_left(in_seconds, n_tokens);
 }
 
-void TrainingLoop::run(const Update& update, const std::function<void()>& save) {
+double TrainingLoop::seconds_left(double recent_seconds, double recent_tokens) const {
+  const auto to_go = [](std::int64_t end, std::int64_t now) {
+    return static_cast<double>(std::max<std::int64_t>(0, end - now));
+  };
+  if (settings_.tokens > 0) return to_go(settings_.tokens, tokens) * recent_seconds / recent_tokens;
+  if (settings_.steps > 0)
+    return to_go(settings_.steps, step) * recent_seconds / static_cast<double>(speed_.size());
+  return std::max(0.0, settings_.minutes * 60 - seconds);
+}
+
+void TrainingLoop::run(const Update& update,
+                       const std::function<void()>& save,
+                       const Probe& probe) {
   TrainingLog log(options_.directory, step);
   auto last_saved = Clock::now();
   first_step_ = step;
@@ -130,6 +183,9 @@ void TrainingLoop::run(const Update& update, const std::function<void()>& save) 
     const std::chrono::duration<double> took = Clock::now() - start;
     seconds += took.count();
     complete(progress, took.count());
+    if (probe && !at_end()) {
+      for (auto& figure : probe()) progress.probes.push_back(std::move(figure));
+    }
     if (step % 10 == 0 || step == 1 || !progress.probes.empty()) log.write(progress);
     if (callbacks_.progress) callbacks_.progress(progress);
     const std::chrono::duration<double> since = Clock::now() - last_saved;

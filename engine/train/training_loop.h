@@ -8,8 +8,11 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/train/checkpoint.h"
+#include "engine/train/ops/linear.h"
+#include "engine/train/optimizer.h"
 #include "engine/train/trainer.h"
 
 namespace engine {
@@ -20,14 +23,34 @@ struct LoopSettings {
   double peak_lr = 0, final_lr = 0;
   int warmup_steps = 0;
   std::int64_t tokens = 0;  // where it ends ...
-  double minutes = 0;       // ... or, if tokens is 0
+  std::int64_t steps = 0;   // ... or, if tokens is 0
+  double minutes = 0;       // ... or, if both are
   double checkpoint_minutes = 3;
 };
 
-/// Makes options.directory and reads the checkpoint there, if the run shall go on from one.
+/// @param tokens, steps  where it ends; both 0: by minutes
+template <typename Recipe>
+LoopSettings loop_settings(const Recipe& r, std::int64_t tokens, std::int64_t steps = 0) {
+  return {.name = r.name,
+          .peak_lr = r.peak_lr,
+          .final_lr = r.final_lr,
+          .warmup_steps = r.warmup_steps,
+          .tokens = tokens,
+          .steps = steps,
+          .minutes = r.minutes,
+          .checkpoint_minutes = r.checkpoint_minutes};
+}
+
+/// The checkpoint in a directory, if there is one.
 /// @param recipe  as JSON; it may differ from the checkpoint's in how long and how often, and in
 ///                engine and shards, which are the checkpoint's
+/// @param notice  told after which step the run goes on; may be empty
 /// @throws Error  as train()
+std::optional<Checkpoint> checkpoint_found(const std::string& recipe,
+                                           const std::string& directory,
+                                           bool resume,
+                                           const std::function<void(const std::string&)>& notice);
+/// The same, but makes options.directory first, and says so where there is nothing to resume.
 std::optional<Checkpoint> checkpoint_to_resume(const std::string& recipe,
                                                const TrainOptions& options,
                                                const TrainCallbacks& callbacks);
@@ -45,10 +68,31 @@ class TrainingLoop {
   /// One update with this learning rate, as step number `step` from 1.
   /// @return  its tokens, loss, losses, completion_loss, gradient_norm; perhaps probes
   using Update = std::function<TrainProgress(std::int64_t step, double lr)>;
+  /// Measures the weights, after every step but the last; what that takes is no training time.
+  /// @return  for the log; most often none
+  using Probe = std::function<NamedFigures()>;
   /// Steps until the end, the flag or options.stop_after_step; saves, and tells the log every tenth
   /// step and every probe.
   /// @throws Error(Device)  if loss or gradient are no longer finite; the last checkpoint stays
-  void run(const Update& update, const std::function<void()>& save);
+  void run(const Update& update, const std::function<void()>& save, const Probe& probe = {});
+
+  /// Goes on from a checkpoint, whose arrays it takes.
+  /// @param n_parameters  of the run
+  /// @param another       what the file holds if it has not so many: "heads of another shape"
+  /// @throws Error(BadInput)
+  void restore(Checkpoint& checkpoint,
+               std::int64_t n_parameters,
+               const std::string& another,
+               std::vector<float>& parameters,
+               Optimizer& optimizer);
+  /// What a checkpoint holds of any run; which text comes next is the run's to add.
+  /// @param recipe  as JSON
+  Checkpoint checkpoint(std::string recipe,
+                        Compute compute,
+                        std::size_t shards,
+                        const std::vector<float>& parameters,
+                        const Optimizer& optimizer) const;
+  std::string checkpoint_path() const;
 
   double done() const;  // 0 to 1 or more
   std::int64_t steps_done() const { return step - first_step_; }
@@ -59,6 +103,7 @@ class TrainingLoop {
  private:
   bool at_end() const;
   void complete(TrainProgress& progress, double took);
+  double seconds_left(double recent_seconds, double recent_tokens) const;
 
   LoopSettings settings_;
   const TrainOptions& options_;

@@ -7,14 +7,6 @@
 
 namespace engine {
 
-namespace {
-
-// Rows whose logits are alive together, and rows whose gradients of logits are.
-constexpr int kLogitRows = 64;
-constexpr int kHeadRows = 512;
-
-}  // namespace
-
 template <typename T>
 PackedWeights<T>::PackedWeights(const ModelConfig& c,
                                 const ParameterLayout& layout,
@@ -51,9 +43,7 @@ struct TrainPass<T>::Buffers {
   std::vector<T> h_final;
   std::vector<T> d_h, dx_rounded;
   std::vector<float> dx;
-  std::vector<float> logits;
   std::vector<float> all_logits;  // [rows, vocab_size], of passes with teachers alone
-  std::vector<T> d_logits;
 };
 
 template <typename T>
@@ -68,6 +58,7 @@ TrainPass<T>::TrainPass(const ModelConfig& config,
       ops_(table.ops<T>()),
       parameter_ops_(table.parameters),
       block_(config, *math_, table, max_rows),
+      vocab_(*math_, table, config.vocab_size),
       buffers_(std::make_unique<Buffers>()) {
   ensure(max_rows > 0 && max_rows % 32 == 0, "rows of a pass must be a multiple of 32");
   Buffers& b = *buffers_;
@@ -81,8 +72,6 @@ TrainPass<T>::TrainPass(const ModelConfig& config,
   b.d_h.resize(wide(dim));
   b.dx_rounded.resize(wide(dim));
   b.dx.resize(wide(dim));
-  b.logits.resize(static_cast<std::size_t>(kLogitRows) * config.vocab_size);
-  b.d_logits.resize(static_cast<std::size_t>(kHeadRows) * config.vocab_size);
 }
 
 template <typename T>
@@ -115,24 +104,23 @@ void TrainPass<T>::run_layers(const std::vector<float>& parameters,
                 b.r_final.data(), nullptr, n, dim, config_.norm_eps);
 }
 
-// Of rows [first, first + n), whose logits lie in the buffer: losses, and their gradient.
+// Of rows [first, first + n) and their logits: losses, and their gradient.
 template <typename T>
 void TrainPass<T>::losses_of_rows(
-    const TrainRows& rows, int first, int n, T* d_logits, std::span<float> loss) {
-  Buffers& b = *buffers_;
+    const TrainRows& rows, int first, int n, float* logits, T* d_logits, std::span<float> loss) {
   const int vocab = config_.vocab_size;
   const auto at = static_cast<std::size_t>(first);
   if (rows.goals.empty()) {
-    ops_.cross_entropy(b.logits.data(), rows.target.data() + at, rows.weight.data() + at, d_logits,
+    ops_.cross_entropy(logits, rows.target.data() + at, rows.weight.data() + at, d_logits,
                        loss.data() + at, n, vocab);
     return;
   }
   const float* teachers =
-      rows.teacher_logits.empty() ? b.all_logits.data() : rows.teacher_logits.data();
+      rows.teacher_logits.empty() ? buffers_->all_logits.data() : rows.teacher_logits.data();
   for (int i = 0; i < n; i++) {
     const std::size_t row = at + static_cast<std::size_t>(i);
     const RowGoal& goal = rows.goals[row];
-    float* z = b.logits.data() + std::int64_t{i} * vocab;
+    float* z = logits + std::int64_t{i} * vocab;
     T* d = d_logits + std::int64_t{i} * vocab;
     const float weight = rows.weight[row];
     if (weight == 0 || (goal.kind == RowGoal::Kind::Target && goal.smoothing == 0)) {
@@ -147,42 +135,28 @@ void TrainPass<T>::losses_of_rows(
   }
 }
 
-// Logits, loss and their gradient, kHeadRows at a time: the whole [rows, vocab_size] never lives,
-// but where rows of this forward are teachers of others.
+// Loss and its gradient: logits of all rows live at once only where rows of this forward are
+// teachers of others.
 template <typename T>
 void TrainPass<T>::backward_lm_head(const PackedWeights<T>& weights,
                                     const TrainRows& rows,
                                     float* gradient,
                                     std::span<float> loss) {
   Buffers& b = *buffers_;
-  const int n = rows.n_rows(), dim = config_.dim, vocab = config_.vocab_size;
+  const int n = rows.n_rows();
   const bool teaches_itself = rows.teacher_logits.empty() &&
                               std::any_of(rows.goals.begin(), rows.goals.end(),
                                           [](auto& g) { return g.kind != RowGoal::Kind::Target; });
   if (teaches_itself) {
-    b.all_logits.resize(static_cast<std::size_t>(n) * vocab);
+    b.all_logits.resize(static_cast<std::size_t>(n) * config_.vocab_size);
     math_->forward_f32(*weights.lm_head, b.h_final.data(), n, b.all_logits.data(), false);
   }
-  for (int chunk = 0; chunk < n; chunk += kHeadRows) {
-    const int n_chunk = std::min(kHeadRows, n - chunk);
-    const T* h = b.h_final.data() + std::int64_t{chunk} * dim;
-    for (int first = 0; first < n_chunk; first += kLogitRows) {
-      const int n_first = std::min(kLogitRows, n_chunk - first);
-      if (teaches_itself) {
-        std::memcpy(b.logits.data(), b.all_logits.data() + std::int64_t{chunk + first} * vocab,
-                    sizeof(float) * static_cast<std::size_t>(n_first) * vocab);
-      } else {
-        math_->forward_f32(*weights.lm_head, h + std::int64_t{first} * dim, n_first,
-                           b.logits.data(), false);
-      }
-      losses_of_rows(rows, chunk + first, n_first, b.d_logits.data() + std::int64_t{first} * vocab,
-                     loss);
-    }
-    math_->backward_input(*weights.lm_head, b.d_logits.data(), n_chunk,
-                          b.d_h.data() + std::int64_t{chunk} * dim);
-    math_->backward_weight(*weights.lm_head, b.d_logits.data(), h, n_chunk,
-                           gradient + layout_.embedding);
-  }
+  const auto losses = [&](int first, int n_first, float* logits, T* d_logits) {
+    losses_of_rows(rows, first, n_first, logits, d_logits, loss);
+  };
+  vocab_.forward_backward(*weights.lm_head, b.h_final.data(), config_.dim, n,
+                          teaches_itself ? b.all_logits.data() : nullptr, losses, b.d_h.data(),
+                          gradient + layout_.embedding);
 }
 
 template <typename T>

@@ -12,6 +12,7 @@
 #include "engine/train/ops/linear.h"
 #include "engine/train/ops/train_ops.h"
 #include "engine/train/parameters.h"
+#include "engine/train/vocab_rows.h"
 
 namespace engine {
 
@@ -90,7 +91,8 @@ class TrainPass {
   void run_layers(const std::vector<float>& parameters,
                   const PackedWeights<T>& weights,
                   const TrainRows& rows);
-  void losses_of_rows(const TrainRows& rows, int first, int n, T* d_logits, std::span<float> loss);
+  void losses_of_rows(
+      const TrainRows& rows, int first, int n, float* logits, T* d_logits, std::span<float> loss);
   void backward_lm_head(const PackedWeights<T>& weights,
                         const TrainRows& rows,
                         float* gradient,
@@ -102,6 +104,7 @@ class TrainPass {
   const TrainOps<T>& ops_;
   const ParameterOps& parameter_ops_;
   BlockPass<T> block_;
+  VocabRows<T> vocab_;
   std::unique_ptr<Buffers> buffers_;
 };
 

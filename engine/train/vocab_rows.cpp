@@ -1,6 +1,7 @@
 #include "engine/train/vocab_rows.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace engine {
 namespace {
@@ -22,26 +23,44 @@ template <typename T>
 void VocabRows<T>::forward_backward(const PackedLinear<T>& w,
                                     const T* x,
                                     int width,
-                                    std::span<const TokenId> target,
-                                    std::span<const float> weight,
+                                    int n,
+                                    const float* known_logits,
+                                    const Losses& losses,
                                     T* dx,
-                                    float* dw,
-                                    std::span<float> loss) {
-  const int n = static_cast<int>(target.size());
+                                    float* dw) {
   for (int chunk = 0; chunk < n; chunk += kHeadRows) {
     const int n_chunk = std::min(kHeadRows, n - chunk);
     const T* from = x + std::int64_t{chunk} * width;
     for (int first = 0; first < n_chunk; first += kLogitRows) {
       const int n_first = std::min(kLogitRows, n_chunk - first);
-      const auto row = static_cast<std::size_t>(chunk + first);
-      math_.forward_f32(w, from + std::int64_t{first} * width, n_first, logits_.data(), false);
-      ops_.cross_entropy(logits_.data(), target.data() + row, weight.data() + row,
-                         d_logits_.data() + std::int64_t{first} * vocab_, loss.data() + row,
-                         n_first, vocab_);
+      if (known_logits) {
+        std::memcpy(logits_.data(), known_logits + std::int64_t{chunk + first} * vocab_,
+                    sizeof(float) * static_cast<std::size_t>(n_first) * vocab_);
+      } else {
+        math_.forward_f32(w, from + std::int64_t{first} * width, n_first, logits_.data(), false);
+      }
+      losses(chunk + first, n_first, logits_.data(),
+             d_logits_.data() + std::int64_t{first} * vocab_);
     }
     math_.backward_input(w, d_logits_.data(), n_chunk, dx + std::int64_t{chunk} * width);
     math_.backward_weight(w, d_logits_.data(), from, n_chunk, dw);
   }
+}
+
+template <typename T>
+void VocabRows<T>::forward_backward(const PackedLinear<T>& w,
+                                    const T* x,
+                                    int width,
+                                    std::span<const TokenId> target,
+                                    std::span<const float> weight,
+                                    T* dx,
+                                    float* dw,
+                                    std::span<float> loss) {
+  const auto losses = [&](int first, int n, float* logits, T* d_logits) {
+    ops_.cross_entropy(logits, target.data() + first, weight.data() + first, d_logits,
+                       loss.data() + first, n, vocab_);
+  };
+  forward_backward(w, x, width, static_cast<int>(target.size()), nullptr, losses, dx, dw);
 }
 
 template <typename T>

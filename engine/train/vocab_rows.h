@@ -24,6 +24,22 @@ class VocabRows {
   /// @param math  of the same thread; outlives this
   VocabRows(LinearMath<T>& math, const TrainTable& table, int vocab_size);
 
+  /// Losses of rows [first, first + n) of their logits [n, vocab_size], which may be written over,
+  /// and the losses' gradient d_logits [n, vocab_size].
+  using Losses = std::function<void(int first, int n, float* logits, T* d_logits)>;
+  /// @param x             [n, width], n a multiple of 32
+  /// @param known_logits  [n, vocab_size] where they are known already; else null
+  /// @param dx            [n, width] the gradient of the losses
+  /// @param dw            [vocab_size, width] added to
+  void forward_backward(const PackedLinear<T>& w,
+                        const T* x,
+                        int width,
+                        int n,
+                        const float* known_logits,
+                        const Losses& losses,
+                        T* dx,
+                        float* dw);
+  /// Against a target each.
   /// @param x       [n, width], n a multiple of 32
   /// @param target  [n];  weight [n], 0: no loss
   /// @param dx      [n, width] the gradient of the weighted losses

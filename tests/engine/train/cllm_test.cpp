@@ -21,6 +21,7 @@
 #include "engine/train/parameters.h"
 #include "engine/train/train_cllm.h"
 #include "engine/types.h"
+#include "tests/engine/train/small_model.h"
 
 namespace engine {
 namespace {
@@ -43,20 +44,6 @@ class Cllm : public testing::Test {
   }
   fs::path directory_;
 };
-
-ModelConfig small_model() {
-  ModelConfig c;
-  c.dim = 32;
-  c.hidden_dim = 64;
-  c.n_layers = 2;
-  c.n_heads = 2;
-  c.n_kv_heads = 2;
-  c.head_dim = 16;
-  c.vocab_size = 64;
-  c.max_seq_len = 64;
-  c.tied_embeddings = true;
-  return c;
-}
 
 CllmRecipe small_recipe(const std::string& more = {}) {
   return cllm_recipe_from(
@@ -93,7 +80,7 @@ Trajectory counting(std::int64_t index) {
 
 CllmTraining training() {
   CllmTraining training;
-  training.model = small_model();
+  training.model = test::small_model(2);
   initialise(training.parameters, ParameterLayout(training.model), training.model, 0.02f, 5);
   for (std::int64_t i = 0; i < 20; i++) training.trajectories.push_back(counting(i));
   training.replay = [](std::int64_t index) {

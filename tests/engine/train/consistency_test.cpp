@@ -9,10 +9,12 @@
 #include "engine/train/consistency.h"
 #include "engine/types.h"
 #include "tests/engine/train/gradient_check.h"
+#include "tests/engine/train/small_model.h"
 
 namespace engine {
 namespace {
 
+using test::small_model;
 using test::spread;
 using Towards = ConsistencyLoss::Towards;
 using By = ConsistencyLoss::By;
@@ -206,20 +208,6 @@ TEST(Cleaning, a_sentence_over_and_over_is_found_and_short_lines_are_not) {
 }
 
 // Gradients.
-
-ModelConfig small_model() {
-  ModelConfig c;
-  c.dim = 32;
-  c.hidden_dim = 64;
-  c.n_layers = 2;
-  c.n_heads = 2;
-  c.n_kv_heads = 1;
-  c.head_dim = 16;
-  c.vocab_size = 64;
-  c.max_seq_len = 64;
-  c.tied_embeddings = true;
-  return c;
-}
 
 // The rows of two_blocks() with all its chains, padded to 32.
 struct Guided {

@@ -11,25 +11,13 @@
 #include "engine/types.h"
 #include "kernels/dtype.h"
 #include "tests/engine/train/gradient_check.h"
+#include "tests/engine/train/small_model.h"
 
 namespace engine {
 namespace {
 
+using test::small_model;
 using test::spread;
-
-ModelConfig small_model() {
-  ModelConfig c;
-  c.dim = 32;
-  c.hidden_dim = 64;
-  c.n_layers = 2;
-  c.n_heads = 2;
-  c.n_kv_heads = 1;
-  c.head_dim = 16;
-  c.vocab_size = 64;
-  c.max_seq_len = 64;
-  c.tied_embeddings = true;
-  return c;
-}
 
 struct Texts {
   std::vector<TokenId> token, target;
