@@ -4,8 +4,14 @@ function(compiled_fast target)
   set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:RelWithDebInfo>:-O1>)
 endfunction()
 
-# compiled_together(<target> <group> <sources>): -O1 as above, and the group's files in one go, because each of them would read
-# the same large headers (nlohmann's json above all) for itself. So names in these files' unnamed namespaces have to differ.
+# compiled_as_one(<target> <group> <sources>): the group's files in one go, because each of them would read the same large
+# headers for itself. So names in these files' unnamed namespaces have to differ.
+function(compiled_as_one target group)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${group})
+endfunction()
+
+# compiled_together(<target> <group> <sources>): both. (CMake takes no file with options of its own into a group.)
 # <target>_needs is the interface library that says what <target>'s sources include and link.
 function(compiled_together target group)
   set(together ${target}_${group})
