@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every lossless decoder against AR, token for token: 200 unseen prompts of each task, greedy and coupled, in bf16 and f32.
+# The lossless decoders that need no draft heads against AR, token for token: 200 unseen prompts of each task with problems,
+# greedy and coupled, in bf16 and f32.
 #   scripts/exactness.sh OUT_DIR
 # Writes OUT_DIR/<task>-<sampling>-<dtype>.json (the command line's compare contract; -seed.json: SEED's, whose branches are the
 # prompts themselves), prints a Markdown table and fails where any output differs. DECOSCOPE_EXACT_COUNT prompts a task.

@@ -237,6 +237,16 @@ void expect_same_cache(const Model& model, const SequenceCache& found, const Seq
   }
 }
 
+TEST(CatalogueJobs, every_decoder_has_some) {
+  for (const DecoderInfo& decoder : decoders()) {
+    for (const auto& settings : {plain_settings(), all_settings()}) {
+      const bool has_one = std::ranges::any_of(
+          settings, [&](const Job& job) { return job.decoder == decoder.name; });
+      EXPECT_TRUE(has_one) << decoder.name;
+    }
+  }
+}
+
 TEST_P(TransformerCatalogue, T7_the_cache_after_every_step_is_a_fresh_prefill) {
   for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
     Sampling sampling = coupled(1.0f, 9);
