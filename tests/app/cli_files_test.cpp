@@ -18,7 +18,7 @@ using nlohmann::json;
 TEST_F(Cli, IO03_a_file_that_cannot_be_written_is_refused_before_the_model_is_loaded) {
   const std::string bad = folder + "/absent/a";
   for (const std::string command : {"generate", "compare"}) {
-    for (const std::string option : {"--trace " + bad + ".json", "--record " + bad + ".pdrun"}) {
+    for (const std::string& option : {"--trace " + bad + ".json", "--record " + bad + ".pdrun"}) {
       const Outcome outcome = run(command + " --model /nonexistent/model --prompt a " + option);
       EXPECT_EQ(outcome.code, 4) << outcome.err;
       EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
