@@ -3,7 +3,8 @@
 # greedy and coupled, in bf16 and f32.
 #   scripts/exactness.sh OUT_DIR
 # Writes OUT_DIR/<task>-<sampling>-<dtype>.json (the command line's compare contract; -seed.json: SEED's, whose branches are the
-# prompts themselves), prints a Markdown table and fails where any output differs. DECOSCOPE_EXACT_COUNT prompts a task.
+# prompts themselves), prints a Markdown table and fails where any output differs. DECOSCOPE_EXACT_COUNT prompts a task. A file that is
+# there is not made again, so the same command goes on where it was stopped.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 program="$here/build/release/bin/decoscope"
@@ -11,6 +12,13 @@ out=${1:?name a folder for the results}
 count=${DECOSCOPE_EXACT_COUNT:-200}
 decoders=ar,jacobi,lookahead,prompt-lookup,speculative,mcsd,fastcot
 mkdir -p "$out"
+into() {  # file, arguments of the program: its document, whole or not at all
+  local file=$1
+  shift
+  [ -e "$file" ] && return
+  "$program" "$@" > "$file.part"
+  mv "$file.part" "$file"
+}
 for task in arith kb sql py blocks write chat; do
   prompts="$out/$task.jsonl"
   "$program" data generate "$task" --split test --level 1 --start 0 --count $((count / 2)) > "$prompts"
@@ -20,8 +28,8 @@ for task in arith kb sql py blocks write chat; do
       options=()
       [ "$sampling" = coupled ] && options=(--temperature 0.8 --top-p 0.95 --seed 7)
       options+=(--prompt-file "$prompts" --dtype "$dtype" --max-tokens 128 --json)
-      "$program" compare --decoders "$decoders" "${options[@]}" > "$out/$task-$sampling-$dtype.json"
-      "$program" generate --decoder seed "${options[@]}" > "$out/$task-$sampling-$dtype-seed.json"
+      into "$out/$task-$sampling-$dtype.json" compare --decoders "$decoders" "${options[@]}"
+      into "$out/$task-$sampling-$dtype-seed.json" generate --decoder seed "${options[@]}"
     done
   done
 done
