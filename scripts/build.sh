@@ -15,10 +15,10 @@ while [ $# -gt 0 ]; do
   esac
 done
 # The sloppiness lets ccache keep what is compiled with a precompiled header; depending on the compiler's own list of headers
-# saves it a preprocessor run a file.
+# saves it a preprocessor run a file; paths told from the tree's root let a second build folder find what the first compiled.
 launcher=()
 command -v ccache >/dev/null &&
-  launcher=("-DCMAKE_CXX_COMPILER_LAUNCHER=env;CCACHE_DEPEND=1;CCACHE_SLOPPINESS=pch_defines,time_macros;ccache")
+  launcher=("-DCMAKE_CXX_COMPILER_LAUNCHER=env;CCACHE_BASEDIR=$PWD;CCACHE_DEPEND=1;CCACHE_SLOPPINESS=pch_defines,time_macros;ccache")
 mkdir -p build
 log=build/configure-$folder.log
 cmake --preset "$preset" -B "build/$folder" "${launcher[@]}" "$@" > "$log" 2>&1 || { cat "$log" >&2; exit 1; }
