@@ -163,8 +163,8 @@ std::string together_line(const std::map<std::string, double>& figures) {
 /// What the runs came to: a line each as they end, or kept for the document.
 class Results {
  public:
-  Results(const engine::RunModels& models, bool json, std::size_t n_prompts)
-      : models_(models), json_(json), n_prompts_(n_prompts) {}
+  Results(const engine::RunModels& models, bool as_json, std::size_t n_prompts)
+      : models_(models), json_(as_json), n_prompts_(n_prompts) {}
   void take(const engine::RunResult& result) {
     if (result.speedup) speedups_.push_back(*result.speedup);
     decoder_ = result.request.decoder;

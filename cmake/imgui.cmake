@@ -27,7 +27,7 @@ list(TRANSFORM imgui_sources PREPEND ${imgui_src}/)
 
 add_library(imgui STATIC ${imgui_sources})
 target_link_libraries(imgui PUBLIC imgui_headers glfw OpenGL::GL PRIVATE ${CMAKE_DL_LIBS} decoscope_sanitizers)
-target_compile_options(imgui PRIVATE -w)
+target_compile_options(imgui PRIVATE -w $<$<CONFIG:RelWithDebInfo>:-O1>)
 
 add_library(imgui_test_engine STATIC EXCLUDE_FROM_ALL ${imgui_sources})
 foreach(part capture_tool te_context te_coroutine te_engine te_exporters te_perftool te_ui te_utils)

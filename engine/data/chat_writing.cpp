@@ -204,7 +204,7 @@ constexpr Persona kPersonas[] = {
 static_assert(std::size(kPersonas) == 30);
 constexpr std::string_view kTimes[] = {"today",     "on Monday", "last night",
                                        "last week", "on Sunday", "in May"};
-constexpr std::string_view kCounts[] = {"", "", "two", "three", "four", "five"};
+constexpr std::string_view kCountWords[] = {"", "", "two", "three", "four", "five"};
 constexpr std::string_view kTellings[] = {"I ", "Then I ", "After that I ", "Later I "};
 
 // Sentences about things done that `told` does not hold, which takes them in.
@@ -288,7 +288,7 @@ std::optional<ChatDialog> roleplay_dialog(Random& rng, int level, Split split) {
                                "Be {1}. I am {0}. Which {2} things did you do {3}?",
                                "Speak as {1} to {0}: {2} things of what you did {3}.",
                                "Play {1}. {0} asks for {2} things you did {3}."}),
-                      {name, persona.who, kCounts[n], time}),
+                      {name, persona.who, kCountWords[n], time}),
                  opening, persona, n, told);
   const int more = rng.between(1, 2);
   ChatTurn second = deeds_turn(

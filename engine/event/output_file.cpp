@@ -31,6 +31,12 @@ void sync_folder_of(const std::string& path) {
 
 }  // namespace
 
+void write_whole_file(const std::string& path, std::string_view bytes) {
+  OutputFile file(path);
+  file.write(bytes);
+  file.finish();
+}
+
 bool is_gzip_name(std::string_view path) {
   return path.size() > 3 && path.substr(path.size() - 3) == ".gz";
 }

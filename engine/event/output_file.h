@@ -49,6 +49,9 @@ class OutputFile {
   void* deflater_ = nullptr;  // z_stream, where compressed
 };
 
+/// A file of `bytes`, whole or not there. @throws Error(Resources) as OutputFile does.
+void write_whole_file(const std::string& path, std::string_view bytes);
+
 bool is_gzip_name(std::string_view path);
 
 inline constexpr int kMaxNames = 10'000;  // tried before a name is given up

@@ -18,12 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void write_text(const std::string& path, std::string_view text) {
-  OutputFile file(path);
-  file.write(text);
-  file.finish();
-}
-
 const char* stored_name(kernels::DType dtype) {
   switch (dtype) {
     case kernels::DType::F32:
@@ -119,10 +113,10 @@ std::string heads_json(const HeadsConfig& c, kernels::DType dtype) {
 void copy_tokenizer(const std::string& from, const std::string& to) {
   // Its reader has judged the size of each; here they are copied as they are.
   constexpr std::size_t kMaxBytes = std::size_t{1} << 32;
-  write_text(to + "/tokenizer.model", read_text_file(from + "/tokenizer.model", kMaxBytes));
+  write_whole_file(to + "/tokenizer.model", read_text_file(from + "/tokenizer.model", kMaxBytes));
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const std::string path = from + "/" + name;
-    if (fs::exists(path)) write_text(to + "/" + name, read_text_file(path, kMaxBytes));
+    if (fs::exists(path)) write_whole_file(to + "/" + name, read_text_file(path, kMaxBytes));
   }
 }
 
@@ -135,8 +129,8 @@ void write_model(const std::string& directory,
                  const std::string& tokenizer_from) {
   make_directory(directory);
   write_tensors(directory + "/model.safetensors", tensors_of(config), tensors, dtype);
-  write_text(directory + "/config.json", config_json(config, dtype));
-  write_text(directory + "/generation_config.json", generation_config_json(config));
+  write_whole_file(directory + "/config.json", config_json(config, dtype));
+  write_whole_file(directory + "/generation_config.json", generation_config_json(config));
   if (!tokenizer_from.empty()) copy_tokenizer(tokenizer_from, directory);
 }
 
@@ -146,7 +140,7 @@ void write_heads(const std::string& directory,
                  kernels::DType dtype) {
   make_directory(directory);
   write_tensors(directory + "/model.safetensors", tensors_of(config), tensors, dtype);
-  write_text(directory + "/config.json", heads_json(config, dtype));
+  write_whole_file(directory + "/config.json", heads_json(config, dtype));
 }
 
 }  // namespace engine

@@ -82,9 +82,7 @@ void write_heads_card(const std::string& directory,
       "is "
       "the text's own.\n\n{}",
       training.n_prompts, accuracy_table(result.ranks));
-  OutputFile file(directory + "/README.md");
-  file.write(card);
-  file.finish();
+  write_whole_file(directory + "/README.md", card);
 }
 
 }  // namespace engine

@@ -18,12 +18,6 @@ namespace {
 constexpr const char* kTraining = "## Training\n";
 constexpr const char* kScores = "## Scores\n";
 
-void write_file(const std::string& path, const std::string& text) {
-  OutputFile file(path);
-  file.write(text);
-  file.finish();
-}
-
 std::string contents(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
@@ -164,7 +158,7 @@ void write_model_card(const std::string& directory,
   card += earlier_training(from);
   card += std::string(kScores) +
           "\nNot evaluated yet; `decoscope model score --model DIR --write` puts the table here.\n";
-  write_file(directory + "/README.md", card);
+  write_whole_file(directory + "/README.md", card);
 }
 
 void write_scores(const std::string& directory, const std::string& markdown) {
@@ -178,7 +172,7 @@ void write_scores(const std::string& directory, const std::string& markdown) {
     const std::size_t end = card.find("\n## ", begin + 1);
     card.replace(begin, end == std::string::npos ? std::string::npos : end - begin, section);
   }
-  write_file(path, card);
+  write_whole_file(path, card);
 }
 
 }  // namespace engine

@@ -55,12 +55,6 @@ class SampleLines : public sentencepiece::SentenceIterator {
   bool done_ = false;
 };
 
-void write_file(const std::string& path, const std::string& bytes) {
-  OutputFile file(path);
-  file.write(bytes);
-  file.finish();
-}
-
 std::string tokenizer_config() {
   const nlohmann::ordered_json config = {{"tokenizer_class", "LlamaTokenizer"},
                                          {"add_bos_token", true},
@@ -114,8 +108,8 @@ void learn_tokenizer(const TokenizerTraining& settings,
                                          status.message() +
                                          "; try a larger sample or a smaller vocab_size");
   }
-  write_file(directory + "/tokenizer.model", model);
-  write_file(directory + "/tokenizer_config.json", tokenizer_config());
+  write_whole_file(directory + "/tokenizer.model", model);
+  write_whole_file(directory + "/tokenizer_config.json", tokenizer_config());
 }
 
 }  // namespace engine

@@ -121,9 +121,7 @@ void CllmJob::read_stages() {
 void CllmJob::write_stages() const {
   json stages = {{"collect_seconds", stages_.collect_seconds}};
   if (!stages_.before.empty()) stages["before"] = json::parse(to_json(stages_.before));
-  OutputFile file(path("stages.json"));
-  file.write(stages.dump(2) + "\n");
-  file.finish();
+  write_whole_file(path("stages.json"), stages.dump(2) + "\n");
 }
 
 /// The model that decodes with these weights, rounded as the result will be.
@@ -334,9 +332,7 @@ CllmResult CllmJob::train(std::vector<Trajectory> trajectories) const {
 void CllmJob::write_relations() const {
   json relations = {{"before", files_.name}};
   if (!files_.draft_name.empty()) relations["draft"] = files_.draft_name;
-  OutputFile file(path("decoscope.json"));
-  file.write(relations.dump() + "\n");
-  file.finish();
+  write_whole_file(path("decoscope.json"), relations.dump() + "\n");
 }
 
 CllmOutcome CllmJob::run() {

@@ -21,12 +21,6 @@ void make_directory(const std::string& directory) {
     throw Error(ErrorCode::Resources, directory + ": cannot be made: " + failed.message());
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  OutputFile file(path);
-  file.write(text);
-  file.finish();
-}
-
 OutputsPlan probe_plan(const HeadsRecipe& recipe) {
   OutputsPlan plan = recipe.outputs;
   plan.mixture = generated_part(plan.mixture);
@@ -54,8 +48,8 @@ void write_heads_directory(const HeadsRequest& request,
   const std::string measured_on =
       "greedy text of " + target.files.name +
       " on prompts of the split dev that no training reads, along the text's own tokens";
-  write_file(request.out + "/accuracies.json",
-             accuracies_json(training.result.ranks, training.n_prompts, measured_on));
+  write_whole_file(request.out + "/accuracies.json",
+                   accuracies_json(training.result.ranks, training.n_prompts, measured_on));
   write_heads_card(request.out, training, target.files.path, request.data);
 }
 

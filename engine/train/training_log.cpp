@@ -26,9 +26,7 @@ std::string lines_to_keep(const std::string& path, std::int64_t after_step) {
 
 TrainingLog::TrainingLog(const std::string& directory, std::int64_t after_step)
     : path_(directory + "/" + kName) {
-  OutputFile file(path_);
-  file.write(lines_to_keep(path_, after_step));
-  file.finish();
+  write_whole_file(path_, lines_to_keep(path_, after_step));
   file_.open(path_, std::ios::app | std::ios::binary);
   if (!file_) throw Error(ErrorCode::Resources, path_ + ": cannot be written");
 }

@@ -23,11 +23,11 @@ std::vector<LaneFigures> figures_of(Context& context) {
   return lanes;
 }
 
-std::string why_empty(const Context& context) {
+std::string why_no_difference(const Context& context) {
   return context.shown_runs().empty() ? "The lanes' numbers will stand here side by side." : "";
 }
 
-void draw(Context& context) {
+void draw_difference(Context& context) {
   const auto lanes = figures_of(context);
   const int n = static_cast<int>(lanes.size());
   // Close rows: the sentence and the buttons below are seen without scrolling.
@@ -75,12 +75,13 @@ void draw(Context& context) {
   if (button("Copy table")) context.requests.copy = as_markdown(lanes);
 }
 
-void draw_head(Context&) {
+void draw_difference_head(Context&) {
   legend_word("?###marks_difference", {});  // the letters behind figures
 }
 
 }  // namespace
 
-const Panel kDifferencePanel{"difference", "Difference", why_empty, draw, draw_head};
+const Panel kDifferencePanel{"difference", "Difference", why_no_difference, draw_difference,
+                             draw_difference_head};
 
 }  // namespace ui

@@ -123,7 +123,7 @@ void prepare_rows(Context& context, const std::vector<gantt::Row>& rows, Picture
   for (const auto& [run, bits] : lanes) context.prepared.lod(*run, p.view.clock, bits);
 }
 
-void draw(Context& context) {
+void draw_gantt(Context& context) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
   Picture p = picture_of(context, at.x + px(kLabelWidth), at.x + room.x - px(4));
@@ -156,7 +156,7 @@ void draw(Context& context) {
   draw_playhead(p, playhead, at.y + px(kOverviewHeight + kRulerHeight - 6), bottom);
 }
 
-void draw_head(Context& context) {
+void draw_gantt_head(Context& context) {
   std::array<const char*, kClocks> clocks;
   for (int i = 0; i < kClocks; ++i) clocks[i] = clock_name(static_cast<ClockKind>(i));
   int clock = static_cast<int>(context.view.clock);
@@ -182,6 +182,6 @@ const engine::RunRecord* gantt::lead(Context& context) {
   return best;
 }
 
-const Panel kGanttPanel{"gantt", "Timeline", no_run_yet, draw, draw_head};
+const Panel kGanttPanel{"gantt", "Timeline", no_run_yet, draw_gantt, draw_gantt_head};
 
 }  // namespace ui

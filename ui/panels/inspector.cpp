@@ -17,7 +17,7 @@ Place inspected(const Context& context) {
   return pinned.valid() && context.timeline.run(pinned.run) ? pinned : context.selection.shown();
 }
 
-std::string why_empty(const Context& context) {
+std::string why_no_inspector(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   return inspected(context).valid() || context.n_steps(*context.run()) > 0
              ? ""
@@ -53,7 +53,7 @@ void sentence_box(Context& context, const std::string& sentence) {
   if (link("Copy sentence")) context.requests.copy = sentence;
 }
 
-void draw(Context& context) {
+void draw_inspector(Context& context) {
   Place place = inspected(context);
   if (!place.valid()) {
     // Nothing is pointed at: the newest step at the playhead.
@@ -76,7 +76,7 @@ void draw(Context& context) {
   sentence_box(context, facts.sentence);
 }
 
-void draw_head(Context& context) {
+void draw_inspector_head(Context& context) {
   const bool pinned = context.view.pinned.valid();
   if (button(pinned ? "Unpin###pin" : "Pin###pin", pinned, true,
              pinned ? "follow what is pointed at again (K)" : "keep showing this (K)"))
@@ -87,6 +87,7 @@ void draw_head(Context& context) {
 
 }  // namespace
 
-const Panel kInspectorPanel{"inspector", "Inspector", why_empty, draw, draw_head};
+const Panel kInspectorPanel{"inspector", "Inspector", why_no_inspector, draw_inspector,
+                            draw_inspector_head};
 
 }  // namespace ui

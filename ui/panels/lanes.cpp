@@ -13,7 +13,7 @@
 namespace ui {
 namespace {
 
-std::string why_empty(const Context& context) {
+std::string why_no_lanes(const Context& context) {
   if (!context.shown_runs().empty()) return "";
   if (std::string loading = awaited_words(context.timeline, context.waiting); !loading.empty())
     return loading;
@@ -143,7 +143,7 @@ void prompt_card(const std::vector<const engine::RunRecord*>& runs) {
   end_card();
 }
 
-void draw(Context& context) {
+void draw_lanes(Context& context) {
   const auto runs = context.shown_runs();
   const ImVec2 all = ImGui::GetContentRegionAvail();
   prompt_card(runs);
@@ -162,6 +162,6 @@ void draw(Context& context) {
 
 }  // namespace
 
-const Panel kLanesPanel{"lanes", "Lanes", why_empty, draw, nullptr};
+const Panel kLanesPanel{"lanes", "Lanes", why_no_lanes, draw_lanes, nullptr};
 
 }  // namespace ui

@@ -17,23 +17,23 @@
 namespace ui {
 namespace {
 
-bool fits(const engine::RunRecord& run) {
+bool fits_laws(const engine::RunRecord& run) {
   const RunTraits traits = traits_of(run);
   return traits.drafts || !traits.told || (traits.proposes() && draws_numbers(run.started));
 }
 
-const char* instead(const engine::RunRecord& run) {
+const char* instead_of_laws(const engine::RunRecord& run) {
   return traits_of(run).settles() ? "trajectory" : "text";
 }
 
-std::string why_empty(const Context& context) {
+std::string why_no_laws(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   const engine::RunRecord& run = *context.run();
   if (!traits_of(run).told || run.steps.empty()) return "No step yet.";
-  return fits(run) ? ""
-                   : method_of(context, run) +
-                         " has proposed nothing with a probability so far: that takes a draft "
-                         "model, or rejection sampling.";
+  return fits_laws(run) ? ""
+                        : method_of(context, run) +
+                              " has proposed nothing with a probability so far: that takes a draft "
+                              "model, or rejection sampling.";
 }
 
 std::string number(float value, const char* none = "-") {
@@ -245,7 +245,7 @@ std::vector<const engine::Weighed*> chosen_laws(const Context& context,
   return chosen.empty() ? all : chosen;
 }
 
-void draw(Context& context) {
+void draw_laws(Context& context) {
   const engine::RunRecord& run = *context.run();
   const ShownStep shown = shown_step(context, run);
   if (!shown.step) return empty_state("No step at the playhead.", true);
@@ -272,12 +272,13 @@ void draw(Context& context) {
     small_label(fmt::format("for the last token {:.3f} was drawn", step.verified.last_uniform));
 }
 
-void draw_head(Context&) {
+void draw_laws_head(Context&) {
   legend_word("?###marks_laws", laws_marks());
 }
 
 }  // namespace
 
-const Panel kLawsPanel{"laws", "P/Q", why_empty, draw, draw_head, fits, instead};
+const Panel kLawsPanel{"laws",         "P/Q",     why_no_laws,    draw_laws,
+                       draw_laws_head, fits_laws, instead_of_laws};
 
 }  // namespace ui

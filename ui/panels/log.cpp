@@ -36,13 +36,13 @@ std::vector<Line> lines_of(const engine::Timeline& timeline) {
   return lines;
 }
 
-std::string why_empty(const Context& context) {
+std::string why_no_log(const Context& context) {
   if (lines_of(context.timeline).empty())
     return "Nothing to report. Failures, dropped payloads and notices appear here.";
   return "";
 }
 
-void draw(Context& context) {
+void draw_log(Context& context) {
   const std::string& filter = context.view.log_filter;
   for (const Line& line : lines_of(context.timeline)) {
     if (!found_in(line.text, filter)) continue;
@@ -54,7 +54,7 @@ void draw(Context& context) {
   }
 }
 
-void draw_head(Context& context) {
+void draw_log_head(Context& context) {
   ImGui::SetNextItemWidth(px(130));
   text_line("##filter", "filter", context.view.log_filter);
   ImGui::SameLine();
@@ -65,6 +65,6 @@ void draw_head(Context& context) {
 
 }  // namespace
 
-const Panel kLogPanel{"log", "Log", why_empty, draw, draw_head};
+const Panel kLogPanel{"log", "Log", why_no_log, draw_log, draw_log_head};
 
 }  // namespace ui

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kRecent = 80;
 
-std::string why_empty(const Context& context) {
+std::string why_no_machine(const Context& context) {
   if (!context.timeline.samples().empty()) return "";
   const auto runs = context.timeline.runs();
   const bool over = !runs.empty() && std::ranges::all_of(runs, &engine::RunRecord::over);
@@ -74,7 +74,7 @@ void threads(std::span<const engine::Sampled> samples) {
     }
 }
 
-void draw(Context& context) {
+void draw_machine(Context& context) {
   const auto samples = context.timeline.samples();
   const engine::Sampled& now = samples.back();
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(4)));
@@ -97,6 +97,6 @@ void draw(Context& context) {
 
 }  // namespace
 
-const Panel kMachinePanel{"machine", "Machine", why_empty, draw, nullptr};
+const Panel kMachinePanel{"machine", "Machine", why_no_machine, draw_machine, nullptr};
 
 }  // namespace ui

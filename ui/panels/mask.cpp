@@ -21,22 +21,22 @@ namespace {
 // Rows that have room for their token beside them.
 constexpr int kMostNamed = 40;
 
-bool fits(const engine::RunRecord& run) {
+bool fits_mask(const engine::RunRecord& run) {
   const RunTraits traits = traits_of(run);
   return traits.proposes() || traits.window || !traits.told;
 }
 
-const char* instead(const engine::RunRecord&) {
+const char* instead_of_mask(const engine::RunRecord&) {
   return "text";
 }
 
-std::string why_empty(const Context& context) {
+std::string why_no_mask(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   const engine::RunRecord& run = *context.run();
   if (!traits_of(run).told || run.steps.empty()) return "No step yet.";
-  return fits(run) ? ""
-                   : method_of(context, run) +
-                         " has forwarded one row a step so far: it attends to the whole text.";
+  return fits_mask(run) ? ""
+                        : method_of(context, run) +
+                              " has forwarded one row a step so far: it attends to the whole text.";
 }
 
 struct Sizes {
@@ -182,7 +182,7 @@ void draw_grid(Context& context,
   ImGui::Dummy({s.label + s.prefix + n * s.cell, n * s.line});
 }
 
-void draw(Context& context) {
+void draw_mask(Context& context) {
   const engine::RunRecord& run = *context.run();
   const ShownStep shown = shown_step(context, run);
   if (!shown.step) return empty_state("No step at the playhead.", true);
@@ -194,7 +194,7 @@ void draw(Context& context) {
   draw_grid(context, run, step, mask);
 }
 
-void draw_head(Context& context) {
+void draw_mask_head(Context& context) {
   legend_word("?###marks_mask", mask_marks());
   ImGui::SameLine();
   ImGui::Checkbox("0 and 1", &context.view.mask_numbers);
@@ -203,6 +203,7 @@ void draw_head(Context& context) {
 
 }  // namespace
 
-const Panel kMaskPanel{"mask", "Mask", why_empty, draw, draw_head, fits, instead};
+const Panel kMaskPanel{"mask",         "Mask",    why_no_mask,    draw_mask,
+                       draw_mask_head, fits_mask, instead_of_mask};
 
 }  // namespace ui

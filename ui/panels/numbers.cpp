@@ -159,7 +159,7 @@ void histograms(Context& context,
           : fmt::format("took {} to {}", short_time(bar * wide), short_time((bar + 1) * wide)));
 }
 
-void draw(Context& context) {
+void draw_numbers(Context& context) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(4)));
   const engine::RunRecord& run = *context.run();
   const RunTimes& times = context.prepared.times(run);
@@ -175,12 +175,12 @@ void draw(Context& context) {
   ImGui::PopStyleVar();
 }
 
-void draw_head(Context&) {
+void draw_numbers_head(Context&) {
   legend_word("?###marks_numbers", {});  // the letters behind figures
 }
 
 }  // namespace
 
-const Panel kNumbersPanel{"numbers", "Numbers", no_run_yet, draw, draw_head};
+const Panel kNumbersPanel{"numbers", "Numbers", no_run_yet, draw_numbers, draw_numbers_head};
 
 }  // namespace ui

@@ -20,17 +20,17 @@ namespace {
 constexpr std::array<const char*, 4> kOrders{"newest", "hits", "tries", "first token"};
 constexpr std::size_t kMaxRows = 500;
 
-bool fits(const engine::RunRecord& run) {
+bool fits_pool(const engine::RunRecord& run) {
   const RunTraits traits = traits_of(run);
   return traits.finds() || !traits.told;
 }
 
-const char* instead(const engine::RunRecord& run) {
+const char* instead_of_pool(const engine::RunRecord& run) {
   const RunTraits traits = traits_of(run);
   return traits.settles() ? "trajectory" : traits.drafts ? "tree" : "text";
 }
 
-std::string why_empty(const Context& context) {
+std::string why_no_pool(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   const engine::RunRecord& run = *context.run();
   const RunTraits traits = traits_of(run);
@@ -250,7 +250,7 @@ bool looks_up(const engine::RunRecord& run) {
   return traits.guesses && !traits.pool;
 }
 
-void draw(Context& context) {
+void draw_pool(Context& context) {
   const engine::RunRecord& run = *context.run();
   if (looks_up(run)) {
     draw_found(context, run);
@@ -293,10 +293,10 @@ void draw(Context& context) {
   ImGui::EndTable();
 }
 
-void draw_head(Context& context) {
+void draw_pool_head(Context& context) {
   const bool looks = context.run() && looks_up(*context.run());
   legend_word("?###marks_pool", pool_marks());
-  if (!context.run() || !why_empty(context).empty()) return;
+  if (!context.run() || !why_no_pool(context).empty()) return;
   ImGui::SameLine();
   ImGui::SetNextItemWidth(px(130));
   text_line("##filter", "filter", context.view.pool_filter);
@@ -317,6 +317,7 @@ void draw_head(Context& context) {
 
 }  // namespace
 
-const Panel kPoolPanel{"pool", "Pool", why_empty, draw, draw_head, fits, instead};
+const Panel kPoolPanel{"pool",         "Pool",    why_no_pool,    draw_pool,
+                       draw_pool_head, fits_pool, instead_of_pool};
 
 }  // namespace ui

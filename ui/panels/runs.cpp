@@ -70,7 +70,7 @@ std::string facts_of(const Context& context, const engine::RunRecord& run) {
   return text;
 }
 
-std::string why_empty(const Context& context) {
+std::string why_no_runs(const Context& context) {
   return context.timeline.runs().empty() && context.source.empty() &&
                  context.settings.recents.empty()
              ? "Runs of this session and opened recordings are listed here."
@@ -203,7 +203,7 @@ void recordings_on_disk(Context& context) {
   }
 }
 
-void draw(Context& context) {
+void draw_runs(Context& context) {
   if (!context.source.empty()) {
     ImGui::AlignTextToFramePadding();
     words(elided(std::filesystem::path(context.source).filename().string(),
@@ -217,7 +217,7 @@ void draw(Context& context) {
   recordings_on_disk(context);
 }
 
-void draw_head(Context& context) {
+void draw_runs_head(Context& context) {
   const std::vector<engine::RunId>& marked = context.view.marked_runs;
   if (!marked.empty()) {
     if (button("Compare###compare", true, marked.size() >= 2,
@@ -233,6 +233,6 @@ void draw_head(Context& context) {
 
 }  // namespace
 
-const Panel kRunsPanel{"runs", "Runs", why_empty, draw, draw_head};
+const Panel kRunsPanel{"runs", "Runs", why_no_runs, draw_runs, draw_runs_head};
 
 }  // namespace ui

@@ -27,7 +27,7 @@ bool offered(const engine::Timeline& timeline) {
   return engine::has_schedule(timeline.runs());
 }
 
-std::string why_empty(const Context& context) {
+std::string why_no_schedule(const Context& context) {
   if (offered(context.timeline)) return "";
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   const bool alone = engine::takes_turns(context.run()->started.decoder);
@@ -483,7 +483,7 @@ bool simulates(const Context& context) {
   return context.view.simulation.on && context.catalog.simulate;
 }
 
-void draw(Context& context) {
+void draw_schedule(Context& context) {
   const ScheduleLanes& lanes = context.prepared.schedule(context.timeline);
   if (!simulates(context)) {
     draw_figures(figures_of(lanes.figures));
@@ -499,7 +499,7 @@ void draw(Context& context) {
   draw_picture(context, {simulation.lanes, context.view.simulated, true});
 }
 
-void draw_head(Context& context) {
+void draw_schedule_head(Context& context) {
   legend_word("?###marks_schedule", schedule_marks());
   ImGui::SameLine(0, px(12));
   ImGui::AlignTextToFramePadding();
@@ -518,9 +518,9 @@ void draw_head(Context& context) {
 
 const Panel kSchedulePanel{.id = "schedule",
                            .title = "Schedule",
-                           .empty = why_empty,
-                           .draw = draw,
-                           .head = draw_head,
+                           .empty = why_no_schedule,
+                           .draw = draw_schedule,
+                           .head = draw_schedule_head,
                            .offered = offered};
 
 }  // namespace ui

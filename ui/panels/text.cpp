@@ -27,7 +27,7 @@ const char* lens_words(Lens lens) {
   return kWords[static_cast<std::size_t>(lens)];
 }
 
-void draw_head(Context& context) {
+void draw_text_head(Context& context) {
   int lens = static_cast<int>(context.view.lens);
   if (quiet_choice("##lens", "lens: ", kLenses, lens)) context.view.lens = static_cast<Lens>(lens);
   ImGui::SameLine();
@@ -40,13 +40,13 @@ void draw_head(Context& context) {
         theme().dim);
 }
 
-void draw(Context& context) {
+void draw_text(Context& context) {
   const engine::RunRecord& run = *context.run();
   draw_token_text(context, run, context.settings.flowing_text, true);
 }
 
 }  // namespace
 
-const Panel kTextPanel{"text", "Text", no_run_yet, draw, draw_head};
+const Panel kTextPanel{"text", "Text", no_run_yet, draw_text, draw_text_head};
 
 }  // namespace ui

@@ -25,7 +25,7 @@ bool offered(const engine::Timeline& timeline) {
   return !timeline.searches().empty();
 }
 
-std::string why_empty(const Context& context) {
+std::string why_no_thoughts(const Context& context) {
   return offered(context.timeline) ? ""
                                    : "No tree of thoughts in here. Tree of thoughts, at the top of "
                                      "Setup (Alt+1), searches "
@@ -307,7 +307,7 @@ void draw_state(Context& context, const SearchRecord& search, const ThoughtLayou
   ImGui::PopFont();
 }
 
-void draw(Context& context) {
+void draw_thoughts(Context& context) {
   const SearchRecord& search = shown_search(context);
   const ThoughtLayout& layout = context.prepared.thoughts(context.timeline, search);
   draw_state(context, search, layout);
@@ -336,7 +336,7 @@ std::string name_in_list(const SearchRecord& search) {
   return fmt::format("{}: {}  {}", search.begun.search, search.begun.id, how);
 }
 
-void draw_head(Context& context) {
+void draw_thoughts_head(Context& context) {
   legend_word("?###marks_thoughts", thought_marks());
   const auto searches = context.timeline.searches();
   if (searches.size() < 2) return;
@@ -354,9 +354,9 @@ void draw_head(Context& context) {
 
 const Panel kThoughtsPanel{.id = "thoughts",
                            .title = "Thoughts",
-                           .empty = why_empty,
-                           .draw = draw,
-                           .head = draw_head,
+                           .empty = why_no_thoughts,
+                           .draw = draw_thoughts,
+                           .head = draw_thoughts_head,
                            .offered = offered,
                            .wide = true};
 

@@ -27,17 +27,17 @@ struct Sizes {
   float label, cell_width, cell_height, row_height;
 };
 
-bool fits(const engine::RunRecord& run) {
+bool fits_trajectory(const engine::RunRecord& run) {
   const RunTraits traits = traits_of(run);
   return traits.settles() || !traits.told;
 }
 
-const char* instead(const engine::RunRecord& run) {
+const char* instead_of_trajectory(const engine::RunRecord& run) {
   const RunTraits traits = traits_of(run);
   return traits.finds() ? "pool" : traits.drafts ? "tree" : "text";
 }
 
-std::string why_empty(const Context& context) {
+std::string why_no_trajectory(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   const engine::RunRecord& run = *context.run();
   const RunTraits traits = traits_of(run);
@@ -280,7 +280,7 @@ bool shows_selected(Context& context,
   return true;
 }
 
-void draw(Context& context) {
+void draw_trajectory(Context& context) {
   const engine::RunRecord& run = *context.run();
   const std::size_t n_steps = context.n_steps(run);
   Grid grid = trajectory_grid(run, n_steps, context.view.hindsight, kMaxRows);
@@ -302,7 +302,7 @@ void draw(Context& context) {
   legend(kWindowLegend, false);
 }
 
-void draw_head(Context& context) {
+void draw_trajectory_head(Context& context) {
   legend_word("?###marks_trajectory", trajectory_marks());
   ImGui::SameLine();
   ImGui::AlignTextToFramePadding();
@@ -330,11 +330,11 @@ void draw_head(Context& context) {
 
 const Panel kTrajectoryPanel{.id = "trajectory",
                              .title = "Trajectory",
-                             .empty = why_empty,
-                             .draw = draw,
-                             .head = draw_head,
-                             .fits = fits,
-                             .instead = instead,
+                             .empty = why_no_trajectory,
+                             .draw = draw_trajectory,
+                             .head = draw_trajectory_head,
+                             .fits = fits_trajectory,
+                             .instead = instead_of_trajectory,
                              .wide = true};
 
 }  // namespace ui

@@ -20,21 +20,21 @@ namespace {
 constexpr Mean kTreeLegend[] = {Mean::Draft,    Mean::Pool,   Mean::Accepted,
                                 Mean::Rejected, Mean::Unused, Mean::Bonus};
 
-bool fits(const engine::RunRecord& run) {
+bool fits_tree(const engine::RunRecord& run) {
   const RunTraits traits = traits_of(run);
   return traits.guesses || traits.drafts || !traits.told;
 }
 
-const char* instead(const engine::RunRecord& run) {
+const char* instead_of_tree(const engine::RunRecord& run) {
   return traits_of(run).settles() ? "trajectory" : "text";
 }
 
-std::string why_empty(const Context& context) {
+std::string why_no_tree(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   const engine::RunRecord& run = *context.run();
   const RunTraits traits = traits_of(run);
   if (!traits.told || run.steps.empty()) return "No step yet.";
-  if (fits(run)) return "";
+  if (fits_tree(run)) return "";
   return method_of(context, run) +
          (traits.settles() ? " guesses one block, which is no tree. Trajectory shows it."
                            : " has proposed nothing so far, so it has no tree.");
@@ -171,7 +171,7 @@ std::string budget_words(const engine::StepRecord& step, const TreeLayout& layou
   return text;
 }
 
-void draw(Context& context) {
+void draw_tree(Context& context) {
   const engine::RunRecord& run = *context.run();
   follow_path(context, run);
   const ShownStep shown = shown_step(context, run);
@@ -191,7 +191,7 @@ void draw(Context& context) {
   legend(kTreeLegend, false);
 }
 
-void draw_head(Context& context) {
+void draw_tree_head(Context& context) {
   legend_word("?###marks_tree", tree_marks());
   ImGui::SameLine();
   if (ImGui::Checkbox("follow best path", &context.view.tree_follows)) context.view.followed = {};
@@ -216,11 +216,11 @@ void draw_head(Context& context) {
 
 const Panel kTreePanel{.id = "tree",
                        .title = "Tree",
-                       .empty = why_empty,
-                       .draw = draw,
-                       .head = draw_head,
-                       .fits = fits,
-                       .instead = instead,
+                       .empty = why_no_tree,
+                       .draw = draw_tree,
+                       .head = draw_tree_head,
+                       .fits = fits_tree,
+                       .instead = instead_of_tree,
                        .wide = true};
 
 }  // namespace ui
