@@ -82,7 +82,9 @@ Loaded::Loaded(const Subject& subject, int max_seq_len, const ModelScale& scale)
     chimera_ = std::make_unique<ToyChimera>(draft_of(shape), 4);
     return;
   }
-  device_ = kernels::open_cpu(2);
+  // Two threads in one dtype are enough: tests run two at a time, and threads that wait for each
+  // other on cores that others use take twice as long.
+  device_ = kernels::open_cpu(subject.dtype == kernels::DType::BF16 ? 2 : 1);
   std::unique_ptr<Model> model;
   ModelFiles target;  // what Chimera's heads read of it
   if (subject.kind == Subject::Kind::Tiny) {
