@@ -39,6 +39,7 @@ struct Decision {
   std::vector<float> row_p;      // [n_rows] the target's probability of each row's own token, -1
                                  // where not judged; empty: the forward's own (StepOutput)
   std::vector<Weighed> weighed;  // of rejection sampling; for display
+  std::vector<float> probe;      // [n_rows] as of Verified; for display
   StopReason wish = StopReason::None;  // to end after this step, if nothing else ends it
 };
 

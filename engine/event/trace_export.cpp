@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -373,6 +374,10 @@ class RunTrace {
       args +=
           fmt::format(",\"drafted\":{},\"accepted\":{},\"rejected\":{},\"unused\":{},\"bonus\":{}",
                       v.n_proposed, v.n_accepted, v.n_rejected, v.n_unused, head_of(step).n_bonus);
+      std::vector<float> scores;
+      std::ranges::copy_if(v.probe, std::back_inserter(scores),
+                           [](float score) { return score >= 0 && std::isfinite(score); });
+      if (!scores.empty()) args += fmt::format(",\"probe_scores\":[{}]", fmt::join(scores, ","));
     }
     if (kind == LaneKind::Commit && !c.tokens.empty()) {
       std::string provenance;

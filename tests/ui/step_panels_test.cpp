@@ -420,6 +420,24 @@ TEST(Describe, a_drafted_token_tells_both_probabilities_and_what_the_draft_cost)
   EXPECT_GT(n_found, 3);
 }
 
+TEST(Describe, a_rows_probe_score_is_told_and_a_steps_largest) {
+  std::vector<engine::Event> events = streams::one_run("fastcot");
+  for (engine::Event& event : events) {
+    auto* verified = std::get_if<engine::Verified>(&event);
+    if (verified == nullptr || verified->step != 1) continue;
+    verified->probe.assign(verified->fate.size(), -1);
+    verified->probe[1] = 0.5f, verified->probe[2] = 3.25f;
+  }
+  const auto timeline = timeline_of(events);
+  const engine::RunRecord& run = *timeline.run(1);
+  const ui::PlaceFacts row = ui::describe_place(timeline, run, {1, 1, -1, 1});
+  EXPECT_TRUE(has_fact(row, "probe's attention", "0.50 of the window's mean"));
+  EXPECT_TRUE(has_fact(row, "probe attends most to", "row 2, 3.25 of the window's mean"));
+  const ui::PlaceFacts before = ui::describe_place(timeline, run, {1, 0, -1, 1});
+  EXPECT_TRUE(std::ranges::none_of(
+      before.rows, [](const ui::Fact& fact) { return fact.label.starts_with("probe"); }));
+}
+
 TEST(TextCells, what_a_run_kept_without_verification_stands_at_its_end_marked_approximate) {
   const auto timeline = timeline_of(streams::one_run("fastcot"));
   const engine::RunRecord& run = *timeline.run(1);

@@ -253,6 +253,33 @@ TEST(TraceExport, what_a_run_left_unverified_stands_at_its_decoding_apart_from_t
   EXPECT_EQ(n_told, 1);
 }
 
+TEST(TraceExport, what_a_probe_attended_to_stands_at_its_verification) {
+  std::vector<Event> events = test::small_stream();
+  EXPECT_THAT(trace_text(timeline_of(events)), Not(HasSubstr("probe_scores")));
+  int n_probed = 0;
+  for (Event& event : events) {
+    auto* verified = std::get_if<Verified>(&event);
+    if (verified == nullptr || verified->fate.size() < 3) continue;
+    n_probed++;
+    verified->probe.assign(verified->fate.size(), -1);
+    verified->probe[1] = 1.5F, verified->probe[2] = 0.5F;
+  }
+  ASSERT_GT(n_probed, 0);
+  const Timeline timeline = timeline_of(events);
+  ASSERT_EQ(timeline.n_inconsistent(), 0);
+  const std::string text = trace_text(timeline);
+  EXPECT_TRUE(check_trace_text(text).ok());
+  int n_told = 0;
+  const auto json = nlohmann::json::parse(text);
+  for (const auto& event : json["traceEvents"]) {
+    if (!event.contains("args") || !event["args"].contains("probe_scores")) continue;
+    n_told++;
+    EXPECT_EQ(event["cat"], "verify");
+    EXPECT_EQ(event["args"]["probe_scores"], (std::vector<double>{1.5, 0.5}));
+  }
+  EXPECT_EQ(n_told, n_probed);
+}
+
 TEST(TraceExport, each_run_is_a_process_and_its_time_begins_at_zero) {
   std::vector<Event> events{test::model_loaded()};
   for (const RunId run : {1U, 2U}) {
