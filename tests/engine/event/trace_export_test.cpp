@@ -253,6 +253,24 @@ TEST(TraceExport, what_a_run_left_unverified_stands_at_its_decoding_apart_from_t
   EXPECT_EQ(n_told, 1);
 }
 
+TEST(TraceExport, what_a_run_counted_stands_at_its_decoding) {
+  std::vector<Event> events = test::small_stream();
+  for (Event& event : events) {
+    if (auto* finished = std::get_if<RunFinished>(&event))
+      finished->metrics = {{"first_hits", 3}, {"windows", 12}, {"rows_per_step", 2.5}};
+  }
+  const auto json = nlohmann::json::parse(trace_text(timeline_of(events)));
+  int n_told = 0;
+  for (const auto& event : json["traceEvents"]) {
+    if (!event.contains("args") || !event["args"].contains("metrics")) continue;
+    n_told++;
+    EXPECT_EQ(event["name"], "decode");
+    EXPECT_EQ(event["args"]["metrics"],
+              nlohmann::json({{"first_hits", 3}, {"windows", 12}, {"rows_per_step", 2.5}}));
+  }
+  EXPECT_EQ(n_told, 1);
+}
+
 TEST(TraceExport, what_a_probe_attended_to_stands_at_its_verification) {
   std::vector<Event> events = test::small_stream();
   EXPECT_THAT(trace_text(timeline_of(events)), Not(HasSubstr("probe_scores")));
