@@ -92,6 +92,79 @@ TEST(SetupReasoning, the_command_is_what_the_form_says) {
   EXPECT_TRUE(std::holds_alternative<engine::StartRun>(next_command(form, false)));
 }
 
+/// With FastCoT and its ways to end.
+Catalog with_fastcot() {
+  Catalog all = catalog();
+  CatalogDecoder fastcot = all.decoders.front();
+  fastcot.name = "fastcot";
+  fastcot.title = "FastCoT";
+  fastcot.options = {{"stop",
+                      CatalogOption::Type::Choice,
+                      "none",
+                      0,
+                      0,
+                      {"none", "bound", "probe"},
+                      "When a run may end early."},
+                     {"bound", CatalogOption::Type::Int, "64", 1, 100, {}, "Steps."}};
+  all.decoders.push_back(std::move(fastcot));
+  return all;
+}
+
+TEST(SetupReasoning, approximate_tokens_are_dropped_where_some_may_be_left) {
+  SetupForm form = first_form(with_fastcot(), "");
+  form.mode = SetupMode::Chain;
+  form.reasoning.drop_approximate = true;
+  EXPECT_FALSE(reasoning_command(form).drop_approximate) << "all of it is verified";
+  EXPECT_THAT(why_none_approximate(form.reasoning.decoder), HasSubstr("verified"));
+  form.reasoning.decoder = lane_with(with_fastcot(), "fastcot");
+  EXPECT_FALSE(reasoning_command(form).drop_approximate) << "a whole rationale leaves none";
+  EXPECT_THAT(why_none_approximate(form.reasoning.decoder), HasSubstr("stop none"));
+  form.reasoning.decoder.options["stop"] = "bound";
+  EXPECT_TRUE(reasoning_command(form).drop_approximate);
+  form.reasoning.drop_approximate = false;
+  EXPECT_FALSE(reasoning_command(form).drop_approximate);
+}
+
+TEST(SetupReasoning,
+     approximate_tokens_are_dropped_with_a_tick_and_what_only_a_terminal_has_is_said) {
+  scripted::play(
+      "drop_approximate",
+      [](ImGuiTestContext* ctx, scripted::Stage& stage) {
+        SetupForm& form = stage.shell->form();
+        ctx->SetRef(ImGui::FindWindowByName("Setup###live.setup"));
+        ctx->ItemClick("###mode_chain");
+        ctx->Yield(2);
+        const auto is_greyed = [&] {
+          return (ctx->ItemInfo("##drop_approximate").ItemFlags & ImGuiItemFlags_Disabled) != 0;
+        };
+        IM_CHECK(is_greyed());
+        form.reasoning.decoder = lane_with(with_fastcot(), "fastcot");
+        form.reasoning.decoder.options["stop"] = "bound";
+        ctx->Yield(2);
+        IM_CHECK(!is_greyed());
+        ctx->ItemClick("##drop_approximate");
+        IM_CHECK(form.reasoning.drop_approximate);
+        ctx->ItemClick("//##top/###run");
+        scripted::wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
+        IM_CHECK(stage.replay->reasoned.drop_approximate);
+      },
+      {}, with_fastcot());
+  headless::Headless gui;
+  ImGui::GetIO().DisplaySize = {1600, 2000};
+  engine::CommandQueue commands;
+  const Catalog known = with_fastcot();
+  Shell shell(known, commands, "");
+  shell.show(Screen::Live);
+  shell.form().mode = SetupMode::Chain;
+  shell.form().reasoning.decoder = lane_with(known, "fastcot");
+  for (int i = 0; i < 3; ++i) gui.frame(shell);
+  EXPECT_THAT(gui.said(shell), HasSubstr("find bound"));
+  EXPECT_THAT(gui.said(shell), HasSubstr("split"));
+  shell.form().reasoning.decoder = lane_with(known, "jacobi");
+  for (int i = 0; i < 3; ++i) gui.frame(shell);
+  EXPECT_THAT(gui.said(shell), Not(HasSubstr("find bound")));
+}
+
 TEST(SetupReasoning, says_why_run_is_off) {
   Catalog known = catalog();
   SetupForm form = first_form(known, "");
