@@ -110,6 +110,19 @@ Catalog with_fastcot() {
   return all;
 }
 
+/// The words of the window with a chain by this decoder to be set.
+std::string said_of_chain(const Catalog& known, const std::string& decoder) {
+  headless::Headless gui;
+  ImGui::GetIO().DisplaySize = {1600, 2000};  // all of Setup is seen
+  engine::CommandQueue commands;
+  Shell shell(known, commands, "");
+  shell.show(Screen::Live);
+  shell.form().mode = SetupMode::Chain;
+  shell.form().reasoning.decoder = lane_with(known, decoder);
+  for (int i = 0; i < 3; ++i) gui.frame(shell);
+  return gui.said(shell);
+}
+
 TEST(SetupReasoning, approximate_tokens_are_dropped_where_some_may_be_left) {
   SetupForm form = first_form(with_fastcot(), "");
   form.mode = SetupMode::Chain;
@@ -149,20 +162,9 @@ TEST(SetupReasoning,
         IM_CHECK(stage.replay->reasoned.drop_approximate);
       },
       {}, with_fastcot());
-  headless::Headless gui;
-  ImGui::GetIO().DisplaySize = {1600, 2000};
-  engine::CommandQueue commands;
-  const Catalog known = with_fastcot();
-  Shell shell(known, commands, "");
-  shell.show(Screen::Live);
-  shell.form().mode = SetupMode::Chain;
-  shell.form().reasoning.decoder = lane_with(known, "fastcot");
-  for (int i = 0; i < 3; ++i) gui.frame(shell);
-  EXPECT_THAT(gui.said(shell), HasSubstr("find bound"));
-  EXPECT_THAT(gui.said(shell), HasSubstr("split"));
-  shell.form().reasoning.decoder = lane_with(known, "jacobi");
-  for (int i = 0; i < 3; ++i) gui.frame(shell);
-  EXPECT_THAT(gui.said(shell), Not(HasSubstr("find bound")));
+  EXPECT_THAT(said_of_chain(with_fastcot(), "fastcot"), HasSubstr("find bound"));
+  EXPECT_THAT(said_of_chain(with_fastcot(), "fastcot"), HasSubstr("split"));
+  EXPECT_THAT(said_of_chain(with_fastcot(), "jacobi"), Not(HasSubstr("find bound")));
 }
 
 TEST(SetupReasoning, says_why_run_is_off) {
@@ -350,21 +352,11 @@ TEST(SetupReasoning, a_chain_is_chosen_and_run_with_the_keyboard) {
 }
 
 TEST(SetupReasoning, tasks_that_cannot_be_asked_are_told_with_their_reason) {
-  headless::Headless gui;
-  ImGui::GetIO().DisplaySize = {1600, 2000};  // all of Setup is seen
-  engine::CommandQueue commands;
-  const Catalog known = catalog();
-  Shell shell(known, commands, "");
-  shell.show(Screen::Live);
-  shell.form().mode = SetupMode::Chain;
-  for (int i = 0; i < 3; ++i) gui.frame(shell);
-  const std::string said = gui.said(shell);
+  const std::string said = said_of_chain(catalog(), "seed");
   EXPECT_THAT(said, HasSubstr("Chain of thought: questions"));
   EXPECT_THAT(said, HasSubstr("aqua, strategyqa an open set; set DECOSCOPE_DATA"));
   EXPECT_THAT(said, Not(HasSubstr("texts at once"))) << "SEED has branches";
-  shell.form().reasoning.decoder = lane_with(known, "jacobi");
-  for (int i = 0; i < 3; ++i) gui.frame(shell);
-  EXPECT_THAT(gui.said(shell), HasSubstr("texts at once"));
+  EXPECT_THAT(said_of_chain(catalog(), "jacobi"), HasSubstr("texts at once"));
 }
 
 TEST(SetupReasoning, the_choice_is_in_whole_words_where_they_have_room) {
