@@ -193,7 +193,10 @@ nlohmann::json document(const engine::Model& model,
   }
   nlohmann::json out = {{"machine", machine_json(model.device())},
                         {"results", std::move(results)},
-                        {"summary", summary}};
+                        {"summary", summary},
+                        {"notices", nlohmann::json::array()}};
+  if (const std::string why = why_one_branch(options.decoders); !why.empty())
+    out["notices"].push_back(why);
   if (interrupted()) out["stopped"] = true;
   return out;
 }
@@ -249,6 +252,8 @@ int compare(const GenerationOptions& options) {
   } else if (n_done > 0) {
     found = report(model, options, totals, differences);
   }
+  if (const std::string why = why_one_branch(options.decoders); !why.empty())
+    print_error("note: " + why);
   print_and_close(found, outputs);
   if (failure) std::rethrow_exception(failure);
   if (!interrupted()) return 0;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/event/run_rules.h"
 #include "engine/schedule/run.h"
 
 namespace app {
@@ -31,6 +32,16 @@ std::string why_no_speedup(std::span<const std::string> decoders,
       "gives the same tokens at the step costs of a model too large for that cache, whose further\n"
       "rows are nearly free.\n",
       fmt::join(decoders, ", "), megabytes(weight_bytes), megabytes(cache_bytes));
+}
+
+std::string why_one_branch(std::span<const std::string> decoders) {
+  const auto found = std::ranges::find_if(decoders, engine::takes_turns);
+  if (found == decoders.end()) return "";
+  return fmt::format(
+      "{0}: prompts are compared one by one, so it ran as one branch, which is mcsd with the same "
+      "k_config: it drafts and verifies in turn. Its branches take turns in `decoscope generate "
+      "--decoder {0} --prompt-file FILE` and in `decoscope reason`",
+      *found);
 }
 
 std::string difference_words(const engine::Difference& difference) {

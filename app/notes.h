@@ -25,6 +25,10 @@ std::string why_no_speedup(std::span<const std::string> decoders,
                            std::int64_t cache_bytes,
                            std::span<const double> speedups);
 
+/// What `compare` runs of a decoder whose texts take turns, and how these run. Empty where none of
+/// the decoders is one.
+std::string why_one_branch(std::span<const std::string> decoders);
+
 /// Where a run differs from plain decoding, and what to make of it; in one line.
 std::string difference_words(const engine::Difference& difference);
 

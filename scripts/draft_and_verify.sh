@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Draft and verify, measured: unseen problems of each task through the decoders that draft, against AR in turns.
+# Draft and verify, measured: unseen problems of each task through the decoders that draft, with their defaults, against AR in turns.
 #   scripts/draft_and_verify.sh OUT_DIR [SCALE...]      default scale: 4x2 (the draft is never scaled)
 # Writes OUT_DIR/<task>-<scale>.json (the command line's compare contract), step costs, and prints Markdown tables. `of its rows` is
 # the speed-up / (tokens per step x cost of one row / (cost of the step's rows + cost of its draft forwards)): 1 if nothing but the
 # rows is paid. DECOSCOPE_DV_COUNT problems a task (default 40), DECOSCOPE_DV_OPTIONS further options, DECOSCOPE_DV_TASKS tasks.
+# A file that is there is not made again, so the same command goes on where it was stopped.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-program="$here/build/release/bin/decoscope"
+# shellcheck source=scripts/measuring.sh
+source "$here/scripts/measuring.sh"
 out=${1:?name a folder for the results}
 shift
 scales=("${@:-4x2}")
@@ -14,40 +16,26 @@ count=${DECOSCOPE_DV_COUNT:-40}
 read -ra tasks <<< "${DECOSCOPE_DV_TASKS:-arith kb sql py blocks}"
 mkdir -p "$out"
 rows=1,2,3,4,5,6,7,8,10,12,14,16,20,24
-"$program" bench step --model demo-draft --rows 1,2,4,8,16 --json > "$out/draft-steps.json"
+into "$out/draft-steps.json" bench step --model demo-draft --rows 1,2,4,8,16 --json
 for scale in "${scales[@]}"; do
-  "$program" bench step --scale "$scale" --rows $rows --json > "$out/steps-$scale.json"
+  into "$out/steps-$scale.json" bench step --scale "$scale" --rows $rows --json
   for task in "${tasks[@]}"; do
     prompts="$out/$task.jsonl"
-    "$program" data generate "$task" --split test --level 1 --start 0 --count $((count / 2)) > "$prompts"
-    "$program" data generate "$task" --split test --level 2 --start 0 --count $((count - count / 2)) >> "$prompts"
+    problems "$task" "$count" > "$prompts"
     # shellcheck disable=SC2086
-    "$program" compare --decoders ar,speculative,mcsd --prompt-file "$prompts" --scale "$scale" --max-tokens 128 \
-      ${DECOSCOPE_DV_OPTIONS:-} --json > "$out/$task-$scale.json"
+    into "$out/$task-$scale.json" compare --decoders ar,speculative,mcsd --prompt-file "$prompts" --scale "$scale" --max-tokens 128 \
+      ${DECOSCOPE_DV_OPTIONS:-} --json
   done
-  "$program" bench step --scale "$scale" --rows $rows --json > "$out/steps-after-$scale.json"
+  into "$out/steps-after-$scale.json" bench step --scale "$scale" --rows $rows --json
 done
 python3 - "$out" "${tasks[*]}" "${scales[@]}" <<'PY'
-import json, statistics, sys
+import json, sys
+from step_costs import at, costs, listed, of_its_rows
 out, tasks, scales = sys.argv[1], sys.argv[2].split(), sys.argv[3:]
-
-def costs(*names):
-    """Milliseconds by rows, the mean over the files."""
-    of = [{r["rows"]: r["ms"] for r in json.load(open(f"{out}/{name}.json"))["rows"]} for name in names]
-    return {rows: statistics.mean(o[rows] for o in of) for rows in of[0]}
-
-def at(cost, rows):
-    known = sorted(cost)
-    if rows <= known[0]: return cost[known[0]]
-    for a, b in zip(known, known[1:]):
-        if rows <= b: return cost[a] + (cost[b] - cost[a]) * (rows - a) / (b - a)
-    return cost[known[-1]] * rows / known[-1]
-
-draft = costs("draft-steps")
+draft = costs(f"{out}/draft-steps.json")
 for scale in scales:
-    target = costs(f"steps-{scale}", f"steps-after-{scale}")
-    print(f"\nAt {scale}: a step of the target in ms by rows: " + ", ".join(f"{r}: {ms:.2f}" for r, ms in target.items()))
-    print("The draft: " + ", ".join(f"{r}: {ms:.3f}" for r, ms in draft.items()))
+    target = costs(f"{out}/steps-{scale}.json", f"{out}/steps-after-{scale}.json")
+    print(f"\nAt {scale}: a step of the target in ms by rows: {listed(target)}\nThe draft: {listed(draft)}")
     print("\n| task | decoder | tokens/step | rows/step | draft forwards/step | accepted | speed-up | of its rows | identical to AR |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for task in tasks:
@@ -59,8 +47,9 @@ for scale in scales:
             sum_of = lambda name: sum(r["metrics"][name] for r in runs)
             n_rows, forwards = sum_of("rows") / steps, sum_of("draft_forwards") / steps
             draft_rows = sum_of("draft_rows") / max(1, sum_of("draft_forwards"))
-            paid = s["tokens_per_step"] * target[1] / (at(target, n_rows) + forwards * at(draft, draft_rows))
+            step_ms = at(target, n_rows) + forwards * at(draft, draft_rows)
+            of_rows = of_its_rows(s["speedup"], s["tokens_per_step"], target, step_ms)
             accepted = sum_of("accepted") / max(1, sum_of("proposed"))
             print(f"| {task} | {s['decoder']} | {s['tokens_per_step']:.2f} | {n_rows:.1f} | {forwards:.1f} | {accepted:.2f} | "
-                  f"{s['speedup']:.2f}x | {s['speedup'] / paid:.2f} | {s['identical']} of {s['n']} |")
+                  f"{s['speedup']:.2f}x | {of_rows:.2f} | {s['identical']} of {s['n']} |")
 PY

@@ -1,28 +1,32 @@
 #!/usr/bin/env bash
-# The lossless decoders that need no draft heads against AR, token for token: 200 unseen prompts of each task with problems,
-# greedy and coupled, in bf16 and f32.
+# The lossless decoders that need no draft heads against AR, token for token: 200 unseen prompts of each task, greedy and coupled, in
+# bf16 and f32. `plain` has texts and no prompts: of each text its first eight words are given, and they go on freely.
 #   scripts/exactness.sh OUT_DIR
 # Writes OUT_DIR/<task>-<sampling>-<dtype>.json (the command line's compare contract; -seed.json: SEED's, whose branches are the
 # prompts themselves), prints a Markdown table and fails where any output differs. DECOSCOPE_EXACT_COUNT prompts a task. A file that is
 # there is not made again, so the same command goes on where it was stopped.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-program="$here/build/release/bin/decoscope"
+# shellcheck source=scripts/measuring.sh
+source "$here/scripts/measuring.sh"
 out=${1:?name a folder for the results}
 count=${DECOSCOPE_EXACT_COUNT:-200}
 decoders=ar,jacobi,lookahead,prompt-lookup,speculative,mcsd,fastcot
+tasks=(arith kb sql py blocks write chat plain)
 mkdir -p "$out"
-into() {  # file, arguments of the program: its document, whole or not at all
-  local file=$1
-  shift
-  [ -e "$file" ] && return
-  "$program" "$@" > "$file.part"
-  mv "$file.part" "$file"
+# Records whose prompt is empty, with their text's beginning for it.
+with_beginnings() {
+  python3 -c '
+import json, sys
+for line in sys.stdin:
+    record = json.loads(line)
+    if not record["prompt"]:
+        record["prompt"] = " ".join(record["completion"].split()[:8])
+    print(json.dumps(record))'
 }
-for task in arith kb sql py blocks write chat; do
+for task in "${tasks[@]}"; do
   prompts="$out/$task.jsonl"
-  "$program" data generate "$task" --split test --level 1 --start 0 --count $((count / 2)) > "$prompts"
-  "$program" data generate "$task" --split test --level 2 --start 0 --count $((count - count / 2)) >> "$prompts"
+  problems "$task" "$count" | with_beginnings > "$prompts"
   for dtype in bf16 f32; do
     for sampling in greedy coupled; do
       options=()
@@ -33,12 +37,12 @@ for task in arith kb sql py blocks write chat; do
     done
   done
 done
-python3 - "$out" "$decoders" <<'PY'
+python3 - "$out" "$decoders" "${tasks[@]}" <<'PY'
 import json, sys
 out, decoders = sys.argv[1], sys.argv[2].split(",")[1:]
 print("| task | sampling | dtype | " + " | ".join(decoders) + " | seed |\n" + "| --- " * (4 + len(decoders)) + "|")
 differ = 0
-for task in ("arith", "kb", "sql", "py", "blocks", "write", "chat"):
+for task in sys.argv[3:]:
     for sampling in ("greedy", "coupled"):
         for dtype in ("bf16", "f32"):
             run = f"{out}/{task}-{sampling}-{dtype}"

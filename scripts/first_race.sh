@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # The first race, measured: 100 unseen prompts of each task through every decoder, at each scale given.
 #   scripts/first_race.sh OUT_DIR [SCALE...]      default scales: 1x1 4x2
-# Writes OUT_DIR/<task>-<scale>.json (the command line's compare contract) and prints a Markdown table.
+# Writes OUT_DIR/<task>-<scale>.json (the command line's compare contract) and prints a Markdown table. A file that is there is
+# not made again, so the same command goes on where it was stopped.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-program="$here/build/release/bin/decoscope"
+# shellcheck source=scripts/measuring.sh
+source "$here/scripts/measuring.sh"
 out=${1:?name a folder for the results}
 shift
 scales=("${@:-1x1}")
@@ -13,11 +15,11 @@ count=${DECOSCOPE_RACE_COUNT:-100}
 mkdir -p "$out"
 for task in arith kb sql py blocks; do
   prompts="$out/$task.jsonl"
-  "$program" data generate "$task" --split test --level 1 --start 0 --count $((count / 2)) > "$prompts"
-  "$program" data generate "$task" --split test --level 2 --start 0 --count $((count - count / 2)) >> "$prompts"
+  problems "$task" "$count" > "$prompts"
   for scale in "${scales[@]}"; do
-    "$program" compare --decoders ar,jacobi,lookahead,prompt-lookup --prompt-file "$prompts" --scale "$scale" --max-tokens 128 \
-      ${DECOSCOPE_RACE_OPTIONS:-} --json > "$out/$task-$scale.json"
+    # shellcheck disable=SC2086
+    into "$out/$task-$scale.json" compare --decoders ar,jacobi,lookahead,prompt-lookup --prompt-file "$prompts" --scale "$scale" \
+      --max-tokens 128 ${DECOSCOPE_RACE_OPTIONS:-} --json
   done
 done
 python3 - "$out" "${scales[@]}" <<'PY'

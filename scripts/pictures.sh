@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes docs/pictures: compare.png, the first race on the bundled model, pictures for pages of docs/decoders, each of a panel
-# over a run recorded for it, and thoughts.png, of a search, for docs/reason_tot.md. The program takes each of itself, under Xvfb.
+# over what was recorded for it, and thoughts.png, of a search, for docs/reason_tot.md. The program takes each of itself, under Xvfb.
 # Names given choose some: scripts/pictures.sh mcsd ar
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -16,22 +16,20 @@ in_window() {
   xvfb-run -a -s "-screen 0 1600x1000x24" "$program" "$@"
 }
 
-# NAME PANEL STEP and what `generate` is asked: the panel at that step (-: at the end) of one run.
-page() {
+# NAME PANEL STEP and what the program is asked: the panel at that step (-: at the end) of what was recorded.
+panel_of() {
   local name=$1 panel=$2 step=$3
   shift 3
-  "$program" generate --decoder "$name" --record "$work/$name.pdrun" "$@" >/dev/null
+  "$program" "$@" --record "$work/$name.pdrun" >/dev/null
   local at=()
   [ "$step" = - ] || at=(--step "$step")
   rm -f "$pictures/$name.png"
   in_window --open "$work/$name.pdrun" --screen live --panel "$panel" "${at[@]}" --screenshot "$pictures/$name.png"
 }
 
-# The tree of docs/reason_tot.md's sample.
-thoughts() {
-  "$program" reason tot --count 1 --record "$work/thoughts.pdrun" >/dev/null
-  rm -f "$pictures/thoughts.png"
-  in_window --open "$work/thoughts.pdrun" --screen live --panel thoughts --screenshot "$pictures/thoughts.png"
+# DECODER PANEL STEP and what `generate` is asked.
+page() {
+  panel_of "$1" "$2" "$3" generate --decoder "$1" "${@:4}"
 }
 
 arithmetic=$'Question:\nFelix starts with 12 carrots. Then Felix picks up 28 more carrots. Felix divides them into 5 equal bags and keeps only '\
@@ -48,12 +46,13 @@ picture() {
     fastcot) page fastcot text - --set stop=bound --set bound=12 --prompt "$choice" ;;
     speculative)
       page speculative laws 8 --temperature 0.8 --sampling rejection --prompt "$arithmetic" ;;
-    thoughts) thoughts ;;
+    thoughts) panel_of thoughts thoughts - reason tot --count 1 ;;  # the sample of docs/reason_tot.md
+    seed) panel_of seed schedule - reason cot --task kb --count 3 --max-tokens 16 --scale 4x2 --decoder seed --set branches=3 ;;
     mcsd) page mcsd tree 11 --set k_config=2,2,2 --prompt "$arithmetic" ;;
     *) echo "$1: no such picture" >&2; exit 2 ;;
   esac
   echo "docs/pictures/$1.png"
 }
 
-[ $# -gt 0 ] || set -- compare ar jacobi lookahead prompt-lookup fastcot speculative mcsd thoughts
+[ $# -gt 0 ] || set -- compare ar jacobi lookahead prompt-lookup fastcot speculative mcsd seed thoughts
 for name in "$@"; do picture "$name"; done

@@ -1,29 +1,49 @@
 #!/usr/bin/env bash
-# Reasoning, measured: SEED under a tree of thoughts beside the decoders it schedules, and FastCoT under chain of thought
-# beside plain decoding, in turns.
+# Reasoning, measured: SEED under a tree of thoughts beside the decoders it schedules, and FastCoT under chain of thought beside plain
+# decoding, in turns.
 #   scripts/reason_race.sh OUT_DIR [SCALE]      default scale: 4x2 (the draft is never scaled)
-# Writes OUT_DIR/<use>-<name>.<repeat>.json (the command line's contract) and prints Markdown tables: medians over the repeats of
-# what each repeat gives against its own baseline. DECOSCOPE_RR_COUNT questions (default 40, trees a fifth of it),
-# DECOSCOPE_RR_REPEATS (default 5).
+# Writes OUT_DIR/<what>-<name>.<repeat>.json (the command line's contract) and prints Markdown tables; a file that is there is not made
+# again, so the same command goes on where it was stopped. Under 20 minutes where a step takes 12 ms.
+#   right      counted once, of DECOSCOPE_RR_ANSWERS questions (500), at 1x1: a scale changes no token, which is checked on those timed
+#   bound      of FastCoT: found on DECOSCOPE_RR_SAMPLE questions of the dev split (400), within a point of accuracy; used on the test split
+#   times      medians over DECOSCOPE_RR_REPEATS (3) of what each gives against its own baseline, of DECOSCOPE_RR_COUNT questions (15) and
+#              DECOSCOPE_RR_TREES trees (3). Speed-ups are of the time that passed without reading prompts, which all read alike
+#   of its rows  the speed-up / what it would be if nothing but rows of steps and forwards of the draft were paid (step_costs.py)
+#   bound of SEED  what it can gain over speculative, t_d and t_v of a draft and a verification: "paper" min(n, (t_d + t_v) / t_v), of
+#              speculative's own times; "here" (t_d + t_v) / max((t_d' + t_v') / n, t_v' / m, t_d'), one thread that drafts, m texts in a
+#              verification, and t' what a stage takes while the other model has its share of the cores (docs/decoders/seed.md)
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-program="$here/build/release/bin/decoscope"
+# shellcheck source=scripts/measuring.sh
+source "$here/scripts/measuring.sh"
 out=${1:?name a folder for the results}
 scale=${2:-4x2}
-count=${DECOSCOPE_RR_COUNT:-40}
-repeats=${DECOSCOPE_RR_REPEATS:-5}
+answers=${DECOSCOPE_RR_ANSWERS:-500}
+sample=${DECOSCOPE_RR_SAMPLE:-400}
+count=${DECOSCOPE_RR_COUNT:-15}
+n_trees=${DECOSCOPE_RR_TREES:-3}
+repeats=${DECOSCOPE_RR_REPEATS:-3}
 mkdir -p "$out"
+cot=(reason cot --task kb --json)
+tot=(reason tot --task arith --split test --thoughts 3 --beam 2 --scale "$scale" --json)
+trees=() chains=()
 tree() {  # name, options of the decoder
-  local name=$1
-  shift
-  "$program" reason tot --task arith --split test --count $((count / 5)) --thoughts 3 --beam 2 --scale "$scale" "$@" --json \
-    > "$out/tree-$name.$repeat.json"
+  [ "$repeat" -gt 1 ] || trees+=("$1")
+  into "$out/tree-$1.$repeat.json" "${tot[@]}" --count "$n_trees" "${@:2}"
 }
 chain() {
-  local name=$1
-  shift
-  "$program" reason cot --task kb --split test --count "$count" --scale "$scale" "$@" --json > "$out/chain-$name.$repeat.json"
+  [ "$repeat" -gt 1 ] || chains+=("$1")
+  into "$out/right-$1.1.json" "${cot[@]}" --split test --count "$answers" "${@:2}"
+  into "$out/chain-$1.$repeat.json" "${cot[@]}" --split test --count "$count" --scale "$scale" "${@:2}"
 }
+bound_of() {  # window: the bound found for it, nothing where none was
+  into "$out/bound-window-$1.json" "${cot[@]}" --split dev --count "$sample" --decoder fastcot --set window="$1" --find-bound --tolerance 1
+  python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["bound"] or "")' "$out/bound-window-$1.json"
+}
+rows=1,2,3,4,5,6,8,11,12,16,24
+into "$out/draft-steps.json" bench step --model demo-draft --rows 1,2,4 --json
+into "$out/steps.json" bench step --scale "$scale" --rows $rows --json
+for n in 1 2 4; do into "$out/memory-$n.1.json" "${tot[@]}" --count 1 --decoder seed --set branches=$n; done
 for repeat in $(seq "$repeats"); do
   tree ar --decoder ar
   tree speculative --decoder speculative --set gamma=3
@@ -35,38 +55,11 @@ for repeat in $(seq "$repeats"); do
   tree seed-6-together --decoder seed --set branches=6 --set batch_verify=6
   chain ar --decoder ar
   for window in 1 2 3 5; do chain "window-$window" --decoder fastcot --set window=$window; done
-  for bound in 24 32 40; do chain "bound-$bound" --decoder fastcot --set window=3 --set stop=bound --set bound=$bound; done
+  for window in 3 5; do
+    bound=$(bound_of $window)
+    [ -n "$bound" ] || continue
+    chain "window-$window-bound-$bound" --decoder fastcot --set window=$window --set stop=bound --set bound="$bound"
+  done
 done
-python3 - "$out" "$repeats" <<'PY'
-import glob, json, os, statistics, sys
-out, repeats = sys.argv[1], int(sys.argv[2])
-
-def runs(use):
-    """Reports by name, in the order of the repeats; names in the order they were run."""
-    files = sorted(glob.glob(f"{out}/{use}-*.1.json"), key=os.path.getmtime)
-    names = [os.path.basename(f)[len(use) + 1:-len(".1.json")] for f in files]
-    return {n: [json.load(open(f"{out}/{use}-{n}.{r}.json")) for r in range(1, repeats + 1)] for n in names}
-
-def median(values):
-    return statistics.median(values)
-
-trees = runs("tree")
-print("| decoder | tokens/step | tokens/s | against ar | against seed-1 | target busy | bound | overlap | same trees |")
-print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-for name, reports in trees.items():
-    speed = [r["tokens_per_second"] for r in reports]
-    gain = lambda base: median([r["tokens_per_second"] / b["tokens_per_second"] for r, b in zip(reports, trees[base])])
-    figure = lambda f: f"{median([r['schedule'][f] for r in reports]):.2f}" if f in reports[0]["schedule"] else "-"
-    nodes = lambda r: [[n["parts"] for n in item["nodes"]] for item in r["items"]]
-    same = all(nodes(r) == nodes(trees["ar"][0]) for r in reports)
-    print(f"| {name} | {reports[0]['tokens_per_step']:.2f} | {median(speed):.0f} | {gain('ar'):.2f}x | {gain('seed-1'):.2f}x | "
-          f"{figure('target_busy')} | {figure('rounds_bound')} | {figure('overlap')} | {'yes' if same else 'NO'} |")
-
-chains = runs("chain")
-print("\n| decoder | tokens/step | ms/question | against ar | right |\n| --- | --- | --- | --- | --- |")
-for name, reports in chains.items():
-    gain = median([b["seconds"] / r["seconds"] for r, b in zip(reports, chains["ar"])])
-    steps = sum(item["steps"] for item in reports[0]["items"])
-    print(f"| {name} | {reports[0]['tokens'] / steps:.2f} | {1e3 * median([r['seconds'] for r in reports]) / reports[0]['n']:.0f} | "
-          f"{gain:.2f}x | {reports[0]['n_correct']} of {reports[0]['n']} |")
-PY
+into "$out/steps-after.json" bench step --scale "$scale" --rows $rows --json
+python3 "$here/scripts/reason_tables.py" "$out" "$repeats" "${trees[*]}" "${chains[*]}"

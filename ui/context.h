@@ -69,6 +69,7 @@ struct ViewState : TimeRange {
   bool tree_follows = false;  // the end of the path taken is selected, and kept in view
   Place followed;             // what was selected so last
   bool mask_numbers = false;  // 0 and 1 in its cells
+  float mask_zoom = 1;        // of them; 1: as the panel has room
   std::string last_found;
   engine::SearchId search = 0;  // the tree of thoughts chosen, while search_run is shown; 0: none
   engine::RunId search_run = 0;

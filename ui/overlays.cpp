@@ -100,7 +100,7 @@ void Shell::draw_help() {
         "wheel zooms at the mouse, right-drag pans, left-drag measures, the ruler scrubs; W S A D "
         "(by their place on the keyboard) zoom and pan; a double click shows details, a middle "
         "click "
-        "zooms to a slice.",
+        "zooms to a slice. In Mask, Ctrl and the wheel zoom.",
         theme().dim);
   }
   ImGui::End();

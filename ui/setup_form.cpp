@@ -210,6 +210,15 @@ engine::StartRun command_of(const SetupForm& form, bool race) {
   return start;
 }
 
+std::string why_none_approximate(const LaneForm& lane) {
+  const auto stop = lane.options.find("stop");
+  if (lane.decoder != "fastcot" || stop == lane.options.end())
+    return "all that this decoder writes is verified; FastCoT may leave approximate tokens";
+  return stop->second == "none" ? "with stop none a rationale goes on to its own end, and nothing "
+                                  "approximate is left"
+                                : "";
+}
+
 engine::StartReasoning reasoning_command(const SetupForm& form) {
   const ReasoningForm& asked = form.reasoning;
   const bool tree = form.mode == SetupMode::Tree;
@@ -233,6 +242,7 @@ engine::StartReasoning reasoning_command(const SetupForm& form) {
           .repetition_penalty = form.repetition_penalty,
           .max_tokens = asked.max_tokens,
           .n_shots = asked.n_shots,
+          .drop_approximate = asked.drop_approximate && why_none_approximate(asked.decoder).empty(),
           .depth = asked.depth,
           .n_thoughts = asked.n_thoughts,
           .beam = asked.beam,

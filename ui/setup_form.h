@@ -44,7 +44,8 @@ struct ReasoningForm {
   int batch = 1;         // texts in one forward, for decoders without branches of their own
   int max_tokens = 200;  // of a rationale
   int n_shots = -1;      // worked examples before each question; -1: as many as fit
-  int n_actions = 6;     // of plans; 0: any
+  bool drop_approximate = false;  // from what asks for a chain's answer
+  int n_actions = 6;              // of plans; 0: any
   int depth = 1, n_thoughts = 3, beam = 1;
   float temperature = 1, value_temperature = 0;  // of a tree's thoughts, of their evaluations
 };
@@ -108,6 +109,8 @@ void choose_task(SetupForm& form, SetupMode mode, const CatalogTask& task);
 std::string why_no_file(const std::string& path);
 /// Why the form's own choice of task, level and first question does not count; empty: it does.
 std::string why_no_choice(const QuestionsForm& questions);
+/// Why a chain by this decoder leaves no approximate tokens that could be dropped; empty: it may.
+std::string why_none_approximate(const LaneForm& lane);
 /// Whether a decoder's options say how many texts are under way at once.
 bool has_branches(const LaneForm& lane);
 

@@ -123,20 +123,25 @@ TokenTree FastCotDecoder::propose(const Sequence& prefix) {
   return tree;
 }
 
-/// Whether the probe attends to an answer in the window now and did so before.
-bool FastCotDecoder::answer_is_seen(const TokenTree& tree, const StepOutput& out) {
-  if (probe_row_ < 0) {
-    n_seen_ = 0;
-    return false;
-  }
+/// By row, of the window's; empty: the step has no probe.
+std::vector<float> FastCotDecoder::probe_scores(const TokenTree& tree,
+                                                const StepOutput& out) const {
+  if (probe_row_ < 0) return {};
   if (out.attention.size() != tree.token.size())
     throw Error(ErrorCode::Usage,
                 "fastcot: stop=probe needs a model that tells its attention, and this one does "
                 "not; use stop=bound");
-  const auto score = attention_score(std::span(out.attention).subspan(1, window_.size()));
+  std::vector<float> scores(tree.token.size(), -1);
+  std::ranges::copy(attention_score(std::span(out.attention).subspan(1, window_.size())),
+                    scores.begin() + 1);
+  return scores;
+}
+
+/// Whether the probe attends to an answer in the window now and did so before.
+bool FastCotDecoder::answer_is_seen(std::span<const float> scores) {
   bool seen = false;
-  for (std::size_t i = 0; i < score.size(); i++)
-    seen |= score[i] > probe_threshold_ &&
+  for (std::size_t i = 0; i < window_.size() && !scores.empty(); i++)
+    seen |= scores[i + 1] > probe_threshold_ &&
             std::ranges::find(probe_.keywords, window_[i]) != probe_.keywords.end();
   n_seen_ = seen ? n_seen_ + 1 : 0;
   return n_seen_ >= kProbePatience;
@@ -160,7 +165,10 @@ Decision FastCotDecoder::verify(const Sequence& /*prefix*/,
   }
   n_iterations_++;
   if (stop_ == Stop::Bound && n_iterations_ >= bound_) decision.wish = StopReason::Bound;
-  if (stop_ == Stop::Probe && answer_is_seen(tree, out)) decision.wish = StopReason::Probe;
+  if (stop_ == Stop::Probe) {
+    decision.probe = probe_scores(tree, out);
+    if (answer_is_seen(decision.probe)) decision.wish = StopReason::Probe;
+  }
   return decision;
 }
 

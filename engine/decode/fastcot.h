@@ -16,6 +16,7 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -68,7 +69,8 @@ class FastCotDecoder : public Decoder {
   int room_for_window(const Sequence& prefix) const;
   void fill(const Sequence& prefix);
   void tell(const Sequence& prefix);
-  bool answer_is_seen(const TokenTree& tree, const StepOutput& out);
+  std::vector<float> probe_scores(const TokenTree& tree, const StepOutput& out) const;
+  bool answer_is_seen(std::span<const float> scores);
 
   LanguageModel& target_;  // owned by the engine
   Limits limits_;

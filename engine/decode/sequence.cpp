@@ -18,6 +18,8 @@ const char* name_of(StopReason reason) {
       return "bound";
     case StopReason::Probe:
       return "probe";
+    case StopReason::Text:
+      return "text";
   }
   return "";
 }
@@ -82,8 +84,8 @@ StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limit
   }
   int keep = n_before;
   StopReason reason = StopReason::None;
-  // The nearest of the three ends decides; at the same token an end token is the reason given, and
-  // a length asked for goes before the context's.
+  // The nearest of the ends decides; at the same token a text's or an end token is the reason given,
+  // and a length asked for goes before the context's.
   if (limits.max_seq_len > 0) {
     const int room = limits.max_seq_len - static_cast<int>(sequence.tokens().size());
     if (room <= keep) keep = room, reason = StopReason::Context;
@@ -98,6 +100,12 @@ StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limit
       keep = i + 1;
       reason = StopReason::Eos;
     }
+  }
+  if (limits.text_end) {
+    const int n =
+        limits.text_end(std::span(decision.emitted).first(static_cast<std::size_t>(keep)));
+    ensure(n >= 0 && n <= keep, "a text ends with one of the tokens");
+    if (n > 0) keep = n, reason = StopReason::Text;
   }
   const auto n_dropped = static_cast<std::size_t>(n_before - keep);
   ensure(decision.path.size() > n_dropped, "a decision's path is shorter than its tokens");

@@ -21,9 +21,9 @@ struct Draw {
 };
 
 /// Bound and Probe: the decoder's own wish to end, after a number of steps or having seen an
-/// answer.
-enum class StopReason { None, Eos, Length, Context, Bound, Probe };
-const char* name_of(StopReason reason);  // "", "eos", "length", "context", "bound", "probe"
+/// answer. Text: what was written holds a text that ends it.
+enum class StopReason { None, Eos, Length, Context, Bound, Probe, Text };
+const char* name_of(StopReason reason);  // "", "eos", "length", "context", "bound", "probe", "text"
 
 /// By its text or its limits: two such runs must agree to the end.
 bool ended_by_its_text(StopReason reason);
@@ -39,6 +39,7 @@ struct Decision {
   std::vector<float> row_p;      // [n_rows] the target's probability of each row's own token, -1
                                  // where not judged; empty: the forward's own (StepOutput)
   std::vector<Weighed> weighed;  // of rejection sampling; for display
+  std::vector<float> probe;      // [n_rows] as of Verified; for display
   StopReason wish = StopReason::None;  // to end after this step, if nothing else ends it
 };
 
@@ -48,6 +49,9 @@ struct Limits {
   int max_seq_len = 0;   // prompt + new tokens; 0: the model's
   bool ignore_eos = false;
   std::vector<TokenId> eos_ids;
+  /// How many of these tokens, behind all before them, it takes until the text ends itself; 0: it
+  /// goes on. Empty: no text does.
+  std::function<int(std::span<const TokenId> emitted)> text_end = {};
 };
 
 class Sequence {
@@ -92,8 +96,9 @@ int context_of(const Limits& limits, int model_max_seq_len);
 /// room_left() - 1 below the last token can give nothing.
 int room_left(const Sequence& sequence, const Limits& limits, int model_max_seq_len);
 
-/// Applies end-of-sequence, max_tokens and the context's end to a decision:
-/// emitted is cut after the first end token and at the limits, and the path loses as many rows.
+/// Applies end-of-sequence, max_tokens, the context's end and texts that end it to a decision:
+/// emitted is cut after the first end token, at the limits and where a text ends, and the path
+/// loses as many rows.
 /// The decision's own wish counts where none of these ends the text.
 /// limits.max_seq_len 0 sets no end here; the stepper fills in the model's.
 /// @return  the reason to stop, or None

@@ -66,6 +66,7 @@ Verified verified_event(const Lane& lane, const StepOutput& out, const Decision&
   }
   event.last_uniform = decision.last_uniform;
   event.p = decision.row_p.empty() ? out.row_p : decision.row_p;
+  event.probe = decision.probe;
   // What was judged behind the text's end is no part of the step.
   std::ranges::copy_if(decision.weighed, std::back_inserter(event.weighed), [&](const auto& w) {
     return std::ranges::find(decision.path, w.row) != decision.path.end();

@@ -51,8 +51,9 @@ struct StartReasoning {
   int batch = 1;  // texts in one forward; not of "seed", whose options say it
   // Of a chain, which is greedy.
   float repetition_penalty = 1;
-  int max_tokens = 200;  // of a rationale
-  int n_shots = -1;      // worked examples before each question; -1: as many as fit
+  int max_tokens = 200;           // of a rationale
+  int n_shots = -1;               // worked examples before each question; -1: as many as fit
+  bool drop_approximate = false;  // ask for the answer behind the exact tokens alone
   // Of a tree.
   int depth = 0;  // levels, at most; 0: the task's own
   int n_thoughts = 3, beam = 1;

@@ -140,6 +140,15 @@ std::string settings_of(const RunStarted& started) {
   return all;
 }
 
+/// What a run that is over counted, "pool_hits=40;rows=610".
+std::string metrics_of(const RunRecord& run) {
+  std::string all;
+  if (!run.finished) return all;
+  for (const auto& [name, value] : run.finished->metrics)
+    all += fmt::format("{}{}={}", all.empty() ? "" : ";", name, value);
+  return all;
+}
+
 /// What was asked of a run, the decoder's options and the seed left out.
 std::string parameters_of(const RunStarted& s) {
   return fmt::format(
@@ -242,8 +251,8 @@ std::string lanes_csv(const Timeline& timeline, const CsvOptions& options) {
       "run,race,lane,decoder,options,model,draft,scale,dtype,device,threads,seed,temperature,"
       "sampling,"
       "prompt_id,prompt_tokens,steps,tokens,tokens_per_step,tokens_per_second,acceptance_rate,"
-      "prefill_ms,decode_ms,speedup,first_difference_from_ar,stop_reason,parameters,program_"
-      "version",
+      "prefill_ms,decode_ms,speedup,first_difference_from_ar,stop_reason,metrics,parameters,"
+      "program_version",
       options);
   for (const RunRecord& run : timeline.runs()) {
     const RunStarted& s = run.started;
@@ -267,7 +276,7 @@ std::string lanes_csv(const Timeline& timeline, const CsvOptions& options) {
     const bool compared = run.agreement.has_value();
     table.cell(compared ? fmt::format("{}", run.agreement->first_difference) : std::string());
     const std::string end = run.failed ? "failed" : (run.finished ? run.finished->stop_reason : "");
-    table.cell(end).cell(parameters_of(s)).cell(program_version());
+    table.cell(end).cell(metrics_of(run)).cell(parameters_of(s)).cell(program_version());
     table.end_row();
   }
   return table.take();

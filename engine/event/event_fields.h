@@ -63,6 +63,7 @@ void fields(auto& visit, Is<Verified> auto& e) {
   visit(e.margin), visit(e.n_proposed), visit(e.n_accepted), visit(e.n_rejected);
   visit(e.n_unused), visit(e.uniform), visit(e.keep), visit(e.last_uniform);
   visit(e.p), visit(e.weighed);
+  visit(e.probe);
 }
 
 void fields(auto& visit, Is<Committed> auto& e) {

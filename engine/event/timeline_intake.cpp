@@ -51,11 +51,12 @@ std::string check_sizes(const Verified& e) {
   const std::size_t n_rows = e.fate.size();
   const auto fits = [&](std::size_t n) { return n == n_rows || n == 0; };
   if (!fits(e.picked.size()) || !fits(e.logp.size()) || !fits(e.margin.size()) ||
-      !fits(e.uniform.size()) || e.keep.size() != e.uniform.size() || !fits(e.p.size())) {
+      !fits(e.uniform.size()) || e.keep.size() != e.uniform.size() || !fits(e.p.size()) ||
+      !fits(e.probe.size())) {
     return "answers of unequal length";
   }
   const auto is_nan = [](float x) { return std::isnan(x); };
-  for (const auto* xs : {&e.logp, &e.margin, &e.uniform, &e.keep, &e.p}) {
+  for (const auto* xs : {&e.logp, &e.margin, &e.uniform, &e.keep, &e.p, &e.probe}) {
     if (std::ranges::any_of(*xs, is_nan)) return "a probability is not a number";
   }
   if (is_nan(e.last_uniform)) return "a probability is not a number";

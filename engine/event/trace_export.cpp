@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -263,16 +264,23 @@ class RunTrace {
                       .end = since_start(slice.end),
                       .name = name,
                       .cat = "phase",
-                      .args = slice.kind == SliceKind::Decode ? left_unverified() : ""});
+                      .args = slice.kind == SliceKind::Decode ? came_to() : ""});
     }
   }
 
-  /// What the run's end left as it was guessed, as arguments; empty where there is none.
-  std::string left_unverified() const {
-    if (!run_.finished || run_.finished->approximate.empty()) return "";
-    const std::vector<TokenId>& ids = run_.finished->approximate;
-    return fmt::format("{{\"approximate_tokens\":[{}],\"approximate\":{}}}", fmt::join(ids, ","),
-                       json_quoted(timeline_.bytes_of(run_, ids)));
+  /// What the run counted, and what its end left as it was guessed, as arguments; empty where there
+  /// is neither.
+  std::string came_to() const {
+    if (!run_.finished) return "";
+    std::string args;
+    for (const auto& [name, value] : run_.finished->metrics)
+      args += (args.empty() ? "\"metrics\":{" : ",") + json_quoted(name) + ":" + number(value);
+    if (!args.empty()) args += "}";
+    if (const std::vector<TokenId>& ids = run_.finished->approximate; !ids.empty())
+      args +=
+          fmt::format("{}\"approximate_tokens\":[{}],\"approximate\":{}", args.empty() ? "" : ",",
+                      fmt::join(ids, ","), json_quoted(timeline_.bytes_of(run_, ids)));
+    return args.empty() ? "" : "{" + args + "}";
   }
 
   void add_step(const StepRecord& step) {
@@ -373,6 +381,10 @@ class RunTrace {
       args +=
           fmt::format(",\"drafted\":{},\"accepted\":{},\"rejected\":{},\"unused\":{},\"bonus\":{}",
                       v.n_proposed, v.n_accepted, v.n_rejected, v.n_unused, head_of(step).n_bonus);
+      std::vector<float> scores;
+      std::ranges::copy_if(v.probe, std::back_inserter(scores),
+                           [](float score) { return score >= 0 && std::isfinite(score); });
+      if (!scores.empty()) args += fmt::format(",\"probe_scores\":[{}]", fmt::join(scores, ","));
     }
     if (kind == LaneKind::Commit && !c.tokens.empty()) {
       std::string provenance;

@@ -109,6 +109,7 @@ class Asked {
     settings.options = command_.decoder.options;
     settings.sampling.repetition_penalty = command_.repetition_penalty;
     settings.max_tokens = command_.max_tokens;
+    settings.keep_approximate = !command_.drop_approximate;
     settings.n_shots = command_.n_shots;
     settings.exemplars = command_.prompts.empty() ? exemplars_of(assets_dir_, task_)
                                                   : read_exemplars(command_.prompts);

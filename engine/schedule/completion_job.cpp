@@ -31,39 +31,43 @@ int CompletionJob::read() {
   const auto n_new = static_cast<int>(generated.size() - n_read);
   text += stream.push(generated.subspan(n_read));
   n_read = generated.size();
-  met_stop = first_of(text, request.stop_texts) != std::string::npos;
   return n_new;
 }
 
-Completion CompletionJob::finished(EventSink* events) {
-  RunResult result = result_of(lane, request.run, &tokenizer, static_cast<double>(prefill) * 1e-6);
-  Sequence end = std::move(lane.sequence);
-  const std::size_t at = first_of(result.text, request.stop_texts);
-  if (at != std::string::npos) result.stop_reason = "text";
-  if (events) events->push(finished_event(result, run));
-  if (at == std::string::npos) return {std::move(result), std::move(end)};
-  // The tokens of what stands before it: whoever goes on from here has read no more.
-  std::size_t n = result.tokens.size();
-  while (n > 0 && tokenizer.decode(std::span(result.tokens).first(n)).size() > at) n--;
-  end = end.shortened(end.prompt().size() + n);
-  result.tokens.resize(n);
-  result.text.resize(at);
-  result.approximate.clear();
-  result.approximate_text.clear();
-  return {std::move(result), std::move(end)};
+int CompletionJob::until_stop(std::span<const TokenId> emitted) const {
+  TextStream ahead = stream;
+  std::string with = text;
+  for (std::size_t i = 0; i < emitted.size(); i++) {
+    with += ahead.push(emitted.subspan(i, 1));
+    if (first_of(with, request.stop_texts) != std::string::npos) return static_cast<int>(i) + 1;
+  }
+  return 0;
 }
 
-void CompletionJob::add_to(ScheduleTotals& totals) const {
+Completion CompletionJob::finished(EventSink* events, ScheduleTotals& totals) {
+  RunResult result = result_of(lane, request.run, &tokenizer, static_cast<double>(prefill) * 1e-6);
+  Sequence end = std::move(lane.sequence);
+  if (events) events->push(finished_event(result, run));
+  if (end.stop_reason() == StopReason::Text) {
+    // The tokens of what stands before it: whoever goes on from here has read no more.
+    const std::size_t at = first_of(result.text, request.stop_texts);
+    std::size_t n = result.tokens.size();
+    while (n > 0 && tokenizer.decode(std::span(result.tokens).first(n)).size() > at) n--;
+    end = end.shortened(end.prompt().size() + n);
+    result.tokens.resize(n);
+    result.text.resize(std::min(at, result.text.size()));
+  }
+  totals.n_tokens += std::ssize(result.tokens);
   totals.prefill += prefill;
   totals.target_busy += lane.compute_ns - lane.propose_ns;
   totals.draft_busy += lane.propose_ns;
   totals.n_runs++;
-  totals.n_tokens += std::ssize(lane.sequence.generated());
   totals.n_steps += lane.n_steps;
   totals.n_depth += std::int64_t{lane.n_steps} * draft_depth(request.run);
   totals.n_proposed += lane.n_proposed;
   totals.n_accepted += lane.n_accepted;
   totals.n_rejected += lane.n_rejected;
+  return {std::move(result), std::move(end)};
 }
 
 std::unique_ptr<CompletionJob> begun_job(std::span<const CompletionRequest> requests,
@@ -79,8 +83,13 @@ std::unique_ptr<CompletionJob> begun_job(std::span<const CompletionRequest> requ
     const Nanoseconds start = now_ns();
     Lane lane = make(run);
     const Nanoseconds prefill = now_ns() - start;
-    return std::unique_ptr<CompletionJob>(new CompletionJob{
+    std::unique_ptr<CompletionJob> job(new CompletionJob{
         request, index, run, prefill, std::move(lane), *models.target.model->tokenizer()});
+    if (!request.stop_texts.empty())
+      job->lane.limits.text_end = [one = job.get()](std::span<const TokenId> emitted) {
+        return one->until_stop(emitted);
+      };
+    return job;
   } catch (const Error& error) {
     if (events) events->push(RunFinished{.t = now_ns(), .run = run, .stop_reason = "stopped"});
     if (error.code() != ErrorCode::Cancelled) throw;

@@ -20,16 +20,16 @@ struct CompletionJob {
   TextStream stream = TextStream(tokenizer);
   std::string text = {};
   std::size_t n_read = 0;  // generated tokens that are in text
-  bool met_stop = false;
 
-  bool over() const { return met_stop || lane.sequence.finished(); }
+  bool over() const { return lane.sequence.finished(); }
   /// Takes what the last step gave into the text.
   /// @return  how many tokens that were
   int read();
-  /// What it came to, told to `events` (or null) and cut where a stop text begins.
-  Completion finished(EventSink* events);
-  /// Counts it among those that are over.
-  void add_to(ScheduleTotals& totals) const;
+  /// How many of these tokens, behind the text so far, it takes until it holds a stop text; 0: it
+  /// does not.
+  int until_stop(std::span<const TokenId> emitted) const;
+  /// What it came to, told to `events` (or null), cut where a stop text begins and counted as that.
+  Completion finished(EventSink* events, ScheduleTotals& totals);
 };
 
 /// Tells that a request's run begins and makes its job.

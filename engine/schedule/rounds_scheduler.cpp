@@ -113,7 +113,7 @@ class JobRounds final : public RoundsWork {
 
   void end(int branch) override {
     CompletionJob& job = *at(branch).job;
-    done_[job.index].emplace(finished(job));
+    done_[job.index].emplace(job.finished(call_.events, call_.totals));
     {
       const std::lock_guard lock(retired_mutex_);
       retired_.push_back(std::move(job.lane.decoder));
@@ -158,11 +158,6 @@ class JobRounds final : public RoundsWork {
     ScheduleTotals& totals = call_.totals;
     totals.branch_cache_bytes = std::max(totals.branch_cache_bytes, own);
     totals.cache_bytes = std::max(totals.cache_bytes, call_.models.target.model->cache_bytes());
-  }
-
-  Completion finished(CompletionJob& job) {
-    job.add_to(call_.totals);
-    return job.finished(call_.events);
   }
 
   /// Decoders that are done with hold caches of the draft model, whose thread lets them go.

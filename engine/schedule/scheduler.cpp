@@ -88,8 +88,7 @@ class Batch {
   }
 
   void finish(CompletionJob& job) {
-    job.add_to(totals_);
-    done_[job.index].emplace(job.finished(watch_.events));
+    done_[job.index].emplace(job.finished(watch_.events, totals_));
     if (watch_.ended) watch_.ended(++n_done_, static_cast<int>(requests_.size()));
   }
 

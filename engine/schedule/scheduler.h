@@ -20,7 +20,7 @@ struct CompletionRequest {
   /// A sequence to go on from, whose tokens are prompt_tokens; its keys and values are shared, not
   /// computed again. Null: none. Owned by the caller, until run() returns.
   const Sequence* from = nullptr;
-  /// The run ends with the step after which its text holds one of these.
+  /// The run ends where its text holds one of these, with the token that completes it.
   std::vector<std::string> stop_texts;
   double value = 0;  // of what it continues, larger first, for schedulers that may choose
 };

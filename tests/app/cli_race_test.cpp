@@ -50,6 +50,15 @@ TEST(Notes, a_step_faster_than_memory_is_told_by_what_made_it_so) {
   EXPECT_EQ(app::why_above_roofline(60 * kMB, 30 * kMB).find("cache"), std::string::npos);
 }
 
+TEST(Notes, a_decoder_whose_texts_take_turns_runs_as_one_branch_where_prompts_are_compared) {
+  EXPECT_EQ(app::why_one_branch(kRaced), "");
+  const std::vector<std::string> raced{"ar", "seed"};
+  const std::string note = app::why_one_branch(raced);
+  for (const char* part : {"seed: ", "one branch", "mcsd", "decoscope generate --decoder seed"})
+    EXPECT_NE(note.find(part), std::string::npos) << note;
+  EXPECT_EQ(note.find('\n'), std::string::npos) << "one line";
+}
+
 TEST(Notes, a_difference_is_told_with_the_lead_of_both_choices) {
   const std::string words = app::difference_words({.at = 17, .margin = 0.00025f});
   for (const char* part : {"token 17", "there 0.00025,", "of ar's none, it had ended"})
@@ -169,6 +178,22 @@ TEST_F(CliNote, a_checked_run_that_lost_says_why_to_people_alone) {
   EXPECT_EQ(told.out.find(kNote), std::string::npos) << told.out;
   EXPECT_EQ(run(line + " --scale 1x2").err.find(kNote), std::string::npos);
   EXPECT_EQ(run(line + " --json").err.find(kNote), std::string::npos);
+}
+
+TEST_F(CliRace, seed_says_that_it_ran_as_one_branch_and_how_its_branches_run) {
+  const std::string line = "compare --max-tokens 4 --prompt-file " + prompts + " --decoders ";
+  const std::string kRun = "decoscope generate --decoder seed --prompt-file";
+  const Outcome told = run(line + "ar,seed");
+  EXPECT_EQ(told.code, 0) << told.err;
+  EXPECT_NE(told.err.find("note: seed: "), std::string::npos) << told.err;
+  EXPECT_NE(told.err.find(kRun), std::string::npos) << told.err;
+  EXPECT_EQ(told.out.find("note"), std::string::npos) << told.out;
+  const json document = json::parse(run(line + "ar,seed --json").out);
+  ASSERT_EQ(document["notices"].size(), 1u);
+  EXPECT_NE(document["notices"][0].get<std::string>().find(kRun), std::string::npos);
+  const Outcome without = run(line + "ar,mcsd --json");
+  EXPECT_EQ(without.err.find("note: "), std::string::npos) << without.err;
+  EXPECT_TRUE(json::parse(without.out)["notices"].empty());
 }
 
 TEST_F(CliRace, rejection_is_not_compared_token_for_token_and_says_so) {

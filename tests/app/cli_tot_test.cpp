@@ -114,6 +114,26 @@ TEST_F(CliTot, a_decoder_that_drafts_finds_the_same_tree_in_fewer_steps) {
   }
 }
 
+TEST_F(CliTot,
+       every_figure_of_a_schedule_stands_in_the_contracts_and_counts_what_the_report_counts) {
+  const std::string contracts = read_file(DECOSCOPE_SOURCE_DIR "/docs/contracts.md");
+  const std::size_t begin = contracts.find("## `schedule`");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string part = contracts.substr(begin, contracts.find("\n## ", begin + 1) - begin);
+  for (const char* decoder : {"ar", "mcsd", "seed"}) {
+    const json found = document(std::string("reason tot --count 1 --depth 2 --decoder ") + decoder);
+    const json& schedule = found["schedule"];
+    for (const auto& [name, value] : schedule.items())
+      EXPECT_NE(part.find("`" + name + "`"), std::string::npos) << name;
+    // A text is over at its stop text, whoever decodes it: what stood behind that is not counted.
+    for (const char* name : {"tokens", "steps", "proposed", "accepted", "rejected"}) {
+      std::int64_t sum = 0;
+      for (const auto& [use, cost] : found["by_use"].items()) sum += cost[name].get<int>();
+      EXPECT_EQ(schedule[name], sum) << name << " of " << decoder;
+    }
+  }
+}
+
 TEST_F(CliTot, seed_says_where_its_branches_waited_and_what_they_cost) {
   const std::string ask = "reason tot --count 1 --depth 1 --decoder seed";
   const json schedule = document(ask)["schedule"];

@@ -272,6 +272,35 @@ TEST(Numbers, both_rates_of_acceptance_stand_side_by_side) {
             accepted + " / (" + accepted + " + " + std::to_string(run.n_rejected()) + ")");
 }
 
+TEST(Numbers, what_fastcots_windows_foresaw_stands_over_its_denominators) {
+  std::vector<engine::Event> events = streams::one_run("fastcot");
+  const auto more_of = [&] {
+    const auto timeline = timeline_of(events);
+    const engine::RunRecord& run = *timeline.run(1);
+    const RunTimes times = times_of(run);
+    return numbers_of(timeline, run, times, times.steps.size()).more;
+  };
+  const std::size_t n_without = more_of().size();
+  for (engine::Event& event : events)
+    if (auto* finished = std::get_if<engine::RunFinished>(&event))
+      finished->metrics = {{"windows", 149},    {"window_slots", 735},    {"first_hits", 30},
+                           {"token_hits", 147}, {"guesses_in_text", 294}, {"text_in_guesses", 221}};
+  const std::vector<Figure> more = more_of();
+  ASSERT_EQ(more.size(), n_without + 4);
+  const Figure* const foreseen = &more[n_without];
+  const char* const numbers[] = {"30 / 149", "147 / 735", "294 / 735", "221 / 735"};
+  const char* const values[] = {"20 %", "20 %", "40 %", "30 %"};
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(foreseen[i].numbers, numbers[i]) << foreseen[i].label;
+    EXPECT_EQ(foreseen[i].value, values[i]) << foreseen[i].label;
+    EXPECT_EQ(foreseen[i].truth, Truth::Hindsight) << "they are held against the whole text";
+  }
+  for (engine::Event& event : events)
+    if (auto* finished = std::get_if<engine::RunFinished>(&event))
+      finished->metrics["window_slots"] = 0;
+  EXPECT_EQ(more_of().back().value, "-");
+}
+
 TEST(Numbers, read_well) {
   EXPECT_EQ(short_number(398.2), "398");
   EXPECT_EQ(short_number(2.314), "2.31");

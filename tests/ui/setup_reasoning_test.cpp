@@ -92,6 +92,81 @@ TEST(SetupReasoning, the_command_is_what_the_form_says) {
   EXPECT_TRUE(std::holds_alternative<engine::StartRun>(next_command(form, false)));
 }
 
+/// With FastCoT and its ways to end.
+Catalog with_fastcot() {
+  Catalog all = catalog();
+  CatalogDecoder fastcot = all.decoders.front();
+  fastcot.name = "fastcot";
+  fastcot.title = "FastCoT";
+  fastcot.options = {{"stop",
+                      CatalogOption::Type::Choice,
+                      "none",
+                      0,
+                      0,
+                      {"none", "bound", "probe"},
+                      "When a run may end early."},
+                     {"bound", CatalogOption::Type::Int, "64", 1, 100, {}, "Steps."}};
+  all.decoders.push_back(std::move(fastcot));
+  return all;
+}
+
+/// The words of the window with a chain by this decoder to be set.
+std::string said_of_chain(const Catalog& known, const std::string& decoder) {
+  headless::Headless gui;
+  ImGui::GetIO().DisplaySize = {1600, 2000};  // all of Setup is seen
+  engine::CommandQueue commands;
+  Shell shell(known, commands, "");
+  shell.show(Screen::Live);
+  shell.form().mode = SetupMode::Chain;
+  shell.form().reasoning.decoder = lane_with(known, decoder);
+  for (int i = 0; i < 3; ++i) gui.frame(shell);
+  return gui.said(shell);
+}
+
+TEST(SetupReasoning, approximate_tokens_are_dropped_where_some_may_be_left) {
+  SetupForm form = first_form(with_fastcot(), "");
+  form.mode = SetupMode::Chain;
+  form.reasoning.drop_approximate = true;
+  EXPECT_FALSE(reasoning_command(form).drop_approximate) << "all of it is verified";
+  EXPECT_THAT(why_none_approximate(form.reasoning.decoder), HasSubstr("verified"));
+  form.reasoning.decoder = lane_with(with_fastcot(), "fastcot");
+  EXPECT_FALSE(reasoning_command(form).drop_approximate) << "a whole rationale leaves none";
+  EXPECT_THAT(why_none_approximate(form.reasoning.decoder), HasSubstr("stop none"));
+  form.reasoning.decoder.options["stop"] = "bound";
+  EXPECT_TRUE(reasoning_command(form).drop_approximate);
+  form.reasoning.drop_approximate = false;
+  EXPECT_FALSE(reasoning_command(form).drop_approximate);
+}
+
+TEST(SetupReasoning,
+     approximate_tokens_are_dropped_with_a_tick_and_what_only_a_terminal_has_is_said) {
+  scripted::play(
+      "drop_approximate",
+      [](ImGuiTestContext* ctx, scripted::Stage& stage) {
+        SetupForm& form = stage.shell->form();
+        ctx->SetRef(ImGui::FindWindowByName("Setup###live.setup"));
+        ctx->ItemClick("###mode_chain");
+        ctx->Yield(2);
+        const auto is_greyed = [&] {
+          return (ctx->ItemInfo("##drop_approximate").ItemFlags & ImGuiItemFlags_Disabled) != 0;
+        };
+        IM_CHECK(is_greyed());
+        form.reasoning.decoder = lane_with(with_fastcot(), "fastcot");
+        form.reasoning.decoder.options["stop"] = "bound";
+        ctx->Yield(2);
+        IM_CHECK(!is_greyed());
+        ctx->ItemClick("##drop_approximate");
+        IM_CHECK(form.reasoning.drop_approximate);
+        ctx->ItemClick("//##top/###run");
+        scripted::wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
+        IM_CHECK(stage.replay->reasoned.drop_approximate);
+      },
+      {}, with_fastcot());
+  EXPECT_THAT(said_of_chain(with_fastcot(), "fastcot"), HasSubstr("find bound"));
+  EXPECT_THAT(said_of_chain(with_fastcot(), "fastcot"), HasSubstr("split"));
+  EXPECT_THAT(said_of_chain(with_fastcot(), "jacobi"), Not(HasSubstr("find bound")));
+}
+
 TEST(SetupReasoning, says_why_run_is_off) {
   Catalog known = catalog();
   SetupForm form = first_form(known, "");
@@ -277,21 +352,11 @@ TEST(SetupReasoning, a_chain_is_chosen_and_run_with_the_keyboard) {
 }
 
 TEST(SetupReasoning, tasks_that_cannot_be_asked_are_told_with_their_reason) {
-  headless::Headless gui;
-  ImGui::GetIO().DisplaySize = {1600, 2000};  // all of Setup is seen
-  engine::CommandQueue commands;
-  const Catalog known = catalog();
-  Shell shell(known, commands, "");
-  shell.show(Screen::Live);
-  shell.form().mode = SetupMode::Chain;
-  for (int i = 0; i < 3; ++i) gui.frame(shell);
-  const std::string said = gui.said(shell);
+  const std::string said = said_of_chain(catalog(), "seed");
   EXPECT_THAT(said, HasSubstr("Chain of thought: questions"));
   EXPECT_THAT(said, HasSubstr("aqua, strategyqa an open set; set DECOSCOPE_DATA"));
   EXPECT_THAT(said, Not(HasSubstr("texts at once"))) << "SEED has branches";
-  shell.form().reasoning.decoder = lane_with(known, "jacobi");
-  for (int i = 0; i < 3; ++i) gui.frame(shell);
-  EXPECT_THAT(gui.said(shell), HasSubstr("texts at once"));
+  EXPECT_THAT(said_of_chain(catalog(), "jacobi"), HasSubstr("texts at once"));
 }
 
 TEST(SetupReasoning, the_choice_is_in_whole_words_where_they_have_room) {

@@ -1,5 +1,4 @@
-// What is drawn of one step of a decoder that drafts: Tree, Mask, P/Q, the Inspector's facts; and
-// FastCoT's text, whose end nothing verified.
+// What is drawn of one step of a decoder that drafts: Tree, Mask, P/Q.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -18,11 +17,9 @@
 #include "tests/engine/event/files.h"
 #include "ui/panels/laws.h"
 #include "ui/panels/tree.h"
-#include "ui/prepare/describe_place.h"
 #include "ui/prepare/laws.h"
 #include "ui/prepare/mask.h"
 #include "ui/prepare/row_origin.h"
-#include "ui/prepare/text_cells.h"
 #include "ui/prepare/token_tree.h"
 #include "ui/prepare/verdicts.h"
 
@@ -394,52 +391,6 @@ TEST(Verdicts, a_law_that_is_lost_is_named_and_only_where_it_is_lost) {
   EXPECT_THAT(ui::why_not_lossless({.decoder = "some"}, &decoder), HasSubstr("Some"));
 }
 
-bool has_fact(const ui::PlaceFacts& facts, const std::string& label, const std::string& value) {
-  return std::ranges::any_of(
-      facts.rows, [&](const ui::Fact& fact) { return fact.label == label && fact.value == value; });
-}
-
-TEST(Describe, a_drafted_token_tells_both_probabilities_and_what_the_draft_cost) {
-  const auto timeline = timeline_of(streams::one_run("speculative"));
-  const engine::RunRecord& run = *timeline.run(1);
-  int n_found = 0;
-  for (const engine::StepRecord& step : run.steps) {
-    if (step.verified.n_accepted == 0) continue;
-    ++n_found;
-    const ui::PlaceFacts row = ui::describe_place(timeline, run, {1, step.begun.step, -1, 1});
-    EXPECT_TRUE(has_fact(row, "q (proposal)", "0.250"));
-    EXPECT_TRUE(has_fact(row, "p (target)", "0.625"));
-    EXPECT_TRUE(has_fact(row, "p / q", "2.50"));
-    const int n_forwards = static_cast<int>(step.drafted.forwards.size());
-    EXPECT_TRUE(has_fact(row, "draft forwards, rows",
-                         std::to_string(n_forwards) + ", " + std::to_string(n_forwards)));
-    const ui::PlaceFacts token =
-        ui::describe_place(timeline, run, {1, step.begun.step, step.committed.first_pos, -1});
-    EXPECT_TRUE(has_fact(token, "q (proposal)", "0.250")) << "the text's token was drafted";
-  }
-  EXPECT_GT(n_found, 3);
-}
-
-TEST(TextCells, what_a_run_kept_without_verification_stands_at_its_end_marked_approximate) {
-  const auto timeline = timeline_of(streams::one_run("fastcot"));
-  const engine::RunRecord& run = *timeline.run(1);
-  const std::size_t n = run.steps.size();
-  const auto approximate = [&](std::size_t n_steps) {
-    std::vector<ui::TextCell> found;
-    for (const ui::TextCell& cell : ui::text_cells(timeline, run, n_steps, false))
-      if (cell.mean == Mean::Approximate) found.push_back(cell);
-    return found;
-  };
-  EXPECT_TRUE(approximate(n - 1).empty()) << "before the end it is a guess like others";
-  const std::vector<ui::TextCell> at_end = approximate(n);
-  ASSERT_EQ(at_end.size(), 5u);
-  EXPECT_EQ(at_end.front().position, run.tokens.back().pos + 1);
-  EXPECT_FALSE(at_end.front().committed);
-  const ui::PlaceFacts facts = ui::describe_place(timeline, run, {1, -1, at_end[2].position, -1});
-  EXPECT_EQ(facts.mean, Mean::Approximate);
-  EXPECT_EQ(facts.token, at_end[2].token);
-}
-
 // The words of one panel, a step of the run selected.
 std::string said_by(const char* panel,
                     const std::vector<engine::Event>& events,
@@ -635,6 +586,48 @@ TEST(StepPanels, the_tree_follows_the_best_path_while_steps_pass) {
     shell.selection().locked = {1, 2, -1, -1};
     ctx->Yield(3);
     IM_CHECK_EQ(shell.selection().locked.step, 2);
+  });
+}
+
+TEST(StepPanels, ctrl_and_the_wheel_zoom_the_mask_around_the_cell_at_the_mouse) {
+  play("mask_zoom", [](ImGuiTestContext* ctx, Stage& stage) {
+    ui::Shell& shell = *stage.shell;
+    shell.form().live = ui::lane_with(shell.catalog(), "lookahead");
+    run_to_the_end(ctx, stage);
+    shell.selection().locked = {1, 2, -1, -1};
+    ctx->WindowFocus("Mask###live.mask");
+    ctx->Yield(3);
+    const char* const panel = "Mask###live.mask";
+    ctx->SetRef(ImGui::FindWindowByName(panel));
+    const int n = run_of(stage)->steps[2].drafted.tree.n_rows();
+    IM_CHECK_GT(n, 10);
+    const auto grid = [ctx] { return ctx->ItemInfo("mask").RectFull; };
+    const auto row_at_mouse = [&] {
+      return static_cast<int>((ImGui::GetIO().MousePos.y - grid().Min.y) / grid().GetHeight() * n);
+    };
+    const auto turned = [&](float wheel) {
+      ctx->KeyDown(ImGuiMod_Ctrl);
+      ctx->MouseWheelY(wheel);
+      ctx->KeyUp(ImGuiMod_Ctrl);
+      ctx->Yield(3);
+    };
+    const ImVec2 whole = grid().GetSize();
+    const int row = std::min(n - 1, 5);
+    ctx->MouseMoveToPos(
+        {grid().Min.x + 90, grid().Min.y + (0.5f + static_cast<float>(row)) * whole.y / n});
+    turned(6);
+    IM_CHECK_GT(grid().GetHeight(), 1.5f * whole.y);
+    IM_CHECK_GT(grid().GetWidth(), whole.x);
+    IM_CHECK_GT(grid().GetHeight(), ImGui::FindWindowByName(panel)->InnerRect.GetHeight());
+    IM_CHECK_EQ(row_at_mouse(), row);
+    turned(-12);
+    IM_CHECK_LT(grid().GetHeight(), whole.y);
+    ctx->SetRef("");
+    ctx->ItemClick("**/Fit zoom");
+    ctx->SetRef(ImGui::FindWindowByName(panel));
+    ctx->Yield(3);
+    IM_CHECK_EQ(grid().GetHeight(), whole.y);
+    IM_CHECK_EQ(grid().GetWidth(), whole.x);
   });
 }
 

@@ -2,6 +2,7 @@
 #include "ui/panels/mask.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -20,6 +21,8 @@ namespace {
 
 // Rows that have room for their token beside them.
 constexpr int kMostNamed = 40;
+constexpr float kHeads = 20, kLargestCell = 48;  // pixels at scale 1
+constexpr float kFarthest = 0.25f, kNearest = 8;
 
 bool fits_mask(const engine::RunRecord& run) {
   const RunTraits traits = traits_of(run);
@@ -43,12 +46,34 @@ struct Sizes {
   float label, prefix, cell, line;
 };
 
-Sizes sizes_for(int n_rows) {
-  Sizes s{px(110), px(64), 0, n_rows <= kMostNamed ? px(25) : px(9)};
-  if (n_rows > kMostNamed) s.label = 0;
-  const float room = ImGui::GetContentRegionAvail().x - s.label - s.prefix - px(16);
-  s.cell = std::clamp(room / static_cast<float>(std::max(1, n_rows)), px(5), px(25));
+Sizes sizes_for(int n_rows, float zoom) {
+  const float line =
+      std::clamp((n_rows <= kMostNamed ? px(25) : px(9)) * zoom, px(3), px(kLargestCell));
+  Sizes s{line >= px(24) ? px(110) : 0, px(64), 0, line};
+  // Of what is seen of the panel: what is drawn may be wider.
+  const ImGuiStyle& style = ImGui::GetStyle();
+  const float room = ImGui::GetWindowWidth() - 2 * style.WindowPadding.x - style.ScrollbarSize -
+                     s.label - s.prefix;
+  const float cell = std::clamp(room / static_cast<float>(std::max(1, n_rows)), px(5), px(25));
+  s.cell = std::clamp(cell * zoom, px(2), px(kLargestCell));
   return s;
+}
+
+// Ctrl and the wheel bring the cells nearer; the one under the mouse stays there.
+void zoom_by_wheel(float& zoom, int n_rows, ImVec2 at) {
+  const ImGuiIO& io = ImGui::GetIO();
+  if (!io.KeyCtrl || io.MouseWheel == 0 || !ImGui::IsWindowHovered()) return;
+  const Sizes before = sizes_for(n_rows, zoom);
+  zoom = std::clamp(zoom * std::exp(0.2f * io.MouseWheel), kFarthest, kNearest);
+  const Sizes after = sizes_for(n_rows, zoom);
+  const auto moved = [](float from, float start, float size, float new_start, float new_size) {
+    return from < start ? 0 : new_start + (from - start) * new_size / size - from;
+  };
+  ImGui::SetScrollX(ImGui::GetScrollX() + moved(io.MousePos.x - at.x, before.label + before.prefix,
+                                                before.cell, after.label + after.prefix,
+                                                after.cell));
+  ImGui::SetScrollY(ImGui::GetScrollY() +
+                    moved(io.MousePos.y - at.y, px(kHeads), before.line, px(kHeads), after.line));
 }
 
 Mean mean_at(const engine::StepRecord& step, int row) {
@@ -157,14 +182,15 @@ void draw_grid(Context& context,
                const engine::StepRecord& step,
                const Mask& mask) {
   const int n = static_cast<int>(mask.sees.size());
-  const Sizes s = sizes_for(n);
   ImVec2 at = ImGui::GetCursorScreenPos();
+  zoom_by_wheel(context.view.mask_zoom, n, at);
+  const Sizes s = sizes_for(n, context.view.mask_zoom);
   ImDrawList* list = ImGui::GetWindowDrawList();
   if (s.label > 0)
     list->AddText(nullptr, px(12), {at.x, at.y}, colour(theme().dim), "this row sees");
   list->AddText(nullptr, px(12), {at.x + s.label, at.y}, colour(theme().dim), "the text");
   region_names(mask, at, s);
-  at.y += px(20);
+  at.y += px(kHeads);
   const float left = at.x + s.label + s.prefix;
   list->AddRectFilled({left, at.y}, {left + n * s.cell, at.y + n * s.line - px(2)},
                       colour(theme().field));
@@ -198,12 +224,23 @@ void draw_mask_head(Context& context) {
   legend_word("?###marks_mask", mask_marks());
   ImGui::SameLine();
   ImGui::Checkbox("0 and 1", &context.view.mask_numbers);
-  if (ImGui::IsItemHovered()) tooltip("write the mask into its cells, where they have room");
+  if (ImGui::IsItemHovered())
+    tooltip("write the mask into its cells, where they have room; Ctrl and the wheel zoom");
+  if (context.view.mask_zoom == 1) return;
+  ImGui::SameLine();
+  if (link("Fit zoom")) context.view.mask_zoom = 1;
+  if (ImGui::IsItemHovered()) tooltip("as large as the panel has room for");
 }
 
 }  // namespace
 
-const Panel kMaskPanel{"mask",         "Mask",    why_no_mask,    draw_mask,
-                       draw_mask_head, fits_mask, instead_of_mask};
+const Panel kMaskPanel{.id = "mask",
+                       .title = "Mask",
+                       .empty = why_no_mask,
+                       .draw = draw_mask,
+                       .head = draw_mask_head,
+                       .fits = fits_mask,
+                       .instead = instead_of_mask,
+                       .wide = true};
 
 }  // namespace ui

@@ -11,7 +11,7 @@
 #include "engine/event/reasoning_bounds.h"
 #include "engine/event/run_rules.h"
 #include "ui/draw.h"
-#include "ui/files.h"
+#include "ui/panels/setup_rows.h"
 #include "ui/prepare/recorded_setup.h"
 #include "ui/prepare/use_again.h"
 
@@ -20,34 +20,8 @@ namespace {
 
 namespace bounds = engine::reasoning;
 
-// Label at the left, the next item in the right part of the row.
-void row_label(const char* label, const std::string& help) {
-  ImGui::AlignTextToFramePadding();
-  words(label, theme().dim);
-  if (!help.empty() && ImGui::IsItemHovered()) tooltip(help);
-  const float left = ImGui::GetCursorPosX(), words_end = left + ImGui::GetItemRectSize().x;
-  ImGui::SameLine(std::max(ImGui::GetContentRegionAvail().x * 0.52f, words_end + px(8)));
-  ImGui::SetNextItemWidth(-FLT_MIN);
-}
-
 void gap() {
   ImGui::Dummy({1, px(5)});
-}
-
-// A tick for what a value below 0 stands for, and a field beside it where it is not ticked.
-// @return whether there is a field to draw
-bool below_zero_tick(const std::string& meaning, std::string& value) {
-  bool below = value.starts_with('-');
-  if (tick("##below_zero", below)) value = below ? "-1" : "0";
-  if (ImGui::IsItemHovered()) tooltip("ticked: " + meaning);
-  ImGui::SameLine(0, px(6));
-  if (below) {
-    ImGui::AlignTextToFramePadding();
-    words(meaning, theme().text);
-    return false;
-  }
-  ImGui::SetNextItemWidth(-FLT_MIN);
-  return true;
 }
 
 void value_field(std::string& value, const CatalogOption& option) {
@@ -62,10 +36,6 @@ void value_field(std::string& value, const CatalogOption& option) {
   if (ImGui::SliderFloat("##value", &v, static_cast<float>(low), static_cast<float>(option.max),
                          "%.3g"))
     value = fmt::format("{:.4g}", v);
-}
-
-int within(int value, engine::Bounds of) {
-  return static_cast<int>(std::clamp<std::int64_t>(value, of.low, of.high));
 }
 
 /// @param why_idle  the option has nothing to do here; empty: it has
@@ -246,15 +216,6 @@ void mode_part(Context& context) {
   }
 }
 
-void whole_row(
-    const char* label, const char* id, int& value, engine::Bounds of, const std::string& help) {
-  row_label(label, help);
-  ImGui::InputInt(id, &value, 1, 10);
-  value = within(value, of);
-  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal))
-    tooltip(fmt::format("{}; {} to {}", help, of.low, of.high));
-}
-
 void task_choice(Context& context, SetupMode mode) {
   const QuestionsForm& questions = questions_of(context.form, mode);
   row_label("task", "whose questions are asked");
@@ -272,39 +233,6 @@ void task_choice(Context& context, SetupMode mode) {
       tooltip(task.unavailable.empty() ? task.summary : task.unavailable);
   }
   ImGui::EndCombo();
-}
-
-// Lists what lies beside what was typed so far. @return whether a file was chosen
-bool browse(std::string& path, std::string_view ending) {
-  if (!ImGui::BeginPopup("browse")) return false;
-  bool chosen = false;
-  for (const FileEntry& entry : entries_near(path, ending)) {
-    if (!ImGui::Selectable((entry.shown + "##" + entry.path).c_str(), false,
-                           ImGuiSelectableFlags_NoAutoClosePopups))
-      continue;
-    path = entry.path;
-    chosen = !entry.is_folder;
-  }
-  if (chosen) ImGui::CloseCurrentPopup();
-  ImGui::EndPopup();
-  return chosen;
-}
-
-// A file's path, a line of its own, with a way to look for it; what is wrong with it stands below.
-void file_row(const char* label,
-              const char* id,
-              const char* hint,
-              std::string& path,
-              const std::string& help) {
-  ImGui::PushID(id);
-  row_label(label, help);
-  if (ImGui::Button("Browse...", {-FLT_MIN, 0})) ImGui::OpenPopup("browse");
-  browse(path, ".jsonl");
-  ImGui::SetNextItemWidth(-FLT_MIN);
-  text_line("##path", hint, path);
-  if (ImGui::IsItemHovered()) tooltip(path.empty() ? help : path);
-  if (const std::string why = why_no_file(path); !why.empty()) wrapped(why, theme().warn);
-  ImGui::PopID();
 }
 
 // What the model is shown before, or asked in.
@@ -353,6 +281,11 @@ void questions_part(Context& context, SetupMode mode) {
   if (task && task->has_actions)
     whole_row("actions", "##actions", context.form.reasoning.n_actions, bounds::kActions,
               "problems whose shortest plan has so many; 0: any");
+  if (questions.data.empty())
+    greyed_row(
+        "split", "test",
+        "The window asks questions that no training has seen. `decoscope reason --split dev` "
+        "in a terminal asks others.");
   row_label("first", "number of the first question, from 0");
   const std::int64_t one = 1, ten = 10;
   ImGui::InputScalar("##start", ImGuiDataType_S64, &questions.start, &one, &ten);
@@ -374,6 +307,23 @@ void batch_row(ReasoningForm& asked) {
       "texts at once", "##batch", asked.batch, bounds::kBatch,
       "that one pass of the model goes on with: more share the reading of the weights, and no "
       "text changes");
+}
+
+// What becomes of tokens that FastCoT left unverified, and how its bound is found.
+void approximate_part(ReasoningForm& asked) {
+  const std::string why = why_none_approximate(asked.decoder);
+  const char* const help =
+      "The answer is asked for behind the exact tokens alone: wrong figures among unverified ones "
+      "cannot mislead it.";
+  row_label("drop approximate", why.empty() ? help : why);
+  ImGui::BeginDisabled(!why.empty());
+  tick("##drop_approximate", asked.drop_approximate);
+  ImGui::EndDisabled();
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why.empty() ? help : why);
+  if (asked.decoder.options.contains("bound"))
+    greyed_row("find bound", "in a terminal",
+               "The fewest steps that keep the accuracy are found on a sample, with many runs: "
+               "`decoscope reason cot --split dev --find-bound`.");
 }
 
 void penalty_row(SetupForm& form) {
@@ -442,6 +392,7 @@ void reasoning_part(Context& context) {
   decoder_choice(context, form.reasoning.decoder, "##decoder");
   options_of(context, form.reasoning.decoder, false);
   batch_row(form.reasoning);
+  if (form.mode == SetupMode::Chain) approximate_part(form.reasoning);
   gap();
   form.mode == SetupMode::Tree ? tree_sampling_part(form) : chain_sampling_part(form);
 }

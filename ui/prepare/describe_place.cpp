@@ -42,6 +42,18 @@ const engine::TokenId* approximate_at(const engine::RunRecord& run, int position
   return &run.finished->approximate[i];
 }
 
+std::string probe_words(float score) {
+  return fmt::format("{:.2f} of the window's mean", score);
+}
+
+// What the probe behind a window attends to.
+void add_probe_rows(PlaceFacts& facts, const engine::Verified& v) {
+  const auto most = std::ranges::max_element(v.probe);
+  if (most == v.probe.end() || *most < 0) return;
+  facts.rows.emplace_back("probe attends most to",
+                          fmt::format("row {}, {}", most - v.probe.begin(), probe_words(*most)));
+}
+
 void add_step_rows(PlaceFacts& facts, const engine::StepRecord& step) {
   auto& rows = facts.rows;
   if (step.has_verified) {
@@ -51,6 +63,7 @@ void add_step_rows(PlaceFacts& facts, const engine::StepRecord& step) {
                                   v.n_proposed));
     rows.emplace_back("accepted, rejected, unused",
                       fmt::format("{}, {}, {}", v.n_accepted, v.n_rejected, v.n_unused));
+    add_probe_rows(facts, v);
   }
   if (step.has_committed)
     rows.emplace_back("committed", fmt::format("+{}", step.committed.tokens.size()));
@@ -149,6 +162,8 @@ void add_row_rows(PlaceFacts& facts,
                             fmt::format("{:.3f}, {}", u, u < keep ? "below: kept" : "not below"));
   }
   add_probabilities(facts, step, row);
+  if (const float score = told_at(step.verified.probe, row); score >= 0)
+    facts.rows.emplace_back("probe's attention", probe_words(score));
   facts.rows.emplace_back(
       "parent row", tree.parent[row] < 0 ? "the prefix" : fmt::format("{}", tree.parent[row]));
 }

@@ -102,6 +102,31 @@ void add_more(Numbers& numbers,
                   fmt::format("{}, {}", sums.tokens, n_steps), Truth::Measured, Behind::All});
 }
 
+// FastCoT's counts of what its windows foresaw, which hold them against the whole text: known when
+// the run has ended.
+void add_foreseen(Numbers& numbers, const engine::RunRecord& run) {
+  if (!run.finished) return;
+  const auto& metrics = run.finished->metrics;
+  if (!metrics.contains("window_slots")) return;
+  const auto add = [&](const char* label, const char* part, const char* whole,
+                       const char* formula) {
+    const auto a = metrics.find(part), b = metrics.find(whole);
+    if (a == metrics.end() || b == metrics.end()) return;
+    numbers.more.push_back({label, b->second > 0 ? percent(a->second / b->second) : "-", formula,
+                            fmt::format("{:.0f} / {:.0f}", a->second, b->second), Truth::Hindsight,
+                            Behind::All});
+  };
+  add("first guess right", "first_hits", "windows",
+      "FH: windows whose first guess is the text's token there / windows, of the whole run");
+  add("guesses right in place", "token_hits", "window_slots",
+      "TH: guesses that are the text's token in their place / their places inside the text");
+  add("guesses in the text", "guesses_in_text", "window_slots",
+      "TO(PD*/AD): guesses that stand anywhere in the text of their window's places / those "
+      "places");
+  add("text guessed", "text_in_guesses", "window_slots",
+      "TO(AD/PD*): tokens of that text that their window guessed in any place / those places");
+}
+
 double own_of(const StepSpan& s) {
   return s.compute1 - s.compute0;
 }
@@ -285,6 +310,7 @@ Numbers numbers_of(const engine::Timeline& timeline,
   numbers.speedup = speedup_of(timeline, run);
   numbers.step_median = median_of(times, n_steps);
   add_more(numbers, run, sums, n_steps);
+  add_foreseen(numbers, run);
   return numbers;
 }
 

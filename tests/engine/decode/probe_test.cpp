@@ -1,4 +1,7 @@
 // FastCoT's answer probe on models that tell their attention.
+#include <algorithm>
+#include <numeric>
+
 #include <gtest/gtest.h>
 
 #include "engine/decode/fastcot.h"
@@ -122,6 +125,16 @@ TEST_F(Probe, an_answer_attended_to_twice_in_a_row_ends_the_run) {
   EXPECT_EQ(found.stop, StopReason::Probe);
   EXPECT_EQ(found.n_steps, 2);
   EXPECT_FALSE(found.approximate.empty());
+  // What was compared with the threshold is told of the window's rows, and of no others.
+  for (const Event& event : found.events) {
+    const auto* v = std::get_if<Verified>(&event);
+    if (v == nullptr) continue;
+    ASSERT_EQ(v->probe.size(), 1u + 6 + 3);
+    EXPECT_NEAR(std::accumulate(v->probe.begin() + 1, v->probe.begin() + 7, 0.0), 6, 1e-4)
+        << "their mean is 1";
+    EXPECT_GT(*std::max_element(v->probe.begin() + 1, v->probe.begin() + 7), 1);
+    for (const std::size_t row : {0u, 7u, 8u, 9u}) EXPECT_EQ(v->probe[row], -1);
+  }
   const Outcome never = run(*model_, prompt(), probing(1, {}));
   EXPECT_EQ(never.stop, StopReason::Length);
 }

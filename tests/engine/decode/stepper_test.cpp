@@ -321,6 +321,21 @@ TEST(Sequence, cut_takes_the_nearest_end) {
             std::pair(std::size_t{2}, R::Context));
   EXPECT_EQ(cut_of({5, 6, 7}, {.max_tokens = 9, .eos_ids = {6}}),
             std::pair(std::size_t{2}, R::Eos));
+  // A text that ends itself with token 7, wherever that stands among what is left of the others.
+  const auto ends_at_7 = [](std::span<const TokenId> emitted) {
+    const auto at = std::ranges::find(emitted, 7);
+    return at == emitted.end() ? 0 : static_cast<int>(at - emitted.begin()) + 1;
+  };
+  EXPECT_EQ(cut_of({5, 7, 7}, {.max_tokens = 9, .text_end = ends_at_7}),
+            std::pair(std::size_t{2}, R::Text));
+  EXPECT_EQ(cut_of({5, 7, 6}, {.max_tokens = 2, .text_end = ends_at_7}),
+            std::pair(std::size_t{2}, R::Text));
+  EXPECT_EQ(cut_of({5, 6, 7}, {.max_tokens = 2, .text_end = ends_at_7}),
+            std::pair(std::size_t{2}, R::Length));
+  EXPECT_EQ(cut_of({5, 6, 7}, {.max_tokens = 9, .eos_ids = {6}, .text_end = ends_at_7}),
+            std::pair(std::size_t{2}, R::Eos));
+  EXPECT_EQ(cut_of({5, 6, 6}, {.max_tokens = 9, .text_end = ends_at_7}),
+            std::pair(std::size_t{3}, R::None));
   EXPECT_EQ(cut_of({5, 6, 6}, {.max_tokens = 9, .eos_ids = {7, 6}}),
             std::pair(std::size_t{2}, R::Eos));
   EXPECT_EQ(cut_of({5, 6, 7}, {.max_tokens = 2, .eos_ids = {6}}),

@@ -84,6 +84,19 @@ TEST(Serialise, fields_an_older_program_did_not_write_keep_their_defaults) {
   EXPECT_EQ(older.prompt_id, "p7");
 }
 
+TEST(Serialise, a_verification_from_before_probes_were_told_has_none) {
+  const auto all = test::every_kind();
+  const auto is_one = [](const Event& event) { return std::holds_alternative<Verified>(event); };
+  Verified told = std::get<Verified>(*std::ranges::find_if(all, is_one));
+  EXPECT_EQ(std::get<Verified>(*decode(bytes_of(told)).event).probe, told.probe);
+  ASSERT_FALSE(told.probe.empty());
+  told.probe.clear();
+  const std::string without = bytes_of(told);  // its last field: a length, of nothing
+  const auto older = std::get<Verified>(*decode(without.substr(0, without.size() - 1)).event);
+  EXPECT_TRUE(older.probe.empty());
+  EXPECT_EQ(bytes_of(older), without);
+}
+
 TEST(Serialise, TR04_wrong_widths_and_values_are_refused_by_name) {
   const auto message = [](std::string bytes) -> std::string {
     try {

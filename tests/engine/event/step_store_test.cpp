@@ -58,6 +58,7 @@ StepRecord odd_step(StepId n) {
       step.verified.uniform.push_back(0.25F);
       step.verified.keep.push_back(n % 2 == 0 ? 0.5F : 1);
       step.verified.p.push_back(n % 2 == 0 ? -1 : 1e-9F);
+      if (n % 9 == 1) step.verified.probe.push_back(static_cast<float>(row) - 1);
       if (row % 8 == 1)
         step.verified.weighed.push_back(
             {.row = row, .token = {n, 5}, .p = {0.25F, 0}, .q = {1, 0}, .left = {}});

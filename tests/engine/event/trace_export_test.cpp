@@ -230,6 +230,15 @@ TEST(TraceExport, the_prompt_leaves_only_when_asked_to) {
   EXPECT_EQ(with["scale"], "1x1");
 }
 
+/// Events of a trace that have an argument of this name.
+std::vector<nlohmann::json> events_with(const char* argument, const std::string& trace) {
+  std::vector<nlohmann::json> found;
+  const auto json = nlohmann::json::parse(trace);
+  for (const auto& event : json["traceEvents"])
+    if (event.contains("args") && event["args"].contains(argument)) found.push_back(event);
+  return found;
+}
+
 TEST(TraceExport, what_a_run_left_unverified_stands_at_its_decoding_apart_from_the_text) {
   std::vector<Event> events = test::small_stream();
   EXPECT_THAT(trace_text(timeline_of(events)), Not(HasSubstr("approximate")));
@@ -240,17 +249,49 @@ TEST(TraceExport, what_a_run_left_unverified_stands_at_its_decoding_apart_from_t
   ASSERT_EQ(timeline.n_inconsistent(), 0);
   const std::string text = trace_text(timeline);
   EXPECT_TRUE(check_trace_text(text).ok());
-  int n_told = 0;
-  const auto json = nlohmann::json::parse(text);
-  for (const auto& event : json["traceEvents"]) {
-    if (!event.contains("args") || !event["args"].contains("approximate")) continue;
-    n_told++;
-    EXPECT_EQ(event["name"], "decode");
-    EXPECT_EQ(event["args"]["approximate_tokens"], (std::vector<int>{7, 8}));
-    EXPECT_EQ(event["args"]["approximate"],
-              timeline.bytes_of(*timeline.run(1), std::vector<TokenId>{7, 8}));
+  const auto told = events_with("approximate", text);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0]["name"], "decode");
+  EXPECT_EQ(told[0]["args"]["approximate_tokens"], (std::vector<int>{7, 8}));
+  EXPECT_EQ(told[0]["args"]["approximate"],
+            timeline.bytes_of(*timeline.run(1), std::vector<TokenId>{7, 8}));
+}
+
+TEST(TraceExport, what_a_run_counted_stands_at_its_decoding) {
+  std::vector<Event> events = test::small_stream();
+  for (Event& event : events) {
+    if (auto* finished = std::get_if<RunFinished>(&event))
+      finished->metrics = {{"first_hits", 3}, {"windows", 12}, {"rows_per_step", 2.5}};
   }
-  EXPECT_EQ(n_told, 1);
+  const auto told = events_with("metrics", trace_text(timeline_of(events)));
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0]["name"], "decode");
+  EXPECT_EQ(told[0]["args"]["metrics"],
+            nlohmann::json({{"first_hits", 3}, {"windows", 12}, {"rows_per_step", 2.5}}));
+}
+
+TEST(TraceExport, what_a_probe_attended_to_stands_at_its_verification) {
+  std::vector<Event> events = test::small_stream();
+  EXPECT_THAT(trace_text(timeline_of(events)), Not(HasSubstr("probe_scores")));
+  int n_probed = 0;
+  for (Event& event : events) {
+    auto* verified = std::get_if<Verified>(&event);
+    if (verified == nullptr || verified->fate.size() < 3) continue;
+    n_probed++;
+    verified->probe.assign(verified->fate.size(), -1);
+    verified->probe[1] = 1.5F, verified->probe[2] = 0.5F;
+  }
+  ASSERT_GT(n_probed, 0);
+  const Timeline timeline = timeline_of(events);
+  ASSERT_EQ(timeline.n_inconsistent(), 0);
+  const std::string text = trace_text(timeline);
+  EXPECT_TRUE(check_trace_text(text).ok());
+  const auto told = events_with("probe_scores", text);
+  EXPECT_EQ(std::ssize(told), n_probed);
+  for (const auto& event : told) {
+    EXPECT_EQ(event["cat"], "verify");
+    EXPECT_EQ(event["args"]["probe_scores"], (std::vector<double>{1.5, 0.5}));
+  }
 }
 
 TEST(TraceExport, each_run_is_a_process_and_its_time_begins_at_zero) {

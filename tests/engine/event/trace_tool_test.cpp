@@ -105,6 +105,7 @@ TEST(Csv, lanes_leave_undefined_cells_empty) {
   EXPECT_THAT(lines[1],
               HasSubstr(",lookahead,window=5,toy,,1x1,bf16,cpu,2,1,0,coupled,p1,2,4,8,2,"));
   EXPECT_THAT(lines[1], HasSubstr(",0.334,,,length,"));  // no speedup without a baseline
+  EXPECT_THAT(lines[1], HasSubstr(",length,pool_hits=2,max_tokens=64;"));
 }
 
 TEST(Describe, a_step_is_one_sentence) {

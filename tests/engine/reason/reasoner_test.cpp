@@ -141,6 +141,26 @@ TEST_F(ReasoningThread, a_tree_under_seeds_rounds_is_the_one_it_is_without_the_w
   EXPECT_EQ(timeline.n_inconsistent(), 0);
 }
 
+TEST_F(ReasoningThread,
+       a_chain_asks_for_its_answer_behind_exact_tokens_alone_where_that_is_wanted) {
+  StartReasoning start = chain(3);
+  start.decoder = {"fastcot", {{"window", "5"}, {"stop", "bound"}, {"bound", "6"}}};
+  const auto n_behind_approximate = [&] {
+    return std::ranges::count_if(timeline.runs(), [](const RunRecord& run) {
+      return run.started.prompt_id.ends_with("/answer-behind-approximate");
+    });
+  };
+  commands.push(start);
+  ASSERT_TRUE(until([&] { return n_ended() == 1; }));
+  const auto before = n_behind_approximate();
+  EXPECT_GT(before, 0);
+  start.drop_approximate = true;
+  commands.push(start);
+  ASSERT_TRUE(until([&] { return n_ended() == 2; }));
+  EXPECT_THAT(failures(), testing::IsEmpty());
+  EXPECT_EQ(n_behind_approximate(), before) << "none of the second three";
+}
+
 TEST_F(ReasoningThread, a_file_of_records_and_one_of_examples_stand_for_the_tasks_own) {
   const Folder folder;
   std::string lines;

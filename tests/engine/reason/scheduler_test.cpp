@@ -95,6 +95,42 @@ TEST(BatchScheduler, ends_a_run_at_a_stop_text_and_cuts_it_there) {
   EXPECT_LT(found[0].result.n_steps, 40);
 }
 
+TEST(BatchScheduler, counts_nothing_behind_a_stop_text) {
+  std::vector<TokenId> written;  // by plain decoding, the stop text's own tokens among them
+  int n_further = 0;             // steps that had more to give than the text took
+  for (const char* decoder : {"ar", "jacobi", "lookahead", "fastcot", "prompt-lookup"}) {
+    CompletionRequest asked = request(
+        "Q: What does a piano have? Answer Choices: sound (A), "
+        "strings (B)\nA:",
+        decoder, 60);
+    asked.stop_texts = {". "};
+    EventList events;
+    BatchScheduler scheduler(bundled(), 1);
+    const auto done = scheduler.run({&asked, 1}, {.events = &events});
+    Timeline timeline;
+    timeline.apply(describe(bundled()));
+    for (const Event& event : events.events) timeline.apply(event);
+    const RunRecord& run = timeline.runs()[0];
+    std::vector<TokenId> tokens;
+    for (const TokenRecord& token : run.tokens) tokens.push_back(token.id);
+    if (written.empty()) written = tokens;
+    EXPECT_EQ(tokens, written) << decoder;
+    EXPECT_EQ(run.finished->stop_reason, "text");
+    int n_accepted = 0;
+    for (const Event& event : events.events) {
+      if (const auto* step = std::get_if<Committed>(&event))
+        n_accepted += static_cast<int>(std::ranges::count(step->standing, Standing::Accepted));
+      if (const auto* step = std::get_if<Verified>(&event)) n_further += step->n_unused > 0;
+    }
+    const auto figures = scheduler.figures();
+    EXPECT_EQ(figures.at("tokens"), static_cast<double>(done[0].result.tokens.size())) << decoder;
+    EXPECT_LT(done[0].result.tokens.size(), written.size()) << "the stop text is cut off";
+    EXPECT_EQ(figures.at("accepted"), n_accepted) << decoder;
+    EXPECT_EQ(done[0].result.metrics.at("accepted"), n_accepted) << decoder;
+  }
+  EXPECT_GT(n_further, 0);
+}
+
 TEST(BatchScheduler, goes_on_from_a_sequence_as_from_its_text) {
   const CompletionRequest first =
       request("Q: Would diesel be shorter lived than a maple?\nA:", "ar", 9);

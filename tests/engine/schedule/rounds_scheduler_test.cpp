@@ -94,6 +94,9 @@ TEST(RoundsScheduler, goes_on_from_a_sequence_and_ends_at_a_stop_text_as_a_batch
   const auto expected = BatchScheduler(bundled(), 1).run(next, {});
   const auto found = scheduler->run(next, {});
   ASSERT_EQ(found.size(), 3u);
+  double n_tokens = static_cast<double>(begun[0].result.tokens.size());
+  for (const Completion& one : found) n_tokens += static_cast<double>(one.result.tokens.size());
+  EXPECT_EQ(scheduler->figures().at("tokens"), n_tokens) << "what a stop text cuts off is no token";
   for (std::size_t i = 0; i < next.size(); i++) {
     EXPECT_EQ(found[i].result.tokens, expected[0].result.tokens);
     EXPECT_EQ(found[i].result.text, expected[0].result.text);

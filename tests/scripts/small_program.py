@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Stands in for the program under the scripts that measure: a run of it takes what its rows cost, and nothing else.
+
+It logs what it was asked to $ASKED, a line a call.
+"""
+import json
+import os
+import sys
+
+TARGET = {rows: 6 + 0.1 * (rows - 1) for rows in (1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 14, 16, 20, 24)}
+DRAFT = 2.1  # a forward, so that a draft of three takes what its verification takes
+PREFILL = 50.0
+
+asked = sys.argv[1:]
+
+
+def given(option, default=None):
+    return asked[asked.index(option) + 1] if option in asked else default
+
+
+def chosen(name, default):
+    sets = [asked[i + 1] for i, word in enumerate(asked) if word == "--set"]
+    return next((one.split("=")[1] for one in sets if one.split("=")[0] == name), default)
+
+
+def schedule(steps, rows, drafts=0, branches=0, together=1, overlap=1.0):
+    """rows and drafts of one step."""
+    verify = (TARGET[1] + 0.1 * (rows * together - 1)) / together
+    figures = {"steps": steps, "forwards": steps / together, "target_busy_ms": steps * verify, "draft_busy_ms": steps * drafts * DRAFT,
+               "prefill_ms": PREFILL, "weight_bytes": 173000000, "target_busy": 0.5}
+    figures["wall_ms"] = (figures["target_busy_ms"] + figures["draft_busy_ms"]) / overlap + PREFILL
+    if branches:
+        figures |= {"branches": branches, "verifications": steps / together, "overlap": overlap, "draft_weight_bytes": 2000000,
+                    "branch_cache_bytes": branches * 1000000, "cache_bytes": 3000000 + branches * 1000000,
+                    "draft_cache_bytes": branches * 50000}
+    return figures
+
+
+def tree():
+    decoder, branches = given("--decoder"), int(chosen("branches", 0))
+    if decoder == "ar":
+        steps, rows, drafts, figures = 600, 1, 0, schedule(600, 1)
+    else:
+        # Three texts at a time or more: one works for each of the two models all the time.
+        overlap = 2.0 if branches >= 3 and chosen("batch_verify", "1") == "1" else 1.0
+        together = int(chosen("batch_verify", given("--batch", 1)))
+        steps, rows, drafts, figures = 300, 4, 3, schedule(300, 4, 3, branches, together, overlap)
+    return {"tokens_per_step": 600 / steps, "tokens_per_second": 600 / figures["wall_ms"] * 1e3, "steps": steps, "rows": steps * rows,
+            "proposed": steps * drafts, "schedule": figures, "items": [{"nodes": [{"parts": {"plan": "the same"}}]}]}
+
+
+def chain():
+    n, bound = int(given("--count")), int(chosen("bound", 40))
+    window = int(chosen("window", 0))
+    steps = {0: 40, 1: 36, 2: 34, 3: 32, 5: 30}[window]
+    steps = min(steps, bound)
+    figures = schedule(n * steps, window + 1)
+    figures["wall_ms"] += n * 8 * TARGET[1]  # the answers, a row a step
+    right = n - n // 100 if bound < 40 else n
+    items = [{"id": f"kb/{i}", "steps": steps + 8, "text": f"{i} bound {bound}", "answer": "A"} for i in range(n)]
+    metrics = {"rows": n * steps * (window + 1)} | ({"iterations": n * steps} if window else {})
+    return {"n": n, "n_correct": right, "tokens": n * 48, "seconds": figures["wall_ms"] / 1e3, "metrics": metrics, "schedule": figures,
+            "items": items}
+
+
+def race():
+    summary, results = [], []
+    for decoder in given("--decoders").split(","):
+        steps, rows, forwards = {"ar": (100, 1, 0), "speculative": (50, 5, 1)}.get(decoder, (50, 7, 1))
+        ms = steps * (TARGET[rows] + forwards * DRAFT)
+        summary.append({"decoder": decoder, "tokens_per_step": 100 / steps, "speedup": 600 / ms, "identical": 2, "n": 2})
+        metrics = {"rows": steps * rows, "draft_forwards": steps * forwards, "draft_rows": steps * forwards, "accepted": 50, "proposed": 200}
+        results.append({"decoder": decoder, "steps": steps, "metrics": metrics})
+    return {"summary": summary, "results": results}
+
+
+def main():
+    with open(os.environ["ASKED"], "a") as log:
+        log.write(" ".join(asked) + "\n")
+    if asked[:2] == ["data", "generate"]:
+        for i in range(int(given("--count"))):
+            text = "Ravens are birds. They are black and they are clever. Ravens eat fish." if asked[2] == "plain" else "so"
+            print(json.dumps({"id": str(i), "prompt": "" if asked[2] == "plain" else "a question", "completion": text}))
+    elif asked[0] == "bench":
+        known = {int(rows): DRAFT if "--model" in asked else TARGET[int(rows)] for rows in given("--rows").split(",")}
+        print(json.dumps({"rows": [{"rows": rows, "ms": ms} for rows, ms in known.items()]}))
+    elif asked[0] == "compare":
+        print(json.dumps(race()))
+    elif asked[0] == "generate":
+        print(json.dumps([{"identical_to_ar": True}] * 2))
+    elif "--find-bound" in asked:
+        print(json.dumps({"bound": 24 if chosen("window", "") == "3" else None}))
+    else:
+        print(json.dumps(tree() if asked[1] == "tot" else chain()))
+
+
+main()

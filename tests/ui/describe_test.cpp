@@ -1,0 +1,81 @@
+// What the Inspector tells of a place, and FastCoT's text, whose end nothing verified.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "prepared.h"
+#include "streams.h"
+#include "ui/prepare/describe_place.h"
+#include "ui/prepare/text_cells.h"
+
+namespace {
+
+using ui::Mean;
+
+bool has_fact(const ui::PlaceFacts& facts, const std::string& label, const std::string& value) {
+  return std::ranges::any_of(
+      facts.rows, [&](const ui::Fact& fact) { return fact.label == label && fact.value == value; });
+}
+
+TEST(Describe, a_drafted_token_tells_both_probabilities_and_what_the_draft_cost) {
+  const auto timeline = timeline_of(streams::one_run("speculative"));
+  const engine::RunRecord& run = *timeline.run(1);
+  int n_found = 0;
+  for (const engine::StepRecord& step : run.steps) {
+    if (step.verified.n_accepted == 0) continue;
+    ++n_found;
+    const ui::PlaceFacts row = ui::describe_place(timeline, run, {1, step.begun.step, -1, 1});
+    EXPECT_TRUE(has_fact(row, "q (proposal)", "0.250"));
+    EXPECT_TRUE(has_fact(row, "p (target)", "0.625"));
+    EXPECT_TRUE(has_fact(row, "p / q", "2.50"));
+    const int n_forwards = static_cast<int>(step.drafted.forwards.size());
+    EXPECT_TRUE(has_fact(row, "draft forwards, rows",
+                         std::to_string(n_forwards) + ", " + std::to_string(n_forwards)));
+    const ui::PlaceFacts token =
+        ui::describe_place(timeline, run, {1, step.begun.step, step.committed.first_pos, -1});
+    EXPECT_TRUE(has_fact(token, "q (proposal)", "0.250")) << "the text's token was drafted";
+  }
+  EXPECT_GT(n_found, 3);
+}
+
+TEST(Describe, a_rows_probe_score_is_told_and_a_steps_largest) {
+  std::vector<engine::Event> events = streams::one_run("fastcot");
+  for (engine::Event& event : events) {
+    auto* verified = std::get_if<engine::Verified>(&event);
+    if (verified == nullptr || verified->step != 1) continue;
+    verified->probe.assign(verified->fate.size(), -1);
+    verified->probe[1] = 0.5f, verified->probe[2] = 3.25f;
+  }
+  const auto timeline = timeline_of(events);
+  const engine::RunRecord& run = *timeline.run(1);
+  const ui::PlaceFacts row = ui::describe_place(timeline, run, {1, 1, -1, 1});
+  EXPECT_TRUE(has_fact(row, "probe's attention", "0.50 of the window's mean"));
+  EXPECT_TRUE(has_fact(row, "probe attends most to", "row 2, 3.25 of the window's mean"));
+  const ui::PlaceFacts before = ui::describe_place(timeline, run, {1, 0, -1, 1});
+  EXPECT_TRUE(std::ranges::none_of(
+      before.rows, [](const ui::Fact& fact) { return fact.label.starts_with("probe"); }));
+}
+
+TEST(TextCells, what_a_run_kept_without_verification_stands_at_its_end_marked_approximate) {
+  const auto timeline = timeline_of(streams::one_run("fastcot"));
+  const engine::RunRecord& run = *timeline.run(1);
+  const std::size_t n = run.steps.size();
+  const auto approximate = [&](std::size_t n_steps) {
+    std::vector<ui::TextCell> found;
+    for (const ui::TextCell& cell : ui::text_cells(timeline, run, n_steps, false))
+      if (cell.mean == Mean::Approximate) found.push_back(cell);
+    return found;
+  };
+  EXPECT_TRUE(approximate(n - 1).empty()) << "before the end it is a guess like others";
+  const std::vector<ui::TextCell> at_end = approximate(n);
+  ASSERT_EQ(at_end.size(), 5u);
+  EXPECT_EQ(at_end.front().position, run.tokens.back().pos + 1);
+  EXPECT_FALSE(at_end.front().committed);
+  const ui::PlaceFacts facts = ui::describe_place(timeline, run, {1, -1, at_end[2].position, -1});
+  EXPECT_EQ(facts.mean, Mean::Approximate);
+  EXPECT_EQ(facts.token, at_end[2].token);
+}
+
+}  // namespace

@@ -1,0 +1,33 @@
+// The rows that Setup is made of: a label at the left, what is set at the right.
+#pragma once
+
+#include <string>
+
+#include "engine/event/reasoning_bounds.h"
+
+namespace ui {
+
+/// Label at the left, the next item in the right part of the row.
+void row_label(const char* label, const std::string& help);
+
+/// A tick for what a value below 0 stands for, and room for a field beside it where it is not
+/// ticked.
+/// @return  whether there is a field to draw
+bool below_zero_tick(const std::string& meaning, std::string& value);
+
+int within(int value, engine::Bounds of);
+/// A whole number.
+void whole_row(
+    const char* label, const char* id, int& value, engine::Bounds of, const std::string& help);
+
+/// A file's path, a line of its own, with a way to look for it; what is wrong with it stands below.
+void file_row(const char* label,
+              const char* id,
+              const char* hint,
+              std::string& path,
+              const std::string& help);
+
+/// What cannot be set here, and why.
+void greyed_row(const char* label, const std::string& value, const std::string& why);
+
+}  // namespace ui
