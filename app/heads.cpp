@@ -43,6 +43,7 @@ nlohmann::json heads_json(const engine::HeadsFiles& files) {
     out["gram"] = c.gram;
     out["residual"] = c.residual;
     out["own_embedding"] = c.own_embedding;
+    out["sees_committed_grams"] = c.sees_committed_grams;
     out["hidden_dim"] = c.hidden_dim;
     out["n_attention_heads"] = c.n_attention_heads;
   }
@@ -60,9 +61,10 @@ std::string heads_text(const engine::HeadsFiles& files) {
       {"shape", fmt::format("hidden size {}, vocabulary {}", c.dim, c.vocab_size)}};
   if (c.kind == engine::HeadsKind::Chimera)
     rows.push_back(
-        {"encoder", fmt::format("{}-grams, {} attention heads, ff {}{}{}", c.gram,
+        {"encoder", fmt::format("{}-grams, {} attention heads, ff {}{}{}{}", c.gram,
                                 c.n_attention_heads, c.hidden_dim, c.residual ? ", residual" : "",
-                                c.own_embedding ? ", own embedding" : "")});
+                                c.own_embedding ? ", own embedding" : "",
+                                c.sees_committed_grams ? "" : ", states alone")});
   std::string text = engine::aligned_table(rows);
   for (const std::string& notice : files.notices) text += "note: " + notice + "\n";
   return text;

@@ -26,6 +26,29 @@ ChimeraDecoder::ChimeraDecoder(const DecoderContext& context)
       branches_(text_option(context.options, "drafting") == "branch"),
       text_(heads_.make_text(int_option(context.options, "cache"))) {}
 
+/// The last tokens of a text with what is drafted behind it.
+void ChimeraDecoder::add_gram(std::vector<TokenId>& grams,
+                              std::span<const TokenId> tokens,
+                              std::span<const TokenId> drafted) const {
+  const auto n = static_cast<std::ptrdiff_t>(tokens.size() + drafted.size());
+  for (std::ptrdiff_t i = n - heads_.gram(); i < n; i++) {
+    const auto at = static_cast<std::size_t>(i);
+    if (i < 0)
+      grams.push_back(-1);
+    else
+      grams.push_back(at < tokens.size() ? tokens[at] : drafted[at - tokens.size()]);
+  }
+}
+
+/// @param tokens  of the text to its end
+/// @param hidden  the states of those that the heads do not have yet
+void ChimeraDecoder::take_in(std::span<const TokenId> tokens, std::span<const float> hidden) {
+  std::vector<TokenId> grams;
+  for (auto i = static_cast<std::size_t>(text_->length()); i < tokens.size(); i++)
+    add_gram(grams, tokens.first(i + 1), {});
+  text_->append(hidden, grams);
+}
+
 // A prefill brings no hidden states: lanes without a use for them share it.
 void ChimeraDecoder::begin(const Sequence& prefix) {
   const auto known = prefix.cached_tokens();
@@ -40,13 +63,13 @@ void ChimeraDecoder::begin(const Sequence& prefix) {
     std::vector<int> path(rows.token.size());
     std::iota(path.begin(), path.end(), 0);
     cache->commit(path);
-    text_->append(out.front().hidden);
+    take_in(known.first(end), out.front().hidden);
   }
 }
 
 bool ChimeraDecoder::begin_draft(const Sequence& prefix, int depth) {
-  text_->append(take_hidden());
   tokens_ = prefix.tokens();
+  take_in(tokens_.first(tokens_.size() - 1), take_hidden());
   // The prompt is one token long: no state is known before the first step.
   if (depth == 0 || text_->length() == 0) return false;
   ensure(text_->length() + 1 == static_cast<int>(tokens_.size()),
@@ -56,18 +79,6 @@ bool ChimeraDecoder::begin_draft(const Sequence& prefix, int depth) {
   place_.clear();
   n_places_ = 0;
   return true;
-}
-
-/// The last tokens of the text with what is drafted behind it.
-void ChimeraDecoder::add_gram(std::vector<TokenId>& grams, std::span<const TokenId> drafted) const {
-  const auto n = static_cast<std::ptrdiff_t>(tokens_.size() + drafted.size());
-  for (std::ptrdiff_t i = n - heads_.gram(); i < n; i++) {
-    const auto at = static_cast<std::size_t>(i);
-    if (i < 0)
-      grams.push_back(-1);
-    else
-      grams.push_back(at < tokens_.size() ? tokens_[at] : drafted[at - tokens_.size()]);
-  }
 }
 
 std::vector<float> ChimeraDecoder::level(std::span<const int> parents,
@@ -86,7 +97,7 @@ std::vector<RankedTokens> ChimeraDecoder::rank(const TokenTree& tree,
   std::vector<TokenId> grams;
   std::vector<int> above;
   if (!branches_) {
-    add_gram(grams, chain_);
+    add_gram(grams, tokens_, chain_);
     above.push_back(depth - 2);  // the chain's row before
     std::vector<RankedTokens> ranked{ranked_tokens(level(above, grams), width)};
     chain_.push_back(ranked[0].token[0]);
@@ -98,7 +109,7 @@ std::vector<RankedTokens> ChimeraDecoder::rank(const TokenTree& tree,
     const std::vector<int> path = chain_of(tree, row);
     for (std::size_t i = 1; i < path.size(); i++)
       drafted.push_back(tree.token[static_cast<std::size_t>(path[i])]);
-    add_gram(grams, drafted);
+    add_gram(grams, tokens_, drafted);
     const int parent = tree.parent[static_cast<std::size_t>(row)];
     above.push_back(parent < 0 ? -1 : place_[static_cast<std::size_t>(parent)]);
     place_[static_cast<std::size_t>(row)] = n_places_++;

@@ -8,8 +8,7 @@
 //             rows; the prompt is read a second time, for its hidden states
 //   differs   published code and paper leave open how branches get their encoder state: 'chain'
 //             drafts along the likeliest tokens and gives every branch of a level the same ranks,
-//             'branch' asks for every parent by itself; text and drafts are told apart in the
-//             encoder's cache (docs/decoders/chimera.md)
+//             'branch' asks for every parent by itself (docs/decoders/chimera.md)
 #pragma once
 
 #include <memory>
@@ -36,7 +35,10 @@ class ChimeraDecoder : public HeadTreeDecoder {
                                  int width) override;
 
  private:
-  void add_gram(std::vector<TokenId>& grams, std::span<const TokenId> drafted) const;
+  void take_in(std::span<const TokenId> tokens, std::span<const float> hidden);
+  void add_gram(std::vector<TokenId>& grams,
+                std::span<const TokenId> tokens,
+                std::span<const TokenId> drafted) const;
   std::vector<float> level(std::span<const int> parents, std::span<const TokenId> grams);
 
   LanguageModel& target_;  // owned by the engine

@@ -1,7 +1,9 @@
 // Chimera's heads: k-grams of tokens through two matrices, one transformer block over the text's
 // hidden states and these k-grams, and an output matrix for each head (docs/decoders/chimera.md).
-//   cache   keys and values of hidden states alone, in pages like a model's; what is drafted is
-//           staged and never enters it, so that nothing has to be rolled back
+//   cache   keys and values of the text, in pages like a model's: h0, then of each position its
+//           hidden state and its k-gram, or hidden states alone where heads see no more. What is
+//           drafted is staged and never enters it: behind a verification the rows of what was kept
+//           are made from its true states and tokens, and nothing has to be rolled back
 //   levels  a draft's rows lie one behind another, level by level. A level computes its own rows;
 //           only attention goes over the earlier ones again, since it takes all staged rows
 //   bits    as in a model: a row's do not depend on what stands beside it, so that a k-gram from
@@ -9,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -23,7 +26,7 @@
 namespace engine {
 namespace {
 
-constexpr int kAppendRows = 64;  // hidden states taken in at once
+constexpr int kAppendRows = 64;  // taken in at once
 
 /// A matrix over several states side by side, cut into one for each: every sum then begins at its
 /// state's own first element, wherever the states lie, and enlarged heads keep its bits.
@@ -65,8 +68,20 @@ class PackedChimera final : public ChimeraHeads {
   void draft_for(const ChimeraText* text) { drafting_ = text; }
   std::unique_ptr<PagedCache> make_cache() { return std::make_unique<PagedCache>(store_); }
 
-  /// Keys and values of hidden states at positions cache.length() and on join the cache.
-  void take_in(PagedCache& cache, std::span<const float> hidden);
+  bool sees_grams() const { return c_.sees_committed_grams; }
+  /// Slots of a cache that the first positions of a text fill, and the other way round. Position 0
+  /// has no k-gram there: the published layout begins at 1.
+  int n_slots(int n_positions) const {
+    return sees_grams() ? std::max(0, 2 * n_positions - 1) : n_positions;
+  }
+  int n_positions(const PagedCache& cache) const {
+    return sees_grams() ? (cache.length() + 1) / 2 : cache.length();
+  }
+
+  /// Keys and values of rows join the cache, in this order.
+  /// @param rows  [n, dim] hidden states and k-grams
+  /// @param pos   [n] of their tokens
+  void take_in(PagedCache& cache, std::span<const float> rows, std::span<const int> pos);
   /// W2 SiLU(W1 [e ...]) of k-grams.  grams [n, gram];  @return  [n, dim]
   std::vector<float> encode(std::span<const TokenId> grams);
   /// The block over the rows of a draft, of which those from `first` on are new.
@@ -84,10 +99,12 @@ class PackedChimera final : public ChimeraHeads {
  private:
   /// Row by row, where it stands and whom it sees.
   struct Plan {
-    std::vector<int> seq, pos, chain_begin, chain, prefix_len, page_begin, pages;
+    std::vector<int> pos;   // of its token
+    std::vector<int> slot;  // counted on from the cache's
+    std::vector<int> seq, chain_begin, chain, prefix_len, page_begin, pages;
     kernels::RowsPlan view() const;
   };
-  static Plan plan_of(const PagedCache& cache, std::span<const int> parent);
+  Plan plan_of(const PagedCache& cache, std::span<const int> parent) const;
   void reserve(int n_rows);
   void stage(int first, int n, const int* pos);
   std::vector<float> ask(int k, int n, std::span<const float> hidden);
@@ -118,8 +135,8 @@ class PackedText final : public ChimeraText {
  public:
   PackedText(PackedChimera& heads, int n_cached_grams)
       : heads_(heads), cache_(heads.make_cache()), grams_(n_cached_grams) {}
-  int length() const override { return cache_->length(); }
-  void append(std::span<const float> hidden) override;
+  int length() const override { return heads_.n_positions(*cache_); }
+  void append(std::span<const float> hidden, std::span<const TokenId> grams) override;
   void truncate(int length) override;
   void begin_draft() override;
   std::vector<float> level(std::span<const int> parent, std::span<const TokenId> grams) override;
@@ -209,22 +226,21 @@ void PackedChimera::stage(int first, int n, const int* pos) {
                 store_->staged_v(0));
 }
 
-void PackedChimera::take_in(PagedCache& cache, std::span<const float> hidden) {
+void PackedChimera::take_in(PagedCache& cache,
+                            std::span<const float> rows,
+                            std::span<const int> pos) {
   drafting_ = nullptr;
   const auto dim = static_cast<std::size_t>(c_.dim);
-  for (std::size_t begin = 0; begin < hidden.size(); begin += kAppendRows * dim) {
-    const auto part = hidden.subspan(begin, std::min(kAppendRows * dim, hidden.size() - begin));
-    const int n = static_cast<int>(part.size() / dim);
-    std::vector<int> pos, path, parent;
-    for (int i = 0; i < n; i++) {
-      pos.push_back(cache.length() + i);
-      path.push_back(i);
-      parent.push_back(i - 1);
-    }
-    rope_.reserve(cache.length() + n);
-    reserve(n);
+  rope_.reserve(*std::ranges::max_element(pos) + 1);
+  for (std::size_t begin = 0; begin < pos.size(); begin += kAppendRows) {
+    const std::size_t n = std::min<std::size_t>(kAppendRows, pos.size() - begin);
+    const auto part = rows.subspan(begin * dim, n * dim);
+    std::vector<int> path(n), parent(n);
+    std::iota(path.begin(), path.end(), 0);
+    std::iota(parent.begin(), parent.end(), -1);
+    reserve(static_cast<int>(n));
     ops_.upload(device_, x_.data(), part.data(), static_cast<std::int64_t>(part.size_bytes()));
-    stage(0, n, pos.data());
+    stage(0, static_cast<int>(n), pos.data() + begin);
     cache.set_staged(0, parent);
     cache.commit(path);
   }
@@ -258,7 +274,7 @@ kernels::RowsPlan PackedChimera::Plan::view() const {
   plan.n_rows = static_cast<int>(seq.size());
   plan.n_seqs = 1;
   plan.seq = seq.data();
-  plan.pos = pos.data();
+  plan.pos = slot.data();
   plan.prefix_len = prefix_len.data();
   plan.page_begin = page_begin.data();
   plan.pages = pages.data();
@@ -267,7 +283,8 @@ kernels::RowsPlan PackedChimera::Plan::view() const {
   return plan;
 }
 
-PackedChimera::Plan PackedChimera::plan_of(const PagedCache& cache, std::span<const int> parent) {
+PackedChimera::Plan PackedChimera::plan_of(const PagedCache& cache,
+                                           std::span<const int> parent) const {
   Plan plan;
   plan.prefix_len = {cache.length()};
   plan.pages.assign(cache.pages().begin(), cache.pages().end());
@@ -280,7 +297,9 @@ PackedChimera::Plan PackedChimera::plan_of(const PagedCache& cache, std::span<co
     plan.chain.insert(plan.chain.end(), chain.rbegin(), chain.rend());
     plan.chain_begin.push_back(static_cast<int>(plan.chain.size()));
     plan.seq.push_back(0);
-    plan.pos.push_back(cache.length() + static_cast<int>(chain.size()) - 1);
+    const int n_before = static_cast<int>(chain.size()) - 1;
+    plan.pos.push_back(n_positions(cache) + n_before);
+    plan.slot.push_back(cache.length() + n_before);
   }
   return plan;
 }
@@ -336,17 +355,35 @@ std::vector<float> PackedChimera::ask(int k, int n, std::span<const float> hidde
   return download_rows(device_, logits_.f32(), n_vocab, n, n_valid_);
 }
 
-void PackedText::append(std::span<const float> hidden) {
+void PackedText::append(std::span<const float> hidden, std::span<const TokenId> grams) {
   const auto dim = static_cast<std::size_t>(heads_.dim());
-  ensure(hidden.size() % dim == 0, "hidden states are as wide as the heads read");
-  if (hidden.empty()) return;
-  heads_.take_in(*cache_, hidden);
+  const auto gram = static_cast<std::size_t>(heads_.gram());
+  const std::size_t n = hidden.size() / dim;
+  ensure(hidden.size() == n * dim, "hidden states are as wide as the heads read");
+  ensure(grams.size() == n * gram, "every position has its k-gram");
+  if (n == 0) return;
+  const int begin = length();
+  const std::size_t first = begin == 0 ? 1 : 0;  // with a k-gram in the cache
+  std::vector<float> of_grams;
+  if (heads_.sees_grams()) of_grams = encoded(grams.subspan(first * gram));
+  std::vector<float> rows;
+  std::vector<int> pos;
+  const auto add = [&](std::span<const float> from, std::size_t row, std::size_t at) {
+    const auto one = from.subspan(row * dim, dim);
+    rows.insert(rows.end(), one.begin(), one.end());
+    pos.push_back(begin + static_cast<int>(at));
+  };
+  for (std::size_t i = 0; i < n; i++) {
+    add(hidden, i, i);
+    if (heads_.sees_grams() && i >= first) add(of_grams, i - first, i);
+  }
+  heads_.take_in(*cache_, rows, pos);
   last_.assign(hidden.end() - static_cast<std::ptrdiff_t>(dim), hidden.end());
 }
 
 void PackedText::truncate(int length) {
-  if (length < cache_->length()) last_.clear();
-  cache_->truncate(length);
+  if (length < this->length()) last_.clear();
+  cache_->truncate(heads_.n_slots(length));
 }
 
 void PackedText::begin_draft() {

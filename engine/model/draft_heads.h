@@ -35,21 +35,26 @@ struct GramCounts {
   std::int64_t n_looked_up = 0, n_found = 0, n_evicted = 0;
 };
 
-/// One text before Chimera's heads: the hidden states of what is committed, and the k-grams of what
-/// is drafted behind it. States and k-grams stand at their tokens' positions.
+/// One text before Chimera's heads: the hidden states of what is committed with the k-grams of its
+/// tokens, and the k-grams of what is drafted behind it. States and k-grams stand at their tokens'
+/// positions.
 class ChimeraText {
  public:
   virtual ~ChimeraText() = default;
   /// Positions with a hidden state, from 0.
   virtual int length() const = 0;
-  /// The next positions' hidden states.  hidden [n, dim]
-  virtual void append(std::span<const float> hidden) = 0;
-  /// Forgets the hidden states from `length` on.
+  /// The next positions.
+  /// @param hidden  [n, dim] their hidden states
+  /// @param grams   [n, gram] the tokens that end with each position's own, oldest first; -1 where
+  ///                the text has not that many. Heads that see no committed k-grams pass them over
+  virtual void append(std::span<const float> hidden, std::span<const TokenId> grams) = 0;
+  /// Forgets the positions from `length` on.
   virtual void truncate(int length) = 0;
   /// Drafting begins anew behind the last hidden state; there is one.
   virtual void begin_draft() = 0;
   /// One level deeper: what head k says after each of these rows, k being the number of levels
-  /// before this one. A row sees every hidden state, its ancestors and itself.
+  /// before this one. A row sees every hidden state, the k-grams of the same positions from 1 on
+  /// (where the heads see committed ones), its ancestors and itself.
   /// @param parent  [n] rows of this draft, counted over all its levels from 0; -1: the text itself
   /// @param grams   [n, gram] the last tokens down to and with the row's own, oldest first; -1
   ///                where the text has not that many

@@ -42,6 +42,8 @@ void read_encoder(const Fields& fields, const FileLimits& limits, HeadsConfig& c
   if (first != "frozen" && first != "finetuned")
     fields.fail("first_layer", in_quotes(first), "frozen or finetuned");
   config.own_embedding = first == "finetuned";
+  // Heads that do not say so learned without them.
+  config.sees_committed_grams = fields.boolean("sees_committed_grams", false);
   config.hidden_dim = static_cast<int>(fields.integer("intermediate_size", 1, limits.hidden_dim));
   config.n_attention_heads =
       static_cast<int>(fields.integer("num_attention_heads", 1, limits.n_heads));

@@ -25,9 +25,10 @@ struct HeadsConfig {
   int vocab_size = 0;  // rows of the output matrices, the target's
   int n_layers = 1;    // Medusa: residual layers of each head
   // Chimera
-  int gram = 3;                // tokens encoded together, 1 to 5
-  bool residual = true;        // the heads read the hidden state beside what the encoder says
-  bool own_embedding = false;  // a fine-tuned first layer; else the target's
+  int gram = 3;                      // tokens encoded together, 1 to 5
+  bool residual = true;              // the heads read the hidden state beside what the encoder says
+  bool own_embedding = false;        // a fine-tuned first layer; else the target's
+  bool sees_committed_grams = true;  // rows see the k-grams of the text, not its states alone
   int hidden_dim = 0;
   int n_attention_heads = 0;
   float norm_eps = 1e-5f;

@@ -98,10 +98,11 @@ std::string heads_json(const HeadsConfig& c, kernels::DType dtype) {
   } else {
     text += fmt::format(
         "  \"gram\": {},\n  \"residual\": {},\n  \"first_layer\": \"{}\",\n"
+        "  \"sees_committed_grams\": {},\n"
         "  \"intermediate_size\": {},\n  \"num_attention_heads\": {},\n"
         "  \"rms_norm_eps\": {},\n  \"rope_theta\": {:.1f},\n",
-        c.gram, c.residual, c.own_embedding ? "finetuned" : "frozen", c.hidden_dim,
-        c.n_attention_heads, c.norm_eps, c.rope_theta);
+        c.gram, c.residual, c.own_embedding ? "finetuned" : "frozen", c.sees_committed_grams,
+        c.hidden_dim, c.n_attention_heads, c.norm_eps, c.rope_theta);
   }
   return text +
          fmt::format(

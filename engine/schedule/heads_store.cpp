@@ -156,9 +156,7 @@ ModelLoaded describe(const LoadedHeads& heads, const LoadedModel& target) {
   event.n_layers = config.n_heads;
   event.weights_hash = heads.weights_hash;
   event.kv_bytes_per_token =
-      config.kind == HeadsKind::Chimera
-          ? std::int64_t{2} * config.dim * kernels::bytes_of(target.model->dtype())
-          : 0;
+      static_cast<std::int64_t>(memory_plan(config, target.model->dtype()).cache_per_token);
   return event;
 }
 

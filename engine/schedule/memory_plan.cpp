@@ -87,9 +87,10 @@ MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype) {
   auto n = static_cast<double>(config.n_params());
   if (chimera && !config.own_embedding) n += output;
   const double largest = chimera && config.residual ? 2 * output : output;
+  const double rows = config.sees_committed_grams ? 2 : 1;  // of the cache, a position
   return {.weights = size * n,
           .workspace = size * largest,
-          .cache_per_token = chimera ? 2 * size * dim : 0};
+          .cache_per_token = chimera ? 2 * size * dim * rows : 0};
 }
 
 std::int64_t available_memory_bytes() {

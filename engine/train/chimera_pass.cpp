@@ -1,8 +1,13 @@
 // Chimera's heads. The rows of a text lie one behind another in one segment of the encoder's
-// attention: first its hidden states, then a chain for every place, as long as there are heads with
-// a token to be asked for.
-//   hidden  h_0 .. h_{n-1} at their positions: keys and values for the chains, nothing else
-//   chain   of place i: k-grams that end at tokens i + 1, i + 2, ..; it sees h_0 .. h_i and itself
+// attention: first the text, then a chain for every place, as long as there are heads with a token
+// to be asked for.
+//   text    h_0 g_1 h_1 g_2 .. h_{n-1} g_n at their tokens' positions. A row sees those before it
+//           and itself, so g_{i+1} sees h_0 .. h_i and g_1 .. g_{i+1}: the 2 x 2 blocks of the
+//           published mask, each causal. g_{i+1} is what head 0 reads at place i
+//   chain   of place i: k-grams that end at tokens i + 2, i + 3, .., for the heads behind; it sees
+//           h_0 .. h_i, g_1 .. g_{i+1} and itself
+// Hidden states are there as keys and values, nothing is asked of their rows. Where heads see no
+// committed k-grams the text is h_0 .. h_{n-1}, and chains begin with their g_{i+1}.
 // A k-gram is W2 SiLU(W1 [e ..]), places before the text's begin zero. f is the block's output at a
 // k-gram's row, without a norm behind it. Beside the heads' losses f is drawn to the hidden state of
 // its own position, which the target will have there.
@@ -49,18 +54,20 @@ class ChimeraPass final : public HeadsPass<T> {
             HeadsRanks& ranks) override;
 
  private:
-  // A row of a chain: the k-gram that ends at token `place + 1 + head` of its text.
+  // The k-gram that ends at token `place + 1 + head` of its text.
   struct Link {
     const HeadsText* text;
     int place, head;
     int row;        // of the pass
-    int first;      // link with which its chain begins
+    int first;      // the place's link of head 0
     TokenId token;  // it ends with
     int end() const { return place + 1 + head; }
   };
 
   void lay_out(std::span<const HeadsText> texts);
-  void add_chains(const HeadsText& text, int begin);
+  void add_text(const HeadsText& text);
+  void add_links(const HeadsText& text, int place, int begin);
+  int stand(int pos, RowView view);  // @return  the row
   void guess(const std::vector<float>& parameters, const PackedHeads<T>& weights);
   void forward(const std::vector<float>& parameters, const PackedHeads<T>& weights);
   void encode(const std::vector<float>& parameters, const PackedHeads<T>& weights);
@@ -103,20 +110,44 @@ class ChimeraPass final : public HeadsPass<T> {
 };
 
 template <typename T>
-void ChimeraPass<T>::add_chains(const HeadsText& text, int begin) {
-  const int n_tokens = static_cast<int>(text.tokens.size());
-  for (int i = 0; i < text.n_places(0); i++) {
-    const int place = text.n_prompt - 1 + i;
-    const int first = static_cast<int>(links_.size());
-    const auto own_begin = static_cast<std::int32_t>(pos_.size()) - begin;
-    for (int head = 0; head < c_.n_heads && place + 2 + head < n_tokens; head++) {
-      of_head_[static_cast<std::size_t>(head)].push_back(static_cast<int>(links_.size()));
-      links_.push_back({&text, place, head, static_cast<int>(pos_.size()), first,
-                        text.tokens[static_cast<std::size_t>(place + 1 + head)]});
-      pos_.push_back(place + 1 + head);
-      views_.push_back({place + 1, own_begin});
-    }
+int ChimeraPass<T>::stand(int pos, RowView view) {
+  const int row = static_cast<int>(pos_.size());
+  ensure(row < max_rows_, "rows of a pass fit");
+  pos_.push_back(pos);
+  views_.push_back(view);
+  return row;
+}
+
+// The k-grams of one place. Of a place in the prompt there is the text's alone, and no head is asked.
+template <typename T>
+void ChimeraPass<T>::add_links(const HeadsText& text, int place, int begin) {
+  const bool in_text = c_.sees_committed_grams;
+  const bool asked = place >= text.n_prompt - 1;
+  const int n_heads = asked ? c_.n_heads : in_text ? 1 : 0;
+  const int first = static_cast<int>(links_.size());
+  const RowView view{in_text ? 2 * place + 2 : place + 1,
+                     static_cast<std::int32_t>(pos_.size()) - begin};
+  for (int head = 0; head < n_heads && place + 2 + head < std::ssize(text.tokens); head++) {
+    if (asked) of_head_[static_cast<std::size_t>(head)].push_back(static_cast<int>(links_.size()));
+    const int end = place + 1 + head;
+    const int row = in_text && head == 0 ? begin + 2 * place + 1 : stand(end, view);
+    links_.push_back({&text, place, head, row, first, text.tokens[static_cast<std::size_t>(end)]});
   }
+}
+
+template <typename T>
+void ChimeraPass<T>::add_text(const HeadsText& text) {
+  const auto begin = static_cast<int>(pos_.size());
+  // The state of the last place is the last that a chain sees.
+  const int n_hidden = static_cast<int>(text.tokens.size()) - 2;
+  for (int i = 0; i < n_hidden; i++) {
+    const int row = stand(i, {});
+    copy_row(text.hidden.data() + std::int64_t{i} * c_.dim, c_.dim,
+             kept_.x_attn.data() + std::int64_t{row} * c_.dim);
+    if (c_.sees_committed_grams) stand(i + 1, {});
+  }
+  for (int place = 0; place < n_hidden; place++) add_links(text, place, begin);
+  segments_.push_back({begin, static_cast<std::int32_t>(pos_.size())});
 }
 
 template <typename T>
@@ -126,23 +157,9 @@ void ChimeraPass<T>::lay_out(std::span<const HeadsText> texts) {
   views_.clear();
   links_.clear();
   for (auto& links : of_head_) links.clear();
-  for (const HeadsText& text : texts) {
-    if (text.n_places(0) == 0) continue;
-    const auto begin = static_cast<int>(pos_.size());
-    // The state of the last place is the last that a chain sees.
-    const int n_hidden = static_cast<int>(text.tokens.size()) - 2;
-    ensure(begin + n_hidden <= max_rows_, "rows of a pass fit");
-    for (int i = 0; i < n_hidden; i++) {
-      copy_row(text.hidden.data() + std::int64_t{i} * c_.dim, c_.dim,
-               kept_.x_attn.data() + std::int64_t{begin + i} * c_.dim);
-      pos_.push_back(i);
-      views_.push_back({});
-    }
-    add_chains(text, begin);
-    segments_.push_back({begin, static_cast<std::int32_t>(pos_.size())});
-  }
+  for (const HeadsText& text : texts)
+    if (text.n_places(0) > 0) add_text(text);
   const std::size_t n = pos_.size();
-  ensure(static_cast<int>(n) <= max_rows_, "rows of a pass fit");
   pos_.resize(static_cast<std::size_t>(padded_rows(static_cast<int>(n))), 0);
   views_.resize(pos_.size());
   std::fill(

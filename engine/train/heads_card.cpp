@@ -20,12 +20,14 @@ std::string what_they_are(const HeadsRecipe& recipe, const HeadsConfig& c) {
   }
   return fmt::format(
       "Chimera heads for {}: {} of them over an encoder of {}-grams ({}) and one transformer block "
-      "(width {}, feed-forward {}, {} heads), reading {}, {}.",
+      "(width {}, feed-forward {}, {} heads), reading {}, {}. Of the text its rows see {}.",
       c.base, c.n_heads, c.gram,
       recipe.finetune_first_layer ? "with an embedding of its own" : "on the target's embedding",
       c.dim, c.hidden_dim, c.n_attention_heads,
       c.residual ? "the hidden state and what the encoder says" : "what the encoder says alone",
-      size);
+      size,
+      c.sees_committed_grams ? "the hidden states and the token groups"
+                             : "the hidden states alone");
 }
 
 std::string losses_list(const NamedFigures& losses) {

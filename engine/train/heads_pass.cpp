@@ -36,8 +36,9 @@ double HeadsRanks::top(int head, int best) const {
 
 int rows_of(const HeadsText& text, const HeadsConfig& c) {
   if (c.kind == HeadsKind::Medusa) return text.n_places(0);
-  int rows = std::max(0, static_cast<int>(text.tokens.size()) - 2);
-  for (int k = 0; k < c.n_heads; k++) rows += text.n_places(k);
+  const int n_hidden = std::max(0, static_cast<int>(text.tokens.size()) - 2);
+  int rows = n_hidden + (c.sees_committed_grams ? n_hidden : text.n_places(0));
+  for (int k = 1; k < c.n_heads; k++) rows += text.n_places(k);
   return rows;
 }
 

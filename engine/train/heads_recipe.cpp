@@ -14,6 +14,7 @@ void read_chimera(RecipeFields& fields, HeadsRecipe& r) {
   fields.read("gram", r.gram, 1, 5);
   fields.read("residual", r.residual);
   fields.read("finetune_first_layer", r.finetune_first_layer);
+  fields.read("sees_committed_grams", r.sees_committed_grams);
   fields.read("hidden_dim", r.hidden_dim, 0, 32768);
   fields.read("attention_heads", r.attention_heads, 0, 128);
   fields.read("feature_weight", r.feature_weight, 0, 1000);
@@ -82,6 +83,7 @@ std::string to_json(const HeadsRecipe& r) {
     object.update({{"gram", r.gram},
                    {"residual", r.residual},
                    {"finetune_first_layer", r.finetune_first_layer},
+                   {"sees_committed_grams", r.sees_committed_grams},
                    {"hidden_dim", r.hidden_dim},
                    {"attention_heads", r.attention_heads},
                    {"feature_weight", r.feature_weight},
@@ -121,6 +123,7 @@ HeadsConfig heads_config(const HeadsRecipe& r, const ModelConfig& target) {
   c.gram = r.gram;
   c.residual = r.residual;
   c.own_embedding = r.finetune_first_layer;
+  c.sees_committed_grams = r.sees_committed_grams;
   c.hidden_dim = r.hidden_dim > 0 ? r.hidden_dim : target.hidden_dim;
   c.n_attention_heads = r.attention_heads > 0 ? r.attention_heads : target.n_heads;
   c.norm_eps = target.norm_eps;

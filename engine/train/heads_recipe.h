@@ -24,6 +24,7 @@ struct HeadsRecipe {
   int gram = 3;
   bool residual = true;               // heads read the hidden state too
   bool finetune_first_layer = false;  // train an embedding of its own
+  bool sees_committed_grams = true;   // else a chain sees the text's hidden states alone
   int hidden_dim = 0;                 // of the encoder; 0: the target's
   int attention_heads = 0;            // of the encoder; 0: the target's
   double feature_weight = 1;          // of the mean square between f and the hidden state there

@@ -272,6 +272,32 @@ TEST_P(TransformerCatalogue, T7_the_cache_after_every_step_is_a_fresh_prefill) {
   }
 }
 
+TEST_P(TransformerCatalogue, T7_chimera_drafts_after_every_step_as_behind_a_fresh_prompt) {
+  for (const char* drafting : {"chain", "branch"}) {
+    Job plain;
+    plain.decoder = "chimera";
+    plain.options = {{"drafting", drafting}};
+    const Job job = with(plain, 20, coupled(1.0f, 3));
+    const std::vector<TokenId> prompt = on().prompt(2);
+    std::vector<TokenId> text = prompt;
+    int n_drafts = 0;
+    for (const Event& event : run(model(), prompt, job).events) {
+      if (const auto* committed = std::get_if<Committed>(&event))
+        text.insert(text.end(), committed->tokens.begin(), committed->tokens.end());
+      const auto* drafted = std::get_if<Drafted>(&event);
+      if (!drafted || drafted->q.empty()) continue;
+      n_drafts++;
+      Job again = job;
+      again.limits.max_tokens -= static_cast<int>(text.size() - prompt.size());
+      const Lane fresh = start(model(), text, again);
+      const TokenTree tree = fresh.decoder->propose(fresh.sequence);
+      EXPECT_EQ(tree.token, drafted->tree.token) << drafting << " behind " << text.size();
+      EXPECT_EQ(fresh.decoder->proposal_probabilities(), drafted->q) << text.size();
+    }
+    EXPECT_GT(n_drafts, 1);
+  }
+}
+
 TEST_P(Catalogue, T7_a_path_with_gaps_is_kept_in_order) {
   const std::vector<TokenId> prompt = on().prompt(6);
   const TokenId token = prompt.back();

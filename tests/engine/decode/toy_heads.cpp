@@ -17,12 +17,16 @@ class ToyText : public ChimeraText {
  public:
   explicit ToyText(const ToyChimera& heads) : heads_(heads) {}
   int length() const override { return static_cast<int>(last_tokens_.size()); }
-  void append(std::span<const float> hidden) override {
+  void append(std::span<const float> hidden, std::span<const TokenId> grams) override {
     ensure(hidden.size() % kDim == 0, "toy heads: a part of a hidden state");
     for (std::size_t i = 0; i < hidden.size(); i += kDim) {
       ensure(static_cast<int>(hidden[i]) == length() + 1, "toy heads: a state of another position");
       last_tokens_.push_back(static_cast<TokenId>(hidden[i + kDim - 1]));
     }
+    const auto n = static_cast<std::size_t>(heads_.gram());
+    ensure(grams.size() == n * (hidden.size() / kDim), "toy heads: a state without its k-gram");
+    for (std::size_t from_end = 0; from_end < grams.size() / n; from_end++)
+      check_committed(grams.last(n * (from_end + 1)).first(n), from_end);
   }
   void truncate(int length) override { last_tokens_.resize(static_cast<std::size_t>(length)); }
   void begin_draft() override {
@@ -50,6 +54,15 @@ class ToyText : public ChimeraText {
   GramCounts gram_counts() const override { return {}; }
 
  private:
+  // The text's tokens up to one of its last positions, the unknown ones before its beginning.
+  void check_committed(std::span<const TokenId> gram, std::size_t from_end) const {
+    for (std::size_t back = 0; back < gram.size(); back++) {
+      const std::size_t behind = from_end + back + 1;
+      const TokenId token =
+          behind > last_tokens_.size() ? -1 : last_tokens_[last_tokens_.size() - behind];
+      ensure(gram[gram.size() - 1 - back] == token, "toy heads: a k-gram that is not the text's");
+    }
+  }
   // A k-gram is its parent's, moved on by one token; the first row's is the text's end.
   void check_gram(int parent, std::span<const TokenId> gram, std::size_t first) const {
     if (parent < 0) {

@@ -79,6 +79,7 @@ TEST_P(HeadsDirectory, is_read_as_it_was_written) {
     EXPECT_EQ(files.config.gram, 3);
     EXPECT_TRUE(files.config.residual);
     EXPECT_FALSE(files.config.own_embedding);
+    EXPECT_TRUE(files.config.sees_committed_grams);
     EXPECT_EQ(files.config.hidden_dim, 24);
     EXPECT_EQ(files.config.n_attention_heads, 4);
     EXPECT_EQ(files.config.norm_eps, expected.norm_eps);
@@ -156,6 +157,7 @@ TEST_P(EncoderFields, that_are_wrong_are_named) {
   const std::pair<const char*, const char*> cases[] = {{"gram", "0"},
                                                        {"gram", "6"},
                                                        {"residual", "1"},
+                                                       {"sees_committed_grams", "2"},
                                                        {"first_layer", "\"hot\""},
                                                        {"num_attention_heads", "3"},
                                                        {"num_attention_heads", "16"},
@@ -170,6 +172,18 @@ TEST_P(EncoderFields, that_are_wrong_are_named) {
   EXPECT_THAT(refused(with("first_layer", "\"finetuned\"")), HasSubstr("embed_tokens.weight"));
   EXPECT_THAT(refused(with("residual", "false")),
               AllOf(HasSubstr("heads.0.weight"), HasSubstr("[40, 32]"), HasSubstr("[40, 16]")));
+}
+
+TEST_P(EncoderFields, that_do_not_say_whom_rows_see_mean_hidden_states_alone) {
+  HeadsConfig config = config_of(HeadsKind::Chimera);
+  config.sees_committed_grams = false;
+  write(config);
+  EXPECT_FALSE(open_heads(dir_.path(), nullptr).config.sees_committed_grams);
+  const std::string line = "  \"sees_committed_grams\": false,\n";
+  const std::size_t at = good_.find(line);
+  ASSERT_NE(at, std::string::npos);
+  write_bytes(dir_ / "config.json", good_.substr(0, at) + good_.substr(at + line.size()));
+  EXPECT_FALSE(open_heads(dir_.path(), nullptr).config.sees_committed_grams);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, EncoderFields, testing::Values(HeadsKind::Chimera), [](const auto&) {

@@ -164,11 +164,27 @@ TEST(MedusaHeads, enlarged_with_their_target_say_the_same_bits) {
 /// One token of what a row of a draft stands for.
 using Gram = std::vector<TokenId>;
 
-/// The encoder in double precision, all of it: hidden states at 0 .. n - 1, then a chain of k-grams.
-/// @return  what head `head` says behind the last of them
+/// k-grams that end at positions [first, first + n) of a text, oldest token first.
+std::vector<TokenId> text_grams(int gram, int first, int n, std::uint64_t seed = 40) {
+  std::vector<TokenId> all;
+  for (int end = first; end < first + n; end++) {
+    for (int i = end - gram + 1; i <= end; i++) {
+      const auto bits =
+          kernels::random_bits(seed, 5, 0, static_cast<std::uint32_t>(std::max(i, 0)));
+      all.push_back(i < 0 ? -1 : static_cast<TokenId>(kVocab * kernels::uniform_from_bits(bits)));
+    }
+  }
+  return all;
+}
+
+/// The encoder in double precision, all of it: hidden states at 0 .. n - 1 and, where the heads see
+/// them, k-grams at 1 .. n - 1, then a chain of k-grams from n on.
+/// @param committed  [n, gram]
+/// @return  what head `head` says behind the last of the chain
 Vector reference(const HeadsFiles& files,
                  const ModelFiles& target,
                  const std::vector<float>& hidden,
+                 const std::vector<TokenId>& committed,
                  const std::vector<Gram>& chain,
                  int head) {
   const HeadsConfig& c = files.config;
@@ -198,11 +214,15 @@ Vector reference(const HeadsFiles& files,
     return x;
   };
   std::vector<Vector> rows;
-  for (std::size_t i = 0; i < hidden.size(); i += kDim)
+  std::vector<int> stands;
+  for (std::size_t i = 0; i < hidden.size(); i += kDim) {
+    stands.push_back(static_cast<int>(rows.size()));
     rows.emplace_back(hidden.begin() + static_cast<std::ptrdiff_t>(i),
                       hidden.begin() + static_cast<std::ptrdiff_t>(i + kDim));
+  }
   const Vector last = rows.back();
-  for (const Gram& gram : chain) {
+  const int n = static_cast<int>(rows.size());
+  const auto add_gram = [&](std::span<const TokenId> gram, int pos) {
     Vector e;
     for (const TokenId id : gram)
       for (int i = 0; i < kDim; i++)
@@ -212,12 +232,17 @@ Vector reference(const HeadsFiles& files,
     Vector z = product(files, "gram.0.weight", e);
     for (double& value : z) value = silu(value);
     rows.push_back(product(files, "gram.1.weight", z));
-  }
+    stands.push_back(pos);
+  };
+  const auto gram = static_cast<std::size_t>(c.gram);
+  for (int i = 1; i < n && c.sees_committed_grams; i++)
+    add_gram(std::span(committed).subspan(static_cast<std::size_t>(i) * gram, gram), i);
+  for (std::size_t j = 0; j < chain.size(); j++) add_gram(chain[j], n + static_cast<int>(j));
   std::vector<Vector> k, v;
   Vector q;
   for (std::size_t r = 0; r < rows.size(); r++) {
     const Vector x = normed(rows[r], "encoder.input_layernorm.weight");
-    const int pos = static_cast<int>(r);
+    const int pos = stands[r];
     k.push_back(rotated(product(files, "encoder.self_attn.k_proj.weight", x), pos));
     v.push_back(product(files, "encoder.self_attn.v_proj.weight", x));
     q = rotated(product(files, "encoder.self_attn.q_proj.weight", x), pos);
@@ -284,6 +309,7 @@ TEST(ChimeraHeads, say_what_plain_loops_say_in_every_form) {
       HeadsConfig config = chimera_config();
       config.gram = gram;
       config.residual = residual;
+      config.sees_committed_grams = residual == (gram % 3 > 0);
       config.own_embedding = gram % 2 == 0;
       const HeadsFiles files = heads_of(config);
       for (const int n : {1, 70}) {
@@ -292,13 +318,16 @@ TEST(ChimeraHeads, say_what_plain_loops_say_in_every_form) {
         const auto device = kernels::open_cpu(2);
         const auto heads = load_chimera(*device, files, target, options_of(DType::F32));
         const auto text = heads->make_text(0);
-        text->append(hidden);
+        const std::vector<TokenId> committed = text_grams(gram, 0, n);
+        text->append(hidden, committed);
+        EXPECT_EQ(text->length(), n);
         const std::vector<Gram> grams = grams_of(gram, 3, n == 1);
         const auto said = drafted(*text, grams);
         for (std::size_t i = 0; i < grams.size(); i++) {
           const std::vector<Gram> chain(grams.begin(),
                                         grams.begin() + static_cast<std::ptrdiff_t>(i + 1));
-          expect_close(said[i], reference(files, target, hidden, chain, static_cast<int>(i)));
+          expect_close(said[i],
+                       reference(files, target, hidden, committed, chain, static_cast<int>(i)));
         }
       }
     }
@@ -307,31 +336,60 @@ TEST(ChimeraHeads, say_what_plain_loops_say_in_every_form) {
 
 TEST(ChimeraHeads, a_text_that_grew_in_parts_and_was_cut_says_what_a_fresh_one_says) {
   const ModelFiles target = target_files();
-  const HeadsFiles files = heads_of(chimera_config());
   const std::vector<float> hidden = states(140, 10), other = states(30, 11);
-  const auto part = [](const std::vector<float>& all, int from, int to) {
-    return std::span(all).subspan(static_cast<std::size_t>(from * kDim),
-                                  static_cast<std::size_t>((to - from) * kDim));
+  const auto grow = [&](ChimeraText& text, int to) {
+    const int from = text.length();
+    text.append(std::span(hidden).subspan(static_cast<std::size_t>(from * kDim),
+                                          static_cast<std::size_t>((to - from) * kDim)),
+                text_grams(3, from, to - from));
   };
-  for_every_table_and_type([&](kernels::Device& device, DType dtype) {
-    const auto heads = load_chimera(device, files, target, options_of(dtype));
-    const auto fresh = heads->make_text(0);
-    fresh->append(hidden);
-    const auto expected = drafted(*fresh, grams_of(3, 3));
-    const auto grown = heads->make_text(0);
-    int n = 0;
-    for (const int size : {1, 63, 1, 5, 50}) {
-      grown->append(part(hidden, n, n + size));
-      n += size;
-      drafted(*grown, grams_of(3, 2));  // leaves nothing behind
+  for (const bool sees_grams : {true, false}) {
+    HeadsConfig config = chimera_config();
+    config.sees_committed_grams = sees_grams;
+    const HeadsFiles files = heads_of(config);
+    for_every_table_and_type([&](kernels::Device& device, DType dtype) {
+      const auto heads = load_chimera(device, files, target, options_of(dtype));
+      const auto fresh = heads->make_text(0);
+      grow(*fresh, 140);
+      const auto expected = drafted(*fresh, grams_of(3, 3));
+      const auto grown = heads->make_text(sees_grams ? 64 : 0);
+      for (const int to : {1, 64, 65, 70, 120}) {
+        grow(*grown, to);
+        drafted(*grown, grams_of(3, 2));  // leaves nothing behind
+      }
+      // What was refused after all is cut off, and the true rows take its place.
+      for (const int kept : {120, 33, 1, 0}) {
+        grown->append(other, text_grams(3, grown->length(), 30, 41));
+        grown->truncate(kept);
+        EXPECT_EQ(grown->length(), kept);
+        grow(*grown, 140);
+        EXPECT_EQ(drafted(*grown, grams_of(3, 3)), expected) << kept;
+      }
+    });
+  }
+}
+
+TEST(ChimeraHeads, see_the_k_grams_of_the_text_from_its_second_token_on_or_none) {
+  const ModelFiles target = target_files();
+  for (const bool sees_grams : {true, false}) {
+    HeadsConfig config = chimera_config();
+    config.gram = 2;
+    config.sees_committed_grams = sees_grams;
+    const HeadsFiles files = heads_of(config);
+    const auto device = kernels::open_cpu(1);
+    const auto heads = load_chimera(*device, files, target, options_of(DType::F32));
+    const auto said = [&](std::vector<TokenId> grams) {
+      const auto text = heads->make_text(0);
+      text->append(states(9, 14), grams);
+      return drafted(*text, grams_of(2, 2));
+    };
+    const auto plain = said(text_grams(2, 0, 9));
+    for (std::size_t token = 0; token < 18; token++) {
+      std::vector<TokenId> other = text_grams(2, 0, 9);
+      other[token] = (other[token] + 50) % kVocab;
+      EXPECT_EQ(said(other) != plain, sees_grams && token >= 2) << token;
     }
-    // What was refused after all is cut off, and the true states take its place.
-    grown->append(other);
-    grown->truncate(n);
-    EXPECT_EQ(grown->length(), n);
-    grown->append(part(hidden, n, 140));
-    EXPECT_EQ(drafted(*grown, grams_of(3, 3)), expected);
-  });
+  }
 }
 
 TEST(ChimeraHeads, a_branch_says_what_its_chain_alone_says) {
@@ -340,7 +398,7 @@ TEST(ChimeraHeads, a_branch_says_what_its_chain_alone_says) {
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto heads = load_chimera(device, files, target, options_of(dtype));
     const auto text = heads->make_text(16);
-    text->append(states(66, 12));
+    text->append(states(66, 12), text_grams(3, 0, 66));
     const Gram root{1, 2, 3}, a{2, 3, 4}, b{2, 3, 5}, of_a{3, 4, 6}, of_b{3, 5, 7};
     text->begin_draft();
     const std::vector<int> none{-1}, both{0, 0}, crossed{2, 1};
@@ -362,16 +420,21 @@ TEST(ChimeraHeads, k_grams_from_the_cache_change_no_bit) {
   const HeadsFiles files = heads_of(chimera_config());
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto heads = load_chimera(device, files, target, options_of(dtype));
-    const auto without = heads->make_text(0), with = heads->make_text(4);
+    const auto without = heads->make_text(0), with = heads->make_text(8), few = heads->make_text(2);
     for (int round = 0; round < 6; round++) {
-      without->append(states(1, 20 + static_cast<std::uint64_t>(round)));
-      with->append(states(1, 20 + static_cast<std::uint64_t>(round)));
+      for (ChimeraText* text : {without.get(), with.get(), few.get()})
+        text->append(states(1, 20 + static_cast<std::uint64_t>(round)), text_grams(3, round, 1));
       const auto grams = grams_of(3, round % 2 ? 3 : 1);
-      EXPECT_EQ(drafted(*with, grams), drafted(*without, grams));
+      const auto expected = drafted(*without, grams);
+      EXPECT_EQ(drafted(*with, grams), expected);
+      EXPECT_EQ(drafted(*few, grams), expected);
     }
     EXPECT_EQ(without->gram_counts().n_found, 0);
-    EXPECT_EQ(with->gram_counts().n_looked_up, 12);
-    EXPECT_EQ(with->gram_counts().n_found, 9);  // all but the first time of each of the three
+    // Five of the text, and twelve drafted: all but the first time of each of the three.
+    EXPECT_EQ(with->gram_counts().n_looked_up, 17);
+    EXPECT_EQ(with->gram_counts().n_found, 9);
+    EXPECT_EQ(with->gram_counts().n_evicted, 0);
+    EXPECT_GT(few->gram_counts().n_evicted, 0);
   });
 }
 
@@ -385,12 +448,12 @@ TEST(ChimeraHeads, enlarged_with_their_target_say_the_same_bits) {
     for_every_table_and_type([&](kernels::Device& device, DType dtype) {
       const auto unscaled = load_chimera(device, files, target, options_of(dtype));
       const auto plain = unscaled->make_text(0);
-      plain->append(hidden);
+      plain->append(hidden, text_grams(3, 0, 67));
       const auto expected = drafted(*plain, grams_of(3, 3));
       for (const ModelScale scale : {ModelScale{4, 2}, ModelScale{16, 1}}) {
         const auto heads = load_chimera(device, files, target, options_of(dtype, scale));
         const auto large = heads->make_text(0);
-        large->append(widened(hidden, scale.width));
+        large->append(widened(hidden, scale.width), text_grams(3, 0, 67));
         EXPECT_EQ(drafted(*large, grams_of(3, 3)), expected) << name_of(scale);
       }
     });

@@ -1,6 +1,7 @@
 // What a model is said to need, and who is refused.
 #include <gtest/gtest.h>
 
+#include "engine/model/heads_files.h"
 #include "engine/model/model_files.h"
 #include "engine/schedule/memory_plan.h"
 #include "engine/types.h"
@@ -30,6 +31,20 @@ TEST(MemoryPlan, weights_are_the_parameters_in_their_type) {
   EXPECT_EQ(memory_plan(config, DType::F32).weights, 4.0 * config.n_params());
   EXPECT_EQ(memory_plan(config, DType::BF16).cache_per_token, 2 * 2 * 2 * 16 * 3);
   EXPECT_GT(memory_plan(config, DType::BF16).workspace, 2.0 * 2 * 96 * 64);
+}
+
+TEST(MemoryPlan, chimeras_cache_holds_a_state_a_token_and_its_k_gram_where_that_is_seen) {
+  HeadsConfig config;
+  config.n_heads = 2;
+  config.dim = 64;
+  config.vocab_size = 128;
+  EXPECT_EQ(memory_plan(config, DType::BF16).cache_per_token, 0) << "Medusa's have none";
+  config.kind = HeadsKind::Chimera;
+  config.hidden_dim = 96;
+  config.n_attention_heads = 4;
+  EXPECT_EQ(memory_plan(config, DType::BF16).cache_per_token, 2 * 2 * 2 * 64);
+  config.sees_committed_grams = false;
+  EXPECT_EQ(memory_plan(config, DType::BF16).cache_per_token, 2 * 2 * 64);
 }
 
 TEST(MemoryPlan, the_largest_scale_overflows_nothing) {

@@ -130,6 +130,13 @@ TEST(MedusaTraining, gradient_of_every_kind_of_weight_is_the_derivative_of_the_l
 TEST(ChimeraTraining, gradient_of_every_kind_of_weight_is_the_derivative_of_the_loss) {
   HeadsConfig config = small_heads(HeadsKind::Chimera);
   expect_gradients(config, "trigrams");
+  config.sees_committed_grams = false;
+  expect_gradients(config, "trigrams that see no committed ones");
+  config.gram = 2;
+  config.own_embedding = true;
+  expect_gradients(config, "bigrams that see no committed ones, embedding of their own");
+  config.own_embedding = false;
+  config.sees_committed_grams = true;
   config.gram = 5;
   config.residual = false;
   expect_gradients(config, "5-grams, no residual");
@@ -179,25 +186,56 @@ TEST(ChimeraTraining, a_text_never_sees_another_in_its_pass) {
   for (std::size_t k = 0; k < 3; k++) EXPECT_NEAR(both[k], first[k] + second[k], 1e-4);
 }
 
-TEST(ChimeraTraining, a_chain_sees_no_state_behind_its_place) {
-  Heads<float> heads = heads_in_f32(small_heads(HeadsKind::Chimera));
-  Text text = random_text(11, 3, 1);
-  text.n_prompt = 9;  // one place, 8, for head 0 alone
+/// What a pass over one text sums up.
+HeadsSums sums_of(Heads<float>& heads, const Text& text) {
   const HeadsLoss counts{.of_head = {1, 1, 1}, .of_feature = 0};
-  const auto loss = [&] {
-    std::vector<float> gradient(heads.parameters.size());
-    HeadsSums sums(3);
-    const std::vector<HeadsText> texts = {text.read()};
-    heads.pass->forward_backward(heads.parameters, *heads.weights, texts, counts, gradient.data(),
-                                 sums);
-    EXPECT_EQ(sums.n, (std::vector<std::int64_t>{1, 0, 0}));
-    return sums.loss[0];
-  };
-  const double before = loss();
-  for (int i = 9 * kDim; i < 10 * kDim; i++) text.hidden[static_cast<std::size_t>(i)] = {0x4000};
-  EXPECT_EQ(loss(), before) << "state 9 is the one that f shall become";
-  for (int i = 8 * kDim; i < 9 * kDim; i++) text.hidden[static_cast<std::size_t>(i)] = {0x4000};
-  EXPECT_NE(loss(), before);
+  std::vector<float> gradient(heads.parameters.size());
+  HeadsSums sums(3);
+  const std::vector<HeadsText> texts = {text.read()};
+  heads.pass->forward_backward(heads.parameters, *heads.weights, texts, counts, gradient.data(),
+                               sums);
+  return sums;
+}
+
+TEST(ChimeraTraining, a_chain_sees_no_state_behind_its_place) {
+  for (const bool sees_grams : {true, false}) {
+    HeadsConfig config = small_heads(HeadsKind::Chimera);
+    config.sees_committed_grams = sees_grams;
+    Heads<float> heads = heads_in_f32(config);
+    Text text = random_text(11, 3, 1);
+    text.n_prompt = 9;  // one place, 8, for head 0 alone
+    const HeadsSums before = sums_of(heads, text);
+    EXPECT_EQ(before.n, (std::vector<std::int64_t>{1, 0, 0}));
+    for (int i = 9 * kDim; i < 10 * kDim; i++) text.hidden[static_cast<std::size_t>(i)] = {0x4000};
+    EXPECT_EQ(sums_of(heads, text).loss[0], before.loss[0])
+        << "state 9 is the one that f shall become";
+    for (int i = 8 * kDim; i < 9 * kDim; i++) text.hidden[static_cast<std::size_t>(i)] = {0x4000};
+    EXPECT_NE(sums_of(heads, text).loss[0], before.loss[0]);
+  }
+}
+
+TEST(ChimeraTraining, a_chain_sees_the_k_grams_of_the_text_before_its_place_or_none) {
+  for (const bool sees_grams : {true, false}) {
+    HeadsConfig config = small_heads(HeadsKind::Chimera);
+    config.gram = 1;
+    config.sees_committed_grams = sees_grams;
+    Heads<float> heads = heads_in_f32(config);
+    const Text text = random_text(12, 8, 1);  // places 7, 8, 9; asked for are tokens 9, 10, 11
+    const HeadsSums before = sums_of(heads, text);
+    const auto changed = [&](int token) {
+      Text other = text;
+      TokenId& one = other.tokens[static_cast<std::size_t>(token)];
+      one = (one + 17) % kVocab;
+      const HeadsSums sums = sums_of(heads, other);
+      std::vector<bool> heads_changed;
+      for (std::size_t k = 0; k < 3; k++) heads_changed.push_back(sums.loss[k] != before.loss[k]);
+      return heads_changed;
+    };
+    for (int token = 1; token < 8; token++)
+      EXPECT_EQ(changed(token), std::vector<bool>(3, sees_grams)) << token;
+    EXPECT_EQ(changed(0), std::vector<bool>(3, false)) << "the layout begins with token 1";
+    EXPECT_EQ(changed(8), std::vector<bool>(3, true)) << "the first chain's own";
+  }
 }
 
 TEST(ChimeraTraining, fed_with_its_own_guesses_it_learns_from_other_chains) {
@@ -265,6 +303,15 @@ int best_of(std::span<const float> logits) {
   return static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
+/// k-grams that end at tokens [first, first + n), oldest token first.
+std::vector<TokenId> grams_of(const Text& text, int gram, int first, int n) {
+  std::vector<TokenId> grams;
+  for (int end = first; end < first + n; end++)
+    for (int at = end - gram + 1; at <= end; at++)
+      grams.push_back(at < 0 ? -1 : text.tokens[static_cast<std::size_t>(at)]);
+  return grams;
+}
+
 std::vector<float> states(const Text& text, int first, int n) {
   std::vector<float> values;
   for (int i = first * kDim; i < (first + n) * kDim; i++)
@@ -286,34 +333,84 @@ TEST_F(TrainedHeads, of_medusa_say_the_token_two_places_and_more_behind_a_state)
   }
 }
 
+/// The forms of Chimera's heads in which k-grams and what they see differ.
+std::vector<HeadsConfig> chimera_forms() {
+  std::vector<HeadsConfig> forms;
+  for (const int gram : {1, 3}) {
+    for (const bool sees_grams : {true, false}) {
+      forms.push_back(small_heads(HeadsKind::Chimera));
+      forms.back().gram = gram;
+      forms.back().sees_committed_grams = sees_grams;
+    }
+  }
+  return forms;
+}
+
+/// The heads in `directory` behind the target whose embedding training reads.
+std::unique_ptr<ChimeraHeads> loaded_chimera(kernels::Device& device,
+                                             const HeadsFiles& files,
+                                             const HeadsOptions& options) {
+  const std::vector<float> embedding = spread(kVocab * kDim, 5);
+  ModelFiles target;
+  target.config.dim = kDim;
+  target.config.vocab_size = kVocab;
+  target.tensors = as_tensors(
+      embedding, std::vector<NamedPart>{{"model.embed_tokens.weight", {kVocab, kDim}, 0}});
+  return load_chimera(device, files, target, options);
+}
+
+/// What head k says at place i of a text whose rows before are known: called for k = 0, 1, ..
+std::vector<float> asked(ChimeraText& reader, const Text& text, int gram, int i, int k) {
+  const int n_known = reader.length();
+  reader.append(states(text, n_known, i + 1 - n_known),
+                grams_of(text, gram, n_known, i + 1 - n_known));
+  if (k == 0) reader.begin_draft();
+  return reader.level(std::vector<int>{k - 1}, grams_of(text, gram, i + 1 + k, 1));
+}
+
 TEST_F(TrainedHeads, of_chimera_say_the_next_tokens_of_a_chain_behind_the_states) {
   const Text text = periodic_text();
-  for (const int gram : {1, 3}) {
-    HeadsConfig config = small_heads(HeadsKind::Chimera);
-    config.gram = gram;
+  for (const HeadsConfig& config : chimera_forms()) {
     const HeadsFiles files = trained_on(text, config, directory_);
-    const std::vector<float> embedding = spread(kVocab * kDim, 5);
-    ModelFiles target;
-    target.config.dim = kDim;
-    target.config.vocab_size = kVocab;
-    target.tensors = as_tensors(
-        embedding, std::vector<NamedPart>{{"model.embed_tokens.weight", {kVocab, kDim}, 0}});
-    const auto heads = load_chimera(*device_, files, target, options_);
+    EXPECT_EQ(files.config.sees_committed_grams, config.sees_committed_grams);
+    const auto heads = loaded_chimera(*device_, files, options_);
     const auto reader = heads->make_text(0);
     for (int i = 1; i < 30; i++) {
-      reader->append(states(text, reader->length(), i + 1 - reader->length()));
-      reader->begin_draft();
       for (int k = 0; k < 3; k++) {
-        std::vector<TokenId> grams;
-        for (int back = gram - 1; back >= 0; back--) {
-          const int at = i + 1 + k - back;
-          grams.push_back(at < 0 ? -1 : text.tokens[static_cast<std::size_t>(at)]);
-        }
-        const std::vector<float> logits = reader->level(std::vector<int>{k - 1}, grams);
-        EXPECT_EQ(best_of(logits), text.tokens[static_cast<std::size_t>(i + 2 + k)])
+        EXPECT_EQ(best_of(asked(*reader, text, config.gram, i, k)),
+                  text.tokens[static_cast<std::size_t>(i + 2 + k)])
             << "state " << i << ", head " << k;
       }
     }
+    std::filesystem::remove_all(directory_);
+  }
+}
+
+TEST_F(TrainedHeads, of_chimera_are_asked_in_a_draft_what_they_were_asked_in_training) {
+  const Text text = random_text(20, 4, 1);
+  for (const HeadsConfig& config : chimera_forms()) {
+    Heads<float> heads = heads_in_f32(config);
+    const auto noise = spread(heads.parameters.size(), 11);
+    for (std::size_t i = 0; i < noise.size(); i++) heads.parameters[i] += 0.5f * noise[i];
+    heads.repack();
+    const HeadsSums sums = sums_of(heads, text);
+    write_heads(directory_, config, *as_tensors(heads.parameters, heads.layout.parts),
+                kernels::DType::F32);
+    const auto drafting = loaded_chimera(*device_, open_heads(directory_, nullptr), options_);
+    const auto reader = drafting->make_text(0);
+    std::vector<double> loss(3);
+    for (int i = 3; i < 18; i++) {
+      for (int k = 0; k < 3 && i + 2 + k < 20; k++) {
+        const std::vector<float> logits = asked(*reader, text, config.gram, i, k);
+        double sum = 0;
+        for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
+        const auto token =
+            static_cast<std::size_t>(text.tokens[static_cast<std::size_t>(i + 2 + k)]);
+        loss[static_cast<std::size_t>(k)] += std::log(sum) - static_cast<double>(logits[token]);
+      }
+    }
+    // Sums of 15 rows of logits, each of some hundred f32 terms.
+    for (std::size_t k = 0; k < 3; k++) EXPECT_NEAR(sums.loss[k], loss[k], 2e-4 * loss[k]) << k;
     std::filesystem::remove_all(directory_);
   }
 }
