@@ -12,6 +12,7 @@
 #include "app/notes.h"
 #include "app/paths.h"
 #include "app/report.h"
+#include "app/step_times.h"
 #include "app/terminal.h"
 #include "engine/event/table.h"
 #include "kernels/cpu/probe.h"
@@ -65,13 +66,6 @@ json probe_json(kernels::Device& device, kernels::DType dtype) {
   return machine;
 }
 
-/// A chain of rows after `context` committed tokens, as a decoder would propose it.
-engine::TokenTree chain(int n_rows, int vocab_size) {
-  engine::TokenTree tree;
-  for (int row = 0; row < n_rows; row++) tree.add((7 * row + 3) % vocab_size, row - 1, {});
-  return tree;
-}
-
 int bench_probe(const BenchOptions& options) {
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   kernels::Device& device = store.device(options.model.device);
@@ -95,11 +89,6 @@ int bench_probe(const BenchOptions& options) {
   return exit_code();
 }
 
-struct StepTimes {
-  std::vector<double> ms;        // a median each of options.rows; fewer if Ctrl+C came before
-  std::int64_t cache_bytes = 0;  // of the pages in use meanwhile
-};
-
 /// Plain decoding of a few tokens after `context` others, so that what follows can state the memory
 /// of `generate`.
 void generate_a_little(engine::LoadedModel& loaded, int context) {
@@ -108,33 +97,6 @@ void generate_a_little(engine::LoadedModel& loaded, int context) {
   for (int i = 0; i < context; i++)
     run.prompt_tokens.push_back((5 * i + 1) % loaded.model->vocab_size());
   engine::run_to_end(loaded, run, 0, nullptr, interrupted);
-}
-
-/// Medians of a forward that computes the logits of every row, the row counts interleaved. After
-/// Ctrl+C those of the repeats so far.
-StepTimes time_steps(engine::Model& model, const BenchOptions& options) {
-  std::vector<engine::TokenId> prompt(static_cast<std::size_t>(options.context) + 1);
-  for (std::size_t i = 0; i < prompt.size(); i++)
-    prompt[i] = static_cast<engine::TokenId>((5 * i + 1) % model.vocab_size());
-  engine::Sequence sequence = engine::prefilled(model, prompt);
-  std::vector<std::vector<double>> ms(options.rows.size());
-  for (int repeat = -2; repeat < options.repeat && !interrupted(); repeat++) {
-    for (std::size_t i = 0; i < options.rows.size() && !interrupted(); i++) {
-      const engine::TokenTree tree = chain(options.rows[i], model.vocab_size());
-      const engine::BatchItem item{
-          .cache = &sequence.cache(), .tree = &tree, .prefix = sequence.cached_tokens()};
-      const double start = now_ms();
-      model.forward(std::span(&item, 1), {});
-      if (repeat >= 0) ms[i].push_back(now_ms() - start);
-      sequence.cache().commit({});
-    }
-  }
-  StepTimes times{.cache_bytes = model.cache_bytes()};
-  for (const auto& values : ms) {
-    if (values.empty()) break;
-    times.ms.push_back(median(values));
-  }
-  return times;
 }
 
 /// What each row count took beside the roofline of this run; absent where a probe is.
@@ -193,7 +155,10 @@ int bench_step(const BenchOptions& options) {
   generate_a_little(loaded, options.context);
   const std::int64_t generate_peak = peak_rss_bytes();  // before the probe takes its buffer
   json machine = probe_json(model.device(), model.dtype());
-  const StepTimes times = interrupted() ? StepTimes() : time_steps(model, options);
+  const StepTimes times = interrupted() ? StepTimes()
+                                        : time_steps(model, {.rows = options.rows,
+                                                             .context = options.context,
+                                                             .repeat = options.repeat});
   machine["read_gbps_after"] = read_probe(model.device());
   machine["last_level_cache_bytes"] = engine::last_level_cache_bytes();
   const json &before = machine["read_gbps"], &after = machine["read_gbps_after"];
@@ -295,7 +260,7 @@ int bench_decode(const BenchOptions& options) {
                          .options = options_for(options.decoder, decoders, options.set),
                          .max_tokens = options.max_tokens,
                          .ignore_eos = true};
-  engine::complete_options(engine::decoder_named(run.decoder), run.options);  // or refused now
+  check_options(run.decoder, run.options);
   check_helpers(helpers_of(options.model), decoders);
   const engine::RunModels models = load(store, request, helpers_of(options.model), decoders);
   engine::Model& model = *models.target.model;

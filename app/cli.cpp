@@ -17,14 +17,17 @@ void add_window_options(CLI::App& app, WindowCommandOptions& o) {
   add_model_options(app, o.model);
   add_draft_option(app, o.model);
   CLI::Option* open =
-      app.add_option("--open", o.open, "show a recording (.pdrun)")->type_name("FILE");
+      app.add_option("--open", o.open,
+                     "show a recording (.pdrun), or a training, under way or over: the folder it "
+                     "writes, or its training.jsonl")
+          ->type_name("FILE|DIR");
   app.add_flag("--start", o.start,
                "start a race of four decoders on the first bundled prompt at once")
       ->excludes(open);
   app.add_option("--screen", o.screen,
-                 "which screen to start with: welcome; live: one run; compare: a race (default: "
-                 "that of last time)")
-      ->check(one_of({"welcome", "live", "compare"}));
+                 "which screen to start with: welcome; live: one run; compare: a race; training: a "
+                 "training's curves (default: that of last time)")
+      ->check(one_of({"welcome", "live", "compare", "training"}));
   app.add_option("--theme", o.theme, "colours of the window (default: those of last time)")
       ->check(one_of({"dark", "light", "monochrome"}));
   app.add_option(
@@ -34,7 +37,7 @@ void add_window_options(CLI::App& app, WindowCommandOptions& o) {
       ->type_name("FILE");
   app.add_option("--panel", o.panel,
                  "with --screenshot: a picture of this panel alone (text, trajectory, tree, mask, "
-                 "laws, thoughts, gantt, schedule, ...)")
+                 "laws, thoughts, gantt, schedule, loss, probe_trajectory, ...)")
       ->type_name("NAME")
       ->needs("--screenshot");
   app.add_option("--step", o.step, "select this step of the run shown")

@@ -1,4 +1,6 @@
 // generate, compare and bench: what may be said to them.
+#include <algorithm>
+
 #include "app/cli_commands.h"
 #include "app/cli_options.h"
 #include "app/numbers.h"
@@ -38,7 +40,9 @@ void add_generate(CLI::App& app, Parsed& p, Run& run) {
 void add_compare(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.add_subcommand(
       "compare", "Run several decoders on the same prompts, in turns, and compare them with ar");
-  c->add_option("--decoders", p.decoders, "names with commas between")
+  c->add_option("--decoders", p.decoders,
+                "names with commas between; NAME@MODEL decodes with another model than --model's, "
+                "and is compared with ar of that model: ar,jacobi,jacobi@demo-cllm")
       ->type_name("LIST")
       ->capture_default_str()
       ->group("Decoder");
@@ -53,7 +57,11 @@ void add_compare(CLI::App& app, Parsed& p, Run& run) {
            "\nExample: decoscope compare --prompt-file assets/prompts/bundled.jsonl --scale 4x2";
   });
   c->callback([&] {
-    p.compare.decoders = split_commas(p.decoders);
+    p.compare.lanes = lanes_from(p.decoders);
+    p.compare.decoders.clear();
+    for (const LaneOption& lane : p.compare.lanes)
+      if (std::ranges::find(p.compare.decoders, lane.decoder) == p.compare.decoders.end())
+        p.compare.decoders.push_back(lane.decoder);
     run = [&p] { return compare(p.compare); };
   });
 }

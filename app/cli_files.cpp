@@ -180,28 +180,32 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* tree =
       add("tree", "Grow the tree that draft heads are asked for, from how often they are right");
   tree->footer(
-      "Example: decoscope bench step --json --scale 4x2 --rows 1,2,4,8,16,24,32 > costs.json\n"
-      "         decoscope model tree demo-medusa --rows auto --costs costs.json --out tree.json\n"
-      "         decoscope generate --decoder medusa --set tree=tree.json --scale 4x2 ...");
+      "Example: decoscope model tree demo-medusa --rows auto --scale 4x2 --out tree.json\n"
+      "         decoscope generate --decoder medusa --set tree=tree.json --scale 4x2 ...\n"
+      "Rows that were measured before, of the same model at the same scale:\n"
+      "         decoscope bench step --json --scale 4x2 --rows 1,2,4,8,16,24,32 > costs.json\n"
+      "         decoscope model tree demo-medusa --rows auto --costs costs.json");
   tree->add_option("heads", p.model.path, "bundled heads, or a directory of some")
       ->type_name(kModelName)
       ->required();
   tree->add_option("--rows", p.model.rows,
                    "rows a step may evaluate, the last token's included; auto: those that give the "
-                   "most tokens for their time, by --costs")
+                   "most tokens for their time, which is measured here on the model the heads are "
+                   "for (or --model) at --scale, or read from --costs")
       ->type_name("R|auto")
       ->capture_default_str();
   tree->add_option("--accuracies", p.model.accuracies,
                    "how often each head's tokens are right (default: accuracies.json beside the "
                    "heads, which training writes)")
       ->type_name("FILE");
-  tree->add_option("--costs", p.model.costs, "what `bench step --json` printed on this machine")
+  tree->add_option("--costs", p.model.costs,
+                   "of --rows auto: what `bench step --json` printed, in place of measuring")
       ->type_name("FILE");
   tree->add_option("--out", p.model.out,
                    "the file to write; tree.json beside the heads is used by them from then on "
                    "(default: print it)")
       ->type_name("FILE");
-  add_limit_option(*tree, p.model.limits);
+  add_model_options(*tree, p.model.target);
   CLI::App* scale = add("scale", "Write an enlarged model that computes the same tokens");
   add_path(scale);
   scale->add_option("out", p.model.out, "the directory to write")->type_name("DIR")->required();

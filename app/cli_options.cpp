@@ -40,6 +40,23 @@ std::vector<std::string> split_commas(const std::string& text) {
   return parts;
 }
 
+std::vector<LaneOption> lanes_from(const std::string& text) {
+  std::vector<LaneOption> lanes;
+  for (const std::string& part : split_commas(text)) {
+    const std::size_t at = part.find('@');
+    LaneOption lane{.name = part, .decoder = part.substr(0, at), .model = {}};
+    if (at != std::string::npos) lane.model = part.substr(at + 1);
+    if (lane.decoder.empty() || (at != std::string::npos && lane.model.empty()))
+      throw CLI::ValidationError(
+          "--decoders", fmt::format("found '{}', expected a decoder, or DECODER@MODEL with a "
+                                    "bundled model or a directory",
+                                    part));
+    engine::decoder_named(lane.decoder);
+    lanes.push_back(std::move(lane));
+  }
+  return lanes;
+}
+
 void add_limit_option(CLI::App& command, engine::FileLimits& limits) {
   std::string names;
   for (const engine::FileLimit& limit : engine::file_limits())
@@ -189,6 +206,7 @@ std::string options_help(const std::string& decoder) {
       if (!option.choices.empty()) {
         for (const std::string& choice : option.choices)
           range += (range.empty() ? "" : "|") + choice;
+        if (option.type == engine::OptionInfo::Type::Tree) range += "|FILE.json";
       } else if (option.type == engine::OptionInfo::Type::Bool) {
         range = "on|off";
       } else {

@@ -26,6 +26,10 @@ void add_draft_option(CLI::App& command, ModelOptions& o);
 void add_generation_options(CLI::App& command, GenerationOptions& o);
 /// --trace and --record.
 void add_outputs(CLI::App& command, GenerationOptions& o);
+/// "ar,jacobi@demo-cllm" as lanes.
+/// @throws CLI::ValidationError  naming what is missing beside an '@'
+/// @throws Error(Usage)          for a decoder that is none
+std::vector<LaneOption> lanes_from(const std::string& text);
 /// What --set takes, for one decoder or for all of them.
 /// @param decoder  empty: all
 std::string options_help(const std::string& decoder);

@@ -24,10 +24,24 @@ struct ModelOptions {
   engine::FileLimits limits;
 };
 
+/// A lane of compare, "jacobi@demo-cllm": a decoder, by a model of its own where one is named.
+struct LaneOption {
+  std::string name;            // as it was written
+  std::string decoder, model;  // model empty: that of --model
+};
+
+/// The options of a model that another thing names where the person does not.
+inline ModelOptions no_model() {
+  ModelOptions options;
+  options.model.clear();
+  return options;
+}
+
 /// What generate and compare share.
 struct GenerationOptions {
   ModelOptions model;
-  std::vector<std::string> decoders = {"ar"};
+  std::vector<std::string> decoders = {"ar"};  // of compare those of its lanes, each once
+  std::vector<LaneOption> lanes;               // of compare
   std::string prompt;
   bool has_prompt = false;
   std::string prompt_file;
@@ -88,8 +102,9 @@ struct ModelCommandOptions {
   // random --heads: whose, of which model, how many
   std::string heads, base = "demo-target";
   int n_heads = 4;
-  // tree: a count or auto, and files
+  // tree: a count or auto, and files; whose steps are measured (model empty: the heads' own)
   std::string rows = "16", accuracies, costs;
+  ModelOptions target = no_model();
   bool scan = false;
   bool allow_external_shards = false;
   engine::FileLimits limits;
@@ -150,9 +165,9 @@ struct TraceOptions {
 
 struct WindowCommandOptions {
   ModelOptions model;
-  std::string open;        // a recording
+  std::string open;        // a recording, or a training's folder or log
   std::string screenshot;  // write a picture of the window to this PNG and end
-  std::string screen;      // live, compare, welcome
+  std::string screen;      // live, compare, training, welcome
   std::string panel;       // the picture is of it alone; empty: of the window
   int step = -1;           // selected at first; -1: none
   std::string theme;       // dark, light, monochrome; empty: as set in the window

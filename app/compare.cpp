@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <exception>
-#include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -52,59 +51,99 @@ class RaceProgress {
   std::string place_;
 };
 
-/// Sums over the prompts of one decoder.
+/// Sums over the prompts of one lane.
 struct Totals {
   double tokens = 0, steps = 0, decode_ms = 0;
   double whole_decode_ms = 0, ar_decode_ms = 0;  // of runs that no bound cut, and of AR there
   int n = 0, n_identical = 0, n_compared = 0;
 };
 
-/// One prompt through every decoder, `repeat` times. The order turns with every prompt and repeat,
-/// so that drift of the machine hits all alike; times are medians.
+/// A lane with its models, and the lane it is compared with: plain decoding by the same model.
+struct RacingLane {
+  LaneOption of;
+  engine::RunModels models;
+  std::size_t baseline = 0;  // index among the lanes
+  bool asked = true;         // else it runs to be compared with alone
+};
+
+/// The lanes asked for, behind plain decoding of each model that has no such lane: without it there
+/// is neither a speed-up nor an agreement to report.
+std::vector<RacingLane> lanes_of(engine::ModelStore& store, const GenerationOptions& options) {
+  const auto is_baseline = [&](const LaneOption& lane, const std::string& model) {
+    return lane.decoder == "ar" && model_of(lane, options) == model;
+  };
+  std::vector<LaneOption> all = options.lanes;
+  for (const LaneOption& lane : options.lanes) {
+    const std::string model = model_of(lane, options);
+    const bool there = std::ranges::any_of(
+        all, [&](const LaneOption& other) { return is_baseline(other, model); });
+    const std::string name = lane.model.empty() ? "ar" : "ar@" + lane.model;
+    if (!there) all.insert(all.begin(), {.name = name, .decoder = "ar", .model = lane.model});
+  }
+  const std::vector<engine::RunModels> models = load_lanes(store, options, all);
+  const std::size_t n_added = all.size() - options.lanes.size();
+  std::vector<RacingLane> lanes;
+  for (std::size_t i = 0; i < all.size(); i++) {
+    const std::string& model = model_of(all[i], options);
+    const auto baseline = std::ranges::find_if(
+        all, [&](const LaneOption& other) { return is_baseline(other, model); });
+    lanes.push_back({.of = all[i],
+                     .models = models[i],
+                     .baseline = static_cast<std::size_t>(baseline - all.begin()),
+                     .asked = i >= n_added});
+  }
+  return lanes;
+}
+
+/// One prompt through every lane, `repeat` times. The order turns with every prompt and repeat, so
+/// that drift of the machine hits all alike; times are medians.
 /// @param turn    of the prompt
 /// @param events  where the first repeat is told, or null; `run` counts runs
-std::map<std::string, engine::RunResult> race(const engine::RunModels& models,
-                                              const GenerationOptions& options,
-                                              const Prompt& prompt,
-                                              const std::vector<std::string>& decoders,
-                                              std::size_t turn,
-                                              engine::EventSink* events,
-                                              engine::RunId& run,
-                                              RaceProgress& progress) {
-  std::map<std::string, engine::RunResult> results;
-  std::map<std::string, std::vector<double>> decode_ms, prefill_ms;
-  std::map<std::string, engine::RunId> run_of;  // of the first repeat
+/// @return        a result a lane; none after Ctrl+C
+std::vector<engine::RunResult> race(const std::vector<RacingLane>& lanes,
+                                    const GenerationOptions& options,
+                                    const Prompt& prompt,
+                                    std::size_t turn,
+                                    engine::EventSink* events,
+                                    engine::RunId& run,
+                                    RaceProgress& progress) {
+  std::vector<engine::RunResult> results(lanes.size());
+  std::vector<std::vector<double>> decode_ms(lanes.size()), prefill_ms(lanes.size());
+  std::vector<engine::RunId> run_of(lanes.size());  // of the first repeat
   for (int repeat = 0; repeat < options.repeat; repeat++) {
-    for (std::size_t i = 0; i < decoders.size(); i++) {
-      const std::string& decoder =
-          decoders[(i + turn + static_cast<std::size_t>(repeat)) % decoders.size()];
-      engine::RunRequest request = request_for(options, prompt, decoder, *models.target.model);
+    for (std::size_t i = 0; i < lanes.size(); i++) {
+      const std::size_t at = (i + turn + static_cast<std::size_t>(repeat)) % lanes.size();
+      const RacingLane& lane = lanes[at];
+      engine::RunRequest request =
+          request_for(options, prompt, lane.of.decoder, *lane.models.target.model);
       request.race = static_cast<std::uint32_t>(turn) + 1;
-      request.lane = static_cast<int>(&decoder - decoders.data());
-      if (repeat == 0) run_of[decoder] = run + 1;
-      progress.begin(turn, repeat, decoder);
+      request.lane = static_cast<int>(at);
+      if (repeat == 0) run_of[at] = run + 1;
+      progress.begin(turn, repeat, lane.of.name);
       engine::RunResult result = engine::run_to_end(
-          models, request, ++run, repeat == 0 ? events : nullptr, interrupted,
-          [&](const engine::Lane& lane) { progress.show(lane.sequence.generated().size()); });
+          lane.models, request, ++run, repeat == 0 ? events : nullptr, interrupted,
+          [&](const engine::Lane& running) { progress.show(running.sequence.generated().size()); });
       if (interrupted()) return {};
       progress.end();
-      decode_ms[decoder].push_back(result.decode_ms);
-      prefill_ms[decoder].push_back(result.prefill_ms);
-      results[decoder] = std::move(result);
+      decode_ms[at].push_back(result.decode_ms);
+      prefill_ms[at].push_back(result.prefill_ms);
+      results[at] = std::move(result);
     }
   }
-  for (auto& [decoder, result] : results) {
-    result.decode_ms = median(decode_ms[decoder]);
-    result.prefill_ms = median(prefill_ms[decoder]);
+  for (std::size_t i = 0; i < lanes.size(); i++) {
+    results[i].decode_ms = median(decode_ms[i]);
+    results[i].prefill_ms = median(prefill_ms[i]);
   }
-  const engine::RunResult& ar = results.at("ar");
-  for (auto& [decoder, result] : results) {
-    if (decoder != "ar" && !engine::comparable(result.request.sampling)) continue;
+  for (std::size_t i = 0; i < lanes.size(); i++) {
+    engine::RunResult& result = results[i];
+    const engine::RunResult& ar = results[lanes[i].baseline];
+    const bool is_ar = i == lanes[i].baseline;
+    if (!is_ar && !engine::comparable(result.request.sampling)) continue;
     engine::Agreement agreement = engine::agree(result, ar);
-    if (events && decoder != "ar") {
+    if (events && !is_ar) {
       agreement.t = engine::now_ns();
-      agreement.run = run_of.at(decoder);
-      agreement.baseline = run_of.at("ar");
+      agreement.run = run_of[i];
+      agreement.baseline = run_of[lanes[i].baseline];
       events->push(agreement);
     }
     if (result.decode_ms > 0 && result.whole()) result.speedup = ar.decode_ms / result.decode_ms;
@@ -128,9 +167,11 @@ double speedup_of(const Totals& t) {
   return t.whole_decode_ms > 0 ? t.ar_decode_ms / t.whole_decode_ms : 0;
 }
 
-nlohmann::json summary_json(const std::string& decoder, const Totals& t) {
+nlohmann::json summary_json(const RacingLane& lane, const Totals& t) {
   return {
-      {"decoder", decoder},
+      {"lane", lane.of.name},
+      {"decoder", lane.of.decoder},
+      {"model", lane.models.target.model->name()},
       {"tokens_per_second", t.decode_ms > 0 ? t.tokens / t.decode_ms * 1e3 : 0},
       {"speedup", t.whole_decode_ms > 0 ? nlohmann::json(speedup_of(t)) : nlohmann::json(nullptr)},
       {"tokens_per_step", t.steps > 0 ? t.tokens / t.steps : 0},
@@ -138,15 +179,13 @@ nlohmann::json summary_json(const std::string& decoder, const Totals& t) {
       {"n", t.n}};
 }
 
-std::string summary_table(const std::vector<std::string>& decoders,
-                          const std::map<std::string, Totals>& totals) {
+std::string summary_table(const std::vector<RacingLane>& lanes, const std::vector<Totals>& totals) {
   std::vector<std::vector<std::string>> rows = {
       {"decoder", "tokens/s", "speedup", "tokens/step", "identical to AR"}};
-  for (const std::string& decoder : decoders) {
-    const auto found = totals.find(decoder);
-    if (found == totals.end()) continue;
-    const Totals& t = found->second;
-    rows.push_back({decoder,
+  for (std::size_t i = 0; i < lanes.size(); i++) {
+    const Totals& t = totals[i];
+    if (!lanes[i].asked || t.n == 0) continue;
+    rows.push_back({lanes[i].of.name,
                     fmt::format("{:.1f}", t.decode_ms > 0 ? t.tokens / t.decode_ms * 1e3 : 0),
                     t.whole_decode_ms > 0 ? fmt::format("{:.2f}x", speedup_of(t)) : "-",
                     fmt::format("{:.2f}", t.steps > 0 ? t.tokens / t.steps : 0),
@@ -155,27 +194,43 @@ std::string summary_table(const std::vector<std::string>& decoders,
   return engine::aligned_table(rows);
 }
 
+/// "demo-target bf16, 2.8 M parameters at 4x2", of each model once.
+std::string models_words(const std::vector<RacingLane>& lanes) {
+  std::string text;
+  std::vector<const engine::LoadedModel*> told;
+  for (const RacingLane& lane : lanes) {
+    const engine::LoadedModel* loaded = &lane.models.target;
+    if (std::ranges::find(told, loaded) != told.end()) continue;
+    told.push_back(loaded);
+    const engine::Model& model = *loaded->model;
+    text += fmt::format("{}{} {}, {:.1f} M parameters at {}", text.empty() ? "" : "; ",
+                        model.name(), kernels::name_of(model.dtype()),
+                        static_cast<double>(model.config().n_params()) * 1e-6,
+                        engine::name_of(model.scale()));
+  }
+  return text;
+}
+
 /// The table of what was done, below what it was measured on; a sentence where it would mislead.
-std::string report(const engine::Model& model,
-                   const GenerationOptions& options,
-                   const std::map<std::string, Totals>& totals,
+std::string report(const std::vector<RacingLane>& lanes,
+                   const std::vector<Totals>& totals,
                    const std::string& differences) {
   std::vector<double> speedups;
   std::vector<std::string> compared;
-  bool all_compared = true;
-  for (const auto& [decoder, t] : totals) {
-    if (decoder == "ar") continue;
-    speedups.push_back(speedup_of(t));
-    compared.push_back(decoder);
-    all_compared = all_compared && t.n_compared > 0;
+  bool all_compared = true, several_models = false;
+  const engine::Model& model = *lanes.front().models.target.model;
+  for (std::size_t i = 0; i < lanes.size(); i++) {
+    several_models = several_models || &*lanes[i].models.target.model != &model;
+    if (!lanes[i].asked || i == lanes[i].baseline) continue;
+    speedups.push_back(speedup_of(totals[i]));
+    compared.push_back(lanes[i].of.name);
+    all_compared = all_compared && totals[i].n_compared > 0;
   }
-  return fmt::format(
-             "{} {}, {:.1f} M parameters at {}, {} threads, {}; speed-ups are wall time "
-             "against AR, measured here\n",
-             model.name(), kernels::name_of(model.dtype()),
-             static_cast<double>(model.config().n_params()) * 1e-6, engine::name_of(model.scale()),
-             model.device().n_threads(), engine::counted(totals.begin()->second.n, "prompt")) +
-         summary_table(options.decoders, totals) + differences +
+  return fmt::format("{}, {} threads, {}; speed-ups are wall time against AR{}, measured here\n",
+                     models_words(lanes), model.device().n_threads(),
+                     engine::counted(totals.front().n, "prompt"),
+                     several_models ? " of the same model" : "") +
+         summary_table(lanes, totals) + differences +
          (all_compared ? ""
                        : "identical to AR is not asked of --sampling rejection: it draws other "
                          "tokens of the same distribution\n") +
@@ -183,15 +238,13 @@ std::string report(const engine::Model& model,
                         engine::last_level_cache_bytes(), speedups);
 }
 
-nlohmann::json document(const engine::Model& model,
-                        const GenerationOptions& options,
+nlohmann::json document(const std::vector<RacingLane>& lanes,
                         nlohmann::json results,
-                        const std::map<std::string, Totals>& totals) {
+                        const std::vector<Totals>& totals) {
   nlohmann::json summary = nlohmann::json::array();
-  for (const std::string& decoder : options.decoders) {
-    if (totals.count(decoder)) summary.push_back(summary_json(decoder, totals.at(decoder)));
-  }
-  nlohmann::json out = {{"machine", machine_json(model.device())},
+  for (std::size_t i = 0; i < lanes.size(); i++)
+    if (lanes[i].asked && totals[i].n > 0) summary.push_back(summary_json(lanes[i], totals[i]));
+  nlohmann::json out = {{"machine", machine_json(lanes.front().models.target.model->device())},
                         {"results", std::move(results)},
                         {"summary", summary},
                         {"notices", nlohmann::json::array()}};
@@ -208,34 +261,32 @@ int compare(const GenerationOptions& options) {
   check_outputs(options.record, options.trace);
   const std::vector<Prompt> prompts = prompts_of(options);
   engine::ModelStore store(assets_dir(), options.model.n_threads);
-  const engine::RunModels models =
-      load(store, model_request(options.model), helpers_of(options.model), options.decoders);
-  const engine::Model& model = *models.target.model;
-  // AR always runs: without it there is neither a speed-up nor an agreement to report.
-  std::vector<std::string> decoders = options.decoders;
-  if (std::find(decoders.begin(), decoders.end(), "ar") == decoders.end())
-    decoders.insert(decoders.begin(), "ar");
+  const std::vector<RacingLane> lanes = lanes_of(store, options);
 
   nlohmann::json results = nlohmann::json::array();
-  std::map<std::string, Totals> totals;
+  std::vector<Totals> totals(lanes.size());
   std::string differences;  // a line for each run that wrote other tokens than ar
   Outputs outputs(options.record, options.trace);
-  outputs.tell(models);
+  for (const RacingLane& lane : lanes) outputs.tell(lane.models);
   engine::RunId run = 0;
-  std::size_t n_done = 0;      // prompts through every decoder
+  std::size_t n_done = 0;      // prompts through every lane
   std::exception_ptr failure;  // of a prompt: what was done before it is printed all the same
-  RaceProgress progress(prompts.size(), decoders.size(), options);
+  RaceProgress progress(prompts.size(), lanes.size(), options);
   while (n_done < prompts.size() && !interrupted()) {
     try {
-      const auto by_decoder =
-          race(models, options, prompts[n_done], decoders, n_done, outputs.sink(), run, progress);
-      if (by_decoder.empty()) break;
-      for (const std::string& decoder : options.decoders) {
-        const engine::RunResult& result = by_decoder.at(decoder);
-        if (options.json) results.push_back(to_json(result, models));
-        add(totals[decoder], result, by_decoder.at("ar"));
+      const auto by_lane =
+          race(lanes, options, prompts[n_done], n_done, outputs.sink(), run, progress);
+      if (by_lane.empty()) break;
+      for (std::size_t i = 0; i < lanes.size(); i++) {
+        const engine::RunResult& result = by_lane[i];
+        add(totals[i], result, by_lane[lanes[i].baseline]);
+        if (!lanes[i].asked) continue;
+        if (options.json) {
+          results.push_back(to_json(result, lanes[i].models));
+          results.back()["lane"] = lanes[i].of.name;
+        }
         if (result.difference)
-          differences += fmt::format("{}, {}: {}\n", decoder, result.request.prompt_id,
+          differences += fmt::format("{}, {}: {}\n", lanes[i].of.name, result.request.prompt_id,
                                      difference_words(*result.difference));
       }
       n_done++;
@@ -248,9 +299,9 @@ int compare(const GenerationOptions& options) {
 
   std::string found;
   if (options.json) {
-    found = dumped(document(model, options, std::move(results), totals));
+    found = dumped(document(lanes, std::move(results), totals));
   } else if (n_done > 0) {
-    found = report(model, options, totals, differences);
+    found = report(lanes, totals, differences);
   }
   if (const std::string why = why_one_branch(options.decoders); !why.empty())
     print_error("note: " + why);

@@ -49,7 +49,6 @@ EngineThread::EngineThread(std::string assets_dir,
                &events] {
         engine::Engine engine(assets, options.n_threads, commands, events);
         engine.reason_with(engine::reasoner(assets, data));
-        engine.set_heads(options.heads);
         engine.allow_external_shards(options.allow_external_shards);
         engine.set_file_limits(options.limits);
         engine.serve();

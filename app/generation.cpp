@@ -1,14 +1,18 @@
 #include "app/generation.h"
 
 #include <algorithm>
+#include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/paths.h"
 #include "app/terminal.h"
 #include "engine/closest_name.h"
+#include "engine/decode/option_trees.h"
 #include "engine/decode/sampling_mode.h"
 #include "engine/event/text.h"
+#include "engine/schedule/race_models.h"
 #include "engine/schedule/scheduler.h"
 
 namespace app {
@@ -66,6 +70,10 @@ void check_use(const std::string& option,
 
 }  // namespace
 
+const std::string& model_of(const LaneOption& lane, const GenerationOptions& options) {
+  return lane.model.empty() ? options.model.model : lane.model;
+}
+
 engine::Helpers helpers_of(const ModelOptions& options) {
   return {options.draft, options.heads};
 }
@@ -90,6 +98,25 @@ engine::RunModels load(engine::ModelStore& store,
   line.finish();
   print_notices(models);
   return models;
+}
+
+std::vector<engine::RunModels> load_lanes(engine::ModelStore& store,
+                                          const GenerationOptions& options,
+                                          std::span<const LaneOption> lanes) {
+  std::vector<engine::LaneRequest> requests;
+  for (const LaneOption& lane : lanes)
+    requests.push_back({.decoder = lane.decoder, .options = {}, .model = lane.model});
+  std::unique_ptr<ProgressLine> line;  // of the model under way
+  return engine::models_of_lanes(
+      store, model_request(options.model), helpers_of(options.model), requests,
+      [&line](const std::string& model) {
+        line = std::make_unique<ProgressLine>("loading " + model);
+        return shown_on(*line);
+      },
+      [&line](const engine::RunModels& models) {
+        line->finish();
+        print_notices(models);
+      });
 }
 
 engine::RunModels load_scheduled(engine::ModelStore& store,
@@ -143,6 +170,15 @@ engine::OptionValues options_for(const std::string& decoder,
   return values;
 }
 
+void check_options(const std::string& decoder, const engine::OptionValues& set) {
+  const engine::DecoderInfo& info = engine::decoder_named(decoder);
+  engine::check_trees(info, engine::complete_options(info, set), trees_dir());
+}
+
+std::string trees_dir() {
+  return assets_dir() + "/trees";
+}
+
 namespace {
 
 /// Refuses a --set that no decoder of the run has, with the nearest name there is.
@@ -186,7 +222,7 @@ engine::Sampling sampling_of(const GenerationOptions& options) {
 /// Refuses what a decoder cannot do whatever the model.
 void check_decoder(const GenerationOptions& options, const std::string& decoder) {
   const engine::DecoderInfo& info = engine::decoder_named(decoder);
-  engine::complete_options(info, options_for(decoder, options.decoders, options.set));
+  check_options(decoder, options_for(decoder, options.decoders, options.set));
   if (const auto reason = engine::refusal(info, sampling_of(options))) {
     const bool raced = options.decoders.size() > 1;
     throw Error(ErrorCode::Usage, *reason + (raced ? ", or leave it out of --decoders" : ""));
@@ -245,12 +281,17 @@ void check_usage(const GenerationOptions& options) {
     refuse("a prompt is missing; give --prompt TEXT or --prompt-file F.jsonl");
   if (options.decoders.empty())
     refuse("--decoders: found none, expected names with commas between");
-  for (std::size_t i = 0; i < options.decoders.size(); i++) {
-    const auto before = options.decoders.begin() + static_cast<std::ptrdiff_t>(i);
-    if (std::find(options.decoders.begin(), before, options.decoders[i]) != before) {
-      refuse(fmt::format("--decoders: {} stands there twice", options.decoders[i]));
-    }
+  for (std::size_t i = 0; i < options.lanes.size(); i++) {
+    const auto same = [&](const LaneOption& other) {
+      return other.decoder == options.lanes[i].decoder &&
+             model_of(other, options) == model_of(options.lanes[i], options);
+    };
+    const auto before = options.lanes.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::find_if(options.lanes.begin(), before, same) != before)
+      refuse(fmt::format("--decoders: {} stands there twice", options.lanes[i].name));
   }
+  for (const LaneOption& lane : options.lanes)
+    if (!lane.model.empty()) engine::find_model(lane.model, assets_dir());
   if (options.model.scale != "auto") engine::scale_from(options.model.scale);
   for (const std::string& decoder : options.decoders) engine::decoder_named(decoder);
   check_drawing(options);

@@ -1,6 +1,7 @@
 // What generate and compare share: from options to requests.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,12 @@ engine::RunModels load(engine::ModelStore& store,
                        const engine::ModelRequest& request,
                        const engine::Helpers& helpers,
                        const std::vector<std::string>& decoders);
+/// The models of compare's lanes, in order; lanes of one model share it.
+std::vector<engine::RunModels> load_lanes(engine::ModelStore& store,
+                                          const GenerationOptions& options,
+                                          std::span<const LaneOption> lanes);
+/// The model a lane decodes with, by name or directory.
+const std::string& model_of(const LaneOption& lane, const GenerationOptions& options);
 /// The same for one decoder under a scheduler (engine::make_scheduler).
 /// @param options  of the decoder
 engine::RunModels load_scheduled(engine::ModelStore& store,
@@ -33,6 +40,11 @@ std::vector<Prompt> prompts_of(const GenerationOptions& options);
 engine::OptionValues options_for(const std::string& decoder,
                                  const std::vector<std::string>& all,
                                  const std::vector<std::string>& set);
+/// Refuses values that a decoder cannot have, files of trees among them, before anything is loaded.
+/// @throws Error(Usage, BadInput)  naming decoder, option and value
+void check_options(const std::string& decoder, const engine::OptionValues& set);
+/// Where the trees lie that are known by name.
+std::string trees_dir();
 engine::RunRequest request_for(const GenerationOptions& options,
                                const Prompt& prompt,
                                const std::string& decoder,

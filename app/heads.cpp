@@ -5,9 +5,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/generation.h"
+#include "app/notes.h"
 #include "app/numbers.h"
 #include "app/paths.h"
 #include "app/report.h"
+#include "app/step_times.h"
 #include "app/terminal.h"
 #include "engine/decode/rank_tree.h"
 #include "engine/event/output_file.h"
@@ -16,6 +19,8 @@
 #include "engine/model/heads_files.h"
 #include "engine/model/json.h"
 #include "engine/schedule/memory_plan.h"
+#include "engine/schedule/model_store.h"
+#include "kernels/cpu/probe.h"
 
 namespace app {
 namespace {
@@ -88,20 +93,99 @@ std::vector<engine::StepCost> step_costs(const std::string& path,
   return costs;
 }
 
-int rows_asked(const ModelCommandOptions& options, const engine::HeadAccuracies& accuracies) {
+/// What steps and heads cost, measured here.
+struct MeasuredCosts {
+  std::vector<engine::StepCost> rows;
+  double heads_ms = 0;
+  nlohmann::json told;  // of `model tree --json`
+};
+
+/// Loads the model that the heads are for, with them, and measures.
+MeasuredCosts measured_costs(const ModelCommandOptions& options,
+                             const std::string& heads_path,
+                             const engine::HeadsConfig& heads) {
+  // More rows than that pay on no processor; a few more where a GPU has them nearly free.
+  const StepTiming timing{.rows = {1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 48, 64}};
+  ModelOptions target = options.target;
+  if (target.model.empty()) target.model = heads.base;
+  if (target.model.empty())
+    throw Error(ErrorCode::Usage,
+                heads_path +
+                    ": does not say whose heads these are; name the model whose steps "
+                    "are to be measured with --model NAME|DIR");
+  engine::ModelStore store(assets_dir(), target.n_threads);
+  engine::ModelRequest request = model_request(target);
+  request.needs_tokenizer = false;
+  const std::string kind = engine::name_of(heads.kind);
+  const engine::RunModels models =
+      load(store, request, {.draft = {}, .heads = {heads_path}}, {kind});
+  engine::Model& model = *models.target.model;
+  MeasuredCosts costs;
+  ProgressLine line("measuring steps");
+  const double before = kernels::cpu::ReadProbe(model.device()).gbps();
+  const StepTimes steps =
+      time_steps(model, timing, [&](int done) { line.show(done, timing.repeat, "repeats"); });
+  costs.heads_ms = time_heads(*models.heads_of(kind)->heads, model.config().dim, timing);
+  line.finish();
+  if (interrupted()) throw Error(ErrorCode::Cancelled, "cancelled; no tree was grown");
+  const double after = kernels::cpu::ReadProbe(model.device()).gbps();
+  if (disturbed(before, after)) print_error("note: " + why_disturbed(before, after));
+  costs.told = {{"model", model.name()},
+                {"scale", engine::name_of(model.scale())},
+                {"dtype", kernels::name_of(model.dtype())},
+                {"threads", model.device().n_threads()},
+                {"context", timing.context},
+                {"heads_ms", costs.heads_ms},
+                {"disturbed", disturbed(before, after)},
+                {"rows", nlohmann::json::array()}};
+  for (std::size_t i = 0; i < steps.ms.size(); i++) {
+    costs.rows.push_back({timing.rows[i], steps.ms[i]});
+    costs.told["rows"].push_back({{"rows", timing.rows[i]}, {"ms", steps.ms[i]}});
+  }
+  return costs;
+}
+
+/// Where rows are given, or costs in a file, nothing is measured, so nothing may be said of it.
+void check_measuring(const ModelCommandOptions& options) {
+  const ModelOptions& t = options.target;
+  const bool measures = options.rows == "auto" && options.costs.empty();
+  if (!options.costs.empty() && options.rows != "auto")
+    throw Error(ErrorCode::Usage, "--costs: does nothing with --rows " + options.rows +
+                                      "; it is what --rows auto chooses by");
+  if (measures) return;
+  for (const auto& [given, name] :
+       {std::pair(!t.model.empty(), "--model"), std::pair(t.scale_given, "--scale"),
+        std::pair(!t.dtype.empty(), "--dtype"), std::pair(t.n_threads != 0, "--threads"),
+        std::pair(t.device != "auto", "--device")})
+    if (given)
+      throw Error(ErrorCode::Usage, std::string(name) +
+                                        ": says what is measured, and nothing is; "
+                                        "use it with --rows auto and without "
+                                        "--costs");
+}
+
+/// How many rows, and by which costs: of `model tree --json`, null where none count.
+struct RowsAsked {
+  int rows = 0;
+  nlohmann::json costs;
+};
+
+RowsAsked rows_asked(const ModelCommandOptions& options,
+                     const engine::HeadsFiles& files,
+                     const engine::HeadAccuracies& accuracies) {
   if (options.rows != "auto") {
     const auto rows = whole_from(options.rows, 2, engine::kMaxTreeRows);
     if (!rows)
       throw Error(ErrorCode::Usage, "--rows " + options.rows + ": " +
                                         not_whole(options.rows, 2, engine::kMaxTreeRows) +
                                         ", or auto");
-    return static_cast<int>(*rows);
+    return {static_cast<int>(*rows), nullptr};
   }
-  if (options.costs.empty())
-    throw Error(ErrorCode::Usage,
-                "--rows auto: found no costs, expected --costs FILE: what `decoscope bench step "
-                "--json --scale ...` printed on this machine, at the scale that is meant");
-  return engine::best_rows(accuracies, step_costs(options.costs, options.limits), 0);
+  if (!options.costs.empty())
+    return {engine::best_rows(accuracies, step_costs(options.costs, options.target.limits), 0),
+            {{"file", options.costs}}};
+  MeasuredCosts costs = measured_costs(options, files.path, files.config);
+  return {engine::best_rows(accuracies, costs.rows, costs.heads_ms), std::move(costs.told)};
 }
 
 }  // namespace
@@ -152,15 +236,16 @@ int random_heads(const ModelCommandOptions& options) {
 }
 
 int head_tree(const ModelCommandOptions& options) {
+  check_measuring(options);
   const std::string directory = engine::find_model(options.path, assets_dir());
-  const engine::HeadsFiles files = engine::open_heads(directory, nullptr, options.limits);
+  const engine::HeadsFiles files = engine::open_heads(directory, nullptr, options.target.limits);
   const std::string from =
       options.accuracies.empty() ? directory + "/accuracies.json" : options.accuracies;
   engine::HeadAccuracies accuracies = engine::read_accuracies(from);
   const auto n_heads = static_cast<std::size_t>(files.config.n_heads);
   if (accuracies.size() > n_heads) accuracies.resize(n_heads);
-  const int rows = rows_asked(options, accuracies);
-  const engine::RankTree tree = engine::grow_rank_tree(accuracies, rows);
+  const RowsAsked asked = rows_asked(options, files, accuracies);
+  const engine::RankTree tree = engine::grow_rank_tree(accuracies, asked.rows);
   const double expected = engine::expected_tokens(tree, accuracies);
   const std::string source = fmt::format(
       "grown for {} rows a step from the measured accuracies of {}; {:.3f} tokens a "
@@ -180,6 +265,7 @@ int head_tree(const ModelCommandOptions& options) {
                   {"depth", tree.max_depth()},
                   {"expected_tokens", expected},
                   {"paths", paths},
+                  {"costs", asked.costs},
                   {"out", options.out}}));
     return 0;
   }

@@ -61,13 +61,13 @@ void Outputs::push(engine::Event event) {
 void Outputs::tell(const engine::RunModels& models) {
   if (!wanted()) return;
   for (const engine::LoadedModel* loaded : {&models.target, models.draft}) {
-    if (!loaded) continue;
+    if (!loaded || !told_.insert(loaded->id).second) continue;
     for (const std::string& text : loaded->files.notices)
       push(engine::Notice{engine::now_ns(), engine::Notice::Level::Info, text});
     push(engine::describe(*loaded));
   }
   for (const engine::LoadedHeads* heads : {models.medusa, models.chimera}) {
-    if (!heads) continue;
+    if (!heads || !told_.insert(heads->id).second) continue;
     for (const std::string& text : heads->files.notices)
       push(engine::Notice{engine::now_ns(), engine::Notice::Level::Info, text});
     push(engine::describe(*heads, models.target));

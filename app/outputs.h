@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "engine/event/queue.h"
@@ -29,7 +30,7 @@ class Outputs : public engine::EventSink {
   Outputs(const std::string& record, std::string trace);
 
   void push(engine::Event event) override;
-  /// The models of the runs to come, and what was odd in their files.
+  /// The models of the runs to come, and what was odd in their files; each is told once.
   void tell(const engine::RunModels& models);
   bool wanted() const { return recorder_ || !trace_.empty(); }
   /// Itself if anything is wanted, else null.
@@ -43,7 +44,8 @@ class Outputs : public engine::EventSink {
   std::string record_, trace_;
   engine::Timeline timeline_;
   std::unique_ptr<engine::Recorder> recorder_;
-  std::int64_t n_recorded_ = 0;  // events
+  std::int64_t n_recorded_ = 0;   // events
+  std::set<std::uint32_t> told_;  // models, by the ids of their events
 };
 
 /// Prints what a command found (nothing where it is empty) and closes its outputs, whichever of the

@@ -14,7 +14,7 @@ namespace app {
 
 engine::OptionValues checked_reason_options(const ReasonOptions& options) {
   engine::OptionValues set = options_for(options.decoder, {options.decoder}, options.set);
-  engine::complete_options(engine::decoder_named(options.decoder), set);
+  check_options(options.decoder, set);
   check_helpers(helpers_of(options.model), {options.decoder});
   check_outputs(options.record, options.trace);
   return set;

@@ -30,13 +30,12 @@ int window(const WindowCommandOptions&) {
 #include "app/paths.h"
 #include "app/prompt_file.h"
 #include "app/terminal.h"
+#include "app/window_heads.h"
 #include "app/window_tasks.h"
 #include "engine/closest_name.h"
 #include "engine/decode/registry.h"
-#include "engine/event/byte_source.h"
 #include "engine/event/clock.h"
 #include "engine/event/output_file.h"
-#include "engine/event/recording.h"
 #include "engine/event/run_rules.h"
 #include "engine/event/text.h"
 #include "engine/model/heads_files.h"
@@ -95,6 +94,7 @@ std::vector<ui::CatalogDecoder> catalog_decoders() {
                                .supports_rejection = info.supports_rejection,
                                .options = info.options};
     decoder.needs_draft = info.needs_draft;
+    decoder.needs_heads = info.needs_heads;
     decoder.idle_options = idle_options(info);
     decoder.refusal = [&info](const engine::OptionValues& options) {
       return why_not_here(info, options, false);
@@ -153,25 +153,6 @@ bool holds_heads(const fs::path& folder) {
   }
 }
 
-/// Whether something drafts for one of the models here by heads of this kind.
-bool any_heads(const ui::Catalog& catalog, const ModelOptions& options, engine::HeadsKind kind) {
-  for (const std::string& given : options.heads)
-    if (engine::heads_kind(engine::find_model(given, assets_dir())) == kind) return true;
-  return std::any_of(catalog.models.begin(), catalog.models.end(), [&](const auto& model) {
-    return model.unavailable.empty() && !engine::heads_of_card(model.path, kind).empty();
-  });
-}
-
-/// Greys decoders whose heads no model here has.
-void tell_missing_heads(ui::Catalog& catalog, const ModelOptions& options) {
-  for (const engine::HeadsKind kind : {engine::HeadsKind::Medusa, engine::HeadsKind::Chimera})
-    for (ui::CatalogDecoder& decoder : catalog.decoders)
-      if (decoder.name == engine::name_of(kind) && !any_heads(catalog, options, kind))
-        decoder.unavailable =
-            "no model here has draft heads of its own: its card names none, and none were given "
-            "with --heads";
-}
-
 /// @param options  whose model is listed too
 std::vector<ui::CatalogModel> catalog_models(const fs::path& folder, const ModelOptions& options) {
   const std::string& asked = options.model;
@@ -210,7 +191,8 @@ ui::Catalog catalog_of(const WindowCommandOptions& options) {
   catalog.app_version = DECOSCOPE_VERSION;
   catalog.decoders = catalog_decoders();
   catalog.models = catalog_models(assets / "models", options.model);
-  tell_missing_heads(catalog, options.model);
+  add_heads(catalog, assets / "models", options.model);
+  add_tree_notes(catalog);
   catalog.prompts = catalog_prompts((assets / "prompts/bundled.jsonl").string());
   add_tasks(catalog, data_dir_of_environment());
   for (const engine::DeviceInfo& device : engine::list_devices()) {
@@ -265,7 +247,7 @@ void check_arguments(const WindowCommandOptions& options) {
     engine::OutputFile begun(options.screenshot);  // never finished, it leaves nothing there
   }
   check_panel(options.panel);
-  if (!options.open.empty()) engine::RecordingReader(engine::open_file(options.open));
+  if (!options.open.empty()) ui::check_opens(options.open);
   if (options.model.model != ModelOptions{}.model)
     engine::find_model(options.model.model, assets_dir());
   if (options.model.device != "auto" && options.model.device != "cpu")
@@ -304,6 +286,7 @@ int window(const WindowCommandOptions& options) {
   window_options.dtype = options.model.dtype;
   window_options.device = options.model.device;
   window_options.draft = options.model.draft;
+  window_options.heads = options.model.heads;
   window_options.screenshot = options.screenshot;
   window_options.panel = options.panel;
   window_options.step = options.step;

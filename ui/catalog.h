@@ -15,6 +15,16 @@ namespace ui {
 
 using CatalogOption = engine::OptionInfo;
 
+/// What an option's value that is a tree comes to.
+struct TreeNote {
+  std::string words;    // "10 tokens, 3 deep: 11 rows a step"; empty: nothing is known of it
+  std::string refusal;  // why it cannot be run; empty: it can
+};
+/// Whether an option's values are trees.
+inline bool is_tree(const CatalogOption& option) {
+  return option.type == CatalogOption::Type::Tree || option.type == CatalogOption::Type::Counts;
+}
+
 struct CatalogDecoder {
   std::string name;       // "lookahead", as commands take it
   std::string title;      // "Lookahead"
@@ -25,6 +35,7 @@ struct CatalogDecoder {
   std::string unavailable;  // why it cannot be chosen here; empty: it can
   std::vector<CatalogOption> options;
   bool needs_draft = false;
+  bool needs_heads = false;  // draft heads of the kind of its name
   /// Options that have nothing to do in the window, each with why: shown, and greyed.
   std::map<std::string, std::string> idle_options;
   /// Why these options, complete, cannot be run from the window; empty: they can. Or no function.
@@ -44,6 +55,17 @@ struct CatalogModel {
   int vocab_size = 0;            // tokens it may choose; 0: unknown
   std::uint64_t vocabulary = 0;  // a hash of their texts: equal where the tokens are the same
   std::string before = {};       // the model it was before consistency training; empty: none
+  std::map<std::string, std::string> heads = {};  // by kind, the draft heads its card names
+};
+
+/// Draft heads that can be chosen for a model they were trained for.
+struct CatalogHeads {
+  std::string name;  // as commands take it
+  std::string path;
+  std::string kind;                          // "medusa", "chimera"
+  std::string summary;                       // "4 heads for demo-target, 3.2 M parameters"
+  std::string unavailable;                   // why they cannot be loaded at all; empty: they can
+  std::map<std::string, std::string> unfit;  // models of the catalog that they do not fit, each why
 };
 
 struct CatalogPrompt {
@@ -81,12 +103,16 @@ struct Catalog {
   std::string app_version;
   std::vector<CatalogDecoder> decoders;
   std::vector<CatalogModel> models;
+  std::vector<CatalogHeads> heads;
   std::vector<CatalogPrompt> prompts;
   std::vector<CatalogTask> chain_tasks, tree_tasks;
   std::vector<CatalogDevice> devices;
   std::vector<HealthLine> health;
-  std::int64_t memory_bytes = 0;       // that the program may take, as it began; 0: unknown
-  std::string race_recording;          // a bundled .pdrun to watch; empty: none
+  std::int64_t memory_bytes = 0;  // that the program may take, as it began; 0: unknown
+  std::string race_recording;     // a bundled .pdrun to watch; empty: none
+  /// Of a decoder's option whose value is a tree; asked every frame. None: nothing is said of trees.
+  std::function<TreeNote(const std::string& decoder, const CatalogOption&, const std::string&)>
+      tree;
   engine::ScheduleSimulator simulate;  // runs a recorded schedule again; none: that is not offered
 
   const CatalogDecoder* decoder(const std::string& name) const {

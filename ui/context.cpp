@@ -151,6 +151,25 @@ const ThoughtLayout& Prepared::thoughts(const engine::Timeline& timeline,
   return thoughts_.layout;
 }
 
+// A history that is read anew counts on, so its version says whether it is the same.
+const TrainingCurves& Prepared::training(const engine::TrainingHistory& history,
+                                         TrainingAxis axis) {
+  if (trained_.version != history.version || trained_.axis != axis) {
+    trained_.curves = curves_of(history, axis);
+    trained_.version = history.version;
+    trained_.axis = axis;
+  }
+  return trained_.curves;
+}
+
+const std::vector<ProbeCounts>& Prepared::probes(const engine::TrainingHistory& history) {
+  if (trained_.probed != history.version) {
+    trained_.probes = counts_of(history);
+    trained_.probed = history.version;
+  }
+  return trained_.probes;
+}
+
 void Prepared::clear() {
   *this = Prepared{};
 }

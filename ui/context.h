@@ -27,6 +27,7 @@
 #include "ui/prepare/simulation.h"
 #include "ui/prepare/text_cells.h"
 #include "ui/prepare/thought_tree.h"
+#include "ui/prepare/training.h"
 #include "ui/selection.h"
 #include "ui/settings.h"
 #include "ui/setup_form.h"
@@ -84,6 +85,10 @@ struct ViewState : TimeRange {
   bool renaming_begins = false;                    // its field wants the keyboard
   std::string new_name;
   std::vector<engine::RunId> marked_runs;  // chosen in Runs to be compared, in that order
+  // Of the screen Training:
+  TrainingAxis training_axis = TrainingAxis::Steps;
+  bool training_log = true;          // the loss by its logarithm
+  std::int64_t training_probe = -1;  // the step of the probe shown; -1: the newest
 };
 
 /// Prepared once and grown as events arrive, so a frame costs what it shows.
@@ -125,6 +130,9 @@ class Prepared {
   /// Of the search asked for, and of that alone.
   const ThoughtLayout& thoughts(const engine::Timeline& timeline,
                                 const engine::SearchRecord& search);
+  /// Of the training that is shown, made anew as it grows.
+  const TrainingCurves& training(const engine::TrainingHistory& history, TrainingAxis axis);
+  const std::vector<ProbeCounts>& probes(const engine::TrainingHistory& history);
   /// Another timeline is shown: nothing prepared is true of it.
   void clear();
 
@@ -162,6 +170,12 @@ class Prepared {
     engine::SearchId search = 0;
     ThoughtLayout layout;
   };
+  struct Trained {
+    std::uint64_t version = 0, probed = 0;  // of the history, when these were made
+    TrainingAxis axis = TrainingAxis::Steps;
+    TrainingCurves curves;
+    std::vector<ProbeCounts> probes;
+  };
   struct Scheduled {
     std::uint64_t version = 0, seen = 0;  // of the timeline: prepared, and when asked last
     ScheduleLanes lanes;
@@ -184,6 +198,7 @@ class Prepared {
   Simulated simulated_;
   Facts facts_;
   Thoughts thoughts_;
+  Trained trained_;
   std::map<engine::RunId, Tally> tallies_;
   std::map<engine::RunId, PoolState> pools_;
   std::map<engine::RunId, Cells> cells_;
@@ -195,6 +210,7 @@ class Prepared {
 struct Requests {
   bool run = false, race = false;
   std::optional<std::string> open;  // a path; empty: ask for one
+  std::string open_training;        // a path
   bool export_trace = false, save = false;
   bool show_live_session = false;
   std::string screen;
@@ -222,6 +238,7 @@ struct Context {
   bool compare = false;    // the Compare screen
   double reading = -1;     // share of an opened recording read so far; -1: all of it
   double waiting = -1;     // seconds since a model or a run was asked for; -1: none awaited
+  const engine::TrainingHistory* training = nullptr;  // that was opened; null: none was
 
   /// The run the Live panels show, or nullptr.
   const engine::RunRecord* run() const { return timeline.run(selection.run); }

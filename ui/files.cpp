@@ -46,7 +46,9 @@ fs::path documents_folder() {
   return home.empty() ? fs::path() : fs::path(home) / ".local/share/decoscope";
 }
 
-std::vector<FileEntry> entries_near(const std::string& typed, std::string_view ending) {
+std::vector<FileEntry> entries_near(const std::string& typed,
+                                    std::string_view ending,
+                                    std::string_view or_ending) {
   std::error_code error;
   fs::path folder = typed.empty() ? fs::current_path(error) : fs::path(typed);
   if (!fs::is_directory(folder, error)) folder = folder.parent_path();
@@ -58,7 +60,8 @@ std::vector<FileEntry> entries_near(const std::string& typed, std::string_view e
     if (name.starts_with('.')) continue;
     std::error_code ignored;
     FileEntry entry{it->path().string(), name, it->is_directory(ignored)};
-    if (!entry.is_folder && !name.ends_with(ending)) continue;
+    const bool wanted = name.ends_with(ending) || (!or_ending.empty() && name.ends_with(or_ending));
+    if (!entry.is_folder && !wanted) continue;
     if (entry.is_folder) entry.shown += "/";
     entries.push_back(std::move(entry));
   }

@@ -17,7 +17,10 @@ struct FileEntry {
 };
 
 /// Folders, files whose name ends so and the way up, beside what has been typed so far; at most 200.
-std::vector<FileEntry> entries_near(const std::string& typed, std::string_view ending = ".pdrun");
+/// @param or_ending  files whose name ends so as well; empty: none
+std::vector<FileEntry> entries_near(const std::string& typed,
+                                    std::string_view ending = ".pdrun",
+                                    std::string_view or_ending = "");
 
 /// Where recordings and exports go until a person says otherwise: the documents folder of
 /// user-dirs.dirs if it is there, else $XDG_DATA_HOME/decoscope, else $HOME/.local/share/decoscope;

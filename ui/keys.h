@@ -73,6 +73,7 @@ enum class Action {
   PinPlace,
   LaneUp,
   LaneDown,
+  Training,
 };
 
 struct KeyAction {

@@ -90,10 +90,38 @@ void compare(ImGuiID lanes, float height) {
   ImGui::DockBuilderGetNode(lanes)->LocalFlags |= ImGuiDockNodeFlags_NoTabBar;
 }
 
+void training(ImGuiID loss) {
+  const ImGuiID facts = split(loss, ImGuiDir_Left, 0.178f);
+  const ImGuiID trajectory = split(loss, ImGuiDir_Down, 0.5f);
+  const ImGuiID pace = split(loss, ImGuiDir_Right, 0.27f);
+  const ImGuiID probes = split(loss, ImGuiDir_Right, 0.45f);
+  dock(Screen::Training, "training", facts);
+  dock(Screen::Training, "loss", loss);
+  dock(Screen::Training, "probes", probes);
+  dock(Screen::Training, "pace", pace);
+  dock(Screen::Training, "probe_trajectory", trajectory);
+}
+
 }  // namespace
 
 const char* screen_name(Screen screen) {
-  return screen == Screen::Welcome ? "welcome" : screen == Screen::Live ? "live" : "compare";
+  switch (screen) {
+    case Screen::Live:
+      return "live";
+    case Screen::Compare:
+      return "compare";
+    case Screen::Training:
+      return "training";
+    case Screen::Welcome:
+      break;
+  }
+  return "welcome";
+}
+
+Screen screen_named(const std::string& name) {
+  for (const Screen screen : {Screen::Live, Screen::Compare, Screen::Training})
+    if (name == screen_name(screen)) return screen;
+  return Screen::Welcome;
 }
 
 std::span<const char* const> panels_of(Screen screen) {
@@ -102,8 +130,11 @@ std::span<const char* const> panels_of(Screen screen) {
       "agreement", "thoughts", "gantt", "schedule",   "log",  "numbers", "inspector", "machine"};
   static constexpr std::array<const char*, 7> kCompare{"setup", "runs",       "lanes",    "gantt",
                                                        "log",   "difference", "inspector"};
+  static constexpr std::array<const char*, 5> kTraining{"training", "loss", "probes", "pace",
+                                                        "probe_trajectory"};
   if (screen == Screen::Live) return kLive;
   if (screen == Screen::Compare) return kCompare;
+  if (screen == Screen::Training) return kTraining;
   return {};
 }
 
@@ -140,6 +171,7 @@ void build_default_layout(Screen screen, ImGuiID dockspace, ImVec2 size) {
   ImGui::DockBuilderSetNodeSize(dockspace, size);
   if (screen == Screen::Live) live(dockspace);
   if (screen == Screen::Compare) compare(dockspace, size.y);
+  if (screen == Screen::Training) training(dockspace);
   ImGui::DockBuilderFinish(dockspace);
 }
 

@@ -9,7 +9,10 @@
 
 namespace ui {
 
-enum class Screen { Welcome, Live, Compare };
+enum class Screen { Welcome, Live, Compare, Training };
+
+/// The screen of that name; Welcome where there is none.
+Screen screen_named(const std::string& name);
 
 const char* screen_name(Screen screen);  // "live"
 /// Panels of a screen by id.

@@ -176,13 +176,13 @@ void Shell::draw_find(Context& c) {
 void Shell::draw_open_dialog(Context& c) {
   namespace fs = std::filesystem;
   if (begin_sheet("##open", {px(680), px(480)}, overlay_begins_)) {
-    heading("Open a recording or a model folder");
+    heading("Open a recording, a training or a model's folder");
     const bool enter = text_field("##path", "path", path_, overlay_begins_);
     const std::string path(path_.c_str());
     if (button("Open###do_open", true) || enter) {
       std::error_code error;
       if (fs::is_directory(path, error)) {
-        if (open_model(path)) open_dialog_ = false;
+        if (open_folder(path)) open_dialog_ = false;
       } else {
         open_dialog_ = false;
         open(path);
@@ -191,7 +191,7 @@ void Shell::draw_open_dialog(Context& c) {
     ImGui::SameLine();
     if (button("Cancel###cancel_open")) open_dialog_ = false;
     ImGui::Dummy({1, px(2)});
-    for (const FileEntry& entry : entries_near(path)) {
+    for (const FileEntry& entry : entries_near(path, ".pdrun", engine::kTrainingLogName)) {
       if (!ImGui::Selectable((entry.shown + "##" + entry.path).c_str(), false,
                              ImGuiSelectableFlags_NoAutoClosePopups))
         continue;

@@ -13,11 +13,14 @@
 #include "ui/panels/mask.h"
 #include "ui/panels/numbers.h"
 #include "ui/panels/pool.h"
+#include "ui/panels/probe_trajectory.h"
 #include "ui/panels/runs.h"
 #include "ui/panels/schedule.h"
 #include "ui/panels/setup.h"
 #include "ui/panels/text.h"
 #include "ui/panels/thoughts.h"
+#include "ui/panels/training.h"
+#include "ui/panels/training_charts.h"
 #include "ui/panels/trajectory.h"
 #include "ui/panels/tree.h"
 #include "ui/prepare/status.h"
@@ -26,11 +29,12 @@ namespace ui {
 
 std::span<const Panel> panels() {
   // Copied on first use: the panels' own constants are ready by then.
-  static const std::array<Panel, 18> list{
-      kSetupPanel,      kTextPanel,      kTrajectoryPanel, kPoolPanel,     kTreePanel,
-      kMaskPanel,       kLawsPanel,      kAgreementPanel,  kThoughtsPanel, kGanttPanel,
-      kNumbersPanel,    kInspectorPanel, kRunsPanel,       kLogPanel,      kLanesPanel,
-      kDifferencePanel, kMachinePanel,   kSchedulePanel};
+  static const std::array<Panel, 23> list{
+      kSetupPanel,      kTextPanel,      kTrajectoryPanel,     kPoolPanel,     kTreePanel,
+      kMaskPanel,       kLawsPanel,      kAgreementPanel,      kThoughtsPanel, kGanttPanel,
+      kNumbersPanel,    kInspectorPanel, kRunsPanel,           kLogPanel,      kLanesPanel,
+      kDifferencePanel, kMachinePanel,   kSchedulePanel,       kTrainingPanel, kLossPanel,
+      kProbesPanel,     kPacePanel,      kProbeTrajectoryPanel};
   return list;
 }
 

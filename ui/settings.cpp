@@ -44,6 +44,7 @@ bool take(Settings& s, const std::string& key, const std::string& value) {
   if (key == "screen") s.screen = value;
   if (key == "last_folder") s.last_folder = value;
   if (key == "last_model") s.last_model = value;
+  if (key == "last_training") s.last_training = value;
   if (key == "recent" && s.recents.size() < 10) s.recents.push_back(value);
   return true;  // a key of a newer version is no error
 }
@@ -69,7 +70,8 @@ std::string to_text(const Settings& s) {
   out << "theme = " << theme_word(s.theme) << "\nscale_percent = " << s.scale_percent
       << "\nscreen = " << s.screen << "\nmarks = " << (s.marks ? "on" : "off")
       << "\nflowing_text = " << (s.flowing_text ? "on" : "off")
-      << "\nlast_folder = " << s.last_folder << "\nlast_model = " << s.last_model << "\n";
+      << "\nlast_folder = " << s.last_folder << "\nlast_model = " << s.last_model
+      << "\nlast_training = " << s.last_training << "\n";
   for (const auto& [name, chord] : s.keys)
     out << "key." << name << " = " << chord_words(chord) << "\n";
   for (const std::string& path : s.recents) out << "recent = " << path << "\n";

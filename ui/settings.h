@@ -18,6 +18,7 @@ struct Settings {
   bool flowing_text = false;
   std::string last_folder;
   std::string last_model;
+  std::string last_training;         // folder or log opened last on the screen Training
   KeyChoices keys;                   // lines "key.next-step = Ctrl+Right"
   std::vector<std::string> recents;  // .pdrun files, newest first, at most 10
 

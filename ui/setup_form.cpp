@@ -28,6 +28,7 @@ void choose_model(SetupForm& form, const Catalog& catalog, const std::string& mo
   form.scale = "1x1";
   form.model_error.clear();
   form.draft.clear();
+  form.heads.clear();
   for (const CatalogModel& known : catalog.models)
     if (known.name == model) form.scale = worthwhile_scale(known.n_params);
 }
@@ -59,10 +60,52 @@ std::string why_no_draft(const SetupForm& form, const Catalog& catalog) {
   return target && draft ? why_no_draft(*target, *draft) : "";
 }
 
+std::string heads_of(const SetupForm& form, const Catalog& catalog, const std::string& kind) {
+  if (const auto chosen = form.heads.find(kind); chosen != form.heads.end()) return chosen->second;
+  const CatalogModel* target = catalog.model(form.model);
+  if (!target) return "";
+  const auto named = target->heads.find(kind);
+  return named == target->heads.end() ? "" : named->second;
+}
+
+std::string why_no_heads(const std::string& model, const CatalogHeads& heads) {
+  if (!heads.unavailable.empty()) return heads.name + ": " + heads.unavailable;
+  const auto why = heads.unfit.find(model);
+  return why == heads.unfit.end() ? "" : why->second;
+}
+
+std::string why_no_heads(const SetupForm& form, const Catalog& catalog, const std::string& kind) {
+  const std::string name = heads_of(form, catalog, kind);
+  if (name.empty()) {  // a model the catalog does not know may have a card that names some
+    if (!catalog.model(form.model)) return "";
+    const std::string none = why_none_to_choose(form, catalog, kind);
+    return none.empty() ? "no heads chosen, and the card of " + form.model + " names none" : none;
+  }
+  for (const CatalogHeads& heads : catalog.heads)
+    if (heads.name == name && heads.kind == kind) return why_no_heads(form.model, heads);
+  return "";
+}
+
+std::string why_none_to_choose(const SetupForm& form,
+                               const Catalog& catalog,
+                               const std::string& kind) {
+  std::size_t n_others = 0;
+  if (!catalog.model(form.model) || !heads_of(form, catalog, kind).empty()) return "";
+  for (const CatalogHeads& heads : catalog.heads) {
+    if (heads.kind != kind) continue;
+    if (why_no_heads(form.model, heads).empty()) return "";
+    ++n_others;
+  }
+  return fmt::format("the card of {} names no heads for it, and {}", form.model,
+                     n_others > 0 ? "those here are of other models"
+                                  : "none are here; `decoscope train " + kind + "` makes some");
+}
+
 std::string why_unavailable(const CatalogDecoder& decoder,
                             const SetupForm& form,
                             const Catalog& catalog) {
   if (!decoder.unavailable.empty()) return decoder.unavailable;
+  if (decoder.needs_heads) return why_no_heads(form, catalog, decoder.name);
   return decoder.needs_draft ? why_no_draft(form, catalog) : "";
 }
 
@@ -183,6 +226,16 @@ SetupForm first_form(const Catalog& catalog, const std::string& preferred_model)
   return form;
 }
 
+namespace {
+
+std::vector<std::string> heads_chosen(const SetupForm& form) {
+  std::vector<std::string> heads;
+  for (const auto& [kind, name] : form.heads) heads.push_back(name);
+  return heads;
+}
+
+}  // namespace
+
 engine::StartRun command_of(const SetupForm& form, bool race) {
   engine::StartRun start;
   start.model = form.model;
@@ -190,6 +243,7 @@ engine::StartRun command_of(const SetupForm& form, bool race) {
   start.dtype = form.dtype;
   start.device = form.device;
   start.draft = form.draft;
+  start.heads = heads_chosen(form);
   start.prompt = form.prompt;
   start.prompt_id = form.prompt_id;
   start.temperature = form.temperature;
@@ -230,6 +284,7 @@ engine::StartReasoning reasoning_command(const SetupForm& form) {
           .dtype = form.dtype,
           .device = form.device,
           .draft = form.draft,
+          .heads = heads_chosen(form),
           .task = questions.task,
           .level = questions.level,
           .start = questions.start,
@@ -261,13 +316,20 @@ engine::Command next_command(const SetupForm& form, bool race) {
 namespace {
 
 // Options and sampling of a decoder that is there.
-std::string why_not_with(const CatalogDecoder& info,
+std::string why_not_with(const Catalog& catalog,
+                         const CatalogDecoder& info,
                          const LaneForm& lane,
                          bool in_chain,
                          bool rejection) {
   const auto& refusal = in_chain ? info.refusal_in_chain : info.refusal;
   if (refusal)
     if (const std::string why = refusal(lane.options); !why.empty()) return why;
+  for (const CatalogOption& option : info.options) {
+    const auto given = lane.options.find(option.name);
+    if (!catalog.tree || !is_tree(option) || given == lane.options.end()) continue;
+    const TreeNote note = catalog.tree(info.name, option, given->second);
+    if (!note.refusal.empty()) return note.refusal;
+  }
   if (rejection && !info.supports_rejection)
     return info.title + " has no rejection sampling; choose coupled.";
   return "";
@@ -289,7 +351,8 @@ std::string why_not_reason(const SetupForm& form, const Catalog& catalog) {
     return info->title + ": " + why;
   const bool chain = form.mode == SetupMode::Chain;
   const bool sampled = !chain && (asked.temperature > 0 || asked.value_temperature > 0);
-  return why_not_with(*info, asked.decoder, chain, sampled && form.sampling == engine::kRejection);
+  return why_not_with(catalog, *info, asked.decoder, chain,
+                      sampled && form.sampling == engine::kRejection);
 }
 
 }  // namespace
@@ -311,6 +374,7 @@ std::string why_not(const LaneForm& lane, const SetupForm& form, const Catalog& 
     if (std::string why = why_not_model(lane, catalog); !why.empty()) return why;
     SetupForm own = form;
     own.model = lane.model;
+    own.heads.clear();  // those chosen are the race's model's
     LaneForm plain = lane;
     plain.model.clear();
     return why_not(plain, own, catalog);
@@ -319,7 +383,8 @@ std::string why_not(const LaneForm& lane, const SetupForm& form, const Catalog& 
   if (!info) return "No decoder is chosen.";
   if (const std::string why = why_unavailable(*info, form, catalog); !why.empty())
     return info->title + ": " + why;
-  return why_not_with(*info, lane, false, engine::rejects(form.sampling, form.temperature));
+  return why_not_with(catalog, *info, lane, false,
+                      engine::rejects(form.sampling, form.temperature));
 }
 
 std::string why_not(const SetupForm& form, const Catalog& catalog, bool race) {

@@ -51,7 +51,8 @@ struct ReasoningForm {
 };
 
 struct SetupForm : ModelChoice {
-  std::string draft;        // the model that drafts, by name or path; empty: the card's
+  std::string draft;  // the model that drafts, by name or path; empty: the card's
+  std::map<std::string, std::string> heads;  // by kind, the draft heads chosen; absent: the card's
   std::string model_error;  // why the model asked for last is not the one above; empty: it is
   std::string prompt, prompt_id;
   LaneForm live;                // what Run starts on the Live screen
@@ -81,6 +82,17 @@ std::string draft_of(const SetupForm& form, const Catalog& catalog);
 std::string why_no_draft(const CatalogModel& target, const CatalogModel& draft);
 /// Why nothing can draft for the form's model; empty: something can.
 std::string why_no_draft(const SetupForm& form, const Catalog& catalog);
+/// The heads of a kind ("medusa") that would be asked: those chosen, or the card's; empty where
+/// nothing names any.
+std::string heads_of(const SetupForm& form, const Catalog& catalog, const std::string& kind);
+/// Why heads cannot be asked for a model; empty: they can, as far as the catalog knows.
+std::string why_no_heads(const std::string& model, const CatalogHeads& heads);
+/// Why no heads of a kind can be asked for the form's model; empty: some can.
+std::string why_no_heads(const SetupForm& form, const Catalog& catalog, const std::string& kind);
+/// The same of all heads there are, whatever is chosen: nothing is left to choose.
+std::string why_none_to_choose(const SetupForm& form,
+                               const Catalog& catalog,
+                               const std::string& kind);
 /// Why a decoder cannot be chosen, whatever its options; empty: it can.
 std::string why_unavailable(const CatalogDecoder& decoder,
                             const SetupForm& form,

@@ -10,21 +10,13 @@
 #include "ui/prepare/status.h"
 
 namespace ui {
-namespace {
-
-Screen screen_of(const std::string& name) {
-  return name == "live" ? Screen::Live : name == "compare" ? Screen::Compare : Screen::Welcome;
-}
-
-}  // namespace
-
 Shell::Shell(const Catalog& catalog, engine::CommandQueue& commands, std::filesystem::path folder)
     : catalog_(catalog),
       commands_(commands),
       folder_(std::move(folder)),
       settings_(load_settings(folder_)),
       form_(first_form(catalog, settings_.last_model)),
-      screen_(screen_of(settings_.screen)) {
+      screen_(screen_named(settings_.screen)) {
   if (!settings_.why_set_aside.empty())
     say("The settings could not be read and were set aside: " + settings_.why_set_aside);
   loaded_ = form_;
@@ -51,6 +43,7 @@ Context Shell::context() {
                   since_event_,   screen_ == Screen::Compare};
   if (asked_since_ >= 0) context.waiting = clock_ - asked_since_;
   context.reading = reading();
+  context.training = training();
   return context;
 }
 
@@ -182,6 +175,26 @@ bool Shell::open_model(const std::string& path) {
   return true;
 }
 
+// A training that is over lies beside the model it made.
+bool Shell::open_folder(const std::string& path) {
+  const bool trained = engine::looks_like_training(path);
+  if (trained && screen_ == Screen::Training) return open_training(path);
+  if (open_model(path)) {
+    if (trained && open_training(path))
+      say("How it was trained is on the screen Training (Alt+5).");
+    return true;
+  }
+  if (trained) {
+    if (!open_training(path)) return false;
+    show(Screen::Training);
+    return true;
+  }
+  say(path +
+      ": is a folder without config.json, so it is no model, and without training.jsonl, so it is "
+      "no training; a recording ends in .pdrun");
+  return false;
+}
+
 // A trace is told of what is shown: that stays until it is written.
 bool Shell::export_waits() {
   if (exporting_) say("A trace is being exported; Esc gives it up.");
@@ -192,9 +205,11 @@ void Shell::open(const std::string& path, bool keep_screen) {
   if (export_waits()) return;
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
-    if (!open_model(path))
-      say(path +
-          ": is a folder without config.json, so it is no model; a recording ends in .pdrun");
+    open_folder(path);
+    return;
+  }
+  if (engine::looks_like_training(path)) {
+    if (open_training(path) && !keep_screen) show(Screen::Training);
     return;
   }
   opening_ = std::make_unique<Opening>(path);
@@ -225,7 +240,7 @@ void Shell::say(const std::string& message) {
 
 bool Shell::animates() const {
   return playhead_.mode == Playhead::Mode::Playing || clock_ < message_until_ || reads() ||
-         saves() || exports() || picture_;
+         saves() || exports() || picture_ || training_is_behind_;
 }
 
 bool Shell::measures() const {
@@ -256,7 +271,8 @@ void Shell::run(bool race) {
   settings_.last_model = form_.model;
   awaits_run_ = true;
   ask(next_command(form_, race));
-  if (screen_ == Screen::Welcome) show(race ? Screen::Compare : Screen::Live);
+  if (screen_ == Screen::Welcome || screen_ == Screen::Training)
+    show(race ? Screen::Compare : Screen::Live);
 }
 
 std::string Shell::run_race() {
@@ -287,11 +303,12 @@ void Shell::handle_requests(Context& context) {
   if (now.run || now.race) run(now.race);
   if (now.load) load();
   if (now.pin) perform(Action::PinPlace);
-  if (!now.screen.empty()) show(screen_of(now.screen));
+  if (!now.screen.empty()) show(screen_named(now.screen));
   if (!now.panel.empty()) {
     called_panel_ = now.panel;
     ImGui::SetWindowFocus(window_name(screen_, now.panel.c_str(), "").c_str());
   }
+  if (!now.open_training.empty()) open_training(now.open_training);
   if (now.export_trace) perform(Action::Export);
   if (now.save) {
     // Asked where once; after that Ctrl+S goes on in the same folder, under the next free name.

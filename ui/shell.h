@@ -2,6 +2,7 @@
 // pushes commands. Tests drive it with no display.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "engine/event/queue.h"
 #include "engine/event/trace_export.h"
+#include "engine/event/training_history.h"
 #include "ui/context.h"
 #include "ui/exporting.h"
 #include "ui/keys.h"
@@ -46,10 +48,24 @@ class Shell {
 
   void show(Screen screen);
   void set_theme(ThemeName theme);
-  /// Opens a recording, or a model where the path is a folder; failures become a message on screen.
+  /// Opens a recording, a training by its log or folder, or a model's folder; failures become a
+  /// message on screen. A folder that holds a model and its training is opened as the model, and on
+  /// the screen Training as what is shown there.
   /// A recording is read beside the window: what is read so far is shown, frame by frame.
   /// @param keep_screen  else Compare is shown for a race, Live for a run alone
   void open(const std::string& path, bool keep_screen = false);
+  /// Opens a training by its folder or its training.jsonl, on the screen Training; it is read on
+  /// while it grows. @return false: it cannot be, a message says why
+  bool open_training(const std::string& path);
+  /// The training that is open, or nullptr.
+  const engine::TrainingHistory* training() const {
+    return training_ ? &training_->history() : nullptr;
+  }
+  /// Whether not all of it is read yet.
+  bool reads_training() const { return training_is_behind_; }
+  /// Whether files that the screen shows may have grown since the last frame. Cheap, for asking now
+  /// and then while nothing is drawn.
+  bool has_news() const;
   /// Whether a recording is being read.
   bool reads() const { return opening_ != nullptr; }
   /// The share of it read so far, 0 to 1, once it is shown; -1: all of what is shown is there.
@@ -122,6 +138,10 @@ class Shell {
   void draw_model_chip(Context& context);
   void draw_state(Context& context);
   void draw_status_bar(Context& context);
+  void draw_training_state();
+  std::string training_bar() const;
+  void read_training();
+  bool act_on_training(Action action);
   float draw_failure_bar(Context& context, float top);
   float draw_reading_bar(Context& context, float top);
   float draw_saving_bar(float top);
@@ -194,6 +214,7 @@ class Shell {
   void run(bool race);
   void load();
   bool open_model(const std::string& path);
+  bool open_folder(const std::string& path);
 
   const Catalog& catalog_;          // owned by the caller, outlives the shell
   engine::CommandQueue& commands_;  // likewise
@@ -215,6 +236,11 @@ class Shell {
   bool opening_is_shown_ = false;  // the first of its events has come
   bool opening_keeps_screen_ = false;
   double opening_since_ = 0;
+  std::unique_ptr<engine::TrainingReader> training_;  // open on the screen Training; null: none
+  bool training_is_behind_ = false;                   // there is more to read at once
+  double training_looked_ = 0;                        // the view's clock at the last look
+  std::chrono::steady_clock::time_point
+      looked_at_;  // the same on a clock that idle times do not hold
   std::unique_ptr<Saving> saving_;
   Notes saving_notes_;  // to be kept beside it
   double saving_since_ = 0;

@@ -14,10 +14,10 @@ namespace ui {
 
 void Shell::perform(Action action) {
   Context c = context();
-  const bool known = act_on_engine(c, action) || act_on_playhead(c, action) ||
-                     act_on_time_line(c, action) || act_on_marks(c, action) ||
-                     act_on_view(action) || act_on_answer(c, action) || act_on_files(action) ||
-                     act_on_window(action);
+  const bool known = act_on_training(action) || act_on_engine(c, action) ||
+                     act_on_playhead(c, action) || act_on_time_line(c, action) ||
+                     act_on_marks(c, action) || act_on_view(action) || act_on_answer(c, action) ||
+                     act_on_files(action) || act_on_window(action);
   engine::ensure(known, "every action is about something");
   if (action != Action::FitSelection) centred_ = false;
 }
@@ -215,6 +215,9 @@ bool Shell::act_on_window(Action action) {
       return true;
     case Action::Compare:
       show(Screen::Compare);
+      return true;
+    case Action::Training:
+      show(Screen::Training);
       return true;
     case Action::ResetLayout:
       reset_layout_ = true;

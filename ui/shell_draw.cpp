@@ -131,6 +131,7 @@ void Shell::draw(double seconds) {
   read_on();
   save_on();
   export_on();
+  read_training();
   Context c = context();
   // After an idle time the view goes on from where it stood.
   playhead_.advance(std::min(seconds, kMaxFrameSeconds), c.end());
@@ -150,15 +151,21 @@ void Shell::draw(double seconds) {
 }
 
 void Shell::draw_screen_choice() {
-  static constexpr Screen kScreens[] = {Screen::Welcome, Screen::Live, Screen::Compare};
-  static constexpr const char* kNames[] = {"Welcome", "Live", "Compare"};
-  for (int i = 0; i < 3; ++i) {
-    const bool on = screen_ == kScreens[i];
+  struct Choice {
+    Screen screen;
+    const char *name, *keys;
+  };
+  static constexpr Choice kChoices[] = {{Screen::Welcome, "Welcome", "Alt+0"},
+                                        {Screen::Live, "Live", "Alt+1"},
+                                        {Screen::Compare, "Compare", "Alt+2"},
+                                        {Screen::Training, "Training", "Alt+5"}};
+  for (const Choice& choice : kChoices) {
+    const bool on = screen_ == choice.screen;
     ImGui::PushStyleColor(ImGuiCol_Button, on ? colour(theme().button) : IM_COL32(0, 0, 0, 0));
     ImGui::PushStyleColor(ImGuiCol_Text, colour(on ? theme().bright : theme().dim));
-    if (ImGui::Button(kNames[i])) show(kScreens[i]);
+    if (ImGui::Button(choice.name)) show(choice.screen);
     ImGui::PopStyleColor(2);
-    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) tooltip(fmt::format("Alt+{}", i));
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) tooltip(choice.keys);
     ImGui::SameLine(0, px(2));
   }
 }
@@ -271,7 +278,9 @@ void Shell::draw_top_bar(Context& c) {
   ImGui::PopFont();
   ImGui::SameLine(0, px(14));
   draw_screen_choice();
-  if (screen_ != Screen::Welcome) {
+  if (screen_ == Screen::Training) {
+    draw_training_state();
+  } else if (screen_ != Screen::Welcome) {
     draw_model_chip(c);
     draw_run_controls(c);
     draw_state(c);
@@ -282,7 +291,9 @@ void Shell::draw_top_bar(Context& c) {
   ImGui::BeginGroup();
   if (button("Open")) requests_.open = "";
   ImGui::SameLine();
-  if (button("Export", false, !c.timeline.runs().empty(), "a trace and tables (Ctrl+E)"))
+  const bool shows_training = screen_ == Screen::Training && training_;
+  if (button("Export", false, shows_training || !c.timeline.runs().empty(),
+             shows_training ? "a picture (Ctrl+E)" : "a trace and tables (Ctrl+E)"))
     perform(Action::Export);
   ImGui::SameLine();
   if (button("Find", false, true, "a step or a token (/)")) perform(Action::Find);
@@ -296,7 +307,8 @@ void Shell::draw_top_bar(Context& c) {
 
 float Shell::draw_failure_bar(Context& c, float top) {
   const engine::RunRecord* run = c.run();
-  if (screen_ == Screen::Welcome || !run || !run->failed) return top;
+  if (screen_ == Screen::Welcome || screen_ == Screen::Training) return top;
+  if (!run || !run->failed) return top;
   const ImGuiViewport* main = ImGui::GetMainViewport();
   const float high = px(36);
   begin_bar("##failure", {main->Pos.x, top}, {main->Size.x, high}, {px(14), px(7)});
@@ -337,8 +349,9 @@ void Shell::draw_status_bar(Context& c) {
   }
   if (view_.range0 != view_.range1)
     facts.range = length_words(view_.clock, std::abs(view_.range1 - view_.range0));
-  words_within(captions_ ? caption_words(catalog_.app_version, c.timeline, c.shown_runs())
-                         : bar_words(facts),
+  words_within(screen_ == Screen::Training ? training_bar()
+               : captions_ ? caption_words(catalog_.app_version, c.timeline, c.shown_runs())
+                           : bar_words(facts),
                theme().dim, ImGui::GetContentRegionAvail().x);
   ImGui::End();
 }

@@ -1,6 +1,7 @@
 #include "ui/states.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -65,6 +66,20 @@ void run_or_open(Context& context) {
     context.requests.open = "";
 }
 
+// The last one opened, or another.
+void open_a_training(Context& context) {
+  const std::string& last = context.settings.last_training;
+  std::error_code none;
+  if (!last.empty() && std::filesystem::exists(last, none)) {
+    const std::string label = "Open the last one, " + last + "###last_training";
+    begin_centred(ImGui::CalcTextSize(label.c_str(), nullptr, true).x);
+    if (link(label.c_str())) context.requests.open_training = last;
+  }
+  begin_centred(button_width("Open..."));
+  if (button("Open...###open_here", true, true, "a training's folder (Ctrl+O)"))
+    context.requests.open = "";
+}
+
 // The newest run that has what the panel draws.
 const engine::RunRecord* run_that_fits(const Context& context, const Panel& panel) {
   const engine::RunRecord* found = nullptr;
@@ -95,6 +110,7 @@ void draw_empty(Context& context, const Panel& panel, const std::string& why, bo
   const bool none = context.compare ? context.shown_runs().empty() : !context.run();
   if (none && loading && is_main(panel)) return loading_card(context, *loading);
   empty_state(why, sketch);
+  if (std::string_view(panel.id) == "loss" && !context.training) return open_a_training(context);
   if (none && !loading && context.waiting < 0 && is_main(panel)) run_or_open(context);
   if (!none && panel.fits && !context.compare && !panel.fits(*context.run()))
     ways_on(context, panel);

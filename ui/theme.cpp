@@ -122,6 +122,23 @@ Rgb handle_on(const Theme& theme) {
   return theme.outline_fills ? theme.work : look(Mean::Guess).fill;
 }
 
+Rgb curve_ink(const Theme& theme, int index) {
+  static constexpr std::array<Rgb, kCurveInks> kOnDark{{{0x56, 0xB4, 0xE9},
+                                                        {0xE6, 0x9F, 0x00},
+                                                        {0x0B, 0xD2, 0x9B},
+                                                        {0xE3, 0x9A, 0xC2},
+                                                        {0xF0, 0xE4, 0x42},
+                                                        {0xFF, 0x92, 0x48}}};
+  static constexpr std::array<Rgb, kCurveInks> kOnLight{{{0x00, 0x5A, 0x8E},
+                                                         {0x9A, 0x62, 0x00},
+                                                         {0x00, 0x70, 0x52},
+                                                         {0x93, 0x45, 0x70},
+                                                         {0x6B, 0x64, 0x00},
+                                                         {0xA8, 0x40, 0x00}}};
+  if (theme.monochrome) return index % 2 == 0 ? theme.bright : theme.dim;
+  return (theme.outline_fills ? kOnLight : kOnDark)[static_cast<std::size_t>(index % kCurveInks)];
+}
+
 Rgb viridis(double t) {
   static constexpr std::array<Rgb, 9> kStops{{{68, 1, 84},
                                               {71, 44, 122},

@@ -125,6 +125,11 @@ Rgb edge_on(const Theme& theme, const Look& look);
 /// Of lines, underlines and handles that stand for "this one" without a meaning of their own.
 Rgb handle_on(const Theme& theme);
 
+/// Of the lines of a chart, which stand for nothing but themselves: a dash pattern tells them apart
+/// too. They come round again after kCurveInks.
+constexpr int kCurveInks = 6;
+Rgb curve_ink(const Theme& theme, int index);
+
 /// A point of a continuous scale, t in [0, 1]: Viridis for probability, Plasma for cost
 /// (piecewise linear through nine of matplotlib's published points).
 Rgb viridis(double t);

@@ -54,7 +54,8 @@ void doors(Context& context) {
     context.requests.race = true;
   if (door(high, "mine", "Open my model, or a recording",
            "A model's folder as Hugging Face ships it (config.json, safetensors, tokenizer.model), "
-           "or a recording (.pdrun). Dropping it on the window does the same.",
+           "a recording (.pdrun), or the folder of a training. Dropping it on the window does the "
+           "same.",
            "Open...###open_mine", false, ""))
     context.requests.open = "";
   ImGui::PopStyleVar();

@@ -203,6 +203,9 @@ void start_race(Shell& shell, const WindowOptions& options) {
   if (!options.dtype.empty()) form.dtype = options.dtype;
   if (!options.device.empty()) form.device = options.device;
   if (!options.draft.empty()) form.draft = options.draft;
+  for (const std::string& name : options.heads)
+    for (const CatalogHeads& heads : shell.catalog().heads)
+      if (heads.name == name) form.heads[heads.kind] = name;
   if (!options.race_first) return;
   shell.show(Screen::Compare);
   const std::string why = shell.run_race();
@@ -212,9 +215,7 @@ void start_race(Shell& shell, const WindowOptions& options) {
 }
 
 void choose_screen(Shell& shell, const WindowOptions& options) {
-  if (options.screen == "welcome") shell.show(Screen::Welcome);
-  if (options.screen == "live") shell.show(Screen::Live);
-  if (options.screen == "compare") shell.show(Screen::Compare);
+  if (!options.screen.empty()) shell.show(screen_named(options.screen));
   if (options.theme == "dark") shell.set_theme(ThemeName::Dark);
   if (options.theme == "light") shell.set_theme(ThemeName::Light);
   if (options.theme == "monochrome") shell.set_theme(ThemeName::Monochrome);
@@ -304,7 +305,7 @@ class Loop {
       const double begun = glfwGetTime();
       glfwWaitEventsTimeout(kTickSeconds);
       const bool woken = glfwGetTime() - begun < 0.98 * kTickSeconds;
-      if (ticks || woken || events_.size() > 0 || waits()) return;
+      if (ticks || woken || events_.size() > 0 || waits() || shell_.has_news()) return;
     }
   }
 
@@ -392,7 +393,7 @@ class Loop {
 
   // The first race is over, and what it changed has been drawn.
   bool picture_is_due() {
-    if (shell_.reads()) return false;
+    if (shell_.reads() || shell_.reads_training()) return false;
     if (options_.race_first && n_frames_due_ == 0) {
       const auto runs = shell_.session().live().timeline.runs();
       const bool over =
@@ -453,6 +454,14 @@ class Loop {
 
 }  // namespace
 
+void check_opens(const std::string& path) {
+  std::error_code none;
+  if (engine::looks_like_training(path) || std::filesystem::is_directory(path, none))
+    engine::TrainingReader reader(path);
+  else
+    engine::RecordingReader(engine::open_file(path));
+}
+
 int run_window(engine::EventQueue& events,
                engine::CommandQueue& commands,
                const Catalog& catalog,
@@ -466,8 +475,12 @@ int run_window(engine::EventQueue& events,
   {
     Shell shell(catalog, commands, folder);
     if (!options.open.empty()) {
-      engine::RecordingReader(engine::open_file(options.open));  // throws what is no recording
-      shell.open(options.open, !options.screen.empty());
+      check_opens(options.open);
+      // A folder may hold a model too, which --model would name.
+      if (!engine::looks_like_training(options.open))
+        shell.open(options.open, !options.screen.empty());
+      else if (shell.open_training(options.open))
+        shell.show(Screen::Training);
     }
     shell.caption_pictures(!options.screenshot.empty());
     start_race(shell, options);

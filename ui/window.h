@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "engine/event/queue.h"
 #include "ui/catalog.h"
@@ -23,21 +24,26 @@ struct WindowHooks {
 };
 
 struct WindowOptions {
-  std::string open;            // a .pdrun to open first
-  std::string screen;          // welcome, live, compare; empty: as last time, welcome at first
-  std::string theme;           // dark, light, monochrome; empty: as set
-  std::string config_dir;      // empty: $XDG_CONFIG_HOME/decoscope; "-": keep nothing
-  std::string model, scale;    // set up at first; empty: as the form has them
-  std::string dtype, device;   // likewise
-  std::string draft;           // likewise
-  bool race_first = false;     // start the race of the form at once
-  std::string screenshot;      // write a PNG of the window there, then close
+  std::string open;           // a .pdrun, or a training's folder or log, to open first
+  std::string screen;         // welcome, live, compare, training; empty: as last time, welcome at
+                              // first
+  std::string theme;          // dark, light, monochrome; empty: as set
+  std::string config_dir;     // empty: $XDG_CONFIG_HOME/decoscope; "-": keep nothing
+  std::string model, scale;   // set up at first; empty: as the form has them
+  std::string dtype, device;  // likewise
+  std::string draft;          // likewise
+  std::vector<std::string> heads;  // likewise, names or directories that the catalog lists
+  bool race_first = false;         // start the race of the form at once
+  std::string screenshot;          // write a PNG of the window there, then close
   std::string panel;           // of the screen: the picture is of it alone; empty: of the window
   int step = -1;               // selected at first, of the run shown; -1: none
   int screenshot_frames = 30;  // drawn before it is taken, and after the race has ended
   int width = 1600, height = 1000;
   WindowHooks hooks;
 };
+
+/// @throws Error(BadInput, Resources)  for what is neither a recording nor a training
+void check_opens(const std::string& path);
 
 /// Shows the window until it is closed. Pushes StopRun{0} when it closes; the caller closes the
 /// command queue.

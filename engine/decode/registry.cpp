@@ -46,12 +46,15 @@ OptionInfo choice_info(const char* name, std::vector<std::string> choices, const
   return {name, Type::Choice, choices[0], 0, 0, choices, help};
 }
 
+OptionInfo tree_info(std::vector<std::string> choices, const char* help) {
+  return {"tree", Type::Tree, choices[0], 0, 0, choices, help};
+}
+
 OptionInfo counts_info(const char* name, const char* value, int min, int max, const char* help) {
   return {name, Type::Counts, value, static_cast<double>(min), static_cast<double>(max), {}, help};
 }
 
-constexpr int kMaxDraftRows = 255;     // of one step
-constexpr const char* kTree = "tree";  // of decoders with heads: may name a file
+constexpr int kMaxDraftRows = 255;  // of one step
 
 // Lookahead's defaults in one place, chosen by what they gain on two cores (docs/measurements/
 // first_race.md): small windows suit machines where extra rows are not free.
@@ -310,10 +313,10 @@ void add_heads_options(DecoderInfo& info) {
   trees.insert(trees.end(), bundled_trees().begin(), bundled_trees().end());
   trees.push_back("none");
   const std::vector<OptionInfo> options = {
-      choice_info(kTree, std::move(trees),
-                  "Which ranks of which head are guessed: the tree beside the heads, else rows16 "
-                  "('own'), a bundled one or a .json file. More nodes are followed further and "
-                  "cost a row each; 'none' is plain decoding."),
+      tree_info(std::move(trees),
+                "Which ranks of which head are guessed: the tree beside the heads, else rows16 "
+                "('own'), a bundled one or a .json file. More nodes are followed further and "
+                "cost a row each; 'none' is plain decoding."),
       choice_info("verify", {"greedy", "typical", "sample"},
                   "Which guesses stay: those equal to the model's own choice ('greedy'), those it "
                   "finds likely enough ('typical', NOT lossless with a temperature), or those "
@@ -433,14 +436,15 @@ std::string checked(const DecoderInfo& info, const OptionInfo& option, const std
       if (value == "false" || value == "0" || value == "off" || value == "no") return "false";
       refuse_value(info, option, value, "true or false");
     case Type::Choice:
+    case Type::Tree: {
+      const bool is_tree = option.type == Type::Tree;
+      if (is_tree && value.ends_with(".json")) return value;
       for (const std::string& choice : option.choices) {
         if (choice == value) return value;
       }
-      if (option.name == kTree) {
-        if (value.ends_with(".json")) return value;
-        refuse_value(info, option, value, "one of " + joined(option.choices) + ", or a .json file");
-      }
-      refuse_value(info, option, value, "one of " + joined(option.choices));
+      refuse_value(info, option, value,
+                   "one of " + joined(option.choices) + (is_tree ? ", or a .json file" : ""));
+    }
     case Type::Counts:
       if (const auto counts = counts_from(option, value)) return *counts;
       refuse_value(info, option, value, "whole numbers " + range + " with commas between");

@@ -24,6 +24,7 @@ struct StartRun {
   std::string dtype;          // empty: as stored
   std::string device = "auto";
   std::string draft;  // NAME or directory of the draft model; empty: what the model's card names
+  std::vector<std::string> heads;  // likewise of draft heads, at most one of a kind
   std::string prompt, prompt_id;
   std::vector<LaneRequest> lanes;
   float temperature = 0, top_p = 1, min_p = 0, repetition_penalty = 1;
@@ -39,6 +40,7 @@ struct StartRun {
 struct StartReasoning {
   enum class What : std::uint8_t { Chain, Tree } what = What::Chain;
   std::string model, scale = "1x1", dtype, device = "auto", draft;  // as of StartRun
+  std::vector<std::string> heads;                                   // likewise
   std::string task;
   int level = 0;           // of a generated task, from 1; 0: the task's own
   std::int64_t start = 0;  // number of the first question

@@ -9,6 +9,7 @@
 #include "engine/decode/sampling_mode.h"
 #include "engine/event/clock.h"
 #include "engine/schedule/agreement.h"
+#include "engine/schedule/race_models.h"
 
 namespace engine {
 namespace {
@@ -178,47 +179,16 @@ LoadedModel& Engine::loaded(const ModelRequest& request) {
   return model;
 }
 
-RunModels Engine::loaded(const StartRun& command) {
-  const ModelRequest request = model_of(command, allow_external_shards_, limits_);
-  std::vector<std::string> decoders;
-  for (const LaneRequest& lane : command.lanes) decoders.push_back(lane.decoder);
-  const RunModels models =
-      store_.get_for(request, {command.draft, heads_}, decoders, load_progress(request.model));
-  describe_once(models);
-  return models;
-}
-
 void Engine::load(const LoadModel& command) {
   if (race_) end_race();
   loaded(model_of(command, allow_external_shards_, limits_));
 }
 
 std::vector<RunModels> Engine::loaded_by_lane(const StartRun& command) {
-  std::map<std::string, StartRun> by_model;  // each with the lanes of that model
-  for (const LaneRequest& lane : command.lanes) {
-    const std::string& name = lane.model.empty() ? command.model : lane.model;
-    const auto [own, is_new] = by_model.try_emplace(name, command);
-    if (is_new) own->second.lanes.clear();
-    own->second.model = name;
-    own->second.lanes.push_back(lane);
-  }
-  store_.keep_together({});
-  std::vector<ModelRequest> requests;
-  for (const auto& [name, own] : by_model)
-    requests.push_back(model_of(own, allow_external_shards_, limits_));
-  if (requests.size() > 1) store_.expect_room(requests);
-  std::map<std::string, RunModels> models;
-  std::vector<const LoadedModel*> together;
-  for (const auto& [name, own] : by_model) {
-    const RunModels& found = models.emplace(name, loaded(own)).first->second;
-    together.push_back(&found.target);
-    if (found.draft) together.push_back(found.draft);
-    store_.keep_together(together);
-  }
-  std::vector<RunModels> lanes;
-  for (const LaneRequest& lane : command.lanes)
-    lanes.push_back(models.at(lane.model.empty() ? command.model : lane.model));
-  return lanes;
+  return models_of_lanes(
+      store_, model_of(command, allow_external_shards_, limits_), {command.draft, command.heads},
+      command.lanes, [this](const std::string& name) { return load_progress(name); },
+      [this](const RunModels& models) { describe_once(models); });
 }
 
 Engine::Read Engine::read_prompt(LoadedModel& model, const std::vector<RunBegun>& runs) {
@@ -311,7 +281,7 @@ void Engine::reason(const StartReasoning& command) {
   const OptionValues& options = command.decoder.options;
   const RunModels models =
       models_for(store_, model_of(command, allow_external_shards_, limits_),
-                 {command.draft, heads_}, decoder, options, load_progress(command.model));
+                 {command.draft, command.heads}, decoder, options, load_progress(command.model));
   describe_once(models);
   held_ = command.start_held;
   steps_asked_ = 0;

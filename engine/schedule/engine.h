@@ -30,8 +30,6 @@ class Engine {
   /// before serve().
   void allow_external_shards(bool allow) { allow_external_shards_ = allow; }
   void set_file_limits(const FileLimits& limits) { limits_ = limits; }
-  /// Draft heads named by a person, for the models whose cards name others or none; before serve().
-  void set_heads(std::vector<std::string> heads) { heads_ = std::move(heads); }
   /// What StartReasoning is done by; before serve(). Without one the command fails.
   void reason_with(Reasoner reasoner) { reasoner_ = std::move(reasoner); }
   /// Serves commands until the queue is closed. Call on the engine's thread.
@@ -80,7 +78,6 @@ class Engine {
   void fail(RunId run, int code, const std::string& message);
   void notice(Notice::Level level, std::string text);
   LoadedModel& loaded(const ModelRequest& request);
-  RunModels loaded(const StartRun& command);
   /// Of each lane, in order. All stay in memory until the next race.
   std::vector<RunModels> loaded_by_lane(const StartRun& command);
   LoadProgress load_progress(const std::string& name);
@@ -115,7 +112,6 @@ class Engine {
   bool held_ = false;
   bool allow_external_shards_ = false;
   FileLimits limits_;
-  std::vector<std::string> heads_;  // that a person named
   int steps_asked_ = 0;
 
   std::optional<LoadSampler> sampler_;  // of the race under way

@@ -12,6 +12,7 @@
 #include "engine/data/mixture.h"
 #include "engine/data/readers.h"
 #include "engine/event/output_file.h"
+#include "engine/event/training_history.h"
 #include "engine/model/model.h"
 #include "engine/model/weights_hash.h"
 #include "engine/train/parameters.h"
@@ -288,11 +289,14 @@ void CllmJob::keep_probe_trajectory(std::int64_t step, Model& model) const {
                         .seed = recipe_.seed,
                         .eos_ids = files_.config.eos_ids},
                        next, done);
-  const json line = {{"step", step}, {"prompt", record->prompt}, {"blocks", blocks}};
-  std::ofstream file(path("probe_trajectories.jsonl"), std::ios::app | std::ios::binary);
+  json ends = json::array();
+  for (const TokenId token : files_.config.eos_ids) ends.push_back(files_.tokenizer->piece(token));
+  const json line = {
+      {"step", step}, {"prompt", record->prompt}, {"ends", ends}, {"blocks", blocks}};
+  std::ofstream file(path(kProbeTrajectoriesName), std::ios::app | std::ios::binary);
   file << line.dump(-1, ' ', false, json::error_handler_t::replace) << '\n' << std::flush;
   if (!file)
-    throw Error(ErrorCode::Resources, path("probe_trajectories.jsonl") + ": cannot be written");
+    throw Error(ErrorCode::Resources, path(kProbeTrajectoriesName) + ": cannot be written");
 }
 
 NamedFigures CllmJob::probe(std::int64_t step, const std::vector<float>& parameters) const {

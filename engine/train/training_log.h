@@ -6,13 +6,13 @@
 #include <fstream>
 #include <string>
 
-#include "engine/event/training_report.h"
+#include "engine/event/training_history.h"
 
 namespace engine {
 
 class TrainingLog {
  public:
-  static constexpr const char* kName = "training.jsonl";
+  static constexpr const char* kName = kTrainingLogName;
 
   /// Opens directory/training.jsonl. A resumed run keeps the lines up to its checkpoint: what a run
   /// that was killed had told after that is told again, and half a line goes.

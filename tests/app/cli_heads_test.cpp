@@ -79,7 +79,14 @@ TEST_F(CliHeads, what_is_missing_or_not_asked_for_is_refused_by_name) {
   refused(of_target + "chimera --heads " + made, 2, "chimera needs draft heads");
   refused(of_target + "ar --heads " + made, 2, "medusa and chimera do");
   refused(of_target + "medusa --heads " + target, 3, "medusa or chimera");
-  refused(of_target + "medusa --heads " + made + " --set tree=rows15", 2, "rows16");
+  refused(of_target + "medusa --heads " + made + " --set tree=rows15", 2, "medusa: tree: found");
+  // A tree is looked at before the model is: this one would be refused too.
+  std::ofstream(folder + "/twice.json") << R"({"paths": [[0], [0]]})";
+  refused(
+      "generate --model absent --prompt a --decoder medusa --set tree=" + folder + "/twice.json", 3,
+      "medusa: tree: " + folder + "/twice.json");
+  refused("compare --model absent --prompt a --decoders ar,mcsd --set k_config=2,,1", 2,
+          "mcsd: k_config: found ");
   const std::string bundled = "generate --prompt a --decoder ";
   refused(bundled + "medusa --heads " + made + " --set tree=" + folder + "/none.json", 3,
           "none.json");
@@ -126,11 +133,52 @@ TEST_F(CliHeads, a_tree_is_grown_for_rows_or_for_what_they_cost) {
   std::ofstream(costs) << R"({"rows": [{"rows": 1, "ms": 1}, {"rows": 6, "ms": 1.01},)"
                        << R"( {"rows": 7, "ms": 3}, {"rows": 16, "ms": 9}]})";
   EXPECT_EQ(document("model tree " + dir + " --rows auto --json --costs " + costs)["rows"], 6);
+  EXPECT_EQ(document("model tree " + dir + " --rows auto --json --costs " + costs)["costs"],
+            json({{"file", costs}}));
+  EXPECT_TRUE(grown["costs"].is_null());
   const Outcome printed = run("model tree " + dir + " --rows 4");
   EXPECT_EQ(json::parse(printed.out)["paths"].size(), 3u);
-  EXPECT_EQ(run("model tree " + dir + " --rows auto").code, 2);
   EXPECT_EQ(run("model tree " + dir + " --rows 0").code, 2);
   EXPECT_EQ(run("model tree " + dir + " --rows auto --costs " + tree).code, 3);
+}
+
+TEST_F(CliHeads, a_tree_is_grown_for_what_rows_cost_on_this_machine) {
+  const std::string model = tiny_model(), medusa = folder + "/heads", chimera = folder + "/others";
+  for (const auto& [kind, dir] : {std::pair("medusa", medusa), std::pair("chimera", chimera)}) {
+    const std::string made = " --model " + model + " " + dir;
+    ASSERT_EQ(run(std::string("model random --n-heads 3 --heads ") + kind + made).code, 0);
+    std::ofstream(dir + "/accuracies.json")
+        << R"({"heads": [[0.8, 0.1, 0.05], [0.7, 0.1], [0.6, 0.1]], "prompts": 9,)"
+        << R"( "measured_on": "by hand"})";
+    const std::string line = "model tree --rows auto --json " + dir + " --model " + model;
+    const json grown = document(line + " --scale 4x1");
+    const json& costs = grown["costs"];
+    EXPECT_EQ(costs["model"], "tiny");
+    EXPECT_EQ(costs["scale"], "4x1");
+    EXPECT_GT(costs["heads_ms"].get<double>(), 0);
+    ASSERT_GE(costs["rows"].size(), 8u);
+    for (const json& row : costs["rows"]) EXPECT_GT(row["ms"].get<double>(), 0);
+    EXPECT_EQ(grown["paths"].size() + 1, grown["rows"].get<std::size_t>());
+    // The same figures in a file, heads included, choose the same rows.
+    json file = {{"rows", costs["rows"]}};
+    for (json& row : file["rows"])
+      if (row["rows"] > 1) row["ms"] = row["ms"].get<double>() + costs["heads_ms"].get<double>();
+    std::ofstream(folder + "/measured.json") << file;
+    const json again =
+        document("model tree --rows auto --json " + dir + " --costs " + folder + "/measured.json");
+    EXPECT_EQ(again["rows"], grown["rows"]) << file;
+  }
+  const auto refused = [&](const std::string& more, int code, const std::string& part) {
+    const Outcome outcome = run("model tree " + medusa + " " + more);
+    EXPECT_EQ(outcome.code, code) << more << outcome.err;
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+    EXPECT_TRUE(outcome.out.empty()) << outcome.out;
+  };
+  refused("--rows auto", 3, "tiny");  // the model they name is not here
+  refused("--rows 9 --scale 4x1", 2, "--scale: says what is measured");
+  refused("--rows auto --costs " + folder + "/measured.json --model " + model, 2, "--model: says");
+  refused("--rows 9 --costs " + folder + "/measured.json", 2, "--costs: does nothing");
+  refused("--rows auto --model demo-target", 3, "hidden_size");
 }
 
 TEST_F(CliHeads, bench_decode_measures_with_heads) {

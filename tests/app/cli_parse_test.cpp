@@ -178,6 +178,27 @@ TEST(CommandLine, the_window_starts_a_race_at_once_only_when_told) {
   EXPECT_EQ(window_asked->screen, "compare");
 }
 
+TEST(CommandLine, a_lane_of_a_race_may_have_a_model_of_its_own) {
+  parse({"compare", "--prompt", "a", "--decoders", "ar,jacobi@some/model,jacobi"});
+  ASSERT_TRUE(generation_asked);
+  ASSERT_EQ(generation_asked->lanes.size(), 3u);
+  EXPECT_EQ(generation_asked->lanes[1].name, "jacobi@some/model");
+  EXPECT_EQ(generation_asked->lanes[1].decoder, "jacobi");
+  EXPECT_EQ(generation_asked->lanes[1].model, "some/model");
+  EXPECT_EQ(generation_asked->lanes[2].model, "");
+  EXPECT_EQ(generation_asked->decoders, (std::vector<std::string>{"ar", "jacobi"}));
+  parse({"compare", "--prompt", "a", "--decoders", "jacobi@a@b"});
+  EXPECT_EQ(generation_asked->lanes[0].model, "a@b");
+  for (const char* bad : {"ar,jacobi@", "@demo-cllm", "ar,@"}) {
+    const std::string said = refusal_of({"compare", "--prompt", "a", "--decoders", bad});
+    EXPECT_TRUE(said.starts_with("--decoders: found '")) << said;
+    EXPECT_NE(said.find("DECODER@MODEL"), std::string::npos) << said;
+  }
+  const std::string misspelt =
+      refusal_of({"compare", "--prompt", "a", "--decoders", "ar,jacoby@demo-cllm"});
+  EXPECT_NE(misspelt.find("'jacoby'; did you mean 'jacobi'?"), std::string::npos) << misspelt;
+}
+
 TEST(CommandLine, a_tree_of_thoughts_gets_its_shape_and_leaves_the_rest_to_its_task) {
   parse({"reason", "tot"});
   ASSERT_TRUE(tot_asked);
@@ -220,6 +241,9 @@ TEST(CommandLine, the_window_gets_its_theme) {
   ASSERT_TRUE(window_asked);
   EXPECT_EQ(window_asked->theme, "light");
   EXPECT_EQ(window_asked->open, "a.pdrun");
+  parse({"--screen", "training", "--open", "run"});
+  EXPECT_EQ(window_asked->screen, "training");
+  EXPECT_EQ(window_asked->open, "run");
   EXPECT_THROW(parse({"--theme", "lihgt"}), kernels::Error);
 }
 

@@ -196,6 +196,58 @@ TEST_F(CliRace, seed_says_that_it_ran_as_one_branch_and_how_its_branches_run) {
   EXPECT_TRUE(json::parse(without.out)["notices"].empty());
 }
 
+// Two models: the bundled target, and another of its vocabulary that writes other texts.
+TEST_F(CliRace, lanes_of_two_models_are_each_compared_with_plain_decoding_of_their_own) {
+  const std::string line =
+      "compare --decoders ar,jacobi,jacobi@demo-draft --max-tokens 24 --ignore-eos --prompt-file " +
+      prompts;
+  const std::string recording = folder + "/two.pdrun";
+  const Outcome raced = run(line + " --json --record " + recording);
+  ASSERT_EQ(raced.code, 0) << raced.err;
+  const json found = json::parse(raced.out);
+  ASSERT_EQ(found["summary"].size(), 3u) << "plain decoding of the other was not asked for";
+  const json& other = found["summary"][2];
+  EXPECT_EQ(other["lane"], "jacobi@demo-draft");
+  EXPECT_EQ(other["decoder"], "jacobi");
+  EXPECT_EQ(other["model"], "demo-draft");
+  EXPECT_EQ(found["summary"][0]["model"], "demo-target");
+  EXPECT_EQ(found["summary"][0]["lane"], "ar");
+  for (const json& lane : found["summary"]) {
+    EXPECT_EQ(lane["identical"], 2) << lane;
+    EXPECT_GT(lane["speedup"].get<double>(), 0) << lane;
+  }
+  ASSERT_EQ(found["results"].size(), 6u);
+  EXPECT_EQ(found["results"][2]["lane"], "jacobi@demo-draft");
+  EXPECT_EQ(found["results"][2]["model"], "demo-draft");
+  EXPECT_NE(found["results"][2]["tokens"], found["results"][0]["tokens"])
+      << "these two models write the same: nothing is tested";
+  const json alone = json::parse(
+      run("generate --model demo-draft --decoder ar --max-tokens 24 --ignore-eos --json --prompt "
+          "'Anna has'")
+          .out);
+  EXPECT_EQ(found["results"][2]["tokens"], alone["tokens"]);
+  const json info = json::parse(run("trace info --json " + recording).out);
+  EXPECT_EQ(info["runs"].size(), 8u) << "four lanes, two prompts";
+  const Outcome words = run(line);
+  EXPECT_NE(words.out.find("AR of the same model"), std::string::npos) << words.out;
+  EXPECT_NE(words.out.find("\njacobi@demo-draft "), std::string::npos) << words.out;
+  EXPECT_EQ(words.out.find("\nar@demo-draft "), std::string::npos) << words.out;
+}
+
+TEST_F(CliRace, a_lane_that_cannot_be_is_refused_before_anything_is_loaded) {
+  const auto refused = [&](const std::string& decoders, int code, const std::string& part) {
+    const Outcome outcome = run("compare --prompt a --decoders " + decoders);
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_TRUE(outcome.out.empty()) << outcome.out;
+    EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+  };
+  refused("ar,jacobi@", 2, "DECODER@MODEL");
+  refused("ar,jacobi@demo-clm", 3, "demo-clm");
+  refused("jacobi,jacobi@demo-target", 2, "stands there twice");
+  refused("ar,mcsd@demo-draft", 2, "mcsd");
+}
+
 TEST_F(CliRace, rejection_is_not_compared_token_for_token_and_says_so) {
   const std::string sampling = " --sampling rejection --temperature 0.8 --max-tokens 8 ";
   const Outcome checked =

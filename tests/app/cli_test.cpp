@@ -338,6 +338,11 @@ TEST_F(Cli, a_wrong_word_for_the_window_is_blamed_before_the_display) {
     EXPECT_EQ(outcome.err.find("DISPLAY"), std::string::npos) << outcome.err;
   };
   blamed("--open " + folder + "/nosuch.pdrun", 3, "nosuch.pdrun: open: No such file");
+  blamed("--open " + folder + "/nosuch.jsonl", 3, "nosuch.jsonl: is not there");
+  std::filesystem::create_directory(folder + "/nothing");
+  blamed("--open " + folder + "/nothing", 3, "found no training.jsonl");
+  std::ofstream(folder + "/other.jsonl") << "{}\n";
+  blamed("--open " + folder + "/other.jsonl", 3, "other.jsonl:1: step: expected a whole number");
   std::ofstream(folder + "/no.pdrun") << "no recording";
   blamed("--open " + folder + "/no.pdrun", 3, "no.pdrun");
   blamed("--model demo-targt", 3, "did you mean demo-target?");

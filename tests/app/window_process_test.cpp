@@ -49,6 +49,26 @@ TEST(WindowProcess, a_scale_that_nobody_chose_is_told_with_its_reason) {
   told({"--screenshot", folder / "a.png"}, "demo-target begins at scale 4x2: its ");
 }
 
+TEST(WindowProcess, a_training_is_opened_by_its_folder_and_its_picture_taken) {
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  const engine::test::Folder folder;
+  setenv("XDG_CONFIG_HOME", (folder / "").c_str(), 1);
+  Program training({"train", "target", "--recipe", DECOSCOPE_SOURCE_DIR "/assets/recipes/tiny.json",
+                    "--out", folder / "run"},
+                   folder / "");
+  const ProgramEnd trained = training.wait(300s);
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const std::vector<std::string> paths{folder / "run", folder / "run/training.jsonl"};
+  for (const std::string& path : paths) {
+    const std::string picture = folder / "training.png";
+    std::filesystem::remove(picture);
+    Program window({"--open", path, "--screenshot", picture}, folder / "");
+    const ProgramEnd end = window.wait(120s);
+    EXPECT_EQ(end.code, 0) << end.err;
+    EXPECT_GT(std::filesystem::file_size(picture), 20'000u) << path;
+  }
+}
+
 TEST(WindowProcess, a_race_in_the_window_takes_at_most_150_MB_more_than_decoding) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   const engine::test::Folder folder;

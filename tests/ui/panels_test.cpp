@@ -24,7 +24,8 @@ void draw_everything(const std::vector<engine::Event>& events, int scale = 100) 
   ui::Shell shell(catalog, commands, "");
   shell.settings().scale_percent = scale;
   shell.take(events);
-  for (const ui::Screen screen : {ui::Screen::Welcome, ui::Screen::Live, ui::Screen::Compare}) {
+  for (const ui::Screen screen :
+       {ui::Screen::Welcome, ui::Screen::Live, ui::Screen::Compare, ui::Screen::Training}) {
     shell.show(screen);
     for (int i = 0; i < 3; ++i) EXPECT_GT(gui.frame(shell), 100);
     for (const ui::Action action :
@@ -198,7 +199,8 @@ TEST(Panels, a_hundred_thousand_events_cost_a_frame_little_more_than_a_thousand)
 TEST(Panels, are_all_on_some_screen) {
   for (const ui::Panel& panel : ui::panels()) {
     bool found = false;
-    for (const ui::Screen screen : {ui::Screen::Live, ui::Screen::Compare})
+    for (const ui::Screen screen :
+         {ui::Screen::Live, ui::Screen::Compare, ui::Screen::Training})
       for (const char* id : ui::panels_of(screen)) found = found || std::string(id) == panel.id;
     EXPECT_TRUE(found) << panel.id;
   }

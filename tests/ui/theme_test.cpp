@@ -52,6 +52,8 @@ TEST(Theme, words_on_fills_and_fills_on_cards_are_legible) {
 TEST(Theme, borders_and_handles_stand_out_from_the_cards_of_every_theme) {
   for (const ui::Theme& theme : {ui::kDark, ui::kLight, ui::kMonochrome}) {
     EXPECT_GE(ui::contrast(ui::handle_on(theme), theme.card), 3);
+    for (int i = 0; i < ui::kCurveInks; ++i)
+      EXPECT_GE(ui::contrast(ui::curve_ink(theme, i), theme.card), 3) << i;
     for (const Mean mean : fills())
       // A tab's fill has the dark outline all round, a double line's stands out by itself.
       if (ui::look(mean).border != ui::Border::TopTab &&

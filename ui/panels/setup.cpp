@@ -11,6 +11,7 @@
 #include "engine/event/reasoning_bounds.h"
 #include "engine/event/run_rules.h"
 #include "ui/draw.h"
+#include "ui/panels/setup_model.h"
 #include "ui/panels/setup_rows.h"
 #include "ui/prepare/recorded_setup.h"
 #include "ui/prepare/use_again.h"
@@ -22,60 +23,6 @@ namespace bounds = engine::reasoning;
 
 void gap() {
   ImGui::Dummy({1, px(5)});
-}
-
-void value_field(std::string& value, const CatalogOption& option) {
-  const double low = option.below_zero.empty() ? option.min : std::max(0.0, option.min);
-  if (option.type == CatalogOption::Type::Int) {
-    int v = std::atoi(value.c_str());
-    if (ImGui::InputInt("##value", &v, 1, 4))
-      value = std::to_string(static_cast<int>(std::clamp<double>(v, low, option.max)));
-    return;
-  }
-  float v = std::strtof(value.c_str(), nullptr);
-  if (ImGui::SliderFloat("##value", &v, static_cast<float>(low), static_cast<float>(option.max),
-                         "%.3g"))
-    value = fmt::format("{:.4g}", v);
-}
-
-/// @param why_idle  the option has nothing to do here; empty: it has
-void option_row(LaneForm& lane, const CatalogOption& option, const std::string& why_idle) {
-  std::string& value = lane.options[option.name];
-  ImGui::PushID(option.name.c_str());
-  row_label(option.name.c_str(), why_idle.empty() ? option.help : why_idle);
-  ImGui::BeginDisabled(!why_idle.empty());
-  switch (option.type) {
-    case CatalogOption::Type::Int:
-    case CatalogOption::Type::Float:
-      if (option.below_zero.empty() || below_zero_tick(option.below_zero, value))
-        value_field(value, option);
-      break;
-    case CatalogOption::Type::Bool: {
-      bool v = value == "true" || value == "1" || value == "on";
-      if (tick("##value", v)) value = v ? "true" : "false";
-      break;
-    }
-    case CatalogOption::Type::Choice:
-      if (ImGui::BeginCombo("##value", value.c_str())) {
-        for (const std::string& choice : option.choices)
-          if (ImGui::Selectable(choice.c_str(), choice == value)) value = choice;
-        ImGui::EndCombo();
-      }
-      break;
-    case CatalogOption::Type::Counts:
-      text_line("##value", "", value);
-      break;
-  }
-  ImGui::EndDisabled();
-  if (!why_idle.empty()) {
-    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why_idle);
-  } else if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) {
-    tooltip(option.type == CatalogOption::Type::Int || option.type == CatalogOption::Type::Float
-                ? fmt::format("{} {:g} to {:g}, default {}.", option.help, option.min, option.max,
-                              value_words(option, option.default_value))
-                : fmt::format("{} Default {}.", option.help, option.default_value));
-  }
-  ImGui::PopID();
 }
 
 void decoder_choice(Context& context, LaneForm& lane, const char* id) {
@@ -111,7 +58,7 @@ void options_of(Context& context, LaneForm& lane, bool one_text = true) {
   for (const CatalogOption& option : info->options) {
     const auto idle = info->idle_options.find(option.name);
     const bool is_idle = one_text && idle != info->idle_options.end();
-    option_row(lane, option, is_idle ? idle->second : "");
+    option_row(lane, context.catalog, option, is_idle ? idle->second : "");
   }
   if (info->options.empty()) words("no options", theme().dim);
 }
@@ -447,79 +394,6 @@ void sampling_part(Context& context) {
   held_row(form);
 }
 
-void choice_row(const char* label,
-                const char* id,
-                std::string& value,
-                std::span<const char* const> names,
-                const std::string& help) {
-  row_label(label, help);
-  if (!ImGui::BeginCombo(id, value.empty() ? "as stored" : value.c_str())) return;
-  for (const char* name : names)
-    if (ImGui::Selectable(*name ? name : "as stored", value == name)) value = name;
-  ImGui::EndCombo();
-}
-
-std::string draft_words(const SetupForm& form, const Catalog& catalog) {
-  if (!form.draft.empty()) return form.draft;
-  const std::string named = draft_of(form, catalog);
-  return named.empty() ? "none named" : named + " (by its card)";
-}
-
-void draft_row(SetupForm& form, const Catalog& catalog) {
-  row_label("draft",
-            "the model that proposes, for decoders that need one; never enlarged, whatever the "
-            "scale");
-  if (!ImGui::BeginCombo("##draft", draft_words(form, catalog).c_str())) return;
-  const CatalogModel* target = catalog.model(form.model);
-  if (ImGui::Selectable("the one its card names", form.draft.empty())) form.draft.clear();
-  for (const CatalogModel& model : catalog.models) {
-    const std::string why = target ? why_no_draft(*target, model) : model.unavailable;
-    ImGui::BeginDisabled(!why.empty());
-    if (ImGui::Selectable(model.name.c_str(), model.name == form.draft)) form.draft = model.name;
-    ImGui::EndDisabled();
-    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-      tooltip(why.empty() ? model.summary + "\n" + model.path : why);
-  }
-  ImGui::EndCombo();
-}
-
-void model_part(Context& context) {
-  SetupForm& form = context.form;
-  small_label("Model");
-  ImGui::SetNextItemWidth(-FLT_MIN);
-  if (ImGui::BeginCombo("##model", form.model.empty() ? "choose" : form.model.c_str())) {
-    for (const CatalogModel& model : context.catalog.models) {
-      ImGui::BeginDisabled(!model.unavailable.empty());
-      if (ImGui::Selectable(model.name.c_str(), model.name == form.model))
-        choose_model(form, context.catalog, model.name);
-      ImGui::EndDisabled();
-      if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-        tooltip(model.unavailable.empty() ? model.summary + "\n" + model.path : model.unavailable);
-    }
-    ImGui::EndCombo();
-  }
-  if (!form.model_error.empty()) wrapped(form.model_error, theme().bad);
-  static constexpr std::array<const char*, 6> kScales{"1x1", "auto", "1x2", "4x1", "4x2", "4x4"};
-  static constexpr std::array<const char*, 4> kDtypes{"", "f32", "bf16", "f16"};
-  choice_row("scale", "##scale", form.scale, kScales,
-             "width times depth: the same tokens at the cost of a larger model");
-  choice_row("dtype", "##dtype", form.dtype, kDtypes, "of weights and cache");
-  draft_row(form, context.catalog);
-  row_label("device", "");
-  if (ImGui::BeginCombo("##device", form.device.c_str())) {
-    if (ImGui::Selectable("auto", form.device == "auto")) form.device = "auto";
-    for (const CatalogDevice& device : context.catalog.devices) {
-      ImGui::BeginDisabled(!device.unavailable.empty());
-      if (ImGui::Selectable(device.title.c_str(), device.name == form.device))
-        form.device = device.name;
-      ImGui::EndDisabled();
-    }
-    ImGui::EndCombo();
-  }
-  if (button("Load model")) context.requests.load = true;
-  if (ImGui::IsItemHovered()) tooltip("Loads it now. Run loads it too, if need be.");
-}
-
 void unavailable_row(const std::string& name, const std::string& reason) {
   words(name, theme().dim);
   const float width = ImGui::CalcTextSize(reason.c_str()).x;
@@ -613,7 +487,7 @@ void form_part(Context& context) {
   gap();
   reasons ? reasoning_part(context) : one_prompt_part(context);
   gap();
-  model_part(context);
+  setup_model_part(context);
   gap();
   if (const std::string why = why_not(context.form, context.catalog, context.compare); !why.empty())
     wrapped("Run is off: " + why, theme().warn);

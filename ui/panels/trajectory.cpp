@@ -7,6 +7,7 @@
 #include "engine/event/describe.h"
 #include "ui/draw.h"
 #include "ui/legend.h"
+#include "ui/panels/block_grid.h"
 #include "ui/panels/row_cell.h"
 #include "ui/prepare/line_feeds.h"
 #include "ui/prepare/run_traits.h"
@@ -22,10 +23,6 @@ constexpr Mean kWindowLegend[] = {Mean::Guess, Mean::Pool,     Mean::Accepted,
 
 // Iterations of a block, and blocks before it, at most.
 constexpr std::size_t kMaxRows = 40, kMaxFolded = 24;
-
-struct Sizes {
-  float label, cell_width, cell_height, row_height;
-};
 
 bool fits_trajectory(const engine::RunRecord& run) {
   const RunTraits traits = traits_of(run);
@@ -50,107 +47,29 @@ std::string why_no_trajectory(const Context& context) {
                        : " refines no block: what a draft model proposes is in the Tree panel.");
 }
 
-void cell_at(Context& context,
-             const engine::RunRecord& run,
-             const GridRow& row,
-             const GridCell& cell,
-             int position,
-             int index,
-             ImVec2 min,
-             ImVec2 max) {
-  const Place place{run.id(), row.step, position, -1};
-  ImGui::SetCursorScreenPos(min);
-  ImGui::PushID(index);
-  if (ImGui::InvisibleButton("cell", {max.x - min.x, max.y - min.y})) context.click(place);
-  const std::string text = cell_text(context.timeline, run, cell.token);
-  if (ImGui::IsItemHovered()) {
-    context.selection.hover(place);
-    std::string words =
-        fmt::format("{}\n{} \xC2\xB7 step {} \xC2\xB7 position {}", text,
-                    cell.mean == Mean::Prefix ? "proved final before" : look(cell.mean).name,
-                    row.step, position);
-    if (cell.unchanged_for > 0)
-      words += fmt::format("\nunchanged for {} iterations", cell.unchanged_for);
-    if (cell.mean == Mean::Stationary) words += "\nhindsight: right early, and it stayed";
-    tooltip(words);
-  }
-  ImGui::PopID();
-  if (cell.hidden) {
-    ImGui::GetWindowDrawList()->AddCircleFilled({(min.x + max.x) / 2, (min.y + max.y) / 2},
-                                                px(1.5f), colour(theme().faint));
-    return;
-  }
-  CellFlags flags;
-  flags.marks = context.settings.marks;
-  flags.dim = cell.mean == Mean::Prefix;
-  flags.lit = context.selection.lights_position(run.id(), position);
-  flags.locked = context.selection.locked.run == run.id() &&
-                 context.selection.locked.position == position &&
-                 context.selection.locked.step == row.step;
-  const std::string unchanged = fmt::format("?{}", cell.unchanged_for);
-  if (cell.mean == Mean::Guess && cell.unchanged_for > 1) flags.mark = unchanged.c_str();
-  token_cell(ImGui::GetWindowDrawList(), min, max, text, cell.mean, flags);
-}
-
-void stairs(const Grid& grid, ImVec2 at, const Sizes& s) {
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const auto x_of = [&](int column) { return at.x + s.label + column * s.cell_width - px(1.5f); };
-  for (std::size_t r = 0; r < grid.rows.size(); ++r) {
-    const float y = at.y + r * s.row_height, below = y + s.row_height;
-    const float x = x_of(grid.rows[r].final_column);
-    list->AddLine({x, y}, {x, below}, colour(theme().bright), px(2));
-    if (r + 1 < grid.rows.size())
-      list->AddLine({x, below}, {x_of(grid.rows[r + 1].final_column), below},
-                    colour(theme().bright), px(2));
-    if (!grid.hindsight || grid.rows[r].correct_column <= grid.rows[r].final_column) continue;
-    const float dotted = x_of(grid.rows[r].correct_column);
-    for (float d = y; d < below; d += px(5))
-      list->AddLine({dotted, d}, {dotted, d + px(2)}, colour(look(Mean::Stationary).fill),
-                    px(1.5f));
-  }
-}
-
-void fast_forward_bracket(const GridRow& row, ImVec2 at, const Sizes& s) {
-  if (row.n_proved < 2) return;
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const float from = at.x + s.label + (row.final_column - row.n_proved) * s.cell_width;
-  const float to = at.x + s.label + row.final_column * s.cell_width - px(4);
-  const float y = at.y + s.cell_height + px(1.5f);
-  list->AddLine({from, y}, {to, y}, colour(theme().bright), px(1));
-  list->AddLine({from, y - px(3)}, {from, y}, colour(theme().bright), px(1));
-  list->AddLine({to, y - px(3)}, {to, y}, colour(theme().bright), px(1));
-}
-
-void draw_grid(Context& context, const engine::RunRecord& run, const Grid& grid) {
-  const Sizes s{px(34), px(66), px(22), px(28)};
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float left = ImGui::GetWindowPos().x, right = left + ImGui::GetWindowSize().x;
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  for (std::size_t r = 0; r < grid.rows.size(); ++r) {
-    const GridRow& row = grid.rows[r];
-    const float y = at.y + r * s.row_height + px(3);
-    list->AddText(fonts().mono, px(13.5f), {at.x, y + px(4)}, colour(theme().dim),
-                  fmt::format("{}", row.iteration).c_str());
-    ImGui::PushID(static_cast<int>(r));
-    float end = at.x + s.label;
-    for (std::size_t i = 0; i < row.cells.size(); ++i) {
-      const int column = row.first_column + static_cast<int>(i);
-      const float x = at.x + s.label + column * s.cell_width;
-      end = x + s.cell_width;
-      if (x + s.cell_width < left || x > right) continue;
-      cell_at(context, run, row, row.cells[i], grid.first_position + column, column, {x, y},
-              {x + s.cell_width - px(3), y + s.cell_height});
-    }
-    ImGui::PopID();
-    fast_forward_bracket(row, {at.x, y}, s);
-    if (row.n_proved > 0)
-      list->AddText(nullptr, px(13), {end + px(4), y + px(4)}, colour(theme().dim),
-                    fmt::format("+{}", row.n_proved).c_str());
-  }
-  stairs(grid, at, s);
-  ImGui::SetCursorScreenPos(at);
-  ImGui::Dummy(
-      {s.label + (grid.n_columns + 1) * s.cell_width, grid.rows.size() * s.row_height + px(6)});
+GridCells cells_of(Context& context, const engine::RunRecord& run) {
+  const auto place = [id = run.id()](const GridRow& row, int position) {
+    return Place{id, row.step, position, -1};
+  };
+  GridCells cells{.text = [&context, &run](engine::TokenId token) {
+    return cell_text(context.timeline, run, token);
+  }};
+  cells.where = [](const GridRow& row, int position) {
+    return fmt::format("step {} \xC2\xB7 position {}", row.step, position);
+  };
+  cells.hovered = [&context, place](const GridRow& row, int position) {
+    context.selection.hover(place(row, position));
+  };
+  cells.clicked = [&context, place](const GridRow& row, int position) {
+    context.click(place(row, position));
+  };
+  cells.select = [&context, place](const GridRow& row, int position, CellFlags& flags) {
+    const Place here = place(row, position), &locked = context.selection.locked;
+    flags.lit = context.selection.lights_position(here.run, position);
+    flags.locked = locked.run == here.run && locked.position == position && locked.step == row.step;
+  };
+  cells.marks = context.settings.marks;
+  return cells;
 }
 
 void draw_window(Context& context,
@@ -220,7 +139,7 @@ void keep_newest_in_view(const engine::RunRecord& run, std::size_t n_steps) {
 void draw_block(Context& context, const engine::RunRecord& run, Grid& grid) {
   if (context.view.only_changed) only_changes(grid);
   if (const std::string left_out = left_out_words(grid); !left_out.empty()) small_label(left_out);
-  draw_grid(context, run, grid);
+  draw_block_grid(grid, cells_of(context, run));
 }
 
 // A block that is done with, as one row; a click unfolds it and folds it again.

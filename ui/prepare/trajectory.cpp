@@ -121,18 +121,10 @@ void relabel_in_hindsight(Grid& grid, const std::map<int, engine::TokenId>& know
   }
 }
 
-}  // namespace
-
-Grid trajectory_grid(const engine::RunRecord& run,
-                     std::size_t n_steps,
-                     bool hindsight,
-                     std::size_t max_rows,
-                     int block) {
+// Iterations that belong together, oldest first, as rows below each other.
+Grid grid_of(std::span<const BlockRefined> shown) {
   Grid grid;
-  n_steps = std::min(n_steps, run.steps.size());
-  auto shown = iterations_shown(run, n_steps, max_rows, block, grid.n_rows_left_out);
   if (shown.empty()) return grid;
-  std::reverse(shown.begin(), shown.end());
   grid.first_position = shown.front().first_pos;
   int end = grid.first_position;
   for (const BlockRefined& b : shown) {
@@ -148,9 +140,49 @@ Grid trajectory_grid(const engine::RunRecord& run,
     proved = std::max(proved, b.first_pos + b.n_final);
   }
   mark_changes(grid);
+  return grid;
+}
+
+}  // namespace
+
+Grid trajectory_grid(const engine::RunRecord& run,
+                     std::size_t n_steps,
+                     bool hindsight,
+                     std::size_t max_rows,
+                     int block) {
+  n_steps = std::min(n_steps, run.steps.size());
+  int n_left_out = 0;
+  auto shown = iterations_shown(run, n_steps, max_rows, block, n_left_out);
+  std::reverse(shown.begin(), shown.end());
+  Grid grid = grid_of(shown);
+  grid.n_rows_left_out = n_left_out;
+  if (shown.empty()) return grid;
+  const int end = grid.first_position + grid.n_columns;
   const auto known = known_tokens(run, n_steps, grid.first_position, end - 1);
   grid.hindsight = hindsight && !known.empty();
   if (grid.hindsight) relabel_in_hindsight(grid, known);
+  return grid;
+}
+
+Grid states_grid(std::span<const std::vector<engine::TokenId>> states, bool hindsight) {
+  std::vector<BlockRefined> told;
+  const auto n = static_cast<int>(states.front().size());
+  for (std::size_t t = 0; t <= states.size(); ++t) {
+    const auto& tokens = states[std::min(t, states.size() - 1)];
+    BlockRefined one{.iteration = static_cast<int>(t), .tokens = tokens};
+    if (t > 0) {
+      const auto& before = states[t - 1];
+      const auto changed = std::ranges::mismatch(tokens, before).in1;
+      one.n_final = std::min(static_cast<int>(changed - tokens.begin()) + 1, n);
+    }
+    one.converged = t == states.size();
+    told.push_back(std::move(one));
+  }
+  Grid grid = grid_of(told);
+  grid.hindsight = hindsight;
+  std::map<int, engine::TokenId> known;
+  for (int i = 0; i < n; ++i) known[i] = states.back()[static_cast<std::size_t>(i)];
+  if (hindsight) relabel_in_hindsight(grid, known);
   return grid;
 }
 

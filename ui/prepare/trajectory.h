@@ -4,6 +4,7 @@
 // it would be guessing.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "engine/event/timeline.h"
@@ -50,6 +51,11 @@ Grid trajectory_grid(const engine::RunRecord& run,
                      bool hindsight,
                      std::size_t max_rows = 40,
                      int block = -1);
+
+/// A block that has converged, told by its states alone: the guess it began with, each iteration,
+/// and the one in which nothing changed, which proved the rest final. What a run's block looks like.
+/// @param states  [0] the guess, the last the fixed point; of one length, at least one
+Grid states_grid(std::span<const std::vector<engine::TokenId>> states, bool hindsight);
 
 /// A block that was done with before the one a grid shows: one row stands for its iterations.
 struct FoldedBlock {

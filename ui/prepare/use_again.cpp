@@ -44,6 +44,20 @@ void use_draft(SetupForm& form, const Catalog& catalog, const engine::ModelLoade
         "The run's draft model, " + draft.name + ", is not listed here: open its folder.";
 }
 
+// The heads a run asked, where the card names others or none.
+void use_heads(SetupForm& form,
+               const Catalog& catalog,
+               const engine::Timeline& timeline,
+               const engine::RunRecord& run) {
+  const CatalogDecoder* decoder = catalog.decoder(run.started.decoder);
+  const engine::ModelLoaded* asked = timeline.model(run.started.draft);
+  if (!decoder || !decoder->needs_heads || !asked) return;
+  if (named(heads_of(form, catalog, decoder->name), *asked)) return;
+  for (const CatalogHeads& known : catalog.heads)
+    if (known.kind == decoder->name && named(known.name, *asked))
+      form.heads[known.kind] = known.name;
+}
+
 }  // namespace
 
 void use_again(SetupForm& form,
@@ -53,6 +67,8 @@ void use_again(SetupForm& form,
   const engine::RunStarted& s = run.started;
   if (const engine::ModelLoaded* model = timeline.model(s.model)) use_model(form, catalog, *model);
   form.draft.clear();
+  form.heads.clear();
+  use_heads(form, catalog, timeline, run);
   const CatalogDecoder* decoder = catalog.decoder(s.decoder);
   const bool by_a_model = !decoder || decoder->needs_draft;  // else by heads, which the card names
   if (const engine::ModelLoaded* draft = timeline.model(s.draft); draft && by_a_model)
@@ -66,6 +82,7 @@ void use_again(SetupForm& form,
     for (const engine::RunRecord* lane : timeline.race(s.race)) {
       form.lanes.push_back({lane->started.decoder, lane->started.options});
       const engine::ModelLoaded* own = timeline.model(lane->started.model);
+      if (lane->started.model == s.model) use_heads(form, catalog, timeline, *lane);
       if (!own || lane->started.model == s.model) continue;
       for (const CatalogModel& known : catalog.models)
         if (named(known.name, *own)) form.lanes.back().model = known.name;

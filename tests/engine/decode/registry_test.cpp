@@ -42,8 +42,10 @@ TEST(Registry, every_decoder_can_be_made_with_its_defaults) {
     for (const OptionInfo& option : info.options) {
       EXPECT_EQ(values.at(option.name), option.default_value);
       EXPECT_GT(option.help.size(), 40u) << option.name << ": help should teach";
-      EXPECT_EQ(option.type == OptionInfo::Type::Choice || option.type == OptionInfo::Type::Bool,
-                !option.choices.empty());
+      const bool has_words = option.type == OptionInfo::Type::Choice ||
+                             option.type == OptionInfo::Type::Bool ||
+                             option.type == OptionInfo::Type::Tree;
+      EXPECT_EQ(has_words, !option.choices.empty());
       // Defaults and every preset are values a person may set.
       EXPECT_NO_THROW(complete_options(info, {{option.name, option.default_value}}));
       EXPECT_EQ(option.default_value.starts_with('-'), !option.below_zero.empty())

@@ -5,6 +5,7 @@
 #include "engine/event/run_slices.h"
 #include "engine/schedule/engine.h"
 #include "tests/engine/schedule/engine_thread.h"
+#include "tests/engine/schedule/heads_folder.h"
 #include "tests/work_time.h"
 
 namespace engine {
@@ -91,6 +92,30 @@ TEST_F(EngineThread, lanes_of_two_models_race_and_each_is_held_against_its_own_p
     EXPECT_EQ(baseline->started.model, run.started.model);
   }
   EXPECT_EQ(timeline.n_inconsistent(), 0);
+}
+
+TEST_F(EngineThread, heads_that_were_chosen_draft_for_the_races_model_alone) {
+  const test::HeadsFolder medusa(HeadsKind::Medusa, 3);
+  StartRun start = race({"ar", "medusa"});
+  start.heads = {medusa.path()};
+  commands.push(start);
+  ASSERT_TRUE(until([&] { return n_over() == 2 && count<Agreement>() == 1; }));
+  const RunRecord& drafted = timeline.runs().back();
+  ASSERT_TRUE(drafted.agreement);
+  EXPECT_EQ(drafted.agreement->first_difference, -1);
+  const ModelLoaded* asked = timeline.model(drafted.started.draft);
+  ASSERT_NE(asked, nullptr);
+  EXPECT_EQ(asked->name, std::filesystem::path(medusa.path()).filename());
+  // A lane of another model asks the heads of that model's card, and there are none.
+  start.lanes[1].model = "demo-draft";
+  commands.push(start);
+  ASSERT_TRUE(until([&] { return count<RunFailed>() == 1; }));
+  for (const Event& event : all) {
+    if (const auto* failed = std::get_if<RunFailed>(&event)) {
+      EXPECT_NE(failed->message.find("the card of demo-draft names none"), std::string::npos)
+          << failed->message;
+    }
+  }
 }
 
 TEST_F(EngineThread, a_lane_whose_model_is_not_there_fails_the_race_with_the_reason) {

@@ -9,9 +9,12 @@
 #include "engine/model/heads_files.h"
 #include "engine/schedule/memory_plan.h"
 #include "engine/schedule/model_store.h"
+#include "tests/engine/schedule/heads_folder.h"
 
 namespace engine {
 namespace {
+
+using test::HeadsFolder;
 
 /// While it lives, this process may take so many bytes more, and no more.
 class MemoryLeft {
@@ -160,32 +163,6 @@ TEST(ModelStore, memory_is_asked_for_both_models_before_either_is_loaded) {
       << text;
   EXPECT_LT(needed(models.target), static_cast<double>(room)) << "alone it would have fitted";
 }
-
-/// Random heads for the bundled target, in a folder of their own.
-class HeadsFolder {
- public:
-  HeadsFolder(HeadsKind kind, int n_heads)
-      : path_(std::filesystem::temp_directory_path() /
-              ("decoscope_" + std::string(name_of(kind)) + std::to_string(getpid()))) {
-    const ModelConfig target = open_model(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target").config;
-    HeadsConfig config;
-    config.kind = kind;
-    config.base = "demo-target";
-    config.n_heads = n_heads;
-    config.dim = target.dim;
-    config.vocab_size = target.vocab_size;
-    config.hidden_dim = target.hidden_dim;
-    config.n_attention_heads = target.n_heads;
-    write_heads(path_, config, *random_heads(config, 4), kernels::DType::BF16);
-  }
-  ~HeadsFolder() { std::filesystem::remove_all(path_); }
-  HeadsFolder(const HeadsFolder&) = delete;
-  HeadsFolder& operator=(const HeadsFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 TEST(ModelStore, heads_come_with_their_target_and_are_shared) {
   const HeadsFolder medusa(HeadsKind::Medusa, 3), chimera(HeadsKind::Chimera, 2);

@@ -359,6 +359,21 @@ TEST_F(CllmRun, stopped_in_every_stage_and_resumed_writes_the_same_model) {
   EXPECT_GT(told[1]["step"], 0);
   EXPECT_EQ(told[0]["prompt"], told[1]["prompt"]);
   EXPECT_GT(told[0]["blocks"].size(), 0u);
+  // The window's reader makes the same of it, and sees that the model is written.
+  const TrainingReader reader(parts.out);
+  EXPECT_EQ(reader.history().stage, TrainingStage::Written);
+  EXPECT_TRUE(reader.history().refusals.empty());
+  EXPECT_EQ(reader.history().reports.back().step, told[1]["step"]);
+  ASSERT_EQ(reader.history().probes.size(), 2u);
+  const ProbeTrajectory& last = reader.history().probes.back();
+  ASSERT_EQ(last.blocks.size(), told[1]["blocks"].size());
+  ASSERT_EQ(last.end_ids.size(), 1u);
+  const auto& pieces = reader.history().pieces;
+  for (std::size_t b = 0; b < last.blocks.size(); b++)
+    for (std::size_t t = 0; t < last.blocks[b].size(); t++)
+      for (std::size_t i = 0; i < last.blocks[b][t].size(); i++)
+        EXPECT_EQ(pieces[static_cast<std::size_t>(last.blocks[b][t][i])],
+                  told[1]["blocks"][b][t][i].get<std::string>());
 }
 
 }  // namespace

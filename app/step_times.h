@@ -1,0 +1,36 @@
+// What a forward of so many rows takes on this machine: of `bench step`, and of trees sized to it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "engine/model/draft_heads.h"
+#include "engine/model/model.h"
+
+namespace app {
+
+struct StepTiming {
+  std::vector<int> rows;  // of each forward measured
+  int context = 128;      // committed tokens before them
+  int repeat = 15;
+};
+
+struct StepTimes {
+  std::vector<double> ms;        // a median each of StepTiming::rows; fewer after Ctrl+C
+  std::int64_t cache_bytes = 0;  // of the pages in use meanwhile
+};
+
+/// Medians of a forward that computes the logits of every row, the row counts interleaved. After
+/// Ctrl+C those of the repeats so far.
+/// @param progress  told after each repeat how many are done, of timing.repeat; or empty
+StepTimes time_steps(engine::Model& model,
+                     const StepTiming& timing,
+                     const std::function<void(int done)>& progress = {});
+
+/// The median time of asking all heads once, Chimera's one after another along a chain, behind so
+/// many tokens; ms. 0 after Ctrl+C.
+/// @param dim  of the hidden states they read: the loaded target's
+double time_heads(engine::DraftHeads& heads, int dim, const StepTiming& timing);
+
+}  // namespace app

@@ -1,0 +1,471 @@
+// The screen Training: what is prepared of a training's history, and the screen over a folder that
+// grows, ends, is bad or is none.
+#include <unistd.h>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "drawn_window.h"
+#include "replay.h"
+#include "ui/panels/probe_trajectory.h"
+#include "ui/prepare/training.h"
+#include "ui/prepare/trajectory.h"
+#include "ui/window.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace scripted;
+using engine::TrainingReport;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using ui::Curve;
+using ui::Mean;
+
+// Of the catalogue of algorithms: three iterations, one stationary token.
+const std::vector<std::vector<engine::TokenId>> kGolden{
+    {7, 1, 1, 1, 1, 1}, {7, 2, 9, 5, 8, 9}, {7, 2, 3, 5, 9, 6}, {7, 2, 3, 4, 5, 6}};
+
+TEST(Training, a_probes_block_is_marked_as_a_runs_block_is) {
+  const ui::Grid grid = ui::states_grid(kGolden, true);
+  ASSERT_EQ(grid.rows.size(), 5u) << "and the iteration that changed nothing";
+  std::vector<int> proved;
+  for (const ui::GridRow& row : grid.rows) proved.push_back(row.n_proved);
+  EXPECT_THAT(proved, ElementsAre(0, 2, 1, 1, 2));
+  EXPECT_EQ(grid.n_fast_forward, 4);
+  EXPECT_EQ(grid.n_stationary, 1);
+  EXPECT_EQ(grid.rows[2].cells[5].mean, Mean::Stationary);
+  EXPECT_EQ(grid.rows[1].cells[0].mean, Mean::FastForward);
+  EXPECT_EQ(grid.rows[2].cells[2].mean, Mean::Accepted);
+  EXPECT_EQ(grid.rows[2].cells[0].mean, Mean::Prefix);
+  EXPECT_TRUE(grid.rows.back().converged);
+  const ui::Grid live = ui::states_grid(kGolden, false);
+  EXPECT_EQ(live.rows[2].cells[5].mean, Mean::Guess) << "nobody knew it then";
+  EXPECT_EQ(live.n_stationary, 0);
+}
+
+TEST(Training, a_block_that_began_with_its_fixed_point_has_one_iteration) {
+  const std::vector<std::vector<engine::TokenId>> states{{4, 5}};
+  const ui::Grid grid = ui::states_grid(states, true);
+  ASSERT_EQ(grid.rows.size(), 2u);
+  EXPECT_EQ(grid.rows[1].n_proved, 2);
+}
+
+TEST(Training, probes_are_counted_as_the_authors_count) {
+  engine::TrainingHistory history;
+  history.probes.push_back({.step = 3, .prompt = "Q", .end_ids = {}, .blocks = {kGolden, kGolden}});
+  // Token 3 ends the text: nothing behind it counts, in the last block alone.
+  history.probes.push_back(
+      {.step = 9, .prompt = "Q", .end_ids = {3}, .blocks = {kGolden, kGolden}});
+  const auto counts = ui::counts_of(history);
+  ASSERT_EQ(counts.size(), 2u);
+  EXPECT_EQ(counts[0].n_tokens, 12);
+  EXPECT_EQ(counts[0].n_iterations, 6);
+  EXPECT_DOUBLE_EQ(counts[0].fast_forward, 2.0);
+  EXPECT_EQ(counts[0].n_stationary, 2);
+  EXPECT_DOUBLE_EQ(counts[0].tokens_per_iteration(), 2.0);
+  EXPECT_EQ(counts[1].n_tokens, 6 + 3);
+  EXPECT_EQ(counts[1].n_iterations, 3 + 2);
+  EXPECT_EQ(counts[1].n_stationary, 1);
+  const auto curves = ui::curves_of(counts);
+  ASSERT_EQ(curves.size(), 3u);
+  EXPECT_THAT(curves[0].x, ElementsAre(3, 9));
+  EXPECT_THAT(curves[2].y, ElementsAre(2, 1));
+}
+
+Curve curve_of(int n, const std::function<double(int)>& y) {
+  Curve curve{"c", {}, {}};
+  for (int i = 0; i < n; ++i) {
+    curve.x.push_back(i);
+    curve.y.push_back(y(i));
+  }
+  return curve;
+}
+
+TEST(Training, a_curve_of_many_values_keeps_its_spikes_at_few_columns) {
+  const std::vector<Curve> curves{
+      curve_of(100'000, [](int i) { return i == 71'234 ? 50.0 : std::sin(i * 0.01); })};
+  const ui::ChartRange range = ui::range_of(curves, false);
+  const auto points = ui::thinned(curves[0], range, 300);
+  EXPECT_LE(points.size(), 4u * 301);
+  EXPECT_GT(points.size(), 300u);
+  double highest = 0;
+  for (const ui::ChartPoint& point : points) highest = std::max(highest, point.y);
+  EXPECT_EQ(highest, 50);
+  EXPECT_EQ(points.front().x, 0);
+  EXPECT_EQ(points.back().x, 99'999);
+  for (std::size_t i = 1; i < points.size(); ++i) EXPECT_GT(points[i].x, points[i - 1].x);
+}
+
+TEST(Training, few_values_are_drawn_as_they_are) {
+  const Curve curve = curve_of(7, [](int i) { return i * i; });
+  const auto points = ui::thinned(curve, ui::range_of({{curve}}, false), 400);
+  ASSERT_EQ(points.size(), 7u);
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(points[static_cast<std::size_t>(i)].y, i * i);
+}
+
+TEST(Training, a_chart_has_room_for_whatever_a_file_says) {
+  const double inf = HUGE_VAL;
+  for (const std::vector<double>& y : std::vector<std::vector<double>>{{},
+                                                                       {3},
+                                                                       {2, 2, 2},
+                                                                       {0, 0},
+                                                                       {1e300, -1e300},
+                                                                       {inf, 1, -inf},
+                                                                       {NAN},
+                                                                       {1e-12, 1e9},
+                                                                       {-4, -4}}) {
+    Curve curve{"c", {}, y};
+    for (std::size_t i = 0; i < y.size(); ++i) curve.x.push_back(static_cast<double>(i));
+    for (const bool log : {false, true}) {
+      const ui::ChartRange range = ui::range_of({{curve}}, log);
+      EXPECT_LT(range.x0, range.x1);
+      EXPECT_LT(range.y0, range.y1);
+      if (range.log) {
+        EXPECT_GT(range.y0, 0);
+      }
+      EXPECT_TRUE(std::isfinite(range.y1 - range.y0));
+      for (const ui::ChartPoint& point : ui::thinned(curve, range, 50)) {
+        EXPECT_GE(range.height_of(point.y), -1e-9);
+        EXPECT_LE(range.height_of(point.y), 1 + 1e-9);
+      }
+      EXPECT_LT(ui::x_ticks(range, 6).size(), 40u);
+      EXPECT_LT(ui::y_ticks(range, 6).size(), 40u);
+      EXPECT_NEAR(range.height_of(range.value_at(0.25)), 0.25, 1e-6);
+    }
+  }
+}
+
+TEST(Training, ticks_stand_at_round_numbers) {
+  const auto words = [](const std::vector<ui::Tick>& ticks) {
+    std::vector<std::string> all;
+    for (const ui::Tick& tick : ticks) all.push_back(tick.words);
+    return all;
+  };
+  EXPECT_THAT(words(ui::x_ticks({0, 2400, 0, 1}, 5)),
+              ElementsAre("0", "500", "1,000", "1,500", "2,000"));
+  EXPECT_THAT(words(ui::y_ticks({0, 1, 0.11, 0.58}, 5)), ElementsAre("0.2", "0.3", "0.4", "0.5"));
+  EXPECT_THAT(words(ui::y_ticks({0, 1, 0.09, 6, true}, 5)),
+              ElementsAre("0.1", "0.2", "0.5", "1", "2", "5"));
+  EXPECT_THAT(words(ui::y_ticks({0, 1, 1e-9, 1e9, true}, 6)), Not(IsEmpty()));
+}
+
+TEST(Training, values_and_times_are_told_in_few_words) {
+  EXPECT_EQ(ui::value_in_words(0.123456), "0.123");
+  EXPECT_EQ(ui::value_in_words(4210), "4,210");
+  EXPECT_EQ(ui::value_in_words(0.0004), "0.0004");
+  EXPECT_EQ(ui::value_in_words(NAN), "-");
+  EXPECT_EQ(ui::duration_words(12.4), "12 s");
+  EXPECT_EQ(ui::duration_words(200), "3 min 20 s");
+  EXPECT_EQ(ui::duration_words(3840), "1 h 04 min");
+  EXPECT_EQ(ui::duration_words(-5), "0 s");
+  EXPECT_EQ(ui::duration_words(1e300), ui::duration_words(1e13));
+}
+
+TrainingReport report_of(std::int64_t step) {
+  const double s = static_cast<double>(step);
+  TrainingReport report{.step = step,
+                        .tokens = step * 4096,
+                        .seconds = s / 4,
+                        .seconds_left = (400 - s) / 4,
+                        .tokens_per_second = 16'000 + 500 * std::sin(s),
+                        .lr = 0.0004 * (1 - s / 500),
+                        .gradient_norm = 1 + 5 / (s + 1),
+                        .loss = 0.4 + 4 / (1 + s / 20),
+                        .losses = {},
+                        .probes = {}};
+  report.losses = {{"ar", report.loss * 0.6}, {"consistency", report.loss * 0.3}};
+  if (step % 100 == 0)
+    report.probes = {{"tokens per step, block", 1.2 + s / 150}, {"accuracy", 0.8 - s / 4000}};
+  return report;
+}
+
+TEST(Training, curves_have_the_values_of_the_reports_over_the_axis_chosen) {
+  engine::TrainingHistory history;
+  for (const int step : {10, 100, 110, 200}) history.reports.push_back(report_of(step));
+  const ui::TrainingCurves curves = ui::curves_of(history, ui::TrainingAxis::Tokens);
+  ASSERT_EQ(curves.losses.size(), 3u);
+  EXPECT_EQ(curves.losses[1].name, "ar");
+  EXPECT_THAT(curves.losses[0].x, ElementsAre(40960, 409600, 450560, 819200));
+  EXPECT_EQ(curves.losses[0].y[3], report_of(200).loss);
+  ASSERT_EQ(curves.shares.size(), 1u);
+  EXPECT_THAT(curves.shares[0].x, ElementsAre(409600, 819200)) << "where it was probed";
+  ASSERT_EQ(curves.counts.size(), 1u);
+  EXPECT_EQ(curves.counts[0].name, "tokens per step, block");
+  EXPECT_EQ(ui::curves_of(history, ui::TrainingAxis::Minutes).speed[0].x[1], 100 / 4.0 / 60);
+  // One part that is the whole: one line.
+  for (TrainingReport& report : history.reports) report.losses = {{"completion", report.loss}};
+  EXPECT_EQ(ui::curves_of(history, ui::TrainingAxis::Steps).losses.size(), 1u);
+}
+
+TEST(Training, how_far_it_is_is_said_by_what_is_told) {
+  engine::TrainingHistory history;
+  EXPECT_EQ(ui::status_of(history).words, "nothing told yet");
+  history.stage = engine::TrainingStage::Collecting;
+  history.silent_seconds = 3;
+  EXPECT_EQ(ui::status_of(history).silence, "told 3 s ago");
+  EXPECT_EQ(ui::status_of(history).share, -1);
+  history.reports = {report_of(100)};
+  history.stage = engine::TrainingStage::Training;
+  EXPECT_EQ(ui::status_of(history).words, "training, step 100");
+  EXPECT_DOUBLE_EQ(ui::status_of(history).share, 0.25);
+  history.silent_seconds = 700;
+  EXPECT_THAT(ui::status_of(history).silence, HasSubstr("nothing told for 11 min"));
+  history.stage = engine::TrainingStage::Written;
+  EXPECT_TRUE(ui::status_of(history).is_over);
+  EXPECT_EQ(ui::status_of(history).silence, "");
+}
+
+// A training's folder in the temporary folder, gone with it.
+class Folder {
+ public:
+  Folder()
+      : path_(fs::temp_directory_path() / ("decoscope-training" + std::to_string(getpid())) /
+              "demo-run") {
+    fs::remove_all(path_.parent_path());
+    fs::create_directories(path_);
+  }
+  ~Folder() { fs::remove_all(path_.parent_path()); }
+  std::string path(const char* file = "") const {
+    return *file ? (path_ / file).string() : path_.string();
+  }
+  void append(const char* file, const std::string& text) const {
+    std::ofstream(path_ / file, std::ios::app) << text;
+  }
+  void report(std::int64_t step) const {
+    append("training.jsonl", engine::to_json_line(report_of(step)) + "\n");
+  }
+  /// A block of four words that settles in fewer iterations the later it is probed.
+  void probe(std::int64_t step, int n_iterations) const {
+    static const std::vector<std::string> kWords{"Anna", " has", " 14", ".\\n"};
+    std::string states = R"(["Tom"," has","3","3"])";
+    for (int t = 1; t <= n_iterations; ++t) {
+      states += ",[";
+      const int n_right = 4 * t / n_iterations;
+      for (int i = 0; i < 4; ++i)
+        states += (i ? ",\"" : "\"") +
+                  (i < n_right || i == 1 ? kWords[i] : "x" + std::to_string(t)) + "\"";
+      states += "]";
+    }
+    append("probe_trajectories.jsonl",
+           R"({"step":)" + std::to_string(step) +
+               R"(,"prompt":"USER: How many?","ends":["</s>"],"blocks":[[)" + states +
+               R"(],[["x","y"],["</s>","y"]]]})" + "\n");
+  }
+  void fill() const {
+    for (int step = 10; step <= 300; step += 10) report(step);
+    probe(0, 4);
+    probe(100, 3);
+    probe(200, 2);
+    probe(300, 1);
+  }
+
+ private:
+  fs::path path_;
+};
+
+TEST(Training, a_folder_is_opened_on_its_own_screen_and_told_in_words) {
+  const Folder folder;
+  folder.fill();
+  DrawnWindow window;
+  window.shell.open(folder.path());
+  EXPECT_EQ(window.shell.screen(), ui::Screen::Training);
+  const std::string said = window.said();
+  EXPECT_THAT(said,
+              AllOf(HasSubstr("demo-run training, step 300"), HasSubstr("time left about 25 s"),
+                    HasSubstr("tokens learnt from 1,228,800"), HasSubstr("loss, consistency"),
+                    HasSubstr("accuracy 72.5 %"), HasSubstr("tokens per step, block 3.2"),
+                    HasSubstr("told ")));
+  EXPECT_THAT(said, AllOf(HasSubstr("probe 4 of 4, step 300"), HasSubstr("USER: How many?"),
+                          HasSubstr("Anna has 14."), HasSubstr("block 1"),
+                          HasSubstr("1 iterations to its fixed point")));
+  EXPECT_THAT(said, HasSubstr("30 reports")) << "the bar at the foot";
+  EXPECT_EQ(window.shell.settings().last_training, folder.path());
+  // The log alone does as well.
+  DrawnWindow other;
+  other.shell.open(folder.path("training.jsonl"));
+  EXPECT_EQ(other.shell.screen(), ui::Screen::Training);
+  EXPECT_THAT(other.said(), HasSubstr("training, step 300"));
+}
+
+TEST(Training, what_is_appended_is_shown_and_half_a_line_waits) {
+  const Folder folder;
+  folder.report(10);
+  DrawnWindow window;
+  window.shell.open(folder.path());
+  EXPECT_THAT(window.said(), HasSubstr("training, step 10"));
+  EXPECT_FALSE(window.shell.has_news()) << "nothing is drawn for nothing";
+  folder.append("training.jsonl", R"({"step":20,"tokens":77)");
+  for (int i = 0; i < 60; ++i) window.gui.frame(window.shell);
+  EXPECT_EQ(window.shell.training()->reports.size(), 1u);
+  EXPECT_FALSE(window.shell.has_news());
+  folder.append("training.jsonl", "77}\n");
+  EXPECT_TRUE(window.shell.has_news());
+  for (int i = 0; i < 60; ++i) window.gui.frame(window.shell);
+  EXPECT_THAT(window.said(), HasSubstr("tokens learnt from 7,777"));
+  EXPECT_THAT(window.said(), HasSubstr("This training tells no trajectories."));
+  EXPECT_FALSE(window.shell.has_news());
+}
+
+TEST(Training, a_long_log_is_read_over_several_frames) {
+  const Folder folder;
+  std::string text;
+  for (int step = 1; step <= 6'000; ++step) text += engine::to_json_line(report_of(step)) + "\n";
+  folder.append("training.jsonl", text);
+  DrawnWindow window;
+  window.shell.open(folder.path());
+  EXPECT_TRUE(window.shell.reads_training());
+  EXPECT_TRUE(window.shell.animates()) << "frames go on until it is read";
+  EXPECT_LT(window.shell.training()->reports.size(), 6'000u);
+  for (int i = 0; i < 40 && window.shell.reads_training(); ++i) window.gui.frame(window.shell);
+  EXPECT_FALSE(window.shell.reads_training());
+  EXPECT_EQ(window.shell.training()->reports.size(), 6'000u);
+  EXPECT_LT(window.gui.frame(window.shell), 200'000) << "a curve costs what is seen of it";
+}
+
+TEST(Training, a_bad_line_is_told_and_what_stands_before_it_stays) {
+  const Folder folder;
+  folder.report(10);
+  folder.append("training.jsonl", "{\"step\":\"many\"}\n");
+  folder.append("probe_trajectories.jsonl", "half of something\n");
+  DrawnWindow window;
+  window.shell.open(folder.path());
+  const std::string said = window.said();
+  EXPECT_THAT(said, HasSubstr("training, step 10"));
+  EXPECT_THAT(said, HasSubstr("training.jsonl:2: step: expected a whole number"));
+  EXPECT_THAT(said, HasSubstr("probe_trajectories.jsonl:1: expected a JSON object"));
+}
+
+TEST(Training, what_is_no_training_is_said_and_what_was_shown_stays) {
+  const Folder folder;
+  folder.report(10);
+  DrawnWindow window;
+  window.shell.open(folder.path());
+  fs::create_directory(folder.path("empty"));
+  folder.append("other.jsonl", "[]\n");
+  for (const std::string& bad :
+       {folder.path("empty"), folder.path("other.jsonl"), folder.path("absent.jsonl")}) {
+    window.shell.open(bad);
+    EXPECT_THAT(window.shell.message(), HasSubstr(bad));
+    EXPECT_EQ(window.shell.training()->reports.size(), 1u);
+  }
+  fs::remove_all(folder.path());
+  for (int i = 0; i < 60; ++i) window.gui.frame(window.shell);
+  EXPECT_THAT(window.said(), HasSubstr("nothing told yet")) << "its folder is gone";
+}
+
+TEST(Training, the_folder_of_a_model_that_was_trained_opens_both) {
+  const Folder folder;
+  folder.fill();
+  folder.append("config.json", "{}");
+  DrawnWindow window;
+  window.shell.open(folder.path());
+  EXPECT_NE(window.shell.screen(), ui::Screen::Training);
+  EXPECT_EQ(window.shell.form().model, folder.path());
+  EXPECT_THAT(window.shell.message(), HasSubstr("Alt+5"));
+  ASSERT_NE(window.shell.training(), nullptr);
+  window.shell.perform(ui::Action::Training);
+  EXPECT_THAT(window.said(), HasSubstr("training, step 300"));
+  // On that screen it is the training that is meant.
+  window.shell.form().model = "demo";
+  window.shell.open(folder.path());
+  EXPECT_EQ(window.shell.form().model, "demo");
+}
+
+TEST(Training, an_empty_screen_says_what_to_open_and_offers_the_last) {
+  DrawnWindow window;
+  window.shell.show(ui::Screen::Training);
+  EXPECT_THAT(window.said(), HasSubstr("No training is open."));
+  EXPECT_THAT(window.said(), Not(HasSubstr("Open the last one")));
+  const Folder folder;
+  folder.report(10);
+  window.shell.settings().last_training = folder.path();
+  EXPECT_THAT(window.said(), HasSubstr("Open the last one, " + folder.path()));
+}
+
+TEST(Training, keys_walk_from_probe_to_probe_and_the_newest_is_followed) {
+  const Folder folder;
+  folder.fill();
+  DrawnWindow window;
+  window.shell.open(folder.path());
+  const auto shown = [&] { return window.said(); };
+  window.shell.perform(ui::Action::PreviousStep);
+  EXPECT_THAT(shown(), HasSubstr("probe 3 of 4, step 200"));
+  window.shell.perform(ui::Action::ToStart);
+  EXPECT_THAT(shown(), HasSubstr("probe 1 of 4, step 0"));
+  window.shell.perform(ui::Action::PreviousStep);
+  EXPECT_THAT(shown(), HasSubstr("probe 1 of 4, step 0"));
+  folder.probe(400, 1);
+  for (int i = 0; i < 60; ++i) window.gui.frame(window.shell);
+  EXPECT_THAT(shown(), HasSubstr("probe 1 of 5, step 0")) << "what was chosen stays";
+  window.shell.perform(ui::Action::ToEnd);
+  EXPECT_THAT(shown(), HasSubstr("probe 5 of 5, step 400"));
+  folder.probe(500, 1);
+  for (int i = 0; i < 60; ++i) window.gui.frame(window.shell);
+  EXPECT_THAT(shown(), HasSubstr("probe 6 of 6, step 500"));
+}
+
+TEST(Training, a_person_opens_one_and_looks_at_its_probes) {
+  const Folder folder;
+  folder.fill();
+  play("training", [&](ImGuiTestContext* ctx, Stage& stage) {
+    ctx->KeyPress(ImGuiMod_Alt | ImGuiKey_5);
+    IM_CHECK(stage.shell->screen() == ui::Screen::Training);
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_O);
+    ctx->SetRef("##open");
+    ctx->ItemInputValue("##path", folder.path().c_str());
+    ctx->ItemClick("###do_open");
+    wait_until(ctx, [&] { return stage.shell->training() && !stage.shell->reads_training(); });
+    IM_CHECK_EQ(stage.shell->training()->reports.size(), std::size_t{30});
+    ctx->SetRef(ImGui::FindWindowByName(
+        ui::window_name(ui::Screen::Training, "probe_trajectory", "").c_str()));
+    ctx->ItemClick("###earlier");
+    IM_CHECK_EQ(stage.shell->view().training_probe, std::int64_t{200});
+    ctx->KeyPress(ImGuiKey_LeftArrow);
+    IM_CHECK_EQ(stage.shell->view().training_probe, std::int64_t{100});
+    ctx->ItemClick("###later");
+    ctx->ItemClick("###later");
+    IM_CHECK_EQ(stage.shell->view().training_probe, std::int64_t{-1});
+    ctx->ItemClick("//##top/Live");
+    IM_CHECK(stage.shell->screen() == ui::Screen::Live);
+  });
+}
+
+TEST(Training, a_picture_of_the_screen_and_of_its_panels_is_taken_without_a_hand) {
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  const Folder folder;
+  folder.fill();
+  const char* wanted = std::getenv("DECOSCOPE_PICTURES");
+  for (const char* theme : {"dark", "light", "monochrome"}) {
+    for (const std::string panel : {"", "loss", "probe_trajectory"}) {
+      engine::EventQueue events;
+      engine::CommandQueue commands;
+      const std::string name =
+          "training" + (panel.empty() ? "" : "-" + panel) + "-" + theme + ".png";
+      ui::WindowOptions options{.open = folder.path(), .theme = theme, .config_dir = "-"};
+      options.screenshot = ((wanted ? fs::path(wanted) : fs::path(folder.path())) / name).string();
+      fs::remove(options.screenshot);
+      options.panel = panel;
+      options.screenshot_frames = 8;
+      EXPECT_EQ(ui::run_window(events, commands, streams::catalog(), options), 0);
+      std::ifstream in(options.screenshot, std::ios::binary);
+      const std::string png{std::istreambuf_iterator<char>(in), {}};
+      EXPECT_GT(png.size(), 8'000u) << name;
+    }
+  }
+  engine::EventQueue events;
+  engine::CommandQueue commands;
+  const ui::WindowOptions bad{.open = folder.path("absent.jsonl"), .config_dir = "-"};
+  EXPECT_THROW(ui::run_window(events, commands, streams::catalog(), bad), kernels::Error);
+}
+
+}  // namespace
