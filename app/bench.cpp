@@ -45,12 +45,18 @@ void print_document(json document) {
   print(dumped(document));
 }
 
+/// The probes are the CPU's: of another device there are none.
+bool has_probes(const kernels::Device& device) {
+  return device.name() == "cpu";
+}
 /// Null once Ctrl+C was pressed: what comes after costs time.
 json read_probe(kernels::Device& device) {
-  return interrupted() ? json(nullptr) : json(kernels::cpu::ReadProbe(device).gbps());
+  if (interrupted() || !has_probes(device)) return nullptr;
+  return kernels::cpu::ReadProbe(device).gbps();
 }
 json multiply_probe(kernels::Device& device, kernels::DType dtype) {
-  return interrupted() ? json(nullptr) : json(kernels::cpu::multiply_gflops(device, dtype));
+  if (interrupted() || !has_probes(device)) return nullptr;
+  return kernels::cpu::multiply_gflops(device, dtype);
 }
 
 /// A number with its unit, or "not measured".
@@ -306,6 +312,8 @@ json multiply_figures(kernels::Device& device,
     for (int repeat = 0; repeat < options.repeat + 2 && !interrupted(); repeat++) {
       const double start = now_ms();
       device.ops().matmul(device, matrix, x.f32(), shape.k, rows, y.f32(), shape.n, nullptr, false);
+      float first = 0;  // waits where operations are only asked for
+      device.ops().download(device, &first, y.data(), sizeof first);
       if (repeat >= 2) us.push_back((now_ms() - start) * 1e3);
     }
     if (us.empty()) break;  // Ctrl+C

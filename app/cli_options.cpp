@@ -90,7 +90,9 @@ void add_model_options(CLI::App& command, ModelOptions& o) {
           "step costs of a larger model; auto: too large for the processor's cache (default: 1x1, "
           "in the window its own choice)")
       ->type_name("WxD|auto");
-  command.add_option("--device", o.device, "auto, cpu or cuda:N; `decoscope devices` lists them")
+  command
+      .add_option("--device", o.device,
+                  "auto (cpu), cpu, cuda:N or cuda:emulated; `decoscope devices` lists them")
       ->type_name("NAME")
       ->capture_default_str();
   command.add_option("--dtype", o.dtype, "of weights and cache (default: as the model is stored)")

@@ -239,6 +239,7 @@ std::string report(const std::vector<RacingLane>& lanes,
 }
 
 nlohmann::json document(const std::vector<RacingLane>& lanes,
+                        const GenerationOptions& options,
                         nlohmann::json results,
                         const std::vector<Totals>& totals) {
   nlohmann::json summary = nlohmann::json::array();
@@ -299,7 +300,7 @@ int compare(const GenerationOptions& options) {
 
   std::string found;
   if (options.json) {
-    found = dumped(document(lanes, std::move(results), totals));
+    found = dumped(document(lanes, options, std::move(results), totals));
   } else if (n_done > 0) {
     found = report(lanes, totals, differences);
   }

@@ -43,7 +43,8 @@ double time_medusa(engine::MedusaHeads& heads, int dim, const StepTiming& timing
 double time_chimera(engine::ChimeraHeads& heads, int dim, const StepTiming& timing) {
   const auto text = heads.make_text(0);
   const auto n_states = static_cast<std::size_t>(std::max(1, timing.context));
-  text->append(std::vector<float>(n_states * static_cast<std::size_t>(dim), 0.5f));
+  text->append(std::vector<float>(n_states * static_cast<std::size_t>(dim), 0.5f),
+               std::vector<engine::TokenId>(n_states * static_cast<std::size_t>(heads.gram()), 0));
   engine::TokenId next = 0;
   return median_ms_of(timing, [&] {
     text->begin_draft();

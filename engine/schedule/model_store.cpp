@@ -11,9 +11,15 @@
 #include "engine/event/text.h"
 #include "engine/model/weights_hash.h"
 #include "engine/schedule/memory_plan.h"
+#include "kernels/cuda/cuda.h"
 
 namespace engine {
 namespace {
+
+/// Whether a device of this name is the CPU.
+bool is_cpu(const std::string& name) {
+  return name == "auto" || name == "cpu";
+}
 
 kernels::DType dtype_of(const std::string& name, kernels::DType stored) {
   if (name.empty()) return stored;
@@ -117,22 +123,18 @@ void ModelStore::expect_room(const std::vector<ModelRequest>& requests) {
 }
 
 kernels::Device& ModelStore::device(const std::string& name) {
-  if (name == "auto" || name == "cpu") {
+  if (is_cpu(name)) {
     if (!cpu_) cpu_ = kernels::open_cpu(n_threads_);
     return *cpu_;
   }
-  for (const DeviceInfo& info : list_devices()) {
-    if (info.name == name && !info.available) {
-      throw Error(ErrorCode::Device,
-                  fmt::format("device {}: {}; try --device cpu", name, info.reason));
-    }
-  }
-  if (name.starts_with("cuda:")) {
+  if (!name.starts_with("cuda:"))
     throw Error(
-        ErrorCode::Device,
-        fmt::format("device {}: not on this machine; `decoscope devices` lists what is", name));
-  }
-  throw Error(ErrorCode::Usage, fmt::format("--device {}: expected auto, cpu or cuda:N", name));
+        ErrorCode::Usage,
+        fmt::format("--device {}: expected auto, cpu or cuda:N; `decoscope devices` lists what is",
+                    name));
+  std::unique_ptr<kernels::Device>& gpu = gpus_[name];
+  if (!gpu) gpu = kernels::open_cuda(name);
+  return *gpu;
 }
 
 LoadedModel* ModelStore::held(const ModelRequest& request) {
@@ -151,9 +153,11 @@ ModelStore::Wanted ModelStore::opened(const ModelRequest& request) const {
                              .limits = request.limits});
   LoadOptions& options = wanted.options;
   options.dtype = dtype_of(request.dtype, wanted.files.stored_dtype);
-  options.scale = request.scale == "auto"
-                      ? auto_scale(wanted.files.config, options.dtype, last_level_cache_bytes())
-                      : scale_from(request.scale);
+  // A GPU's memory is far away at any size.
+  if (request.scale != "auto")
+    options.scale = scale_from(request.scale);
+  else if (is_cpu(request.device))
+    options.scale = auto_scale(wanted.files.config, options.dtype, last_level_cache_bytes());
   return wanted;
 }
 
@@ -164,7 +168,9 @@ LoadedModel& ModelStore::load(const ModelRequest& request,
   wanted.options.progress = progress;
   auto loaded = std::make_unique<LoadedModel>();
   loaded->request = request;
-  if (request.own_threads > 0) loaded->own_device = kernels::open_cpu(request.own_threads);
+  if (request.own_threads > 0)
+    loaded->own_device = is_cpu(request.device) ? kernels::open_cpu(request.own_threads)
+                                                : kernels::open_cuda(request.device);
   kernels::Device& on = loaded->own_device ? *loaded->own_device : device(request.device);
   loaded->files = std::move(wanted.files);
   // Before there are weights in memory: the pages that hashing reads would come on top of them.
@@ -266,8 +272,15 @@ std::vector<DeviceInfo> list_devices() {
   struct sysinfo memory {};
   if (sysinfo(&memory) == 0)
     cpu.memory_bytes = static_cast<std::int64_t>(memory.totalram) * memory.mem_unit;
-  DeviceInfo cuda{.name = "cuda:0", .kind = "cuda", .reason = "there are no CUDA kernels yet"};
-  return {cpu, cuda};
+  std::vector<DeviceInfo> all{cpu};
+  for (const kernels::CudaDeviceInfo& cuda : kernels::list_cuda())
+    all.push_back({.name = cuda.name,
+                   .kind = "cuda",
+                   .available = cuda.available,
+                   .reason = cuda.reason,
+                   .memory_bytes = cuda.memory_bytes,
+                   .ops = cuda.ops});
+  return all;
 }
 
 }  // namespace engine

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,12 +21,12 @@ struct ModelRequest {
   std::string model = "demo-target";  // NAME under the assets, or a directory
   std::string scale = "1x1";          // WxD or "auto"
   std::string dtype;                  // empty: as stored
-  std::string device = "auto";        // auto, cpu, cuda:N
+  std::string device = "auto";        // auto (the CPU), cpu, cuda:N, cuda:emulated
   bool needs_tokenizer = true;
   bool allow_external_shards = false;
   FileLimits limits;  // of its files
-  /// Above 0: on a CPU device of its own with so many threads, to work beside another model. 0: on
-  /// the device all share, one model at a time.
+  /// Above 0: on a device of its own, a CPU with so many threads or a GPU with its own stream, to
+  /// work beside another model. 0: on the device all share, one model at a time.
   int own_threads = 0;
   bool operator==(const ModelRequest&) const = default;
 };
@@ -165,8 +166,9 @@ class ModelStore {
   std::string assets_dir_;
   int n_threads_;
   std::unique_ptr<kernels::Device> cpu_;
-  std::vector<std::unique_ptr<LoadedModel>> models_;  // least recently used first
-  std::vector<const LoadedModel*> together_;          // not let go for another
+  std::map<std::string, std::unique_ptr<kernels::Device>> gpus_;  // by name, real and emulated
+  std::vector<std::unique_ptr<LoadedModel>> models_;              // least recently used first
+  std::vector<const LoadedModel*> together_;                      // not let go for another
   std::uint32_t n_loaded_ = 0;
   MemoryPlan beside_;  // what will be loaded beside the models asked for, while they are
 };
@@ -178,7 +180,7 @@ ModelLoaded describe(const LoadedHeads& heads, const LoadedModel& target);
 
 /// One device a person could name.
 struct DeviceInfo {
-  std::string name;  // "cpu"
+  std::string name;  // "cpu", "cuda:0", "cuda:emulated"
   std::string kind;  // "cpu", "cuda"
   bool available = false;
   std::string reason;  // why not

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <vector>
 
+#include "kernels/checks.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/error.h"
 
 namespace kernels::cpu {
 namespace {
@@ -13,25 +13,6 @@ namespace {
 struct Item {
   int seq, kv_head, first, last;  // rows [first, last) of the list by sequence
 };
-
-void check(const KvLayer& layer, const RowsPlan& plan, int n_heads) {
-  ensure(layer.n_kv_heads > 0 && n_heads % layer.n_kv_heads == 0,
-         "attention: n_heads is a multiple of n_kv_heads");
-  for (int r = 0; r < plan.n_rows; r++) {
-    const int seq = plan.seq[r];
-    ensure(seq >= 0 && seq < plan.n_seqs, "attention: a row's sequence is out of range");
-    const int length = plan.chain_begin[r + 1] - plan.chain_begin[r];
-    ensure(length >= 1 && plan.chain[plan.chain_begin[r + 1] - 1] == r,
-           "attention: a row's chain ends in the row");
-    ensure(plan.pos[r] == plan.prefix_len[seq] + length - 1,
-           "attention: pos is prefix_len + chain length - 1");
-  }
-  for (int s = 0; s < plan.n_seqs; s++) {
-    const int n_pages = plan.page_begin[s + 1] - plan.page_begin[s];
-    ensure(plan.prefix_len[s] >= 0 && n_pages * kPageSize >= plan.prefix_len[s],
-           "attention: a sequence's pages hold its prefix");
-  }
-}
 
 void attention(Device& device,
                const KvLayer& layer,
@@ -45,7 +26,7 @@ void attention(Device& device,
                float* out,
                std::int64_t out_stride) {
   if (plan.n_rows == 0) return;
-  check(layer, plan, n_heads);
+  check_attention(layer, plan, n_heads);
   CpuDevice& cpu = cpu_of(device);
   const int n_threads = cpu.pool.n_threads();
   const AttentionCall call = {static_cast<const char*>(layer.k),

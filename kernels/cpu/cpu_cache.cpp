@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "kernels/checks.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/error.h"
 
@@ -72,9 +73,7 @@ void kv_commit(Device& device,
                const int* page,
                const int* slot,
                int n) {
-  for (int i = 0; i < n; i++)
-    ensure(slot[i] >= 0 && slot[i] < kPageSize && page[i] >= 0 && src[i] >= 0,
-           "kv_commit: a row, page or slot is out of range");
+  check_commit(src, page, slot, n);
   const std::int64_t cost = std::int64_t{n} * layer.n_kv_heads * layer.head_dim;
   split(cpu_of(device), layer.n_kv_heads, cost, [&](int begin, int end, int) {
     for (int head = begin; head < end; head++) {

@@ -107,6 +107,7 @@ TEST_F(CliHeads, heads_can_be_looked_at_and_judged) {
   EXPECT_EQ(info["n_heads"], 3);
   EXPECT_EQ(info["dtype"], "f32");
   EXPECT_EQ(info["gram"], 3);
+  EXPECT_EQ(info["sees_committed_grams"], true);
   EXPECT_EQ(document("model validate --json " + dir)["valid"], true);
   std::filesystem::resize_file(dir + "/model.safetensors", 1000);
   EXPECT_EQ(run("model validate " + dir).code, 3);

@@ -467,6 +467,26 @@ TEST_F(CliModel, generate_keeps_its_json_contract) {
   EXPECT_DOUBLE_EQ(metrics["accepted_of_judged"], accepted / judged);
 }
 
+TEST_F(CliModel, the_emulated_gpu_is_a_device_like_the_cpu) {
+  const auto on = [&](const std::string& device) {
+    const Outcome outcome =
+        run("generate --decoder lookahead --prompt 'USER: hello ASSISTANT:' --max-tokens 6 --dtype "
+            "f32 --json --device " +
+            device);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const json result = json::parse(outcome.out);
+    EXPECT_EQ(result["device"], device);
+    EXPECT_EQ(result["identical_to_ar"], true);
+    return result["tokens"];
+  };
+  const json list = json::parse(run("devices --json").out);
+  const bool is_here = std::any_of(list.begin(), list.end(), [](const json& device) {
+    return device["name"] == "cuda:emulated" && device["available"] == true;
+  });
+  if (!is_here) GTEST_SKIP() << "this program was built without the emulated GPU";
+  EXPECT_EQ(on("cuda:emulated"), on("cpu"));
+}
+
 TEST_F(CliModel, one_prompt_gives_one_result_and_several_give_a_list) {
   const std::string one = R"({"id": "a", "prompt": "Anna has"})", two = R"({"prompt": "def"})";
   std::ofstream(folder + "/one.jsonl") << one << "\n";

@@ -76,6 +76,56 @@ inline Packed pack(Device& device, const std::vector<float>& w, int n, int k, DT
   return packed;
 }
 
+/// Memory of a device: the CPU's with a fence behind it, any other's as the device gives it.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  DeviceMemory(Device& device, std::size_t bytes, std::size_t align = 4)
+      : device_(&device), bytes_(bytes) {
+    if (device.name() == "cpu")
+      fenced_ = Fenced(bytes, align);
+    else
+      own_ = DeviceBuffer(device, std::int64_t(bytes));
+  }
+  void* data() const { return own_.data() ? own_.data() : fenced_.data(); }
+  void write(const void* from) {
+    device_->ops().upload(*device_, data(), from, std::int64_t(bytes_));
+  }
+  void read(void* to) const { device_->ops().download(*device_, to, data(), std::int64_t(bytes_)); }
+
+ private:
+  Device* device_ = nullptr;
+  std::size_t bytes_ = 0;
+  Fenced fenced_;
+  DeviceBuffer own_;
+};
+
+/// Floats on a device, with marks before them that `read` looks at.
+class DeviceFloats {
+ public:
+  DeviceFloats(Device& device, const std::vector<float>& values)
+      : n_(values.size()), memory_(device, (kMarks + n_) * sizeof(float)) {
+    std::vector<float> marked(kMarks, kMark);
+    marked.insert(marked.end(), values.begin(), values.end());
+    memory_.write(marked.data());
+  }
+  float* data() const { return static_cast<float*>(memory_.data()) + kMarks; }
+  std::vector<float> read() const {
+    std::vector<float> marked(kMarks + n_);
+    memory_.read(marked.data());
+    const auto begin = marked.begin() + kMarks;
+    EXPECT_TRUE(std::all_of(marked.begin(), begin, [](float x) { return x == kMark; }))
+        << "something was written before the buffer";
+    return {begin, marked.end()};
+  }
+
+ private:
+  static constexpr int kMarks = 40;
+  static constexpr float kMark = -12345.5f;
+  std::size_t n_;
+  DeviceMemory memory_;
+};
+
 /// Each instruction set with one, two and three threads, under SCOPED_TRACE by the caller.
 template <class Body>
 void for_each_device(const Body& body, std::vector<int> threads = {1, 2, 3}) {

@@ -199,8 +199,7 @@ TEST(Panels, a_hundred_thousand_events_cost_a_frame_little_more_than_a_thousand)
 TEST(Panels, are_all_on_some_screen) {
   for (const ui::Panel& panel : ui::panels()) {
     bool found = false;
-    for (const ui::Screen screen :
-         {ui::Screen::Live, ui::Screen::Compare, ui::Screen::Training})
+    for (const ui::Screen screen : {ui::Screen::Live, ui::Screen::Compare, ui::Screen::Training})
       for (const char* id : ui::panels_of(screen)) found = found || std::string(id) == panel.id;
     EXPECT_TRUE(found) << panel.id;
   }

@@ -421,9 +421,7 @@ TEST(Training, a_person_opens_one_and_looks_at_its_probes) {
     ctx->KeyPress(ImGuiMod_Alt | ImGuiKey_5);
     IM_CHECK(stage.shell->screen() == ui::Screen::Training);
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_O);
-    ctx->SetRef("##open");
-    ctx->ItemInputValue("##path", folder.path().c_str());
-    ctx->ItemClick("###do_open");
+    ctx->ItemInputValue("//##open/##path", folder.path().c_str());
     wait_until(ctx, [&] { return stage.shell->training() && !stage.shell->reads_training(); });
     IM_CHECK_EQ(stage.shell->training()->reports.size(), std::size_t{30});
     ctx->SetRef(ImGui::FindWindowByName(

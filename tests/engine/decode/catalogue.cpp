@@ -71,8 +71,11 @@ std::vector<Subject> all_subjects() {
   return all;
 }
 
-Loaded::Loaded(const Subject& subject, int max_seq_len, const ModelScale& scale)
-    : subject_(subject) {
+Loaded::Loaded(const Subject& subject,
+               int max_seq_len,
+               const ModelScale& scale,
+               std::unique_ptr<kernels::Device> device)
+    : subject_(subject), device_(std::move(device)) {
   if (subject.kind == Subject::Kind::Toy) {
     ToyShape shape{.vocab = 9, .context = 2, .seed = 21};
     if (max_seq_len > 0) shape.max_seq_len = max_seq_len;
@@ -84,7 +87,7 @@ Loaded::Loaded(const Subject& subject, int max_seq_len, const ModelScale& scale)
   }
   // Two threads in one dtype are enough: tests run two at a time, and threads that wait for each
   // other on cores that others use take twice as long.
-  device_ = kernels::open_cpu(subject.dtype == kernels::DType::BF16 ? 2 : 1);
+  if (!device_) device_ = kernels::open_cpu(subject.dtype == kernels::DType::BF16 ? 2 : 1);
   std::unique_ptr<Model> model;
   ModelFiles target;  // what Chimera's heads read of it
   if (subject.kind == Subject::Kind::Tiny) {

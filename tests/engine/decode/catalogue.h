@@ -24,7 +24,11 @@ class Loaded {
  public:
   /// @param max_seq_len  its context; 0: its own
   /// @param scale        of a transformer
-  explicit Loaded(const Subject& subject, int max_seq_len = 0, const ModelScale& scale = {});
+  /// @param device       it computes on; null: a CPU of two threads
+  explicit Loaded(const Subject& subject,
+                  int max_seq_len = 0,
+                  const ModelScale& scale = {},
+                  std::unique_ptr<kernels::Device> device = nullptr);
   LanguageModel& model() { return *model_; }
   LanguageModel& draft() { return *draft_; }  // for it, unscaled
   /// Draft heads for it that guess at random, or seldom right; null for decoders without.

@@ -14,6 +14,7 @@
 
 #include "engine/data/record.h"
 #include "engine/decode/textbook_jacobi.h"
+#include "engine/event/training_history.h"
 #include "engine/model/model.h"
 #include "engine/model/model_files.h"
 #include "engine/model/related.h"

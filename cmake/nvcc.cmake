@@ -1,0 +1,48 @@
+# compiled_by_nvcc(<target> <source> <all files it is made of>): one object for the GPUs of DECOSCOPE_CUDA_ARCHS, PTX of the
+# last for those to come, and the runtime linked statically, so that the program starts where there is no driver.
+# (CMake 3.25 does not know that nvcc 13 speaks C++20, and asking nvcc what it is would double the configure step.)
+set(DECOSCOPE_CUDA_ARCHS "" CACHE STRING "Compute capabilities, 80;90; empty: of the GPU that is found, else 90")
+
+function(found_cuda_archs result)
+  find_program(NVIDIA_SMI nvidia-smi)
+  set(archs "")
+  if(NVIDIA_SMI)
+    execute_process(COMMAND ${NVIDIA_SMI} --query-gpu=compute_cap --format=csv,noheader
+      OUTPUT_VARIABLE told ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+    string(REGEX MATCHALL "[0-9]+\\.[0-9]" archs "${told}")
+    list(TRANSFORM archs REPLACE "\\." "")
+    list(REMOVE_DUPLICATES archs)
+    list(SORT archs COMPARE NATURAL)
+  endif()
+  if(NOT archs)
+    set(archs 90)
+  endif()
+  set(${result} ${archs} PARENT_SCOPE)
+endfunction()
+
+function(compiled_by_nvcc target source)
+  set(archs ${DECOSCOPE_CUDA_ARCHS})
+  if(NOT archs)
+    found_cuda_archs(archs)
+  endif()
+  set(code "")
+  foreach(arch ${archs})
+    list(APPEND code -gencode arch=compute_${arch},code=sm_${arch})
+  endforeach()
+  list(GET archs -1 last)
+  list(APPEND code -gencode arch=compute_${last},code=compute_${last})
+  list(JOIN archs ", sm_" told)
+  message(STATUS "CUDA kernels: ${NVCC} for sm_${told} and PTX")
+
+  set(object ${CMAKE_CURRENT_BINARY_DIR}/${source}.o)
+  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE files)
+  # No fused multiply-add unless the source says fmaf: the emulation then computes the same.
+  add_custom_command(OUTPUT ${object}
+    COMMAND ${NVCC} -std=c++20 -O3 -fmad=false --threads 2 ${code} -I${PROJECT_SOURCE_DIR} -Xcompiler -Wall,-Wextra,-fPIE
+            -c ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${object}
+    DEPENDS ${files} VERBATIM COMMENT "Building ${source} with nvcc")
+  target_sources(${target} PRIVATE ${object})
+  get_filename_component(toolkit ${NVCC} DIRECTORY)
+  find_library(CUDART_STATIC cudart_static HINTS ${toolkit}/../lib64 ${toolkit}/../targets/x86_64-linux/lib REQUIRED)
+  target_link_libraries(${target} PUBLIC ${CUDART_STATIC} ${CMAKE_DL_LIBS} rt Threads::Threads)
+endfunction()

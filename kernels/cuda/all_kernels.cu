@@ -1,0 +1,8 @@
+// Every operation in one go: by nvcc for GPUs, by a C++ compiler with DECOSCOPE_CUDA_EMULATION for
+// the emulated one. So names in these files' unnamed namespaces differ.
+#include "kernels/cuda/attention.cu"
+#include "kernels/cuda/cache.cu"
+#include "kernels/cuda/cuda_device.cu"
+#include "kernels/cuda/matmul.cu"
+#include "kernels/cuda/pick.cu"
+#include "kernels/cuda/rows.cu"

@@ -1,0 +1,508 @@
+// softmax(q k^T) v in position space. Chunk c is positions [64 c, 64 c + 64) wherever they are
+// stored; every chunk is a block's, and a second kernel joins a row's chunks in order.
+//   a chunk    one score a position, summed over head_dim in order; weights relative to the largest
+//              score the row sees in it; values summed in position order
+//   a join     the chunks' sums rescaled to the largest score so far, in chunk order
+// What a row does not see is not touched, so storage, company and the other rows change no bit.
+#include <algorithm>
+#include <vector>
+
+#include "kernels/checks.h"
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/math.cuh"
+
+namespace kernels::DECOSCOPE_GPU {
+namespace {
+
+constexpr int kAttentionWarps = 4, kAttentionThreads = 32 * kAttentionWarps;
+constexpr int kGroupRows = 8;  // rows of one sequence that share a chunk's keys and values
+constexpr std::int64_t kPartialFloats = std::int64_t{16} << 20;  // of one pass, at most
+
+/// What one pass of the two kernels is told. Lists are in device memory.
+struct AttentionCall {
+  const char* k_pages;
+  const char* v_pages;
+  std::int64_t page_bytes;
+  int n_kv_heads, head_dim, n_heads;
+  float scale;
+  int window;  // 0: none
+  const float* q;
+  std::int64_t q_stride;
+  const void* staged_k;
+  const void* staged_v;
+  float* out;
+  std::int64_t out_stride;
+  float* partials;  // [row's chunk][n_heads][2 + head_dim]: largest score, sum of weights, values
+  const int *seq, *pos, *chain_begin, *prefix_len, *page_begin, *pages, *chain;  // of the plan
+  const int* rows;        // of the pass, sequence by sequence
+  const int* chunk_base;  // [rows of the pass + 1]  where a row's chunks begin
+  const int* groups;      // [groups + 1]  into rows
+  const int* items;       // [items, 2]    group, chunk
+};
+
+__host__ __device__ inline int first_position(int pos, int window) {
+  return window > 0 && pos >= window ? pos - window + 1 : 0;
+}
+
+/// 16 bytes as f32.
+template <class Store>
+struct Vector {
+  static constexpr int kN = 16 / sizeof(typename Store::Element);
+  float x[kN];
+  __device__ explicit Vector(const typename Store::Element* from) {
+    union {
+      uint4 bytes;
+      typename Store::Element elements[kN];
+    } loaded;
+    loaded.bytes = *reinterpret_cast<const uint4*>(from);
+#pragma unroll
+    for (int i = 0; i < kN; i++) x[i] = Store::widen(loaded.elements[i]);
+  }
+};
+
+/// In order; whether 16 bytes are read at once changes no bit.
+template <class Store>
+__device__ inline float dot(const float* q,
+                            const typename Store::Element* key,
+                            int head_dim,
+                            bool in_vectors) {
+  constexpr int kN = Vector<Store>::kN;
+  float sum = 0;
+  int d = 0;
+  if (in_vectors) {
+    for (; d < head_dim; d += kN) {
+      const Vector<Store> part(key + d);
+#pragma unroll
+      for (int i = 0; i < kN; i++) sum = fmaf(q[d + i], part.x[i], sum);
+    }
+  }
+  for (; d < head_dim; d++) sum = fmaf(q[d], Store::widen(key[d]), sum);
+  return sum;
+}
+
+/// How a block's dynamic shared memory is cut.
+struct ChunkMemory {
+  int pitch;  // elements from one position's vector to the next, not a multiple of all banks
+  std::int64_t values, queries, weights, bytes;
+  __host__ __device__ ChunkMemory(int head_dim, int element_bytes) {
+    const int row = (head_dim * element_bytes + 15) / 16 * 16 + 16;
+    pitch = row / element_bytes;
+    values = std::int64_t{row} * kPageSize;
+    queries = 2 * values;
+    const int query = (head_dim * 4 + 15) / 16 * 16;
+    weights = queries + kAttentionWarps * query;
+    bytes = weights + kAttentionWarps * kPageSize * 4;
+  }
+};
+
+/// The cached part of a chunk, keys and values of one head, from its page to shared memory.
+template <class Store>
+__device__ inline void fetch_page(
+    const AttentionCall& call, int page, int n_cached, const ChunkMemory& memory, bool in_vectors) {
+  using Element = typename Store::Element;
+  const std::int64_t from = std::int64_t{page} * call.page_bytes;
+  const std::int64_t head = std::int64_t{blockIdx.y} * kPageSize * call.head_dim;
+  const Element* pages[2] = {reinterpret_cast<const Element*>(call.k_pages + from) + head,
+                             reinterpret_cast<const Element*>(call.v_pages + from) + head};
+  unsigned char* shared = dynamic_shared();
+  for (int which = 0; which < 2; which++) {
+    auto* to = reinterpret_cast<Element*>(shared + which * memory.values);
+    if (in_vectors) {
+      constexpr int kN = Vector<Store>::kN;
+      const int n = call.head_dim / kN;
+      for (int i = threadIdx.x; i < n_cached * n; i += kAttentionThreads)
+        copy_async_16(to + i / n * memory.pitch + i % n * kN, pages[which] + std::int64_t{i} * kN);
+    } else {
+      for (int i = threadIdx.x; i < n_cached * call.head_dim; i += kAttentionThreads)
+        to[i / call.head_dim * memory.pitch + i % call.head_dim] = pages[which][i];
+    }
+  }
+  copy_async_commit();
+  copy_async_wait(0);
+}
+
+/// Where a position's vector lies for one row: in the chunk's shared memory, or among the staged.
+template <class Store>
+struct Vectors {
+  using Element = typename Store::Element;
+  const Element* shared;
+  int pitch, n_cached;
+  const Element* staged;      // of the head
+  std::int64_t staged_pitch;  // elements from row to row
+  const int* chain;           // by slot
+  __device__ const Element* at(int slot) const {
+    return slot < n_cached ? shared + slot * pitch : staged + chain[slot] * staged_pitch;
+  }
+};
+
+/// One query over what it sees of a chunk, [lo, hi]; by one warp.
+template <class Store>
+__device__ inline void attend_query(const float* q,
+                                    float* weights,
+                                    const Vectors<Store>& keys,
+                                    const Vectors<Store>& values,
+                                    int lo,
+                                    int hi,
+                                    int head_dim,
+                                    float scale,
+                                    bool in_vectors,
+                                    float* partial) {
+  const int lane = threadIdx.x % 32;
+  float score[2];
+  for (int i = 0; i < 2; i++) {
+    const int slot = lane + 32 * i;
+    score[i] = slot >= lo && slot <= hi ? dot<Store>(q, keys.at(slot), head_dim, in_vectors) * scale
+                                        : -kInfinity;
+  }
+  const float top = over_warp(Larger()(score[0], score[1]), Larger());
+  for (int i = 0; i < 2; i++) {
+    score[i] = exp_f32(score[i] - top);
+    weights[lane + 32 * i] = score[i];
+  }
+  const float sum = over_warp(score[0] + score[1], Plus());
+  __syncwarp();
+  for (int d = lane; d < head_dim; d += 32) {
+    float value = 0;
+    for (int slot = lo; slot <= hi; slot++)
+      value = fmaf(weights[slot], Store::widen(values.at(slot)[d]), value);
+    partial[2 + d] = value;
+  }
+  if (lane == 0) {
+    partial[0] = top;
+    partial[1] = sum;
+  }
+}
+
+// grid: (items, kv heads); a warp is a query at a time
+template <class Store>
+__global__ void __launch_bounds__(kAttentionThreads) attend_chunks(AttentionCall call) {
+  using Element = typename Store::Element;
+  const int group = call.items[2 * blockIdx.x], chunk = call.items[2 * blockIdx.x + 1];
+  const int head = blockIdx.y, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int first = call.groups[group], end = call.groups[group + 1], base = chunk * kPageSize;
+  const int seq = call.seq[call.rows[first]], prefix = call.prefix_len[seq];
+  const int head_dim = call.head_dim;
+  const bool in_vectors = head_dim % Vector<Store>::kN == 0;
+  const ChunkMemory memory(head_dim, sizeof(Element));
+  int n_cached = prefix - base;
+  n_cached = n_cached < 0 ? 0 : n_cached > kPageSize ? kPageSize : n_cached;
+  if (n_cached > 0)
+    fetch_page<Store>(call, call.pages[call.page_begin[seq] + chunk], n_cached, memory, in_vectors);
+  __syncthreads();
+
+  unsigned char* shared = dynamic_shared();
+  const int q_floats = (head_dim + 3) / 4 * 4;
+  float* q = reinterpret_cast<float*>(shared + memory.queries) + warp * q_floats;
+  float* weights = reinterpret_cast<float*>(shared + memory.weights) + warp * kPageSize;
+  const std::int64_t staged_pitch = std::int64_t{call.n_kv_heads} * head_dim;
+  const std::int64_t staged_head = std::int64_t{head} * head_dim;
+  const int n_rep = call.n_heads / call.n_kv_heads;
+  for (int query = warp; query < (end - first) * n_rep; query += kAttentionWarps) {
+    const int listed = first + query / n_rep, row = call.rows[listed];
+    const int query_head = head * n_rep + query % n_rep;
+    const int from = first_position(call.pos[row], call.window);
+    const int lo = from > base ? from - base : 0;
+    int hi = call.pos[row] - base;
+    hi = hi < kPageSize - 1 ? hi : kPageSize - 1;
+    if (lo > hi) continue;
+    __syncwarp();
+    for (int d = lane; d < head_dim; d += 32)
+      q[d] = call.q[row * call.q_stride + std::int64_t{query_head} * head_dim + d];
+    __syncwarp();
+    const int* chain = call.chain + call.chain_begin[row] + base - prefix;
+    const Vectors<Store> keys = {reinterpret_cast<const Element*>(shared),
+                                 memory.pitch,
+                                 n_cached,
+                                 static_cast<const Element*>(call.staged_k) + staged_head,
+                                 staged_pitch,
+                                 chain};
+    const Vectors<Store> values = {
+        reinterpret_cast<const Element*>(shared + memory.values), memory.pitch, n_cached,
+        static_cast<const Element*>(call.staged_v) + staged_head, staged_pitch, chain};
+    const std::int64_t at = call.chunk_base[listed] + chunk - from / kPageSize;
+    attend_query<Store>(q, weights, keys, values, lo, hi, head_dim, call.scale, in_vectors,
+                        call.partials + (at * call.n_heads + query_head) * (2 + head_dim));
+  }
+}
+
+// grid: (rows of the pass, heads); a thread is a dimension at a time
+__global__ void __launch_bounds__(kAttentionThreads) join_chunks(AttentionCall call) {
+  const int head = blockIdx.y, row = call.rows[blockIdx.x];
+  const int begin = call.chunk_base[blockIdx.x], end = call.chunk_base[blockIdx.x + 1];
+  const std::int64_t step = std::int64_t{call.n_heads} * (2 + call.head_dim);
+  const float* first = call.partials + begin * step + std::int64_t{head} * (2 + call.head_dim);
+  for (int d = threadIdx.x; d < call.head_dim; d += kAttentionThreads) {
+    float top = -kInfinity, sum = 0, value = 0;
+    const float* chunk = first;
+    for (int c = begin; c < end; c++, chunk += step) {
+      const float new_top = Larger()(top, chunk[0]);
+      const float old_part = exp_f32(top - new_top), part = exp_f32(chunk[0] - new_top);
+      sum = fmaf(chunk[1], part, sum * old_part);
+      value = fmaf(chunk[2 + d], part, value * old_part);
+      top = new_top;
+    }
+    call.out[row * call.out_stride + std::int64_t{head} * call.head_dim + d] = value * (1.0f / sum);
+  }
+}
+
+// softmax(q k) of one head of one row in double, of which the chain's part is kept.
+// grid: a block a head; scores [n_heads, n], weights [n_heads, n_chain]
+template <class Store>
+__global__ void __launch_bounds__(kAttentionThreads)
+    weigh_positions(AttentionCall call, int row, double* scores, double* weights) {
+  using Element = typename Store::Element;
+  const int head = blockIdx.x, kv_head = head / (call.n_heads / call.n_kv_heads);
+  const int seq = call.seq[row], prefix = call.prefix_len[seq], n = call.pos[row] + 1;
+  const int first = first_position(call.pos[row], call.window), head_dim = call.head_dim;
+  const int* chain = call.chain + call.chain_begin[row] - prefix;  // by position
+  const float* q = call.q + std::int64_t{head} * head_dim;
+  double* score = scores + std::int64_t{head} * n;
+  double top = -kInfinity;
+  for (int p = first + static_cast<int>(threadIdx.x); p < n; p += kAttentionThreads) {
+    const Element* key = p < prefix
+                             ? reinterpret_cast<const Element*>(
+                                   call.k_pages + call.pages[call.page_begin[seq] + p / kPageSize] *
+                                                      call.page_bytes) +
+                                   (std::int64_t{kv_head} * kPageSize + p % kPageSize) * head_dim
+                             : static_cast<const Element*>(call.staged_k) +
+                                   (std::int64_t{chain[p]} * call.n_kv_heads + kv_head) * head_dim;
+    double sum = 0;
+    for (int d = 0; d < head_dim; d++) sum += double{q[d]} * double{Store::widen(key[d])};
+    score[p] = sum;
+    top = Larger()(top, sum);
+  }
+  top = over_block<kAttentionThreads>(top, Larger());
+  double sum = 0;
+  for (int p = first + static_cast<int>(threadIdx.x); p < n; p += kAttentionThreads)
+    sum += score[p] = exp((score[p] - top) * call.scale);
+  sum = over_block<kAttentionThreads>(sum, Plus());
+  for (int p = prefix + static_cast<int>(threadIdx.x); p < n; p += kAttentionThreads)
+    weights[std::int64_t{head} * (n - prefix) + p - prefix] = p < first ? 0 : score[p] / sum;
+}
+
+// grid: a thread an element of the chain; heads in order
+__global__ void __launch_bounds__(kAttentionThreads)
+    mean_over_heads(const double* weights, int n_heads, int n_chain, float* mean) {
+  const int j = blockIdx.x * kAttentionThreads + threadIdx.x;
+  if (j >= n_chain) return;
+  double sum = 0;
+  for (int head = 0; head < n_heads; head++) sum += weights[std::int64_t{head} * n_chain + j];
+  mean[j] = static_cast<float>(sum / n_heads);
+}
+
+// ---- the host's side
+
+/// The lists of a call in one piece: told to the device once a forward, not once a layer.
+class Lists {
+ public:
+  void begin() { ints_.clear(); }
+  /// @return where the list will lie
+  std::size_t add(const int* list, std::int64_t n) {
+    const std::size_t at = ints_.size();
+    ints_.insert(ints_.end(), list, list + n);
+    return at;
+  }
+  std::size_t add(const std::vector<int>& list) {
+    return add(list.data(), static_cast<std::int64_t>(list.size()));
+  }
+  std::span<const int> all() const { return ints_; }
+
+ private:
+  std::vector<int> ints_;
+};
+
+struct PlanPlaces {
+  std::size_t seq, pos, chain_begin, prefix_len, page_begin, pages, chain;
+};
+PlanPlaces add_plan(Lists& lists, const RowsPlan& plan) {
+  return {lists.add(plan.seq, plan.n_rows),
+          lists.add(plan.pos, plan.n_rows),
+          lists.add(plan.chain_begin, plan.n_rows + 1),
+          lists.add(plan.prefix_len, plan.n_seqs),
+          lists.add(plan.page_begin, plan.n_seqs + 1),
+          lists.add(plan.pages, plan.page_begin[plan.n_seqs]),
+          lists.add(plan.chain, plan.chain_begin[plan.n_rows])};
+}
+void point_at_plan(AttentionCall& call, const int* told, const PlanPlaces& at) {
+  call.seq = told + at.seq;
+  call.pos = told + at.pos;
+  call.chain_begin = told + at.chain_begin;
+  call.prefix_len = told + at.prefix_len;
+  call.page_begin = told + at.page_begin;
+  call.pages = told + at.pages;
+  call.chain = told + at.chain;
+}
+
+/// Rows that go through the two kernels together.
+struct Pass {
+  std::vector<int> rows, chunk_base{0}, groups{0}, items;
+};
+
+// Groups of a pass are made of rows of one sequence that follow one another in its list.
+class Passes {
+ public:
+  Passes(const RowsPlan& plan, std::int64_t floats_a_chunk)
+      : plan_(plan), most_chunks_(std::max<std::int64_t>(1, kPartialFloats / floats_a_chunk)) {
+    std::vector<int> order(static_cast<std::size_t>(plan.n_rows));
+    for (int r = 0; r < plan.n_rows; r++) order[static_cast<std::size_t>(r)] = r;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return plan.seq[a] < plan.seq[b]; });
+    for (const int row : order) add(row);
+    close_group();
+  }
+  const std::vector<Pass>& all() const { return all_; }
+
+ private:
+  int first_chunk(int row) const {
+    return first_position(plan_.pos[row], plan_.sliding_window) / kPageSize;
+  }
+  int last_chunk(int row) const { return plan_.pos[row] / kPageSize; }
+
+  void add(int row) {
+    const int n_chunks = last_chunk(row) - first_chunk(row) + 1;
+    if (all_.empty() || all_.back().chunk_base.back() + n_chunks > most_chunks_) {
+      close_group();
+      all_.emplace_back();
+    }
+    Pass& pass = all_.back();
+    const auto n_in_group = static_cast<int>(pass.rows.size()) - pass.groups.back();
+    if (n_in_group == kGroupRows ||
+        (n_in_group > 0 && plan_.seq[pass.rows.back()] != plan_.seq[row]))
+      close_group();
+    pass.rows.push_back(row);
+    pass.chunk_base.push_back(pass.chunk_base.back() + n_chunks);
+  }
+  void close_group() {
+    if (all_.empty()) return;
+    Pass& pass = all_.back();
+    const int begin = pass.groups.back(), end = static_cast<int>(pass.rows.size());
+    if (begin == end) return;
+    int first = first_chunk(pass.rows[static_cast<std::size_t>(begin)]), last = 0;
+    for (int i = begin; i < end; i++) {
+      first = std::min(first, first_chunk(pass.rows[static_cast<std::size_t>(i)]));
+      last = std::max(last, last_chunk(pass.rows[static_cast<std::size_t>(i)]));
+    }
+    const auto group = static_cast<int>(pass.groups.size()) - 1;
+    for (int chunk = first; chunk <= last; chunk++)
+      pass.items.insert(pass.items.end(), {group, chunk});
+    pass.groups.push_back(end);
+  }
+
+  const RowsPlan& plan_;
+  std::int64_t most_chunks_;
+  std::vector<Pass> all_;
+};
+
+template <class Store>
+void run_pass(CudaDevice& cuda, const AttentionCall& call, const Pass& pass) {
+  const ChunkMemory memory(call.head_dim, sizeof(typename Store::Element));
+  cuda.launch(
+      "attention", attend_chunks<Store>,
+      dim3(static_cast<unsigned>(pass.items.size() / 2), static_cast<unsigned>(call.n_kv_heads)),
+      kAttentionThreads, static_cast<std::size_t>(memory.bytes), call);
+  cuda.launch("attention_join", join_chunks,
+              dim3(static_cast<unsigned>(pass.rows.size()), static_cast<unsigned>(call.n_heads)),
+              kAttentionThreads, 0, call);
+}
+
+AttentionCall call_of(const KvLayer& layer,
+                      const RowsPlan& plan,
+                      const float* q,
+                      const void* staged_k,
+                      int n_heads,
+                      float scale) {
+  AttentionCall call = {};
+  call.k_pages = static_cast<const char*>(layer.k);
+  call.v_pages = static_cast<const char*>(layer.v);
+  call.page_bytes = layer.page_bytes;
+  call.n_kv_heads = layer.n_kv_heads;
+  call.head_dim = layer.head_dim;
+  call.n_heads = n_heads;
+  call.scale = scale;
+  call.window = plan.sliding_window;
+  call.q = q;
+  call.staged_k = staged_k;
+  return call;
+}
+
+void attention(Device& device,
+               const KvLayer& layer,
+               const RowsPlan& plan,
+               const float* q,
+               std::int64_t q_stride,
+               const void* staged_k,
+               const void* staged_v,
+               int n_heads,
+               float scale,
+               float* out,
+               std::int64_t out_stride) {
+  if (plan.n_rows == 0) return;
+  check_attention(layer, plan, n_heads);
+  CudaDevice& cuda = cuda_of(device);
+  AttentionCall call = call_of(layer, plan, q, staged_k, n_heads, scale);
+  call.q_stride = q_stride;
+  call.staged_v = staged_v;
+  call.out = out;
+  call.out_stride = out_stride;
+  const std::int64_t floats_a_chunk = std::int64_t{n_heads} * (2 + layer.head_dim);
+  const Passes passes(plan, floats_a_chunk);
+  const auto run = layer.dtype == DType::F32   ? run_pass<StoreF32>
+                   : layer.dtype == DType::F16 ? run_pass<StoreF16>
+                                               : run_pass<StoreBf16>;
+  Lists lists;
+  for (const Pass& pass : passes.all()) {
+    lists.begin();
+    const PlanPlaces at = add_plan(lists, plan);
+    const std::size_t rows = lists.add(pass.rows), base = lists.add(pass.chunk_base),
+                      groups = lists.add(pass.groups), items = lists.add(pass.items);
+    const int* told = cuda.mirrored(Use::Ints, lists.all());
+    point_at_plan(call, told, at);
+    call.rows = told + rows;
+    call.chunk_base = told + base;
+    call.groups = told + groups;
+    call.items = told + items;
+    call.partials = static_cast<float*>(
+        cuda.scratch(Use::Partials, pass.chunk_base.back() * floats_a_chunk * 4));
+    run(cuda, call, pass);
+  }
+}
+
+void attention_weights(Device& device,
+                       const KvLayer& layer,
+                       const RowsPlan& plan,
+                       int row,
+                       const float* q,
+                       const void* staged_k,
+                       int n_heads,
+                       float scale,
+                       float* mean) {
+  ensure(row >= 0 && row < plan.n_rows, "attention_weights: a row of the plan");
+  ensure(scale > 0, "attention_weights: scale is positive");
+  CudaDevice& cuda = cuda_of(device);
+  AttentionCall call = call_of(layer, plan, q, staged_k, n_heads, scale);
+  Lists lists;
+  const PlanPlaces at = add_plan(lists, plan);
+  point_at_plan(call, cuda.mirrored(Use::Ints, lists.all()), at);
+  const int n = plan.pos[row] + 1, n_chain = plan.chain_begin[row + 1] - plan.chain_begin[row];
+  auto* scores = static_cast<double*>(
+      cuda.scratch(Use::Partials, std::int64_t{n_heads} * (n + n_chain) * 8 + n_chain * 4));
+  double* weights = scores + std::int64_t{n_heads} * n;
+  auto* means = reinterpret_cast<float*>(weights + std::int64_t{n_heads} * n_chain);
+  const auto weigh = layer.dtype == DType::F32   ? weigh_positions<StoreF32>
+                     : layer.dtype == DType::F16 ? weigh_positions<StoreF16>
+                                                 : weigh_positions<StoreBf16>;
+  cuda.launch("attention_weights", weigh, n_heads, kAttentionThreads, 0, call, row, scores,
+              weights);
+  cuda.launch("mean_over_heads", mean_over_heads, blocks_for(n_chain, kAttentionThreads),
+              kAttentionThreads, 0, weights, n_heads, n_chain, means);
+  cuda.download(mean, means, std::int64_t{n_chain} * 4);
+}
+
+}  // namespace
+
+void add_attention_ops(Ops& ops) {
+  ops.attention = attention;
+  ops.attention_weights = attention_weights;
+}
+
+}  // namespace kernels::DECOSCOPE_GPU

@@ -1,0 +1,186 @@
+// The KV cache. Inside a page keys and values alike are [n_kv_heads, 64, head_dim]: a position's
+// vector of one head lies in one piece, as 16-byte copies want it.
+#include <vector>
+
+#include "kernels/checks.h"
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/math.cuh"
+
+namespace kernels::DECOSCOPE_GPU {
+namespace {
+
+constexpr int kCacheThreads = 128;
+
+std::int64_t page_bytes(DType dtype, int n_kv_heads, int head_dim) {
+  ensure(n_kv_heads > 0 && head_dim > 0, "page_bytes: at least one head of one dimension");
+  return std::int64_t{kPageSize} * n_kv_heads * head_dim * bytes_of(dtype);
+}
+
+/// Where element (head, slot, 0) of a page lies, counted in elements.
+__device__ inline std::int64_t in_page(int head, int slot, int head_dim) {
+  return (std::int64_t{head} * kPageSize + slot) * head_dim;
+}
+
+// Rounds rows to the cache's type.  x [rows, width] with x_stride, staged [rows, width]
+template <class Store>
+__global__ void __launch_bounds__(kCacheThreads)
+    stage_rows(const float* x, std::int64_t x_stride, int width, typename Store::Element* staged) {
+  const std::int64_t row = blockIdx.x;
+  for (int i = threadIdx.x; i < width; i += kCacheThreads)
+    staged[row * width + i] = Store::narrow(x[row * x_stride + i]);
+}
+
+// Staged rows to their slots.  list [3, n]: rows, pages, slots.  grid: a block a row and a head
+template <class Element>
+__global__ void __launch_bounds__(kCacheThreads) commit_rows(const Element* staged_k,
+                                                             const Element* staged_v,
+                                                             char* k,
+                                                             char* v,
+                                                             std::int64_t bytes_of_page,
+                                                             int n_kv_heads,
+                                                             int head_dim,
+                                                             const int* list,
+                                                             int n) {
+  const int i = blockIdx.x, head = blockIdx.y;
+  const std::int64_t from = (std::int64_t{list[i]} * n_kv_heads + head) * head_dim;
+  const std::int64_t page = std::int64_t{list[n + i]} * bytes_of_page;
+  const std::int64_t to = in_page(head, list[2 * n + i], head_dim);
+  auto* to_k = reinterpret_cast<Element*>(k + page) + to;
+  auto* to_v = reinterpret_cast<Element*>(v + page) + to;
+  for (int d = threadIdx.x; d < head_dim; d += kCacheThreads) {
+    to_k[d] = staged_k[from + d];
+    to_v[d] = staged_v[from + d];
+  }
+}
+
+// 4 bytes a thread: a page has 64 elements of at least two bytes a head and dimension.
+__global__ void __launch_bounds__(kCacheThreads) copy_words(
+    const unsigned* k, const unsigned* v, unsigned* to_k, unsigned* to_v, std::int64_t n) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * kCacheThreads + threadIdx.x;
+  if (i >= n) return;
+  to_k[i] = k[i];
+  to_v[i] = v[i];
+}
+
+// Positions of a sequence as f32, [n, n_kv_heads, head_dim].  grid: a block a position and a head
+template <class Store>
+__global__ void __launch_bounds__(kCacheThreads) read_positions(const char* k,
+                                                                const char* v,
+                                                                std::int64_t bytes_of_page,
+                                                                int head_dim,
+                                                                const int* pages,
+                                                                float* to_k,
+                                                                float* to_v) {
+  using Element = typename Store::Element;
+  const int pos = blockIdx.x, head = blockIdx.y;
+  const std::int64_t page = std::int64_t{pages[pos / kPageSize]} * bytes_of_page;
+  const std::int64_t from = in_page(head, pos % kPageSize, head_dim);
+  const std::int64_t to = (std::int64_t{pos} * gridDim.y + head) * head_dim;
+  for (int d = threadIdx.x; d < head_dim; d += kCacheThreads) {
+    to_k[to + d] = Store::widen(reinterpret_cast<const Element*>(k + page)[from + d]);
+    to_v[to + d] = Store::widen(reinterpret_cast<const Element*>(v + page)[from + d]);
+  }
+}
+
+template <class Store>
+void stage_as(CudaDevice& device,
+              const float* x,
+              std::int64_t x_stride,
+              int n_rows,
+              int width,
+              void* staged) {
+  device.launch("kv_stage", stage_rows<Store>, n_rows, kCacheThreads, 0, x, x_stride, width,
+                static_cast<typename Store::Element*>(staged));
+}
+
+void kv_stage(Device& device,
+              const float* x,
+              std::int64_t x_stride,
+              int n_rows,
+              int n_kv_heads,
+              int head_dim,
+              DType dtype,
+              void* staged) {
+  const int width = n_kv_heads * head_dim;
+  ensure(n_rows >= 0 && width > 0 && x_stride >= width, "kv_stage: stride holds a row");
+  if (n_rows == 0) return;
+  const auto stage = dtype == DType::F32   ? stage_as<StoreF32>
+                     : dtype == DType::F16 ? stage_as<StoreF16>
+                                           : stage_as<StoreBf16>;
+  stage(cuda_of(device), x, x_stride, n_rows, width, staged);
+}
+
+template <class Element>
+void commit_as(CudaDevice& device,
+               const KvLayer& layer,
+               const void* staged_k,
+               const void* staged_v,
+               const int* list,
+               int n) {
+  device.launch("kv_commit", commit_rows<Element>,
+                dim3(static_cast<unsigned>(n), static_cast<unsigned>(layer.n_kv_heads)),
+                kCacheThreads, 0, static_cast<const Element*>(staged_k),
+                static_cast<const Element*>(staged_v), static_cast<char*>(layer.k),
+                static_cast<char*>(layer.v), layer.page_bytes, layer.n_kv_heads, layer.head_dim,
+                list, n);
+}
+
+void kv_commit(Device& device,
+               const KvLayer& layer,
+               const void* staged_k,
+               const void* staged_v,
+               const int* src,
+               const int* page,
+               const int* slot,
+               int n) {
+  check_commit(src, page, slot, n);
+  if (n == 0) return;
+  std::vector<int> list(src, src + n);
+  list.insert(list.end(), page, page + n);
+  list.insert(list.end(), slot, slot + n);
+  CudaDevice& cuda = cuda_of(device);
+  const int* told = cuda.mirrored(Use::Commit, list);
+  const auto commit = layer.dtype == DType::F32 ? commit_as<float> : commit_as<std::uint16_t>;
+  commit(cuda, layer, staged_k, staged_v, told, n);
+}
+
+void kv_copy_page(Device& device, const KvLayer& layer, int from, int to) {
+  if (from == to) return;
+  const std::int64_t n = page_bytes(layer.dtype, layer.n_kv_heads, layer.head_dim) / 4;
+  const auto page = [&](void* pages, int id) {
+    return reinterpret_cast<unsigned*>(static_cast<char*>(pages) + id * layer.page_bytes);
+  };
+  cuda_of(device).launch("kv_copy_page", copy_words, blocks_for(n, kCacheThreads), kCacheThreads, 0,
+                         page(layer.k, from), page(layer.v, from), page(layer.k, to),
+                         page(layer.v, to), n);
+}
+
+void kv_read(Device& device, const KvLayer& layer, const int* pages, int n, float* k, float* v) {
+  if (n == 0) return;
+  CudaDevice& cuda = cuda_of(device);
+  const std::int64_t n_floats = std::int64_t{n} * layer.n_kv_heads * layer.head_dim;
+  auto* read = static_cast<float*>(cuda.scratch(Use::Rows, 2 * n_floats * 4));
+  const int* told =
+      cuda.mirrored(Use::Commit, {pages, static_cast<std::size_t>(blocks_for(n, kPageSize))});
+  const auto kernel = layer.dtype == DType::F32   ? read_positions<StoreF32>
+                      : layer.dtype == DType::F16 ? read_positions<StoreF16>
+                                                  : read_positions<StoreBf16>;
+  cuda.launch(
+      "kv_read", kernel, dim3(static_cast<unsigned>(n), static_cast<unsigned>(layer.n_kv_heads)),
+      kCacheThreads, 0, static_cast<const char*>(layer.k), static_cast<const char*>(layer.v),
+      layer.page_bytes, layer.head_dim, told, read, read + n_floats);
+  cuda.download(k, read, n_floats * 4);
+  cuda.download(v, read + n_floats, n_floats * 4);
+}
+
+}  // namespace
+
+void add_cache_ops(Ops& ops) {
+  ops.page_bytes = page_bytes;
+  ops.kv_stage = kv_stage;
+  ops.kv_commit = kv_commit;
+  ops.kv_copy_page = kv_copy_page;
+  ops.kv_read = kv_read;
+}
+
+}  // namespace kernels::DECOSCOPE_GPU

@@ -1,0 +1,93 @@
+#include "kernels/cuda/cuda.h"
+
+#include "kernels/cuda/side.h"
+#include "kernels/error.h"
+
+namespace kernels {
+namespace {
+
+const std::string kEmulatedName = "cuda:emulated";
+
+/// Null: this build has none.
+const CudaSide* gpus() {
+#if defined(DECOSCOPE_HAS_CUDA)
+  return &cuda::side();
+#else
+  return nullptr;
+#endif
+}
+const CudaSide* emulated() {
+#if defined(DECOSCOPE_HAS_CUDA_EMULATION)
+  return &cuda_emulated::side();
+#else
+  return nullptr;
+#endif
+}
+
+int count_gpus(std::string& reason) {
+  if (gpus()) return gpus()->count(reason);
+  reason = "this program was built without CUDA (WITH_CUDA)";
+  return 0;
+}
+
+CudaDeviceInfo described(const CudaSide& side, const std::string& name, int ordinal) {
+  CudaDeviceInfo info{.name = name, .available = false, .reason = {}, .memory_bytes = 0, .ops = {}};
+  try {
+    const GpuProperties properties = side.properties(ordinal);
+    info.available = true;
+    info.memory_bytes = properties.memory_bytes;
+    info.ops = "cuda on " + properties.title;
+  } catch (const Error& e) {
+    info.reason = e.what();
+  }
+  return info;
+}
+
+/// N of "cuda:N"; -1: another text.
+int ordinal_of(const std::string& name) {
+  const std::string digits = name.substr(std::string("cuda:").size());
+  if (digits.empty() || digits.size() > 4 || digits.find_first_not_of("0123456789") != digits.npos)
+    return -1;
+  return std::stoi(digits);
+}
+
+}  // namespace
+
+std::vector<CudaDeviceInfo> list_cuda() {
+  std::vector<CudaDeviceInfo> all;
+  std::string reason;
+  const int n = count_gpus(reason);
+  for (int i = 0; i < n; i++) all.push_back(described(*gpus(), "cuda:" + std::to_string(i), i));
+  if (n == 0)
+    all.push_back(
+        {.name = "cuda:0", .available = false, .reason = reason, .memory_bytes = 0, .ops = {}});
+  if (emulated())
+    all.push_back(described(*emulated(), kEmulatedName, 0));
+  else
+    all.push_back({.name = kEmulatedName,
+                   .available = false,
+                   .reason = "this program was built without the emulation (CUDA_EMULATION)",
+                   .memory_bytes = 0,
+                   .ops = {}});
+  return all;
+}
+
+std::unique_ptr<Device> open_cuda(const std::string& name) {
+  const auto refuse = [&](const std::string& why) -> Error {
+    return Error(ErrorCode::Device,
+                 "device " + name + ": " + why + "; `decoscope devices` lists what there is");
+  };
+  if (name == kEmulatedName) {
+    if (!emulated()) throw refuse("this program was built without the emulation (CUDA_EMULATION)");
+    return emulated()->open(0);
+  }
+  const int ordinal = ordinal_of(name);
+  if (ordinal < 0) throw refuse("expected cuda:N with a number, or cuda:emulated");
+  std::string reason;
+  const int n = count_gpus(reason);
+  if (n == 0) throw refuse(reason);
+  if (ordinal >= n) throw refuse("not on this machine, which has " + std::to_string(n));
+  return gpus()->open(ordinal);
+}
+
+}  // namespace kernels

@@ -1,0 +1,29 @@
+// GPUs as devices, and the one that runs the same kernels on the CPU to prove them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/device.h"
+
+namespace kernels {
+
+/// A device whose name starts with "cuda:": those there are, and in place of each kind that is not
+/// there one that says why.
+struct CudaDeviceInfo {
+  std::string name;  // "cuda:0", "cuda:emulated"
+  bool available = false;
+  std::string reason;  // why not
+  std::int64_t memory_bytes = 0;
+  std::string ops;  // the table it computes with: "cuda sm_90", "cuda emulated"
+};
+/// Real ones first. Never throws: a driver that refuses is a reason.
+std::vector<CudaDeviceInfo> list_cuda();
+
+/// A device by its name, "cuda:N" or "cuda:emulated"; each call opens one with a stream of its own.
+/// @throws Error(Device)  in one line, if there is none, this build has none, or it refuses
+std::unique_ptr<Device> open_cuda(const std::string& name);
+
+}  // namespace kernels

@@ -1,0 +1,264 @@
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/side.h"
+
+namespace kernels::DECOSCOPE_GPU {
+namespace {
+
+constexpr std::int64_t kHalfBytes = 4 << 20;
+constexpr std::size_t kToldLaunches = 6;
+
+std::int64_t now_ns() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+std::string megabytes(std::int64_t bytes) {
+  return std::to_string(bytes / 1'000'000 + 1) + " MB";
+}
+std::string told(cudaError_t error) {
+  return std::string(cudaGetErrorName(error)) + " (" + cudaGetErrorString(error) + ")";
+}
+
+/// After these the device answers no further call.
+bool stays(cudaError_t error) {
+  return error != cudaErrorMemoryAllocation && error != cudaErrorInvalidConfiguration &&
+         error != cudaErrorInvalidValue;
+}
+
+void* allocate(Device& device, std::int64_t bytes) {
+  return cuda_of(device).allocate(bytes);
+}
+void release(Device& device, void* data) {
+  cuda_of(device).release(data);
+}
+void upload(Device& device, void* to, const void* from_host, std::int64_t bytes) {
+  cuda_of(device).upload(to, from_host, bytes);
+}
+void download(Device& device, void* to_host, const void* from, std::int64_t bytes) {
+  cuda_of(device).download(to_host, from, bytes);
+}
+
+int count_devices(std::string& reason) {
+  int n = 0;
+  const cudaError_t error = cudaGetDeviceCount(&n);
+  if (error == cudaSuccess && n > 0) return n;
+  static_cast<void>(cudaGetLastError());
+  reason = error == cudaSuccess ? "no GPU of NVIDIA's was found" : told(error);
+  return 0;
+}
+
+GpuProperties properties_of(int ordinal) {
+  cudaDeviceProp found = {};
+  if (cudaGetDeviceProperties(&found, ordinal) != cudaSuccess)
+    throw Error(ErrorCode::Device, "cuda:" + std::to_string(ordinal) + ": cannot be asked about");
+  return {found.name, static_cast<std::int64_t>(found.totalGlobalMem), found.major, found.minor};
+}
+
+const Ops& table() {
+  static const Ops ops = [] {
+    Ops filled = {};
+    filled.name = kEmulated ? "cuda emulated" : "cuda";
+    add_memory_ops(filled);
+    add_matrix_ops(filled);
+    add_row_ops(filled);
+    add_cache_ops(filled);
+    add_attention_ops(filled);
+    add_pick_ops(filled);
+    return filled;
+  }();
+  return ops;
+}
+
+std::unique_ptr<Device> open_device(int ordinal) {
+  return std::make_unique<CudaDevice>(ordinal, table());
+}
+
+}  // namespace
+
+void add_memory_ops(Ops& ops) {
+  ops.allocate = allocate;
+  ops.release = release;
+  ops.upload = upload;
+  ops.download = download;
+}
+
+CudaDevice::CudaDevice(int ordinal, const Ops& ops)
+    : Device(ops),
+      name_(kEmulated ? "cuda:emulated" : "cuda:" + std::to_string(ordinal)),
+      ordinal_(ordinal) {
+  try {
+    open();
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+void CudaDevice::open() {
+  usable();
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  for (Half& half : halves_) {
+    void* pinned = nullptr;
+    check(cudaMallocHost(&pinned, kHalfBytes), "cudaMallocHost");
+    half.data = static_cast<char*>(pinned);
+    check(cudaEventCreateWithFlags(&half.copied, cudaEventDisableTiming),
+          "cudaEventCreateWithFlags");
+  }
+}
+
+CudaDevice::~CudaDevice() {
+  close();
+}
+
+// What cannot be given back any more is gone with the device.
+void CudaDevice::close() noexcept {
+  for (Grown& grown : scratch_)
+    if (grown.data) static_cast<void>(cudaFree(grown.data));
+  if (stream_) static_cast<void>(cudaStreamDestroy(stream_));
+  for (Half& half : halves_) {
+    if (half.copied) static_cast<void>(cudaEventDestroy(half.copied));
+    if (half.data) static_cast<void>(cudaFreeHost(half.data));
+  }
+}
+
+void CudaDevice::usable() {
+  if (!broken_.empty()) throw Error(ErrorCode::Device, broken_);
+  static thread_local int current = 0;  // a thread's own, and 0 at first
+  if (current == ordinal_) return;
+  check(cudaSetDevice(ordinal_), "cudaSetDevice");
+  current = ordinal_;
+}
+
+void CudaDevice::check(cudaError_t error, const char* call) {
+  if (error == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // so that no later call is blamed for it
+  std::string message = name_ + ": " + call + ": " + told(error);
+  const std::string details = fault_details();
+  if (!details.empty()) message += ": " + details;
+  if (!launched_.empty()) {
+    message += "; launched since the last wait, the latest first:";
+    const std::size_t n = std::min(launched_.size(), kToldLaunches);
+    for (std::size_t i = 0; i < n; i++)
+      message += std::string(i ? ", " : " ") + launched_[launched_.size() - 1 - i];
+  }
+  message += "; what was decoded is kept; try --device cpu";
+  if (stays(error)) broken_ = message;
+  throw Error(error == cudaErrorMemoryAllocation ? ErrorCode::Resources : ErrorCode::Device,
+              message);
+}
+
+std::string CudaDevice::memory_told() const {
+  std::size_t free = 0, total = 0;
+  if (cudaMemGetInfo(&free, &total) != cudaSuccess) return "how much is free is not known";
+  return megabytes(static_cast<std::int64_t>(free)) + " of " +
+         megabytes(static_cast<std::int64_t>(total)) + " are free";
+}
+
+void* CudaDevice::allocate(std::int64_t bytes) {
+  ensure(bytes >= 0, "allocate: bytes is negative");
+  usable();
+  void* data = nullptr;
+  const cudaError_t error =
+      cudaMalloc(&data, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)));
+  if (error == cudaErrorMemoryAllocation) {
+    static_cast<void>(cudaGetLastError());
+    throw Error(ErrorCode::Resources,
+                name_ + ": " + megabytes(bytes) + " were asked for, " + memory_told() +
+                    "; try a smaller model, a shorter context, bf16 or --device cpu");
+  }
+  check(error, "cudaMalloc");
+  return data;
+}
+
+void CudaDevice::release(void* data) {
+  if (data) static_cast<void>(cudaFree(data));
+}
+
+// A piece of the current half; where that is used up, the other, once its copies are made.
+char* CudaDevice::staging(std::int64_t bytes) {
+  if (half_used_ + bytes > kHalfBytes) {
+    check(cudaEventRecord(halves_[half_].copied, stream_), "cudaEventRecord");
+    halves_[half_].pending = true;
+    half_ = 1 - half_;
+    half_used_ = 0;
+    if (halves_[half_].pending) {
+      check(cudaEventSynchronize(halves_[half_].copied), "cudaEventSynchronize");
+      halves_[half_].pending = false;
+    }
+  }
+  char* piece = halves_[half_].data + half_used_;
+  half_used_ += bytes;
+  return piece;
+}
+
+void CudaDevice::upload(void* to, const void* from_host, std::int64_t bytes) {
+  usable();
+  const char* from = static_cast<const char*>(from_host);
+  for (std::int64_t at = 0; at < bytes; at += kHalfBytes) {
+    const std::int64_t n = std::min(kHalfBytes, bytes - at);
+    char* piece = staging(n);
+    std::memcpy(piece, from + at, static_cast<std::size_t>(n));
+    check(cudaMemcpyAsync(static_cast<char*>(to) + at, piece, static_cast<std::size_t>(n),
+                          cudaMemcpyHostToDevice, stream_),
+          "cudaMemcpyAsync");
+  }
+}
+
+void CudaDevice::download(void* to_host, const void* from, std::int64_t bytes) {
+  usable();
+  if (bytes > 0)
+    check(cudaMemcpyAsync(to_host, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost,
+                          stream_),
+          "cudaMemcpyAsync");
+  wait();
+}
+
+void CudaDevice::wait() {
+  usable();
+  check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  launched_.clear();
+  if (begun_ns_ > 0) busy_ns_ += now_ns() - begun_ns_;
+  begun_ns_ = 0;
+}
+
+void CudaDevice::begin_work() {
+  if (begun_ns_ == 0) begun_ns_ = now_ns();
+}
+
+void CudaDevice::clear(void* data, std::int64_t bytes) {
+  usable();
+  check(cudaMemsetAsync(data, 0, static_cast<std::size_t>(bytes), stream_), "cudaMemsetAsync");
+}
+
+void* CudaDevice::scratch(Use use, std::int64_t bytes, bool cleared) {
+  Grown& grown = scratch_[static_cast<int>(use)];
+  if (bytes > grown.bytes) {
+    const std::int64_t wanted = std::max(bytes, 2 * grown.bytes);
+    void* larger = allocate(wanted);
+    release(grown.data);  // waits for the kernels that use it
+    grown = {larger, wanted, {}};
+    if (cleared) clear(larger, wanted);
+  }
+  return grown.data;
+}
+
+const int* CudaDevice::mirrored(Use use, std::span<const int> list) {
+  const auto bytes = static_cast<std::int64_t>(list.size_bytes());
+  auto* data = static_cast<int*>(scratch(use, std::max<std::int64_t>(bytes, 4)));
+  std::vector<int>& told_last = scratch_[static_cast<int>(use)].host;
+  if (!std::equal(list.begin(), list.end(), told_last.begin(), told_last.end())) {
+    told_last.clear();  // unless the copy is made, nothing is there
+    upload(data, list.data(), bytes);
+    told_last.assign(list.begin(), list.end());
+  }
+  return data;
+}
+
+const CudaSide& side() {
+  static const CudaSide own = {count_devices, properties_of, open_device};
+  return own;
+}
+
+}  // namespace kernels::DECOSCOPE_GPU

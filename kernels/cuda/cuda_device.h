@@ -1,0 +1,109 @@
+// A GPU, real or emulated: one stream, scratch memory that grows and stays, pinned staging for what
+// the host says, and the one place where a call's result is looked at. One thread at a time may call
+// its operations.
+#pragma once
+
+#include <atomic>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/platform.h"
+#include "kernels/device.h"
+#include "kernels/error.h"
+
+namespace kernels::DECOSCOPE_GPU {
+
+/// What scratch memory is for; what two kernels of one operation need at once has two names.
+enum class Use { Rows, Partials, Done, Ints, Commit, Pick, Count };
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(int ordinal, const Ops& ops);
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+  ~CudaDevice() override;
+  std::string name() const override { return name_; }
+  /// From the first launch after a wait to the end of the next.
+  std::int64_t busy_ns(int) const override { return busy_ns_; }
+
+  /// Puts a kernel in the stream. @throws Error(Device) naming it
+  template <class... P, class... A>
+  void launch(const char* kernel_name,
+              void (*kernel)(P...),
+              dim3 grid,
+              dim3 block,
+              std::size_t shared_bytes,
+              A... arguments) {
+    usable();
+    begin_work();
+    launched_.push_back(kernel_name);
+    check(enqueue(kernel_name, kernel, grid, block, shared_bytes, stream_, arguments...),
+          kernel_name);
+  }
+
+  void* allocate(std::int64_t bytes);
+  void release(void* data);
+  void upload(void* to, const void* from_host, std::int64_t bytes);
+  /// Waits for all that was asked before.
+  void download(void* to_host, const void* from, std::int64_t bytes);
+  void clear(void* data, std::int64_t bytes);
+
+  /// Memory of this device that only grows. What is new is cleared if `cleared`.
+  void* scratch(Use use, std::int64_t bytes, bool cleared = false);
+  /// The device's copy of a list that the host made; told again only when it is another than the
+  /// last of that use.
+  const int* mirrored(Use use, std::span<const int> list);
+
+ private:
+  struct Grown {
+    void* data = nullptr;
+    std::int64_t bytes = 0;
+    std::vector<int> host;  // of mirrored lists
+  };
+  struct Half {  // of the pinned staging memory
+    char* data = nullptr;
+    cudaEvent_t copied = nullptr;
+    bool pending = false;
+  };
+
+  void usable();
+  void begin_work();
+  void wait();
+  void check(cudaError_t error, const char* call);
+  void open();
+  void close() noexcept;
+  char* staging(std::int64_t bytes);
+  std::string memory_told() const;
+
+  std::string name_;
+  int ordinal_;
+  cudaStream_t stream_ = nullptr;
+  Half halves_[2];
+  int half_ = 0;
+  std::int64_t half_used_ = 0;
+  Grown scratch_[static_cast<int>(Use::Count)];
+  std::vector<const char*> launched_;  // since the last wait
+  std::int64_t begun_ns_ = 0;          // of the work since the last wait; 0: none
+  std::atomic<std::int64_t> busy_ns_{0};
+  std::string broken_;  // the first failure that stays; every later call says it
+};
+
+inline CudaDevice& cuda_of(Device& device) {
+  return static_cast<CudaDevice&>(device);
+}
+
+/// ceil(a / b).
+constexpr int blocks_for(std::int64_t a, int b) {
+  return static_cast<int>((a + b - 1) / b);
+}
+
+// The groups of operations, one file each.
+void add_memory_ops(Ops& ops);
+void add_matrix_ops(Ops& ops);
+void add_row_ops(Ops& ops);
+void add_cache_ops(Ops& ops);
+void add_attention_ops(Ops& ops);
+void add_pick_ops(Ops& ops);
+
+}  // namespace kernels::DECOSCOPE_GPU

@@ -1,0 +1,303 @@
+// What CUDA gives a kernel, in plain C++: with this header in place of CUDA's own, the same .cu and
+// .cuh files compile with any C++20 compiler and run on the CPU, block by block, every GPU thread on
+// a fiber of its own (fiber.h).
+//   barriers     __syncthreads, __syncwarp, shuffles, votes and multiply_tile stop a thread until
+//                those it meets have come to the same line
+//   memory       device memory ends at a page nobody may touch and begins behind marks; shared
+//                memory is filled with a pattern before each block, and ends likewise
+//   async copies are made when they are waited for, no sooner; until then the place holds rubbish
+//   streams      do their work when somebody waits for them, no sooner
+//   sums         multiply_tile adds its 16 products to the sum in order of k, each rounded to f32;
+//                a GPU's tensor core adds several at a time and may truncate
+//   not here     other architectures' paths, textures, cooperative groups, graphs: no kernel here
+//                uses them
+// What it catches while it runs is told by check_kernels() in emulation_checks.h.
+#pragma once
+
+#include <math.h>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <source_location>
+#include <tuple>
+#include <type_traits>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __restrict__
+
+namespace kernels::emulation {
+
+struct uint3 {
+  unsigned x = 0, y = 0, z = 0;
+};
+struct uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned of_x = 1, unsigned of_y = 1, unsigned of_z = 1)
+      : x(of_x), y(of_y), z(of_z) {}
+};
+
+/// Of the thread that runs now.
+struct Running {
+  uint3 thread, block;
+  uint3 n_threads, n_blocks;
+  int lane;
+  unsigned char* dynamic_shared;
+};
+extern constinit thread_local Running running;
+
+// threadIdx and its like read what `running` says.
+template <uint3 Running::*kWhich, unsigned uint3::*kAxis>
+struct Index {
+  operator unsigned() const { return running.*kWhich.*kAxis; }
+};
+template <uint3 Running::*kWhich>
+struct Indices {
+  Index<kWhich, &uint3::x> x;
+  Index<kWhich, &uint3::y> y;
+  Index<kWhich, &uint3::z> z;
+};
+inline constexpr Indices<&Running::thread> threadIdx{};
+inline constexpr Indices<&Running::block> blockIdx{};
+inline constexpr Indices<&Running::n_threads> blockDim{};
+inline constexpr Indices<&Running::n_blocks> gridDim{};
+inline constexpr int warpSize = 32;
+
+using Where = std::source_location;
+
+// ---- meeting points
+
+void meet_block(Where where);
+/// Meets the lanes of `mask`; the last to come calls perform(payloads of all lanes, mask).
+void meet_warp(unsigned mask,
+               void* payload,
+               void (*perform)(void* const* payloads, unsigned lanes),
+               Where where);
+
+inline void __syncthreads(Where where = Where::current()) {
+  meet_block(where);
+}
+inline void __syncwarp(unsigned mask = ~0u, Where where = Where::current()) {
+  meet_warp(
+      mask, nullptr, [](void* const*, unsigned) {}, where);
+}
+inline void __threadfence() {}
+
+template <class T>
+struct Shuffled {
+  T in, out;
+  int source;
+};
+template <class T>
+T shuffle(unsigned mask, T value, int source, Where where) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  Shuffled<T> own{value, value, source};
+  const auto exchange = [](void* const* payloads, unsigned lanes) {
+    for (int lane = 0; lane < 32; lane++) {
+      if (!(lanes >> lane & 1)) continue;
+      auto& to = *static_cast<Shuffled<T>*>(payloads[lane]);
+      // What a lane outside the mask holds means nothing.
+      if (lanes >> to.source & 1)
+        to.out = static_cast<Shuffled<T>*>(payloads[to.source])->in;
+      else
+        std::memset(static_cast<void*>(&to.out), 0xff, sizeof(T));
+    }
+  };
+  meet_warp(mask, &own, exchange, where);
+  return own.out;
+}
+template <class T>
+T __shfl_sync(unsigned mask, T value, int source, int = 32, Where where = Where::current()) {
+  return shuffle(mask, value, source & 31, where);
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int by, int = 32, Where where = Where::current()) {
+  return shuffle(mask, value, (running.lane ^ by) & 31, where);
+}
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, unsigned by, int = 32, Where where = Where::current()) {
+  const int from = running.lane + static_cast<int>(by);
+  return shuffle(mask, value, from < 32 ? from : running.lane, where);
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T value, unsigned by, int = 32, Where where = Where::current()) {
+  const int from = running.lane - static_cast<int>(by);
+  return shuffle(mask, value, from >= 0 ? from : running.lane, where);
+}
+unsigned __ballot_sync(unsigned mask, bool vote, Where where = Where::current());
+inline bool __any_sync(unsigned mask, bool vote, Where where = Where::current()) {
+  return __ballot_sync(mask, vote, where) != 0;
+}
+inline bool __all_sync(unsigned mask, bool vote, Where where = Where::current()) {
+  return __ballot_sync(mask, !vote, where) == 0;
+}
+
+// ---- shared memory
+
+void* static_shared_memory(const void* key, std::size_t bytes);
+template <class T>
+inline constexpr char kSharedKey = 0;
+/// One object of type T in the block's shared memory; its constructor does not run.
+template <class T>
+T& static_shared() {
+  static_assert(alignof(T) <= 16);
+  return *static_cast<T*>(static_shared_memory(&kSharedKey<T>, sizeof(T)));
+}
+/// What the launch asked for, 16-byte aligned.
+inline unsigned char* dynamic_shared() {
+  return running.dynamic_shared;
+}
+
+// ---- atomics: fibers of one thread take turns, so plain reads and writes are atomic
+
+template <class T>
+T atomicAdd(T* to, std::type_identity_t<T> value) {
+  const T old = *to;
+  *to = old + value;
+  return old;
+}
+template <class T>
+T atomicMin(T* to, std::type_identity_t<T> value) {
+  const T old = *to;
+  if (value < old) *to = value;
+  return old;
+}
+template <class T>
+T atomicMax(T* to, std::type_identity_t<T> value) {
+  const T old = *to;
+  if (value > old) *to = value;
+  return old;
+}
+template <class T>
+T atomicExch(T* to, std::type_identity_t<T> value) {
+  const T old = *to;
+  *to = value;
+  return old;
+}
+template <class T>
+T atomicCAS(T* to, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
+  const T old = *to;
+  if (old == expected) *to = value;
+  return old;
+}
+
+// ---- asynchronous copies to shared memory, 16 bytes each
+
+void copy_async_16(void* to_shared, const void* from);
+void copy_async_commit();
+/// Waits until at most n of this thread's committed groups are not there yet.
+void copy_async_wait(int n);
+
+// ---- numbers
+
+inline float __uint_as_float(unsigned x) {
+  return std::bit_cast<float>(x);
+}
+inline unsigned __float_as_uint(float x) {
+  return std::bit_cast<unsigned>(x);
+}
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return static_cast<unsigned>((std::uint64_t{a} * b) >> 32);
+}
+
+/// The value of IEEE half bits.
+inline float f32_of_f16(unsigned half) {
+  const unsigned sign = (half & 0x8000u) << 16, magnitude = (half & 0x7fffu) << 13;
+  if (magnitude >= 0x0f800000u) return std::bit_cast<float>(sign | magnitude | 0x7f800000u);
+  if (magnitude >= 0x00800000u) return std::bit_cast<float>(sign | (magnitude + 0x38000000u));
+  const float value = static_cast<float>(half & 0x3ffu) * 0x1p-24f;  // zero, subnormal
+  return std::bit_cast<float>(sign | std::bit_cast<unsigned>(value));
+}
+
+enum class Half { F16, Bf16 };
+/// d += a b for a warp: 16 x 16 times 16 x 8, in the fragments of PTX mma.m16n8k16 (row, col).
+void multiply_tile(Half type,
+                   float (&d)[4],
+                   const unsigned (&a)[4],
+                   const unsigned (&b)[2],
+                   Where where = Where::current());
+
+// ---- the runtime's calls, as far as they are used; every one may be made to fail
+
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorIllegalAddress = 700,
+  cudaErrorLaunchFailure = 719,
+  cudaErrorUnknown = 999,
+};
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+struct Stream;
+struct Event;
+using cudaStream_t = Stream*;
+using cudaEvent_t = Event*;
+struct cudaDeviceProp {
+  char name[256];
+  std::size_t totalGlobalMem;
+  int major, minor, multiProcessorCount;
+};
+inline constexpr unsigned cudaStreamNonBlocking = 1;
+inline constexpr unsigned cudaEventDisableTiming = 2;
+
+const char* cudaGetErrorName(cudaError_t error);
+const char* cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaMalloc(void** data, std::size_t bytes);
+cudaError_t cudaFree(void* data);
+cudaError_t cudaMallocHost(void** data, std::size_t bytes);
+cudaError_t cudaFreeHost(void* data);
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
+cudaError_t cudaMemcpyAsync(
+    void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaGetLastError();
+
+/// What stands in a stream: a kernel and its arguments, as they were at the launch.
+cudaError_t launch_kernel(const char* name,
+                          dim3 grid,
+                          dim3 block,
+                          std::size_t shared_bytes,
+                          cudaStream_t stream,
+                          std::function<void()> body);
+
+/// The launch that the sources use; over `<<<>>>` it is in platform.h.
+template <class... P, class... A>
+cudaError_t enqueue(const char* name,
+                    void (*kernel)(P...),
+                    dim3 grid,
+                    dim3 block,
+                    std::size_t shared_bytes,
+                    cudaStream_t stream,
+                    A... arguments) {
+  return launch_kernel(name, grid, block, shared_bytes, stream,
+                       [kernel, kept = std::tuple<P...>(static_cast<P>(arguments)...)] {
+                         std::apply(kernel, kept);
+                       });
+}
+
+}  // namespace kernels::emulation

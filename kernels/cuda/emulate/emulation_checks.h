@@ -1,0 +1,41 @@
+// The emulation's other side, for tests and for messages: what it watches, what it found, how it is
+// made to fail.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace kernels::emulation {
+
+/// How a kernel is watched. Out-of-bounds accesses and threads that do not meet are always seen.
+enum class Watch {
+  Once,    ///< every kernel runs once, threads in order
+  Orders,  ///< every kernel runs three times from the same memory: threads and blocks in order,
+           ///< backwards and shuffled, shared memory filled with other patterns, asynchronous
+           ///< copies late and at once. A bit of device memory that differs is a fault: a race, or
+           ///< a read of shared memory that nothing wrote
+};
+/// For all kernels from now on; Once at first.
+void check_kernels(Watch watch);
+
+/// While no kernel and no copy runs, the host may not touch device memory: it dies of SIGSEGV, as
+/// it would with a GPU. Off at first, because every wait then costs two system calls a buffer.
+void fence_host_off(bool on);
+
+/// What the kernel that failed last did: its name, block, thread, address or line. Empty: none did.
+std::string fault_text();
+/// Forgets faults and the error that every call gives since, as a new process would.
+void forget_faults();
+
+/// The n-th runtime call from now (1: the next) fails as that call fails when the system refuses;
+/// 0: none does. @return calls made since it was last set
+std::int64_t fail_call(std::int64_t n);
+/// "cudaMalloc": what was made to fail since fail_call; empty if nothing was.
+std::string failed_call();
+
+/// Bytes of device memory that may be had; beyond, cudaMalloc refuses.
+void limit_memory(std::int64_t bytes);
+/// What is taken of it now.
+std::int64_t memory_in_use();
+
+}  // namespace kernels::emulation

@@ -1,0 +1,528 @@
+// The runtime's calls: device memory between fences, streams that wait to be waited for, errors
+// that stay, and the ways a kernel is run to be watched.
+#include <sys/mman.h>
+#include <unistd.h>
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/emulate/emulation_checks.h"
+#include "kernels/cuda/emulate/launched.h"
+
+namespace kernels::emulation {
+
+struct Stream {
+  std::atomic<std::thread::id> owner;       // who put the last work in
+  std::vector<std::function<void()>> work;  // in order; done when somebody waits
+  void add(std::function<void()> item) {
+    owner = std::this_thread::get_id();
+    work.push_back(std::move(item));
+  }
+};
+struct Event {
+  Stream* stream = nullptr;
+};
+
+namespace {
+
+constexpr unsigned char kMark = 0xa5;
+constexpr std::int64_t kMemoryBytes = std::int64_t{4} << 30;
+
+struct Allocation {
+  char* mapped;
+  std::size_t mapped_bytes;  // between the fences
+  char* data;
+  std::size_t bytes;
+  char* end() const { return mapped + mapped_bytes; }
+};
+
+// Everything the host's threads share, behind one lock.
+struct Runtime {
+  std::mutex lock;
+  std::map<char*, Allocation> allocations;  // by data
+  std::int64_t in_use = 0, limit = kMemoryBytes;
+  Watch watch = Watch::Once;
+  bool host_off = false;
+  int n_at_work = 0;  // threads in kernels and copies
+  std::string fault;
+  std::vector<Stream*> streams;
+  std::int64_t n_calls = 0, fail_at = 0;
+  std::string failed;
+  std::atomic<cudaError_t> sticky{cudaSuccess};
+};
+Runtime& runtime() {
+  // Never destroyed: a model that lives until the program ends still lets go of its memory here.
+  static Runtime& all = *new Runtime;
+  return all;
+}
+thread_local cudaError_t last_error = cudaSuccess;
+
+std::size_t page_bytes() {
+  static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+/// What every call does first: the error that stays, or the one asked for.
+cudaError_t begin_call(const char* name, cudaError_t refusal = cudaErrorUnknown) {
+  Runtime& all = runtime();
+  if (const cudaError_t error = all.sticky) return last_error = error;
+  const std::lock_guard hold(all.lock);
+  if (++all.n_calls != all.fail_at) return cudaSuccess;
+  all.failed = name;
+  return last_error = refusal;
+}
+
+void set_access(const Runtime& all, int access) {
+  for (const auto& [data, allocation] : all.allocations)
+    mprotect(allocation.mapped, allocation.mapped_bytes, access);
+}
+
+/// Device memory may be touched while one lives.
+class AtWork {
+ public:
+  AtWork() {
+    Runtime& all = runtime();
+    const std::lock_guard hold(all.lock);
+    if (all.n_at_work++ == 0 && all.host_off) set_access(all, PROT_READ | PROT_WRITE);
+  }
+  AtWork(const AtWork&) = delete;
+  AtWork& operator=(const AtWork&) = delete;
+  ~AtWork() {
+    Runtime& all = runtime();
+    const std::lock_guard hold(all.lock);
+    if (--all.n_at_work == 0 && all.host_off) set_access(all, PROT_NONE);
+  }
+};
+
+void stay(const Fault& fault) {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  all.fault = fault.what();
+  all.sticky = fault.illegal_address ? cudaErrorIllegalAddress : cudaErrorLaunchFailure;
+}
+
+// ---- watching
+
+/// All device memory, copied out.
+class Snapshot {
+ public:
+  Snapshot() {
+    Runtime& all = runtime();
+    const std::lock_guard hold(all.lock);
+    for (const auto& [data, allocation] : all.allocations)
+      parts_.push_back({allocation, {data, data + allocation.bytes}});
+  }
+  void restore() const {
+    for (const Part& part : parts_) std::copy(part.bytes.begin(), part.bytes.end(), part.of.data);
+  }
+  /// "byte 3 of 400": the first that is not as it was; empty if none.
+  std::string difference() const {
+    for (const Part& part : parts_) {
+      const auto [was, is] = std::mismatch(part.bytes.begin(), part.bytes.end(), part.of.data);
+      if (was != part.bytes.end())
+        return "byte " + std::to_string(was - part.bytes.begin()) + " of " +
+               std::to_string(part.bytes.size()) + " of device memory";
+    }
+    return {};
+  }
+
+ private:
+  struct Part {
+    Allocation of;
+    std::vector<char> bytes;
+  };
+  std::vector<Part> parts_;
+};
+
+/// Whether [begin, end) still holds marks.
+bool marked(const char* begin, const char* end) {
+  static const std::vector<char> marks(page_bytes(), static_cast<char>(kMark));
+  return std::memcmp(begin, marks.data(), static_cast<std::size_t>(end - begin)) == 0;
+}
+
+void check_marks(const std::string& kernel) {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  for (const auto& [data, allocation] : all.allocations) {
+    if (marked(allocation.mapped, data) && marked(data + allocation.bytes, allocation.end()))
+      continue;
+    throw Fault("kernel " + kernel + ": wrote just outside " + std::to_string(allocation.bytes) +
+                    " bytes of device memory",
+                true);
+  }
+}
+
+void run_in_orders(const Launched& launched) {
+  using Way = Order::Way;
+  const Order plain;
+  const Snapshot before;
+  run_grid(launched, plain);
+  const Snapshot after;
+  for (const Order& other : {Order{Way::Backward, 0x3c, true}, Order{Way::Shuffled, 0x7f, false}}) {
+    before.restore();
+    run_grid(launched, other);
+    if (after.difference().empty()) continue;
+    before.restore();
+    run_grid(launched, {plain.way, other.pattern, plain.copies_at_once});
+    const std::string unwritten = after.difference();
+    if (!unwritten.empty())
+      throw Fault("kernel " + launched.name + ": " + unwritten +
+                  " depends on what shared memory held before the block: something is read that "
+                  "nothing wrote");
+    before.restore();
+    run_grid(launched, other);
+    throw Fault("kernel " + launched.name + ": " + after.difference() +
+                " depends on the order of threads: a race, or an asynchronous copy that nobody "
+                "waited for");
+  }
+}
+
+void run_watched(const Launched& launched) {
+  if (runtime().watch == Watch::Orders)
+    run_in_orders(launched);
+  else
+    run_grid(launched, {});
+  check_marks(launched.name);
+}
+
+/// Does what stands in a stream. What fails leaves the error that stays, and the rest undone.
+cudaError_t drain(Stream& stream) {
+  Runtime& all = runtime();
+  const auto work = std::exchange(stream.work, {});
+  if (work.empty()) return all.sticky;
+  const AtWork at_work;
+  for (const auto& item : work) {
+    if (all.sticky != cudaSuccess) break;
+    try {
+      item();
+    } catch (const Fault& fault) {
+      stay(fault);
+    }
+  }
+  return all.sticky;
+}
+
+void drain_own() {
+  Runtime& all = runtime();
+  std::vector<Stream*> own;
+  {
+    const std::lock_guard hold(all.lock);
+    for (Stream* stream : all.streams)
+      if (stream->owner == std::this_thread::get_id()) own.push_back(stream);
+  }
+  for (Stream* stream : own) drain(*stream);
+}
+
+/// Whether all of [data, data + bytes) is one allocation's.
+bool on_device(const void* data, std::size_t bytes) {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  auto* at = const_cast<char*>(static_cast<const char*>(data));
+  auto found = all.allocations.upper_bound(at);
+  if (found == all.allocations.begin()) return false;
+  const Allocation& allocation = std::prev(found)->second;
+  return at + bytes <= allocation.data + allocation.bytes;
+}
+
+cudaError_t invalid() {
+  return last_error = cudaErrorInvalidValue;
+}
+
+}  // namespace
+
+std::string place_of(const void* address) {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  const auto* at = static_cast<const char*>(address);
+  for (const auto& [data, allocation] : all.allocations) {
+    const std::string of = std::to_string(allocation.bytes) + " bytes of device memory";
+    const char* behind = data + allocation.bytes;
+    const auto page = static_cast<std::ptrdiff_t>(page_bytes());
+    if (at >= behind && at < allocation.end() + page)
+      return std::to_string(at - behind) + " bytes behind " + of;
+    if (at < data && at >= allocation.mapped - page)
+      return std::to_string(data - at) + " bytes before " + of;
+  }
+  return "an address where there is no device memory";
+}
+
+void check_kernels(Watch watch) {
+  runtime().watch = watch;
+}
+
+void fence_host_off(bool on) {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  all.host_off = on;
+  set_access(all, on ? PROT_NONE : PROT_READ | PROT_WRITE);
+}
+
+std::string fault_text() {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  return all.fault;
+}
+
+void forget_faults() {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  all.fault.clear();
+  all.sticky = cudaSuccess;
+  for (Stream* stream : all.streams) stream->work.clear();
+}
+
+std::int64_t fail_call(std::int64_t n) {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  const std::int64_t made = std::exchange(all.n_calls, 0);
+  all.fail_at = n;
+  all.failed.clear();
+  return made;
+}
+
+std::string failed_call() {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  return all.failed;
+}
+
+void limit_memory(std::int64_t bytes) {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  all.limit = bytes;
+}
+
+std::int64_t memory_in_use() {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  return all.in_use;
+}
+
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration:
+      return "cudaErrorInvalidConfiguration";
+    case cudaErrorNoDevice:
+      return "cudaErrorNoDevice";
+    case cudaErrorInvalidDevice:
+      return "cudaErrorInvalidDevice";
+    case cudaErrorIllegalAddress:
+      return "cudaErrorIllegalAddress";
+    case cudaErrorLaunchFailure:
+      return "cudaErrorLaunchFailure";
+    case cudaErrorUnknown:
+      break;
+  }
+  return "cudaErrorUnknown";
+}
+
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorInvalidValue:
+      return "invalid argument";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorInvalidConfiguration:
+      return "a grid, block or shared memory no device takes";
+    case cudaErrorNoDevice:
+      return "no device";
+    case cudaErrorInvalidDevice:
+      return "no such device";
+    case cudaErrorIllegalAddress:
+      return "an illegal address was touched";
+    case cudaErrorLaunchFailure:
+      return "a kernel failed";
+    case cudaErrorUnknown:
+      break;
+  }
+  return "unknown error";
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 0;
+  if (const cudaError_t error = begin_call("cudaGetDeviceCount")) return error;
+  *count = 1;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (const cudaError_t error = begin_call("cudaGetDeviceProperties")) return error;
+  if (device != 0) return last_error = cudaErrorInvalidDevice;
+  *properties = {"this CPU, emulated", static_cast<std::size_t>(runtime().limit), 9, 0, 1};
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device) {
+  if (const cudaError_t error = begin_call("cudaSetDevice")) return error;
+  return device == 0 ? cudaSuccess : last_error = cudaErrorInvalidDevice;
+}
+
+cudaError_t cudaMalloc(void** data, std::size_t bytes) {
+  *data = nullptr;
+  if (const cudaError_t error = begin_call("cudaMalloc", cudaErrorMemoryAllocation)) return error;
+  if (bytes == 0) return cudaSuccess;
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  if (all.in_use + static_cast<std::int64_t>(bytes) > all.limit)
+    return last_error = cudaErrorMemoryAllocation;
+  const std::size_t page = page_bytes(), rounded = (bytes + 15) / 16 * 16;
+  const std::size_t usable = (rounded + page - 1) / page * page;
+  void* mapped = mmap(nullptr, usable + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return last_error = cudaErrorMemoryAllocation;
+  Allocation allocation{static_cast<char*>(mapped) + page, usable, nullptr, bytes};
+  allocation.data = allocation.end() - rounded;
+  mprotect(allocation.mapped, usable, PROT_READ | PROT_WRITE);
+  std::memset(allocation.mapped, kMark, usable);
+  std::memset(allocation.data, 0xff, bytes);
+  if (all.host_off && all.n_at_work == 0) mprotect(allocation.mapped, usable, PROT_NONE);
+  all.in_use += static_cast<std::int64_t>(bytes);
+  *data = allocation.data;
+  all.allocations.emplace(allocation.data, allocation);
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void* data) {
+  if (!data) return cudaSuccess;
+  drain_own();
+  Runtime& all = runtime();
+  {
+    const std::lock_guard hold(all.lock);
+    const auto found = all.allocations.find(static_cast<char*>(data));
+    if (found == all.allocations.end()) return invalid();
+    const Allocation allocation = found->second;
+    all.allocations.erase(found);
+    all.in_use -= static_cast<std::int64_t>(allocation.bytes);
+    munmap(allocation.mapped - page_bytes(), allocation.mapped_bytes + 2 * page_bytes());
+  }
+  return begin_call("cudaFree");
+}
+
+cudaError_t cudaMallocHost(void** data, std::size_t bytes) {
+  *data = nullptr;
+  if (const cudaError_t error = begin_call("cudaMallocHost", cudaErrorMemoryAllocation))
+    return error;
+  *data = std::malloc(bytes);
+  return *data ? cudaSuccess : last_error = cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaFreeHost(void* data) {
+  drain_own();
+  std::free(data);
+  return begin_call("cudaFreeHost");
+}
+
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  *free = *total = 0;
+  if (const cudaError_t error = begin_call("cudaMemGetInfo")) return error;
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  *total = static_cast<std::size_t>(all.limit);
+  *free = static_cast<std::size_t>(std::max<std::int64_t>(0, all.limit - all.in_use));
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(
+    void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (const cudaError_t error = begin_call("cudaMemcpyAsync")) return error;
+  if (bytes == 0) return cudaSuccess;
+  if (kind != cudaMemcpyHostToDevice && !on_device(from, bytes)) return invalid();
+  if (kind != cudaMemcpyDeviceToHost && !on_device(to, bytes)) return invalid();
+  stream->add([=] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  if (const cudaError_t error = begin_call("cudaMemsetAsync")) return error;
+  if (bytes == 0) return cudaSuccess;
+  if (!on_device(to, bytes)) return invalid();
+  stream->add([=] { std::memset(to, value, bytes); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = nullptr;
+  if (const cudaError_t error = begin_call("cudaStreamCreateWithFlags")) return error;
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  all.streams.push_back(new Stream{{std::this_thread::get_id()}, {}});
+  *stream = all.streams.back();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  drain(*stream);
+  {
+    Runtime& all = runtime();
+    const std::lock_guard hold(all.lock);
+    std::erase(all.streams, stream);
+    delete stream;
+  }
+  return begin_call("cudaStreamDestroy");
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (const cudaError_t error = begin_call("cudaStreamSynchronize")) return error;
+  return last_error = drain(*stream);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = nullptr;
+  if (const cudaError_t error = begin_call("cudaEventCreateWithFlags")) return error;
+  *event = new Event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return begin_call("cudaEventDestroy");
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (const cudaError_t error = begin_call("cudaEventRecord")) return error;
+  event->stream = stream;
+  return cudaSuccess;
+}
+
+// More than the event asks for: all of its stream.
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (const cudaError_t error = begin_call("cudaEventSynchronize")) return error;
+  return event->stream ? last_error = drain(*event->stream) : cudaSuccess;
+}
+
+cudaError_t cudaGetLastError() {
+  if (runtime().sticky != cudaSuccess) return runtime().sticky;
+  return std::exchange(last_error, cudaSuccess);
+}
+
+cudaError_t launch_kernel(const char* name,
+                          dim3 grid,
+                          dim3 block,
+                          std::size_t shared_bytes,
+                          cudaStream_t stream,
+                          std::function<void()> body) {
+  if (const cudaError_t error = begin_call("cudaLaunchKernel")) return error;
+  const auto n_threads = std::uint64_t{block.x} * block.y * block.z;
+  const bool fits = grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.y < 65536 && grid.z < 65536 &&
+                    n_threads > 0 && n_threads <= kMaxThreads && shared_bytes <= kMaxShared;
+  if (!fits) return last_error = cudaErrorInvalidConfiguration;
+  stream->add([launched = Launched{name, grid, block, shared_bytes, std::move(body)}] {
+    run_watched(launched);
+  });
+  return cudaSuccess;
+}
+
+}  // namespace kernels::emulation

@@ -1,0 +1,61 @@
+// The few things that need PTX, one wrapper each; the emulation has a twin of every one.
+#pragma once
+
+#include "kernels/cuda/platform.h"
+
+#if !defined(DECOSCOPE_CUDA_EMULATION)
+
+namespace kernels::cuda {
+
+enum class Half { F16, Bf16 };
+
+/// d += a b for a warp: 16 x 16 times 16 x 8, in the fragments of PTX mma.m16n8k16 (row, col).
+/// Inputs of the given type, sums in f32.
+__device__ inline void multiply_tile(Half type,
+                                     float (&d)[4],
+                                     const unsigned (&a)[4],
+                                     const unsigned (&b)[2]) {
+  if (type == Half::Bf16) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+        "{%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  } else {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+        "{%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
+}
+
+/// 16 bytes from device to shared memory, past the registers and the first-level cache.
+__device__ inline void copy_async_16(void* to_shared, const void* from) {
+  const auto to = static_cast<unsigned>(__cvta_generic_to_shared(to_shared));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+__device__ inline void copy_async_commit() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+/// Waits until at most n of this thread's committed groups are not there yet; n is a constant.
+__device__ __forceinline__ void copy_async_wait(int n) {
+  switch (n) {
+    case 0:
+      asm volatile("cp.async.wait_group 0;" ::: "memory");
+      break;
+    case 1:
+      asm volatile("cp.async.wait_group 1;" ::: "memory");
+      break;
+    case 2:
+      asm volatile("cp.async.wait_group 2;" ::: "memory");
+      break;
+    default:
+      asm volatile("cp.async.wait_group 3;" ::: "memory");
+      break;
+  }
+}
+
+}  // namespace kernels::cuda
+
+#endif

@@ -1,0 +1,169 @@
+// Numbers on the device: storage types, exp, noise, and the order in which threads add up. Products
+// and sums are two roundings unless the source says fmaf (nvcc runs with -fmad=false), so all but
+// the tensor core's own sums have the same bits here and in the emulation.
+#pragma once
+
+#include <string.h>
+
+#include "kernels/cuda/intrinsics.cuh"
+
+#if !defined(DECOSCOPE_CUDA_EMULATION)
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#endif
+
+#include "kernels/dtype.h"
+
+namespace kernels::DECOSCOPE_GPU {
+namespace {
+
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+// ---- storage types: one struct each, how an element is read as f32 and written from it
+
+struct StoreF32 {
+  using Element = float;
+  static constexpr DType kType = DType::F32;
+  __device__ static float widen(float x) { return x; }
+  __device__ static float narrow(float x) { return x; }
+};
+struct StoreBf16 {
+  using Element = std::uint16_t;
+  static constexpr DType kType = DType::BF16;
+  static constexpr Half kHalf = Half::Bf16;
+  __device__ static float widen(std::uint16_t x) {
+    return __uint_as_float(static_cast<unsigned>(x) << 16);
+  }
+  __device__ static std::uint16_t narrow(float x) {  // as kernels::bf16_from_f32
+    const unsigned bits = __float_as_uint(x);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40);
+    return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
+  }
+};
+struct StoreF16 {
+  using Element = std::uint16_t;
+  static constexpr DType kType = DType::F16;
+  static constexpr Half kHalf = Half::F16;
+#if defined(DECOSCOPE_CUDA_EMULATION)
+  static float widen(std::uint16_t x) {
+    return f32_of_f16(x);
+  }
+  static std::uint16_t narrow(float x) {
+    return f16_from_f32(x);
+  }
+#else
+  __device__ static float widen(std::uint16_t x) {
+    return __half2float(__ushort_as_half(x));
+  }
+  __device__ static std::uint16_t narrow(float x) {
+    return __half_as_ushort(__float2half_rn(x));
+  }
+#endif
+};
+
+constexpr float kInfinity = __builtin_huge_valf();
+
+/// exp(x) for x <= 88; below -100, and for -inf, exactly 0; NaN stays NaN. The series of
+/// kernels/cpu/math_body.h.
+__device__ inline float exp_f32(float x) {
+  if (!(x >= -100.0f)) return x < -100.0f ? 0.0f : x;
+  const float n = rintf(x * 1.44269504f);
+  float r = fmaf(n, -0.693145752f, x);  // ln 2 in two parts; n times the first is exact
+  r = fmaf(n, -1.42860677e-6f, r);
+  float sum = 1.0f / 5040;
+  sum = fmaf(sum, r, 1.0f / 720);
+  sum = fmaf(sum, r, 1.0f / 120);
+  sum = fmaf(sum, r, 1.0f / 24);
+  sum = fmaf(sum, r, 1.0f / 6);
+  sum = fmaf(sum, r, 0.5f);
+  sum = fmaf(sum, r, 1.0f);
+  sum = fmaf(sum, r, 1.0f);
+  const int exponent = static_cast<int>(n);
+  if (exponent < -126) return 0;
+  return sum * __uint_as_float(static_cast<unsigned>(exponent + 127) << 23);
+}
+
+// ---- noise: kernels/philox.h, word for word
+
+struct Words {
+  unsigned w[4];
+};
+/// The 32 random bits of tokens 4 block .. 4 block + 3.
+__device__ inline Words philox_block(std::uint64_t seed,
+                                     unsigned stream,
+                                     unsigned position,
+                                     unsigned block) {
+  Words c = {{position, stream, block, 0}};
+  auto k0 = static_cast<unsigned>(seed);
+  auto k1 = static_cast<unsigned>(seed >> 32);
+  for (int round = 0; round < 10; round++) {
+    const unsigned high0 = __umulhi(0xD2511F53u, c.w[0]), low0 = 0xD2511F53u * c.w[0];
+    const unsigned high1 = __umulhi(0xCD9E8D57u, c.w[2]), low1 = 0xCD9E8D57u * c.w[2];
+    c = {{high1 ^ c.w[1] ^ k0, low1, high0 ^ c.w[3] ^ k1, low0}};
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return c;
+}
+__device__ inline double gumbel(unsigned bits) {
+  return -log(-log((bits + 0.5) * 2.3283064365386963e-10));  // 2^-32
+}
+
+// ---- sums and such over a warp or a block: the same tree whatever is added
+
+/// What the lane whose number differs in the bits of `by` holds, word by word.
+template <class T>
+__device__ T across(T x, int by) {
+  constexpr int kWords = sizeof(T) / 4;
+  static_assert(sizeof(T) % 4 == 0);
+  unsigned words[kWords];
+  memcpy(words, &x, sizeof x);
+#pragma unroll
+  for (int i = 0; i < kWords; i++) words[i] = __shfl_xor_sync(kAllLanes, words[i], by);
+  memcpy(&x, words, sizeof x);
+  return x;
+}
+template <class T, class Combine>
+__device__ T over_warp(T x, const Combine& combine) {
+  for (int by = 16; by > 0; by /= 2) x = combine(x, across(x, by));
+  return x;
+}
+struct Plus {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Larger {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a > b ? a : b;
+  }
+};
+struct Smaller {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a < b ? a : b;
+  }
+};
+
+template <class T, int kWarps>
+struct WarpResults {
+  T of[kWarps];
+};
+/// Over all kThreads of the block, in the order of warps; every thread has it. Meets the block twice.
+template <int kThreads, class T, class Combine>
+__device__ T over_block(T x, const Combine& combine) {
+  constexpr int kWarps = kThreads / 32;
+  auto& results = static_shared<WarpResults<T, kWarps>>();
+  x = over_warp(x, combine);
+  __syncthreads();  // what another call left there has been read
+  if (threadIdx.x % 32 == 0) results.of[threadIdx.x / 32] = x;
+  __syncthreads();
+  T all = results.of[0];
+  for (int warp = 1; warp < kWarps; warp++) all = combine(all, results.of[warp]);
+  return all;
+}
+
+}  // namespace
+}  // namespace kernels::DECOSCOPE_GPU

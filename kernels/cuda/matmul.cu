@@ -1,0 +1,448 @@
+// y = x w^T for a step's rows, and the tables that it and embedding read.
+//   halves  tensor cores, 16 outputs by 8 rows at a time; weights lie in the order in which lanes
+//           read their fragments, are streamed once through four stages of asynchronous copies, and
+//           activations are rounded to the weights' type
+//   f32     plain fused multiply-adds
+//   sums    k is cut into chunks of 64; chunk c belongs to partial sum c % 4, which adds its chunks
+//           in order; the four are added in order. Nothing of this depends on the rows, their number
+//           or the device, and zeros appended to k add only zeros
+//   many    over 128 rows go 128 at a time: the same path, so a prompt's cache has a step's bits
+#include <algorithm>
+
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/math.cuh"
+
+namespace kernels::DECOSCOPE_GPU {
+namespace {
+
+constexpr int kChunk = 64;    // of k
+constexpr int kPartials = 4;  // sums that a product is cut into
+constexpr int kBlockOutputs = 64, kWarps = 4, kMatThreads = 32 * kWarps;
+constexpr int kStages = 4;
+constexpr int kMaxRows = 128;
+constexpr int kWideOutputs = 256 * kBlockOutputs;  // from here on there are blocks enough
+constexpr int kChunkBytes = kBlockOutputs * kChunk * 2, kRowTileBytes = 8 * kChunk * 2;
+constexpr int kF32Outputs = 32, kF32Rows = 8;
+
+__host__ __device__ constexpr int chunks_of(int k) {
+  return (k + kChunk - 1) / kChunk;
+}
+__host__ __device__ constexpr std::int64_t padded_to(int n, int multiple) {
+  return (std::int64_t{n} + multiple - 1) / multiple * multiple;
+}
+
+// ---- where a weight lies
+
+/// Halves: [block of 64 outputs][chunk of 64 k][16 outputs][16 k][lane][8], the fragments of
+/// multiply_tile's first operand.
+__device__ inline std::int64_t place_of_half(int output, int j, int n_chunks) {
+  const int row = output % 16, column = j % 16;
+  const int lane = row % 8 * 4 + column % 8 / 2;
+  const int element = row / 8 * 2 + column / 8 * 4 + column % 2;
+  const std::int64_t chunk = std::int64_t{output / kBlockOutputs} * n_chunks + j / kChunk;
+  const std::int64_t tile = (chunk * 4 + output % kBlockOutputs / 16) * 4 + j % kChunk / 16;
+  return (tile * 32 + lane) * 8 + element;
+}
+/// f32: [block of 32 outputs][k][32].
+__device__ inline std::int64_t place_of_f32(int output, int j, int k) {
+  return (std::int64_t{output / kF32Outputs} * k + j) * kF32Outputs + output % kF32Outputs;
+}
+
+__device__ inline float element_of(const void* data, DType type, std::int64_t i) {
+  if (type == DType::F32) return static_cast<const float*>(data)[i];
+  const std::uint16_t half = static_cast<const std::uint16_t*>(data)[i];
+  return type == DType::BF16 ? StoreBf16::widen(half) : StoreF16::widen(half);
+}
+
+struct Raw {  // row-major outputs [first, first + n) of a matrix, on the device
+  const void* data;
+  DType type;
+  int first, n, k;
+};
+
+// A thread writes the eight elements of one fragment.
+template <class Store>
+__global__ void __launch_bounds__(kMatThreads)
+    pack_halves(Raw raw, int n_chunks, std::int64_t n_fragments, std::uint16_t* packed) {
+  const std::int64_t at = std::int64_t{blockIdx.x} * kMatThreads + threadIdx.x;
+  if (at >= n_fragments) return;
+  const auto lane = static_cast<int>(at % 32);
+  const std::int64_t tile = at / 32, chunk = tile / 16;
+  const auto output = static_cast<int>(chunk / n_chunks * kBlockOutputs + tile / 4 % 4 * 16);
+  const auto j = static_cast<int>(chunk % n_chunks * kChunk + tile % 4 * 16);
+  for (int e = 0; e < 8; e++) {
+    const int row = output + lane / 4 + e / 2 % 2 * 8,
+              column = j + lane % 4 * 2 + e / 4 * 8 + e % 2;
+    const bool there = row < raw.n && column < raw.k;
+    const float x = there ? element_of(raw.data, raw.type, std::int64_t{row} * raw.k + column) : 0;
+    packed[at * 8 + e] = Store::narrow(x);
+  }
+}
+
+__global__ void __launch_bounds__(kMatThreads) pack_f32(Raw raw, std::int64_t n, float* packed) {
+  const std::int64_t at = std::int64_t{blockIdx.x} * kMatThreads + threadIdx.x;
+  if (at >= n) return;
+  const std::int64_t line = at / kF32Outputs;
+  const auto row = static_cast<int>(line / raw.k * kF32Outputs + at % kF32Outputs);
+  packed[at] =
+      row < raw.n ? element_of(raw.data, raw.type, std::int64_t{row} * raw.k + line % raw.k) : 0;
+}
+
+// grid: a block a row
+__global__ void __launch_bounds__(kMatThreads)
+    embed_rows(const void* packed, DType type, int k, const int* ids, float* y) {
+  const int id = ids[blockIdx.x], n_chunks = chunks_of(k);
+  for (int j = threadIdx.x; j < k; j += kMatThreads) {
+    const std::int64_t at =
+        type == DType::F32 ? place_of_f32(id, j, k) : place_of_half(id, j, n_chunks);
+    y[std::int64_t{blockIdx.x} * k + j] = element_of(packed, type, at);
+  }
+}
+
+// ---- products
+
+struct MatmulCall {
+  const void* weights;
+  const float* x;
+  std::int64_t x_stride;
+  int n, k, n_rows;
+  float* y;
+  std::int64_t y_stride;
+  const float* bias;
+  bool add;
+  const void* rows;  // halves: the rows' fragments
+  float* partials;   // halves, where partial sums are made by several blocks:
+                     // [blocks of outputs][kPartials][n_rows][64]
+  unsigned* done;    // [blocks of outputs], zeros before and after
+};
+
+__device__ inline void finish(const MatmulCall& call, int row, int output, float sum) {
+  if (call.bias) sum += call.bias[output];
+  float* y = call.y + row * call.y_stride + output;
+  if (call.add) sum += *y;
+  *y = sum;
+}
+
+// The rows' fragments: [chunk][8 rows][16 k][lane][4], the second operand of multiply_tile.
+// grid: (chunks, tiles of 8 rows)
+template <class Store>
+__global__ void __launch_bounds__(kMatThreads)
+    prepare_rows(const float* x, std::int64_t x_stride, int n_rows, int k, std::uint16_t* rows) {
+  const int lane = threadIdx.x % 32, tile = threadIdx.x / 32;
+  const int row = blockIdx.y * 8 + lane / 4, j = blockIdx.x * kChunk + tile * 16 + lane % 4 * 2;
+  const std::int64_t at =
+      ((std::int64_t{blockIdx.x} * gridDim.y + blockIdx.y) * 4 + tile) * 32 + lane;
+  for (int e = 0; e < 4; e++) {
+    const int column = j + e / 2 * 8 + e % 2;
+    const bool there = row < n_rows && column < k;
+    rows[at * 4 + e] = Store::narrow(there ? x[row * x_stride + column] : 0.0f);
+  }
+}
+
+/// The chunks of some partial sums, sum by sum.
+struct ChunkCursor {
+  int partial, chunk;
+  __device__ void advance(int n_chunks) {
+    chunk += kPartials;
+    if (chunk >= n_chunks) chunk = ++partial;
+  }
+};
+__device__ inline int chunks_in(int partial, int n_chunks) {
+  return partial < n_chunks ? (n_chunks - partial + kPartials - 1) / kPartials : 0;
+}
+
+/// One chunk from device to shared memory. A lane copies the weights that it reads itself.
+template <int kRowTiles>
+__device__ inline void fetch_chunk(const MatmulCall& call, int chunk, unsigned char* stage) {
+  const auto* weights = static_cast<const unsigned char*>(call.weights) +
+                        (std::int64_t{blockIdx.x} * chunks_of(call.k) + chunk) * kChunkBytes;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  for (int tile = 0; tile < 4; tile++) {
+    const int at = ((warp * 4 + tile) * 32 + lane) * 16;
+    copy_async_16(stage + at, weights + at);
+  }
+  const auto* rows = static_cast<const unsigned char*>(call.rows) +
+                     std::int64_t{chunk} * kRowTiles * kRowTileBytes;
+  for (int at = threadIdx.x * 16; at < kRowTiles * kRowTileBytes; at += kMatThreads * 16)
+    copy_async_16(stage + kChunkBytes + at, rows + at);
+}
+
+template <class Store, int kRowTiles>
+__device__ inline void multiply_chunk(const unsigned char* stage, float (&sum)[kRowTiles][4]) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const auto* weights = reinterpret_cast<const uint4*>(stage) + warp * 4 * 32 + lane;
+  const auto* rows = reinterpret_cast<const uint2*>(stage + kChunkBytes) + lane;
+#pragma unroll
+  for (int tile = 0; tile < 4; tile++) {
+    const uint4 w = weights[tile * 32];
+    const unsigned a[4] = {w.x, w.y, w.z, w.w};
+#pragma unroll
+    for (int r = 0; r < kRowTiles; r++) {
+      const uint2 x = rows[(r * 4 + tile) * 32];
+      const unsigned b[2] = {x.x, x.y};
+      multiply_tile(Store::kHalf, sum[r], a, b);
+    }
+  }
+}
+
+/// Calls take(row, output of the block, sum) for the sums that this lane holds.
+template <int kRowTiles, class Take>
+__device__ inline void for_sums(const MatmulCall& call,
+                                const float (&sum)[kRowTiles][4],
+                                const Take& take) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+  for (int r = 0; r < kRowTiles; r++) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const int row = r * 8 + lane % 4 * 2 + i % 2, output = warp * 16 + lane / 4 + i / 2 * 8;
+      if (row < call.n_rows && static_cast<int>(blockIdx.x) * kBlockOutputs + output < call.n)
+        take(row, output, sum[r][i]);
+    }
+  }
+}
+
+struct LastOne {
+  bool is_last;
+};
+/// Whether all other blocks of these outputs have left their sums; meets the block.
+__device__ inline bool last_to_come(unsigned* done) {
+  LastOne& told = static_shared<LastOne>();
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) told.is_last = atomicAdd(done, 1u) + 1 == gridDim.y;
+  __syncthreads();
+  __threadfence();
+  return told.is_last;
+}
+
+__device__ inline void add_partials(const MatmulCall& call) {
+  const int first = static_cast<int>(blockIdx.x) * kBlockOutputs;
+  const std::int64_t step = std::int64_t{call.n_rows} * kBlockOutputs;
+  const float* partials = call.partials + blockIdx.x * kPartials * step;
+  for (int i = threadIdx.x; i < step; i += kMatThreads) {
+    const int row = i / kBlockOutputs, output = first + i % kBlockOutputs;
+    if (output >= call.n) continue;
+    float sum = partials[i];
+    for (int p = 1; p < kPartials; p++) sum += partials[p * step + i];
+    finish(call, row, output, sum);
+  }
+}
+
+// grid: (blocks of 64 outputs, 1 or kPartials: who makes the partial sums); a warp has 16 outputs
+template <class Store, int kRowTiles>
+__global__ void __launch_bounds__(kMatThreads) multiply_tiles(MatmulCall call) {
+  constexpr int kStageBytes = kChunkBytes + kRowTiles * kRowTileBytes;
+  unsigned char* stages = dynamic_shared();
+  const int n_chunks = chunks_of(call.k);
+  const bool alone = gridDim.y == 1;
+  const int first = alone ? 0 : blockIdx.y, end = alone ? kPartials : first + 1;
+  int n_items = 0;
+  for (int p = first; p < end; p++) n_items += chunks_in(p, n_chunks);
+
+  ChunkCursor ahead = {first, first}, here = ahead;
+  for (int stage = 0; stage < kStages - 1; stage++) {
+    if (stage < n_items) {
+      fetch_chunk<kRowTiles>(call, ahead.chunk, stages + stage * kStageBytes);
+      ahead.advance(n_chunks);
+    }
+    copy_async_commit();
+  }
+  float sum[kRowTiles][4] = {}, total[kRowTiles][4] = {};
+  for (int item = 0; item < n_items; item++) {
+    copy_async_wait(kStages - 2);
+    __syncthreads();  // the chunk is there for all, and the stage before it is free
+    const int next = item + kStages - 1;
+    if (next < n_items) {
+      fetch_chunk<kRowTiles>(call, ahead.chunk, stages + next % kStages * kStageBytes);
+      ahead.advance(n_chunks);
+    }
+    copy_async_commit();
+    multiply_chunk<Store, kRowTiles>(stages + item % kStages * kStageBytes, sum);
+    const int partial = here.partial;
+    here.advance(n_chunks);
+    if (here.partial == partial) continue;
+#pragma unroll
+    for (int r = 0; r < kRowTiles; r++) {
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        total[r][i] += sum[r][i];
+        sum[r][i] = 0;
+      }
+    }
+  }
+  if (alone) {
+    for_sums<kRowTiles>(call, total, [&](int row, int output, float x) {
+      finish(call, row, static_cast<int>(blockIdx.x) * kBlockOutputs + output, x);
+    });
+    return;
+  }
+  float* partials =
+      call.partials + (std::int64_t{blockIdx.x} * kPartials + first) * call.n_rows * kBlockOutputs;
+  for_sums<kRowTiles>(call, total, [&](int row, int output, float x) {
+    partials[row * kBlockOutputs + output] = x;
+  });
+  if (!last_to_come(call.done + blockIdx.x)) return;
+  add_partials(call);
+  if (threadIdx.x == 0) call.done[blockIdx.x] = 0;
+}
+
+struct F32Shared {
+  float x[kPartials][kF32Rows][kChunk];
+  float sum[kPartials][kF32Rows][kF32Outputs];
+};
+
+// grid: (blocks of 32 outputs, tiles of 8 rows); a warp makes one of the partial sums, a lane is an
+// output
+__global__ void __launch_bounds__(kMatThreads) multiply_f32(MatmulCall call) {
+  F32Shared& shared = static_shared<F32Shared>();
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int first_row = blockIdx.y * kF32Rows;
+  const int rows_here = call.n_rows - first_row < kF32Rows ? call.n_rows - first_row : kF32Rows;
+  const auto* weights = static_cast<const float*>(call.weights) +
+                        std::int64_t{blockIdx.x} * call.k * kF32Outputs + lane;
+  float sum[kF32Rows] = {};
+  for (int begin = warp * kChunk; begin < call.k; begin += kPartials * kChunk) {
+    const int k_here = call.k - begin < kChunk ? call.k - begin : kChunk;
+    __syncwarp();
+    for (int i = lane; i < rows_here * kChunk; i += 32) {
+      const int row = i / kChunk, j = i % kChunk;
+      if (j < k_here)
+        shared.x[warp][row][j] = call.x[(first_row + row) * call.x_stride + begin + j];
+    }
+    __syncwarp();
+    for (int j = 0; j < k_here; j++) {
+      const float w = weights[std::int64_t{begin + j} * kF32Outputs];
+#pragma unroll
+      for (int row = 0; row < kF32Rows; row++)
+        if (row < rows_here) sum[row] = fmaf(shared.x[warp][row][j], w, sum[row]);
+    }
+  }
+#pragma unroll
+  for (int row = 0; row < kF32Rows; row++) shared.sum[warp][row][lane] = sum[row];
+  __syncthreads();
+  const int output = static_cast<int>(blockIdx.x) * kF32Outputs + lane;
+  if (output >= call.n) return;
+  for (int row = warp; row < rows_here; row += kWarps) {
+    float all = shared.sum[0][row][lane];
+    for (int p = 1; p < kPartials; p++) all += shared.sum[p][row][lane];
+    finish(call, first_row + row, output, all);
+  }
+}
+
+// ---- the host's side
+
+std::int64_t packed_bytes(DType dtype, int n, int k) {
+  if (dtype == DType::F32) return padded_to(n, kF32Outputs) * k * 4;
+  return padded_to(n, kBlockOutputs) * padded_to(k, kChunk) * 2;
+}
+
+// Raw rows go over in slabs, and are put in order there.
+void pack(Device& device, const void* w_host, DType from, int n, int k, DType to, void* packed) {
+  ensure(n > 0 && k > 0, "pack: n and k are at least 1");
+  CudaDevice& cuda = cuda_of(device);
+  const std::int64_t row_bytes = std::int64_t{k} * bytes_of(from);
+  const int most = static_cast<int>(
+      std::max<std::int64_t>(1, (16 << 20) / (row_bytes * kBlockOutputs)) * kBlockOutputs);
+  auto* raw_rows = static_cast<char*>(
+      cuda.scratch(Use::Rows, row_bytes * std::min<std::int64_t>(most, padded_to(n, 1))));
+  for (int first = 0; first < n; first += most) {
+    const Raw raw = {raw_rows, from, first, std::min(most, n - first), k};
+    cuda.upload(raw_rows, static_cast<const char*>(w_host) + first * row_bytes, raw.n * row_bytes);
+    void* slab = static_cast<char*>(packed) + packed_bytes(to, first, k);
+    if (to == DType::F32) {
+      const std::int64_t floats = packed_bytes(to, raw.n, k) / 4;
+      cuda.launch("pack", pack_f32, blocks_for(floats, kMatThreads), kMatThreads, 0, raw, floats,
+                  static_cast<float*>(slab));
+    } else {
+      const std::int64_t fragments = packed_bytes(to, raw.n, k) / 16;
+      cuda.launch("pack", to == DType::F16 ? pack_halves<StoreF16> : pack_halves<StoreBf16>,
+                  blocks_for(fragments, kMatThreads), kMatThreads, 0, raw, chunks_of(k), fragments,
+                  static_cast<std::uint16_t*>(slab));
+    }
+  }
+}
+
+void embed(
+    Device& device, const PackedMatrix& table, const std::int32_t* ids, int n_rows, float* y) {
+  for (int r = 0; r < n_rows; r++)
+    ensure(ids[r] >= 0 && ids[r] < table.n, "embed: an id is outside the table");
+  if (n_rows == 0) return;
+  CudaDevice& cuda = cuda_of(device);
+  const int* told = cuda.mirrored(Use::Commit, {ids, static_cast<std::size_t>(n_rows)});
+  cuda.launch("embed", embed_rows, n_rows, kMatThreads, 0, table.data, table.dtype, table.k, told,
+              y);
+}
+
+template <class Store, int kRowTiles>
+void launch_tiles(CudaDevice& cuda, MatmulCall call) {
+  const int n_chunks = chunks_of(call.k), n_blocks = blocks_for(call.n, kBlockOutputs);
+  auto* rows = static_cast<std::uint16_t*>(
+      cuda.scratch(Use::Rows, std::int64_t{n_chunks} * kRowTiles * kRowTileBytes));
+  cuda.launch("prepare_rows", prepare_rows<Store>, dim3(n_chunks, kRowTiles), kMatThreads, 0,
+              call.x, call.x_stride, call.n_rows, call.k, rows);
+  call.rows = rows;
+  const bool alone = call.n >= kWideOutputs;
+  if (!alone) {
+    call.partials = static_cast<float*>(cuda.scratch(
+        Use::Partials, std::int64_t{n_blocks} * kPartials * call.n_rows * kBlockOutputs * 4));
+    call.done = static_cast<unsigned*>(cuda.scratch(Use::Done, std::int64_t{n_blocks} * 4, true));
+  }
+  constexpr std::size_t kShared =
+      static_cast<std::size_t>(kStages) * (kChunkBytes + kRowTiles * kRowTileBytes);
+  cuda.launch("matmul", multiply_tiles<Store, kRowTiles>, dim3(n_blocks, alone ? 1 : kPartials),
+              kMatThreads, kShared, call);
+}
+
+template <class Store>
+void multiply_halves(CudaDevice& cuda, MatmulCall call) {
+  const int n_rows = call.n_rows;
+  for (int first = 0; first < n_rows; first += kMaxRows) {
+    call.n_rows = std::min(kMaxRows, n_rows - first);
+    const int tiles = (call.n_rows + 7) / 8;
+    const auto multiply = tiles == 1   ? launch_tiles<Store, 1>
+                          : tiles == 2 ? launch_tiles<Store, 2>
+                          : tiles <= 4 ? launch_tiles<Store, 4>
+                          : tiles <= 8 ? launch_tiles<Store, 8>
+                                       : launch_tiles<Store, 16>;
+    multiply(cuda, call);
+    call.x += kMaxRows * call.x_stride;
+    call.y += kMaxRows * call.y_stride;
+  }
+}
+
+void matmul(Device& device,
+            const PackedMatrix& w,
+            const float* x,
+            std::int64_t x_stride,
+            int n_rows,
+            float* y,
+            std::int64_t y_stride,
+            const float* bias,
+            bool add) {
+  ensure(w.n > 0 && w.k > 0 && w.data, "matmul: weights are packed");
+  ensure(n_rows >= 0 && x_stride >= w.k && y_stride >= w.n, "matmul: strides hold a row");
+  if (n_rows == 0) return;
+  CudaDevice& cuda = cuda_of(device);
+  const MatmulCall call = {w.data,   x,    x_stride, w.n,     w.k,     n_rows, y,
+                           y_stride, bias, add,      nullptr, nullptr, nullptr};
+  if (w.dtype == DType::F32)
+    cuda.launch("matmul_f32", multiply_f32,
+                dim3(blocks_for(w.n, kF32Outputs), blocks_for(n_rows, kF32Rows)), kMatThreads, 0,
+                call);
+  else if (w.dtype == DType::F16)
+    multiply_halves<StoreF16>(cuda, call);
+  else
+    multiply_halves<StoreBf16>(cuda, call);
+}
+
+}  // namespace
+
+void add_matrix_ops(Ops& ops) {
+  ops.packed_bytes = packed_bytes;
+  ops.pack = pack;
+  ops.matmul = matmul;
+  ops.embed = embed;
+}
+
+}  // namespace kernels::DECOSCOPE_GPU

@@ -1,0 +1,71 @@
+// What every .cu file includes first: CUDA's own header, or the emulation's in its place. Below it
+// the two are one language; only this file, intrinsics.cuh and the emulation know which it is.
+//   nvcc            namespace kernels::cuda
+//   any C++ (with DECOSCOPE_CUDA_EMULATION)   namespace kernels::cuda_emulated
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#if defined(DECOSCOPE_CUDA_EMULATION)
+
+#include "kernels/cuda/emulate/emulation.h"
+#include "kernels/cuda/emulate/emulation_checks.h"
+
+#define DECOSCOPE_GPU cuda_emulated
+
+namespace kernels::cuda_emulated {
+using namespace emulation;
+inline constexpr bool kEmulated = true;
+/// What is known of a fault besides the error's name.
+inline std::string fault_details() {
+  return fault_text();
+}
+}  // namespace kernels::cuda_emulated
+
+#else
+
+#include <cuda_runtime.h>
+
+#define DECOSCOPE_GPU cuda
+
+namespace kernels::cuda {
+
+inline constexpr bool kEmulated = false;
+inline std::string fault_details() {
+  return {};
+}
+
+/// One object of type T in the block's shared memory; its constructor does not run.
+template <class T>
+__device__ T& static_shared() {
+  __shared__ __align__(16) unsigned char bytes[sizeof(T)];
+  return *reinterpret_cast<T*>(bytes);
+}
+/// What the launch asked for, 16-byte aligned.
+__device__ inline unsigned char* dynamic_shared() {
+  extern __shared__ __align__(16) unsigned char bytes[];
+  return bytes;
+}
+
+/// More than 48 KiB of dynamic shared memory has to be asked for.
+template <class... P, class... A>
+cudaError_t enqueue(const char*,
+                    void (*kernel)(P...),
+                    dim3 grid,
+                    dim3 block,
+                    std::size_t shared_bytes,
+                    cudaStream_t stream,
+                    A... arguments) {
+  if (shared_bytes > (48 << 10)) {
+    const cudaError_t error = cudaFuncSetAttribute(
+        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
+    if (error != cudaSuccess) return error;
+  }
+  kernel<<<grid, block, shared_bytes, stream>>>(static_cast<P>(arguments)...);
+  return cudaGetLastError();
+}
+
+}  // namespace kernels::cuda
+
+#endif

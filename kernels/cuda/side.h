@@ -1,0 +1,32 @@
+// What cuda.cpp asks of each side that a build has: GPUs, and the emulated one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kernels/device.h"
+
+namespace kernels {
+
+struct GpuProperties {
+  std::string title;  // "NVIDIA H200"
+  std::int64_t memory_bytes = 0;
+  int major = 0, minor = 0;  // compute capability
+};
+
+struct CudaSide {
+  /// How many devices there are; `reason` says why there are none.
+  int (*count)(std::string& reason);
+  GpuProperties (*properties)(int ordinal);      // @throws Error(Device)
+  std::unique_ptr<Device> (*open)(int ordinal);  // @throws Error(Device or Resources)
+};
+
+namespace cuda {
+const CudaSide& side();
+}
+namespace cuda_emulated {
+const CudaSide& side();
+}
+
+}  // namespace kernels

@@ -1,0 +1,113 @@
+// Every decoder on every CUDA device that is here, the emulated one always, in every dtype, greedy
+// and coupled: the tokens and the bits of the scores of plain decoding there (T1, T2); and what they
+// are beside the CPU's.
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/emulate/emulation_checks.h"
+#include "tests/engine/decode/catalogue.h"
+#include "tests/engine/decode/tiny_transformer.h"
+
+namespace engine::test {
+namespace {
+
+const char* const kEmulated = "cuda:emulated";
+
+struct CudaCase {
+  std::string device;
+  kernels::DType dtype;
+  float temperature;
+  std::size_t setting;  // of plain_settings()
+};
+
+std::vector<CudaCase> all_cases() {
+  std::vector<CudaCase> all;
+  for (const kernels::CudaDeviceInfo& info : kernels::list_cuda()) {
+    if (!info.available) continue;
+    for (const auto dtype : {kernels::DType::F32, kernels::DType::BF16, kernels::DType::F16})
+      for (const float temperature : {0.0f, 0.8f})
+        for (std::size_t i = 0; i < plain_settings().size(); i++)
+          all.push_back({info.name, dtype, temperature, i});
+  }
+  return all;
+}
+
+std::string name_of_case(const testing::TestParamInfo<CudaCase>& info) {
+  const auto& [device, dtype, temperature, setting] = info.param;
+  const Job job = plain_settings()[setting];
+  std::string name = device + "_" + kernels::name_of(dtype) +
+                     (temperature > 0 ? "_coupled_" : "_greedy_") + job.decoder;
+  for (const auto& [option, value] : job.options) name += "_" + value;
+  for (char& c : name)
+    if (c == '-' || c == ':') c = '_';
+  return name;
+}
+
+/// The tiny model on a device. Memory of the emulated one the host may not touch.
+Loaded& on_device(const std::string& device, kernels::DType dtype) {
+  static std::map<std::pair<std::string, kernels::DType>, std::unique_ptr<Loaded>> all;
+  kernels::emulation::fence_host_off(true);
+  auto& one = all[{device, dtype}];
+  if (!one)
+    one = std::make_unique<Loaded>(Subject{Subject::Kind::Tiny, dtype}, 0, ModelScale{},
+                                   kernels::open_cuda(device));
+  return *one;
+}
+
+class CudaDecoders : public testing::TestWithParam<CudaCase> {};
+
+TEST_P(CudaDecoders, write_the_bits_of_plain_decoding) {
+  const auto& [device, dtype, temperature, setting] = GetParam();
+  Loaded& on = on_device(device, dtype);
+  for (int i = 0; i < 2; i++) {
+    Job job = plain_settings()[setting];
+    job.limits.max_tokens = i == 0 ? 70 : 24;  // across the boundary of a page
+    job.sampling.temperature = temperature;
+    if (temperature > 0) job.sampling.top_k = 12, job.sampling.top_p = 0.95f, job.sampling.seed = 5;
+    if (i == 1) job.sampling.repetition_penalty = 1.2f;
+    job.draft = &on.draft();
+    job.heads = on.heads(job.decoder);
+    const auto prompt = on.prompt(i);
+    const Outcome ar = run_ar(on.model(), prompt, job), found = run(on.model(), prompt, job);
+    ASSERT_EQ(found.tokens, ar.tokens) << described(job);
+    ASSERT_EQ(found.stop, ar.stop) << described(job);
+    ASSERT_EQ(scores_of(found), scores_of(ar)) << described(job);
+    ASSERT_EQ(found.tokens.size(), static_cast<std::size_t>(job.limits.max_tokens));
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Devices, CudaDecoders, testing::ValuesIn(all_cases()), name_of_case);
+
+// Sums run in another order there, so the bits are others; in f32 the choices are the CPU's.
+TEST(EmulatedGpuBesideTheCpu, chooses_the_same_tokens_in_f32) {
+  Loaded& gpu = on_device(kEmulated, kernels::DType::F32);
+  Loaded cpu(Subject{Subject::Kind::Tiny, kernels::DType::F32});
+  for (int i = 0; i < 4; i++) {
+    Job job;
+    job.limits.max_tokens = 60;
+    job.sampling.temperature = i % 2 ? 0.7f : 0.0f;
+    job.sampling.seed = static_cast<std::uint64_t>(i);
+    const Outcome there = run_ar(gpu.model(), gpu.prompt(i), job);
+    const Outcome here = run_ar(cpu.model(), cpu.prompt(i), job);
+    EXPECT_EQ(there.tokens, here.tokens) << "prompt " << i;
+  }
+}
+
+// Zeros appended to every width change no bit there either.
+TEST(EmulatedGpuScaled, computes_the_same_bits_four_times_as_wide) {
+  for (const auto dtype : {kernels::DType::F32, kernels::DType::BF16, kernels::DType::F16}) {
+    const auto device = kernels::open_cuda(kEmulated);
+    const auto plain = tiny_transformer(*device, dtype, 11);
+    const auto wide = tiny_transformer(*device, dtype, 11, tiny_config(), {4, 2});
+    Job job;
+    job.limits.max_tokens = 12;
+    const Outcome expected = run_ar(*plain, {3, 7, 1, 9}, job);
+    const Outcome found = run_ar(*wide, {3, 7, 1, 9}, job);
+    EXPECT_EQ(found.tokens, expected.tokens);
+    EXPECT_EQ(scores_of(found), scores_of(expected));
+  }
+}
+
+}  // namespace
+}  // namespace engine::test

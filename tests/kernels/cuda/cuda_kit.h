@@ -1,0 +1,70 @@
+// Every CUDA kernel on every CUDA device that is here: the emulated one always, watched in three
+// orders of its threads, and GPUs where there are some.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/emulate/emulation_checks.h"
+#include "tests/kernels/kernel_test_support.h"
+
+namespace kernels::test {
+
+inline std::vector<std::string> cuda_devices_here() {
+  std::vector<std::string> names;
+  for (const CudaDeviceInfo& info : list_cuda())
+    if (info.available) names.push_back(info.name);
+  return names;
+}
+
+inline bool is_emulated(const Device& device) {
+  return device.name() == "cuda:emulated";
+}
+
+/// A device for one test; the emulated one with every check there is, or its kernels run once where
+/// others of the same suite run them in all orders.
+class OpenedCuda {
+ public:
+  explicit OpenedCuda(const std::string& name, emulation::Watch watch = emulation::Watch::Orders) {
+    emulation::forget_faults();
+    emulation::check_kernels(watch);
+    emulation::fence_host_off(true);
+    device_ = open_cuda(name);
+  }
+  OpenedCuda(const OpenedCuda&) = delete;
+  OpenedCuda& operator=(const OpenedCuda&) = delete;
+  ~OpenedCuda() {
+    device_.reset();
+    emulation::fence_host_off(false);
+    emulation::check_kernels(emulation::Watch::Once);
+  }
+  Device& operator*() const { return *device_; }
+  Device* operator->() const { return device_.get(); }
+
+ private:
+  std::unique_ptr<Device> device_;
+};
+
+/// Weights packed on a device, from row-major f32.
+struct PackedThere {
+  DeviceMemory memory;
+  PackedMatrix matrix;
+};
+inline PackedThere pack_there(
+    Device& device, const std::vector<float>& w, int n, int k, DType dtype) {
+  PackedThere packed;
+  packed.memory = DeviceMemory(device, std::size_t(device.ops().packed_bytes(dtype, n, k)));
+  device.ops().pack(device, w.data(), DType::F32, n, k, dtype, packed.memory.data());
+  packed.matrix = {packed.memory.data(), n, k, dtype};
+  return packed;
+}
+
+/// "cuda_emulated": a name that a test may have.
+inline std::string as_test_name(std::string text) {
+  for (char& c : text)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return text;
+}
+
+}  // namespace kernels::test

@@ -1,0 +1,216 @@
+// Packing, products and look-up on CUDA devices: against double loops; and bit for bit across the
+// number of rows, the number of outputs and zeros appended.
+#include <numeric>
+#include <tuple>
+
+#include "tests/kernels/cuda/cuda_kit.h"
+
+namespace kernels::test {
+namespace {
+
+struct MatrixCase {
+  std::string device;
+  DType dtype;
+  int n, k;
+};
+
+std::string name_of_case(const ::testing::TestParamInfo<MatrixCase>& info) {
+  const MatrixCase& c = info.param;
+  return as_test_name(c.device + "_" + name_of(c.dtype) + "_" + std::to_string(c.n) + "x" +
+                      std::to_string(c.k));
+}
+
+std::vector<MatrixCase> cases_of(const std::vector<std::pair<int, int>>& shapes) {
+  std::vector<MatrixCase> all;
+  for (const std::string& device : cuda_devices_here())
+    for (const DType dtype : kAllDTypes)
+      for (const auto& [n, k] : shapes) all.push_back({device, dtype, n, k});
+  return all;
+}
+
+/// What a product rounds activations to.
+float taken(float x, DType weights) {
+  return weights == DType::F32 ? x : stored(x, weights);
+}
+
+std::vector<float> multiplied(Device& device,
+                              const PackedThere& w,
+                              const std::vector<float>& x,
+                              int n_rows,
+                              const float* bias = nullptr,
+                              const std::vector<float>* before = nullptr) {
+  const DeviceFloats there(device, x);
+  const std::size_t n = std::size_t(n_rows) * w.matrix.n;
+  const DeviceFloats y(device, before ? *before : std::vector<float>(n, NAN));
+  device.ops().matmul(device, w.matrix, there.data(), w.matrix.k, n_rows, y.data(), w.matrix.n,
+                      bias, before != nullptr);
+  return y.read();
+}
+
+class CudaMatmul : public ::testing::TestWithParam<MatrixCase> {};
+
+TEST_P(CudaMatmul, agrees_with_a_double_loop) {
+  const auto& [name, dtype, n, k] = GetParam();
+  const OpenedCuda device(name);
+  const auto w = normal_values(std::size_t(n) * k, 1);
+  const auto bias = normal_values(n, 3);
+  const DeviceFloats bias_there(*device, bias);
+  const PackedThere packed = pack_there(*device, w, n, k, dtype);
+  for (const int n_rows : {1, 7, 9, 17, 34, 70, 131}) {
+    const auto x = normal_values(std::size_t(n_rows) * k, 2);
+    const auto before = normal_values(std::size_t(n_rows) * n, 4);
+    const bool more = n_rows % 3 == 1;
+    const auto y = multiplied(*device, packed, x, n_rows, more ? bias_there.data() : nullptr,
+                              more ? &before : nullptr);
+    for (std::size_t at = 0; at < y.size(); at++) {
+      const std::size_t r = at / n, i = at % n;
+      double sum = 0, size = 0;
+      const auto add = [&](double term) { sum += term, size += std::fabs(term); };
+      for (int j = 0; j < k; j++)
+        add(double(taken(x[r * k + j], dtype)) * stored(w[i * k + j], dtype));
+      if (more) add(bias[i]), add(before[at]);
+      // k products and sums in f32, each within 2^-24 of what it stands for; a tensor core may
+      // truncate where others round, hence one bit more.
+      ASSERT_NEAR(y[at], sum, (k + 8) * 0x1p-23 * size + 1e-30)
+          << n_rows << " rows, row " << r << " output " << i;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    Shapes,
+    CudaMatmul,
+    ::testing::ValuesIn(
+        cases_of({{1, 1}, {16, 32}, {17, 33}, {40, 7}, {64, 64}, {96, 65}, {131, 190}, {70, 384}})),
+    name_of_case);
+
+class CudaMatmulRows : public ::testing::TestWithParam<MatrixCase> {};
+
+TEST_P(CudaMatmulRows, have_the_same_bits_in_any_company) {
+  const auto& [name, dtype, n, k] = GetParam();
+  const OpenedCuda device(name, emulation::Watch::Once);
+  constexpr int kRows = 140;
+  const PackedThere packed = pack_there(*device, normal_values(std::size_t(n) * k, 5), n, k, dtype);
+  const auto x = normal_values(std::size_t(kRows) * k, 6);
+  const auto row = [&](int r) {
+    return std::vector<float>(&x[std::size_t(r) * k], &x[std::size_t(r) * k] + k);
+  };
+  const auto all = multiplied(*device, packed, x, kRows);
+  for (const int r : {0, 1, 7, 8, 63, 64, 127, 128, 139}) {
+    const auto alone = multiplied(*device, packed, row(r), 1);
+    ASSERT_EQ(0, std::memcmp(alone.data(), &all[std::size_t(r) * n], n * 4)) << "row " << r;
+  }
+  for (const int n_rows : {2, 8, 9, 16, 17, 32, 33, 64, 65, 128, 129}) {
+    std::vector<int> order(kRows);
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), std::mt19937(n_rows));
+    std::vector<float> some;
+    for (int i = 0; i < n_rows; i++) {
+      const auto own = row(order[i]);
+      some.insert(some.end(), own.begin(), own.end());
+    }
+    const auto y = multiplied(*device, packed, some, n_rows);
+    for (int i = 0; i < n_rows; i++)
+      ASSERT_EQ(0, std::memcmp(&y[std::size_t(i) * n], &all[std::size_t(order[i]) * n], n * 4))
+          << n_rows << " rows, row " << order[i];
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Shapes,
+                         CudaMatmulRows,
+                         ::testing::ValuesIn(cases_of({{83, 70}, {70, 330}})),
+                         name_of_case);
+
+class CudaMatmulZeros : public ::testing::TestWithParam<MatrixCase> {};
+
+TEST_P(CudaMatmulZeros, appended_to_k_change_no_bit) {
+  const auto& [name, dtype, n, k] = GetParam();
+  const OpenedCuda device(name);
+  const int n_rows = 5, wide = 4 * k;
+  const auto w = normal_values(std::size_t(n) * k, 7),
+             x = normal_values(std::size_t(n_rows) * k, 8);
+  const auto widened = [&](const std::vector<float>& rows) {
+    std::vector<float> longer(rows.size() * 4);
+    for (std::size_t i = 0; i < rows.size(); i++) longer[i / k * wide + i % k] = rows[i];
+    return longer;
+  };
+  const auto y = multiplied(*device, pack_there(*device, w, n, k, dtype), x, n_rows);
+  const auto wide_y =
+      multiplied(*device, pack_there(*device, widened(w), n, wide, dtype), widened(x), n_rows);
+  for (std::size_t i = 0; i < y.size(); i++) ASSERT_EQ(bits_of(y[i]), bits_of(wide_y[i])) << i;
+}
+INSTANTIATE_TEST_SUITE_P(Shapes,
+                         CudaMatmulZeros,
+                         ::testing::ValuesIn(cases_of({{50, 24}, {50, 33}, {50, 192}})),
+                         name_of_case);
+
+class CudaMatmulWide : public ::testing::TestWithParam<MatrixCase> {};
+
+// Of a wide matrix a block makes all partial sums by itself, of a narrow one four blocks do.
+TEST_P(CudaMatmulWide, has_the_bits_of_a_narrow_one) {
+  const auto& [name, dtype, n, k] = GetParam();
+  const OpenedCuda device(name, emulation::Watch::Once);
+  const int narrow = 40, n_rows = 3;
+  const auto w = normal_values(std::size_t(n) * k, 9),
+             x = normal_values(std::size_t(n_rows) * k, 10);
+  const std::vector<float> part(w.begin(), w.begin() + narrow * k);
+  const auto y = multiplied(*device, pack_there(*device, w, n, k, dtype), x, n_rows);
+  const auto few = multiplied(*device, pack_there(*device, part, narrow, k, dtype), x, n_rows);
+  for (int r = 0; r < n_rows; r++)
+    ASSERT_EQ(0, std::memcmp(&y[std::size_t(r) * n], &few[std::size_t(r) * narrow], narrow * 4));
+}
+INSTANTIATE_TEST_SUITE_P(Shapes,
+                         CudaMatmulWide,
+                         ::testing::ValuesIn(cases_of({{16390, 70}, {16384, 300}})),
+                         name_of_case);
+
+struct PackCase {
+  std::string device;
+  DType from, to;
+};
+std::vector<PackCase> pack_cases() {
+  std::vector<PackCase> all;
+  for (const std::string& device : cuda_devices_here())
+    for (const DType from : kAllDTypes)
+      for (const DType to : kAllDTypes) all.push_back({device, from, to});
+  return all;
+}
+std::string name_of_types(const ::testing::TestParamInfo<PackCase>& info) {
+  const PackCase& c = info.param;
+  return as_test_name(c.device + "_" + name_of(c.from) + "_to_" + name_of(c.to));
+}
+class CudaPack : public ::testing::TestWithParam<PackCase> {};
+
+TEST_P(CudaPack, from_any_type_gives_what_that_type_holds) {
+  const auto& [name, from, to] = GetParam();
+  const OpenedCuda device(name);
+  const Ops& ops = device->ops();
+  for (const auto& [n, k] : {std::pair{21, 35}, {64, 64}, {150, 3}}) {
+    const auto w = normal_values(n * k, 11);
+    std::vector<std::uint16_t> narrow;
+    for (const float x : w)
+      narrow.push_back(from == DType::F16 ? f16_from_f32(x) : bf16_from_f32(x));
+    const DeviceMemory packed(*device, std::size_t(ops.packed_bytes(to, n, k)));
+    const void* raw = from == DType::F32 ? static_cast<const void*>(w.data()) : narrow.data();
+    ops.pack(*device, raw, from, n, k, to, packed.data());
+    std::vector<std::int32_t> ids(n);
+    std::iota(ids.rbegin(), ids.rend(), 0);
+    const DeviceFloats y(*device, std::vector<float>(n * k));
+    ops.embed(*device, {packed.data(), n, k, to}, ids.data(), n, y.data());
+    const auto read = y.read();
+    for (int i = 0; i < n * k; i++)
+      ASSERT_EQ(read[i], stored(stored(w[ids[i / k] * k + i % k], from), to)) << n << " x " << k;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Types, CudaPack, ::testing::ValuesIn(pack_cases()), name_of_types);
+
+TEST(CudaEmbed, an_id_outside_the_table_is_a_contract_error) {
+  for (const std::string& name : cuda_devices_here()) {
+    const OpenedCuda device(name);
+    const PackedThere table = pack_there(*device, normal_values(8 * 4, 12), 8, 4, DType::F32);
+    const DeviceFloats y(*device, std::vector<float>(4));
+    for (const std::int32_t id : {-1, 8})
+      EXPECT_ANY_THROW(device->ops().embed(*device, table.matrix, &id, 1, y.data()));
+  }
+}
+
+}  // namespace
+}  // namespace kernels::test

@@ -1,0 +1,214 @@
+// Norm, rotation, activation, rounding and the cache on CUDA devices: against double loops, and bit
+// for bit across the number of rows.
+#include <numeric>
+
+#include "tests/kernels/cuda/cuda_kit.h"
+
+namespace kernels::test {
+namespace {
+
+struct SizeCase {
+  std::string device;
+  int size;
+};
+std::vector<SizeCase> sizes(const std::vector<int>& all_sizes) {
+  std::vector<SizeCase> all;
+  for (const std::string& device : cuda_devices_here())
+    for (const int size : all_sizes) all.push_back({device, size});
+  return all;
+}
+std::string name_of_size(const ::testing::TestParamInfo<SizeCase>& info) {
+  return as_test_name(info.param.device + "_" + std::to_string(info.param.size));
+}
+
+std::vector<float> normed(Device& device,
+                          const std::vector<float>& x,
+                          const std::vector<float>& w,
+                          float eps,
+                          bool in_place) {
+  const int dim = int(w.size()), n_rows = int(x.size()) / dim;
+  const DeviceFloats from(device, x), weights(device, w), to(device, std::vector<float>(x.size()));
+  float* y = in_place ? from.data() : to.data();
+  device.ops().rms_norm(device, from.data(), weights.data(), y, n_rows, dim, eps);
+  return in_place ? from.read() : to.read();
+}
+
+class CudaRmsNorm : public ::testing::TestWithParam<SizeCase> {};
+
+TEST_P(CudaRmsNorm, agrees_with_a_double_loop_in_place_or_not) {
+  const auto& [name, dim] = GetParam();
+  const OpenedCuda device(name);
+  const auto w = normal_values(dim, 1);
+  for (const int n_rows : {1, 2, 19}) {
+    const auto x = normal_values(std::size_t(n_rows) * dim, 2);
+    const auto y = normed(*device, x, w, 1e-5f, false);
+    ASSERT_EQ(y, normed(*device, x, w, 1e-5f, true));
+    for (int r = 0; r < n_rows; r++) {
+      const float* row = &x[std::size_t(r) * dim];
+      const double squares = std::inner_product(row, row + dim, row, 0.0);
+      for (int i = 0; i < dim; i++) {
+        const double exact = row[i] / std::sqrt(squares / dim + 1e-5f) * w[i];
+        // At most dim / 256 + 13 roundings in the sum, half of whose error the root keeps; six more.
+        ASSERT_NEAR(y[std::size_t(r) * dim + i], exact,
+                    (dim / 256 + 20) * 0x1p-24 * std::fabs(exact) + 1e-30);
+      }
+      const auto alone = normed(*device, {row, row + dim}, w, 1e-5f, false);
+      ASSERT_EQ(0, std::memcmp(alone.data(), &y[std::size_t(r) * dim], 4 * dim)) << "row " << r;
+    }
+  }
+}
+
+TEST_P(CudaRmsNorm, four_times_the_width_in_zeros_gives_exactly_twice_the_value) {
+  const auto& [name, dim] = GetParam();
+  const OpenedCuda device(name);
+  const auto x = normal_values(dim, 3), w = normal_values(dim, 4);
+  std::vector<float> wide_x(4 * dim), wide_w(4 * dim);
+  std::copy(x.begin(), x.end(), wide_x.begin());
+  std::transform(w.begin(), w.end(), wide_w.begin(), [](float v) { return v / 2; });
+  const auto y = normed(*device, x, w, 1e-5f, false);
+  const auto wide = normed(*device, wide_x, wide_w, 1e-5f / 4, false);
+  for (int i = 0; i < 4 * dim; i++)
+    ASSERT_EQ(bits_of(wide[i]), bits_of(i < dim ? y[i] : 0.0f)) << i;
+}
+INSTANTIATE_TEST_SUITE_P(Dims,
+                         CudaRmsNorm,
+                         ::testing::ValuesIn(sizes({1, 5, 63, 192, 256, 300, 1100})),
+                         name_of_size);
+
+class CudaRope : public ::testing::TestWithParam<SizeCase> {};
+
+TEST_P(CudaRope, rotates_the_halves_of_each_head) {
+  const auto& [name, head_dim] = GetParam();
+  const OpenedCuda device(name);
+  const int n_heads = 3, n_rows = 21, width = n_heads * head_dim, stride = width + 7;
+  const auto turns = normal_values(50 * head_dim, 5);
+  const auto before = normal_values((n_rows - 1) * stride + width, 6);
+  std::vector<int> pos(n_rows);
+  for (int r = 0; r < n_rows; r++) pos[r] = r * 13 % 50;
+  DeviceMemory there(*device, pos.size() * sizeof(int));
+  there.write(pos.data());
+  const DeviceFloats table(*device, turns), x(*device, before);
+  device->ops().rope(*device, x.data(), stride, n_rows, n_heads, head_dim,
+                     static_cast<const int*>(there.data()), table.data());
+  const auto after = x.read();
+  for (int at = 0; at < int(after.size()); at++) {
+    const int r = at / stride, i = at % stride, d = i % head_dim, half = head_dim / 2;
+    if (i >= width) {
+      ASSERT_EQ(after[at], before[at]) << "between rows";
+      continue;
+    }
+    const double c = turns[pos[r] * head_dim + d % half * 2],
+                 s = turns[pos[r] * head_dim + d % half * 2 + 1];
+    const double low = before[at - d + d % half], high = before[at - d + d % half + half];
+    const double exact = d < half ? low * c - high * s : high * c + low * s;
+    ASSERT_NEAR(after[at], exact, 15 * 0x1p-24 * (std::fabs(low) + std::fabs(high)));
+  }
+}
+INSTANTIATE_TEST_SUITE_P(HeadDims,
+                         CudaRope,
+                         ::testing::ValuesIn(sizes({2, 6, 64, 80})),
+                         name_of_size);
+
+class CudaSwiglu : public ::testing::TestWithParam<SizeCase> {};
+
+TEST_P(CudaSwiglu, agrees_with_a_double_loop_and_survives_large_values) {
+  const auto& [name, hidden] = GetParam();
+  const OpenedCuda device(name);
+  for (const int n_rows : {1, 5}) {
+    auto values = normal_values(std::size_t(n_rows) * 2 * hidden, 7, 8);
+    values[0] = -200;
+    if (hidden > 1) values[1] = 200;
+    const DeviceFloats x(*device, values), to(*device, std::vector<float>(n_rows * hidden));
+    device->ops().swiglu(*device, x.data(), to.data(), n_rows, hidden);
+    const auto y = to.read();
+    for (int at = 0; at < n_rows * hidden; at++) {
+      const float* gate = &values[at / hidden * 2 * hidden + at % hidden];
+      const double exact = gate[0] / (1 + std::exp(-double(gate[0]))) * gate[hidden];
+      // exp keeps 2^-22 relative; the cut at exp(88) leaves 1e-36.
+      ASSERT_NEAR(y[at], exact, 0x1p-20 * std::fabs(exact) + 1e-33) << gate[0];
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Widths,
+                         CudaSwiglu,
+                         ::testing::ValuesIn(sizes({1, 17, 64, 513})),
+                         name_of_size);
+
+struct TypeCase {
+  std::string device;
+  DType dtype;
+};
+std::vector<TypeCase> types() {
+  std::vector<TypeCase> all;
+  for (const std::string& device : cuda_devices_here())
+    for (const DType dtype : kAllDTypes) all.push_back({device, dtype});
+  return all;
+}
+std::string name_of_type(const ::testing::TestParamInfo<TypeCase>& info) {
+  return as_test_name(info.param.device + "_" + name_of(info.param.dtype));
+}
+
+class CudaCache : public ::testing::TestWithParam<TypeCase> {};
+
+TEST_P(CudaCache, staged_rows_hold_the_nearest_value_of_the_type) {
+  const auto& [name, dtype] = GetParam();
+  const OpenedCuda device(name);
+  std::vector<float> x = normal_values(500, 10);
+  std::mt19937 random(11);
+  for (int i = 0; i < 500; i++) {
+    const float value = std::bit_cast<float>(std::uint32_t(random()));
+    if (std::isfinite(value)) x.push_back(value);
+    x.push_back(std::ldexp(float(random() % 4096) / 4096, -int(random() % 30)));
+  }
+  for (const float special : {0.f, -0.f, INFINITY, -INFINITY, 65504.f, 65519.9f, 65520.f, 0x1p-24f,
+                              0x1p-25f, 0x1.8p-25f, 1.00390625f, 1.01171875f})
+    x.push_back(special);
+  x.push_back(NAN);
+  const int n = int(x.size());
+  const DeviceFloats there(*device, x);
+  const DeviceMemory staged(*device, std::size_t(n) * bytes_of(dtype));
+  device->ops().kv_stage(*device, there.data(), n, 1, 1, n, dtype, staged.data());
+  std::vector<float> wide(n);
+  std::vector<std::uint16_t> narrow(n);
+  staged.read(dtype == DType::F32 ? static_cast<void*>(wide.data()) : narrow.data());
+  for (int i = 0; i < n; i++) {
+    const float kept = dtype == DType::F32   ? wide[i]
+                       : dtype == DType::F16 ? f32_from_f16(narrow[i])
+                                             : f32_from_bf16(narrow[i]);
+    if (std::isnan(x[i]))
+      ASSERT_TRUE(std::isnan(kept));
+    else
+      ASSERT_EQ(bits_of(kept), bits_of(stored(x[i], dtype))) << x[i];
+  }
+}
+
+TEST_P(CudaCache, a_copied_page_reads_the_same) {
+  const auto& [name, dtype] = GetParam();
+  const OpenedCuda device(name);
+  const Ops& ops = device->ops();
+  const int n_kv = 3, dim = 10, width = n_kv * dim;
+  const std::int64_t bytes = ops.page_bytes(dtype, n_kv, dim) + 64;
+  const DeviceMemory k(*device, std::size_t(3 * bytes)), v(*device, std::size_t(3 * bytes));
+  const KvLayer layer{k.data(), v.data(), bytes, n_kv, dim, dtype};
+  std::vector<float> rows = normal_values(kPageSize * width, 17);
+  for (float& x : rows) x = stored(x, dtype);
+  const DeviceFloats there(*device, rows);
+  const DeviceMemory staged(*device, rows.size() * bytes_of(dtype));
+  ops.kv_stage(*device, there.data(), width, kPageSize, n_kv, dim, dtype, staged.data());
+  std::vector<int> src(kPageSize), slot(kPageSize);
+  const std::vector<int> page(kPageSize, 2);
+  std::iota(src.rbegin(), src.rend(), 0);
+  std::iota(slot.rbegin(), slot.rend(), 0);
+  ops.kv_commit(*device, layer, staged.data(), staged.data(), src.data(), page.data(), slot.data(),
+                kPageSize);
+  ops.kv_copy_page(*device, layer, 2, 0);
+  std::vector<float> read_k(rows.size()), read_v(rows.size());
+  const int first = 0;
+  ops.kv_read(*device, layer, &first, kPageSize, read_k.data(), read_v.data());
+  EXPECT_EQ(read_k, rows);
+  EXPECT_EQ(read_v, rows);
+}
+INSTANTIATE_TEST_SUITE_P(Types, CudaCache, ::testing::ValuesIn(types()), name_of_type);
+
+}  // namespace
+}  // namespace kernels::test
