@@ -41,7 +41,11 @@ function(compiled_by_nvcc target source)
     COMMAND ${NVCC} -std=c++20 -O3 -fmad=false --threads 2 ${code} -I${PROJECT_SOURCE_DIR} -Xcompiler -Wall,-Wextra,-fPIE
             -c ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${object}
     DEPENDS ${files} VERBATIM COMMENT "Building ${source} with nvcc")
+  # The rule belongs to this folder and the target to another.
+  add_custom_target(${target}_nvcc DEPENDS ${object})
+  add_dependencies(${target} ${target}_nvcc)
   target_sources(${target} PRIVATE ${object})
+  set_source_files_properties(${object} TARGET_DIRECTORY ${target} PROPERTIES GENERATED ON EXTERNAL_OBJECT ON)
   get_filename_component(toolkit ${NVCC} DIRECTORY)
   find_library(CUDART_STATIC cudart_static HINTS ${toolkit}/../lib64 ${toolkit}/../targets/x86_64-linux/lib REQUIRED)
   target_link_libraries(${target} PUBLIC ${CUDART_STATIC} ${CMAKE_DL_LIBS} rt Threads::Threads)

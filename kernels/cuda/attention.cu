@@ -231,7 +231,7 @@ __global__ void __launch_bounds__(kAttentionThreads) join_chunks(AttentionCall c
   const int begin = call.chunk_base[blockIdx.x], end = call.chunk_base[blockIdx.x + 1];
   const std::int64_t step = std::int64_t{call.n_heads} * (2 + call.head_dim);
   const float* first = call.partials + begin * step + std::int64_t{head} * (2 + call.head_dim);
-  for (int d = threadIdx.x; d < call.head_dim; d += kAttentionThreads) {
+  for (int d = threadIdx.x; d < call.head_dim; d += blockDim.x) {
     float top = -kInfinity, sum = 0, value = 0;
     const float* chunk = first;
     for (int c = begin; c < end; c++, chunk += step) {
@@ -402,7 +402,7 @@ void run_pass(CudaDevice& cuda, const AttentionCall& call, const Pass& pass) {
       kAttentionThreads, static_cast<std::size_t>(memory.bytes), call);
   cuda.launch("attention_join", join_chunks,
               dim3(static_cast<unsigned>(pass.rows.size()), static_cast<unsigned>(call.n_heads)),
-              kAttentionThreads, 0, call);
+              std::min(kAttentionThreads, blocks_for(call.head_dim, 32) * 32), 0, call);
 }
 
 AttentionCall call_of(const KvLayer& layer,

@@ -114,6 +114,9 @@ __device__ inline double gumbel(unsigned bits) {
 /// What the lane whose number differs in the bits of `by` holds, word by word.
 template <class T>
 __device__ T across(T x, int by) {
+#if defined(DECOSCOPE_CUDA_EMULATION)
+  return __shfl_xor_sync(kAllLanes, x, by);  // takes any type, and one meeting instead of many
+#else
   constexpr int kWords = sizeof(T) / 4;
   static_assert(sizeof(T) % 4 == 0);
   unsigned words[kWords];
@@ -122,6 +125,7 @@ __device__ T across(T x, int by) {
   for (int i = 0; i < kWords; i++) words[i] = __shfl_xor_sync(kAllLanes, words[i], by);
   memcpy(&x, words, sizeof x);
   return x;
+#endif
 }
 template <class T, class Combine>
 __device__ T over_warp(T x, const Combine& combine) {

@@ -138,8 +138,9 @@ TEST_F(MeasuringScripts, every_task_is_held_against_plain_decoding) {
 
 TEST_F(MeasuringScripts, draft_and_verify_measures_the_defaults_of_every_task) {
   const std::string text = printed("", "draft_and_verify.sh");
-  for (const auto& cells : rows_of(text))
+  for (const auto& cells : rows_of(text)) {
     if (cells[0] != "task") EXPECT_EQ(cells[7], "1.00") << text;
+  }
   EXPECT_THAT(rows_of(text), SizeIs(1 + 5 * 2));
   EXPECT_THAT(text, HasSubstr("| kb | mcsd | 2.00 | 7.0 |"));
   EXPECT_THAT(text, HasSubstr("| blocks | mcsd | 2.00 | 7.0 |"));

@@ -51,7 +51,7 @@ TEST(Actions, each_is_performed_by_the_part_it_is_about) {
     done.insert(key.action);
     stage.gui.frame(stage.shell);
   }
-  EXPECT_EQ(done.size(), static_cast<std::size_t>(Action::LaneDown) + 1) << "one has no key";
+  EXPECT_EQ(done.size(), static_cast<std::size_t>(Action::Training) + 1) << "one has no key";
   EXPECT_THROW(stage.shell.perform(static_cast<Action>(1000)), engine::ContractError);
 }
 

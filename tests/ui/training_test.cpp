@@ -290,11 +290,15 @@ TEST(Training, a_folder_is_opened_on_its_own_screen_and_told_in_words) {
                           HasSubstr("1 iterations to its fixed point")));
   EXPECT_THAT(said, HasSubstr("30 reports")) << "the bar at the foot";
   EXPECT_EQ(window.shell.settings().last_training, folder.path());
-  // The log alone does as well.
-  DrawnWindow other;
-  other.shell.open(folder.path("training.jsonl"));
-  EXPECT_EQ(other.shell.screen(), ui::Screen::Training);
-  EXPECT_THAT(other.said(), HasSubstr("training, step 300"));
+}
+
+TEST(Training, its_log_alone_is_opened_as_well) {
+  const Folder folder;
+  folder.fill();
+  DrawnWindow window;
+  window.shell.open(folder.path("training.jsonl"));
+  EXPECT_EQ(window.shell.screen(), ui::Screen::Training);
+  EXPECT_THAT(window.said(), HasSubstr("training, step 300"));
 }
 
 TEST(Training, what_is_appended_is_shown_and_half_a_line_waits) {

@@ -23,7 +23,10 @@ void line_through(ImDrawList* list, std::span<const ImVec2> points, int index) {
     list->AddPolyline(points.data(), static_cast<int>(points.size()), ink, px(kLineWidth));
     return;
   }
-  float at = 0;  // along the pattern
+  // What is left of the dash or the gap is kept above a hundredth of a pixel: less than what a float
+  // still adds to a place on the screen would never end.
+  bool drawn = true;
+  float left = px(on);
   for (std::size_t i = 1; i < points.size(); ++i) {
     const ImVec2 a = points[i - 1], b = points[i];
     const float length = std::hypot(b.x - a.x, b.y - a.y);
@@ -31,12 +34,13 @@ void line_through(ImDrawList* list, std::span<const ImVec2> points, int index) {
       return ImVec2{a.x + (b.x - a.x) * t / length, a.y + (b.y - a.y) * t / length};
     };
     for (float t = 0; t < length;) {
-      const bool drawn = at < px(on);
-      const float left = (drawn ? px(on) : px(on + off)) - at;
       const float to = std::min(length, t + left);
       if (drawn) list->AddLine(between(t), between(to), ink, px(kLineWidth));
-      at += to - t;
-      if (at >= px(on + off) - 0.01f) at = 0;
+      left -= to - t;
+      if (left < 0.01f) {
+        drawn = !drawn;
+        left = px(drawn ? on : off);
+      }
       t = to;
     }
   }

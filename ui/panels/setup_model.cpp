@@ -60,11 +60,15 @@ void heads_row(SetupForm& form, const Catalog& catalog, const CatalogDecoder& de
                             : named.empty()              ? "none named"
                             : chosen == form.heads.end() ? named + " (by its card)"
                                                          : named;
-  ImGui::BeginDisabled(!none.empty());
-  const bool open = ImGui::BeginCombo(("##heads_" + kind).c_str(), shown.c_str());
-  ImGui::EndDisabled();
-  if (!none.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(none);
-  if (!open) return;
+  const std::string id = "##heads_" + kind;
+  if (!none.empty()) {
+    ImGui::BeginDisabled();
+    if (ImGui::BeginCombo(id.c_str(), shown.c_str())) ImGui::EndCombo();
+    ImGui::EndDisabled();
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(none);
+    return;
+  }
+  if (!ImGui::BeginCombo(id.c_str(), shown.c_str())) return;
   if (ImGui::Selectable("those its card names", chosen == form.heads.end())) form.heads.erase(kind);
   for (const CatalogHeads& heads : catalog.heads) {
     if (heads.kind != kind) continue;

@@ -67,6 +67,7 @@ class SharedMemory {
     begin_ = static_cast<unsigned char*>(all);
     mprotect(begin_ + usable_, page, PROT_NONE);
   }
+  ~SharedMemory() { munmap(begin_, usable_ + static_cast<std::size_t>(sysconf(_SC_PAGESIZE))); }
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
@@ -74,12 +75,10 @@ class SharedMemory {
   std::ptrdiff_t behind(const void* address) const {
     return static_cast<const unsigned char*>(address) - (begin_ + usable_);
   }
-  /// The last `bytes`, 16-byte aligned, filled.
+  /// The last `bytes`, 16-byte aligned.
+  unsigned char* last(std::size_t bytes) { return begin_ + usable_ - (bytes + 15) / 16 * 16; }
   unsigned char* filled(std::size_t bytes, unsigned char pattern) {
-    const std::size_t rounded = (bytes + 15) / 16 * 16;
-    unsigned char* data = begin_ + usable_ - rounded;
-    std::memset(data, pattern, rounded);
-    return data;
+    return static_cast<unsigned char*>(std::memset(last(bytes), pattern, (bytes + 15) / 16 * 16));
   }
 
  private:
@@ -150,10 +149,17 @@ class Multiprocessor {
 
 thread_local Multiprocessor* the_multiprocessor = nullptr;
 
+/// Frees the thread's when the thread ends. What runs after that, in destructors of statics, gets
+/// one that stays.
+struct EndOfThread {
+  ~EndOfThread() { delete std::exchange(the_multiprocessor, nullptr); }
+};
+
 Multiprocessor& multiprocessor() {
-  static thread_local const auto own = std::make_unique<Multiprocessor>();
-  the_multiprocessor = own.get();
-  return *own;
+  static thread_local const EndOfThread end;
+  static_cast<void>(&end);
+  if (!the_multiprocessor) the_multiprocessor = new Multiprocessor;
+  return *the_multiprocessor;
 }
 
 struct sigaction previous_handler;
@@ -410,12 +416,13 @@ void Multiprocessor::meet_warp(unsigned mask,
 }
 
 void* Multiprocessor::static_object(const void* key, std::size_t bytes) {
-  if (!static_begin_) static_begin_ = static_.filled(kMaxStatic, order_.pattern);
+  static_begin_ = static_.last(kMaxStatic);
   for (const StaticObject& object : objects_)
     if (object.key == key) return static_begin_ + object.offset;
   const std::size_t rounded = (bytes + 15) / 16 * 16;
   if (static_used_ + rounded + kMarkBytes > kMaxStatic)
     fault("more than 48 KiB of static shared memory");
+  std::memset(static_begin_ + static_used_, order_.pattern, rounded + kMarkBytes);
   objects_.push_back({key, static_used_, bytes});
   static_used_ += rounded + kMarkBytes;
   return static_begin_ + objects_.back().offset;

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
+#include <atomic>
 #include <cstdint>
 #include <new>
 
@@ -103,6 +104,12 @@ constexpr std::size_t kStackBytes = 256 << 10;
 constexpr std::size_t kStackBytes = 64 << 10;
 #endif
 
+/// Stacks begin at other lines of a page, or all would meet in one set of the first-level cache.
+std::size_t next_offset() {
+  static std::atomic<unsigned> n_stacks{0};
+  return n_stacks++ % 30 * 128;
+}
+
 }  // namespace
 
 std::size_t FiberStack::size() {
@@ -116,6 +123,8 @@ FiberStack::FiberStack() {
   if (all == MAP_FAILED) throw std::bad_alloc();
   mapped_ = static_cast<char*>(all);
   low_ = mapped_ + page;
+  top_ =
+      (reinterpret_cast<std::uintptr_t>(low_) + kStackBytes - next_offset()) & ~std::uintptr_t{15};
   mprotect(mapped_, page, PROT_NONE);
 #if defined(__SANITIZE_THREAD__)
   sanitizer_fiber_ = __tsan_create_fiber(0);
@@ -138,8 +147,7 @@ FiberStack::~FiberStack() {
 
 #if defined(__x86_64__)
 FiberPoint FiberStack::begin(void (*entry)(void*), void* argument) {
-  const auto top = (reinterpret_cast<std::uintptr_t>(low_) + kStackBytes) & ~std::uintptr_t{15};
-  auto* at = reinterpret_cast<void**>(top);
+  auto* at = reinterpret_cast<void**>(top_);
   *--at = nullptr, *--at = nullptr;  // aligns the first call
   *--at = reinterpret_cast<void*>(decoscope_first_entry);
   *--at = nullptr;                                    // rbp
@@ -150,8 +158,7 @@ FiberPoint FiberStack::begin(void (*entry)(void*), void* argument) {
 }
 #elif defined(__aarch64__)
 FiberPoint FiberStack::begin(void (*entry)(void*), void* argument) {
-  const auto top = (reinterpret_cast<std::uintptr_t>(low_) + kStackBytes) & ~std::uintptr_t{15};
-  auto* at = reinterpret_cast<void**>(top - 160);
+  auto* at = reinterpret_cast<void**>(top_ - 160);
   for (int i = 0; i < 20; i++) at[i] = nullptr;
   at[0] = reinterpret_cast<void*>(entry);                   // x19
   at[1] = argument;                                         // x20

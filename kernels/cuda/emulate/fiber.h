@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace kernels::emulation {
 
@@ -34,6 +35,7 @@ class FiberStack {
  private:
   char* mapped_ = nullptr;
   void* low_ = nullptr;
+  std::uintptr_t top_ = 0;           // where its first frame begins
   void* context_ = nullptr;          // where ucontext is used
   void* sanitizer_fiber_ = nullptr;  // ThreadSanitizer's
 };

@@ -364,7 +364,11 @@ TEST_F(CllmRun, stopped_in_every_stage_and_resumed_writes_the_same_model) {
   const TrainingReader reader(parts.out);
   EXPECT_EQ(reader.history().stage, TrainingStage::Written);
   EXPECT_TRUE(reader.history().refusals.empty());
-  EXPECT_EQ(reader.history().reports.back().step, told[1]["step"]);
+  std::ifstream log(parts.out + "/training.jsonl");
+  std::string last_report;
+  while (std::getline(log, line)) last_report = line;
+  EXPECT_EQ(reader.history().reports.back().step, nlohmann::json::parse(last_report)["step"]);
+  EXPECT_EQ(reader.history().probes.back().step, told[1]["step"]);
   ASSERT_EQ(reader.history().probes.size(), 2u);
   const ProbeTrajectory& last = reader.history().probes.back();
   ASSERT_EQ(last.blocks.size(), told[1]["blocks"].size());
