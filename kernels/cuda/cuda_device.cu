@@ -106,6 +106,9 @@ void CudaDevice::open() {
     check(cudaEventCreateWithFlags(&half.copied, cudaEventDisableTiming),
           "cudaEventCreateWithFlags");
   }
+  void* landing = nullptr;
+  check(cudaMallocHost(&landing, kHalfBytes), "cudaMallocHost");
+  landing_ = static_cast<char*>(landing);
 }
 
 CudaDevice::~CudaDevice() {
@@ -121,6 +124,7 @@ void CudaDevice::close() noexcept {
     if (half.copied) static_cast<void>(cudaEventDestroy(half.copied));
     if (half.data) static_cast<void>(cudaFreeHost(half.data));
   }
+  if (landing_) static_cast<void>(cudaFreeHost(landing_));
 }
 
 void CudaDevice::usable() {
@@ -208,11 +212,17 @@ void CudaDevice::upload(void* to, const void* from_host, std::int64_t bytes) {
 
 void CudaDevice::download(void* to_host, const void* from, std::int64_t bytes) {
   usable();
-  if (bytes > 0)
-    check(cudaMemcpyAsync(to_host, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost,
+  if (bytes <= 0) return wait();
+  // Into memory of this device first: a copy whose wait fails may still be made, when the caller's
+  // memory is gone.
+  for (std::int64_t at = 0; at < bytes; at += kHalfBytes) {
+    const auto n = static_cast<std::size_t>(std::min(kHalfBytes, bytes - at));
+    check(cudaMemcpyAsync(landing_, static_cast<const char*>(from) + at, n, cudaMemcpyDeviceToHost,
                           stream_),
           "cudaMemcpyAsync");
-  wait();
+    wait();
+    std::memcpy(static_cast<char*>(to_host) + at, landing_, n);
+  }
 }
 
 void CudaDevice::wait() {

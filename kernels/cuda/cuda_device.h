@@ -82,6 +82,7 @@ class CudaDevice final : public Device {
   Half halves_[2];
   int half_ = 0;
   std::int64_t half_used_ = 0;
+  char* landing_ = nullptr;  // pinned; where downloads arrive
   Grown scratch_[static_cast<int>(Use::Count)];
   std::vector<const char*> launched_;  // since the last wait
   std::int64_t begun_ns_ = 0;          // of the work since the last wait; 0: none
