@@ -4,6 +4,34 @@
 
 namespace kernels {
 
+void check_matmul(const PackedMatrix& w, int n_rows, std::int64_t x_stride, std::int64_t y_stride) {
+  ensure(w.n > 0 && w.k > 0 && w.data, "matmul: weights are packed");
+  ensure(n_rows >= 0 && x_stride >= w.k && y_stride >= w.n, "matmul: strides hold a row");
+}
+
+void check_rms_norm(int n_rows, int dim) {
+  ensure(n_rows >= 0 && dim > 0, "rms_norm: dim is at least 1");
+}
+
+void check_rope(int n_rows, int n_heads, int head_dim, std::int64_t x_stride) {
+  ensure(head_dim > 0 && head_dim % 2 == 0, "rope: head_dim is even");
+  ensure(n_rows >= 0 && x_stride >= std::int64_t{n_heads} * head_dim, "rope: stride holds a row");
+}
+
+void check_swiglu(int n_rows, int hidden) {
+  ensure(n_rows >= 0 && hidden > 0, "swiglu: hidden is at least 1");
+}
+
+std::int64_t checked_page_bytes(DType dtype, int n_kv_heads, int head_dim) {
+  ensure(n_kv_heads > 0 && head_dim > 0, "page_bytes: at least one head of one dimension");
+  return std::int64_t{kPageSize} * n_kv_heads * head_dim * bytes_of(dtype);
+}
+
+void check_stage(int n_rows, int n_kv_heads, int head_dim, std::int64_t x_stride) {
+  const int width = n_kv_heads * head_dim;
+  ensure(n_rows >= 0 && width > 0 && x_stride >= width, "kv_stage: stride holds a row");
+}
+
 void check_attention(const KvLayer& layer, const RowsPlan& plan, int n_heads) {
   ensure(layer.n_kv_heads > 0 && n_heads % layer.n_kv_heads == 0,
          "attention: n_heads is a multiple of n_kv_heads");
@@ -21,6 +49,16 @@ void check_attention(const KvLayer& layer, const RowsPlan& plan, int n_heads) {
     ensure(plan.prefix_len[s] >= 0 && n_pages * kPageSize >= plan.prefix_len[s],
            "attention: a sequence's pages hold its prefix");
   }
+}
+
+void check_attention_weights(const RowsPlan& plan, int row, float scale) {
+  ensure(row >= 0 && row < plan.n_rows, "attention_weights: a row of the plan");
+  ensure(scale > 0, "attention_weights: scale is positive");
+}
+
+void check_pick(std::int64_t stride, int vocab, int n_valid) {
+  ensure(n_valid > 0 && n_valid <= vocab && stride >= vocab,
+         "pick: n_valid is 1 to the vocabulary, the stride holds it");
 }
 
 void check_commit(const int* src, const int* page, const int* slot, int n) {

@@ -5,8 +5,25 @@
 
 namespace kernels {
 
+/// @throws ContractError  unless the weights are packed and the strides, in elements, hold a row
+void check_matmul(const PackedMatrix& w, int n_rows, std::int64_t x_stride, std::int64_t y_stride);
+/// @throws ContractError  unless rows have elements
+void check_rms_norm(int n_rows, int dim);
+/// @throws ContractError  unless dimensions come in pairs and the stride, in elements, holds a row
+void check_rope(int n_rows, int n_heads, int head_dim, std::int64_t x_stride);
+/// @throws ContractError  unless rows have elements
+void check_swiglu(int n_rows, int hidden);
+/// Bytes of 64 positions' keys, or values, of one layer.
+/// @throws ContractError  unless there is one head of one dimension
+std::int64_t checked_page_bytes(DType dtype, int n_kv_heads, int head_dim);
+/// @throws ContractError  unless the stride, in elements, holds a row
+void check_stage(int n_rows, int n_kv_heads, int head_dim, std::int64_t x_stride);
 /// @throws ContractError  unless chains, positions, pages and heads of `plan` fit each other
 void check_attention(const KvLayer& layer, const RowsPlan& plan, int n_heads);
+/// @throws ContractError  unless `row` is one of the plan's and the scale positive
+void check_attention_weights(const RowsPlan& plan, int row, float scale);
+/// @throws ContractError  unless some tokens may be chosen and the stride, in elements, holds all
+void check_pick(std::int64_t stride, int vocab, int n_valid);
 /// @throws ContractError  unless rows, pages and slots, [n] each, can be some
 void check_commit(const int* src, const int* page, const int* slot, int n);
 

@@ -6,7 +6,8 @@
 //              they are, in whatever order, on any number of threads
 //   pointers   device memory, made by `allocate`, unless a comment says "host"
 //   types      activations are f32 between operations; weights and caches are f32, f16 or bf16. An
-//              operation over bf16 weights may round its activations to bf16, to nearest even
+//              operation over weights of a half type may round its activations to that type, to
+//              nearest even
 #pragma once
 
 #include <cstdint>

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/checks.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/error.h"
 
 namespace kernels::cpu {
 namespace {
@@ -84,8 +84,7 @@ void attention_weights(Device&,
                        int n_heads,
                        float scale,
                        float* mean) {
-  ensure(row >= 0 && row < plan.n_rows, "attention_weights: a row of the plan");
-  ensure(scale > 0, "attention_weights: scale is positive");
+  check_attention_weights(plan, row, scale);
   if (layer.dtype == DType::F32)
     weights_of<float>(layer, plan, row, q, staged_k, n_heads, scale, mean);
   else

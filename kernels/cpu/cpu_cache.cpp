@@ -6,15 +6,9 @@
 
 #include "kernels/checks.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/error.h"
 
 namespace kernels::cpu {
 namespace {
-
-std::int64_t page_bytes(DType dtype, int n_kv_heads, int head_dim) {
-  ensure(n_kv_heads > 0 && head_dim > 0, "page_bytes: at least one head of one dimension");
-  return std::int64_t{kPageSize} * n_kv_heads * head_dim * bytes_of(dtype);
-}
 
 void kv_stage(Device& device,
               const float* x,
@@ -25,7 +19,7 @@ void kv_stage(Device& device,
               DType dtype,
               void* staged) {
   const int width = n_kv_heads * head_dim;
-  ensure(n_rows >= 0 && width > 0 && x_stride >= width, "kv_stage: stride holds a row");
+  check_stage(n_rows, n_kv_heads, head_dim, x_stride);
   CpuDevice& cpu = cpu_of(device);
   const auto narrow = cpu.kernels.narrow[static_cast<int>(dtype)];
   const std::int64_t row_bytes = std::int64_t{width} * bytes_of(dtype);
@@ -88,7 +82,7 @@ void kv_commit(Device& device,
 }
 
 void kv_copy_page(Device&, const KvLayer& layer, int from, int to) {
-  const std::int64_t bytes = page_bytes(layer.dtype, layer.n_kv_heads, layer.head_dim);
+  const std::int64_t bytes = checked_page_bytes(layer.dtype, layer.n_kv_heads, layer.head_dim);
   for (void* pages : {layer.k, layer.v}) {
     char* base = static_cast<char*>(pages);
     if (from != to)
@@ -130,7 +124,7 @@ void kv_read(Device&, const KvLayer& layer, const int* pages, int n, float* k, f
 }  // namespace
 
 void add_cache_ops(Ops& ops) {
-  ops.page_bytes = page_bytes;
+  ops.page_bytes = checked_page_bytes;
   ops.kv_stage = kv_stage;
   ops.kv_commit = kv_commit;
   ops.kv_copy_page = kv_copy_page;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "kernels/checks.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/error.h"
 
@@ -98,8 +99,7 @@ void matmul(Device& device,
             std::int64_t y_stride,
             const float* bias,
             bool add) {
-  ensure(w.n > 0 && w.k > 0 && w.data, "matmul: weights are packed");
-  ensure(n_rows >= 0 && x_stride >= w.k && y_stride >= w.n, "matmul: strides hold a row");
+  check_matmul(w, n_rows, x_stride, y_stride);
   if (n_rows == 0) return;
   CpuDevice& cpu = cpu_of(device);
   const MatmulKernel& kernel = cpu.kernels.matmul[static_cast<int>(w.dtype)];

@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/checks.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/error.h"
 #include "kernels/philox.h"
 #include "kernels/sampling.h"
 
@@ -110,8 +110,7 @@ void pick(Device& device,
           int n_valid,
           const PickRow* rows,
           Picked* out) {
-  ensure(n_valid > 0 && n_valid <= vocab && stride >= vocab,
-         "pick: n_valid is 1 to the vocabulary, the stride holds it");
+  check_pick(stride, vocab, n_valid);
   CpuDevice& cpu = cpu_of(device);
   const std::int64_t padded = (n_valid + kNoiseBlock - 1) / kNoiseBlock * kNoiseBlock;
   for (Scratch& scratch : cpu.own) scratch.at_least(padded * 8);

@@ -2,15 +2,15 @@
 #include <algorithm>
 #include <atomic>
 
+#include "kernels/checks.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/error.h"
 
 namespace kernels::cpu {
 namespace {
 
 void rms_norm(
     Device& device, const float* x, const float* w, float* y, int n_rows, int dim, float eps) {
-  ensure(n_rows >= 0 && dim > 0, "rms_norm: dim is at least 1");
+  check_rms_norm(n_rows, dim);
   CpuDevice& cpu = cpu_of(device);
   split(cpu, n_rows, std::int64_t{n_rows} * dim / 8, [&](int begin, int end, int) {
     for (int r = begin; r < end; r++)
@@ -26,8 +26,7 @@ void rope(Device& device,
           int head_dim,
           const int* pos,
           const float* table) {
-  ensure(head_dim > 0 && head_dim % 2 == 0, "rope: head_dim is even");
-  ensure(n_rows >= 0 && x_stride >= std::int64_t{n_heads} * head_dim, "rope: stride holds a row");
+  check_rope(n_rows, n_heads, head_dim, x_stride);
   CpuDevice& cpu = cpu_of(device);
   for (Scratch& scratch : cpu.own) scratch.at_least(std::int64_t{head_dim} * 4);
   const std::int64_t cost = std::int64_t{n_rows} * n_heads * head_dim / 8;
@@ -40,7 +39,7 @@ void rope(Device& device,
 }
 
 void swiglu(Device& device, const float* x, float* y, int n_rows, int hidden) {
-  ensure(n_rows >= 0 && hidden > 0, "swiglu: hidden is at least 1");
+  check_swiglu(n_rows, hidden);
   // Cut in pieces of columns too, so that one row also has work for all.
   constexpr int kColumns = 512;
   const int n_pieces = (hidden + kColumns - 1) / kColumns;

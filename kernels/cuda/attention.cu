@@ -476,8 +476,7 @@ void attention_weights(Device& device,
                        int n_heads,
                        float scale,
                        float* mean) {
-  ensure(row >= 0 && row < plan.n_rows, "attention_weights: a row of the plan");
-  ensure(scale > 0, "attention_weights: scale is positive");
+  check_attention_weights(plan, row, scale);
   CudaDevice& cuda = cuda_of(device);
   AttentionCall call = call_of(layer, plan, q, staged_k, n_heads, scale);
   Lists lists;

@@ -11,11 +11,6 @@ namespace {
 
 constexpr int kCacheThreads = 128;
 
-std::int64_t page_bytes(DType dtype, int n_kv_heads, int head_dim) {
-  ensure(n_kv_heads > 0 && head_dim > 0, "page_bytes: at least one head of one dimension");
-  return std::int64_t{kPageSize} * n_kv_heads * head_dim * bytes_of(dtype);
-}
-
 /// Where element (head, slot, 0) of a page lies, counted in elements.
 __device__ inline std::int64_t in_page(int head, int slot, int head_dim) {
   return (std::int64_t{head} * kPageSize + slot) * head_dim;
@@ -102,7 +97,7 @@ void kv_stage(Device& device,
               DType dtype,
               void* staged) {
   const int width = n_kv_heads * head_dim;
-  ensure(n_rows >= 0 && width > 0 && x_stride >= width, "kv_stage: stride holds a row");
+  check_stage(n_rows, n_kv_heads, head_dim, x_stride);
   if (n_rows == 0) return;
   const auto stage = dtype == DType::F32   ? stage_as<StoreF32>
                      : dtype == DType::F16 ? stage_as<StoreF16>
@@ -146,7 +141,7 @@ void kv_commit(Device& device,
 
 void kv_copy_page(Device& device, const KvLayer& layer, int from, int to) {
   if (from == to) return;
-  const std::int64_t n = page_bytes(layer.dtype, layer.n_kv_heads, layer.head_dim) / 4;
+  const std::int64_t n = checked_page_bytes(layer.dtype, layer.n_kv_heads, layer.head_dim) / 4;
   const auto page = [&](void* pages, int id) {
     return reinterpret_cast<unsigned*>(static_cast<char*>(pages) + id * layer.page_bytes);
   };
@@ -176,7 +171,7 @@ void kv_read(Device& device, const KvLayer& layer, const int* pages, int n, floa
 }  // namespace
 
 void add_cache_ops(Ops& ops) {
-  ops.page_bytes = page_bytes;
+  ops.page_bytes = checked_page_bytes;
   ops.kv_stage = kv_stage;
   ops.kv_commit = kv_commit;
   ops.kv_copy_page = kv_copy_page;

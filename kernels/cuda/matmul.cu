@@ -9,6 +9,7 @@
 //   many    over 128 rows go 128 at a time: the same path, so a prompt's cache has a step's bits
 #include <algorithm>
 
+#include "kernels/checks.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/math.cuh"
 
@@ -420,8 +421,7 @@ void matmul(Device& device,
             std::int64_t y_stride,
             const float* bias,
             bool add) {
-  ensure(w.n > 0 && w.k > 0 && w.data, "matmul: weights are packed");
-  ensure(n_rows >= 0 && x_stride >= w.k && y_stride >= w.n, "matmul: strides hold a row");
+  check_matmul(w, n_rows, x_stride, y_stride);
   if (n_rows == 0) return;
   CudaDevice& cuda = cuda_of(device);
   const MatmulCall call = {w.data,   x,    x_stride, w.n,     w.k,     n_rows, y,

@@ -6,6 +6,7 @@
 //            give the same sum in any order. What a cut is off by is n 2^-45 of the largest weight
 #include <vector>
 
+#include "kernels/checks.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/math.cuh"
 #include "kernels/sampling.h"
@@ -244,8 +245,7 @@ void pick(Device& device,
           int n_valid,
           const PickRow* rows,
           Picked* out) {
-  ensure(n_valid > 0 && n_valid <= vocab && stride >= vocab,
-         "pick: n_valid is 1 to the vocabulary, the stride holds it");
+  check_pick(stride, vocab, n_valid);
   if (n_rows == 0) return;
   std::vector<Asked> asked;
   std::vector<int> history;

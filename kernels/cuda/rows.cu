@@ -1,5 +1,6 @@
 // Operations that take one row at a time: norm, rotation, activation. A thread's part of a row is
 // the same whatever stands beside the row, so its sums are too.
+#include "kernels/checks.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/math.cuh"
 
@@ -57,7 +58,7 @@ __global__ void __launch_bounds__(kThreads)
 
 void rms_norm(
     Device& device, const float* x, const float* w, float* y, int n_rows, int dim, float eps) {
-  ensure(dim > 0 && n_rows >= 0, "rms_norm: rows of at least one element");
+  check_rms_norm(n_rows, dim);
   if (n_rows == 0) return;
   cuda_of(device).launch("rms_norm", rms_norm_rows, n_rows, kNormThreads, 0, x, w, y, dim, eps);
 }
@@ -70,7 +71,7 @@ void rope(Device& device,
           int head_dim,
           const int* pos,
           const float* table) {
-  ensure(head_dim > 0 && head_dim % 2 == 0, "rope: head_dim is even");
+  check_rope(n_rows, n_heads, head_dim, x_stride);
   const std::int64_t n = std::int64_t{n_rows} * n_heads * (head_dim / 2);
   if (n == 0) return;
   cuda_of(device).launch("rope", rope_pairs, blocks_for(n, kThreads), kThreads, 0, x, x_stride, n,
@@ -78,6 +79,7 @@ void rope(Device& device,
 }
 
 void swiglu(Device& device, const float* x, float* y, int n_rows, int hidden) {
+  check_swiglu(n_rows, hidden);
   const std::int64_t n = std::int64_t{n_rows} * hidden;
   if (n == 0) return;
   cuda_of(device).launch("swiglu", swiglu_elements, blocks_for(n, kThreads), kThreads, 0, x, y, n,

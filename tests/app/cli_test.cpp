@@ -12,6 +12,7 @@
 
 #include "app/notes.h"
 #include "tests/app/cli_fixture.h"
+#include "tests/needs.h"
 
 namespace {
 
@@ -412,7 +413,7 @@ TEST_F(Cli, bench_step_keeps_its_json_contract) {
 }
 
 TEST_F(Cli, a_full_disk_is_said) {
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  NEEDS(std::filesystem::exists("/dev/full"), "no /dev/full here");
   const int status = std::system(
       (std::string(DECOSCOPE_PROGRAM) + " devices --json >/dev/full 2>" + folder + "/err").c_str());
   EXPECT_EQ(WEXITSTATUS(status), 4);
@@ -467,6 +468,7 @@ TEST_F(CliModel, generate_keeps_its_json_contract) {
   EXPECT_DOUBLE_EQ(metrics["accepted_of_judged"], accepted / judged);
 }
 
+#ifdef DECOSCOPE_CUDA_EMULATION
 TEST_F(CliModel, the_emulated_gpu_is_a_device_like_the_cpu) {
   const auto on = [&](const std::string& device) {
     const Outcome outcome =
@@ -480,12 +482,12 @@ TEST_F(CliModel, the_emulated_gpu_is_a_device_like_the_cpu) {
     return result["tokens"];
   };
   const json list = json::parse(run("devices --json").out);
-  const bool is_here = std::any_of(list.begin(), list.end(), [](const json& device) {
+  EXPECT_TRUE(std::any_of(list.begin(), list.end(), [](const json& device) {
     return device["name"] == "cuda:emulated" && device["available"] == true;
-  });
-  if (!is_here) GTEST_SKIP() << "this program was built without the emulated GPU";
+  })) << list;
   EXPECT_EQ(on("cuda:emulated"), on("cpu"));
 }
+#endif
 
 TEST_F(CliModel, one_prompt_gives_one_result_and_several_give_a_list) {
   const std::string one = R"({"id": "a", "prompt": "Anna has"})", two = R"({"prompt": "def"})";
