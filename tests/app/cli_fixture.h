@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/app/program.h"
+
 struct Outcome {
   int code = -1;
   std::string out, err;
@@ -35,16 +37,16 @@ class Cli : public testing::Test {
   /// A shell's command line, DECOSCOPE standing for the program.
   Outcome shell(const std::string& line) const {
     const std::string out = folder + "/out", err = folder + "/err";
-    const int status = std::system(("DECOSCOPE=" DECOSCOPE_PROGRAM " bash -c '" + line + "' >" +
-                                    out + " 2>" + err + " </dev/null")
+    const int status = std::system((std::string("DECOSCOPE=") + program_path() + " bash -c '" +
+                                    line + "' >" + out + " 2>" + err + " </dev/null")
                                        .c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(out), read_file(err)};
   }
   Outcome run(const std::string& arguments) const {
     const std::string out = folder + "/out", err = folder + "/err";
-    const int status = std::system((std::string(DECOSCOPE_PROGRAM) + " " + arguments + " >" + out +
-                                    " 2>" + err + " </dev/null")
-                                       .c_str());
+    const int status = std::system(
+        (std::string(program_path()) + " " + arguments + " >" + out + " 2>" + err + " </dev/null")
+            .c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(out), read_file(err)};
   }
   static int lines(const std::string& text) {

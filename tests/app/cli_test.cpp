@@ -415,7 +415,7 @@ TEST_F(Cli, bench_step_keeps_its_json_contract) {
 TEST_F(Cli, a_full_disk_is_said) {
   NEEDS(std::filesystem::exists("/dev/full"), "no /dev/full here");
   const int status = std::system(
-      (std::string(DECOSCOPE_PROGRAM) + " devices --json >/dev/full 2>" + folder + "/err").c_str());
+      (std::string(program_path()) + " devices --json >/dev/full 2>" + folder + "/err").c_str());
   EXPECT_EQ(WEXITSTATUS(status), 4);
   EXPECT_EQ(lines(read_file(folder + "/err")), 1);
 }
@@ -430,7 +430,7 @@ TEST_F(Cli, IO10_without_descriptors_left_it_ends_with_4_and_one_line) {
   // depends on what this process has open.
   for (int n = 3; n < 64 && code != 0; n++) {
     const std::string limited = "(ulimit -n " + std::to_string(n) + " && exec ";
-    const int status = std::system((limited + DECOSCOPE_PROGRAM + " model info " + model + ") >" +
+    const int status = std::system((limited + program_path() + " model info " + model + ") >" +
                                     folder + "/out 2>" + folder + "/err </dev/null")
                                        .c_str());
     ASSERT_TRUE(WIFEXITED(status));
@@ -567,7 +567,7 @@ TEST_F(CliModel, ctrl_c_keeps_what_was_decoded_and_says_so) {
       << "\"$@\" > " << folder << "/out 2> " << folder << "/err &\n"
       << "until [ -s " << folder << "/out ] || ! kill -0 $!; do sleep 0.02; done\n"
       << "kill -INT $!\nwait $!\n";
-  const int status = std::system(("sh " + folder + "/press.sh " + DECOSCOPE_PROGRAM +
+  const int status = std::system(("sh " + folder + "/press.sh " + program_path() +
                                   " generate --prompt 'Anna has' --max-tokens 1000 --ignore-eos "
                                   "--scale 1x8 --record " +
                                   folder + "/a.pdrun")

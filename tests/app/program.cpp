@@ -29,6 +29,10 @@ void redirect(const std::string& path, int descriptor) {
 
 }  // namespace
 
+const char* program_path() {
+  return DECOSCOPE_PROGRAM;
+}
+
 std::optional<std::string> said_on_terminal(const std::vector<std::string>& arguments,
                                             int columns) {
   const int here = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -38,7 +42,7 @@ std::optional<std::string> said_on_terminal(const std::vector<std::string>& argu
   size.ws_row = 25;
   size.ws_col = static_cast<unsigned short>(columns);
   if (there < 0 || ioctl(there, TIOCSWINSZ, &size) != 0) return std::nullopt;
-  std::vector<char*> argv{const_cast<char*>(DECOSCOPE_PROGRAM)};
+  std::vector<char*> argv{const_cast<char*>(program_path())};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   const pid_t pid = fork();
@@ -64,7 +68,7 @@ std::optional<std::string> said_on_terminal(const std::vector<std::string>& argu
 
 Program::Program(const std::vector<std::string>& arguments, const std::string& folder)
     : folder_(folder), signalled_(Clock::now()) {
-  std::vector<char*> argv{const_cast<char*>(DECOSCOPE_PROGRAM)};
+  std::vector<char*> argv{const_cast<char*>(program_path())};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   const std::string out_path = folder_ + "/program.out", err_path = folder_ + "/program.err";

@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+/// Path of the program under test.
+const char* program_path();
+
 struct ProgramEnd {
   int code = -1;  // exit code; -1: it was ended by a signal
   std::string out, err;
