@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <cstring>
 #include <map>
 #include <type_traits>
 #include <utility>
@@ -39,6 +40,9 @@ constexpr std::size_t kTagBytes = 5;  // kind, a, b
 
 template <typename T>
 concept Number = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
+/// Several of them lie in a recording as they do here: little end first.
+template <typename T>
+concept AsInMemory = Number<T> && std::endian::native == std::endian::little;
 template <typename T>
 concept Enumeration = std::is_enum_v<T>;
 template <typename T>
@@ -103,6 +107,10 @@ class Writer {
   }
   template <typename T>
   void value(const std::vector<T>& xs) {
+    if constexpr (AsInMemory<T>) {
+      value_.append(reinterpret_cast<const char*>(xs.data()), xs.size() * sizeof(T));
+      return;
+    }
     for (const T& x : xs) {
       if constexpr (std::same_as<T, std::string>) {
         text(x);
@@ -231,6 +239,11 @@ class Reader {
         fields(inner, xs.emplace_back());
         inner.skip_rest();
       }
+    } else if constexpr (AsInMemory<T>) {
+      xs.resize(from.size() / sizeof(T));
+      const std::string_view bytes = from.take(xs.size() * sizeof(T));
+      if (!bytes.empty()) std::memcpy(xs.data(), bytes.data(), bytes.size());
+      if (!from.empty()) read(from, xs.emplace_back());  // part of a number: an Error
     } else {
       xs.reserve(from.size() / (std::same_as<T, RowTag> ? kTagBytes : sizeof(T)));
       while (!from.empty()) read(from, xs.emplace_back());
