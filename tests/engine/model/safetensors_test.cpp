@@ -102,6 +102,8 @@ TEST(Safetensors, ST01_a_file_shorter_than_its_length_is_refused) {
 }
 
 TEST(Safetensors, ST02_a_length_that_wraps_is_refused_and_takes_no_memory) {
+  // A first refusal brings the program's own pages that it runs through into memory.
+  refused(header_bytes(3) + "{}");
   for (const std::uint64_t length : {~0ull, 1ull << 63, ~0ull - 7}) {
     const std::string bytes = header_bytes(length) + "{}";
     reset_peak();

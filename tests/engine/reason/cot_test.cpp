@@ -18,7 +18,7 @@ const std::string kAssets = std::string(DECOSCOPE_SOURCE_DIR) + "/assets";
 class Cot : public testing::Test {
  protected:
   static LoadedModel& bundled() {
-    static ModelStore store(kAssets, 2);
+    static ModelStore store(kAssets, 1);
     return store.get({});
   }
   static const std::vector<Question>& questions() {
