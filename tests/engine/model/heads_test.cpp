@@ -154,7 +154,7 @@ TEST(MedusaHeads, enlarged_with_their_target_say_the_same_bits) {
   const std::vector<float> hidden = states(1, 8);
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto plain = load_medusa(device, files, options_of(dtype))->logits(hidden, 3);
-    for (const ModelScale scale : {ModelScale{4, 1}, ModelScale{4, 2}, ModelScale{16, 1}}) {
+    for (const ModelScale scale : test_scales()) {
       const auto large = load_medusa(device, files, options_of(dtype, scale));
       EXPECT_EQ(large->logits(widened(hidden, scale.width), 3), plain) << name_of(scale);
     }
@@ -450,7 +450,7 @@ TEST(ChimeraHeads, enlarged_with_their_target_say_the_same_bits) {
       const auto plain = unscaled->make_text(0);
       plain->append(hidden, text_grams(3, 0, 67));
       const auto expected = drafted(*plain, grams_of(3, 3));
-      for (const ModelScale scale : {ModelScale{4, 2}, ModelScale{16, 1}}) {
+      for (const ModelScale scale : test_scales()) {
         const auto heads = load_chimera(device, files, target, options_of(dtype, scale));
         const auto large = heads->make_text(0);
         large->append(widened(hidden, scale.width), text_grams(3, 0, 67));

@@ -30,7 +30,7 @@ TEST(Scale, enlarged_models_choose_the_same_tokens_bit_for_bit) {
       const TokenTree tree = random_tree(7, 101, 9);
       const StepOutput out = lane.forward(tree);
       const std::vector<TokenId> tokens = decode_one_by_one(lane, 5, 16);
-      for (const ModelScale scale : {ModelScale{4, 1}, ModelScale{4, 2}, ModelScale{16, 1}}) {
+      for (const ModelScale scale : test_scales()) {
         SCOPED_TRACE(name_of(scale));
         const auto large = load(device, model, dtype, scale);
         EXPECT_EQ(large->config().dim, 48 * scale.width);
