@@ -4,12 +4,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT DECOSCOPE_SANITIZERS)
   add_compile_options("SHELL:--param ggc-min-heapsize=600000")
 endif()
 
-# compiled_fast(<target> <sources>): with -O1 in a release. For what does not run often enough to be felt and is much to
-# compile: its objects take two thirds of the time.
-function(compiled_fast target)
-  set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:RelWithDebInfo>:-O1>)
-endfunction()
-
 # compiled_as_one(<target> <group> <sources>): the group's files in one go, because each of them would read the same large
 # headers for itself. So names in these files' unnamed namespaces have to differ.
 function(compiled_as_one target group)
@@ -17,7 +11,8 @@ function(compiled_as_one target group)
   set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${group})
 endfunction()
 
-# compiled_together(<target> <group> <sources>): both. (CMake takes no file with options of its own into a group.)
+# compiled_together(<target> <group> <sources>): likewise, with -O1 in a release, for what does not run often enough to be felt and is
+# much to compile: its objects take two thirds of the time. (CMake takes no file with options of its own into a group.)
 # <target>_needs is the interface library that says what <target>'s sources include and link.
 function(compiled_together target group)
   set(together ${target}_${group})
