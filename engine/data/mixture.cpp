@@ -21,18 +21,6 @@ constexpr int kProbe = 64;
   throw Error(ErrorCode::BadInput, "mixture: " + field + ": " + what);
 }
 
-struct Part {
-  std::string name;
-  const TaskGenerator* task = nullptr;             // null: open texts
-  std::shared_ptr<const TaskGenerator> with_open;  // the task with its own open texts, or null
-  std::vector<Record> texts;
-  std::array<int, 3> levels{2, 5, 3};
-  double weight = 0;
-  double mean_chars = 0;
-  std::uint32_t threshold = 0;  // cumulative share of texts in 2^-32
-  double share = 0;
-};
-
 void read_levels(const Json& levels, const std::string& field, std::array<int, 3>& out) {
   if (!levels.is_array() || levels.size() != 3) refuse(field, "expected three whole numbers");
   int total = 0;
@@ -98,6 +86,18 @@ void find_answer(TrainingText& text) {
 }
 
 struct TrainingStream::Impl {
+  struct Part {
+    std::string name;
+    const TaskGenerator* task = nullptr;             // null: open texts
+    std::shared_ptr<const TaskGenerator> with_open;  // the task with its own open texts, or null
+    std::vector<Record> texts;
+    std::array<int, 3> levels{2, 5, 3};
+    double weight = 0;
+    double mean_chars = 0;
+    std::uint32_t threshold = 0;  // cumulative share of texts in 2^-32
+    double share = 0;
+  };
+
   std::uint64_t seed = 0;
   Split split = Split::Train;
   std::vector<Part> parts;
@@ -153,7 +153,7 @@ TrainingStream::TrainingStream(std::string_view recipe_json,
   impl->split = split;
   for (const auto& [name, options] : recipe.items()) {
     if (!options.is_object()) refuse(name, "expected an object with a weight");
-    Part part;
+    Impl::Part part;
     part.name = name;
     const auto weight = options.find("weight");
     if (weight == options.end() || !weight->is_number() || !(weight->get<double>() >= 0))
@@ -181,7 +181,7 @@ TrainingStream::TrainingStream(TrainingStream&&) noexcept = default;
 Record TrainingStream::record(std::int64_t index) const {
   Random rng(fnv1a("mixture/" + std::to_string(impl_->seed) + "/" + std::to_string(index)));
   const std::uint32_t draw = rng.bits();
-  for (const Part& part : impl_->parts)
+  for (const Impl::Part& part : impl_->parts)
     if (draw <= part.threshold) return impl_->of_part(part, rng, index);
   return impl_->of_part(impl_->parts.back(), rng, index);
 }
@@ -197,7 +197,8 @@ TrainingText TrainingStream::text(std::int64_t index) const {
 
 std::vector<TrainingStream::Share> TrainingStream::shares() const {
   std::vector<Share> out;
-  for (const Part& part : impl_->parts) out.push_back({part.name, part.share, part.mean_chars});
+  for (const Impl::Part& part : impl_->parts)
+    out.push_back({part.name, part.share, part.mean_chars});
   return out;
 }
 
