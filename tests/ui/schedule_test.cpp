@@ -32,7 +32,7 @@ using ui::ScheduleRow;
 using ui::ScheduleRowKind;
 using ui::ScheduleSlice;
 
-constexpr double kDraft = static_cast<double>(streams::kScheduledDraft);
+constexpr double kDraftTime = static_cast<double>(streams::kScheduledDraft);
 
 ScheduleLanes lanes_of(const engine::Timeline& timeline) {
   return ui::schedule_lanes_of(timeline.runs());
@@ -55,15 +55,15 @@ TEST(Schedule, a_branch_waits_for_the_draft_drafts_waits_for_the_target_and_is_j
   const std::vector<ScheduleSlice>& s = branch.slices;
   EXPECT_EQ(s[0].act, ScheduleAct::WaitsToDraft);
   EXPECT_EQ(s[0].t0, 0);
-  EXPECT_EQ(s[0].t1, kDraft) << "until branch 0 has its draft";
+  EXPECT_EQ(s[0].t1, kDraftTime) << "until branch 0 has its draft";
   EXPECT_EQ(s[1].act, ScheduleAct::Drafts);
-  EXPECT_EQ(s[1].t1, 2 * kDraft);
+  EXPECT_EQ(s[1].t1, 2 * kDraftTime);
   EXPECT_EQ(s[2].act, ScheduleAct::WaitsForTarget);
   EXPECT_EQ(s[3].act, ScheduleAct::Judged);
   const ScheduleRow& target = lanes.rows[0];
   ASSERT_EQ(target.kind, ScheduleRowKind::Target);
   EXPECT_EQ(target.slices[0].act, ScheduleAct::WaitsForDraft);
-  EXPECT_EQ(target.slices[1].t0, kDraft);
+  EXPECT_EQ(target.slices[1].t0, kDraftTime);
   EXPECT_EQ(target.slices[2].t0, s[2].t1) << "the target takes branch 1 next";
   EXPECT_EQ(branch_of(lanes, target.slices[2]), 1);
   EXPECT_EQ(row_of(lanes, ScheduleRowKind::Verify).slices[0].t0, target.slices[1].t1);
@@ -77,7 +77,7 @@ TEST(Schedule, who_waits_moves_up_in_the_queue_as_others_are_taken) {
   const ScheduleRow& second = row_of(lanes, ScheduleRowKind::Queue, 1);
   EXPECT_EQ(branch_of(lanes, first.slices[0]), 1);
   EXPECT_EQ(branch_of(lanes, second.slices[0]), 2);
-  EXPECT_EQ(second.slices[0].t0, 3 * kDraft);
+  EXPECT_EQ(second.slices[0].t0, 3 * kDraftTime);
   EXPECT_EQ(branch_of(lanes, first.slices[1]), 2) << "branch 1 was taken";
   EXPECT_EQ(first.slices[1].t0, first.slices[0].t1);
   EXPECT_EQ(second.slices[0].t1, first.slices[1].t0);

@@ -9,12 +9,12 @@
 namespace engine {
 namespace {
 
-constexpr std::size_t kN = 5;
+constexpr std::size_t kParameters = 5;
 
 std::vector<float> after(int n_steps, const OptimizerSettings& settings, bool decays, float size) {
   Workers workers(1);
-  Optimizer optimizer(settings, {{0, kN, decays}}, train_table());
-  std::vector<float> parameters(kN, 1.0f);
+  Optimizer optimizer(settings, {{0, kParameters, decays}}, train_table());
+  std::vector<float> parameters(kParameters, 1.0f);
   for (int step = 1; step <= n_steps; step++) {
     std::vector<std::vector<float>> gradients{{size, -size, 2 * size, 3 * size, 0}};
     optimizer.update(parameters, gradients, step, 0.01, workers);
