@@ -2,6 +2,7 @@
 // stored, whatever stands beside it, however the rows are cut among threads.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "tests/kernels/attention_scene.h"
 
@@ -69,9 +70,9 @@ struct Company {
   std::vector<Scene> apart;  // [n_seqs], one sequence each
   int window;
 
-  Company(const Heads& heads, DType dtype, int sees)
-      : together(ragged_scene(heads, dtype, 70)), window(sees) {
-    for (const Scene::Seq& seq : together.seqs) apart.push_back({heads, dtype, {seq}});
+  Company(Scene scene, int sees) : together(std::move(scene)), window(sees) {
+    for (const Scene::Seq& seq : together.seqs)
+      apart.push_back({together.heads, together.dtype, {seq}});
   }
 };
 
@@ -124,6 +125,17 @@ void expect_same_bits_in_any_company(const Company& company, const Ops& ops) {
   }
 }
 
+void expect_same_bits_in_every_set(const Company& company) {
+  const Heads& heads = company.together.heads;
+  for (const Ops* ops : all_cpu_ops()) {
+    SCOPED_TRACE(std::string(ops->name) + " " + std::string(name_of(company.together.dtype)) +
+                 ", heads " + std::to_string(heads.n_heads) + "/" +
+                 std::to_string(heads.n_kv_heads) + " of " + std::to_string(heads.head_dim));
+    expect_same_bits_in_any_company(company, *ops);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
 TEST(Attention, a_row_has_the_same_bits_in_any_company_order_and_number_of_threads) {
   struct Layout {
     Heads heads;
@@ -134,15 +146,23 @@ TEST(Attention, a_row_has_the_same_bits_in_any_company_order_and_number_of_threa
       {{4, 4, 64}, 0}, {{4, 2, 36}, 70}, {{6, 2, 80}, 0}, {{5, 1, 17}, 0}, {{2, 2, 33}, 50}};
   for (const auto& [heads, window] : layouts) {
     for (const DType dtype : kAllDTypes) {
-      const Company company(heads, dtype, window);
-      for (const Ops* ops : all_cpu_ops()) {
-        SCOPED_TRACE(std::string(ops->name) + " " + std::string(name_of(dtype)) + ", heads " +
-                     std::to_string(heads.n_heads) + "/" + std::to_string(heads.n_kv_heads) +
-                     " of " + std::to_string(heads.head_dim));
-        expect_same_bits_in_any_company(company, *ops);
-        if (HasFatalFailure()) return;
-      }
+      expect_same_bits_in_every_set({ragged_scene(heads, dtype, 70), window});
+      if (HasFatalFailure()) return;
     }
+  }
+}
+
+TEST(Attention, a_row_has_the_same_bits_among_256_behind_prefixes_of_odd_lengths) {
+  const Heads heads{3, 1, 23};
+  for (const DType dtype : kAllDTypes) {
+    const Scene scene{
+        heads,
+        dtype,
+        {random_seq(heads, dtype, 1, 1, 70, 21), random_seq(heads, dtype, 63, 31, 70, 22),
+         random_seq(heads, dtype, 65, 97, 70, 23), random_seq(heads, dtype, 129, 127, 70, 24)}};
+    ASSERT_EQ(rows_of(scene).size(), 256u);
+    expect_same_bits_in_every_set({scene, 77});
+    if (HasFatalFailure()) return;
   }
 }
 

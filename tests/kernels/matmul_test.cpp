@@ -74,7 +74,7 @@ TEST(Matmul, agrees_with_a_double_loop_in_every_set_type_and_shape) {
 TEST(Matmul, a_row_has_the_same_bits_in_any_company_on_any_threads) {
   for (const Ops* ops : all_cpu_ops()) {
     for (const DType dtype : kAllDTypes) {
-      for (const Shape shape : {Shape{83, 70}, Shape{144, 224}}) {
+      for (const Shape shape : {Shape{83, 70}, Shape{45, 101}, Shape{144, 224}}) {
         const auto [n, k] = shape;
         constexpr int kRows = 256;
         const auto w = normal_values(std::size_t(n) * k, 5);

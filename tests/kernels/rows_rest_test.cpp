@@ -1,6 +1,6 @@
-// Embedding, rotation, staging and the choice of tokens, in every instruction set: a row has the
-// same bits alone as among any number of others, in any order, on any number of threads.
-// (Products, norms, activations and attention have the same test beside their others.)
+// Embedding, norm, activation, rotation, staging and the choice of tokens, in every instruction
+// set: a row has the same bits alone as among any number of others, in any order, on any number of
+// threads. (Products and attention have the same test beside their others.)
 #include <numeric>
 
 #include "tests/kernels/kernel_test_support.h"
@@ -58,6 +58,45 @@ TEST(AnyRows, embed_the_same_bits) {
         }
       }
     });
+  }
+}
+
+/// Asks an operation that makes [n_rows, n_out] of [n_rows, n_in] for any rows, and for each alone.
+/// @param op  (device, x, y, n_rows)
+template <class Op>
+void expect_rows_of_their_own(int n_in, int n_out, std::uint32_t seed, const Op& op) {
+  const auto values = normal_values(std::size_t(kRows) * n_in, seed, 4);
+  for_any_rows([&](Device& one, Device& device, const std::vector<int>& rows) {
+    std::vector<float> x;
+    for (const int row : rows) {
+      const auto begin = values.begin() + std::ptrdiff_t(row) * n_in;
+      x.insert(x.end(), begin, begin + n_in);
+    }
+    Guarded many(rows.size() * n_out), alone(n_out);
+    op(device, x.data(), many.data(), int(rows.size()));
+    ASSERT_TRUE(many.intact());
+    for (std::size_t r = 0; r < rows.size(); r++) {
+      op(one, &values[std::size_t(rows[r]) * n_in], alone.data(), 1);
+      ASSERT_TRUE(same_bits(many.data() + r * n_out, alone.data(), n_out * sizeof(float))) << r;
+    }
+  });
+}
+
+TEST(AnyRows, are_normed_to_the_same_bits) {
+  for (const int dim : {192, 301}) {
+    const auto w = normal_values(dim, 6);
+    expect_rows_of_their_own(dim, dim, 7, [&](Device& device, const float* x, float* y, int n) {
+      device.ops().rms_norm(device, x, w.data(), y, n, dim, 1e-5f);
+    });
+  }
+}
+
+TEST(AnyRows, are_activated_to_the_same_bits) {
+  for (const int hidden : {96, 151}) {
+    const auto op = [&](Device& device, const float* x, float* y, int n) {
+      device.ops().swiglu(device, x, y, n, hidden);
+    };
+    expect_rows_of_their_own(2 * hidden, hidden, 8, op);
   }
 }
 

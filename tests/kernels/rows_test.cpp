@@ -111,30 +111,6 @@ TEST(Swiglu, agrees_with_a_double_loop_and_survives_large_values) {
   });
 }
 
-TEST(Rows, have_the_same_bits_for_any_number_of_rows_and_threads) {
-  for (const Ops* ops : all_cpu_ops()) {
-    const int dim = 150, n = 256;
-    const auto x = normal_values(n * 2 * dim, 8);
-    const auto w = normal_values(2 * dim, 9);
-    const auto one = open_cpu(1, *ops);
-    std::vector<float> norm(x.size()), act(n * dim);
-    for (int r = 0; r < n; r++) {
-      ops->rms_norm(*one, &x[r * 2 * dim], w.data(), &norm[r * 2 * dim], 1, 2 * dim, 1e-5f);
-      ops->swiglu(*one, &x[r * 2 * dim], &act[r * dim], 1, dim);
-    }
-    for (const int n_threads : {1, 2, 3}) {
-      const auto device = open_cpu(n_threads, *ops);
-      for (const int n_rows : {2, 7, 64, 256}) {
-        std::vector<float> many(n_rows * 2 * dim), many_act(n_rows * dim);
-        ops->rms_norm(*device, x.data(), w.data(), many.data(), n_rows, 2 * dim, 1e-5f);
-        ops->swiglu(*device, x.data(), many_act.data(), n_rows, dim);
-        ASSERT_EQ(0, std::memcmp(many.data(), norm.data(), 4 * many.size())) << ops->name;
-        ASSERT_EQ(0, std::memcmp(many_act.data(), act.data(), 4 * many_act.size())) << ops->name;
-      }
-    }
-  }
-}
-
 TEST(Rounding, staged_rows_hold_the_nearest_value_of_the_type) {
   for_each_device(
       [](Device& device) {
