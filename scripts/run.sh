@@ -8,8 +8,9 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 "$here/scripts/build.sh" release --target decoscope >&2
 program="$here/build/release/bin/decoscope"
 
-# Options alone are the window's. What only a window can do is refused where there is no display; the rest is raced with.
-if [ -z "${DISPLAY:-}" ] && [ -z "${WAYLAND_DISPLAY:-}" ] && { [ $# -eq 0 ] || [[ $1 == -* ]]; }; then
+# Options alone are the window's. What only a window can do is refused where there is no display; the rest is raced with. DISPLAY
+# alone names one: Debian's GLFW opens X11 displays, and under Wayland that of Xwayland.
+if [ -z "${DISPLAY:-}" ] && { [ $# -eq 0 ] || [[ $1 == -* ]]; }; then
   decoders=(--decoders ar,jacobi,lookahead,prompt-lookup)
   prompts=(--prompt-file "$here/assets/prompts/bundled.jsonl")
   scale=(--scale 4x2)  # what the window's form chooses for the bundled model: soon over on every machine
@@ -19,7 +20,7 @@ if [ -z "${DISPLAY:-}" ] && [ -z "${WAYLAND_DISPLAY:-}" ] && { [ $# -eq 0 ] || [
       -h | --help | --version) exec "$program" "$@" ;;
       --open | --open=* | --panel | --panel=* | --screen | --screen=* | --screenshot | --screenshot=* | --start | --step | --step=* \
         | --theme | --theme=*)
-        echo "run: ${argument%%=*} needs a display and there is none (DISPLAY and WAYLAND_DISPLAY are empty);" \
+        echo "run: ${argument%%=*} needs a display and there is none (DISPLAY is empty);" \
           "with the package xvfb installed, xvfb-run -a scripts/run.sh $* makes one" >&2
         exit 2
         ;;

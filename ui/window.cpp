@@ -42,16 +42,11 @@ std::string glfw_reason() {
   return text ? text : "no reason given";
 }
 
-bool is_empty(const char* variable) {
-  const char* value = std::getenv(variable);
-  return !value || !*value;
-}
-
-// Without a name to open GLFW's own reason has a hole where the name would be.
+// Without a name to open GLFW's own reason has a hole where the name would be. (Debian's GLFW opens
+// X11 displays alone, so WAYLAND_DISPLAY names none.)
 std::string why_no_display() {
-  if (is_empty("DISPLAY") && is_empty("WAYLAND_DISPLAY"))
-    return "DISPLAY and WAYLAND_DISPLAY are empty";
-  return glfw_reason();
+  const char* display = std::getenv("DISPLAY");
+  return display && *display ? glfw_reason() : "DISPLAY is empty";
 }
 
 // Library, window and OpenGL context, released in the other order.
