@@ -206,8 +206,8 @@ TEST_F(Cli, a_prompt_without_its_option_is_told_where_it_goes) {
   told("model scale demo-target out 4x2", "4x2: a word more than decoscope model scale takes");
 }
 
-/// scripts/run.sh with a program that prints what it was started with, and no display but Wayland's,
-/// which is none to Debian's GLFW.
+/// scripts/run.sh with a program that prints what it was started with, and no display but one of
+/// Wayland, which Debian's GLFW cannot open.
 class RunScript : public Cli {
  protected:
   void SetUp() override {
