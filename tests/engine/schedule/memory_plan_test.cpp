@@ -56,7 +56,7 @@ TEST(MemoryPlan, the_largest_scale_overflows_nothing) {
   EXPECT_THROW(refuse_what_does_not_fit("m", {1024, 1024}, plan, INT64_MAX), Error);
 }
 
-TEST(MemoryPlan, what_fits_passes_and_what_does_not_is_refused_with_both_sizes) {
+TEST(MemoryPlan, CF17_what_fits_passes_and_what_does_not_is_refused_with_both_sizes) {
   const MemoryPlan plan{.weights = 3e9, .workspace = 1e9, .cache_per_token = 2e4};
   EXPECT_NO_THROW(refuse_what_does_not_fit("big", {4, 2}, plan, 4'000'000'000));
   try {
