@@ -1,11 +1,16 @@
 // Completions made in SEED's rounds are those made alone; n branches cost n caches and one copy of
 // the weights; the stream tells all of it.
+#include <algorithm>
+#include <chrono>
+#include <thread>
 #include <tuple>
 
 #include <gtest/gtest.h>
 
 #include "engine/event/timeline.h"
 #include "engine/schedule/rounds_scheduler.h"
+#include "tests/engine/decode/run.h"
+#include "tests/engine/schedule/in_time.h"
 
 namespace engine::test {
 namespace {
@@ -76,6 +81,89 @@ TEST(RoundsScheduler, gives_each_request_the_tokens_it_has_alone) {
       }
     }
   }
+}
+
+/// A model whose forwards take up to 0.3 ms more than their work, now so, now so.
+class Delayed final : public Model {
+ public:
+  explicit Delayed(std::unique_ptr<Model> of) : of_(std::move(of)) {}
+  void begin(std::uint64_t seed) { dice_ = Dice(seed); }
+  std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) override {
+    n_forwards++;
+    std::this_thread::sleep_for(std::chrono::microseconds(dice_(0, 300)));
+    return of_->forward(items, wants);
+  }
+
+  int vocab_size() const override { return of_->vocab_size(); }
+  int max_seq_len() const override { return of_->max_seq_len(); }
+  std::unique_ptr<SequenceCache> make_cache() override { return of_->make_cache(); }
+  const ModelConfig& config() const override { return of_->config(); }
+  kernels::DType dtype() const override { return of_->dtype(); }
+  const ModelScale& scale() const override { return of_->scale(); }
+  const std::string& name() const override { return of_->name(); }
+  const Tokenizer* tokenizer() const override { return of_->tokenizer(); }
+  std::int64_t weight_bytes() const override { return of_->weight_bytes(); }
+  std::int64_t cache_bytes() const override { return of_->cache_bytes(); }
+  kernels::Device& device() const override { return of_->device(); }
+  void read_cache(const SequenceCache& cache,
+                  int layer,
+                  std::vector<float>& k,
+                  std::vector<float>& v) const override {
+    of_->read_cache(cache, layer, k, v);
+  }
+  int n_forwards = 0;
+
+ private:
+  std::unique_ptr<Model> of_;
+  Dice dice_{0};
+};
+
+Delayed& made_delayed(LoadedModel& loaded) {
+  auto made = std::make_unique<Delayed>(std::move(loaded.model));
+  Delayed& delayed = *made;
+  loaded.model = std::move(made);
+  return delayed;
+}
+
+// T10 on the work as it is shipped: its jobs, both prompt caches, retired decoders, events gathered
+// from two threads.
+TEST(RoundsScheduler, random_delays_of_both_models_change_no_token) {
+  ModelStore own(kAssets, 2);
+  const RunModels models = models_for(own, {}, {}, "seed", {});
+  Delayed& target = made_delayed(models.target);
+  Delayed& draft = made_delayed(*models.draft);
+  const std::vector<std::string> policies = policy_names();
+  std::uint64_t trial = 0;
+  for (const float temperature : {0.0f, 0.8f}) {
+    auto requests = several(temperature);
+    for (CompletionRequest& one : requests) one.run.max_tokens = std::min(one.run.max_tokens, 16);
+    auto plain = requests;
+    for (CompletionRequest& one : plain) one.run.decoder = "ar";
+    const auto alone = BatchScheduler(bundled(), 1).run(plain, {});
+    for (const int n : {1, 2, 3, 4}) {
+      for (const int together : {1, 3}) {
+        target.begin(100 + trial);
+        draft.begin(200 + trial);
+        const std::string& policy = policies[trial++ % policies.size()];
+        const Deadline deadline;
+        EventList events;
+        RoundsScheduler scheduler(models,
+                                  {.n_branches = n, .n_together = together, .policy = policy});
+        const auto found = scheduler.run(requests, {.events = &events});
+        ASSERT_EQ(found.size(), requests.size());
+        for (std::size_t i = 0; i < requests.size(); i++)
+          EXPECT_EQ(found[i].result.tokens, alone[i].result.tokens)
+              << i << ": " << n << " branches, " << together << " together, " << policy;
+        Timeline timeline;
+        timeline.apply(describe(models.target));
+        timeline.apply(describe(*models.draft));
+        for (const Event& event : events.events) timeline.apply(event);
+        EXPECT_EQ(timeline.n_inconsistent(), 0);
+      }
+    }
+  }
+  EXPECT_GT(target.n_forwards, 100);
+  EXPECT_GT(draft.n_forwards, 100) << "both were delayed";
 }
 
 TEST(RoundsScheduler, goes_on_from_a_sequence_and_ends_at_a_stop_text_as_a_batch_does) {

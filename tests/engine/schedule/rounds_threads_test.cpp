@@ -13,6 +13,7 @@
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/tiny_transformer.h"
 #include "tests/engine/decode/toy_model.h"
+#include "tests/engine/schedule/in_time.h"
 
 namespace engine::test {
 namespace {
@@ -118,6 +119,12 @@ class LaneRounds : public RoundsWork {
   std::vector<int> n_steps;
 };
 
+/// The rounds, whose threads must come to rest.
+void run_in_time(Rounds& rounds, RoundsWork& work, const std::function<bool()>& stop = {}) {
+  const Deadline deadline;
+  run_rounds(rounds, work, stop);
+}
+
 /// Waits that differ from time to time, and from thread to thread.
 std::function<void()> delays(std::uint64_t seed) {
   auto dice = std::make_shared<Dice>(seed);
@@ -167,7 +174,7 @@ TEST(RoundsThreads, every_text_is_what_it_is_alone_under_any_delay_and_policy) {
         LaneRounds work(target, texts, n, nullptr);
         work.draft_delay = delays(static_cast<std::uint64_t>(100 + trial));
         work.verify_delay = delays(static_cast<std::uint64_t>(200 + trial));
-        run_rounds(rounds, work);
+        run_in_time(rounds, work);
         for (std::size_t i = 0; i < texts.size(); i++) {
           Job same = texts[i].job;
           same.draft = &alone_draft;
@@ -196,7 +203,7 @@ TEST(RoundsThreads, two_transformers_on_threads_of_their_own_write_what_they_wri
     const std::vector<Text> texts = texts_of(dice, job, 24, 9);
     Rounds rounds(3, kFcfs, 2, nullptr);
     LaneRounds work(*target, texts, 3, nullptr);
-    run_rounds(rounds, work);
+    run_in_time(rounds, work);
     for (std::size_t i = 0; i < texts.size(); i++)
       EXPECT_EQ(work.tokens[i], run_ar(*target, texts[i].prompt, texts[i].job).tokens);
   }
@@ -212,7 +219,7 @@ TEST(RoundsThreads, one_branch_is_speculative_decoding_step_by_step) {
     LockedList events;
     Rounds rounds(1, kFcfs, 1, nullptr);
     LaneRounds work(target, texts, 1, &events);
-    run_rounds(rounds, work);
+    run_in_time(rounds, work);
     job.decoder = "speculative";
     job.options = {{"gamma", "3"}};
     std::vector<Event> told(events.list.events.begin() + 1, events.list.events.end());
@@ -242,7 +249,7 @@ TEST(RoundsThreads, the_draft_of_one_text_and_the_verification_of_another_are_at
   };
   work.draft_delay = [&] { meet(n_drafts, n_verifications, 2); };
   work.verify_delay = [&] { meet(n_verifications, n_drafts, 1); };
-  run_rounds(rounds, work);
+  run_in_time(rounds, work);
   EXPECT_TRUE(met);
 }
 
@@ -262,7 +269,7 @@ TEST(RoundsThreads, what_either_side_throws_ends_both) {
         if ((*n)++ == at) throw Error(ErrorCode::Resources, "no more memory");
       };
       (on_draft ? work.draft_delay : work.verify_delay) = fail;
-      EXPECT_THROW(run_rounds(rounds, work), Error);
+      EXPECT_THROW(run_in_time(rounds, work), Error);
     }
   }
 }
@@ -294,7 +301,7 @@ void expect_both_end_where_events_are_refused(const char* resource) {
     RefusingSink<Refused> sink(resource, n);
     Rounds rounds(3, kFcfs, 1, &sink);
     LaneRounds work(target, texts, 3, nullptr);
-    EXPECT_THROW(run_rounds(rounds, work), Error) << resource << " " << n;
+    EXPECT_THROW(run_in_time(rounds, work), Error) << resource << " " << n;
   }
 }
 
@@ -303,6 +310,16 @@ TEST(RoundsThreads, what_the_sink_of_their_events_throws_ends_both_too) {
   expect_both_end_where_events_are_refused<Dequeued>("draft");   // the same, before its work
   expect_both_end_where_events_are_refused<Queued>("draft");     // of the target's
   expect_both_end_where_events_are_refused<Dequeued>("target");  // the same
+}
+
+TEST(RoundsThreads, threads_that_never_meet_fail_their_test_with_a_word) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto wait_for_ever = [] {
+    const Deadline deadline(std::chrono::seconds(1));
+    std::this_thread::sleep_for(std::chrono::seconds(60));
+  };
+  EXPECT_EXIT(wait_for_ever(), testing::ExitedWithCode(EXIT_FAILURE),
+              "threads_that_never_meet.*: its threads have not come to rest within 1 s");
 }
 
 TEST(RoundsThreads, asked_to_stop_both_come_to_rest) {
@@ -314,7 +331,7 @@ TEST(RoundsThreads, asked_to_stop_both_come_to_rest) {
     Rounds rounds(3, kFcfs, 1, nullptr);
     LaneRounds work(target, texts, 3, nullptr);
     int n_asked = 0;
-    run_rounds(rounds, work, [&] { return n_asked++ >= after; });
+    run_in_time(rounds, work, [&] { return n_asked++ >= after; });
     EXPECT_LE(rounds.totals().n_verifications, after);
   }
 }
@@ -328,7 +345,7 @@ TEST(RoundsThreads, the_stream_tells_rounds_in_an_order_a_timeline_takes) {
   LockedList events;
   Rounds rounds(3, kFcfs, 2, &events);
   LaneRounds work(target, texts, 3, &events);
-  run_rounds(rounds, work);
+  run_in_time(rounds, work);
   Timeline timeline;
   for (const Event& event : events.list.events) timeline.apply(event);
   EXPECT_EQ(timeline.n_inconsistent(), 0)
