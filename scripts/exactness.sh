@@ -3,9 +3,11 @@
 # bf16 and f32. `plain` has texts and no prompts: of each text its first eight words are given, and they go on freely.
 #   scripts/exactness.sh OUT_DIR
 # Writes OUT_DIR/<task>-<sampling>-<dtype>.json (the command line's compare contract; -seed.json: SEED's, whose branches are the
-# prompts themselves), prints a Markdown table and fails where any output differs. DECOSCOPE_EXACT_COUNT prompts a task. A file that is
-# there is not made again, so the same command goes on where it was stopped.
+# prompts themselves), prints a Markdown table and fails where any output differs, or where one was not made. DECOSCOPE_EXACT_COUNT
+# prompts a task, the same whether or not there are open sets. A file that is there is not made again, so the same command goes on where
+# it was stopped.
 set -euo pipefail
+unset DECOSCOPE_DATA
 here=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=scripts/measuring.sh
 source "$here/scripts/measuring.sh"
@@ -37,12 +39,12 @@ for task in "${tasks[@]}"; do
     done
   done
 done
-python3 - "$out" "$decoders" "${tasks[@]}" <<'PY'
+python3 - "$out" "$count" "$decoders" "${tasks[@]}" <<'PY'
 import json, sys
-out, decoders = sys.argv[1], sys.argv[2].split(",")[1:]
+out, count, decoders = sys.argv[1], int(sys.argv[2]), sys.argv[3].split(",")[1:]
 print("| task | sampling | dtype | " + " | ".join(decoders) + " | seed |\n" + "| --- " * (4 + len(decoders)) + "|")
-differ = 0
-for task in sys.argv[3:]:
+differ, missing = 0, []
+for task in sys.argv[4:]:
     for sampling in ("greedy", "coupled"):
         for dtype in ("bf16", "f32"):
             run = f"{out}/{task}-{sampling}-{dtype}"
@@ -50,6 +52,9 @@ for task in sys.argv[3:]:
             seed = json.load(open(f"{run}-seed.json"))
             row = [by_name[d] for d in decoders] + [{"identical": sum(r["identical_to_ar"] for r in seed), "n": len(seed)}]
             differ += sum(s["n"] - s["identical"] for s in row)
+            missing += [f"{run}: {name} {s['n']}" for name, s in zip(decoders + ["seed"], row) if s["n"] != count]
             print(f"| {task} | {sampling} | {dtype} | " + " | ".join(f"{s['identical']} of {s['n']}" for s in row) + " |")
+if missing:
+    sys.exit(f"expected {count} outputs each, found: " + ", ".join(missing))
 sys.exit(differ > 0)
 PY

@@ -1,17 +1,26 @@
 #!/usr/bin/env bash
 # Reasoning, measured: SEED under a tree of thoughts beside the decoders it schedules, and FastCoT under chain of thought beside plain
 # decoding, in turns.
-#   scripts/reason_race.sh OUT_DIR [SCALE]      default scale: 4x2 (the draft is never scaled)
+#   scripts/reason_race.sh OUT_DIR [SCALE]      default scale: 4x2 (the draft is never scaled, but for the slow one below)
 # Writes OUT_DIR/<what>-<name>.<repeat>.json (the command line's contract) and prints Markdown tables; a file that is there is not made
-# again, so the same command goes on where it was stopped. Under 20 minutes where a step takes 12 ms.
+# again, so the same command goes on where it was stopped. About 20 minutes where a step takes 12 ms. Fails, behind its tables, where a
+# tree or a text is not that of plain decoding.
 #   right      counted once, of DECOSCOPE_RR_ANSWERS questions (500), at 1x1: a scale changes no token, which is checked on those timed
 #   bound      of FastCoT: found on DECOSCOPE_RR_SAMPLE questions of the dev split (400), within a point of accuracy; used on the test split
 #   times      medians over DECOSCOPE_RR_REPEATS (3) of what each gives against its own baseline, of DECOSCOPE_RR_COUNT questions (15) and
 #              DECOSCOPE_RR_TREES trees (3). Speed-ups are of the time that passed without reading prompts, which all read alike
 #   of its rows  the speed-up / what it would be if nothing but rows of steps and forwards of the draft were paid (step_costs.py)
-#   bound of SEED  what it can gain over speculative, t_d and t_v of a draft and a verification: "paper" min(n, (t_d + t_v) / t_v), of
-#              speculative's own times; "here" (t_d + t_v) / max((t_d' + t_v') / n, t_v' / m, t_d'), one thread that drafts, m texts in a
-#              verification, and t' what a stage takes while the other model has its share of the cores (docs/decoders/seed.md)
+#   own base   the decoder that does in turn what the schedule does at the same time: speculative, mcsd of the same k_config, or
+#              speculative --batch N where a verification judges N texts
+#   bound of SEED  what it can gain over its own base, whose t_d and t_v are those of a draft and a verification, a text each.
+#              "paper": min(n, (t_d + t_v) / t_v). "here": the same on these cores, (t_d + t_v) / max((D + m V) / n, T), with one thread
+#              that drafts and m texts in a verification. D and V are t_d and t_v on the threads that each has in the schedule, and T is
+#              the least time in which one of each is done: at the same time as far as that saves any, each then slower than alone, and the
+#              rest of the longer one alone. How much slower is no figure of the schedule judged: `bench step` measures target and draft
+#              alone and beside the other, which decodes on and on, with all threads for the target (shared) and with one (own core)
+# With the bundled draft, of which a forward takes 0.015 ms and a step of the target 6, both bounds are about 1.01: there is nothing
+# to overlap, and what says something is that no schedule is slower than its own base. The trees named slow-draft have the same draft
+# enlarged (DECOSCOPE_RR_DRAFT_SCALE, 16x1: the same tokens, a real cost), for which the bound has a meaning.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=scripts/measuring.sh
@@ -23,36 +32,90 @@ sample=${DECOSCOPE_RR_SAMPLE:-400}
 count=${DECOSCOPE_RR_COUNT:-15}
 n_trees=${DECOSCOPE_RR_TREES:-3}
 repeats=${DECOSCOPE_RR_REPEATS:-3}
+draft_scale=${DECOSCOPE_RR_DRAFT_SCALE:-16x1}
+settle=${DECOSCOPE_RR_SETTLE:-3} # seconds until what works beside a measurement is loaded
 mkdir -p "$out"
+slow=$out/slow-draft-$draft_scale
+if [ ! -d "$slow" ]; then
+  rm -rf "$slow.part"
+  "$program" model scale demo-draft "$slow.part" --scale "$draft_scale" >&2
+  mv "$slow.part" "$slow"
+fi
 cot=(reason cot --task kb --json)
 tot=(reason tot --task arith --split test --thoughts 3 --beam 2 --scale "$scale" --json)
 trees=() chains=()
-tree() {  # name, options of the decoder
-  [ "$repeat" -gt 1 ] || trees+=("$1")
-  into "$out/tree-$1.$repeat.json" "${tot[@]}" --count "$n_trees" "${@:2}"
+tree() { # name, its own base or -, options of the decoder
+  [ "$repeat" -gt 1 ] || trees+=("$1=$2")
+  into "$out/tree-$1.$repeat.json" "${tot[@]}" --count "$n_trees" "${@:3}"
 }
 chain() {
   [ "$repeat" -gt 1 ] || chains+=("$1")
   into "$out/right-$1.1.json" "${cot[@]}" --split test --count "$answers" "${@:2}"
   into "$out/chain-$1.$repeat.json" "${cot[@]}" --split test --count "$count" --scale "$scale" "${@:2}"
 }
-bound_of() {  # window: the bound found for it, nothing where none was
-  into "$out/bound-window-$1.json" "${cot[@]}" --split dev --count "$sample" --decoder fastcot --set window="$1" --find-bound --tolerance 1
+bound_of() { # window: the bound found for it, nothing where none was
+  into "$out/bound-window-$1.json" "${cot[@]}" --split dev --count "$sample" --decoder fastcot --set window="$1" --find-bound \
+    --tolerance 1 || return
   python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["bound"] or "")' "$out/bound-window-$1.json"
 }
-rows=1,2,3,4,5,6,8,11,12,16,24
-into "$out/draft-steps.json" bench step --model demo-draft --rows 1,2,4 --json
+working=
+trap '[ -z "$working" ] || kill "$working"' EXIT
+beside() { # file, what works beside it, --, what is measured
+  local file=$1 load=()
+  shift
+  [ -s "$file" ] && return
+  while [ "$1" != -- ]; do
+    load+=("$1")
+    shift
+  done
+  "$program" bench decode "${load[@]}" --max-tokens 800 --repeat 1000000 --json > /dev/null &
+  working=$!
+  sleep "$settle"
+  into "$file.alone" "${@:2}"
+  kill "$working" || { # it had ended, and so was not beside it
+    rm -f "$file.alone"
+    echo "bench decode ${load[*]}: ended early" >&2
+    return 1
+  }
+  wait "$working" || true
+  working=
+  mv "$file.alone" "$file"
+}
+rows=1,2,3,4,5,6,7,8,11,12,16,24
 into "$out/steps.json" bench step --scale "$scale" --rows $rows --json
+target=(bench step --scale "$scale" --rows "1,4,7,12,24" --repeat 25 --json)
+into "$out/target-shared.json" "${target[@]}"
+into "$out/target-own.json" "${target[@]}" --threads 1
+for draft in draft slow-draft; do
+  model=demo-draft
+  [ $draft = draft ] || model=$slow
+  step=(bench step --model "$model" --rows "1,2,4" --repeat 200 --json)
+  into "$out/$draft-steps.json" "${step[@]}"
+  into "$out/$draft-one.json" "${step[@]}" --threads 1
+  for cores in shared own; do
+    threads=()
+    [ $cores = shared ] || threads=(--threads 1)
+    beside "$out/target-$cores-beside-$draft.json" --model "$model" --threads 1 -- "${target[@]}" "${threads[@]}"
+    beside "$out/$draft-one-beside-$cores.json" --scale "$scale" "${threads[@]}" -- "${step[@]}" --threads 1
+  done
+done
 for n in 1 2 4; do into "$out/memory-$n.1.json" "${tot[@]}" --count 1 --decoder seed --set branches=$n; done
+seed_3=(--decoder seed --set branches=3)
 for repeat in $(seq "$repeats"); do
-  tree ar --decoder ar
-  tree speculative --decoder speculative --set gamma=3
-  tree speculative-3-texts --decoder speculative --set gamma=3 --batch 3
-  tree seed-1 --decoder seed --set branches=1
-  tree seed-3 --decoder seed --set branches=3
-  tree seed-3-own-core --decoder seed --set branches=3 --set target_threads=1
-  tree seed-3-together --decoder seed --set branches=3 --set batch_verify=3
-  tree seed-6-together --decoder seed --set branches=6 --set batch_verify=6
+  tree ar - --decoder ar
+  tree speculative - --decoder speculative --set gamma=3
+  tree seed-1 speculative --decoder seed --set branches=1
+  tree seed-3 speculative "${seed_3[@]}"
+  tree seed-3-own-core speculative "${seed_3[@]}" --set target_threads=1
+  tree mcsd - --decoder mcsd --set k_config=2,1,1
+  tree seed-3-mcsd mcsd "${seed_3[@]}" --set k_config=2,1,1
+  for n in 3 6; do
+    tree speculative-$n-texts - --decoder speculative --set gamma=3 --batch $n
+    tree seed-$n-together speculative-$n-texts --decoder seed --set branches=$n --set batch_verify=$n
+  done
+  tree speculative-slow-draft - --decoder speculative --set gamma=3 --draft "$slow"
+  tree seed-3-slow-draft speculative-slow-draft "${seed_3[@]}" --draft "$slow"
+  tree seed-3-slow-draft-own-core speculative-slow-draft "${seed_3[@]}" --set target_threads=1 --draft "$slow"
   chain ar --decoder ar
   for window in 1 2 3 5; do chain "window-$window" --decoder fastcot --set window=$window; done
   for window in 3 5; do

@@ -1,4 +1,7 @@
-"""The tables of scripts/reason_race.sh.  reason_tables.py OUT_DIR REPEATS "TREE..." "CHAIN..."   (names in the order they ran)"""
+"""The tables of scripts/reason_race.sh.  reason_tables.py OUT_DIR REPEATS "TREE=BASE..." "CHAIN..."   (names in the order they ran)
+
+Fails, behind the tables, where a tree or a text is not that of plain decoding.
+"""
 import json
 import statistics
 import sys
@@ -32,42 +35,93 @@ def gain(of, base):
 
 
 def stages(report):
-    """Milliseconds of a draft, of a verification, and verifications a step (fewer where they judge several texts)."""
+    """Milliseconds of a draft and of a verification, a text each: of a verification of several its share."""
     s = report["schedule"]
-    verifications = s.get("verifications", s["forwards"])
-    return s["draft_busy_ms"] / s["steps"], s["target_busy_ms"] / verifications, verifications / s["steps"]
+    return s["draft_busy_ms"] / s["steps"], s["target_busy_ms"] / s["steps"]
 
 
-def bounds(seed, alone):
-    """What a schedule of n branches could gain over drafting and verifying in turn."""
-    n = seed["schedule"]["branches"]
-    draft, verify, _ = stages(alone)
-    busy_draft, busy_verify, share = stages(seed)
-    here = (draft + verify) / max((busy_draft + busy_verify) / n, busy_verify * share, busy_draft)
-    return min(n, (draft + verify) / verify), here
+def together(report):
+    """Texts in a forward of the target."""
+    return report["schedule"]["steps"] / report["schedule"]["forwards"]
 
 
-def tree_table(names, target, draft):
-    trees = {name: reports("tree", name) for name in names}
-    alone = trees["speculative"]
+def rows_of(report):
+    """Rows of a forward of the target."""
+    return report["rows"] / report["steps"] * together(report)
+
+
+def draft_of(name):
+    return "slow-draft" if "slow-draft" in name else "draft"
+
+
+def least(draft, verify, draft_slower, verify_slower):
+    """Milliseconds in which a draft and a verification are both done: as far as that saves any at the same time, each so many times
+    slower, and the rest of the longer one alone."""
+    drafting, verifying = draft * draft_slower, verify * verify_slower
+    if drafting <= verifying:
+        at_once = drafting + verify - drafting / verify_slower
+    else:
+        at_once = verifying + draft - verifying / draft_slower
+    return min(at_once, draft + verify)
+
+
+def bounds(name, seed, base, target):
+    """What a schedule could gain over its own base: by the paper, and on these cores.
+
+    No time of the schedule judged counts, only how many branches it had, and rows and texts in a verification.
+    """
+    n, m = seed["schedule"]["branches"], together(seed)
+    draft, verify = stages(base)
+    share = lambda report: at(target, rows_of(report)) / together(report)
+    cores, kind, rows = "own" if "own-core" in name else "shared", draft_of(name), rows_of(seed)
+    times = lambda over, under, rows: at(costs(f"{OUT}/{over}.json"), rows) / at(costs(f"{OUT}/{under}.json"), rows)
+    alone_draft = draft * times(f"{kind}-one", f"{kind}-steps", 1)
+    alone_verify = verify * share(seed) / share(base) * times(f"target-{cores}", "target-shared", rows)
+    draft_slower = max(1, times(f"{kind}-one-beside-{cores}", f"{kind}-one", 1))
+    verify_slower = max(1, times(f"target-{cores}-beside-{kind}", f"target-{cores}", rows))
+    turn = max((alone_draft + m * alone_verify) / n, least(alone_draft, alone_verify, draft_slower, verify_slower))
+    return min(n, (draft + verify) / verify), (draft + verify) / turn
+
+
+def drafting_ms(name, report, draft):
+    """What the drafts of a step should cost: forwards of one row, and of two below the first level of a tree of 2,1,1."""
+    wide = 2 if "mcsd" in name else 1
+    return at(draft, 1) + (report["proposed"] / report["steps"] / wide - 1) * at(draft, wide)
+
+
+def tree_table(names, target, drafts):
+    """The names of those whose trees are others than plain decoding's."""
+    base_of = dict(name.split("=") for name in names)
+    trees = {name: reports("tree", name) for name in base_of}
     parts = lambda report: [[node["parts"] for node in item["nodes"]] for item in report["items"]]
-    head("decoder", "tokens/step", "tokens/s", "against ar", "against speculative", "of its rows", "target busy", "bound: paper", "here",
-         "reached", "overlap", "same trees")
+    others, slower = [], []
+    head("decoder", "tokens/step", "tokens/s", "against ar", "against speculative", "against own base", "of its rows", "target busy",
+         "bound: paper", "of it", "bound: here", "of it here", "overlap", "same trees")
     for name, of in trees.items():
-        first = of[0]
-        speedup, against = gain(of, trees["ar"]), gain(of, alone)
+        first, base = of[0], trees.get(base_of[name])
+        speedup = gain(of, trees["ar"])
         steps = first["schedule"]["steps"]
-        together = steps / first["schedule"]["forwards"]
-        # Drafts are chains: a token of one is a forward of the draft.
-        step_ms = at(target, first["rows"] / first["steps"] * together) / together + first["proposed"] / first["steps"] * at(draft, 1)
+        step_ms = at(target, rows_of(first)) / together(first)
+        if first["proposed"]:
+            step_ms += drafting_ms(name, first, drafts[draft_of(name)])
         of_rows = of_its_rows(speedup, trees["ar"][0]["schedule"]["steps"] / steps, target, step_ms)
-        limits = [bounds(r, b) for r, b in zip(of, alone)] if "branches" in first["schedule"] else []
-        paper, here = (statistics.median(limit) for limit in zip(*limits)) if limits else (None, None)
         figure = lambda field: f"{statistics.median([r['schedule'][field] for r in of]):.2f}" if field in first["schedule"] else "-"
+        against_base = ["-"] * 5
+        if base:
+            own = gain(of, base)
+            limits = [bounds(name, r, b, target) for r, b in zip(of, base)]
+            paper, here = (statistics.median(limit) for limit in zip(*limits))
+            against_base = [f"{own:.2f}x", f"{paper:.2f}", f"{own / paper:.2f}", f"{here:.2f}", f"{own / here:.2f}"]
+            if own < 1:
+                slower.append(f"{name} {own:.3f}x of {base_of[name]}")
+        same = all(parts(r) == parts(trees["ar"][0]) for r in of)
+        if not same:
+            others.append(name)
         row(name, f"{first['tokens_per_step']:.2f}", f"{statistics.median([r['tokens_per_second'] for r in of]):.0f}", f"{speedup:.2f}x",
-            f"{against:.2f}x", f"{of_rows:.2f}", figure("target_busy"), f"{paper:.2f}" if paper else "-", f"{here:.2f}" if here else "-",
-            f"{against / here:.2f}" if here else "-", figure("overlap"),
-            "yes" if all(parts(r) == parts(trees["ar"][0]) for r in of) else "NO")
+            f"{gain(of, trees['speculative']):.2f}x", against_base[0], f"{of_rows:.2f}", figure("target_busy"), *against_base[1:],
+            figure("overlap"), "yes" if same else "NO")
+    print(f"\nSlower than its own base: {', '.join(slower) or 'none'}")
+    return others
 
 
 def memory_table():
@@ -83,6 +137,8 @@ def answers(report):
 
 
 def chain_table(names, target):
+    """The names of those with other texts than at 1x1, or without a bound than plain decoding's."""
+    others = []
     chains = {name: reports("chain", name) for name in names}
     right = {name: reports("right", name, 1)[0] for name in names}
     steps_of = lambda report: sum(item["steps"] for item in report["items"])
@@ -100,15 +156,22 @@ def chain_table(names, target):
         row(name, f"{first['tokens'] / steps:.2f}", f"{1e3 * statistics.median([r['seconds'] for r in of]) / first['n']:.0f}",
             f"{gain(of, chains['ar']):.2f}x", f"{of_rows:.2f}", f"{right[name]['n_correct']} of {right[name]['n']}",
             f"{points(right[name]) - points(right['ar']):+.1f}", "yes" if same else "NO")
+        if not same or ("bound" not in name and small != answers(right["ar"])):
+            others.append(name)
+    return others
 
 
 def main():
     target = costs(f"{OUT}/steps.json", f"{OUT}/steps-after.json")
-    draft = costs(f"{OUT}/draft-steps.json")
-    print(f"A step of the target in ms by rows: {listed(target)}\nThe draft: {listed(draft)}")
-    tree_table(sys.argv[3].split(), target, draft)
+    drafts = {kind: costs(f"{OUT}/{kind}-steps.json") for kind in ("draft", "slow-draft")}
+    print(f"A step of the target in ms by rows: {listed(target)}")
+    for kind, cost in drafts.items():
+        print(f"A forward of the {kind}: {listed(cost)}")
+    others = tree_table(sys.argv[3].split(), target, drafts)
     memory_table()
-    chain_table(sys.argv[4].split(), target)
+    others += chain_table(sys.argv[4].split(), target)
+    if others:
+        sys.exit(f"not what plain decoding writes: {', '.join(others)}")
 
 
 main()
