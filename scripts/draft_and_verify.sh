@@ -45,7 +45,8 @@ def middle_half(runs):
 for scale in scales:
     target = costs(f"{out}/steps-{scale}.json", f"{out}/steps-after-{scale}.json")
     print(f"\nAt {scale}: a step of the target in ms by rows: {listed(target)}\nThe draft: {listed(draft)}")
-    print("\n| task | decoder | tokens/step | rows/step | draft forwards/step | accepted | speed-up | middle half | of its rows | identical to AR |")
+    print("\n| task | decoder | tokens/step | rows/step | draft forwards/step | accepted | speed-up | middle half | of its rows | "
+          "identical to AR |")
     print("| --- " * 10 + "|")
     for task in tasks:
         data = json.load(open(f"{out}/{task}-{scale}.json"))

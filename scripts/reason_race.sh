@@ -59,7 +59,7 @@ bound_of() { # window: the bound found for it, nothing where none was
   python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["bound"] or "")' "$out/bound-window-$1.json"
 }
 working=
-trap '[ -z "$working" ] || kill "$working"' EXIT
+trap '[ -z "$working" ] || kill "$working" || true' EXIT
 beside() { # file, what works beside it, --, what is measured
   local file=$1 load=()
   shift
@@ -77,7 +77,7 @@ beside() { # file, what works beside it, --, what is measured
     echo "bench decode ${load[*]}: ended early" >&2
     return 1
   }
-  wait "$working" || true
+  wait "$working" 2> /dev/null || true
   working=
   mv "$file.alone" "$file"
 }

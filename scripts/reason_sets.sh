@@ -35,8 +35,7 @@ python3 - "$out" "$count" "${asked[@]}" <<'PY'
 import json, sys
 out, count = sys.argv[1], int(sys.argv[2])
 # What was written, without what it took.
-written = lambda item: {name: item.get(name) for name in ("id", "text", "answer", "path")} | {
-    "nodes": [{name: value for name, value in node.items() if name != "evaluation"} for node in item.get("nodes", [])]}
+written = lambda item: {name: item.get(name) for name in ("id", "text", "answer", "path", "nodes")}
 print("| search | set | decoder | n | right | identical |\n" + "| --- " * 6 + "|")
 wrong = []
 for one in sys.argv[3:]:

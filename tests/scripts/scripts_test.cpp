@@ -1,5 +1,6 @@
 // The scripts that measure, run with a program of known figures (small_program.py): what is asked,
 // that nothing is asked twice, and that a run which pays for its rows alone shows as 1.00.
+#include <sys/wait.h>
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -31,16 +32,24 @@ class MeasuringScripts : public testing::Test {
     if (!folder_.empty()) fs::remove_all(folder_);
   }
 
-  /// What the script prints, its environment's settings before it.
-  std::string printed(const std::string& settings, const std::string& script) const {
+  /// Runs the script, its environment's settings before it.
+  /// @return  its exit code
+  int code_of(const std::string& settings, const std::string& script) const {
     const std::string source = DECOSCOPE_SOURCE_DIR;
-    const std::string command = "ASKED=" + log() + " DECOSCOPE_PROGRAM=" + source +
+    const std::string command = "DECOSCOPE_RR_REPEATS=1 DECOSCOPE_RR_SETTLE=0 ASKED=" + log() +
+                                " DECOSCOPE_PROGRAM=" + source +
                                 "/tests/scripts/small_program.py " + settings + " " + source +
-                                "/scripts/" + script + " " + out() + " >" + folder_ + "/printed";
-    EXPECT_EQ(std::system(command.c_str()), 0) << command;
-    std::ifstream file(folder_ + "/printed");
-    return {std::istreambuf_iterator<char>(file), {}};
+                                "/scripts/" + script + " " + out() + " >" + folder_ +
+                                "/printed 2>" + folder_ + "/told";
+    return WEXITSTATUS(std::system(command.c_str()));
   }
+  /// What it prints, and it succeeds.
+  std::string printed(const std::string& settings, const std::string& script) const {
+    EXPECT_EQ(code_of(settings, script), 0) << read(folder_ + "/told");
+    return read(folder_ + "/printed");
+  }
+  /// What the last one told on standard error.
+  std::string told() const { return read(folder_ + "/told"); }
   /// The calls since the last time this was asked.
   std::vector<std::string> asked() const {
     std::vector<std::string> calls;
@@ -50,8 +59,19 @@ class MeasuringScripts : public testing::Test {
     return calls;
   }
   std::string out() const { return folder_ + "/results"; }
+  /// What is left of documents that were not finished.
+  std::vector<std::string> parts() const {
+    std::vector<std::string> found;
+    for (const auto& entry : fs::directory_iterator(out()))
+      if (entry.path().extension() == ".part") found.push_back(entry.path().string());
+    return found;
+  }
 
  private:
+  static std::string read(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
   std::string log() const { return folder_ + "/asked"; }
   std::string folder_;
 };
@@ -86,18 +106,29 @@ std::string cell(const std::string& text, const std::string& row, const std::str
 }
 
 TEST_F(MeasuringScripts, a_race_of_reasoning_shows_what_its_targets_ask_for) {
-  const std::string text = printed("DECOSCOPE_RR_REPEATS=1", "reason_race.sh");
-  for (const char* name : {"ar", "speculative", "speculative-3-texts", "seed-1", "seed-3-together",
-                           "window-1", "window-5", "window-3-bound-24"})
+  const std::string text = printed("", "reason_race.sh");
+  for (const char* name :
+       {"ar", "speculative", "speculative-3-texts", "speculative-6-texts", "speculative-slow-draft",
+        "mcsd", "seed-1", "seed-3-together", "window-1", "window-5", "window-3-bound-24"})
     EXPECT_EQ(cell(text, name, "of its rows"), "1.00") << name << "\n" << text;
   // Both models work all the time: the bound, and twice what rows and drafts cost in turn.
   EXPECT_EQ(cell(text, "seed-3", "of its rows"), "2.00");
   EXPECT_EQ(cell(text, "seed-3", "against speculative"), "2.00x");
-  EXPECT_EQ(cell(text, "seed-3", "bound: paper"), "2.00");
-  EXPECT_EQ(cell(text, "seed-3", "here"), "2.00");
-  EXPECT_EQ(cell(text, "seed-3", "reached"), "1.00");
+  for (const char* name :
+       {"seed-3", "seed-3-own-core", "seed-3-slow-draft", "seed-3-slow-draft-own-core"}) {
+    EXPECT_EQ(cell(text, name, "against own base"), "2.00x") << name;
+    EXPECT_EQ(cell(text, name, "bound: paper"), "2.00") << name;
+    EXPECT_EQ(cell(text, name, "of it"), "1.00") << name;
+    EXPECT_EQ(cell(text, name, "bound: here"), "2.00") << name;
+    EXPECT_EQ(cell(text, name, "of it here"), "1.00") << name;
+  }
   // Three texts in a verification: 7.1 ms instead of 18.9, and nothing at the same time.
   EXPECT_EQ(cell(text, "seed-3-together", "against speculative"), "1.45x");
+  EXPECT_EQ(cell(text, "seed-3-together", "against own base"), "1.00x");
+  EXPECT_EQ(cell(text, "seed-6-together", "against own base"), "1.00x");
+  EXPECT_EQ(cell(text, "seed-3-mcsd", "against own base"), "2.00x");
+  EXPECT_EQ(cell(text, "speculative", "against own base"), "-");
+  EXPECT_THAT(text, HasSubstr("\nSlower than its own base: none\n"));
   EXPECT_EQ(cell(text, "seed-1", "bound: paper"), "1.00");
   EXPECT_EQ(cell(text, "4", "branch_cache_bytes"), "4,000,000");
   EXPECT_EQ(cell(text, "4", "weight_bytes"), cell(text, "1", "weight_bytes"));
@@ -115,21 +146,94 @@ TEST_F(MeasuringScripts, a_race_of_reasoning_shows_what_its_targets_ask_for) {
   EXPECT_THAT(calls, Not(Contains(HasSubstr("window=5 --set stop=bound"))));
 }
 
+TEST_F(MeasuringScripts, the_bound_here_counts_what_the_models_cost_each_other_alone) {
+  const auto measured = [&](const char* name, double one_row, double four_rows) {
+    std::ofstream file(out() + "/" + name + ".json");
+    file << R"({"rows": [{"rows": 1, "ms": )" << one_row << R"(}, {"rows": 4, "ms": )" << four_rows
+         << R"(}, {"rows": 24, "ms": 12}]})";
+  };
+  fs::create_directory(out());
+  // All threads: both a quarter slower beside each other. A core each: the target takes half as
+  // long again, and what works beside it costs nothing.
+  measured("target-shared-beside-draft", 7.5, 7.875);
+  measured("draft-one-beside-shared", 2.625, 2.625);
+  measured("target-own", 9, 9.45);
+  measured("target-own-beside-draft", 9, 9.45);
+  const std::string text = printed("", "reason_race.sh");
+  // 6.3 ms to draft and 6.3 to verify in turn, in 6.3 x 1.25 at the same time.
+  EXPECT_EQ(cell(text, "seed-3", "bound: here"), "1.60");
+  EXPECT_EQ(cell(text, "seed-3", "of it here"), "1.25");
+  EXPECT_EQ(cell(text, "seed-3", "bound: paper"), "2.00");
+  EXPECT_EQ(cell(text, "seed-3-slow-draft", "bound: here"), "2.00");
+  // A verification of 9.45 ms hides the drafts.
+  EXPECT_EQ(cell(text, "seed-3-own-core", "bound: here"), "1.33");
+  EXPECT_EQ(cell(text, "seed-3-slow-draft-own-core", "bound: here"), "1.33");
+}
+
 TEST_F(MeasuringScripts, a_race_of_reasoning_goes_on_where_it_was_stopped) {
-  const std::string first = printed("DECOSCOPE_RR_REPEATS=1", "reason_race.sh");
+  const std::string first = printed("", "reason_race.sh");
   asked();
   fs::remove(out() + "/tree-seed-3.1.json");
-  EXPECT_EQ(printed("DECOSCOPE_RR_REPEATS=1", "reason_race.sh"), first);
+  EXPECT_EQ(printed("", "reason_race.sh"), first);
   const auto calls = asked();
   ASSERT_THAT(calls, SizeIs(1));
   EXPECT_THAT(calls[0], HasSubstr("reason tot --task arith"));
   EXPECT_THAT(calls[0], HasSubstr("--decoder seed --set branches=3"));
 }
 
+TEST_F(MeasuringScripts, what_fails_or_is_stopped_half_way_leaves_nothing_and_ends_the_script) {
+  // Within $(...), where bash would go on.
+  EXPECT_EQ(code_of("FAILS=--find-bound", "reason_race.sh"), 6);
+  EXPECT_THAT(told(), HasSubstr("bound-window-3.json was not made (status 6)"));
+  EXPECT_FALSE(fs::exists(out() + "/bound-window-3.json"));
+  EXPECT_THAT(parts(), SizeIs(0));
+  // Beside what works meanwhile, which ends too; and at any other place.
+  fs::remove(out() + "/target-own-beside-draft.json");
+  EXPECT_EQ(code_of("FAILS='--json --threads 1'", "reason_race.sh"), 6)
+      << "what is measured beside it";
+  EXPECT_FALSE(fs::exists(out() + "/target-own-beside-draft.json"));
+  fs::remove(out() + "/tree-seed-3.1.json");
+  EXPECT_EQ(code_of("FAILS=branches=3", "reason_race.sh"), 6);
+  EXPECT_THAT(parts(), SizeIs(0));
+  // An empty file is no document.
+  std::ofstream(out() + "/tree-mcsd.1.json").close();
+  EXPECT_EQ(cell(printed("", "reason_race.sh"), "mcsd", "same trees"), "yes");
+}
+
+TEST_F(MeasuringScripts, another_tree_or_text_than_plain_decodings_fails_behind_the_tables) {
+  EXPECT_EQ(code_of("DIFFERS=branches=3", "reason_race.sh"), 1);
+  EXPECT_THAT(told(), HasSubstr("not what plain decoding writes: seed-3, seed-3-own-core"));
+  fs::remove_all(out());
+  EXPECT_EQ(code_of("DIFFERS='--scale 4x2 --decoder fastcot'", "reason_race.sh"), 1);
+  EXPECT_THAT(told(), HasSubstr("not what plain decoding writes: window-1, window-2"));
+}
+
+TEST_F(MeasuringScripts, every_set_is_asked_by_plain_decoding_and_by_what_is_to_write_the_same) {
+  const std::string twins = printed("DECOSCOPE_DATA=", "reason_sets.sh");
+  EXPECT_THAT(rows_of(twins), SizeIs(1 + 3 * 2 + 2 * 3));
+  EXPECT_THAT(told(), HasSubstr("tot creative_writing is passed over: DECOSCOPE_DATA names no"));
+  EXPECT_THAT(asked(), Contains("reason cot --task arith --split test --count 1 --decoder fastcot "
+                                "--json"));
+  const std::string all = printed("DECOSCOPE_DATA=/sets", "reason_sets.sh");
+  EXPECT_THAT(rows_of(all), SizeIs(1 + 6 * 2 + 5 * 3));
+  EXPECT_THAT(asked(), SizeIs(3 * 2 + 3 * 3)) << "the twins were there";
+  fs::remove_all(out());
+  EXPECT_EQ(code_of("DIFFERS='--task gsm8k --split test --count 1 --decoder seed' DECOSCOPE_DATA=x",
+                    "reason_sets.sh"),
+            1);
+  EXPECT_THAT(told(), HasSubstr("what plain decoding writes: tot gsm8k seed"));
+  fs::remove_all(out());
+  EXPECT_EQ(code_of("LOSES='--task blocks' DECOSCOPE_DATA=", "reason_sets.sh"), 1);
+}
+
 TEST_F(MeasuringScripts, every_task_is_held_against_plain_decoding) {
   const std::string text = printed("DECOSCOPE_EXACT_COUNT=2", "exactness.sh");
   EXPECT_THAT(rows_of(text), SizeIs(1 + 8 * 4));
   EXPECT_EQ(cell(text, "plain", "seed"), "2 of 2");
+  fs::remove(out() + "/kb-greedy-bf16-seed.json");
+  EXPECT_EQ(code_of("DECOSCOPE_EXACT_COUNT=2 LOSES=generate", "exactness.sh"), 1);
+  EXPECT_THAT(told(),
+              HasSubstr("expected 2 outputs each, found: " + out() + "/kb-greedy-bf16: seed 1"));
   // Texts without a prompt go on from their beginning.
   std::ifstream file(out() + "/plain.jsonl");
   const std::string prompts(std::istreambuf_iterator<char>(file), {});
@@ -139,12 +243,20 @@ TEST_F(MeasuringScripts, every_task_is_held_against_plain_decoding) {
 TEST_F(MeasuringScripts, draft_and_verify_measures_the_defaults_of_every_task) {
   const std::string text = printed("", "draft_and_verify.sh");
   for (const auto& cells : rows_of(text)) {
-    if (cells[0] != "task") EXPECT_EQ(cells[7], "1.00") << text;
+    if (cells[0] == "task") continue;
+    const std::string gain = cells[6].substr(0, cells[6].find('x'));
+    EXPECT_EQ(cells[7], gain + " to " + gain) << text;
+    EXPECT_EQ(cells[8], "1.00") << text;
   }
   EXPECT_THAT(rows_of(text), SizeIs(1 + 5 * 2));
   EXPECT_THAT(text, HasSubstr("| kb | mcsd | 2.00 | 7.0 |"));
   EXPECT_THAT(text, HasSubstr("| blocks | mcsd | 2.00 | 7.0 |"));
-  for (const std::string& call : asked()) EXPECT_THAT(call, Not(HasSubstr("--set")));
+  for (const std::string& call : asked()) {
+    EXPECT_THAT(call, Not(HasSubstr("--set")));
+    if (call.starts_with("compare")) {
+      EXPECT_THAT(call, HasSubstr("--repeat 3"));
+    }
+  }
 }
 
 }  // namespace

@@ -1,17 +1,24 @@
 #!/usr/bin/env python3
 """Stands in for the program under the scripts that measure: a run of it takes what its rows cost, and nothing else.
 
-It logs what it was asked to $ASKED, a line a call.
+It logs what it was asked to $ASKED, a line a call. One that holds $FAILS ends half way with code 6, as after Ctrl+C; $LOSES takes an
+output from the lists of one that holds it, and $DIFFERS changes its texts.
 """
 import json
 import os
 import sys
+import time
 
 TARGET = {rows: 6 + 0.1 * (rows - 1) for rows in (1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 14, 16, 20, 24)}
 DRAFT = 2.1  # a forward, so that a draft of three takes what its verification takes
 PREFILL = 50.0
 
 asked = sys.argv[1:]
+
+
+def has(setting):
+    """Whether the environment's setting speaks of this call."""
+    return bool(os.environ.get(setting)) and os.environ[setting] in " ".join(asked)
 
 
 def given(option, default=None):
@@ -36,17 +43,23 @@ def schedule(steps, rows, drafts=0, branches=0, together=1, overlap=1.0):
     return figures
 
 
+def written():
+    return "another" if has("DIFFERS") else "the same"
+
+
 def tree():
     decoder, branches = given("--decoder"), int(chosen("branches", 0))
     if decoder == "ar":
-        steps, rows, drafts, figures = 600, 1, 0, schedule(600, 1)
+        steps, rows, proposed, figures = 600, 1, 0, schedule(600, 1)
     else:
         # Three texts at a time or more: one works for each of the two models all the time.
         overlap = 2.0 if branches >= 3 and chosen("batch_verify", "1") == "1" else 1.0
         together = int(chosen("batch_verify", given("--batch", 1)))
-        steps, rows, drafts, figures = 300, 4, 3, schedule(300, 4, 3, branches, together, overlap)
+        steps, rows, proposed = (300, 7, 6) if chosen("k_config", "") == "2,1,1" else (300, 4, 3)
+        figures = schedule(steps, rows, 3, branches, together, overlap)
+    items = [{"id": "1", "text": written(), "answer": "A", "nodes": [{"parts": {"plan": written()}}]}]
     return {"tokens_per_step": 600 / steps, "tokens_per_second": 600 / figures["wall_ms"] * 1e3, "steps": steps, "rows": steps * rows,
-            "proposed": steps * drafts, "schedule": figures, "items": [{"nodes": [{"parts": {"plan": "the same"}}]}]}
+            "proposed": steps * proposed, "schedule": figures, "n_correct": 1, "data": "generated", "items": items[has("LOSES"):]}
 
 
 def chain():
@@ -57,10 +70,15 @@ def chain():
     figures = schedule(n * steps, window + 1)
     figures["wall_ms"] += n * 8 * TARGET[1]  # the answers, a row a step
     right = n - n // 100 if bound < 40 else n
-    items = [{"id": f"kb/{i}", "steps": steps + 8, "text": f"{i} bound {bound}", "answer": "A"} for i in range(n)]
+    items = [{"id": f"kb/{i}", "steps": steps + 8, "text": f"{i} bound {bound} {written()}", "answer": "A"} for i in range(n)]
     metrics = {"rows": n * steps * (window + 1)} | ({"iterations": n * steps} if window else {})
     return {"n": n, "n_correct": right, "tokens": n * 48, "seconds": figures["wall_ms"] / 1e3, "metrics": metrics, "schedule": figures,
-            "items": items}
+            "data": "generated", "items": items}
+
+
+def n_prompts():
+    with open(given("--prompt-file")) as file:
+        return len(file.readlines()) - has("LOSES")
 
 
 def race():
@@ -68,26 +86,34 @@ def race():
     for decoder in given("--decoders").split(","):
         steps, rows, forwards = {"ar": (100, 1, 0), "speculative": (50, 5, 1)}.get(decoder, (50, 7, 1))
         ms = steps * (TARGET[rows] + forwards * DRAFT)
-        summary.append({"decoder": decoder, "tokens_per_step": 100 / steps, "speedup": 600 / ms, "identical": 2, "n": 2})
+        n = n_prompts()
+        summary.append({"decoder": decoder, "tokens_per_step": 100 / steps, "speedup": 600 / ms, "identical": n, "n": n})
         metrics = {"rows": steps * rows, "draft_forwards": steps * forwards, "draft_rows": steps * forwards, "accepted": 50, "proposed": 200}
-        results.append({"decoder": decoder, "steps": steps, "metrics": metrics})
+        results += [{"decoder": decoder, "steps": steps, "speedup": 600 / ms, "metrics": metrics}] * 2
     return {"summary": summary, "results": results}
 
 
 def main():
     with open(os.environ["ASKED"], "a") as log:
         log.write(" ".join(asked) + "\n")
+    if has("FAILS"):
+        print('{"half": ')
+        sys.exit(6)
     if asked[:2] == ["data", "generate"]:
         for i in range(int(given("--count"))):
             text = "Ravens are birds. They are black and they are clever. Ravens eat fish." if asked[2] == "plain" else "so"
             print(json.dumps({"id": str(i), "prompt": "" if asked[2] == "plain" else "a question", "completion": text}))
+    elif asked[:2] == ["model", "scale"]:
+        os.mkdir(asked[3])
+    elif asked[:2] == ["bench", "decode"]:
+        time.sleep(600)  # works beside what is measured, until it is ended
     elif asked[0] == "bench":
         known = {int(rows): DRAFT if "--model" in asked else TARGET[int(rows)] for rows in given("--rows").split(",")}
         print(json.dumps({"rows": [{"rows": rows, "ms": ms} for rows, ms in known.items()]}))
     elif asked[0] == "compare":
         print(json.dumps(race()))
     elif asked[0] == "generate":
-        print(json.dumps([{"identical_to_ar": True}] * 2))
+        print(json.dumps([{"identical_to_ar": True}] * n_prompts()))
     elif "--find-bound" in asked:
         print(json.dumps({"bound": 24 if chosen("window", "") == "3" else None}))
     else:
