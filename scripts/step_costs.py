@@ -12,6 +12,14 @@ def costs(*files):
     return {rows: statistics.mean(one[rows] for one in of) for rows in of[0]}
 
 
+def context(race):
+    """The tokens before a step of plain decoding, the mean over all steps of a race's document."""
+    with open(race) as file:
+        of = [result for result in json.load(file)["results"] if result["decoder"] == "ar"]
+    tokens = sum(len(result["tokens"]) for result in of)
+    return round(sum(len(one["tokens"]) * (len(one["prompt_tokens"]) + len(one["tokens"]) / 2) for one in of) / tokens)
+
+
 def at(cost, rows):
     """The cost of so many rows, which need not be whole: straight lines between those measured."""
     known = sorted(cost)

@@ -89,7 +89,8 @@ def race():
         n = n_prompts()
         summary.append({"decoder": decoder, "tokens_per_step": 100 / steps, "speedup": 600 / ms, "identical": n, "n": n})
         metrics = {"rows": steps * rows, "draft_forwards": steps * forwards, "draft_rows": steps * forwards, "accepted": 50, "proposed": 200}
-        results += [{"decoder": decoder, "steps": steps, "speedup": 600 / ms, "metrics": metrics}] * 2
+        results += [{"decoder": decoder, "steps": steps, "speedup": 600 / ms, "metrics": metrics, "prompt_tokens": [1] * 50,
+                     "tokens": [2] * 100}] * 2
     return {"summary": summary, "results": results}
 
 
