@@ -72,7 +72,8 @@ Decision DraftVerifyDecoder::verify(const Sequence& prefix,
 }
 
 void DraftVerifyDecoder::committed(const Sequence& /*prefix*/, const Decision& cut) {
-  n_kept_ += std::ssize(cut.path) - 1;
+  // Not the path's rows: where the text ends in an accepted run, its last token has none.
+  n_kept_ += std::ranges::count(fates_of(drafts_.tree, cut), RowFate::Accepted);
   kept_ = cut.path;
 }
 

@@ -86,6 +86,7 @@ TokenTree HeadTreeDecoder::propose(const Sequence& prefix) {
   const int depth = std::min(ranks_.max_depth(), room);
   const bool can_draft = begin_draft(prefix, std::max(depth, 0));
   for (int d = 1; can_draft && d <= depth; d++) add_level(tree, d);
+  tree_ = tree;
   return tree;
 }
 
@@ -140,10 +141,12 @@ void HeadTreeDecoder::committed(const Sequence& /*prefix*/, const Decision& cut)
     const auto state = hidden_.begin() + static_cast<std::ptrdiff_t>(row * dim);
     kept_hidden_.insert(kept_hidden_.end(), state, state + static_cast<std::ptrdiff_t>(dim));
     const auto head = static_cast<std::size_t>(depth_of_row_[row]);  // of the row's children
-    const bool goes_on = i + 1 < cut.path.size();
-    if (goes_on) n_accepted_[head]++;
     if (!candidates_[row].rows.empty()) n_judged_[head]++;
   }
+  const std::vector<RowFate> fate = fates_of(tree_, cut);
+  for (std::size_t row = 1; row < fate.size(); row++)
+    if (fate[row] == RowFate::Accepted)
+      n_accepted_[static_cast<std::size_t>(depth_of_row_[row]) - 1]++;
 }
 
 std::vector<float> HeadTreeDecoder::take_hidden() {

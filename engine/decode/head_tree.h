@@ -84,6 +84,7 @@ class HeadTreeDecoder : public Decoder {
   UniformSource* uniforms_;  // null: philox_
 
   // Of the step under way.
+  TokenTree tree_;
   std::vector<int> row_of_;  // [n_nodes] of the tree of ranks; -1: not proposed
   std::vector<Candidates> candidates_;
   std::vector<float> q_;

@@ -7,14 +7,11 @@
 
 #include "engine/decode/registry.h"
 #include "engine/decode/sampling.h"
+#include "engine/decode/verify.h"
 #include "engine/event/clock.h"
 
 namespace engine {
 namespace {
-
-bool is_proposal(RowTag::Kind kind) {
-  return kind == RowTag::Kind::Guess || kind == RowTag::Kind::Draft || kind == RowTag::Kind::Block;
-}
 
 int leading_rows_of(const Decision& decision) {
   return static_cast<int>(decision.path.size()) - static_cast<int>(decision.emitted.size()) + 1;
@@ -140,43 +137,6 @@ struct Stepper::Notes {
 
 bool is_near_tie(const kernels::Picked& picked) {
   return picked.margin < 1e-4f * std::max(1.0f, std::abs(picked.score));
-}
-
-std::vector<RowFate> fates_of(const TokenTree& tree, const Decision& decision) {
-  const auto n = tree.token.size();
-  const int leading_rows = leading_rows_of(decision);
-  std::vector<RowFate> fate(n, RowFate::Unused);
-  // after[r]: what was emitted after row r, -1 if r is not on the path.
-  std::vector<TokenId> after(n, -1);
-  std::vector<bool> answered(n);  // a child was accepted already
-  for (std::size_t i = 0; i < decision.path.size(); i++) {
-    const auto row = static_cast<std::size_t>(decision.path[i]);
-    const int emitted = static_cast<int>(i) - (leading_rows - 1);
-    if (emitted >= 0) after[row] = decision.emitted[static_cast<std::size_t>(emitted)];
-    fate[row] = static_cast<int>(i) < leading_rows ? RowFate::Context : RowFate::Accepted;
-    if (tree.parent[row] >= 0) answered[static_cast<std::size_t>(tree.parent[row])] = true;
-  }
-  for (std::size_t r = 0; r < n; r++) {
-    if (after[r] >= 0 || fate[r] == RowFate::Context) continue;  // on the path
-    if (tree.tag[r].kind == RowTag::Kind::Current) {
-      fate[r] = RowFate::Context;  // the step emitted nothing
-      continue;
-    }
-    if (!is_proposal(tree.tag[r].kind)) {
-      fate[r] = RowFate::Window;
-      continue;
-    }
-    if (tree.parent[r] < 0) continue;
-    const auto parent = static_cast<std::size_t>(tree.parent[r]);
-    if (after[parent] < 0) continue;
-    if (after[parent] != tree.token[r]) {
-      fate[r] = RowFate::Rejected;
-    } else if (!answered[parent]) {
-      fate[r] = RowFate::Accepted;  // the last emitted token, proposed but not yet in the cache
-      answered[parent] = true;
-    }
-  }
-  return fate;
 }
 
 void Stepper::step(std::span<Lane* const> lanes) {

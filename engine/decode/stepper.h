@@ -54,11 +54,6 @@ bool is_near_tie(const kernels::Picked& picked);
 /// under rejection sampling) and the decoder's own. A rate whose denominator is 0 is absent.
 std::map<std::string, double> metrics_of(const Lane& lane);
 
-/// What became of every row, after the cut. Accepted: its token was emitted (the last emitted may
-/// have been proposed too, though its keys and values do not stay). Rejected: hangs on a row of the
-/// path, after which another token was emitted.
-std::vector<RowFate> fates_of(const TokenTree& tree, const Decision& cut);
-
 class Stepper {
  public:
   /// @param events  where steps are told, or null

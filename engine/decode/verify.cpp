@@ -1,6 +1,7 @@
 #include "engine/decode/verify.h"
 
 #include <cmath>
+#include <iterator>
 
 namespace engine {
 namespace {
@@ -15,6 +16,10 @@ void check_leading(const TokenTree& tree, int leading_rows) {
 /// A row that is no proposal: a window's cell, or a probe's.
 bool is_no_proposal(const TokenTree& tree, std::size_t row) {
   return tree.tag[row].kind == RowTag::Kind::Window || tree.tag[row].kind == RowTag::Kind::Probe;
+}
+
+bool is_proposal(RowTag::Kind kind) {
+  return kind == RowTag::Kind::Guess || kind == RowTag::Kind::Draft || kind == RowTag::Kind::Block;
 }
 
 bool is_leaf(const TokenTree& tree, std::size_t row) {
@@ -139,6 +144,44 @@ Decision reject(std::span<const TokenId> tokens,
   decision.path = chain_of(tree, alive.front());
   if (last_row_leads) decision.path.pop_back();
   return decision;
+}
+
+std::vector<RowFate> fates_of(const TokenTree& tree, const Decision& decision) {
+  const auto n = tree.token.size();
+  const int leading_rows =
+      static_cast<int>(std::ssize(decision.path) - std::ssize(decision.emitted)) + 1;
+  std::vector<RowFate> fate(n, RowFate::Unused);
+  // after[r]: what was emitted after row r, -1 if r is not on the path.
+  std::vector<TokenId> after(n, -1);
+  std::vector<bool> answered(n);  // a child was accepted already
+  for (std::size_t i = 0; i < decision.path.size(); i++) {
+    const auto row = static_cast<std::size_t>(decision.path[i]);
+    const int emitted = static_cast<int>(i) - (leading_rows - 1);
+    if (emitted >= 0) after[row] = decision.emitted[static_cast<std::size_t>(emitted)];
+    fate[row] = static_cast<int>(i) < leading_rows ? RowFate::Context : RowFate::Accepted;
+    if (tree.parent[row] >= 0) answered[static_cast<std::size_t>(tree.parent[row])] = true;
+  }
+  for (std::size_t r = 0; r < n; r++) {
+    if (after[r] >= 0 || fate[r] == RowFate::Context) continue;  // on the path
+    if (tree.tag[r].kind == RowTag::Kind::Current) {
+      fate[r] = RowFate::Context;  // the step emitted nothing
+      continue;
+    }
+    if (!is_proposal(tree.tag[r].kind)) {
+      fate[r] = RowFate::Window;
+      continue;
+    }
+    if (tree.parent[r] < 0) continue;
+    const auto parent = static_cast<std::size_t>(tree.parent[r]);
+    if (after[parent] < 0) continue;
+    if (after[parent] != tree.token[r]) {
+      fate[r] = RowFate::Rejected;
+    } else if (!answered[parent]) {
+      fate[r] = RowFate::Accepted;  // the last emitted token, proposed but not yet in the cache
+      answered[parent] = true;
+    }
+  }
+  return fate;
 }
 
 Verifier::Verifier(const Sampling& sampling, UniformSource* uniforms)

@@ -40,6 +40,11 @@ Decision reject(std::span<const TokenId> tokens,
                 int leading_rows = 1,
                 bool bonus_at_end = true);
 
+/// What became of every row, after the cut. Accepted: its token was emitted (the last emitted may
+/// have been proposed too, though its keys and values do not stay). Rejected: hangs on a row of the
+/// path, after which another token was emitted.
+std::vector<RowFate> fates_of(const TokenTree& tree, const Decision& cut);
+
 /// For decoders whose proposals carry no distribution: the rule the sampling asks for.
 class Verifier {
  public:

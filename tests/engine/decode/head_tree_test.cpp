@@ -73,6 +73,11 @@ TEST(HeadTree, T1_T2_any_heads_and_any_tree_write_the_text_of_plain_decoding) {
     ASSERT_EQ(found.tokens, ar.tokens) << described(job);
     ASSERT_EQ(found.stop, ar.stop) << described(job);
     EXPECT_LE(found.n_steps, ar.n_steps) << described(job);
+    // Of every token kept it is known which head said it, the one a text ends with among them.
+    double n_told = 0;
+    for (const auto& [name, value] : found.metrics)
+      if (name.starts_with("head_") && name.ends_with("_accepted")) n_told += value;
+    EXPECT_EQ(n_told, found.n_accepted) << described(job);
     n_accepted += found.n_accepted;
   }
   EXPECT_GT(n_accepted, 300) << "too few guesses came true for this test to mean anything";

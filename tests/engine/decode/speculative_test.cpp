@@ -2,6 +2,7 @@
 // after full acceptance, one computation a row, drafting ended where it cannot pay.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -95,6 +96,63 @@ TEST(Speculative, a_draft_that_is_the_target_is_always_right) {
       EXPECT_EQ(outcome.metrics.at("acceptance_rate"), 1);
       EXPECT_EQ(outcome.metrics.at("depth_accepted"), 1);
     }
+  }
+}
+
+/// The job, ended by a text that is whole with generated token `last`, whatever the tokens are.
+Outcome run_ended_by_text(LanguageModel& model, Job job, int last) {
+  int n_before = 0;
+  job.limits.text_end = [&n_before, last](std::span<const TokenId> emitted) {
+    const int n = static_cast<int>(emitted.size());
+    const int left = last + 1 - n_before;
+    n_before += n;
+    return left <= n ? left : 0;
+  };
+  return run(model, kPrompt, job);
+}
+
+TEST(Speculative, a_text_that_ends_inside_an_accepted_run_counts_the_token_it_ends_with) {
+  const ToyShape shape{.vocab = 200, .context = 2, .seed = 3};
+  ToyModel model(shape), other(draft_of(shape));
+  constexpr int kGamma = 5;
+  for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
+    for (ToyModel* const draft : {&model, &other}) {
+      Job job = job_of("speculative", *draft, {{"gamma", "5"}});
+      job.sampling = {.temperature = 0.5f, .mode = mode};
+      const std::vector<TokenId> text = run(model, kPrompt, job).tokens;
+      std::set<int> offsets;
+      for (int last = 0; last < 4 * (kGamma + 1); last++) {
+        Job with_eos = job;
+        with_eos.limits.eos_ids = {text[static_cast<std::size_t>(last)]};
+        for (const Outcome& found :
+             {run(model, kPrompt, with_eos), run_ended_by_text(model, job, last)}) {
+          const auto& metrics = found.metrics;
+          const int n = static_cast<int>(found.tokens.size());
+          EXPECT_LE(n, last + 1);  // an end token may stand there before
+          EXPECT_EQ(metrics.at("draft_depth"), kGamma * found.n_steps);
+          EXPECT_DOUBLE_EQ(metrics.at("depth_accepted"), metrics.at("acceptance_rate"))
+              << n << " tokens";
+          if (draft != &model) continue;
+          EXPECT_EQ(found.n_accepted, n - n / (kGamma + 1)) << n << " tokens";
+          if (found.stop == StopReason::Eos) offsets.insert((n - 1) % (kGamma + 1));
+        }
+      }
+      if (draft == &model) {
+        EXPECT_EQ(offsets.size(), kGamma + 1u) << "an end token at every place of a run";
+      }
+    }
+  }
+}
+
+TEST(Mcsd, a_text_that_ends_inside_an_accepted_path_counts_the_token_it_ends_with) {
+  const ToyShape shape{.vocab = 200, .context = 2, .seed = 3};
+  ToyModel model(shape), draft(draft_of(shape));
+  const Job job = job_of("mcsd", draft, {{"k_config", "3,2,1"}});
+  for (int last = 0; last < 24; last++) {
+    const Outcome found = run_ended_by_text(model, job, last);
+    EXPECT_EQ(found.tokens.size(), static_cast<std::size_t>(last) + 1);
+    EXPECT_EQ(std::llround(found.metrics.at("depth_accepted") * found.metrics.at("draft_depth")),
+              found.n_accepted);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/decode/stepper.h"
+#include "engine/decode/verify.h"
 #include "engine/event/timeline.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/toy_model.h"
