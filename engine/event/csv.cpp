@@ -250,7 +250,8 @@ std::string lanes_csv(const Timeline& timeline, const CsvOptions& options) {
   Table table(
       "run,race,lane,decoder,options,model,draft,scale,dtype,device,threads,seed,temperature,"
       "sampling,"
-      "prompt_id,prompt_tokens,steps,tokens,tokens_per_step,tokens_per_second,acceptance_rate,"
+      "prompt_id,prompt_tokens,approximate_prompt_tokens,steps,tokens,tokens_per_step,tokens_per_"
+      "second,acceptance_rate,"
       "prefill_ms,decode_ms,speedup,first_difference_from_ar,stop_reason,metrics,parameters,"
       "program_version",
       options);
@@ -264,6 +265,7 @@ std::string lanes_csv(const Timeline& timeline, const CsvOptions& options) {
     table.cell(model.scale).cell(model.dtype).cell(model.device);
     table.cell(model.n_threads).cell(s.seed).cell(s.temperature).cell(s.sampling);
     table.cell(s.prompt_id).cell(s.prompt_tokens.size());
+    table.cell(s.n_approximate);
     table.cell(run.totals.n_steps).cell(run.totals.n_tokens);
     const auto defined = [](bool is, double value) {
       return is ? std::optional<double>(value) : std::nullopt;

@@ -107,6 +107,9 @@ std::string describe(const Timeline& timeline, const RunRecord& run) {
   }
   text += fmt::format(", seed {}, prompt of {}.\n", s.seed,
                       counted(std::ssize(s.prompt_tokens), "token"));
+  if (s.n_approximate > 0)
+    text += "Of the prompt approximate, not verified: ~" +
+            timeline.plain_text_of(run, run.approximate_of_prompt()) + "~\n";
   for (const StepRecord& step : run.steps) {
     text += describe(timeline, run, step) + "\n";
   }

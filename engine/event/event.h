@@ -55,6 +55,9 @@ struct RunStarted {
   std::string prompt_id;
   bool ignore_eos = false;  // of the limits: a baseline must have run under the same
   std::uint32_t draft = 0;  // id of the model that drafts, 0: none does
+  // Tokens of the prompt that a run before this one guessed and nothing verified: the first of
+  // them, an index of prompt_tokens, and how many.
+  int first_approximate = 0, n_approximate = 0;
 };
 
 struct Phase {

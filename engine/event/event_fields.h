@@ -29,6 +29,7 @@ void fields(auto& visit, Is<RunStarted> auto& e) {
   visit(e.max_tokens), visit(e.prompt), visit(e.prompt_tokens), visit(e.prompt_id);
   visit(e.ignore_eos);
   visit(e.draft);
+  visit(e.first_approximate), visit(e.n_approximate);
 }
 
 void fields(auto& visit, Is<Phase> auto& e) {

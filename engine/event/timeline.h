@@ -65,6 +65,16 @@ struct RunRecord {
   bool over() const { return finished || failed; }
   /// Position of the first generated token, from the sequence's start.
   int first_generated() const { return static_cast<int>(started.prompt_tokens.size()); }
+  /// Of the prompt's tokens: guessed by a run before this one, and not verified.
+  bool is_approximate_in_prompt(int position) const {
+    return position >= started.first_approximate &&
+           position - started.first_approximate < started.n_approximate;
+  }
+  std::span<const TokenId> approximate_of_prompt() const {
+    return std::span(started.prompt_tokens)
+        .subspan(static_cast<std::size_t>(started.first_approximate),
+                 static_cast<std::size_t>(started.n_approximate));
+  }
   Nanoseconds decode_compute() const;  // own compute of all complete steps
   double tokens_per_second() const;    // committed tokens / own compute of steps; 0 if undefined
   double tokens_per_step() const;      // 0 if undefined

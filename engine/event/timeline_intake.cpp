@@ -253,6 +253,12 @@ std::string TimelineIntake::take(const RunStarted& e) {
   if (const TokenId bad = foreign(record, e.prompt_tokens); bad >= 0) {
     return outside_vocabulary(bad, vocab_size(record));
   }
+  const auto n_prompt = std::ssize(e.prompt_tokens);
+  if (e.first_approximate < 0 || e.n_approximate < 0 || e.first_approximate > n_prompt ||
+      e.n_approximate > n_prompt - e.first_approximate) {
+    return fmt::format("{} approximate tokens from {} on in a prompt of {}", e.n_approximate,
+                       e.first_approximate, n_prompt);
+  }
   timeline_.run_index_[e.run] = timeline_.runs_.size();
   timeline_.runs_.push_back(std::move(record));
   return {};

@@ -98,6 +98,7 @@ Json json_of(const Timeline& timeline, const RunRecord& run) {
   json["race"] = run.started.race;
   json["seed"] = run.started.seed;
   json["prompt_tokens"] = run.started.prompt_tokens.size();
+  json["approximate_prompt_tokens"] = run.started.n_approximate;
   json["steps"] = run.totals.n_steps;
   json["tokens"] = run.totals.n_tokens;
   json["tokens_per_step"] = run.tokens_per_step();

@@ -1,6 +1,7 @@
 #include "engine/reason/cot.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 namespace engine {
@@ -38,6 +39,7 @@ class Asking {
       : scheduler_(scheduler),
         model_(model),
         tokenizer_(*model.tokenizer()),
+        trigger_(tokenizer_.encode(kTrigger, false)),
         questions_(questions),
         settings_(settings),
         watch_(watch) {
@@ -100,7 +102,7 @@ class Asking {
       run.options = settings_.options;
       run.sampling = settings_.sampling;
       run.max_tokens = settings_.max_tokens;
-      run.probe = {tokenizer_.encode(kTrigger, false), keywords_of(tokenizer_, question)};
+      run.probe = {trigger_, keywords_of(tokenizer_, question)};
       request.stop_texts = kStops;
       requests.push_back(std::move(request));
     }
@@ -134,8 +136,7 @@ class Asking {
   /// The prompt that asks for the answer, behind the rationale's own keys and values.
   Sequence asked(const Completion& rationale, std::span<const TokenId> approximate) const {
     std::vector<TokenId> more(approximate.begin(), approximate.end());
-    const std::vector<TokenId> trigger = tokenizer_.encode(kTrigger, false);
-    more.insert(more.end(), trigger.begin(), trigger.end());
+    more.insert(more.end(), trigger_.begin(), trigger_.end());
     return rationale.end.restarted(more);
   }
 
@@ -192,13 +193,19 @@ class Asking {
     std::vector<CompletionRequest> requests;
     for (std::size_t i = 0; i < prompts.size(); i++) {
       CompletionRequest request;
-      // A prompt is one text: the name alone tells where a part of it was never verified.
+      // A prompt is one text: its name tells that a part of it was never verified, and the run
+      // which part.
       const CotItem& item = report_.items[items[i]];
       request.run.prompt_id =
           item.id + (item.n_approximate > 0 ? "/answer-behind-approximate" : "/answer");
       const auto tokens = prompts[i].tokens();
       request.run.prompt_tokens.assign(tokens.begin(), tokens.end());
       request.run.prompt = tokenizer_.decode(tokens);
+      if (item.n_approximate > 0) {
+        request.run.n_approximate = item.n_approximate;
+        request.run.first_approximate =
+            static_cast<int>(std::ssize(tokens) - std::ssize(trigger_)) - item.n_approximate;
+      }
       request.run.sampling = settings_.sampling;
       request.run.max_tokens = kAnswerTokens;
       request.stop_texts = kStops;
@@ -225,6 +232,7 @@ class Asking {
   Scheduler& scheduler_;
   const Model& model_;
   const Tokenizer& tokenizer_;
+  const std::vector<TokenId> trigger_;
   std::span<const Question> questions_;
   const CotSettings& settings_;
   const SchedulerWatch& watch_;

@@ -32,7 +32,9 @@ RunRequest request_of(const RunStarted& started) {
                      .decoder = started.decoder,
                      .options = started.options,
                      .max_tokens = started.max_tokens,
-                     .ignore_eos = started.ignore_eos};
+                     .ignore_eos = started.ignore_eos,
+                     .first_approximate = started.first_approximate,
+                     .n_approximate = started.n_approximate};
   request.sampling = {.temperature = started.temperature,
                       .top_k = started.top_k,
                       .top_p = started.top_p,

@@ -155,6 +155,8 @@ RunStarted started_event(const RunRequest& request, const RunModels& models, Run
   event.prompt = request.prompt;
   event.prompt_tokens = request.prompt_tokens;
   event.prompt_id = request.prompt_id;
+  event.first_approximate = request.first_approximate;
+  event.n_approximate = request.n_approximate;
   return event;
 }
 

@@ -27,6 +27,7 @@ struct RunRequest {
   ProbeSettings probe;     // of fastcot's stop=probe
   std::uint32_t race = 0;  // runs on one prompt that are shown side by side share it; 0: alone
   int lane = 0;            // from 0 in its race
+  int first_approximate = 0, n_approximate = 0;  // of prompt_tokens, as of RunStarted
 };
 
 /// Where a run first differs from plain decoding, and by how much each choice there led the second

@@ -78,4 +78,25 @@ TEST(TextCells, what_a_run_kept_without_verification_stands_at_its_end_marked_ap
   EXPECT_EQ(facts.token, at_end[2].token);
 }
 
+TEST(TextCells, tokens_of_a_prompt_that_nothing_verified_are_marked_approximate_too) {
+  std::vector<engine::Event> events = streams::one_run("ar");
+  int n_prompt = 0;
+  for (engine::Event& event : events) {
+    auto* started = std::get_if<engine::RunStarted>(&event);
+    if (!started) continue;
+    n_prompt = static_cast<int>(started->prompt_tokens.size());
+    started->first_approximate = n_prompt - 4;
+    started->n_approximate = 3;
+  }
+  ASSERT_GE(n_prompt, 4);
+  const auto timeline = timeline_of(events);
+  const engine::RunRecord& run = *timeline.run(1);
+  for (const ui::TextCell& cell : ui::text_cells(timeline, run, 2, false)) {
+    const bool approximate = cell.position >= n_prompt - 4 && cell.position < n_prompt - 1;
+    EXPECT_EQ(cell.mean == Mean::Approximate, approximate) << cell.position;
+    const ui::PlaceFacts facts = ui::describe_place(timeline, run, {1, -1, cell.position, -1});
+    EXPECT_EQ(facts.mean == Mean::Approximate, approximate) << cell.position;
+  }
+}
+
 }  // namespace

@@ -49,7 +49,9 @@ void cell_tooltip(const Context& context, const engine::RunRecord& run, const Te
   words(cell.text, theme().bright);
   ImGui::PopFont();
   if (cell.step < 0) {
-    words(fmt::format("prompt \xC2\xB7 position {} \xC2\xB7 token {}", cell.position, cell.token),
+    words(fmt::format("prompt{} \xC2\xB7 position {} \xC2\xB7 token {}",
+                      cell.mean == Mean::Approximate ? ", approximate" : "", cell.position,
+                      cell.token),
           theme().dim);
   } else {
     words(fmt::format("{} \xC2\xB7 step {} \xC2\xB7 position {} \xC2\xB7 token {}",

@@ -33,6 +33,11 @@ const engine::TokenRecord* token_at(const engine::RunRecord& run, int position) 
   return i < run.tokens.size() ? &run.tokens[i] : nullptr;
 }
 
+// Of a token of the prompt.
+Mean mean_in_prompt(const engine::RunRecord& run, int position) {
+  return run.is_approximate_in_prompt(position) ? Mean::Approximate : Mean::Prefix;
+}
+
 // A guess that the run kept behind its text without verification.
 const engine::TokenId* approximate_at(const engine::RunRecord& run, int position) {
   if (!run.finished) return nullptr;
@@ -217,6 +222,9 @@ PlaceFacts describe_place(const engine::Timeline& timeline,
              place.position < static_cast<int>(run.started.prompt_tokens.size())) {
     facts.token = run.started.prompt_tokens[place.position];
     facts.rows.emplace_back("from", "the prompt");
+    facts.mean = mean_in_prompt(run, place.position);
+    if (facts.mean == Mean::Approximate)
+      facts.rows.emplace_back("fate", meaning_of(Mean::Approximate));
   } else if (const engine::TokenId* guess = approximate_at(run, place.position);
              guess && place.row < 0) {
     facts.token = *guess;
@@ -253,7 +261,8 @@ std::vector<ChosenToken> tokens_of(const engine::RunRecord& run, const Chosen& c
     if (const engine::TokenRecord* token = token_at(run, place.position))
       tokens.push_back({place.position, token->id, mean_of(token->standing)});
     else if (place.position < static_cast<int>(run.started.prompt_tokens.size()))
-      tokens.push_back({place.position, run.started.prompt_tokens[place.position], Mean::Prefix});
+      tokens.push_back({place.position, run.started.prompt_tokens[place.position],
+                        mean_in_prompt(run, place.position)});
   }
   std::sort(tokens.begin(), tokens.end(),
             [](const ChosenToken& a, const ChosenToken& b) { return a.position < b.position; });

@@ -74,6 +74,7 @@ void add_prompt(std::vector<TextCell>& cells,
   for (std::size_t i = 0; i < run.started.prompt_tokens.size(); ++i) {
     TextCell cell = cell_of(timeline, run, run.started.prompt_tokens[i]);
     cell.position = static_cast<int>(i);
+    if (run.is_approximate_in_prompt(cell.position)) cell.mean = Mean::Approximate;
     cells.push_back(std::move(cell));
   }
 }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "engine/event/serialise.h"
@@ -28,6 +30,8 @@ TEST(Serialise, fields_arrive_where_they_belong) {
   EXPECT_FLOAT_EQ(run.repetition_penalty, 1.1F);
   EXPECT_EQ(run.prompt, "caf\xC3\xA9 \xF0");
   EXPECT_TRUE(run.ignore_eos);
+  EXPECT_EQ(run.first_approximate, 1);
+  EXPECT_EQ(run.n_approximate, 2);
   const auto drafted = std::get<Drafted>(*decode(bytes_of(events[4])).event);
   EXPECT_EQ(drafted.tree.parent, (std::vector<int>{-1, 0}));
   EXPECT_EQ(drafted.tree.tag[1].kind, RowTag::Kind::Draft);
@@ -73,8 +77,13 @@ TEST(Serialise, TR03_unknown_kinds_and_fields_are_read_over) {
 }
 
 TEST(Serialise, fields_an_older_program_did_not_write_keep_their_defaults) {
-  const std::string bytes = bytes_of(test::every_kind()[1]);
-  const std::size_t draft = 1 + sizeof(RunStarted::draft), ignore_eos = 1 + 1;  // length and value
+  const std::string newest = bytes_of(test::every_kind()[1]);
+  const std::size_t approximate = 2 * (1 + sizeof(int));  // length and value of each
+  const std::string bytes = newest.substr(0, newest.size() - approximate);
+  const auto before = std::get<RunStarted>(*decode(bytes).event);
+  EXPECT_EQ(before.draft, std::get<RunStarted>(test::every_kind()[1]).draft);
+  EXPECT_EQ(before.n_approximate, 0);
+  const std::size_t draft = 1 + sizeof(RunStarted::draft), ignore_eos = 1 + 1;
   const auto run = std::get<RunStarted>(*decode(bytes.substr(0, bytes.size() - draft)).event);
   EXPECT_EQ(run.draft, 0u);
   EXPECT_EQ(run.ignore_eos, std::get<RunStarted>(test::every_kind()[1]).ignore_eos);

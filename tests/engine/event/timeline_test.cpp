@@ -108,6 +108,30 @@ TEST(Timeline, version_grows_with_every_event_even_one_not_believed) {
   EXPECT_NE(timeline.inconsistencies()[0].find("no such run"), std::string::npos);
 }
 
+TEST(Timeline, approximate_tokens_of_a_prompt_lie_inside_it) {
+  const auto n_refused = [](int first, int n) {
+    Timeline timeline;
+    timeline.apply(model_loaded());
+    RunStarted run{.run = 1, .model = 1, .prompt_tokens = {1, 2, 3}};
+    run.first_approximate = first;
+    run.n_approximate = n;
+    timeline.apply(run);
+    if (const RunRecord* told = timeline.run(1)) {
+      EXPECT_EQ(told->approximate_of_prompt().size(), static_cast<std::size_t>(n));
+      for (int i = 0; i < 5; i++)
+        EXPECT_EQ(told->is_approximate_in_prompt(i), i >= first && i < first + n);
+    }
+    return timeline.n_inconsistent();
+  };
+  EXPECT_EQ(n_refused(0, 0), 0);
+  EXPECT_EQ(n_refused(1, 2), 0);
+  EXPECT_EQ(n_refused(3, 0), 0);
+  EXPECT_EQ(n_refused(2, 2), 1);
+  EXPECT_EQ(n_refused(-1, 1), 1);
+  EXPECT_EQ(n_refused(1, -1), 1);
+  EXPECT_EQ(n_refused(0x7FFF'FFFF, 0x7FFF'FFFF), 1);
+}
+
 std::vector<Event> race_of(const std::vector<test::RunShape>& shapes) {
   std::vector<Event> events{model_loaded()};
   for (const test::RunShape& shape : shapes) {

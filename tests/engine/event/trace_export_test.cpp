@@ -230,6 +230,28 @@ TEST(TraceExport, the_prompt_leaves_only_when_asked_to) {
   EXPECT_EQ(with["scale"], "1x1");
 }
 
+TEST(TraceExport, what_of_a_prompt_was_never_verified_is_told_and_its_text_only_when_asked_for) {
+  std::vector<Event> events = test::small_stream();
+  for (Event& event : events) {
+    auto* started = std::get_if<RunStarted>(&event);
+    if (started) started->first_approximate = 1, started->n_approximate = 1;
+  }
+  const Timeline timeline = timeline_of(events);
+  ASSERT_EQ(timeline.n_inconsistent(), 0);
+  const auto run_of = [&](const TraceOptions& options) {
+    const std::string text = trace_text(timeline, options);
+    EXPECT_TRUE(check_trace_text(text).ok());
+    return nlohmann::json::parse(text)["metadata"]["runs"][0];
+  };
+  const auto without = run_of({});
+  EXPECT_EQ(without["first_approximate_prompt_token"], 1);
+  EXPECT_EQ(without["approximate_prompt_tokens"], 1);
+  EXPECT_FALSE(without.contains("approximate_prompt"));
+  const std::vector<TokenId> second{timeline.run(1)->started.prompt_tokens[1]};
+  EXPECT_EQ(run_of({.prompt_text = true})["approximate_prompt"],
+            timeline.bytes_of(*timeline.run(1), second));
+}
+
 /// Events of a trace that have an argument of this name.
 std::vector<nlohmann::json> events_with(const char* argument, const std::string& trace) {
   std::vector<nlohmann::json> found;

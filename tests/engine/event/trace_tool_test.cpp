@@ -103,9 +103,18 @@ TEST(Csv, lanes_leave_undefined_cells_empty) {
   const std::vector<std::string> lines = lines_of(lanes_csv(small_timeline()));
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_THAT(lines[1],
-              HasSubstr(",lookahead,window=5,toy,,1x1,bf16,cpu,2,1,0,coupled,p1,2,4,8,2,"));
+              HasSubstr(",lookahead,window=5,toy,,1x1,bf16,cpu,2,1,0,coupled,p1,2,0,4,8,2,"));
   EXPECT_THAT(lines[1], HasSubstr(",0.334,,,length,"));  // no speedup without a baseline
   EXPECT_THAT(lines[1], HasSubstr(",length,pool_hits=2,max_tokens=64;"));
+}
+
+TEST(Csv, lanes_say_how_much_of_a_prompt_was_never_verified) {
+  std::vector<Event> events = test::small_stream();
+  std::get<RunStarted>(events[1]).n_approximate = 1;
+  Timeline timeline;
+  for (const Event& event : events) timeline.apply(event);
+  ASSERT_EQ(timeline.n_inconsistent(), 0);
+  EXPECT_THAT(lines_of(lanes_csv(timeline))[1], HasSubstr(",p1,2,1,4,8,2,"));
 }
 
 TEST(Describe, a_step_is_one_sentence) {

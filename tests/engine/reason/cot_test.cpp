@@ -102,16 +102,29 @@ TEST_F(Cot, the_name_of_a_prompt_says_that_a_part_of_it_was_never_verified) {
   const CotReport found =
       answer(scheduler, *bundled().model, questions(),
              with("fastcot", {{"stop", "bound"}, {"bound", "10"}}), {.events = &events});
-  std::map<std::string, std::string> prompts;
+  std::map<std::string, RunStarted> prompts;
   for (const Event& event : events.events)
-    if (const auto* started = std::get_if<RunStarted>(&event))
-      prompts[started->prompt_id] = started->prompt;
+    if (const auto* started = std::get_if<RunStarted>(&event)) {
+      prompts[started->prompt_id] = *started;
+      EXPECT_EQ(started->n_approximate > 0,
+                started->prompt_id.ends_with("/answer-behind-approximate"));
+    }
   int n_behind = 0;
   for (const CotItem& item : found.items) {
     const auto at = prompts.find(item.id + "/answer-behind-approximate");
     EXPECT_EQ(at != prompts.end(), item.n_approximate > 0) << item.id;
     if (at == prompts.end()) continue;
-    EXPECT_THAT(at->second, HasSubstr(item.approximate));
+    const RunStarted& asked = at->second;
+    EXPECT_THAT(asked.prompt, HasSubstr(item.approximate));
+    // The run says which tokens: behind them nothing but the trigger, before them what is exact.
+    ASSERT_EQ(asked.n_approximate, item.n_approximate);
+    const Tokenizer& tokenizer = *bundled().model->tokenizer();
+    const auto first = asked.prompt_tokens.begin() + asked.first_approximate;
+    const std::vector<TokenId> exact(asked.prompt_tokens.begin(), first);
+    const std::vector<TokenId> read(asked.prompt_tokens.begin(), first + asked.n_approximate);
+    EXPECT_EQ(tokenizer.decode(read), tokenizer.decode(exact) + item.approximate);
+    EXPECT_THAT(asked.prompt, StartsWith(tokenizer.decode(read)));
+    EXPECT_EQ(asked.prompt_tokens.size() - read.size(), tokenizer.encode(kTrigger, false).size());
     n_behind++;
   }
   EXPECT_GT(n_behind, 4);
