@@ -10,40 +10,47 @@ namespace {
 
 constexpr int kTries = 3;
 constexpr int kStepsPerRound = 64;
+constexpr double kUnmeasured = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-WindowTuner::WindowTuner(int widest, double factor) : factor_(factor) {
+WindowTuner::WindowTuner(int widest, double factor) : widest_(widest), factor_(factor) {
   ensure(widest >= 0 && factor >= 1, "a tuner's factor is at least 1");
-  for (int size = 0; size < widest; size = size == 0 ? 1 : 2 * size) sizes_.push_back(size);
-  sizes_.push_back(widest);
-  forget();
+  begin_round();
 }
 
-void WindowTuner::forget() {
-  cost_.assign(sizes_.size(), std::numeric_limits<double>::infinity());
-  at_ = 0;
+void WindowTuner::begin_round() {
+  window_ = 0;
   n_here_ = 0;
-  settled_ = sizes_.size() == 1;
+  fastest_ = kUnmeasured;
+  affordable_ = 0;
+  too_dear_ = widest_ + 1;
+  settled_ = widest_ == 0;
 }
 
 void WindowTuner::measured(double cost) {
-  cost_[at_] = std::min(cost_[at_], cost);
+  fastest_ = std::min(fastest_, cost);
   n_here_++;
   if (settled_) {
-    if (n_here_ >= kStepsPerRound) forget();
+    if (n_here_ >= kStepsPerRound) begin_round();
     return;
   }
-  if (n_here_ < kTries) return;
+  if (n_here_ >= kTries) judge();
+}
+
+/// Settles what window_ costs, and goes on to the next size.
+void WindowTuner::judge() {
+  if (window_ == 0) without_ = fastest_;
+  (fastest_ <= factor_ * without_ ? affordable_ : too_dear_) = window_;
+  settled_ = too_dear_ - affordable_ == 1;
+  window_ = settled_ ? affordable_ : next_size();
   n_here_ = 0;
-  if (at_ > 0 && !affordable(at_)) {
-    at_--;
-    settled_ = true;
-  } else if (at_ + 1 == sizes_.size()) {
-    settled_ = true;
-  } else {
-    at_++;
-  }
+  fastest_ = kUnmeasured;
+}
+
+int WindowTuner::next_size() const {
+  if (too_dear_ > widest_) return std::min(widest_, std::max(1, 2 * affordable_));
+  return affordable_ + (too_dear_ - affordable_) / 2;
 }
 
 }  // namespace engine

@@ -1,34 +1,36 @@
-// FastCoT's adaptive window (ours, not the paper's): the widest of a few sizes whose measured step
-// stays under a given multiple of a step without a window. Which size is used changes no
-// exact token.
+// FastCoT's adaptive window (ours, not the paper's): the widest one whose measured step stays
+// under a given multiple of a step without a window, if a wider window never costs less. Which size
+// is used changes no exact token.
 #pragma once
-
-#include <cstddef>
-#include <vector>
 
 namespace engine {
 
 class WindowTuner {
  public:
-  /// Tries 0, 1, 2, 4, ... and `widest`.
+  /// Tries 0, 1, 2, 4, ... and `widest` until one costs too much, then halves the gap between it
+  /// and the last that did not, down to the next size.
   /// @param factor  of the cost of a step without a window; at least 1
   WindowTuner(int widest, double factor);
 
   /// The window of the next step.
-  int window() const { return sizes_[at_]; }
-  /// What the step with window() took, in any unit. A size is judged by its fastest of three; all
-  /// are measured anew every 64 steps, for steps grow dearer with the text.
+  int window() const { return window_; }
+  /// What the step with window() took, in any unit. A size is judged by its fastest of three. The
+  /// search begins anew after 64 steps with the size it found, for steps grow dearer with the text.
   void measured(double cost);
 
  private:
-  bool affordable(std::size_t size) const { return cost_[size] <= factor_ * cost_[0]; }
-  void forget();
+  void begin_round();
+  void judge();
+  int next_size() const;
 
+  int widest_;
   double factor_;
-  std::vector<int> sizes_;
-  std::vector<double> cost_;  // [sizes_] fastest since the last round began
-  std::size_t at_ = 0;
-  int n_here_ = 0;  // steps of this round at sizes_[at_]
+  int window_ = 0;
+  int n_here_ = 0;      // steps of this round with window_
+  double fastest_ = 0;  // of these
+  double without_ = 0;  // the fastest of window 0, this round
+  int affordable_ = 0;  // the widest known to be
+  int too_dear_ = 0;    // the narrowest known to be; widest_ + 1: none is
   bool settled_ = false;
 };
 

@@ -213,13 +213,27 @@ double cost_of(int window, int free, double each) {
 }
 
 TEST(WindowTuner, settles_on_the_widest_window_it_can_afford) {
-  for (const int free : {0, 3, 8, 100}) {
-    WindowTuner tuner(24, 1.3);
-    for (int i = 0; i < 40; i++) tuner.measured(cost_of(tuner.window(), free, 0.05));
-    const int settled = tuner.window();
-    EXPECT_LE(cost_of(settled, free, 0.05), 1.3);
-    EXPECT_GT(cost_of(std::min(24, 2 * std::max(1, settled)), free, 0.05), settled == 24 ? 0 : 1.3);
+  constexpr int kWidest = 24;
+  for (const double each : {0.04, 0.2, 10.0}) {
+    for (int free = 0; free <= kWidest; free++) {
+      int expected = 0;
+      while (expected < kWidest && cost_of(expected + 1, free, each) <= 1.3) expected++;
+      WindowTuner tuner(kWidest, 1.3);
+      // At most ten sizes, three steps each.
+      for (int i = 0; i < 30; i++) tuner.measured(cost_of(tuner.window(), free, each));
+      EXPECT_EQ(tuner.window(), expected) << free << " rows free, " << each << " each more";
+    }
   }
+}
+
+TEST(WindowTuner, tries_no_size_that_is_known_to_cost_too_much) {
+  WindowTuner tuner(64, 1.5);
+  std::vector<int> tried;
+  for (int i = 0; i < 60; i++) {
+    if (tried.empty() || tried.back() != tuner.window()) tried.push_back(tuner.window());
+    tuner.measured(cost_of(tuner.window(), 21, 1));
+  }
+  EXPECT_EQ(tried, (std::vector<int>{0, 1, 2, 4, 8, 16, 32, 24, 20, 22, 21}));
 }
 
 TEST(WindowTuner, a_slow_step_now_and_then_misleads_it_not) {
