@@ -76,7 +76,12 @@ void add_cot(CLI::App& group, CotOptions& o, Run& run) {
   c->add_flag("--drop-approximate", o.drop_approximate,
               "ask for the answer behind the exact tokens alone");
   c->add_flag("--find-bound", o.find_bound,
-              "find the fewest iterations (stop=bound) that keep the accuracy on these questions");
+              "find the fewest iterations (stop=bound) that keep the accuracy on --count "
+              "questions: of an open set or a file drawn at random from --start on, of a generated "
+              "task those from --start on, which are random ones of their split");
+  c->add_option("--sample-seed", o.sample_seed, "of the questions --find-bound draws")
+      ->transform(seed_number())
+      ->capture_default_str();
   c->add_option("--tolerance", o.tolerance, "points of accuracy --find-bound may lose")
       ->check(real_number(0, 100))
       ->capture_default_str();

@@ -140,6 +140,8 @@ struct CotOptions : ReasonOptions {
   float repetition_penalty = 1;
   bool drop_approximate = false, find_bound = false;
   double tolerance = 1;  // points of accuracy
+  std::uint64_t sample_seed =
+      1;  // of the questions a bound is found on, where they are not generated
 };
 
 struct TotOptions : ReasonOptions {

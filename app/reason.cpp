@@ -1,4 +1,8 @@
 // `reason cot`: questions answered by chain of thought, and what that cost.
+#include <limits>
+#include <optional>
+#include <utility>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -19,14 +23,30 @@ namespace {
 
 using nlohmann::json;
 
-std::vector<engine::Question> questions_of(const CotOptions& options) {
-  if (const auto records = records_of_file(options)) {
-    std::vector<engine::Question> questions = engine::cot_questions_of(*records);
-    if (std::ssize(questions) > options.count)
-      questions.resize(static_cast<std::size_t>(options.count));
-    return questions;
+struct Asked {
+  std::vector<engine::Question> questions;
+  std::optional<std::size_t> drawn_from;  // so many, at random; unset: they are the first
+};
+
+/// The first of those that could be asked; to find a bound, a random sample of them, unless they
+/// are generated: then each is a draw of its own.
+Asked questions_of(const CotOptions& options) {
+  const auto records = records_of_file(options);
+  const bool draws =
+      options.find_bound && (records.has_value() || !engine::is_generated(options.task));
+  engine::QuestionRange range = range_of(options);
+  if (draws) range.count = std::numeric_limits<int>::max();
+  Asked asked;
+  asked.questions = records ? engine::cot_questions_of(*records)
+                            : engine::cot_questions(options.task, range, data_dir_of(options));
+  if (draws) {
+    asked.drawn_from = asked.questions.size();
+    asked.questions =
+        engine::sample_of(std::move(asked.questions), options.count, options.sample_seed);
   }
-  return engine::cot_questions(options.task, range_of(options), data_dir_of(options));
+  if (std::ssize(asked.questions) > options.count)
+    asked.questions.resize(static_cast<std::size_t>(options.count));
+  return asked;
 }
 
 engine::CotSettings settings_of(const CotOptions& options) {
@@ -146,9 +166,8 @@ std::string shown(const engine::CotItem& item) {
                      indented(written), item.correct ? "right" : "wrong", item.expected);
 }
 
-int search_bound(const CotOptions& options,
-                 ReasonRun& run,
-                 const std::vector<engine::Question>& questions) {
+int search_bound(const CotOptions& options, ReasonRun& run, const Asked& asked) {
+  const std::vector<engine::Question>& questions = asked.questions;
   std::vector<std::vector<std::string>> rows = {{"bound", "accuracy", "ms/question"}};
   json trials = json::array();
   ProgressLine line("reason");
@@ -171,6 +190,8 @@ int search_bound(const CotOptions& options,
   if (options.json) {
     text = dumped({{"task", options.task},
                    {"n", questions.size()},
+                   {"drawn_from", asked.drawn_from ? json(*asked.drawn_from) : json(nullptr)},
+                   {"sample_seed", asked.drawn_from ? json(options.sample_seed) : json(nullptr)},
                    {"tolerance", options.tolerance},
                    {"stopped", interrupted()},
                    {"bound", found.bound ? json(found.bound) : json(nullptr)},
@@ -181,8 +202,11 @@ int search_bound(const CotOptions& options,
       text += found.bound
                   ? fmt::format(
                         "--set stop=bound --set bound={} loses at most {:g} points on "
-                        "these {} questions\n",
-                        found.bound, options.tolerance, questions.size())
+                        "these {} questions{}\n",
+                        found.bound, options.tolerance, questions.size(),
+                        asked.drawn_from ? fmt::format(", drawn from {} with seed {}",
+                                                       *asked.drawn_from, options.sample_seed)
+                                         : "")
                   : fmt::format("no bound tried keeps within {:g} points\n", options.tolerance);
   }
   return run.finish(text);
@@ -214,7 +238,8 @@ int answer_all(const CotOptions& options,
 int reason_cot(const CotOptions& given) {
   CotOptions options = given;
   const engine::OptionValues set = checked_reason_options(options);
-  const std::vector<engine::Question> questions = questions_of(options);
+  const Asked asked = questions_of(options);
+  const std::vector<engine::Question>& questions = asked.questions;
   if (questions.empty())
     throw engine::Error(engine::ErrorCode::BadInput, "reason: no question to ask");
   options.task = questions.front().record.task;  // a file of records says its own
@@ -225,7 +250,7 @@ int reason_cot(const CotOptions& given) {
     throw engine::Error(engine::ErrorCode::Usage,
                         "--find-bound: its runs are not recorded; leave --record and --trace out");
   ReasonRun run(options, set);
-  return options.find_bound ? search_bound(options, run, questions)
+  return options.find_bound ? search_bound(options, run, asked)
                             : answer_all(options, run, questions);
 }
 

@@ -298,15 +298,25 @@ BoundSearch find_bound(Scheduler& scheduler,
   };
   const auto whole = tried(0);
   if (!whole) return search;
-  // From the fewest on: accuracy need not rise from one of them to the next.
+  const auto keeps = [&](const BoundTrial& trial) {
+    return trial.accuracy >= whole->accuracy - tolerance;
+  };
+  int too_few = 0;
   for (const int bound : {2, 4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160}) {
     if (bound >= settings.max_tokens) break;
     const auto trial = tried(bound);
     if (!trial) return search;
-    if (trial->accuracy >= whole->accuracy - tolerance) {
+    if (keeps(*trial)) {
       search.bound = bound;
       break;
     }
+    too_few = bound;
+  }
+  while (search.bound - too_few > 1) {
+    const int bound = too_few + (search.bound - too_few) / 2;
+    const auto trial = tried(bound);
+    if (!trial) return search;
+    (keeps(*trial) ? search.bound : too_few) = bound;
   }
   return search;
 }

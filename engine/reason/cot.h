@@ -74,11 +74,14 @@ struct BoundTrial {
   double seconds = 0;
 };
 struct BoundSearch {
-  std::vector<BoundTrial> trials;  // the first without a bound
+  std::vector<BoundTrial> trials;  // as they were made, the first without a bound
   int bound = 0;                   // the smallest tried within the tolerance; 0: none is
 };
-/// The paper's iteration bound: on a sample, the smallest of a list of bounds, from 2 to 160 ever
-/// further apart, whose accuracy is at most `tolerance` below that of whole rationales.
+/// The paper's iteration bound: on a sample, the smallest whose accuracy is at most `tolerance`
+/// below that of whole rationales. A list of bounds, from 2 to 160 ever further apart, is tried up
+/// to the first that keeps it, then what lies between that and the one before it, by halves. The
+/// bound one smaller does not keep it; of still smaller ones some may, for accuracy need not rise
+/// from each bound to the next.
 /// @param settings  of decoder fastcot; stop and bound are set here
 /// @param tell      called after each trial; false ends the search there
 BoundSearch find_bound(Scheduler& scheduler,

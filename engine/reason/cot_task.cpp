@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
+#include <numeric>
+#include <utility>
 
+#include "engine/data/random.h"
 #include "engine/data/readers.h"
 #include "engine/data/text.h"
 #include "engine/reason/cot_prompts.h"
@@ -81,6 +85,18 @@ std::vector<Question> cot_questions_of(std::span<const Record> records) {
                 "data: found no question with options or for yes or no, expected some; chain of "
                 "thought asks kb, arith in AQuA's form, commonsenseqa, strategyqa and aqua");
   return questions;
+}
+
+std::vector<Question> sample_of(std::vector<Question> questions, int n, std::uint64_t seed) {
+  if (n >= std::ssize(questions)) return questions;
+  std::vector<std::size_t> drawn(questions.size());
+  std::iota(drawn.begin(), drawn.end(), std::size_t{0});
+  Random(seed).shuffle(drawn);
+  drawn.resize(static_cast<std::size_t>(n));
+  std::ranges::sort(drawn);
+  std::vector<Question> sample;
+  for (const std::size_t i : drawn) sample.push_back(std::move(questions[i]));
+  return sample;
 }
 
 bool answers_rightly(const Record& record, const std::string& written) {

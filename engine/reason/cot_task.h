@@ -1,6 +1,7 @@
 // Questions with a checkable answer, generated or real, as chain of thought asks them.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,6 +29,10 @@ std::vector<Question> cot_questions(const std::string& task,
                                     const std::string& data_dir);
 /// The same from a file of records (`decoscope data generate`).
 std::vector<Question> cot_questions_of(std::span<const Record> records);
+
+/// n of the questions drawn at random, each as likely as any other, in their order; all of them
+/// where there are no more.
+std::vector<Question> sample_of(std::vector<Question> questions, int n, std::uint64_t seed);
 
 /// Whether what was written behind the trigger is the record's answer: what stands there up to the
 /// first full stop, which a model may have run over.

@@ -1,5 +1,8 @@
 // Questions, their options, and the worked examples before them.
+#include <algorithm>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,6 +52,29 @@ TEST(CotPrompts, stand_in_active_prompts_form) {
 TEST(CotPrompts, a_rationale_ends_where_the_trigger_begins) {
   EXPECT_EQ(up_to_trigger(" It is. So the answer is yes."), " It is.");
   EXPECT_EQ(up_to_trigger(" It is."), " It is.");
+}
+
+TEST(CotTask, a_sample_is_drawn_by_its_seed_from_all_questions_alike) {
+  std::vector<Question> all(40);
+  for (std::size_t i = 0; i < all.size(); i++) all[i].record.id = std::to_string(i);
+  std::vector<int> n_drawn(all.size());
+  const auto ids_of = [](const std::vector<Question>& questions) {
+    std::vector<int> ids;
+    for (const Question& question : questions) ids.push_back(std::stoi(question.record.id));
+    return ids;
+  };
+  for (std::uint64_t seed = 0; seed < 400; seed++) {
+    const std::vector<int> ids = ids_of(sample_of(all, 10, seed));
+    ASSERT_EQ(ids.size(), 10u);
+    EXPECT_TRUE(std::ranges::is_sorted(ids));
+    EXPECT_EQ(std::ranges::adjacent_find(ids), ids.end()) << "one question twice";
+    EXPECT_EQ(ids, ids_of(sample_of(all, 10, seed)));
+    for (const int id : ids) n_drawn[static_cast<std::size_t>(id)]++;
+  }
+  // A hundred each are expected; five standard deviations.
+  for (const int n : n_drawn) EXPECT_NEAR(n, 100, 44);
+  EXPECT_EQ(ids_of(sample_of(all, 40, 3)), ids_of(all));
+  EXPECT_EQ(ids_of(sample_of(all, 50, 3)), ids_of(all));
 }
 
 TEST(CotTask, generated_questions_have_options_or_ask_for_yes_or_no) {
