@@ -15,6 +15,15 @@ CLI::Validator within(engine::Bounds of) {
   return whole_number(of.low, of.high);
 }
 
+/// Texts that take turns are as many as the decoder's own options say.
+void refuse_batch(const CLI::App& c, const ReasonOptions& o) {
+  if (!engine::takes_turns(o.decoder) || c.count("--batch") == 0) return;
+  throw CLI::ValidationError(
+      "--batch", "does nothing with " + o.decoder +
+                     ", whose texts take turns; --set branches=N says how many are under way, "
+                     "--set batch_verify=N how many of them one forward may judge");
+}
+
 /// What both ask for: which questions, which decoder, what becomes of it.
 void add_common(CLI::App& c, ReasonOptions& o) {
   add_model_options(c, o.model);
@@ -90,7 +99,10 @@ void add_cot(CLI::App& group, CotOptions& o, Run& run) {
            "\nExample: decoscope reason cot --task kb --count 20\n"
            "         decoscope reason cot --task kb --count 40 --find-bound";
   });
-  c->callback([&o, &run] { run = [&o] { return reason_cot(o); }; });
+  c->callback([c, &o, &run] {
+    refuse_batch(*c, o);
+    run = [&o] { return reason_cot(o); };
+  });
 }
 
 void add_tot(CLI::App& group, TotOptions& o, Run& run) {
@@ -152,7 +164,10 @@ void add_tot(CLI::App& group, TotOptions& o, Run& run) {
            "\nExample: decoscope reason tot --count 1\n"
            "         decoscope reason tot --task blocks --count 5 --beam 2 --decoder speculative";
   });
-  c->callback([&o, &run] { run = [&o] { return reason_tot(o); }; });
+  c->callback([c, &o, &run] {
+    refuse_batch(*c, o);
+    run = [&o] { return reason_tot(o); };
+  });
 }
 
 }  // namespace

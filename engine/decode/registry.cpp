@@ -284,8 +284,9 @@ DecoderInfo seed_info() {
       int_info("branches", 3, 1, 64,
                "Texts under way at once. More hide the draft's time better and cost a cache each."),
       choice_info("policy", {"fcfs", "shortest", "priority"},
-                  "Which of the drafts that wait is judged next: first come first served, of the "
-                  "shortest text, or of the most valuable state (priority). It changes no token."),
+                  "Who is next, of the texts that wait for the draft model and of those whose "
+                  "draft waits to be judged: first come first served, the shortest text, or the "
+                  "most valuable state (priority). It changes no token."),
       int_info("batch_verify", 1, 1, 64,
                "Drafts of different texts that the model may judge in one step. 1 is the published "
                "schedule; more share the reading of the weights."),

@@ -223,6 +223,20 @@ TEST(CommandLine, a_tree_of_thoughts_gets_its_shape_and_leaves_the_rest_to_its_t
   EXPECT_TRUE(refusal_of({"reason", "tot", "--beam", "0"}).starts_with("--beam: found '0'"));
 }
 
+TEST(CommandLine, a_batch_is_refused_where_texts_take_turns_and_what_says_their_number_is_named) {
+  for (const char* kind : {"cot", "tot"}) {
+    const std::string refused = refusal_of({"reason", kind, "--decoder", "seed", "--batch", "4"});
+    EXPECT_NE(refused.find("--batch"), std::string::npos) << refused;
+    EXPECT_NE(refused.find("branches"), std::string::npos) << refused;
+    EXPECT_NE(refused.find("batch_verify"), std::string::npos) << refused;
+    // The order in which they are given says nothing.
+    EXPECT_EQ(refusal_of({"reason", kind, "--batch", "4", "--decoder", "seed"}), refused);
+    EXPECT_EQ(refusal_of({"reason", kind, "--decoder", "seed"}), "nothing was refused");
+    EXPECT_EQ(refusal_of({"reason", kind, "--decoder", "mcsd", "--batch", "4"}),
+              "nothing was refused");
+  }
+}
+
 TEST(CommandLine, a_chain_of_thought_gets_its_examples_and_a_tree_its_prompts) {
   parse({"reason", "cot"});
   ASSERT_TRUE(cot_asked);
