@@ -421,6 +421,14 @@ std::string text_of(const Thought& thought, std::span<const TotPrompt> prompts, 
   return text;
 }
 
+void check_whole_texts(const std::string& decoder, const OptionValues& options) {
+  const auto stop = options.find("stop");
+  if (stop == options.end() || stop->second == "none") return;
+  throw Error(ErrorCode::Usage, decoder + ": stop is " + stop->second +
+                                    ", which ends a text before it is over, and a tree of thoughts "
+                                    "takes whole ones; use stop=none, or a chain of thought");
+}
+
 TotReport search(Scheduler& scheduler,
                  const Model& model,
                  std::span<const Record> questions,
@@ -430,6 +438,7 @@ TotReport search(Scheduler& scheduler,
                  SearchId first_search) {
   ensure(model.tokenizer() != nullptr, "a tree of thoughts needs a tokenizer");
   ensure(settings.n_thoughts > 0 && settings.beam > 0, "a tree has thoughts and keeps some");
+  check_whole_texts(settings.decoder, settings.options);
   TotReport report;
   TotProgress progress{.n_questions = static_cast<int>(questions.size())};
   RunId next_run = watch.first_run;

@@ -97,11 +97,16 @@ std::string text_of(const Thought& thought,
                     std::span<const TotPrompt> prompts,
                     TotPrompt::Use use = TotPrompt::Use::Thought);
 
+/// Refuses options with which a decoder may end a text before it is over (FastCoT's `stop`): no
+/// thought would say that it was cut.
+/// @throws Error(Usage)
+void check_whole_texts(const std::string& decoder, const OptionValues& options);
+
 /// Searches all questions, one after the other. Tells the tree to watch.events between its runs.
 /// @param watch  first_run numbers the first completion, the others follow; ended is not called
 /// @param tell   called as completions are done. Or empty
 /// @param first_search  numbers the first question's search, the others follow
-/// @throws Error(Usage)     if the decoder or its options cannot be
+/// @throws Error(Usage)     if the decoder or its options cannot be, as check_whole_texts()
 /// @throws Error(BadInput)  if a question does not fit the model's context, or a prompt has a slot
 ///                          that its task does not fill
 TotReport search(Scheduler& scheduler,

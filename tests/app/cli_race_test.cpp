@@ -345,6 +345,28 @@ TEST_F(CliRace, reason_answers_questions_and_says_what_that_cost) {
   EXPECT_EQ(run("reason cot --task kbb").code, 2);
   EXPECT_EQ(run("reason cot --data nosuch.jsonl").code, 3);
   EXPECT_EQ(run("reason cot --decoder ar --find-bound --count 1").code, 2);
+  EXPECT_EQ(run("reason tot --decoder fastcot --set stop=bound --count 1").code, 2);
+}
+
+TEST_F(CliRace, a_bound_is_found_on_questions_drawn_from_a_file_by_seed) {
+  const std::string asked = folder + "/asked.jsonl";
+  std::ofstream(asked) << run("data generate kb --count 40").out;
+  const std::string ask =
+      "reason cot --find-bound --tolerance 100 --max-tokens 8 --count 3 --json --data " + asked;
+  const auto drawn = nlohmann::json::parse(run(ask + " --sample-seed 7").out);
+  EXPECT_EQ(drawn.at("n"), 3);
+  EXPECT_EQ(drawn.at("sample_seed"), 7);
+  // Of the records those that can be asked.
+  EXPECT_GT(drawn.at("drawn_from"), 3);
+  EXPECT_LE(drawn.at("drawn_from"), 40);
+  EXPECT_EQ(drawn.at("bound"), 1);
+  std::vector<nlohmann::json> tried;
+  for (const auto& trial : drawn.at("trials")) tried.push_back(trial.at("bound"));
+  EXPECT_EQ(tried, (std::vector<nlohmann::json>{nullptr, 2, 1}));
+  const auto generated = nlohmann::json::parse(
+      run("reason cot --find-bound --tolerance 100 --max-tokens 4 --count 1 --json").out);
+  EXPECT_TRUE(generated.at("drawn_from").is_null());
+  EXPECT_TRUE(generated.at("sample_seed").is_null());
 }
 
 }  // namespace

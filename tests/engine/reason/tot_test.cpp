@@ -160,5 +160,19 @@ TEST_F(Tot, stopped_it_ends_within_a_step_and_keeps_what_was_done) {
   EXPECT_LT(n_asked, 50);
 }
 
+TEST(TotTexts, are_whole_or_refused_by_the_options_name) {
+  EXPECT_NO_THROW(check_whole_texts("fastcot", {}));
+  EXPECT_NO_THROW(check_whole_texts("fastcot", {{"stop", "none"}, {"bound", "4"}}));
+  for (const char* stop : {"bound", "probe"}) {
+    try {
+      check_whole_texts("fastcot", {{"stop", stop}});
+      FAIL() << "expected a refusal";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::Usage);
+      EXPECT_THAT(error.what(), testing::HasSubstr(std::string("stop is ") + stop));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace engine::test
