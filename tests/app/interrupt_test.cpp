@@ -155,11 +155,11 @@ TEST_F(Interrupt, compare_prints_no_empty_table) {
 
 TEST_F(Interrupt, reason_tot_prints_the_trees_it_has_done) {
   const std::string record = folder + "/a.pdrun";
-  Program program({"reason", "tot", "--count", "100000", "--depth", "1", "--thoughts", "2",
-                   "--json", "--record", record},
+  Program program({"reason", "tot", "--count", "300", "--depth", "1", "--thoughts", "2", "--json",
+                   "--record", record},
                   folder);
   // A tree of two thoughts makes about 47,000 bytes.
-  ASSERT_TRUE(program.until([&] { return size_of(record) > 80'000; }, 480s)) << program.err();
+  ASSERT_TRUE(program.until([&] { return size_of(record) > 80'000; }, 240s)) << program.err();
   program.interrupt();
   const ProgramEnd end = program.wait(kSoon);
   EXPECT_EQ(end.code, kCancelled) << end.err;
