@@ -133,11 +133,11 @@ TEST_F(CliDraft, compare_and_bench_decode_take_them) {
 }
 
 TEST_F(CliDraft, reasoning_is_served_by_a_decoder_that_drafts) {
-  const std::string ask = "reason cot --task kb --count 4 --batch 2 --decoder ";
-  const json ar = document(ask + "ar");
+  const std::string ask = "reason cot --task kb --count 4 --decoder ";
+  const json ar = document(ask + "ar --batch 2");
   ASSERT_EQ(ar["items"].size(), 4u);
   for (const char* decoder :
-       {"speculative", "seed --set branches=2", "seed --set batch_verify=3"}) {
+       {"speculative --batch 2", "seed --set branches=2", "seed --set batch_verify=3"}) {
     const json drafted = document(ask + decoder);
     for (std::size_t i = 0; i < 4; i++) {
       EXPECT_EQ(drafted["items"][i]["text"], ar["items"][i]["text"]) << decoder;
