@@ -139,9 +139,8 @@ struct CotOptions : ReasonOptions {
   int n_shots = -1, max_tokens = 200;
   float repetition_penalty = 1;
   bool drop_approximate = false, find_bound = false;
-  double tolerance = 1;  // points of accuracy
-  std::uint64_t sample_seed =
-      1;  // of the questions a bound is found on, where they are not generated
+  double tolerance = 1;           // points of accuracy
+  std::uint64_t sample_seed = 1;  // of the questions --find-bound draws
 };
 
 struct TotOptions : ReasonOptions {

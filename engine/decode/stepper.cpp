@@ -13,10 +13,6 @@
 namespace engine {
 namespace {
 
-int leading_rows_of(const Decision& decision) {
-  return static_cast<int>(decision.path.size()) - static_cast<int>(decision.emitted.size()) + 1;
-}
-
 void tell_begun(EventSink& events, const Lane& lane, Nanoseconds t) {
   events.push(StepBegun{.t = t,
                         .run = lane.run,

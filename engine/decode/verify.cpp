@@ -146,10 +146,13 @@ Decision reject(std::span<const TokenId> tokens,
   return decision;
 }
 
+int leading_rows_of(const Decision& decision) {
+  return static_cast<int>(std::ssize(decision.path) - std::ssize(decision.emitted)) + 1;
+}
+
 std::vector<RowFate> fates_of(const TokenTree& tree, const Decision& decision) {
   const auto n = tree.token.size();
-  const int leading_rows =
-      static_cast<int>(std::ssize(decision.path) - std::ssize(decision.emitted)) + 1;
+  const int leading_rows = leading_rows_of(decision);
   std::vector<RowFate> fate(n, RowFate::Unused);
   // after[r]: what was emitted after row r, -1 if r is not on the path.
   std::vector<TokenId> after(n, -1);

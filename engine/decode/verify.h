@@ -40,6 +40,10 @@ Decision reject(std::span<const TokenId> tokens,
                 int leading_rows = 1,
                 bool bonus_at_end = true);
 
+/// Rows at the path's start behind which nothing was emitted, and the one behind which the first
+/// token was.
+int leading_rows_of(const Decision& decision);
+
 /// What became of every row, after the cut. Accepted: its token was emitted (the last emitted may
 /// have been proposed too, though its keys and values do not stay). Rejected: hangs on a row of the
 /// path, after which another token was emitted.

@@ -249,9 +249,8 @@ std::string acceptance_csv(const Timeline& timeline, const CsvOptions& options) 
 std::string lanes_csv(const Timeline& timeline, const CsvOptions& options) {
   Table table(
       "run,race,lane,decoder,options,model,draft,scale,dtype,device,threads,seed,temperature,"
-      "sampling,"
-      "prompt_id,prompt_tokens,approximate_prompt_tokens,steps,tokens,tokens_per_step,tokens_per_"
-      "second,acceptance_rate,"
+      "sampling,prompt_id,prompt_tokens,approximate_prompt_tokens,steps,tokens,tokens_per_step,"
+      "tokens_per_second,acceptance_rate,"
       "prefill_ms,decode_ms,speedup,first_difference_from_ar,stop_reason,metrics,parameters,"
       "program_version",
       options);
