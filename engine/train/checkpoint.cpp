@@ -159,4 +159,12 @@ Checkpoint read_checkpoint(const std::string& path) {
   return c;
 }
 
+bool result_is_written(const std::string& directory) {
+  std::error_code none;
+  const auto card = std::filesystem::last_write_time(directory + "/README.md", none);
+  if (none) return false;
+  const auto saved = std::filesystem::last_write_time(directory + "/checkpoint.bin", none);
+  return none || card >= saved;
+}
+
 }  // namespace engine

@@ -25,4 +25,8 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 /// @throws Error(BadInput)  if the file is cut, altered or of another version
 Checkpoint read_checkpoint(const std::string& path);
 
+/// Whether what a finished run makes lies in its directory. Its card, README.md, is written last,
+/// behind the last checkpoint: a run that was killed in between has none, or that of a run before.
+bool result_is_written(const std::string& directory);
+
 }  // namespace engine

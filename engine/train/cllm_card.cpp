@@ -1,6 +1,7 @@
 // README.md of a consistency model.
 #include <fmt/format.h>
 
+#include "engine/event/counted.h"
 #include "engine/train/train_cllm.h"
 
 namespace engine {
@@ -15,6 +16,7 @@ std::string section(const std::string& card, const std::string& heading) {
 }
 
 std::string losses(const CllmResult& result) {
+  if (result.n_losses == 0) return "in the log, the run was over before it was resumed";
   std::string text;
   for (int part = 0; part < kLossParts; part++) {
     const double loss = result.parts[static_cast<std::size_t>(part)];
@@ -49,11 +51,11 @@ std::string cllm_card(const CllmRecipe& recipe,
   card += fmt::format(
       "## Training\n\n- collecting took {:.0f} s, training {:.0f} s\n- {} steps of {} trajectories "
       "and {} replayed texts, {} rows ({:.0f} rows/s), computed in {}\n- losses at the end, nats a "
-      "row, mean of the last {} steps: {}\n\nRecipe:\n\n```json\n{}\n```\n\n",
+      "row, mean of the last {}: {}\n\nRecipe:\n\n```json\n{}\n```\n\n",
       outcome.collect_seconds, training.seconds, training.step, recipe.batch_texts,
       recipe.replay_texts, training.rows,
       training.seconds > 0 ? static_cast<double>(training.rows) / training.seconds : 0.0,
-      training.compute, training.n_losses, losses(training), to_json(recipe));
+      training.compute, counted(training.n_losses, "step"), losses(training), to_json(recipe));
   if (const std::string before = section(target_card, "## Training"); !before.empty())
     card += "## Training of " + target_name + "\n" + before + "\n";
   card += "## Before and after\n\n";

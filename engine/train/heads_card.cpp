@@ -31,7 +31,7 @@ std::string what_they_are(const HeadsRecipe& recipe, const HeadsConfig& c) {
 }
 
 std::string losses_list(const NamedFigures& losses) {
-  if (losses.empty()) return "not known, the run was over before it was resumed";
+  if (losses.empty()) return "in the log, the run was over before it was resumed";
   std::string list;
   for (const auto& [name, value] : losses)
     list += fmt::format("{}{} {:.3f}", list.empty() ? "" : ", ", name, value);

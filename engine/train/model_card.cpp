@@ -89,6 +89,13 @@ std::vector<nlohmann::json> mixtures_in(const std::string& card) {
   return mixtures;
 }
 
+// A run whose last step was done before it was resumed has seen no loss.
+std::string loss_at_the_end(const TrainResult& result) {
+  if (result.n_losses == 0) return "in the log, the run was over before it was resumed";
+  return fmt::format("{:.3f} nats a token (mean of the last {})", result.completion_loss,
+                     counted(result.n_losses, "step"));
+}
+
 }  // namespace
 
 std::string data_and_licences(const std::string& mixture,
@@ -147,14 +154,12 @@ void write_model_card(const std::string& directory,
       recipe.own_outputs.count > 0 ? recipe.own_outputs.mixture : recipe.mixture, stream, from);
   card += fmt::format(
       "{}\n{}- {} tokens in {} steps of {} rows, {:.0f} minutes ({:.0f} tokens/s), "
-      "computed "
-      "in {}\n- completion loss at the end: {:.3f} nats a token (mean of the last {})\n- "
-      "rows "
-      "filled {:.1f} %; {} texts cut at the context's end\n\nRecipe:\n\n```json\n{}\n```\n\n",
+      "computed in {}\n- completion loss at the end: {}\n- rows filled {:.1f} %; {} texts cut at "
+      "the context's end\n\nRecipe:\n\n```json\n{}\n```\n\n",
       kTraining, from.empty() ? "" : "- started from the weights that the run below ended with\n",
       result.tokens, result.step, recipe.batch_tokens, result.seconds / 60,
-      static_cast<double>(result.tokens) / result.seconds, result.compute, result.completion_loss,
-      counted(result.n_losses, "step"), 100 * result.fill, result.n_texts_cut, to_json(recipe));
+      static_cast<double>(result.tokens) / result.seconds, result.compute, loss_at_the_end(result),
+      100 * result.fill, result.n_texts_cut, to_json(recipe));
   card += earlier_training(from);
   card += std::string(kScores) +
           "\nNot evaluated yet; `decoscope model score --model DIR --write` puts the table here.\n";

@@ -5,6 +5,7 @@
 
 #include "engine/data/mixture.h"
 #include "engine/model/model_files.h"
+#include "engine/train/checkpoint.h"
 #include "engine/train/model_card.h"
 #include "engine/train/own_outputs.h"
 #include "engine/train/parameters.h"
@@ -130,14 +131,18 @@ TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callb
   if (!request.from.empty())
     options.start_from = weights_to_start_from(request.from, recipe, request.limits);
   const TrainResult result = train(recipe, texts, options, callbacks);
-  if (result.steps_done == 0) {
+  if (!result.finished) return result;
+  const bool before = result.steps_done == 0;
+  if (before && result_is_written(request.out)) {
     if (callbacks.notice)
       callbacks.notice(request.out +
                        " was finished before; raise the recipe's tokens or minutes to go on");
-  } else if (result.finished) {
-    write_result(recipe, result.parameters, request);
-    write_model_card(request.out, recipe, result, stream, request.from);
+    return result;
   }
+  if (before && callbacks.notice)
+    callbacks.notice(request.out + ": all steps were done before; writing what came of them");
+  write_result(recipe, result.parameters, request);
+  write_model_card(request.out, recipe, result, stream, request.from);
   return result;
 }
 

@@ -15,6 +15,7 @@
 #include "engine/event/training_history.h"
 #include "engine/model/model.h"
 #include "engine/model/weights_hash.h"
+#include "engine/train/checkpoint.h"
 #include "engine/train/parameters.h"
 #include "engine/train/texts.h"
 #include "engine/types.h"
@@ -353,7 +354,7 @@ CllmOutcome CllmJob::run() {
   outcome.before = stages_.before;
   outcome.training = train(to_learn(file.texts()));
   if (!outcome.training.finished || stopped()) return outcome;
-  if (outcome.training.steps_done == 0 && fs::exists(path("README.md"))) {
+  if (outcome.training.steps_done == 0 && result_is_written(request_.out)) {
     notice(request_.out + " was finished before; raise the recipe's epochs or minutes to go on");
     outcome.finished = true;
     return outcome;

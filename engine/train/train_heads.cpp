@@ -6,6 +6,7 @@
 
 #include "engine/event/output_file.h"
 #include "engine/model/convert.h"
+#include "engine/train/checkpoint.h"
 #include "engine/train/heads_card.h"
 #include "engine/types.h"
 
@@ -139,7 +140,7 @@ HeadsTraining make_heads(const HeadsRequest& request,
   training.result =
       train_heads(training.recipe, training.config, data, options, callbacks.training);
   // A run that was killed while it wrote is finished by its checkpoint, and has no card yet.
-  const bool written = training.result.steps_done == 0 && fs::exists(request.out + "/README.md");
+  const bool written = training.result.steps_done == 0 && result_is_written(request.out);
   if (written && callbacks.training.notice)
     callbacks.training.notice(
         request.out + " was finished before; raise the recipe's epochs or minutes to go on");
