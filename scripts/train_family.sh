@@ -34,7 +34,7 @@ texts=(--texts "$out/texts/own_outputs.jsonl")
 stage demo-medusa medusa --recipe "$recipes/medusa.json" "${target[@]}" "${texts[@]}"
 stage demo-chimera chimera --recipe "$recipes/chimera.json" "${target[@]}" "${texts[@]}"
 stage demo-cllm cllm --recipe "$recipes/cllm.json" --from "$out/demo-target"
-echo '{"draft": "demo-draft", "medusa": "demo-medusa", "chimera": "demo-chimera"}' > "$out/demo-target/decoscope.json"
+
 for model in demo-target demo-cllm; do
   [ -e "$out/$model.scored" ] && continue
   "$program" model score --model "$out/$model" --count "$scores" --write

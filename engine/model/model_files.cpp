@@ -282,4 +282,15 @@ std::string find_model(const std::string& name_or_path, const std::string& asset
                                      is_name ? did_you_mean(name_or_path, known) : ""));
 }
 
+std::string beside_or_named(const std::string& directory,
+                            const std::string& name,
+                            const std::string& assets_dir) {
+  if (name.empty()) return name;
+  std::error_code error;
+  const fs::path folder = fs::weakly_canonical(directory, error).parent_path();
+  if (error || folder == fs::weakly_canonical(assets_dir + "/models", error)) return name;
+  const fs::path beside = folder / name;
+  return exists((beside / "config.json").string()) ? beside.string() : name;
+}
+
 }  // namespace engine

@@ -38,6 +38,13 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options =
 /// @throws Error(BadInput)  saying what was looked for and which models there are
 std::string find_model(const std::string& name_or_path, const std::string& assets_dir);
 
+/// What find_model takes for a model or heads that another one's card names: the directory of that
+/// name beside it, where there is one, for a family that lies together; else the name.
+/// @param directory  of the model whose card it is; of a bundled one the name is enough
+std::string beside_or_named(const std::string& directory,
+                            const std::string& name,
+                            const std::string& assets_dir);
+
 /// The shape in one config.json, without weights (`model random`).
 /// @throws Error(BadInput)
 ModelConfig read_model_config(const std::string& path, const FileLimits& limits = {});

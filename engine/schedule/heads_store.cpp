@@ -53,7 +53,8 @@ std::string ModelStore::heads_directory(const ModelFiles& target,
     if (found == kind) return directory;
   }
   const std::string named = heads_of_card(target.path, kind, limits);
-  if (!named.empty()) return find_model(named, assets_dir_);
+  if (!named.empty())
+    return find_model(beside_or_named(target.path, named, assets_dir_), assets_dir_);
   throw Error(ErrorCode::Usage,
               fmt::format("{} needs draft heads: the card of {} names none, and none are given; "
                           "name them with --heads NAME|DIR",

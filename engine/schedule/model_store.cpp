@@ -203,7 +203,8 @@ RunModels ModelStore::get_with_draft(const ModelRequest& request,
   if (!target) target_wanted = opened(request);
   const ModelFiles& files = target ? target->files : target_wanted.files;
   ModelRequest draft_request = request;
-  draft_request.model = draft.empty() ? files.draft_name : draft;
+  draft_request.model =
+      draft.empty() ? beside_or_named(files.path, files.draft_name, assets_dir_) : draft;
   draft_request.scale = "1x1";
   draft_request.own_threads = draft_threads;
   if (draft_request.model.empty()) {

@@ -127,6 +127,22 @@ TEST(ModelDirectory, the_card_names_what_the_model_was_before_consistency_traini
   EXPECT_THAT(message, HasSubstr("before"));
 }
 
+TEST(ModelDirectory, what_a_card_names_is_what_lies_beside_it_else_the_bundled_one) {
+  const TempDir dir;
+  const std::string here = std::filesystem::canonical(dir.path()).string();
+  const std::string family = here + "/family", assets = here + "/assets";
+  for (const std::string& model : {family + "/a", family + "/b", assets + "/models/a",
+                                   assets + "/models/b", assets + "/models/c"}) {
+    std::filesystem::create_directories(model);
+    write_bytes(model + "/config.json", "{}");
+  }
+  EXPECT_EQ(beside_or_named(family + "/a", "b", assets), family + "/b");
+  EXPECT_EQ(beside_or_named(family + "/a/", "b", assets), family + "/b");
+  EXPECT_EQ(beside_or_named(family + "/a", "c", assets), "c");
+  EXPECT_EQ(beside_or_named(family + "/a", "", assets), "");
+  EXPECT_EQ(beside_or_named(assets + "/models/a", "b", assets), "b") << "as it is always named";
+}
+
 TEST(ModelDirectory, a_model_is_found_by_name_or_path) {
   const TempDir assets;
   const TempDir dir;

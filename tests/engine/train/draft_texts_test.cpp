@@ -1,4 +1,5 @@
 // A draft model that learns from what a target writes.
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -52,6 +53,42 @@ TEST_F(DraftOfOwnTexts, learns_what_the_target_writes_and_says_so_in_its_card) {
   const std::string text((std::istreambuf_iterator<char>(card)), {});
   EXPECT_NE(text.find("what small itself writes, greedily, behind 6 prompts"), std::string::npos);
   EXPECT_NE(text.find("| arith |"), std::string::npos);
+}
+
+TEST_F(DraftOfOwnTexts, a_run_killed_behind_its_last_step_is_written_when_it_is_resumed) {
+  namespace fs = std::filesystem;
+  ASSERT_TRUE(write_own_outputs(target(), plan(6), path("texts.jsonl"), ""));
+  TrainRequest asked = request("draft");
+  ASSERT_TRUE(train_model(asked, {}).finished);
+  const std::string card = path("draft") + "/README.md", weights = path("draft/model.safetensors");
+  const auto read = [](const std::string& file) {
+    std::ifstream stream(file, std::ios::binary);
+    return std::string((std::istreambuf_iterator<char>(stream)), {});
+  };
+  const std::string made = read(weights);
+  ASSERT_FALSE(made.empty());
+  asked.resume = true;
+  const auto resumed = [&] {
+    const TrainResult result = train_model(asked, {});
+    EXPECT_TRUE(result.finished);
+    EXPECT_EQ(result.steps_done, 0);
+  };
+
+  fs::remove(card);
+  fs::remove(weights);
+  resumed();
+  EXPECT_EQ(read(weights), made);
+  EXPECT_NE(read(card).find("the run was over before it was resumed"), std::string::npos);
+
+  std::ofstream(card) << "with scores";
+  resumed();
+  EXPECT_EQ(read(card), "with scores") << "it was written, and nothing was trained since";
+
+  // The card of a run before this one, which went on and was killed at its end.
+  fs::last_write_time(card,
+                      fs::last_write_time(path("draft/checkpoint.bin")) - std::chrono::seconds(5));
+  resumed();
+  EXPECT_NE(read(card), "with scores");
 }
 
 TEST_F(DraftOfOwnTexts, refuses_texts_with_tokens_that_its_tokenizer_lacks) {
