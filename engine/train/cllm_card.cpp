@@ -41,13 +41,14 @@ std::string cllm_card(const CllmRecipe& recipe,
       "tokenizer and {:.2f} M parameters, taught to say in one step of Jacobi decoding what took "
       "it several. Decode it with `jacobi`; with `ar` it is an ordinary model.\n\n",
       recipe.name, target_name, static_cast<double>(model.n_params()) * 1e-6);
-  card += "## Data and licences\n\nTrajectories: " + words_of(collected) +
-          fmt::format(
-              ".\n\nTheir prompts are of the recipe's mixture, training split; the answers "
-              "are {}'s own. Replayed texts are of the same mixture. What {} itself had "
-              "read:\n",
-              target_name, target_name) +
-          section(target_card, "## Data and licences") + "\n";
+  card +=
+      "## Data and licences\n\nTrajectories: " + words_of(collected) +
+      fmt::format(
+          ".\n\nTheir prompts are of the recipe's mixture, training split; the answers "
+          "are {}'s own. Replayed texts are of the {} mixture. What {} itself had "
+          "read:\n",
+          target_name, recipe.replay_mixture.empty() ? "same" : "recipe's replay", target_name) +
+      section(target_card, "## Data and licences") + "\n";
   card += fmt::format(
       "## Training\n\n- collecting took {:.0f} s, training {:.0f} s\n- {} steps of {} trajectories "
       "and {} replayed texts, {} rows ({:.0f} rows/s), computed in {}\n- losses at the end, nats a "

@@ -69,6 +69,7 @@ CllmRecipe cllm_recipe_from(const std::string& text, const std::string& path) {
   fields.find("about");
   fields.read("target", r.target);
   if (const json* mixture = fields.find("mixture")) r.mixture = mixture->dump();
+  if (const json* replay = fields.find("replay_mixture")) r.replay_mixture = replay->dump();
   fields.read("block", r.block, 1, 256);
   fields.read("prompts", r.prompts, 1, 1e8);
   fields.read("max_new_tokens", r.max_new_tokens, 1, 1e5);
@@ -84,8 +85,7 @@ CllmRecipe cllm_recipe_from(const std::string& text, const std::string& path) {
   fields.read("context", r.context, 32, 8192);
   fields.read("epochs", r.epochs, 0, 1e4);
   fields.read("minutes", r.minutes, 0, 1e6);
-  fields.read("probe_minutes", r.probe_minutes, 0, 1e4);
-  fields.read("probe_problems", r.probe_problems, 1, 1e5);
+  read_probing(fields, r);
   fields.read("score_problems", r.score_problems, 1, 1e5);
   read_optimisation(fields, r);
   fields.refuse_others();
@@ -128,6 +128,8 @@ std::string to_json(const CllmRecipe& r) {
                      {{"probe_minutes", r.probe_minutes},
                       {"probe_problems", r.probe_problems},
                       {"score_problems", r.score_problems}});
+  if (!r.replay_mixture.empty())
+    object["replay_mixture"] = nlohmann::ordered_json::parse(r.replay_mixture);
   return object.dump(2);
 }
 

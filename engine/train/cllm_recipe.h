@@ -13,6 +13,7 @@ struct CllmRecipe {
   std::string name;                    // "demo-cllm"
   std::string target = "demo-target";  // what it starts from: NAME or directory
   std::string mixture;                 // JSON object of parts, as TrainingStream reads it
+  std::string replay_mixture;          // of the texts that are replayed; empty: `mixture`
 
   // Collecting.
   int block = 16;            // n: tokens refined together
@@ -30,7 +31,7 @@ struct CllmRecipe {
   bool frozen_teacher = false;  // true: the target as it was; false: the model itself, held still
   int points = 8;               // of a text in one step
   int batch_texts = 16;         // trajectories in one step
-  int replay_texts = 16;        // texts of the mixture, with their own answers
+  int replay_texts = 16;        // texts of the replay mixture, with their own answers
   int context = 512;            // rows of one text with its chains; longer texts are left out
 
   // The run.

@@ -1,7 +1,6 @@
 #include "engine/train/cllm_trainer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <deque>
 #include <numeric>
@@ -16,8 +15,6 @@
 
 namespace engine {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kRecent = 100;  // steps whose mean is told
 constexpr int kPassRows = 1024;       // rows a shard carries through the layers at once, about
@@ -87,7 +84,8 @@ class CllmRun {
         loop_callbacks_{.progress = [this](const TrainProgress& p) { tell(p); },
                         .notice = {},
                         .stop = callbacks.stop,
-                        .unstoppable = {}},
+                        .unstoppable = {},
+                        .probe = {}},
         loop_(loop_settings(recipe, 0, n_steps()), loop_options_, loop_callbacks_),
         compute_(compute),
         layout_(training_.model),
@@ -309,16 +307,10 @@ void CllmRun<T>::save() const {
 template <typename T>
 CllmResult CllmRun<T>::run() {
   weights_ = std::make_unique<PackedWeights<T>>(training_.model, layout_, parameters_, *math_);
-  auto last_probed = Clock::now();
-  const auto probe = [&]() -> NamedFigures {
-    const std::chrono::duration<double> since = Clock::now() - last_probed;
-    if (recipe_.probe_minutes == 0 || since.count() <= recipe_.probe_minutes * 60) return {};
-    NamedFigures figures = callbacks_.probe(loop_.step, parameters_);
-    last_probed = Clock::now();
-    return figures;
-  };
+  std::function<NamedFigures()> measure;
+  if (callbacks_.probe) measure = [&] { return callbacks_.probe(loop_.step, parameters_); };
   loop_.run([&](std::int64_t step, double lr) { return update(step, lr); }, [&] { save(); },
-            callbacks_.probe ? TrainingLoop::Probe(probe) : TrainingLoop::Probe());
+            probe_every(recipe_.probe_minutes, std::move(measure)));
   CllmResult result;
   result.finished = loop_.done() >= 1;
   result.step = loop_.step;

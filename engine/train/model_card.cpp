@@ -81,7 +81,8 @@ std::vector<nlohmann::json> mixtures_in(const std::string& card) {
     const auto recipe =
         nlohmann::json::parse(card.substr(at, card.find("```", at) - at), nullptr, false);
     if (!recipe.is_object()) continue;
-    if (recipe.contains("mixture")) mixtures.push_back(recipe["mixture"]);
+    for (const char* mixture : {"mixture", "replay_mixture"})
+      if (recipe.contains(mixture)) mixtures.push_back(recipe[mixture]);
     // Of models and heads that learned from what another wrote.
     if (const auto own = recipe.find("own_outputs"); own != recipe.end() && own->is_object())
       mixtures.push_back(own->value("mixture", nlohmann::json()));

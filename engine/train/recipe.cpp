@@ -68,6 +68,7 @@ TrainRecipe train_recipe_from(const std::string& text, const std::string& path) 
   fields.read("init_deviation", r.init_deviation, 1e-6, 1);
   fields.read("tokens", r.tokens, 0, 1e13);
   fields.read("minutes", r.minutes, 0, 1e6);
+  read_probing(fields, r);
   fields.refuse_others();
   if (r.model.dim == 0) throw Error(ErrorCode::BadInput, path + ": model: missing");
   check_whole(r, path);
@@ -119,7 +120,7 @@ std::string to_json(const TrainRecipe& r) {
                       {"init_deviation", r.init_deviation},
                       {"tokens", r.tokens},
                       {"minutes", r.minutes}},
-                     nlohmann::ordered_json::object());
+                     {{"probe_minutes", r.probe_minutes}, {"probe_problems", r.probe_problems}});
   if (r.own_outputs.count > 0) {
     object["target"] = r.target;
     object["own_outputs"] = json_of(r.own_outputs);

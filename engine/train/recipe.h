@@ -31,6 +31,8 @@ struct TrainRecipe {
   std::int64_t tokens = 0;  // where the cosine ends, by tokens seen ...
   double minutes = 0;       // ... or, if tokens is 0, by minutes of training
   double checkpoint_minutes = 3;
+  double probe_minutes = 0;  // between measures of accuracy in the log; 0: none
+  int probe_problems = 20;   // of each task, levels 1 and 2 by halves
   std::uint64_t seed = 1;
   std::string compute = "auto";  // auto | f32 | bf16-amx | bf16-onednn
   int shards = 0;  // parts of a batch summed apart; 0: as many as threads at the start

@@ -105,7 +105,14 @@ void read_optimisation(RecipeFields& fields, Recipe& r) {
   fields.read("shards", r.shards, 0, 256);
 }
 
-/// The same, as a recipe is written. `how_long` and `measures`, which are the recipe's own, stand
+/// What recipes say of measures on unseen problems while they run.
+template <typename Recipe>
+void read_probing(RecipeFields& fields, Recipe& r) {
+  fields.read("probe_minutes", r.probe_minutes, 0, 1e4);
+  fields.read("probe_problems", r.probe_problems, 1, 1e5);
+}
+
+/// The same as read_optimisation, as a recipe is written. `how_long` and `measures`, which are the recipe's own, stand
 /// where readers look for them: behind what decides an update, and behind how often it is saved.
 /// @param how_long, measures  objects, perhaps empty
 template <typename Recipe>

@@ -1,11 +1,18 @@
 #include "engine/train/train.h"
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <utility>
 
 #include "engine/data/mixture.h"
+#include "engine/model/model.h"
 #include "engine/model/model_files.h"
 #include "engine/train/checkpoint.h"
+#include "engine/train/evaluate.h"
 #include "engine/train/model_card.h"
 #include "engine/train/own_outputs.h"
 #include "engine/train/parameters.h"
@@ -69,6 +76,62 @@ TokenSource own_texts(const TrainRequest& request, const TrainRecipe& recipe) {
   };
 }
 
+// How many unseen problems of the tasks it learns a run answers right as it stands.
+class AccuracyProbe {
+ public:
+  AccuracyProbe(const TrainRecipe& recipe,
+                const TrainingStream& stream,
+                std::shared_ptr<const Tokenizer> tokenizer,
+                const TrainRequest& request,
+                const std::atomic<bool>* stop)
+      : n_threads_(request.n_threads), stop_(stop) {
+    files_.name = recipe.name;
+    files_.config = recipe.model;
+    files_.tokenizer = std::move(tokenizer);
+    settings_.split = Split::Dev;
+    settings_.levels = recipe.probe_problems > 1 ? std::vector{1, 2} : std::vector{1};
+    settings_.n_problems = std::max(1, recipe.probe_problems / 2);
+    settings_.entropy = false;
+    for (const TrainingStream::Share& share : stream.shares())
+      if (share.part != "real" && share.part != "plain") settings_.tasks.push_back(share.part);
+  }
+
+  NamedFigures operator()(const std::vector<float>& parameters) const {
+    if (settings_.tasks.empty()) return {};
+    ModelFiles files = files_;
+    files.tensors = as_tensors(parameters, files_.config);
+    const auto device = kernels::open_cpu(n_threads_);
+    const auto model = Model::load(*device, files, {.dtype = kernels::DType::BF16});
+    const Evaluation evaluation =
+        evaluate(*model, settings_, [this](int, int) { return !(stop_ && stop_->load()); });
+    return evaluation.complete ? accuracies_of(evaluation) : NamedFigures();
+  }
+
+ private:
+  static NamedFigures accuracies_of(const Evaluation& evaluation) {
+    std::map<std::string, std::pair<int, int>> right;  // and checked, of a task's levels
+    for (const TaskScore& score : evaluation.scores) {
+      right[score.task].first += score.n_correct;
+      right[score.task].second += score.n_checked;
+    }
+    NamedFigures figures = {{"accuracy", 0}};
+    for (const auto& [task, counts] : right) {
+      if (counts.second > 0)
+        figures.emplace_back("accuracy, " + task,
+                             static_cast<double>(counts.first) / counts.second);
+    }
+    if (figures.size() == 1) return {};  // no checker runs here
+    for (std::size_t i = 1; i < figures.size(); i++)
+      figures[0].second += figures[i].second / static_cast<double>(figures.size() - 1);
+    return figures;
+  }
+
+  ModelFiles files_;
+  EvaluationSettings settings_;
+  int n_threads_;
+  const std::atomic<bool>* stop_;  // the callbacks', which outlive the run
+};
+
 void write_result(const TrainRecipe& recipe,
                   const std::vector<float>& parameters,
                   const TrainRequest& request) {
@@ -117,7 +180,8 @@ TokenizerResult train_tokenizer(const TrainRequest& request, const TrainCallback
 }
 
 TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callbacks) {
-  const auto tokenizer = training_tokenizer(request.tokenizer, request.limits);
+  const std::shared_ptr<const Tokenizer> tokenizer =
+      training_tokenizer(request.tokenizer, request.limits);
   const TrainRecipe recipe = recipe_for(request.recipe, *tokenizer);
   const bool from_target = recipe.own_outputs.count > 0;
   const TrainingStream stream(from_target ? recipe.own_outputs.mixture : recipe.mixture,
@@ -130,7 +194,10 @@ TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callb
   options.directory = request.out;
   if (!request.from.empty())
     options.start_from = weights_to_start_from(request.from, recipe, request.limits);
-  const TrainResult result = train(recipe, texts, options, callbacks);
+  TrainCallbacks probed = callbacks;
+  if (!probed.probe && recipe.probe_minutes > 0)
+    probed.probe = AccuracyProbe(recipe, stream, tokenizer, request, callbacks.stop);
+  const TrainResult result = train(recipe, texts, options, probed);
   if (!result.finished) return result;
   const bool before = result.steps_done == 0;
   if (before && result_is_written(request.out)) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -44,6 +45,8 @@ class CllmJob {
             {.limits = request.limits})),
         stream_(recipe_.mixture, recipe_.seed, request.data),
         device_(kernels::open_cpu(request.n_threads)) {
+    if (!recipe_.replay_mixture.empty())
+      replay_.emplace(recipe_.replay_mixture, recipe_.seed, request.data);
     const Tokenizer& tokenizer = *files_.tokenizer;
     if (!tokenizer.bos_id() || !tokenizer.eos_id()) {
       throw Error(ErrorCode::BadInput, files_.path +
@@ -86,6 +89,7 @@ class CllmJob {
   CllmRecipe recipe_;
   ModelFiles files_;
   TrainingStream stream_;
+  std::optional<TrainingStream> replay_;  // where it is of another mixture
   std::unique_ptr<kernels::Device> device_;
   std::vector<float> parameters_;  // of the target
   std::vector<std::string> tasks_;
@@ -319,7 +323,8 @@ CllmResult CllmJob::train(std::vector<Trajectory> trajectories) const {
   training.trajectories = std::move(trajectories);
   // Texts behind those that were answered.
   training.replay = [this](std::int64_t index) {
-    return tokenized(*files_.tokenizer, stream_.text(recipe_.prompts + index));
+    const TrainingStream& stream = replay_ ? *replay_ : stream_;
+    return tokenized(*files_.tokenizer, stream.text(recipe_.prompts + index));
   };
   CllmCallbacks callbacks;
   callbacks.progress = callbacks_.training;

@@ -87,7 +87,7 @@ class Run {
     }
   }
 
-  TrainResult run();
+  TrainResult run(const TrainCallbacks& callbacks);
   void restore(Checkpoint checkpoint);
 
  private:
@@ -216,9 +216,12 @@ void Run<T>::save() const {
 }
 
 template <typename T>
-TrainResult Run<T>::run() {
+TrainResult Run<T>::run(const TrainCallbacks& callbacks) {
   weights_ = std::make_unique<PackedWeights<T>>(recipe_.model, layout_, parameters_, *math_);
-  loop_.run([&](std::int64_t step, double lr) { return update(step, lr); }, [&] { save(); });
+  std::function<NamedFigures()> measure;
+  if (callbacks.probe) measure = [&] { return callbacks.probe(parameters_); };
+  loop_.run([&](std::int64_t step, double lr) { return update(step, lr); }, [&] { save(); },
+            probe_every(recipe_.probe_minutes, std::move(measure)));
   TrainResult result;
   result.finished = loop_.done() >= 1;
   result.step = loop_.step;
@@ -246,7 +249,7 @@ TrainResult start(const TrainRecipe& recipe,
                   Checkpoint* checkpoint) {
   Run<T> run(recipe, texts, options, callbacks, compute, shards);
   if (checkpoint) run.restore(std::move(*checkpoint));
-  return run.run();
+  return run.run(callbacks);
 }
 
 }  // namespace

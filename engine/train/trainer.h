@@ -35,6 +35,9 @@ struct TrainCallbacks {
   /// Told before work that cannot look at `stop` (true; it may throw Error(Cancelled) instead of
   /// letting that begin) and behind it (false); may be empty.
   std::function<void(bool begins)> unstoppable;
+  /// Measures the weights as they stand, laid as ParameterLayout does; asked every
+  /// recipe.probe_minutes. May be empty.
+  std::function<NamedFigures(const std::vector<float>& parameters)> probe;
 };
 
 struct TrainOptions {

@@ -26,8 +26,9 @@ constexpr std::size_t kSpeeds = 50;
 std::string essence(const std::string& recipe) {
   auto object = nlohmann::json::parse(recipe, nullptr, false);
   if (!object.is_object()) return recipe;
-  for (const char* free : {"checkpoint_minutes", "tokens", "minutes", "epochs", "compute", "shards",
-                           "probe_steps", "probe_texts", "hidden_megabytes"}) {
+  for (const char* free :
+       {"checkpoint_minutes", "tokens", "minutes", "epochs", "compute", "shards", "probe_steps",
+        "probe_texts", "probe_minutes", "probe_problems", "hidden_megabytes"}) {
     object.erase(free);
   }
   return object.dump();
@@ -195,6 +196,17 @@ void TrainingLoop::run(const Update& update,
     }
   }
   if (step > first_step_) save();
+}
+
+TrainingLoop::Probe probe_every(double minutes, std::function<NamedFigures()> measure) {
+  if (minutes == 0 || !measure) return {};
+  return [minutes, measure = std::move(measure), last = Clock::now()]() mutable -> NamedFigures {
+    const std::chrono::duration<double> since = Clock::now() - last;
+    if (since.count() <= minutes * 60) return {};
+    NamedFigures figures = measure();
+    last = Clock::now();
+    return figures;
+  };
 }
 
 }  // namespace engine

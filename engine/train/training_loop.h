@@ -113,4 +113,9 @@ class TrainingLoop {
   std::deque<std::pair<double, std::int64_t>> speed_;  // seconds and tokens, last steps
 };
 
+/// A probe that measures when so many minutes have gone by since it last did.
+/// @param minutes  0: never
+/// @param measure  may be empty
+TrainingLoop::Probe probe_every(double minutes, std::function<NamedFigures()> measure);
+
 }  // namespace engine

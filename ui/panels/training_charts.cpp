@@ -51,7 +51,7 @@ std::string why_no_probes(const Context& context) {
   return std::ranges::any_of(context.training->reports, probed)
              ? ""
              : "No probe was told yet. A recipe says how often the weights are measured on unseen "
-               "texts (probe_steps, probe_minutes); trainings of a target measure none.";
+               "texts (probe_steps, probe_minutes).";
 }
 
 void draw_probes(Context& context) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -138,6 +139,44 @@ TEST_F(Training, starts_from_the_weights_it_is_given) {
   options.start_from = random;
   for (float& weight : options.start_from) weight += 0.25f;
   EXPECT_EQ(train(recipe, counting, options, {}).parameters, options.start_from);
+}
+
+TEST_F(Training, probes_stand_in_the_log_and_change_nothing) {
+  TrainOptions options;
+  options.n_threads = 1;
+  options.directory = directory("plain");
+  TrainRecipe recipe = small_recipe("f32");
+  const TrainResult expected = train(recipe, counting, options, {});
+
+  TrainCallbacks callbacks;
+  callbacks.probe = [](const std::vector<float>& parameters) -> NamedFigures {
+    return {{"accuracy", 0.25}, {"weights", static_cast<double>(parameters.size())}};
+  };
+  options.directory = directory("never");
+  train(recipe, counting, options, callbacks);
+  for (const TrainingReport& report : read_training_reports(directory("never/training.jsonl")))
+    EXPECT_TRUE(report.probes.empty()) << "the recipe asks for none";
+
+  recipe.probe_minutes = 1e-9;
+  options.directory = directory("probed");
+  options.stop_after_step = 5;
+  EXPECT_FALSE(train(recipe, counting, options, callbacks).finished);
+  recipe.probe_minutes = 2e-9;  // how often is no part of what is learnt
+  options.stop_after_step = 0;
+  options.resume = true;
+  const TrainResult probed = train(recipe, counting, options, callbacks);
+  EXPECT_EQ(probed.parameters, expected.parameters);
+  std::vector<std::int64_t> steps;
+  for (const TrainingReport& report : read_training_reports(directory("probed/training.jsonl"))) {
+    if (report.probes.empty()) continue;
+    steps.push_back(report.step);
+    EXPECT_EQ(report.probes[0], (std::pair<std::string, double>("accuracy", 0.25)));
+    EXPECT_EQ(report.probes[1].second, static_cast<double>(probed.parameters.size()));
+  }
+  std::vector<std::int64_t> asked;  // after every step but those a run ends with
+  for (std::int64_t step = 1; step < probed.step; step++)
+    if (step != 5) asked.push_back(step);
+  EXPECT_EQ(steps, asked);
 }
 
 TEST_F(Training, a_saved_run_is_not_overwritten) {
