@@ -1,43 +1,125 @@
 #!/usr/bin/env bash
-# Trains the whole bundled family from nothing: tokenizer, target, draft, Medusa's and Chimera's heads, consistency model.
+# Trains the whole bundled family from nothing: tokenizer, target, draft, Medusa's and Chimera's heads with their trees, consistency model.
 #   scripts/train_family.sh OUT_DIR [TARGET_RECIPE]      default recipe: assets/recipes/target-family.json
-# Each stage goes on where it was stopped (Ctrl+C, a lost machine), and one that is done is not done again; so the same command
-# leads on from everywhere. Needs the folder of open texts (DECOSCOPE_DATA). What each stage took stands in its model's card.
-# Hours: the target takes most of them. DECOSCOPE_FAMILY_SCORES problems a task and level are asked at the end (default 500).
+# Each stage goes on where it was stopped (Ctrl+C, a kill, a lost machine), and one that is done is not done again; so the same command
+# leads on from everywhere. A stage whose recipe has changed since is asked again: it goes on where only its length is another, and is
+# refused where what it has was made by another recipe. One that was begun with another tokenizer or target is refused; remove its folder.
+# Needs the folder of open texts (DECOSCOPE_DATA). What each stage took stands in the cards; pieces that were killed count up to the last
+# file they wrote. Hours: the target takes most of them. Then: scripts/family_gates.sh OUT_DIR, scripts/install_family.sh OUT_DIR.
+# DECOSCOPE_FAMILY_SCORES  problems a task and level are asked at the end (500)
+# DECOSCOPE_FAMILY_ROWS    rows a step that the heads' trees are grown for (16); auto: measured on this machine at 4x2
+# DECOSCOPE_FAMILY_CLLM    recipe of the consistency model (assets/recipes/cllm.json)
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-program="$here/build/release/bin/decoscope"
+# shellcheck source=scripts/measuring.sh
+source "$here/scripts/measuring.sh"
 recipes="$here/assets/recipes"
 out=${1:?name a folder for the models}
 target_recipe=${2:-$recipes/target-family.json}
+cllm_recipe=${DECOSCOPE_FAMILY_CLLM:-$recipes/cllm.json}
 scores=${DECOSCOPE_FAMILY_SCORES:-500}
+rows=${DECOSCOPE_FAMILY_ROWS:-16}
 [ -n "${DECOSCOPE_DATA:-}" ] || { echo "scripts/train_family.sh: DECOSCOPE_DATA: not set, expected the folder of open texts" >&2; exit 2; }
 mkdir -p "$out"
+# Held by the program too: what was started by a script that was killed goes on, and must not meet a second one.
+exec 9> "$out/.lock"
+flock -n 9 || { echo "scripts/train_family.sh: $out: another run is at work there" >&2; exit 2; }
 
-stage() {  # name, arguments of `decoscope train`
-  local name=$1
-  shift
-  [ -e "$out/$name.done" ] && return
-  echo "scripts/train_family.sh: $name, $(date +%H:%M)" >&2
-  "$program" train "$@" --out "$out/$name" --resume
-  touch "$out/$name.done"
+hash_of() { cat -- "$@" | sha256sum; }
+keep() {  # TEXT FILE
+  printf '%s\n' "$1" > "$2.part"
+  mv "$2.part" "$2"
 }
 
-if [ ! -e "$out/tokenizer/tokenizer.model" ]; then  # minutes, and nothing to resume
-  "$program" train tokenizer --recipe "$recipes/tokenizer-family.json" --out "$out/tokenizer"
-fi
-stage demo-target target --recipe "$target_recipe" --tokenizer "$out/tokenizer"
-target=(--target "$out/demo-target")
-stage demo-draft draft --recipe "$recipes/draft.json" "${target[@]}" --tokenizer "$out/demo-target"
-stage texts outputs --recipe "$recipes/medusa.json" "${target[@]}"
-texts=(--texts "$out/texts/own_outputs.jsonl")
-stage demo-medusa medusa --recipe "$recipes/medusa.json" "${target[@]}" "${texts[@]}"
-stage demo-chimera chimera --recipe "$recipes/chimera.json" "${target[@]}" "${texts[@]}"
-stage demo-cllm cllm --recipe "$recipes/cllm.json" --from "$out/demo-target"
+# Adds the piece that began to the seconds of a stage.
+count_piece() {  # NAME END
+  local folder=$out/$1 end=$2 began
+  [ -s "$folder/.began" ] || return 0
+  began=$(cat "$folder/.began")
+  [ "$end" -ge "$began" ] || end=$began
+  keep $(($(cat "$folder/.seconds" 2> /dev/null || echo 0) + end - began)) "$folder/.seconds"
+  rm -f "$folder/.began"
+}
 
-for model in demo-target demo-cllm; do
-  [ -e "$out/$model.scored" ] && continue
-  "$program" model score --model "$out/$model" --count "$scores" --write
-  touch "$out/$model.scored"
+# NAME RECIPE [FILE...] -- ARGUMENTS of the program: done once for every content of the recipe, and with these files alone.
+stage() {
+  local name=$1 recipe=$2 now of from=()
+  shift 2
+  while [ "$1" != -- ]; do
+    from+=("$1")
+    shift
+  done
+  shift
+  now=$(hash_of "$recipe")
+  mkdir -p "$out/$name"
+  if [ ${#from[@]} -gt 0 ]; then
+    of=$(hash_of "${from[@]}")
+    [ -s "$out/$name/.of" ] || keep "$of" "$out/$name/.of"
+    if [ "$(cat "$out/$name/.of")" != "$of" ]; then
+      echo "scripts/train_family.sh: $out/$name was made with other files than today's ${from[*]}; remove it to make it again" >&2
+      exit 2
+    fi
+  fi
+  [ "$(cat "$out/$name/.done" 2> /dev/null)" != "$now" ] || return 0
+  echo "scripts/train_family.sh: $name, $(date +%H:%M)" >&2
+  count_piece "$name" "$(find "$out/$name" -type f -printf '%T@\n' | sort -n | tail -n 1 | cut -d. -f1)"
+  rm -f "$out/$name"/*.part[0-9]*  # of a file that a kill left half written
+  keep "$(date +%s)" "$out/$name/.began"
+  "$program" "$@" || {
+    local status=$?
+    count_piece "$name" "$(date +%s)"
+    echo "scripts/train_family.sh: $name ended with status $status; the same command goes on with it" >&2
+    exit "$status"
+  }
+  count_piece "$name" "$(date +%s)"
+  keep "$now" "$out/$name/.done"
+}
+trained() {  # NAME RECIPE [FILE...] -- KIND ARGUMENTS
+  local name=$1 words=()
+  while [ "$1" != -- ]; do
+    words+=("$1")
+    shift
+  done
+  shift
+  stage "${words[@]}" -- train "$1" --recipe "${words[1]}" "${@:2}" --out "$out/$name" --resume
+}
+
+stage tokenizer "$recipes/tokenizer-family.json" -- train tokenizer --recipe "$recipes/tokenizer-family.json" --out "$out/tokenizer"
+trained demo-target "$target_recipe" "$out/tokenizer/tokenizer.model" -- target --tokenizer "$out/tokenizer"
+weights=$out/demo-target/model.safetensors
+target=(--target "$out/demo-target")
+# Before what reads it: the consistency model's relations are made from these.
+keep '{"draft": "demo-draft", "medusa": "demo-medusa", "chimera": "demo-chimera"}' "$out/demo-target/decoscope.json"
+trained demo-draft "$recipes/draft.json" "$weights" -- draft "${target[@]}" --tokenizer "$out/demo-target"
+trained texts "$recipes/medusa.json" "$weights" -- outputs "${target[@]}"
+for heads in medusa chimera; do
+  trained "demo-$heads" "$recipes/$heads.json" "$weights" -- "$heads" "${target[@]}" --texts "$out/texts/own_outputs.jsonl"
+  measured=()
+  [ "$rows" != auto ] || measured=(--model "$out/demo-target" --scale 4x2)
+  keep "$rows" "$out/rows"
+  stage "tree-$heads" <(cat "$out/rows" "$out/demo-$heads/accuracies.json") -- \
+    model tree "$out/demo-$heads" --rows "$rows" "${measured[@]}" --out "$out/demo-$heads/tree.json"
 done
-du -sh "$out"/demo-* >&2
+trained demo-cllm "$cllm_recipe" "$weights" -- cllm --from "$out/demo-target"
+for model in demo-target demo-cllm; do
+  stage "scores-$model" <(cat "$out/$model/model.safetensors"; echo "$scores") -- \
+    model score --model "$out/$model" --count "$scores" --resume "$out/scores-$model/figures.jsonl" --write
+done
+
+# What the stages behind each model took, as its card's section.
+took() {  # MODEL STAGE...
+  local model=$1 name
+  shift
+  {
+    echo "Seconds by the clock, what a stage wrote and measured beside its training included."
+    echo
+    printf '| stage | seconds |\n| --- | --- |\n'
+    for name in "$@"; do echo "| $name | $(cat "$out/$name/.seconds") |"; done
+  } | python3 "$here/scripts/card_section.py" "$out/$model/README.md" "Time"
+}
+took demo-target tokenizer demo-target scores-demo-target
+took demo-draft demo-draft
+took demo-medusa texts demo-medusa tree-medusa
+took demo-chimera texts demo-chimera tree-chimera
+took demo-cllm demo-cllm scores-demo-cllm
+echo "scripts/train_family.sh: done; scripts/family_gates.sh $out measures whether it may be installed" >&2

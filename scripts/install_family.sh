@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Puts a trained family among the bundled models: of each model the files that are read, and none that training left beside them.
+#   scripts/install_family.sh FAMILY_DIR [MODELS_DIR]      default: assets/models
+# Fails, and changes nothing, where a file is missing or all of them together are above 48 MiB, for they travel with every clone.
+set -euo pipefail
+here=$(cd "$(dirname "$0")/.." && pwd)
+family=${1:?name the folder that scripts/train_family.sh wrote}
+models=${2:-$here/assets/models}
+most=$((48 * 1024 * 1024))
+whole="README.md config.json generation_config.json model.safetensors tokenizer.model tokenizer_config.json"
+heads="README.md accuracies.json config.json model.safetensors tree.json"
+files_of() {  # MODEL
+  case $1 in
+    demo-target | demo-cllm) echo "$whole decoscope.json" ;;
+    demo-draft) echo "$whole" ;;
+    *) echo "$heads" ;;
+  esac
+}
+family_models=(demo-target demo-draft demo-medusa demo-chimera demo-cllm)
+bytes=0
+for model in "${family_models[@]}"; do
+  for file in $(files_of "$model"); do
+    [ -s "$family/$model/$file" ] || { echo "$family/$model/$file: missing; is the training over?" >&2; exit 1; }
+    bytes=$((bytes + $(stat -c %s "$family/$model/$file")))
+  done
+done
+if [ "$bytes" -gt "$most" ]; then
+  echo "the family's files are $bytes bytes, at most $most (48 MiB) may be; train a smaller target, or fewer heads" >&2
+  exit 1
+fi
+mkdir -p "$models"
+for model in "${family_models[@]}"; do
+  rm -rf "$models/$model.new"
+  mkdir "$models/$model.new"
+  for file in $(files_of "$model"); do cp "$family/$model/$file" "$models/$model.new/"; done
+  rm -rf "${models:?}/$model"
+  mv "$models/$model.new" "$models/$model"
+done
+echo "$bytes bytes of $most installed in $models" >&2
