@@ -233,9 +233,18 @@ void add_score(CLI::App& app, Parsed& p, Run& run) {
                            ->allow_extra_args(false)
                            ->type_name("LIST")
                            ->transform(whole_number(1, 3));
+  CLI::Option* split =
+      c->add_option("--split", p.score.split, "which problems: the three never share one")
+          ->check(one_of({"train", "dev", "test"}))
+          ->capture_default_str();
+  c->add_option("--resume", p.score.resume,
+                "keep each task's figures here as it is done, and measure none again that is here "
+                "of the same weights")
+      ->type_name("FILE");
   c->add_flag("--write", p.score.write, "put the table, of all tasks, into the model's card")
       ->excludes(task)
-      ->excludes(level);
+      ->excludes(level)
+      ->excludes(split);
   c->footer("Example: decoscope model score --task arith,py --level 3 --count 100");
   c->add_flag("--json", p.score.json, kJsonHelp);
   c->callback([&] { run = [&p] { return score(p.score); }; });

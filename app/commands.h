@@ -116,6 +116,8 @@ struct ScoreOptions {
   std::vector<std::string> tasks;  // empty: all
   std::vector<int> levels;         // empty: 1 and 2, those of the model's card
   int count = 500;                 // problems a task and level
+  std::string split = "test";      // train, dev or test
+  std::string resume;              // file to keep each task's figures in; empty: none
   bool write = false;              // into the model's card
   bool json = false;
 };

@@ -6,7 +6,8 @@
 #include "app/paths.h"
 #include "app/report.h"
 #include "app/terminal.h"
-#include "engine/train/evaluate.h"
+#include "engine/data/record.h"
+#include "engine/train/evaluation_file.h"
 #include "engine/train/model_card.h"
 
 namespace app {
@@ -18,12 +19,16 @@ int score(const ScoreOptions& options) {
   settings.tasks = options.tasks;
   if (!options.levels.empty()) settings.levels = options.levels;
   settings.n_problems = options.count;
+  settings.split = engine::split_from_name(options.split);
   ProgressLine line("score");
+  const auto progress = [&](int done, int total) {
+    line.show(done, total);
+    return !interrupted();
+  };
   const engine::Evaluation evaluation =
-      engine::evaluate(*loaded.model, settings, [&](int done, int total) {
-        line.show(done, total);
-        return !interrupted();
-      });
+      options.resume.empty() ? engine::evaluate(*loaded.model, settings, progress)
+                             : engine::evaluate_on(*loaded.model, settings, options.resume,
+                                                   loaded.weights_hash, progress);
   line.finish();
   const std::string markdown = engine::to_markdown(evaluation);
   if (options.write && evaluation.complete) engine::write_scores(loaded.files.path, markdown);
