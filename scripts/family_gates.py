@@ -1,0 +1,138 @@
+"""The parts of family_gates.sh that read: family_gates.py plans|answers|tokens|table|draft ..., of the documents in its folder."""
+import json
+import re
+import sys
+
+ACTION = re.compile(r"\b(pick up|put down|unstack|stack) the\b")
+SMALL, LARGE = 0, 1  # targets below and from 10 M parameters on
+# Task, level and share right that is asked; None: this size has no such gate. Of kb the mean of both levels.
+RIGHT = [("arith", 1, 0.90, None), ("arith", 2, None, 0.90), ("kb", None, 0.85, 0.95), ("sql", 1, 0.85, 0.95), ("py", 1, None, 0.85)]
+DRAFTED = ["arith", "blocks", "chat"]
+
+
+def document(path):
+    with open(path) as file:
+        return json.load(file)
+
+
+def records(path):
+    with open(path) as file:
+        return [json.loads(line) for line in file]
+
+
+def plans(out, count):
+    """Of many block problems the whole plans of four steps, and of six by four blocks: prompt files."""
+    wanted = {4: [], 6: []}
+    for level in (1, 2):
+        for record in records(f"{out}/blocks-{level}.jsonl"):
+            check = record["check"]
+            if check["form"] != "plan":
+                continue
+            steps = len(ACTION.findall(record["completion"]))
+            blocks = len(set(re.findall(r"(\w+) block", check["init"] if isinstance(check["init"], str) else json.dumps(check["init"]))))
+            if (steps == 4 and level == 1) or (steps == 6 and blocks == 4):
+                wanted[steps].append(record)
+    for steps, found in wanted.items():
+        if len(found) < min(count, 20):
+            sys.exit(f"{out}: {len(found)} plans of {steps} steps found, expected {count}")
+        with open(f"{out}/plans-{steps}.jsonl", "w") as file:
+            for record in found[:count]:
+                file.write(json.dumps(record) + "\n")
+
+
+def answers(run):
+    """The records with what the model wrote in the place of their own completion, for their checker."""
+    written = {answer["id"]: answer["text"] for answer in document(f"{run}.json")}
+    with open(f"{run}.answers.jsonl", "w") as file:
+        for record in records(f"{run}.jsonl"):
+            file.write(json.dumps(record | {"completion": written[record["id"]]}) + "\n")
+
+
+def rationale_tokens(out):
+    items = document(f"{out}/rationale-100.json")["items"]
+    return sum(item["tokens"] for item in items) / len(items)
+
+
+def accepted(out, task):
+    """Drafted tokens kept / judged, and kept / drafted, four deep."""
+    metrics = [answer["metrics"] for answer in document(f"{out}/draft-{task}.json")]
+    kept, refused, drafted = (sum(m[name] for m in metrics) for name in ("accepted", "rejected", "proposed"))
+    return kept / max(1, kept + refused), kept / max(1, drafted)
+
+
+def gates(out):
+    """What is asked, what was found in words, whether it is met; None: not asked of this size."""
+    large = document(f"{out}/target.json")["parameters"] >= 10e6
+    scores = [s for task in ("arith", "kb", "sql", "py", "blocks", "write", "chat")
+              for s in document(f"{out}/score-{task}.json")["scores"]]
+    worst = min(scores, key=lambda s: s["n_ended"] / s["n"])
+    share = worst["n_ended"] / worst["n"]
+    yield "ends by itself, of every task and level at least 99 %", f"{100 * share:.1f} % ({worst['task']}, level {worst['level']})", share >= 0.99
+    for task, level, small_least, large_least in RIGHT:
+        least = large_least if large else small_least
+        of = [s for s in scores if s["task"] == task and level in (None, s["level"])]
+        checked = sum(s["n_checked"] for s in of)
+        name = task + (f", level {level}" if level else ", levels 1 and 2")
+        right = sum(s["n_correct"] for s in of) / checked if checked else 0
+        met = None if least is None else right >= least
+        yield f"{name} right" + (f", at least {100 * least:.0f} %" if least else ""), f"{100 * right:.1f} % of {checked}", met
+    for steps, asked in ((4, not large), (6, large)):
+        plan = document(f"{out}/plans-{steps}.checked.json")
+        right = plan["correct"] / plan["records"]
+        words = "plans of four steps" if steps == 4 else "plans of six steps, 4 blocks"
+        yield words + " right" + (", at least 90 %" if asked else ""), f"{100 * right:.1f} % of {plan['records']}", right >= 0.90 if asked else None
+    ends = [sum(of) for of in zip(*(s["end_sentences"] for s in scores if "end_sentences" in s))]
+    if ends:
+        right = ends[4] / sum(ends)
+        yield ("passages whose four paragraphs end as asked" + (", at least 80 %" if large else ""), f"{100 * right:.1f} % of {sum(ends)}",
+               right >= 0.80 if large else None)
+    tokens = sum(s["tokens"] for s in scores)
+    entropy = sum(s["entropy"] * s["tokens"] for s in scores) / tokens
+    yield "entropy on its own outputs, 0.05 to 0.5 nats a token", f"{entropy:.3f}", 0.05 <= entropy <= 0.5
+    for task in DRAFTED:
+        judged, drafted = accepted(out, task)
+        yield (f"draft four deep on {task}: accepted of judged, 0.5 to 0.9", f"{judged:.2f} (of all drafted {drafted:.2f})",
+               0.5 <= judged <= 0.9)
+    by_share = [document(f"{out}/rationale-{share}.json") for share in (0, 25, 50, 75, 100)]
+    right = [100 * d["n_correct"] / d["n"] for d in by_share]
+    yield ("kb right by share of the rationale (0, 25, 50, 75, 100 %), at least 20 points from none to all",
+           ", ".join(f"{r:.1f}" for r in right) + f" % of {by_share[0]['n']}", right[-1] - right[0] >= 20)
+    jacobi = [answer["metrics"] for answer in document(f"{out}/jacobi.json")]
+    blocks = sum(m["blocks"] for m in jacobi)
+    iterations = sum(m["iterations"] for m in jacobi) / max(1, blocks)
+    yield "iterations of a Jacobi block of 16 on arith, more than 10", f"{iterations:.1f} ({blocks:.0f} blocks)", iterations > 10
+
+
+def table(out):
+    print("Unseen problems of the dev split, greedy; made by `scripts/family_gates.sh`.\n\n| gate | measured | |\n| --- | --- | --- |")
+    missed = []
+    for asked, found, met in gates(out):
+        print(f"| {asked} | {found} | {'no gate of this size' if met is None else 'met' if met else 'MISSED'} |")
+        if met is False:
+            missed.append(asked)
+    if missed:
+        sys.exit("missed: " + "; ".join(missed))
+
+
+def draft(out):
+    print("A draft model answers nothing by itself. What the target takes of its drafts, four tokens deep, unseen problems of the dev\n"
+          "split, greedy:\n\n| task | accepted of judged | accepted of drafted | tokens a step |\n| --- | --- | --- | --- |")
+    for task in DRAFTED:
+        answered = document(f"{out}/draft-{task}.json")
+        steps = sum(answer["steps"] for answer in answered)
+        judged, drafted = accepted(out, task)
+        print(f"| {task} | {judged:.2f} | {drafted:.2f} | {sum(len(answer['tokens']) for answer in answered) / steps:.2f} |")
+
+
+def main():
+    what, *rest = sys.argv[1:]
+    if what == "plans":
+        plans(rest[0], int(rest[1]))
+    elif what == "tokens":
+        print(max(1, round(rationale_tokens(rest[0]) * int(rest[1]) / 100)))
+    else:
+        {"answers": answers, "table": table, "draft": draft}[what](rest[0])
+
+
+if __name__ == "__main__":
+    main()

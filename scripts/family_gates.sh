@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# The gates that a trained family has to pass before it is installed (unseen problems of the dev split, greedy), a Markdown table; fails
+# where one is missed. The table goes into the target's card, the draft's part of it into the draft's.
+#   scripts/family_gates.sh FAMILY_DIR [OUT_DIR]      default: FAMILY_DIR/gates
+# DECOSCOPE_GATES_COUNT   problems a task and level (500)
+# DECOSCOPE_GATES_FEW     problems of what is decoded one by one: drafts, Jacobi blocks, rationales cut short (200)
+# A target of 10 M parameters or more has the higher bounds. A file that is there is not made again, so the same command goes on where it
+# was stopped.
+set -euo pipefail
+unset DECOSCOPE_DATA
+here=$(cd "$(dirname "$0")/.." && pwd)
+# shellcheck source=scripts/measuring.sh
+source "$here/scripts/measuring.sh"
+family=${1:?name the folder that scripts/train_family.sh wrote}
+out=${2:-$family/gates}
+count=${DECOSCOPE_GATES_COUNT:-500}
+few=${DECOSCOPE_GATES_FEW:-200}
+target=$family/demo-target
+mkdir -p "$out"
+into "$out/target.json" model info "$target" --json
+for task in arith kb sql py blocks write chat; do
+  into "$out/score-$task.json" model score --model "$target" --task "$task" --split dev --count "$count" --json
+done
+# Plans of four steps (of 3 or 4 blocks), and of six by 4 blocks: the problems of that length among many more.
+for level in 1 2; do
+  into "$out/blocks-$level.jsonl" data generate blocks --split dev --level "$level" --start 0 --count $((count * 16))
+done
+python3 "$here/scripts/family_gates.py" plans "$out" "$count"
+for steps in 4 6; do
+  into "$out/plans-$steps.json" generate --model "$target" --decoder ar --prompt-file "$out/plans-$steps.jsonl" --max-tokens 256 --json
+  python3 "$here/scripts/family_gates.py" answers "$out/plans-$steps"
+  # A wrong plan is an answer too: the checker says so with its exit code, and how many in its document.
+  "$program" data check "$out/plans-$steps.answers.jsonl" --json > "$out/plans-$steps.checked.json" || [ $? -eq 3 ]
+done
+for task in arith blocks chat; do
+  for level in 1 2; do
+    into "$out/few-$task-$level.jsonl" data generate "$task" --split dev --level "$level" --start 0 --count $((few / 2))
+  done
+  cat "$out/few-$task-1.jsonl" "$out/few-$task-2.jsonl" > "$out/few-$task.jsonl"
+  into "$out/draft-$task.json" generate --model "$target" --draft "$family/demo-draft" --decoder speculative --set gamma=4 \
+    --prompt-file "$out/few-$task.jsonl" --max-tokens 128 --json
+done
+cot=(reason cot --model "$target" --task kb --level 1 --split dev --count "$few" --batch 16 --decoder ar --json)
+into "$out/rationale-100.json" "${cot[@]}"
+for share in 0 25 50 75; do
+  tokens=$(python3 "$here/scripts/family_gates.py" tokens "$out" "$share")
+  into "$out/rationale-$share.json" "${cot[@]}" --max-tokens "$tokens"
+done
+into "$out/jacobi.json" generate --model "$target" --decoder jacobi --set block=16 --prompt-file "$out/few-arith-1.jsonl" --json
+status=0
+python3 "$here/scripts/family_gates.py" table "$out" > "$out/gates.md" || status=$?
+cat "$out/gates.md"
+python3 "$here/scripts/card_section.py" "$target/README.md" "Gates" < "$out/gates.md"
+python3 "$here/scripts/family_gates.py" draft "$out" | python3 "$here/scripts/card_section.py" "$family/demo-draft/README.md" "Scores"
+exit "$status"
