@@ -18,6 +18,10 @@ few=${DECOSCOPE_GATES_FEW:-200}
 target=$family/demo-target
 mkdir -p "$out"
 into "$out/target.json" model info "$target" --json
+if [ "$("$program" model info "$target" --json)" != "$(cat "$out/target.json")" ]; then
+  echo "$out: holds figures of other weights or of another folder; remove it" >&2
+  exit 1
+fi
 for task in arith kb sql py blocks write chat; do
   into "$out/score-$task.json" model score --model "$target" --task "$task" --split dev --count "$count" --json
 done

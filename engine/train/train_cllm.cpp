@@ -6,6 +6,7 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -31,7 +32,8 @@ using nlohmann::json;
 // What is known between stages, beside the trajectories and the checkpoint.
 struct Stages {
   double collect_seconds = 0;
-  std::vector<SpeedScore> before;
+  std::vector<SpeedScore> before, after;  // a task each, as far as they were measured
+  std::int64_t after_step = 0;            // of the weights that `after` is of
 };
 
 class CllmJob {
@@ -74,7 +76,11 @@ class CllmJob {
   CollectedText judged(Trajectory trajectory) const;
   std::vector<Trajectory> to_learn(const std::vector<CollectedText>& texts) const;
 
-  std::vector<SpeedScore> measured(Model& model, Split split, int n_problems) const;
+  std::vector<SpeedScore> measured(Model& model,
+                                   const std::vector<std::string>& tasks,
+                                   Split split,
+                                   int n_problems) const;
+  bool measure_rest(Model& model, std::vector<SpeedScore>& scores);
   bool measure_before();
   NamedFigures probe(std::int64_t step, const std::vector<float>& parameters) const;
   void keep_probe_trajectory(std::int64_t step, Model& model) const;
@@ -120,13 +126,20 @@ void CllmJob::read_stages() {
   const json stages = json::parse(text.str(), nullptr, false);
   if (!stages.is_object()) return;  // half written by a program of another kind: measured anew
   stages_.collect_seconds = stages.value("collect_seconds", 0.0);
-  if (stages.contains("before"))
-    stages_.before = speed_scores_from(stages["before"].dump(), path("stages.json"));
+  if (stages.value("score_problems", 0) != recipe_.score_problems) return;
+  stages_.after_step = stages.value("after_step", std::int64_t{0});
+  for (const auto& [name, scores] :
+       {std::pair("before", &stages_.before), std::pair("after", &stages_.after)})
+    if (stages.contains(name))
+      *scores = speed_scores_from(stages[name].dump(), path("stages.json"));
 }
 
 void CllmJob::write_stages() const {
-  json stages = {{"collect_seconds", stages_.collect_seconds}};
+  json stages = {{"collect_seconds", stages_.collect_seconds},
+                 {"score_problems", recipe_.score_problems},
+                 {"after_step", stages_.after_step}};
   if (!stages_.before.empty()) stages["before"] = json::parse(to_json(stages_.before));
+  if (!stages_.after.empty()) stages["after"] = json::parse(to_json(stages_.after));
   write_whole_file(path("stages.json"), stages.dump(2) + "\n");
 }
 
@@ -241,10 +254,13 @@ std::vector<Trajectory> CllmJob::to_learn(const std::vector<CollectedText>& text
   return trajectories;
 }
 
-std::vector<SpeedScore> CllmJob::measured(Model& model, Split split, int n_problems) const {
-  if (tasks_.empty()) return {};
+std::vector<SpeedScore> CllmJob::measured(Model& model,
+                                          const std::vector<std::string>& tasks,
+                                          Split split,
+                                          int n_problems) const {
+  if (tasks.empty()) return {};
   return measure_speed(model,
-                       {.tasks = tasks_,
+                       {.tasks = tasks,
                         .split = split,
                         .n_problems = n_problems,
                         .block = recipe_.block,
@@ -253,12 +269,21 @@ std::vector<SpeedScore> CllmJob::measured(Model& model, Split split, int n_probl
                        [&] { return stopped(); });
 }
 
+// The tasks that `scores`, of the stages, lacks; each is saved when it is measured.
+bool CllmJob::measure_rest(Model& model, std::vector<SpeedScore>& scores) {
+  while (scores.size() < tasks_.size()) {
+    const auto one = measured(model, {tasks_[scores.size()]}, Split::Test, recipe_.score_problems);
+    if (one.empty()) return false;
+    scores.push_back(one.front());
+    write_stages();
+  }
+  return true;
+}
+
 bool CllmJob::measure_before() {
-  if (!stages_.before.empty() || tasks_.empty()) return true;
+  if (stages_.before.size() >= tasks_.size()) return true;
   notice("measuring " + files_.name + " before training");
-  stages_.before = measured(*model_of(parameters_), Split::Test, recipe_.score_problems);
-  write_stages();
-  return !stages_.before.empty();
+  return measure_rest(*model_of(parameters_), stages_.before);
 }
 
 // The first unseen problem of the first task: how it is answered, block by block, as pieces.
@@ -307,7 +332,7 @@ void CllmJob::keep_probe_trajectory(std::int64_t step, Model& model) const {
 NamedFigures CllmJob::probe(std::int64_t step, const std::vector<float>& parameters) const {
   const auto model = model_of(parameters);
   if (!tasks_.empty()) keep_probe_trajectory(step, *model);
-  NamedFigures figures = figures_of(measured(*model, Split::Dev, recipe_.probe_problems));
+  NamedFigures figures = figures_of(measured(*model, tasks_, Split::Dev, recipe_.probe_problems));
   std::string words;
   for (const auto& [name, value] : figures)
     words += fmt::format("{}{} {:.2f}", words.empty() ? "" : ", ", name, value);
@@ -367,8 +392,10 @@ CllmOutcome CllmJob::run() {
   notice("measuring what came of it");
   const auto model = model_of(outcome.training.parameters);
   if (!tasks_.empty()) {
-    outcome.after = measured(*model, Split::Test, recipe_.score_problems);
-    if (outcome.after.empty()) return outcome;  // stopped: the checkpoint is kept
+    if (stages_.after_step != outcome.training.step) stages_.after.clear();
+    stages_.after_step = outcome.training.step;
+    if (!measure_rest(*model, stages_.after)) return outcome;  // stopped: the checkpoint is kept
+    outcome.after = stages_.after;
     keep_probe_trajectory(outcome.training.step, *model);
   }
   write_model(request_.out, files_.config, *as_tensors(outcome.training.parameters, files_.config),
