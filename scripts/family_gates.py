@@ -67,7 +67,8 @@ def gates(out):
               for s in document(f"{out}/score-{task}.json")["scores"]]
     worst = min(scores, key=lambda s: s["n_ended"] / s["n"])
     share = worst["n_ended"] / worst["n"]
-    yield "ends by itself, of every task and level at least 99 %", f"{100 * share:.1f} % ({worst['task']}, level {worst['level']})", share >= 0.99
+    yield ("ends by itself, of every task and level at least 99 %", f"{100 * share:.1f} % ({worst['task']}, level {worst['level']})",
+           share >= 0.99)
     for task, level, small_least, large_least in RIGHT:
         least = large_least if large else small_least
         of = [s for s in scores if s["task"] == task and level in (None, s["level"])]
@@ -80,7 +81,8 @@ def gates(out):
         plan = document(f"{out}/plans-{steps}.checked.json")
         right = plan["correct"] / plan["records"]
         words = "plans of four steps" if steps == 4 else "plans of six steps, 4 blocks"
-        yield words + " right" + (", at least 90 %" if asked else ""), f"{100 * right:.1f} % of {plan['records']}", right >= 0.90 if asked else None
+        yield (words + " right" + (", at least 90 %" if asked else ""), f"{100 * right:.1f} % of {plan['records']}",
+               right >= 0.90 if asked else None)
     ends = [sum(of) for of in zip(*(s["end_sentences"] for s in scores if "end_sentences" in s))]
     if ends:
         right = ends[4] / sum(ends)

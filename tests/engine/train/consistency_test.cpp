@@ -326,6 +326,9 @@ TEST(ConsistencyGradient, rows_before_the_first_wrong_token_would_have_none) {
   const auto logits = learner.logits_of(
       {whole.token, whole.target, whole.weight, whole.pos, segments, whole.view, {}, {}});
   const auto vocab = static_cast<std::size_t>(learner.config.vocab_size);
+  // Not bit for bit: the same key stands in another column, so the softmax's sum, kept in sixteen
+  // lanes by the column's number, is made in another order. What training relies on is that such
+  // rows are left out, not that they are the same bits.
   double apart = 0;
   for (std::size_t i = 0; i < vocab; i++) {
     for (std::size_t k = 0; k < 4; k++)
