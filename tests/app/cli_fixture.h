@@ -10,6 +10,7 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/app/program.h"
 
@@ -63,6 +64,11 @@ class Cli : public testing::Test {
                "tie_word_embeddings": true, "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
                "eos_token_id": 2, "bos_token_id": 1, "hidden_act": "silu"})";
     return path;
+  }
+  /// How many tokens the bundled target may choose from.
+  static int target_vocab_size() {
+    std::ifstream file(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/config.json");
+    return nlohmann::json::parse(file).at("vocab_size").get<int>();
   }
   /// A random model of that shape.
   std::string tiny_model() const {

@@ -43,8 +43,8 @@ TEST_F(CliModel, a_random_model_takes_a_tokenizer_from_a_directory_a_file_or_a_n
   for (const std::string& from : {std::string(kTarget), std::string(kTarget) + "/tokenizer.model",
                                   folder + "/pieces.bin", std::string("demo-target")}) {
     const std::string out = folder + "/m" + std::to_string(++n);
-    const Outcome made =
-        run("model random --config " + tiny_config(2048) + " --tokenizer " + from + " " + out);
+    const Outcome made = run("model random --config " + tiny_config(target_vocab_size()) +
+                             " --tokenizer " + from + " " + out);
     ASSERT_EQ(made.code, 0) << from << ": " << made.err;
     EXPECT_EQ(made.err, "") << from;
     const Outcome text = run("generate --prompt 'Anna has' --max-tokens 4 --model " + out);
@@ -58,7 +58,7 @@ TEST_F(CliModel, a_tokenizer_larger_than_the_vocabulary_is_refused_before_anythi
                            std::string(kTarget) + " " + out);
   EXPECT_EQ(made.code, 3);
   EXPECT_EQ(lines(made.err), 1) << made.err;
-  for (const char* size : {"2048", "128"})
+  for (const std::string& size : {std::to_string(target_vocab_size()), std::string("128")})
     EXPECT_NE(made.err.find(size), std::string::npos) << made.err;
   EXPECT_FALSE(std::filesystem::exists(out));
   EXPECT_EQ(run("model random --config " + tiny_config() + " --tokenizer /nonexistent " + out).code,

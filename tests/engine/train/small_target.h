@@ -24,6 +24,7 @@ class SmallTarget : public testing::Test {
                    testing::UnitTest::GetInstance()->current_test_info()->name()))
                      .string();
     fs::remove_all(directory_);
+    const std::string bundled = DECOSCOPE_SOURCE_DIR "/assets/models/demo-target";
     ModelConfig c;
     c.model_type = "llama";
     c.dim = 32;
@@ -31,13 +32,12 @@ class SmallTarget : public testing::Test {
     c.n_layers = 1;
     c.n_heads = c.n_kv_heads = 1;
     c.head_dim = 32;
-    c.vocab_size = 2048;
+    c.vocab_size = open_model(bundled).config.vocab_size;
     c.max_seq_len = 512;
     c.tied_embeddings = true;
     c.bos_id = 1;
     c.eos_ids = {2};
-    write_model(target_dir(), c, *random_tensors(c, 7), kernels::DType::F32,
-                DECOSCOPE_SOURCE_DIR "/assets/models/demo-target");
+    write_model(target_dir(), c, *random_tensors(c, 7), kernels::DType::F32, bundled);
     files_ = open_model(target_dir());
     device_ = kernels::open_cpu(1);
     model_ = Model::load(*device_, files_, {.dtype = kernels::DType::F32, .scale = {}});
