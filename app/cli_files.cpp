@@ -14,7 +14,10 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
   c->require_subcommand(1);
   c->footer(
       "Example: decoscope data generate arith --level 2 --count 100 > problems.jsonl\n"
-      "         decoscope data check problems.jsonl");
+      "         decoscope data check problems.jsonl\n"
+      "Questions of an open set, for generate and compare:\n"
+      "         decoscope data generate gsm8k --split test --data DIR --count 20 > gsm8k.jsonl\n"
+      "         decoscope compare --decoders ar,lookahead --prompt-file gsm8k.jsonl");
   const auto add = [&](const char* name, const char* help, const char* json = kJsonHelp) {
     CLI::App* sub = c->add_subcommand(name, help);
     sub->add_flag("--json", p.data.json, json);
@@ -26,19 +29,23 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
   };
   CLI::App* generate =
       add("generate",
-          "Problems of one task, one JSON object a line; the same index gives the same problem for "
-          "ever",
+          "Problems of one task or open set, one JSON object a line; the same index gives the same "
+          "problem for ever",
           "print one JSON document, the list of the records, instead of lines");
   generate
-      ->add_option("task", p.data.task,
-                   "arith (word problems), kb (questions to a list of facts), sql (text to query), "
-                   "py (short functions), blocks (plans), write (passages that end in given "
-                   "sentences), chat (two turns, thirteen categories) or plain (text)")
+      ->add_option(
+          "task", p.data.task,
+          "arith (word problems), kb (questions to a list of facts), sql (text to query), "
+          "py (short functions), blocks (plans), write (passages that end in given "
+          "sentences), chat (two turns, thirteen categories) or plain (text); or an open set "
+          "by name (gsm8k, humaneval, mbpp, mt_bench, ..), with --data")
       ->required();
-  generate->add_option("--split", p.data.split, "which problems: the three never share one")
+  generate
+      ->add_option("--split", p.data.split,
+                   "which problems: the three never share one; an open set has train and test")
       ->check(one_of({"train", "dev", "test"}))
       ->capture_default_str();
-  generate->add_option("--level", p.data.level, "1 to 3, easy to hard")
+  generate->add_option("--level", p.data.level, "1 to 3, easy to hard; of a generated task")
       ->transform(whole_number(1, 3))
       ->capture_default_str();
   generate->add_option("--start", p.data.start, "index of the first")
@@ -47,10 +54,9 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
   generate->add_option("--count", p.data.count, "how many")
       ->transform(whole_number(0, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
-  generate->add_option(
-      "--data", p.data.data,
-      "folder of the open texts (default: $DECOSCOPE_DATA), from which write, chat "
-      "and plain draw too; without it their own texts alone");
+  generate->add_option("--data", p.data.data,
+                       "folder of the open sets (default: $DECOSCOPE_DATA), from which write, chat "
+                       "and plain draw too; without it their own texts alone");
   add("check", "Run the task's checker over each record's completion; exit code 3 if one is wrong")
       ->add_option("file", p.data.file, "a record a line, as data generate prints them")
       ->required();

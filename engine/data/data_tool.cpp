@@ -39,6 +39,32 @@ std::string form_name(const Record& record) {
   return check["form"].get<std::string>();
 }
 
+namespace {
+
+bool is_open_set(std::string_view name) {
+  const std::vector<std::string> names = real_set_names();
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<Record> records_of_set(std::string_view set, Split split, const std::string& data_dir) {
+  if (data_dir.empty())
+    throw Error(ErrorCode::Usage,
+                fmt::format("{}: is an open set; name the folder of the sets with --data DIR or in "
+                            "DECOSCOPE_DATA",
+                            set));
+  if (split == Split::Dev)
+    throw Error(
+        ErrorCode::Usage,
+        fmt::format("--split dev: {} has train, to learn from, and test, to be asked", set));
+  std::vector<Record> records = read_real_set(set, split, data_dir);
+  if (records.empty())
+    throw Error(ErrorCode::Usage,
+                fmt::format("--split {}: {} has no such part", split_name(split), set));
+  return records;
+}
+
+}  // namespace
+
 std::int64_t generate_records(std::string_view task,
                               Split split,
                               int level,
@@ -52,11 +78,20 @@ std::int64_t generate_records(std::string_view task,
   if (start < 0 || count < 0)
     throw Error(ErrorCode::Usage,
                 "--start and --count: found a negative number, expected 0 or more");
+  std::int64_t n_written = 0;
+  if (is_open_set(task)) {
+    const std::vector<Record> records = records_of_set(task, split, data_dir);
+    const auto end = static_cast<std::int64_t>(records.size());
+    for (std::int64_t i = start; i < end && n_written < count && !(stop && stop()); i++) {
+      write(to_json_line(records[static_cast<std::size_t>(i)]));
+      n_written++;
+    }
+    return n_written;
+  }
   const TaskGenerator& alone = task_generator(task);
   std::shared_ptr<const TaskGenerator> with_open;
   if (!data_dir.empty()) with_open = task_generator_with_open_texts(task, data_dir);
   const TaskGenerator& generator = with_open ? *with_open : alone;
-  std::int64_t n_written = 0;
   for (std::int64_t i = 0; i < count && !(stop && stop()); i++) {
     const auto record = generator.make(split, level, start + i);
     if (!record) continue;

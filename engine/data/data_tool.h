@@ -13,11 +13,16 @@
 
 namespace engine {
 
-/// Writes `count` records from `start` on as JSON lines, one call of `write` a line (no newline).
+/// Writes `count` records from `start` on as JSON lines, one call of `write` a line (no newline). Of
+/// an open set (real_set_names()) these are its texts to learn from or its questions, in the prompt
+/// forms of the generated tasks, as many as there are.
+/// @param task      a generated task, or an open set, which has no levels
 /// @param stop      asked before each record; true ends early
-/// @param data_dir  the folder of the open texts, for tasks that draw from them; empty: without
+/// @param data_dir  the folder of the open texts, for sets and tasks that draw from them; empty:
+///                  without
 /// @return  records written
-/// @throws Error  (Usage) for an unknown task or a level that is not 1..3
+/// @throws Error  (Usage) for an unknown task, a level that is not 1..3, a set without its folder
+///                or without such a split; of sets also as read_real_set()
 std::int64_t generate_records(std::string_view task,
                               Split split,
                               int level,

@@ -209,4 +209,46 @@ TEST_F(Cli, data_generate_prints_lines_and_with_json_one_list_of_the_same_record
   EXPECT_EQ(run("data generate arithm --json").out, "");
 }
 
+TEST_F(CliModel, questions_of_an_open_set_are_a_prompt_file_and_are_scored_by_its_checker) {
+  std::filesystem::create_directory(folder + "/gsm8k");
+  std::ofstream(folder + "/gsm8k/test.jsonl")
+      << R"({"question": "A shelf holds 2 rows of 5 jars. How many?", "answer": "#### 10"})"
+         "\n"
+      << R"({"question": "Mia has 3 cups and buys 4. How many?", "answer": "#### 7"})"
+         "\n"
+      << R"({"question": "Of 9 eggs 2 break. How many are whole?", "answer": "#### 7"})"
+         "\n";
+  const std::string ask = "data generate gsm8k --split test --data " + folder;
+  const Outcome second = run(ask + " --start 1 --count 1");
+  ASSERT_EQ(second.code, 0) << second.err;
+  const json record = json::parse(second.out);
+  EXPECT_EQ(record["prompt"],
+            "Question:\nMia has 3 cups and buys 4. How many?\nAnswer:\nLet's think "
+            "step by step.\n");
+  EXPECT_EQ(record["level"], 0);
+  EXPECT_EQ(json::parse(run(ask + " --json --count 50").out).size(), 3u) << "there are no more";
+
+  const std::string file = folder + "/asked.jsonl";
+  ASSERT_EQ(shell("$DECOSCOPE " + ask + " > " + file).code, 0);
+  EXPECT_EQ(run("data check " + file).code, 0);
+  const json race = json::parse(
+      run("compare --json --decoders ar,lookahead --max-tokens 6 --prompt-file " + file).out);
+  ASSERT_EQ(race["results"].size(), 6u);
+  EXPECT_EQ(race["results"][2]["id"], record["id"]);
+}
+
+TEST_F(Cli, an_open_set_without_its_folder_or_such_a_part_is_wrong_usage) {
+  const auto refused = [&](const Outcome& outcome, int code, const std::string& part) {
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  };
+  refused(shell("DECOSCOPE_DATA= $DECOSCOPE data generate gsm8k"), 2, "--data DIR");
+  refused(run("data generate gsm8k --split dev --data " + folder), 2,
+          "--split dev: gsm8k has train");
+  refused(run("data generate humaneval --data " + folder), 2, "humaneval has no such part");
+  refused(run("data generate gsm8k --split test --data " + folder), 3, "gsm8k/test.jsonl");
+}
+
 }  // namespace
