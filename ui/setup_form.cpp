@@ -203,6 +203,21 @@ void begin_reasoning(SetupForm& form, const Catalog& catalog) {
   }
 }
 
+// Empty where none was made of the form's model, or one of its lanes cannot run.
+std::vector<LaneForm> race_with_consistency(const SetupForm& form, const Catalog& catalog) {
+  const auto pair = consistency_pair(form, catalog);
+  if (!pair || pair->before != form.model) return {};
+  std::vector<LaneForm> lanes;
+  for (const char* decoder : {"ar", "lookahead", "jacobi", "seed", "ar"})
+    lanes.push_back(lane_with(catalog, decoder));
+  lanes[2].model = lanes[4].model = pair->after;
+  if (const auto refill = lanes[2].options.find("refill"); refill != lanes[2].options.end())
+    refill->second = "slide";
+  for (const LaneForm& lane : lanes)
+    if (!why_not(lane, form, catalog).empty()) return {};
+  return lanes;
+}
+
 }  // namespace
 
 SetupForm first_form(const Catalog& catalog, const std::string& preferred_model) {
@@ -216,6 +231,7 @@ SetupForm first_form(const Catalog& catalog, const std::string& preferred_model)
     form.prompt = catalog.prompts.front().text;
     form.prompt_id = catalog.prompts.front().id;
   }
+  form.lanes = race_with_consistency(form, catalog);
   for (const CatalogDecoder& decoder : catalog.decoders)
     if (why_unavailable(decoder, form, catalog).empty() && form.lanes.size() < 4)
       form.lanes.push_back(lane_with(catalog, decoder.name));

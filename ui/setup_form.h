@@ -56,7 +56,7 @@ struct SetupForm : ModelChoice {
   std::string model_error;  // why the model asked for last is not the one above; empty: it is
   std::string prompt, prompt_id;
   LaneForm live;                // what Run starts on the Live screen
-  std::vector<LaneForm> lanes;  // two to four, of a race
+  std::vector<LaneForm> lanes;  // two to engine::kMaxLanes, of a race
   float temperature = 0, top_p = 1, min_p = 0, repetition_penalty = 1;
   int top_k = 0;
   std::uint64_t seed = 1;
@@ -98,7 +98,9 @@ std::string why_unavailable(const CatalogDecoder& decoder,
                             const SetupForm& form,
                             const Catalog& catalog);
 
-/// The first model, prompt and decoders that are available; a race of up to four decoders.
+/// The first model, prompt and decoders that are available. A race of up to four decoders: where a
+/// consistency model was made of the model, of what each kind of them gains (ar, lookahead, jacobi by
+/// the consistency model, seed), and of plain decoding by that model, which it is measured against.
 SetupForm first_form(const Catalog& catalog, const std::string& preferred_model);
 /// A lane with every option at its default.
 LaneForm lane_with(const Catalog& catalog, const std::string& decoder);

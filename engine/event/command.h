@@ -17,7 +17,12 @@ struct LaneRequest {
   std::string model = {};  // NAME or directory of a lane's own; empty: the run's
 };
 
-/// One run (one lane) or a race (two to four lanes, one prompt, taking turns under the race clock).
+/// Of a race, at most: four to look at, and plain decoding by another model, which one of them is
+/// measured against.
+inline constexpr std::size_t kMaxLanes = 5;
+
+/// One run (one lane) or a race (two lanes to kMaxLanes, one prompt, taking turns under the race
+/// clock).
 struct StartRun {
   std::string model;          // NAME or directory
   std::string scale = "1x1";  // or "auto"

@@ -213,7 +213,8 @@ Engine::Read Engine::read_prompt(LoadedModel& model, const std::vector<RunBegun>
 
 void Engine::start(const StartRun& command) {
   if (race_) end_race();
-  ensure(!command.lanes.empty() && command.lanes.size() <= 4, "a run has one to four lanes");
+  ensure(!command.lanes.empty() && command.lanes.size() <= kMaxLanes,
+         "a run has one to five lanes");
   const std::vector<RunModels> models = loaded_by_lane(command);
   const std::uint32_t race = command.lanes.size() > 1 ? ++n_races_ : 0;
   std::vector<RunBegun> runs;

@@ -76,6 +76,50 @@ TEST(Setup, without_such_a_pair_there_is_no_before_and_after) {
   EXPECT_FALSE(consistency_pair({}, catalog)) << "one of the two cannot be loaded";
 }
 
+// With SEED and a draft beside the family.
+Catalog whole_family() {
+  Catalog catalog = family();
+  catalog.models.push_back({.name = "demo-draft", .n_params = 300'000});
+  for (CatalogModel& model : catalog.models) model.draft = "demo-draft";
+  CatalogDecoder seed = *catalog.decoder("speculative");
+  seed.name = "seed";
+  catalog.decoders.push_back(std::move(seed));
+  return catalog;
+}
+
+std::vector<std::string> raced_first(const Catalog& catalog, const std::string& model) {
+  std::vector<std::string> lanes;
+  for (const LaneForm& lane : first_form(catalog, model).lanes)
+    lanes.push_back(lane.model.empty() ? lane.decoder : lane.decoder + "@" + lane.model);
+  return lanes;
+}
+
+TEST(Setup, the_first_race_shows_a_consistency_model_where_there_is_one) {
+  const Catalog catalog = whole_family();
+  const std::vector<std::string> with{"ar", "lookahead", "jacobi@demo-cllm", "seed",
+                                      "ar@demo-cllm"};
+  EXPECT_EQ(raced_first(catalog, "demo-target"), with);
+  const SetupForm form = first_form(catalog, "demo-target");
+  EXPECT_EQ(form.lanes[2].options.at("refill"), "slide");
+  EXPECT_EQ(form.live.decoder, "lookahead");
+  SetupForm asked = form;
+  asked.prompt = "a prompt";
+  EXPECT_EQ(why_not(asked, catalog, true), "");
+  EXPECT_LE(form.lanes.size(), engine::kMaxLanes);
+}
+
+TEST(Setup, the_first_race_is_of_the_first_decoders_where_no_consistency_model_can_run) {
+  const std::vector<std::string> without{"ar", "jacobi", "lookahead", "prompt-lookup"};
+  EXPECT_EQ(raced_first(streams::catalog(), ""), without);
+  EXPECT_EQ(raced_first(whole_family(), "other"), without) << "none was made of this model";
+  Catalog broken = whole_family();
+  broken.models[2].unavailable = "its weights are cut off";
+  EXPECT_EQ(raced_first(broken, "demo-target"), without);
+  Catalog alone = whole_family();
+  for (CatalogModel& model : alone.models) model.draft.clear();
+  EXPECT_EQ(raced_first(alone, "demo-target"), without) << "nothing drafts for SEED";
+}
+
 TEST(Setup, a_lane_of_another_model_says_why_that_cannot_run) {
   Catalog catalog = family();
   SetupForm form;

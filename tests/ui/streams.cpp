@@ -528,7 +528,7 @@ ui::Catalog catalog() {
        false,
        "",
        {{"block", Type::Int, "16", 1, 256, {}, "Tokens refined at once."},
-        {"refill", Type::Choice, "block", 0, 0, {"block", "sliding"}, "When new guesses join."}}},
+        {"refill", Type::Choice, "block", 0, 0, {"block", "slide"}, "When new guesses join."}}},
       {"lookahead",
        "Lookahead",
        "Collects n-grams in a window and verifies them.",

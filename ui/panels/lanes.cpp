@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/run_rules.h"
 #include "ui/draw.h"
 #include "ui/legend.h"
 #include "ui/panels/text_view.h"
@@ -52,7 +53,11 @@ void lane_head(Context& context, const engine::RunRecord& run) {
   const engine::ModelLoaded* model = context.timeline.model(run.started.model);
   const engine::ModelLoaded* draft = context.timeline.model(run.started.draft);
   if (model && ImGui::IsItemHovered())
-    tooltip("on " + model->name + (draft ? ", drafts by " + draft->name : ""));
+    tooltip("on " + model->name + (draft ? ", drafts by " + draft->name : "") +
+            (engine::takes_turns(run.started.decoder)
+                 ? "\nOne prompt is one branch, which has nobody to take turns with: it drafts and "
+                   "is judged in turn."
+                 : ""));
   const Verdict verdict = verdict_of(run, info);
   const float end = right_edge() - ImGui::CalcTextSize(verdict.text.c_str()).x;
   // A narrow lane leaves the model out: the top bar names it.

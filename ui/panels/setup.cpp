@@ -109,7 +109,7 @@ void lane_forms(Context& context) {
     ImGui::PopID();
   }
   if (removed >= 0) lanes.erase(lanes.begin() + removed);
-  if (lanes.size() < 4 && button("Add lane") && !context.catalog.decoders.empty())
+  if (lanes.size() < engine::kMaxLanes && button("Add lane") && !context.catalog.decoders.empty())
     lanes.push_back(lane_with(context.catalog, context.catalog.decoders.front().name));
 }
 
