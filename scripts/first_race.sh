@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The first race, measured: 100 unseen prompts of each task through every decoder, at each scale given.
+# The first race, measured: 100 unseen prompts of each task through its lanes (scripts/lanes.sh), at each scale given. Speed-ups are
+# against plain decoding by the lane's own model.
 #   scripts/first_race.sh OUT_DIR [SCALE...]      default scales: 1x1 4x2
 # Writes OUT_DIR/<task>-<scale>.json (the command line's compare contract) and prints a Markdown table. A file that is there is
 # not made again, so the same command goes on where it was stopped.
@@ -7,6 +8,9 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=scripts/measuring.sh
 source "$here/scripts/measuring.sh"
+# shellcheck source=scripts/lanes.sh
+source "$here/scripts/lanes.sh"
+first_race
 out=${1:?name a folder for the results}
 shift
 scales=("${@:-1x1}")
@@ -18,7 +22,7 @@ for task in arith kb sql py blocks; do
   problems "$task" "$count" > "$prompts"
   for scale in "${scales[@]}"; do
     # shellcheck disable=SC2086
-    into "$out/$task-$scale.json" compare --decoders ar,jacobi,lookahead,prompt-lookup --prompt-file "$prompts" --scale "$scale" \
+    into "$out/$task-$scale.json" compare "${race[@]}" --prompt-file "$prompts" --scale "$scale" \
       --max-tokens 128 ${DECOSCOPE_RACE_OPTIONS:-} --json
   done
 done
@@ -26,8 +30,8 @@ python3 - "$out" "${scales[@]}" <<'PY'
 import json, sys
 out, scales = sys.argv[1], sys.argv[2:]
 for scale in scales:
-    print(f"\nAt {scale}:\n\n| task | decoder | tokens/step | tokens/s | speed-up | identical to AR |\n| --- | --- | --- | --- | --- | --- |")
+    print(f"\nAt {scale}:\n\n| task | lane | tokens/step | tokens/s | speed-up | identical to AR |\n| --- | --- | --- | --- | --- | --- |")
     for task in ("arith", "kb", "sql", "py", "blocks"):
         for s in json.load(open(f"{out}/{task}-{scale}.json"))["summary"]:
-            print(f"| {task} | {s['decoder']} | {s['tokens_per_step']:.2f} | {s['tokens_per_second']:.0f} | {s['speedup']:.2f}x | {s['identical']} of {s['n']} |")
+            print(f"| {task} | {s['lane']} | {s['tokens_per_step']:.2f} | {s['tokens_per_second']:.0f} | {s['speedup']:.2f}x | {s['identical']} of {s['n']} |")
 PY

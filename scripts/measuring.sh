@@ -5,11 +5,13 @@ export PYTHONPATH=$here/scripts PYTHONDONTWRITEBYTECODE=1
 
 # FILE and arguments of the program: its document, whole or not at all. A file that is there is not made again; an empty one is none.
 # Says itself what failed and returns its status: where a caller's `set -e` does not reach, in $(...), that must be passed on.
+# `fine=3 into ..` takes a document that the program ends with that status, as `data check` does where a record is wrong.
 into() {
   local file=$1 status=0
   shift
   [ -s "$file" ] && return
   "$program" "$@" > "$file.part" || status=$?
+  [ "$status" -ne "${fine:-0}" ] || status=0
   if [ "$status" -eq 0 ] && [ ! -s "$file.part" ]; then
     echo "$program $*: printed nothing, expected a document" >&2
     status=1
@@ -26,4 +28,15 @@ into() {
 problems() {
   "$program" data generate "$1" --split test --level 1 --start 0 --count $(($2 / 2)) || return
   "$program" data generate "$1" --split test --level 2 --start 0 --count $(($2 - $2 / 2))
+}
+
+# Records from standard input; those whose prompt is empty get their text's first eight words for it.
+with_beginnings() {
+  python3 -c '
+import json, sys
+for line in sys.stdin:
+    record = json.loads(line)
+    if not record["prompt"]:
+        record["prompt"] = " ".join(record["completion"].split()[:8])
+    print(json.dumps(record))'
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes docs/pictures: compare.png, the first race on the bundled model, pictures for pages of docs/decoders, each of a panel
+# Makes docs/pictures: compare.png, the first race of the window, pictures for pages of docs/decoders, each of a panel
 # over what was recorded for it, and thoughts.png, of a search, for docs/reason_tot.md. The program takes each of itself, under Xvfb.
 # Names given choose some: scripts/pictures.sh mcsd ar
 set -euo pipefail

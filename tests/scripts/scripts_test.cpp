@@ -59,6 +59,7 @@ class MeasuringScripts : public testing::Test {
     return calls;
   }
   std::string out() const { return folder_ + "/results"; }
+  std::string log() const { return folder_ + "/asked"; }
   /// What is left of documents that were not finished.
   std::vector<std::string> parts() const {
     std::vector<std::string> found;
@@ -72,7 +73,6 @@ class MeasuringScripts : public testing::Test {
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  std::string log() const { return folder_ + "/asked"; }
   std::string folder_;
 };
 
@@ -226,18 +226,163 @@ TEST_F(MeasuringScripts, every_set_is_asked_by_plain_decoding_and_by_what_is_to_
   EXPECT_EQ(code_of("LOSES='--task blocks' DECOSCOPE_DATA=", "reason_sets.sh"), 1);
 }
 
+const std::string kAllModels = "HAS='demo-cllm demo-medusa demo-chimera' ";
+
 TEST_F(MeasuringScripts, every_task_is_held_against_plain_decoding) {
   const std::string text = printed("DECOSCOPE_EXACT_COUNT=2", "exactness.sh");
-  EXPECT_THAT(rows_of(text), SizeIs(1 + 8 * 4));
+  EXPECT_THAT(rows_of(text), SizeIs(1 + 8 * 4 * 2)) << "at both scales";
   EXPECT_EQ(cell(text, "plain", "seed"), "2 of 2");
+  EXPECT_EQ(cell(text, "plain", "jacobi refill=slide"), "2 of 2");
+  EXPECT_EQ(cell(text, "plain", "medusa"), "none");
+  for (const char* what : {"demo-medusa is not there: medusa is passed over",
+                           "demo-cllm is not there: its lanes are passed over"})
+    EXPECT_THAT(told(), HasSubstr(what));
   fs::remove(out() + "/kb-greedy-bf16-seed.json");
   EXPECT_EQ(code_of("DECOSCOPE_EXACT_COUNT=2 LOSES=generate", "exactness.sh"), 1);
-  EXPECT_THAT(told(),
-              HasSubstr("expected 2 outputs each, found: " + out() + "/kb-greedy-bf16: seed 1"));
+  EXPECT_THAT(told(), HasSubstr("outputs that were not made: " + out() +
+                                "/kb-greedy-bf16 at 1x1: seed 1 of 2"));
   // Texts without a prompt go on from their beginning.
   std::ifstream file(out() + "/plain.jsonl");
   const std::string prompts(std::istreambuf_iterator<char>(file), {});
   EXPECT_THAT(prompts, HasSubstr(R"("prompt": "Ravens are birds. They are black and they")"));
+}
+
+TEST_F(MeasuringScripts, heads_and_a_consistency_model_are_held_against_it_where_they_are_there) {
+  const std::string some = kAllModels + "DECOSCOPE_EXACT_COUNT=2 DECOSCOPE_EXACT_TASKS=arith ";
+  const std::string text = printed(some + "DECOSCOPE_EXACT_SCALED=1", "exactness.sh");
+  EXPECT_THAT(rows_of(text), SizeIs(1 + 4 * 2));
+  for (const char* lane :
+       {"medusa", "chimera", "ar@demo-cllm", "jacobi@demo-cllm", "lookahead@demo-cllm",
+        "chimera drafting=branch", "jacobi@demo-cllm refill=slide"})
+    EXPECT_EQ(cell(text, "arith", lane), "2 of 2") << lane;
+  EXPECT_EQ(rows_of(text)[2][3], "4x2");
+  EXPECT_EQ(rows_of(text)[2][4], "1 of 1");
+  EXPECT_THAT(asked(), Contains(HasSubstr(
+                           "compare --decoders jacobi,chimera,jacobi@demo-cllm --set refill=slide "
+                           "--set drafting=branch --prompt-file")));
+  // What plain decoding writes at that scale, and other tokens than unscaled.
+  fs::remove(out() + "/arith-coupled-f32-4x2.json");
+  EXPECT_EQ(code_of(some + "DECOSCOPE_EXACT_SCALED=1 DIFFERS='--scale 4x2'", "exactness.sh"), 1);
+  EXPECT_THAT(told(), HasSubstr("not what plain decoding writes, unscaled: " + out() +
+                                "/arith-coupled-f32 at 4x2: ar, "));
+}
+
+TEST_F(MeasuringScripts, every_decoder_is_measured_on_tasks_and_sets_at_both_scales) {
+  const std::string settings = kAllModels +
+                               "DECOSCOPE_DATA=/sets DECOSCOPE_ALL_TASKS='arith plain' "
+                               "DECOSCOPE_ALL_SETS=humaneval ";
+  const std::string text = printed(settings, "all_decoders.sh");
+  EXPECT_THAT(told(), HasSubstr("20 prompts at 4x2, 21 runs each, where a step takes 6 ms"));
+  EXPECT_THAT(text, HasSubstr("\nMore paid at 4x2 than a tenth above the rows: none\n"));
+  int n_lanes = 0;
+  for (const auto& cells : rows_of(text)) {
+    if (cells.size() != 13 || cells[0] == "task") continue;
+    n_lanes++;
+    EXPECT_EQ(cells[6], "1.00") << cells[0] << " " << cells[1];
+    EXPECT_EQ(cells[10], "1.00") << cells[0] << " " << cells[1];
+    EXPECT_EQ(cells[11], "98% of 50") << "all answers but one";
+    EXPECT_EQ(cells[12], cells[0] == "humaneval" ? "14 of 14" : "28 of 28");
+  }
+  EXPECT_EQ(n_lanes, 3 * 16);
+  EXPECT_EQ(cell(text, "medusa", "speed-up"), "1.50x") << "what its heads take is paid";
+  EXPECT_EQ(cell(text, "lookahead", "speed-up"), "1.82x");
+  EXPECT_EQ(cell(text, "CLLM", "reached"), "no");
+  EXPECT_EQ(cell(text, "Prompt lookup", "reached"), "yes");
+
+  const auto calls = asked();
+  const std::string prompts = " --prompt-file " + out() + "/arith-4x2.jsonl --scale 4x2";
+  const std::string tree = " --set tree=" + out() + "/tree-chimera-4x2.json";
+  EXPECT_THAT(calls, Contains(HasSubstr("ar,chimera" + tree + prompts)));
+  EXPECT_THAT(calls, Contains(HasSubstr("ar,chimera" + tree + " --set drafting=branch" + prompts)));
+  EXPECT_THAT(calls, Contains(HasSubstr("ar,jacobi,jacobi@demo-cllm --set refill=slide")));
+  EXPECT_THAT(calls, Contains("data generate humaneval --split test --data /sets --count 100000"));
+  std::ifstream file(out() + "/humaneval.jsonl");
+  const std::string asked_of_it(std::istreambuf_iterator<char>(file), {});
+  EXPECT_THAT(asked_of_it, Not(HasSubstr("humaneval/0/0\""))) << "its prompt is too long";
+
+  fs::remove(out() + "/plain-1x1-medusa.json");
+  EXPECT_EQ(printed(settings, "all_decoders.sh"), text);
+  std::vector<std::string> again;
+  for (const std::string& call : asked())
+    if (!call.starts_with("data generate") && !call.starts_with("model info"))
+      again.push_back(call);
+  ASSERT_THAT(again, SizeIs(1));
+  EXPECT_THAT(again[0], HasSubstr("compare --decoders ar,medusa"));
+}
+
+TEST_F(MeasuringScripts, without_heads_sets_and_a_consistency_model_the_others_are_measured) {
+  const std::string settings = "DECOSCOPE_DATA= DECOSCOPE_ALL_TASKS=arith ";
+  const std::string text = printed(settings, "all_decoders.sh");
+  EXPECT_EQ(cell(text, "medusa", "speed-up"), "none");
+  EXPECT_EQ(cell(text, "seed", "speed-up"), "1.38x");
+  EXPECT_THAT(text, Not(HasSubstr("demo-cllm")));
+  for (const char* what :
+       {"the open sets are passed over", "demo-chimera is not there", "demo-cllm is not there"})
+    EXPECT_THAT(told(), HasSubstr(what));
+  fs::remove(out() + "/arith-4x2-all.json");
+  EXPECT_EQ(code_of(settings + "FAILS=ar,jacobi,lookahead", "all_decoders.sh"), 6);
+  EXPECT_THAT(parts(), SizeIs(0));
+  EXPECT_EQ(code_of(settings + "DIFFERS=ar,jacobi,lookahead", "all_decoders.sh"), 1);
+  EXPECT_THAT(told(), HasSubstr("not what plain decoding writes: ar, fastcot, jacobi, lookahead"));
+}
+
+TEST_F(MeasuringScripts, the_first_race_has_the_lanes_whose_models_are_there) {
+  const std::string few = "DECOSCOPE_RACE_COUNT=2 ";
+  const std::string without = printed(few, "first_race.sh");
+  EXPECT_THAT(rows_of(without), SizeIs(2 * (1 + 5 * 4)));
+  EXPECT_EQ(cell(without, "py", "lane"), "ar");
+  EXPECT_THAT(asked(), Contains(HasSubstr("compare --decoders ar,jacobi,lookahead,prompt-lookup "
+                                          "--prompt-file")));
+  fs::remove_all(out());
+  const std::string with = printed(few + "HAS=demo-cllm", "first_race.sh");
+  EXPECT_THAT(with, HasSubstr("| py | jacobi@demo-cllm | 2.00 |"));
+  EXPECT_THAT(with, HasSubstr("| py | seed | 2.00 |"));
+  EXPECT_THAT(asked(), Contains(HasSubstr("compare --decoders ar,lookahead,jacobi@demo-cllm,seed "
+                                          "--set refill=slide --prompt-file")));
+}
+
+/// run.sh in a tree of its own, whose program is built already.
+class RunScript : public MeasuringScripts {
+ protected:
+  void SetUp() override {
+    MeasuringScripts::SetUp();
+    if (IsSkipped()) return;
+    const fs::path source = DECOSCOPE_SOURCE_DIR;
+    for (const char* folder : {"scripts", "assets/prompts", "build/release/bin"})
+      fs::create_directories(fs::path(out()) / folder);
+    for (const char* script : {"run.sh", "lanes.sh"})
+      fs::copy_file(source / "scripts" / script, fs::path(out()) / "scripts" / script);
+    for (const char* done : {"setup.sh", "build.sh"})
+      fs::create_symlink("/bin/true", fs::path(out()) / "scripts" / done);
+    fs::create_symlink(source / "tests/scripts/small_program.py",
+                       fs::path(out()) / "build/release/bin/decoscope");
+    std::ofstream(out() + "/assets/prompts/bundled.jsonl") << R"({"id": "a", "prompt": "b"})"
+                                                              "\n";
+  }
+
+  /// What the program is asked for where there is no display.
+  std::string raced(const std::string& settings, const std::string& arguments) const {
+    const std::string command = "DISPLAY= ASKED=" + log() + " " + settings + " " + out() +
+                                "/scripts/run.sh " + arguments + " >/dev/null 2>&1";
+    EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 0) << command;
+    const auto calls = asked();
+    return calls.empty() ? "" : calls.back();
+  }
+};
+
+TEST_F(RunScript, without_a_display_races_the_lanes_whose_models_are_there) {
+  const std::string rest =
+      " --prompt-file " + out() + "/assets/prompts/bundled.jsonl --scale 4x2 --max-tokens 96";
+  const std::string plain = "compare --decoders ar,jacobi,lookahead,prompt-lookup";
+  const std::string with =
+      "compare --decoders ar,lookahead,jacobi@demo-cllm,seed --set refill=slide";
+  EXPECT_EQ(raced("", ""), plain + rest);
+  EXPECT_EQ(raced("HAS=demo-cllm", ""), with + rest);
+  EXPECT_THAT(raced("HAS=demo-cllm", "--seed 3"), HasSubstr(with));
+  EXPECT_THAT(raced("HAS=demo-cllm", "--model mine"), HasSubstr(plain)) << "any model has these";
+  const std::string own = raced("HAS=demo-cllm", "--decoders ar,mcsd");
+  EXPECT_THAT(own, HasSubstr("--decoders ar,mcsd"));
+  EXPECT_THAT(own, Not(HasSubstr("refill")));
 }
 
 TEST_F(MeasuringScripts, draft_and_verify_measures_the_defaults_of_every_task) {

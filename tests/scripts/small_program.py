@@ -2,15 +2,16 @@
 """Stands in for the program under the scripts that measure: a run of it takes what its rows cost, and nothing else.
 
 It logs what it was asked to $ASKED, a line a call. One that holds $FAILS ends half way with code 6, as after Ctrl+C; $LOSES takes an
-output from the lists of one that holds it, and $DIFFERS changes its texts.
+output from the lists of one that holds it, and $DIFFERS changes its texts. $HAS names the models and draft heads that are there.
 """
 import json
 import os
 import sys
 import time
 
-TARGET = {rows: 6 + 0.1 * (rows - 1) for rows in (1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 14, 16, 20, 24)}
+TARGET = {rows: 6 + 0.1 * (rows - 1) for rows in (1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 14, 16, 20, 24, 32, 48, 64)}
 DRAFT = 2.1  # a forward, so that a draft of three takes what its verification takes
+HEADS = 1.4  # asking all draft heads once
 PREFILL = 50.0
 
 asked = sys.argv[1:]
@@ -76,22 +77,56 @@ def chain():
             "data": "generated", "items": items}
 
 
-def n_prompts():
+def prompts():
     with open(given("--prompt-file")) as file:
-        return len(file.readlines()) - has("LOSES")
+        ids = [json.loads(line)["id"] for line in file]
+    return ids[:len(ids) - has("LOSES")]
+
+
+def written_tokens():
+    return [3 if has("DIFFERS") else 2] * 100
 
 
 def race():
     summary, results = [], []
-    for decoder in given("--decoders").split(","):
-        steps, rows, forwards = {"ar": (100, 1, 0), "speculative": (50, 5, 1)}.get(decoder, (50, 7, 1))
-        ms = steps * (TARGET[rows] + forwards * DRAFT)
-        n = n_prompts()
-        summary.append({"decoder": decoder, "tokens_per_step": 100 / steps, "speedup": 600 / ms, "identical": n, "n": n})
-        metrics = {"rows": steps * rows, "draft_forwards": steps * forwards, "draft_rows": steps * forwards, "accepted": 50, "proposed": 200}
-        results += [{"decoder": decoder, "steps": steps, "speedup": 600 / ms, "metrics": metrics, "prompt_tokens": [1] * 50,
-                     "tokens": [2] * 100}] * 2
+    for lane in given("--decoders").split(","):
+        decoder = lane.split("@")[0]
+        forwards = decoder in ("speculative", "mcsd", "seed")
+        steps, rows = {"ar": (100, 1), "speculative": (50, 5)}.get(decoder, (50, 7))
+        ms = steps * (TARGET[rows] + forwards * DRAFT + (decoder in ("medusa", "chimera")) * HEADS)
+        ids = prompts()
+        summary.append({"lane": lane, "decoder": decoder, "tokens_per_step": 100 / steps, "tokens_per_second": 1e5 / ms,
+                        "speedup": 600 / ms, "identical": len(ids) - has("DIFFERS"), "n": len(ids)})
+        metrics = {"rows": steps * rows}
+        if decoder != "ar":
+            metrics |= {"accepted": 50, "proposed": 200}
+        if forwards:
+            metrics |= {"draft_forwards": steps * forwards, "draft_rows": steps * forwards}
+        results += [{"id": id, "lane": lane, "decoder": decoder, "steps": steps, "speedup": 600 / ms, "metrics": metrics,
+                     "prompt_tokens": [1] * 50, "tokens": written_tokens(), "identical_to_ar": True} for id in ids]
     return {"summary": summary, "results": results}
+
+
+def problems(task):
+    """No task has more than 200; the first question of humaneval is too long to be asked."""
+    for i in range(min(int(given("--count")), 200)):
+        text = "Ravens are birds. They are black and they are clever. Ravens eat fish." if task == "plain" else "so"
+        prompt = "" if task == "plain" else "a question" * (200 if (task, i) == ("humaneval", 0) else 1)
+        print(json.dumps({"id": f"{task}/{given('--level', 0)}/{i}", "prompt": prompt, "completion": text}))
+
+
+def checked():
+    """Of the answers all but the last are right."""
+    with open(asked[2]) as file:
+        n = len(file.readlines())
+    print(json.dumps({"records": n, "correct": n - 1, "not_checked": 0}))
+    sys.exit(3)
+
+
+def tree_of_heads():
+    with open(given("--out"), "w") as file:
+        file.write("{}")
+    return {"rows": 7, "depth": 3, "costs": {"heads_ms": HEADS}}
 
 
 def main():
@@ -101,9 +136,13 @@ def main():
         print('{"half": ')
         sys.exit(6)
     if asked[:2] == ["data", "generate"]:
-        for i in range(int(given("--count"))):
-            text = "Ravens are birds. They are black and they are clever. Ravens eat fish." if asked[2] == "plain" else "so"
-            print(json.dumps({"id": str(i), "prompt": "" if asked[2] == "plain" else "a question", "completion": text}))
+        problems(asked[2])
+    elif asked[:2] == ["data", "check"]:
+        checked()
+    elif asked[:2] == ["model", "info"]:
+        sys.exit(0 if asked[2] in os.environ.get("HAS", "").split() else 3)
+    elif asked[:2] == ["model", "tree"]:
+        print(json.dumps(tree_of_heads()))
     elif asked[:2] == ["model", "scale"]:
         os.mkdir(asked[3])
     elif asked[:2] == ["bench", "decode"]:
@@ -114,7 +153,8 @@ def main():
     elif asked[0] == "compare":
         print(json.dumps(race()))
     elif asked[0] == "generate":
-        print(json.dumps([{"identical_to_ar": True}] * n_prompts()))
+        print(json.dumps([{"id": id, "decoder": given("--decoder"), "tokens": written_tokens(), "text": written(), "identical_to_ar": True}
+                          for id in prompts()]))
     elif "--find-bound" in asked:
         print(json.dumps({"bound": 24 if chosen("window", "") == "3" else None}))
     else:

@@ -1,0 +1,58 @@
+"""What exactness.sh found, as a Markdown table; fails where an output is not plain decoding's, or not there."""
+import json
+import sys
+
+OPTIONS = {"jacobi": " refill=slide", "chimera": " drafting=branch"}  # of the lanes in -variants.json
+
+
+def results(file):
+    """Of each lane its results by prompt."""
+    with open(file) as document:
+        found = json.load(document)
+    if isinstance(found, dict):  # a race, or one prompt alone
+        found = found.get("results", [found])
+    lanes = {}
+    for one in found:
+        lanes.setdefault(one.get("lane", one["decoder"]), {})[one["id"]] = one
+    return lanes
+
+
+def all_lanes(run):
+    lanes = results(f"{run}.json") | results(f"{run}-seed.json")
+    for lane, of in results(f"{run}-variants.json").items():
+        lanes[lane + OPTIONS[lane.split("@")[0]]] = of
+    return lanes
+
+
+def main():
+    out, count, scaled, lanes, variants, tasks = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5], sys.argv[6:]
+    names = [*lanes.split(","), "seed", *(name + OPTIONS[name.split("@")[0]] for name in variants.split(","))]
+    print("| task | sampling | dtype | scale | " + " | ".join(names) + " |\n" + "| --- " * (4 + len(names)) + "|")
+    differ, missing = [], []
+    for task in tasks:
+        for sampling in ("greedy", "coupled"):
+            for dtype in ("bf16", "f32"):
+                run = f"{out}/{task}-{sampling}-{dtype}"
+                unscaled = all_lanes(run)
+                for scale, n in (("1x1", count), ("4x2", scaled)):
+                    if n == 0:
+                        continue
+                    of = unscaled if scale == "1x1" else all_lanes(f"{run}-{scale}")
+                    cells = []
+                    for name in names:
+                        found = of.get(name, {})
+                        same = [one for id, one in found.items()
+                                if one["identical_to_ar"] and one["tokens"] == unscaled.get(name, {}).get(id, {}).get("tokens")]
+                        cells.append(f"{len(same)} of {len(found)}")
+                        if len(same) != len(found):
+                            differ.append(f"{run} at {scale}: {name}")
+                        if len(found) != n:
+                            missing.append(f"{run} at {scale}: {name} {len(found)} of {n}")
+                    print(f"| {task} | {sampling} | {dtype} | {scale} | " + " | ".join(cells) + " |")
+    if missing:
+        sys.exit("outputs that were not made: " + ", ".join(missing))
+    if differ:
+        sys.exit("not what plain decoding writes, unscaled: " + ", ".join(differ))
+
+
+main()
