@@ -229,8 +229,9 @@ TEST_F(MeasuringScripts, every_set_is_asked_by_plain_decoding_and_by_what_is_to_
 const std::string kAllModels = "HAS='demo-cllm demo-medusa demo-chimera' ";
 
 TEST_F(MeasuringScripts, every_task_is_held_against_plain_decoding) {
-  const std::string text = printed("DECOSCOPE_EXACT_COUNT=2", "exactness.sh");
-  EXPECT_THAT(rows_of(text), SizeIs(1 + 8 * 4 * 2)) << "at both scales";
+  const std::string two = "DECOSCOPE_EXACT_COUNT=2 DECOSCOPE_EXACT_SCALED=0 ";
+  const std::string text = printed(two, "exactness.sh");
+  EXPECT_THAT(rows_of(text), SizeIs(1 + 8 * 4));
   EXPECT_EQ(cell(text, "plain", "seed"), "2 of 2");
   EXPECT_EQ(cell(text, "plain", "jacobi refill=slide"), "2 of 2");
   EXPECT_EQ(cell(text, "plain", "medusa"), "none");
@@ -238,7 +239,7 @@ TEST_F(MeasuringScripts, every_task_is_held_against_plain_decoding) {
                            "demo-cllm is not there: its lanes are passed over"})
     EXPECT_THAT(told(), HasSubstr(what));
   fs::remove(out() + "/kb-greedy-bf16-seed.json");
-  EXPECT_EQ(code_of("DECOSCOPE_EXACT_COUNT=2 LOSES=generate", "exactness.sh"), 1);
+  EXPECT_EQ(code_of(two + "LOSES=generate", "exactness.sh"), 1);
   EXPECT_THAT(told(), HasSubstr("outputs that were not made: " + out() +
                                 "/kb-greedy-bf16 at 1x1: seed 1 of 2"));
   // Texts without a prompt go on from their beginning.

@@ -71,10 +71,11 @@ TEST_F(EngineThread, lanes_of_two_models_race_and_each_is_held_against_its_own_p
   }
   ASSERT_NE(alone.at("demo-target"), alone.at("demo-draft"));
 
-  StartRun start = race({"jacobi", "jacobi", "ar", "ar"});
+  StartRun start = race({"jacobi", "jacobi", "ar", "ar", "lookahead"});
   start.lanes[1].model = start.lanes[3].model = "demo-draft";
   commands.push(start);
-  ASSERT_TRUE(until([&] { return n_over() == 6 && count<Agreement>() == 2; }));
+  ASSERT_EQ(start.lanes.size(), kMaxLanes);
+  ASSERT_TRUE(until([&] { return n_over() == 7 && count<Agreement>() == 3; }));
   EXPECT_EQ(count<ModelLoaded>(), 2) << "both stay in memory";
   for (const RunRecord& run : timeline.runs()) {
     if (run.started.race == 0) continue;
