@@ -215,10 +215,13 @@ class RunScript : public Cli {
     namespace fs = std::filesystem;
     fs::create_directories(folder + "/scripts");
     fs::create_directories(folder + "/build/release/bin");
-    fs::copy_file(DECOSCOPE_SOURCE_DIR "/scripts/run.sh", folder + "/scripts/run.sh");
+    for (const std::string script : {"/scripts/run.sh", "/scripts/lanes.sh"})
+      fs::copy_file(DECOSCOPE_SOURCE_DIR + script, folder + script);
     executable("scripts/setup.sh", "exit 0");
     executable("scripts/build.sh", "exit 0");
-    executable("build/release/bin/decoscope", "printf '%s\\n' \"$*\"");
+    executable("build/release/bin/decoscope",
+               "[ \"$1\" != model ] || exit 3  # no other model is there\n"
+               "printf '%s\\n' \"$*\"");
   }
   void executable(const std::string& name, const std::string& body) const {
     std::ofstream(folder + "/" + name) << "#!/usr/bin/env bash\n" << body << "\n";
