@@ -1,12 +1,11 @@
 """The parts of family_gates.sh that read: family_gates.py plans|answers|tokens|table|draft ..., of the documents in its folder."""
 import json
-import re
 import sys
 
-ACTION = re.compile(r"\b(pick up|put down|unstack|stack) the\b")
-SMALL, LARGE = 0, 1  # targets below and from 10 M parameters on
-# Task, level and share right that is asked; None: this size has no such gate. Of kb the mean of both levels.
-RIGHT = [("arith", 1, 0.90, None), ("arith", 2, None, 0.90), ("kb", None, 0.85, 0.95), ("sql", 1, 0.85, 0.95), ("py", 1, None, 0.85)]
+TRIGGER = " So the answer is"
+# Task, level (None: both together), and the share right that is asked of a target below 10 M parameters and of one from there on; None:
+# this size has no such gate.
+RIGHT = [("arith", 1, 0.90, None), ("arith", 2, None, 0.90), ("kb", None, 0.85, 0.95), ("sql", 1, 0.85, 0.95), ("py", None, None, 0.85)]
 DRAFTED = ["arith", "blocks", "chat"]
 
 
@@ -28,8 +27,10 @@ def plans(out, count):
             check = record["check"]
             if check["form"] != "plan":
                 continue
-            steps = len(ACTION.findall(record["completion"]))
-            blocks = len(set(re.findall(r"(\w+) block", check["init"] if isinstance(check["init"], str) else json.dumps(check["init"]))))
+            # The answer has an action of the shortest plan between semicolons, in whatever words the completion tells them; of a state
+            # at rest every block stands on another or on the table.
+            steps = len(record["answer"].split("; "))
+            blocks = sum(fact.startswith(("on ", "ontable ")) for fact in check["init"])
             if (steps == 4 and level == 1) or (steps == 6 and blocks == 4):
                 wanted[steps].append(record)
     for steps, found in wanted.items():
@@ -49,8 +50,10 @@ def answers(run):
 
 
 def rationale_tokens(out):
+    """A whole rationale's, the mean. An item counts those of its answer too: they are taken off by their share of the text."""
     items = document(f"{out}/rationale-100.json")["items"]
-    return sum(item["tokens"] for item in items) / len(items)
+    before = [len(item["text"].split(TRIGGER)[0]) / max(1, len(item["text"])) for item in items]
+    return sum(item["tokens"] * share for item, share in zip(items, before)) / len(items)
 
 
 def accepted(out, task):

@@ -17,11 +17,20 @@ count=${DECOSCOPE_GATES_COUNT:-500}
 few=${DECOSCOPE_GATES_FEW:-200}
 target=$family/demo-target
 mkdir -p "$out"
-into "$out/target.json" model info "$target" --json
-if [ "$("$program" model info "$target" --json)" != "$(cat "$out/target.json")" ]; then
-  echo "$out: holds figures of other weights or of another folder; remove it" >&2
+asked="$count problems a task and level, $few one by one"
+[ -s "$out/asked" ] || echo "$asked" > "$out/asked"
+if [ "$(cat "$out/asked")" != "$asked" ]; then
+  echo "$out: holds figures of $(cat "$out/asked"), asked were $asked; remove it" >&2
   exit 1
 fi
+for model in target draft; do
+  into "$out/$model.json" model info "$family/demo-$model" --json
+  now=$("$program" model info "$family/demo-$model" --json)
+  if [ "$now" != "$(cat "$out/$model.json")" ]; then
+    echo "$out: holds figures of other weights or of another folder; remove it" >&2
+    exit 1
+  fi
+done
 for task in arith kb sql py blocks write chat; do
   into "$out/score-$task.json" model score --model "$target" --task "$task" --split dev --count "$count" --json
 done
