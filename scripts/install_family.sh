@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Puts a trained family among the bundled models: of each model the files that are read, and none that training left beside them.
 #   scripts/install_family.sh FAMILY_DIR [MODELS_DIR]      default: assets/models
-# Fails, and changes nothing, where a file is missing or all of them together are above 48 MiB, for they travel with every clone.
+# Fails, and changes nothing, where a file is missing or cannot be copied, or all of them together are above 48 MiB, for they travel with
+# every clone.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 family=${1:?name the folder that scripts/train_family.sh wrote}
@@ -29,10 +30,14 @@ if [ "$bytes" -gt "$most" ]; then
   exit 1
 fi
 mkdir -p "$models"
+drop_new() { for model in "${family_models[@]}"; do rm -rf "$models/$model.new"; done; }
+drop_new
+trap drop_new EXIT
 for model in "${family_models[@]}"; do
-  rm -rf "$models/$model.new"
   mkdir "$models/$model.new"
   for file in $(files_of "$model"); do cp "$family/$model/$file" "$models/$model.new/"; done
+done
+for model in "${family_models[@]}"; do  # all of them are there: nothing of this needs room
   rm -rf "${models:?}/$model"
   mv "$models/$model.new" "$models/$model"
 done

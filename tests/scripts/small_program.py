@@ -2,7 +2,8 @@
 """Stands in for the program under the scripts that measure: a run of it takes what its rows cost, and nothing else.
 
 It logs what it was asked to $ASKED, a line a call. One that holds $FAILS ends half way with code 6, as after Ctrl+C; $LOSES takes an
-output from the lists of one that holds it, and $DIFFERS changes its texts. $HAS names the models and draft heads that are there.
+output from the lists of one that holds it, and $DIFFERS changes its texts. $HAS names the models and draft heads that are there, and
+$PARAMETERS counts those of the target.
 """
 import json
 import os
@@ -71,7 +72,10 @@ def chain():
     figures = schedule(n * steps, window + 1)
     figures["wall_ms"] += n * 8 * TARGET[1]  # the answers, a row a step
     right = n - n // 100 if bound < 40 else n
-    items = [{"id": f"kb/{i}", "steps": steps + 8, "text": f"{i} bound {bound} {written()}", "answer": "A"} for i in range(n)]
+    if "--max-tokens" in asked:  # a rationale has 36 tokens of an item's 48, as it has of its text
+        right = n * min(36, int(given("--max-tokens"))) // 36
+    items = [{"id": f"kb/{i}", "steps": steps + 8, "text": f"{i} bound {bound} {written()}".ljust(66) + " So the answer is (A).",
+              "answer": "A", "tokens": 48} for i in range(n)]
     metrics = {"rows": n * steps * (window + 1)} | ({"iterations": n * steps} if window else {})
     return {"n": n, "n_correct": right, "tokens": n * 48, "seconds": figures["wall_ms"] / 1e3, "metrics": metrics, "schedule": figures,
             "data": "generated", "items": items}
@@ -107,12 +111,21 @@ def race():
     return {"summary": summary, "results": results}
 
 
+def blocks_problem(i):
+    """By turns a plan of 4 steps and two of 6, of which one moves 3 blocks alone, in other words than the answer's; a single action."""
+    steps, blocks = [(4, 4), (6, 4), (6, 3), (1, 4)][i % 4]
+    on_table = ["ontable " + colour for colour in ("blue", "white", "black")[:blocks - 1]]
+    return {"completion": "Lift the red block.\n" * steps, "answer": "; ".join(["pick up the red block"] * steps),
+            "check": {"form": "plan" if steps > 1 else "action", "init": ["clear red", "handempty", "on red blue", *on_table]}}
+
+
 def problems(task):
     """No task has more than 200; the first question of humaneval is too long to be asked."""
     for i in range(min(int(given("--count")), 200)):
         text = "Ravens are birds. They are black and they are clever. Ravens eat fish." if task == "plain" else "so"
         prompt = "" if task == "plain" else "a question" * (200 if (task, i) == ("humaneval", 0) else 1)
-        print(json.dumps({"id": f"{task}/{given('--level', 0)}/{i}", "prompt": prompt, "completion": text}))
+        record = {"id": f"{task}/{given('--level', 0)}/{i}", "prompt": prompt, "completion": text}
+        print(json.dumps(record | (blocks_problem(i) if task == "blocks" else {})))
 
 
 def checked():
@@ -121,6 +134,14 @@ def checked():
         n = len(file.readlines())
     print(json.dumps({"records": n, "correct": n - 1, "not_checked": 0}))
     sys.exit(3)
+
+
+def scores():
+    """All but one of twenty are right; a tenth does not end where the call $LOSES."""
+    task, n = given("--task"), int(given("--count"))
+    of_level = {"task": task, "n": n, "n_checked": n, "n_correct": n - n // 20, "n_ended": n - has("LOSES") * n // 10, "tokens": 1000,
+                "entropy": 0.25} | ({"end_sentences": [0, 0, 0, n // 10, n - n // 10]} if task == "write" else {})
+    return {"scores": [of_level | {"level": level} for level in (1, 2)]}
 
 
 def tree_of_heads():
@@ -140,7 +161,11 @@ def main():
     elif asked[:2] == ["data", "check"]:
         checked()
     elif asked[:2] == ["model", "info"]:
-        sys.exit(0 if asked[2] in os.environ.get("HAS", "").split() else 3)
+        if "--json" not in asked:
+            sys.exit(0 if asked[2] in os.environ.get("HAS", "").split() else 3)
+        print(json.dumps({"path": asked[2], "parameters": int(os.environ.get("PARAMETERS", 4000000))}))
+    elif asked[:2] == ["model", "score"]:
+        print(json.dumps(scores()))
     elif asked[:2] == ["model", "tree"]:
         print(json.dumps(tree_of_heads()))
     elif asked[:2] == ["model", "scale"]:
@@ -153,8 +178,9 @@ def main():
     elif asked[0] == "compare":
         print(json.dumps(race()))
     elif asked[0] == "generate":
-        print(json.dumps([{"id": id, "decoder": given("--decoder"), "tokens": written_tokens(), "text": written(), "identical_to_ar": True}
-                          for id in prompts()]))
+        metrics = {"accepted": 30, "rejected": 10, "proposed": 60, "blocks": 2, "iterations": 28}
+        print(json.dumps([{"id": id, "decoder": given("--decoder"), "tokens": written_tokens(), "text": written(), "identical_to_ar": True,
+                           "steps": 50, "metrics": metrics} for id in prompts()]))
     elif "--find-bound" in asked:
         print(json.dumps({"bound": 24 if chosen("window", "") == "3" else None}))
     else:

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Stands in for the program under train_family.sh: its weights say what they were made of, and nothing is learnt.
+
+It logs what it was asked to $ASKED, a line a call. One that holds $FAILS ends half way with code 6, as after Ctrl+C; $KILLS is one at which
+both this and the script that asked are killed. Half way a checkpoint and half a file lie in the folder, as of a training.
+"""
+import hashlib
+import os
+import signal
+import sys
+
+MODEL = ["config.json", "generation_config.json", "model.safetensors", "tokenizer.model", "tokenizer_config.json"]
+HEADS = ["config.json", "model.safetensors", "accuracies.json"]
+FILES = {"tokenizer": ["tokenizer.model"], "outputs": ["own_outputs.jsonl"], "target": MODEL, "draft": MODEL,
+         "cllm": MODEL + ["decoscope.json"], "medusa": HEADS, "chimera": HEADS}
+
+asked = sys.argv[1:]
+
+
+def has(setting):
+    """Whether the environment's setting speaks of this call."""
+    return bool(os.environ.get(setting)) and os.environ[setting] in " ".join(asked)
+
+
+def given(option):
+    return asked[asked.index(option) + 1] if option in asked else None
+
+
+def write(path, text):
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def made_of():
+    """A hash of the call's kind and of every file that it reads."""
+    read = hashlib.sha256(asked[1].encode())
+    for path in filter(None, map(given, ("--recipe", "--tokenizer", "--target", "--from", "--texts"))):
+        if os.path.isdir(path):
+            names = ("model.safetensors", "tokenizer.model")
+            path = next(file for file in (os.path.join(path, name) for name in names) if os.path.exists(file))
+        with open(path, "rb") as file:
+            read.update(file.read())
+    return read.hexdigest()
+
+
+def train(kind, out):
+    os.makedirs(out, exist_ok=True)
+    write(f"{out}/checkpoint.bin", "half of it")
+    write(f"{out}/model.safetensors.part1", "half a file")
+    if has("FAILS"):
+        sys.exit(6)
+    if has("KILLS"):
+        os.kill(os.getppid(), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.remove(f"{out}/model.safetensors.part1")
+    for name in FILES[kind]:
+        write(f"{out}/{name}", made_of() + "\n")
+    if kind not in ("tokenizer", "outputs"):
+        write(f"{out}/README.md", f"# demo-{kind}\n\n## Scores\n\nNone.\n")
+
+
+def main():
+    with open(os.environ["ASKED"], "a") as log:
+        log.write(" ".join(asked) + "\n")
+    if asked[0] == "train":
+        train(asked[1], given("--out"))
+    elif asked[:2] == ["model", "tree"]:
+        write(given("--out"), "{}\n")
+    else:
+        write(given("--resume"), "figures\n")
+
+
+main()
