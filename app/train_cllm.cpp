@@ -58,6 +58,14 @@ nlohmann::json scores_json(const std::vector<engine::SpeedScore>& scores) {
   return scores.empty() ? nlohmann::json(nullptr) : nlohmann::json::parse(engine::to_json(scores));
 }
 
+nlohmann::json room_json(const engine::RoomCounts& room) {
+  if (!room.known) return nullptr;
+  return {{"points", room.n_points},
+          {"points_left_out", room.n_left_out},
+          {"texts", room.n_texts},
+          {"texts_cut", room.n_texts_cut}};
+}
+
 nlohmann::json document(const std::string& out, const engine::CllmOutcome& outcome) {
   const engine::CllmResult& training = outcome.training;
   const engine::CollectCounts& c = outcome.collected;
@@ -85,6 +93,7 @@ nlohmann::json document(const std::string& out, const engine::CllmOutcome& outco
           {"seconds", training.seconds},
           {"losses", losses},
           {"losses_steps", training.n_losses},
+          {"room", room_json(training.room)},
           {"compute",
            training.compute.empty() ? nlohmann::json(nullptr) : nlohmann::json(training.compute)},
           {"before", scores_json(outcome.before)},

@@ -27,6 +27,24 @@ std::string losses(const CllmResult& result) {
   return text;
 }
 
+std::string of_all(std::int64_t n, std::int64_t all, const char* what) {
+  return fmt::format("{} of {} {} ({:.1f} %)", n, all, what,
+                     all ? 100 * static_cast<double>(n) / static_cast<double>(all) : 0.0);
+}
+
+// What the context had no room for, in shares of what was asked for.
+std::string without_room(const CllmRecipe& recipe, const CllmOutcome& outcome) {
+  const RoomCounts& room = outcome.training.room;
+  std::string text =
+      fmt::format("- no room in {} rows: left out {} with their prompts", recipe.context,
+                  of_all(outcome.collected.n_too_long, outcome.collected.n_texts, "answers"));
+  if (!room.known) return text + "; points and other texts were not counted\n";
+  if (room.n_points > 0)
+    text += " and " + of_all(room.n_left_out, room.n_points, "points") + " beside their texts";
+  if (room.n_texts > 0) text += "; cut " + of_all(room.n_texts_cut, room.n_texts, "other texts");
+  return text + "\n";
+}
+
 }  // namespace
 
 std::string cllm_card(const CllmRecipe& recipe,
@@ -51,12 +69,13 @@ std::string cllm_card(const CllmRecipe& recipe,
       section(target_card, "## Data and licences") + "\n";
   card += fmt::format(
       "## Training\n\n- collecting took {:.0f} s, training {:.0f} s\n- {} steps of {} trajectories "
-      "and {} replayed texts, {} rows ({:.0f} rows/s), computed in {}\n- losses at the end, nats a "
-      "row, mean of the last {}: {}\n\nRecipe:\n\n```json\n{}\n```\n\n",
+      "and {} replayed texts, {} rows ({:.0f} rows/s), computed in {}\n{}"
+      "- losses at the end, nats a row, mean of the last {}: {}\n\nRecipe:\n\n```json\n{}\n```\n\n",
       outcome.collect_seconds, training.seconds, training.step, recipe.batch_texts,
       recipe.replay_texts, training.rows,
       training.seconds > 0 ? static_cast<double>(training.rows) / training.seconds : 0.0,
-      training.compute, counted(training.n_losses, "step"), losses(training), to_json(recipe));
+      training.compute, without_room(recipe, outcome), counted(training.n_losses, "step"),
+      losses(training), to_json(recipe));
   if (const std::string before = section(target_card, "## Training"); !before.empty())
     card += "## Training of " + target_name + "\n" + before + "\n";
   card += "## Before and after\n\n";

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <optional>
 
+#include <nlohmann/json.hpp>
+
 #include "engine/train/optimizer.h"
 #include "engine/train/run_parts.h"
 #include "engine/train/training_loop.h"
@@ -64,6 +66,17 @@ struct PassRows {
 
 using PartSums = std::array<double, kLossParts>;
 
+std::string kept_counts(const RoomCounts& room) {
+  return nlohmann::json{room.n_points, room.n_left_out, room.n_texts, room.n_texts_cut}.dump();
+}
+
+RoomCounts counts_kept(const std::string& text) {
+  const auto kept = nlohmann::json::parse(text, nullptr, false);
+  if (!kept.is_array() || kept.size() != 4) return {};
+  return {true, kept[0].get<std::int64_t>(), kept[1].get<std::int64_t>(),
+          kept[2].get<std::int64_t>(), kept[3].get<std::int64_t>()};
+}
+
 template <typename T>
 class CllmRun {
  public:
@@ -113,7 +126,11 @@ class CllmRun {
 
  private:
   std::size_t text_of_slot(std::int64_t slot);
-  GuidedRows guided_rows(const Trajectory& trajectory, std::int64_t slot) const;
+  GuidedRows guided_rows(const Trajectory& trajectory, std::int64_t slot, RoomCounts& room) const;
+  GuidedRows text_rows(const TokenText& text,
+                       double smoothing,
+                       LossPart part,
+                       RoomCounts& room) const;
   std::vector<GuidedRows> next_segments();
   void shard_gradient(int shard, const std::vector<GuidedRows>& segments, PartSums& losses);
   void pass_gradient(int shard, PassRows& pass, PartSums& losses);
@@ -142,10 +159,12 @@ class CllmRun {
   std::vector<std::size_t> order_;             // of the epoch under way
   std::int64_t epoch_ = -1;
   std::deque<PartSums> recent_;  // losses of the last steps
+  RoomCounts room_{.known = true};
 };
 
 template <typename T>
 void CllmRun<T>::restore(Checkpoint c) {
+  room_ = counts_kept(c.packer);
   loop_.restore(c, layout_.n, "a model of another shape than the target", parameters_, optimizer_);
 }
 
@@ -164,7 +183,9 @@ std::size_t CllmRun<T>::text_of_slot(std::int64_t slot) {
 }
 
 template <typename T>
-GuidedRows CllmRun<T>::guided_rows(const Trajectory& trajectory, std::int64_t slot) const {
+GuidedRows CllmRun<T>::guided_rows(const Trajectory& trajectory,
+                                   std::int64_t slot,
+                                   RoomCounts& room) const {
   GuidedRows rows = rows_of(trajectory, recipe_.loss);
   if (recipe_.consistency_weight == 0) return rows;
   std::vector<PointPlace> places = points_to_learn(trajectory);
@@ -172,7 +193,20 @@ GuidedRows CllmRun<T>::guided_rows(const Trajectory& trajectory, std::int64_t sl
   rng.shuffle(places);
   if (places.size() > static_cast<std::size_t>(recipe_.points))
     places.resize(static_cast<std::size_t>(recipe_.points));
-  add_chains(rows, trajectory, places, recipe_.loss, recipe_.context);
+  room.n_points += std::ssize(places);
+  room.n_left_out +=
+      std::ssize(places) - add_chains(rows, trajectory, places, recipe_.loss, recipe_.context);
+  return rows;
+}
+
+template <typename T>
+GuidedRows CllmRun<T>::text_rows(const TokenText& text,
+                                 double smoothing,
+                                 LossPart part,
+                                 RoomCounts& room) const {
+  GuidedRows rows = plain_rows(text, recipe_.loss.prompt_weight, smoothing, part, recipe_.context);
+  room.n_texts++;
+  room.n_texts_cut += rows.n_rows() + 1 < std::ssize(text.tokens);
   return rows;
 }
 
@@ -185,20 +219,27 @@ std::vector<GuidedRows> CllmRun<T>::next_segments() {
   for (int i = 0; i < n_texts; i++) texts.push_back(text_of_slot(loop_.step * n_texts + i));
   const int n_own = truths ? 2 * n_texts : n_texts;
   std::vector<GuidedRows> segments(static_cast<std::size_t>(n_own + n_replay));
+  std::vector<RoomCounts> rooms(segments.size());
   workers_.run(n_own + n_replay, [&](int i) {
     GuidedRows& segment = segments[static_cast<std::size_t>(i)];
+    RoomCounts& room = rooms[static_cast<std::size_t>(i)];
     if (i >= n_own) {
-      const TokenText text = training_.replay(loop_.step * n_replay + i - n_own);
-      segment = plain_rows(text, recipe_.loss.prompt_weight, 0, LossPart::Replay, recipe_.context);
+      segment =
+          text_rows(training_.replay(loop_.step * n_replay + i - n_own), 0, LossPart::Replay, room);
       return;
     }
     const Trajectory& trajectory =
         training_.trajectories[texts[static_cast<std::size_t>(i % n_texts)]];
-    segment = i < n_texts
-                  ? guided_rows(trajectory, loop_.step * n_texts + i)
-                  : plain_rows(truth_of(trajectory), recipe_.loss.prompt_weight,
-                               recipe_.loss.smoothing, LossPart::Autoregressive, recipe_.context);
+    segment = i < n_texts ? guided_rows(trajectory, loop_.step * n_texts + i, room)
+                          : text_rows(truth_of(trajectory), recipe_.loss.smoothing,
+                                      LossPart::Autoregressive, room);
   });
+  for (const RoomCounts& room : rooms) {
+    room_.n_points += room.n_points;
+    room_.n_left_out += room.n_left_out;
+    room_.n_texts += room.n_texts;
+    room_.n_texts_cut += room.n_texts_cut;
+  }
   return segments;
 }
 
@@ -299,9 +340,10 @@ std::int64_t CllmRun<T>::n_steps() const {
 
 template <typename T>
 void CllmRun<T>::save() const {
-  write_checkpoint(
-      loop_.checkpoint_path(),
-      loop_.checkpoint(training_part(recipe_), compute_, passes_.size(), parameters_, optimizer_));
+  Checkpoint c =
+      loop_.checkpoint(training_part(recipe_), compute_, passes_.size(), parameters_, optimizer_);
+  if (room_.known) c.packer = kept_counts(room_);
+  write_checkpoint(loop_.checkpoint_path(), c);
 }
 
 template <typename T>
@@ -322,6 +364,7 @@ CllmResult CllmRun<T>::run() {
     for (std::size_t p = 0; p < kLossParts; p++)
       result.parts[p] += parts[p] / static_cast<double>(recent_.size());
   }
+  result.room = room_;
   result.compute = name_of(compute_);
   result.parameters = std::move(parameters_);
   return result;

@@ -49,6 +49,16 @@ struct CllmTraining {
   TokenSource replay;  // text number i; may be empty where recipe.replay_texts is 0
 };
 
+/// What a text's rows (recipe.context of them) had no room for, of all steps so far.
+struct RoomCounts {
+  bool known = false;           // false: nothing was trained, or begun by a program that counts not
+  std::int64_t n_points = 0;    // drawn, to be learnt beside their text
+  std::int64_t n_left_out = 0;  // of these: no room for them, or for what teaches them
+  std::int64_t n_texts = 0;     // replayed, or the true answers of texts
+  std::int64_t n_texts_cut = 0;  // of these: longer, and learnt up to there
+  bool operator==(const RoomCounts&) const = default;
+};
+
 struct CllmResult {
   bool finished = false;
   std::int64_t step = 0, steps_done = 0;
@@ -56,6 +66,7 @@ struct CllmResult {
   double seconds = 0;
   std::array<double, kLossParts> parts{};  // mean of the last n_losses steps
   int n_losses = 0;
+  RoomCounts room;
   std::string compute;
   std::vector<float> parameters;
 };

@@ -161,8 +161,50 @@ TEST_F(Cllm, stopped_and_resumed_ends_with_the_same_bits) {
     const CllmResult resumed = train_consistency(recipe, training(), parts, {});
     EXPECT_TRUE(resumed.finished);
     EXPECT_EQ(resumed.rows, expected.rows);
+    EXPECT_EQ(resumed.room, expected.room) << "counted once, however often it was stopped";
     EXPECT_EQ(resumed.parameters, expected.parameters) << compute;
   }
+}
+
+TEST_F(Cllm, what_the_context_has_no_room_for_is_counted_and_stands_in_the_card) {
+  // A text of 15 rows and four chains of 5: three fit 32 rows. Every second replayed text does not.
+  Trajectory t = counting(0);
+  const std::vector<TokenId> right = t.blocks[0].back();
+  std::vector<TokenId> wrong = right;
+  for (TokenId& token : wrong) token++;
+  t.blocks = {{wrong, wrong, wrong, wrong, right}, {t.blocks[1].back()}};
+  CllmTraining alone = training();
+  alone.trajectories = {t};
+  alone.replay = [](std::int64_t index) {
+    TokenText text;
+    text.tokens.assign(index % 2 ? 33u : 34u, 5);
+    return text;
+  };
+  CllmRecipe recipe = small_recipe();
+  recipe.context = 32;
+  recipe.points = 4;
+  const CllmResult result = train_consistency(recipe, std::move(alone),
+                                              {.n_threads = 2, .directory = directory("run")}, {});
+  EXPECT_EQ(result.step, 2) << "six times one text, four a step";
+  EXPECT_EQ(result.room, (RoomCounts{true, 32, 8, 4, 2}));
+
+  CllmOutcome outcome;
+  outcome.training = result;
+  outcome.collected = {.n_texts = 40, .n_kept = 39, .n_too_long = 1};
+  const auto card = [&] { return cllm_card(recipe, test::small_model(2), outcome, "small", ""); };
+  EXPECT_THAT(card(), testing::HasSubstr("- no room in 32 rows: left out 1 of 40 answers (2.5 %) "
+                                         "with their prompts and 8 of 32 points (25.0 %) beside "
+                                         "their texts; cut 2 of 4 other texts (50.0 %)\n"));
+  outcome.training.room = {};
+  EXPECT_THAT(card(), testing::HasSubstr("points and other texts were not counted\n"));
+  // With room for all of it, and true answers beside.
+  recipe = small_recipe(R"(, "ar_labels": "truth")");
+  const CllmResult roomy =
+      train_consistency(recipe, training(), {.n_threads = 2, .directory = directory("roomy")}, {});
+  EXPECT_EQ(roomy.room.n_points, 6 * 20 * 3);
+  EXPECT_EQ(roomy.room.n_left_out, 0);
+  EXPECT_EQ(roomy.room.n_texts, 30 * 2 + 30 * 4) << "replayed, and of the trajectories themselves";
+  EXPECT_EQ(roomy.room.n_texts_cut, 0);
 }
 
 TEST_F(Cllm, a_checkpoint_of_another_loss_is_refused_and_none_is_overwritten) {
@@ -346,9 +388,9 @@ TEST_F(CllmRun, stopped_in_every_stage_and_resumed_writes_the_same_model) {
   EXPECT_EQ(name_before_training(parts.out), "demo-target");
   EXPECT_EQ(model.draft_name, "demo-draft") << "the same vocabulary, so the same draft";
   const std::string card = bytes_of(parts.out + "/README.md");
-  for (const char* words :
-       {"# tiny-cllm", "## Data and licences", "24 answers", "losses at the end",
-        "## Before and after", "| arith | 2 |", "\"block\": 8"})
+  for (const char* words : {"# tiny-cllm", "## Data and licences", "24 answers",
+                            "losses at the end", "no room in 256 rows: left out 0 of 24 answers",
+                            "## Before and after", "| arith | 2 |", "\"block\": 8"})
     EXPECT_THAT(card, testing::HasSubstr(words));
   // Of one unseen prompt, how it was answered at first and in the end.
   std::ifstream probes(parts.out + "/probe_trajectories.jsonl");
