@@ -23,6 +23,7 @@
 #include "engine/train/train_cllm.h"
 #include "engine/types.h"
 #include "tests/engine/train/small_model.h"
+#include "tests/engine/train/small_target.h"
 
 namespace engine {
 namespace {
@@ -250,7 +251,8 @@ TEST_F(Cllm, reports_tell_the_parts_of_the_loss_and_probes_where_there_are_some)
 TEST(CllmRecipe, read_from_its_own_json_is_the_same_recipe) {
   for (const char* more :
        {"", R"(, "divergence": "hard", "teacher": "frozen", "ar_labels": "truth")",
-        R"(, "consistency": "local", "divergence": "reverse", "drop_wrong": false)"}) {
+        R"(, "consistency": "local", "divergence": "reverse", "drop_wrong": false)",
+        R"(, "replay_mixture": {"kb": {"weight": 1}})"}) {
     const CllmRecipe recipe = small_recipe(more);
     EXPECT_EQ(to_json(cllm_recipe_from(to_json(recipe), "again")), to_json(recipe));
   }
@@ -277,6 +279,69 @@ TEST(CllmRecipe, refusals_name_the_field_and_what_was_expected) {
   EXPECT_THAT(message(R"(, "context": 100)"), testing::HasSubstr("multiple of 32"));
 }
 
+TEST(CllmRecipe, a_replay_mixture_is_learnt_from_and_nothing_is_collected_by_it) {
+  const CllmRecipe same = small_recipe();
+  const CllmRecipe other = small_recipe(R"(, "replay_mixture": {"kb": {"weight": 1}})");
+  EXPECT_EQ(collecting_part(other), collecting_part(same));
+  EXPECT_NE(training_part(other), training_part(same));
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {(std::istreambuf_iterator<char>(file)), {}};
+}
+
+class CllmOfSmallTarget : public test::SmallTarget {
+ protected:
+  /// A whole run by a recipe with `more`.
+  CllmOutcome trained(const std::string& out, const std::string& more, bool resume = false) const {
+    const std::string recipe = path(out + ".json");
+    std::ofstream(recipe) << R"({"name": "small-cllm", "mixture": )" << kOwnMixture
+                          << R"(, "block": 4, "prompts": 6, "max_new_tokens": 12, "lanes": 4,
+      "drop_wrong": false, "token_run": 0, "sentence_run": 0, "points": 2, "batch_texts": 2,
+      "replay_texts": 2, "context": 256, "epochs": 1, "peak_lr": 0.01, "warmup_steps": 1,
+      "checkpoint_minutes": 100, "probe_minutes": 0, "score_problems": 1, "probe_problems": 1,
+      "compute": "f32", "shards": 1)"
+                          << more << "}";
+    return train_cllm({.recipe = recipe,
+                       .target = target_dir(),
+                       .assets = {},
+                       .out = path(out),
+                       .data = {},
+                       .resume = resume,
+                       .n_threads = 1,
+                       .limits = {}},
+                      {});
+  }
+  static constexpr const char* kOwnMixture = R"({"arith": {"weight": 1, "levels": [1, 0, 0]}})";
+};
+
+TEST_F(CllmOfSmallTarget, replays_texts_of_its_own_mixture_or_of_the_one_named) {
+  const auto made = [&](const std::string& out, const std::string& more) {
+    EXPECT_TRUE(trained(out, more).finished);
+    return bytes_of(path(out) + "/model.safetensors");
+  };
+  const std::string replay = R"(, "replay_mixture": )";
+  const std::string own = made("own", "");
+  EXPECT_EQ(made("named", replay + kOwnMixture), own) << "the same texts, by name";
+  const std::string kb = R"({"kb": {"weight": 1}})";
+  EXPECT_NE(made("other", replay + kb), own);
+  // Without a weight in the loss it does not matter what is replayed.
+  const std::string weightless = R"(, "replay_weight": 0)";
+  EXPECT_EQ(made("idle", weightless + replay + kb), made("idler", weightless));
+  EXPECT_THAT(bytes_of(path("own") + "/README.md"),
+              testing::HasSubstr("Replayed texts are of the same mixture."));
+  EXPECT_THAT(bytes_of(path("other") + "/README.md"),
+              testing::HasSubstr("Replayed texts are of the recipe's replay mixture."));
+  try {
+    trained("own", replay + kb, true);
+    FAIL() << "went on with other texts";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::BadInput);
+    EXPECT_THAT(error.what(), testing::HasSubstr("was made by another recipe"));
+  }
+}
+
 // From a recipe to a directory, on the bundled target.
 class CllmRun : public Cllm {
  protected:
@@ -289,11 +354,6 @@ class CllmRun : public Cllm {
             .n_threads = 2};
   }
 };
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {(std::istreambuf_iterator<char>(file)), {}};
-}
 
 TEST_F(CllmRun,
        a_point_predicts_what_its_fixed_point_does_up_to_its_first_wrong_token_bit_for_bit) {

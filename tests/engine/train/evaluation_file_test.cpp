@@ -1,0 +1,182 @@
+// An evaluation kept in a file: what is done is not done again, and nothing else is believed.
+#include "engine/train/evaluation_file.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/types.h"
+#include "tests/engine/train/small_target.h"
+
+namespace engine {
+namespace {
+
+class EvaluationFile : public test::SmallTarget {
+ protected:
+  static EvaluationSettings asked() {
+    EvaluationSettings settings;
+    settings.tasks = {"arith", "plain", "write"};
+    settings.levels = {1};
+    settings.n_problems = 3;
+    settings.max_tokens = 6;
+    settings.n_lanes = 2;
+    return settings;
+  }
+  std::string file() const { return path("figures.jsonl"); }
+  Evaluation measured(const EvaluationSettings& settings, const std::string& weights = "abc") {
+    n_told_ = 0;
+    return evaluate_on(*model_, settings, file(), weights, [&](int done, int all) {
+      n_told_++;
+      EXPECT_LE(done, all);
+      return true;
+    });
+  }
+  std::vector<std::string> kept_lines() const {
+    std::vector<std::string> lines;
+    std::ifstream stream(file());
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    return lines;
+  }
+  void keep(const std::vector<std::string>& lines) const {
+    std::ofstream stream(file());
+    for (const std::string& line : lines) stream << line << '\n';
+  }
+  /// As if the file's first task had been answered rightly twice, which this model cannot.
+  void mark() const {
+    auto lines = kept_lines();
+    auto first = nlohmann::ordered_json::parse(lines.at(1));
+    ASSERT_EQ(first["scores"][0]["n_correct"], 0);
+    first["scores"][0]["n_correct"] = 2;
+    lines[1] = first.dump();
+    keep(lines);
+  }
+
+  int n_told_ = 0;  // calls of the progress
+};
+
+TEST_F(EvaluationFile, has_each_task_as_it_is_measured_and_none_is_measured_twice) {
+  const std::string plain = to_json(evaluate(*model_, asked()));
+  EXPECT_EQ(to_json(measured(asked())), plain);
+  EXPECT_GT(n_told_, 3 * 3) << "every step of what is measured";
+  ASSERT_EQ(kept_lines().size(), 4u) << "what was asked, and three tasks";
+  mark();
+  const Evaluation again = measured(asked());
+  EXPECT_EQ(n_told_, 3) << "a task at a time";
+  EXPECT_TRUE(again.complete);
+  ASSERT_EQ(again.scores.size(), 3u);
+  EXPECT_EQ(again.scores[0].n_correct, 2) << "read, not measured";
+  const auto figures = nlohmann::json::parse(plain)["scores"];
+  const auto told = nlohmann::json::parse(to_json(again))["scores"];
+  EXPECT_EQ(told[2], figures[2]) << "forms, passages and entropy too";
+  EXPECT_NEAR(told[1]["perplexity"].get<double>(), figures[1]["perplexity"].get<double>(),
+              1e-9 * figures[1]["perplexity"].get<double>());
+  EXPECT_TRUE(told[1]["accuracy"].is_null());
+  EXPECT_THAT(to_markdown(again), testing::HasSubstr("| arith | 1 | 3 | 66.7 % |"));
+
+  // Fewer tasks, more of them, in another order: still those of the file.
+  EvaluationSettings settings = asked();
+  settings.tasks = {"write", "kb", "arith"};
+  const Evaluation others = measured(settings);
+  ASSERT_EQ(others.scores.size(), 3u);
+  EXPECT_EQ(others.scores[0].task, "write");
+  EXPECT_EQ(others.scores[1].task, "kb");
+  EXPECT_EQ(others.scores[2].n_correct, 2);
+  EXPECT_EQ(kept_lines().size(), 5u);
+}
+
+TEST_F(EvaluationFile, of_other_weights_problems_or_numbers_is_not_believed) {
+  const auto expect_anew = [&](const EvaluationSettings& settings, const std::string& weights) {
+    measured(asked());
+    mark();
+    const Evaluation anew = measured(settings, weights);
+    EXPECT_EQ(anew.scores.at(0).n_correct, 0);
+    EXPECT_EQ(anew.scores.at(0).n, settings.n_problems);
+    EXPECT_EQ(kept_lines().size(), 4u) << "nothing of the other stays";
+    EXPECT_EQ(measured(settings, weights).scores.size(), anew.scores.size());
+    EXPECT_EQ(n_told_, 3) << "the next finds it";
+  };
+  expect_anew(asked(), "another hash");
+  EvaluationSettings other = asked();
+  other.n_problems = 2;
+  expect_anew(other, "abc");
+  other = asked();
+  other.split = Split::Dev;
+  expect_anew(other, "abc");
+  other = asked();
+  other.levels = {2};
+  expect_anew(other, "abc");
+  other = asked();
+  other.max_tokens = 5;
+  expect_anew(other, "abc");
+}
+
+TEST_F(EvaluationFile, stopped_in_a_task_keeps_those_before_it) {
+  const std::string whole = to_json(evaluate(*model_, asked()));
+  const auto stopped = [&](int after) {
+    return evaluate_on(*model_, asked(), file(), "abc", [&](int done, int all) {
+      EXPECT_EQ(all, 9);
+      return done < after;
+    });
+  };
+  const Evaluation none = stopped(0);
+  EXPECT_FALSE(none.complete);
+  EXPECT_TRUE(none.scores.empty());
+  EXPECT_FALSE(std::filesystem::exists(file())) << "nothing is done yet";
+  const Evaluation one = stopped(4);
+  EXPECT_FALSE(one.complete);
+  ASSERT_GE(one.scores.size(), 1u);
+  EXPECT_EQ(one.scores[0].n, 3);
+  EXPECT_EQ(kept_lines().size(), 2u);
+  mark();
+  const Evaluation rest = measured(asked());
+  EXPECT_TRUE(rest.complete);
+  EXPECT_EQ(rest.scores[0].n_correct, 2) << "not measured again";
+  auto expected = nlohmann::json::parse(whole);
+  expected["scores"][0]["n_correct"] = 2;
+  expected["scores"][0]["accuracy"] = 2.0 / rest.scores[0].n_checked;
+  EXPECT_EQ(nlohmann::json::parse(to_json(rest)), expected);
+}
+
+TEST_F(EvaluationFile, half_a_line_of_a_kill_is_measured_again_and_a_damaged_one_is_named) {
+  measured(asked());
+  const auto lines = kept_lines();
+  std::filesystem::resize_file(file(), std::filesystem::file_size(file()) - 10);
+  const Evaluation again = measured(asked());
+  EXPECT_EQ(again.scores.size(), 3u);
+  EXPECT_GT(n_told_, 3);
+  EXPECT_EQ(kept_lines(), lines);
+  for (const char* damage : {"{}", "[", R"({"model": "small", "split": "test", "complete": true,
+                                            "scores": [{"task": "arith"}]})"}) {
+    std::string line = damage;
+    std::erase(line, '\n');
+    keep({lines[0], line, lines[2]});
+    try {
+      measured(asked());
+      ADD_FAILURE() << "believed " << line;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::BadInput);
+      EXPECT_THAT(error.what(), testing::HasSubstr(file() + ": not the scores of a model"));
+    }
+  }
+  // A file of something else is no evaluation that was begun: it is replaced.
+  keep({"a text"});
+  EXPECT_TRUE(measured(asked()).complete);
+  EXPECT_EQ(kept_lines(), lines);
+}
+
+TEST_F(EvaluationFile, that_cannot_be_written_is_an_error) {
+  try {
+    evaluate_on(*model_, asked(), path("none/figures.jsonl"), "abc");
+    FAIL() << "nothing was kept, and nobody was told";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Resources);
+  }
+}
+
+}  // namespace
+}  // namespace engine
