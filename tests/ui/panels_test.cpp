@@ -1,10 +1,14 @@
 // Every screen with every panel, drawn without a window over streams whole and broken.
+#include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <imgui.h>
+#include <imgui_internal.h>
 
 #include "headless.h"
 #include "streams.h"
@@ -142,6 +146,78 @@ TEST(Panels, draw_every_decoder) {
 
 TEST(Panels, draw_a_race_at_300_percent) {
   draw_everything(streams::race({"ar", "jacobi", "lookahead", "prompt-lookup"}), 300);
+}
+
+const std::vector<std::string> kFiveLanes = {"ar", "lookahead", "jacobi", "prompt-lookup",
+                                             "speculative"};
+
+TEST(Panels, draw_a_race_of_as_many_lanes_as_there_may_be) {
+  ASSERT_EQ(kFiveLanes.size(), engine::kMaxLanes);
+  for (const int scale : {100, 300}) draw_everything(streams::race(kFiveLanes), scale);
+}
+
+// The cards of the panel Lanes that are drawn, from the left: the number of each one's run.
+std::vector<std::pair<const ImGuiWindow*, int>> lane_cards() {
+  std::vector<std::pair<const ImGuiWindow*, int>> cards;
+  for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows) {
+    constexpr std::string_view kCard = "compare.lanes/lane";
+    const std::string name = window->Name;
+    const std::size_t at = name.find(kCard);
+    if (!window->WasActive || at == std::string::npos) continue;
+    const std::string id = name.substr(at + kCard.size());
+    if (id.find('/') == std::string::npos) cards.emplace_back(window, std::stoi(id));
+  }
+  std::ranges::sort(cards, {}, [](const auto& card) { return card.first->Pos.x; });
+  return cards;
+}
+
+TEST(Panels, five_lanes_stand_side_by_side_each_with_its_letter) {
+  Headless gui;
+  engine::CommandQueue commands;
+  const ui::Catalog catalog = streams::catalog();
+  ui::Shell shell(catalog, commands, "");
+  shell.take(streams::race(kFiveLanes));
+  shell.show(ui::Screen::Compare);
+  for (int i = 0; i < 3; ++i) gui.frame(shell);
+  ImGui::SetWindowFocus(ui::window_name(ui::Screen::Compare, "lanes", "Lanes").c_str());
+  for (int i = 0; i < 3; ++i) gui.frame(shell);
+  const auto cards = lane_cards();
+  ASSERT_EQ(cards.size(), 5u);
+  const ImGuiWindow& panel = *cards[0].first->ParentWindow;
+  float end = panel.Pos.x - 1;
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    const auto& [card, run] = cards[i];
+    EXPECT_EQ(run, static_cast<int>(i) + 1) << "in the order of the race";
+    EXPECT_GT(card->Pos.x, end) << "beside the one before, and not over it";
+    end = card->Pos.x + card->Size.x;
+    EXPECT_EQ(card->Pos.y, cards[0].first->Pos.y);
+    EXPECT_EQ(card->Size.y, cards[0].first->Size.y);
+    EXPECT_NEAR(card->Size.x, cards[0].first->Size.x, 1);
+    EXPECT_GT(card->Size.x, 100);
+  }
+  EXPECT_LE(end, panel.Pos.x + panel.Size.x);
+  const std::string said = gui.said(shell);
+  for (const char* head : {"A AR", "B Lookahead", "C Jacobi", "D Prompt lookup", "E Speculative"})
+    EXPECT_THAT(said, HasSubstr(head));
+}
+
+TEST(Panels, a_fifth_lane_can_be_added_and_no_sixth) {
+  Headless gui;
+  ImGui::GetIO().DisplaySize = {1600, 3000};  // all of Setup is seen
+  engine::CommandQueue commands;
+  const ui::Catalog catalog = streams::catalog();
+  ui::Shell shell(catalog, commands, "");
+  shell.show(ui::Screen::Compare);
+  const auto said_with = [&](std::size_t n_lanes) {
+    shell.form().lanes.clear();
+    for (std::size_t i = 0; i < n_lanes; ++i)
+      shell.form().lanes.push_back(ui::lane_with(catalog, kFiveLanes[i]));
+    for (int i = 0; i < 3; ++i) gui.frame(shell);
+    return gui.said(shell);
+  };
+  EXPECT_THAT(said_with(4), HasSubstr("Add lane"));
+  EXPECT_THAT(said_with(5),
+              testing::AllOf(HasSubstr("E Speculative"), testing::Not(HasSubstr("Add lane"))));
 }
 
 TEST(Panels, draw_every_prefix_of_a_live_stream) {

@@ -394,16 +394,29 @@ TEST(Describe, a_step_is_one_sentence) {
   EXPECT_FALSE(facts.rows.empty());
 }
 
-TEST(Difference, is_a_table_of_the_lanes) {
-  const auto timeline = timeline_of(streams::race({"ar", "jacobi"}));
+std::vector<LaneFigures> figures_of_race(const std::vector<std::string>& decoders) {
+  const auto timeline = timeline_of(streams::race(decoders));
   std::vector<LaneFigures> lanes;
   for (const engine::RunRecord* run : timeline.race(1)) {
     const RunTimes times = times_of(*run);
     lanes.push_back(lane_figures(timeline, *run, times, times.steps.size()));
   }
+  return lanes;
+}
+
+TEST(Difference, is_a_table_of_the_lanes) {
+  const auto lanes = figures_of_race({"ar", "jacobi"});
   EXPECT_EQ(lanes[0].values[2], "-");
   EXPECT_EQ(lanes[1].values[8], "none");
   EXPECT_EQ(as_markdown(lanes).find("|  | A ar | B jacobi |\n|---|---:|---:|"), 0u);
+}
+
+TEST(Difference, five_lanes_have_a_column_and_a_letter_each) {
+  const auto lanes = figures_of_race({"ar", "lookahead", "jacobi", "prompt-lookup", "speculative"});
+  ASSERT_EQ(lanes.size(), engine::kMaxLanes);
+  EXPECT_TRUE(as_markdown(lanes).starts_with(
+      "|  | A ar | B lookahead | C jacobi | D prompt-lookup | E speculative |\n"
+      "|---|---:|---:|---:|---:|---:|"));
 }
 
 TEST(TextCells, wide_characters_take_two_columns_and_marks_none) {
