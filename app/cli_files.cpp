@@ -251,7 +251,10 @@ void add_score(CLI::App& app, Parsed& p, Run& run) {
       ->excludes(task)
       ->excludes(level)
       ->excludes(split);
-  c->footer("Example: decoscope model score --task arith,py --level 3 --count 100");
+  c->footer(
+      "Example: decoscope model score --task arith,py --level 3 --count 100\n"
+      "Of all tasks into the card; stopped, the same command goes on:\n"
+      "         decoscope model score --model my-target --resume figures.jsonl --write");
   c->add_flag("--json", p.score.json, kJsonHelp);
   c->callback([&] { run = [&p] { return score(p.score); }; });
 }

@@ -91,6 +91,40 @@ TEST_F(Cli, a_file_over_a_limit_is_opened_where_the_limit_is_raised) {
   }
 }
 
+TEST_F(CliModel, scores_are_kept_in_a_file_and_taken_from_it_for_the_same_weights_alone) {
+  const std::string model = folder + "/m", figures = folder + "/figures.jsonl";
+  const auto make = [&](const std::string& seed) {
+    std::filesystem::remove_all(model);
+    const Outcome made = run("model random --config " + tiny_config(target_vocab_size()) +
+                             " --tokenizer " + kTarget + " --seed " + seed + " " + model);
+    EXPECT_EQ(made.code, 0) << made.err;
+  };
+  make("1");
+  const std::string score = "model score --model " + model;
+  const std::string ask =
+      score + " --json --task arith,kb --level 1 --count 2 --split dev --resume " + figures;
+  const Outcome first = run(ask);
+  ASSERT_EQ(first.code, 0) << first.err;
+  const json scores = json::parse(first.out);
+  EXPECT_EQ(scores["split"], "dev");
+  EXPECT_EQ(scores["complete"], true);
+  ASSERT_EQ(scores["scores"].size(), 2u);
+  EXPECT_EQ(scores["scores"][0]["n_correct"], 0) << "a random model's";
+  std::string kept = read_file(figures);
+  EXPECT_EQ(lines(kept), 3) << kept;
+  EXPECT_EQ(run(ask).out, first.out);
+  EXPECT_EQ(read_file(figures), kept);
+
+  const std::string none = "\"n_correct\":0";
+  ASSERT_NE(kept.find(none), std::string::npos) << kept;
+  std::ofstream(figures) << kept.replace(kept.find(none), none.size(), "\"n_correct\":1");
+  EXPECT_EQ(json::parse(run(ask).out)["scores"][0]["n_correct"], 1) << "read, not measured";
+  make("2");
+  EXPECT_EQ(json::parse(run(ask).out)["scores"][0]["n_correct"], 0) << "other weights";
+  EXPECT_EQ(run(score + " --split dev --write").code, 2) << "the card's scores are of test";
+  EXPECT_EQ(run(score + " --split all").code, 2);
+}
+
 TEST_F(CliModel, a_model_that_no_disk_holds_is_not_begun) {
   const std::string out = folder + "/big";
   const Outcome outcome = run("model scale demo-target " + out + " --scale 256x1024");
