@@ -265,7 +265,9 @@ std::map<std::string, double> RoundsScheduler::figures() const {
   const double verify = ms(totals_.target_busy) / static_cast<double>(rounds_.n_verifications);
   figures["round_draft_ms"] = draft;
   figures["round_verify_ms"] = verify;
-  figures["rounds_bound"] = rounds_bound(settings_.n_branches, 1, draft, verify);
+  // It knows verifications of one branch: several together can gain more.
+  if (settings_.n_together == 1)
+    figures["rounds_bound"] = rounds_bound(settings_.n_branches, 1, draft, verify);
   return figures;
 }
 

@@ -37,8 +37,9 @@ class RoundsScheduler : public Scheduler {
                               const SchedulerWatch& watch) override;
   /// figures_of(), and: branches, drafts, verifications, longest_queue, wait_for_target_ms and
   /// wait_for_draft_ms (of branches), target_idle_ms and draft_idle_ms, round_draft_ms and
-  /// round_verify_ms (of one), rounds_bound with these, overlap (own compute of both models, prompts
-  /// included, / wall: 1 where nothing was done at the same time).
+  /// round_verify_ms (of one), rounds_bound with these (where a verification takes one branch),
+  /// overlap (own compute of both models, prompts included, / wall: 1 where nothing was done at the
+  /// same time).
   std::map<std::string, double> figures() const override;
 
  private:
