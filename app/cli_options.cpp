@@ -165,7 +165,9 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
       ->check(real_number(0, 100, Low::Excluded))
       ->capture_default_str()
       ->group("Sampling");
-  command.add_option("--seed", o.seed, "the same seed gives the same text with every decoder")
+  command
+      .add_option("--seed", o.seed,
+                  "the same seed gives the same text with every decoder (--sampling coupled)")
       ->transform(seed_number())
       ->capture_default_str()
       ->group("Sampling");

@@ -4,7 +4,8 @@
 //             n_guesses
 //   lossless  greedy and coupled: token for token; rejection: in distribution
 //   needs     nothing; gains where text repeats itself or is locally predictable
-//   cost      1 target step of at most (W + G)(N - 1) rows; fewer where guesses share beginnings
+//   cost      1 target step of at most (W + G)(N - 1) rows; fewer where guesses share beginnings,
+//             and, where W < N - 2, up to (W + N - 1)^2 / 4 of the window's while it fills
 //   differs   keeps the bonus token behind a full match, merges equal beginnings of guesses,
 //             verifies while the window warms up, looks n-grams up in prompt and text correctly;
 //             preset=paper turns the first three off

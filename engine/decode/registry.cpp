@@ -208,8 +208,8 @@ void add_draft_options(DecoderInfo& info) {
   std::vector<OptionInfo> options = {
       float_info("stop_below", 0, 0, 1,
                  "Drafts no further where the draft gives its own token less than this "
-                 "probability: saves rows that would be refused, and changes nothing of the "
-                 "output."),
+                 "probability: saves rows that would be refused, and changes no token, or under "
+                 "rejection sampling not their law."),
       float_info("draft_temperature", -1, -1, 100,
                  "Temperature of the draft; below 0: the target's. 0 proposes its likeliest "
                  "tokens."),
