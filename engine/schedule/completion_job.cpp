@@ -59,6 +59,7 @@ Completion CompletionJob::finished(EventSink* events, ScheduleTotals& totals) {
   }
   totals.n_tokens += std::ssize(result.tokens);
   totals.prefill += prefill;
+  totals.draft_prefill += draft_prefill;
   totals.target_busy += lane.compute_ns - lane.propose_ns;
   totals.draft_busy += lane.propose_ns;
   totals.n_runs++;

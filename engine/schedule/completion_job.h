@@ -19,7 +19,8 @@ struct CompletionJob {
   const Tokenizer& tokenizer;  // the target's
   TextStream stream = TextStream(tokenizer);
   std::string text = {};
-  std::size_t n_read = 0;  // generated tokens that are in text
+  std::size_t n_read = 0;         // generated tokens that are in text
+  Nanoseconds draft_prefill = 0;  // of prefill: the draft's, beside what the target does
 
   bool over() const { return lane.sequence.finished(); }
   /// Takes what the last step gave into the text.

@@ -113,10 +113,11 @@ void Rounds::verified(std::span<const Judged> judged, Nanoseconds t) {
   totals_.verifying += spent;
 }
 
-double rounds_bound(int n_branches, int n_drafts, double t_draft, double t_verify) {
-  const double round = t_draft + t_verify;
-  const double period = std::max({round / n_branches, t_verify, t_draft / n_drafts});
-  return round / period;
+double rounds_bound(
+    int n_branches, int n_drafts, double t_draft, double t_verify, double n_together) {
+  const double share = t_verify / n_together;
+  const double period = std::max({(t_draft + t_verify) / n_branches, share, t_draft / n_drafts});
+  return (t_draft + share) / period;
 }
 
 }  // namespace engine

@@ -87,7 +87,9 @@ class JobRounds final : public RoundsWork {
     if (!place.has_begun) {
       const Nanoseconds start = now_ns();
       lane.decoder->begin(lane.sequence);
-      place.job->prefill += now_ns() - start;
+      const Nanoseconds took = now_ns() - start;
+      place.job->prefill += took;
+      place.job->draft_prefill += took;
       place.has_begun = true;
     }
     drafting_.propose(lane);
@@ -256,6 +258,7 @@ std::map<std::string, double> RoundsScheduler::figures() const {
   figures["wait_for_draft_ms"] = ms(rounds_.wait_for_draft);
   figures["target_idle_ms"] = ms(rounds_.target_idle);
   figures["draft_idle_ms"] = ms(rounds_.draft_idle);
+  figures["draft_prefill_ms"] = ms(totals_.draft_prefill);
   if (totals_.wall > 0) {
     const Nanoseconds work = totals_.prefill + totals_.draft_busy + totals_.target_busy;
     figures["overlap"] = ms(work) / ms(totals_.wall);
@@ -265,9 +268,9 @@ std::map<std::string, double> RoundsScheduler::figures() const {
   const double verify = ms(totals_.target_busy) / static_cast<double>(rounds_.n_verifications);
   figures["round_draft_ms"] = draft;
   figures["round_verify_ms"] = verify;
-  // It knows verifications of one branch: several together can gain more.
-  if (settings_.n_together == 1)
-    figures["rounds_bound"] = rounds_bound(settings_.n_branches, 1, draft, verify);
+  const double together =
+      static_cast<double>(totals_.n_steps) / static_cast<double>(rounds_.n_verifications);
+  figures["rounds_bound"] = rounds_bound(settings_.n_branches, 1, draft, verify, together);
   return figures;
 }
 

@@ -36,10 +36,10 @@ class RoundsScheduler : public Scheduler {
   std::vector<Completion> run(std::span<const CompletionRequest> requests,
                               const SchedulerWatch& watch) override;
   /// figures_of(), and: branches, drafts, verifications, longest_queue, wait_for_target_ms and
-  /// wait_for_draft_ms (of branches), target_idle_ms and draft_idle_ms, round_draft_ms and
-  /// round_verify_ms (of one), rounds_bound with these (where a verification takes one branch),
-  /// overlap (own compute of both models, prompts included, / wall: 1 where nothing was done at the
-  /// same time).
+  /// wait_for_draft_ms (of branches), target_idle_ms and draft_idle_ms, draft_prefill_ms (of
+  /// prefill_ms, the draft's), round_draft_ms and round_verify_ms (of one), rounds_bound with these
+  /// and the texts of a verification, overlap (own compute of both models, prompts
+  /// included, / wall: 1 where nothing was done at the same time).
   std::map<std::string, double> figures() const override;
 
  private:

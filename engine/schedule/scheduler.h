@@ -40,10 +40,11 @@ struct SchedulerWatch {
 
 /// What a scheduler has done so far, all calls of run() together.
 struct ScheduleTotals {
-  Nanoseconds wall = 0;         // of the calls
-  Nanoseconds prefill = 0;      // own compute of reading prompts, both models
-  Nanoseconds target_busy = 0;  // judging what was proposed: forward, verify, commit
-  Nanoseconds draft_busy = 0;   // proposing
+  Nanoseconds wall = 0;           // of the calls
+  Nanoseconds prefill = 0;        // own compute of reading prompts, both models
+  Nanoseconds draft_prefill = 0;  // of it: the draft's, where it reads beside the target's work
+  Nanoseconds target_busy = 0;    // judging what was proposed: forward, verify, commit
+  Nanoseconds draft_busy = 0;     // proposing
   int n_runs = 0;
   std::int64_t n_tokens = 0;
   std::int64_t n_steps = 0;     // of all runs

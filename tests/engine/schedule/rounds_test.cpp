@@ -220,6 +220,28 @@ TEST(Rounds, fixed_stage_times_gain_what_the_bound_says) {
   }
 }
 
+// Several texts in a verification, beside drafting and verifying as many in turn.
+TEST(Rounds, what_a_verification_of_several_gains_stays_within_the_bound) {
+  constexpr int kRounds = 300;
+  for (const auto& [t_draft, t_verify] :
+       std::vector<std::pair<Nanoseconds, Nanoseconds>>{{5, 20}, {10, 10}, {30, 10}, {1, 60}}) {
+    for (const int n : {3, 6}) {
+      Rounds rounds(n, kFcfs, 3, nullptr);
+      ScriptedWork work(requests_of(n, kRounds, {1}));
+      const auto slices = simulate_rounds(rounds, work, fixed_times(t_draft, t_verify, 1));
+      const auto draft = static_cast<double>(t_draft), verify = static_cast<double>(t_verify);
+      const double together =
+          static_cast<double>(n * kRounds) / static_cast<double>(rounds.totals().n_verifications);
+      const double in_turn = n * kRounds * (draft + verify / together);
+      const double gain = in_turn / static_cast<double>(slices.back().end);
+      EXPECT_LE(gain, rounds_bound(n, 1, draft, verify, together) * (1 + 1e-9)) << n;
+      if (n == 6 && t_draft == 5) {
+        EXPECT_GT(gain, rounds_bound(n, 1, draft, verify)) << "which is that of one text each";
+      }
+    }
+  }
+}
+
 TEST(Rounds, waits_and_work_add_up_to_the_time_each_branch_was_there) {
   Dice dice(5);
   for (int trial = 0; trial < 20; trial++) {
