@@ -25,13 +25,22 @@ def row(*cells):
 
 
 def decode_ms(report):
-    """The time that passed, without what reading prompts took."""
-    return report["schedule"]["wall_ms"] - report["schedule"]["prefill_ms"]
+    """The time that passed, without what reading prompts took. Where several texts take turns the draft reads beside the target's work:
+    that took no time of its own and is not taken off."""
+    s = report["schedule"]
+    beside = s.get("draft_prefill_ms", 0) if s.get("branches", 1) > 1 else 0
+    return s["wall_ms"] - s["prefill_ms"] + beside
 
 
 def gain(of, base):
     """Base and decoder took turns: each repeat against its own base."""
     return statistics.median([decode_ms(b) / decode_ms(r) for r, b in zip(of, base)])
+
+
+def gain_of_chain(of, plain):
+    """The same where what stands behind a cut, the trigger and guesses, is read on the decoder's own account: only what plain decoding
+    read, the questions, is taken off."""
+    return statistics.median([decode_ms(p) / (r["schedule"]["wall_ms"] - p["schedule"]["prefill_ms"]) for r, p in zip(of, plain)])
 
 
 def stages(report):
@@ -154,7 +163,7 @@ def chain_table(names, target):
         small = answers(right[name])
         same = all(small.get(key) == value for r in of for key, value in answers(r).items())
         row(name, f"{first['tokens'] / steps:.2f}", f"{1e3 * statistics.median([r['seconds'] for r in of]) / first['n']:.0f}",
-            f"{gain(of, chains['ar']):.2f}x", f"{of_rows:.2f}", f"{right[name]['n_correct']} of {right[name]['n']}",
+            f"{gain_of_chain(of, chains['ar']):.2f}x", f"{of_rows:.2f}", f"{right[name]['n_correct']} of {right[name]['n']}",
             f"{points(right[name]) - points(right['ar']):+.1f}", "yes" if same else "NO")
         if not same or ("bound" not in name and small != answers(right["ar"])):
             others.append(name)

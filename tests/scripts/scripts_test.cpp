@@ -50,6 +50,8 @@ TEST_F(MeasuringScripts, a_race_of_reasoning_shows_what_its_targets_ask_for) {
   EXPECT_EQ(cell(text, "4", "weight_bytes"), cell(text, "1", "weight_bytes"));
   EXPECT_EQ(cell(text, "window-3-bound-24", "right"), "495 of 500");
   EXPECT_EQ(cell(text, "window-3-bound-24", "points against ar"), "-1.0");
+  // 40 steps of 6 ms and an answer of 8; 24 of 6.3, 10 ms to read what asks for the answer, and 8.
+  EXPECT_EQ(cell(text, "window-3-bound-24", "against ar"), "1.38x");
 
   const auto calls = asked();
   EXPECT_THAT(calls, Contains("reason cot --task kb --json --split dev --count 400 --decoder "

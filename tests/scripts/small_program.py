@@ -39,6 +39,9 @@ def schedule(steps, rows, drafts=0, branches=0, together=1, overlap=1.0):
                "prefill_ms": PREFILL, "weight_bytes": 173000000, "target_busy": 0.5}
     figures["wall_ms"] = (figures["target_busy_ms"] + figures["draft_busy_ms"]) / overlap + PREFILL
     if branches:
+        figures["draft_prefill_ms"] = 0.4 * PREFILL
+        if branches > 1:  # the draft reads while the target judges another text
+            figures["wall_ms"] -= figures["draft_prefill_ms"]
         figures |= {"branches": branches, "verifications": steps / together, "overlap": overlap, "draft_weight_bytes": 2000000,
                     "branch_cache_bytes": branches * 1000000, "cache_bytes": 3000000 + branches * 1000000,
                     "draft_cache_bytes": branches * 50000}
@@ -71,6 +74,9 @@ def chain():
     steps = min(steps, bound)
     figures = schedule(n * steps, window + 1)
     figures["wall_ms"] += n * 8 * TARGET[1]  # the answers, a row a step
+    if bound < 40:  # what asks for the answer behind the cut is read
+        figures["prefill_ms"] += n * 10
+        figures["wall_ms"] += n * 10
     right = n - n // 100 if bound < 40 else n
     if "--max-tokens" in asked:  # a rationale has 36 tokens of an item's 48, as it has of its text
         right = n * min(36, int(given("--max-tokens"))) // 36
@@ -171,6 +177,8 @@ def main():
     elif asked[:2] == ["model", "scale"]:
         os.mkdir(asked[3])
     elif asked[:2] == ["bench", "decode"]:
+        if int(given("--repeat", 15)) > 100000:
+            sys.exit(2)  # as the program refuses it
         time.sleep(600)  # works beside what is measured, until it is ended
     elif asked[0] == "bench":
         known = {int(rows): DRAFT if "--model" in asked else TARGET[int(rows)] for rows in given("--rows").split(",")}
