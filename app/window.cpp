@@ -41,6 +41,7 @@ int window(const WindowCommandOptions&) {
 #include "engine/model/heads_files.h"
 #include "engine/model/model_files.h"
 #include "engine/model/related.h"
+#include "engine/reason/tot.h"
 #include "engine/schedule/memory_plan.h"
 #include "engine/schedule/model_store.h"
 #include "engine/schedule/simulate_schedule.h"
@@ -66,6 +67,16 @@ std::string why_not_here(const engine::DecoderInfo& info,
       return info.title +
              ": stop=probe looks for the answers of a question, which a chain of thought asks. "
              "Choose that above, or here bound or none.";
+  } catch (const kernels::Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// The same of a tree of thoughts.
+std::string why_not_in_tree(const engine::DecoderInfo& info, const engine::OptionValues& options) {
+  try {
+    engine::check_whole_texts(info.name, engine::complete_options(info, options));
   } catch (const kernels::Error& error) {
     return error.what();
   }
@@ -101,6 +112,9 @@ std::vector<ui::CatalogDecoder> catalog_decoders() {
     };
     decoder.refusal_in_chain = [&info](const engine::OptionValues& options) {
       return why_not_here(info, options, true);
+    };
+    decoder.refusal_in_tree = [&info](const engine::OptionValues& options) {
+      return why_not_in_tree(info, options);
     };
     list.push_back(std::move(decoder));
   }

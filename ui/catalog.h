@@ -42,6 +42,8 @@ struct CatalogDecoder {
   std::function<std::string(const std::map<std::string, std::string>&)> refusal;
   /// The same of questions asked by chain of thought.
   std::function<std::string(const std::map<std::string, std::string>&)> refusal_in_chain;
+  /// The same of a tree of thoughts.
+  std::function<std::string(const std::map<std::string, std::string>&)> refusal_in_tree;
 };
 
 struct CatalogModel {

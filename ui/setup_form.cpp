@@ -335,9 +335,11 @@ namespace {
 std::string why_not_with(const Catalog& catalog,
                          const CatalogDecoder& info,
                          const LaneForm& lane,
-                         bool in_chain,
+                         SetupMode mode,
                          bool rejection) {
-  const auto& refusal = in_chain ? info.refusal_in_chain : info.refusal;
+  const auto& refusal = mode == SetupMode::Chain  ? info.refusal_in_chain
+                        : mode == SetupMode::Tree ? info.refusal_in_tree
+                                                  : info.refusal;
   if (refusal)
     if (const std::string why = refusal(lane.options); !why.empty()) return why;
   for (const CatalogOption& option : info.options) {
@@ -365,9 +367,9 @@ std::string why_not_reason(const SetupForm& form, const Catalog& catalog) {
   if (!info) return "No decoder is chosen.";
   if (const std::string why = why_unavailable(*info, form, catalog); !why.empty())
     return info->title + ": " + why;
-  const bool chain = form.mode == SetupMode::Chain;
-  const bool sampled = !chain && (asked.temperature > 0 || asked.value_temperature > 0);
-  return why_not_with(catalog, *info, asked.decoder, chain,
+  const bool sampled =
+      form.mode == SetupMode::Tree && (asked.temperature > 0 || asked.value_temperature > 0);
+  return why_not_with(catalog, *info, asked.decoder, form.mode,
                       sampled && form.sampling == engine::kRejection);
 }
 
@@ -399,7 +401,7 @@ std::string why_not(const LaneForm& lane, const SetupForm& form, const Catalog& 
   if (!info) return "No decoder is chosen.";
   if (const std::string why = why_unavailable(*info, form, catalog); !why.empty())
     return info->title + ": " + why;
-  return why_not_with(catalog, *info, lane, false,
+  return why_not_with(catalog, *info, lane, SetupMode::Prompt,
                       engine::rejects(form.sampling, form.temperature));
 }
 

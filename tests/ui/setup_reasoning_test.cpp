@@ -186,12 +186,17 @@ TEST(SetupReasoning, says_why_run_is_off) {
   EXPECT_THAT(why_not(form, known, false), HasSubstr("no rejection sampling"));
   form.mode = SetupMode::Chain;
   EXPECT_EQ(why_not(form, known, false), "") << "a chain is greedy";
-  // Options that only a question can use.
+  // Options that only a question can use, and those that a tree cannot.
   known.decoders[1].refusal = [](const auto&) { return std::string("needs a question"); };
   known.decoders[1].refusal_in_chain = [](const auto&) { return std::string(); };
+  known.decoders[1].refusal_in_tree = [](const auto&) { return std::string("takes whole texts"); };
   EXPECT_EQ(why_not(form, known, false), "");
   form.mode = SetupMode::Tree;
   form.sampling = "coupled";
+  EXPECT_EQ(why_not(form, known, false), "takes whole texts");
+  form.mode = SetupMode::Prompt;
+  form.prompt = "so";
+  form.live = lane_with(known, "jacobi");
   EXPECT_EQ(why_not(form, known, false), "needs a question");
 }
 
