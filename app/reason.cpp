@@ -249,6 +249,11 @@ int reason_cot(const CotOptions& given) {
   if (options.find_bound && !(options.record.empty() && options.trace.empty()))
     throw engine::Error(engine::ErrorCode::Usage,
                         "--find-bound: its runs are not recorded; leave --record and --trace out");
+  if (options.find_bound) {  // what its runs will have, before the first of them
+    engine::OptionValues with_bound = set;
+    with_bound["stop"] = "bound";
+    check_options(options.decoder, with_bound);
+  }
   ReasonRun run(options, set);
   return options.find_bound ? search_bound(options, run, asked)
                             : answer_all(options, run, questions);

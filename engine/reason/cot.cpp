@@ -299,7 +299,8 @@ BoundSearch find_bound(Scheduler& scheduler,
   const auto whole = tried(0);
   if (!whole) return search;
   const auto keeps = [&](const BoundTrial& trial) {
-    return trial.accuracy >= whole->accuracy - tolerance;
+    constexpr double kRounding = 1e-9;  // a loss of just the tolerance is within it
+    return trial.accuracy >= whole->accuracy - tolerance - kRounding;
   };
   int too_few = 0;
   for (const int bound : {2, 4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160}) {
