@@ -345,7 +345,7 @@ TEST_F(CliRace, reason_answers_questions_and_says_what_that_cost) {
   EXPECT_EQ(run("reason cot --task kbb").code, 2);
   EXPECT_EQ(run("reason cot --data nosuch.jsonl").code, 3);
   EXPECT_EQ(run("reason cot --decoder ar --find-bound --count 1").code, 2);
-  EXPECT_EQ(run("reason cot --find-bound --set adapt=2 --count 1").code, 2) << "as each bound would";
+  EXPECT_EQ(run("reason cot --find-bound --set adapt=2 --count 1").code, 2) << "with any bound";
   EXPECT_EQ(run("reason tot --decoder fastcot --set stop=bound --count 1").code, 2);
 }
 
