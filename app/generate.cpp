@@ -269,6 +269,8 @@ int generate(const GenerationOptions& options) {
     failure = std::current_exception();
   }
   results.print_why_slow();
+  if (const std::string why = why_alone(decoder); !why.empty() && !in_rounds)
+    print_error("note: " + why);
   print_and_close(results.document(), outputs);
   if (failure) std::rethrow_exception(failure);
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;

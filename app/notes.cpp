@@ -44,6 +44,14 @@ std::string why_one_branch(std::span<const std::string> decoders) {
       *found);
 }
 
+std::string why_alone(const std::string& decoder) {
+  if (!engine::takes_turns(decoder)) return "";
+  return fmt::format(
+      "{}: one prompt is one text, which has nobody to take turns with; it ran as one branch, "
+      "which is mcsd with the same k_config. The prompts of --prompt-file are its branches",
+      decoder);
+}
+
 std::string difference_words(const engine::Difference& difference) {
   const auto lead = [](std::optional<float> margin) {
     return margin ? fmt::format("{:.3g}", *margin) : std::string("none, it had ended");

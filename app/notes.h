@@ -29,6 +29,9 @@ std::string why_no_speedup(std::span<const std::string> decoders,
 /// the decoders is one.
 std::string why_one_branch(std::span<const std::string> decoders);
 
+/// What `generate` runs of such a decoder where there is one prompt. Empty for others.
+std::string why_alone(const std::string& decoder);
+
 /// Where a run differs from plain decoding, and what to make of it; in one line.
 std::string difference_words(const engine::Difference& difference);
 

@@ -53,6 +53,8 @@ TEST(Notes, a_step_faster_than_memory_is_told_by_what_made_it_so) {
 TEST(Notes, a_decoder_whose_texts_take_turns_runs_as_one_branch_where_prompts_are_compared) {
   EXPECT_EQ(app::why_one_branch(kRaced), "");
   const std::vector<std::string> raced{"ar", "seed"};
+  EXPECT_EQ(app::why_alone("mcsd"), "");
+  EXPECT_NE(app::why_alone("seed").find("one branch, which is mcsd"), std::string::npos);
   const std::string note = app::why_one_branch(raced);
   for (const char* part : {"seed: ", "one branch", "mcsd", "decoscope generate --decoder seed"})
     EXPECT_NE(note.find(part), std::string::npos) << note;

@@ -231,8 +231,9 @@ void questions_part(Context& context, SetupMode mode) {
   if (questions.data.empty())
     greyed_row(
         "split", "test",
-        "The window asks questions that no training has seen. `decoscope reason --split dev` "
-        "in a terminal asks others.");
+        fmt::format("The window asks questions that no training has seen. `decoscope reason {} "
+                    "--split dev` in a terminal asks others.",
+                    mode == SetupMode::Tree ? "tot" : "cot"));
   row_label("first", "number of the first question, from 0");
   const std::int64_t one = 1, ten = 10;
   ImGui::InputScalar("##start", ImGuiDataType_S64, &questions.start, &one, &ten);
