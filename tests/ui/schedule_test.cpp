@@ -313,6 +313,11 @@ TEST(Simulation, its_stages_are_those_recorded_until_they_are_set) {
   EXPECT_NEAR(static_cast<double>(stages.verify), verified, 1);
   EXPECT_EQ(stages.n_branches, 3);
   EXPECT_EQ(stages.n_drafts, 0) << "one a branch, as in the paper";
+  engine::Schedule with_prompts = told;
+  for (engine::ScheduleTurn& turn : with_prompts.turns)
+    if (turn.step == 0) turn.drafts -= 2'000'000;
+  EXPECT_EQ(ui::stages_of(form, with_prompts).draft, streams::kScheduledDraft)
+      << "reading a prompt is no part of a draft";
   form = {.draft_ms = 4, .verify_ms = 0, .n_branches = 7, .one_draft = true, .policy = "shortest"};
   stages = ui::stages_of(form, told);
   EXPECT_EQ(stages.draft, 4'000'000);
