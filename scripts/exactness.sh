@@ -7,8 +7,8 @@
 # Writes OUT_DIR/<task>-<sampling>-<dtype>.json (the command line's compare contract; -variants.json: lanes whose options are not the
 # defaults; -seed.json: SEED's, whose branches are the prompts themselves; -4x2: at that scale), prints a Markdown table and fails where
 # any output differs, or where one was not made. DECOSCOPE_EXACT_COUNT prompts a task, the same whether or not there are open sets,
-# DECOSCOPE_EXACT_SCALED (5) of them at 4x2, where a step takes some thirty times as long; DECOSCOPE_EXACT_TASKS names tasks. A file that is there is not made again, so the
-# same command goes on where it was stopped.
+# DECOSCOPE_EXACT_SCALED (5) of them at 4x2, where a step takes some thirty times as long; DECOSCOPE_EXACT_TASKS names tasks. A file
+# that is there is not made again, so the same command goes on where it was stopped.
 set -euo pipefail
 unset DECOSCOPE_DATA
 here=$(cd "$(dirname "$0")/.." && pwd)

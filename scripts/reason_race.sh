@@ -8,8 +8,8 @@
 #   right      counted once, of DECOSCOPE_RR_ANSWERS questions (500), at 1x1: a scale changes no token, which is checked on those timed
 #   bound      of FastCoT: found on DECOSCOPE_RR_SAMPLE questions of the dev split (400), within a point of accuracy; used on the test split
 #   times      medians over DECOSCOPE_RR_REPEATS (3) of what each gives against its own baseline, of DECOSCOPE_RR_COUNT questions (15) and
-#              DECOSCOPE_RR_TREES trees (3). Speed-ups are of the time that passed without reading prompts; of chains without reading the questions alone, for
-#              what asks for an answer behind a cut, FastCoT's trigger and guesses, plain decoding writes itself
+#              DECOSCOPE_RR_TREES trees (3). Speed-ups are of the time that passed without reading prompts, but that of chains counts
+#              what FastCoT reads behind a cut, its guesses and the trigger, which plain decoding writes itself
 #   of its rows  the speed-up / what it would be if nothing but rows of steps and forwards of the draft were paid (step_costs.py)
 #   own base   the decoder that does in turn what the schedule does at the same time: speculative, mcsd of the same k_config, or
 #              speculative --batch N where a verification judges N texts

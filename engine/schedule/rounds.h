@@ -128,8 +128,8 @@ class RoundsWork {
 /// t_draft + t_verify a round, the target t_verify of it, and `n_drafts` at once t_draft / n_drafts.
 ///     (t_draft + t_verify) / max((t_draft + t_verify) / n, t_verify, t_draft / n_drafts)
 /// With a draft a branch this is the paper's min(n, (t_draft + t_verify) / t_verify); one thread
-/// that drafts for all stops it at 2. Where a verification takes several texts each has its share of
-/// it, in turn too, and the branch waits for all of it:
+/// that drafts for all stops it at 2. Where a verification takes several texts each has its share
+/// of it, in turn too, and the branch waits for all of it:
 ///     (t_draft + t_verify / m) / max((t_draft + t_verify) / n, t_verify / m, t_draft / n_drafts)
 /// @param n_together  m: texts in a verification, on average; t_verify is all of it
 double rounds_bound(
