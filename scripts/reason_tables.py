@@ -9,6 +9,7 @@ import sys
 from step_costs import at, costs, listed, of_its_rows
 
 OUT, REPEATS = sys.argv[1], int(sys.argv[2])
+WITHIN = 0.15  # of its bound a schedule is to gain
 
 
 def reports(what, name, n=REPEATS):
@@ -103,7 +104,7 @@ def tree_table(names, target, drafts):
     base_of = dict(name.split("=") for name in names)
     trees = {name: reports("tree", name) for name in base_of}
     parts = lambda report: [[node["parts"] for node in item["nodes"]] for item in report["items"]]
-    others, slower = [], []
+    others, slower, short = [], [], []
     head("decoder", "tokens/step", "tokens/s", "against ar", "against speculative", "against own base", "of its rows", "target busy",
          "bound: paper", "of it", "bound: here", "of it here", "overlap", "same trees")
     for name, of in trees.items():
@@ -121,6 +122,8 @@ def tree_table(names, target, drafts):
             limits = [bounds(name, r, b, target) for r, b in zip(of, base)]
             paper, here = (statistics.median(limit) for limit in zip(*limits))
             against_base = [f"{own:.2f}x", f"{paper:.2f}", f"{own / paper:.2f}", f"{here:.2f}", f"{own / here:.2f}"]
+            if own < (1 - WITHIN) * here:
+                short.append(f"{name} {own / here:.2f}")
             if own < 1:
                 slower.append(f"{name} {own:.3f}x of {base_of[name]}")
         same = all(parts(r) == parts(trees["ar"][0]) for r in of)
@@ -129,7 +132,8 @@ def tree_table(names, target, drafts):
         row(name, f"{first['tokens_per_step']:.2f}", f"{statistics.median([r['tokens_per_second'] for r in of]):.0f}", f"{speedup:.2f}x",
             f"{gain(of, trees['speculative']):.2f}x", against_base[0], f"{of_rows:.2f}", figure("target_busy"), *against_base[1:],
             figure("overlap"), "yes" if same else "NO")
-    print(f"\nSlower than its own base: {', '.join(slower) or 'none'}")
+    print(f"\nMore than {WITHIN:.0%} under its bound here: {', '.join(short) or 'none'}")
+    print(f"Slower than its own base: {', '.join(slower) or 'none'}")
     return others
 
 

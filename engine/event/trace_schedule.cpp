@@ -68,7 +68,8 @@ class Lanes {
       if (turn.queued <= turn.drafts || turn.drafts < 0) continue;
       items.push_back(slice(fmt::format("draft branch {}", branch), "draft",
                             since_origin(turn.drafts), since_origin(turn.queued)));
-      items.back().args = fmt::format("{{\"run\":{},\"step\":{}}}", turn.run, turn.step);
+      items.back().args = fmt::format("{{\"run\":{},\"step\":{}{}}}", turn.run, turn.step,
+                                      turn.step == 0 ? ",\"reads_prompt\":true" : "");
     }
     return items;
   }

@@ -107,7 +107,15 @@ TEST(Schedule, a_slice_says_in_a_sentence_what_happens) {
   const auto wait = [](const ScheduleSlice& s) { return ui::short_time(s.t1 - s.t0); };
   EXPECT_EQ(said(one, 0),
             "Branch 1 waits for the draft model, " + wait(one.slices[0]) + ", behind branch 0.");
-  EXPECT_EQ(said(one, 1), "Branch 1 drafts 4 tokens, " + wait(one.slices[1]) + ".");
+  EXPECT_EQ(said(one, 1), "Branch 1 has its prompt read by the draft model and drafts 4 tokens, " +
+                              wait(one.slices[1]) + ".");
+  const auto is_later_draft = [&](const ScheduleSlice& slice) {
+    return slice.act == ScheduleAct::Drafts && lanes.told.turns[slice.turn].step > 0;
+  };
+  const auto later = std::ranges::find_if(one.slices, is_later_draft);
+  ASSERT_NE(later, one.slices.end());
+  EXPECT_EQ(said(one, static_cast<std::size_t>(later - one.slices.begin())),
+            "Branch 1 drafts 4 tokens, " + wait(*later) + ".");
   EXPECT_EQ(said(one, 2),
             "Branch 1 waits for the target, " + wait(one.slices[2]) + ", behind branch 0.");
   EXPECT_EQ(said(two, 2),

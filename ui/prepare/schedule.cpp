@@ -373,8 +373,9 @@ std::string slice_sentence(const ScheduleLanes& lanes, const ScheduleRow& row, s
       return fmt::format("Branch {} waits for the draft model, {}{}.", b, time, behind);
     }
     case Act::Drafts:
-      return fmt::format("Branch {} drafts {}, {}.", b, engine::counted(turn.n_proposed, "token"),
-                         time);
+      return fmt::format("Branch {} {}drafts {}, {}.", b,
+                         turn.step == 0 ? "has its prompt read by the draft model and " : "",
+                         engine::counted(turn.n_proposed, "token"), time);
     case Act::WaitsForTarget:
       return wait_for_target_sentence(lanes, turn, slice.t0, slice.t1);
     case Act::Judged:
