@@ -4,10 +4,15 @@
 
 namespace engine {
 
-Rounds::Rounds(int n_branches, const Policy& policy, int n_together, EventSink* events)
+Rounds::Rounds(int n_branches,
+               const Policy& policy,
+               int n_together,
+               EventSink* events,
+               const RoundsTotals& known)
     : policy_(policy),
       n_together_(n_together),
       events_(events),
+      known_(known),
       places_(static_cast<std::size_t>(n_branches)) {
   ensure(n_branches >= 1, "rounds have at least one branch");
   ensure(n_together >= 1, "a verification takes at least one branch");
@@ -80,12 +85,14 @@ bool Rounds::pays_to_wait() const {
   const auto n_active =
       std::ranges::count_if(places_, [](const Place& place) { return place.stage != Stage::Free; });
   const auto n_missing = std::min<std::ptrdiff_t>(n_together_, n_active) - std::ssize(queue_);
-  if (n_missing <= 0 || totals_.n_verifications == 0) return false;
-  const double draft =
-      static_cast<double>(totals_.drafting) / static_cast<double>(totals_.n_drafts);
-  const double verify =
-      static_cast<double>(totals_.verifying) / static_cast<double>(totals_.n_verifications);
-  return static_cast<double>(n_missing) * draft < verify;
+  const std::int64_t n_drafts = known_.n_drafts + totals_.n_drafts;
+  const std::int64_t n_verifications = known_.n_verifications + totals_.n_verifications;
+  if (n_missing <= 0 || n_drafts == 0 || n_verifications == 0) return false;
+  const auto mean = [](Nanoseconds all, std::int64_t n) {
+    return static_cast<double>(all) / static_cast<double>(n);
+  };
+  return static_cast<double>(n_missing) * mean(known_.drafting + totals_.drafting, n_drafts) <
+         mean(known_.verifying + totals_.verifying, n_verifications);
 }
 
 std::vector<int> Rounds::verify_next(Nanoseconds t) {

@@ -55,7 +55,12 @@ class Rounds {
   /// @param events      told Queued, Dequeued and Waiting, or null. Their resource is "target" for
   ///                    the queue of Algorithm 1 and "draft" for branches that may draft; Waiting
   ///                    says that the resource stood idle since, until this branch came
-  Rounds(int n_branches, const Policy& policy, int n_together, EventSink* events);
+  /// @param known       of rounds with the same models before these: how long stages take
+  Rounds(int n_branches,
+         const Policy& policy,
+         int n_together,
+         EventSink* events,
+         const RoundsTotals& known = {});
 
   // What happens, at times that never go back.
   /// A request takes a free place and may draft.
@@ -93,7 +98,8 @@ class Rounds {
   Nanoseconds move(int branch, Stage from, Stage to, Nanoseconds t);
   void line_up(std::vector<Waiter>& line, int branch, const char* resource, Nanoseconds t);
   /// Whether a fuller forward soon is better than one now: the drafts it lacks take less time, by
-  /// what stages took so far, than the verification that they would otherwise need.
+  /// what stages took so far, than the verification that they would otherwise need. Before the
+  /// first of either nobody knows, and nobody waits.
   bool pays_to_wait() const;
   int take(std::vector<Waiter>& line, const char* resource, Nanoseconds t);
   /// Ends a time without work, if there was one.
@@ -103,6 +109,7 @@ class Rounds {
   const Policy& policy_;
   int n_together_;
   EventSink* events_;
+  RoundsTotals known_;
   std::vector<Place> places_;
   std::vector<Waiter> ready_, queue_;
   Nanoseconds target_idle_since_ = -1, draft_idle_since_ = -1;  // -1: at work, or not begun

@@ -223,7 +223,7 @@ std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> 
   }
   const Call call{models_,  requests,       watch,  events ? &*events : nullptr,
                   prompts_, draft_prompts_, totals_};
-  Rounds rounds(settings_.n_branches, *policy_, settings_.n_together, call.events);
+  Rounds rounds(settings_.n_branches, *policy_, settings_.n_together, call.events, rounds_);
   JobRounds work(call, settings_.n_branches);
   const auto tell = [&] {
     if (!events) return;

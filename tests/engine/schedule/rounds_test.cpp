@@ -193,6 +193,28 @@ TEST(Rounds, the_target_waits_for_more_only_where_drafts_are_quicker_than_a_veri
   EXPECT_LE(makespan(4, 100, 10), 4 * 50 * 100 + 20);
 }
 
+TEST(Rounds, what_stages_took_before_is_known_at_the_first_verification) {
+  const auto first_of = [](const RoundsTotals& known) {
+    Rounds rounds(4, kFcfs, 4, nullptr, known);
+    ScriptedWork work(requests_of(4, 10, {1}));
+    const auto slices = simulate_rounds(rounds, work, fixed_times(1, 100, 1));
+    std::size_t n = 0;  // taken together by the first
+    const auto verifies = [](const StageSlice& s) { return s.stage == StageSlice::Stage::Verify; };
+    const auto first = std::ranges::find_if(slices, verifies);
+    for (const StageSlice& slice : slices) n += verifies(slice) && slice.begin == first->begin;
+    EXPECT_EQ(rounds.totals().n_drafts, 40) << "its own alone";
+    return n;
+  };
+  EXPECT_EQ(first_of({}), 1u) << "nothing is known, so whoever is there is taken";
+  RoundsTotals known;
+  known.n_drafts = known.n_verifications = 10;
+  known.drafting = 10;
+  known.verifying = 1000;
+  EXPECT_EQ(first_of(known), 4u);
+  known.drafting = 10000;  // drafts that are dearer than a verification
+  EXPECT_EQ(first_of(known), 1u);
+}
+
 // Section 5g: fixed T_d and T_v give min(n, (T_d + T_v) / T_v), but for the start.
 TEST(Rounds, fixed_stage_times_gain_what_the_bound_says) {
   constexpr int kRounds = 400;
