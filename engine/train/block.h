@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/model/config.h"
+#include "engine/train/ops/aligned_vector.h"
 #include "engine/train/ops/linear.h"
 #include "engine/train/ops/train_ops.h"
 #include "engine/train/parameters.h"
@@ -32,13 +33,13 @@ struct BlockRows {
 template <typename T>
 struct KeptBlock {
   KeptBlock(const ModelConfig& config, int max_rows);
-  std::vector<float> x_attn, x_mlp;  // [rows, dim] residual stream before either norm
-  std::vector<float> r_attn, r_mlp;  // [rows] scales of the norms
-  std::vector<T> h_attn, h_mlp;      // [rows, dim] normed
-  std::vector<T> qkv;                // [rows, qkv_width], rotated
-  std::vector<T> attended;           // [rows, out_width]
-  std::vector<float> lse;            // [rows, n_heads]
-  std::vector<T> gate_up;            // [rows, 2 hidden_dim]
+  AlignedVector<float> x_attn, x_mlp;  // [rows, dim] residual stream before either norm
+  AlignedVector<float> r_attn, r_mlp;  // [rows] scales of the norms
+  AlignedVector<T> h_attn, h_mlp;      // [rows, dim] normed
+  AlignedVector<T> qkv;                // [rows, qkv_width], rotated
+  AlignedVector<T> attended;           // [rows, out_width]
+  AlignedVector<float> lse;            // [rows, n_heads]
+  AlignedVector<T> gate_up;            // [rows, 2 hidden_dim]
 };
 
 /// One thread's arithmetic of blocks of one shape, with its scratch memory.
@@ -75,9 +76,10 @@ class BlockPass {
   LinearMath<T>& math_;
   const TrainOps<T>& ops_;
   AttentionShape shape_;
-  std::vector<T> act_, d_act_, d_gate_up_;  // act: forward scratch, made again in the backward
-  std::vector<T> d_qkv_, d_attended_, d_h_;
-  std::vector<float> rope_, attention_;
+  AlignedVector<T> act_, d_act_, d_gate_up_;  // act: forward scratch, made again in the backward
+  AlignedVector<T> d_qkv_, d_attended_, d_h_;
+  std::vector<float> rope_;
+  AlignedVector<float> attention_;
 };
 
 /// [max_pos, head_dim]: cosines of a position, then its sines, of the frequencies

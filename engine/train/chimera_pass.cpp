@@ -17,6 +17,7 @@
 #include <string>
 
 #include "engine/train/heads_rows.h"
+#include "engine/train/ops/aligned_vector.h"
 #include "engine/train/vocab_rows.h"
 
 namespace engine {
@@ -100,13 +101,13 @@ class ChimeraPass final : public HeadsPass<T> {
   std::vector<RowView> views_;
   std::vector<Link> links_;
   std::vector<std::vector<int>> of_head_;  // links of each head
-  std::vector<T> gram_, silu_;             // [links, gram dim], [links, dim]
-  std::vector<float> z_, encoded_;         // [links, dim]
-  std::vector<float> f_, dx_;              // [rows, dim]
-  std::vector<T> joined_, d_joined_;       // [a head's rows, head_width]
+  AlignedVector<T> gram_, silu_;           // [links, gram dim], [links, dim]
+  AlignedVector<float> z_, encoded_;       // [links, dim]
+  AlignedVector<float> f_, dx_;            // [rows, dim]
+  AlignedVector<T> joined_, d_joined_;     // [a head's rows, head_width]
   std::vector<TokenId> target_;            // of the head under way
   std::vector<float> weight_, loss_;
-  std::vector<T> dx_rounded_, d_encoded_, d_silu_, d_z_, d_gram_;
+  AlignedVector<T> dx_rounded_, d_encoded_, d_silu_, d_z_, d_gram_;
 };
 
 template <typename T>

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/train/heads_rows.h"
+#include "engine/train/ops/aligned_vector.h"
 #include "engine/train/vocab_rows.h"
 
 namespace engine {
@@ -57,12 +58,12 @@ class MedusaPass final : public HeadsPass<T> {
   std::unique_ptr<LinearMath<T>> math_;
   const TrainOps<T>& ops_;
   VocabRows<T> vocab_;
-  int n_ = 0, n_padded_ = 0;           // rows: places of the texts, one after the other
-  std::vector<TokenId> target_;        // [n_padded] of the head under way
-  std::vector<float> weight_, loss_;   // [n_padded]
-  std::vector<std::vector<float>> z_;  // [layer][rows, dim] before the SiLU
-  std::vector<std::vector<T>> y_;      // [layer + 1][rows, dim]; [0] the hidden states
-  std::vector<T> dy_, dz_, dx_;        // [rows, dim]
+  int n_ = 0, n_padded_ = 0;             // rows: places of the texts, one after the other
+  std::vector<TokenId> target_;          // [n_padded] of the head under way
+  std::vector<float> weight_, loss_;     // [n_padded]
+  std::vector<AlignedVector<float>> z_;  // [layer][rows, dim] before the SiLU
+  std::vector<AlignedVector<T>> y_;      // [layer + 1][rows, dim]; [0] the hidden states
+  AlignedVector<T> dy_, dz_, dx_;        // [rows, dim]
 };
 
 template <typename T>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/train/ops/aligned_vector.h"
 #include "engine/types.h"
 
 namespace engine {
@@ -39,11 +40,11 @@ template <typename T>
 struct TrainPass<T>::Buffers {
   int max_rows = 0;
   std::vector<KeptBlock<T>> layers;
-  std::vector<float> x_final, r_final;
-  std::vector<T> h_final;
-  std::vector<T> d_h, dx_rounded;
-  std::vector<float> dx;
-  std::vector<float> all_logits;  // [rows, vocab_size], of passes with teachers alone
+  AlignedVector<float> x_final, r_final;
+  AlignedVector<T> h_final;
+  AlignedVector<T> d_h, dx_rounded;
+  AlignedVector<float> dx;
+  AlignedVector<float> all_logits;  // [rows, vocab_size], of passes with teachers alone
 };
 
 template <typename T>

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/train/ops/aligned_vector.h"
 #include "engine/train/ops/linear.h"
 #include "engine/train/ops/train_ops.h"
 #include "engine/types.h"
@@ -64,8 +65,8 @@ class VocabRows {
   LinearMath<T>& math_;
   const TrainOps<T>& ops_;
   int vocab_;
-  std::vector<float> logits_;
-  std::vector<T> d_logits_;
+  AlignedVector<float> logits_;
+  AlignedVector<T> d_logits_;
 };
 
 /// Tokens that a row prefers to this one: of equal logits the lower id comes first.

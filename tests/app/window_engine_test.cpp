@@ -272,8 +272,12 @@ TEST(WindowTasks, every_task_says_what_it_asks_in_words_of_its_own) {
 TEST(WindowWithEngine, a_tree_of_thoughts_is_stopped_by_its_button_and_the_next_run_works) {
   play("tree_stop", [](ImGuiTestContext* ctx, ui::Shell& shell) {
     shell.form().mode = ui::SetupMode::Tree;
+    // Held, so that the search is at work when the stop arrives, however quick the machine is.
+    shell.form().start_held = true;
     ctx->Yield(3);
     ctx->ItemClick("//##top/###run");
+    IM_CHECK(wait_for(ctx, [&] { return timeline(shell).held(); }));
+    ctx->ItemClick("//##top/Step");
     IM_CHECK(wait_for(ctx, [&] { return n_steps(shell) > 0; }));
     IM_CHECK_EQ(timeline(shell).searches().size(), 1u);
     ctx->ItemClick("//##top/Stop");
@@ -281,6 +285,7 @@ TEST(WindowWithEngine, a_tree_of_thoughts_is_stopped_by_its_button_and_the_next_
     IM_CHECK(timeline(shell).searches().back().ended->stopped);
     const auto n_runs = timeline(shell).runs().size();
     shell.form().mode = ui::SetupMode::Prompt;
+    shell.form().start_held = false;
     shell.form().max_tokens = 4;
     shell.perform(ui::Action::Run);
     IM_CHECK(wait_for(

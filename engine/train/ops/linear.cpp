@@ -3,6 +3,7 @@
 #include <chrono>
 #include <vector>
 
+#include "engine/train/ops/aligned_vector.h"
 #include "engine/train/ops/amx_gemm.h"
 #include "engine/train/ops/linear_onednn.h"
 #include "engine/types.h"
@@ -14,8 +15,8 @@ namespace {
 struct AmxLinear : PackedLinear<Bf16> {
   const float* master = nullptr;
   int n_out = 0, n_in = 0;
-  std::vector<Bf16> for_forward;   // B [n_in, n_out]
-  std::vector<Bf16> for_backward;  // B [n_out, n_in]
+  AlignedVector<Bf16> for_forward;   // B [n_in, n_out]
+  AlignedVector<Bf16> for_backward;  // B [n_out, n_in]
 };
 
 const AmxLinear& amx(const PackedLinear<Bf16>& w) {
@@ -74,10 +75,10 @@ class AmxMath : public LinearMath<Bf16> {
   }
 
  private:
-  static void grow(std::vector<Bf16>& v, std::int64_t n) {
+  static void grow(AlignedVector<Bf16>& v, std::int64_t n) {
     if (static_cast<std::int64_t>(v.size()) < n) v.resize(static_cast<std::size_t>(n));
   }
-  std::vector<Bf16> left_, right_;  // packed operands of a chunk
+  AlignedVector<Bf16> left_, right_;  // packed operands of a chunk
 };
 #endif
 

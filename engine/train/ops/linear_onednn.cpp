@@ -7,6 +7,7 @@
 
 #include <dnnl.hpp>
 
+#include "engine/train/ops/aligned_vector.h"
 #include "engine/train/ops/train_ops.h"
 #include "engine/types.h"
 
@@ -39,7 +40,7 @@ template <typename T>
 struct OneDnnLinear : PackedLinear<T> {
   const float* master = nullptr;
   int n_out = 0, n_in = 0;
-  std::vector<T> rounded;  // empty for f32, which reads the master
+  AlignedVector<T> rounded;  // empty for f32, which reads the master
   const T* data() const {
     if constexpr (std::is_same_v<T, float>)
       return master;
