@@ -1,78 +1,149 @@
 #!/usr/bin/env bash
 # Checks and measures the CUDA path on a real GPU, in two steps, because a machine that has one often has nothing else:
-#   scripts/gpu_check.sh pack FOLDER   where this project builds and nvcc is: builds, and puts all that the check needs there
-#                                      (programs, the shared libraries they load, the bundled models); about 40 MB
-#   FOLDER/gpu_check.sh run [PART]     where the GPU is: kernels, decoders, sanitizer, bench; each some minutes, all by default
-# run writes FOLDER/results/PART.log, and FOLDER/results/gpu_check.json of all parts that were run.
+#   scripts/gpu_check.sh pack FOLDER     where this project builds and nvcc is: builds, and puts all that the check needs there
+#                                        (programs, the shared libraries they load, the bundled models); about 60 MB
+#   FOLDER/gpu_check.sh run [PART...]    where the GPU is: these parts, all by default; none takes longer than 10 minutes
+#   FOLDER/gpu_check.sh parts            their names
+#   kernels, decoders   every test of a kernel, and every decoder in every dtype against plain decoding, on the device
+#   faults              each call of CUDA's made to fail once, the first 40 and then some: the program names it or does without
+#   memcheck, racecheck, initcheck, synccheck      compute-sanitizer over the kernels' tests and 32 tokens of the small bundled model
+#   shape               7B-shaped random weights (13.5 GB) into FOLDER/7B, or where DECOSCOPE_GPU_MODEL names; what follows reads them
+#   bench               steps of 1 to 120 rows at context 512 beside how fast this GPU copies, held against docs/cuda.md's model
+#   products            single matrix products
+#   floor               eager `generate` of transformers on the same weights, where that is installed
+# run writes FOLDER/results/PART.log, and FOLDER/results/gpu_check.json of all parts that were run. A part fails where a test does, where
+# a sanitizer reports, or where a target of docs/cuda.md is missed.
 set -euo pipefail
+
+all_parts="kernels decoders faults memcheck racecheck initcheck synccheck shape bench products floor"
 
 pack() {
   folder=$(mkdir -p "$1" && cd "$1" && pwd)
   cd "$(dirname "$0")/.."
-  scripts/build.sh release --folder gpu --target decoscope -DWITH_CUDA=ON -DCUDA_EMULATION=ON -DWITH_UI=OFF
-  scripts/build.sh release --folder gpu --target kernels_emulated_test -DWITH_CUDA=ON
-  scripts/build.sh release --folder gpu --target engine_emulated_test -DWITH_CUDA=ON
+  # The archs named are those of any GPU the folder may meet; the runtime is shared so that fail_calls can stand before it.
+  set -- -DWITH_CUDA=ON -DCUDA_EMULATION=ON -DWITH_UI=OFF -DDECOSCOPE_SHARED_CUDART=ON "-DDECOSCOPE_CUDA_ARCHS=${DECOSCOPE_CUDA_ARCHS:-90}"
+  programs="decoscope kernels_emulated_test engine_emulated_test"
+  scripts/build.sh release --folder gpu --target decoscope --target kernels_emulated_test --target engine_emulated_test --target fail_calls "$@"
+  nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+  "$nvcc" -std=c++17 -O2 -arch=all-major -o build/gpu/bin/gpu_probe tests/kernels/cuda/gpu/gpu_probe.cu
   mkdir -p "$folder/bin" "$folder/lib" "$folder/assets"
-  for program in decoscope kernels_emulated_test engine_emulated_test; do
+  for program in $programs gpu_probe; do
     cp "build/gpu/bin/$program" "$folder/bin/"
     ldd "build/gpu/bin/$program" | awk '/=> \//{print $3} /ld-linux/{print $1}' | xargs -I{} cp -L {} "$folder/lib/"
   done
-  cp -r assets/models assets/prompts "$folder/assets/"
-  cp scripts/gpu_check.sh "$folder/"
+  find build/gpu -name libfail_calls.so -exec cp {} "$folder/lib/" \;
+  cp -r assets/models assets/prompts assets/shapes "$folder/assets/"
+  cp scripts/gpu_check.sh scripts/gpu_model.py scripts/eager_floor.py "$folder/"
   du -sh "$folder"
 }
 
 # A program of the folder with the folder's own libraries; the driver's stand where the machine has them.
 here=$(cd "$(dirname "$0")" && pwd)
+model=${DECOSCOPE_GPU_MODEL:-$here/7B}
+driver_folder() {
+  driver=$(ldconfig -p | awk '/libcuda\.so\.1/{print $NF; exit}')
+  dirname "${driver:-/usr/lib/libcuda.so}"
+}
 packed() {
   program=$1 && shift
-  driver=$(ldconfig -p | awk '/libcuda\.so\.1/{print $NF; exit}')
-  "$here"/lib/ld-linux-*.so.* --library-path "$here/lib:$(dirname "${driver:-/usr/lib/libcuda.so}")" "$here/bin/$program" "$@"
+  # shellcheck disable=SC2211
+  "$here"/lib/ld-linux-*.so.* ${preload:+--preload "$preload"} --library-path "$here/lib:$(driver_folder)" "$here/bin/$program" "$@"
 }
-measured() {
-  DECOSCOPE_ASSETS="$here/assets" packed decoscope "$@" --device cuda:0 --json
+decoscope() {
+  DECOSCOPE_ASSETS="$here/assets" packed decoscope "$@"
+}
+# Those of the device; that there are none is no success.
+tests_of() { # PROGRAM
+  packed "$1" --gtest_list_tests --gtest_filter='*cuda_0*' | grep -q '^  ' ||
+    { echo "gpu_check: $1: no test of a GPU; \`decoscope devices\` says why" >&2 && decoscope devices && return 5; }
+  packed "$1" --gtest_filter='*cuda_0*' --gtest_brief=1
+}
+few_tokens() { # N
+  decoscope generate --model demo-draft --prompt "Question: " --max-tokens "$1" --ignore-eos --device cuda:0
+}
+
+# Each call made to fail in turn: the program ends with a device's code or another's and one line, or did without the call.
+faults() {
+  preload="$here/lib/libfail_calls.so" log="$here/results/calls"
+  DECOSCOPE_FAIL_CALL=0 DECOSCOPE_FAIL_LOG="$log" few_tokens 4 > /dev/null
+  read -r n_calls _ < "$log"
+  echo "$n_calls calls"
+  [ "$n_calls" -gt 40 ] || { echo "too few: the library does not stand before the runtime" >&2 && return 1; }
+  n=1 bad=0
+  while [ "$n" -le "$n_calls" ]; do
+    code=0
+    DECOSCOPE_FAIL_CALL=$n DECOSCOPE_FAIL_LOG="$log" timeout 60 "$here/gpu_check.sh" few 4 \
+      > /dev/null 2> "$here/results/failed" || code=$?
+    failed=$(cut -d' ' -f2 "$log" 2> /dev/null || echo "-")
+    echo "$n $failed: $code $(head -n 1 "$here/results/failed")"
+    case $failed:$code in
+      cudaFree:0 | cudaFreeHost:0 | cudaStreamDestroy:0 | cudaEventDestroy:0 | cudaMemGetInfo:0) ;;
+      -:*) echo "call $n was not made" && bad=1 ;;
+      *:4 | *:5) [ "$(wc -l < "$here/results/failed")" -le 3 ] || bad=1 ;;
+      *) bad=1 ;;
+    esac
+    n=$((n < 40 ? n + 1 : n + n_calls / 40 + 1))
+  done
+  return "$bad"
 }
 
 part() {
   case $1 in
-    kernels) packed kernels_emulated_test --gtest_filter='*cuda_0*' --gtest_brief=1 ;;
-    decoders) packed engine_emulated_test --gtest_filter='*cuda_0*' --gtest_brief=1 ;;
-    sanitizer)
-      for tool in memcheck racecheck initcheck synccheck; do
-        echo "== $tool"
-        driver=$(ldconfig -p | awk '/libcuda\.so\.1/{print $NF; exit}')
-        compute-sanitizer --tool "$tool" --error-exitcode 9 "$here"/lib/ld-linux-*.so.* \
-          --library-path "$here/lib:$(dirname "$driver")" "$here/bin/kernels_emulated_test" --gtest_filter='*cuda_0*' --gtest_brief=1
+    kernels) tests_of kernels_emulated_test ;;
+    decoders) tests_of engine_emulated_test ;;
+    faults) faults ;;
+    memcheck | racecheck | initcheck | synccheck)
+      command -v compute-sanitizer > /dev/null || { echo "gpu_check: compute-sanitizer: not found; CUDA's toolkit has it" >&2 && return 5; }
+      for command in kernels tokens; do
+        set -- "$1" kernels_emulated_test --gtest_filter='*cuda_0*' --gtest_brief=1
+        [ "$command" = kernels ] ||
+          set -- "$1" decoscope generate --model demo-draft --prompt "Question: " --max-tokens 32 --ignore-eos --device cuda:0
+        tool=$1 program=$2 && shift 2
+        DECOSCOPE_ASSETS="$here/assets" compute-sanitizer --tool "$tool" --error-exitcode 9 "$here"/lib/ld-linux-*.so.* \
+          --library-path "$here/lib:$(driver_folder)" "$here/bin/$program" "$@"
       done ;;
+    shape)
+      [ -s "$model/config.json" ] ||
+        { decoscope model random --config "$here/assets/shapes/7B.json" "$model.part" && mv "$model.part" "$model"; } ;;
     bench)
-      measured bench kernels --rows 1,8,32,120 > "$here/results/kernels.json"
-      measured bench step --rows 1,2,4,8,16,32,64,120 --context 512 > "$here/results/step.json" ;;
-    *) echo "gpu_check: $1: expected kernels, decoders, sanitizer or bench" >&2 && return 2 ;;
+      [ -s "$model/config.json" ] || { echo "$model: not there; run the part named shape first" >&2 && return 2; }
+      packed gpu_probe > "$here/results/probe.json"
+      decoscope bench step --model "$model" --rows 1,2,4,8,16,32,64,120 --context 512 --device cuda:0 --json > "$here/results/step.json"
+      python3 "$here/gpu_model.py" "$here/results/probe.json" "$here/results/step.json" "$here/results/model.json" ;;
+    products) decoscope bench kernels --rows 1,8,32,120 --device cuda:0 --json > "$here/results/kernels.json" ;;
+    floor) python3 "$here/eager_floor.py" "$model" > "$here/results/floor.json" ;;
+    *) echo "gpu_check: $1: expected one of $all_parts" >&2 && return 2 ;;
   esac
 }
 
 run() {
   mkdir -p "$here/results"
-  for name in ${1:-kernels decoders sanitizer bench}; do
+  # shellcheck disable=SC2086
+  [ $# -gt 0 ] || set -- $all_parts
+  for name in "$@"; do
     echo "== $name"
     begun=$(date +%s) code=0
-    # A subshell of its own, so that -e holds in it.
-    (set -euo pipefail; part "$name") > "$here/results/$name.log" 2>&1 || code=$?
+    timeout 590 "$here/gpu_check.sh" part "$name" > "$here/results/$name.log" 2>&1 || code=$?
+    [ "$code" != 124 ] || echo "gpu_check: $name: took longer than 590 s" >> "$here/results/$name.log"
     echo "$code $(($(date +%s) - begun))" > "$here/results/$name.code"
     tail -n 3 "$here/results/$name.log"
   done
   python3 - "$here/results" <<'PYTHON'
 import glob, json, os, subprocess, sys
 folder = sys.argv[1]
-told = {"gpu": subprocess.run(["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
-                              capture_output=True, text=True).stdout.strip(), "parts": {}}
+try:
+    gpu = subprocess.run(["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
+                         capture_output=True, text=True).stdout.strip()
+except OSError as error:
+    gpu = f"not known: {error}"
+told = {"gpu": gpu, "parts": {}}
 for path in sorted(glob.glob(folder + "/*.code")):
     code, seconds = open(path).read().split()
     told["parts"][os.path.basename(path)[:-5]] = {"passed": code == "0", "seconds": int(seconds)}
-for name in ("kernels", "step"):
+for name in ("probe", "step", "model", "kernels", "floor"):
     path = f"{folder}/{name}.json"
     if os.path.exists(path) and os.path.getsize(path):
-        told["bench_" + name] = json.load(open(path))
+        told[name] = json.load(open(path))
 json.dump(told, open(folder + "/gpu_check.json", "w"), indent=2)
 print(json.dumps(told["parts"], indent=2))
 sys.exit(0 if all(p["passed"] for p in told["parts"].values()) else 1)
@@ -81,6 +152,9 @@ PYTHON
 
 case ${1:-} in
   pack) pack "${2:?a folder}" ;;
-  run) run "${2:-}" ;;
-  *) sed -n '2,7s/^# \?//p' "$0" >&2 && exit 2 ;;
+  run) shift && run "$@" ;;
+  parts) echo "$all_parts" ;;
+  part) part "${2:?a name}" ;; # by run, under its limit of time
+  few) preload="$here/lib/libfail_calls.so" && few_tokens "$2" ;; # by faults
+  *) sed -n '2,18s/^# \?//p' "$0" >&2 && exit 2 ;;
 esac

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Eager `generate` of transformers on the weights of a directory, on a GPU: a floor for scripts/gpu_check.sh, not the peer.
+
+  eager_floor.py MODEL_DIR [CONTEXT] [TOKENS]
+
+One JSON document: milliseconds a token, the median of three, or "absent" with the reason where it cannot be run.
+"""
+import json
+import statistics
+import sys
+import time
+
+
+def measured(folder, context, tokens):
+    import torch
+    import transformers
+
+    if not torch.cuda.is_available():
+        return {"absent": "torch finds no GPU"}
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, torch_dtype=torch.bfloat16).to("cuda").eval()
+    prompt = torch.randint(3, model.config.vocab_size, (1, context), device="cuda")
+
+    def seconds(n):
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        model.generate(prompt, attention_mask=torch.ones_like(prompt), min_new_tokens=n, max_new_tokens=n, do_sample=False)
+        torch.cuda.synchronize()
+        return time.perf_counter() - began
+
+    seconds(4)
+    # The prompt's reading falls out of the difference.
+    each = [(seconds(tokens) - seconds(1)) / (tokens - 1) * 1000 for _ in range(3)]
+    return {"transformers": transformers.__version__, "torch": torch.__version__, "context": context, "tokens": tokens,
+            "ms_per_token": statistics.median(each)}
+
+
+def main(arguments):
+    if not arguments:
+        print(__doc__, file=sys.stderr)
+        return 2
+    context, tokens = (int(arguments[i]) if len(arguments) > i else default for i, default in ((1, 512), (2, 64)))
+    try:
+        out = measured(arguments[0], context, tokens)
+    except ImportError as error:
+        out = {"absent": str(error)}
+    print(json.dumps(out, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

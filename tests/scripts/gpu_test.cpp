@@ -1,0 +1,83 @@
+// The scripts that check and measure on a GPU, as far as they go without one.
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/scripts/measuring_scripts.h"
+
+namespace {
+
+using nlohmann::json;
+using test::cell;
+using testing::HasSubstr;
+
+class GpuModel : public test::MeasuringScripts {
+ protected:
+  /// Of a GPU that copies 4,000 GB/s, and 12.4 GB of weights with 0.4 GB of cache: 3.2 ms.
+  void measured(double one, double thirty_two, double hundred_and_twenty) const {
+    std::ofstream(out() + ".probe") << R"({"copy_gbps": 4000, "launch_us": 2})";
+    json step = {{"weight_bytes", 12'400'000'000}, {"cache_bytes", 400'000'000}};
+    step["rows"] = {{{"rows", 1}, {"ms", one}},
+                    {{"rows", 32}, {"ms", thirty_two}},
+                    {{"rows", 120}, {"ms", hundred_and_twenty}}};
+    std::ofstream(out() + ".step") << step;
+  }
+  int code() const {
+    const std::string command = "python3 " DECOSCOPE_SOURCE_DIR "/scripts/gpu_model.py " + out() +
+                                ".probe " + out() + ".step " + out() + ".model > " + out() +
+                                ".printed";
+    return WEXITSTATUS(std::system(command.c_str()));
+  }
+  std::string printed() const { return read(out() + ".printed"); }
+};
+
+TEST_F(GpuModel, a_gpu_that_reads_as_fast_as_it_copies_meets_every_target) {
+  measured(3.4, 3.6, 4.4);
+  EXPECT_EQ(code(), 0) << printed();
+  EXPECT_THAT(printed(), HasSubstr("bound by copies at 4000 GB/s: 3.200 ms"));
+  EXPECT_EQ(cell(printed(), "32", "of one"), "1.06");
+  EXPECT_EQ(cell(printed(), "1", "of the bound"), "0.94");
+  const json model = json::parse(read(out() + ".model"));
+  EXPECT_EQ(model["bytes_moved"], 12'800'000'000);
+  EXPECT_EQ(model["targets"].size(), 3u);
+}
+
+TEST_F(GpuModel, each_target_is_missed_by_itself_and_named) {
+  struct Case {
+    double one, thirty_two, hundred_and_twenty;
+    const char* missed;
+  };
+  for (const Case& c :
+       {Case{3.6, 3.7, 4.4, "MISSED: plain decoding"}, Case{3.4, 3.8, 4.4, "MISSED: 32 rows"},
+        Case{3.4, 3.6, 4.7, "MISSED: 120 rows"}}) {
+    measured(c.one, c.thirty_two, c.hundred_and_twenty);
+    EXPECT_EQ(code(), 1) << c.missed;
+    EXPECT_THAT(printed(), HasSubstr(c.missed));
+    const std::string text = printed();
+    EXPECT_EQ(text.find("MISSED"), text.rfind("MISSED")) << text;
+  }
+}
+
+TEST_F(GpuModel, the_floor_is_absent_with_a_reason_where_transformers_is_not_installed) {
+  const std::string hidden = "cd " + out() +
+                             "s && echo 'raise ImportError(\"no torch here\")' > torch.py && "
+                             "PYTHONPATH=. python3 " DECOSCOPE_SOURCE_DIR
+                             "/scripts/eager_floor.py 7B > floor";
+  ASSERT_EQ(std::system(("mkdir -p " + out() + "s").c_str()), 0);
+  ASSERT_EQ(std::system(hidden.c_str()), 0);
+  EXPECT_EQ(json::parse(read(out() + "s/floor"))["absent"], "no torch here");
+}
+
+TEST_F(GpuModel, gpu_check_names_its_parts_and_refuses_others) {
+  const std::string script = DECOSCOPE_SOURCE_DIR "/scripts/gpu_check.sh";
+  ASSERT_EQ(std::system((script + " parts > " + out() + ".parts").c_str()), 0);
+  EXPECT_THAT(read(out() + ".parts"), HasSubstr("kernels decoders faults memcheck"));
+  EXPECT_EQ(WEXITSTATUS(std::system((script + " part all 2> " + out() + ".told").c_str())), 2);
+  EXPECT_THAT(read(out() + ".told"), HasSubstr("gpu_check: all: expected one of kernels"));
+  EXPECT_EQ(WEXITSTATUS(std::system((script + " 2> " + out() + ".told").c_str())), 2);
+  EXPECT_THAT(read(out() + ".told"), HasSubstr("scripts/gpu_check.sh pack FOLDER"));
+}
+
+}  // namespace
