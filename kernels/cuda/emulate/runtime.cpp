@@ -65,6 +65,8 @@ struct Runtime {
   std::vector<Stream*> streams;
   std::map<const void*, Kernel> kernels;
   std::int64_t n_calls = 0, fail_at = 0;
+  std::map<std::string, std::int64_t, std::less<>> calls;
+  std::int64_t to_host = 0, to_device = 0;  // bytes
   std::string failed;
   std::atomic<cudaError_t> sticky{cudaSuccess};
 };
@@ -85,6 +87,7 @@ cudaError_t begin_call(const char* name, cudaError_t refusal = cudaErrorUnknown)
   Runtime& all = runtime();
   if (const cudaError_t error = all.sticky) return last_error = error;
   const std::lock_guard hold(all.lock);
+  all.calls[name]++;
   if (++all.n_calls != all.fail_at) return cudaSuccess;
   all.failed = name;
   return last_error = refusal;
@@ -315,6 +318,25 @@ std::int64_t fail_call(std::int64_t n) {
   return made;
 }
 
+std::int64_t calls_of(const std::string& name) {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  const auto found = all.calls.find(name);
+  return found == all.calls.end() ? 0 : found->second;
+}
+
+std::int64_t bytes_to_host() {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  return all.to_host;
+}
+
+std::int64_t bytes_to_device() {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  return all.to_device;
+}
+
 std::string failed_call() {
   Runtime& all = runtime();
   const std::lock_guard hold(all.lock);
@@ -470,6 +492,12 @@ cudaError_t cudaMemcpyAsync(
   if (bytes == 0) return cudaSuccess;
   if (kind != cudaMemcpyHostToDevice && !on_device(from, bytes)) return invalid();
   if (kind != cudaMemcpyDeviceToHost && !on_device(to, bytes)) return invalid();
+  {
+    Runtime& all = runtime();
+    const std::lock_guard hold(all.lock);
+    (kind == cudaMemcpyDeviceToHost ? all.to_host : all.to_device) +=
+        static_cast<std::int64_t>(bytes);
+  }
   stream->add([=] { std::memcpy(to, from, bytes); });
   return cudaSuccess;
 }
