@@ -90,6 +90,8 @@ struct Ops {
   void (*release)(Device&, void* data);
   void (*upload)(Device&, void* to, const void* from_host, std::int64_t bytes);
   void (*download)(Device&, void* to_host, const void* from, std::int64_t bytes);
+  /// to_host[i] = from[at[i]], with one wait for all of them.  at, to_host: host, [n]
+  void (*gather)(Device&, const float* from, const std::int64_t* at, int n, float* to_host);
 
   // Weights. `pack` reads row-major host memory [n, k] of type `from`.
   std::int64_t (*packed_bytes)(DType dtype, int n, int k);

@@ -93,6 +93,7 @@ class Transformer final : public Model {
   std::vector<kernels::PickRow> pick_rows_;
   std::vector<kernels::Picked> picked_;
   std::vector<std::int32_t> history_;
+  std::vector<std::int64_t> told_at_;
   struct Tap {
     int row;                            // of the batch
     std::vector<float> mean, of_layer;  // [chain] over the layers so far; of one layer
@@ -289,6 +290,8 @@ void Transformer::pick(std::span<const BatchItem> items, std::vector<StepOutput>
 void Transformer::tell_row_p(int row_begin, const BatchItem& item, StepOutput& output) {
   const TokenTree& tree = *item.tree;
   output.row_p.assign(tree.token.size(), -1);
+  told_at_.clear();  // two logits of each row that is told of
+  std::vector<std::size_t> told;
   for (std::size_t r = 0; r < tree.token.size(); r++) {
     if (tree.parent[r] < 0) continue;
     const auto parent = static_cast<std::size_t>(row_begin + tree.parent[r]);
@@ -296,13 +299,19 @@ void Transformer::tell_row_p(int row_begin, const BatchItem& item, StepOutput& o
     const bool greedy = how.temperature < 1e-5f;
     const bool filtered = how.top_k > 0 || how.top_p < 1 || how.min_p > 0;
     if (how.repetition_penalty != 1 || (filtered && !greedy)) continue;
-    const kernels::Picked& picked = picked_[parent];
-    const float* logits = a_.logits.f32() + static_cast<std::int64_t>(parent) * c_.vocab_size;
-    float own = 0, best = 0;
-    ops_.download(device_, &own, logits + tree.token[r], sizeof own);
-    ops_.download(device_, &best, logits + picked.id, sizeof best);
-    const float below = (own - best) / (greedy ? 1 : how.temperature);
-    output.row_p[r] = std::min(1.0f, std::exp(picked.logp + below));
+    const std::int64_t logits = static_cast<std::int64_t>(parent) * c_.vocab_size;
+    told_at_.insert(told_at_.end(), {logits + tree.token[r], logits + picked_[parent].id});
+    told.push_back(r);
+  }
+  std::vector<float> logits(told_at_.size());
+  ops_.gather(device_, a_.logits.f32(), told_at_.data(), static_cast<int>(told_at_.size()),
+              logits.data());
+  for (std::size_t i = 0; i < told.size(); i++) {
+    const auto parent = static_cast<std::size_t>(row_begin + tree.parent[told[i]]);
+    const float temperature = pick_rows_[parent].temperature;
+    const float below =
+        (logits[2 * i] - logits[2 * i + 1]) / (temperature < 1e-5f ? 1 : temperature);
+    output.row_p[told[i]] = std::min(1.0f, std::exp(picked_[parent].logp + below));
   }
 }
 

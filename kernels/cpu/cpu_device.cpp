@@ -47,6 +47,9 @@ void* allocate(Device&, std::int64_t bytes) {
 void release(Device&, void* data) {
   free_bytes(data);
 }
+void gather(Device&, const float* from, const std::int64_t* at, int n, float* to_host) {
+  for (int i = 0; i < n; i++) to_host[i] = from[at[i]];
+}
 void copy_in(Device&, void* to, const void* from_host, std::int64_t bytes) {
   if (bytes > 0) std::memcpy(to, from_host, bytes);
 }
@@ -101,6 +104,7 @@ void add_memory_ops(Ops& ops) {
   ops.release = release;
   ops.upload = copy_in;
   ops.download = copy_in;
+  ops.gather = gather;
 }
 
 Ops make_ops(const char* name) {

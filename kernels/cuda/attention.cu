@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kAttentionWarps = 4, kAttentionThreads = 32 * kAttentionWarps;
 constexpr int kGroupRows = 8;  // rows of one sequence that share a chunk's keys and values
+constexpr std::int64_t kMostVectorBytes = 88 << 10;              // every GPU has 99 KiB a block
 constexpr std::int64_t kPartialFloats = std::int64_t{16} << 20;  // of one pass, at most
 
 /// What one pass of the two kernels is told. Lists are in device memory.
@@ -80,14 +81,16 @@ __device__ inline float dot(const float* q,
   return sum;
 }
 
-/// How a block's dynamic shared memory is cut.
+/// How a block's dynamic shared memory is cut. Keys and values too wide for it stay in their page.
 struct ChunkMemory {
+  bool holds_vectors;
   int pitch;  // elements from one position's vector to the next, not a multiple of all banks
   std::int64_t values, queries, weights, bytes;
   __host__ __device__ ChunkMemory(int head_dim, int element_bytes) {
     const int row = (head_dim * element_bytes + 15) / 16 * 16 + 16;
-    pitch = row / element_bytes;
-    values = std::int64_t{row} * kPageSize;
+    holds_vectors = std::int64_t{row} * kPageSize * 2 <= kMostVectorBytes;
+    pitch = holds_vectors ? row / element_bytes : head_dim;
+    values = holds_vectors ? std::int64_t{row} * kPageSize : 0;
     queries = 2 * values;
     const int query = (head_dim * 4 + 15) / 16 * 16;
     weights = queries + kAttentionWarps * query;
@@ -95,15 +98,28 @@ struct ChunkMemory {
   }
 };
 
-/// The cached part of a chunk, keys and values of one head, from its page to shared memory.
+/// A page's keys and values of the block's head.
 template <class Store>
-__device__ inline void fetch_page(
-    const AttentionCall& call, int page, int n_cached, const ChunkMemory& memory, bool in_vectors) {
+struct HeadPage {
   using Element = typename Store::Element;
-  const std::int64_t from = std::int64_t{page} * call.page_bytes;
-  const std::int64_t head = std::int64_t{blockIdx.y} * kPageSize * call.head_dim;
-  const Element* pages[2] = {reinterpret_cast<const Element*>(call.k_pages + from) + head,
-                             reinterpret_cast<const Element*>(call.v_pages + from) + head};
+  const Element *k, *v;
+  __device__ HeadPage(const AttentionCall& call, int page) {
+    const std::int64_t from = std::int64_t{page} * call.page_bytes;
+    const std::int64_t head = std::int64_t{blockIdx.y} * kPageSize * call.head_dim;
+    k = reinterpret_cast<const Element*>(call.k_pages + from) + head;
+    v = reinterpret_cast<const Element*>(call.v_pages + from) + head;
+  }
+};
+
+/// The cached part of a chunk from its page to shared memory.
+template <class Store>
+__device__ inline void fetch_page(const AttentionCall& call,
+                                  const HeadPage<Store>& page,
+                                  int n_cached,
+                                  const ChunkMemory& memory,
+                                  bool in_vectors) {
+  using Element = typename Store::Element;
+  const Element* pages[2] = {page.k, page.v};
   unsigned char* shared = dynamic_shared();
   for (int which = 0; which < 2; which++) {
     auto* to = reinterpret_cast<Element*>(shared + which * memory.values);
@@ -121,17 +137,18 @@ __device__ inline void fetch_page(
   copy_async_wait(0);
 }
 
-/// Where a position's vector lies for one row: in the chunk's shared memory, or among the staged.
+/// Where a position's vector lies for one row: with the cached ones of the chunk (in shared memory,
+/// or in their page), or among the staged.
 template <class Store>
 struct Vectors {
   using Element = typename Store::Element;
-  const Element* shared;
+  const Element* cached;
   int pitch, n_cached;
   const Element* staged;      // of the head
   std::int64_t staged_pitch;  // elements from row to row
   const int* chain;           // by slot
   __device__ const Element* at(int slot) const {
-    return slot < n_cached ? shared + slot * pitch : staged + chain[slot] * staged_pitch;
+    return slot < n_cached ? cached + slot * pitch : staged + chain[slot] * staged_pitch;
   }
 };
 
@@ -186,11 +203,20 @@ __global__ void __launch_bounds__(kAttentionThreads) attend_chunks(AttentionCall
   const ChunkMemory memory(head_dim, sizeof(Element));
   int n_cached = prefix - base;
   n_cached = n_cached < 0 ? 0 : n_cached > kPageSize ? kPageSize : n_cached;
-  if (n_cached > 0)
-    fetch_page<Store>(call, call.pages[call.page_begin[seq] + chunk], n_cached, memory, in_vectors);
+  unsigned char* shared = dynamic_shared();
+  auto* cached_k = reinterpret_cast<const Element*>(shared);
+  auto* cached_v = reinterpret_cast<const Element*>(shared + memory.values);
+  if (n_cached > 0) {
+    const HeadPage<Store> page(call, call.pages[call.page_begin[seq] + chunk]);
+    if (memory.holds_vectors) {
+      fetch_page<Store>(call, page, n_cached, memory, in_vectors);
+    } else {
+      cached_k = page.k;
+      cached_v = page.v;
+    }
+  }
   __syncthreads();
 
-  unsigned char* shared = dynamic_shared();
   const int q_floats = (head_dim + 3) / 4 * 4;
   float* q = reinterpret_cast<float*>(shared + memory.queries) + warp * q_floats;
   float* weights = reinterpret_cast<float*>(shared + memory.weights) + warp * kPageSize;
@@ -210,15 +236,14 @@ __global__ void __launch_bounds__(kAttentionThreads) attend_chunks(AttentionCall
       q[d] = call.q[row * call.q_stride + std::int64_t{query_head} * head_dim + d];
     __syncwarp();
     const int* chain = call.chain + call.chain_begin[row] + base - prefix;
-    const Vectors<Store> keys = {reinterpret_cast<const Element*>(shared),
-                                 memory.pitch,
-                                 n_cached,
-                                 static_cast<const Element*>(call.staged_k) + staged_head,
-                                 staged_pitch,
-                                 chain};
+    const Vectors<Store> keys = {
+        cached_k,     memory.pitch,
+        n_cached,     static_cast<const Element*>(call.staged_k) + staged_head,
+        staged_pitch, chain};
     const Vectors<Store> values = {
-        reinterpret_cast<const Element*>(shared + memory.values), memory.pitch, n_cached,
-        static_cast<const Element*>(call.staged_v) + staged_head, staged_pitch, chain};
+        cached_v,     memory.pitch,
+        n_cached,     static_cast<const Element*>(call.staged_v) + staged_head,
+        staged_pitch, chain};
     const std::int64_t at = call.chunk_base[listed] + chunk - from / kPageSize;
     attend_query<Store>(q, weights, keys, values, lo, hi, head_dim, call.scale, in_vectors,
                         call.partials + (at * call.n_heads + query_head) * (2 + head_dim));

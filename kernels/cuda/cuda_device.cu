@@ -237,6 +237,21 @@ void CudaDevice::begin_work() {
   if (begun_ns_ == 0) begun_ns_ = now_ns();
 }
 
+// Beyond 48 KiB, static objects counted in, a launch is refused unless the kernel was allowed more.
+// It gets all there is: another device object of the same GPU may need more than this one.
+void CudaDevice::allow_shared(const void* kernel) {
+  if (allowed_.contains(kernel)) return;
+  int most = 0;
+  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal_),
+        "cudaDeviceGetAttribute");
+  cudaFuncAttributes found = {};
+  check(cudaFuncGetAttributes(&found, kernel), "cudaFuncGetAttributes");
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             most - static_cast<int>(found.sharedSizeBytes)),
+        "cudaFuncSetAttribute");
+  allowed_.insert(kernel);
+}
+
 void CudaDevice::clear(void* data, std::int64_t bytes) {
   usable();
   check(cudaMemsetAsync(data, 0, static_cast<std::size_t>(bytes), stream_), "cudaMemsetAsync");

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "kernels/cuda/platform.h"
@@ -36,6 +37,7 @@ class CudaDevice final : public Device {
               std::size_t shared_bytes,
               A... arguments) {
     usable();
+    if (shared_bytes > 0) allow_shared(handle_of(kernel));
     begin_work();
     launched_.push_back(kernel_name);
     check(enqueue(kernel_name, kernel, grid, block, shared_bytes, stream_, arguments...),
@@ -69,6 +71,7 @@ class CudaDevice final : public Device {
 
   void usable();
   void begin_work();
+  void allow_shared(const void* kernel);
   void wait();
   void check(cudaError_t error, const char* call);
   void open();
@@ -84,8 +87,9 @@ class CudaDevice final : public Device {
   std::int64_t half_used_ = 0;
   char* landing_ = nullptr;  // pinned; where downloads arrive
   Grown scratch_[static_cast<int>(Use::Count)];
-  std::vector<const char*> launched_;  // since the last wait
-  std::int64_t begun_ns_ = 0;          // of the work since the last wait; 0: none
+  std::unordered_set<const void*> allowed_;  // kernels that may take all shared memory of a block
+  std::vector<const char*> launched_;        // since the last wait
+  std::int64_t begun_ns_ = 0;                // of the work since the last wait; 0: none
   std::atomic<std::int64_t> busy_ns_{0};
   std::string broken_;  // the first failure that stays; every later call says it
 };

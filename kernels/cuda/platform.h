@@ -48,7 +48,12 @@ __device__ inline unsigned char* dynamic_shared() {
   return bytes;
 }
 
-/// More than 48 KiB of dynamic shared memory has to be asked for.
+/// What a kernel is called by, where the runtime is told about it.
+template <class... P>
+const void* handle_of(void (*kernel)(P...)) {
+  return reinterpret_cast<const void*>(kernel);
+}
+
 template <class... P, class... A>
 cudaError_t enqueue(const char*,
                     void (*kernel)(P...),
@@ -57,11 +62,6 @@ cudaError_t enqueue(const char*,
                     std::size_t shared_bytes,
                     cudaStream_t stream,
                     A... arguments) {
-  if (shared_bytes > (48 << 10)) {
-    const cudaError_t error = cudaFuncSetAttribute(
-        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
-    if (error != cudaSuccess) return error;
-  }
   kernel<<<grid, block, shared_bytes, stream>>>(static_cast<P>(arguments)...);
   return cudaGetLastError();
 }

@@ -56,6 +56,23 @@ __global__ void __launch_bounds__(kThreads)
   y[at] = gate / (1.0f + exp_f32(exponent)) * up;
 }
 
+__global__ void __launch_bounds__(kThreads)
+    gather_elements(const float* from, const std::int64_t* at, int n, float* to) {
+  const int i = static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
+  if (i < n) to[i] = from[at[i]];
+}
+
+void gather(Device& device, const float* from, const std::int64_t* at, int n, float* to_host) {
+  if (n == 0) return;
+  CudaDevice& cuda = cuda_of(device);
+  auto* told = static_cast<std::int64_t*>(cuda.scratch(Use::Pick, std::int64_t{n} * (8 + 4)));
+  auto* found = reinterpret_cast<float*>(told + n);
+  cuda.upload(told, at, std::int64_t{n} * 8);
+  cuda.launch("gather", gather_elements, blocks_for(n, kThreads), kThreads, 0, from, told, n,
+              found);
+  cuda.download(to_host, found, std::int64_t{n} * 4);
+}
+
 void rms_norm(
     Device& device, const float* x, const float* w, float* y, int n_rows, int dim, float eps) {
   check_rms_norm(n_rows, dim);
@@ -89,6 +106,7 @@ void swiglu(Device& device, const float* x, float* y, int n_rows, int hidden) {
 }  // namespace
 
 void add_row_ops(Ops& ops) {
+  ops.gather = gather;
   ops.rms_norm = rms_norm;
   ops.rope = rope;
   ops.swiglu = swiglu;

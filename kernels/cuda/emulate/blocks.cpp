@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -90,8 +91,8 @@ struct StaticObject {
   const void* key;
   std::size_t offset, bytes;
 };
-constexpr std::size_t kMaxStatic = 48 << 10;
 constexpr std::size_t kMarkBytes = 16;  // behind every static object
+constexpr std::size_t kMaxStatic = kPlainShared;
 
 /// One host thread's emulated multiprocessor.
 class Multiprocessor {
@@ -140,11 +141,11 @@ class Multiprocessor {
   std::vector<std::vector<Meeting>> meetings_;  // [warps]
   Thread* current_ = nullptr;
   FiberPoint scheduler_;
-  std::string failed_;  // what a thread threw
+  std::optional<Fault> failed_;  // what a thread threw
   SharedMemory dynamic_, static_;
   unsigned char* static_begin_ = nullptr;
   std::vector<StaticObject> objects_;
-  std::size_t static_used_ = 0;
+  std::size_t static_used_ = 0, static_met_ = 0;  // of the block; the most of this run's blocks
 };
 
 thread_local Multiprocessor* the_multiprocessor = nullptr;
@@ -198,6 +199,7 @@ void Multiprocessor::fault(const std::string& what, bool address) const {
 
 void Multiprocessor::prepare(const Launched& launched) {
   launched_ = &launched;
+  static_met_ = 0;
   const dim3& block = launched.block;
   n_threads_ = static_cast<int>(block.x * block.y * block.z);
   while (static_cast<int>(threads_.size()) < n_threads_)
@@ -273,10 +275,12 @@ void Multiprocessor::entry(void* argument) {
   Multiprocessor& own = *the_multiprocessor;
   try {
     own.launched_->body();
+  } catch (const Fault& fault) {
+    own.failed_ = fault;
   } catch (const std::exception& e) {
-    own.failed_ = e.what();
+    own.failed_ = Fault(e.what());
   } catch (...) {
-    own.failed_ = "the kernel threw";
+    own.failed_ = Fault("the kernel threw");
   }
   static_cast<Thread*>(argument)->state = Thread::State::Done;
   own.n_done_++;
@@ -288,9 +292,10 @@ void Multiprocessor::resume(Thread& thread) {
   running.thread = thread.index;
   running.lane = thread.lane;
   switch_fiber(scheduler_, thread.point, &thread.stack);
-  if (!failed_.empty()) {
-    const std::string what = std::exchange(failed_, {});
-    throw Fault(what);
+  if (failed_) {
+    const Fault thrown = *failed_;
+    failed_.reset();
+    throw thrown;
   }
 }
 
@@ -425,6 +430,8 @@ void* Multiprocessor::static_object(const void* key, std::size_t bytes) {
   std::memset(static_begin_ + static_used_, order_.pattern, rounded + kMarkBytes);
   objects_.push_back({key, static_used_, bytes});
   static_used_ += rounded + kMarkBytes;
+  const std::size_t met = static_used_ - objects_.size() * kMarkBytes;
+  if (met > static_met_) count_static(*launched_, static_met_ = met);
   return static_begin_ + objects_.back().offset;
 }
 

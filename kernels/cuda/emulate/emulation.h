@@ -7,6 +7,8 @@
 //                memory is filled with a pattern before each block, and ends likewise
 //   async copies are made when they are waited for, no sooner; until then the place holds rubbish
 //   streams      do their work when somebody waits for them, no sooner
+//   limits       static and dynamic shared memory together: 48 KiB, or what every GPU has that
+//                this project names where the kernel was allowed more
 //   sums         multiply_tile adds its 16 products to the sum in order of k, each rounded to f32;
 //                a GPU's tensor core adds several at a time and may truncate
 //   not here     other architectures' paths, textures, cooperative groups, graphs: no kernel here
@@ -252,6 +254,11 @@ struct cudaDeviceProp {
   std::size_t totalGlobalMem;
   int major, minor, multiProcessorCount;
 };
+struct cudaFuncAttributes {
+  std::size_t sharedSizeBytes;  // what is known of it: of the static objects that were met so far
+};
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin };
 inline constexpr unsigned cudaStreamNonBlocking = 1;
 inline constexpr unsigned cudaEventDisableTiming = 2;
 
@@ -276,9 +283,19 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaGetLastError();
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel);
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value);
+
+/// What a kernel is called by, where the runtime is told about it.
+template <class... P>
+const void* handle_of(void (*kernel)(P...)) {
+  return reinterpret_cast<const void*>(kernel);
+}
 
 /// What stands in a stream: a kernel and its arguments, as they were at the launch.
 cudaError_t launch_kernel(const char* name,
+                          const void* kernel,
                           dim3 grid,
                           dim3 block,
                           std::size_t shared_bytes,
@@ -294,7 +311,7 @@ cudaError_t enqueue(const char* name,
                     std::size_t shared_bytes,
                     cudaStream_t stream,
                     A... arguments) {
-  return launch_kernel(name, grid, block, shared_bytes, stream,
+  return launch_kernel(name, handle_of(kernel), grid, block, shared_bytes, stream,
                        [kernel, kept = std::tuple<P...>(static_cast<P>(arguments)...)] {
                          std::apply(kernel, kept);
                        });

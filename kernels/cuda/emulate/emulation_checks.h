@@ -30,6 +30,11 @@ void forget_faults();
 /// The n-th runtime call from now (1: the next) fails as that call fails when the system refuses;
 /// 0: none does. @return calls made since it was last set
 std::int64_t fail_call(std::int64_t n);
+/// How often a call of that name was made so far, whether it failed or not.
+std::int64_t calls_of(const std::string& name);
+/// Bytes that were copied, from the device and to it.
+std::int64_t bytes_to_host();
+std::int64_t bytes_to_device();
 /// "cudaMalloc": what was made to fail since fail_call; empty if nothing was.
 std::string failed_call();
 

@@ -13,6 +13,7 @@ namespace kernels::emulation {
 
 struct Launched {
   std::string name;
+  const void* kernel = nullptr;
   dim3 grid, block;
   std::size_t shared_bytes = 0;
   std::function<void()> body;
@@ -27,13 +28,21 @@ struct Order {
 
 /// What a kernel did wrong.
 struct Fault : std::runtime_error {
-  bool illegal_address = false;
+  cudaError_t error;
   explicit Fault(const std::string& what, bool address = false)
-      : std::runtime_error(what), illegal_address(address) {}
+      : Fault(what, address ? cudaErrorIllegalAddress : cudaErrorLaunchFailure) {}
+  Fault(const std::string& what, cudaError_t error_that_stays)
+      : std::runtime_error(what), error(error_that_stays) {}
 };
 
 constexpr int kMaxThreads = 1024;
-constexpr std::size_t kMaxShared = 227 << 10;  // of one block, as on sm_90
+// Of one block, static objects and dynamic memory together.
+constexpr std::size_t kPlainShared = 48 << 10;  // unless the kernel was allowed more
+constexpr std::size_t kMaxShared = 99 << 10;    // sm_86, 89 and 120; others have more
+
+/// Notes that a kernel has so many bytes of static objects. @throws Fault when a launch with that
+/// much dynamic memory beside them would have been refused
+void count_static(const Launched& launched, std::size_t static_bytes);
 
 /// Runs all blocks. @throws Fault
 void run_grid(const Launched& launched, const Order& order);

@@ -43,6 +43,16 @@ struct Allocation {
   char* end() const { return mapped + mapped_bytes; }
 };
 
+/// What is known of a kernel.
+struct Kernel {
+  std::size_t static_bytes = 0;  // the most that a run met
+  std::size_t allowed = 0;       // dynamic memory it may ask for; 0: nothing was said
+  bool takes(std::size_t dynamic) const {
+    const std::size_t both = static_bytes + dynamic;
+    return allowed > 0 ? dynamic <= allowed && both <= kMaxShared : both <= kPlainShared;
+  }
+};
+
 // Everything the host's threads share, behind one lock.
 struct Runtime {
   std::mutex lock;
@@ -53,7 +63,10 @@ struct Runtime {
   int n_at_work = 0;  // threads in kernels and copies
   std::string fault;
   std::vector<Stream*> streams;
+  std::map<const void*, Kernel> kernels;
   std::int64_t n_calls = 0, fail_at = 0;
+  std::map<std::string, std::int64_t, std::less<>> calls;
+  std::int64_t to_host = 0, to_device = 0;  // bytes
   std::string failed;
   std::atomic<cudaError_t> sticky{cudaSuccess};
 };
@@ -74,6 +87,7 @@ cudaError_t begin_call(const char* name, cudaError_t refusal = cudaErrorUnknown)
   Runtime& all = runtime();
   if (const cudaError_t error = all.sticky) return last_error = error;
   const std::lock_guard hold(all.lock);
+  all.calls[name]++;
   if (++all.n_calls != all.fail_at) return cudaSuccess;
   all.failed = name;
   return last_error = refusal;
@@ -105,7 +119,7 @@ void stay(const Fault& fault) {
   Runtime& all = runtime();
   const std::lock_guard hold(all.lock);
   all.fault = fault.what();
-  all.sticky = fault.illegal_address ? cudaErrorIllegalAddress : cudaErrorLaunchFailure;
+  all.sticky = fault.error;
 }
 
 // ---- watching
@@ -240,6 +254,20 @@ cudaError_t invalid() {
 
 }  // namespace
 
+// A GPU's compiler knows a kernel's static objects before the first launch; here a run has to meet
+// them. So the first launch is refused when it runs, and those that follow as a GPU refuses them.
+void count_static(const Launched& launched, std::size_t static_bytes) {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  Kernel& own = all.kernels[launched.kernel];
+  own.static_bytes = std::max(own.static_bytes, static_bytes);
+  if (own.takes(launched.shared_bytes)) return;
+  throw Fault("kernel " + launched.name + ": " + std::to_string(own.static_bytes) +
+                  " bytes of static and " + std::to_string(launched.shared_bytes) +
+                  " of dynamic shared memory are more than a block may have",
+              cudaErrorInvalidValue);
+}
+
 std::string place_of(const void* address) {
   Runtime& all = runtime();
   const std::lock_guard hold(all.lock);
@@ -288,6 +316,25 @@ std::int64_t fail_call(std::int64_t n) {
   all.fail_at = n;
   all.failed.clear();
   return made;
+}
+
+std::int64_t calls_of(const std::string& name) {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  const auto found = all.calls.find(name);
+  return found == all.calls.end() ? 0 : found->second;
+}
+
+std::int64_t bytes_to_host() {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  return all.to_host;
+}
+
+std::int64_t bytes_to_device() {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  return all.to_device;
 }
 
 std::string failed_call() {
@@ -445,6 +492,12 @@ cudaError_t cudaMemcpyAsync(
   if (bytes == 0) return cudaSuccess;
   if (kind != cudaMemcpyHostToDevice && !on_device(from, bytes)) return invalid();
   if (kind != cudaMemcpyDeviceToHost && !on_device(to, bytes)) return invalid();
+  {
+    Runtime& all = runtime();
+    const std::lock_guard hold(all.lock);
+    (kind == cudaMemcpyDeviceToHost ? all.to_host : all.to_device) +=
+        static_cast<std::int64_t>(bytes);
+  }
   stream->add([=] { std::memcpy(to, from, bytes); });
   return cudaSuccess;
 }
@@ -512,7 +565,34 @@ cudaError_t cudaGetLastError() {
   return std::exchange(last_error, cudaSuccess);
 }
 
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int device) {
+  if (const cudaError_t error = begin_call("cudaDeviceGetAttribute")) return error;
+  if (device != 0) return last_error = cudaErrorInvalidDevice;
+  *value = static_cast<int>(kMaxShared);
+  return cudaSuccess;
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
+  if (const cudaError_t error = begin_call("cudaFuncGetAttributes")) return error;
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  attributes->sharedSizeBytes = all.kernels[kernel].static_bytes;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute, int value) {
+  if (const cudaError_t error = begin_call("cudaFuncSetAttribute")) return error;
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  Kernel& own = all.kernels[kernel];
+  if (value < 0 || own.static_bytes + static_cast<std::size_t>(value) > kMaxShared)
+    return invalid();
+  own.allowed = static_cast<std::size_t>(value);
+  return cudaSuccess;
+}
+
 cudaError_t launch_kernel(const char* name,
+                          const void* kernel,
                           dim3 grid,
                           dim3 block,
                           std::size_t shared_bytes,
@@ -521,9 +601,14 @@ cudaError_t launch_kernel(const char* name,
   if (const cudaError_t error = begin_call("cudaLaunchKernel")) return error;
   const auto n_threads = std::uint64_t{block.x} * block.y * block.z;
   const bool fits = grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.y < 65536 && grid.z < 65536 &&
-                    n_threads > 0 && n_threads <= kMaxThreads && shared_bytes <= kMaxShared;
+                    n_threads > 0 && n_threads <= kMaxThreads;
   if (!fits) return last_error = cudaErrorInvalidConfiguration;
-  stream->add([launched = Launched{name, grid, block, shared_bytes, std::move(body)}] {
+  {
+    Runtime& all = runtime();
+    const std::lock_guard hold(all.lock);
+    if (!all.kernels[kernel].takes(shared_bytes)) return invalid();
+  }
+  stream->add([launched = Launched{name, kernel, grid, block, shared_bytes, std::move(body)}] {
     run_watched(launched);
   });
   return cudaSuccess;

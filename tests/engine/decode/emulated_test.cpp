@@ -1,6 +1,8 @@
 // Every decoder on every CUDA device that is here, the emulated one always, in every dtype, greedy
 // and coupled: the tokens and the bits of the scores of plain decoding there (T1, T2); and what they
 // are beside the CPU's.
+#include <cmath>
+#include <functional>
 #include <map>
 
 #include <gtest/gtest.h>
@@ -9,6 +11,7 @@
 #include "kernels/cuda/emulate/emulation_checks.h"
 #include "tests/engine/decode/catalogue.h"
 #include "tests/engine/decode/tiny_transformer.h"
+#include "tests/engine/model/lane.h"
 
 namespace engine::test {
 namespace {
@@ -83,6 +86,73 @@ TEST_P(CudaDecoders, write_the_bits_of_plain_decoding) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Devices, CudaDecoders, testing::ValuesIn(all_cases()), name_of_case);
+
+/// What a step asked of the runtime.
+struct Asked {
+  std::int64_t waits, takes, to_host, to_device;
+};
+Asked asked_by(const std::function<void()>& step) {
+  using namespace kernels::emulation;
+  const auto now = [] {
+    return Asked{calls_of("cudaStreamSynchronize") + calls_of("cudaEventSynchronize"),
+                 calls_of("cudaMalloc") + calls_of("cudaMallocHost") + calls_of("cudaFree"),
+                 bytes_to_host(), bytes_to_device()};
+  };
+  const Asked before = now();
+  step();
+  const Asked after = now();
+  return {after.waits - before.waits, after.takes - before.takes, after.to_host - before.to_host,
+          after.to_device - before.to_device};
+}
+
+TEST(EmulatedGpuStep, waits_once_takes_no_memory_and_brings_back_what_was_picked) {
+  const auto device = kernels::open_cuda(kEmulated);
+  const auto model = tiny_transformer(*device, kernels::DType::BF16, 11);
+  Lane lane(*model);
+  lane.append(std::vector<TokenId>{3, 7, 1, 9});
+  const std::vector<TokenId> draft = {3, 5, 7, 2, 9};
+  const TokenTree tree = chain_tree(draft);
+  const auto step = [&](Wants wants) {
+    return asked_by([&] {
+      lane.forward(tree, wants);
+      lane.commit(tree, {0, 1});
+    });
+  };
+  step({.hidden = true, .row_p = true});  // of this size, the first
+  for (int i = 0; i < 3; i++) {
+    const Asked plain = step({});
+    EXPECT_EQ(plain.waits, 1);
+    EXPECT_EQ(plain.takes, 0);
+    EXPECT_EQ(plain.to_host, 5 * static_cast<std::int64_t>(sizeof(kernels::Picked)));
+    EXPECT_LT(plain.to_device, 1500) << "ids, positions, lists and settings of five rows";
+  }
+  // Two logits of every row that has a parent, and a row's width of hidden state.
+  const Asked more = step({.hidden = true, .row_p = true});
+  EXPECT_EQ(more.waits, 3);
+  EXPECT_EQ(more.takes, 0);
+  EXPECT_EQ(more.to_host, 5 * 20 + 4 * 2 * 4 + 5 * model->config().dim * 4);
+}
+
+TEST(EmulatedGpuStep, tells_each_row_the_probability_that_its_parent_gave_it) {
+  const auto device = kernels::open_cuda(kEmulated);
+  const auto model = tiny_transformer(*device, kernels::DType::F32, 11);
+  Lane lane(*model);
+  lane.append(std::vector<TokenId>{3, 7, 1, 9});
+  const TokenTree tree = chain_tree(std::vector<TokenId>{3, 5, 7, 2, 9});
+  for (const float temperature : {0.0f, 0.7f}) {
+    lane.sampling.temperature = temperature;
+    const StepOutput out = lane.forward(tree, {.logits = true, .row_p = true});
+    EXPECT_LT(out.row_p[0], 0) << "the first has no parent";
+    for (int r = 1; r < 5; r++) {
+      const auto logits = out.logits_of(r - 1);
+      const double t = temperature > 0 ? double{temperature} : 1;
+      const double own = logits[static_cast<std::size_t>(tree.token[std::size_t(r)])];
+      double others = 0;
+      for (const float logit : logits) others += std::exp((double{logit} - own) / t);
+      EXPECT_NEAR(out.row_p[static_cast<std::size_t>(r)], 1 / others, 1e-5);
+    }
+  }
+}
 
 // Sums run in another order there, so the bits are others; in f32 the choices are the CPU's.
 TEST(EmulatedGpuBesideTheCpu, chooses_the_same_tokens_in_f32) {

@@ -54,6 +54,11 @@ INSTANTIATE_TEST_SUITE_P(Layouts,
                          ::testing::ValuesIn(cases_of({{4, 4, 64}, {6, 2, 20}, {4, 1, 48}},
                                                       {0, 5, 64, 100})),
                          name_of_case);
+// Keys and values of 200 dimensions in f32 are too wide for shared memory; of halves they fit.
+INSTANTIATE_TEST_SUITE_P(Wide,
+                         CudaAttention,
+                         ::testing::ValuesIn(cases_of({{2, 1, 200}}, {0, 64})),
+                         name_of_case);
 
 class CudaAttentionWeights : public ::testing::TestWithParam<AttentionCase> {};
 
@@ -107,11 +112,11 @@ TEST_P(CudaAttentionRows, have_the_same_bits_in_any_company_and_order) {
     ASSERT_EQ(0, std::memcmp(alone.data(), &all[r * width], 4 * width)) << "row " << r << " alone";
   }
 }
-INSTANTIATE_TEST_SUITE_P(Layouts,
-                         CudaAttentionRows,
-                         ::testing::ValuesIn(cases_of({{4, 2, 36}, {5, 1, 17}, {2, 2, 64}},
-                                                      {0, 50})),
-                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(
+    Layouts,
+    CudaAttentionRows,
+    ::testing::ValuesIn(cases_of({{4, 2, 36}, {5, 1, 17}, {2, 2, 64}, {2, 1, 200}}, {0, 50})),
+    name_of_case);
 
 class CudaAttentionStorage : public ::testing::TestWithParam<AttentionCase> {};
 

@@ -374,8 +374,71 @@ TEST_F(Emulation, launches_that_no_device_takes_are_refused) {
   const Memory<int> out(1);
   EXPECT_EQ(cudaErrorInvalidConfiguration, run(last_writer, 0, 32, out.data()));
   EXPECT_EQ(cudaErrorInvalidConfiguration, run(last_writer, 1, 1025, out.data()));
-  EXPECT_EQ(cudaErrorInvalidConfiguration,
-            enqueue("tested", last_writer, 1, 1, std::size_t{1} << 20, stream_, out.data()));
+}
+
+template <int kBytes>
+struct Bytes {
+  unsigned char of[kBytes];
+};
+template <int kStatic>
+__global__ void takes_shared(int* out) {
+  static_shared<Bytes<kStatic>>().of[0] = 1;
+  *out = 1;
+}
+
+constexpr std::size_t kPlain = 48 << 10;
+
+TEST_F(Emulation, more_shared_memory_than_a_kernel_was_allowed_is_refused) {
+  const Memory<int> out(1);
+  const auto kernel = last_writer;
+  const auto launch = [&](std::size_t bytes) {
+    const cudaError_t error = enqueue("tested", kernel, 1, 1, bytes, stream_, out.data());
+    return error == cudaSuccess ? cudaStreamSynchronize(stream_) : error;
+  };
+  const auto allow = [&](int bytes) {
+    return cudaFuncSetAttribute(handle_of(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                bytes);
+  };
+  EXPECT_EQ(cudaSuccess, launch(kPlain));
+  EXPECT_EQ(cudaErrorInvalidValue, launch(kPlain + 1));
+  EXPECT_EQ(cudaSuccess, launch(kPlain)) << "a refused launch leaves nothing behind";
+  int most = 0;
+  ASSERT_EQ(cudaSuccess, cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
+  EXPECT_EQ(cudaErrorInvalidValue, allow(most + 1));
+  EXPECT_EQ(cudaSuccess, allow(60'000));
+  EXPECT_EQ(cudaSuccess, launch(60'000));
+  EXPECT_EQ(cudaErrorInvalidValue, launch(60'001));
+  EXPECT_EQ(cudaSuccess, allow(most));
+  EXPECT_EQ(cudaSuccess, launch(static_cast<std::size_t>(most)));
+}
+
+// The first launch is refused when it runs: that is when its static objects are met.
+TEST_F(Emulation, static_shared_memory_counts_beside_dynamic) {
+  const Memory<int> out(1, 0);
+  const auto launch = [&](std::size_t bytes) {
+    return enqueue("tested", takes_shared<16>, 1, 1, bytes, stream_, out.data());
+  };
+  ASSERT_EQ(cudaSuccess, launch(kPlain));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaStreamSynchronize(stream_));
+  EXPECT_THAT(fault_text(), HasSubstr("kernel tested: 16 bytes of static and 49152 of dynamic"));
+  EXPECT_EQ(out.read()[0], 0);
+  forget_faults();
+  EXPECT_EQ(cudaErrorInvalidValue, launch(kPlain)) << "now they are known";
+  EXPECT_EQ(cudaSuccess, launch(kPlain - 16));
+  EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
+  cudaFuncAttributes found;
+  ASSERT_EQ(cudaSuccess, cudaFuncGetAttributes(&found, handle_of(takes_shared<16>)));
+  EXPECT_EQ(found.sharedSizeBytes, 16u);
+  int most = 0;
+  ASSERT_EQ(cudaSuccess, cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
+  const auto allow = [](int bytes) {
+    return cudaFuncSetAttribute(handle_of(takes_shared<16>),
+                                cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  };
+  EXPECT_EQ(cudaErrorInvalidValue, allow(most));
+  EXPECT_EQ(cudaSuccess, allow(most - 16));
+  EXPECT_EQ(cudaSuccess, launch(static_cast<std::size_t>(most) - 16));
+  EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
 }
 
 TEST_F(Emulation, streams_do_their_work_when_somebody_waits) {

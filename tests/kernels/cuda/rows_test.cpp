@@ -109,6 +109,24 @@ INSTANTIATE_TEST_SUITE_P(HeadDims,
                          ::testing::ValuesIn(sizes({2, 6, 64, 80})),
                          name_of_size);
 
+TEST(CudaGather, brings_back_single_elements_with_one_wait) {
+  for (const std::string& name : cuda_devices_here()) {
+    const OpenedCuda device(name);
+    const auto values = normal_values(3000, 9);
+    const DeviceFloats there(*device, values);
+    for (const int n : {0, 1, 300}) {
+      std::vector<std::int64_t> at(n);
+      for (int i = 0; i < n; i++) at[i] = (i * 977 + 2999) % 3000;
+      std::vector<float> found(n);
+      const std::int64_t before = emulation::calls_of("cudaStreamSynchronize");
+      device->ops().gather(*device, there.data(), at.data(), n, found.data());
+      if (is_emulated(*device))
+        EXPECT_EQ(emulation::calls_of("cudaStreamSynchronize") - before, n > 0 ? 1 : 0);
+      for (int i = 0; i < n; i++) ASSERT_EQ(found[i], values[at[i]]);
+    }
+  }
+}
+
 class CudaSwiglu : public ::testing::TestWithParam<SizeCase> {};
 
 TEST_P(CudaSwiglu, agrees_with_a_double_loop_and_survives_large_values) {
