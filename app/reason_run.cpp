@@ -59,6 +59,11 @@ std::string schedule_text(const std::map<std::string, double>& figures) {
   if (figure("wait_for_target_ms") >= 0)
     text += fmt::format("; branches waited {:.2f} s for the target, {:.2f} s for the draft",
                         figure("wait_for_target_ms") * 1e-3, figure("wait_for_draft_ms") * 1e-3);
+  if (figure("overlap_chosen") >= 0)
+    text += fmt::format(
+        "; {} chosen: a text's round took {:.2f} ms in turn, {:.2f} ms at once",
+        figure("overlap_chosen") > 0 ? "drafting while the target judges" : "drafting in turn",
+        figure("in_turn_round_ms"), figure("overlapped_round_ms"));
   return text.empty() ? text : text + "\n";
 }
 

@@ -87,7 +87,8 @@ std::string why_not_in_tree(const engine::DecoderInfo& info, const engine::Optio
 std::map<std::string, std::string> idle_options(const engine::DecoderInfo& info) {
   std::map<std::string, std::string> idle;
   if (!engine::takes_turns(info.name)) return idle;
-  for (const char* name : {"branches", "policy", "batch_verify", "draft_threads", "target_threads"})
+  for (const char* name :
+       {"branches", "policy", "batch_verify", "overlap", "draft_threads", "target_threads"})
     idle[name] =
         "One prompt is one text, which has nobody to take turns with: it drafts and is judged in "
         "turn. A chain or a tree of thoughts is several texts at a time.";

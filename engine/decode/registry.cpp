@@ -290,12 +290,16 @@ DecoderInfo seed_info() {
       int_info("batch_verify", 1, 1, 64,
                "Drafts of different texts that the model may judge in one step. 1 is the published "
                "schedule; more share the reading of the weights."),
+      choice_info("overlap", {"auto", "always", "never"},
+                  "Whether the draft model works while the model judges: 'auto' measures both and "
+                  "keeps the quicker, 'always' is the published schedule, 'never' takes turns, all "
+                  "threads for whoever works. It changes no token."),
       int_info("draft_threads", 1, 1, 1024,
-               "Processor threads that draft, beside those of the model."),
+               "Processor threads that draft, beside those of the model. In turn it has them all."),
       int_info(
           "target_threads", 0, 0, 1024,
-          "Processor threads of the model; 0: all of them, which the drafting ones then share. "
-          "Where drafting takes long, fewer may be faster."),
+          "Processor threads of the model while the draft works beside it; 0: all of them, which "
+          "the drafting ones then share. Where drafting takes long, fewer may be faster."),
       counts_info("k_config", "1,1,1", 1, 64,
                   "Candidates below each node, level by level: 1,1,1 is a chain of three; 2,2,1 a "
                   "tree of 2 + 4 + 4 tokens (mcsd)."),

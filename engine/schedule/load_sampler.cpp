@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <time.h>
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "engine/event/clock.h"
@@ -53,8 +54,10 @@ void LoadSampler::tell(Nanoseconds own_compute) {
   sample.t = now.at;
   sample.period = now.at - before.at;
   sample.device = device_.name();
-  sample.busy_percent =
-      percent(now.process_cpu_ns - before.process_cpu_ns, now.thread_busy_ns.size());
+  // Two devices may have more threads than can run at once: they work in turn then.
+  const std::size_t processors = std::max(1u, std::thread::hardware_concurrency());
+  sample.busy_percent = percent(now.process_cpu_ns - before.process_cpu_ns,
+                                std::min(now.thread_busy_ns.size(), processors));
   sample.engine_busy_percent = percent(now.own_compute - before.own_compute);
   for (std::size_t i = 0; i < now.thread_busy_ns.size(); i++)
     sample.thread_busy_percent.push_back(percent(now.thread_busy_ns[i] - before.thread_busy_ns[i]));

@@ -8,11 +8,13 @@ Rounds::Rounds(int n_branches,
                const Policy& policy,
                int n_together,
                EventSink* events,
-               const RoundsTotals& known)
+               const RoundsTotals& known,
+               Overlap* overlap)
     : policy_(policy),
       n_together_(n_together),
       events_(events),
       known_(known),
+      overlap_(overlap),
       places_(static_cast<std::size_t>(n_branches)) {
   ensure(n_branches >= 1, "rounds have at least one branch");
   ensure(n_together >= 1, "a verification takes at least one branch");
@@ -60,9 +62,18 @@ void Rounds::admit(int branch, RunId run, double value, Nanoseconds t) {
   own.n_verified = 0;
   own.value = value;
   line_up(ready_, branch, "draft", t);
+  n_under_way_ = std::max(n_under_way_, n_branches() - static_cast<int>(n_in(Stage::Free)));
+  measured_until_ = t;
+}
+
+std::ptrdiff_t Rounds::n_in(Stage stage) const {
+  return std::ranges::count(places_, stage, &Place::stage);
 }
 
 std::optional<int> Rounds::draft_next(Nanoseconds t) {
+  const bool is_others_turn =
+      n_in(Stage::Drafting) + n_in(Stage::Verifying) > 0 || std::ssize(queue_) >= n_together_;
+  if (!at_once() && is_others_turn) return std::nullopt;
   if (ready_.empty()) {
     if (draft_idle_since_ < 0) draft_idle_since_ = t;
     return std::nullopt;
@@ -82,9 +93,8 @@ void Rounds::drafted(int branch, Nanoseconds t) {
 
 // Called while nothing is being verified: all branches but those in the queue draft, or are about to.
 bool Rounds::pays_to_wait() const {
-  const auto n_active =
-      std::ranges::count_if(places_, [](const Place& place) { return place.stage != Stage::Free; });
-  const auto n_missing = std::min<std::ptrdiff_t>(n_together_, n_active) - std::ssize(queue_);
+  const auto n_missing = std::min(n_together_, n_under_way_) - std::ssize(queue_);
+  if (!at_once()) return n_in(Stage::Drafting) > 0 || (n_missing > 0 && !ready_.empty());
   const std::int64_t n_drafts = known_.n_drafts + totals_.n_drafts;
   const std::int64_t n_verifications = known_.n_verifications + totals_.n_verifications;
   if (n_missing <= 0 || n_drafts == 0 || n_verifications == 0) return false;
@@ -97,6 +107,7 @@ bool Rounds::pays_to_wait() const {
 
 std::vector<int> Rounds::verify_next(Nanoseconds t) {
   std::vector<int> branches;
+  n_under_way_ = n_branches() - static_cast<int>(n_in(Stage::Free));
   if (queue_.empty() || pays_to_wait()) {
     if (target_idle_since_ < 0) target_idle_since_ = t;
     return branches;
@@ -107,10 +118,12 @@ std::vector<int> Rounds::verify_next(Nanoseconds t) {
   }
   busy(target_idle_since_, totals_.target_idle, branches.front(), "target", t);
   totals_.n_verifications++;
+  totals_.n_overlapped += at_once();
   return branches;
 }
 
 void Rounds::verified(std::span<const Judged> judged, Nanoseconds t) {
+  measure(static_cast<int>(judged.size()), t);
   Nanoseconds spent = 0;  // the same for all of them: they were taken together
   for (const Judged& one : judged) {
     spent = move(one.branch, Stage::Verifying, one.over ? Stage::Free : Stage::Ready, t);
@@ -118,6 +131,24 @@ void Rounds::verified(std::span<const Judged> judged, Nanoseconds t) {
     if (!one.over) line_up(ready_, one.branch, "draft", t);
   }
   totals_.verifying += spent;
+}
+
+// Time in which prompts were read is left out: admit() sets the clock on. So is a round in which the
+// way or the number of branches changed.
+void Rounds::measure(int n_texts, Nanoseconds t) {
+  if (!overlap_) return;
+  const Nanoseconds spent = t - measured_until_;
+  measured_until_ = t;
+  if (measuring_.n_branches != n_under_way_ || measuring_.at_once != at_once()) {
+    measuring_ = {.n_branches = n_under_way_, .at_once = at_once()};
+    return;
+  }
+  measuring_.n_texts += n_texts;
+  measuring_.spent += spent;
+  if (measuring_.n_texts < n_under_way_) return;
+  overlap_->measured(n_under_way_, measuring_.spent / measuring_.n_texts);
+  measuring_.n_texts = 0;
+  measuring_.spent = 0;
 }
 
 double rounds_bound(

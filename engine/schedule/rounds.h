@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/event/queue.h"
+#include "engine/schedule/overlap.h"
 #include "engine/schedule/policy.h"
 
 namespace engine {
@@ -38,6 +39,7 @@ struct Judged {
 struct RoundsTotals {
   std::int64_t n_drafts = 0;         // trees put into the queue
   std::int64_t n_verifications = 0;  // times the target worked
+  std::int64_t n_overlapped = 0;     // of these: the draft might work meanwhile
   int longest_queue = 0;
   Nanoseconds wait_for_target = 0;  // of branches, in the queue
   Nanoseconds wait_for_draft = 0;   // of branches with label 1 while the draft is at another's
@@ -56,24 +58,31 @@ class Rounds {
   ///                    the queue of Algorithm 1 and "draft" for branches that may draft; Waiting
   ///                    says that the resource stood idle since, until this branch came
   /// @param known       of rounds with the same models before these: how long stages take
+  /// @param overlap     says whether both work at once, and is told what rounds take; outlives them.
+  ///                    Null: they always do
   Rounds(int n_branches,
          const Policy& policy,
          int n_together,
          EventSink* events,
-         const RoundsTotals& known = {});
+         const RoundsTotals& known = {},
+         Overlap* overlap = nullptr);
 
   // What happens, at times that never go back.
   /// A request takes a free place and may draft.
   void admit(int branch, RunId run, double value, Nanoseconds t);
-  /// Who drafts next; nullopt: nobody may.
+  /// Who drafts next; nullopt: nobody may. In turn: not while another drafts or the target works, nor
+  /// where as many drafts as a verification takes are in the queue.
   std::optional<int> draft_next(Nanoseconds t);
   /// Its tree is in the queue.
   void drafted(int branch, Nanoseconds t);
-  /// Whom the target verifies next, together; empty: the queue is, or it pays to wait for more.
+  /// Whom the target verifies next, together; empty: the queue is, or it pays to wait for more. In
+  /// turn it waits while there is something to draft for this verification.
   std::vector<int> verify_next(Nanoseconds t);
   /// All that verify_next gave are judged: they may draft again, or leave.
   void verified(std::span<const Judged> judged, Nanoseconds t);
 
+  /// Whether draft and target work at the same time now, or in turn.
+  bool at_once() const { return !overlap_ || overlap_->at_once(n_under_way_); }
   int n_branches() const { return static_cast<int>(places_.size()); }
   /// Neither drafted for, nor in the queue, nor being verified.
   bool may_draft(int branch) const { return place(branch).stage == Stage::Ready; }
@@ -97,10 +106,14 @@ class Rounds {
   /// @return  the time spent in the stage before
   Nanoseconds move(int branch, Stage from, Stage to, Nanoseconds t);
   void line_up(std::vector<Waiter>& line, int branch, const char* resource, Nanoseconds t);
-  /// Whether a fuller forward soon is better than one now: the drafts it lacks take less time, by
-  /// what stages took so far, than the verification that they would otherwise need. Before the
-  /// first of either nobody knows, and nobody waits.
+  /// In turn: whether there is a draft to wait for. At once: whether a fuller forward soon is better
+  /// than one now, the drafts it lacks taking less time, by what stages took so far, than the
+  /// verification that they would otherwise need. Before the first of either nobody knows, and
+  /// nobody waits.
   bool pays_to_wait() const;
+  std::ptrdiff_t n_in(Stage stage) const;
+  /// Tells the overlap what a round of every text took, as often as one was made.
+  void measure(int n_texts, Nanoseconds t);
   int take(std::vector<Waiter>& line, const char* resource, Nanoseconds t);
   /// Ends a time without work, if there was one.
   void busy(
@@ -110,17 +123,32 @@ class Rounds {
   int n_together_;
   EventSink* events_;
   RoundsTotals known_;
+  Overlap* overlap_;
   std::vector<Place> places_;
   std::vector<Waiter> ready_, queue_;
   Nanoseconds target_idle_since_ = -1, draft_idle_since_ = -1;  // -1: at work, or not begun
   RoundsTotals totals_;
+  int n_under_way_ = 0;  // branches, as the target last saw them; a place just left is taken again
+  /// Rounds since the last were told, all of them made in the same way.
+  struct Measuring {
+    int n_branches = 0;
+    bool at_once = false;
+    int n_texts = 0;
+    Nanoseconds spent = 0;  // without what the target took for prompts
+  } measuring_;
+  Nanoseconds measured_until_ = 0;
 };
 
 /// What is done in rounds. A branch is in one hand at a time: what draft() and the others see of it
-/// is not touched meanwhile. draft() may run beside the other calls, for another branch.
+/// is not touched meanwhile. draft() may run beside the other calls, for another branch; calls of it
+/// follow each other, on either thread.
 class RoundsWork {
  public:
   virtual ~RoundsWork() = default;
+  /// Said before draft() or verify(), on their thread: whether the other model may be at work
+  /// meanwhile, or this one has the machine for itself.
+  virtual void about_to_draft(bool /*at_once*/) {}
+  virtual void about_to_verify(bool /*at_once*/) {}
   /// The next request takes a free place, its prompt read by the target. nullopt: there is none.
   virtual std::optional<Admitted> begin(int branch) = 0;
   /// The draft proposes a branch's next tree.

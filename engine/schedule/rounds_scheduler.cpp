@@ -5,11 +5,14 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "engine/decode/options.h"
 #include "engine/event/clock.h"
 #include "engine/schedule/completion_job.h"
 #include "engine/schedule/load_sampler.h"
 #include "engine/schedule/rounds_threads.h"
+#include "kernels/threads_at_work.h"
 
 namespace engine {
 namespace {
@@ -47,14 +50,34 @@ struct Call {
   PromptCaches& prompts;
   PromptCaches& draft_prompts;
   ScheduleTotals& totals;
+  const RoundsSettings& settings;
+};
+
+/// As many of a device's threads work as someone says; in the end all of them again.
+class ThreadsAtWork {
+ public:
+  explicit ThreadsAtWork(kernels::Device& device) : device_(device) {}
+  ~ThreadsAtWork() { set(0); }
+  ThreadsAtWork(const ThreadsAtWork&) = delete;
+  ThreadsAtWork& operator=(const ThreadsAtWork&) = delete;
+  /// @param n  0: all
+  void set(int n) {
+    const int all = device_.n_threads();
+    kernels::set_threads_at_work(device_, n == 0 ? all : std::min(n, all));
+  }
+
+ private:
+  kernels::Device& device_;
 };
 
 /// The requests as work for rounds. A job is its branch's, in the hand of one thread at a time; the
-/// draft model and all its caches are the drafting thread's while there is one.
+/// draft model and all its caches are whose turn it is to draft.
 class JobRounds final : public RoundsWork {
  public:
   JobRounds(const Call& call, int n_branches)
       : call_(call),
+        target_threads_(call.models.target.model->device()),
+        draft_threads_(call.models.draft->model->device()),
         judging_(*call.models.target.model, call.events),
         drafting_(*call.models.target.model, call.events),
         jobs_(static_cast<std::size_t>(n_branches)),
@@ -78,6 +101,13 @@ class JobRounds final : public RoundsWork {
       return admitted;
     }
     return std::nullopt;
+  }
+
+  void about_to_draft(bool at_once) override {
+    draft_threads_.set(at_once ? call_.settings.draft_threads : 0);
+  }
+  void about_to_verify(bool at_once) override {
+    target_threads_.set(at_once ? call_.settings.target_threads : 0);
   }
 
   void draft(int branch) override {
@@ -170,13 +200,14 @@ class JobRounds final : public RoundsWork {
   }
 
   const Call& call_;
+  ThreadsAtWork target_threads_, draft_threads_;
   Stepper judging_, drafting_;
   std::vector<Place> jobs_;  // by branch
   std::vector<std::optional<Completion>> done_;
   std::size_t next_ = 0;
   int n_done_ = 0;
   Nanoseconds compute_ = 0;
-  std::int64_t draft_cache_bytes_ = 0;  // the drafting thread's, while there is one
+  std::int64_t draft_cache_bytes_ = 0;  // of whose turn it is to draft
   std::mutex retired_mutex_;
   std::vector<std::unique_ptr<Decoder>> retired_;
 };
@@ -184,6 +215,7 @@ class JobRounds final : public RoundsWork {
 void add(RoundsTotals& sum, const RoundsTotals& more) {
   sum.n_drafts += more.n_drafts;
   sum.n_verifications += more.n_verifications;
+  sum.n_overlapped += more.n_overlapped;
   sum.longest_queue = std::max(sum.longest_queue, more.longest_queue);
   sum.wait_for_target += more.wait_for_target;
   sum.wait_for_draft += more.wait_for_draft;
@@ -198,13 +230,17 @@ void add(RoundsTotals& sum, const RoundsTotals& more) {
 RoundsSettings rounds_settings(const OptionValues& options) {
   return {.n_branches = int_option(options, "branches"),
           .n_together = int_option(options, "batch_verify"),
-          .policy = text_option(options, "policy")};
+          .policy = text_option(options, "policy"),
+          .overlap = text_option(options, "overlap"),
+          .target_threads = int_option(options, "target_threads"),
+          .draft_threads = int_option(options, "draft_threads")};
 }
 
 RoundsScheduler::RoundsScheduler(const RunModels& models, const RoundsSettings& settings)
     : models_(models),
       settings_(settings),
       policy_(policy_named(settings.policy)),
+      overlap_(overlap_named(settings.overlap)),
       prompts_(*models.target.model),
       draft_prompts_(
           *(ensure(models.draft != nullptr, "rounds need a draft model"), models.draft->model)) {
@@ -221,9 +257,10 @@ std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> 
     events.emplace(*watch.events);
     sampler.emplace(models_.target.model->device(), *watch.events, &models_.draft->model->device());
   }
-  const Call call{models_,  requests,       watch,  events ? &*events : nullptr,
-                  prompts_, draft_prompts_, totals_};
-  Rounds rounds(settings_.n_branches, *policy_, settings_.n_together, call.events, rounds_);
+  const Call call{models_,  requests,       watch,   events ? &*events : nullptr,
+                  prompts_, draft_prompts_, totals_, settings_};
+  Rounds rounds(settings_.n_branches, *policy_, settings_.n_together, call.events, rounds_,
+                overlap_.get());
   JobRounds work(call, settings_.n_branches);
   const auto tell = [&] {
     if (!events) return;
@@ -239,12 +276,37 @@ std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> 
   }
   std::vector<Completion> completions = work.take();
   if (events) {
+    tell_choice(*events);
     events->hand_on();
     sampler->end(work.compute());
   }
   add(rounds_, rounds.totals());
   totals_.wall += now_ns() - begun;
   return completions;
+}
+
+const OverlapTuner* RoundsScheduler::tuner() const {
+  const auto* measured = dynamic_cast<const MeasuredOverlap*>(overlap_.get());
+  const OverlapTuner* found = nullptr;
+  if (!measured) return found;
+  for (const auto& [n, tuner] : measured->tuners())
+    if (tuner.overlapped() > 0) found = &tuner;
+  return found;
+}
+
+/// For recordings: what is kept, where it is not what was told before.
+void RoundsScheduler::tell_choice(EventSink& events) {
+  const OverlapTuner* found = tuner();
+  if (!found) return;
+  const std::string choice =
+      found->keeps_at_once() ? "while the target verifies" : "in turn with the target";
+  if (choice == told_) return;
+  told_ = choice;
+  events.push(Notice{now_ns(), Notice::Level::Info,
+                     fmt::format("seed: the draft works {}; a text's round took {:.2f} ms in turn, "
+                                 "{:.2f} ms with both at once",
+                                 choice, static_cast<double>(found->in_turn()) * 1e-6,
+                                 static_cast<double>(found->overlapped()) * 1e-6)});
 }
 
 std::map<std::string, double> RoundsScheduler::figures() const {
@@ -263,7 +325,16 @@ std::map<std::string, double> RoundsScheduler::figures() const {
     const Nanoseconds work = totals_.prefill + totals_.draft_busy + totals_.target_busy;
     figures["overlap"] = ms(work) / ms(totals_.wall);
   }
+  if (const OverlapTuner* found = tuner()) {
+    figures["overlap_chosen"] = found->keeps_at_once();
+    figures["overlap_looks"] = found->n_looks();
+    figures["overlap_changes"] = found->n_changes();
+    figures["overlapped_round_ms"] = ms(found->overlapped());
+    figures["in_turn_round_ms"] = ms(found->in_turn());
+  }
   if (rounds_.n_verifications == 0) return figures;
+  figures["overlapped"] =
+      static_cast<double>(rounds_.n_overlapped) / static_cast<double>(rounds_.n_verifications);
   const double draft = ms(totals_.draft_busy) / static_cast<double>(totals_.n_steps);
   const double verify = ms(totals_.target_busy) / static_cast<double>(rounds_.n_verifications);
   figures["round_draft_ms"] = draft;

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/schedule/overlap.h"
 #include "engine/schedule/rounds.h"
 #include "engine/schedule/scheduler.h"
 
@@ -24,6 +25,9 @@ struct RoundsSettings {
   int n_branches = 3;
   int n_together = 1;  // branches in one forward of the target
   std::string policy = "fcfs";
+  std::string overlap = "auto";
+  int target_threads = 0;  // while both work at once; 0: all of its device
+  int draft_threads = 1;   // likewise
 };
 /// Of the options of "seed", complete.
 RoundsSettings rounds_settings(const OptionValues& options);
@@ -39,13 +43,21 @@ class RoundsScheduler : public Scheduler {
   /// wait_for_draft_ms (of branches), target_idle_ms and draft_idle_ms, draft_prefill_ms (of
   /// prefill_ms, the draft's), round_draft_ms and round_verify_ms (of one), rounds_bound with these
   /// and the texts of a verification, overlap (own compute of both models, prompts
-  /// included, / wall: 1 where nothing was done at the same time).
+  /// included, / wall: 1 where nothing was done at the same time), overlapped (share of the
+  /// verifications beside which the draft might work); with overlap=auto, where it was measured,
+  /// overlap_chosen, overlap_looks and overlap_changes, overlapped_round_ms and in_turn_round_ms.
   std::map<std::string, double> figures() const override;
 
  private:
   RunModels models_;  // owned by the store, as long as this is used
   RoundsSettings settings_;
+  /// The tuner of most branches that has looked both ways; null: none has.
+  const OverlapTuner* tuner() const;
+  void tell_choice(EventSink& events);
+
   std::unique_ptr<Policy> policy_;
+  std::unique_ptr<Overlap> overlap_;
+  std::string told_;            // of what was chosen
   PromptCaches prompts_;        // of the target; its thread's
   PromptCaches draft_prompts_;  // of the draft; its thread's
   ScheduleTotals totals_;

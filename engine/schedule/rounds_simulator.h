@@ -9,7 +9,7 @@
 
 namespace engine {
 
-/// How long the stages last.
+/// How long the stages last; asked as each begins, so that they may differ with Rounds::at_once().
 struct StageTimes {
   std::function<Nanoseconds(int branch)> draft;                      // one tree
   std::function<Nanoseconds(std::span<const int> branches)> verify;  // one forward

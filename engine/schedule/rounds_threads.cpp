@@ -12,6 +12,8 @@
 namespace engine {
 namespace {
 
+/// At once: the caller's thread judges, the other drafts. In turn the caller's does both, which
+/// spares a hand-over, and the other sleeps.
 class TwoThreads {
  public:
   TwoThreads(Rounds& rounds, RoundsWork& work) : rounds_(rounds), work_(work) {}
@@ -52,6 +54,7 @@ class TwoThreads {
     while (n_active > 0 && !stopped()) {
       const std::vector<int> branches = next_to_judge();
       if (branches.empty()) return;  // the other thread has failed
+      work_.about_to_verify(judges_beside_);
       const std::vector<Judged> judged = work_.verify(branches);
       {
         const std::lock_guard lock(mutex_);
@@ -83,8 +86,20 @@ class TwoThreads {
     std::unique_lock lock(mutex_);
     while (!failure_) {
       std::vector<int> branches = rounds_.verify_next(now_ns());
+      judges_beside_ = rounds_.at_once();
       if (!branches.empty()) return branches;
-      to_judge_.wait(lock);
+      if (judges_beside_) {
+        to_draft_.notify_one();  // its turn, if it was not until now
+        to_judge_.wait(lock);
+      } else if (const std::optional<int> branch = rounds_.draft_next(now_ns())) {
+        lock.unlock();
+        work_.about_to_draft(false);
+        work_.draft(*branch);
+        lock.lock();
+        rounds_.drafted(*branch, now_ns());
+      } else {
+        to_judge_.wait(lock);  // for a draft begun before the turns
+      }
     }
     return {};
   }
@@ -93,6 +108,7 @@ class TwoThreads {
   void draft() {
     try {
       while (const std::optional<int> branch = next_to_draft()) {
+        work_.about_to_draft(true);
         work_.draft(*branch);
         {
           const std::lock_guard lock(mutex_);
@@ -110,7 +126,8 @@ class TwoThreads {
   std::optional<int> next_to_draft() {
     std::unique_lock lock(mutex_);
     while (!closed_) {
-      if (const std::optional<int> branch = rounds_.draft_next(now_ns())) return branch;
+      if (rounds_.at_once())
+        if (const std::optional<int> branch = rounds_.draft_next(now_ns())) return branch;
       to_draft_.wait(lock);
     }
     return std::nullopt;
@@ -126,6 +143,7 @@ class TwoThreads {
   RoundsWork& work_;
   std::mutex mutex_;  // of the rounds and what follows
   std::condition_variable to_draft_, to_judge_;
+  bool judges_beside_ = true;  // the target's thread's: whether the draft may work meanwhile
   bool closed_ = false;
   std::exception_ptr failure_;  // of the draft's thread
 };

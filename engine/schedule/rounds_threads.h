@@ -1,4 +1,5 @@
-// Rounds on two threads: the caller's is the target's, a second one drafts. They meet in one place,
+// Rounds on two threads: the caller's is the target's, a second one drafts; where they work in turn
+// (Rounds::at_once) the caller's does both. They meet in one place,
 // the bookkeeping behind a lock; whoever holds a branch by its word is alone with it.
 #pragma once
 

@@ -160,8 +160,13 @@ RunModels models_for(ModelStore& store,
   if (!takes_turns(decoder)) return store.get_for(request, helpers, {decoder}, progress);
   ModelRequest target = request;
   target.own_threads = int_option(complete, "target_threads");
-  return store.get_with_draft(target, helpers.draft, decoder, progress,
-                              int_option(complete, "draft_threads"));
+  int draft_threads = int_option(complete, "draft_threads");
+  if (text_option(complete, "overlap") != "always") {  // in turn each has them all
+    const int all = store.device(request.device).n_threads();
+    if (target.own_threads <= all) target.own_threads = 0;
+    draft_threads = std::max(draft_threads, all);
+  }
+  return store.get_with_draft(target, helpers.draft, decoder, progress, draft_threads);
 }
 
 BatchScheduler::BatchScheduler(const RunModels& models, int n_at_once)

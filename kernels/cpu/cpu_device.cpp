@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "kernels/error.h"
+#include "kernels/threads_at_work.h"
 
 #if defined(__linux__)
 #include <sched.h>
@@ -123,6 +124,11 @@ Ops make_ops(const char* name) {
 }  // namespace kernels::cpu
 
 namespace kernels {
+
+void set_threads_at_work(Device& device, int n) {
+  auto* cpu = dynamic_cast<cpu::CpuDevice*>(&device);
+  if (cpu && cpu->pool.n_threads() != n) cpu->pool.share_among(n);
+}
 
 std::unique_ptr<Device> open_cpu(int n_threads, const Ops& ops) {
   ensure(n_threads >= 0 && n_threads <= 1024, "open_cpu: n_threads is 0 to 1024");

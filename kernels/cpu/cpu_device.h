@@ -45,7 +45,7 @@ class CpuDevice final : public Device {
  public:
   CpuDevice(int n_threads, const InstructionSet& set);
   std::string name() const override { return "cpu"; }
-  int n_threads() const override { return pool.n_threads(); }
+  int n_threads() const override { return pool.n_made(); }
   std::int64_t busy_ns(int thread) const override { return pool.busy_ns(thread); }
 
   const CpuKernels& kernels;

@@ -11,6 +11,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kSpin = std::chrono::microseconds(60);
 constexpr int kPausesPerLook = 32;  // between two looks at the clock
+constexpr int kShareBits = 16;      // of a round's word: how many threads share its task
 
 void pause_briefly() {
 #if defined(__x86_64__)
@@ -36,7 +37,9 @@ bool spin_until(const Ready& ready) {
 }  // namespace
 
 ThreadPool::ThreadPool(int n_threads)
-    : n_threads_(n_threads), counters_(std::make_unique<Counter[]>(n_threads)) {
+    : n_threads_(n_threads),
+      n_at_work_(n_threads),
+      counters_(std::make_unique<Counter[]>(n_threads)) {
   ensure(n_threads >= 1, "ThreadPool: n_threads is at least 1");
   try {
     for (int i = 1; i < n_threads; i++) threads_.emplace_back([this, i] { worker(i); });
@@ -53,12 +56,12 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::stop() {
-  stopping_.store(true);
   {
     const std::lock_guard lock(mutex_);
-    round_.fetch_add(1);
+    stopping_.store(true);
   }
   work_bell_.notify_all();
+  left_out_bell_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
@@ -85,9 +88,10 @@ void ThreadPool::do_part(int thread) {
 void ThreadPool::run_task(Task task, void* context) {
   task_ = task;
   context_ = context;
-  if (n_threads_ == 1) return do_part(0);
-  n_left_.store(n_threads_ - 1);
-  round_.fetch_add(1);
+  const int n = n_threads();
+  if (n == 1) return do_part(0);
+  n_left_.store(n - 1);
+  round_.store(((round_.load() >> kShareBits) + 1) << kShareBits | static_cast<std::uint64_t>(n));
   if (workers_asleep_.load()) {
     { const std::lock_guard lock(mutex_); }
     work_bell_.notify_all();
@@ -96,11 +100,41 @@ void ThreadPool::run_task(Task task, void* context) {
   wait_until(done_bell_, caller_asleep_, [this] { return n_left_.load() == 0; });
 }
 
+void ThreadPool::share_among(int n_threads) {
+  ensure(n_threads >= 1 && n_threads <= n_threads_, "share_among: a pool has no more threads");
+  {
+    const std::lock_guard lock(mutex_);
+    n_at_work_.store(n_threads);
+  }
+  left_out_bell_.notify_all();
+}
+
+/// Returns when a task that this thread shares is there, or the pool stops. Who is left out sleeps
+/// at a bell of his own, which no task rings.
+void ThreadPool::wait_for_task(int thread, std::uint64_t seen) {
+  const auto ready = [this, thread, seen] {
+    const std::uint64_t round = round_.load();
+    const auto n = static_cast<int>(round & ((1u << kShareBits) - 1));
+    return stopping_.load() || (round != seen && thread < n);
+  };
+  const auto left_out = [this, thread] { return thread >= n_at_work_.load(); };
+  while (!spin_until(ready)) {
+    std::unique_lock lock(mutex_);
+    if (left_out()) {
+      left_out_bell_.wait(lock, [&] { return stopping_.load() || !left_out(); });
+      continue;
+    }
+    workers_asleep_.fetch_add(1);
+    work_bell_.wait(lock, [&] { return ready() || left_out(); });
+    workers_asleep_.fetch_sub(1);
+  }
+}
+
 void ThreadPool::worker(int thread) {
-  for (std::uint32_t seen = 0;;) {
-    wait_until(work_bell_, workers_asleep_, [this, seen] { return round_.load() != seen; });
+  for (std::uint64_t seen = 0;;) {
+    wait_for_task(thread, seen);
     if (stopping_.load()) return;
-    seen++;
+    seen = round_.load();  // the next begins when this part is done
     do_part(thread);
     if (n_left_.fetch_sub(1) == 1 && caller_asleep_.load()) {
       { const std::lock_guard lock(mutex_); }
@@ -110,9 +144,10 @@ void ThreadPool::worker(int thread) {
 }
 
 void ThreadPool::barrier() {
-  if (n_threads_ == 1) return;
+  const int n = n_threads();
+  if (n == 1) return;
   const std::uint32_t round = barrier_round_.load();
-  if (n_at_barrier_.fetch_add(1) + 1 == n_threads_) {
+  if (n_at_barrier_.fetch_add(1) + 1 == n) {
     n_at_barrier_.store(0);
     barrier_round_.fetch_add(1);
     return;

@@ -22,9 +22,14 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int n_threads() const { return n_threads_; }
+  /// That share the next task; as many as were made unless share_among() said otherwise.
+  int n_threads() const { return n_at_work_.load(std::memory_order_relaxed); }
+  int n_made() const { return n_threads_; }
+  /// Tasks from the next one on are shared by so many of the threads; the others sleep. The caller
+  /// of `run` calls it, between two tasks.
+  void share_among(int n_threads);
 
-  /// Calls work(thread) once for each thread, 0 being the caller, and returns when all are done.
+  /// Calls work(thread) once for each of n_threads(), 0 being the caller, and returns when all are done.
   /// One caller at a time; work must not throw.
   template <class Work>
   void run(Work&& work) {
@@ -48,13 +53,17 @@ class ThreadPool {
   void do_part(int thread);
   void worker(int thread);
   void stop();
+  void wait_for_task(int thread, std::uint64_t seen);
   template <class Ready>
   void wait_until(std::condition_variable& bell, std::atomic<int>& n_asleep, const Ready& ready);
 
   const int n_threads_;
   Task task_ = nullptr;
   void* context_ = nullptr;
-  alignas(64) std::atomic<std::uint32_t> round_{0};
+  std::atomic<int> n_at_work_;  // written under the mutex
+  // Tasks begun so far, and in the low bits the threads that share the last: one word, so that a
+  // thread left out of a task never takes it for its own.
+  alignas(64) std::atomic<std::uint64_t> round_{0};
   alignas(64) std::atomic<int> n_left_{0};
   alignas(64) std::atomic<int> n_at_barrier_{0};
   alignas(64) std::atomic<std::uint32_t> barrier_round_{0};
@@ -63,6 +72,7 @@ class ThreadPool {
   std::atomic<int> caller_asleep_{0};
   std::mutex mutex_;
   std::condition_variable work_bell_;
+  std::condition_variable left_out_bell_;
   std::condition_variable done_bell_;
   std::unique_ptr<Counter[]> counters_;
   std::vector<std::thread> threads_;

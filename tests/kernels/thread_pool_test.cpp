@@ -15,6 +15,29 @@
 namespace kernels::test {
 namespace {
 
+TEST(ThreadPool, a_task_is_shared_by_as_many_threads_as_was_said) {
+  cpu::ThreadPool pool(4);
+  EXPECT_EQ(pool.n_made(), 4);
+  for (int turn = 0; turn < 300; turn++) {
+    const int n = 1 + turn * 7 % 4;
+    if (turn % 3 == 0) pool.share_among(n);
+    const int n_threads = pool.n_threads();
+    std::atomic<int> done[4] = {};
+    std::atomic<int> n_before{0}, n_early{0};
+    pool.run([&](int thread) {
+      n_before++;
+      pool.barrier();
+      n_early += n_before.load() != n_threads;
+      done[thread]++;
+    });
+    EXPECT_EQ(n_early.load(), 0);
+    for (int thread = 0; thread < 4; thread++) EXPECT_EQ(done[thread].load(), thread < n_threads);
+    if (turn % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // they sleep
+  }
+  EXPECT_THROW(pool.share_among(5), ContractError);
+  EXPECT_THROW(pool.share_among(0), ContractError);
+}
+
 TEST(ThreadPool, every_thread_does_each_task_once) {
   for (const int n_threads : {1, 2, 3, 5}) {
     cpu::ThreadPool pool(n_threads);

@@ -80,6 +80,7 @@ TEST(Registry, has_the_option_names_of_the_command_line_contract) {
        {{"rule", rules},
         {"k_config", {"2,2,1"}},
         {"policy", {"fcfs", "shortest", "priority"}},
+        {"overlap", {"auto", "always", "never"}},
         {"batch_verify", any}}},
       {"fastcot",
        {{"window", any}, {"filler", any}, {"skip", on_off}, {"stop", {"none", "probe", "bound"}}}},

@@ -59,6 +59,7 @@ TEST(RoundsScheduler, gives_each_request_the_tokens_it_has_alone) {
       {0, Sampling::Mode::Coupled, "ar"},
       {0.8f, Sampling::Mode::Coupled, "ar"},
       {0.8f, Sampling::Mode::Rejection, "mcsd"}};
+  std::size_t n_tried = 0;
   for (const auto& [temperature, mode, in_turn] : cases) {
     const auto requests = several(temperature, mode);
     auto plain = requests;
@@ -69,11 +70,13 @@ TEST(RoundsScheduler, gives_each_request_the_tokens_it_has_alone) {
     const auto alone = BatchScheduler(bundled(), 1).run(plain, {});
     for (const char* policy : {"fcfs", "shortest", "priority"}) {
       for (const int n : {1, 3}) {
-        RoundsScheduler scheduler(bundled(), {.n_branches = n, .n_together = n, .policy = policy});
+        const std::string overlap = overlap_names()[n_tried++ % overlap_names().size()];
+        RoundsScheduler scheduler(
+            bundled(), {.n_branches = n, .n_together = n, .policy = policy, .overlap = overlap});
         const auto found = scheduler.run(requests, {});
         ASSERT_EQ(found.size(), requests.size());
         for (std::size_t i = 0; i < requests.size(); i++) {
-          EXPECT_EQ(found[i].result.tokens, alone[i].result.tokens) << i << " " << policy;
+          EXPECT_EQ(found[i].result.tokens, alone[i].result.tokens) << i << policy << overlap;
           EXPECT_EQ(found[i].result.text, alone[i].result.text);
           EXPECT_EQ(found[i].result.stop_reason, alone[i].result.stop_reason);
           EXPECT_EQ(found[i].end.tokens().size(), alone[i].end.tokens().size());
@@ -144,16 +147,20 @@ TEST(RoundsScheduler, random_delays_of_both_models_change_no_token) {
       for (const int together : {1, 3}) {
         target.begin(100 + trial);
         draft.begin(200 + trial);
-        const std::string& policy = policies[trial++ % policies.size()];
+        const std::string& policy = policies[trial % policies.size()];
+        const std::string& overlap = overlap_names()[trial++ / 2 % overlap_names().size()];
         const Deadline deadline;
         EventList events;
-        RoundsScheduler scheduler(models,
-                                  {.n_branches = n, .n_together = together, .policy = policy});
+        RoundsScheduler scheduler(models, {.n_branches = n,
+                                           .n_together = together,
+                                           .policy = policy,
+                                           .overlap = overlap,
+                                           .target_threads = 1});
         const auto found = scheduler.run(requests, {.events = &events});
         ASSERT_EQ(found.size(), requests.size());
         for (std::size_t i = 0; i < requests.size(); i++)
           EXPECT_EQ(found[i].result.tokens, alone[i].result.tokens)
-              << i << ": " << n << " branches, " << together << " together, " << policy;
+              << i << ": " << n << " branches, " << together << " together, " << policy << overlap;
         Timeline timeline;
         timeline.apply(describe(models.target));
         timeline.apply(describe(*models.draft));
@@ -220,7 +227,7 @@ TEST(RoundsScheduler, tells_every_run_whole_with_its_waits) {
     EXPECT_GE(std::ssize(run->queueing), 4 * done[i].result.n_steps);
   }
   ASSERT_FALSE(timeline.samples().empty());
-  EXPECT_EQ(timeline.samples()[0].thread_busy_percent.size(), 3u) << "the target's two and one";
+  EXPECT_EQ(timeline.samples()[0].thread_busy_percent.size(), 4u) << "two of each";
   const auto figures = scheduler.figures();
   EXPECT_EQ(figures.at("runs"), 5);
   EXPECT_EQ(figures.at("drafts"), figures.at("steps"));
@@ -232,6 +239,31 @@ TEST(RoundsScheduler, tells_every_run_whole_with_its_waits) {
   EXPECT_GE(figures.at("accepted_of_judged"), figures.at("alpha"));
   EXPECT_GE(figures.at("rounds_bound"), 1);
   EXPECT_LE(figures.at("rounds_bound"), 2);
+}
+
+TEST(RoundsScheduler, says_what_was_chosen_and_by_which_times) {
+  std::vector<CompletionRequest> requests(6, request("Question:\nAnna has 4 cups.\n", 60));
+  EventList events;
+  RoundsScheduler scheduler(bundled(), {.n_branches = 3});
+  scheduler.run(requests, {.events = &events});
+  const auto figures = scheduler.figures();
+  EXPECT_GE(figures.at("overlap_looks"), 1);
+  EXPECT_GT(figures.at("in_turn_round_ms"), 0);
+  EXPECT_GT(figures.at("overlapped_round_ms"), 0);
+  EXPECT_GT(figures.at("overlapped"), 0) << "it has looked";
+  EXPECT_LT(figures.at("overlapped"), 1) << "and begun in turn";
+  int n_told = 0;
+  for (const Event& event : events.events) {
+    const auto* notice = std::get_if<Notice>(&event);
+    n_told += notice && notice->text.starts_with("seed: the draft works ");
+  }
+  EXPECT_EQ(n_told, 1);
+  for (const char* overlap : {"always", "never"}) {
+    RoundsScheduler fixed(bundled(), {.n_branches = 3, .overlap = overlap});
+    fixed.run(requests, {});
+    EXPECT_EQ(fixed.figures().at("overlapped"), overlap == std::string("always"));
+    EXPECT_FALSE(fixed.figures().contains("overlap_chosen"));
+  }
 }
 
 /// A prompt of some pages.
@@ -295,15 +327,23 @@ TEST(RoundsScheduler, stopped_early_it_gives_what_was_begun) {
 }
 
 TEST(RoundsScheduler, its_two_models_have_threads_of_their_own) {
-  const RunModels models = bundled();
+  const RunModels models = models_for(store(), {}, {}, "seed", {{"overlap", "always"}});
   EXPECT_NE(&models.target.model->device(), &models.draft->model->device());
   EXPECT_EQ(models.target.model->device().n_threads(), 2);
   EXPECT_EQ(models.draft->model->device().n_threads(), 1);
   EXPECT_EQ(&bundled().target, &models.target) << "loaded once";
   EXPECT_EQ(&store().get({}), &models.target) << "plain decoding shares the weights";
-  const RunModels split = models_for(store(), {}, {}, "seed", {{"target_threads", "1"}});
+  const RunModels split =
+      models_for(store(), {}, {}, "seed", {{"overlap", "always"}, {"target_threads", "1"}});
   EXPECT_EQ(split.target.model->device().n_threads(), 1);
   EXPECT_NE(&split.target.model->device(), &split.draft->model->device());
+  for (const char* overlap : {"auto", "never"}) {
+    const RunModels both =
+        models_for(store(), {}, {}, "seed", {{"overlap", overlap}, {"target_threads", "1"}});
+    EXPECT_EQ(&both.target, &models.target) << "in turn it has all threads, and is loaded once";
+    EXPECT_EQ(both.draft->model->device().n_threads(), 2) << "and so has the draft";
+    EXPECT_NE(&both.target.model->device(), &both.draft->model->device());
+  }
   const RunModels shared = store().get_with_draft({}, "", "seed");
   EXPECT_THROW(RoundsScheduler(shared, {}), ContractError);
 }

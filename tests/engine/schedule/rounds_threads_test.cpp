@@ -141,6 +141,28 @@ std::vector<Text> texts_of(Dice& dice, const Job& job, int vocab, int n) {
   return texts;
 }
 
+/// Both at once now, in turn then, as dice say.
+class RandomOverlap final : public Overlap {
+ public:
+  explicit RandomOverlap(std::uint64_t seed) : dice_(seed) {}
+  bool at_once(int /*n_branches*/) const override { return at_once_; }
+  void measured(int /*n_branches*/, Nanoseconds /*per_text*/) override {
+    at_once_ = dice_(0, 1) == 1;
+  }
+
+ private:
+  Dice dice_;
+  bool at_once_ = true;
+};
+
+/// In turn, at once, alternating, and by the clock.
+std::unique_ptr<Overlap> overlap_of_trial(int trial) {
+  if (trial % 4 == 0) return std::make_unique<FixedOverlap>(false);
+  if (trial % 4 == 1) return std::make_unique<FixedOverlap>(true);
+  if (trial % 4 == 2) return std::make_unique<MeasuredOverlap>();
+  return std::make_unique<RandomOverlap>(static_cast<std::uint64_t>(trial));
+}
+
 const FirstComeFirstServed kFcfs;
 constexpr ToyShape kShape{.vocab = 12, .context = 2, .seed = 3};
 
@@ -168,9 +190,10 @@ TEST(RoundsThreads, every_text_is_what_it_is_alone_under_any_delay_and_policy) {
         job.limits.eos_ids = {5};
         job.draft = &draft;
         const std::vector<Text> texts = texts_of(dice, job, kShape.vocab, 7);
-        const int n = 1 + trial % 4;
+        const int n = 1 + trial % 5;
+        const auto overlap = overlap_of_trial(trial);
         const auto by = policy_named(policy);
-        Rounds rounds(n, *by, 1 + trial % 3, nullptr);
+        Rounds rounds(n, *by, 1 + trial / 2 % 3, nullptr, {}, overlap.get());
         LaneRounds work(target, texts, n, nullptr);
         work.draft_delay = delays(static_cast<std::uint64_t>(100 + trial));
         work.verify_delay = delays(static_cast<std::uint64_t>(200 + trial));
@@ -201,7 +224,8 @@ TEST(RoundsThreads, two_transformers_on_threads_of_their_own_write_what_they_wri
     job.sampling.temperature = temperature;
     job.draft = draft.get();
     const std::vector<Text> texts = texts_of(dice, job, 24, 9);
-    Rounds rounds(3, kFcfs, 2, nullptr);
+    RandomOverlap overlap(3);
+    Rounds rounds(3, kFcfs, 2, nullptr, {}, &overlap);
     LaneRounds work(*target, texts, 3, nullptr);
     run_in_time(rounds, work);
     for (std::size_t i = 0; i < texts.size(); i++)
@@ -253,6 +277,24 @@ TEST(RoundsThreads, the_draft_of_one_text_and_the_verification_of_another_are_at
   EXPECT_TRUE(met);
 }
 
+TEST(RoundsThreads, in_turn_no_draft_and_no_verification_are_at_work_together) {
+  ToyModel target(kShape), draft(draft_of(kShape));
+  Job job{.decoder = "seed"};
+  job.draft = &draft;
+  job.limits.max_tokens = 20;
+  const std::vector<Text> texts(4, {{1, 2, 3}, job});
+  FixedOverlap never(false);
+  Rounds rounds(3, kFcfs, 2, nullptr, {}, &never);
+  LaneRounds work(target, texts, 3, nullptr);
+  const auto own = std::this_thread::get_id();
+  bool on_own = true;
+  const auto look = [&] { on_own &= std::this_thread::get_id() == own; };
+  work.draft_delay = look;
+  work.verify_delay = look;
+  run_in_time(rounds, work);
+  EXPECT_TRUE(on_own) << "one thread does both, so nothing is handed over";
+}
+
 TEST(RoundsThreads, what_either_side_throws_ends_both) {
   Dice dice(9);
   for (const bool on_draft : {true, false}) {
@@ -262,7 +304,8 @@ TEST(RoundsThreads, what_either_side_throws_ends_both) {
       job.draft = &draft;
       job.limits.max_tokens = 40;
       const std::vector<Text> texts(5, {{1, 2, 3}, job});
-      Rounds rounds(3, kFcfs, 1, nullptr);
+      RandomOverlap overlap(5);
+      Rounds rounds(3, kFcfs, 1, nullptr, {}, at == 7 ? &overlap : nullptr);
       LaneRounds work(target, texts, 3, nullptr);
       auto n = std::make_shared<int>(0);
       const auto fail = [n, at] {

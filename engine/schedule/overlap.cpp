@@ -1,0 +1,92 @@
+#include "engine/schedule/overlap.h"
+
+#include <algorithm>
+
+#include "engine/types.h"
+
+namespace engine {
+namespace {
+
+constexpr std::size_t kLookSamples = 3;
+constexpr std::size_t kKeptSamples = 5;
+constexpr int kFirstPause = 48, kLongestPause = 768;
+constexpr double kQuicker = 1.03;   // by so much the other way must be, to be kept
+constexpr double kChanged = 1.25;   // more or less than it was: the load is another
+constexpr double kHopeless = 1.5;   // one sample like this ends a look
+constexpr double kUnlikely = 1.15;  // so do two
+
+Nanoseconds median(std::vector<Nanoseconds> samples) {
+  const auto middle = samples.begin() + std::ssize(samples) / 2;
+  std::ranges::nth_element(samples, middle);
+  return *middle;
+}
+
+double ratio(Nanoseconds a, Nanoseconds b) {
+  return static_cast<double>(a) / static_cast<double>(std::max<Nanoseconds>(b, 1));
+}
+
+}  // namespace
+
+void OverlapTuner::measured(Nanoseconds per_text) {
+  samples_.push_back(per_text);
+  if (looking_) {
+    const double quickest = ratio(std::ranges::min(samples_), of_kept());
+    const bool is_slower = quickest > (samples_.size() == 1 ? kHopeless : kUnlikely);
+    if (is_slower || samples_.size() == kLookSamples) judge(median(samples_));
+    return;
+  }
+  n_since_++;
+  if (n_looks_ == 0) {
+    if (samples_.size() == kLookSamples) look();
+    return;
+  }
+  if (samples_.size() > kKeptSamples) samples_.erase(samples_.begin());
+  if (samples_.size() < kKeptSamples) return;
+  const double now = ratio(median(samples_), of_kept());
+  const bool has_changed = now > kChanged || now * kChanged < 1;
+  if (has_changed) pause_ = kFirstPause / 2;  // doubled where the look changes nothing
+  if (has_changed || n_since_ >= pause_) look();
+}
+
+void OverlapTuner::look() {
+  of_kept() = median(samples_);
+  samples_.clear();
+  looking_ = true;
+  n_looks_++;
+}
+
+void OverlapTuner::judge(Nanoseconds other) {
+  const bool is_quicker = static_cast<double>(other) * kQuicker < static_cast<double>(of_kept());
+  median_[kept_ ? 0 : 1] = other;
+  const bool is_first = pause_ == 0;
+  pause_ = is_quicker || is_first ? kFirstPause : std::min(2 * pause_, kLongestPause);
+  if (is_quicker) {
+    kept_ = !kept_;
+    n_changes_++;
+  }
+  looking_ = false;
+  samples_.clear();
+  n_since_ = 0;
+}
+
+bool MeasuredOverlap::at_once(int n_branches) const {
+  const auto found = tuners_.find(n_branches);
+  return n_branches > 1 && found != tuners_.end() && found->second.at_once();
+}
+
+void MeasuredOverlap::measured(int n_branches, Nanoseconds per_text) {
+  if (n_branches > 1) tuners_[n_branches].measured(per_text);
+}
+
+const std::vector<std::string>& overlap_names() {
+  static const std::vector<std::string> names{"auto", "always", "never"};
+  return names;
+}
+
+std::unique_ptr<Overlap> overlap_named(const std::string& name) {
+  ensure(std::ranges::count(overlap_names(), name) == 1, "there is no such overlap");
+  if (name == "auto") return std::make_unique<MeasuredOverlap>();
+  return std::make_unique<FixedOverlap>(name == "always");
+}
+
+}  // namespace engine

@@ -1,0 +1,81 @@
+// Whether the draft works beside the target's verification or in turn with it. At the same time is
+// SEED's schedule; where both share cores and memory bandwidth, in turn with all threads for whoever
+// works may be quicker. Which it is is measured on the running work. No token depends on it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/event/event.h"
+
+namespace engine {
+
+class Overlap {
+ public:
+  virtual ~Overlap() = default;
+  /// Whether both work at once while so many branches are under way.
+  virtual bool at_once(int n_branches) const = 0;
+  /// What a text's round took, with n_branches under way, as at_once() said.
+  virtual void measured(int /*n_branches*/, Nanoseconds /*per_text*/) {}
+};
+
+class FixedOverlap final : public Overlap {
+ public:
+  explicit FixedOverlap(bool at_once) : at_once_(at_once) {}
+  bool at_once(int /*n_branches*/) const override { return at_once_; }
+
+ private:
+  bool at_once_;
+};
+
+/// The rule, for one number of branches: looks at both, in turn first, and keeps the quicker by the
+/// median of three; another look after a while, which doubles each time nothing has changed, and at
+/// once where what is kept takes a quarter more or less than it did.
+class OverlapTuner {
+ public:
+  bool at_once() const { return looking_ ? !kept_ : kept_; }
+  void measured(Nanoseconds per_text);
+
+  /// The way that is kept: in turn until working at once was seen to be quicker.
+  bool keeps_at_once() const { return kept_; }
+  /// The last median of each way; 0: not measured.
+  Nanoseconds in_turn() const { return median_[0]; }
+  Nanoseconds overlapped() const { return median_[1]; }
+  int n_looks() const { return n_looks_; }      // at the way that was not kept
+  int n_changes() const { return n_changes_; }  // of what is kept
+
+ private:
+  Nanoseconds& of_kept() { return median_[kept_ ? 1 : 0]; }
+  void look();
+  void judge(Nanoseconds other);
+
+  bool kept_ = false, looking_ = false;
+  Nanoseconds median_[2] = {0, 0};
+  std::vector<Nanoseconds> samples_;
+  int n_since_ = 0;  // measured since the last look
+  int pause_ = 0;    // until the next one
+  int n_looks_ = 0, n_changes_ = 0;
+};
+
+/// A tuner for each number of branches under way, for that changes what a round takes. A branch
+/// alone works in turn: there is nothing to do meanwhile.
+class MeasuredOverlap final : public Overlap {
+ public:
+  bool at_once(int n_branches) const override;
+  void measured(int n_branches, Nanoseconds per_text) override;
+  /// By number of branches; those that were measured.
+  const std::map<int, OverlapTuner>& tuners() const { return tuners_; }
+
+ private:
+  std::map<int, OverlapTuner> tuners_;
+};
+
+/// "auto", "always", "never".
+const std::vector<std::string>& overlap_names();
+/// @throws ContractError  if there is none of that name: the registry has checked it
+std::unique_ptr<Overlap> overlap_named(const std::string& name);
+
+}  // namespace engine
