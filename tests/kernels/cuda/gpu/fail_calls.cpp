@@ -93,6 +93,15 @@ STANDS_BEFORE(cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned flags), e
 STANDS_BEFORE(cudaEventDestroy, (cudaEvent_t event), event)
 STANDS_BEFORE(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream), event, stream)
 STANDS_BEFORE(cudaEventSynchronize, (cudaEvent_t event), event)
+STANDS_BEFORE(cudaDeviceGetAttribute,
+              (int* value, cudaDeviceAttr attribute, int device),
+              value,
+              attribute,
+              device)
+STANDS_BEFORE(cudaFuncGetAttributes,
+              (cudaFuncAttributes * found, const void* kernel),
+              found,
+              kernel)
 STANDS_BEFORE(cudaFuncSetAttribute,
               (const void* kernel, cudaFuncAttribute attribute, int value),
               kernel,
