@@ -247,10 +247,15 @@ struct Stream;
 struct Event;
 using cudaStream_t = Stream*;
 using cudaEvent_t = Event*;
+struct cudaUUID_t {
+  char bytes[16];
+};
 struct cudaDeviceProp {
   char name[256];
   std::size_t totalGlobalMem;
   int major, minor, multiProcessorCount;
+  int pciDomainID, pciBusID, pciDeviceID;
+  cudaUUID_t uuid;
 };
 inline constexpr unsigned cudaStreamNonBlocking = 1;
 inline constexpr unsigned cudaEventDisableTiming = 2;
