@@ -11,6 +11,8 @@
 
 namespace kernels {
 
+class GpuMonitor;  // kernels/cuda/gpu_monitor.h
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -21,12 +23,16 @@ class Device {
   virtual int n_threads() const { return 1; }
   /// Nanoseconds a thread has spent at work since the device was opened. From any thread.
   virtual std::int64_t busy_ns(int /*thread*/) const { return 0; }
+  /// Of a GPU: what its driver tells, once it is started; it ends with the device. Null: none.
+  GpuMonitor* monitor() const { return monitor_.get(); }
+  void watched_by(std::shared_ptr<GpuMonitor> monitor) { monitor_ = std::move(monitor); }
 
  protected:
   explicit Device(const Ops& ops) : ops_(ops) {}
 
  private:
   const Ops& ops_;
+  std::shared_ptr<GpuMonitor> monitor_;
 };
 
 /// The best table this processor runs, chosen once, or the one CPU_OPS names in the environment.

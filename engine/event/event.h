@@ -208,6 +208,13 @@ struct Sampled {
   std::int64_t memory_bytes = -1;
   double engine_busy_percent = -1;
   std::string reason;
+  // Of a GPU, as its driver tells, whose `busy_percent` is the time in which a kernel ran. -1: not
+  // known, `absent` says why by the field's name; or all of them, then `reason` does.
+  double gpu_memory_busy_percent = -1;
+  std::int64_t gpu_memory_used_bytes = -1, gpu_memory_total_bytes = -1;
+  double gpu_clock_mhz = -1, gpu_memory_clock_mhz = -1;
+  double gpu_power_w = -1;
+  std::map<std::string, std::string> absent;
 };
 
 struct Agreement {

@@ -96,7 +96,9 @@ void fields(auto& visit, Is<Waiting> auto& e) {
 void fields(auto& visit, Is<Sampled> auto& e) {
   visit(e.t), visit(e.period), visit(e.device), visit(e.busy_percent);
   visit(e.thread_busy_percent), visit(e.memory_bytes), visit(e.engine_busy_percent);
-  visit(e.reason);
+  visit(e.reason), visit(e.gpu_memory_busy_percent), visit(e.gpu_memory_used_bytes);
+  visit(e.gpu_memory_total_bytes), visit(e.gpu_clock_mhz), visit(e.gpu_memory_clock_mhz);
+  visit(e.gpu_power_w), visit(e.absent);
 }
 
 void fields(auto& visit, Is<Agreement> auto& e) {

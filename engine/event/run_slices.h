@@ -76,6 +76,8 @@ LaneSlices slices_of(const StepHead& step, Clock clock);
 LaneSlices slices_of(const RunRecord& run, const StepHead& step, Clock clock);
 /// The run's phases so far and its failure; on clocks other than wall, decode alone.
 std::vector<Slice> phase_slices(const RunRecord& run, Clock clock);
+/// Whether a GPU's driver was asked: not of a CPU, nor of the device emulated on one.
+bool of_gpu(const Sampled& sample);
 /// Busy shares of sampled devices.
 std::vector<Slice> device_slices(std::span<const Sampled> samples);
 

@@ -135,7 +135,11 @@ std::size_t Timeline::bytes() const {
     n += sizeof model + of(model.pieces);
     for (const std::string& piece : model.pieces) n += piece.capacity();
   }
-  for (const Sampled& sample : samples_) n += of(sample.thread_busy_percent);
+  for (const Sampled& sample : samples_) {
+    n += of(sample.thread_busy_percent) + sample.reason.capacity();
+    for (const auto& [field, why] : sample.absent)
+      n += sizeof field + field.capacity() + sizeof why + why.capacity();
+  }
   for (const Notice& notice : notices_) n += notice.text.capacity();
   for (const SearchRecord& search : searches_) n += memory_of(search);
   return n;

@@ -429,7 +429,8 @@ std::string TimelineIntake::take(const Waiting& e) {
 
 std::string TimelineIntake::take(const Sampled& e) {
   const auto odd = [](double x) { return !std::isfinite(x); };
-  if (odd(e.busy_percent) || odd(e.engine_busy_percent) ||
+  if (odd(e.busy_percent) || odd(e.engine_busy_percent) || odd(e.gpu_memory_busy_percent) ||
+      odd(e.gpu_clock_mhz) || odd(e.gpu_memory_clock_mhz) || odd(e.gpu_power_w) ||
       std::ranges::any_of(e.thread_busy_percent, odd) || !is_duration(e.period)) {
     return "a sample is not a number";
   }

@@ -350,6 +350,11 @@ class RunTrace {
                     .args = "{\"value\":" + number(value) + "}"});
   }
 
+  /// -1 stands for what is not known, which has no counter.
+  void add_known(Nanoseconds t, const std::string& name, double value) {
+    if (value >= 0) add_counter(t, name, value);
+  }
+
   /// One counter of as many values as the device has threads: viewers draw each.
   void add_threads(Nanoseconds t, const std::string& name, const std::vector<double>& percent) {
     std::string values;
@@ -458,14 +463,16 @@ class RunTrace {
     for (const Sampled& sample : timeline_.samples()) {
       const bool during = sample.t - sample.period >= run_.started.t && sample.t <= run_.last_event;
       if (!during) continue;
-      const std::string device = sample.device.substr(0, sample.device.find(':'));
-      const std::string prefix = device == "cpu" ? "cpu" : "gpu";
+      const std::string prefix = of_gpu(sample) ? "gpu" : "cpu";
       const Nanoseconds t = since_start(sample.t);
-      if (sample.busy_percent >= 0) add_counter(t, prefix + "_busy_percent", sample.busy_percent);
+      add_known(t, prefix + "_busy_percent", sample.busy_percent);
       add_threads(t, prefix + "_thread_busy_percent", sample.thread_busy_percent);
-      if (sample.memory_bytes >= 0) {
-        add_counter(t, prefix + "_mem_bytes", static_cast<double>(sample.memory_bytes));
-      }
+      add_known(t, "cpu_mem_bytes", static_cast<double>(sample.memory_bytes));
+      add_known(t, "gpu_mem_bytes", static_cast<double>(sample.gpu_memory_used_bytes));
+      add_known(t, "gpu_memory_busy_percent", sample.gpu_memory_busy_percent);
+      add_known(t, "gpu_clock_mhz", sample.gpu_clock_mhz);
+      add_known(t, "gpu_memory_clock_mhz", sample.gpu_memory_clock_mhz);
+      add_known(t, "gpu_power_w", sample.gpu_power_w);
       own.push_back(sample);
     }
     for (const Slice& slice : device_slices(own)) {

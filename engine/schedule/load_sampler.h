@@ -1,5 +1,6 @@
-// How busy the processor is while runs go on, told as Sampled events: the same for the window's
-// races and the command line's runs.
+// How busy the processor or the GPU is while runs go on, told as Sampled events: the same for the
+// window's races and the command line's runs. A GPU's driver is asked by a thread of its own
+// (kernels/cuda/gpu_monitor.h), and the latest it said is told; nobody waits for it here.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace engine {
 
 class LoadSampler {
  public:
-  /// Begins to count.
+  /// Begins to count, and starts the monitor of a GPU.
   /// @param device  what runs; outlives the sampler, as `events` does
   /// @param beside  a second device at work at the same time, whose threads count too; or null
   LoadSampler(const kernels::Device& device,

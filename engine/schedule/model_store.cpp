@@ -284,4 +284,12 @@ std::vector<DeviceInfo> list_devices() {
   return all;
 }
 
+kernels::GpuLoad load_of(const DeviceInfo& device) {
+  return kernels::load_of_cuda({.name = device.name,
+                                .available = device.available,
+                                .reason = device.reason,
+                                .memory_bytes = device.memory_bytes,
+                                .ops = device.ops});
+}
+
 }  // namespace engine

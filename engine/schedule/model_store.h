@@ -13,6 +13,7 @@
 #include "engine/model/heads_files.h"
 #include "engine/model/model.h"
 #include "engine/schedule/memory_plan.h"
+#include "kernels/cuda/gpu_monitor.h"
 
 namespace engine {
 
@@ -188,5 +189,7 @@ struct DeviceInfo {
   std::string ops;  // the table of kernels it would use
 };
 std::vector<DeviceInfo> list_devices();
+/// How busy a "cuda:N" is now, as its driver tells, or the reason why that is not known.
+kernels::GpuLoad load_of(const DeviceInfo& device);
 
 }  // namespace engine

@@ -51,6 +51,12 @@ int ordinal_of(const std::string& name) {
   return std::stoi(digits);
 }
 
+/// The driver's NVML and a GPU of CUDA's.
+GpuSource source_of(int ordinal) {
+  return {.open = [](std::string& reason) { return Nvml::open(reason); },
+          .identity = [ordinal] { return gpus()->properties(ordinal).identity; }};
+}
+
 }  // namespace
 
 std::vector<CudaDeviceInfo> list_cuda() {
@@ -87,7 +93,16 @@ std::unique_ptr<Device> open_cuda(const std::string& name) {
   const int n = count_gpus(reason);
   if (n == 0) throw refuse(reason);
   if (ordinal >= n) throw refuse("not on this machine, which has " + std::to_string(n));
-  return gpus()->open(ordinal);
+  std::unique_ptr<Device> device = gpus()->open(ordinal);
+  device->watched_by(std::make_shared<GpuMonitor>(source_of(ordinal)));
+  return device;
+}
+
+GpuLoad load_of_cuda(const CudaDeviceInfo& device) {
+  GpuSource source = source_of(ordinal_of(device.name));
+  if (!device.available)
+    source.identity = [&]() -> GpuIdentity { throw Error(ErrorCode::Device, device.reason); };
+  return gpu_load_once(source);
 }
 
 }  // namespace kernels

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cuda/gpu_monitor.h"
 #include "kernels/device.h"
 
 namespace kernels {
@@ -25,5 +26,8 @@ std::vector<CudaDeviceInfo> list_cuda();
 /// A device by its name, "cuda:N" or "cuda:emulated"; each call opens one with a stream of its own.
 /// @throws Error(Device)  in one line, if there is none, this build has none, or it refuses
 std::unique_ptr<Device> open_cuda(const std::string& name);
+
+/// How busy a "cuda:N" of `list_cuda` is, asked once; of one that is not there the reason.
+GpuLoad load_of_cuda(const CudaDeviceInfo& device);
 
 }  // namespace kernels

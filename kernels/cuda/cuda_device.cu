@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 
 #include "kernels/cuda/cuda_device.h"
@@ -49,11 +50,28 @@ int count_devices(std::string& reason) {
   return 0;
 }
 
+// As NVML writes both: the emulated one has neither.
+GpuIdentity identity_of(const cudaDeviceProp& found) {
+  if (kEmulated) return {};
+  std::string uuid = "GPU";
+  for (std::size_t i = 0; i < sizeof found.uuid.bytes; i++) {
+    char digits[4];
+    std::snprintf(digits, sizeof digits, "%02x", found.uuid.bytes[i] & 0xFF);
+    const bool begins_group = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+    uuid += (begins_group ? "-" : "") + std::string(digits);
+  }
+  char bus[40];
+  std::snprintf(bus, sizeof bus, "%08X:%02X:%02X.0", static_cast<unsigned>(found.pciDomainID),
+                static_cast<unsigned>(found.pciBusID), static_cast<unsigned>(found.pciDeviceID));
+  return {uuid, bus};
+}
+
 GpuProperties properties_of(int ordinal) {
   cudaDeviceProp found = {};
   if (cudaGetDeviceProperties(&found, ordinal) != cudaSuccess)
     throw Error(ErrorCode::Device, "cuda:" + std::to_string(ordinal) + ": cannot be asked about");
-  return {found.name, static_cast<std::int64_t>(found.totalGlobalMem), found.major, found.minor};
+  return {found.name, static_cast<std::int64_t>(found.totalGlobalMem), found.major, found.minor,
+          identity_of(found)};
 }
 
 const Ops& table() {

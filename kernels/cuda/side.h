@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "kernels/cuda/nvml.h"
 #include "kernels/device.h"
 
 namespace kernels {
@@ -13,6 +14,7 @@ struct GpuProperties {
   std::string title;  // "NVIDIA H200"
   std::int64_t memory_bytes = 0;
   int major = 0, minor = 0;  // compute capability
+  GpuIdentity identity;      // empty: emulated
 };
 
 struct CudaSide {

@@ -348,9 +348,16 @@ TEST_F(CliJson, each_device_says_whether_and_why_it_can_be_used) {
   const json found = document("devices");
   EXPECT_EQ(wrong_in(found, json::parse(R"([{"name": "string", "kind": "string",
                        "available": "boolean", "reason": "string", "memory_bytes": "integer|null",
-                       "ops": "string"}])")),
+                       "ops": "string", "gpu": "object|null"}])")),
             "");
-  for (const json& device : found) EXPECT_NE(device["memory_bytes"], 0) << device;
+  for (const json& device : found) {
+    EXPECT_NE(device["memory_bytes"], 0) << device;
+    EXPECT_EQ(device["gpu"].is_null(),
+              device["kind"] == "cpu" || device["name"] == "cuda:emulated");
+    if (device["gpu"].is_null() || device["available"] == true) continue;
+    EXPECT_NE(device["gpu"]["reason"], "") << device;
+    EXPECT_TRUE(device["gpu"]["gpu_busy_percent"].is_null()) << device;
+  }
 }
 
 // The plan that a model too large is refused by, told beforehand.

@@ -139,6 +139,37 @@ TEST(Machine, has_a_line_for_every_thread) {
   EXPECT_THAT(said, HasSubstr("thread 2 99 %"));
 }
 
+TEST(Machine, has_what_the_driver_of_a_gpu_tells_and_one_line_where_it_is_not_there) {
+  DrawnWindow window;
+  window.shell.show(ui::Screen::Live);
+  window.shell.take(streams::one_run("jacobi", 24));
+  window.shell.take({engine::Sampled{.t = 5'000'000'000,
+                                     .period = 100'000'000,
+                                     .device = "cuda:0",
+                                     .busy_percent = 87,
+                                     .thread_busy_percent = {61},
+                                     .gpu_memory_busy_percent = 41,
+                                     .gpu_memory_used_bytes = 50'000'000'000,
+                                     .gpu_memory_total_bytes = 150'000'000'000,
+                                     .gpu_clock_mhz = 1980,
+                                     .gpu_memory_clock_mhz = 2619,
+                                     .absent = {{"gpu_power_w", "Not Supported"}}}});
+  std::string said = window.said();
+  for (const char* part : {"cuda:0 busy 87 %", "our kernels 61 %", "50.0 of 150.0 GB", "1980 MHz",
+                           "2619 MHz", "power -"})
+    EXPECT_THAT(said, HasSubstr(part));
+  window.shell.take({engine::Sampled{.t = 5'100'000'000,
+                                     .period = 100'000'000,
+                                     .device = "cuda:0",
+                                     .thread_busy_percent = {62},
+                                     .reason = "libnvidia-ml.so.1 was not found"}});
+  said = window.said();
+  EXPECT_THAT(said, HasSubstr("cuda:0 busy -"));
+  EXPECT_THAT(said, HasSubstr("libnvidia-ml.so.1 was not found"));
+  EXPECT_THAT(said, HasSubstr("our kernels 62 %"));
+  EXPECT_THAT(said, Not(HasSubstr("power")));
+}
+
 TEST(Machine, says_whether_samples_will_come) {
   DrawnWindow window;
   window.shell.show(ui::Screen::Live);

@@ -249,10 +249,15 @@ struct Stream;
 struct Event;
 using cudaStream_t = Stream*;
 using cudaEvent_t = Event*;
+struct cudaUUID_t {
+  char bytes[16];
+};
 struct cudaDeviceProp {
   char name[256];
   std::size_t totalGlobalMem;
   int major, minor, multiProcessorCount;
+  int pciDomainID, pciBusID, pciDeviceID;
+  cudaUUID_t uuid;
 };
 struct cudaFuncAttributes {
   std::size_t sharedSizeBytes;  // what is known of it: of the static objects that were met so far

@@ -127,6 +127,30 @@ TEST(TraceExport, each_thread_of_a_sample_is_a_value_of_one_counter) {
   EXPECT_TRUE(check.ok()) << first_problem(check);
 }
 
+TEST(TraceExport, what_the_driver_of_a_gpu_tells_has_counters_and_what_it_does_not_has_none) {
+  const Folder folder;
+  std::vector<Event> events = tiny_stream();
+  for (Event& event : events) {
+    auto* sample = std::get_if<Sampled>(&event);
+    if (!sample) continue;
+    sample->device = "cuda:0";
+    sample->gpu_memory_used_bytes = 123456;
+    sample->gpu_clock_mhz = 1980;
+    sample->absent = {{"gpu_power_w", "Not Supported"}};
+  }
+  const std::string text = trace_text(timeline_of(events));
+  for (const char* counter : {R"("name":"gpu_busy_percent","args":{"value":75.5})",
+                              R"("name":"gpu_mem_bytes","args":{"value":123456})",
+                              R"("name":"gpu_clock_mhz","args":{"value":1980})",
+                              R"("name":"cpu_mem_bytes","args":{"value":4096})"})
+    EXPECT_NE(text.find(counter), std::string::npos) << counter;
+  EXPECT_EQ(text.find("gpu_power_w"), std::string::npos);
+  EXPECT_EQ(text.find("cpu_busy_percent"), std::string::npos);
+  export_trace(timeline_of(events), folder / "gpu.json");
+  const TraceCheck check = check_trace(folder / "gpu.json");
+  EXPECT_TRUE(check.ok()) << first_problem(check);
+}
+
 TEST(TraceExport, an_exported_trace_breaks_no_rule) {
   const Folder folder;
   for (const char* name : {"trace.json", "trace.json.gz"}) {
