@@ -58,7 +58,8 @@ GpuIdentity identity_of(const cudaDeviceProp& found) {
     char digits[4];
     std::snprintf(digits, sizeof digits, "%02x", found.uuid.bytes[i] & 0xFF);
     const bool begins_group = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
-    uuid += (begins_group ? "-" : "") + std::string(digits);
+    if (begins_group) uuid += '-';
+    uuid += digits;
   }
   char bus[40];
   std::snprintf(bus, sizeof bus, "%08X:%02X:%02X.0", static_cast<unsigned>(found.pciDomainID),
