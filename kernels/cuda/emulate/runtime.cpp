@@ -413,7 +413,8 @@ cudaError_t cudaGetDeviceCount(int* count) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (const cudaError_t error = begin_call("cudaGetDeviceProperties")) return error;
   if (device != 0) return last_error = cudaErrorInvalidDevice;
-  *properties = {"this CPU, emulated", static_cast<std::size_t>(runtime().limit), 9, 0, 1, 0, 0, 0, {}};
+  *properties = {
+      "this CPU, emulated", static_cast<std::size_t>(runtime().limit), 9, 0, 1, 0, 0, 0, {}};
   return cudaSuccess;
 }
 
