@@ -15,6 +15,7 @@
 #include "app/step_times.h"
 #include "app/terminal.h"
 #include "engine/event/table.h"
+#include "engine/schedule/memory_plan.h"
 #include "kernels/cpu/probe.h"
 
 namespace app {
@@ -181,6 +182,8 @@ int bench_step(const BenchOptions& options) {
               {"context", options.context},
               {"weight_bytes", model.weight_bytes()},
               {"cache_bytes", times.cache_bytes},
+              {"cache_bytes_per_token",
+               number_json(engine::memory_plan(model.config(), model.dtype()).cache_per_token)},
               {"generate_peak_rss_bytes", generate_peak},
               {"disturbed", is_disturbed},
               {"rows", rows}};

@@ -19,7 +19,7 @@ def bound_ms(bytes_moved, probe):
 
 
 def judged(probe, step):
-    moved = step["weight_bytes"] + step["cache_bytes"]
+    moved = step["weight_bytes"] + step["context"] * step["cache_bytes_per_token"]
     by_copies = bound_ms(moved, probe)
     launches = step.get("launches_per_step")
     of_launches = None if launches is None else launches * probe["launch_us"] * 1e-3

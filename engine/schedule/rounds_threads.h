@@ -1,6 +1,6 @@
 // Rounds on two threads: the caller's is the target's, a second one drafts; where they work in turn
-// (Rounds::at_once) the caller's does both. They meet in one place,
-// the bookkeeping behind a lock; whoever holds a branch by its word is alone with it.
+// (Rounds::at_once) the caller's does both. They meet in one place, the bookkeeping behind a lock;
+// whoever holds a branch by its word is alone with it.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,7 @@
 #include "kernels/cuda/gpu_monitor.h"
 
 #include <exception>
+#include <system_error>
 #include <utility>
 
 namespace kernels {
@@ -57,7 +58,13 @@ GpuMonitor::~GpuMonitor() {
 
 void GpuMonitor::start() {
   const std::lock_guard lock(mutex_);
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  if (thread_.joinable() || failed_) return;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    reason_ = std::string("no thread could be started to ask the driver: ") + error.what();
+    failed_ = true;
+  }
 }
 
 void GpuMonitor::run() {

@@ -42,7 +42,7 @@ class GpuMonitor {
   /// Waits for a question under way and for nothing else.
   ~GpuMonitor();
 
-  /// The thread runs from the first call on.
+  /// The thread runs from the first call on; that there is none to be had is a reason too.
   void start();
   /// From any thread, without blocking it.
   GpuLoad latest() const;
@@ -57,7 +57,8 @@ class GpuMonitor {
 
   const GpuSource source_;
   const std::chrono::nanoseconds period_;
-  // Written by the thread before `failed_` or the first sample says so, and not after.
+  // Written by the thread (or by start(), for want of one) before `failed_` or the first sample says
+  // so, and not after.
   std::unique_ptr<Nvml> nvml_;
   std::string reason_;
   std::atomic<bool> failed_{false};

@@ -18,7 +18,8 @@ class GpuModel : public test::MeasuringScripts {
   /// Of a GPU that copies 4,000 GB/s, and 12.4 GB of weights with 0.4 GB of cache: 3.2 ms.
   void measured(double one, double thirty_two, double hundred_and_twenty) const {
     std::ofstream(out() + ".probe") << R"({"copy_gbps": 4000, "launch_us": 2})";
-    json step = {{"weight_bytes", 12'400'000'000}, {"cache_bytes", 400'000'000}};
+    json step = {
+        {"weight_bytes", 12'400'000'000}, {"context", 500}, {"cache_bytes_per_token", 800'000}};
     step["rows"] = {{{"rows", 1}, {"ms", one}},
                     {{"rows", 32}, {"ms", thirty_two}},
                     {{"rows", 120}, {"ms", hundred_and_twenty}}};
