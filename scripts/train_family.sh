@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains the whole bundled family from nothing: tokenizer, target, draft, Medusa's and Chimera's heads with their trees, consistency model.
-#   scripts/train_family.sh OUT_DIR [TARGET_RECIPE]      default recipe: assets/recipes/target-family.json
+#   scripts/train_family.sh OUT_DIR [TARGET_RECIPE]      default recipe: target-family.json of assets/recipes
 # Each stage goes on where it was stopped (Ctrl+C, a kill, a lost machine), and one that is done is not done again; so the same command
 # leads on from everywhere. A stage whose recipe has changed since is asked again: it goes on where only its length is another, and is
 # refused where what it has was made by another recipe. One that was begun with another tokenizer or target is refused; remove its folder.
@@ -9,13 +9,15 @@
 # DECOSCOPE_FAMILY_SCORES  problems a task and level are asked at the end (500)
 # DECOSCOPE_FAMILY_ROWS    rows a step that the heads' trees are grown for (16); auto: measured on this machine at 4x2
 # DECOSCOPE_FAMILY_CLLM    recipe of the consistency model (assets/recipes/cllm.json)
+# DECOSCOPE_FAMILY_FROM    a model, with its tokenizer, that the target goes on from in place of random weights; recipe: target-family-on.json
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=scripts/measuring.sh
 source "$here/scripts/measuring.sh"
 recipes="$here/assets/recipes"
 out=${1:?name a folder for the models}
-target_recipe=${2:-$recipes/target-family.json}
+from=${DECOSCOPE_FAMILY_FROM:-}
+target_recipe=${2:-$recipes/target-family${from:+-on}.json}
 cllm_recipe=${DECOSCOPE_FAMILY_CLLM:-$recipes/cllm.json}
 scores=${DECOSCOPE_FAMILY_SCORES:-500}
 rows=${DECOSCOPE_FAMILY_ROWS:-16}
@@ -84,8 +86,12 @@ trained() {  # NAME RECIPE [FILE...] -- KIND ARGUMENTS
   stage "${words[@]}" -- train "$1" --recipe "${words[1]}" "${@:2}" --out "$out/$name" --resume
 }
 
-stage tokenizer "$recipes/tokenizer-family.json" -- train tokenizer --recipe "$recipes/tokenizer-family.json" --out "$out/tokenizer"
-trained demo-target "$target_recipe" "$out/tokenizer/tokenizer.model" -- target --tokenizer "$out/tokenizer"
+if [ -n "$from" ]; then
+  trained demo-target "$target_recipe" "$from/model.safetensors" "$from/tokenizer.model" -- target --tokenizer "$from" --from "$from"
+else
+  stage tokenizer "$recipes/tokenizer-family.json" -- train tokenizer --recipe "$recipes/tokenizer-family.json" --out "$out/tokenizer"
+  trained demo-target "$target_recipe" "$out/tokenizer/tokenizer.model" -- target --tokenizer "$out/tokenizer"
+fi
 weights=$out/demo-target/model.safetensors
 target=(--target "$out/demo-target")
 # Before what reads it: the consistency model's relations are made from these.
@@ -117,7 +123,9 @@ took() {  # MODEL STAGE...
     for name in "$@"; do echo "| $name | $(cat "$out/$name/.seconds") |"; done
   } | python3 "$here/scripts/card_section.py" "$out/$model/README.md" "Time"
 }
-took demo-target tokenizer demo-target scores-demo-target
+tokenizer=(tokenizer)
+[ -z "$from" ] || tokenizer=()
+took demo-target "${tokenizer[@]}" demo-target scores-demo-target
 took demo-draft demo-draft
 took demo-medusa texts demo-medusa tree-medusa
 took demo-chimera texts demo-chimera tree-chimera

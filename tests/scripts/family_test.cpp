@@ -109,6 +109,22 @@ TEST_F(FamilyScripts, a_family_is_made_stage_by_stage_and_what_is_whole_is_made_
   EXPECT_THAT(stages(), ElementsAre("draft"));
 }
 
+TEST_F(FamilyScripts, a_target_goes_on_from_weights_that_are_there) {
+  const std::string from = out() + ".from";
+  fs::create_directories(from);
+  write(from + "/model.safetensors", "weights");
+  write(from + "/tokenizer.model", "pieces");
+  ASSERT_EQ(trained("DECOSCOPE_FAMILY_FROM=" + from), 0) << told();
+  const auto calls = asked();
+  ASSERT_THAT(calls, SizeIs(10)) << "no tokenizer is trained";
+  EXPECT_EQ(calls[0], "train target --recipe " + recipe("target") + " --tokenizer " + from +
+                          " --from " + from + " --out " + out() + "/demo-target --resume");
+  EXPECT_THAT(card("demo-target"), Not(HasSubstr("| tokenizer |")));
+  write(from + "/model.safetensors", "other weights");
+  EXPECT_EQ(trained("DECOSCOPE_FAMILY_FROM=" + from), 2);
+  EXPECT_THAT(told(), HasSubstr(out() + "/demo-target was made with other files"));
+}
+
 TEST_F(FamilyScripts, a_stage_that_was_asked_for_otherwise_is_made_again_and_none_before_it) {
   ASSERT_EQ(trained(), 0) << told();
   asked();

@@ -1,5 +1,6 @@
 #include "engine/train/ops/linear_onednn.h"
 
+#include <algorithm>
 #include <map>
 #include <new>
 #include <tuple>
@@ -100,7 +101,11 @@ class OneDnnMath : public LinearMath<T> {
   void backward_weight(
       const PackedLinear<T>& packed, const T* dy, const T* x, int rows, float* dw) override {
     const auto& w = of(packed);
-    multiply({w.n_out, rows, w.n_in, true, false, true, true}, dy, x, dw);
+    if (w.n_out <= w.n_in) {
+      multiply({w.n_out, rows, w.n_in, true, false, true, true}, dy, x, dw);
+    } else {
+      backward_tall_weight(w.n_out, w.n_in, dy, x, rows, dw);
+    }
   }
 
  private:
@@ -112,6 +117,26 @@ class OneDnnMath : public LinearMath<T> {
 
   static const OneDnnLinear<T>& of(const PackedLinear<T>& w) {
     return static_cast<const OneDnnLinear<T>&>(w);
+  }
+
+  // As x^T dy, in chunks of rows whose operands stay in the second-level cache, then turned: oneDNN
+  // is slow where the left operand is transposed and wide (docs/measurements/training.md).
+  void backward_tall_weight(int n_out, int n_in, const T* dy, const T* x, int rows, float* dw) {
+    constexpr int kChunk = 512;
+    const std::size_t n = static_cast<std::size_t>(n_out) * n_in;
+    if (across_.size() < n) across_.resize(n);
+    for (int first = 0; first < rows; first += kChunk) {
+      multiply({n_in, std::min(kChunk, rows - first), n_out, true, false, true, first > 0},
+               x + std::int64_t{first} * n_in, dy + std::int64_t{first} * n_out, across_.data());
+    }
+    constexpr int kTile = 16;
+    for (int out = 0; out < n_out; out += kTile) {
+      const int last = std::min(out + kTile, n_out);
+      for (int in = 0; in < n_in; in++) {
+        const float* from = across_.data() + std::int64_t{in} * n_out;
+        for (int o = out; o < last; o++) dw[std::int64_t{o} * n_in + in] += from[o];
+      }
+    }
   }
 
   Prepared& prepare(const Product& p) {
@@ -156,6 +181,7 @@ class OneDnnMath : public LinearMath<T> {
   }
 
   dnnl::stream stream_;
+  AlignedVector<float> across_;  // [n_in, n_out] a gradient, turned
   std::map<decltype(Product{}.key()), Prepared> prepared_;
 };
 

@@ -2,6 +2,9 @@
 // keys and values are widened to f32 once, [head_dim, n_pad] where rows of scores are made and
 // [n, head_dim] where rows of outputs are. Four query rows share each load.
 
+// Columns of a tile of sums: four rows of them, what they are made of and no more stay in registers.
+constexpr int kTileColumns = kRegisterBytes == 64 ? 32 : 16;
+
 struct AttentionScratch {
   float* q;         // [n_pad, head_dim]
   float* k;         // [n_pad, head_dim]
@@ -59,7 +62,7 @@ INLINE void four_rows_of_scores(const float* const* a,
                                 int n_columns,
                                 float* const* s) {
   int j = 0;
-  for (; j + 32 <= n_columns; j += 32) {
+  for (; kTileColumns == 32 && j + 32 <= n_columns; j += 32) {
     Lanes sum[4][2] = {};
     for (int d = 0; d < head_dim; d++) {
       const Lanes b0 = load(b_across + d * n_pad + j), b1 = load(b_across + d * n_pad + j + 16);
@@ -83,7 +86,7 @@ INLINE void four_rows_of_scores(const float* const* a,
   }
 }
 
-// y[r][:] = sum over t in [first, last) of c[r][t step] x[t][:], four rows, 32 columns at a time.
+// y[r][:] = sum over t in [first, last) of c[r][t step] x[t][:], four rows, a tile's columns at a time.
 INLINE void four_rows_of_sums(const float* const* c,
                               std::int64_t step,
                               const float* x,
@@ -92,7 +95,7 @@ INLINE void four_rows_of_sums(const float* const* c,
                               int head_dim,
                               float* const* y) {
   int d = 0;
-  for (; d + 32 <= head_dim; d += 32) {
+  for (; kTileColumns == 32 && d + 32 <= head_dim; d += 32) {
     Lanes sum[4][2] = {};
     for (int t = first; t < last; t++) {
       const Lanes x0 = load(x + t * head_dim + d), x1 = load(x + t * head_dim + d + 16);
@@ -125,14 +128,14 @@ INLINE IntLanes visible(int first_column, const RowView& view, int row) {
 INLINE float soften(float* s, int n_columns, const RowView& view, int row, float scale) {
   Lanes most = splat(-3.0e38f);
   for (int j = 0; j < n_columns; j += 16) {
-    const Lanes z = select(visible(j, view, row), load(s + j) * scale, splat(-3.0e38f));
+    const Lanes z = choose(visible(j, view, row), load(s + j) * scale, splat(-3.0e38f));
     most = larger(most, z);
     store(s + j, z);
   }
   const float top = max_of(most);
   Lanes total = splat(0);
   for (int j = 0; j < n_columns; j += 16) {
-    const Lanes e = select(visible(j, view, row), exp_of(load(s + j) - top), splat(0));
+    const Lanes e = choose(visible(j, view, row), exp_of(load(s + j) - top), splat(0));
     total += e;
     store(s + j, e);
   }
@@ -213,7 +216,7 @@ INLINE void soften_backward(float* p,
                             float dot) {
   for (int j = 0; j < n_columns; j += 16) {
     const Lanes e = exp_of(load(p + j) * scale - lse);
-    const Lanes prob = select(visible(j, view, row), e, splat(0));
+    const Lanes prob = choose(visible(j, view, row), e, splat(0));
     store(p + j, prob);
     store(d_p + j, prob * (load(d_p + j) - dot) * scale);
   }

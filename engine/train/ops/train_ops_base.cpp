@@ -3,6 +3,8 @@
 #include <immintrin.h>
 #endif
 
+#include <type_traits>
+
 #include "engine/train/ops/train_ops.h"
 
 namespace engine {

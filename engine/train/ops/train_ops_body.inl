@@ -191,7 +191,7 @@ float smoothed_cross_entropy(const float* logits,
     const Lanes l = load(logits + i) - log_sum;
     logp += l;
     const Lanes p = exp_of(l);
-    if (target >= i && target < i + 16) p_target = p[target - i];
+    if (target >= i && target < i + 16) p_target = lane_of(p, target - i);
     store(d_logits + i, (p - spread) * weight);
   }
   store_one(d_logits + target, (p_target - spread - (1.0f - smoothing)) * weight);
@@ -288,16 +288,6 @@ double reduce(float* const* parts, int n_parts, std::int64_t begin, std::int64_t
     squares += static_cast<double>(sum_of(lanes)) + static_cast<double>(tail);
   }
   return squares;
-}
-
-INLINE Lanes root_of(Lanes x) {
-#if defined(__AVX512F__)
-  return (Lanes)_mm512_sqrt_ps((__m512)x);
-#else
-  Lanes y;
-  for (int i = 0; i < 16; i++) y[i] = __builtin_sqrtf(x[i]);
-  return y;
-#endif
 }
 
 INLINE void adamw_lanes(float* w, float* m, float* v, float* g, const AdamStep& s) {
