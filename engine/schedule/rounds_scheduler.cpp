@@ -53,11 +53,14 @@ struct Call {
   const RoundsSettings& settings;
 };
 
-/// As many of a device's threads work as someone says; in the end all of them again.
+/// As many of a device's threads work as someone says; in the end all of them again, for itself.
 class ThreadsAtWork {
  public:
   explicit ThreadsAtWork(kernels::Device& device) : device_(device) {}
-  ~ThreadsAtWork() { set(0); }
+  ~ThreadsAtWork() {
+    set(0);
+    borrow(device_);
+  }
   ThreadsAtWork(const ThreadsAtWork&) = delete;
   ThreadsAtWork& operator=(const ThreadsAtWork&) = delete;
   /// @param n  0: all
@@ -65,6 +68,7 @@ class ThreadsAtWork {
     const int all = device_.n_threads();
     kernels::set_threads_at_work(device_, n == 0 ? all : std::min(n, all));
   }
+  void borrow(kernels::Device& from) { kernels::work_on_threads_of(device_, from); }
 
  private:
   kernels::Device& device_;
@@ -104,7 +108,13 @@ class JobRounds final : public RoundsWork {
   }
 
   void about_to_draft(bool at_once) override {
-    draft_threads_.set(at_once ? call_.settings.draft_threads : 0);
+    if (at_once) {
+      draft_threads_.borrow(call_.models.draft->model->device());
+      draft_threads_.set(call_.settings.draft_threads);
+    } else {
+      target_threads_.set(0);
+      draft_threads_.borrow(call_.models.target.model->device());
+    }
   }
   void about_to_verify(bool at_once) override {
     target_threads_.set(at_once ? call_.settings.target_threads : 0);

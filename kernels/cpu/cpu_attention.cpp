@@ -28,7 +28,7 @@ void attention(Device& device,
   if (plan.n_rows == 0) return;
   check_attention(layer, plan, n_heads);
   CpuDevice& cpu = cpu_of(device);
-  const int n_threads = cpu.pool.n_threads();
+  const int n_threads = cpu.pool().n_threads();
   const AttentionCall call = {static_cast<const char*>(layer.k),
                               static_cast<const char*>(layer.v),
                               layer.page_bytes,
@@ -92,7 +92,7 @@ void attention(Device& device,
   if (n_threads == 1 || cost < 2000)
     work(0);
   else
-    cpu.pool.run(work);
+    cpu.pool().run(work);
 }
 
 }  // namespace

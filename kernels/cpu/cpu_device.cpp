@@ -98,7 +98,13 @@ char* Scratch::at_least(std::int64_t bytes) {
 }
 
 CpuDevice::CpuDevice(int n_threads, const InstructionSet& set)
-    : Device(set.ops), kernels(*set.kernels), pool(n_threads), own(n_threads) {}
+    : Device(set.ops), kernels(*set.kernels), own(n_threads), own_pool_(n_threads) {}
+
+void CpuDevice::work_on_threads_of(CpuDevice& from) {
+  const auto n = static_cast<std::size_t>(from.own_pool_.n_made());
+  while (own.size() < n) own.emplace_back();
+  pool_ = &from.own_pool_;
+}
 
 void add_memory_ops(Ops& ops) {
   ops.allocate = allocate;
@@ -127,7 +133,13 @@ namespace kernels {
 
 void set_threads_at_work(Device& device, int n) {
   auto* cpu = dynamic_cast<cpu::CpuDevice*>(&device);
-  if (cpu && cpu->pool.n_threads() != n) cpu->pool.share_among(n);
+  if (cpu && cpu->own_pool().n_threads() != n) cpu->own_pool().share_among(n);
+}
+
+void work_on_threads_of(Device& device, Device& from) {
+  auto* cpu = dynamic_cast<cpu::CpuDevice*>(&device);
+  auto* lender = dynamic_cast<cpu::CpuDevice*>(&from);
+  if (cpu && lender) cpu->work_on_threads_of(*lender);
 }
 
 std::unique_ptr<Device> open_cpu(int n_threads, const Ops& ops) {

@@ -45,13 +45,21 @@ class CpuDevice final : public Device {
  public:
   CpuDevice(int n_threads, const InstructionSet& set);
   std::string name() const override { return "cpu"; }
-  int n_threads() const override { return pool.n_made(); }
-  std::int64_t busy_ns(int thread) const override { return pool.busy_ns(thread); }
+  int n_threads() const override { return own_pool_.n_made(); }
+  std::int64_t busy_ns(int thread) const override { return own_pool_.busy_ns(thread); }
+  /// The threads of the next operation.
+  ThreadPool& pool() { return *pool_; }
+  ThreadPool& own_pool() { return own_pool_; }
+  /// @param from  whose threads; this one: its own
+  void work_on_threads_of(CpuDevice& from);
 
   const CpuKernels& kernels;
-  ThreadPool pool;
   Scratch shared;
   std::vector<Scratch> own;  // by thread
+
+ private:
+  ThreadPool own_pool_;
+  ThreadPool* pool_ = &own_pool_;
 };
 
 inline CpuDevice& cpu_of(Device& device) {
@@ -76,14 +84,14 @@ void add_pick_ops(Ops& ops);
 template <class Work>
 void split(CpuDevice& device, int n, std::int64_t cost_ns, const Work& work) {
   if (n <= 0) return;
-  const int n_threads = device.pool.n_threads();
+  const int n_threads = device.pool().n_threads();
   if (n_threads == 1 || n == 1 || cost_ns < 3000) {
     work(0, n, 0);
     return;
   }
   const int block = std::max(1, n / (n_threads * 4));
   std::atomic<int> next{0};
-  device.pool.run([&](int thread) {
+  device.pool().run([&](int thread) {
     for (int begin = next.fetch_add(block); begin < n; begin = next.fetch_add(block))
       work(begin, std::min(n, begin + block), thread);
   });

@@ -108,7 +108,7 @@ void matmul(Device& device,
   const int n_panels = n_panels_of(w.n);
   const MatmulCall call = {
       w.data, panel_bytes(w.dtype, w.k), w.n, w.k, prepared, n_rows, y, y_stride, bias, add};
-  const int n_threads = cpu.pool.n_threads();
+  const int n_threads = cpu.pool().n_threads();
   const std::int64_t work = std::int64_t{w.n} * w.k * n_rows;
   if (n_threads == 1 || work < 50000) {
     kernel.prepare(x, x_stride, n_rows, w.k, 0, 1, prepared);
@@ -120,10 +120,10 @@ void matmul(Device& device,
   if (alone) kernel.prepare(x, x_stride, n_rows, w.k, 0, 1, prepared);
   const int turn = panels_per_turn(call.panel_bytes, n_panels, n_threads);
   std::atomic<int> next{0};
-  cpu.pool.run([&](int thread) {
+  cpu.pool().run([&](int thread) {
     if (!alone) {
       kernel.prepare(x, x_stride, n_rows, w.k, thread, n_threads, prepared);
-      cpu.pool.barrier();
+      cpu.pool().barrier();
     }
     for (int begin = next.fetch_add(turn); begin < n_panels; begin = next.fetch_add(turn))
       kernel.multiply(call, begin, std::min(n_panels, begin + turn));

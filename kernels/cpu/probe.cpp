@@ -41,7 +41,7 @@ double ReadProbe::read_ns(std::int64_t begin, std::int64_t end) {
   std::atomic<float> result{0};
   std::atomic<std::int64_t> next{begin};
   const Clock::time_point start = Clock::now();
-  cpu.pool.run([&](int) {
+  cpu.pool().run([&](int) {
     for (auto i = next.fetch_add(kBlock); i < end; i = next.fetch_add(kBlock))
       result.store(cpu.kernels.probe_read(data + i, kBlock), std::memory_order_relaxed);
   });
@@ -74,7 +74,7 @@ double multiply_gflops(Device& device, DType dtype) {
   for (int pass = 0; pass < 5; pass++) {
     std::atomic<std::int64_t> n_multiplies{0};
     const Clock::time_point begin = Clock::now();
-    cpu.pool.run([&](int) {
+    cpu.pool().run([&](int) {
       float result = 0;
       for (int i = 0; i < 20; i++) n_multiplies += probe(20000, &result);
     });

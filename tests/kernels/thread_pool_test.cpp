@@ -10,6 +10,7 @@
 #include "kernels/cpu/probe.h"
 #include "kernels/cpu/thread_pool.h"
 #include "kernels/error.h"
+#include "kernels/threads_at_work.h"
 #include "tests/kernels/kernel_test_support.h"
 
 namespace kernels::test {
@@ -36,6 +37,40 @@ TEST(ThreadPool, a_task_is_shared_by_as_many_threads_as_was_said) {
   }
   EXPECT_THROW(pool.share_among(5), ContractError);
   EXPECT_THROW(pool.share_among(0), ContractError);
+}
+
+TEST(ThreadPool, a_device_works_on_the_threads_of_another) {
+  const auto lender = open_cpu(3), device = open_cpu(2);
+  constexpr int kRows = 64, kHidden = 2048;
+  const std::vector<float> x(static_cast<std::size_t>(kRows) * 2 * kHidden, 0.5f);
+  const auto result = [&] {
+    std::vector<float> y(static_cast<std::size_t>(kRows) * kHidden);
+    device->ops().swiglu(*device, x.data(), y.data(), kRows, kHidden);
+    return y;
+  };
+  const auto worked = [](const Device& one) {
+    std::int64_t ns = 0;
+    for (int thread = 0; thread < one.n_threads(); thread++) ns += one.busy_ns(thread);
+    return ns;
+  };
+  const std::vector<float> alone = result();
+  const std::int64_t before = worked(*device);
+  EXPECT_GT(before, 0);
+  EXPECT_EQ(worked(*lender), 0);
+
+  work_on_threads_of(*device, *lender);
+  set_threads_at_work(*device, 1);  // its own, which sleep
+  EXPECT_EQ(result(), alone);
+  EXPECT_EQ(worked(*device), before);
+  EXPECT_GT(worked(*lender), 0);
+  EXPECT_EQ(device->n_threads(), 2) << "what it was made with";
+
+  const std::int64_t lent = worked(*lender);
+  work_on_threads_of(*device, *device);
+  set_threads_at_work(*device, 2);
+  EXPECT_EQ(result(), alone);
+  EXPECT_GT(worked(*device), before);
+  EXPECT_EQ(worked(*lender), lent);
 }
 
 TEST(ThreadPool, every_thread_does_each_task_once) {
