@@ -106,11 +106,11 @@ struct MatmulCall {
   const void* weights;
   const float* x;
   std::int64_t x_stride;
-  int n, k, n_rows;
   float* y;
   std::int64_t y_stride;
   const float* bias;
-  bool add;
+  int n, k, n_rows;
+  int add;           // 1: to what y holds. (No bool: bytes between members would have no value.)
   const void* rows;  // halves: the rows' fragments
   float* partials;   // halves, where partial sums are made by several blocks:
                      // [blocks of outputs][kPartials][n_rows][64]
@@ -370,7 +370,7 @@ void embed(
     ensure(ids[r] >= 0 && ids[r] < table.n, "embed: an id is outside the table");
   if (n_rows == 0) return;
   CudaDevice& cuda = cuda_of(device);
-  const int* told = cuda.mirrored(Use::Commit, {ids, static_cast<std::size_t>(n_rows)});
+  const int* told = cuda.mirrored(Use::Ids, {ids, static_cast<std::size_t>(n_rows)});
   cuda.launch("embed", embed_rows, n_rows, kMatThreads, 0, table.data, table.dtype, table.k, told,
               y);
 }
@@ -424,8 +424,8 @@ void matmul(Device& device,
   check_matmul(w, n_rows, x_stride, y_stride);
   if (n_rows == 0) return;
   CudaDevice& cuda = cuda_of(device);
-  const MatmulCall call = {w.data,   x,    x_stride, w.n,     w.k,     n_rows, y,
-                           y_stride, bias, add,      nullptr, nullptr, nullptr};
+  const MatmulCall call = {w.data, x,      x_stride, y,       y_stride, bias,   w.n,
+                           w.k,    n_rows, add,      nullptr, nullptr,  nullptr};
   if (w.dtype == DType::F32)
     cuda.launch("matmul_f32", multiply_f32,
                 dim3(blocks_for(w.n, kF32Outputs), blocks_for(n_rows, kF32Rows)), kMatThreads, 0,
