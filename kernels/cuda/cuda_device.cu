@@ -227,7 +227,7 @@ void CudaDevice::release(void* data) {
 void CudaDevice::launch_held() {
   if (held_.empty()) return;
   usable();
-  if (begun_ns_ == 0) begun_ns_ = now_ns();
+  begin_work();
   for (std::size_t i = 0; i < held_.size(); i++) launched_.push_back(held_.name(i));
   const Answer answer = graphs_.launch(held_, stream_);
   held_.clear();
@@ -298,6 +298,10 @@ void CudaDevice::wait() {
   launched_.clear();
   if (begun_ns_ > 0) busy_ns_ += now_ns() - begun_ns_;
   begun_ns_ = 0;
+}
+
+void CudaDevice::begin_work() {
+  if (begun_ns_ == 0) begun_ns_ = now_ns();
 }
 
 // Beyond 48 KiB, static objects counted in, a launch is refused unless the kernel was allowed more.

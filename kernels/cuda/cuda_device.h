@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_set>
@@ -48,7 +49,14 @@ class CudaDevice final : public Device {
     usable();
     if (shared_bytes > 0) allow_shared(handle_of(kernel_name, kernel));
     held_.add(kernel_name, kernel, grid, block, shared_bytes, arguments...);
-    if (!graphs_.on() || held_.size() == kMostHeld) launch_held();
+    if (held_.size() == kMostHeld) launch_held();
+  }
+
+  /// Takes the kernel that was asked for last back, for another that does its work too: its
+  /// arguments, if it is this one, still held back, and fits(grid, arguments...).
+  template <class... P, class Fits>
+  std::optional<std::tuple<P...>> take_back(void (*kernel)(P...), const Fits& fits) {
+    return held_.take_back(kernel, fits);
   }
 
   void* allocate(std::int64_t bytes);
@@ -78,6 +86,7 @@ class CudaDevice final : public Device {
   };
 
   void usable();
+  void begin_work();
   void launch_held();
   void launch_held_that_use(const void* place);
   void allow_shared(const void* kernel);

@@ -5,7 +5,9 @@
 
 #include <cstring>
 #include <list>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -25,6 +27,24 @@ class Launches {
            A... arguments) {
     begin(name, handle_of(name, kernel), grid, block, shared_bytes);
     (add_argument<P>(static_cast<P>(arguments)), ...);
+  }
+  /// Removes the latest and returns its arguments, if it is a launch of this kernel and
+  /// fits(grid, arguments...).
+  template <class... P, class Fits>
+  std::optional<std::tuple<P...>> take_back(void (*kernel)(P...), const Fits& fits) {
+    if (all_.empty() || all_.back().kernel != reinterpret_cast<const void*>(kernel)) return {};
+    std::tuple<P...> arguments;
+    std::size_t place = all_.back().places;
+    const auto read = [&](auto& argument) {
+      std::memcpy(&argument, bytes_.data() + places_[place++], sizeof argument);
+    };
+    const dim3 grid = all_.back().grid;
+    std::apply([&](P&... each) { (read(each), ...); }, arguments);
+    if (!std::apply([&](const P&... each) { return fits(grid, each...); }, arguments)) return {};
+    bytes_.resize(all_.back().bytes);
+    places_.resize(all_.back().places);
+    all_.pop_back();
+    return arguments;
   }
   void clear();
   bool empty() const { return all_.empty(); }
@@ -83,7 +103,6 @@ class KernelGraphs {
   KernelGraphs(const KernelGraphs&) = delete;
   KernelGraphs& operator=(const KernelGraphs&) = delete;
 
-  bool on() const { return on_; }
   /// Puts the kernels in the stream, each after the one before it. Where memory for a graph is
   /// short they go one by one.
   Answer launch(Launches& launches, cudaStream_t stream);
