@@ -493,6 +493,16 @@ TEST_F(CliModel, the_emulated_gpu_is_a_device_like_the_cpu) {
   })) << list;
   EXPECT_EQ(on("cuda:emulated"), on("cpu"));
 }
+
+TEST_F(CliModel, a_step_on_a_gpu_is_one_launch) {
+  const std::string step =
+      "bench step --json --device cuda:emulated --rows 1,3 --context 4 --repeat 2 --model " +
+      tiny_model();
+  EXPECT_EQ(json::parse(run(step).out)["launches_per_step"], 1);
+  setenv("CUDA_GRAPHS", "off", 1);
+  EXPECT_GT(json::parse(run(step).out)["launches_per_step"], 20);
+  unsetenv("CUDA_GRAPHS");
+}
 #endif
 
 TEST_F(CliModel, one_prompt_gives_one_result_and_several_give_a_list) {
