@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/side.h"
+#include "kernels/cuda/train_parts.h"
 
 namespace kernels::DECOSCOPE_GPU {
 namespace {
@@ -90,6 +91,17 @@ const Ops& table() {
   return ops;
 }
 
+const TrainKernels& training() {
+  static const TrainKernels kernels = [] {
+    TrainKernels filled = {};
+    add_train_row_kernels(filled);
+    add_train_attention_kernels(filled);
+    add_train_products(filled);
+    return filled;
+  }();
+  return kernels;
+}
+
 std::unique_ptr<Device> open_device(int ordinal) {
   return std::make_unique<CudaDevice>(ordinal, table());
 }
@@ -136,6 +148,7 @@ CudaDevice::~CudaDevice() {
 
 // What cannot be given back any more is gone with the device.
 void CudaDevice::close() noexcept {
+  products_.reset();
   for (Grown& grown : scratch_)
     if (grown.data) static_cast<void>(cudaFree(grown.data));
   if (stream_) static_cast<void>(cudaStreamDestroy(stream_));
@@ -152,6 +165,18 @@ void CudaDevice::usable() {
   if (current == ordinal_) return;
   check(cudaSetDevice(ordinal_), "cudaSetDevice");
   current = ordinal_;
+}
+
+cudaStream_t CudaDevice::queued(const char* name) {
+  usable();
+  begin_work();
+  launched_.push_back(name);
+  return stream_;
+}
+
+Products& CudaDevice::products() {
+  if (!products_) products_ = open_products(*this);
+  return *products_;
 }
 
 void CudaDevice::check(cudaError_t error, const char* call) {
@@ -301,7 +326,7 @@ const int* CudaDevice::mirrored(Use use, std::span<const int> list) {
 }
 
 const CudaSide& side() {
-  static const CudaSide own = {count_devices, properties_of, open_device};
+  static const CudaSide own = {count_devices, properties_of, open_device, training};
   return own;
 }
 

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <span>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
 #include "kernels/cuda/platform.h"
+#include "kernels/cuda/products.h"
 #include "kernels/device.h"
 #include "kernels/error.h"
 
@@ -43,6 +45,11 @@ class CudaDevice final : public Device {
     check(enqueue(kernel_name, kernel, grid, block, shared_bytes, stream_, arguments...),
           kernel_name);
   }
+
+  /// The stream, for a library's call that puts kernels in it; messages say `name` as a launch.
+  cudaStream_t queued(const char* name);
+  /// Opened at the first call. @throws Error(Device)  if cuBLAS is not here
+  Products& products();
 
   void* allocate(std::int64_t bytes);
   void release(void* data);
@@ -87,6 +94,7 @@ class CudaDevice final : public Device {
   std::int64_t half_used_ = 0;
   char* landing_ = nullptr;  // pinned; where downloads arrive
   Grown scratch_[static_cast<int>(Use::Count)];
+  std::unique_ptr<Products> products_;
   std::unordered_set<const void*> allowed_;  // kernels that may take all shared memory of a block
   std::vector<const char*> launched_;        // since the last wait
   std::int64_t begun_ns_ = 0;                // of the work since the last wait; 0: none
