@@ -191,7 +191,7 @@ void CudaDevice::check(cudaError_t error, const char* call) {
     for (std::size_t i = 0; i < n; i++)
       message += std::string(i ? ", " : " ") + launched_[launched_.size() - 1 - i];
   }
-  message += "; what was decoded is kept; try --device cpu";
+  message += "; what was done before is kept; try --device cpu";
   if (stays(error)) broken_ = message;
   throw Error(error == cudaErrorMemoryAllocation ? ErrorCode::Resources : ErrorCode::Device,
               message);
