@@ -185,6 +185,7 @@ int bench_step(const BenchOptions& options) {
               {"cache_bytes_per_token",
                number_json(engine::memory_plan(model.config(), model.dtype()).cache_per_token)},
               {"generate_peak_rss_bytes", generate_peak},
+              {"launches_per_step", times.n_launches > 0 ? json(times.n_launches) : json(nullptr)},
               {"disturbed", is_disturbed},
               {"rows", rows}};
   if (options.json) {

@@ -67,19 +67,22 @@ StepTimes time_steps(engine::Model& model,
     prompt[i] = static_cast<engine::TokenId>((5 * i + 1) % model.vocab_size());
   engine::Sequence sequence = engine::prefilled(model, prompt);
   std::vector<std::vector<double>> ms(timing.rows.size());
+  StepTimes times;
   for (int repeat = -2; repeat < timing.repeat && !interrupted(); repeat++) {
     for (std::size_t i = 0; i < timing.rows.size() && !interrupted(); i++) {
       const engine::TokenTree tree = chain_of_rows(timing.rows[i], model.vocab_size());
       const engine::BatchItem item{
           .cache = &sequence.cache(), .tree = &tree, .prefix = sequence.cached_tokens()};
+      const std::int64_t launched = model.device().n_launches();
       const double start = step_clock_ms();
       model.forward(std::span(&item, 1), {});
       if (repeat >= 0) ms[i].push_back(step_clock_ms() - start);
+      if (i == 0) times.n_launches = model.device().n_launches() - launched;
       sequence.cache().commit({});
     }
     if (progress && repeat >= 0) progress(repeat + 1);
   }
-  StepTimes times{.cache_bytes = model.cache_bytes()};
+  times.cache_bytes = model.cache_bytes();
   for (const auto& values : ms) {
     if (values.empty()) break;
     times.ms.push_back(median(values));

@@ -23,6 +23,9 @@ class Device {
   virtual int n_threads() const { return 1; }
   /// Nanoseconds a thread has spent at work since the device was opened. From any thread.
   virtual std::int64_t busy_ns(int /*thread*/) const { return 0; }
+  /// Kernels and graphs of kernels given to a GPU's driver since the device was opened. By the
+  /// thread that calls its operations.
+  virtual std::int64_t n_launches() const { return 0; }
   /// Of a GPU: what its driver tells, once it is started; it ends with the device. Null: none.
   GpuMonitor* monitor() const { return monitor_.get(); }
   void watched_by(std::shared_ptr<GpuMonitor> monitor) { monitor_ = std::move(monitor); }

@@ -3,6 +3,7 @@
 #include "kernels/cuda/attention.cu"
 #include "kernels/cuda/cache.cu"
 #include "kernels/cuda/cuda_device.cu"
+#include "kernels/cuda/graphs.cu"
 #include "kernels/cuda/matmul.cu"
 #include "kernels/cuda/pick.cu"
 #include "kernels/cuda/products.cu"

@@ -480,7 +480,9 @@ void attention(Device& device,
     const PlanPlaces at = add_plan(lists, plan);
     const std::size_t rows = lists.add(pass.rows), base = lists.add(pass.chunk_base),
                       groups = lists.add(pass.groups), items = lists.add(pass.items);
-    const int* told = cuda.mirrored(Use::Ints, lists.all());
+    // Layers with a window and layers without one are told each their own.
+    const int* told =
+        cuda.mirrored(plan.sliding_window > 0 ? Use::WindowPlan : Use::Plan, lists.all());
     point_at_plan(call, told, at);
     call.rows = told + rows;
     call.chunk_base = told + base;
@@ -506,7 +508,7 @@ void attention_weights(Device& device,
   AttentionCall call = call_of(layer, plan, q, staged_k, n_heads, scale);
   Lists lists;
   const PlanPlaces at = add_plan(lists, plan);
-  point_at_plan(call, cuda.mirrored(Use::Ints, lists.all()), at);
+  point_at_plan(call, cuda.mirrored(Use::Plan, lists.all()), at);
   const int n = plan.pos[row] + 1, n_chain = plan.chain_begin[row + 1] - plan.chain_begin[row];
   auto* scores = static_cast<double*>(
       cuda.scratch(Use::Partials, std::int64_t{n_heads} * (n + n_chain) * 8 + n_chain * 4));

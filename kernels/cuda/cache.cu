@@ -4,7 +4,7 @@
 
 #include "kernels/checks.h"
 #include "kernels/cuda/cuda_device.h"
-#include "kernels/cuda/math.cuh"
+#include "kernels/cuda/row_kernels.cuh"
 
 namespace kernels::DECOSCOPE_GPU {
 namespace {
@@ -23,6 +23,34 @@ __global__ void __launch_bounds__(kCacheThreads)
   const std::int64_t row = blockIdx.x;
   for (int i = threadIdx.x; i < width; i += kCacheThreads)
     staged[row * width + i] = Store::narrow(x[row * x_stride + i]);
+}
+
+/// Keys, the last heads that are turned, and behind them values.  [n_rows, n_kv_heads, head_dim]
+struct StageCall {
+  void* k;
+  void* v;  // null: no values
+  std::int64_t n_kv_heads;
+};
+
+// Turns heads and stages what is behind them. A thread is a pair of a head of a row.
+template <class Store>
+__global__ void __launch_bounds__(kRowThreads) rope_and_stage(RopeCall call, StageCall staged) {
+  using Element = typename Store::Element;
+  const std::int64_t at = std::int64_t{blockIdx.x} * kRowThreads + threadIdx.x;
+  const auto n_kv = static_cast<int>(staged.n_kv_heads);
+  const int half = call.head_dim / 2, i = static_cast<int>(at % half);
+  const int n_heads = call.n_heads + (staged.v ? n_kv : 0);
+  const std::int64_t row = at / half / n_heads;
+  const auto head = static_cast<int>(at / half % n_heads);
+  if (row >= call.n_rows) return;
+  float* low = call.x + row * call.x_stride + std::int64_t{head} * call.head_dim + i;
+  if (head < call.n_heads) turn_pair(call, row, low, i);
+  const int kv_head = head < call.n_heads ? head - (call.n_heads - n_kv) : head - call.n_heads;
+  if (kv_head < 0) return;
+  auto* to = static_cast<Element*>(head < call.n_heads ? staged.k : staged.v) +
+             (row * n_kv + kv_head) * call.head_dim + i;
+  to[0] = Store::narrow(low[0]);
+  to[half] = Store::narrow(low[half]);
 }
 
 // Staged rows to their slots.  list [3, n]: rows, pages, slots.  grid: a block a row and a head
@@ -78,12 +106,53 @@ __global__ void __launch_bounds__(kCacheThreads) read_positions(const char* k,
 }
 
 template <class Store>
+void rope_and_stage_as(CudaDevice& device, const RopeCall& rope, const StageCall& staged) {
+  const int n_heads = rope.n_heads + (staged.v ? static_cast<int>(staged.n_kv_heads) : 0);
+  device.launch("rope_and_stage", rope_and_stage<Store>,
+                blocks_for(std::int64_t{rope.n_rows} * n_heads * (rope.head_dim / 2), kRowThreads),
+                kRowThreads, 0, rope, staged);
+}
+
+/// Where the heads were turned just before, or their keys staged, in one kernel with that.
+template <class Store>
+bool staged_on_the_way(CudaDevice& device,
+                       const float* x,
+                       std::int64_t x_stride,
+                       int n_rows,
+                       int n_kv_heads,
+                       int head_dim,
+                       void* staged) {
+  const auto same_rows = [&](const RopeCall& rope, int n_heads_before) {
+    return rope.n_rows == n_rows && rope.x_stride == x_stride && rope.head_dim == head_dim &&
+           n_heads_before >= 0 && x == rope.x + std::int64_t{n_heads_before} * head_dim;
+  };
+  const auto keys_follow = [&](dim3, const RopeCall& rope) {
+    return same_rows(rope, rope.n_heads - n_kv_heads);
+  };
+  const auto values_follow = [&](dim3, const RopeCall& rope, const StageCall& keys) {
+    return same_rows(rope, rope.n_heads) && keys.n_kv_heads == n_kv_heads && !keys.v;
+  };
+  if (const auto turned = device.take_back(rope_pairs, keys_follow)) {
+    rope_and_stage_as<Store>(device, std::get<0>(*turned), {staged, nullptr, n_kv_heads});
+    return true;
+  }
+  const auto of_keys = device.take_back(rope_and_stage<Store>, values_follow);
+  if (of_keys)
+    rope_and_stage_as<Store>(device, std::get<0>(*of_keys),
+                             {std::get<1>(*of_keys).k, staged, n_kv_heads});
+  return of_keys.has_value();
+}
+
+template <class Store>
 void stage_as(CudaDevice& device,
               const float* x,
               std::int64_t x_stride,
               int n_rows,
-              int width,
+              int n_kv_heads,
+              int head_dim,
               void* staged) {
+  if (staged_on_the_way<Store>(device, x, x_stride, n_rows, n_kv_heads, head_dim, staged)) return;
+  const int width = n_kv_heads * head_dim;
   device.launch("kv_stage", stage_rows<Store>, n_rows, kCacheThreads, 0, x, x_stride, width,
                 static_cast<typename Store::Element*>(staged));
 }
@@ -96,13 +165,12 @@ void kv_stage(Device& device,
               int head_dim,
               DType dtype,
               void* staged) {
-  const int width = n_kv_heads * head_dim;
   check_stage(n_rows, n_kv_heads, head_dim, x_stride);
   if (n_rows == 0) return;
   const auto stage = dtype == DType::F32   ? stage_as<StoreF32>
                      : dtype == DType::F16 ? stage_as<StoreF16>
                                            : stage_as<StoreBf16>;
-  stage(cuda_of(device), x, x_stride, n_rows, width, staged);
+  stage(cuda_of(device), x, x_stride, n_rows, n_kv_heads, head_dim, staged);
 }
 
 template <class Element>

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "kernels/cuda/cuda_device.h"
@@ -27,6 +28,15 @@ std::string told(cudaError_t error) {
 bool stays(cudaError_t error) {
   return error != cudaErrorMemoryAllocation && error != cudaErrorInvalidConfiguration &&
          error != cudaErrorInvalidValue;
+}
+
+// For comparison, as CPU_OPS is.
+bool graphs_wanted() {
+  const char* named = std::getenv("CUDA_GRAPHS");
+  const std::string wanted = named ? named : "";
+  if (!wanted.empty() && wanted != "on" && wanted != "off")
+    throw Error(ErrorCode::Usage, "CUDA_GRAPHS: found \"" + wanted + "\", expected on or off");
+  return wanted != "off";
 }
 
 void* allocate(Device& device, std::int64_t bytes) {
@@ -118,7 +128,8 @@ void add_memory_ops(Ops& ops) {
 CudaDevice::CudaDevice(int ordinal, const Ops& ops)
     : Device(ops),
       name_(kEmulated ? "cuda:emulated" : "cuda:" + std::to_string(ordinal)),
-      ordinal_(ordinal) {
+      ordinal_(ordinal),
+      graphs_(graphs_wanted()) {
   try {
     open();
   } catch (...) {
@@ -151,6 +162,7 @@ void CudaDevice::close() noexcept {
   products_.reset();
   for (Grown& grown : scratch_)
     if (grown.data) static_cast<void>(cudaFree(grown.data));
+  graphs_.forget_all();
   if (stream_) static_cast<void>(cudaStreamDestroy(stream_));
   for (Half& half : halves_) {
     if (half.copied) static_cast<void>(cudaEventDestroy(half.copied));
@@ -168,6 +180,7 @@ void CudaDevice::usable() {
 }
 
 cudaStream_t CudaDevice::queued(const char* name) {
+  launch_held();
   usable();
   begin_work();
   launched_.push_back(name);
@@ -180,7 +193,10 @@ Products& CudaDevice::products() {
 }
 
 void CudaDevice::check(cudaError_t error, const char* call) {
-  if (error == cudaSuccess) return;
+  if (error != cudaSuccess) fail(error, call, stays(error));
+}
+
+void CudaDevice::fail(cudaError_t error, const std::string& call, bool for_good) {
   static_cast<void>(cudaGetLastError());  // so that no later call is blamed for it
   std::string message = name_ + ": " + call + ": " + told(error);
   const std::string details = fault_details();
@@ -192,7 +208,7 @@ void CudaDevice::check(cudaError_t error, const char* call) {
       message += std::string(i ? ", " : " ") + launched_[launched_.size() - 1 - i];
   }
   message += "; what was done before is kept; try --device cpu";
-  if (stays(error)) broken_ = message;
+  if (for_good) broken_ = message;
   throw Error(error == cudaErrorMemoryAllocation ? ErrorCode::Resources : ErrorCode::Device,
               message);
 }
@@ -217,11 +233,40 @@ void* CudaDevice::allocate(std::int64_t bytes) {
                     "; try a smaller model, a shorter context, bf16 or --device cpu");
   }
   check(error, "cudaMalloc");
+  allocated_[static_cast<char*>(data)] = std::max<std::int64_t>(bytes, 1);
   return data;
 }
 
 void CudaDevice::release(void* data) {
-  if (data) static_cast<void>(cudaFree(data));
+  if (!data) return;
+  try {
+    launch_held_that_use(data);
+  } catch (const Error&) {
+    // Every later call says it.
+  }
+  allocated_.erase(static_cast<char*>(data));
+  static_cast<void>(cudaFree(data));
+}
+
+// What is held back is lost with the first launch that fails, somebody's results with it: so the
+// device ends there.
+void CudaDevice::launch_held() {
+  if (held_.empty()) return;
+  usable();
+  begin_work();
+  for (std::size_t i = 0; i < held_.size(); i++) launched_.push_back(held_.name(i));
+  const Answer answer = graphs_.launch(held_, stream_);
+  held_.clear();
+  if (answer.error != cudaSuccess) fail(answer.error, answer.call, /*for_good=*/true);
+}
+
+/// Those that use the memory in which `place` lies, and all others with them.
+void CudaDevice::launch_held_that_use(const void* place) {
+  if (held_.empty()) return;
+  const auto found = allocated_.lower_bound(static_cast<const char*>(place));
+  const bool known =
+      found != allocated_.end() && static_cast<const char*>(place) < found->first + found->second;
+  if (!known || held_.point_into(found->first, found->second)) launch_held();
 }
 
 // A piece of the current half; where that is used up, the other, once its copies are made.
@@ -243,6 +288,8 @@ char* CudaDevice::staging(std::int64_t bytes) {
 
 void CudaDevice::upload(void* to, const void* from_host, std::int64_t bytes) {
   usable();
+  if (bytes <= 0) return;
+  launch_held_that_use(to);
   const char* from = static_cast<const char*>(from_host);
   for (std::int64_t at = 0; at < bytes; at += kHalfBytes) {
     const std::int64_t n = std::min(kHalfBytes, bytes - at);
@@ -257,6 +304,7 @@ void CudaDevice::upload(void* to, const void* from_host, std::int64_t bytes) {
 void CudaDevice::download(void* to_host, const void* from, std::int64_t bytes) {
   usable();
   if (bytes <= 0) return wait();
+  launch_held();
   // Into memory of this device first: a copy whose wait fails may still be made, when the caller's
   // memory is gone.
   for (std::int64_t at = 0; at < bytes; at += kHalfBytes) {
@@ -271,6 +319,7 @@ void CudaDevice::download(void* to_host, const void* from, std::int64_t bytes) {
 
 void CudaDevice::wait() {
   usable();
+  launch_held();
   check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   launched_.clear();
   if (begun_ns_ > 0) busy_ns_ += now_ns() - begun_ns_;
@@ -298,6 +347,7 @@ void CudaDevice::allow_shared(const void* kernel) {
 
 void CudaDevice::clear(void* data, std::int64_t bytes) {
   usable();
+  launch_held_that_use(data);
   check(cudaMemsetAsync(data, 0, static_cast<std::size_t>(bytes), stream_), "cudaMemsetAsync");
 }
 

@@ -1,15 +1,22 @@
 // A GPU, real or emulated: one stream, scratch memory that grows and stays, pinned staging for what
 // the host says, and the one place where a call's result is looked at. One thread at a time may call
 // its operations.
+//   kernels  are held back and launched together (graphs.h) before something is waited for or read,
+//            or memory that they use is written by the host or given back
+//   uploads  go into the stream at once: before the kernels that are held back, which do not use
+//            what is written
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
+#include "kernels/cuda/graphs.h"
 #include "kernels/cuda/platform.h"
 #include "kernels/cuda/products.h"
 #include "kernels/device.h"
@@ -18,7 +25,7 @@
 namespace kernels::DECOSCOPE_GPU {
 
 /// What scratch memory is for; what two kernels of one operation need at once has two names.
-enum class Use { Rows, Partials, Done, Ints, Commit, Pick, Count };
+enum class Use { Rows, Partials, Done, Ids, Plan, WindowPlan, Commit, Pick, Count };
 
 class CudaDevice final : public Device {
  public:
@@ -30,7 +37,10 @@ class CudaDevice final : public Device {
   /// From the first launch after a wait to the end of the next.
   std::int64_t busy_ns(int) const override { return busy_ns_; }
 
-  /// Puts a kernel in the stream. @throws Error(Device) naming it
+  std::int64_t n_launches() const override { return graphs_.n_launched(); }
+
+  /// Holds a kernel back, to be launched with others. Where that fails, some later call throws
+  /// Error(Device), which names it, and so does every call after that.
   template <class... P, class... A>
   void launch(const char* kernel_name,
               void (*kernel)(P...),
@@ -39,11 +49,16 @@ class CudaDevice final : public Device {
               std::size_t shared_bytes,
               A... arguments) {
     usable();
-    if (shared_bytes > 0) allow_shared(handle_of(kernel));
-    begin_work();
-    launched_.push_back(kernel_name);
-    check(enqueue(kernel_name, kernel, grid, block, shared_bytes, stream_, arguments...),
-          kernel_name);
+    if (shared_bytes > 0) allow_shared(handle_of(kernel_name, kernel));
+    held_.add(kernel_name, kernel, grid, block, shared_bytes, arguments...);
+    if (held_.size() == kMostHeld) launch_held();
+  }
+
+  /// Takes the kernel that was asked for last back, for another that does its work too: its
+  /// arguments, if it is this one, still held back, and fits(grid, arguments...).
+  template <class... P, class Fits>
+  std::optional<std::tuple<P...>> take_back(void (*kernel)(P...), const Fits& fits) {
+    return held_.take_back(kernel, fits);
   }
 
   /// The stream, for a library's call that puts kernels in it; messages say `name` as a launch.
@@ -65,6 +80,7 @@ class CudaDevice final : public Device {
   const int* mirrored(Use use, std::span<const int> list);
 
  private:
+  static constexpr std::size_t kMostHeld = 4096;
   struct Grown {
     void* data = nullptr;
     std::int64_t bytes = 0;
@@ -78,9 +94,12 @@ class CudaDevice final : public Device {
 
   void usable();
   void begin_work();
+  void launch_held();
+  void launch_held_that_use(const void* place);
   void allow_shared(const void* kernel);
   void wait();
   void check(cudaError_t error, const char* call);
+  [[noreturn]] void fail(cudaError_t error, const std::string& call, bool for_good);
   void open();
   void close() noexcept;
   char* staging(std::int64_t bytes);
@@ -96,8 +115,11 @@ class CudaDevice final : public Device {
   Grown scratch_[static_cast<int>(Use::Count)];
   std::unique_ptr<Products> products_;
   std::unordered_set<const void*> allowed_;  // kernels that may take all shared memory of a block
-  std::vector<const char*> launched_;        // since the last wait
-  std::int64_t begun_ns_ = 0;                // of the work since the last wait; 0: none
+  std::map<const char*, std::int64_t, std::greater<>> allocated_;  // bytes, by where they begin
+  Launches held_;
+  KernelGraphs graphs_;
+  std::vector<const char*> launched_;  // since the last wait
+  std::int64_t begun_ns_ = 0;          // of the work since the last wait; 0: none
   std::atomic<std::int64_t> busy_ns_{0};
   std::string broken_;  // the first failure that stays; every later call says it
 };

@@ -11,7 +11,7 @@
 
 #include "kernels/checks.h"
 #include "kernels/cuda/cuda_device.h"
-#include "kernels/cuda/math.cuh"
+#include "kernels/cuda/row_kernels.cuh"
 
 namespace kernels::DECOSCOPE_GPU {
 namespace {
@@ -106,11 +106,11 @@ struct MatmulCall {
   const void* weights;
   const float* x;
   std::int64_t x_stride;
-  int n, k, n_rows;
   float* y;
   std::int64_t y_stride;
   const float* bias;
-  bool add;
+  int n, k, n_rows;
+  int add;           // 1: to what y holds. (No bool: bytes between members would have no value.)
   const void* rows;  // halves: the rows' fragments
   float* partials;   // halves, where partial sums are made by several blocks:
                      // [blocks of outputs][kPartials][n_rows][64]
@@ -124,8 +124,16 @@ __device__ inline void finish(const MatmulCall& call, int row, int output, float
   *y = sum;
 }
 
-// The rows' fragments: [chunk][8 rows][16 k][lane][4], the second operand of multiply_tile.
-// grid: (chunks, tiles of 8 rows)
+/// Where an element of the rows lies: [chunk][8 rows][16 k][lane][4], the fragments of
+/// multiply_tile's second operand.
+__device__ inline std::int64_t place_of_row(int row, int column, int n_row_tiles) {
+  const int lane = row % 8 * 4 + column % 8 / 2, element = column % 16 / 8 * 2 + column % 2;
+  const std::int64_t tile =
+      (std::int64_t{column / kChunk} * n_row_tiles + row / 8) * 4 + column % kChunk / 16;
+  return (tile * 32 + lane) * 4 + element;
+}
+
+// The rows' fragments. grid: (chunks, tiles of 8 rows)
 template <class Store>
 __global__ void __launch_bounds__(kMatThreads)
     prepare_rows(const float* x, std::int64_t x_stride, int n_rows, int k, std::uint16_t* rows) {
@@ -137,6 +145,38 @@ __global__ void __launch_bounds__(kMatThreads)
     const int column = j + e / 2 * 8 + e % 2;
     const bool there = row < n_rows && column < k;
     rows[at * 4 + e] = Store::narrow(there ? x[row * x_stride + column] : 0.0f);
+  }
+}
+
+// The same for rows that are normed on the way: y [n_rows, k] is what rms_norm_rows makes of x.
+// grid: a block a row, those that fill the last tile of 8 too
+template <class Store>
+__global__ void __launch_bounds__(kNormThreads) norm_and_prepare(
+    const float* x, const float* w, float* y, int n_rows, int k, float eps, std::uint16_t* rows) {
+  const int row = blockIdx.x, n_tiles = gridDim.x / 8;
+  const bool there = row < n_rows;
+  x += std::int64_t{row} * k;
+  const float scale = there ? norm_scale(x, k, eps) : 0.0f;
+  for (int i = threadIdx.x; i < padded_to(k, kChunk); i += kNormThreads) {
+    const float normed = there && i < k ? x[i] * scale * w[i] : 0.0f;
+    if (there && i < k) y[std::int64_t{row} * k + i] = normed;
+    rows[place_of_row(row, i, n_tiles)] = Store::narrow(normed);
+  }
+}
+
+// The same for rows that are gated on the way: y [n_rows, k] is what swiglu_elements makes of x.
+// grid: as prepare_rows
+template <class Store>
+__global__ void __launch_bounds__(kMatThreads)
+    gate_and_prepare(const float* x, float* y, int n_rows, int k, std::uint16_t* rows) {
+  const int row = blockIdx.y * 8 + threadIdx.x / 16;
+  for (int i = threadIdx.x % 16; i < kChunk; i += 16) {
+    const int column = blockIdx.x * kChunk + i;
+    const bool there = row < n_rows && column < k;
+    const float* gate = x + std::int64_t{row} * 2 * k + column;
+    const float act = there ? gated(gate[0], gate[k]) : 0.0f;
+    if (there) y[std::int64_t{row} * k + column] = act;
+    rows[place_of_row(row, column, gridDim.y)] = Store::narrow(act);
   }
 }
 
@@ -370,9 +410,36 @@ void embed(
     ensure(ids[r] >= 0 && ids[r] < table.n, "embed: an id is outside the table");
   if (n_rows == 0) return;
   CudaDevice& cuda = cuda_of(device);
-  const int* told = cuda.mirrored(Use::Commit, {ids, static_cast<std::size_t>(n_rows)});
+  const int* told = cuda.mirrored(Use::Ids, {ids, static_cast<std::size_t>(n_rows)});
   cuda.launch("embed", embed_rows, n_rows, kMatThreads, 0, table.data, table.dtype, table.k, told,
               y);
+}
+
+/// The rows' fragments; a norm or a gate that was asked for just before, of these rows, is made on
+/// the way.
+template <class Store>
+void launch_prepare(CudaDevice& cuda, const MatmulCall& call, int n_tiles, std::uint16_t* rows) {
+  const bool dense = call.x_stride == call.k;
+  const auto is_normed = [&](dim3 grid, const float*, const float*, const float* y, int dim,
+                             float) {
+    return dense && y == call.x && dim == call.k && static_cast<int>(grid.x) == call.n_rows;
+  };
+  const auto is_gated = [&](dim3, const float*, const float* y, std::int64_t n, int hidden) {
+    return dense && y == call.x && hidden == call.k && n == std::int64_t{call.n_rows} * hidden;
+  };
+  const dim3 grid(chunks_of(call.k), n_tiles);
+  if (const auto norm = cuda.take_back(rms_norm_rows, is_normed)) {
+    const auto& [x, w, y, dim, eps] = *norm;
+    cuda.launch("norm_and_prepare", norm_and_prepare<Store>, 8 * n_tiles, kNormThreads, 0, x, w, y,
+                call.n_rows, dim, eps, rows);
+  } else if (const auto gate = cuda.take_back(swiglu_elements, is_gated)) {
+    const auto& [x, y, n, hidden] = *gate;
+    cuda.launch("gate_and_prepare", gate_and_prepare<Store>, grid, kMatThreads, 0, x, y,
+                call.n_rows, hidden, rows);
+  } else {
+    cuda.launch("prepare_rows", prepare_rows<Store>, grid, kMatThreads, 0, call.x, call.x_stride,
+                call.n_rows, call.k, rows);
+  }
 }
 
 template <class Store, int kRowTiles>
@@ -380,8 +447,7 @@ void launch_tiles(CudaDevice& cuda, MatmulCall call) {
   const int n_chunks = chunks_of(call.k), n_blocks = blocks_for(call.n, kBlockOutputs);
   auto* rows = static_cast<std::uint16_t*>(
       cuda.scratch(Use::Rows, std::int64_t{n_chunks} * kRowTiles * kRowTileBytes));
-  cuda.launch("prepare_rows", prepare_rows<Store>, dim3(n_chunks, kRowTiles), kMatThreads, 0,
-              call.x, call.x_stride, call.n_rows, call.k, rows);
+  launch_prepare<Store>(cuda, call, kRowTiles, rows);
   call.rows = rows;
   const bool alone = call.n >= kWideOutputs;
   if (!alone) {
@@ -424,8 +490,8 @@ void matmul(Device& device,
   check_matmul(w, n_rows, x_stride, y_stride);
   if (n_rows == 0) return;
   CudaDevice& cuda = cuda_of(device);
-  const MatmulCall call = {w.data,   x,    x_stride, w.n,     w.k,     n_rows, y,
-                           y_stride, bias, add,      nullptr, nullptr, nullptr};
+  const MatmulCall call = {w.data, x,      x_stride, y,       y_stride, bias,   w.n,
+                           w.k,    n_rows, add,      nullptr, nullptr,  nullptr};
   if (w.dtype == DType::F32)
     cuda.launch("matmul_f32", multiply_f32,
                 dim3(blocks_for(w.n, kF32Outputs), blocks_for(n_rows, kF32Rows)), kMatThreads, 0,

@@ -50,20 +50,8 @@ __device__ inline unsigned char* dynamic_shared() {
 
 /// What a kernel is called by, where the runtime is told about it.
 template <class... P>
-const void* handle_of(void (*kernel)(P...)) {
+const void* handle_of(const char*, void (*kernel)(P...)) {
   return reinterpret_cast<const void*>(kernel);
-}
-
-template <class... P, class... A>
-cudaError_t enqueue(const char*,
-                    void (*kernel)(P...),
-                    dim3 grid,
-                    dim3 block,
-                    std::size_t shared_bytes,
-                    cudaStream_t stream,
-                    A... arguments) {
-  kernel<<<grid, block, shared_bytes, stream>>>(static_cast<P>(arguments)...);
-  return cudaGetLastError();
 }
 
 }  // namespace kernels::cuda

@@ -514,6 +514,16 @@ TEST_F(CliModel, the_emulated_gpu_is_a_device_like_the_cpu) {
   EXPECT_EQ(on("cuda:emulated"), on("cpu"));
 }
 
+TEST_F(CliModel, a_step_on_a_gpu_is_one_launch) {
+  const std::string step =
+      "bench step --json --device cuda:emulated --rows 1,3 --context 4 --repeat 2 --model " +
+      tiny_model();
+  EXPECT_EQ(json::parse(run(step).out)["launches_per_step"], 1);
+  setenv("CUDA_GRAPHS", "off", 1);
+  EXPECT_GT(json::parse(run(step).out)["launches_per_step"], 20);
+  unsetenv("CUDA_GRAPHS");
+}
+
 TEST_F(CliModel, a_target_is_trained_on_the_emulated_gpu_and_gone_on_with_on_the_cpu) {
   const auto recipe = [&](int tokens) {
     std::ofstream(folder + "/small.json")

@@ -11,8 +11,7 @@
 //                this project names where the kernel was allowed more
 //   sums         multiply_tile adds its 16 products to the sum in order of k, each rounded to f32;
 //                a GPU's tensor core adds several at a time and may truncate
-//   not here     other architectures' paths, textures, cooperative groups, graphs: no kernel here
-//                uses them
+//   not here     other architectures' paths, textures, cooperative groups: no kernel here uses them
 // What it catches while it runs is told by check_kernels() in emulation_checks.h.
 #pragma once
 
@@ -26,6 +25,7 @@
 #include <source_location>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 
 #define __global__
 #define __device__
@@ -238,6 +238,7 @@ enum cudaError_t {
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
   cudaErrorInvalidConfiguration = 9,
+  cudaErrorInvalidDeviceFunction = 98,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
   cudaErrorIllegalAddress = 700,
@@ -292,34 +293,69 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel);
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value);
 
+/// A kernel that is called with what these pointers point at now.
+template <class... P>
+std::function<void()> bound(const void* handle, [[maybe_unused]] void** arguments) {
+  const auto kernel = reinterpret_cast<void (*)(P...)>(const_cast<void*>(handle));
+  return [&]<std::size_t... kI>(std::index_sequence<kI...>)->std::function<void()> {
+    return [kernel, kept = std::tuple<P...>(*static_cast<P*>(arguments[kI])...)] {
+      std::apply(kernel, kept);
+    };
+  }
+  (std::index_sequence_for<P...>());
+}
+using Bind = std::function<void()> (*)(const void* handle, void** arguments);
+/// Notes how to call a kernel of which the runtime is told no more than its handle, as a compiler
+/// of CUDA's does.
+void know_kernel(const void* handle, const char* name, std::size_t n_arguments, Bind bind);
+
 /// What a kernel is called by, where the runtime is told about it.
 template <class... P>
-const void* handle_of(void (*kernel)(P...)) {
-  return reinterpret_cast<const void*>(kernel);
+const void* handle_of(const char* name, void (*kernel)(P...)) {
+  const void* handle = reinterpret_cast<const void*>(kernel);
+  know_kernel(handle, name, sizeof...(P), bound<P...>);
+  return handle;
 }
 
-/// What stands in a stream: a kernel and its arguments, as they were at the launch.
-cudaError_t launch_kernel(const char* name,
-                          const void* kernel,
-                          dim3 grid,
-                          dim3 block,
-                          std::size_t shared_bytes,
-                          cudaStream_t stream,
-                          std::function<void()> body);
+/// Puts a kernel in the stream; its arguments are copied out of where `arguments` point.
+cudaError_t cudaLaunchKernel(const void* kernel,
+                             dim3 grid,
+                             dim3 block,
+                             void** arguments,
+                             std::size_t shared_bytes,
+                             cudaStream_t stream);
 
-/// The launch that the sources use; over `<<<>>>` it is in platform.h.
-template <class... P, class... A>
-cudaError_t enqueue(const char* name,
-                    void (*kernel)(P...),
-                    dim3 grid,
-                    dim3 block,
-                    std::size_t shared_bytes,
-                    cudaStream_t stream,
-                    A... arguments) {
-  return launch_kernel(name, handle_of(kernel), grid, block, shared_bytes, stream,
-                       [kernel, kept = std::tuple<P...>(static_cast<P>(arguments)...)] {
-                         std::apply(kernel, kept);
-                       });
-}
+// Graphs of kernels (graphs.cpp). Nodes run in an order that their dependencies allow and that is as
+// far as they do from the order of their making; where kernels are watched, in both.
+
+struct Graph;
+struct GraphNode;
+struct GraphExec;
+using cudaGraph_t = Graph*;
+using cudaGraphNode_t = GraphNode*;
+using cudaGraphExec_t = GraphExec*;
+struct cudaKernelNodeParams {
+  void* func;
+  dim3 gridDim, blockDim;
+  unsigned sharedMemBytes;
+  void** kernelParams;
+  void** extra;  // null
+};
+cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned flags);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node,
+                                   cudaGraph_t graph,
+                                   const cudaGraphNode_t* dependencies,
+                                   std::size_t n_dependencies,
+                                   const cudaKernelNodeParams* params);
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec,
+                                          cudaGraph_t graph,
+                                          unsigned long long flags);
+/// The kernel stays the node's, and the graph must still be there.
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec,
+                                             cudaGraphNode_t node,
+                                             const cudaKernelNodeParams* params);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
 }  // namespace kernels::emulation

@@ -40,6 +40,19 @@ constexpr int kMaxThreads = 1024;
 constexpr std::size_t kPlainShared = 48 << 10;  // unless the kernel was allowed more
 constexpr std::size_t kMaxShared = 99 << 10;    // sm_86, 89 and 120; others have more
 
+/// What every call does first. @return the error that stays, or that one if it was asked to fail
+cudaError_t begin_call(const char* name, cudaError_t refusal = cudaErrorUnknown);
+/// An error for the caller and for cudaGetLastError().
+cudaError_t refused(cudaError_t error);
+/// A launch out of what the runtime is told. @return how a device refuses it, or success
+cudaError_t read_launch(const cudaKernelNodeParams& params, Launched& launched);
+void add_to_stream(cudaStream_t stream, std::function<void()> item);
+/// Runs a kernel as check_kernels() asked. @throws Fault
+void run_watched(const Launched& launched);
+/// Runs kernels in one order or, where they are watched, in both, each from the same memory.
+/// @throws Fault  if a bit differs
+void run_both_ways(const std::function<void()>& watched_too, const std::function<void()>& always);
+
 /// Notes that a kernel has so many bytes of static objects. @throws Fault when a launch with that
 /// much dynamic memory beside them would have been refused
 void count_static(const Launched& launched, std::size_t static_bytes);

@@ -45,6 +45,9 @@ struct Allocation {
 
 /// What is known of a kernel.
 struct Kernel {
+  const char* name = nullptr;
+  std::size_t n_arguments = 0;
+  Bind bind = nullptr;           // null: no such kernel
   std::size_t static_bytes = 0;  // the most that a run met
   std::size_t allowed = 0;       // dynamic memory it may ask for; 0: nothing was said
   bool takes(std::size_t dynamic) const {
@@ -80,17 +83,6 @@ thread_local cudaError_t last_error = cudaSuccess;
 std::size_t page_bytes() {
   static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   return bytes;
-}
-
-/// What every call does first: the error that stays, or the one asked for.
-cudaError_t begin_call(const char* name, cudaError_t refusal = cudaErrorUnknown) {
-  Runtime& all = runtime();
-  if (const cudaError_t error = all.sticky) return last_error = error;
-  const std::lock_guard hold(all.lock);
-  all.calls[name]++;
-  if (++all.n_calls != all.fail_at) return cudaSuccess;
-  all.failed = name;
-  return last_error = refusal;
 }
 
 void set_access(const Runtime& all, int access) {
@@ -201,14 +193,6 @@ void run_in_orders(const Launched& launched) {
   }
 }
 
-void run_watched(const Launched& launched) {
-  if (runtime().watch == Watch::Orders)
-    run_in_orders(launched);
-  else
-    run_grid(launched, {});
-  check_marks(launched.name);
-}
-
 /// Does what stands in a stream. What fails leaves the error that stays, and the rest undone.
 cudaError_t drain(Stream& stream) {
   Runtime& all = runtime();
@@ -249,10 +233,79 @@ bool on_device(const void* data, std::size_t bytes) {
 }
 
 cudaError_t invalid() {
-  return last_error = cudaErrorInvalidValue;
+  return refused(cudaErrorInvalidValue);
+}
+
+bool fits(const dim3& grid, const dim3& block) {
+  const auto n_threads = std::uint64_t{block.x} * block.y * block.z;
+  return grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.y < 65536 && grid.z < 65536 &&
+         n_threads > 0 && n_threads <= kMaxThreads;
 }
 
 }  // namespace
+
+cudaError_t begin_call(const char* name, cudaError_t refusal) {
+  Runtime& all = runtime();
+  if (const cudaError_t error = all.sticky) return last_error = error;
+  const std::lock_guard hold(all.lock);
+  all.calls[name]++;
+  if (++all.n_calls != all.fail_at) return cudaSuccess;
+  all.failed = name;
+  return last_error = refusal;
+}
+
+cudaError_t refused(cudaError_t error) {
+  return last_error = error;
+}
+
+void run_watched(const Launched& launched) {
+  if (runtime().watch == Watch::Orders)
+    run_in_orders(launched);
+  else
+    run_grid(launched, {});
+  check_marks(launched.name);
+}
+
+void run_both_ways(const std::function<void()>& watched_too, const std::function<void()>& always) {
+  if (runtime().watch != Watch::Orders) return always();
+  const Snapshot before;
+  watched_too();
+  const Snapshot after;
+  before.restore();
+  always();
+  const std::string difference = after.difference();
+  if (!difference.empty())
+    throw Fault("a graph: " + difference +
+                " depends on the order of its kernels: a dependency is missing");
+}
+
+void add_to_stream(cudaStream_t stream, std::function<void()> item) {
+  stream->add(std::move(item));
+}
+
+cudaError_t read_launch(const cudaKernelNodeParams& params, Launched& launched) {
+  if (!fits(params.gridDim, params.blockDim)) return refused(cudaErrorInvalidConfiguration);
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  const Kernel& kernel = all.kernels[params.func];
+  if (!kernel.bind) return refused(cudaErrorInvalidDeviceFunction);
+  if (params.extra || !kernel.takes(params.sharedMemBytes)) return invalid();
+  for (std::size_t i = 0; i < kernel.n_arguments; i++)
+    if (!params.kernelParams || !params.kernelParams[i]) return invalid();
+  launched = {kernel.name,           params.func,
+              params.gridDim,        params.blockDim,
+              params.sharedMemBytes, kernel.bind(params.func, params.kernelParams)};
+  return cudaSuccess;
+}
+
+void know_kernel(const void* handle, const char* name, std::size_t n_arguments, Bind bind) {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  Kernel& kernel = all.kernels[handle];
+  kernel.name = name;
+  kernel.n_arguments = n_arguments;
+  kernel.bind = bind;
+}
 
 // A GPU's compiler knows a kernel's static objects before the first launch; here a run has to meet
 // them. So the first launch is refused when it runs, and those that follow as a GPU refuses them.
@@ -365,6 +418,8 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorMemoryAllocation";
     case cudaErrorInvalidConfiguration:
       return "cudaErrorInvalidConfiguration";
+    case cudaErrorInvalidDeviceFunction:
+      return "cudaErrorInvalidDeviceFunction";
     case cudaErrorNoDevice:
       return "cudaErrorNoDevice";
     case cudaErrorInvalidDevice:
@@ -389,6 +444,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "out of memory";
     case cudaErrorInvalidConfiguration:
       return "a grid, block or shared memory no device takes";
+    case cudaErrorInvalidDeviceFunction:
+      return "no kernel of this program";
     case cudaErrorNoDevice:
       return "no device";
     case cudaErrorInvalidDevice:
@@ -592,26 +649,18 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute, int valu
   return cudaSuccess;
 }
 
-cudaError_t launch_kernel(const char* name,
-                          const void* kernel,
-                          dim3 grid,
-                          dim3 block,
-                          std::size_t shared_bytes,
-                          cudaStream_t stream,
-                          std::function<void()> body) {
+cudaError_t cudaLaunchKernel(const void* kernel,
+                             dim3 grid,
+                             dim3 block,
+                             void** arguments,
+                             std::size_t shared_bytes,
+                             cudaStream_t stream) {
   if (const cudaError_t error = begin_call("cudaLaunchKernel")) return error;
-  const auto n_threads = std::uint64_t{block.x} * block.y * block.z;
-  const bool fits = grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.y < 65536 && grid.z < 65536 &&
-                    n_threads > 0 && n_threads <= kMaxThreads;
-  if (!fits) return last_error = cudaErrorInvalidConfiguration;
-  {
-    Runtime& all = runtime();
-    const std::lock_guard hold(all.lock);
-    if (!all.kernels[kernel].takes(shared_bytes)) return invalid();
-  }
-  stream->add([launched = Launched{name, kernel, grid, block, shared_bytes, std::move(body)}] {
-    run_watched(launched);
-  });
+  Launched launched;
+  const cudaKernelNodeParams params = {const_cast<void*>(kernel),           grid,      block,
+                                       static_cast<unsigned>(shared_bytes), arguments, nullptr};
+  if (const cudaError_t error = read_launch(params, launched)) return error;
+  stream->add([launched = std::move(launched)] { run_watched(launched); });
   return cudaSuccess;
 }
 

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/schedule/rounds_scheduler.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/emulate/emulation_checks.h"
 #include "tests/engine/decode/catalogue.h"
@@ -133,6 +134,37 @@ TEST(EmulatedGpuStep, waits_once_takes_no_memory_and_brings_back_what_was_picked
   EXPECT_EQ(more.to_host, 5 * 20 + 4 * 2 * 4 + 5 * model->config().dim * 4);
 }
 
+TEST(EmulatedGpuStep, is_one_graph_of_which_nearly_nothing_is_told_again) {
+  using kernels::emulation::calls_of;
+  const auto device = kernels::open_cuda(kEmulated);
+  const auto model = tiny_transformer(*device, kernels::DType::BF16, 11);
+  Lane lane(*model);
+  lane.append(std::vector<TokenId>{3, 7, 1, 9});
+  const auto step = [&](int n_rows) {
+    const std::vector<TokenId> draft = {3, 5, 7, 2, 9};
+    const TokenTree tree = chain_tree(std::span(draft).first(static_cast<std::size_t>(n_rows)));
+    lane.forward(tree, {});
+    lane.commit(tree, {0, 1});
+  };
+  const int rows[] = {5, 3, 2};
+  for (int i = 0; i < 2; i++)
+    for (const int n_rows : rows) step(n_rows);
+  // From here on the same kernels come again with those numbers of rows, further on in the text.
+  for (int i = 0; i < 4; i++) {
+    for (const int n_rows : rows) {
+      const std::int64_t kernels = calls_of("cudaLaunchKernel"),
+                         made = calls_of("cudaGraphInstantiateWithFlags"),
+                         told = calls_of("cudaGraphExecKernelNodeSetParams"),
+                         launches = device->n_launches();
+      step(n_rows);
+      EXPECT_EQ(device->n_launches() - launches, 1);
+      EXPECT_EQ(calls_of("cudaLaunchKernel") - kernels, 0);
+      EXPECT_EQ(calls_of("cudaGraphInstantiateWithFlags") - made, 0);
+      EXPECT_EQ(calls_of("cudaGraphExecKernelNodeSetParams") - told, 0) << n_rows;
+    }
+  }
+}
+
 TEST(EmulatedGpuStep, tells_each_row_the_probability_that_its_parent_gave_it) {
   const auto device = kernels::open_cuda(kEmulated);
   const auto model = tiny_transformer(*device, kernels::DType::F32, 11);
@@ -166,6 +198,31 @@ TEST(EmulatedGpuBesideTheCpu, chooses_the_same_tokens_in_f32) {
     const Outcome there = run_ar(gpu.model(), gpu.prompt(i), job);
     const Outcome here = run_ar(cpu.model(), cpu.prompt(i), job);
     EXPECT_EQ(there.tokens, here.tokens) << "prompt " << i;
+  }
+}
+
+// On one GPU each of SEED's models has a device object, and so a stream, of its own.
+TEST(EmulatedSeed, has_a_stream_for_each_model_and_writes_what_plain_decoding_does) {
+  kernels::emulation::fence_host_off(false);
+  ModelStore store(std::string(DECOSCOPE_SOURCE_DIR) + "/assets", 1);
+  const ModelRequest wanted{.device = kEmulated};
+  for (const char* overlap : {"auto", "always"}) {
+    const RunModels models = models_for(store, wanted, {}, "seed", {{"overlap", overlap}});
+    EXPECT_NE(&models.target.model->device(), &models.draft->model->device());
+    std::vector<CompletionRequest> requests(2);
+    for (std::size_t i = 0; i < requests.size(); i++) {
+      RunRequest& run = requests[i].run;
+      run.prompt_tokens = {1, 70 + static_cast<TokenId>(i), 81};
+      run.decoder = "seed";
+      run.max_tokens = 6;
+    }
+    const auto found =
+        RoundsScheduler(models, {.n_branches = 2, .n_together = 2, .overlap = overlap})
+            .run(requests, {});
+    for (CompletionRequest& one : requests) one.run.decoder = "ar";
+    const auto alone = BatchScheduler(models, 1).run(requests, {});
+    for (std::size_t i = 0; i < requests.size(); i++)
+      EXPECT_EQ(found[i].result.tokens, alone[i].result.tokens) << i << overlap;
   }
 }
 

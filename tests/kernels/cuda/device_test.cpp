@@ -1,5 +1,8 @@
 // CUDA devices as devices: opened by name, refused in one line, out of memory, and every call that
 // can fail made to fail once.
+#include <cstdlib>
+#include <set>
+
 #include <gmock/gmock.h>
 
 #include "kernels/error.h"
@@ -55,15 +58,21 @@ TEST(CudaDevices, out_of_memory_says_how_much_was_asked_for_and_is_free) {
   emulation::limit_memory(std::int64_t{4} << 30);
 }
 
-/// Something of everything: memory, weights, a product, a choice.
+/// Something of everything: memory, weights, products, a choice; often enough for a graph that is
+/// told a number of rows.
 int small_job() {
   const auto device = open_cuda("cuda:emulated");
   const PackedThere w = pack_there(*device, normal_values(40 * 24, 1), 40, 24, DType::BF16);
   const DeviceFloats x(*device, normal_values(3 * 24, 2)), y(*device, std::vector<float>(3 * 40));
-  device->ops().matmul(*device, w.matrix, x.data(), 24, 3, y.data(), 40, nullptr, false);
+  const DeviceFloats ones(*device, std::vector<float>(24, 1));
   const std::vector<PickRow> rows(3);
   std::vector<Picked> picked(3);
-  device->ops().pick(*device, y.data(), 40, 3, 40, 40, rows.data(), picked.data());
+  for (const int n_normed : {3, 3, 3, 2}) {
+    device->ops().rms_norm(*device, x.data(), ones.data(), x.data(), n_normed, 24, 1e-5f);
+    device->ops().rms_norm(*device, x.data(), ones.data(), x.data(), 3, 24, 1e-5f);
+    device->ops().matmul(*device, w.matrix, x.data(), 24, 3, y.data(), 40, nullptr, false);
+    device->ops().pick(*device, y.data(), 40, 3, 40, 40, rows.data(), picked.data());
+  }
   return picked[0].id * 10000 + picked[1].id * 100 + picked[2].id;
 }
 
@@ -75,6 +84,7 @@ TEST(CudaDevices, every_call_that_fails_is_named_and_leaves_nothing_behind) {
   const std::int64_t n_calls = emulation::fail_call(0);
   ASSERT_GT(n_calls, 20);
   int n_named = 0;
+  std::set<std::string> all_failed;
   for (std::int64_t n = 1; n <= n_calls; n++) {
     emulation::fail_call(n);
     std::string message;
@@ -88,9 +98,13 @@ TEST(CudaDevices, every_call_that_fails_is_named_and_leaves_nothing_behind) {
     SCOPED_TRACE("call " + std::to_string(n) + ", " + failed);
     // What only gives something back may fail without a word.
     const bool gives_back = failed == "cudaFree" || failed == "cudaFreeHost" ||
-                            failed == "cudaStreamDestroy" || failed == "cudaEventDestroy";
-    EXPECT_EQ(message.empty(), gives_back) << message;
-    if (!gives_back) {
+                            failed == "cudaStreamDestroy" || failed == "cudaEventDestroy" ||
+                            failed == "cudaGraphDestroy" || failed == "cudaGraphExecDestroy";
+    // Without memory for a graph its kernels are launched one by one.
+    const bool done_without = gives_back || failed == "cudaGraphInstantiateWithFlags";
+    EXPECT_EQ(message.empty(), done_without) << message;
+    all_failed.insert(failed);
+    if (!done_without) {
       EXPECT_THAT(message, HasSubstr("cuda:emulated: "));
       const bool by_name = failed == "cudaLaunchKernel" || failed == "cudaMalloc";
       EXPECT_THAT(message, HasSubstr(by_name ? "" : failed));
@@ -100,6 +114,165 @@ TEST(CudaDevices, every_call_that_fails_is_named_and_leaves_nothing_behind) {
     EXPECT_EQ(small_job(), expected) << "the next attempt succeeds";
   }
   EXPECT_GT(n_named, 15);
+  for (const char* call : {"cudaLaunchKernel", "cudaGraphCreate", "cudaGraphAddKernelNode",
+                           "cudaGraphInstantiateWithFlags", "cudaGraphExecKernelNodeSetParams",
+                           "cudaGraphLaunch", "cudaGraphExecDestroy", "cudaGraphDestroy"})
+    EXPECT_TRUE(all_failed.contains(call)) << call;
+}
+
+// ---- kernels are held back, and nobody sees it
+
+/// Rows of 8, normed: alone on a device, with a wait behind it.
+std::vector<float> normed(const std::vector<float>& values) {
+  const auto device = open_cuda("cuda:emulated");
+  const DeviceFloats x(*device, values), w(*device, std::vector<float>(8, 1)),
+      y(*device, std::vector<float>(values.size()));
+  device->ops().rms_norm(*device, x.data(), w.data(), y.data(), int(values.size()) / 8, 8, 1e-5f);
+  return y.read();
+}
+
+class HeldBack : public ::testing::Test {
+ protected:
+  /// y = x normed, held back.
+  void norm(const DeviceFloats& x, const DeviceFloats& y) {
+    device_->ops().rms_norm(*device_, x.data(), ones_.data(), y.data(), 2, 8, 1e-5f);
+  }
+  OpenedCuda device_{"cuda:emulated"};
+  const std::vector<float> a_ = normal_values(16, 1), b_ = normal_values(16, 2);
+  const DeviceFloats ones_{*device_, std::vector<float>(8, 1)}, x_{*device_, a_},
+      y_{*device_, std::vector<float>(16)}, z_{*device_, std::vector<float>(16)};
+};
+
+TEST_F(HeldBack, what_the_host_writes_comes_behind_the_kernels_that_read_what_was_there) {
+  norm(x_, y_);
+  device_->ops().upload(*device_, x_.data(), b_.data(), 16 * 4);
+  norm(x_, z_);
+  EXPECT_EQ(y_.read(), normed(a_));
+  EXPECT_EQ(z_.read(), normed(b_));
+}
+
+TEST_F(HeldBack, what_the_host_writes_over_their_results_stays) {
+  norm(x_, y_);
+  device_->ops().upload(*device_, y_.data(), b_.data(), 16 * 4);
+  EXPECT_EQ(y_.read(), b_);
+}
+
+TEST_F(HeldBack, memory_is_given_back_behind_the_kernels_that_use_it) {
+  {
+    const DeviceFloats passing(*device_, b_);
+    norm(passing, y_);
+  }
+  EXPECT_EQ(y_.read(), normed(b_));
+}
+
+TEST_F(HeldBack, other_copies_do_not_launch_them) {
+  norm(x_, y_);
+  const std::int64_t before = device_->n_launches();
+  device_->ops().upload(*device_, z_.data(), b_.data(), 16 * 4);
+  EXPECT_EQ(device_->n_launches(), before);
+  float one = 0;
+  device_->ops().download(*device_, &one, z_.data(), 4);
+  EXPECT_EQ(one, b_[0]);
+  EXPECT_EQ(device_->n_launches(), before + 1);
+  EXPECT_EQ(open_cpu(1)->n_launches(), 0);
+}
+
+TEST_F(HeldBack, each_kernel_has_the_list_it_was_asked_with) {
+  std::vector<float> rows(64 * 8);
+  for (std::size_t i = 0; i < rows.size(); i++) rows[i] = float(i / 8);
+  const PackedThere table = pack_there(*device_, rows, 64, 8, DType::F32);
+  const std::int32_t ids[3][2] = {{3, 60}, {7, 9}, {3, 60}};
+  const DeviceFloats out(*device_, std::vector<float>(3 * 16));
+  for (int i = 0; i < 3; i++)
+    device_->ops().embed(*device_, table.matrix, ids[i], 2, out.data() + i * 16);
+  const auto found = out.read();
+  for (std::size_t i = 0; i < 6; i++) EXPECT_EQ(found[i * 8 + 5], float(ids[i / 2][i % 2])) << i;
+}
+
+// Scratch memory that grows is another, and the smaller one is given back.
+TEST_F(HeldBack, scratch_memory_may_grow_in_the_middle_of_a_step) {
+  struct Product {
+    int n, k;
+    std::vector<float> y;
+  };
+  std::vector<Product> products = {{40, 24, {}}, {80, 500, {}}, {300, 2000, {}}, {40, 24, {}}};
+  for (const bool waits : {true, false}) {
+    const OpenedCuda device("cuda:emulated", emulation::Watch::Once);
+    std::vector<PackedThere> weights;
+    std::vector<DeviceFloats> x, y;
+    for (const auto& [n, k, expected] : products) {
+      weights.push_back(
+          pack_there(*device, normal_values(std::size_t(n) * k, 3), n, k, DType::BF16));
+      x.emplace_back(*device, normal_values(std::size_t(3) * k, 4));
+      y.emplace_back(*device, std::vector<float>(std::size_t(3) * n));
+    }
+    static_cast<void>(x[0].read());
+    for (std::size_t i = 0; i < products.size(); i++) {
+      const auto& [n, k, expected] = products[i];
+      device->ops().matmul(*device, weights[i].matrix, x[i].data(), k, 3, y[i].data(), n, nullptr,
+                           false);
+      if (waits) products[i].y = y[i].read();
+    }
+    for (std::size_t i = 0; i < products.size(); i++) EXPECT_EQ(y[i].read(), products[i].y) << i;
+  }
+  EXPECT_EQ(products[0].y, products[3].y);
+}
+
+TEST_F(HeldBack, once_a_launch_fails_every_call_says_which_it_was) {
+  norm(x_, y_);
+  emulation::fail_call(1);
+  const auto download = [&] { static_cast<void>(y_.read()); };
+  const std::string message = refusal(download, ErrorCode::Device);
+  emulation::fail_call(0);
+  EXPECT_THAT(message, HasSubstr("cuda:emulated: rms_norm: cudaErrorUnknown"));
+  EXPECT_EQ(refusal(download, ErrorCode::Device), message) << "its result is lost";
+}
+
+TEST_F(HeldBack, a_launch_that_fails_while_memory_is_given_back_is_said_by_the_next_call) {
+  {
+    const DeviceFloats passing(*device_, b_);
+    norm(passing, y_);
+    emulation::fail_call(1);
+  }
+  emulation::fail_call(0);
+  EXPECT_THAT(refusal([&] { static_cast<void>(y_.read()); }, ErrorCode::Device),
+              HasSubstr("cuda:emulated: rms_norm: cudaErrorUnknown"));
+}
+
+TEST(CudaGraphs, are_switched_off_by_the_environment_and_change_no_bit) {
+  const auto graphs_of = [](const char* wanted, int& result) {
+    setenv("CUDA_GRAPHS", wanted, 1);
+    const std::int64_t before = emulation::calls_of("cudaGraphLaunch");
+    result = small_job();
+    return emulation::calls_of("cudaGraphLaunch") - before;
+  };
+  int with = 0, without = 0;
+  EXPECT_EQ(graphs_of("on", with), 2);
+  EXPECT_EQ(graphs_of("off", without), 0);
+  EXPECT_EQ(with, without);
+  setenv("CUDA_GRAPHS", "of", 1);
+  EXPECT_THAT(refusal([] { open_cuda("cuda:emulated"); }, ErrorCode::Usage),
+              HasSubstr("CUDA_GRAPHS: found \"of\", expected on or off"));
+  unsetenv("CUDA_GRAPHS");
+}
+
+// Two models on one GPU, as SEED's draft and target: what one waits for is its own work alone.
+TEST(CudaDevices, each_that_is_opened_has_a_stream_of_its_own) {
+  emulation::forget_faults();
+  const auto first = open_cuda("cuda:emulated"), second = open_cuda("cuda:emulated");
+  const auto norm = [](Device& device, const DeviceFloats& x, const DeviceFloats& y) {
+    device.ops().rms_norm(device, x.data(), x.data(), y.data(), 1, 8, 1e-5f);
+  };
+  const std::vector<float> ones(8, 1), zeros(8);
+  const DeviceFloats x(*first, ones), y(*first, zeros), other_x(*second, ones),
+      other_y(*second, zeros);
+  static_cast<void>(y.read());
+  norm(*first, x, y);
+  first->ops().upload(*first, x.data(), zeros.data(), 4);  // behind it in its stream
+  norm(*second, other_x, other_y);
+  EXPECT_NEAR(other_y.read()[0], 1, 1e-4);
+  EXPECT_EQ(y.data()[0], 0) << "the second's wait is not for the first's kernel";
+  EXPECT_NEAR(y.read()[0], 1, 1e-4);
 }
 
 TEST(CudaDevices, after_a_fault_every_call_says_what_it_was) {

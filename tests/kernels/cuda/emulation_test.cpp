@@ -2,62 +2,19 @@
 // stand in kernels of this file, each beside its right form.
 #include "kernels/cuda/math.cuh"
 //
-#include <functional>
 #include <numeric>
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "kernels/dtype.h"
 #include "kernels/philox.h"
+#include "tests/kernels/cuda/emulation_kit.h"
 
 namespace kernels::cuda_emulated {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-/// Device memory of one test.
-template <class T>
-class Memory {
- public:
-  explicit Memory(std::size_t n, T fill = {}) : Memory(std::vector<T>(n, fill)) {}
-  explicit Memory(const std::vector<T>& values) : n_(values.size()) {
-    void* data = nullptr;
-    EXPECT_EQ(cudaSuccess, cudaMalloc(&data, n_ * sizeof(T)));
-    data_ = static_cast<T*>(data);
-    std::copy(values.begin(), values.end(), data_);
-  }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  ~Memory() { cudaFree(data_); }
-  T* data() const { return data_; }
-  std::vector<T> read() const { return {data_, data_ + n_}; }
-
- private:
-  std::size_t n_;
-  T* data_ = nullptr;
-};
-
-class Emulation : public ::testing::Test {
- protected:
-  Emulation() {
-    forget_faults();
-    check_kernels(Watch::Orders);
-    EXPECT_EQ(cudaSuccess, cudaStreamCreateWithFlags(&stream_, 0));
-  }
-  ~Emulation() override {
-    forget_faults();
-    cudaStreamDestroy(stream_);
-    check_kernels(Watch::Once);
-  }
-  template <class... P, class... A>
-  cudaError_t run(void (*kernel)(P...), dim3 grid, dim3 block, A... arguments) {
-    const cudaError_t error = enqueue("tested", kernel, grid, block, 256, stream_, arguments...);
-    return error == cudaSuccess ? cudaStreamSynchronize(stream_) : error;
-  }
-  cudaStream_t stream_ = nullptr;
-};
 
 // ---- what kernels are given
 
@@ -396,8 +353,8 @@ TEST_F(Emulation, more_shared_memory_than_a_kernel_was_allowed_is_refused) {
     return error == cudaSuccess ? cudaStreamSynchronize(stream_) : error;
   };
   const auto allow = [&](int bytes) {
-    return cudaFuncSetAttribute(handle_of(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                bytes);
+    return cudaFuncSetAttribute(handle_of("tested", kernel),
+                                cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   };
   EXPECT_EQ(cudaSuccess, launch(kPlain));
   EXPECT_EQ(cudaErrorInvalidValue, launch(kPlain + 1));
@@ -427,12 +384,12 @@ TEST_F(Emulation, static_shared_memory_counts_beside_dynamic) {
   EXPECT_EQ(cudaSuccess, launch(kPlain - 16));
   EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
   cudaFuncAttributes found;
-  ASSERT_EQ(cudaSuccess, cudaFuncGetAttributes(&found, handle_of(takes_shared<16>)));
+  ASSERT_EQ(cudaSuccess, cudaFuncGetAttributes(&found, handle_of("tested", takes_shared<16>)));
   EXPECT_EQ(found.sharedSizeBytes, 16u);
   int most = 0;
   ASSERT_EQ(cudaSuccess, cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
   const auto allow = [](int bytes) {
-    return cudaFuncSetAttribute(handle_of(takes_shared<16>),
+    return cudaFuncSetAttribute(handle_of("tested", takes_shared<16>),
                                 cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   };
   EXPECT_EQ(cudaErrorInvalidValue, allow(most));

@@ -19,10 +19,6 @@
 #define DECOSCOPE_HAS_CUBLAS
 #endif
 
-// Of CUDA's own host_runtime.h, which is for what nvcc writes: what `<<<>>>` calls.
-extern "C" cudaError_t __cudaLaunchKernel(
-    cudaKernel_t kernel, dim3 grid, dim3 block, void** args, size_t shared, cudaStream_t stream);
-
 namespace {
 
 class Turns {
@@ -115,14 +111,39 @@ STANDS_BEFORE(cudaFuncSetAttribute,
               attribute,
               value)
 STANDS_BEFORE(
-    __cudaLaunchKernel,
-    (cudaKernel_t kernel, dim3 grid, dim3 block, void** args, size_t shared, cudaStream_t stream),
+    cudaLaunchKernel,
+    (const void* kernel, dim3 grid, dim3 block, void** args, size_t shared, cudaStream_t stream),
     kernel,
     grid,
     block,
     args,
     shared,
     stream)
+STANDS_BEFORE(cudaGraphCreate, (cudaGraph_t * graph, unsigned flags), graph, flags)
+STANDS_BEFORE(cudaGraphDestroy, (cudaGraph_t graph), graph)
+STANDS_BEFORE(cudaGraphAddKernelNode,
+              (cudaGraphNode_t * node,
+               cudaGraph_t graph,
+               const cudaGraphNode_t* dependencies,
+               size_t n,
+               const cudaKernelNodeParams* params),
+              node,
+              graph,
+              dependencies,
+              n,
+              params)
+STANDS_BEFORE(cudaGraphInstantiateWithFlags,
+              (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags),
+              exec,
+              graph,
+              flags)
+STANDS_BEFORE(cudaGraphExecKernelNodeSetParams,
+              (cudaGraphExec_t exec, cudaGraphNode_t node, const cudaKernelNodeParams* params),
+              exec,
+              node,
+              params)
+STANDS_BEFORE(cudaGraphLaunch, (cudaGraphExec_t exec, cudaStream_t stream), exec, stream)
+STANDS_BEFORE(cudaGraphExecDestroy, (cudaGraphExec_t exec), exec)
 
 #if defined(DECOSCOPE_HAS_CUBLAS)
 

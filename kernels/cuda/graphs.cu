@@ -1,0 +1,207 @@
+#include <algorithm>
+#include <utility>
+
+#include "kernels/cuda/graphs.h"
+
+namespace kernels::DECOSCOPE_GPU {
+namespace {
+
+bool same_extent(const dim3& a, const dim3& b) {
+  return a.x == b.x && a.y == b.y && a.z == b.z;
+}
+
+/// "37 kernels (embed, rms_norm, matmul)": each name once.
+std::string told(const Launches& launches) {
+  std::vector<std::string> names;
+  std::string text = std::to_string(launches.size()) + " kernels (";
+  for (std::size_t i = 0; i < launches.size(); i++) {
+    const std::string name = launches.name(i);
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    text += (names.empty() ? "" : ", ") + name;
+    names.push_back(name);
+  }
+  return text + ")";
+}
+
+Answer answered(cudaError_t error, const char* call, const Launches& launches) {
+  if (error == cudaSuccess) return {};
+  return {error, std::string(call) + " of " + told(launches)};
+}
+
+}  // namespace
+
+void Launches::begin(
+    const char* name, const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes) {
+  bytes_.resize((bytes_.size() + kAlignment - 1) / kAlignment * kAlignment);
+  all_.push_back({name, kernel, grid, block, static_cast<unsigned>(shared_bytes), bytes_.size(),
+                  places_.size()});
+}
+
+void Launches::clear() {
+  all_.clear();
+  bytes_.clear();
+  places_.clear();
+}
+
+std::size_t Launches::bytes_end(std::size_t i) const {
+  return i + 1 < all_.size() ? all_[i + 1].bytes : bytes_.size();
+}
+
+std::size_t Launches::places_end(std::size_t i) const {
+  return i + 1 < all_.size() ? all_[i + 1].places : places_.size();
+}
+
+const cudaKernelNodeParams& Launches::params(std::size_t i) {
+  const One& one = all_[i];
+  told_arguments_.clear();
+  for (std::size_t at = one.places; at < places_end(i); at++)
+    told_arguments_.push_back(bytes_.data() + places_[at]);
+  told_.func = const_cast<void*>(one.kernel);
+  told_.gridDim = one.grid;
+  told_.blockDim = one.block;
+  told_.sharedMemBytes = one.shared_bytes;
+  told_.kernelParams = told_arguments_.data();
+  return told_;
+}
+
+// FNV-1a, word by word.
+std::uint64_t Launches::hash() const {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const One& one : all_)
+    hash = (hash ^ reinterpret_cast<std::uintptr_t>(one.kernel)) * 0x100000001b3u;
+  return hash;
+}
+
+bool Launches::same_kernels(const Launches& other) const {
+  return std::equal(all_.begin(), all_.end(), other.all_.begin(), other.all_.end(),
+                    [](const One& a, const One& b) { return a.kernel == b.kernel; });
+}
+
+bool Launches::same_launch(const Launches& other, std::size_t i) const {
+  const One &a = all_[i], &b = other.all_[i];
+  return same_extent(a.grid, b.grid) && same_extent(a.block, b.block) &&
+         a.shared_bytes == b.shared_bytes &&
+         bytes_end(i) - a.bytes == other.bytes_end(i) - b.bytes &&
+         std::memcmp(bytes_.data() + a.bytes, other.bytes_.data() + b.bytes,
+                     bytes_end(i) - a.bytes) == 0;
+}
+
+// Pointers are 8 bytes and aligned, alone and within structures. A number that looks like one is
+// taken for one.
+bool Launches::point_into(const void* begin, std::int64_t bytes) const {
+  const auto first = reinterpret_cast<std::uintptr_t>(begin);
+  for (std::size_t at = 0; at + sizeof first <= bytes_.size(); at += sizeof first) {
+    std::uintptr_t word;
+    std::memcpy(&word, bytes_.data() + at, sizeof word);
+    if (word - first < static_cast<std::uintptr_t>(bytes)) return true;
+  }
+  return false;
+}
+
+// What cannot be given back any more is gone with the device. A graph at work ends its work first.
+KernelGraphs::Kept::~Kept() {
+  if (exec) static_cast<void>(cudaGraphExecDestroy(exec));
+  if (graph) static_cast<void>(cudaGraphDestroy(graph));
+}
+
+// The graph of these kernels that differs least. One that differs in most of them is of another
+// number of rows, and taken only where there is no room for a further one.
+KernelGraphs::Place KernelGraphs::nearest(const Launches& launches, std::uint64_t hash) {
+  const std::size_t n = launches.size();
+  std::size_t most = kept_.size() < kMostKept ? n / 2 : n;
+  Place found = kept_.end();
+  std::vector<std::size_t> differ;
+  for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
+    if (kept->hash != hash || !kept->launches.same_kernels(launches)) continue;
+    differ.clear();
+    for (std::size_t i = 0; i < n && differ.size() <= most; i++)
+      if (!launches.same_launch(kept->launches, i)) differ.push_back(i);
+    if (differ.size() > most) continue;
+    found = kept;
+    std::swap(differ_, differ);
+    if (differ_.empty()) break;
+    most = differ_.size() - 1;
+  }
+  return found;
+}
+
+// Lists that come once (a prompt, a load) are not worth a graph.
+bool KernelGraphs::seen(std::uint64_t hash) {
+  const auto found = std::find(seen_.begin(), seen_.end(), hash);
+  const bool is_seen = found != seen_.end();
+  if (is_seen) seen_.erase(found);
+  seen_.push_front(hash);
+  if (seen_.size() > kMostSeen) seen_.pop_back();
+  return is_seen;
+}
+
+// In front of the others. Every kernel waits for the one before it, as in a stream.
+Answer KernelGraphs::make(Launches& launches, std::uint64_t hash) {
+  if (kept_.size() >= kMostKept) kept_.pop_back();
+  std::list<Kept> one(1);
+  Kept& made = one.front();
+  cudaError_t error = cudaGraphCreate(&made.graph, 0);
+  if (error != cudaSuccess) return answered(error, "cudaGraphCreate", launches);
+  for (std::size_t i = 0; i < launches.size(); i++) {
+    cudaGraphNode_t node = nullptr;
+    error = cudaGraphAddKernelNode(&node, made.graph, i > 0 ? &made.nodes.back() : nullptr,
+                                   i > 0 ? 1 : 0, &launches.params(i));
+    if (error != cudaSuccess)
+      return {error, std::string("cudaGraphAddKernelNode of ") + launches.name(i)};
+    made.nodes.push_back(node);
+  }
+  error = cudaGraphInstantiateWithFlags(&made.exec, made.graph, 0);
+  if (error != cudaSuccess) return answered(error, "cudaGraphInstantiateWithFlags", launches);
+  made.hash = hash;
+  kept_.splice(kept_.begin(), one);
+  return {};
+}
+
+Answer KernelGraphs::tell(Kept& kept, Launches& launches) {
+  for (const std::size_t i : differ_) {
+    const cudaError_t error =
+        cudaGraphExecKernelNodeSetParams(kept.exec, kept.nodes[i], &launches.params(i));
+    if (error != cudaSuccess)
+      return {error, std::string("cudaGraphExecKernelNodeSetParams of ") + launches.name(i)};
+  }
+  return {};
+}
+
+Answer KernelGraphs::one_by_one(Launches& launches, cudaStream_t stream) {
+  for (std::size_t i = 0; i < launches.size(); i++) {
+    const cudaKernelNodeParams& params = launches.params(i);
+    const cudaError_t error = cudaLaunchKernel(params.func, params.gridDim, params.blockDim,
+                                               params.kernelParams, params.sharedMemBytes, stream);
+    if (error != cudaSuccess) return {error, launches.name(i)};
+    n_launched_++;
+  }
+  return {};
+}
+
+Answer KernelGraphs::launch(Launches& launches, cudaStream_t stream) {
+  if (!on_ || launches.size() < kFewestKernels) return one_by_one(launches, stream);
+  const std::uint64_t hash = launches.hash();
+  const Place found = nearest(launches, hash);
+  if (found != kept_.end()) {
+    Answer answer = tell(*found, launches);
+    if (answer.error != cudaSuccess) {
+      kept_.erase(found);  // nobody knows what it was told
+      return answer;
+    }
+    kept_.splice(kept_.begin(), kept_, found);
+  } else {
+    if (!seen(hash)) return one_by_one(launches, stream);
+    Answer answer = make(launches, hash);
+    if (answer.error == cudaErrorMemoryAllocation) {
+      static_cast<void>(cudaGetLastError());
+      return one_by_one(launches, stream);
+    }
+    if (answer.error != cudaSuccess) return answer;
+  }
+  Kept& kept = kept_.front();
+  std::swap(kept.launches, launches);
+  n_launched_++;
+  return answered(cudaGraphLaunch(kept.exec, stream), "cudaGraphLaunch", kept.launches);
+}
+
+}  // namespace kernels::DECOSCOPE_GPU

@@ -1,0 +1,139 @@
+// Kernels that are held back and launched together. A list of kernels that came before is a CUDA
+// graph, kept for each number of rows and told only what differs from its last time (a grid, a
+// number, a pointer); another is launched kernel by kernel.
+#pragma once
+
+#include <cstring>
+#include <list>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/cuda/platform.h"
+
+namespace kernels::DECOSCOPE_GPU {
+
+/// Kernels in the order in which they were asked for, with their arguments as they were then.
+class Launches {
+ public:
+  template <class... P, class... A>
+  void add(const char* name,
+           void (*kernel)(P...),
+           dim3 grid,
+           dim3 block,
+           std::size_t shared_bytes,
+           A... arguments) {
+    begin(name, handle_of(name, kernel), grid, block, shared_bytes);
+    (add_argument<P>(static_cast<P>(arguments)), ...);
+  }
+  /// Removes the latest and returns its arguments, if it is a launch of this kernel and
+  /// fits(grid, arguments...).
+  template <class... P, class Fits>
+  std::optional<std::tuple<P...>> take_back(void (*kernel)(P...), const Fits& fits) {
+    if (all_.empty() || all_.back().kernel != reinterpret_cast<const void*>(kernel)) return {};
+    std::tuple<P...> arguments;
+    std::size_t place = all_.back().places;
+    const auto read = [&](auto& argument) {
+      std::memcpy(&argument, bytes_.data() + places_[place++], sizeof argument);
+    };
+    const dim3 grid = all_.back().grid;
+    std::apply([&](P&... each) { (read(each), ...); }, arguments);
+    if (!std::apply([&](const P&... each) { return fits(grid, each...); }, arguments)) return {};
+    bytes_.resize(all_.back().bytes);
+    places_.resize(all_.back().places);
+    all_.pop_back();
+    return arguments;
+  }
+  void clear();
+  bool empty() const { return all_.empty(); }
+  std::size_t size() const { return all_.size(); }
+  const char* name(std::size_t i) const { return all_[i].name; }
+  /// What the runtime is told of launch i; it points into this list, until the next call.
+  const cudaKernelNodeParams& params(std::size_t i);
+  /// Equal where the kernels are.
+  std::uint64_t hash() const;
+  bool same_kernels(const Launches& other) const;
+  bool same_launch(const Launches& other, std::size_t i) const;
+  /// Whether an argument points to one of these bytes.
+  bool point_into(const void* begin, std::int64_t bytes) const;
+
+ private:
+  struct One {
+    const char* name;
+    const void* kernel;
+    dim3 grid, block;
+    unsigned shared_bytes;
+    std::size_t bytes, places;  // where its arguments begin
+  };
+  void begin(const char* name, const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes);
+  template <class T>
+  void add_argument(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kAlignment);
+    const std::size_t at = (bytes_.size() + alignof(T) - 1) / alignof(T) * alignof(T);
+    bytes_.resize(at + sizeof(T));
+    std::memcpy(bytes_.data() + at, &value, sizeof(T));
+    places_.push_back(at);
+  }
+  std::size_t bytes_end(std::size_t i) const;
+  std::size_t places_end(std::size_t i) const;
+
+  static constexpr std::size_t kAlignment = 16;
+  std::vector<One> all_;
+  std::vector<unsigned char> bytes_;  // of all arguments
+  std::vector<std::size_t> places_;   // of each argument, in bytes_
+  cudaKernelNodeParams told_ = {};
+  std::vector<void*> told_arguments_;
+};
+
+/// What a call returned and, unless it succeeded, which it was.
+struct Answer {
+  cudaError_t error = cudaSuccess;
+  std::string call;
+};
+
+class KernelGraphs {
+ public:
+  static constexpr std::size_t kFewestKernels = 4;  // of a graph
+  static constexpr std::size_t kMostKept = 24, kMostSeen = 64;
+
+  /// @param on  off: kernels are launched one by one, to compare
+  explicit KernelGraphs(bool on) : on_(on) {}
+  KernelGraphs(const KernelGraphs&) = delete;
+  KernelGraphs& operator=(const KernelGraphs&) = delete;
+
+  /// Puts the kernels in the stream, each after the one before it. Where memory for a graph is
+  /// short they go one by one.
+  Answer launch(Launches& launches, cudaStream_t stream);
+  /// Graphs and single kernels that were launched.
+  std::int64_t n_launched() const { return n_launched_; }
+  void forget_all() noexcept { kept_.clear(); }
+
+ private:
+  struct Kept {
+    Kept() = default;
+    Kept(const Kept&) = delete;
+    Kept& operator=(const Kept&) = delete;
+    ~Kept();
+    std::uint64_t hash = 0;
+    Launches launches;  // as the graph was told last
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t exec = nullptr;
+    std::vector<cudaGraphNode_t> nodes;
+  };
+  using Place = std::list<Kept>::iterator;
+  Place nearest(const Launches& launches, std::uint64_t hash);
+  bool seen(std::uint64_t hash);
+  Answer make(Launches& launches, std::uint64_t hash);
+  Answer tell(Kept& kept, Launches& launches);
+  Answer one_by_one(Launches& launches, cudaStream_t stream);
+
+  bool on_;
+  std::int64_t n_launched_ = 0;
+  std::list<Kept> kept_;             // the one used last is first
+  std::vector<std::size_t> differ_;  // launches, of the graph that nearest() found
+  std::list<std::uint64_t> seen_;    // hashes of lists, the latest first
+};
+
+}  // namespace kernels::DECOSCOPE_GPU

@@ -1,0 +1,281 @@
+// Graphs of kernels: the emulation's own, a dependency that is missing among them, and the device's,
+// which are made of lists of kernels and told what differs.
+#include "kernels/cuda/graphs.h"
+//
+#include <gmock/gmock.h>
+
+#include "tests/kernels/cuda/emulation_kit.h"
+
+namespace kernels::cuda_emulated {
+namespace {
+
+using ::testing::HasSubstr;
+
+__global__ void add_to(int* x, int n) {
+  *x += n;
+}
+__global__ void multiply_by(int* x, int n) {
+  *x *= n;
+}
+__global__ void copy_int(const int* from, int* to) {
+  *to = *from;
+}
+
+/// Two arguments of a kernel, and how the runtime is told of it.
+template <class A, class B>
+class Told {
+ public:
+  Told(void (*kernel)(A, B), A a, B b) : a_(a), b_(b) {
+    params_.func = const_cast<void*>(handle_of("tested", kernel));
+    params_.kernelParams = places_;
+  }
+  Told(const Told&) = delete;
+  Told& operator=(const Told&) = delete;
+  cudaKernelNodeParams& operator*() { return params_; }
+
+ private:
+  A a_;
+  B b_;
+  void* places_[2] = {&a_, &b_};
+  cudaKernelNodeParams params_ = {};
+};
+
+class EmulatedGraph : public Emulation {
+ protected:
+  EmulatedGraph() { EXPECT_EQ(cudaSuccess, cudaGraphCreate(&graph_, 0)); }
+  ~EmulatedGraph() override {
+    if (exec_) cudaGraphExecDestroy(exec_);
+    if (graph_) cudaGraphDestroy(graph_);
+  }
+  template <class A, class B>
+  cudaGraphNode_t add(Told<A, B>&& told, const std::vector<cudaGraphNode_t>& after) {
+    cudaGraphNode_t node = nullptr;
+    EXPECT_EQ(cudaSuccess,
+              cudaGraphAddKernelNode(&node, graph_, after.data(), after.size(), &*told));
+    return node;
+  }
+  void instantiate() { EXPECT_EQ(cudaSuccess, cudaGraphInstantiateWithFlags(&exec_, graph_, 0)); }
+  cudaError_t launch_and_wait() {
+    const cudaError_t error = cudaGraphLaunch(exec_, stream_);
+    return error == cudaSuccess ? cudaStreamSynchronize(stream_) : error;
+  }
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t exec_ = nullptr;
+};
+
+TEST_F(EmulatedGraph, a_missing_dependency_is_caught) {
+  for (const bool right : {true, false}) {
+    const Memory<int> x(1, 1), copy(1, 0);
+    const cudaGraphNode_t first = add(Told(add_to, x.data(), 4), {});
+    const cudaGraphNode_t then = add(Told(multiply_by, x.data(), 3), {first});
+    add(Told(copy_int, static_cast<const int*>(x.data()), copy.data()), {right ? then : first});
+    instantiate();
+    EXPECT_EQ(launch_and_wait(), right ? cudaSuccess : cudaErrorLaunchFailure);
+    if (right) {
+      EXPECT_EQ(copy.read()[0], 15);
+    } else {
+      EXPECT_THAT(fault_text(), HasSubstr("a dependency is missing"));
+    }
+    forget_faults();
+    cudaGraphExecDestroy(exec_);
+    cudaGraphDestroy(graph_);
+    exec_ = nullptr;
+    EXPECT_EQ(cudaSuccess, cudaGraphCreate(&graph_, 0));
+  }
+}
+
+// Where kernels run once: the order is not that of their making.
+TEST_F(EmulatedGraph, nodes_run_as_late_as_their_dependencies_allow) {
+  check_kernels(Watch::Once);
+  const Memory<int> x(1, 1);
+  add(Told(add_to, x.data(), 4), {});
+  add(Told(multiply_by, x.data(), 3), {});
+  instantiate();
+  EXPECT_EQ(cudaSuccess, launch_and_wait());
+  EXPECT_EQ(x.read()[0], 1 * 3 + 4);
+}
+
+TEST_F(EmulatedGraph, what_it_is_told_is_for_later_launches) {
+  const Memory<int> x(1, 0);
+  const cudaGraphNode_t node = add(Told(add_to, x.data(), 1), {});
+  instantiate();
+  ASSERT_EQ(cudaSuccess, cudaGraphLaunch(exec_, stream_));
+  Told other(add_to, x.data(), 10);
+  ASSERT_EQ(cudaSuccess, cudaGraphExecKernelNodeSetParams(exec_, node, &*other));
+  EXPECT_EQ(cudaSuccess, launch_and_wait());
+  EXPECT_EQ(x.read()[0], 11);
+}
+
+TEST_F(EmulatedGraph, nodes_that_no_device_takes_are_refused) {
+  const Memory<int> x(1, 0);
+  const auto refused = [&](const auto& change) {
+    Told told(add_to, x.data(), 1);
+    change(*told);
+    cudaGraphNode_t node = nullptr;
+    return cudaGraphAddKernelNode(&node, graph_, nullptr, 0, &*told);
+  };
+  EXPECT_EQ(refused([](auto& p) { p.gridDim.x = 0; }), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(refused([](auto& p) { p.blockDim.x = 1025; }), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(refused([](auto& p) { p.sharedMemBytes = (48 << 10) + 1; }), cudaErrorInvalidValue);
+  EXPECT_EQ(refused([](auto& p) { p.kernelParams = nullptr; }), cudaErrorInvalidValue);
+  EXPECT_EQ(refused([](auto& p) { p.kernelParams[1] = nullptr; }), cudaErrorInvalidValue);
+  int no_kernel = 0;
+  EXPECT_EQ(refused([&](auto& p) { p.func = &no_kernel; }), cudaErrorInvalidDeviceFunction);
+
+  const cudaGraphNode_t node = add(Told(add_to, x.data(), 1), {});
+  instantiate();
+  Told another_kernel(multiply_by, x.data(), 1), same(add_to, x.data(), 2);
+  EXPECT_EQ(cudaErrorInvalidValue, cudaGraphExecKernelNodeSetParams(exec_, node, &*another_kernel));
+  (*same).gridDim.x = 0;
+  EXPECT_EQ(cudaErrorInvalidConfiguration, cudaGraphExecKernelNodeSetParams(exec_, node, &*same));
+  (*same).gridDim.x = 1;
+  EXPECT_EQ(cudaSuccess, cudaGraphExecKernelNodeSetParams(exec_, node, &*same));
+  cudaGraphDestroy(graph_);
+  EXPECT_EQ(cudaErrorInvalidValue, cudaGraphExecKernelNodeSetParams(exec_, node, &*same))
+      << "nodes go with their graph";
+  EXPECT_EQ(cudaErrorInvalidValue, cudaGraphDestroy(graph_));
+  graph_ = nullptr;
+}
+
+// ---- lists of kernels
+
+/// What was asked of the runtime.
+struct Calls {
+  std::int64_t kernels, made, told, graphs;
+  bool operator==(const Calls&) const = default;
+};
+
+class Graphs : public Emulation {
+ protected:
+  /// x = ((0 + first) * 2 + third) * 2 + ..., n kernels in all.
+  Calls run(int first, int third, int n = 6) {
+    const auto now = [] {
+      return Calls{calls_of("cudaLaunchKernel"), calls_of("cudaGraphInstantiateWithFlags"),
+                   calls_of("cudaGraphExecKernelNodeSetParams"), calls_of("cudaGraphLaunch")};
+    };
+    Launches launches;
+    launches.add("copy_int", copy_int, 1, 1, 0, zero_.data(), x_.data());
+    for (int i = 1; i < n; i++) {
+      if (i % 2 == 0)
+        launches.add("multiply_by", multiply_by, 1, 1, 0, x_.data(), 2);
+      else
+        launches.add("add_to", add_to, 1, 1, 0, x_.data(), i == 1 ? first : third);
+    }
+    const Calls before = now();
+    const Answer answer = graphs_.launch(launches, stream_);
+    EXPECT_EQ(answer.error, cudaSuccess) << answer.call;
+    EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
+    const Calls after = now();
+    return {after.kernels - before.kernels, after.made - before.made, after.told - before.told,
+            after.graphs - before.graphs};
+  }
+  int x() const { return x_.read()[0]; }
+
+  KernelGraphs graphs_{true};
+  const Memory<int> zero_{1, 0}, x_{1, -1};
+};
+
+TEST_F(Graphs, a_list_that_comes_again_is_one_launch_and_told_what_differs) {
+  EXPECT_EQ(run(3, 1), (Calls{.kernels = 6, .made = 0, .told = 0, .graphs = 0}));
+  EXPECT_EQ(x(), (3 * 2 + 1) * 2 + 1);
+  EXPECT_EQ(run(3, 1), (Calls{.kernels = 0, .made = 1, .told = 0, .graphs = 1}));
+  EXPECT_EQ(x(), (3 * 2 + 1) * 2 + 1);
+  EXPECT_EQ(run(5, 1), (Calls{.kernels = 0, .made = 0, .told = 1, .graphs = 1}));
+  EXPECT_EQ(x(), (5 * 2 + 1) * 2 + 1);
+  EXPECT_EQ(run(5, 7), (Calls{.kernels = 0, .made = 0, .told = 2, .graphs = 1}));
+  EXPECT_EQ(x(), (5 * 2 + 7) * 2 + 7);
+  EXPECT_EQ(run(5, 7), (Calls{.kernels = 0, .made = 0, .told = 0, .graphs = 1}));
+  EXPECT_EQ(graphs_.n_launched(), 6 + 4);
+}
+
+TEST_F(Graphs, a_short_list_and_one_that_comes_once_are_launched_kernel_by_kernel) {
+  for (int i = 0; i < 3; i++)
+    EXPECT_EQ(run(3, 1, 3), (Calls{.kernels = 3, .made = 0, .told = 0, .graphs = 0}));
+  for (int n = 4; n < 9; n++)
+    EXPECT_EQ(run(3, 1, n), (Calls{.kernels = n, .made = 0, .told = 0, .graphs = 0}));
+}
+
+// As another number of rows changes nearly every kernel's arguments.
+TEST_F(Graphs, lists_that_differ_in_most_kernels_have_a_graph_each) {
+  const auto rows = [&](int n, std::int64_t made, std::int64_t told) {
+    Launches launches;
+    for (int i = 0; i < 5; i++) launches.add("add_to", add_to, 1, 1, 0, x_.data(), n);
+    const std::int64_t made_before = calls_of("cudaGraphInstantiateWithFlags"),
+                       told_before = calls_of("cudaGraphExecKernelNodeSetParams");
+    const int before = x();
+    EXPECT_EQ(graphs_.launch(launches, stream_).error, cudaSuccess);
+    EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
+    EXPECT_EQ(x(), before + 5 * n);
+    EXPECT_EQ(calls_of("cudaGraphInstantiateWithFlags") - made_before, made) << n;
+    EXPECT_EQ(calls_of("cudaGraphExecKernelNodeSetParams") - told_before, told) << n;
+  };
+  rows(0, 0, 0);  // seen
+  const int n_kept = static_cast<int>(KernelGraphs::kMostKept);
+  for (int n = 1; n <= n_kept; n++) rows(n, 1, 0);
+  for (int n = 1; n <= n_kept; n++) rows(n, 0, 0);
+  rows(n_kept + 1, 0, 5);  // no room: told to one of the others
+  EXPECT_EQ(run(3, 1).made, 0);
+  EXPECT_EQ(run(3, 1).made, 1) << "other kernels take the place of the graph used longest ago";
+  EXPECT_EQ(run(3, 1).graphs, 1);
+}
+
+TEST_F(Graphs, where_memory_is_short_kernels_go_one_by_one) {
+  run(3, 1);
+  fail_call(6 + 2);  // a graph, its six nodes, then what makes it ready
+  EXPECT_EQ(run(4, 1), (Calls{.kernels = 6, .made = 1, .told = 0, .graphs = 0}));
+  EXPECT_EQ(failed_call(), "cudaGraphInstantiateWithFlags");
+  fail_call(0);
+  EXPECT_EQ(x(), (4 * 2 + 1) * 2 + 1);
+  EXPECT_EQ(run(4, 1).graphs, 1) << "the next time there may be enough";
+}
+
+TEST_F(Graphs, what_fails_is_named_with_the_kernels_it_was_about) {
+  const auto failing = [&](int call) {
+    Launches launches;
+    launches.add("copy_int", copy_int, 1, 1, 0, zero_.data(), x_.data());
+    for (int i = 0; i < 3; i++) launches.add("add_to", add_to, 1, 1, 0, x_.data(), call);
+    fail_call(call);
+    const Answer answer = graphs_.launch(launches, stream_);
+    fail_call(0);
+    EXPECT_EQ(answer.error, call > 0 ? cudaErrorUnknown : cudaSuccess);
+    return answer.call;
+  };
+  EXPECT_EQ(failing(2), "add_to");
+  EXPECT_EQ(failing(1), "cudaGraphCreate of 4 kernels (copy_int, add_to)");
+  EXPECT_EQ(failing(3), "cudaGraphAddKernelNode of add_to");
+  EXPECT_EQ(failing(7), "cudaGraphLaunch of 4 kernels (copy_int, add_to)");
+  EXPECT_EQ(failing(0), "");
+}
+
+TEST_F(Graphs, without_graphs_every_kernel_is_launched) {
+  KernelGraphs off(false);
+  for (int i = 1; i <= 3; i++) {
+    Launches launches;
+    for (int n = 0; n < 8; n++) launches.add("add_to", add_to, 1, 1, 0, x_.data(), 1);
+    EXPECT_EQ(off.launch(launches, stream_).error, cudaSuccess);
+    EXPECT_EQ(off.n_launched(), 8 * i);
+  }
+}
+
+struct Pointers {
+  int first;
+  const void *one, *other;
+};
+__global__ void takes_pointers(char, Pointers) {}
+
+TEST_F(Graphs, arguments_tell_which_memory_they_point_into) {
+  const Memory<char> a(100), b(100), c(100);
+  Launches launches;
+  EXPECT_FALSE(launches.point_into(a.data(), 100));
+  launches.add("takes_pointers", takes_pointers, 1, 1, 0, 'x',
+               Pointers{1, a.data() + 99, b.data() + 100});
+  EXPECT_TRUE(launches.point_into(a.data(), 100));
+  EXPECT_FALSE(launches.point_into(a.data(), 99)) << "behind the last byte";
+  EXPECT_FALSE(launches.point_into(b.data(), 100)) << "behind the last byte";
+  EXPECT_FALSE(launches.point_into(c.data(), 100));
+  launches.clear();
+  EXPECT_FALSE(launches.point_into(a.data(), 100));
+}
+
+}  // namespace
+}  // namespace kernels::cuda_emulated
