@@ -12,7 +12,7 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-constexpr int kRowThreads = 8;
+constexpr int kThreadsARow = 8;
 constexpr float kNoScore = -3.0e38f;
 
 /// What the three kernels are told alike.
@@ -42,7 +42,7 @@ __device__ inline bool train_sees(const TrainSight& sight, int row, int other) {
 template <class S, int kTile>
 __device__ void load_train_tile(
     const typename S::Element* x, int stride, int first, int n_rows, int width, float* tile) {
-  for (int at = threadIdx.x; at < kTile * width; at += kTile * kRowThreads) {
+  for (int at = threadIdx.x; at < kTile * width; at += kTile * kThreadsARow) {
     const int row = at / width, d = at % width;
     tile[row * (width + 1) + d] =
         first + row < n_rows ? S::widen(x[std::int64_t{first + row} * stride + d]) : 0.0f;
@@ -58,7 +58,7 @@ __device__ inline float train_dot(const float* a, const float* b, int n) {
 /// Over the eight threads of a row.
 template <class Combine>
 __device__ float over_row(float x, const Combine& combine) {
-  for (int by = kRowThreads / 2; by > 0; by /= 2) x = combine(x, across(x, by));
+  for (int by = kThreadsARow / 2; by > 0; by /= 2) x = combine(x, across(x, by));
   return x;
 }
 
@@ -71,7 +71,7 @@ __device__ void add_train_tile(
     const float* row = x + j * (width + 1) + c;
 #pragma unroll
     for (int i = 0; i < kColumns; i++)
-      if (c + kRowThreads * i < width) sums[i] = fmaf(f, row[kRowThreads * i], sums[i]);
+      if (c + kThreadsARow * i < width) sums[i] = fmaf(f, row[kThreadsARow * i], sums[i]);
   }
 }
 
@@ -80,7 +80,7 @@ __device__ void store_train_row(
     const float (&values)[kColumns], float scale, int c, int width, typename S::Element* to) {
 #pragma unroll
   for (int i = 0; i < kColumns; i++) {
-    const int d = c + kRowThreads * i;
+    const int d = c + kThreadsARow * i;
     if (d < width) to[d] = S::narrow(values[i] * scale);
   }
 }
@@ -95,13 +95,13 @@ __device__ inline int first_seen(const TrainSight* sight, int first, int last) {
 
 // grid: tiles of rows, heads
 template <class S, int kTile, int kColumns>
-__global__ void __launch_bounds__(kTile* kRowThreads)
+__global__ void __launch_bounds__(kTile* kThreadsARow)
     train_attention_rows(TrainAttentionArguments<S> in, typename S::Element* out, float* lse) {
   const TrainHeads& h = in.heads;
   const int first = blockIdx.x * kTile, head = blockIdx.y, width = h.head_dim;
   const int kv_head = head / (h.n_heads / h.n_kv_heads);
   const int last = first + kTile < h.n_rows ? first + kTile : h.n_rows;
-  const int r = threadIdx.x / kRowThreads, c = threadIdx.x % kRowThreads, row = first + r;
+  const int r = threadIdx.x / kThreadsARow, c = threadIdx.x % kThreadsARow, row = first + r;
   auto* q = reinterpret_cast<float*>(dynamic_shared());
   float* k = q + kTile * (width + 1);
   float* v = k + kTile * (width + 1);
@@ -115,10 +115,10 @@ __global__ void __launch_bounds__(kTile* kRowThreads)
     load_train_tile<S, kTile>(in.k(kv_head), in.stride(), at, h.n_rows, width, k);
     load_train_tile<S, kTile>(in.v(kv_head), in.stride(), at, h.n_rows, width, v);
     __syncthreads();
-    float score[kTile / kRowThreads], most = top;
+    float score[kTile / kThreadsARow], most = top;
 #pragma unroll
-    for (int i = 0; i < kTile / kRowThreads; i++) {
-      const int j = c + kRowThreads * i;
+    for (int i = 0; i < kTile / kThreadsARow; i++) {
+      const int j = c + kThreadsARow * i;
       score[i] = kNoScore;
       if (train_sees(own, row, at + j))
         score[i] = train_dot(q + r * (width + 1), k + j * (width + 1), width) * in.scale;
@@ -127,9 +127,9 @@ __global__ void __launch_bounds__(kTile* kRowThreads)
     most = over_row(most, Larger());
     float part = 0;
 #pragma unroll
-    for (int i = 0; i < kTile / kRowThreads; i++) {
+    for (int i = 0; i < kTile / kThreadsARow; i++) {
       const float e = score[i] > kNoScore ? exp_f32(score[i] - most) : 0.0f;
-      p[r * (kTile + 1) + c + kRowThreads * i] = e;
+      p[r * (kTile + 1) + c + kThreadsARow * i] = e;
       part += e;
     }
     const float shrink = exp_f32(top - most);
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(kTile* kRowThreads)
 // dQ = dS K. Leaves delta, [n_rows, n_heads], for the keys' and values' kernel.
 // grid: tiles of rows, heads
 template <class S, int kTile, int kColumns>
-__global__ void __launch_bounds__(kTile* kRowThreads)
+__global__ void __launch_bounds__(kTile* kThreadsARow)
     train_attention_queries(TrainAttentionArguments<S> in,
                             const typename S::Element* out,
                             const typename S::Element* d_out,
@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(kTile* kRowThreads)
   const int first = blockIdx.x * kTile, head = blockIdx.y, width = h.head_dim;
   const int kv_head = head / (h.n_heads / h.n_kv_heads);
   const int last = first + kTile < h.n_rows ? first + kTile : h.n_rows;
-  const int r = threadIdx.x / kRowThreads, c = threadIdx.x % kRowThreads, row = first + r;
+  const int r = threadIdx.x / kThreadsARow, c = threadIdx.x % kThreadsARow, row = first + r;
   auto* q = reinterpret_cast<float*>(dynamic_shared());
   float* d_o = q + kTile * (width + 1);
   float* k = d_o + kTile * (width + 1);
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(kTile* kRowThreads)
     own = in.sight[row];
     own_lse = lse[std::int64_t{row} * h.n_heads + head];
     const auto* o = out + std::int64_t{row} * in.out_stride() + head * width;
-    for (int d = c; d < width; d += kRowThreads)
+    for (int d = c; d < width; d += kThreadsARow)
       dot = fmaf(S::widen(o[d]), d_o[r * (width + 1) + d], dot);
   }
   dot = over_row(dot, Plus());
@@ -189,8 +189,8 @@ __global__ void __launch_bounds__(kTile* kRowThreads)
     load_train_tile<S, kTile>(in.v(kv_head), in.stride(), at, h.n_rows, width, v);
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i < kTile / kRowThreads; i++) {
-      const int j = c + kRowThreads * i;
+    for (int i = 0; i < kTile / kThreadsARow; i++) {
+      const int j = c + kThreadsARow * i;
       float d = 0;
       if (train_sees(own, row, at + j)) {
         const float score = train_dot(q + r * (width + 1), k + j * (width + 1), width) * in.scale;
@@ -211,7 +211,7 @@ __global__ void __launch_bounds__(kTile* kRowThreads)
 // dV = P dO and dK = dS Q, over the rows that see a key, head by head of those that share it.
 // grid: tiles of keys, kv heads
 template <class S, int kTile, int kColumns>
-__global__ void __launch_bounds__(kTile* kRowThreads)
+__global__ void __launch_bounds__(kTile* kThreadsARow)
     train_attention_keys(TrainAttentionArguments<S> in,
                          const typename S::Element* d_out,
                          const float* lse,
@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(kTile* kRowThreads)
   const int first = blockIdx.x * kTile, kv_head = blockIdx.y, width = h.head_dim;
   const int n_shared = h.n_heads / h.n_kv_heads;
   const int last = first + kTile < h.n_rows ? first + kTile : h.n_rows;
-  const int r = threadIdx.x / kRowThreads, c = threadIdx.x % kRowThreads, key = first + r;
+  const int r = threadIdx.x / kThreadsARow, c = threadIdx.x % kThreadsARow, key = first + r;
   auto* k = reinterpret_cast<float*>(dynamic_shared());
   float* v = k + kTile * (width + 1);
   float* q = v + kTile * (width + 1);
@@ -241,8 +241,8 @@ __global__ void __launch_bounds__(kTile* kRowThreads)
       load_train_tile<S, kTile>(d_out + head * width, in.out_stride(), at, h.n_rows, width, d_o);
       __syncthreads();
 #pragma unroll
-      for (int i = 0; i < kTile / kRowThreads; i++) {
-        const int j = c + kRowThreads * i, row = at + j;
+      for (int i = 0; i < kTile / kThreadsARow; i++) {
+        const int j = c + kThreadsARow * i, row = at + j;
         float own_p = 0, own_d = 0;
         if (key < last && row < h.n_rows && train_sees(in.sight[row], row, key)) {
           const std::int64_t of_row = std::int64_t{row} * h.n_heads + head;
@@ -292,7 +292,7 @@ void attention_forward(CudaDevice& cuda,
                        void* out,
                        float* lse) {
   cuda.launch("train_attention", train_attention_rows<S, kTile, kColumns>,
-              tiles_of(h, kTile, h.n_heads), kTile * kRowThreads,
+              tiles_of(h, kTile, h.n_heads), kTile * kThreadsARow,
               tile_bytes(kTile, h.head_dim, 3, 1), arguments_of<S>(h, qkv, sight),
               static_cast<typename S::Element*>(out), lse);
 }
@@ -310,12 +310,12 @@ void attention_backward(CudaDevice& cuda,
   auto* delta =
       static_cast<float*>(cuda.scratch(Use::Partials, std::int64_t{h.n_rows} * h.n_heads * 4));
   cuda.launch("train_attention_queries", train_attention_queries<S, kTile, kColumns>,
-              tiles_of(h, kTile, h.n_heads), kTile * kRowThreads,
+              tiles_of(h, kTile, h.n_heads), kTile * kThreadsARow,
               tile_bytes(kTile, h.head_dim, 4, 1), arguments_of<S>(h, qkv, sight),
               static_cast<const Element*>(out), static_cast<const Element*>(d_out), lse, delta,
               static_cast<Element*>(d_qkv));
   cuda.launch("train_attention_keys", train_attention_keys<S, kTile, kColumns>,
-              tiles_of(h, kTile, h.n_kv_heads), kTile * kRowThreads,
+              tiles_of(h, kTile, h.n_kv_heads), kTile * kThreadsARow,
               tile_bytes(kTile, h.head_dim, 4, 2), arguments_of<S>(h, qkv, sight),
               static_cast<const Element*>(d_out), lse, delta, static_cast<Element*>(d_qkv));
 }
