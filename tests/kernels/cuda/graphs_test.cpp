@@ -1,9 +1,10 @@
 // Graphs of kernels: the emulation's own, a dependency that is missing among them, and the device's,
 // which are made of lists of kernels and told what differs.
-#include "kernels/cuda/graphs.h"
+#include "kernels/cuda/cuda_device.h"
 //
 #include <gmock/gmock.h>
 
+#include "kernels/cuda/cuda.h"
 #include "tests/kernels/cuda/emulation_kit.h"
 
 namespace kernels::cuda_emulated {
@@ -275,6 +276,19 @@ TEST_F(Graphs, arguments_tell_which_memory_they_point_into) {
   EXPECT_FALSE(launches.point_into(c.data(), 100));
   launches.clear();
   EXPECT_FALSE(launches.point_into(a.data(), 100));
+}
+
+TEST_F(Graphs, memory_is_cleared_behind_the_kernels_that_use_it) {
+  const auto device = open_cuda("cuda:emulated");
+  CudaDevice& cuda = cuda_of(*device);
+  auto* number = static_cast<int*>(cuda.allocate(sizeof(int)));
+  cuda.clear(number, sizeof(int));
+  cuda.launch("add_to", add_to, 1, 1, 0, number, 5);
+  cuda.clear(number, sizeof(int));
+  int found = -1;
+  cuda.download(&found, number, sizeof found);
+  EXPECT_EQ(found, 0);
+  cuda.release(number);
 }
 
 }  // namespace
