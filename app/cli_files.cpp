@@ -102,6 +102,10 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
   c->add_option(
       "--data", p.train.data,
       "folder of the open texts (default: $DECOSCOPE_DATA); needed by recipes that name them");
+  c->add_option("--device", p.train.device,
+                "auto (cpu), cpu or, for target and draft, cuda:N; `decoscope devices` lists them")
+      ->type_name("NAME")
+      ->capture_default_str();
   c->add_option("--threads", p.train.n_threads, "CPU threads (0: all)")
       ->transform(whole_number(0, 1024));
   c->add_option("--from", p.train.from,

@@ -86,6 +86,7 @@ struct TrainOptions {
   std::string recipe, out, tokenizer, data;
   std::string target;  // who writes the texts that heads and drafts learn from; empty: the recipe's
   std::string texts;   // a file of these
+  std::string device = "auto";
   int n_threads = 0;
   engine::FileLimits limits;
   std::string from;

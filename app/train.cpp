@@ -80,9 +80,20 @@ int stopped_before_the_first_step(const TrainOptions& options, const std::string
   return static_cast<int>(kernels::ErrorCode::Cancelled);
 }
 
+// Said before anything is read or written.
+void check_device(const TrainOptions& options) {
+  const bool on_cpu = options.device == "auto" || options.device == "cpu";
+  if (!on_cpu && options.what != "target" && options.what != "draft")
+    throw kernels::Error(kernels::ErrorCode::Usage,
+                         "train " + options.what + ": --device " + options.device +
+                             ": target and draft can be trained on a GPU, all others on the CPU");
+  engine::open_training_device(options.device);
+}
+
 }  // namespace
 
 int train(const TrainOptions& options) {
+  check_device(options);
   if (options.what == "cllm") return train_cllm(options);
   if (options.what == "medusa" || options.what == "chimera") return train_heads(options);
   if (options.what == "outputs") return train_outputs(options);
@@ -95,6 +106,7 @@ int train(const TrainOptions& options) {
       .from = options.from,
       .resume = options.resume,
       .n_threads = options.n_threads,
+      .device = options.device,
       .limits = options.limits};
   StopFlag stop;
   ProgressLine line("train");

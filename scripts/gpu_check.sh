@@ -10,20 +10,23 @@
 #   shape               7B-shaped random weights (13.5 GB) into FOLDER/7B, or where DECOSCOPE_GPU_MODEL names; what follows reads them
 #   bench               steps of 1 to 120 rows at context 512 beside how fast this GPU copies, held against docs/cuda.md's model
 #   products            single matrix products
+#   training            every test of training on the device; the same 300,000 tokens learned there and on the CPU, whose losses must agree;
+#                       tokens/s of a model of 14 M weights. cuBLAS: DECOSCOPE_CUBLAS, the machine's, or pip's; without one, own products
 #   floor               eager `generate` of transformers on the same weights, where that is installed
 # run writes FOLDER/results/PART.log, and FOLDER/results/gpu_check.json of all parts that were run. A part fails where a test does, where
 # a sanitizer reports, or where a target of docs/cuda.md is missed.
 set -euo pipefail
 
-all_parts="kernels decoders faults memcheck racecheck initcheck synccheck shape bench products floor"
+all_parts="kernels decoders faults memcheck racecheck initcheck synccheck shape bench products training floor"
 
 pack() {
   folder=$(mkdir -p "$1" && cd "$1" && pwd)
   cd "$(dirname "$0")/.."
   # The archs named are those of any GPU the folder may meet; the runtime is shared so that fail_calls can stand before it.
   set -- -DWITH_CUDA=ON -DCUDA_EMULATION=ON -DWITH_UI=OFF -DDECOSCOPE_SHARED_CUDART=ON "-DDECOSCOPE_CUDA_ARCHS=${DECOSCOPE_CUDA_ARCHS:-90}"
-  programs="decoscope kernels_emulated_test engine_emulated_test"
-  scripts/build.sh release --folder gpu --target decoscope --target kernels_emulated_test --target engine_emulated_test --target fail_calls "$@"
+  programs="decoscope kernels_emulated_test engine_emulated_test train_emulated_test"
+  scripts/build.sh release --folder gpu --target decoscope --target kernels_emulated_test --target engine_emulated_test \
+    --target train_emulated_test --target fail_calls "$@"
   nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
   "$nvcc" -std=c++17 -O2 -arch=all-major -o build/gpu/bin/gpu_probe tests/kernels/cuda/gpu/gpu_probe.cu
   mkdir -p "$folder/bin" "$folder/lib" "$folder/assets"
@@ -33,7 +36,7 @@ pack() {
   done
   find build/gpu -name libfail_calls.so -exec cp {} "$folder/lib/" \;
   cp -r assets/models assets/prompts assets/shapes "$folder/assets/"
-  cp scripts/gpu_check.sh scripts/gpu_model.py scripts/eager_floor.py "$folder/"
+  cp scripts/gpu_check.sh scripts/gpu_model.py scripts/gpu_training.py scripts/eager_floor.py "$folder/"
   du -sh "$folder"
 }
 
@@ -62,39 +65,79 @@ few_tokens() { # N
   decoscope generate --model demo-draft --prompt "Question: " --max-tokens "$1" --ignore-eos --device cuda:0
 }
 
+# One step of training.
+one_step() {
+  rm -rf "$here/results/learned"
+  decoscope train target --recipe "$here/results/step.json" --out "$here/results/learned" --device cuda:0
+}
+
 # Each call made to fail in turn: the program ends with a device's code or another's and one line, or did without the call.
-faults() {
+faults_of() { # few 4 | one_step
   preload="$here/lib/libfail_calls.so" log="$here/results/calls"
-  DECOSCOPE_FAIL_CALL=0 DECOSCOPE_FAIL_LOG="$log" few_tokens 4 > /dev/null
+  DECOSCOPE_FAIL_CALL=0 DECOSCOPE_FAIL_LOG="$log" "$here/gpu_check.sh" "$@" > /dev/null
   read -r n_calls _ < "$log"
-  echo "$n_calls calls"
+  echo "$*: $n_calls calls"
   [ "$n_calls" -gt 40 ] || { echo "too few: the library does not stand before the runtime" >&2 && return 1; }
   n=1 bad=0
   while [ "$n" -le "$n_calls" ]; do
     code=0
-    DECOSCOPE_FAIL_CALL=$n DECOSCOPE_FAIL_LOG="$log" timeout 60 "$here/gpu_check.sh" few 4 \
+    DECOSCOPE_FAIL_CALL=$n DECOSCOPE_FAIL_LOG="$log" timeout 60 "$here/gpu_check.sh" "$@" \
       > /dev/null 2> "$here/results/failed" || code=$?
     failed=$(cut -d' ' -f2 "$log" 2> /dev/null || echo "-")
     echo "$n $failed: $code $(head -n 1 "$here/results/failed")"
     case $failed:$code in
-      cudaFree:0 | cudaFreeHost:0 | cudaStreamDestroy:0 | cudaEventDestroy:0 | cudaMemGetInfo:0) ;;
+      cudaFree:0 | cudaFreeHost:0 | cudaStreamDestroy:0 | cudaEventDestroy:0 | cudaMemGetInfo:0 | cublasDestroy_v2:0) ;;
       cudaGraphDestroy:0 | cudaGraphExecDestroy:0) ;;
       -:*) echo "call $n was not made" && bad=1 ;;
-      *:4 | *:5) [ "$(wc -l < "$here/results/failed")" -le 3 ] || bad=1 ;;
+      *:4 | *:5) [ "$(wc -l < "$here/results/failed")" -le 4 ] || bad=1 ;;
       *) bad=1 ;;
     esac
     n=$((n < 40 ? n + 1 : n + n_calls / 40 + 1))
   done
   return "$bad"
 }
+faults() {
+  code=0
+  faults_of few 4 || code=1
+  DECOSCOPE_FAIL_CUBLAS=$DECOSCOPE_CUBLAS
+  [ "$DECOSCOPE_CUBLAS" = own ] || DECOSCOPE_CUBLAS="$here/lib/libfail_calls.so"
+  export DECOSCOPE_CUBLAS DECOSCOPE_FAIL_CUBLAS
+  python3 "$here/gpu_training.py" recipes "$here/results"
+  faults_of one_step || code=1
+  return "$code"
+}
+
+# cuBLAS of this machine, for the program to open.
+cublas_here() {
+  [ -z "${DECOSCOPE_CUBLAS:-}" ] || { echo "$DECOSCOPE_CUBLAS" && return; }
+  of_pip='import glob, site; print(*[f for p in site.getsitepackages() for f in glob.glob(p + "/nvidia/c*/lib/libcublas.so.1[23]")])'
+  for file in $(ldconfig -p | awk '/libcublas\.so\.1[23]/{print $NF}') /usr/local/cuda/lib64/libcublas.so.1[23] $(python3 -c "$of_pip"); do
+    [ ! -e "$file" ] || { echo "$file" && return; }
+  done
+  echo own
+}
+training() {
+  echo "products: $DECOSCOPE_CUBLAS"
+  tests_of train_emulated_test
+  runs="$here/results/training"
+  rm -rf "$runs" && mkdir -p "$runs"
+  python3 "$here/gpu_training.py" recipes "$runs"
+  decoscope train target --recipe "$runs/small.json" --out "$runs/cpu" --device cpu
+  decoscope train target --recipe "$runs/small.json" --out "$runs/gpu" --device cuda:0
+  decoscope train target --recipe "$runs/large.json" --out "$runs/large" --device cuda:0
+  python3 "$here/gpu_training.py" compare "$runs" "$here/results/training.json"
+}
 
 part() {
+  DECOSCOPE_CUBLAS=$(cublas_here)
+  export DECOSCOPE_CUBLAS
   case $1 in
     kernels) tests_of kernels_emulated_test ;;
     decoders) tests_of engine_emulated_test ;;
     faults) faults ;;
     memcheck | racecheck | initcheck | synccheck)
       command -v compute-sanitizer > /dev/null || { echo "gpu_check: compute-sanitizer: not found; CUDA's toolkit has it" >&2 && return 5; }
+      export DECOSCOPE_CUBLAS=own
       for command in kernels tokens; do
         set -- "$1" kernels_emulated_test --gtest_filter='*cuda_0*' --gtest_brief=1
         [ "$command" = kernels ] ||
@@ -112,6 +155,7 @@ part() {
       decoscope bench step --model "$model" --rows 1,2,4,8,16,32,64,120 --context 512 --device cuda:0 --json > "$here/results/step.json"
       python3 "$here/gpu_model.py" "$here/results/probe.json" "$here/results/step.json" "$here/results/model.json" ;;
     products) decoscope bench kernels --rows 1,8,32,120 --device cuda:0 --json > "$here/results/kernels.json" ;;
+    training) training ;;
     floor) python3 "$here/eager_floor.py" "$model" > "$here/results/floor.json" ;;
     *) echo "gpu_check: $1: expected one of $all_parts" >&2 && return 2 ;;
   esac
@@ -141,7 +185,7 @@ told = {"gpu": gpu, "parts": {}}
 for path in sorted(glob.glob(folder + "/*.code")):
     code, seconds = open(path).read().split()
     told["parts"][os.path.basename(path)[:-5]] = {"passed": code == "0", "seconds": int(seconds)}
-for name in ("probe", "step", "model", "kernels", "floor"):
+for name in ("probe", "step", "model", "kernels", "training", "floor"):
     path = f"{folder}/{name}.json"
     if os.path.exists(path) and os.path.getsize(path):
         told[name] = json.load(open(path))
@@ -157,5 +201,6 @@ case ${1:-} in
   parts) echo "$all_parts" ;;
   part) part "${2:?a name}" ;; # by run, under its limit of time
   few) preload="$here/lib/libfail_calls.so" && few_tokens "$2" ;; # by faults
-  *) sed -n '2,18s/^# \?//p' "$0" >&2 && exit 2 ;;
+  one_step) preload="$here/lib/libfail_calls.so" && one_step ;;
+  *) sed -n '2,20s/^# \?//p' "$0" >&2 && exit 2 ;;
 esac

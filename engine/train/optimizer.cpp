@@ -20,6 +20,19 @@ Optimizer::Optimizer(const OptimizerSettings& settings,
   square.assign(n, 0.0f);
 }
 
+AdamStep Optimizer::adam_step(double norm, std::int64_t step, double lr, bool decays) const {
+  AdamStep adam;
+  adam.lr = static_cast<float>(lr);
+  adam.beta1 = static_cast<float>(settings_.beta1);
+  adam.beta2 = static_cast<float>(settings_.beta2);
+  adam.weight_decay = decays ? static_cast<float>(settings_.weight_decay) : 0.0f;
+  adam.gradient_scale = static_cast<float>(norm > settings_.clip ? settings_.clip / norm : 1.0);
+  const auto t = static_cast<double>(step);
+  adam.correction1 = static_cast<float>(1 / (1 - std::pow(settings_.beta1, t)));
+  adam.correction2 = static_cast<float>(1 / (1 - std::pow(settings_.beta2, t)));
+  return adam;
+}
+
 double Optimizer::update(std::vector<float>& parameters,
                          std::vector<std::vector<float>>& gradients,
                          std::int64_t step,
@@ -39,18 +52,9 @@ double Optimizer::update(std::vector<float>& parameters,
   const double norm = std::sqrt(sum);
   if (!std::isfinite(norm)) return norm;
 
-  AdamStep adam;
-  adam.lr = static_cast<float>(lr);
-  adam.beta1 = static_cast<float>(settings_.beta1);
-  adam.beta2 = static_cast<float>(settings_.beta2);
-  adam.gradient_scale = static_cast<float>(norm > settings_.clip ? settings_.clip / norm : 1.0);
-  const auto t = static_cast<double>(step);
-  adam.correction1 = static_cast<float>(1 / (1 - std::pow(settings_.beta1, t)));
-  adam.correction2 = static_cast<float>(1 / (1 - std::pow(settings_.beta2, t)));
   workers.run(n_blocks, [&](int i) {
     const Block& block = blocks_[static_cast<std::size_t>(i)];
-    AdamStep own = adam;
-    own.weight_decay = block.decays ? static_cast<float>(settings_.weight_decay) : 0.0f;
+    const AdamStep own = adam_step(norm, step, lr, block.decays);
     ops_.adamw(parameters.data() + block.begin, mean.data() + block.begin,
                square.data() + block.begin, parts[0] + block.begin, block.end - block.begin, own);
   });

@@ -22,6 +22,10 @@ class Optimizer {
 
   std::vector<float> mean, square;  // AdamW's moments, [n parameters]
 
+  /// What AdamW is told at a step.
+  /// @param norm  of the gradient, which is clipped by it
+  AdamStep adam_step(double norm, std::int64_t step, double lr, bool decays) const;
+
   /// One update. Sums run over fixed blocks, so the result does not depend on the threads.
   /// @param gradients  one array a shard, [n]; all zero afterwards
   /// @param step       from 1

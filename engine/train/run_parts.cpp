@@ -13,8 +13,14 @@ Compute compute_named(const std::string& name, const ModelConfig& model) {
   for (const Compute compute : {Compute::F32, Compute::Bf16Amx, Compute::Bf16OneDnn}) {
     if (name == name_of(compute)) return compute;
   }
+  if (name == name_of(Compute::F32Cuda)) return Compute::F32;
   const Compute best = fastest_compute();
   return best == Compute::Bf16Amx && !tiles_fit ? Compute::F32 : best;
+}
+
+Compute gpu_compute_named(const std::string& name) {
+  return name == name_of(Compute::F32) || name == name_of(Compute::F32Cuda) ? Compute::F32Cuda
+                                                                            : Compute::Bf16Cuda;
 }
 
 int usable_threads(int asked) {

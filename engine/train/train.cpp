@@ -190,6 +190,7 @@ TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callb
   if (from_target) texts = own_texts(request, recipe);
   TrainOptions options;
   options.n_threads = request.n_threads;
+  options.device = request.device;
   options.resume = request.resume;
   options.directory = request.out;
   if (!request.from.empty())

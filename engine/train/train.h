@@ -16,8 +16,9 @@ struct TrainRequest {
   std::string from;       // directory of a model to start from; empty: random weights
   std::string own_texts;  // file of the target's texts, for recipes with own_outputs
   bool resume = false;
-  int n_threads = 0;  // 0: as many as the process may use
-  FileLimits limits;  // of the tokenizer's and the model's files
+  int n_threads = 0;   // 0: as many as the process may use
+  std::string device;  // of train_model: as TrainOptions has it
+  FileLimits limits;   // of the tokenizer's and the model's files
 };
 
 struct TokenizerResult {

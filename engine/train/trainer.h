@@ -1,5 +1,5 @@
 // Trains a model by a recipe: texts in, weights out. The run is a function of (recipe, texts,
-// shards, engine of products), so a run that was stopped and resumed ends with the same bits as one
+// shards, engine of products and device), so a run that was stopped and resumed ends with the same bits as one
 // that never was, when its length is given in tokens. (Given in minutes the learning rate follows
 // the clock, and two runs differ.)
 #pragma once
@@ -15,6 +15,7 @@
 #include "engine/train/checkpoint.h"
 #include "engine/train/packing.h"
 #include "engine/train/recipe.h"
+#include "kernels/device.h"
 
 namespace engine {
 
@@ -48,6 +49,8 @@ struct TrainOptions {
   /// Weights to start from, as ParameterLayout lays them; empty: random ones. A resumed run has its
   /// own.
   std::vector<float> start_from;
+  /// A CUDA device's name to train on; empty, "auto" or "cpu": the CPU.
+  std::string device;
   /// Stop (and save) after this step, for tests; 0: at the recipe's end.
   std::int64_t stop_after_step = 0;
 };
@@ -66,11 +69,15 @@ struct TrainResult {
   std::vector<float> parameters;
 };
 
+/// A device of TrainOptions, opened; null: the CPU.
+/// @throws Error(Device)  in one line, if it is not here or is none that trains
+std::unique_ptr<kernels::Device> open_training_device(const std::string& name);
+
 /// @param recipe  with model.vocab_size set
 /// @throws Error(Usage)      if the directory holds a checkpoint and resume is not asked for
 /// @throws Error(BadInput)   if resume finds a checkpoint of another recipe, or a damaged one
 /// @throws Error(Resources)  if the directory cannot be written
-/// @throws Error(Device)     if the loss is no longer a finite number
+/// @throws Error(Device)     if the device is not here, or the loss is no longer a finite number
 TrainResult train(const TrainRecipe& recipe,
                   const TokenSource& texts,
                   const TrainOptions& options,

@@ -98,6 +98,11 @@ std::unique_ptr<Device> open_cuda(const std::string& name) {
   return device;
 }
 
+const TrainKernels& train_kernels(const Device& device) {
+  ensure(device.name().starts_with("cuda:"), "training's kernels are for CUDA devices");
+  return (device.name() == kEmulatedName ? emulated() : gpus())->training();
+}
+
 GpuLoad load_of_cuda(const CudaDeviceInfo& device) {
   GpuSource source = source_of(ordinal_of(device.name));
   if (!device.available)

@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/side.h"
+#include "kernels/cuda/train_parts.h"
 
 namespace kernels::DECOSCOPE_GPU {
 namespace {
@@ -100,6 +101,17 @@ const Ops& table() {
   return ops;
 }
 
+const TrainKernels& training() {
+  static const TrainKernels kernels = [] {
+    TrainKernels filled = {};
+    add_train_row_kernels(filled);
+    add_train_attention_kernels(filled);
+    add_train_products(filled);
+    return filled;
+  }();
+  return kernels;
+}
+
 std::unique_ptr<Device> open_device(int ordinal) {
   return std::make_unique<CudaDevice>(ordinal, table());
 }
@@ -147,6 +159,7 @@ CudaDevice::~CudaDevice() {
 
 // What cannot be given back any more is gone with the device.
 void CudaDevice::close() noexcept {
+  products_.reset();
   for (Grown& grown : scratch_)
     if (grown.data) static_cast<void>(cudaFree(grown.data));
   graphs_.forget_all();
@@ -166,6 +179,19 @@ void CudaDevice::usable() {
   current = ordinal_;
 }
 
+cudaStream_t CudaDevice::queued(const char* name) {
+  launch_held();
+  usable();
+  begin_work();
+  launched_.push_back(name);
+  return stream_;
+}
+
+Products& CudaDevice::products() {
+  if (!products_) products_ = open_products(*this);
+  return *products_;
+}
+
 void CudaDevice::check(cudaError_t error, const char* call) {
   if (error != cudaSuccess) fail(error, call, stays(error));
 }
@@ -181,7 +207,7 @@ void CudaDevice::fail(cudaError_t error, const std::string& call, bool for_good)
     for (std::size_t i = 0; i < n; i++)
       message += std::string(i ? ", " : " ") + launched_[launched_.size() - 1 - i];
   }
-  message += "; what was decoded is kept; try --device cpu";
+  message += "; what was done before is kept; try --device cpu";
   if (for_good) broken_ = message;
   throw Error(error == cudaErrorMemoryAllocation ? ErrorCode::Resources : ErrorCode::Device,
               message);
@@ -350,7 +376,7 @@ const int* CudaDevice::mirrored(Use use, std::span<const int> list) {
 }
 
 const CudaSide& side() {
-  static const CudaSide own = {count_devices, properties_of, open_device};
+  static const CudaSide own = {count_devices, properties_of, open_device, training};
   return own;
 }
 

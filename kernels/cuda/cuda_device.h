@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +18,7 @@
 
 #include "kernels/cuda/graphs.h"
 #include "kernels/cuda/platform.h"
+#include "kernels/cuda/products.h"
 #include "kernels/device.h"
 #include "kernels/error.h"
 
@@ -58,6 +60,11 @@ class CudaDevice final : public Device {
   std::optional<std::tuple<P...>> take_back(void (*kernel)(P...), const Fits& fits) {
     return held_.take_back(kernel, fits);
   }
+
+  /// The stream, for a library's call that puts kernels in it; messages say `name` as a launch.
+  cudaStream_t queued(const char* name);
+  /// Opened at the first call. @throws Error(Device)  if cuBLAS is not here
+  Products& products();
 
   void* allocate(std::int64_t bytes);
   void release(void* data);
@@ -106,6 +113,7 @@ class CudaDevice final : public Device {
   std::int64_t half_used_ = 0;
   char* landing_ = nullptr;  // pinned; where downloads arrive
   Grown scratch_[static_cast<int>(Use::Count)];
+  std::unique_ptr<Products> products_;
   std::unordered_set<const void*> allowed_;  // kernels that may take all shared memory of a block
   std::map<const char*, std::int64_t, std::greater<>> allocated_;  // bytes, by where they begin
   Launches held_;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/cuda/nvml.h"
+#include "kernels/cuda/train_kernels.h"
 #include "kernels/device.h"
 
 namespace kernels {
@@ -22,6 +23,7 @@ struct CudaSide {
   int (*count)(std::string& reason);
   GpuProperties (*properties)(int ordinal);      // @throws Error(Device)
   std::unique_ptr<Device> (*open)(int ordinal);  // @throws Error(Device or Resources)
+  const TrainKernels& (*training)();
 };
 
 namespace cuda {

@@ -104,6 +104,26 @@ TEST_F(Cli, a_recipe_that_is_not_there_is_bad_input_in_one_line) {
   }
 }
 
+TEST_F(Cli, a_training_is_refused_on_a_device_that_is_not_here_or_cannot_train_it) {
+  const std::string recipe = " --recipe " DECOSCOPE_SOURCE_DIR "/assets/recipes/tiny.json --out " +
+                             folder + "/model --device ";
+  const auto refused = [&](const std::string& what, const std::string& device, int code,
+                           const std::string& told) {
+    const Outcome outcome = run("train " + what + recipe + device);
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find(told), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_FALSE(std::filesystem::exists(folder + "/model"));
+  };
+  for (const std::string what : {"target", "draft"}) {
+    refused(what, "cuda:99", 5, "`decoscope devices`");
+    refused(what, "tpu", 5, "expected auto, cpu or cuda:N");
+  }
+  for (const std::string what : {"tokenizer", "medusa", "chimera", "cllm", "outputs"})
+    refused(what, "cuda:0", 2, "target and draft can be trained on a GPU");
+}
+
 // The decoders of a race have different options: each --set must be somebody's.
 TEST_F(Cli, a_misspelt_option_of_a_decoder_gets_a_suggestion_in_a_race_too) {
   const auto refused = [&](const std::string& arguments, const std::string& hint) {
@@ -502,6 +522,31 @@ TEST_F(CliModel, a_step_on_a_gpu_is_one_launch) {
   setenv("CUDA_GRAPHS", "off", 1);
   EXPECT_GT(json::parse(run(step).out)["launches_per_step"], 20);
   unsetenv("CUDA_GRAPHS");
+}
+
+TEST_F(CliModel, a_target_is_trained_on_the_emulated_gpu_and_gone_on_with_on_the_cpu) {
+  const auto recipe = [&](int tokens) {
+    std::ofstream(folder + "/small.json")
+        << R"({"name": "small", "mixture": {"arith": {"weight": 1}},
+        "model": {"layers": 1, "dim": 32, "hidden_dim": 64, "heads": 1, "max_seq_len": 64},
+        "context": 64, "batch_tokens": 128, "tokens": )"
+        << tokens << "}";
+  };
+  const auto trained = [&](const std::string& more) {
+    const Outcome outcome = run("train target --json --recipe " + folder + "/small.json --out " +
+                                folder + "/small " + more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return json::parse(outcome.out);
+  };
+  recipe(200);
+  const json first = trained("--device cuda:emulated");
+  EXPECT_EQ(first["finished"], true);
+  EXPECT_EQ(first["compute"], "bf16-cuda");
+  recipe(400);
+  const json second = trained("--resume --device cpu");
+  EXPECT_GT(second["steps"], first["steps"]);
+  EXPECT_NE(second["compute"], "bf16-cuda");
+  EXPECT_EQ(run("generate --prompt a --max-tokens 2 --model " + folder + "/small").code, 0);
 }
 #endif
 

@@ -71,6 +71,35 @@ TEST_F(GpuModel, the_floor_is_absent_with_a_reason_where_transformers_is_not_ins
   EXPECT_EQ(json::parse(read(out() + "s/floor"))["absent"], "no torch here");
 }
 
+// Logs of two trainings of 21 lines: the GPU's losses are the CPU's times `first` in the first three and
+// times `last` in the others.
+TEST_F(GpuModel, trainings_that_part_early_or_late_are_told_apart_from_equal_ones) {
+  const std::string script = "python3 " DECOSCOPE_SOURCE_DIR "/scripts/gpu_training.py ";
+  const auto code = [&](double first, double last) {
+    for (const std::string name : {"cpu", "gpu", "large"}) {
+      EXPECT_EQ(std::system(("mkdir -p " + out() + "/" + name).c_str()), 0);
+      std::ofstream log(out() + "/" + name + "/training.jsonl");
+      for (int line = 0; line < 21; line++) {
+        const double share = name == "cpu" ? 1 : line < 3 ? first : last;
+        log << json{{"step", std::max(1, 10 * line)},
+                    {"loss", share * (8 - 0.3 * line)},
+                    {"tokens_per_second", 123456.0}}
+            << "\n";
+      }
+    }
+    return WEXITSTATUS(
+        std::system((script + "compare " + out() + " > " + out() + "/printed").c_str()));
+  };
+  EXPECT_EQ(code(1.0005, 0.99), 0);
+  EXPECT_THAT(read(out() + "/printed"), HasSubstr("123,456 tokens/s"));
+  EXPECT_EQ(code(1.002, 1), 1);
+  EXPECT_THAT(read(out() + "/printed"), HasSubstr("MISSED: step 1:"));
+  EXPECT_EQ(code(1, 1.03), 1);
+  EXPECT_THAT(read(out() + "/printed"), HasSubstr("MISSED: the last steps"));
+  EXPECT_EQ(std::system((script + "recipes " + out()).c_str()), 0);
+  EXPECT_EQ(json::parse(read(out() + "/small.json"))["compute"], "f32");
+}
+
 TEST_F(GpuModel, gpu_check_names_its_parts_and_refuses_others) {
   const std::string script = DECOSCOPE_SOURCE_DIR "/scripts/gpu_check.sh";
   ASSERT_EQ(std::system((script + " parts > " + out() + ".parts").c_str()), 0);

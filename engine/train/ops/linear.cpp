@@ -120,6 +120,10 @@ const char* name_of(Compute compute) {
       return "bf16-amx";
     case Compute::Bf16OneDnn:
       return "bf16-onednn";
+    case Compute::F32Cuda:
+      return "f32-cuda";
+    case Compute::Bf16Cuda:
+      return "bf16-cuda";
   }
   return "";
 }
@@ -129,7 +133,8 @@ std::unique_ptr<LinearMath<float>> linear_math_f32() {
 }
 
 std::unique_ptr<LinearMath<Bf16>> linear_math_bf16(Compute compute) {
-  ensure(compute != Compute::F32, "f32 products come from linear_math_f32");
+  ensure(compute == Compute::Bf16Amx || compute == Compute::Bf16OneDnn,
+         "f32 products come from linear_math_f32");
   if (compute == Compute::Bf16OneDnn) return onednn_math_bf16();
 #if defined(__x86_64__)
   if (amx_usable()) return std::make_unique<AmxMath>();

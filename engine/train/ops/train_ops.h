@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "engine/train/ops/bf16.h"
+#include "kernels/adam_step.h"
 
 namespace engine {
 
@@ -35,16 +36,7 @@ struct AttentionShape {
   int out_width() const { return n_heads * head_dim; }
 };
 
-struct AdamStep {
-  float lr = 0;
-  float beta1 = 0.9f;
-  float beta2 = 0.95f;
-  float eps = 1e-8f;
-  float weight_decay = 0;
-  float gradient_scale = 1;  // clipping
-  float correction1 = 1;     // 1 / (1 - beta1^t)
-  float correction2 = 1;     // 1 / (1 - beta2^t)
-};
+using kernels::AdamStep;
 
 /// Operations on activations of one type.
 template <typename T>

@@ -1,6 +1,5 @@
 // Whole training runs on a model of a few thousand weights: it learns, and a run that was stopped
 // and resumed ends with the same bits as one that never was.
-#include <unistd.h>
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -16,47 +15,20 @@
 #include "engine/train/cllm_recipe.h"
 #include "engine/train/heads_recipe.h"
 #include "engine/train/recipe.h"
+#include "engine/train/text_queue.h"
 #include "engine/train/trainer.h"
 #include "engine/types.h"
+#include "tests/engine/train/small_runs.h"
 
 namespace engine {
 namespace {
 
 namespace fs = std::filesystem;
 
-class Training : public testing::Test {
- protected:
-  void SetUp() override {
-    directory_ =
-        fs::temp_directory_path() / ("train_test_" + std::to_string(::getpid()) + "_" +
-                                     testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(directory_);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-  std::string directory(const char* name) const { return (directory_ / name).string(); }
-  fs::path directory_;
-};
+using test::counting;
+using test::small_recipe;
 
-TrainRecipe small_recipe(const std::string& compute) {
-  TrainRecipe r = train_recipe_from(
-      R"({"name": "small", "model": {"layers": 2, "dim": 32, "hidden_dim": 64, "heads": 1,
-          "max_seq_len": 64}, "context": 32, "batch_tokens": 256, "open_rows": 4, "peak_lr": 0.01,
-          "warmup_steps": 4, "tokens": 9000, "checkpoint_minutes": 100, "shards": 2})",
-      "test");
-  r.model.vocab_size = 64;
-  r.compute = compute;
-  return r;
-}
-
-// Counting from a start: the next token is the last plus one, so there is something to learn.
-TokenText counting(std::int64_t index) {
-  TokenText text;
-  const auto start = static_cast<TokenId>(index * 7 % 40);
-  const int n = 5 + static_cast<int>(index * 11 % 17);
-  for (int i = 0; i < n; i++) text.tokens.push_back((start + i) % 60 + 1);
-  text.n_prompt = 2;
-  return text;
-}
+class Training : public test::TrainingFolder {};
 
 TEST_F(Training, learns_to_count) {
   double first = 0, last = 0;
@@ -79,12 +51,12 @@ TEST_F(Training, stopped_and_resumed_ends_with_the_same_bits) {
   for (const char* compute : {"f32", "auto"}) {
     const TrainRecipe recipe = small_recipe(compute);
     TrainOptions whole;
-    whole.directory = directory((std::string("whole ") + compute).c_str());
+    whole.directory = directory(std::string("whole ") + compute);
     whole.n_threads = 2;
     const TrainResult expected = train(recipe, counting, whole, {});
 
     TrainOptions parts = whole;
-    parts.directory = directory((std::string("parts ") + compute).c_str());
+    parts.directory = directory(std::string("parts ") + compute);
     parts.stop_after_step = 7;
     EXPECT_FALSE(train(recipe, counting, parts, {}).finished);
     parts.resume = true;
@@ -245,6 +217,32 @@ TEST_F(Training, a_cut_or_altered_checkpoint_is_refused_at_every_place) {
     std::ofstream(path, std::ios::binary) << altered;
     EXPECT_THROW(read_checkpoint(path), Error) << "altered at " << i;
   }
+}
+
+TEST(TextQueue, gives_every_text_in_order_whether_it_was_made_ahead_or_not) {
+  const TokenSource texts = [](std::int64_t index) {
+    if (index >= 500) throw Error(ErrorCode::BadInput, "no text 500");
+    return TokenText{.tokens = {static_cast<TokenId>(index)}};
+  };
+  Workers workers(2);
+  TextQueue queue(texts, workers);
+  queue.next = 7;
+  std::int64_t expected = 7;
+  const auto take = [&](int n) {
+    for (int i = 0; i < n; i++) {
+      for (const TokenText& text : queue.take()) ASSERT_EQ(text.tokens[0], expected++);
+      ASSERT_EQ(queue.next, expected);
+    }
+  };
+  take(1);
+  queue.make_ahead();
+  take(3);  // one that was made ahead, two that were not
+  queue.make_ahead();
+  take(1);
+  queue.make_ahead();  // two of three are left
+  take(4);
+  queue.make_ahead();
+  EXPECT_THROW(take(20), Error);
 }
 
 TEST(Recipe, read_from_its_own_json_is_the_same_recipe) {

@@ -12,33 +12,15 @@
 #include "kernels/dtype.h"
 #include "tests/engine/train/gradient_check.h"
 #include "tests/engine/train/small_model.h"
+#include "tests/engine/train/two_texts.h"
 
 namespace engine {
 namespace {
 
 using test::small_model;
 using test::spread;
-
-struct Texts {
-  std::vector<TokenId> token, target;
-  std::vector<float> weight;
-  std::vector<std::int32_t> pos;
-  std::vector<Segment> segments;
-  TrainRows rows() const { return {token, target, weight, pos, segments, {}}; }
-};
-
-// 32 rows: texts of 13 and 15 tokens and four rows of padding.
-Texts two_texts() {
-  Texts t;
-  for (int i = 0; i < 32; i++) {
-    t.token.push_back((i * 37 + 5) % 64);
-    t.target.push_back((i * 11 + 3) % 64);
-    t.weight.push_back(i >= 28 ? 0.0f : i % 5 ? 0.04f : 0.004f);
-    t.pos.push_back(i < 13 ? i : i < 28 ? i - 13 : 0);
-  }
-  t.segments = {{0, 13}, {13, 28}};
-  return t;
-}
+using test::Texts;
+using test::two_texts;
 
 template <typename T>
 struct Pass {

@@ -2,6 +2,9 @@
 // program's calls fail, to see what the program makes of it:
 //   DECOSCOPE_FAIL_CALL=N    the N-th call returns cudaErrorUnknown, and is not made; 0: none
 //   DECOSCOPE_FAIL_LOG=FILE  gets "calls made, call that failed" when the program ends
+// It also stands for cuBLAS (DECOSCOPE_CUBLAS), whose calls count too and return
+// CUBLAS_STATUS_INTERNAL_ERROR:
+//   DECOSCOPE_FAIL_CUBLAS=FILE  cuBLAS itself
 // The emulated device has the same in emulation::fail_call. The program has to be linked with the
 // shared runtime (DECOSCOPE_SHARED_CUDART=ON).
 #include <dlfcn.h>
@@ -11,6 +14,10 @@
 #include <cstdlib>
 
 #include <cuda_runtime_api.h>
+#if __has_include(<cublas_v2.h>)
+#include <cublas_v2.h>
+#define DECOSCOPE_HAS_CUBLAS
+#endif
 
 namespace {
 
@@ -137,3 +144,122 @@ STANDS_BEFORE(cudaGraphExecKernelNodeSetParams,
               params)
 STANDS_BEFORE(cudaGraphLaunch, (cudaGraphExec_t exec, cudaStream_t stream), exec, stream)
 STANDS_BEFORE(cudaGraphExecDestroy, (cudaGraphExec_t exec), exec)
+
+#if defined(DECOSCOPE_HAS_CUBLAS)
+
+namespace {
+
+template <typename F>
+F* of_cublas(const char* name, F*) {
+  const char* file = std::getenv("DECOSCOPE_FAIL_CUBLAS");
+  void* library = file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : nullptr;
+  F* const found = library ? reinterpret_cast<F*>(dlsym(library, name)) : nullptr;
+  if (!found) {
+    std::fprintf(stderr, "fail_calls: %s: not in DECOSCOPE_FAIL_CUBLAS\n", name);
+    std::abort();
+  }
+  return found;
+}
+
+}  // namespace
+
+#define STANDS_FOR_CUBLAS(name, types, parameters, ...)                         \
+  extern "C" cublasStatus_t name parameters {                                   \
+    if (turns().now(#name)) return CUBLAS_STATUS_INTERNAL_ERROR;                \
+    static const auto behind = of_cublas<cublasStatus_t types>(#name, nullptr); \
+    return behind(__VA_ARGS__);                                                 \
+  }
+
+STANDS_FOR_CUBLAS(cublasCreate_v2, (cublasHandle_t*), (cublasHandle_t * handle), handle)
+STANDS_FOR_CUBLAS(cublasDestroy_v2, (cublasHandle_t), (cublasHandle_t handle), handle)
+STANDS_FOR_CUBLAS(cublasGetVersion_v2,
+                  (cublasHandle_t, int*),
+                  (cublasHandle_t handle, int* version),
+                  handle,
+                  version)
+STANDS_FOR_CUBLAS(cublasSetStream_v2,
+                  (cublasHandle_t, cudaStream_t),
+                  (cublasHandle_t handle, cudaStream_t stream),
+                  handle,
+                  stream)
+STANDS_FOR_CUBLAS(cublasSetWorkspace_v2,
+                  (cublasHandle_t, void*, size_t),
+                  (cublasHandle_t handle, void* workspace, size_t bytes),
+                  handle,
+                  workspace,
+                  bytes)
+STANDS_FOR_CUBLAS(cublasSetMathMode,
+                  (cublasHandle_t, cublasMath_t),
+                  (cublasHandle_t handle, cublasMath_t mode),
+                  handle,
+                  mode)
+STANDS_FOR_CUBLAS(cublasSetAtomicsMode,
+                  (cublasHandle_t, cublasAtomicsMode_t),
+                  (cublasHandle_t handle, cublasAtomicsMode_t mode),
+                  handle,
+                  mode)
+STANDS_FOR_CUBLAS(cublasGemmEx,
+                  (cublasHandle_t,
+                   cublasOperation_t,
+                   cublasOperation_t,
+                   int,
+                   int,
+                   int,
+                   const void*,
+                   const void*,
+                   cudaDataType,
+                   int,
+                   const void*,
+                   cudaDataType,
+                   int,
+                   const void*,
+                   void*,
+                   cudaDataType,
+                   int,
+                   cublasComputeType_t,
+                   cublasGemmAlgo_t),
+                  (cublasHandle_t handle,
+                   cublasOperation_t of_a,
+                   cublasOperation_t of_b,
+                   int m,
+                   int n,
+                   int k,
+                   const void* alpha,
+                   const void* a,
+                   cudaDataType type_a,
+                   int lda,
+                   const void* b,
+                   cudaDataType type_b,
+                   int ldb,
+                   const void* beta,
+                   void* c,
+                   cudaDataType type_c,
+                   int ldc,
+                   cublasComputeType_t compute,
+                   cublasGemmAlgo_t algorithm),
+                  handle,
+                  of_a,
+                  of_b,
+                  m,
+                  n,
+                  k,
+                  alpha,
+                  a,
+                  type_a,
+                  lda,
+                  b,
+                  type_b,
+                  ldb,
+                  beta,
+                  c,
+                  type_c,
+                  ldc,
+                  compute,
+                  algorithm)
+
+extern "C" const char* cublasGetStatusName(cublasStatus_t status) {
+  static const auto behind = of_cublas<const char*(cublasStatus_t)>("cublasGetStatusName", nullptr);
+  return behind(status);
+}
+
+#endif

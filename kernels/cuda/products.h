@@ -1,0 +1,42 @@
+// What multiplies the matrices of training on a GPU: cuBLAS, opened when it is wanted, or kernels of
+// this project, which the emulation has in its place.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kernels/cuda/platform.h"
+#include "kernels/cuda/train_kernels.h"
+
+namespace kernels::DECOSCOPE_GPU {
+
+class CudaDevice;
+
+/// A product as BLAS has it, column by column: C [m, n] = op(A) op(B), plus C if `add`. op(A) is
+/// [m, k]; element (i, j) of a matrix lies at i + j ld.
+struct Gemm {
+  const void* a;
+  const void* b;
+  void* c;
+  bool a_turned, b_turned;
+  int m, n, k;
+  int lda, ldb, ldc;
+  DType in, out;
+  bool add;
+};
+/// Row-major C = A B is column-major C^T = B^T A^T.
+Gemm gemm_of(const TrainProduct& product);
+
+class Products {
+ public:
+  virtual ~Products() = default;
+  virtual std::string name() const = 0;
+  virtual void multiply(CudaDevice& device, const Gemm& gemm) = 0;
+};
+
+/// By DECOSCOPE_CUBLAS in the environment: a file's path, or "own"; without it the first cuBLAS that
+/// is found. In the emulation always its own.
+/// @throws Error(Device)  in one line, if it is not here or refuses
+std::unique_ptr<Products> open_products(CudaDevice& device);
+
+}  // namespace kernels::DECOSCOPE_GPU

@@ -1,0 +1,176 @@
+// What training needs of a GPU besides kernels/ops.h: forwards that keep what their backward reads
+// again, the backwards, products in three directions, AdamW.
+//   sums       f32 (the gradient's squares in double), each in one fixed order: no atomics, so the
+//              same calls give the same bits
+//   pointers   device memory. Arrays are row-major; those of `type` are f32 or bf16, the residual
+//              stream, gradients of weights and losses are f32
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kernels/adam_step.h"
+#include "kernels/dtype.h"
+
+namespace kernels {
+
+class Device;
+
+/// Whom a row sees, in rows of the pass: [begin, prefix_end) and [own_begin, itself]. No row from
+/// `end` on sees it. One that sees nobody, itself included, is {row, row, row + 1, row}.
+struct TrainSight {
+  std::int32_t begin = 0, prefix_end = 0, own_begin = 0, end = 0;
+};
+
+/// Rows of qkv hold n_heads queries, n_kv_heads keys and as many values, head_dim (at most 256)
+/// wide.
+struct TrainHeads {
+  int n_rows = 0;
+  int n_heads = 0;
+  int n_kv_heads = 0;
+  int head_dim = 0;
+};
+
+/// C [m, n] = A B, added to C if `add`.  A [m, k], or [k, m] where turned; B [k, n], or [n, k].
+/// A and B of one type; C of that type or f32.
+struct TrainProduct {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* c = nullptr;
+  bool a_turned = false, b_turned = false;
+  DType in = DType::F32, out = DType::F32;
+  bool add = false;
+  int m = 0, n = 0, k = 0;
+};
+
+/// Elements whose squares `squares` adds up in one sum.
+inline constexpr std::int64_t kSquaresBlock = 1 << 15;
+
+/// Every function throws Error(Resources or Device) when the device refuses.
+struct TrainKernels {
+  /// Opens what products are made with. @return its name: "cuBLAS 130002", "own products"
+  /// @throws Error(Device)  in one line, if cuBLAS is not here
+  std::string (*products)(Device&);
+  void (*product)(Device&, const TrainProduct&);
+
+  void (*clear)(Device&, void* data, std::int64_t bytes);
+  /// y = x rounded to the type.
+  void (*convert)(Device&, DType type, const float* x, void* y, std::int64_t n);
+
+  /// x[r, :] = table[token[r], :].  table [n_tokens, dim], x [n_rows, dim], token [n_rows]
+  void (*gather_rows)(
+      Device&, const float* table, const std::int32_t* token, float* x, int n_rows, int dim);
+  /// Its backward. Group g holds rows row[begin[g]] .. row[begin[g + 1] - 1], in that order; they
+  /// are added to row token[row[begin[g]]] of `table`. No two groups share a token.
+  void (*scatter_rows)(Device&,
+                       const float* dx,
+                       const std::int32_t* token,
+                       const std::int32_t* row,
+                       const std::int32_t* begin,
+                       int n_groups,
+                       float* table,
+                       int dim);
+
+  /// h = x r w with r = 1 / sqrt(mean(x^2) + eps); copies x to x_copy unless null.
+  ///   x, x_copy [n_rows, dim], w [dim], r [n_rows];  h [n_rows, dim] of the type
+  void (*rms_norm)(Device&,
+                   DType type,
+                   const float* x,
+                   const float* w,
+                   void* h,
+                   float* r,
+                   float* x_copy,
+                   int n_rows,
+                   int dim,
+                   float eps);
+  /// dx += the input's gradient, dw += the weights', dx_copy = dx rounded to the type.
+  ///   dx [n_rows, dim];  dh, dx_copy [n_rows, dim] of the type
+  void (*rms_norm_backward)(Device&,
+                            DType type,
+                            const float* x,
+                            const float* w,
+                            const float* r,
+                            const void* dh,
+                            float* dx,
+                            float* dw,
+                            void* dx_copy,
+                            int n_rows,
+                            int dim);
+  /// Rotates the first n_rotated heads of each row in place, pairs (i, i + head_dim / 2);
+  /// `direction` -1 is the backward.
+  ///   x [n_rows, stride] of the type;  pos [n_rows];  cos_sin [max_pos, head_dim]: cosines, sines
+  void (*rope)(Device&,
+               DType type,
+               void* x,
+               const std::int32_t* pos,
+               const float* cos_sin,
+               int n_rows,
+               int stride,
+               int n_rotated,
+               int head_dim,
+               float direction);
+  /// act = silu(gate) up.  gate_up [n_rows, 2 hidden]: gates, then ups;  act [n_rows, hidden]
+  void (*swiglu)(Device&, DType type, const void* gate_up, void* act, int n_rows, int hidden);
+  /// Also computes act again.
+  void (*swiglu_backward)(Device&,
+                          DType type,
+                          const void* gate_up,
+                          const void* d_act,
+                          void* d_gate_up,
+                          void* act,
+                          int n_rows,
+                          int hidden);
+
+  /// Softmax attention, scores scaled by 1 / sqrt(head_dim). A row that sees nobody gets zeros.
+  ///   qkv [n_rows, (n_heads + 2 n_kv_heads) head_dim], out [n_rows, n_heads head_dim], of the type
+  ///   sight [n_rows];  lse [n_rows, n_heads]: the log of the row's sum
+  void (*attention)(Device&,
+                    DType type,
+                    const TrainHeads& heads,
+                    const void* qkv,
+                    const TrainSight* sight,
+                    void* out,
+                    float* lse);
+  /// d_qkv is written whole.
+  void (*attention_backward)(Device&,
+                             DType type,
+                             const TrainHeads& heads,
+                             const void* qkv,
+                             const TrainSight* sight,
+                             const void* out,
+                             const void* d_out,
+                             const float* lse,
+                             void* d_qkv);
+
+  /// Softmax cross-entropy of each row and its gradient.
+  ///   logits [n_rows, vocab];  target, weight [n_rows], weight 0: the row is ignored
+  ///   d_logits [n_rows, vocab] of the type = weight (p - onehot)
+  ///   loss [n_rows]: -log p(target), not weighted; 0 where the weight is
+  void (*cross_entropy)(Device&,
+                        DType type,
+                        const float* logits,
+                        const std::int32_t* target,
+                        const float* weight,
+                        void* d_logits,
+                        float* loss,
+                        int n_rows,
+                        int vocab);
+
+  /// sums[b] = the squares of g's elements from b kSquaresBlock on, so many of them.
+  void (*squares)(Device&, const float* g, std::int64_t n, double* sums);
+  /// One update of w[0..n), w rounded to `type` in `rounded` unless that is null; g becomes zero.
+  void (*adamw)(Device&,
+                float* w,
+                float* mean,
+                float* square,
+                float* g,
+                DType type,
+                void* rounded,
+                std::int64_t n,
+                const AdamStep& step);
+};
+
+/// Of a device that `open_cuda` opened.
+const TrainKernels& train_kernels(const Device& device);
+
+}  // namespace kernels

@@ -1,0 +1,448 @@
+// Training's operations on rows and on single elements, and their backwards.
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/math.cuh"
+#include "kernels/cuda/train_parts.h"
+
+namespace kernels::DECOSCOPE_GPU {
+namespace {
+
+constexpr int kTrainThreads = 256;
+// Of the sums over rows that a norm's weights need: rows a block adds, and its columns and lanes.
+constexpr int kWeightRows = 128, kWeightColumns = 32, kWeightLanes = 8;
+
+// 1 / (1 + e^-x); cut off where it is 0 to within f32.
+__device__ inline float logistic(float x) {
+  const float exponent = 0 - x > 88.0f ? 88.0f : 0 - x;  // a NaN passes
+  return 1.0f / (1.0f + exp_f32(exponent));
+}
+
+// ---- norm. grid: a block a row
+
+template <class S>
+__global__ void __launch_bounds__(kTrainThreads) train_norm_rows(const float* x,
+                                                                 const float* w,
+                                                                 typename S::Element* h,
+                                                                 float* r,
+                                                                 float* x_copy,
+                                                                 int dim,
+                                                                 float eps) {
+  const std::int64_t row = std::int64_t{blockIdx.x} * dim;
+  float sum = 0;
+  for (int i = threadIdx.x; i < dim; i += kTrainThreads) {
+    const float v = x[row + i];
+    sum = fmaf(v, v, sum);
+    if (x_copy) x_copy[row + i] = v;
+  }
+  sum = over_block<kTrainThreads>(sum, Plus());
+  const float scale = 1.0f / sqrtf(sum / static_cast<float>(dim) + eps);
+  if (threadIdx.x == 0) r[blockIdx.x] = scale;
+  for (int i = threadIdx.x; i < dim; i += kTrainThreads)
+    h[row + i] = S::narrow(x[row + i] * scale * w[i]);
+}
+
+// dr/dx_j = -r^3 x_j / dim, so dx_j = r w_j dh_j - x_j r^3 mean(dh w x).
+template <class S>
+__global__ void __launch_bounds__(kTrainThreads)
+    train_norm_backward_rows(const float* x,
+                             const float* w,
+                             const float* r,
+                             const typename S::Element* dh,
+                             float* dx,
+                             typename S::Element* dx_copy,
+                             int dim) {
+  const std::int64_t row = std::int64_t{blockIdx.x} * dim;
+  const float scale = r[blockIdx.x];
+  float dot = 0;
+  for (int i = threadIdx.x; i < dim; i += kTrainThreads)
+    dot = fmaf(S::widen(dh[row + i]) * x[row + i], w[i], dot);
+  dot = over_block<kTrainThreads>(dot, Plus());
+  const float back = scale * scale * scale * dot / static_cast<float>(dim);
+  for (int i = threadIdx.x; i < dim; i += kTrainThreads) {
+    const float d = dx[row + i] + S::widen(dh[row + i]) * w[i] * scale - x[row + i] * back;
+    dx[row + i] = d;
+    dx_copy[row + i] = S::narrow(d);
+  }
+}
+
+struct WeightSums {
+  float of[kWeightLanes][kWeightColumns];
+};
+// partial[chunk, i] = the sum over the chunk's rows of dh x r.
+// grid: blocks of columns, chunks of rows; a block's lane takes every eighth row
+template <class S>
+__global__ void __launch_bounds__(kWeightColumns* kWeightLanes)
+    train_norm_weights(const float* x,
+                       const float* r,
+                       const typename S::Element* dh,
+                       float* partial,
+                       int n_rows,
+                       int dim) {
+  auto& sums = static_shared<WeightSums>();
+  const int column = threadIdx.x % kWeightColumns, lane = threadIdx.x / kWeightColumns;
+  const int i = blockIdx.x * kWeightColumns + column, first = blockIdx.y * kWeightRows;
+  const int last = first + kWeightRows < n_rows ? first + kWeightRows : n_rows;
+  float sum = 0;
+  for (int row = first + lane; i < dim && row < last; row += kWeightLanes) {
+    const std::int64_t at = std::int64_t{row} * dim + i;
+    sum = fmaf(S::widen(dh[at]) * x[at], r[row], sum);
+  }
+  sums.of[lane][column] = sum;
+  __syncthreads();
+  if (lane != 0 || i >= dim) return;
+  for (int other = 1; other < kWeightLanes; other++) sum += sums.of[other][column];
+  partial[std::int64_t{blockIdx.y} * dim + i] = sum;
+}
+
+__global__ void __launch_bounds__(kTrainThreads)
+    train_add_partials(const float* partial, float* sums, int n_chunks, int width) {
+  const int i = static_cast<int>(blockIdx.x) * kTrainThreads + static_cast<int>(threadIdx.x);
+  if (i >= width) return;
+  float sum = 0;
+  for (int chunk = 0; chunk < n_chunks; chunk++) sum += partial[std::int64_t{chunk} * width + i];
+  sums[i] += sum;
+}
+
+template <class S>
+void norm(Device& device,
+          const float* x,
+          const float* w,
+          void* h,
+          float* r,
+          float* x_copy,
+          int n_rows,
+          int dim,
+          float eps) {
+  cuda_of(device).launch("train_norm", train_norm_rows<S>, n_rows, kTrainThreads, 0, x, w,
+                         static_cast<typename S::Element*>(h), r, x_copy, dim, eps);
+}
+
+template <class S>
+void norm_backward(Device& device,
+                   const float* x,
+                   const float* w,
+                   const float* r,
+                   const void* dh,
+                   float* dx,
+                   float* dw,
+                   void* dx_copy,
+                   int n_rows,
+                   int dim) {
+  CudaDevice& cuda = cuda_of(device);
+  const auto* gradient = static_cast<const typename S::Element*>(dh);
+  const int n_chunks = blocks_for(n_rows, kWeightRows);
+  auto* partial =
+      static_cast<float*>(cuda.scratch(Use::Partials, std::int64_t{n_chunks} * dim * 4));
+  cuda.launch("train_norm_backward", train_norm_backward_rows<S>, n_rows, kTrainThreads, 0, x, w, r,
+              gradient, dx, static_cast<typename S::Element*>(dx_copy), dim);
+  cuda.launch(
+      "train_norm_weights", train_norm_weights<S>,
+      dim3(static_cast<unsigned>(blocks_for(dim, kWeightColumns)), static_cast<unsigned>(n_chunks)),
+      kWeightColumns * kWeightLanes, 0, x, r, gradient, partial, n_rows, dim);
+  cuda.launch("train_add_partials", train_add_partials, blocks_for(dim, kTrainThreads),
+              kTrainThreads, 0, partial, dw, n_chunks, dim);
+}
+
+// ---- rotation, activation. A thread is a pair of a head, or an element
+
+template <class S>
+__global__ void __launch_bounds__(kTrainThreads) train_rope_pairs(typename S::Element* x,
+                                                                  const std::int32_t* pos,
+                                                                  const float* cos_sin,
+                                                                  std::int64_t n_pairs,
+                                                                  int stride,
+                                                                  int n_rotated,
+                                                                  int head_dim,
+                                                                  float direction) {
+  const std::int64_t at = std::int64_t{blockIdx.x} * kTrainThreads + threadIdx.x;
+  if (at >= n_pairs) return;
+  const int half = head_dim / 2, i = static_cast<int>(at % half);
+  const std::int64_t head = at / half, row = head / n_rotated;
+  auto* low = x + row * stride + head % n_rotated * head_dim + i;
+  auto* high = low + half;
+  const float* turn = cos_sin + std::int64_t{pos[row]} * head_dim + i;
+  const float c = turn[0], s = turn[half] * direction, a = S::widen(*low), b = S::widen(*high);
+  *low = S::narrow(a * c - b * s);
+  *high = S::narrow(b * c + a * s);
+}
+
+template <class S>
+void rope_rows(Device& device,
+               void* x,
+               const std::int32_t* pos,
+               const float* cos_sin,
+               int n_rows,
+               int stride,
+               int n_rotated,
+               int head_dim,
+               float direction) {
+  const std::int64_t n = std::int64_t{n_rows} * n_rotated * (head_dim / 2);
+  cuda_of(device).launch("train_rope", train_rope_pairs<S>, blocks_for(n, kTrainThreads),
+                         kTrainThreads, 0, static_cast<typename S::Element*>(x), pos, cos_sin, n,
+                         stride, n_rotated, head_dim, direction);
+}
+
+template <class S>
+__global__ void __launch_bounds__(kTrainThreads) train_swiglu_elements(
+    const typename S::Element* gate_up, typename S::Element* act, std::int64_t n, int hidden) {
+  const std::int64_t at = std::int64_t{blockIdx.x} * kTrainThreads + threadIdx.x;
+  if (at >= n) return;
+  const std::int64_t wide = at / hidden * 2 * hidden + at % hidden;
+  const float g = S::widen(gate_up[wide]), u = S::widen(gate_up[wide + hidden]);
+  act[at] = S::narrow(g * logistic(g) * u);
+}
+
+// silu'(g) = s (1 + g (1 - s)) with s the logistic function of g.
+template <class S>
+__global__ void __launch_bounds__(kTrainThreads)
+    train_swiglu_backward_elements(const typename S::Element* gate_up,
+                                   const typename S::Element* d_act,
+                                   typename S::Element* d_gate_up,
+                                   typename S::Element* act,
+                                   std::int64_t n,
+                                   int hidden) {
+  const std::int64_t at = std::int64_t{blockIdx.x} * kTrainThreads + threadIdx.x;
+  if (at >= n) return;
+  const std::int64_t wide = at / hidden * 2 * hidden + at % hidden;
+  const float g = S::widen(gate_up[wide]), u = S::widen(gate_up[wide + hidden]);
+  const float d = S::widen(d_act[at]), s = logistic(g), silu = g * s;
+  act[at] = S::narrow(silu * u);
+  d_gate_up[wide] = S::narrow(d * u * s * (1.0f + g - silu));
+  d_gate_up[wide + hidden] = S::narrow(d * silu);
+}
+
+template <class S>
+void swiglu_rows(Device& device, const void* gate_up, void* act, int n_rows, int hidden) {
+  using Element = typename S::Element;
+  const std::int64_t n = std::int64_t{n_rows} * hidden;
+  cuda_of(device).launch("train_swiglu", train_swiglu_elements<S>, blocks_for(n, kTrainThreads),
+                         kTrainThreads, 0, static_cast<const Element*>(gate_up),
+                         static_cast<Element*>(act), n, hidden);
+}
+
+template <class S>
+void swiglu_backward_rows(Device& device,
+                          const void* gate_up,
+                          const void* d_act,
+                          void* d_gate_up,
+                          void* act,
+                          int n_rows,
+                          int hidden) {
+  using Element = typename S::Element;
+  const std::int64_t n = std::int64_t{n_rows} * hidden;
+  cuda_of(device).launch("train_swiglu_backward", train_swiglu_backward_elements<S>,
+                         blocks_for(n, kTrainThreads), kTrainThreads, 0,
+                         static_cast<const Element*>(gate_up), static_cast<const Element*>(d_act),
+                         static_cast<Element*>(d_gate_up), static_cast<Element*>(act), n, hidden);
+}
+
+// ---- loss. grid: a block a row
+
+template <class S>
+__global__ void __launch_bounds__(kTrainThreads) train_loss_rows(const float* logits,
+                                                                 const std::int32_t* target,
+                                                                 const float* weight,
+                                                                 typename S::Element* d_logits,
+                                                                 float* loss,
+                                                                 int vocab) {
+  const float* z = logits + std::int64_t{blockIdx.x} * vocab;
+  auto* d = d_logits + std::int64_t{blockIdx.x} * vocab;
+  const float own = weight[blockIdx.x];
+  if (own == 0) {
+    for (int i = threadIdx.x; i < vocab; i += kTrainThreads) d[i] = S::narrow(0);
+    if (threadIdx.x == 0) loss[blockIdx.x] = 0;
+    return;
+  }
+  float top = -kInfinity;
+  for (int i = threadIdx.x; i < vocab; i += kTrainThreads) top = z[i] > top ? z[i] : top;
+  top = over_block<kTrainThreads>(top, Larger());
+  float sum = 0;
+  for (int i = threadIdx.x; i < vocab; i += kTrainThreads) sum += exp_f32(z[i] - top);
+  sum = over_block<kTrainThreads>(sum, Plus());
+  const int right = target[blockIdx.x];
+  const float scale = own / sum;
+  for (int i = threadIdx.x; i < vocab; i += kTrainThreads) {
+    const float p = exp_f32(z[i] - top) * scale;
+    d[i] = S::narrow(i == right ? p - own : p);
+  }
+  if (threadIdx.x == 0) loss[blockIdx.x] = logf(sum) - (z[right] - top);
+}
+
+template <class S>
+void loss_rows(Device& device,
+               const float* logits,
+               const std::int32_t* target,
+               const float* weight,
+               void* d_logits,
+               float* loss,
+               int n_rows,
+               int vocab) {
+  cuda_of(device).launch("train_loss", train_loss_rows<S>, n_rows, kTrainThreads, 0, logits, target,
+                         weight, static_cast<typename S::Element*>(d_logits), loss, vocab);
+}
+
+// ---- the table of embeddings
+
+__global__ void __launch_bounds__(kTrainThreads)
+    train_gather_rows(const float* table, const std::int32_t* token, float* x, int dim) {
+  const float* from = table + std::int64_t{token[blockIdx.x]} * dim;
+  float* to = x + std::int64_t{blockIdx.x} * dim;
+  for (int i = threadIdx.x; i < dim; i += kTrainThreads) to[i] = from[i];
+}
+
+// grid: a block a group of rows of one token; a thread its columns, rows in order
+__global__ void __launch_bounds__(kTrainThreads) train_scatter_rows(const float* dx,
+                                                                    const std::int32_t* token,
+                                                                    const std::int32_t* row,
+                                                                    const std::int32_t* begin,
+                                                                    float* table,
+                                                                    int dim) {
+  const int first = begin[blockIdx.x], last = begin[blockIdx.x + 1];
+  float* to = table + std::int64_t{token[row[first]]} * dim;
+  for (int i = threadIdx.x; i < dim; i += kTrainThreads) {
+    float sum = to[i];
+    for (int at = first; at < last; at++) sum += dx[std::int64_t{row[at]} * dim + i];
+    to[i] = sum;
+  }
+}
+
+// ---- parameters
+
+template <class S>
+__global__ void __launch_bounds__(kTrainThreads)
+    train_convert_elements(const float* x, typename S::Element* y, std::int64_t n) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * kTrainThreads + threadIdx.x;
+  if (i < n) y[i] = S::narrow(x[i]);
+}
+
+__global__ void __launch_bounds__(kTrainThreads)
+    train_square_blocks(const float* g, std::int64_t n, double* sums) {
+  const std::int64_t begin = std::int64_t{blockIdx.x} * kSquaresBlock;
+  const std::int64_t end = begin + kSquaresBlock < n ? begin + kSquaresBlock : n;
+  double sum = 0;
+  for (std::int64_t i = begin + threadIdx.x; i < end; i += kTrainThreads)
+    sum += static_cast<double>(g[i]) * g[i];
+  sum = over_block<kTrainThreads>(sum, Plus());
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+}
+
+template <class S>
+__global__ void __launch_bounds__(kTrainThreads) train_adamw_elements(float* w,
+                                                                      float* mean,
+                                                                      float* square,
+                                                                      float* g,
+                                                                      typename S::Element* rounded,
+                                                                      std::int64_t n,
+                                                                      AdamStep s) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * kTrainThreads + threadIdx.x;
+  if (i >= n) return;
+  const float gradient = g[i] * s.gradient_scale;
+  const float m = mean[i] * s.beta1 + gradient * (1.0f - s.beta1);
+  const float v = square[i] * s.beta2 + gradient * gradient * (1.0f - s.beta2);
+  const float step = m * s.correction1 / (sqrtf(v * s.correction2) + s.eps);
+  const float weight = w[i] - s.lr * (step + s.weight_decay * w[i]);
+  w[i] = weight;
+  mean[i] = m;
+  square[i] = v;
+  g[i] = 0;
+  if (rounded) rounded[i] = S::narrow(weight);
+}
+
+template <class S>
+void adamw_run(Device& device,
+               float* w,
+               float* mean,
+               float* square,
+               float* g,
+               void* rounded,
+               std::int64_t n,
+               const AdamStep& step) {
+  cuda_of(device).launch("train_adamw", train_adamw_elements<S>, blocks_for(n, kTrainThreads),
+                         kTrainThreads, 0, w, mean, square, g,
+                         static_cast<typename S::Element*>(rounded), n, step);
+}
+
+}  // namespace
+
+void add_train_row_kernels(TrainKernels& kernels) {
+  kernels.clear = [](Device& device, void* data, std::int64_t bytes) {
+    cuda_of(device).clear(data, bytes);
+  };
+  kernels.convert = [](Device& device, DType type, const float* x, void* y, std::int64_t n) {
+    if (n == 0) return;
+    for_train_type(type, [&]<class S>(S) {
+      cuda_of(device).launch("train_convert", train_convert_elements<S>,
+                             blocks_for(n, kTrainThreads), kTrainThreads, 0, x,
+                             static_cast<typename S::Element*>(y), n);
+    });
+  };
+  kernels.gather_rows = [](Device& device, const float* table, const std::int32_t* token, float* x,
+                           int n_rows, int dim) {
+    if (n_rows == 0) return;
+    cuda_of(device).launch("train_gather", train_gather_rows, n_rows, kTrainThreads, 0, table,
+                           token, x, dim);
+  };
+  kernels.scatter_rows = [](Device& device, const float* dx, const std::int32_t* token,
+                            const std::int32_t* row, const std::int32_t* begin, int n_groups,
+                            float* table, int dim) {
+    if (n_groups == 0) return;
+    cuda_of(device).launch("train_scatter", train_scatter_rows, n_groups, kTrainThreads, 0, dx,
+                           token, row, begin, table, dim);
+  };
+  kernels.rms_norm = [](Device& device, DType type, const float* x, const float* w, void* h,
+                        float* r, float* x_copy, int n_rows, int dim, float eps) {
+    if (n_rows == 0) return;
+    for_train_type(type,
+                   [&]<class S>(S) { norm<S>(device, x, w, h, r, x_copy, n_rows, dim, eps); });
+  };
+  kernels.rms_norm_backward = [](Device& device, DType type, const float* x, const float* w,
+                                 const float* r, const void* dh, float* dx, float* dw,
+                                 void* dx_copy, int n_rows, int dim) {
+    if (n_rows == 0) return;
+    for_train_type(type, [&]<class S>(S) {
+      norm_backward<S>(device, x, w, r, dh, dx, dw, dx_copy, n_rows, dim);
+    });
+  };
+  kernels.rope = [](Device& device, DType type, void* x, const std::int32_t* pos,
+                    const float* cos_sin, int n_rows, int stride, int n_rotated, int head_dim,
+                    float direction) {
+    ensure(head_dim % 2 == 0 && n_rotated * head_dim <= stride, "rope: heads do not fit the row");
+    if (n_rows == 0) return;
+    for_train_type(type, [&]<class S>(S) {
+      rope_rows<S>(device, x, pos, cos_sin, n_rows, stride, n_rotated, head_dim, direction);
+    });
+  };
+  kernels.swiglu = [](Device& device, DType type, const void* gate_up, void* act, int n_rows,
+                      int hidden) {
+    if (n_rows == 0) return;
+    for_train_type(type, [&]<class S>(S) { swiglu_rows<S>(device, gate_up, act, n_rows, hidden); });
+  };
+  kernels.swiglu_backward = [](Device& device, DType type, const void* gate_up, const void* d_act,
+                               void* d_gate_up, void* act, int n_rows, int hidden) {
+    if (n_rows == 0) return;
+    for_train_type(type, [&]<class S>(S) {
+      swiglu_backward_rows<S>(device, gate_up, d_act, d_gate_up, act, n_rows, hidden);
+    });
+  };
+  kernels.cross_entropy = [](Device& device, DType type, const float* logits,
+                             const std::int32_t* target, const float* weight, void* d_logits,
+                             float* loss, int n_rows, int vocab) {
+    if (n_rows == 0) return;
+    for_train_type(type, [&]<class S>(S) {
+      loss_rows<S>(device, logits, target, weight, d_logits, loss, n_rows, vocab);
+    });
+  };
+  kernels.squares = [](Device& device, const float* g, std::int64_t n, double* sums) {
+    if (n == 0) return;
+    cuda_of(device).launch("train_squares", train_square_blocks,
+                           blocks_for(n, static_cast<int>(kSquaresBlock)), kTrainThreads, 0, g, n,
+                           sums);
+  };
+  kernels.adamw = [](Device& device, float* w, float* mean, float* square, float* g, DType type,
+                     void* rounded, std::int64_t n, const AdamStep& step) {
+    if (n == 0) return;
+    for_train_type(type,
+                   [&]<class S>(S) { adamw_run<S>(device, w, mean, square, g, rounded, n, step); });
+  };
+}
+
+}  // namespace kernels::DECOSCOPE_GPU

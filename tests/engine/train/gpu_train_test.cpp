@@ -1,0 +1,476 @@
+// Training on every CUDA device that is here, the emulated one always, beside the CPU's: gradients,
+// losses, bits of a run that was stopped, runs that change the device, calls that fail.
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/train/gpu_pass.h"
+#include "engine/train/ops/linear.h"
+#include "engine/train/run_parts.h"
+#include "engine/train/trainer.h"
+#include "engine/types.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/emulate/emulation_checks.h"
+#include "tests/engine/train/small_model.h"
+#include "tests/engine/train/small_runs.h"
+#include "tests/engine/train/two_texts.h"
+
+namespace engine {
+namespace {
+
+namespace fs = std::filesystem;
+namespace emulation = kernels::emulation;
+using kernels::DeviceBuffer;
+using kernels::DType;
+using test::counting;
+using test::small_recipe;
+using test::Texts;
+using test::two_texts;
+
+const std::string kEmulated = "cuda:emulated";
+
+std::vector<std::string> devices() {
+  std::vector<std::string> names;
+  for (const auto& info : kernels::list_cuda())
+    if (info.available) names.push_back(info.name);
+  return names;
+}
+std::string name_of_device(const testing::TestParamInfo<std::string>& info) {
+  return info.param == kEmulated ? "cuda_emulated" : "cuda_" + info.param.substr(5);
+}
+
+/// A text with chains: rows 20 to 27 of the second one hang on its row 4, four and four.
+struct Chained {
+  Texts texts = two_texts();
+  std::vector<RowView> views = std::vector<RowView>(32);
+  Chained() {
+    for (int row = 20; row < 28; row++) {
+      const std::int32_t begin = (row - 20) / 4 * 4 + 7;
+      views[static_cast<std::size_t>(row)] = {5, begin};
+      texts.pos[static_cast<std::size_t>(row)] = 5 + (row - 20) % 4;
+    }
+  }
+  TrainRows rows() const {
+    TrainRows r = texts.rows();
+    r.views = views;
+    return r;
+  }
+};
+
+std::vector<float> initial(const ModelConfig& config) {
+  std::vector<float> parameters;
+  initialise(parameters, ParameterLayout(config), config, 0.3f, 7);
+  return parameters;
+}
+
+struct Found {
+  std::vector<float> gradient, loss;
+};
+
+Found cpu_gradient(const ModelConfig& config, const TrainRows& rows) {
+  const ParameterLayout layout(config);
+  const std::vector<float> parameters = initial(config);
+  const auto math = linear_math_f32();
+  const PackedWeights<float> weights(config, layout, parameters, *math);
+  TrainPass<float> pass(config, layout, linear_math_f32(), train_table(), 32);
+  Found found{std::vector<float>(parameters.size()), std::vector<float>(rows.token.size())};
+  pass.forward_backward(parameters, weights, rows, found.gradient.data(), found.loss);
+  return found;
+}
+
+/// @param parts  the passes whose gradients are added up
+Found gpu_gradient(const std::string& name,
+                   const ModelConfig& config,
+                   DType type,
+                   const std::vector<TrainRows>& parts,
+                   std::int64_t logit_bytes = GpuTrainPass::kLogitBytes) {
+  const auto device = kernels::open_cuda(name);
+  const auto& kernels = kernels::train_kernels(*device);
+  const ParameterLayout layout(config);
+  const std::vector<float> parameters = initial(config);
+  const DeviceBuffer masters(*device, 4 * layout.n), gradient(*device, 4 * layout.n),
+      rounded(*device, kernels::bytes_of(type) * layout.n), loss(*device, 4 * 32);
+  device->ops().upload(*device, masters.data(), parameters.data(), masters.bytes());
+  kernels.convert(*device, type, masters.f32(), rounded.data(), layout.n);
+  kernels.clear(*device, gradient.data(), gradient.bytes());
+  GpuTrainPass pass(*device, config, layout, type, 32, logit_bytes);
+  int first = 0;
+  for (const TrainRows& rows : parts) {
+    pass.forward_backward({masters.f32(), rounded.data()}, rows, gradient.f32(),
+                          loss.f32() + first);
+    first += rows.n_rows();
+  }
+  Found found{std::vector<float>(parameters.size()),
+              std::vector<float>(static_cast<std::size_t>(first))};
+  device->ops().download(*device, found.gradient.data(), gradient.data(), gradient.bytes());
+  device->ops().download(*device, found.loss.data(), loss.data(), 4 * first);
+  return found;
+}
+
+/// Part by part of the weights the differences' norm is at most `share` of the part's; of the norms'
+/// weights, whose gradients are sums over rows that cancel, twice that.
+void expect_close(const ModelConfig& config,
+                  const std::vector<float>& found,
+                  const std::vector<float>& expected,
+                  double share) {
+  const auto check = [&](std::int64_t at, std::int64_t n, const std::string& what) {
+    const double allowed = what.ends_with("norm") ? 2 * share : share;
+    double difference = 0, size = 0;
+    for (auto i = static_cast<std::size_t>(at); i < static_cast<std::size_t>(at + n); i++) {
+      difference += std::pow(static_cast<double>(found[i]) - expected[i], 2);
+      size += std::pow(static_cast<double>(expected[i]), 2);
+    }
+    EXPECT_GT(size, 0) << what << ": nothing to compare";
+    EXPECT_LT(std::sqrt(difference), allowed * std::sqrt(size)) << what;
+  };
+  const ParameterLayout layout(config);
+  const std::int64_t dim = config.dim, hidden = config.hidden_dim;
+  const std::int64_t q = std::int64_t{config.n_heads} * config.head_dim,
+                     kv = std::int64_t{config.n_kv_heads} * config.head_dim;
+  check(layout.embedding, config.vocab_size * dim, "embedding");
+  check(layout.final_norm, dim, "final norm");
+  for (const LayerAt& at : layout.layers) {
+    check(at.attn_norm, dim, "attention's norm");
+    check(at.qkv, q * dim, "queries");
+    check(at.qkv + q * dim, kv * dim, "keys");
+    check(at.qkv + (q + kv) * dim, kv * dim, "values");
+    check(at.attn_out, dim * q, "attention's output");
+    check(at.mlp_norm, dim, "feed-forward's norm");
+    check(at.gate_up, 2 * hidden * dim, "gate and up");
+    check(at.down, dim * hidden, "down");
+  }
+}
+
+class GpuGradient : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Devices, GpuGradient, testing::ValuesIn(devices()), name_of_device);
+
+// Sums of at most 64 terms in another order: 1e-6; through two layers and back it stays below 1e-5.
+TEST_P(GpuGradient, of_every_weight_and_each_loss_is_the_cpus_in_f32) {
+  const Chained chained;
+  for (const int n_kv_heads : {1, 2}) {
+    const ModelConfig config = test::small_model(n_kv_heads);
+    for (const TrainRows& rows : {chained.texts.rows(), chained.rows()}) {
+      const Found expected = cpu_gradient(config, rows);
+      const Found found = gpu_gradient(GetParam(), config, DType::F32, {rows});
+      expect_close(config, found.gradient, expected.gradient, 1e-5);
+      for (std::size_t i = 0; i < expected.loss.size(); i++)
+        ASSERT_NEAR(found.loss[i], expected.loss[i], 1e-5 * (1 + expected.loss[i])) << "row " << i;
+    }
+  }
+}
+
+// A number of 8 bits is off by 2^-9 of itself at most, and some twenty of them follow each other.
+TEST_P(GpuGradient, in_bf16_is_that_of_f32_to_within_its_roundings) {
+  const ModelConfig config = test::small_model();
+  const Texts texts = two_texts();
+  const Found expected = cpu_gradient(config, texts.rows());
+  const Found found = gpu_gradient(GetParam(), config, DType::BF16, {texts.rows()});
+  expect_close(config, found.gradient, expected.gradient, 20 * 0x1p-9);
+  for (std::size_t i = 0; i < expected.loss.size(); i++)
+    EXPECT_NEAR(found.loss[i], expected.loss[i], 0.05 * (1 + expected.loss[i]));
+}
+
+TEST_P(GpuGradient, of_two_passes_with_logits_in_parts_is_the_sum_of_theirs) {
+  const ModelConfig config = test::small_model();
+  const Texts texts = two_texts();
+  const std::vector<Segment> first = {{0, 13}}, second = {{0, 15}};
+  const auto part = [&](std::size_t begin, std::size_t n, const std::vector<Segment>& segments) {
+    return TrainRows{std::span(texts.token).subspan(begin, n),
+                     std::span(texts.target).subspan(begin, n),
+                     std::span(texts.weight).subspan(begin, n),
+                     std::span(texts.pos).subspan(begin, n),
+                     segments,
+                     {}};
+  };
+  const Found whole = gpu_gradient(GetParam(), config, DType::F32, {texts.rows()});
+  const Found parts =
+      gpu_gradient(GetParam(), config, DType::F32, {part(0, 13, first), part(13, 19, second)});
+  expect_close(config, parts.gradient, whole.gradient, 1e-5);
+  for (std::size_t i = 0; i < whole.loss.size(); i++)
+    EXPECT_NEAR(parts.loss[i], whole.loss[i], 1e-5 * (1 + whole.loss[i]));
+}
+
+TEST(GpuRows, see_what_their_segment_and_view_say_and_padding_sees_nobody) {
+  const Chained chained;
+  const auto sights = sights_of(chained.rows());
+  const auto expect = [&](std::size_t row, const kernels::TrainSight& s) {
+    EXPECT_EQ(sights[row].begin, s.begin);
+    EXPECT_EQ(sights[row].prefix_end, s.prefix_end);
+    EXPECT_EQ(sights[row].own_begin, s.own_begin);
+    EXPECT_EQ(sights[row].end, s.end);
+  };
+  expect(3, {0, 0, 0, 13});
+  expect(14, {13, 13, 13, 28});
+  expect(25, {13, 18, 24, 28});
+  expect(29, {29, 29, 30, 29});
+}
+
+TEST(GpuRows, of_one_token_stand_together_in_order_without_padding) {
+  Texts texts = two_texts();
+  texts.token.assign(32, 9);
+  texts.token[4] = texts.token[20] = texts.token[30] = 2;
+  const TokenGroups groups = token_groups_of(texts.rows());
+  EXPECT_EQ(groups.begin, (std::vector<std::int32_t>{0, 2, 28}));
+  EXPECT_EQ(groups.row[0], 4);
+  EXPECT_EQ(groups.row[1], 20);
+  EXPECT_EQ(groups.row[2], 0);
+  EXPECT_EQ(groups.row[27], 27);
+}
+
+class GpuTraining : public test::TrainingFolder, public testing::WithParamInterface<std::string> {
+ protected:
+  TrainOptions on(const std::string& device, const std::string& folder) const {
+    TrainOptions options;
+    options.n_threads = 1;
+    options.device = device;
+    options.directory = directory(folder);
+    return options;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, GpuTraining, testing::ValuesIn(devices()), name_of_device);
+
+/// Seven steps or so.
+TrainRecipe short_recipe(const std::string& compute) {
+  TrainRecipe recipe = small_recipe(compute);
+  recipe.batch_tokens = 64;
+  recipe.tokens = 400;
+  return recipe;
+}
+
+/// What each step says.
+std::vector<TrainProgress> steps_of(const TrainRecipe& recipe, const TrainOptions& options) {
+  std::vector<TrainProgress> all;
+  TrainCallbacks callbacks;
+  callbacks.progress = [&](const TrainProgress& p) { all.push_back(p); };
+  train(recipe, counting, options, callbacks);
+  return all;
+}
+
+TEST_P(GpuTraining, follows_the_cpu_on_the_shape_of_the_tiny_recipe) {
+  TrainRecipe recipe = read_train_recipe(DECOSCOPE_SOURCE_DIR "/assets/recipes/tiny.json");
+  recipe.model.vocab_size = 64;
+  recipe.batch_tokens = 128;
+  recipe.tokens = 900;
+  recipe.shards = 1;
+  recipe.compute = "f32";
+  const auto expected = steps_of(recipe, on("cpu", "cpu"));
+  ASSERT_GT(expected.size(), 5u);
+  EXPECT_LT(expected.back().loss, expected.front().loss - 0.1) << "so little learns nothing";
+  for (const char* compute : {"f32", "auto"}) {
+    recipe.compute = compute;
+    // AdamW divides small gradients by their size, so rounding grows from step to step.
+    const double share = recipe.compute == "f32" ? 1e-4 : 0.03;
+    const auto found = steps_of(recipe, on(GetParam(), compute));
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t i = 0; i < found.size(); i++) {
+      EXPECT_NEAR(found[i].loss, expected[i].loss, share * expected[i].loss) << "step " << i + 1;
+      EXPECT_NEAR(found[i].gradient_norm, expected[i].gradient_norm,
+                  2 * share * expected[i].gradient_norm);
+      EXPECT_EQ(found[i].tokens, expected[i].tokens);
+    }
+  }
+}
+
+TEST_P(GpuTraining, of_a_batch_that_needs_two_passes_has_the_cpus_loss_and_norm) {
+  TrainRecipe recipe = small_recipe("f32");
+  recipe.model.n_layers = 1;
+  recipe.model.dim = recipe.model.hidden_dim = recipe.model.head_dim = 16;
+  recipe.batch_tokens = 8192 + 512;  // a pass has 8,192 rows
+  recipe.tokens = 1;
+  recipe.shards = 1;
+  const auto expected = steps_of(recipe, on("cpu", "cpu")),
+             found = steps_of(recipe, on(GetParam(), "gpu"));
+  ASSERT_EQ(expected.size(), 1u);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_NEAR(found[0].loss, expected[0].loss, 1e-5 * expected[0].loss);
+  EXPECT_NEAR(found[0].gradient_norm, expected[0].gradient_norm, 1e-4 * expected[0].gradient_norm);
+}
+
+TEST_P(GpuTraining, stopped_and_resumed_ends_with_the_same_bits) {
+  for (const char* compute : {"f32", "auto"}) {
+    const TrainRecipe recipe = short_recipe(compute);
+    const TrainResult expected =
+        train(recipe, counting, on(GetParam(), std::string("whole ") + compute), {});
+    EXPECT_EQ(expected.compute, std::string(compute) == "f32" ? "f32-cuda" : "bf16-cuda");
+    TrainOptions parts = on(GetParam(), std::string("parts ") + compute);
+    parts.resume = true;
+    for (const int step : {1, 4, 0}) {
+      parts.stop_after_step = step;
+      const TrainResult result = train(recipe, counting, parts, {});
+      EXPECT_EQ(result.finished, step == 0);
+      if (step == 0) {
+        EXPECT_EQ(result.parameters, expected.parameters) << compute;
+      }
+    }
+  }
+}
+
+TEST_P(GpuTraining, goes_on_from_the_cpus_checkpoint_and_the_cpu_from_its) {
+  const TrainRecipe recipe = short_recipe("f32");
+  const TrainResult expected = train(recipe, counting, on("cpu", "cpu"), {});
+  TrainOptions options = on("cpu", "both");
+  options.stop_after_step = 2;
+  EXPECT_FALSE(train(recipe, counting, options, {}).finished);
+  options.resume = true;
+  options.device = GetParam();
+  options.stop_after_step = 5;
+  EXPECT_EQ(train(recipe, counting, options, {}).compute, "f32-cuda");
+  options.device = "cpu";
+  options.stop_after_step = 0;
+  const TrainResult result = train(recipe, counting, options, {});
+  EXPECT_TRUE(result.finished);
+  EXPECT_EQ(result.compute, "f32");
+  EXPECT_EQ(result.tokens, expected.tokens);
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < result.parameters.size(); i++) {
+    difference += std::pow(static_cast<double>(result.parameters[i]) - expected.parameters[i], 2);
+    size += std::pow(static_cast<double>(expected.parameters[i]), 2);
+  }
+  EXPECT_LT(std::sqrt(difference), 1e-3 * std::sqrt(size));
+}
+
+TEST_P(GpuTraining, a_probe_sees_the_weights_as_they_stand) {
+  TrainRecipe recipe = short_recipe("f32");
+  recipe.probe_minutes = 1e-9;
+  std::vector<std::vector<float>> seen;
+  TrainCallbacks callbacks;
+  callbacks.probe = [&](const std::vector<float>& parameters) -> NamedFigures {
+    seen.push_back(parameters);
+    return {};
+  };
+  TrainOptions options = on(GetParam(), "probed");
+  options.stop_after_step = 3;
+  train(recipe, counting, options, callbacks);
+  ASSERT_EQ(seen.size(), 2u) << "after every step but the last";
+  options = on(GetParam(), "stopped");
+  options.stop_after_step = 2;
+  EXPECT_EQ(train(recipe, counting, options, {}).parameters, seen[1]);
+}
+
+class EmulatedTraining : public test::TrainingFolder {};
+
+TEST_F(EmulatedTraining, takes_up_tokens_and_brings_down_losses_with_one_wait_a_step) {
+  const TrainRecipe recipe = short_recipe("auto");
+  emulation::fence_host_off(true);
+  struct Counts {
+    std::int64_t up, down, waits, memory;
+  };
+  std::vector<Counts> counts;
+  TrainCallbacks callbacks;
+  callbacks.progress = [&](const TrainProgress&) {
+    counts.push_back({emulation::bytes_to_device(), emulation::bytes_to_host(),
+                      emulation::calls_of("cudaStreamSynchronize"), emulation::memory_in_use()});
+  };
+  TrainOptions options;
+  options.device = kEmulated;
+  options.directory = directory("run");
+  options.stop_after_step = 4;
+  train(recipe, counting, options, callbacks);
+  emulation::fence_host_off(false);
+  ASSERT_EQ(counts.size(), 4u);
+  const std::int64_t rows = recipe.batch_tokens;
+  const std::int64_t sums =
+      (ParameterLayout(recipe.model).n + kernels::kSquaresBlock - 1) / kernels::kSquaresBlock;
+  for (std::size_t i = 1; i < counts.size(); i++) {
+    // Token, target, weight, position and sight of a row; its place among the rows of its token.
+    EXPECT_LE(counts[i].up - counts[i - 1].up, rows * (4 * 4 + 16 + 4) + 4 * 65);
+    EXPECT_EQ(counts[i].down - counts[i - 1].down, 4 * rows + 8 * sums);
+    EXPECT_EQ(counts[i].waits - counts[i - 1].waits, 1);
+    EXPECT_EQ(counts[i].memory, counts[0].memory) << "a step takes no memory";
+  }
+}
+
+TEST_F(EmulatedTraining, every_call_that_fails_ends_in_one_line_and_leaves_nothing_behind) {
+  TrainRecipe recipe = small_recipe("auto");
+  recipe.model.n_layers = 1;
+  recipe.context = 16;
+  recipe.batch_tokens = 32;
+  const auto step = [&] {
+    TrainOptions options;
+    options.n_threads = 1;
+    options.device = kEmulated;
+    options.directory = directory("run");
+    options.stop_after_step = 1;
+    fs::remove_all(directory_);
+    return train(recipe, counting, options, {}).parameters;
+  };
+  emulation::forget_faults();
+  const std::int64_t in_use = emulation::memory_in_use();
+  emulation::fail_call(0);
+  const std::vector<float> expected = step();
+  const std::int64_t n_calls = emulation::fail_call(0);
+  ASSERT_GT(n_calls, 100);
+  for (std::int64_t n = 1; n <= n_calls; n++) {
+    emulation::fail_call(n);
+    std::string message;
+    try {
+      EXPECT_EQ(step(), expected);
+    } catch (const Error& e) {
+      message = e.what();
+    }
+    const std::string failed = emulation::failed_call();
+    emulation::fail_call(0);
+    SCOPED_TRACE("call " + std::to_string(n) + ", " + failed);
+    const bool gives_back = failed == "cudaFree" || failed == "cudaFreeHost" ||
+                            failed == "cudaStreamDestroy" || failed == "cudaEventDestroy" ||
+                            failed == "cudaGraphDestroy" || failed == "cudaGraphExecDestroy";
+    // Without memory for a graph its kernels are launched one by one.
+    const bool done_without = gives_back || failed == "cudaGraphInstantiateWithFlags";
+    EXPECT_EQ(message.empty(), done_without) << message;
+    if (!done_without) {
+      EXPECT_THAT(message, testing::HasSubstr("cuda:emulated: "));
+      EXPECT_THAT(message, testing::Not(testing::HasSubstr("\n")));
+    }
+    EXPECT_EQ(emulation::memory_in_use(), in_use);
+  }
+  EXPECT_EQ(step(), expected) << "the next attempt succeeds";
+}
+
+TEST_F(EmulatedTraining, devices_that_are_not_here_are_refused_before_anything_is_written) {
+  for (const char* device : {"cuda:99", "cuda:x", "tpu"}) {
+    TrainOptions options;
+    options.device = device;
+    options.directory = directory("run");
+    try {
+      train(small_recipe("f32"), counting, options, {});
+      FAIL() << device;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::Device);
+      EXPECT_THAT(e.what(), testing::HasSubstr("decoscope devices"));
+      EXPECT_THAT(e.what(), testing::Not(testing::HasSubstr("\n")));
+    }
+    EXPECT_FALSE(fs::exists(directory("run")));
+  }
+}
+
+TEST_F(EmulatedTraining, too_little_memory_is_one_line) {
+  emulation::limit_memory(emulation::memory_in_use() + 200'000);
+  TrainOptions options;
+  options.device = kEmulated;
+  options.directory = directory("run");
+  try {
+    train(small_recipe("f32"), counting, options, {});
+    ADD_FAILURE() << "200 KB were enough";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::Resources);
+    EXPECT_THAT(e.what(), testing::HasSubstr("were asked for"));
+  }
+  emulation::limit_memory(std::int64_t{4} << 30);
+}
+
+TEST(GpuCompute, is_f32_where_that_is_named_and_comes_back_to_the_cpu) {
+  EXPECT_EQ(gpu_compute_named("f32"), Compute::F32Cuda);
+  EXPECT_EQ(gpu_compute_named("f32-cuda"), Compute::F32Cuda);
+  for (const char* name : {"auto", "bf16-amx", "bf16-onednn", "bf16-cuda"})
+    EXPECT_EQ(gpu_compute_named(name), Compute::Bf16Cuda);
+  const ModelConfig model = test::small_model();
+  EXPECT_EQ(compute_named("f32-cuda", model), Compute::F32);
+  EXPECT_EQ(compute_named("bf16-cuda", model), compute_named("auto", model));
+}
+
+}  // namespace
+}  // namespace engine
