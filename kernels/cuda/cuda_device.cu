@@ -46,7 +46,11 @@ int count_devices(std::string& reason) {
   const cudaError_t error = cudaGetDeviceCount(&n);
   if (error == cudaSuccess && n > 0) return n;
   static_cast<void>(cudaGetLastError());
-  reason = error == cudaSuccess ? "no GPU of NVIDIA's was found" : told(error);
+  const auto [driver, runtime] = cuda_versions();
+  const std::string old = driver_words(driver, runtime);
+  reason = error == cudaSuccess ? "no GPU of NVIDIA's was found"
+           : old.empty()        ? told(error)
+                                : old + " (" + cudaGetErrorName(error) + ")";
   return 0;
 }
 
@@ -170,6 +174,13 @@ void CudaDevice::check(cudaError_t error, const char* call) {
   if (stays(error)) broken_ = message;
   throw Error(error == cudaErrorMemoryAllocation ? ErrorCode::Resources : ErrorCode::Device,
               message);
+}
+
+std::optional<std::int64_t> CudaDevice::free_bytes() {
+  usable();
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return static_cast<std::int64_t>(free);
 }
 
 std::string CudaDevice::memory_told() const {

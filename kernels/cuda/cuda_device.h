@@ -27,6 +27,8 @@ class CudaDevice final : public Device {
   std::string name() const override { return name_; }
   /// From the first launch after a wait to the end of the next.
   std::int64_t busy_ns(int) const override { return busy_ns_; }
+  std::string failure() const override { return broken_; }
+  std::optional<std::int64_t> free_bytes() override;
 
   /// Puts a kernel in the stream. @throws Error(Device) naming it
   template <class... P, class... A>
