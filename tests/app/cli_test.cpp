@@ -493,6 +493,36 @@ TEST_F(CliModel, the_emulated_gpu_is_a_device_like_the_cpu) {
   })) << list;
   EXPECT_EQ(on("cuda:emulated"), on("cpu"));
 }
+
+// A call of CUDA's that fails, ever later: while it loads, reads the prompt, decodes.
+TEST_F(CliModel, CU08_a_gpu_that_fails_is_exit_5_in_one_line_and_what_was_decoded_is_recorded) {
+  const std::string record = folder + "/failed.pdrun";
+  int n_failed = 0, n_with_text = 0;
+  for (int call = 32; n_failed < 20; call *= 2) {
+    const Outcome outcome = shell("DECOSCOPE_FAIL_CALL=" + std::to_string(call) +
+                                  " $DECOSCOPE generate --prompt Anna --max-tokens 8 --ignore-eos "
+                                  "--device cuda:emulated --record " +
+                                  record);
+    if (outcome.code == 0) break;
+    n_failed++;
+    SCOPED_TRACE(std::to_string(call) + ": " + outcome.err);
+    EXPECT_TRUE(outcome.code == 5 || outcome.code == 4);
+    const auto at = outcome.err.find("decoscope: cuda:emulated: ");
+    ASSERT_NE(at, std::string::npos);
+    EXPECT_EQ(lines(outcome.err.substr(at)), 1);
+    EXPECT_NE(outcome.err.find("--device cpu", at), std::string::npos);
+    if (!std::filesystem::exists(record)) continue;  // it failed while it loaded
+    const json info = json::parse(run("trace info --json " + record).out);
+    for (const json& told : info["runs"]) {
+      EXPECT_EQ(told["state"], "failed");
+      n_with_text += told["tokens"] > 0;
+    }
+    std::filesystem::remove(record);
+  }
+  EXPECT_GT(n_failed, 3);
+  EXPECT_LT(n_failed, 20) << "in the end no call is so late";
+  EXPECT_GT(n_with_text, 0);
+}
 #endif
 
 TEST_F(CliModel, one_prompt_gives_one_result_and_several_give_a_list) {
