@@ -46,12 +46,16 @@ EngineThread::EngineThread(std::string assets_dir,
                data = std::move(data_dir),
                options,
                &commands,
-               &events] {
-        engine::Engine engine(assets, options.n_threads, commands, events);
-        engine.reason_with(engine::reasoner(assets, data));
-        engine.allow_external_shards(options.allow_external_shards);
-        engine.set_file_limits(options.limits);
-        engine.serve();
+               &events,
+               this] {
+        {
+          engine::Engine engine(assets, options.n_threads, commands, events);
+          engine.reason_with(engine::reasoner(assets, data));
+          engine.allow_external_shards(options.allow_external_shards);
+          engine.set_file_limits(options.limits);
+          engine.serve();
+        }
+        ended_.set_value();
       }) {
   watch_for_exit();
   serving = this;
@@ -66,6 +70,14 @@ EngineThread::~EngineThread() {
 void EngineThread::end() {
   commands_.close();
   if (thread_.joinable() && thread_.get_id() != std::this_thread::get_id()) thread_.join();
+}
+
+void EngineThread::end_within(std::chrono::milliseconds time) {
+  commands_.close();
+  if (ended_.get_future().wait_for(time) != std::future_status::timeout) return end();
+  print_error("window: the GPU did not answer; ended without waiting for it");
+  std::fflush(nullptr);
+  _exit(static_cast<int>(kernels::ErrorCode::Device));
 }
 
 }  // namespace app

@@ -3,6 +3,8 @@
 // to the display breaks.
 #pragma once
 
+#include <chrono>
+#include <future>
 #include <string>
 #include <thread>
 
@@ -29,9 +31,13 @@ class EngineThread {
 
   /// Closes the command queue and waits until the engine has let go of everything.
   void end();
+  /// The same for an engine that may hang in a call of its device: where it has not ended in time,
+  /// says so and ends the whole process with the code of a failed device, without it.
+  void end_within(std::chrono::milliseconds time);
 
  private:
   engine::CommandQueue& commands_;
+  std::promise<void> ended_;
   std::thread thread_;  // last: it starts when all else is there
 };
 

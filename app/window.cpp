@@ -18,6 +18,7 @@ int window(const WindowCommandOptions&) {
 #else
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
@@ -54,6 +55,9 @@ namespace app {
 namespace {
 
 namespace fs = std::filesystem;
+
+// With a GPU that was at work when the window closed.
+constexpr std::chrono::seconds kPatience{5};
 
 /// Why these options cannot be run from the window; empty: they can.
 /// @param chain  by chain of thought, which asks questions whose answers are known
@@ -289,8 +293,7 @@ int window(const WindowCommandOptions& options) {
     events.push(engine::Notice{engine::now_ns(), engine::Notice::Level::Error, what});
   });
   const ui::Catalog catalog = catalog_of(options);
-  const EngineThread thread(assets_dir(), data_dir_of_environment(), options.model, commands,
-                            events);
+  EngineThread thread(assets_dir(), data_dir_of_environment(), options.model, commands, events);
   ui::WindowOptions window_options;
   window_options.open = options.open;
   window_options.screen = options.screen;
@@ -314,7 +317,9 @@ int window(const WindowCommandOptions& options) {
     window_options.hooks.shell_made = [&](ui::Shell& shell) { tell_scale(catalog, shell.form()); };
   }
   try {
-    return ui::run_window(events, commands, catalog, window_options);
+    if (ui::run_window(events, commands, catalog, window_options) != 0)
+      thread.end_within(kPatience);
+    return 0;
   } catch (const kernels::Error& error) {
     // Nobody named a display: the device did not fail, it was never asked for.
     const char* display = std::getenv("DISPLAY");

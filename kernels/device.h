@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -26,6 +27,10 @@ class Device {
   /// Kernels and graphs of kernels given to a GPU's driver since the device was opened. By the
   /// thread that calls its operations.
   virtual std::int64_t n_launches() const { return 0; }
+  /// Why it answers no call any more, whatever is asked of it; empty: it does.
+  virtual std::string failure() const { return {}; }
+  /// Bytes of its own memory that may still be had; none where it computes in the host's.
+  virtual std::optional<std::int64_t> free_bytes() { return std::nullopt; }
   /// Of a GPU: what its driver tells, once it is started; it ends with the device. Null: none.
   GpuMonitor* monitor() const { return monitor_.get(); }
   void watched_by(std::shared_ptr<GpuMonitor> monitor) { monitor_ = std::move(monitor); }

@@ -64,6 +64,7 @@ void Shell::take(std::vector<engine::Event> events) {
     adopt_document();
   }
   follow_models(events);
+  follow_failures(events);
   follow_reasoning(events);
   follow_news(events);
   session_.take(std::move(events));
@@ -105,6 +106,9 @@ void Shell::follow_reasoning(const std::vector<engine::Event>& events) {
 void Shell::ask(engine::Command command) {
   asked_ = form_;
   asked_since_ = clock_;
+  asked_command_ = command;
+  asked_first_run_ = 0;
+  gpu_failed_.reset();
   commands_.push(std::move(command));
 }
 

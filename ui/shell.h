@@ -20,6 +20,7 @@
 #include "ui/opening.h"
 #include "ui/panel.h"
 #include "ui/prepare/following.h"
+#include "ui/prepare/responding.h"
 #include "ui/session.h"
 
 namespace ui {
@@ -115,6 +116,12 @@ class Shell {
   bool ticks() const;
   /// Whether the live engine is taking steps, whose times are measured.
   bool measures() const;
+  /// How long a GPU may take before the window says so.
+  void hold_gpus_to(const StepDeadlines& deadlines) { deadlines_ = deadlines; }
+  /// The GPU at work, if it has not answered in time.
+  std::optional<Unanswered> late_gpu() const;
+  /// Whether the window is to close: what a person wanted kept is kept.
+  bool wants_to_close() const { return wants_to_close_; }
   /// Frames come seldom for that: the bar at the foot says so.
   void quiet(bool on) { quiet_ = on; }
 
@@ -131,6 +138,10 @@ class Shell {
   void follow_reasoning(const std::vector<engine::Event>& events);
   void follow_models(const std::vector<engine::Event>& events);
   void model_failed(const engine::RunFailed& failed);
+  void follow_failures(const std::vector<engine::Event>& events);
+  /// Whether what failed on a GPU is offered to the CPU, beside the run shown or none.
+  bool cpu_can_go_on(const engine::RunRecord* shown) const;
+  void go_on_with_cpu();
   void ask(engine::Command command);
   void draw_top_bar(Context& context);
   void draw_screen_choice();
@@ -143,6 +154,8 @@ class Shell {
   void read_training();
   bool act_on_training(Action action);
   float draw_failure_bar(Context& context, float top);
+  float draw_late_bar(float top);
+  void save_and_exit();
   float draw_reading_bar(Context& context, float top);
   float draw_saving_bar(float top);
   void draw_docked(Context& context, float top, float bottom);
@@ -225,10 +238,15 @@ class Shell {
   Playhead playhead_;
   ViewState view_;
   SetupForm form_;
-  ModelChoice asked_, loaded_;      // asked for last; there, as far as is known
-  std::vector<ModelChoice> known_;  // were loaded once
-  double asked_since_ = -1;         // -1: nothing is awaited
-  bool awaits_run_ = false;         // else a model alone
+  ModelChoice asked_, loaded_;                    // asked for last; there, as far as is known
+  std::vector<ModelChoice> known_;                // were loaded once
+  double asked_since_ = -1;                       // -1: nothing is awaited
+  std::optional<engine::Command> asked_command_;  // asked for last, by asked_
+  engine::RunId asked_first_run_ = 0;             // the first that started since; 0: none has
+  std::optional<engine::RunFailed> gpu_failed_;   // what it was asked of is a GPU, and that failed
+  StepDeadlines deadlines_;
+  bool exits_when_saved_ = false, wants_to_close_ = false;
+  bool awaits_run_ = false;  // else a model alone
   Following following_;
   Prepared prepared_;
   Requests requests_;

@@ -140,7 +140,7 @@ void Shell::draw(double seconds) {
   draw_top_bar(c);
   const float bars =
       draw_exporting_bar(draw_saving_bar(draw_reading_bar(c, main->Pos.y + px(kTopBar))));
-  const float top = draw_failure_bar(c, bars);
+  const float top = draw_failure_bar(c, draw_late_bar(bars));
   draw_docked(c, top, main->Pos.y + main->Size.y - px(kStatusBar));
   draw_status_bar(c);
   draw_overlays(c);
@@ -227,7 +227,9 @@ void Shell::draw_state(Context& c) {
   const engine::RunRecord* run = c.run();
   Status status = status_of(c.timeline, run, since_event_, !session_.live_is_shown());
   if (c.reading >= 0) status = {.text = "reading"};
-  const bool waits = c.waiting >= 0 && status.share < 0;
+  const auto late = session_.live_is_shown() ? late_gpu() : std::nullopt;
+  if (late) status = {.level = Status::Level::Amber, .text = words_of(*late), .working = true};
+  const bool waits = c.waiting >= 0 && status.share < 0 && !late;
   if (waits) status = {.text = fmt::format("loading, {:.1f} s", c.waiting), .working = true};
   ImGui::SameLine(0, px(14));
   ImGui::AlignTextToFramePadding();
@@ -303,27 +305,6 @@ void Shell::draw_top_bar(Context& c) {
   *width = ImGui::GetItemRectSize().x;
   ImGui::PopStyleVar();
   ImGui::End();
-}
-
-float Shell::draw_failure_bar(Context& c, float top) {
-  const engine::RunRecord* run = c.run();
-  if (screen_ == Screen::Welcome || screen_ == Screen::Training) return top;
-  if (!run || !run->failed) return top;
-  const ImGuiViewport* main = ImGui::GetMainViewport();
-  const float high = px(36);
-  begin_bar("##failure", {main->Pos.x, top}, {main->Size.x, high}, {px(14), px(7)});
-  ImGui::GetWindowDrawList()->AddRectFilled({main->Pos.x, top}, {main->Pos.x + px(5), top + high},
-                                            colour(theme().bad));
-  const std::string text =
-      fmt::format("The run failed at step {} (code {}): {}. What was recorded is whole.",
-                  run->steps.size(), run->failed->code, run->failed->message);
-  words(text, theme().bad);
-  ImGui::SameLine();
-  if (link("Copy report")) requests_.copy = text;
-  ImGui::SameLine();
-  if (link("Save")) requests_.save = true;
-  ImGui::End();
-  return top + high;
 }
 
 void Shell::draw_status_bar(Context& c) {

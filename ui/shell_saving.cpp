@@ -21,6 +21,7 @@ void Shell::save(const std::string& path) {
     saving_since_ = clock_;
     save_dialog_ = false;
   } catch (const std::exception& error) {
+    exits_when_saved_ = false;
     say(error.what());
   }
 }
@@ -35,9 +36,11 @@ void Shell::end_saving() {
     const std::filesystem::path taken = done->result();
     save_folder_ = taken.parent_path().string();
     const std::string trouble = save_notes(saving_notes_, taken.string());
+    wants_to_close_ = exits_when_saved_;
     say(trouble.empty() ? fmt::format("Saved {} in {}", taken.filename().string(), save_folder_)
                         : trouble);
   } catch (const std::exception& error) {
+    exits_when_saved_ = false;
     // A name that cannot be taken is asked for again, unless nothing was wanted any more.
     const auto* known = dynamic_cast<const engine::Error*>(&error);
     const bool given_up = known && known->code() == engine::ErrorCode::Cancelled;

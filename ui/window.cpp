@@ -244,7 +244,7 @@ class Loop {
   }
 
   void run() {
-    while (!glfwWindowShouldClose(window_)) {
+    while (!glfwWindowShouldClose(window_) && !shell_.wants_to_close()) {
       wait();
       if (options_.hooks.wants_to_close && options_.hooks.wants_to_close()) break;
       std::vector<engine::Event> news = events_.take(kEventsAFrame);
@@ -467,8 +467,10 @@ int run_window(engine::EventQueue& events,
                                            : std::filesystem::path(options.config_dir);
   Display display(options.width, options.height);
   Gui gui(display.window(), folder);
+  bool answers = true;
   {
     Shell shell(catalog, commands, folder);
+    shell.hold_gpus_to(options.deadlines);
     if (!options.open.empty()) {
       check_opens(options.open);
       // A folder may hold a model too, which --model would name.
@@ -485,9 +487,12 @@ int run_window(engine::EventQueue& events,
     if (options.hooks.shell_made) options.hooks.shell_made(shell);
     if (options.hooks.context_made) options.hooks.context_made();
     Loop(events, display.window(), shell, options).run();
+    // One that is at work now may be the one that hangs, however short that is so far.
+    const StepDeadlines at_once{.told_s = 0, .emulated = options.deadlines.emulated};
+    answers = !unanswered(shell.session().live().timeline, 0, at_once);
   }
   commands.push(engine::StopRun{});
-  return 0;
+  return answers ? 0 : static_cast<int>(ErrorCode::Device);
 }
 
 }  // namespace ui

@@ -8,6 +8,7 @@
 
 #include "engine/event/queue.h"
 #include "ui/catalog.h"
+#include "ui/prepare/responding.h"
 
 namespace ui {
 
@@ -39,6 +40,7 @@ struct WindowOptions {
   int step = -1;               // selected at first, of the run shown; -1: none
   int screenshot_frames = 30;  // drawn before it is taken, and after the race has ended
   int width = 1600, height = 1000;
+  StepDeadlines deadlines;  // of a GPU's steps
   WindowHooks hooks;
 };
 
@@ -47,7 +49,8 @@ void check_opens(const std::string& path);
 
 /// Shows the window until it is closed. Pushes StopRun{0} when it closes; the caller closes the
 /// command queue.
-/// @return the process's exit code
+/// @return the process's exit code: 5 where a GPU did not answer when it closed, for which nobody
+///         should wait now
 /// @throws Error(Device)    no display can be opened, or OpenGL 3.0 is lacking
 /// @throws Error(BadInput)  options.open cannot be read, or the first race cannot start;
 ///                          Error(Resources) if the screenshot cannot be written; whatever failed

@@ -100,6 +100,7 @@ void Engine::serve() {
         fail_race(failure.code, failure.message);
       }
     }
+    if (!race_) store_.let_go_of_failed();
   }
 }
 
@@ -430,6 +431,7 @@ void Engine::end_race() {
     events_.push(agreement);
   }
   active_.clear();
+  sampler_.reset();
   race_.reset();
   store_.keep_together({});
   steps_asked_ = 0;
@@ -442,6 +444,7 @@ void Engine::fail_race(int code, const std::string& message) {
     state.reported = true;
   }
   active_.clear();
+  sampler_.reset();
   race_.reset();
   store_.keep_together({});
   steps_asked_ = 0;

@@ -129,7 +129,8 @@ RunModels ModelStore::get_for(const ModelRequest& request,
   const Beside beside(beside_, plan);
   // A target that is loaded yet asks for room with them.
   if (target && !wanted.empty())
-    make_room(fmt::format("{} with {}", target->files.name, wanted.front().files.name),
+    make_room(request.device,
+              fmt::format("{} with {}", target->files.name, wanted.front().files.name),
               target->model->scale(), {}, target);
   RunModels models = drafts.empty()
                          ? RunModels(get(request, progress))

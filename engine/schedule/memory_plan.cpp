@@ -106,17 +106,20 @@ std::string size_words(double bytes) {
 void refuse_what_does_not_fit(const std::string& name,
                               const ModelScale& scale,
                               const MemoryPlan& plan,
-                              std::int64_t available) {
+                              std::int64_t available,
+                              const std::string& gpu) {
   if (plan.needed() <= static_cast<double>(available)) return;
   const bool is_scaled = !(scale == ModelScale{});
   throw Error(
       ErrorCode::Resources,
-      fmt::format("{}{}: {} of memory are needed ({} weights, {} workspace, and {} of cache for "
-                  "every token), {} are available; try {}",
-                  name, is_scaled ? " at --scale " + name_of(scale) : "", size_words(plan.needed()),
+      fmt::format("{}{}{}: {} of memory are needed ({} weights, {} workspace, and {} of cache for "
+                  "every token), {} are available; try {}{}",
+                  name, gpu.empty() ? "" : " on " + gpu,
+                  is_scaled ? " at --scale " + name_of(scale) : "", size_words(plan.needed()),
                   size_words(plan.weights), size_words(plan.workspace),
                   size_words(plan.cache_per_token), size_words(static_cast<double>(available)),
-                  is_scaled ? "a smaller --scale, like 4x2" : "a smaller model, or --dtype bf16"));
+                  is_scaled ? "a smaller --scale, like 4x2" : "a smaller model, or --dtype bf16",
+                  gpu.empty() ? "" : ", or --device cpu"));
 }
 
 }  // namespace engine

@@ -41,10 +41,12 @@ std::string size_words(double bytes);
 
 /// @param name       of the model
 /// @param available  bytes
+/// @param gpu        whose memory it is; empty: the host's
 /// @throws Error(Resources)  giving both sizes, if the plan needs more than `available`
 void refuse_what_does_not_fit(const std::string& name,
                               const ModelScale& scale,
                               const MemoryPlan& plan,
-                              std::int64_t available);
+                              std::int64_t available,
+                              const std::string& gpu = {});
 
 }  // namespace engine

@@ -29,6 +29,10 @@ kernels::DType dtype_of(const std::string& name, kernels::DType stored) {
   return *dtype;
 }
 
+bool is_on(const LoadedModel& model, const kernels::Device& device) {
+  return model.model->device().name() == device.name();
+}
+
 MemoryPlan plan_of(const ModelFiles& files, const LoadOptions& options) {
   return memory_plan(scaled(files.config, options.scale), options.dtype);
 }
@@ -70,28 +74,31 @@ bool ModelStore::may_go(const LoadedModel& model, const LoadedModel* kept) const
   return &model != kept && std::ranges::find(together_, &model) == together_.end();
 }
 
-bool ModelStore::let_go(const LoadedModel* kept) {
-  const auto oldest = std::find_if(models_.begin(), models_.end(),
-                                   [&](const auto& model) { return may_go(*model, kept); });
+bool ModelStore::let_go(const LoadedModel* kept, const kernels::Device* device) {
+  const auto oldest = std::find_if(models_.begin(), models_.end(), [&](const auto& model) {
+    return may_go(*model, kept) && (!device || is_on(*model, *device));
+  });
   if (oldest == models_.end()) return false;
   models_.erase(oldest);
   return true;
 }
 
-void ModelStore::make_room(const std::string& name,
+void ModelStore::make_room(const std::string& device_name,
+                           const std::string& name,
                            const ModelScale& scale,
                            const MemoryPlan& plan,
                            const LoadedModel* kept) {
   const MemoryPlan all = plan + beside_;
-  const auto free = [] { return available_memory_bytes(); };
-  // What is held could go first; nothing goes for a model that would not fit even so.
+  kernels::Device& on = device(device_name);
+  // What is held there could go first; nothing goes for a model that would not fit even so.
   std::int64_t held = 0;
   for (const auto& model : models_)
-    if (may_go(*model, kept)) held += model->model->weight_bytes();
-  const std::int64_t available = free();
+    if (may_go(*model, kept) && is_on(*model, on)) held += model->model->weight_bytes();
+  const std::int64_t available = free_bytes(on);
   const bool is_known = available < std::numeric_limits<std::int64_t>::max() - held;
-  refuse_what_does_not_fit(name, scale, all, available + (is_known ? held : 0));
-  while (all.needed() > static_cast<double>(free()) && let_go(kept)) {
+  const std::string gpu = is_cpu(device_name) ? "" : device_name;
+  refuse_what_does_not_fit(name, scale, all, available + (is_known ? held : 0), gpu);
+  while (all.needed() > static_cast<double>(free_bytes(on)) && let_go(kept, &on)) {
   }
 }
 
@@ -114,7 +121,7 @@ void ModelStore::expect_room(const std::vector<ModelRequest>& requests) {
   if (names.empty()) return;
   const auto before = std::exchange(together_, needed);
   try {
-    make_room(names, scale, plan, nullptr);
+    make_room(requests.front().device, names, scale, plan, nullptr);
   } catch (...) {
     together_ = before;
     throw;
@@ -133,8 +140,48 @@ kernels::Device& ModelStore::device(const std::string& name) {
         fmt::format("--device {}: expected auto, cpu or cuda:N; `decoscope devices` lists what is",
                     name));
   std::unique_ptr<kernels::Device>& gpu = gpus_[name];
-  if (!gpu) gpu = kernels::open_cuda(name);
+  if (!gpu) gpu = opened_gpu(name);
   return *gpu;
+}
+
+std::unique_ptr<kernels::Device> ModelStore::opened_gpu(const std::string& name) {
+  try {
+    auto gpu = kernels::open_cuda(name);
+    failed_.erase(name);
+    return gpu;
+  } catch (const Error& error) {
+    const auto before = failed_.find(name);
+    if (before == failed_.end()) throw;
+    throw Error(error.code(), fmt::format("{} cannot be opened again since it failed: {}, or start "
+                                          "the program again",
+                                          name, before->second));
+  }
+}
+
+void ModelStore::let_go_of_failed() {
+  std::map<std::string, std::string> failed;  // what one device of a GPU met, all of it did
+  const auto look = [&](const kernels::Device& device) {
+    if (std::string why = device.failure(); !why.empty()) failed.emplace(device.name(), why);
+  };
+  for (const auto& [name, gpu] : gpus_)
+    if (gpu) look(*gpu);
+  for (const auto& model : models_) look(model->model->device());
+  if (failed.empty()) return;
+  const auto is_gone = [&](const kernels::Device& device) {
+    return failed.contains(device.name());
+  };
+  std::erase_if(together_, [&](const auto* model) { return is_gone(model->model->device()); });
+  std::erase_if(models_, [&](const auto& model) { return is_gone(model->model->device()); });
+  std::erase_if(gpus_, [&](const auto& gpu) { return gpu.second && is_gone(*gpu.second); });
+  for (auto& [name, why] : failed) failed_[name] = std::move(why);
+}
+
+std::int64_t ModelStore::free_bytes(kernels::Device& device) const {
+  const std::optional<std::int64_t> own = device.free_bytes();
+  if (!own) return available_memory_bytes();
+  // The emulated one's memory is this process's.
+  const bool in_process = device.name() == "cuda:emulated";
+  return in_process ? std::min(*own, available_memory_bytes()) : *own;
 }
 
 LoadedModel* ModelStore::held(const ModelRequest& request) {
@@ -170,7 +217,7 @@ LoadedModel& ModelStore::load(const ModelRequest& request,
   loaded->request = request;
   if (request.own_threads > 0)
     loaded->own_device = is_cpu(request.device) ? kernels::open_cpu(request.own_threads)
-                                                : kernels::open_cuda(request.device);
+                                                : opened_gpu(request.device);
   kernels::Device& on = loaded->own_device ? *loaded->own_device : device(request.device);
   loaded->files = std::move(wanted.files);
   // Before there are weights in memory: the pages that hashing reads would come on top of them.
@@ -187,8 +234,8 @@ LoadedModel& ModelStore::get(const ModelRequest& request, const LoadProgress& pr
   if (LoadedModel* model = held(request)) return *model;
   device(request.device);  // refused before anything is read
   Wanted wanted = opened(request);
-  make_room(wanted.files.name, wanted.options.scale, plan_of(wanted.files, wanted.options),
-            nullptr);
+  make_room(request.device, wanted.files.name, wanted.options.scale,
+            plan_of(wanted.files, wanted.options), nullptr);
   return load(request, std::move(wanted), progress, nullptr);
 }
 
@@ -224,11 +271,11 @@ RunModels ModelStore::get_with_draft(const ModelRequest& request,
   const std::string name = fmt::format("{} with the draft model {}", files.name,
                                        proposes ? proposes->files.name : draft_wanted.files.name);
   if (!target) {
-    make_room(name, target_wanted.options.scale, plan, proposes);
+    make_room(request.device, name, target_wanted.options.scale, plan, proposes);
     target = &load(request, std::move(target_wanted), progress, proposes);
   }
   if (!proposes) {
-    make_room(name, {}, plan_of(draft_wanted.files, draft_wanted.options), target);
+    make_room(request.device, name, {}, plan_of(draft_wanted.files, draft_wanted.options), target);
     proposes = &load(draft_request, std::move(draft_wanted), progress, target);
   }
   return {*target, proposes};

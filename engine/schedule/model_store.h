@@ -116,8 +116,12 @@ class ModelStore {
   void keep_together(std::vector<const LoadedModel*> models) { together_ = std::move(models); }
   /// @throws Error(Resources)  if memory does not hold all of these at once, whatever else is let go
   void expect_room(const std::vector<ModelRequest>& requests);
-  /// @throws Error(Device)  if there is no such device here
+  /// @throws Error(Device)  if there is no such device here, or it failed before and cannot be
+  /// opened again: then with the first cause
   kernels::Device& device(const std::string& name);
+  /// Lets go of devices that answer no call any more, and of every model on them; asked for again
+  /// they are opened anew. Nothing else may use these models: not while a run is under way.
+  void let_go_of_failed();
 
  private:
   static constexpr std::size_t kMaxModels = 3;
@@ -131,15 +135,21 @@ class ModelStore {
   /// @return  the model held for this request, now the most recently used, or null
   LoadedModel* held(const ModelRequest& request);
   Wanted opened(const ModelRequest& request) const;
+  std::unique_ptr<kernels::Device> opened_gpu(const std::string& name);
+  /// Bytes that a device may still take: of its own memory, or of this process.
+  std::int64_t free_bytes(kernels::Device& device) const;
   bool may_go(const LoadedModel& model, const LoadedModel* kept) const;
   /// Lets go of the least recently used model but `kept` and those kept together.
+  /// @param device  of those on it alone; null: of all
   /// @return  false  if there is none
-  bool let_go(const LoadedModel* kept);
+  bool let_go(const LoadedModel* kept, const kernels::Device* device = nullptr);
   /// Lets go of models held but `kept`, least recently used first, while what is to be loaded does
   /// not fit.
-  /// @param name  of what is to be loaded
+  /// @param device  it is to be loaded on
+  /// @param name    of what is to be loaded
   /// @throws Error(Resources)  giving the sizes, if it would not fit even so
-  void make_room(const std::string& name,
+  void make_room(const std::string& device,
+                 const std::string& name,
                  const ModelScale& scale,
                  const MemoryPlan& plan,
                  const LoadedModel* kept);
@@ -168,6 +178,7 @@ class ModelStore {
   int n_threads_;
   std::unique_ptr<kernels::Device> cpu_;
   std::map<std::string, std::unique_ptr<kernels::Device>> gpus_;  // by name, real and emulated
+  std::map<std::string, std::string> failed_;                     // of these, and why
   std::vector<std::unique_ptr<LoadedModel>> models_;              // least recently used first
   std::vector<const LoadedModel*> together_;                      // not let go for another
   std::uint32_t n_loaded_ = 0;

@@ -195,16 +195,14 @@ Lane begun_lane(const RunModels& models,
   }
 }
 
-}  // namespace
-
-RunResult run_to_end(const RunModels& models,
-                     const RunRequest& request,
-                     RunId run,
-                     EventSink* events,
-                     const std::function<bool()>& stop,
-                     const std::function<void(const Lane&)>& step) {
+/// run_to_end behind the run's start.
+RunResult run_on(const RunModels& models,
+                 const RunRequest& request,
+                 RunId run,
+                 EventSink* events,
+                 const std::function<bool()>& stop,
+                 const std::function<void(const Lane&)>& step) {
   Model& model = *models.target.model;
-  if (events) events->push(started_event(request, models, run));
   const Nanoseconds start = now_ns();
   Lane lane = begun_lane(models, request, run, events, stop);
   const double prefill_ms = static_cast<double>(now_ns() - start) * 1e-6;
@@ -222,6 +220,24 @@ RunResult run_to_end(const RunModels& models,
   RunResult result = result_of(lane, request, model.tokenizer(), prefill_ms);
   if (events) events->push(finished_event(result, run));
   return result;
+}
+
+}  // namespace
+
+RunResult run_to_end(const RunModels& models,
+                     const RunRequest& request,
+                     RunId run,
+                     EventSink* events,
+                     const std::function<bool()>& stop,
+                     const std::function<void(const Lane&)>& step) {
+  if (events) events->push(started_event(request, models, run));
+  try {
+    return run_on(models, request, run, events, stop, step);
+  } catch (const Error& error) {
+    if (events && error.code() != ErrorCode::Cancelled)
+      events->push(RunFailed{now_ns(), run, static_cast<int>(error.code()), error.what()});
+    throw;
+  }
 }
 
 int first_difference(std::span<const TokenId> found, std::span<const TokenId> expected) {

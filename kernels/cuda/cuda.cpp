@@ -8,6 +8,10 @@ namespace {
 
 const std::string kEmulatedName = "cuda:emulated";
 
+std::string version_words(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
 /// Null: this build has none.
 const CudaSide* gpus() {
 #if defined(DECOSCOPE_HAS_CUDA)
@@ -58,6 +62,14 @@ GpuSource source_of(int ordinal) {
 }
 
 }  // namespace
+
+std::string driver_words(int driver, int runtime) {
+  const std::string needed = "this program needs one for CUDA " + version_words(runtime);
+  if (driver == 0) return "no driver of NVIDIA's was found; " + needed;
+  if (driver < runtime)
+    return "the driver is too old, for CUDA " + version_words(driver) + "; " + needed;
+  return "";
+}
 
 std::vector<CudaDeviceInfo> list_cuda() {
   std::vector<CudaDeviceInfo> all;

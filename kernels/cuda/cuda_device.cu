@@ -57,7 +57,11 @@ int count_devices(std::string& reason) {
   const cudaError_t error = cudaGetDeviceCount(&n);
   if (error == cudaSuccess && n > 0) return n;
   static_cast<void>(cudaGetLastError());
-  reason = error == cudaSuccess ? "no GPU of NVIDIA's was found" : told(error);
+  const auto [driver, runtime] = cuda_versions();
+  const std::string old = driver_words(driver, runtime);
+  reason = error == cudaSuccess ? "no GPU of NVIDIA's was found"
+           : old.empty()        ? told(error)
+                                : old + " (" + cudaGetErrorName(error) + ")";
   return 0;
 }
 
@@ -211,6 +215,13 @@ void CudaDevice::fail(cudaError_t error, const std::string& call, bool for_good)
   if (for_good) broken_ = message;
   throw Error(error == cudaErrorMemoryAllocation ? ErrorCode::Resources : ErrorCode::Device,
               message);
+}
+
+std::optional<std::int64_t> CudaDevice::free_bytes() {
+  usable();
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return static_cast<std::int64_t>(free);
 }
 
 std::string CudaDevice::memory_told() const {

@@ -36,6 +36,8 @@ class CudaDevice final : public Device {
   std::string name() const override { return name_; }
   /// From the first launch after a wait to the end of the next.
   std::int64_t busy_ns(int) const override { return busy_ns_; }
+  std::string failure() const override { return broken_; }
+  std::optional<std::int64_t> free_bytes() override;
 
   std::int64_t n_launches() const override { return graphs_.n_launched(); }
 

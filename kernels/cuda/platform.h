@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #if defined(DECOSCOPE_CUDA_EMULATION)
 
@@ -21,6 +22,9 @@ inline constexpr bool kEmulated = true;
 inline std::string fault_details() {
   return fault_text();
 }
+inline std::pair<int, int> cuda_versions() {
+  return {0, 0};
+}
 }  // namespace kernels::cuda_emulated
 
 #else
@@ -34,6 +38,13 @@ namespace kernels::cuda {
 inline constexpr bool kEmulated = false;
 inline std::string fault_details() {
   return {};
+}
+/// Of the driver and of this program, as CUDA numbers them; 0: none.
+inline std::pair<int, int> cuda_versions() {
+  int driver = 0, runtime = 0;
+  static_cast<void>(cudaDriverGetVersion(&driver));
+  static_cast<void>(cudaRuntimeGetVersion(&runtime));
+  return {driver, runtime};
 }
 
 /// One object of type T in the block's shared memory; its constructor does not run.

@@ -26,6 +26,12 @@ struct CudaSide {
   const TrainKernels& (*training)();
 };
 
+/// Why there is no GPU, by CUDA's numbers of versions (12040 is 12.4): no driver, or one too old.
+/// Empty: the driver is new enough.
+/// @param driver   the latest CUDA it knows; 0: there is none
+/// @param runtime  the CUDA that this program was built with
+std::string driver_words(int driver, int runtime);
+
 namespace cuda {
 const CudaSide& side();
 }

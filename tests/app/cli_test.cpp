@@ -494,62 +494,6 @@ TEST_F(CliModel, generate_keeps_its_json_contract) {
   EXPECT_DOUBLE_EQ(metrics["accepted_of_judged"], accepted / judged);
 }
 
-#ifdef DECOSCOPE_CUDA_EMULATION
-TEST_F(CliModel, the_emulated_gpu_is_a_device_like_the_cpu) {
-  const auto on = [&](const std::string& device) {
-    const Outcome outcome =
-        run("generate --decoder lookahead --prompt 'USER: hello ASSISTANT:' --max-tokens 6 --dtype "
-            "f32 --json --device " +
-            device);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    const json result = json::parse(outcome.out);
-    EXPECT_EQ(result["device"], device);
-    EXPECT_EQ(result["identical_to_ar"], true);
-    return result["tokens"];
-  };
-  const json list = json::parse(run("devices --json").out);
-  EXPECT_TRUE(std::any_of(list.begin(), list.end(), [](const json& device) {
-    return device["name"] == "cuda:emulated" && device["available"] == true;
-  })) << list;
-  EXPECT_EQ(on("cuda:emulated"), on("cpu"));
-}
-
-TEST_F(CliModel, a_step_on_a_gpu_is_one_launch) {
-  const std::string step =
-      "bench step --json --device cuda:emulated --rows 1,3 --context 4 --repeat 2 --model " +
-      tiny_model();
-  EXPECT_EQ(json::parse(run(step).out)["launches_per_step"], 1);
-  setenv("CUDA_GRAPHS", "off", 1);
-  EXPECT_GT(json::parse(run(step).out)["launches_per_step"], 20);
-  unsetenv("CUDA_GRAPHS");
-}
-
-TEST_F(CliModel, a_target_is_trained_on_the_emulated_gpu_and_gone_on_with_on_the_cpu) {
-  const auto recipe = [&](int tokens) {
-    std::ofstream(folder + "/small.json")
-        << R"({"name": "small", "mixture": {"arith": {"weight": 1}},
-        "model": {"layers": 1, "dim": 32, "hidden_dim": 64, "heads": 1, "max_seq_len": 64},
-        "context": 64, "batch_tokens": 128, "tokens": )"
-        << tokens << "}";
-  };
-  const auto trained = [&](const std::string& more) {
-    const Outcome outcome = run("train target --json --recipe " + folder + "/small.json --out " +
-                                folder + "/small " + more);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return json::parse(outcome.out);
-  };
-  recipe(200);
-  const json first = trained("--device cuda:emulated");
-  EXPECT_EQ(first["finished"], true);
-  EXPECT_EQ(first["compute"], "bf16-cuda");
-  recipe(400);
-  const json second = trained("--resume --device cpu");
-  EXPECT_GT(second["steps"], first["steps"]);
-  EXPECT_NE(second["compute"], "bf16-cuda");
-  EXPECT_EQ(run("generate --prompt a --max-tokens 2 --model " + folder + "/small").code, 0);
-}
-#endif
-
 TEST_F(CliModel, one_prompt_gives_one_result_and_several_give_a_list) {
   const std::string one = R"({"id": "a", "prompt": "Anna has"})", two = R"({"prompt": "def"})";
   std::ofstream(folder + "/one.jsonl") << one << "\n";

@@ -1,8 +1,10 @@
 // However the window ends, the engine's thread ends before it: no way out leaves a thread behind
 // that ends the process by std::terminate.
 #include <unistd.h>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 #include <stdexcept>
 #include <string>
 
@@ -92,6 +94,29 @@ TEST(WindowEnds, a_display_that_is_not_there_ends_the_engine_at_work) {
     setenv("DISPLAY", before.c_str(), 1);
   else
     unsetenv("DISPLAY");
+}
+
+// The engine hangs where it tells of a command that failed, as it would in a call of a GPU.
+TEST(WindowEnds, CU12_an_engine_that_hangs_is_left_and_the_code_is_a_devices) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto ends = [] {
+    Scene scene;
+    std::promise<void> hangs, never;
+    scene.events.on_arrival([&] {
+      hangs.set_value();
+      never.get_future().wait();
+    });
+    scene.commands.push(engine::LoadModel{.model = "/nowhere/at/all"});
+    hangs.get_future().wait();
+    scene.thread.end_within(std::chrono::milliseconds(50));
+  };
+  EXPECT_EXIT(ends(), testing::ExitedWithCode(5), "the GPU did not answer");
+}
+
+TEST(WindowEnds, an_engine_that_answers_in_time_is_ended_as_ever) {
+  Scene scene;
+  scene.commands.push(engine::LoadModel{.model = "/nowhere/at/all"});
+  scene.thread.end_within(std::chrono::minutes(2));
 }
 
 }  // namespace

@@ -14,70 +14,17 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
-#include "app/engine_thread.h"
 #include "app/window_tasks.h"
 #include "engine/decode/registry.h"
-#include "engine/schedule/simulate_schedule.h"
-#include "tests/needs.h"
-#include "tests/ui/play.h"
+#include "tests/app/window_engine.h"
 #include "ui/draw.h"
 #include "ui/prepare/verdicts.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-
-fs::path assets() {
-  const char* given = std::getenv("DECOSCOPE_ASSETS");
-  return given ? fs::path(given) : fs::path(DECOSCOPE_SOURCE_DIR) / "assets";
-}
-
-ui::Catalog catalog() {
-  ui::Catalog all;
-  for (const engine::DecoderInfo& info : engine::decoders()) {
-    ui::CatalogDecoder decoder{.name = info.name, .title = info.title, .options = info.options};
-    decoder.needs_draft = info.needs_draft;
-    all.decoders.push_back(std::move(decoder));
-  }
-  const std::string model = (assets() / "models/demo-target").string();
-  all.models.push_back({.name = model, .path = model, .draft = "demo-draft"});
-  all.prompts.push_back({.id = "one",
-                         .title = "one",
-                         .text = "USER: Anna has 11 stickers and finds 33 more. How many stickers "
-                                 "does Anna have? ASSISTANT:"});
-  app::add_tasks(all, "");
-  all.simulate = engine::simulate_schedule;
-  return all;
-}
-
+using namespace with_engine;
 using scripted::wait_for;
-
-// The window on this thread, the engine on its own, until the script ends.
-void play(const char* name, const scripted::Script& script, ui::WindowOptions options = {}) {
-  NEEDS(display::ready(), "no display, and no Xvfb to make one");
-  std::error_code error;
-  if (!fs::exists(assets() / "models/demo-target/config.json", error))
-    FAIL() << "the bundled model demo-target is absent";
-  engine::EventQueue events;
-  engine::CommandQueue commands;
-  const app::EngineThread thread(assets().string(), "", {.n_threads = 1}, commands, events);
-  scripted::in_window(name, events, commands, catalog(), script, std::move(options));
-}
-
-const engine::Timeline& timeline(ui::Shell& shell) {
-  return shell.session().live().timeline;
-}
-
-std::int64_t n_steps(ui::Shell& shell) {
-  std::int64_t n = 0;
-  for (const engine::RunRecord& run : timeline(shell).runs()) n += run.totals.n_steps;
-  return n;
-}
-
-bool all_over(ui::Shell& shell) {
-  const auto runs = timeline(shell).runs();
-  return !runs.empty() && std::all_of(runs.begin(), runs.end(), [](auto& r) { return r.over(); });
-}
 
 TEST(WindowWithEngine, a_race_runs_to_its_end_and_every_lane_is_identical) {
   play("race", [](ImGuiTestContext* ctx, ui::Shell& shell) {

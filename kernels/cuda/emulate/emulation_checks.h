@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace kernels::emulation {
@@ -28,8 +29,14 @@ std::string fault_text();
 void forget_faults();
 
 /// The n-th runtime call from now (1: the next) fails as that call fails when the system refuses;
-/// 0: none does. @return calls made since it was last set
+/// 0: none does. At first n is DECOSCOPE_FAIL_CALL of the environment, for whole programs.
+/// @return calls made since it was last set
 std::int64_t fail_call(std::int64_t n);
+/// As fail_call(n), and with an error that stays: every later call gives it too.
+void fail_call_for_good(std::int64_t n);
+/// What every runtime call does before anything else, with its name, on the thread that calls: it
+/// may wait there, as a call does whose GPU hangs. None: nothing.
+void before_calls(std::function<void(const std::string& name)> work);
 /// How often a call of that name was made so far, whether it failed or not.
 std::int64_t calls_of(const std::string& name);
 /// Bytes that were copied, from the device and to it.

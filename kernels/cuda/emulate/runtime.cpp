@@ -56,6 +56,11 @@ struct Kernel {
   }
 };
 
+std::int64_t call_to_fail() {
+  const char* asked = std::getenv("DECOSCOPE_FAIL_CALL");
+  return asked ? std::atoll(asked) : 0;
+}
+
 // Everything the host's threads share, behind one lock.
 struct Runtime {
   std::mutex lock;
@@ -67,7 +72,9 @@ struct Runtime {
   std::string fault;
   std::vector<Stream*> streams;
   std::map<const void*, Kernel> kernels;
-  std::int64_t n_calls = 0, fail_at = 0;
+  std::int64_t n_calls = 0, fail_at = call_to_fail();
+  bool fails_for_good = false;
+  std::shared_ptr<const std::function<void(const std::string&)>> before_call;
   std::map<std::string, std::int64_t, std::less<>> calls;
   std::int64_t to_host = 0, to_device = 0;  // bytes
   std::string failed;
@@ -83,6 +90,11 @@ thread_local cudaError_t last_error = cudaSuccess;
 std::size_t page_bytes() {
   static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   return bytes;
+}
+
+auto before_call() {
+  const std::lock_guard hold(runtime().lock);
+  return runtime().before_call;
 }
 
 void set_access(const Runtime& all, int access) {
@@ -246,11 +258,13 @@ bool fits(const dim3& grid, const dim3& block) {
 
 cudaError_t begin_call(const char* name, cudaError_t refusal) {
   Runtime& all = runtime();
+  if (const auto work = before_call()) (*work)(name);
   if (const cudaError_t error = all.sticky) return last_error = error;
   const std::lock_guard hold(all.lock);
   all.calls[name]++;
   if (++all.n_calls != all.fail_at) return cudaSuccess;
   all.failed = name;
+  if (all.fails_for_good) all.sticky = refusal = cudaErrorLaunchFailure;
   return last_error = refusal;
 }
 
@@ -367,8 +381,24 @@ std::int64_t fail_call(std::int64_t n) {
   const std::lock_guard hold(all.lock);
   const std::int64_t made = std::exchange(all.n_calls, 0);
   all.fail_at = n;
+  all.fails_for_good = false;
   all.failed.clear();
   return made;
+}
+
+void fail_call_for_good(std::int64_t n) {
+  fail_call(n);
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  all.fails_for_good = true;
+}
+
+void before_calls(std::function<void(const std::string&)> work) {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  all.before_call =
+      work ? std::make_shared<const std::function<void(const std::string&)>>(std::move(work))
+           : nullptr;
 }
 
 std::int64_t calls_of(const std::string& name) {

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include "kernels/cuda/side.h"
 #include "kernels/error.h"
 #include "tests/kernels/cuda/cuda_kit.h"
 
@@ -42,6 +43,15 @@ TEST(CudaDevices, those_that_are_not_here_are_refused_in_one_line) {
     EXPECT_THAT(message, AllOf(HasSubstr(std::string("device ") + name),
                                HasSubstr("decoscope devices"), Not(HasSubstr("\n"))));
   }
+}
+
+TEST(CudaDevices, CU01_a_driver_that_is_missing_or_too_old_is_named_with_both_versions) {
+  EXPECT_EQ(driver_words(0, 12040),
+            "no driver of NVIDIA's was found; this program needs one for CUDA 12.4");
+  EXPECT_EQ(driver_words(11080, 12040),
+            "the driver is too old, for CUDA 11.8; this program needs one for CUDA 12.4");
+  EXPECT_EQ(driver_words(12040, 12040), "");
+  EXPECT_EQ(driver_words(13010, 12040), "");
 }
 
 TEST(CudaDevices, out_of_memory_says_how_much_was_asked_for_and_is_free) {

@@ -1,0 +1,102 @@
+// The command line on the emulated GPU: a device like the CPU, launches, training, faults.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/app/cli_fixture.h"
+#include "tests/needs.h"
+
+namespace {
+
+using nlohmann::json;
+
+TEST_F(CliModel, the_emulated_gpu_is_a_device_like_the_cpu) {
+  const auto on = [&](const std::string& device) {
+    const Outcome outcome =
+        run("generate --decoder lookahead --prompt 'USER: hello ASSISTANT:' --max-tokens 6 --dtype "
+            "f32 --json --device " +
+            device);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const json result = json::parse(outcome.out);
+    EXPECT_EQ(result["device"], device);
+    EXPECT_EQ(result["identical_to_ar"], true);
+    return result["tokens"];
+  };
+  const json list = json::parse(run("devices --json").out);
+  EXPECT_TRUE(std::any_of(list.begin(), list.end(), [](const json& device) {
+    return device["name"] == "cuda:emulated" && device["available"] == true;
+  })) << list;
+  EXPECT_EQ(on("cuda:emulated"), on("cpu"));
+}
+
+TEST_F(CliModel, a_step_on_a_gpu_is_one_launch) {
+  const std::string step =
+      "bench step --json --device cuda:emulated --rows 1,3 --context 4 --repeat 2 --model " +
+      tiny_model();
+  EXPECT_EQ(json::parse(run(step).out)["launches_per_step"], 1);
+  setenv("CUDA_GRAPHS", "off", 1);
+  EXPECT_GT(json::parse(run(step).out)["launches_per_step"], 20);
+  unsetenv("CUDA_GRAPHS");
+}
+
+TEST_F(CliModel, a_target_is_trained_on_the_emulated_gpu_and_gone_on_with_on_the_cpu) {
+  const auto recipe = [&](int tokens) {
+    std::ofstream(folder + "/small.json")
+        << R"({"name": "small", "mixture": {"arith": {"weight": 1}},
+        "model": {"layers": 1, "dim": 32, "hidden_dim": 64, "heads": 1, "max_seq_len": 64},
+        "context": 64, "batch_tokens": 128, "tokens": )"
+        << tokens << "}";
+  };
+  const auto trained = [&](const std::string& more) {
+    const Outcome outcome = run("train target --json --recipe " + folder + "/small.json --out " +
+                                folder + "/small " + more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return json::parse(outcome.out);
+  };
+  recipe(200);
+  const json first = trained("--device cuda:emulated");
+  EXPECT_EQ(first["finished"], true);
+  EXPECT_EQ(first["compute"], "bf16-cuda");
+  recipe(400);
+  const json second = trained("--resume --device cpu");
+  EXPECT_GT(second["steps"], first["steps"]);
+  EXPECT_NE(second["compute"], "bf16-cuda");
+  EXPECT_EQ(run("generate --prompt a --max-tokens 2 --model " + folder + "/small").code, 0);
+}
+
+// A call of CUDA's that fails, ever later: while it loads, reads the prompt, decodes.
+TEST_F(CliModel, CU08_a_gpu_that_fails_is_exit_5_in_one_line_and_what_was_decoded_is_recorded) {
+  const std::string record = folder + "/failed.pdrun";
+  int n_failed = 0, n_with_text = 0;
+  for (int call = 32; n_failed < 20; call *= 2) {
+    const Outcome outcome = shell("DECOSCOPE_FAIL_CALL=" + std::to_string(call) +
+                                  " $DECOSCOPE generate --prompt Anna --max-tokens 8 --ignore-eos "
+                                  "--device cuda:emulated --record " +
+                                  record);
+    if (outcome.code == 0) break;
+    n_failed++;
+    SCOPED_TRACE(std::to_string(call) + ": " + outcome.err);
+    EXPECT_TRUE(outcome.code == 5 || outcome.code == 4);
+    const auto at = outcome.err.find("decoscope: cuda:emulated: ");
+    ASSERT_NE(at, std::string::npos);
+    EXPECT_EQ(lines(outcome.err.substr(at)), 1);
+    EXPECT_NE(outcome.err.find("--device cpu", at), std::string::npos);
+    if (!std::filesystem::exists(record)) continue;  // it failed while it loaded
+    const json info = json::parse(run("trace info --json " + record).out);
+    for (const json& told : info["runs"]) {
+      EXPECT_EQ(told["state"], "failed");
+      n_with_text += told["tokens"] > 0;
+    }
+    std::filesystem::remove(record);
+  }
+  EXPECT_GT(n_failed, 3);
+  EXPECT_LT(n_failed, 20) << "in the end no call is so late";
+  EXPECT_GT(n_with_text, 0);
+}
+
+}  // namespace

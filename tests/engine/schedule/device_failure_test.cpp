@@ -1,0 +1,228 @@
+// A GPU that fails while the engine works on it, by the emulated one: what ends, what is kept, what
+// is given up, and how it goes on.
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include "engine/event/recording.h"
+#include "engine/schedule/run.h"
+#include "kernels/cuda/emulate/emulation_checks.h"
+#include "tests/engine/event/files.h"
+#include "tests/engine/schedule/engine_thread.h"
+
+namespace engine {
+namespace {
+
+namespace emulation = kernels::emulation;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+const char* const kEmulated = "cuda:emulated";
+constexpr std::int64_t kMemory = std::int64_t{4} << 30;  // of the emulated GPU at first
+
+/// An engine before an emulated GPU, which is a sound one again after the test.
+class FailingGpu : public test::EngineThread {
+ protected:
+  void TearDown() override {
+    EngineThread::TearDown();
+    emulation::before_calls({});
+    emulation::fail_call(0);
+    emulation::limit_memory(kMemory);
+    emulation::forget_faults();
+  }
+  static StartRun on(const std::string& device, int max_tokens) {
+    StartRun start = race({"jacobi"}, max_tokens);
+    start.device = device;
+    return start;
+  }
+  /// Starts a run there, held, and takes two steps of it: between steps no call is made.
+  bool two_steps(StartRun start) {
+    start.start_held = true;
+    commands.push(start);
+    for (int n = 1; n <= 2; n++) {
+      commands.push(StepOnce{});
+      if (!until([&] { return count<StepEnded>() == n; })) return false;
+    }
+    return true;
+  }
+  /// Once this is answered the engine has done all that an earlier command brings with it.
+  bool settled() {
+    const int before = count<Held>();
+    commands.push(Hold{false});
+    return until([&] { return count<Held>() > before; });
+  }
+  /// Asks for a run that is refused before it begins. @return  why
+  std::string refusal(const StartRun& start) {
+    const int before = count<RunFailed>();
+    commands.push(start);
+    if (!until([&] { return count<RunFailed>() > before; })) return "it was not refused";
+    const auto& failed = std::get<RunFailed>(*std::find_if(
+        all.rbegin(), all.rend(), [](const Event& e) { return std::get_if<RunFailed>(&e); }));
+    EXPECT_EQ(failed.run, 0u) << failed.message;
+    return failed.message;
+  }
+};
+
+TEST_F(FailingGpu, CU08_CU09_a_fault_that_stays_ends_the_run_keeps_its_text_and_the_cpu_goes_on) {
+  const std::int64_t memory = emulation::memory_in_use();
+  const test::Folder folder;
+  commands.push(RecordTo{folder / "failed.pdrun"});
+  ASSERT_TRUE(two_steps(on(kEmulated, 16)));
+  const std::size_t n_tokens = timeline.runs().back().tokens.size();
+  ASSERT_GT(n_tokens, 0u);
+  emulation::fail_call_for_good(5);
+  commands.push(StepOnce{});
+  ASSERT_TRUE(until([&] { return n_over() == 1; }));
+  const RunRecord run = timeline.runs().back();
+  ASSERT_TRUE(run.failed);
+  EXPECT_EQ(run.failed->code, static_cast<int>(ErrorCode::Device));
+  const std::string cause = run.failed->message;
+  EXPECT_THAT(cause, AllOf(HasSubstr("cuda:emulated: "), HasSubstr("cudaErrorLaunchFailure"),
+                           HasSubstr("--device cpu"), Not(HasSubstr("\n"))));
+  EXPECT_EQ(run.tokens.size(), n_tokens);
+  EXPECT_FALSE(run.started.prompt.empty());
+
+  // Given up, with the model that was on it.
+  ASSERT_TRUE(settled());
+  EXPECT_EQ(emulation::memory_in_use(), memory);
+  // It cannot be opened again, and each time the first cause is said, at once and once.
+  for (int i = 0; i < 2; i++)
+    EXPECT_THAT(refusal(on(kEmulated, 4)),
+                AllOf(HasSubstr("cannot be opened again"), HasSubstr(cause), Not(HasSubstr("\n"))));
+  EXPECT_EQ(count<RunFailed>(), 3);
+
+  commands.push(on("cpu", 16));
+  ASSERT_TRUE(until([&] { return n_over() == 2; }));
+  EXPECT_EQ(timeline.runs().back().tokens.size(), 16u);
+  // As a new process would find it.
+  emulation::forget_faults();
+  emulation::fail_call(0);
+  commands.push(on(kEmulated, 2));
+  ASSERT_TRUE(until([&] { return n_over() == 3; }));
+  EXPECT_TRUE(timeline.runs().back().finished);
+
+  commands.push(RecordTo{});
+  ASSERT_TRUE(settled());
+  Timeline recorded;
+  const RecordingReport report = load_recording(folder / "failed.pdrun", recorded);
+  EXPECT_TRUE(report.notices().empty());
+  ASSERT_EQ(recorded.runs().size(), 3u);
+  ASSERT_TRUE(recorded.runs().front().failed);
+  EXPECT_EQ(recorded.runs().front().failed->message, cause);
+  EXPECT_EQ(recorded.runs().front().tokens.size(), n_tokens);
+}
+
+TEST_F(FailingGpu, CU16_a_gpu_that_answers_again_is_opened_anew_by_the_next_run) {
+  commands.push(on(kEmulated, 2));
+  ASSERT_TRUE(until([&] { return n_over() == 1; }));
+  ASSERT_TRUE(settled());
+  emulation::before_calls([](const std::string& name) {
+    if (name == "cudaStreamSynchronize") emulation::fail_call(1);
+  });
+  commands.push(on(kEmulated, 2));
+  ASSERT_TRUE(until([&] { return n_over() == 2; }));
+  EXPECT_TRUE(timeline.runs().back().failed);
+  emulation::before_calls({});
+  emulation::fail_call(0);
+  commands.push(on(kEmulated, 2));
+  ASSERT_TRUE(until([&] { return n_over() == 3; }));
+  EXPECT_TRUE(timeline.runs().back().finished);
+  EXPECT_EQ(count<ModelLoaded>(), 2) << "the model was on the device that failed";
+}
+
+TEST_F(FailingGpu, CU05_memory_that_is_gone_in_the_midst_of_a_run_ends_it_alone) {
+  StartRun start = on(kEmulated, 80);
+  const std::string question = start.prompt;
+  for (int i = 0; i < 14; i++) start.prompt += question;
+  ASSERT_TRUE(two_steps(start));
+  const std::size_t n_tokens = timeline.runs().back().tokens.size();
+  const std::size_t n_prompt = timeline.runs().back().started.prompt_tokens.size();
+  ASSERT_GT(n_prompt, 7 * 64u) << "in the last of the cache's first eight pages";
+  ASSERT_LT(n_prompt, 8 * 64u - 40) << "two steps do not reach the ninth";
+  emulation::limit_memory(emulation::memory_in_use());
+  commands.push(Hold{false});
+  ASSERT_TRUE(until([&] { return n_over() == 1; }));
+  const RunRecord& run = timeline.runs().back();
+  ASSERT_TRUE(run.failed) << "a ninth page was needed";
+  EXPECT_EQ(run.failed->code, static_cast<int>(ErrorCode::Resources));
+  EXPECT_THAT(run.failed->message,
+              AllOf(HasSubstr("were asked for"), HasSubstr("are free"), HasSubstr("--device cpu")));
+  EXPECT_GE(run.tokens.size(), n_tokens);
+  // Nothing of the device is broken: the model is there still.
+  emulation::limit_memory(kMemory);
+  commands.push(on(kEmulated, 2));
+  ASSERT_TRUE(until([&] { return n_over() == 2; }));
+  EXPECT_TRUE(timeline.runs().back().finished);
+  EXPECT_EQ(count<ModelLoaded>(), 1);
+}
+
+TEST_F(FailingGpu, CU05_what_its_memory_does_not_hold_is_refused_with_the_numbers) {
+  emulation::limit_memory(emulation::memory_in_use() + 1'000'000);
+  EXPECT_THAT(refusal(on(kEmulated, 2)),
+              AllOf(HasSubstr("demo-target on cuda:emulated: "), HasSubstr("of memory are needed"),
+                    HasSubstr("1.0 MB are available"), HasSubstr("--device cpu")));
+}
+
+/// A model of a few thousand weights.
+ModelRequest tiny(const std::string& device) {
+  return {.model = DECOSCOPE_SOURCE_DIR "/tests/fixtures/hf/llama_gqa",
+          .device = device,
+          .needs_tokenizer = false};
+}
+
+TEST(GpuMemory, a_model_held_on_a_gpu_goes_for_another_there_and_the_cpus_stays) {
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  ModelRequest held = tiny(kEmulated), other = held;
+  other.dtype = "f16";
+  const std::uint32_t cpu = store.get(tiny("cpu")).id;
+  const LoadedModel& there = store.get(held);
+  const std::uint32_t first = there.id;
+  const double needed = memory_plan(there.model->config(), kernels::DType::F16).needed();
+  // Room for another once this one is gone.
+  emulation::limit_memory(emulation::memory_in_use() + static_cast<std::int64_t>(needed) - 1000);
+  EXPECT_EQ(store.get(other).id, first + 1);
+  emulation::limit_memory(kMemory);
+  EXPECT_EQ(store.get(tiny("cpu")).id, cpu);
+  EXPECT_EQ(store.get(held).id, first + 2) << "it had gone";
+}
+
+TEST(GpuMemory, CU04_each_allocation_of_a_load_that_fails_leaves_nothing_and_the_next_load_works) {
+  const std::int64_t memory = emulation::memory_in_use();
+  int n_failed = 0;
+  for (bool loads = false; !loads; n_failed += !loads) {
+    ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+    int n = 0;
+    emulation::before_calls([&](const std::string& name) {
+      const bool allocates = name == "cudaMalloc" || name == "cudaMallocHost";
+      if (allocates && n++ == n_failed) emulation::fail_call(1);
+    });
+    try {
+      store.get(tiny(kEmulated));
+      loads = true;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::Resources) << error.what();
+      EXPECT_THAT(error.what(), HasSubstr("cuda:emulated"));
+    }
+    emulation::before_calls({});
+    emulation::fail_call(0);
+    EXPECT_NO_THROW(store.get(tiny(kEmulated))) << "allocation " << n_failed;
+  }
+  EXPECT_GT(n_failed, 10);
+  EXPECT_EQ(emulation::memory_in_use(), memory);
+}
+
+TEST(GpuMemory, CU06_on_the_cpu_no_call_of_cuda_is_made) {
+  emulation::fail_call(0);
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  LoadedModel& model = store.get(tiny("cpu"));
+  const RunResult result = run_to_end(
+      model, {.prompt_tokens = {1, 2, 3}, .max_tokens = 4, .ignore_eos = true}, 1, nullptr);
+  EXPECT_EQ(result.tokens.size(), 4u);
+  EXPECT_EQ(emulation::fail_call(0), 0);
+}
+
+}  // namespace
+}  // namespace engine

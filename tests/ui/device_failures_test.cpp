@@ -1,0 +1,260 @@
+// A GPU that failed leaves the CPU, and one that does not answer is told of: by events, without an
+// engine and without a display where none is needed.
+#include <filesystem>
+#include <iterator>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "drawn_window.h"
+#include "replay.h"
+#include "tests/engine/event/files.h"
+#include "ui/prepare/responding.h"
+
+namespace {
+
+using namespace scripted;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr int kDevice = 5, kResources = 4, kUsage = 2;
+const char* const kOffer = "Run on the CPU";
+
+// A run on a device, up to the end of some step or into the middle of one.
+std::vector<engine::Event> cut_run(const std::string& device, bool mid_step) {
+  std::vector<engine::Event> events = streams::one_run("jacobi", 60);
+  events.resize(events.size() / 2);
+  const auto ends = [&](const engine::Event& event) {
+    return mid_step ? std::holds_alternative<engine::Drafted>(event)
+                    : std::holds_alternative<engine::StepEnded>(event);
+  };
+  while (!ends(events.back())) events.pop_back();
+  for (engine::Event& event : events)
+    if (auto* model = std::get_if<engine::ModelLoaded>(&event)) model->device = device;
+  return events;
+}
+
+// Later than all that these runs tell.
+engine::RunFailed failed(int code, engine::RunId run = 1) {
+  return {.t = 1'000'000'000'000,
+          .run = run,
+          .code = code,
+          .message = "cuda:0: cudaStreamSynchronize: an address"};
+}
+
+ui::Catalog catalog_with_gpu() {
+  ui::Catalog catalog = streams::catalog();
+  catalog.devices.push_back({"cuda:0", "cuda:0, a GPU", ""});
+  return catalog;
+}
+
+// A window in which a run was asked for on a device.
+struct Asked : DrawnWindow {
+  explicit Asked(const std::string& device) {
+    catalog = catalog_with_gpu();
+    shell.show(ui::Screen::Live);
+    shell.form().device = device;
+    shell.perform(ui::Action::Run);
+    EXPECT_TRUE(commands.try_take());
+  }
+};
+
+TEST(FailedDevice, the_cpu_is_offered_where_a_gpu_failed_or_is_full_and_nowhere_else) {
+  struct Case {
+    const char* device;
+    int code;
+    bool offered;
+  };
+  for (const Case& c : {Case{"cuda:0", kDevice, true}, Case{"cuda:0", kResources, true},
+                        Case{"cuda:0", kUsage, false}, Case{"cpu", kDevice, false},
+                        Case{"auto", kResources, false}}) {
+    SCOPED_TRACE(std::string(c.device) + " " + std::to_string(c.code));
+    Asked window(c.device);
+    window.shell.take(cut_run(c.device, true));
+    EXPECT_THAT(window.said(), Not(HasSubstr(kOffer)));
+    window.shell.take({failed(c.code)});
+    const std::string said = window.said();
+    EXPECT_THAT(said, HasSubstr("The run failed at step"));
+    EXPECT_EQ(said.find(kOffer) != said.npos, c.offered) << said;
+  }
+}
+
+TEST(FailedDevice, what_was_refused_before_it_began_is_offered_to_the_cpu_too) {
+  Asked window("cuda:0");
+  window.shell.take({failed(kDevice, 0)});
+  EXPECT_THAT(window.said(), AllOf(HasSubstr("Not done (code 5): cuda:0"), HasSubstr(kOffer)));
+  // A run begins: the offer was of another.
+  window.shell.take(streams::one_run("ar"));
+  EXPECT_THAT(window.said(), Not(HasSubstr(kOffer)));
+}
+
+TEST(FailedDevice, is_offered_beside_what_was_asked_for_last_and_not_beside_an_earlier_run) {
+  Asked window("cuda:0");
+  window.shell.take(cut_run("cuda:0", true));
+  window.shell.take({failed(kDevice)});
+  EXPECT_THAT(window.said(), HasSubstr(kOffer));
+  window.shell.perform(ui::Action::Run);
+  auto second = streams::one_run("ar", 24, 2);
+  second.pop_back();
+  window.shell.take(std::move(second));
+  window.shell.take({failed(kDevice, 2)});
+  EXPECT_THAT(window.said(), HasSubstr(kOffer));
+  window.shell.selection().run = 1;
+  EXPECT_THAT(window.said(), AllOf(HasSubstr("The run failed"), Not(HasSubstr(kOffer))));
+}
+
+TEST(FailedDevice, the_cpu_runs_the_same_and_setup_shows_it) {
+  play(
+      "cpu_goes_on",
+      [](ImGuiTestContext* ctx, Stage& stage) {
+        ui::Shell& shell = *stage.shell;
+        stage.replay->pace = 0;
+        shell.form().device = "cuda:0";
+        shell.form().scale = "4x1";
+        shell.form().live = ui::lane_with(shell.catalog(), "jacobi");
+        shell.form().live.options["block"] = "7";
+        shell.form().max_tokens = 33;
+        ctx->Yield(3);
+        ctx->ItemClick("//##top/###run");
+        wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
+        const engine::StartRun before = stage.replay->started;
+        IM_CHECK_STR_EQ(before.device.c_str(), "cuda:0");
+        shell.take(cut_run("cuda:0", true));
+        shell.take({failed(kDevice)});
+        // What is chosen meanwhile is not what failed.
+        shell.form().scale = "1x1";
+        shell.form().live.options["block"] = "16";
+        ctx->Yield(3);
+        IM_CHECK_STR_EQ(shell.form().device.c_str(), "cuda:0");
+        ctx->ItemClick("//##failure/###cpu");
+        wait_until(ctx, [&] { return stage.replay->asked.size() == 2; });
+        const engine::StartRun& now = stage.replay->started;
+        IM_CHECK_STR_EQ(now.device.c_str(), "cpu");
+        IM_CHECK_STR_EQ(now.scale.c_str(), "4x1");
+        IM_CHECK_STR_EQ(now.prompt.c_str(), before.prompt.c_str());
+        IM_CHECK_EQ(now.max_tokens, before.max_tokens);
+        IM_CHECK_EQ(now.lanes.size(), 1u);
+        IM_CHECK(now.lanes[0].options == before.lanes[0].options);
+        IM_CHECK_STR_EQ(shell.form().device.c_str(), "cpu");
+        ctx->Yield(3);
+        IM_CHECK(!ctx->ItemExists("//##failure/###cpu"));
+      },
+      {}, catalog_with_gpu());
+}
+
+TEST(FailedDevice, a_model_that_a_gpu_did_not_load_is_loaded_on_the_cpu) {
+  play(
+      "cpu_loads",
+      [](ImGuiTestContext* ctx, Stage& stage) {
+        ui::Shell& shell = *stage.shell;
+        shell.form().device = "cuda:0";
+        ctx->Yield(3);
+        ctx->SetRef(ImGui::FindWindowByName("Setup###live.setup"));
+        ctx->ItemClick("Load model");
+        ctx->Yield(3);
+        shell.take({failed(kResources, 0)});
+        ctx->Yield(3);
+        IM_CHECK_STR_EQ(shell.form().device.c_str(), "auto");  // what is there
+        ctx->ItemClick("//##failure/###cpu");
+        ctx->Yield(3);
+        IM_CHECK_STR_EQ(shell.form().device.c_str(), "cpu");
+        IM_CHECK(shell.form().model_error.empty());
+        IM_CHECK(shell.ticks());  // it is on its way
+      },
+      {}, catalog_with_gpu());
+}
+
+std::string late(const std::vector<engine::Event>& events,
+                 double seconds,
+                 const ui::StepDeadlines& deadlines = {}) {
+  engine::Timeline timeline;
+  for (const engine::Event& event : events) timeline.apply(event);
+  const auto found = ui::unanswered(timeline, seconds, deadlines);
+  return found ? ui::words_of(*found) + (found->way_out ? ", way out" : "") : "";
+}
+
+TEST(LateGpu, CU12_is_told_after_ten_seconds_of_one_step_and_has_a_way_out_after_sixty) {
+  const auto events = cut_run("cuda:0", true);
+  const auto step = std::get<engine::Drafted>(events.back()).step;
+  const std::string told = "GPU not responding, step " + std::to_string(step) + ", ";
+  EXPECT_EQ(late(events, 9.9), "");
+  EXPECT_EQ(late(events, 10), told + "10 s");
+  EXPECT_EQ(late(events, 59.4), told + "59 s");
+  EXPECT_EQ(late(events, 61), told + "61 s, way out");
+}
+
+TEST(LateGpu, is_late_only_while_it_is_at_work) {
+  EXPECT_EQ(late({}, 100), "");
+  EXPECT_EQ(late(cut_run("cpu", true), 100), "") << "a CPU is never stuck";
+  EXPECT_EQ(late(cut_run("cuda:0", false), 100), "") << "between two steps, as where it is held";
+  auto over = cut_run("cuda:0", true);
+  over.push_back(failed(kDevice));
+  EXPECT_EQ(late(over, 100), "");
+  // The emulated one's steps are slow by nature.
+  const auto emulated = cut_run("cuda:emulated", true);
+  EXPECT_EQ(late(emulated, 100), "");
+  EXPECT_NE(late(emulated, 100, {.emulated = true}), "");
+  // A prompt that is read, and one that waits held for its first step.
+  std::vector<engine::Event> begun = cut_run("cuda:0", true);
+  while (!std::holds_alternative<engine::RunStarted>(begun.back())) begun.pop_back();
+  EXPECT_EQ(late(begun, 12), "GPU not responding, prompt, 12 s");
+  begun.push_back(engine::Held{.held = true});
+  EXPECT_EQ(late(begun, 12), "");
+}
+
+TEST(LateGpu, is_on_screen_while_frames_go_on_and_gone_with_the_next_event) {
+  DrawnWindow window;
+  window.shell.show(ui::Screen::Live);
+  const auto events = cut_run("cuda:0", true);
+  window.shell.take(events);
+  const auto passes = [&](double seconds) {
+    ImGui::GetIO().DeltaTime = 1.0f / 60;
+    window.gui.said([&] { window.shell.draw(seconds); });
+    return window.said();
+  };
+  EXPECT_THAT(passes(5), Not(HasSubstr("not responding")));
+  EXPECT_THAT(passes(6), AllOf(HasSubstr("GPU not responding, step"), HasSubstr(", 11 s"),
+                               Not(HasSubstr("Save and exit"))));
+  EXPECT_TRUE(window.shell.ticks());
+  EXPECT_THAT(passes(50), AllOf(HasSubstr(", 61 s. Stop takes effect when cuda:0 answers"),
+                                HasSubstr("Save and exit"), HasSubstr("Stop the run")));
+  const engine::StepId step = std::get<engine::Drafted>(events.back()).step;
+  window.shell.take({engine::Verified{.run = 1, .step = step}});
+  EXPECT_THAT(window.said(), Not(HasSubstr("not responding")));
+}
+
+TEST(LateGpu, save_and_exit_keeps_the_session_and_closes_the_window_with_the_code_of_a_device) {
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  const engine::test::Folder folder;
+  engine::EventQueue events;
+  engine::CommandQueue commands;
+  for (const engine::Event& event : cut_run("cuda:0", true)) events.push(event);
+  ui::WindowOptions options;
+  options.config_dir = "-";
+  options.screen = "live";
+  options.deadlines = {.told_s = 0, .way_out_s = 0};
+  options.hooks.draw_always = true;
+  Player player("save_and_exit", [&](ImGuiTestContext* ctx, ui::Shell& shell) {
+    shell.save(folder / "first.pdrun");  // where the next goes too
+    wait_until(ctx, [&] { return !shell.saves(); });
+    ctx->ItemClick("//##late/###save_and_exit");
+    while (!shell.wants_to_close() && !ctx->IsError()) ctx->Yield();
+  });
+  ui::Shell* shell = nullptr;
+  options.hooks.shell_made = [&](ui::Shell& made) { shell = &made; };
+  options.hooks.context_made = [&] { player.start(*shell); };
+  options.hooks.frame_shown = [&] { player.frame_shown(); };
+  options.hooks.wants_to_close = [&] { return player.is_done() && !shell->wants_to_close(); };
+  options.hooks.before_teardown = [&] { player.stop(); };
+  EXPECT_EQ(ui::run_window(events, commands, streams::catalog(), options), kDevice);
+  EXPECT_TRUE(std::filesystem::exists(folder / "first.pdrun"));
+  const auto saved = std::distance(
+      std::filesystem::directory_iterator(std::filesystem::path(folder / "x").parent_path()), {});
+  EXPECT_EQ(saved, 2) << "the session, once more";
+}
+
+}  // namespace
