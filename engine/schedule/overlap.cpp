@@ -1,6 +1,7 @@
 #include "engine/schedule/overlap.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "engine/types.h"
 
@@ -27,6 +28,12 @@ double ratio(Nanoseconds a, Nanoseconds b) {
 
 }  // namespace
 
+OverlapTuner::OverlapTuner(const OverlapTuner* like) {
+  if (!like) return;
+  kept_ = like->kept_;
+  pause_ = kFirstPause;
+}
+
 void OverlapTuner::measured(Nanoseconds per_text) {
   samples_.push_back(per_text);
   if (looking_) {
@@ -36,12 +43,13 @@ void OverlapTuner::measured(Nanoseconds per_text) {
     return;
   }
   n_since_++;
-  if (n_looks_ == 0) {
+  if (!knows()) {
     if (samples_.size() == kLookSamples) look();
     return;
   }
   if (samples_.size() > kKeptSamples) samples_.erase(samples_.begin());
   if (samples_.size() < kKeptSamples) return;
+  if (of_kept() == 0) of_kept() = median(samples_);  // of another number of branches so far
   const double now = ratio(median(samples_), of_kept());
   const bool has_changed = now > kChanged || now * kChanged < 1;
   if (has_changed) pause_ = kFirstPause / 2;  // doubled where the look changes nothing
@@ -58,7 +66,7 @@ void OverlapTuner::look() {
 void OverlapTuner::judge(Nanoseconds other) {
   const bool is_quicker = static_cast<double>(other) * kQuicker < static_cast<double>(of_kept());
   median_[kept_ ? 0 : 1] = other;
-  const bool is_first = pause_ == 0;
+  const bool is_first = !knows();
   pause_ = is_quicker || is_first ? kFirstPause : std::min(2 * pause_, kLongestPause);
   if (is_quicker) {
     kept_ = !kept_;
@@ -69,13 +77,29 @@ void OverlapTuner::judge(Nanoseconds other) {
   n_since_ = 0;
 }
 
+const OverlapTuner* MeasuredOverlap::nearest_that_knows(int n_branches) const {
+  const OverlapTuner* nearest = nullptr;
+  int distance = 0;
+  for (const auto& [n, tuner] : tuners_) {
+    const int d = std::abs(n - n_branches);
+    if (!tuner.knows() || (nearest && d > distance)) continue;
+    nearest = &tuner;
+    distance = d;
+  }
+  return nearest;
+}
+
 bool MeasuredOverlap::at_once(int n_branches) const {
+  if (n_branches < 2) return false;
   const auto found = tuners_.find(n_branches);
-  return n_branches > 1 && found != tuners_.end() && found->second.at_once();
+  if (found != tuners_.end()) return found->second.at_once();
+  const OverlapTuner* nearest = nearest_that_knows(n_branches);
+  return nearest && nearest->keeps_at_once();
 }
 
 void MeasuredOverlap::measured(int n_branches, Nanoseconds per_text) {
-  if (n_branches > 1) tuners_[n_branches].measured(per_text);
+  if (n_branches < 2) return;
+  tuners_.try_emplace(n_branches, nearest_that_knows(n_branches)).first->second.measured(per_text);
 }
 
 const std::vector<std::string>& overlap_names() {

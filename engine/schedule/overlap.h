@@ -36,11 +36,16 @@ class FixedOverlap final : public Overlap {
 /// once where what is kept takes a quarter more or less than it did.
 class OverlapTuner {
  public:
+  OverlapTuner() = default;
+  /// Of another number of branches: begins with what that one keeps, and looks after a while.
+  explicit OverlapTuner(const OverlapTuner* like);
   bool at_once() const { return looking_ ? !kept_ : kept_; }
   void measured(Nanoseconds per_text);
 
   /// The way that is kept: in turn until working at once was seen to be quicker.
   bool keeps_at_once() const { return kept_; }
+  /// Whether both ways were measured, or this one was told of another that had.
+  bool knows() const { return pause_ > 0; }
   /// The last median of each way; 0: not measured.
   Nanoseconds in_turn() const { return median_[0]; }
   Nanoseconds overlapped() const { return median_[1]; }
@@ -60,8 +65,9 @@ class OverlapTuner {
   int n_looks_ = 0, n_changes_ = 0;
 };
 
-/// A tuner for each number of branches under way, for that changes what a round takes. A branch
-/// alone works in turn: there is nothing to do meanwhile.
+/// A tuner for each number of branches under way, for that changes what a round takes; it begins
+/// with what the nearest that knows keeps, as a search ends with fewer and fewer branches and would
+/// have to look anew at each number. A branch alone works in turn: there is nothing to do meanwhile.
 class MeasuredOverlap final : public Overlap {
  public:
   bool at_once(int n_branches) const override;
@@ -70,6 +76,8 @@ class MeasuredOverlap final : public Overlap {
   const std::map<int, OverlapTuner>& tuners() const { return tuners_; }
 
  private:
+  /// Null: none knows yet.
+  const OverlapTuner* nearest_that_knows(int n_branches) const;
   std::map<int, OverlapTuner> tuners_;
 };
 

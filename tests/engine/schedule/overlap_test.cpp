@@ -98,8 +98,29 @@ TEST(MeasuredOverlap, judges_each_number_of_branches_by_itself_and_leaves_one_al
   EXPECT_FALSE(overlap.at_once(1));
   EXPECT_FALSE(overlap.at_once(2));
   EXPECT_TRUE(overlap.at_once(3));
-  EXPECT_FALSE(overlap.at_once(4)) << "never seen";
   EXPECT_EQ(overlap.tuners().size(), 2u);
+}
+
+TEST(MeasuredOverlap, begins_a_number_of_branches_with_what_the_nearest_keeps) {
+  for (const Nanoseconds beside : {50, 150}) {
+    MeasuredOverlap overlap;
+    EXPECT_FALSE(overlap.at_once(6)) << "nothing is known";
+    for (int i = 0; i < 20; i++) overlap.measured(6, overlap.at_once(6) ? beside : 100);
+    const bool pays = beside < 100;
+    ASSERT_EQ(overlap.at_once(6), pays);
+    // Fewer and fewer are left; each number is seen a few times.
+    for (int n = 5; n > 1; n--) {
+      for (int i = 0; i < 40; i++) {
+        EXPECT_EQ(overlap.at_once(n), pays) << n << " branches, round " << i;
+        overlap.measured(n, overlap.at_once(n) ? beside * 2 : 200);
+      }
+      EXPECT_EQ(overlap.tuners().at(n).n_looks(), 0);
+    }
+    EXPECT_FALSE(overlap.at_once(1));
+    // Where it is otherwise for these, a look finds that out.
+    for (int i = 0; i < 200; i++) overlap.measured(2, overlap.at_once(2) == pays ? 200 : 90);
+    EXPECT_EQ(overlap.at_once(2), !pays);
+  }
 }
 
 TEST(Overlap, each_name_is_what_it_says) {
