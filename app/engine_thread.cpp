@@ -21,7 +21,7 @@ std::atomic<EngineThread*> serving = nullptr;
 void end_the_engine_first() {
   EngineThread* thread = serving.exchange(nullptr);
   if (!thread) return;
-  thread->end();
+  thread->end_within(EngineThread::kPatience);
   print_error(
       "window: ended from beneath (is the display gone?); what was recorded is whole, "
       "a save under way is not");

@@ -15,6 +15,9 @@ namespace app {
 
 class EngineThread {
  public:
+  /// With a GPU that was at work when the window closed.
+  static constexpr std::chrono::seconds kPatience{5};
+
   /// Serves commands from the start on. At most one at a time.
   /// @param data_dir          of the open sets; empty: there are none
   /// @param options           of its device (how many threads) and of files of models

@@ -56,9 +56,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// With a GPU that was at work when the window closed.
-constexpr std::chrono::seconds kPatience{5};
-
 /// Why these options cannot be run from the window; empty: they can.
 /// @param chain  by chain of thought, which asks questions whose answers are known
 std::string why_not_here(const engine::DecoderInfo& info,
@@ -318,7 +315,7 @@ int window(const WindowCommandOptions& options) {
   }
   try {
     if (ui::run_window(events, commands, catalog, window_options) != 0)
-      thread.end_within(kPatience);
+      thread.end_within(EngineThread::kPatience);
     return 0;
   } catch (const kernels::Error& error) {
     // Nobody named a display: the device did not fail, it was never asked for.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Trains the whole bundled family from nothing: tokenizer, target, draft, Medusa's and Chimera's heads with their trees, consistency model.
+# Trains the whole bundled family, from nothing or from a target that is there: tokenizer, target, draft, Medusa's and Chimera's heads
+# with their trees, consistency model.
 #   scripts/train_family.sh OUT_DIR [TARGET_RECIPE]      default recipe: target-family.json of assets/recipes
 # Each stage goes on where it was stopped (Ctrl+C, a kill, a lost machine), and one that is done is not done again; so the same command
 # leads on from everywhere. A stage whose recipe has changed since is asked again: it goes on where only its length is another, and is
@@ -9,7 +10,8 @@
 # DECOSCOPE_FAMILY_SCORES  problems a task and level are asked at the end (500)
 # DECOSCOPE_FAMILY_ROWS    rows a step that the heads' trees are grown for (16); auto: measured on this machine at 4x2
 # DECOSCOPE_FAMILY_CLLM    recipe of the consistency model (assets/recipes/cllm.json)
-# DECOSCOPE_FAMILY_FROM    a model, with its tokenizer, that the target goes on from in place of random weights; recipe: target-family-on.json
+# DECOSCOPE_FAMILY_FROM    folder of a model, with its tokenizer, that the target goes on from in place of random weights; then the
+#                          default recipe is target-family-on.json
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=scripts/measuring.sh
@@ -17,6 +19,10 @@ source "$here/scripts/measuring.sh"
 recipes="$here/assets/recipes"
 out=${1:?name a folder for the models}
 from=${DECOSCOPE_FAMILY_FROM:-}
+if [ -n "$from" ] && [ ! -f "$from/model.safetensors" ]; then
+  echo "scripts/train_family.sh: $from: found no model.safetensors there" >&2
+  exit 2
+fi
 target_recipe=${2:-$recipes/target-family${from:+-on}.json}
 cllm_recipe=${DECOSCOPE_FAMILY_CLLM:-$recipes/cllm.json}
 scores=${DECOSCOPE_FAMILY_SCORES:-500}

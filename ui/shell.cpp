@@ -49,12 +49,12 @@ Context Shell::context() {
 
 void Shell::take(std::vector<engine::Event> events) {
   if (events.empty()) return;
+  since_event_ = 0;
   if (exporting_ || (saving_ && saving_->reads_timeline())) {
     held_back_.insert(held_back_.end(), std::make_move_iterator(events.begin()),
                       std::make_move_iterator(events.end()));
     return;
   }
-  since_event_ = 0;
   Following ahead = following_;
   const bool starts = std::any_of(events.begin(), events.end(), [&](const engine::Event& e) {
     return ahead.hear(e) == Following::Look::Anew;

@@ -34,7 +34,7 @@ std::string failure_words(const engine::RunRecord& run) {
   const std::string where = run.steps.empty()
                                 ? "before its first step"
                                 : fmt::format("at step {}", run.steps.back().begun.step);
-  return fmt::format("The run failed {} (code {}), and what was recorded is whole: {}", where,
+  return fmt::format("The run failed {} (code {}); what was recorded is whole. {}", where,
                      run.failed->code, run.failed->message);
 }
 
@@ -47,7 +47,7 @@ void end_told_bar() {
 
 }  // namespace
 
-// A GPU that failed, or has too little memory, leaves the CPU.
+// Where a GPU failed, or has too little memory, the CPU is offered in its place.
 void Shell::follow_failures(const std::vector<engine::Event>& events) {
   for (const engine::Event& event : events) {
     if (const auto* started = std::get_if<engine::RunStarted>(&event)) {
@@ -70,6 +70,7 @@ bool Shell::cpu_can_go_on(const engine::RunRecord* shown) const {
 // Asks for the same once more, and Setup shows where it runs now.
 void Shell::go_on_with_cpu() {
   engine::Command command = *asked_command_;
+  const bool loads = std::holds_alternative<engine::LoadModel>(command);
   std::visit(
       [](auto& c) {
         if constexpr (requires { c.device; }) c.device = "cpu";
@@ -78,7 +79,10 @@ void Shell::go_on_with_cpu() {
   static_cast<ModelChoice&>(form_) = asked_;
   form_.device = "cpu";
   form_.model_error.clear();
-  ask(std::move(command));
+  if (loads)
+    load();
+  else
+    ask(std::move(command));
   say("The device in Setup is now cpu.");
 }
 
@@ -89,7 +93,7 @@ float Shell::draw_failure_bar(Context& c, float top) {
   const bool of_no_run = offers_cpu && gpu_failed_->run == 0;
   if (!of_no_run && !(run && run->failed)) return top;
   const std::string text =
-      of_no_run ? fmt::format("Not done (code {}): {}", gpu_failed_->code, gpu_failed_->message)
+      of_no_run ? fmt::format("Not begun (code {}): {}", gpu_failed_->code, gpu_failed_->message)
                 : failure_words(*run);
   begin_told_bar("##failure", top, text, theme().bad);
   if (offers_cpu) {
@@ -119,11 +123,11 @@ float Shell::draw_late_bar(float top) {
                              "be saved without it.",
                              words_of(*late), late->device),
                  theme().warn);
-  if (button("Save and exit###save_and_exit", true, !saving_ && !reads(),
+  if (button("Save and exit###save_and_exit", true, !saving_ && !reads() && !exports(),
              "saves this session and closes the window without waiting for the GPU"))
     save_and_exit();
   ImGui::SameLine(0, px(14));
-  if (button("Stop the run###stop_late", false, true, "within a step, if it ends (Ctrl+.)"))
+  if (button("Stop the run###stop_late", false, true, "takes effect when this step ends (Ctrl+.)"))
     perform(Action::Stop);
   end_told_bar();
   return top + px(kFailureBar);

@@ -155,9 +155,9 @@ TrainResult Run::run(const TrainCallbacks& callbacks, std::unique_ptr<kernels::D
 std::unique_ptr<kernels::Device> open_training_device(const std::string& name) {
   if (name.empty() || name == "auto" || name == "cpu") return nullptr;
   if (!name.starts_with("cuda:"))
-    throw Error(ErrorCode::Device, "--device " + name +
-                                       ": expected auto, cpu or cuda:N; `decoscope devices` lists "
-                                       "what is here");
+    throw Error(ErrorCode::Usage, "--device " + name +
+                                      ": expected auto, cpu or cuda:N; `decoscope devices` lists "
+                                      "what is here");
   return kernels::open_cuda(name);
 }
 

@@ -86,7 +86,7 @@ TEST(FailedDevice, the_cpu_is_offered_where_a_gpu_failed_or_is_full_and_nowhere_
 TEST(FailedDevice, what_was_refused_before_it_began_is_offered_to_the_cpu_too) {
   Asked window("cuda:0");
   window.shell.take({failed(kDevice, 0)});
-  EXPECT_THAT(window.said(), AllOf(HasSubstr("Not done (code 5): cuda:0"), HasSubstr(kOffer)));
+  EXPECT_THAT(window.said(), AllOf(HasSubstr("Not begun (code 5): cuda:0"), HasSubstr(kOffer)));
   // A run begins: the offer was of another.
   window.shell.take(streams::one_run("ar"));
   EXPECT_THAT(window.said(), Not(HasSubstr(kOffer)));

@@ -122,6 +122,7 @@ class OneDnnMath : public LinearMath<T> {
   // As x^T dy, in chunks of rows whose operands stay in the second-level cache, then turned: oneDNN
   // is slow where the left operand is transposed and wide (docs/measurements/training.md).
   void backward_tall_weight(int n_out, int n_in, const T* dy, const T* x, int rows, float* dw) {
+    if (rows == 0) return;
     constexpr int kChunk = 512;
     const std::size_t n = static_cast<std::size_t>(n_out) * n_in;
     if (across_.size() < n) across_.resize(n);

@@ -2,7 +2,7 @@
 // keys and values are widened to f32 once, [head_dim, n_pad] where rows of scores are made and
 // [n, head_dim] where rows of outputs are. Four query rows share each load.
 
-// Columns of a tile of sums: four rows of them, what they are made of and no more stay in registers.
+// Columns of a tile: so many that four rows of sums and what they are made of stay in registers.
 constexpr int kTileColumns = kRegisterBytes == 64 ? 32 : 16;
 
 struct AttentionScratch {
