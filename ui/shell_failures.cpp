@@ -13,8 +13,8 @@ namespace {
 
 constexpr float kFailureBar = 36;
 
-/// A bar with what happened at its left, cut where it would cover the ways on at its right; hovering
-/// tells it whole.
+/// A bar with what happened at its left, cut where it would cover the ways on at its right;
+/// hovering tells it whole.
 void begin_told_bar(const char* id, float top, const std::string& what, Rgb rgb) {
   const ImGuiViewport* main = ImGui::GetMainViewport();
   begin_bar(id, {main->Pos.x, top}, {main->Size.x, px(kFailureBar)}, {px(14), px(4)});

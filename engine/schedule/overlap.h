@@ -1,6 +1,7 @@
 // Whether the draft works beside the target's verification or in turn with it. At the same time is
-// SEED's schedule; where both share cores and memory bandwidth, in turn with all threads for whoever
-// works may be quicker. Which it is is measured on the running work. No token depends on it.
+// SEED's schedule; where both share cores and memory bandwidth, in turn with all threads for
+// whoever works may be quicker. Which it is is measured on the running work. No token depends on
+// it.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +68,8 @@ class OverlapTuner {
 
 /// A tuner for each number of branches under way, for that changes what a round takes; it begins
 /// with what the nearest that knows keeps, as a search ends with fewer and fewer branches and would
-/// have to look anew at each number. A branch alone works in turn: there is nothing to do meanwhile.
+/// have to look anew at each number. A branch alone works in turn: there is nothing to do
+/// meanwhile.
 class MeasuredOverlap final : public Overlap {
  public:
   bool at_once(int n_branches) const override;

@@ -133,8 +133,8 @@ void Rounds::verified(std::span<const Judged> judged, Nanoseconds t) {
   totals_.verifying += spent;
 }
 
-// Time in which prompts were read is left out: admit() sets the clock on. So is a round in which the
-// way or the number of branches changed.
+// Time in which prompts were read is left out: admit() sets the clock on. So is a round in which
+// the way or the number of branches changed.
 void Rounds::measure(int n_texts, Nanoseconds t) {
   if (!overlap_) return;
   const Nanoseconds spent = t - measured_until_;

@@ -58,8 +58,8 @@ class Rounds {
   ///                    the queue of Algorithm 1 and "draft" for branches that may draft; Waiting
   ///                    says that the resource stood idle since, until this branch came
   /// @param known       of rounds with the same models before these: how long stages take
-  /// @param overlap     says whether both work at once, and is told what rounds take; outlives them.
-  ///                    Null: they always do
+  /// @param overlap     says whether both work at once, and is told what rounds take; outlives
+  ///                    them. Null: they always do
   Rounds(int n_branches,
          const Policy& policy,
          int n_together,
@@ -70,8 +70,8 @@ class Rounds {
   // What happens, at times that never go back.
   /// A request takes a free place and may draft.
   void admit(int branch, RunId run, double value, Nanoseconds t);
-  /// Who drafts next; nullopt: nobody may. In turn: not while another drafts or the target works, nor
-  /// where as many drafts as a verification takes are in the queue.
+  /// Who drafts next; nullopt: nobody may. In turn: not while another drafts or the target works,
+  /// nor where as many drafts as a verification takes are in the queue.
   std::optional<int> draft_next(Nanoseconds t);
   /// Its tree is in the queue.
   void drafted(int branch, Nanoseconds t);
@@ -106,9 +106,9 @@ class Rounds {
   /// @return  the time spent in the stage before
   Nanoseconds move(int branch, Stage from, Stage to, Nanoseconds t);
   void line_up(std::vector<Waiter>& line, int branch, const char* resource, Nanoseconds t);
-  /// In turn: whether there is a draft to wait for. At once: whether a fuller forward soon is better
-  /// than one now, the drafts it lacks taking less time, by what stages took so far, than the
-  /// verification that they would otherwise need. Before the first of either nobody knows, and
+  /// In turn: whether there is a draft to wait for. At once: whether a fuller forward soon is
+  /// better than one now, the drafts it lacks taking less time, by what stages took so far, than
+  /// the verification that they would otherwise need. Before the first of either nobody knows, and
   /// nobody waits.
   bool pays_to_wait() const;
   std::ptrdiff_t n_in(Stage stage) const;
@@ -140,8 +140,8 @@ class Rounds {
 };
 
 /// What is done in rounds. A branch is in one hand at a time: what draft() and the others see of it
-/// is not touched meanwhile. draft() may run beside the other calls, for another branch; calls of it
-/// follow each other, on either thread.
+/// is not touched meanwhile. draft() may run beside the other calls, for another branch; calls of
+/// it follow each other, on either thread.
 class RoundsWork {
  public:
   virtual ~RoundsWork() = default;

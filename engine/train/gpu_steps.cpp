@@ -1,5 +1,5 @@
-// Steps on a GPU: weights, moments and gradients live there; tokens go up, losses and the gradient's
-// squares come down with one wait a step.
+// Steps on a GPU: weights, moments and gradients live there; tokens go up, losses and the
+// gradient's squares come down with one wait a step.
 #include <algorithm>
 #include <cmath>
 

@@ -11,8 +11,8 @@
 
 namespace engine {
 
-/// @param name  "f32", "bf16-amx", "bf16-onednn", or "auto": the fastest here that the shape fits. Of
-///              a run that was on a GPU "f32-cuda", which is f32, or "bf16-cuda", which is auto
+/// @param name  "f32", "bf16-amx", "bf16-onednn", or "auto": the fastest here that the shape fits.
+///              Of a run that was on a GPU "f32-cuda", which is f32, or "bf16-cuda", which is auto
 Compute compute_named(const std::string& name, const ModelConfig& model);
 /// The same on a GPU: f32 where that is named, else bf16.
 Compute gpu_compute_named(const std::string& name);

@@ -1,5 +1,5 @@
-// Texts in the order of their indices, made by several threads; some of them ahead, while the caller
-// waits for a GPU.
+// Texts in the order of their indices, made by several threads; some of them ahead, while the
+// caller waits for a GPU.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ class TextQueue {
   static constexpr int kAtOnce = 32;
   /// Texts [next, next + kAtOnce), and moves `next` behind them.
   std::vector<TokenText> take();
-  /// Begins to make as many as were taken since it was last called. Until the next take() the workers
-  /// are this queue's.
+  /// Begins to make as many as were taken since it was last called. Until the next take() the
+  /// workers are this queue's.
   void make_ahead();
 
   std::int64_t next = 0;  // index of the first text that was not taken; to be set before any is

@@ -1,7 +1,7 @@
 // Trains a model by a recipe: texts in, weights out. The run is a function of (recipe, texts,
-// shards, engine of products and device), so a run that was stopped and resumed ends with the same bits as one
-// that never was, when its length is given in tokens. (Given in minutes the learning rate follows
-// the clock, and two runs differ.)
+// shards, engine of products and device), so a run that was stopped and resumed ends with the same
+// bits as one that never was, when its length is given in tokens. (Given in minutes the learning
+// rate follows the clock, and two runs differ.)
 #pragma once
 
 #include <atomic>

@@ -29,8 +29,8 @@ class ThreadPool {
   /// of `run` calls it, between two tasks.
   void share_among(int n_threads);
 
-  /// Calls work(thread) once for each of n_threads(), 0 being the caller, and returns when all are done.
-  /// One caller at a time; work must not throw.
+  /// Calls work(thread) once for each of n_threads(), 0 being the caller, and returns when all are
+  /// done. One caller at a time; work must not throw.
   template <class Work>
   void run(Work&& work) {
     using Plain = std::remove_reference_t<Work>;

@@ -57,8 +57,8 @@ class GpuMonitor {
 
   const GpuSource source_;
   const std::chrono::nanoseconds period_;
-  // Written by the thread (or by start(), for want of one) before `failed_` or the first sample says
-  // so, and not after.
+  // Written by the thread (or by start(), for want of one) before `failed_` or the first sample
+  // says so, and not after.
   std::unique_ptr<Nvml> nvml_;
   std::string reason_;
   std::atomic<bool> failed_{false};

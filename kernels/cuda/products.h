@@ -1,5 +1,5 @@
-// What multiplies the matrices of training on a GPU: cuBLAS, opened when it is wanted, or kernels of
-// this project, which the emulation has in its place.
+// What multiplies the matrices of training on a GPU: cuBLAS, opened when it is wanted, or kernels
+// of this project, which the emulation has in its place.
 #pragma once
 
 #include <memory>
@@ -34,8 +34,8 @@ class Products {
   virtual void multiply(CudaDevice& device, const Gemm& gemm) = 0;
 };
 
-/// By DECOSCOPE_CUBLAS in the environment: a file's path, or "own"; without it the first cuBLAS that
-/// is found. In the emulation always its own.
+/// By DECOSCOPE_CUBLAS in the environment: a file's path, or "own"; without it the first cuBLAS
+/// that is found. In the emulation always its own.
 /// @throws Error(Device)  in one line, if it is not here or refuses
 std::unique_ptr<Products> open_products(CudaDevice& device);
 

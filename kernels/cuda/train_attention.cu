@@ -1,7 +1,7 @@
 // Attention of training and its backward, in tiles of rows in shared memory. A block has kTile rows
-// and eight threads a row: thread c of a row takes the others' elements c, c + 8, ... of a tile, and
-// columns c, c + 8, ... of a head. Tiles are taken in order, so every sum has one order; tiles of
-// scores never leave the block.
+// and eight threads a row: thread c of a row takes the others' elements c, c + 8, ... of a tile,
+// and columns c, c + 8, ... of a head. Tiles are taken in order, so every sum has one order; tiles
+// of scores never leave the block.
 #include <algorithm>
 #include <cmath>
 

@@ -71,8 +71,8 @@ TEST_F(GpuModel, the_floor_is_absent_with_a_reason_where_transformers_is_not_ins
   EXPECT_EQ(json::parse(read(out() + "s/floor"))["absent"], "no torch here");
 }
 
-// Logs of two trainings of 21 lines: the GPU's losses are the CPU's times `first` in the first three and
-// times `last` in the others.
+// Logs of two trainings of 21 lines: the GPU's losses are the CPU's times `first` in the first
+// three and times `last` in the others.
 TEST_F(GpuModel, trainings_that_part_early_or_late_are_told_apart_from_equal_ones) {
   const std::string script = "python3 " DECOSCOPE_SOURCE_DIR "/scripts/gpu_training.py ";
   const auto code = [&](double first, double last) {

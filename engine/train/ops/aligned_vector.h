@@ -1,5 +1,5 @@
-// Vectors of a training's operands: their memory begins at a cache line and, where it is large, lies
-// on huge pages, for a product that streams over megabytes of activations otherwise pays for
+// Vectors of a training's operands: their memory begins at a cache line and, where it is large,
+// lies on huge pages, for a product that streams over megabytes of activations otherwise pays for
 // vector loads across lines and for translations of addresses.
 #pragma once
 

@@ -41,7 +41,8 @@ class LinearMath {
       const PackedLinear<T>& w, const T* dy, const T* x, int rows, float* dw) = 0;
 };
 
-/// How numbers are kept between operations, and which engine multiplies them; the last two on a GPU.
+/// How numbers are kept between operations, and which engine multiplies them; the last two on a
+/// GPU.
 enum class Compute { F32, Bf16Amx, Bf16OneDnn, F32Cuda, Bf16Cuda };
 const char* name_of(Compute compute);
 

@@ -86,7 +86,8 @@ INLINE void four_rows_of_scores(const float* const* a,
   }
 }
 
-// y[r][:] = sum over t in [first, last) of c[r][t step] x[t][:], four rows, a tile's columns at a time.
+// y[r][:] = sum over t in [first, last) of c[r][t step] x[t][:], four rows, a tile's columns at a
+// time.
 INLINE void four_rows_of_sums(const float* const* c,
                               std::int64_t step,
                               const float* x,

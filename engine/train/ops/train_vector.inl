@@ -1,7 +1,7 @@
-// Sixteen f32 lanes in the compiler's own vector types: one register with AVX-512, a pair with AVX2,
-// a pair of pairs without. Wider types than a register are not left to the compiler: GCC keeps them
-// in memory and compares them lane by lane. Included into the files that are compiled once per
-// instruction set, inside an unnamed namespace; knows pointers and lanes only.
+// Sixteen f32 lanes in the compiler's own vector types: one register with AVX-512, a pair with
+// AVX2, a pair of pairs without. Wider types than a register are not left to the compiler: GCC
+// keeps them in memory and compares them lane by lane. Included into the files that are compiled
+// once per instruction set, inside an unnamed namespace; knows pointers and lanes only.
 
 #define INLINE static inline __attribute__((always_inline))
 

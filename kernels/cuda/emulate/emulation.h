@@ -325,8 +325,8 @@ cudaError_t cudaLaunchKernel(const void* kernel,
                              std::size_t shared_bytes,
                              cudaStream_t stream);
 
-// Graphs of kernels (graphs.cpp). Nodes run in an order that their dependencies allow and that is as
-// far as they do from the order of their making; where kernels are watched, in both.
+// Graphs of kernels (graphs.cpp). Nodes run in an order that their dependencies allow and that is
+// as far as they do from the order of their making; where kernels are watched, in both.
 
 struct Graph;
 struct GraphNode;

@@ -189,7 +189,8 @@ TEST(Rounds, in_turn_nothing_is_done_at_the_same_time_however_many_could_draft) 
   }
 }
 
-// What the issue asks for: never slower than in turn but for the looks, and quicker where it can be.
+// What is promised: never slower than in turn but for the looks, and quicker where it
+// can be.
 TEST(Rounds, that_look_are_about_as_quick_as_the_quicker_way) {
   const Machine machines[] = {
       {.draft = 200, .verify = 300, .draft_beside = 220, .verify_beside = 320},  // it pays

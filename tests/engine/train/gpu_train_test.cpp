@@ -112,8 +112,8 @@ Found gpu_gradient(const std::string& name,
   return found;
 }
 
-/// Part by part of the weights the differences' norm is at most `share` of the part's; of the norms'
-/// weights, whose gradients are sums over rows that cancel, twice that.
+/// Part by part of the weights the differences' norm is at most `share` of the part's; of the
+/// norms' weights, whose gradients are sums over rows that cancel, twice that.
 void expect_close(const ModelConfig& config,
                   const std::vector<float>& found,
                   const std::vector<float>& expected,

@@ -1,5 +1,5 @@
-// Operations that a device makes in one kernel when they follow each other, beside the same ones with
-// a wait between them, which are kernels of their own: the same bits.
+// Operations that a device makes in one kernel when they follow each other, beside the same ones
+// with a wait between them, which are kernels of their own: the same bits.
 #include <functional>
 
 #include "tests/kernels/cuda/cuda_kit.h"

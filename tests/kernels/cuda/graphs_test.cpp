@@ -1,5 +1,5 @@
-// Graphs of kernels: the emulation's own, a dependency that is missing among them, and the device's,
-// which are made of lists of kernels and told what differs.
+// Graphs of kernels: the emulation's own, a dependency that is missing among them, and the
+// device's, which are made of lists of kernels and told what differs.
 #include "kernels/cuda/cuda_device.h"
 //
 #include <gmock/gmock.h>

@@ -7,8 +7,8 @@
 namespace kernels::test {
 namespace {
 
-// Texts of 19, 1 and 40 rows with padding between and behind; in the last, rows 30 on are chains that
-// hang on its row 9 and see nothing of what lies between.
+// Texts of 19, 1 and 40 rows with padding between and behind; in the last, rows 30 on are chains
+// that hang on its row 9 and see nothing of what lies between.
 std::vector<TrainSight> texts_and_chains() {
   std::vector<TrainSight> sights(69);
   for (int row = 0; row < 69; row++) sights[row] = {row, row, row + 1, row};
@@ -103,8 +103,8 @@ TEST_P(CudaTrainAttention, and_its_backward_are_the_double_loops) {
     for (std::size_t i = 0; i < found.size(); i++)
       ASSERT_NEAR(found[i], exact.out[i], 5e-6 + rounding(exact.out[i], type)) << i;
     for (std::size_t i = 0; i < logs.size(); i++) ASSERT_NEAR(logs[i], exact.lse[i], 1e-5) << i;
-    // In bf16 `dot` is made of outputs rounded to 2^-9 of themselves: head_dim of them, each times a
-    // d_out near 1, stay below 0.02 for these sizes; it counts with p k / sqrt(head_dim).
+    // In bf16 `dot` is made of outputs rounded to 2^-9 of themselves: head_dim of them, each times
+    // a d_out near 1, stay below 0.02 for these sizes; it counts with p k / sqrt(head_dim).
     const double loose = type == DType::F32 ? 2e-5 : 2e-2;
     for (std::size_t i = 0; i < gradient.size(); i++)
       ASSERT_NEAR(gradient[i], exact.d_qkv[i], loose + rounding(exact.d_qkv[i], type)) << i;
