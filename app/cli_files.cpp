@@ -73,13 +73,13 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.add_subcommand(
       "train", "Train a tokenizer or a model from a recipe; Ctrl+C saves, --resume goes on");
   c->footer(
-      "A recipe that says `tokens` trains the same bits however often it was stopped and resumed; "
+      "A recipe that says `tokens` or `epochs` trains the same bits however often it was stopped and resumed; "
       "one that says\n"
       "`minutes` follows the clock, so that two runs of it differ.\n"
       "Example, of some seconds: decoscope train target --recipe assets/recipes/tiny.json --out "
       "tiny\n"
       "                          decoscope generate --model tiny --prompt \"Question: \"\n"
-      "         decoscope train cllm --recipe assets/recipes/cllm.json\n"
+      "         decoscope train cllm --recipe assets/recipes/cllm.json --data DIR\n"
       "Draft heads of the bundled target, in two steps or, without --texts, in one:\n"
       "         decoscope train outputs --recipe assets/recipes/medusa.json --out texts\n"
       "         decoscope train medusa --recipe assets/recipes/medusa.json --texts "

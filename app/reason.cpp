@@ -1,4 +1,6 @@
 // `reason cot`: questions answered by chain of thought, and what that cost.
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -62,17 +64,24 @@ engine::CotSettings settings_of(const CotOptions& options) {
   return settings;
 }
 
+/// Metrics that are no counts of what happened: rates, means, and what stood so at the end.
+constexpr std::array kNoCounts{"rows_per_step",
+                               "acceptance_rate",
+                               "accepted_of_judged",
+                               "depth_accepted",
+                               "fast_forward_mean",
+                               "fast_forward_live",
+                               "stationary_per_block",
+                               "pool_ngrams",
+                               "pool_keys",
+                               "window"};
+
 /// Counters of the rationales' runs, added up.
 std::map<std::string, double> summed(const engine::CotReport& report) {
   std::map<std::string, double> sums;
-  for (const engine::CotItem& item : report.items) {
-    for (const char* name :
-         {"rows", "proposed", "accepted", "iterations", "windows", "window_slots", "first_hits",
-          "token_hits", "guesses_in_text", "text_in_guesses"}) {
-      const auto found = item.metrics.find(name);
-      if (found != item.metrics.end()) sums[name] += found->second;
-    }
-  }
+  for (const engine::CotItem& item : report.items)
+    for (const auto& [name, value] : item.metrics)
+      if (std::ranges::find(kNoCounts, name) == kNoCounts.end()) sums[name] += value;
   return sums;
 }
 
@@ -88,6 +97,7 @@ json to_json(const engine::CotReport& report, const CotOptions& options) {
                      {"answer", item.answer},
                      {"correct", item.correct},
                      {"text", item.text},
+                     {"rationale", item.exact},
                      {"steps", item.n_steps},
                      {"tokens", item.n_tokens},
                      {"approximate", item.approximate},
@@ -224,7 +234,7 @@ int answer_all(const CotOptions& options,
   std::string text;
   if (options.json) {
     json document = to_json(report, options);
-    tell_schedule(run.scheduler().figures(), document);
+    run.tell(document);
     text = dumped(document);
   } else {
     for (const engine::CotItem& item : report.items) text += for_terminal(shown(item));

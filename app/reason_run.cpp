@@ -21,7 +21,10 @@ engine::OptionValues checked_reason_options(const ReasonOptions& options) {
 }
 
 ReasonRun::ReasonRun(const ReasonOptions& options, const engine::OptionValues& set)
-    : store_(assets_dir(), options.model.n_threads),
+    : decoder_(options.decoder),
+      options_(engine::complete_options(engine::decoder_named(options.decoder), set)),
+      batch_(options.batch),
+      store_(assets_dir(), options.model.n_threads),
       models_(load_scheduled(
           store_, model_request(options.model), helpers_of(options.model), options.decoder, set)),
       outputs_(options.record, options.trace) {
@@ -41,9 +44,12 @@ int ReasonRun::finish(const std::string& text) {
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
 }
 
-void tell_schedule(const std::map<std::string, double>& figures, nlohmann::json& document) {
+void ReasonRun::tell(nlohmann::json& document) const {
+  document.update(models_json(models_, decoder_));
+  document["options"] = options_;
+  document["batch"] = batch_;
   nlohmann::json schedule = nlohmann::json::object();
-  for (const auto& [name, value] : figures) schedule[name] = number_json(value);
+  for (const auto& [name, value] : scheduler_->figures()) schedule[name] = number_json(value);
   document["target_busy"] = schedule.value("target_busy", nlohmann::json(nullptr));
   document["schedule"] = std::move(schedule);
 }

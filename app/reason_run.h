@@ -32,19 +32,24 @@ class ReasonRun {
   engine::Scheduler& scheduler() { return *scheduler_; }
   /// Events to the outputs, ended by Ctrl+C.
   engine::SchedulerWatch watch();
+  /// Adds what it ran on to a report, so that it can be repeated: the decoder with all its options,
+  /// models, scale, device, dtype and batch; and what the scheduler tells, as "schedule", of which
+  /// "target_busy" stands beside it, too.
+  void tell(nlohmann::json& document) const;
   /// Prints the results and closes the outputs.
   /// @return  the exit status: 0, or Cancelled after Ctrl+C
   int finish(const std::string& text);
 
  private:
+  std::string decoder_;
+  engine::OptionValues options_;  // all of them
+  int batch_;
   engine::ModelStore store_;
   engine::RunModels models_;
   Outputs outputs_;
   std::unique_ptr<engine::Scheduler> scheduler_;
 };
 
-/// Adds "schedule" (engine::Scheduler::figures) and "target_busy" of it to a report.
-void tell_schedule(const std::map<std::string, double>& figures, nlohmann::json& document);
 /// One line: how busy the target was, and where branches waited, as far as the scheduler tells.
 std::string schedule_text(const std::map<std::string, double>& figures);
 

@@ -76,7 +76,8 @@ json to_json(const TotCost& cost) {
           {"acceptance_rate", ratio_json(real(cost.n_accepted), real(cost.n_proposed))},
           {"accepted_of_judged",
            ratio_json(real(cost.n_accepted), real(cost.n_accepted + cost.n_rejected))},
-          {"depth_accepted", ratio_json(real(cost.n_kept_of_depth), real(cost.n_draft_depth))}};
+          {"depth_accepted", ratio_json(real(cost.n_kept_of_depth), real(cost.n_draft_depth))},
+          {"alpha", ratio_json(real(cost.n_accepted), real(cost.n_depth_asked))}};
 }
 
 const char* name_of(engine::ThoughtFate fate) {
@@ -263,7 +264,7 @@ int reason_tot(const TotOptions& given) {
   std::string text;
   if (options.json) {
     json document = to_json(report, options, settings);
-    tell_schedule(run.scheduler().figures(), document);
+    run.tell(document);
     text = dumped(document);
   } else {
     for (const TotItem& item : report.items) text += for_terminal(shown(item, settings.prompts));

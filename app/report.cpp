@@ -14,19 +14,9 @@ namespace app {
 using nlohmann::json;
 
 json to_json(const engine::RunResult& result, const engine::RunModels& models) {
-  const engine::Model& model = *models.target.model;
-  json out;
+  json out = models_json(models, result.request.decoder);
   out["id"] = result.request.prompt_id;
-  out["decoder"] = result.request.decoder;
-  const engine::DecoderInfo& decoder = engine::decoder_named(result.request.decoder);
   out["lossless"] = is_lossless(result.request);
-  out["model"] = model.name();
-  if (decoder.needs_draft && models.draft) out["draft"] = models.draft->model->name();
-  if (const engine::LoadedHeads* heads = models.heads_of(result.request.decoder))
-    out["heads"] = heads->files.name;
-  out["scale"] = engine::name_of(model.scale());
-  out["device"] = model.device().name();
-  out["dtype"] = kernels::name_of(model.dtype());
   out["seed"] = result.request.sampling.seed;
   out["prompt_tokens"] = result.request.prompt_tokens;
   out["tokens"] = result.tokens;
@@ -53,6 +43,19 @@ json to_json(const engine::RunResult& result, const engine::RunModels& models) {
   out["speedup"] = result.speedup ? json(*result.speedup) : json(nullptr);
   out["metrics"] = json::object();
   for (const auto& [name, value] : result.metrics) out["metrics"][name] = number_json(value);
+  return out;
+}
+
+json models_json(const engine::RunModels& models, const std::string& decoder) {
+  const engine::Model& model = *models.target.model;
+  json out = {{"decoder", decoder},
+              {"model", model.name()},
+              {"scale", engine::name_of(model.scale())},
+              {"device", model.device().name()},
+              {"dtype", kernels::name_of(model.dtype())}};
+  if (engine::decoder_named(decoder).needs_draft && models.draft)
+    out["draft"] = models.draft->model->name();
+  if (const engine::LoadedHeads* heads = models.heads_of(decoder)) out["heads"] = heads->files.name;
   return out;
 }
 

@@ -12,6 +12,8 @@ namespace app {
 
 /// One result (docs/contracts.md). Unset comparisons are null.
 nlohmann::json to_json(const engine::RunResult& result, const engine::RunModels& models);
+/// {"decoder", "model", "scale", "device", "dtype"}, and "draft" and "heads" where it needs them.
+nlohmann::json models_json(const engine::RunModels& models, const std::string& decoder);
 /// Whether what this request writes has the law of plain decoding.
 bool is_lossless(const engine::RunRequest& request);
 /// A whole number without a point: 40, not 40.0.

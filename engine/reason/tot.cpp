@@ -7,6 +7,7 @@
 #include "engine/data/random.h"
 #include "engine/data/text.h"
 #include "engine/event/clock.h"
+#include "engine/schedule/completion_job.h"
 
 namespace engine {
 namespace {
@@ -18,7 +19,7 @@ const char* name_of(Use use) {
   return use == Use::Answer ? "answer" : "thoughts";
 }
 
-void add_run(TotCost& cost, const RunResult& result) {
+void add_run(TotCost& cost, const RunResult& result, const RunRequest& asked) {
   const auto metric = [&](const char* name) {
     const auto found = result.metrics.find(name);
     return found == result.metrics.end() ? 0.0 : found->second;
@@ -31,6 +32,7 @@ void add_run(TotCost& cost, const RunResult& result) {
   cost.n_proposed += count("proposed");
   cost.n_accepted += count("accepted");
   cost.n_rejected += count("rejected");
+  cost.n_depth_asked += std::int64_t{result.n_steps} * draft_depth(asked);
   cost.n_draft_depth += count("draft_depth");
   cost.n_kept_of_depth += std::llround(metric("depth_accepted") * metric("draft_depth"));
   cost.seconds += (result.prefill_ms + result.decode_ms) * 1e-3;
@@ -357,7 +359,7 @@ class Search {
     stopped_ = completions.size() < requests.size();
     for (std::size_t i = 0; i < completions.size(); i++) {
       const RunResult& result = completions[i].result;
-      add_run(cost, result);
+      add_run(cost, result, requests[i].run);
       item_.text += result.text + "\n";
       stopped_ |= result.stop_reason == "stopped";
       if (!stopped_) written[places[i]] = {next_run_ + static_cast<RunId>(i), result.text};
@@ -393,6 +395,7 @@ TotCost& TotCost::operator+=(const TotCost& more) {
   n_proposed += more.n_proposed;
   n_accepted += more.n_accepted;
   n_rejected += more.n_rejected;
+  n_depth_asked += more.n_depth_asked;
   n_draft_depth += more.n_draft_depth;
   n_kept_of_depth += more.n_kept_of_depth;
   seconds += more.seconds;

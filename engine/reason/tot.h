@@ -5,8 +5,8 @@
 //   lossless  what is written is plain decoding's with the same seeds, so the tree is the same
 //             whatever scheduler and decoder serve it, greedy and coupled
 //   differs   a chain that needs no thought more is set aside instead of being prolonged to depth T;
-//             values and the answer are greedy unless asked for otherwise; equal values go to the
-//             thought made first
+//             values are greedy unless asked for otherwise, the answer always; equal values go to
+//             the thought made first
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,9 @@ struct TotCost {
   std::int64_t n_steps = 0;
   std::int64_t n_rows = 0;
   std::int64_t n_proposed = 0, n_accepted = 0, n_rejected = 0;
-  /// Of decoders that draft: the depth of every step's tree, and the drafted tokens kept of it.
+  /// Of decoders that draft: steps x the depth asked for.
+  std::int64_t n_depth_asked = 0;
+  /// Likewise: the depth of every step's tree, and the drafted tokens kept of it.
   std::int64_t n_draft_depth = 0, n_kept_of_depth = 0;
   double seconds = 0;       // own compute, prompts included
   double wall_seconds = 0;  // until all were there

@@ -15,7 +15,8 @@ std::size_t first_of(const std::string& text, const std::vector<std::string>& te
   return at;
 }
 
-/// Tokens that a whole path of drafts would be; 0 where no draft model proposes.
+}  // namespace
+
 int draft_depth(const RunRequest& run) {
   const DecoderInfo& info = decoder_named(run.decoder);
   if (!info.needs_draft) return 0;
@@ -23,8 +24,6 @@ int draft_depth(const RunRequest& run) {
   if (options.contains("gamma")) return int_option(options, "gamma");
   return static_cast<int>(counts_option(options, "k_config").size());
 }
-
-}  // namespace
 
 int CompletionJob::read() {
   const auto generated = lane.sequence.generated();

@@ -33,6 +33,9 @@ struct CompletionJob {
   Completion finished(EventSink* events, ScheduleTotals& totals);
 };
 
+/// Tokens that a whole path of this request's drafts would be; 0 where no draft model proposes.
+int draft_depth(const RunRequest& run);
+
 /// Tells that a request's run begins and makes its job.
 /// @param make  its lane; the prompt is read in there
 /// @return  null if it was stopped while its prompt was read: then that is told too

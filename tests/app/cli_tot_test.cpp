@@ -62,6 +62,9 @@ TEST_F(CliTot, says_what_was_found_and_what_it_cost) {
   EXPECT_LE(found["tokens_per_step"], 1.0);
   EXPECT_TRUE(found["acceptance_rate"].is_null());  // nothing was proposed
   EXPECT_TRUE(found["depth_accepted"].is_null());
+  EXPECT_TRUE(found["alpha"].is_null());
+  EXPECT_EQ(found["model"], "demo-target");
+  EXPECT_FALSE(found.contains("draft"));
   EXPECT_GT(found["target_busy"], 0);
   EXPECT_LE(found["target_busy"], 1);
   EXPECT_EQ(found["target_busy"], found["schedule"]["target_busy"]);
@@ -106,7 +109,9 @@ TEST_F(CliTot, a_decoder_that_drafts_finds_the_same_tree_in_fewer_steps) {
     }
     EXPECT_EQ(drafted["items"], ar["items"]) << decoder;
     EXPECT_LT(drafted["steps"], ar["steps"]);
-    for (const char* rate : {"acceptance_rate", "accepted_of_judged", "depth_accepted"}) {
+    EXPECT_EQ(drafted["draft"], "demo-draft");
+    EXPECT_FALSE(drafted["options"].empty());
+    for (const char* rate : {"acceptance_rate", "accepted_of_judged", "depth_accepted", "alpha"}) {
       EXPECT_GT(drafted[rate], 0) << rate;
       EXPECT_LE(drafted[rate], 1) << rate;
       EXPECT_GT(drafted["by_use"]["values"][rate], 0) << rate;

@@ -367,6 +367,39 @@ TEST_F(FamilyGates, hold_what_the_program_measures_against_what_is_asked) {
     EXPECT_TRUE(call.starts_with("model info") || call.starts_with("data check")) << call;
 }
 
+TEST_F(FamilyGates, ask_the_consistency_model_for_speed_at_little_loss) {
+  const auto trained = [&](double block, int n_right) {
+    std::string before, after;
+    for (const char* task : {"arith", "kb", "sql", "py", "blocks"}) {
+      const std::string head = std::string(before.empty() ? "" : ", ") + R"({"task": ")" + task +
+                               R"(", "n_checked": 1000, "n_correct": )";
+      before += head + R"(900, "tokens_per_step_block": 1.1, "tokens_per_step_slide": 1.2})";
+      after += head + std::to_string(n_right) + R"(, "tokens_per_step_block": )" +
+               std::to_string(block) + R"(, "tokens_per_step_slide": 4.25})";
+    }
+    fs::create_directories(out() + "/demo-cllm");
+    write(out() + "/demo-cllm/stages.json",
+          R"({"before": [)" + before + R"(], "after": [)" + after + "]}");
+  };
+  ASSERT_EQ(judged(), 0) << told();
+  EXPECT_THAT(told(), HasSubstr("demo-cllm was not trained to its end"));
+  EXPECT_EQ(gate("consistency model"), "none");
+  trained(3.6, 875);
+  ASSERT_EQ(judged(), 0) << told();
+  EXPECT_EQ(gate("consistency model, tokens a step with refill=block"),
+            "3.60 (3.60, 3.60, 3.60, 3.60; before 1.10): met");
+  EXPECT_EQ(gate("consistency model, tokens a step with refill=slide"),
+            "4.25 (4.25, 4.25, 4.25, 4.25; before 1.20): met");
+  EXPECT_EQ(gate("points of accuracy that it lost"),
+            "arith +2.5, sql +2.5, py +2.5, blocks +2.5 of 1000: met");
+  trained(3.4, 869);
+  EXPECT_EQ(judged(), 1);
+  EXPECT_EQ(gate("consistency model, tokens a step with refill=block"),
+            "3.40 (3.40, 3.40, 3.40, 3.40; before 1.10): MISSED");
+  EXPECT_EQ(gate("points of accuracy that it lost"),
+            "arith +3.1, sql +3.1, py +3.1, blocks +3.1 of 1000: MISSED");
+}
+
 TEST_F(FamilyGates, fail_where_one_is_missed_and_ask_more_of_a_larger_target) {
   EXPECT_EQ(judged("LOSES='--task sql'"), 1);
   EXPECT_EQ(gate("ends by itself"), "90.0 % (sql, level 1): MISSED");

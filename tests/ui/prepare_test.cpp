@@ -145,7 +145,7 @@ TEST(Trajectory, proved_final_comes_from_agreement_alone) {
   EXPECT_EQ(grid.rows[1].cells[1].mean, Mean::FastForward);
   EXPECT_EQ(grid.rows[1].cells[0].mean, Mean::Prefix);
   EXPECT_EQ(grid.n_fast_forward, 2);
-  EXPECT_EQ(grid.n_stationary, 0);
+  EXPECT_FALSE(grid.counts);
   EXPECT_TRUE(grid.rows[1].cells[1].changed);
   EXPECT_EQ(grid.rows[1].cells[2].unchanged_for, 1);
 }
@@ -156,9 +156,74 @@ TEST(Trajectory, stationary_is_said_in_hindsight_only) {
   // Position 12 was right from the first iteration and stayed; 13 was right, then wrong again.
   EXPECT_EQ(grid.rows[0].cells[2].mean, Mean::Stationary);
   EXPECT_EQ(grid.rows[0].cells[3].mean, Mean::Guess);
-  EXPECT_EQ(grid.n_stationary, 1);
+  EXPECT_FALSE(grid.counts) << "the guess it began with is not there";
   // Before position 12 is committed nothing of it is known.
-  EXPECT_EQ(trajectory_grid(small_block(), 1, true).n_stationary, 0);
+  EXPECT_EQ(trajectory_grid(small_block(), 1, true).rows[0].cells[2].mean, Mean::Guess);
+}
+
+// A run of one block that ended, told from its first guess on.
+engine::RunRecord whole_block(const std::vector<std::vector<engine::TokenId>>& states) {
+  engine::RunRecord run;
+  run.started.run = 1;
+  int n_known = 1;
+  for (std::size_t t = 0; t < states.size(); ++t) {
+    engine::StepRecord step;
+    step.begun.step = static_cast<int>(t);
+    step.complete = true;
+    const bool last = t + 1 == states.size();
+    int n_final = 1;
+    while (t > 0 && n_final < std::ssize(states[t]) &&
+           states[t][n_final - 1] == states[t - 1][n_final - 1])
+      ++n_final;
+    step.blocks.push_back({.run = 1,
+                           .step = step.begun.step,
+                           .block = 0,
+                           .iteration = static_cast<int>(t),
+                           .first_pos = 10,
+                           .tokens = states[t],
+                           .n_final = last ? static_cast<int>(states[t].size()) : n_final,
+                           .converged = last});
+    run.steps.push_back(step);
+    const int n = step.blocks[0].n_final;
+    for (int p = t == 0 ? 0 : n_known; p < n; ++p)
+      run.tokens.push_back({.id = states.back()[p], .pos = 10 + p, .step = step.begun.step});
+    n_known = std::max(n_known, n);
+  }
+  return run;
+}
+
+TEST(Trajectory, a_whole_block_has_the_counts_of_the_metrics) {
+  // A token that is right early counts once, however many iterations it stood so.
+  const std::vector<std::vector<engine::TokenId>> slow{
+      {7, 1, 1, 1, 1}, {7, 2, 9, 9, 5}, {7, 2, 3, 9, 5}, {7, 2, 3, 4, 5}};
+  Grid grid = trajectory_grid(whole_block(slow), 4, true);
+  ASSERT_TRUE(grid.counts);
+  EXPECT_EQ(grid.counts->n_stationary, 1);
+  EXPECT_EQ(grid.counts->fast_forward, (std::vector<int>{2, 1, 2}));
+  EXPECT_EQ(grid.rows[1].cells[4].mean, Mean::Stationary);
+  EXPECT_EQ(grid.rows[2].cells[4].mean, Mean::Stationary);
+  // What the first guess happened to hold was told by no iteration.
+  const std::vector<std::vector<engine::TokenId>> lucky{{7, 1, 3}, {7, 2, 3}};
+  grid = trajectory_grid(whole_block(lucky), 2, true);
+  ASSERT_TRUE(grid.counts);
+  EXPECT_EQ(grid.counts->n_stationary, 0);
+  EXPECT_EQ(grid.rows[0].cells[2].mean, Mean::Guess);
+  // Nothing of it is said live, nor of a block of which rows were left out.
+  EXPECT_FALSE(trajectory_grid(whole_block(slow), 4, false).counts);
+  EXPECT_FALSE(trajectory_grid(whole_block(slow), 3, true).counts);
+  EXPECT_FALSE(trajectory_grid(whole_block(slow), 4, true, 2).counts);
+}
+
+TEST(Trajectory, counting_ends_with_the_text) {
+  // The text ends at its third token: what stands behind it in the block is no part of it.
+  engine::RunRecord run = whole_block({{7, 1, 1, 1}, {7, 2, 9, 6}, {7, 2, 3, 6}});
+  run.tokens.pop_back();
+  run.finished = engine::RunFinished{.run = 1, .stop_reason = "eos"};
+  const Grid grid = trajectory_grid(run, 3, true);
+  ASSERT_TRUE(grid.counts);
+  EXPECT_EQ(grid.counts->stationary.size(), 3u);
+  EXPECT_EQ(grid.counts->n_stationary, 0);
+  EXPECT_EQ(grid.counts->n_iterations, 2);
 }
 
 TEST(Trajectory, only_what_an_iteration_changed_or_proved_is_shown) {

@@ -35,6 +35,13 @@ using ui::Mean;
 const std::vector<std::vector<engine::TokenId>> kGolden{
     {7, 1, 1, 1, 1, 1}, {7, 2, 9, 5, 8, 9}, {7, 2, 3, 5, 9, 6}, {7, 2, 3, 4, 5, 6}};
 
+int n_stationary_cells(const ui::Grid& grid) {
+  int n = 0;
+  for (const ui::GridRow& row : grid.rows)
+    for (const ui::GridCell& cell : row.cells) n += cell.mean == Mean::Stationary;
+  return n;
+}
+
 TEST(Training, a_probes_block_is_marked_as_a_runs_block_is) {
   const ui::Grid grid = ui::states_grid(kGolden, true);
   ASSERT_EQ(grid.rows.size(), 5u) << "and the iteration that changed nothing";
@@ -42,7 +49,7 @@ TEST(Training, a_probes_block_is_marked_as_a_runs_block_is) {
   for (const ui::GridRow& row : grid.rows) proved.push_back(row.n_proved);
   EXPECT_THAT(proved, ElementsAre(0, 2, 1, 1, 2));
   EXPECT_EQ(grid.n_fast_forward, 4);
-  EXPECT_EQ(grid.n_stationary, 1);
+  EXPECT_EQ(n_stationary_cells(grid), 1);
   EXPECT_EQ(grid.rows[2].cells[5].mean, Mean::Stationary);
   EXPECT_EQ(grid.rows[1].cells[0].mean, Mean::FastForward);
   EXPECT_EQ(grid.rows[2].cells[2].mean, Mean::Accepted);
@@ -50,7 +57,7 @@ TEST(Training, a_probes_block_is_marked_as_a_runs_block_is) {
   EXPECT_TRUE(grid.rows.back().converged);
   const ui::Grid live = ui::states_grid(kGolden, false);
   EXPECT_EQ(live.rows[2].cells[5].mean, Mean::Guess) << "nobody knew it then";
-  EXPECT_EQ(live.n_stationary, 0);
+  EXPECT_EQ(n_stationary_cells(live), 0);
 }
 
 TEST(Training, a_block_that_began_with_its_fixed_point_has_one_iteration) {

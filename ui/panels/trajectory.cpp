@@ -174,13 +174,20 @@ void folded_block(Context& context, const engine::RunRecord& run, const FoldedBl
   ImGui::PopID();
 }
 
+// By both clocks: what agreement proved at the time, and what metrics count in hindsight.
+std::string counted_words(const Grid& grid) {
+  std::string text = fmt::format("fast-forwarded {} (proved)", grid.n_fast_forward);
+  if (!grid.counts) return text + " \xC2\xB7 in hindsight: of a whole block alone";
+  return text + fmt::format(", {:.2f} an iteration (hindsight) \xC2\xB7 stationary {} (hindsight)",
+                            grid.counts->fast_forward_mean, grid.counts->n_stationary);
+}
+
 void draw_blocks(Context& context, const engine::RunRecord& run, std::size_t n_steps, Grid& grid) {
   const FoldedBlocks older = older_blocks(run, n_steps, kMaxFolded);
   if (older.more_before) small_label("earlier blocks are left out");
   for (const FoldedBlock& block : older.blocks) folded_block(context, run, block);
   draw_block(context, run, grid);
-  small_label(fmt::format("fast-forwarded {} (proved) \xC2\xB7 stationary {}", grid.n_fast_forward,
-                          grid.hindsight ? fmt::format("{} (hindsight)", grid.n_stationary) : "-"));
+  small_label(counted_words(grid));
   ImGui::Dummy({1, px(4)});
   legend(kBlockLegend, false);
   keep_newest_in_view(run, n_steps);

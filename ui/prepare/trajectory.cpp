@@ -113,12 +113,29 @@ void relabel_in_hindsight(Grid& grid, const std::map<int, engine::TokenId>& know
       right_below[column] = right_below[column] && right;
       if (!right) front = false;
       if (front) row.correct_column = column + 1;
-      if (!front && right_below[column] && row.cells[i].mean == Mean::Guess) {
+      // What the first guess holds was told by no iteration.
+      if (!front && right_below[column] && row.iteration > 0 && row.cells[i].mean == Mean::Guess)
         row.cells[i].mean = Mean::Stationary;
-        ++grid.n_stationary;
-      }
     }
   }
+}
+
+// A block that is whole: from its first guess to where it stood still or its text ended. Positions
+// behind the end of the text are no part of it.
+std::optional<engine::TrajectoryCounts> counts_of_whole(std::span<const BlockRefined> shown,
+                                                        const std::map<int, engine::TokenId>& known,
+                                                        bool ended) {
+  if (shown.front().iteration != 0 || !(shown.back().converged || ended)) return std::nullopt;
+  const int first = shown.front().first_pos;
+  std::size_t n = 0;
+  while (n < shown.front().tokens.size() && known.contains(first + static_cast<int>(n))) n++;
+  std::vector<std::vector<engine::TokenId>> points;
+  for (const BlockRefined& b : shown) {
+    if (b.first_pos != first || b.tokens.size() < n) return std::nullopt;  // a window that slides
+    points.emplace_back(b.tokens.begin(), b.tokens.begin() + static_cast<std::ptrdiff_t>(n));
+  }
+  if (n == 0) return std::nullopt;
+  return engine::count_trajectory(points);
 }
 
 // Iterations that belong together, oldest first, as rows below each other.
@@ -160,7 +177,11 @@ Grid trajectory_grid(const engine::RunRecord& run,
   const int end = grid.first_position + grid.n_columns;
   const auto known = known_tokens(run, n_steps, grid.first_position, end - 1);
   grid.hindsight = hindsight && !known.empty();
-  if (grid.hindsight) relabel_in_hindsight(grid, known);
+  if (!grid.hindsight) return grid;
+  relabel_in_hindsight(grid, known);
+  const bool ended = run.finished && run.finished->stop_reason == "eos" &&
+                     shown.back().step == run.steps.head(run.steps.size() - 1).begun.step;
+  if (n_left_out == 0) grid.counts = counts_of_whole(shown, known, ended);
   return grid;
 }
 

@@ -4,10 +4,12 @@
 // it would be guessing.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "engine/event/timeline.h"
+#include "engine/event/trajectory.h"
 #include "ui/theme.h"
 
 namespace ui {
@@ -37,9 +39,10 @@ struct Grid {
   std::vector<GridRow> rows;
   int n_rows_left_out = 0;   // older ones of the same block
   int n_fast_forward = 0;    // tokens proved by iterations that proved two or more
-  int n_stationary = 0;      // cells right in an unbroken run longer than the front explains
   int n_rows_unchanged = 0;  // left out by only_changes()
   bool hindsight = false;
+  /// What the decoder's metrics count of this block: in hindsight, of a whole one alone.
+  std::optional<engine::TrajectoryCounts> counts;
 };
 
 /// The block at step index `n_steps - 1` (the last shown), at most `max_rows` of its iterations.
