@@ -314,8 +314,7 @@ int window(const WindowCommandOptions& options) {
     window_options.hooks.shell_made = [&](ui::Shell& shell) { tell_scale(catalog, shell.form()); };
   }
   try {
-    if (ui::run_window(events, commands, catalog, window_options) != 0)
-      thread.end_within(EngineThread::kPatience);
+    thread.beside([&] { return ui::run_window(events, commands, catalog, window_options); });
     return 0;
   } catch (const kernels::Error& error) {
     // Nobody named a display: the device did not fail, it was never asked for.

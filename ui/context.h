@@ -234,7 +234,7 @@ struct Context {
   Requests& requests;
   std::string source;      // of an opened recording; empty: this session
   double seconds = 0;      // of the view's clock
-  double since_event = 0;  // seconds since the last event arrived
+  double since_event = 0;  // seconds since the last event arrived, samples of the machine apart
   bool compare = false;    // the Compare screen
   double reading = -1;     // share of an opened recording read so far; -1: all of it
   double waiting = -1;     // seconds since a model or a run was asked for; -1: none awaited

@@ -6,10 +6,20 @@
 #include <imgui_internal.h>
 
 #include "ui/draw.h"
+#include "ui/prepare/failure_words.h"
 #include "ui/prepare/run_traits.h"
 #include "ui/prepare/status.h"
 
 namespace ui {
+namespace {
+
+// A sample of how busy the machine is comes from a thread that waits, too.
+bool tells_of_progress(const engine::Event& event) {
+  return !std::holds_alternative<engine::Sampled>(event);
+}
+
+}  // namespace
+
 Shell::Shell(const Catalog& catalog, engine::CommandQueue& commands, std::filesystem::path folder)
     : catalog_(catalog),
       commands_(commands),
@@ -49,7 +59,7 @@ Context Shell::context() {
 
 void Shell::take(std::vector<engine::Event> events) {
   if (events.empty()) return;
-  since_event_ = 0;
+  if (std::ranges::any_of(events, tells_of_progress)) since_event_ = 0, late_dismissed_ = false;
   if (exporting_ || (saving_ && saving_->reads_timeline())) {
     held_back_.insert(held_back_.end(), std::make_move_iterator(events.begin()),
                       std::make_move_iterator(events.end()));
@@ -132,12 +142,13 @@ void Shell::follow_models(const std::vector<engine::Event>& events) {
 // unless the model was not what failed.
 void Shell::model_failed(const engine::RunFailed& failed) {
   const bool stopped = failed.code == static_cast<int>(engine::ErrorCode::Cancelled);
-  say(stopped ? "Stopped before the model was loaded." : failed.message);
+  const std::string message = in_window(failed.message);
+  say(stopped ? "Stopped before the model was loaded." : message);
   if (asked_since_ < 0) return;
   asked_since_ = -1;
   if (stopped || std::find(known_.begin(), known_.end(), asked_) != known_.end()) return;
   static_cast<ModelChoice&>(form_) = loaded_;
-  form_.model_error = "Not loaded: " + failed.message;
+  form_.model_error = "Not loaded: " + message;
 }
 
 // Another document is shown: its newest run is selected and shown whole.
@@ -149,6 +160,7 @@ void Shell::adopt_document() {
   view_.renaming = 0;
   view_.pinned = view_.followed = {};
   view_.search = 0;
+  dismissed_.clear();
   fitted_run_ = 0;
   thoughts_shown_ = false;
   adopt_notes();
@@ -244,7 +256,7 @@ void Shell::say(const std::string& message) {
 
 bool Shell::animates() const {
   return playhead_.mode == Playhead::Mode::Playing || clock_ < message_until_ || reads() ||
-         saves() || exports() || picture_ || training_is_behind_;
+         saves() || exports() || picture_ || training_is_behind_ || closes_at_ >= 0;
 }
 
 bool Shell::measures() const {
@@ -254,7 +266,8 @@ bool Shell::measures() const {
 
 bool Shell::ticks() const {
   if (asked_since_ >= 0) return true;
-  if (!session_.live_is_shown()) return false;
+  // Beside a recording too: its device may hang.
+  if (!session_.live_is_shown()) return is_going(session_.live().timeline);
   return is_going(session_.shown().timeline) || !loading_words(session_.shown().timeline).empty();
 }
 

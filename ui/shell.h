@@ -128,6 +128,8 @@ class Shell {
  private:
   // A small recording is read or written before a bar could be seen.
   static constexpr double kBarAfterSeconds = 0.3;
+  // Where "Save and exit" wrote can be read for so long.
+  static constexpr double kCloseAfterSeconds = 3;
 
   Context context();
   void read_on();
@@ -156,6 +158,7 @@ class Shell {
   float draw_failure_bar(Context& context, float top);
   float draw_late_bar(float top);
   void save_and_exit();
+  float draw_saved_bar(float top);
   float draw_reading_bar(Context& context, float top);
   float draw_saving_bar(float top);
   void draw_docked(Context& context, float top, float bottom);
@@ -244,8 +247,12 @@ class Shell {
   std::optional<engine::Command> asked_command_;  // asked for last, by asked_
   engine::RunId asked_first_run_ = 0;             // the first that started since; 0: none has
   std::optional<engine::RunFailed> gpu_failed_;   // what it was asked of is a GPU, and that failed
+  std::set<engine::RunId> dismissed_;             // failed, of what is shown, and told long enough
   StepDeadlines deadlines_;
+  bool late_dismissed_ = false;  // until something is told again
   bool exits_when_saved_ = false, wants_to_close_ = false;
+  double closes_at_ = -1;    // by the view's clock, saved; -1: nobody asked
+  std::string saved_path_;   // what was saved then
   bool awaits_run_ = false;  // else a model alone
   Following following_;
   Prepared prepared_;

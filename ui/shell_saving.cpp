@@ -36,7 +36,10 @@ void Shell::end_saving() {
     const std::filesystem::path taken = done->result();
     save_folder_ = taken.parent_path().string();
     const std::string trouble = save_notes(saving_notes_, taken.string());
-    wants_to_close_ = exits_when_saved_;
+    if (exits_when_saved_) {
+      saved_path_ = taken.string();
+      closes_at_ = clock_ + kCloseAfterSeconds;
+    }
     say(trouble.empty() ? fmt::format("Saved {} in {}", taken.filename().string(), save_folder_)
                         : trouble);
   } catch (const std::exception& error) {

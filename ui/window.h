@@ -49,8 +49,8 @@ void check_opens(const std::string& path);
 
 /// Shows the window until it is closed. Pushes StopRun{0} when it closes; the caller closes the
 /// command queue.
-/// @return the process's exit code: 5 where a GPU did not answer when it closed, for which nobody
-///         should wait now
+/// @return 5 where a GPU was at work when it closed, which may be the one that hangs: the process's
+///         exit code, where that has not answered in the time the caller gives it
 /// @throws Error(Device)    no display can be opened, or OpenGL 3.0 is lacking
 /// @throws Error(BadInput)  options.open cannot be read, or the first race cannot start;
 ///                          Error(Resources) if the screenshot cannot be written; whatever failed

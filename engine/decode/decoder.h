@@ -54,6 +54,8 @@ class Decoder {
   /// The rows to evaluate. Row 0 (and further leading rows of a decoder that says so) are committed
   /// tokens without keys and values; the deepest row stays inside the model's context.
   virtual TokenTree propose(const Sequence& prefix) = 0;
+  /// Whether propose() computes with a model or heads, and so may take long, or hang in a device.
+  virtual bool drafts() const { return false; }
   /// [n_rows] of the tree just proposed: the probability each row was drawn with, 1 for row 0;
   /// empty where proposals have none. For display.
   virtual std::vector<float> proposal_probabilities() const { return {}; }

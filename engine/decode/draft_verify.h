@@ -26,6 +26,7 @@ class DraftVerifyDecoder : public Decoder {
   void begin(const Sequence& prefix) override;
   Wants wants() const override { return {.logits = rejects_, .row_p = !rejects_}; }
   TokenTree propose(const Sequence& prefix) override;
+  bool drafts() const override { return true; }
   std::vector<float> proposal_probabilities() const override { return drafts_.q; }
   std::vector<DraftForward> draft_forwards() const override { return drafts_.forwards; }
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;

@@ -37,6 +37,7 @@ class HeadTreeDecoder : public Decoder {
     return {.logits = needs_laws_, .hidden = true, .row_p = !needs_laws_};
   }
   TokenTree propose(const Sequence& prefix) override;
+  bool drafts() const override { return true; }
   std::vector<float> proposal_probabilities() const override { return q_; }
   std::vector<DraftForward> draft_forwards() const override { return forwards_; }
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;

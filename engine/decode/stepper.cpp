@@ -13,13 +13,17 @@
 namespace engine {
 namespace {
 
-void tell_begun(EventSink& events, const Lane& lane, Nanoseconds t) {
+/// @param n_rows  0 where a draft is still to be made
+void tell_begun(EventSink& events, const Lane& lane, Nanoseconds t, int n_rows) {
   events.push(StepBegun{.t = t,
                         .run = lane.run,
                         .step = lane.n_steps,
                         .compute = lane.compute_ns,
                         .kv_len = lane.sequence.cache().length(),
-                        .n_rows = lane.tree.n_rows()});
+                        .n_rows = n_rows});
+}
+
+void tell_drafted(EventSink& events, const Lane& lane, Nanoseconds t) {
   std::vector<DraftForward> forwards = lane.decoder->draft_forwards();
   for (DraftForward& forward : forwards) forward.begun -= t, forward.ended -= t;
   events.push(Drafted{.t = now_ns(),
@@ -143,10 +147,15 @@ void Stepper::step(std::span<Lane* const> lanes) {
 void Stepper::propose(Lane& lane) {
   ensure(!lane.sequence.finished(), "a finished sequence was stepped");
   const Nanoseconds begun = now_ns();
+  // A device may hang where a draft is made: by then it is told that the step has begun.
+  const bool drafts = lane.decoder->drafts();
+  if (events_ && drafts) tell_begun(*events_, lane, begun, 0);
   lane.tree = lane.decoder->propose(lane.sequence);
   check(lane.tree, model_.vocab_size());
   lane.proposed_ns = now_ns() - begun;
-  if (events_) tell_begun(*events_, lane, begun);
+  if (!events_) return;
+  if (!drafts) tell_begun(*events_, lane, begun, lane.tree.n_rows());
+  tell_drafted(*events_, lane, begun);
 }
 
 void Stepper::judge(std::span<Lane* const> lanes) {

@@ -74,7 +74,7 @@ struct StepBegun {
   StepId step = 0;
   Nanoseconds compute = 0;  // the run's own compute before this step
   int kv_len = 0;
-  int n_rows = 0;
+  int n_rows = 0;  // of the tree; 0 where a model drafts it: Drafted has it then
 };
 
 /// One forward of the draft model while a step was proposed.
@@ -263,7 +263,8 @@ struct RunFailed {
   std::string message;
 };
 
-/// The engine stopped stepping (held) or goes on.
+/// The engine stopped stepping (held) or goes on. A reasoning that is held tells it again where it
+/// comes to rest, behind a step that was asked for too.
 struct Held {
   Nanoseconds t = 0;
   bool held = false;

@@ -5,13 +5,23 @@
 #include <utility>
 
 namespace engine {
+namespace {
+
+/// Held while somebody is woken, so that who no longer listens is not called any more. Taken before
+/// a queue's own lock. Of all queues, for a program has one window.
+std::mutex& ringing() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+}  // namespace
 
 void EventQueue::push(Event event) {
   const Payload payload = payload_of(event);
-  std::function<void()> wake;
+  bool is_first = false;
   {
     const std::lock_guard lock(mutex_);
-    if (events_.empty()) wake = wake_;
+    is_first = events_.empty();
     if (payload_bytes_ + payload.n_bytes > payload_budget_ && payload.n_bytes > 0) {
       push_stripped(std::move(event), payload);
     } else {
@@ -22,7 +32,14 @@ void EventQueue::push(Event event) {
       events_.push_back(std::move(event));
     }
   }
-  // Outside the lock: what it calls may take locks of its own, or ask size().
+  if (!is_first) return;
+  // Outside the events' lock: what it calls may take locks of its own, or ask size().
+  const std::lock_guard hold(ringing());
+  std::function<void()> wake;
+  {
+    const std::lock_guard lock(mutex_);
+    wake = wake_;
+  }
   if (wake) wake();
 }
 
@@ -71,6 +88,7 @@ std::size_t EventQueue::size() const {
 }
 
 void EventQueue::on_arrival(std::function<void()> wake) {
+  const std::lock_guard hold(ringing());
   const std::lock_guard lock(mutex_);
   wake_ = std::move(wake);
 }

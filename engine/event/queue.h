@@ -49,7 +49,8 @@ class EventQueue : public EventSink {
   /// Payload waiting now.
   std::size_t payload_bytes() const;
   /// Called from the engine's thread after a push onto an empty queue (the window wakes its loop
-  /// with it).
+  /// with it). When this returns, what was to be called before is not at work any more, and is not
+  /// called again; so nothing that is called may ask for another.
   void on_arrival(std::function<void()> wake);
 
  private:

@@ -34,7 +34,7 @@ struct RunTotals {
   Nanoseconds compute = 0;    // own compute of complete steps
   std::int64_t n_steps = 0;   // complete
   std::int64_t n_tokens = 0;  // committed by complete steps
-  std::int64_t n_rows = 0;    // rows forwarded by begun steps
+  std::int64_t n_rows = 0;    // of begun steps, as far as they are told
   std::int64_t n_proposed = 0, n_accepted = 0, n_rejected = 0, n_unused = 0;
   std::int64_t n_blocks = 0;                        // states of blocks
   std::int64_t n_pools = 0;                         // reports of an n-gram pool

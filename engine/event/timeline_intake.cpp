@@ -306,6 +306,10 @@ std::string TimelineIntake::take(const Drafted& e) {
   if (const TokenId bad = foreign(run, e.tree.token); bad >= 0) {
     return outside_vocabulary(bad, vocab_size(run));
   }
+  if (step->begun.n_rows == 0) {  // told before it was drafted
+    step->begun.n_rows = e.tree.n_rows();
+    run.totals.n_rows += e.tree.n_rows();
+  }
   if (!step->has_drafted) {
     for (const RowTag tag : e.tree.tag) ++run.totals.n_rows_of[static_cast<std::size_t>(tag.kind)];
   }

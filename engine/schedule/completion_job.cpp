@@ -4,6 +4,7 @@
 
 #include "engine/decode/options.h"
 #include "engine/event/clock.h"
+#include "engine/schedule/failure.h"
 
 namespace engine {
 namespace {
@@ -90,9 +91,13 @@ std::unique_ptr<CompletionJob> begun_job(std::span<const CompletionRequest> requ
         return one->until_stop(emitted);
       };
     return job;
-  } catch (const Error& error) {
+  } catch (...) {
+    const Failure failure = current_failure();
+    if (!failure.is_stop()) {
+      if (events) events->push(failed_event(failure, run));
+      throw;
+    }
     if (events) events->push(RunFinished{.t = now_ns(), .run = run, .stop_reason = "stopped"});
-    if (error.code() != ErrorCode::Cancelled) throw;
     return nullptr;
   }
 }

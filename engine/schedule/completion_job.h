@@ -39,6 +39,7 @@ int draft_depth(const RunRequest& run);
 /// Tells that a request's run begins and makes its job.
 /// @param make  its lane; the prompt is read in there
 /// @return  null if it was stopped while its prompt was read: then that is told too
+/// @throws whatever `make` throws else; the run is told as failed by it then
 std::unique_ptr<CompletionJob> begun_job(std::span<const CompletionRequest> requests,
                                          std::size_t index,
                                          const RunModels& models,

@@ -9,6 +9,7 @@
 #include "engine/decode/sampling_mode.h"
 #include "engine/event/clock.h"
 #include "engine/schedule/agreement.h"
+#include "engine/schedule/failure.h"
 #include "engine/schedule/race_models.h"
 
 namespace engine {
@@ -50,24 +51,6 @@ ModelRequest model_of(const C& command, bool allow_external_shards, const FileLi
           .limits = limits};
 }
 
-struct Failure {
-  int code = 0;
-  std::string message;
-};
-
-/// Of the exception being handled.
-Failure current_failure() {
-  try {
-    throw;
-  } catch (const Error& error) {
-    return {static_cast<int>(error.code()), error.what()};
-  } catch (const std::bad_alloc&) {
-    return {static_cast<int>(ErrorCode::Resources), "out of memory; the runs so far are kept"};
-  } catch (const std::exception& error) {
-    return {70, fmt::format("internal error: {}; please report it", error.what())};
-  }
-}
-
 }  // namespace
 
 Engine::Engine(std::string assets_dir, int n_threads, CommandQueue& commands, EventSink& events)
@@ -95,9 +78,9 @@ void Engine::serve() {
     } catch (...) {
       const Failure failure = current_failure();
       if (command) {
-        fail(0, failure.code, failure.message);
+        fail(0, failure);
       } else {
-        fail_race(failure.code, failure.message);
+        fail_race(failure);
       }
     }
     if (!race_) store_.let_go_of_failed();
@@ -240,17 +223,15 @@ void Engine::start(const StartRun& command) {
     begin_race(runs);
   } catch (...) {
     const Failure failure = current_failure();
-    if (failure.code == static_cast<int>(ErrorCode::Cancelled)) {
+    if (failure.is_stop()) {
       // A stop asked for is no failure, however early it comes.
-      race_.reset();
-      store_.keep_together({});
-      active_.clear();
+      let_go_of_race();
       for (const RunBegun& run : runs)
         events_.push(RunFinished{.t = now_ns(), .run = run.id, .stop_reason = "stopped"});
       return;
     }
     for (const RunBegun& run : runs) active_[run.id].reported = false;
-    fail_race(failure.code, failure.message);
+    fail_race(failure);
   }
 }
 
@@ -307,8 +288,7 @@ void Engine::reason(const StartReasoning& command) {
                .tell = tell});
   } catch (...) {
     const Failure failure = current_failure();
-    if (failure.code != static_cast<int>(ErrorCode::Cancelled))
-      fail_reasoning(heard, failure.code, failure.message);
+    if (!failure.is_stop()) fail_reasoning(heard, failure);
   }
   keep_heard(heard, models.target.request);
   if (!ended) tell(1, 1, {});
@@ -325,21 +305,25 @@ void Engine::keep_heard(const HeardRuns& heard, const ModelRequest& model) {
   }
 }
 
-void Engine::fail_reasoning(const HeardRuns& heard, int code, const std::string& message) {
-  bool told = false;
+void Engine::fail_reasoning(const HeardRuns& heard, const Failure& failure) {
+  bool told = false;  // by a run whose prompt could not be read it is already
   for (const auto& [run, what] : heard.runs()) {
-    if (!what.stop_reason.empty()) continue;
-    fail(run, code, message);
+    told |= what.failed;
+    if (what.over()) continue;
+    fail(run, failure);
     told = true;
   }
-  if (!told) fail(0, code, message);
+  if (!told) fail(0, failure);
 }
 
 bool Engine::reasoning_stop_asked(HeardRuns& heard) {
   if (heard.stepped() && steps_asked_ > 0) steps_asked_--;
   bool stop = stop_asked();
+  bool is_told = !held_;  // where a command holds it only now, by that
   obey_at_once();
   while (!stop && !asked_anew() && held_ && steps_asked_ == 0) {
+    // What has begun waits from here on: who looks for a device that hangs must know.
+    if (!std::exchange(is_told, true)) events_.push(Held{now_ns(), true});
     std::optional<Command> command = commands_.wait();
     stop = !command || put_off(std::move(*command));
     obey_at_once();
@@ -368,8 +352,7 @@ void Engine::obey_at_once() {
     try {
       handle(command);
     } catch (...) {
-      const Failure failure = current_failure();
-      fail(0, failure.code, failure.message);
+      fail(0, current_failure());
     }
   }
   pending_ = std::move(later);
@@ -430,19 +413,21 @@ void Engine::end_race() {
     agreement.baseline = found->second;
     events_.push(agreement);
   }
-  active_.clear();
-  sampler_.reset();
-  race_.reset();
-  store_.keep_together({});
-  steps_asked_ = 0;
+  let_go_of_race();
 }
 
 /// Ends the race under way with a failure of every lane that had not ended.
-void Engine::fail_race(int code, const std::string& message) {
+void Engine::fail_race(const Failure& failure) {
   for (auto& [run, state] : active_) {
-    if (!state.reported) fail(run, code, message);
+    if (!state.reported) fail(run, failure);
     state.reported = true;
   }
+  let_go_of_race();
+}
+
+// The sampler asks the devices of the race's models, so it goes before they may. What it has
+// counted since its last sample is told nowhere: a sample is of a period of 100 ms.
+void Engine::let_go_of_race() {
   active_.clear();
   sampler_.reset();
   race_.reset();
@@ -505,8 +490,8 @@ void Engine::check_agreement(RunId run) {
   events_.push(agreement);
 }
 
-void Engine::fail(RunId run, int code, const std::string& message) {
-  events_.push(RunFailed{now_ns(), run, code, message});
+void Engine::fail(RunId run, const Failure& failure) {
+  events_.push(failed_event(failure, run));
 }
 
 void Engine::notice(Notice::Level level, std::string text) {

@@ -20,6 +20,8 @@
 
 namespace engine {
 
+struct Failure;
+
 class Engine {
  public:
   /// @param commands, events  outlive the engine
@@ -74,8 +76,10 @@ class Engine {
   void step_race();
   void report_finished();
   void end_race();
-  void fail_race(int code, const std::string& message);
-  void fail(RunId run, int code, const std::string& message);
+  void fail_race(const Failure& failure);
+  /// Whatever way the race under way ended, or one that was about to be: no part of it stays.
+  void let_go_of_race();
+  void fail(RunId run, const Failure& failure);
   void notice(Notice::Level level, std::string text);
   LoadedModel& loaded(const ModelRequest& request);
   /// Of each lane, in order. All stay in memory until the next race.
@@ -84,7 +88,7 @@ class Engine {
   void describe_once(const LoadedModel& model);
   void describe_once(const RunModels& models);
   void keep_heard(const HeardRuns& heard, const ModelRequest& model);
-  void fail_reasoning(const HeardRuns& heard, int code, const std::string& message);
+  void fail_reasoning(const HeardRuns& heard, const Failure& failure);
   /// Keeps a command for later. @return  true if it is one to stop: then nothing is kept
   bool put_off(Command command);
   /// Takes what the window asked meanwhile. @return  true if it asked to stop

@@ -15,6 +15,7 @@ void HeardRuns::push(Event event) {
   }
   if (const auto* finished = std::get_if<RunFinished>(&event))
     runs_[finished->run].stop_reason = finished->stop_reason;
+  if (const auto* failed = std::get_if<RunFailed>(&event)) runs_[failed->run].failed = true;
   if (const auto* begun = std::get_if<SearchBegun>(&event))
     last_search_ = std::max(last_search_, begun->search);
   stepped_ |= std::holds_alternative<StepEnded>(event);

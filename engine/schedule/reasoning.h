@@ -32,7 +32,9 @@ class HeardRuns final : public EventSink {
   struct Run {
     RunStarted started;
     std::vector<TokenId> tokens;
-    std::string stop_reason;  // empty: it has not ended
+    std::string stop_reason;  // empty: it has not ended, or failed
+    bool failed = false;
+    bool over() const { return failed || !stop_reason.empty(); }
   };
 
   explicit HeardRuns(EventSink& to) : to_(to) {}

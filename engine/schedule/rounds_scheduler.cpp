@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -17,13 +19,19 @@
 namespace engine {
 namespace {
 
-/// Takes events from two threads and hands them on from one.
+/// Takes events from two threads and hands them on from the one that made it. What begins there is
+/// handed on at once, for the device may hang in it.
 class GatheredEvents final : public EventSink {
  public:
   explicit GatheredEvents(EventSink& to) : to_(to) {}
   void push(Event event) override {
-    const std::lock_guard lock(mutex_);
-    events_.push_back(std::move(event));
+    const bool begins =
+        std::holds_alternative<StepBegun>(event) || std::holds_alternative<RunStarted>(event);
+    {
+      const std::lock_guard lock(mutex_);
+      events_.push_back(std::move(event));
+    }
+    if (begins && std::this_thread::get_id() == owner_) hand_on();
   }
   /// On the thread of the sink behind.
   void hand_on() {
@@ -37,6 +45,7 @@ class GatheredEvents final : public EventSink {
 
  private:
   EventSink& to_;
+  const std::thread::id owner_ = std::this_thread::get_id();
   std::mutex mutex_;
   std::vector<Event> events_;
 };
@@ -112,11 +121,13 @@ class JobRounds final : public RoundsWork {
       draft_threads_.borrow(call_.models.draft->model->device());
       draft_threads_.set(call_.settings.draft_threads);
     } else {
+      tell();
       target_threads_.set(0);
       draft_threads_.borrow(call_.models.target.model->device());
     }
   }
   void about_to_verify(bool at_once) override {
+    tell();
     target_threads_.set(at_once ? call_.settings.target_threads : 0);
   }
 
@@ -185,6 +196,11 @@ class JobRounds final : public RoundsWork {
     bool has_begun = false;  // its draft has read the prompt
   };
   Place& at(int branch) { return jobs_[static_cast<std::size_t>(branch)]; }
+
+  /// Who has a turn is known by then where the device hangs in it. On the caller's thread.
+  void tell() {
+    if (call_.events) call_.events->hand_on();
+  }
 
   static Nanoseconds target_compute(std::span<Lane* const> lanes) {
     Nanoseconds sum = 0;

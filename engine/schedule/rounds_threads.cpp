@@ -1,5 +1,6 @@
 #include "engine/schedule/rounds_threads.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -11,6 +12,9 @@
 
 namespace engine {
 namespace {
+
+/// How long the target's thread waits for a draft until it says what is known so far.
+constexpr std::chrono::milliseconds kTellPeriod{100};
 
 /// At once: the caller's thread judges, the other drafts. In turn the caller's does both, which
 /// spares a hand-over, and the other sleeps.
@@ -52,7 +56,7 @@ class TwoThreads {
     for (int branch = 0; branch < rounds_.n_branches() && !stopped(); branch++)
       n_active += admit(branch);
     while (n_active > 0 && !stopped()) {
-      const std::vector<int> branches = next_to_judge();
+      const std::vector<int> branches = next_to_judge(between);
       if (branches.empty()) return;  // the other thread has failed
       work_.about_to_verify(judges_beside_);
       const std::vector<Judged> judged = work_.verify(branches);
@@ -82,7 +86,7 @@ class TwoThreads {
     return 1;
   }
 
-  std::vector<int> next_to_judge() {
+  std::vector<int> next_to_judge(const std::function<void()>& between) {
     std::unique_lock lock(mutex_);
     while (!failure_) {
       std::vector<int> branches = rounds_.verify_next(now_ns());
@@ -90,7 +94,7 @@ class TwoThreads {
       if (!branches.empty()) return branches;
       if (judges_beside_) {
         to_draft_.notify_one();  // its turn, if it was not until now
-        to_judge_.wait(lock);
+        wait_to_judge(lock, between);
       } else if (const std::optional<int> branch = rounds_.draft_next(now_ns())) {
         lock.unlock();
         work_.about_to_draft(false);
@@ -98,10 +102,18 @@ class TwoThreads {
         lock.lock();
         rounds_.drafted(*branch, now_ns());
       } else {
-        to_judge_.wait(lock);  // for a draft begun before the turns
+        wait_to_judge(lock, between);  // for a draft begun before the turns
       }
     }
     return {};
+  }
+
+  // A draft may take long, or hang in its device: what was told until then is handed on.
+  void wait_to_judge(std::unique_lock<std::mutex>& lock, const std::function<void()>& between) {
+    if (to_judge_.wait_for(lock, kTellPeriod) == std::cv_status::no_timeout || !between) return;
+    lock.unlock();
+    between();
+    lock.lock();
   }
 
   // The draft's thread. Not the work alone can throw: the bookkeeping tells events to a sink.

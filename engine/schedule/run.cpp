@@ -7,6 +7,7 @@
 
 #include "engine/decode/sampling_mode.h"
 #include "engine/event/clock.h"
+#include "engine/schedule/failure.h"
 #include "engine/schedule/load_sampler.h"
 
 namespace engine {
@@ -233,9 +234,9 @@ RunResult run_to_end(const RunModels& models,
   if (events) events->push(started_event(request, models, run));
   try {
     return run_on(models, request, run, events, stop, step);
-  } catch (const Error& error) {
-    if (events && error.code() != ErrorCode::Cancelled)
-      events->push(RunFailed{now_ns(), run, static_cast<int>(error.code()), error.what()});
+  } catch (...) {
+    const Failure failure = current_failure();
+    if (events && !failure.is_stop()) events->push(failed_event(failure, run));
     throw;
   }
 }

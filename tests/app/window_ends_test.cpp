@@ -1,12 +1,15 @@
 // However the window ends, the engine's thread ends before it: no way out leaves a thread behind
 // that ends the process by std::terminate.
 #include <unistd.h>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -97,20 +100,79 @@ TEST(WindowEnds, a_display_that_is_not_there_ends_the_engine_at_work) {
 }
 
 // The engine hangs where it tells of a command that failed, as it would in a call of a GPU.
-TEST(WindowEnds, CU12_an_engine_that_hangs_is_left_and_the_code_is_a_devices) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const auto ends = [] {
-    Scene scene;
-    std::promise<void> hangs, never;
-    scene.events.on_arrival([&] {
+struct HangingScene : Scene {
+  HangingScene() {
+    events.on_arrival([this] {
       hangs.set_value();
       never.get_future().wait();
     });
-    scene.commands.push(engine::LoadModel{.model = "/nowhere/at/all"});
+    commands.push(engine::LoadModel{.model = "/nowhere/at/all"});
     hangs.get_future().wait();
+  }
+  std::promise<void> hangs, never;
+};
+
+TEST(WindowEnds, CU12_an_engine_that_hangs_is_left_and_the_code_is_a_devices) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto ends = [] {
+    HangingScene scene;
     scene.thread.end_within(std::chrono::milliseconds(50));
   };
   EXPECT_EXIT(ends(), testing::ExitedWithCode(5), "the GPU did not answer");
+}
+
+TEST(WindowEnds, CU12_however_the_window_ends_nobody_waits_for_ever_for_a_load_that_hangs) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto ends = [](const std::function<int()>& window) {
+    HangingScene scene;
+    scene.thread.beside(window, std::chrono::milliseconds(50));
+  };
+  const auto fails = []() -> int { throw std::runtime_error("no room for a window"); };
+  EXPECT_EXIT(ends([] { return 0; }), testing::ExitedWithCode(5), "the engine did not answer");
+  EXPECT_EXIT(ends([] { return 5; }), testing::ExitedWithCode(5), "the GPU did not answer");
+  EXPECT_EXIT(ends(fails), testing::ExitedWithCode(5),
+              "no room for a window\ndecoscope: window: the engine did not answer");
+}
+
+TEST(WindowEnds, an_engine_that_answers_leaves_the_window_its_own_end) {
+  {
+    Scene scene;
+    scene.commands.push(engine::LoadModel{.model = "/nowhere/at/all"});
+    scene.thread.beside([] { return 5; }, std::chrono::minutes(2));
+    scene.thread.end_within(std::chrono::minutes(2));  // once more, as where exit() comes then
+  }
+  Scene failing;
+  EXPECT_THROW(failing.thread.beside([]() -> int { throw std::runtime_error("no room"); },
+                                     std::chrono::minutes(2)),
+               std::runtime_error);
+}
+
+// What throws here is the window's bell, in the midst of telling a failure.
+TEST(WindowEnds, TH06_an_engine_that_ends_by_an_exception_says_so_and_refuses_what_comes_then) {
+  std::atomic<int> n_rung = 0;
+  Scene scene;
+  scene.events.on_arrival([&] {
+    if (n_rung++ == 0) throw std::runtime_error("no bell");
+  });
+  std::vector<engine::RunFailed> failed;
+  const auto until_failed = [&](std::size_t n) {
+    for (int i = 0; i < 6000 && failed.size() < n; ++i) {
+      usleep(10'000);
+      for (const engine::Event& event : scene.events.take())
+        if (const auto* one = std::get_if<engine::RunFailed>(&event)) failed.push_back(*one);
+    }
+    return failed.size() == n;
+  };
+  scene.commands.push(engine::LoadModel{.model = "/nowhere/at/all"});
+  ASSERT_TRUE(until_failed(2)) << "the command, and the engine";
+  EXPECT_EQ(failed[1].run, 0u);
+  EXPECT_EQ(failed[1].code, 70);
+  EXPECT_NE(failed[1].message.find("no bell"), std::string::npos) << failed[1].message;
+  scene.commands.push(engine::Hold{true});
+  scene.commands.push(long_run());
+  ASSERT_TRUE(until_failed(3));
+  EXPECT_EQ(failed[2].message, failed[1].message);
+  scene.thread.end_within(std::chrono::minutes(2));
 }
 
 TEST(WindowEnds, an_engine_that_answers_in_time_is_ended_as_ever) {

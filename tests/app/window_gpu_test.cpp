@@ -1,14 +1,17 @@
 // The window over an engine whose GPU, the emulated one, fails or hangs in the midst of a run.
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include <gmock/gmock.h>
 
 #include "kernels/cuda/emulate/emulation_checks.h"
 #include "tests/app/window_engine.h"
+#include "ui/prepare/failure_words.h"
 #include "ui/prepare/responding.h"
 
 namespace {
@@ -61,11 +64,14 @@ class Gate {
 };
 
 // Held after its first step: until it is told to go on no call is made.
-void one_step_on_the_gpu(ImGuiTestContext* ctx, ui::Shell& shell, int max_tokens) {
+void one_step_on_the_gpu(ImGuiTestContext* ctx,
+                         ui::Shell& shell,
+                         int max_tokens,
+                         const std::string& decoder = "jacobi") {
   ui::SetupForm& form = shell.form();
   form.device = "cuda:emulated";
   form.scale = "1x1";
-  form.live = ui::lane_with(shell.catalog(), "jacobi");
+  form.live = ui::lane_with(shell.catalog(), decoder);
   form.max_tokens = max_tokens;
   form.ignore_eos = form.start_held = true;
   ctx->Yield(3);
@@ -95,7 +101,10 @@ TEST(WindowWithGpu, CU08_after_a_fault_that_stays_the_cpu_runs_the_same_and_the_
     shell.perform(ui::Action::Run);
     IM_CHECK(wait_for(
         ctx, [&] { return shell.message().find("cannot be opened again") != std::string::npos; }));
-    IM_CHECK(shell.message().find(failed.failed->message) != std::string::npos);
+    const std::string cause = ui::in_window(failed.failed->message);
+    IM_CHECK(shell.message().find(cause) != std::string::npos);
+    IM_CHECK(shell.message().find("--device") == std::string::npos);
+    IM_CHECK(cause.find("cpu as the device in Setup") != std::string::npos);
     IM_CHECK_EQ(timeline(shell).runs().size(), 1u);
     ctx->Yield(3);
     ctx->ItemClick("//##failure/###cpu");
@@ -143,6 +152,44 @@ TEST(WindowWithGpu, CU12_while_a_call_hangs_the_window_says_so_and_draws_on) {
         IM_CHECK(!shell.late_gpu());
       },
       std::move(options));
+}
+
+TEST(WindowWithGpu, CU12_a_draft_that_hangs_is_told_as_the_step_it_is_of) {
+  const SoundAgain after;
+  ui::WindowOptions options;
+  options.deadlines = {.told_s = 0.2, .way_out_s = 0.4, .emulated = true};
+  play(
+      "draft_hangs",
+      [](ImGuiTestContext* ctx, ui::Shell& shell) {
+        one_step_on_the_gpu(ctx, shell, 400, "speculative");
+        Gate gate;  // a step's first call is the draft's
+        ctx->ItemClick("//##top/###hold");
+        IM_CHECK(wait_for(ctx, [&] { return gate.holds(); }));
+        IM_CHECK(wait_for(ctx, [&] { return shell.late_gpu().has_value(); }));
+        const engine::RunRecord& run = timeline(shell).runs().back();
+        IM_CHECK_EQ(run.steps.size(), 2u);
+        IM_CHECK(!run.steps.back().has_drafted);
+        IM_CHECK_STR_EQ(shell.late_gpu()->what.c_str(), "step 1");
+        gate.open();
+        ctx->ItemClick("//##top/Stop");
+        IM_CHECK(wait_for(ctx, [&] { return all_over(shell); }));
+      },
+      std::move(options));
+}
+
+TEST(WindowWithGpu, CU12_a_model_whose_load_hangs_is_left_when_the_window_closes) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto ends = [] {
+    engine::EventQueue events;
+    engine::CommandQueue commands;
+    app::EngineThread thread(assets().string(), "", {.n_threads = 1}, commands, events);
+    Gate gate;
+    commands.push(engine::LoadModel{.model = (assets() / "models/demo-target").string(),
+                                    .device = "cuda:emulated"});
+    while (!gate.holds()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    thread.beside([] { return 0; }, std::chrono::milliseconds(50));
+  };
+  EXPECT_EXIT(ends(), testing::ExitedWithCode(5), "the engine did not answer");
 }
 
 }  // namespace

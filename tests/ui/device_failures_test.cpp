@@ -12,6 +12,7 @@
 #include "drawn_window.h"
 #include "replay.h"
 #include "tests/engine/event/files.h"
+#include "ui/prepare/failure_words.h"
 #include "ui/prepare/responding.h"
 
 namespace {
@@ -81,6 +82,76 @@ TEST(FailedDevice, the_cpu_is_offered_where_a_gpu_failed_or_is_full_and_nowhere_
     EXPECT_THAT(said, HasSubstr("The run failed at step"));
     EXPECT_EQ(said.find(kOffer) != said.npos, c.offered) << said;
   }
+}
+
+// Codes are of kinds: a disk and the host have too little of theirs too.
+TEST(FailedDevice, the_cpu_is_not_offered_where_something_else_has_failed) {
+  for (const char* message : {"/home/a/one.pdrun: cannot be written: No space left on device",
+                              "out of memory; the runs so far are kept"}) {
+    for (const engine::RunId run : {0u, 1u}) {
+      Asked window("cuda:0");
+      window.shell.take(cut_run("cuda:0", true));
+      engine::RunFailed other = failed(kResources, run);
+      other.message = message;
+      window.shell.take({other});
+      EXPECT_THAT(window.said(), Not(HasSubstr(kOffer))) << message << " " << run;
+    }
+  }
+  // Asked for since, and not begun: what fails now was asked for before.
+  Asked window("cuda:0");
+  window.shell.take(cut_run("cuda:0", true));
+  window.shell.perform(ui::Action::Run);
+  window.shell.take({failed(kDevice)});
+  EXPECT_THAT(window.said(), AllOf(HasSubstr("The run failed"), Not(HasSubstr(kOffer))));
+}
+
+TEST(FailedDevice, what_is_typed_in_a_command_line_is_named_as_setup_has_it) {
+  EXPECT_EQ(ui::in_window("cuda:0: gone; what was done before is kept; try --device cpu"),
+            "cuda:0: gone; what was done before is kept; try cpu as the device in Setup");
+  EXPECT_EQ(ui::in_window("at --scale 4x2: try a smaller --scale, like 1x1, or --device cpu"),
+            "at scale 4x2: try a smaller scale, like 1x1, or cpu as the device in Setup");
+  EXPECT_EQ(ui::in_window("a file --named so"), "a file --named so");
+  Asked window("cuda:0");
+  window.shell.take(cut_run("cuda:0", true));
+  engine::RunFailed typed = failed(kDevice);
+  typed.message += "; try --device cpu";
+  window.shell.take({typed});
+  for (const ui::Screen screen : {ui::Screen::Live, ui::Screen::Compare}) {
+    window.shell.show(screen);
+    EXPECT_THAT(window.said(),
+                AllOf(HasSubstr("cpu as the device in Setup"), Not(HasSubstr("--device"))));
+  }
+  typed.run = 0;
+  window.shell.take({typed});
+  EXPECT_THAT(window.said(), Not(HasSubstr("--device")));
+  EXPECT_THAT(window.shell.message(), HasSubstr("cpu as the device in Setup"));
+}
+
+TEST(FailedDevice, is_told_until_it_is_dismissed) {
+  play(
+      "dismissed",
+      [](ImGuiTestContext* ctx, Stage& stage) {
+        ui::Shell& shell = *stage.shell;
+        stage.replay->pace = 0;
+        shell.form().device = "cuda:0";
+        ctx->Yield(3);
+        ctx->ItemClick("//##top/###run");
+        wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
+        shell.take({failed(kDevice, 0)});
+        ctx->Yield(3);
+        ctx->ItemClick("//##failure/###dismiss_failure");
+        ctx->Yield(2);
+        IM_CHECK(!ctx->ItemExists("//##failure/###dismiss_failure"));
+        shell.take(cut_run("cuda:0", true));
+        shell.take({failed(kDevice)});
+        ctx->Yield(3);
+        IM_CHECK(ctx->ItemExists("//##failure/###cpu"));
+        ctx->ItemClick("//##failure/###dismiss_failure");
+        ctx->Yield(2);
+        IM_CHECK(!ctx->ItemExists("//##failure/###dismiss_failure"));
+        IM_CHECK(shell.session().live().timeline.runs().back().failed.has_value());
+      },
+      {}, catalog_with_gpu());
 }
 
 TEST(FailedDevice, what_was_refused_before_it_began_is_offered_to_the_cpu_too) {
@@ -206,6 +277,30 @@ TEST(LateGpu, is_late_only_while_it_is_at_work) {
   EXPECT_EQ(late(begun, 12), "");
 }
 
+TEST(LateGpu, CU12_paused_time_is_nobodys) {
+  // SEED has begun a step when it is held, and drafts or lines up: it waits.
+  auto events = cut_run("cuda:0", true);
+  const engine::StepId step = std::get<engine::Drafted>(events.back()).step;
+  events.push_back(engine::Held{.t = 1'000'000'000'000, .held = true});
+  EXPECT_EQ(late(events, 100), "");
+  const auto paused = events;
+  events.push_back(engine::Held{.t = 2'000'000'000'000, .held = false});
+  EXPECT_NE(late(events, 100), "");
+  // A step that was asked for meanwhile is one of the device's.
+  events = paused;
+  events.push_back(
+      engine::StepBegun{.t = 1'000'000'000'001, .run = 1, .step = step + 1, .n_rows = 1});
+  EXPECT_EQ(late(events, 12), "GPU not responding, step " + std::to_string(step + 1) + ", 12 s");
+}
+
+TEST(LateGpu, a_text_that_waits_for_its_turn_is_not_the_one_that_hangs) {
+  auto events = cut_run("cuda:0", true);
+  events.push_back(engine::Queued{.t = 1'000'000'000'000, .run = 1, .resource = "target"});
+  EXPECT_EQ(late(events, 12), "");
+  events.push_back(engine::Dequeued{.t = 1'000'000'000'000, .run = 1, .resource = "target"});
+  EXPECT_NE(late(events, 12), "");
+}
+
 TEST(LateGpu, is_on_screen_while_frames_go_on_and_gone_with_the_next_event) {
   DrawnWindow window;
   window.shell.show(ui::Screen::Live);
@@ -222,9 +317,27 @@ TEST(LateGpu, is_on_screen_while_frames_go_on_and_gone_with_the_next_event) {
   EXPECT_TRUE(window.shell.ticks());
   EXPECT_THAT(passes(50), AllOf(HasSubstr(", 61 s. Stop takes effect when cuda:0 answers"),
                                 HasSubstr("Save and exit"), HasSubstr("Stop the run")));
+  // How busy the machine is says nothing of the step.
+  window.shell.take({engine::Sampled{.t = 2'000'000'000'000}});
+  EXPECT_THAT(window.said(), HasSubstr("GPU not responding, step"));
   const engine::StepId step = std::get<engine::Drafted>(events.back()).step;
   window.shell.take({engine::Verified{.run = 1, .step = step}});
   EXPECT_THAT(window.said(), Not(HasSubstr("not responding")));
+}
+
+TEST(LateGpu, is_seen_while_a_recording_is_shown_too) {
+  const engine::test::Folder folder;
+  DrawnWindow window;
+  window.shell.show(ui::Screen::Live);
+  window.shell.take(cut_run("cuda:0", true));
+  window.shell.save(folder / "kept.pdrun");
+  while (window.shell.saves()) window.said();
+  window.shell.open(folder / "kept.pdrun");
+  while (window.shell.reads()) window.said();
+  ASSERT_FALSE(window.shell.session().live_is_shown());
+  EXPECT_TRUE(window.shell.ticks()) << "frames go on coming";
+  window.gui.said([&] { window.shell.draw(70); });
+  EXPECT_THAT(window.said(), HasSubstr("GPU not responding, step"));
 }
 
 TEST(LateGpu, save_and_exit_keeps_the_session_and_closes_the_window_with_the_code_of_a_device) {
@@ -242,6 +355,8 @@ TEST(LateGpu, save_and_exit_keeps_the_session_and_closes_the_window_with_the_cod
     shell.save(folder / "first.pdrun");  // where the next goes too
     wait_until(ctx, [&] { return !shell.saves(); });
     ctx->ItemClick("//##late/###save_and_exit");
+    wait_until(ctx, [&] { return ctx->ItemExists("//##saved/###close_now"); });
+    IM_CHECK(!shell.wants_to_close());  // where it was saved can be read
     while (!shell.wants_to_close() && !ctx->IsError()) ctx->Yield();
   });
   ui::Shell* shell = nullptr;

@@ -8,6 +8,7 @@
 #include "ui/draw.h"
 #include "ui/legend.h"
 #include "ui/panels/text_view.h"
+#include "ui/prepare/failure_words.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/verdicts.h"
 
@@ -114,7 +115,7 @@ void lane_card(Context& context, const engine::RunRecord& run, ImVec2 size) {
     share_bar(progress_of(context, run, n), {ImGui::GetContentRegionAvail().x, px(5)},
               run.started.decoder == "ar" ? theme().dim : fill_of(Mean::Accepted));
     ImGui::Dummy({1, px(4)});
-    if (run.failed) wrapped(run.failed->message, theme().bad);
+    if (run.failed) wrapped(in_window(run.failed->message), theme().bad);
     if (ImGui::BeginChild("text")) draw_token_text(context, run, false, false);
     ImGui::EndChild();
   }

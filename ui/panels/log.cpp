@@ -6,6 +6,7 @@
 
 #include "engine/event/describe.h"
 #include "ui/draw.h"
+#include "ui/prepare/failure_words.h"
 #include "ui/prepare/search.h"
 
 namespace ui {
@@ -25,7 +26,7 @@ std::vector<Line> lines_of(const engine::Timeline& timeline) {
     if (run.failed)
       lines.push_back({run.failed->t,
                        fmt::format("run {} failed (code {}): {}", run.id(), run.failed->code,
-                                   run.failed->message),
+                                   in_window(run.failed->message)),
                        Level::Error});
     for (const engine::PayloadDropped& d : run.dropped)
       lines.push_back(

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "ui/draw.h"
+#include "ui/prepare/failure_words.h"
 #include "ui/prepare/recorded_setup.h"
 #include "ui/prepare/search_part.h"
 #include "ui/prepare/status.h"
@@ -66,7 +67,7 @@ std::string facts_of(const Context& context, const engine::RunRecord& run) {
   if (run.finished)
     text += fmt::format("\n{} tokens in {} steps, ended by {}", run.finished->n_tokens,
                         run.finished->n_steps, run.finished->stop_reason);
-  if (run.failed) text += "\n" + run.failed->message;
+  if (run.failed) text += "\n" + in_window(run.failed->message);
   return text;
 }
 

@@ -22,12 +22,13 @@ struct StepDeadlines {
 /// A GPU that has not answered in time.
 struct Unanswered {
   std::string device;
-  std::string what;    // "step 41", "prompt"
-  double seconds = 0;  // so far
-  bool way_out = false;
+  std::string what;      // "step 41", "prompt"
+  double late_s = 0;     // seconds without an answer so far
+  bool way_out = false;  // late enough to be offered one
 };
 
-/// @param since_event  seconds since the live engine told anything
+/// @param since_event  seconds since the live engine told how far it is; those in which it rests,
+///                     held, count for nobody
 /// @return nothing while no GPU is at work, or none is late
 std::optional<Unanswered> unanswered(const engine::Timeline& live,
                                      double since_event,

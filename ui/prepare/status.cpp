@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ui/prepare/failure_words.h"
 #include "ui/prepare/numbers.h"
 
 namespace ui {
@@ -36,7 +37,8 @@ std::string end_words(const std::string& stop_reason) {
 
 Status of_recording(const engine::RunRecord* run) {
   if (!run) return {.text = "recording"};
-  if (run->failed) return {Level::Bad, "recording of a run that failed: " + run->failed->message};
+  if (run->failed)
+    return {Level::Bad, "recording of a run that failed: " + in_window(run->failed->message)};
   if (run->finished) return {.text = "recording, " + end_words(run->finished->stop_reason)};
   return {Level::Amber, run->steps.empty() ? "recording, ended before the first step"
                                            : fmt::format("recording, ended mid-step {}",
@@ -87,7 +89,7 @@ Status status_of(const engine::Timeline& timeline,
   if (const auto reasoning = reasoning_of(timeline))
     return of_reasoning(*reasoning, timeline.held(), since_event);
   if (!run) return {.text = "idle"};
-  if (run->failed) return {Level::Bad, run->failed->message};
+  if (run->failed) return {Level::Bad, in_window(run->failed->message)};
   if (run->finished)
     return {.text = fmt::format("{}, {:.2f} s of compute", end_words(run->finished->stop_reason),
                                 run->finished->decode / 1e9)};

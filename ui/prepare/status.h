@@ -18,7 +18,7 @@ struct Status {
 };
 
 /// @param run          the run shown, or nullptr
-/// @param since_event  seconds since the last event arrived
+/// @param since_event  seconds since the last event arrived, samples of the machine apart
 /// @param recorded     an opened recording: nothing more will come
 Status status_of(const engine::Timeline& timeline,
                  const engine::RunRecord* run,

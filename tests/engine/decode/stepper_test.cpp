@@ -377,5 +377,59 @@ TEST(Tree, check_refuses_what_is_no_forest) {
   EXPECT_THROW(check(tree, 5), ContractError);
 }
 
+/// Proposes one token, and knows what was told by then.
+class Asking final : public Decoder {
+ public:
+  explicit Asking(const EventList& told) : told_(told) {}
+  bool drafts() const override { return true; }
+  TokenTree propose(const Sequence& prefix) override {
+    begun = told_.events;
+    TokenTree tree;
+    tree.add(prefix.tokens().back(), -1, RowTag{});
+    return tree;
+  }
+  Decision verify(const Sequence&, const TokenTree&, const StepOutput&) override { return {}; }
+  std::vector<Event> begun;
+
+ private:
+  const EventList& told_;
+};
+
+// A device that hangs in the draft hangs in a step that is known.
+TEST(Stepper, CU12_a_step_is_told_before_its_draft_is_asked_for) {
+  ToyModel model({.vocab = 6, .context = 2, .seed = 11});
+  Job plain;
+  plain.decoder = "ar";
+  Lane lane = start(model, {1, 2, 3}, plain, 4);
+  EventList told;
+  auto made = std::make_unique<Asking>(told);
+  const Asking& asked = *made;
+  lane.decoder = std::move(made);
+  Stepper(model, &told).propose(lane);
+  ASSERT_EQ(asked.begun.size(), 1u);
+  const auto* begun = std::get_if<StepBegun>(&asked.begun[0]);
+  ASSERT_NE(begun, nullptr);
+  EXPECT_EQ(begun->run, 4u);
+  EXPECT_EQ(begun->step, 0);
+  EXPECT_EQ(begun->kv_len, 2);
+  EXPECT_EQ(begun->n_rows, 0) << "nobody knows yet";
+  ASSERT_EQ(told.events.size(), 2u);
+  EXPECT_EQ(std::get<Drafted>(told.events[1]).tree.n_rows(), 1);
+}
+
+TEST(Stepper, the_rows_of_a_run_are_the_same_whoever_proposes_them) {
+  const ToyShape shape{.vocab = 7, .context = 2, .seed = 5};
+  ToyModel model(shape), draft(draft_of(shape));
+  for (const Job& job : jobs(draft)) {
+    const Outcome outcome = run(model, {1, 2, 3, 1, 2, 3, 1, 2}, job);
+    Timeline timeline;
+    timeline.apply(RunStarted{.run = 1});
+    for (const Event& event : outcome.events) timeline.apply(event);
+    EXPECT_EQ(timeline.n_inconsistent(), 0) << described(job);
+    EXPECT_EQ(static_cast<double>(timeline.runs()[0].n_rows()), outcome.metrics.at("rows"))
+        << described(job);
+  }
+}
+
 }  // namespace
 }  // namespace engine::test

@@ -1,4 +1,7 @@
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <future>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -37,6 +40,28 @@ TEST(EventQueue, wakes_once_for_a_burst_and_again_after_it_was_taken) {
   EXPECT_TRUE(queue.take().empty());
   queue.push(Held{});
   EXPECT_EQ(n_wakes, 2);
+}
+
+TEST(EventQueue, who_no_longer_listens_is_not_called_any_more) {
+  EventQueue queue;
+  std::promise<void> rings, goes_on;
+  std::atomic<bool> is_deaf = false;
+  queue.on_arrival([&] {
+    rings.set_value();
+    goes_on.get_future().wait();
+  });
+  std::thread engine_thread([&] { queue.push(Held{}); });
+  rings.get_future().wait();
+  std::thread window([&] {
+    queue.on_arrival({});
+    is_deaf = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(is_deaf) << "what it hung up is still at work";
+  goes_on.set_value();
+  engine_thread.join();
+  window.join();
+  EXPECT_EQ(queue.size(), 1U);
 }
 
 Event verified_of(RunId run, StepId step, std::size_t n_rows) {

@@ -249,6 +249,22 @@ TEST(Timeline, what_is_told_before_a_step_begins_belongs_to_that_step) {
   EXPECT_EQ(timeline.n_inconsistent(), 0);
 }
 
+TEST(Timeline, a_step_told_before_its_draft_has_the_rows_of_the_draft) {
+  std::vector<Event> events = small_stream();
+  const RunTotals before = timeline_of(events).runs()[0].totals;
+  for (Event& event : events)
+    if (auto* begun = std::get_if<StepBegun>(&event)) begun->n_rows = 0;
+  const Timeline timeline = timeline_of(events);
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+  const RunRecord& run = timeline.runs()[0];
+  EXPECT_EQ(run.totals.n_rows, before.n_rows);
+  for (const StepRecord& step : run.steps) EXPECT_EQ(step.begun.n_rows, step.drafted.tree.n_rows());
+  // Told once more, as a saved session is, nothing is counted twice.
+  EventList again;
+  tell(timeline, again);
+  EXPECT_EQ(timeline_of(again.events).runs()[0].totals.n_rows, before.n_rows);
+}
+
 TEST(Timeline, what_a_run_is_made_of_is_counted_and_outlives_what_was_let_go) {
   Timeline timeline;
   timeline.set_payload_budget(0);

@@ -279,6 +279,27 @@ TEST_F(ReasoningThread, held_it_steps_only_when_asked) {
   EXPECT_GT(count<StepEnded>(), 3);
 }
 
+// What SEED has begun by then, a draft made or not, waits: nobody may take it for a device that
+// hangs.
+TEST_F(ReasoningThread, CU12_held_it_says_so_again_where_it_comes_to_rest) {
+  StartReasoning start = tree(1);
+  start.start_held = true;
+  commands.push(start);
+  const auto rests = [&](int n_steps) {
+    return count<StepEnded>() >= n_steps && !all.empty() && timeline.held() &&
+           std::holds_alternative<Held>(all.back());
+  };
+  ASSERT_TRUE(until([&] { return rests(0); })) << "before its first run";
+  for (int step = 1; step <= 3; step++) {
+    const int n = count<StepEnded>();
+    commands.push(StepOnce{});
+    ASSERT_TRUE(until([&] { return rests(n + 1); }));
+    EXPECT_GE(timeline.runs().size(), 2u) << "branches of the tree";
+    for (const RunRecord& run : timeline.runs())
+      EXPECT_LE(run.last_event, timeline.holds().back().t);
+  }
+}
+
 TEST_F(ReasoningThread, a_held_one_can_be_stopped_and_ends_with_the_engine) {
   StartReasoning start = chain(1);
   start.start_held = true;

@@ -1,6 +1,7 @@
 // The engine thread's loop as the window meets it: commands in, events out, with the bundled model.
 #include <atomic>
 
+#include "engine/event/clock.h"
 #include "engine/event/recording.h"
 #include "engine/event/run_slices.h"
 #include "engine/schedule/engine.h"
@@ -346,6 +347,31 @@ TEST_F(EngineThread,
   commands.push(race({"ar"}, 4));
   EXPECT_TRUE(until([&] { return n_over() == 2; }));
   EXPECT_EQ(count<ModelLoaded>(), 1);
+}
+
+class FailingReasoning : public EngineThread {
+ protected:
+  void prepare(Engine& engine) override {
+    engine.reason_with([](const StartReasoning&, const ReasoningSite& site) {
+      const RunId first = site.watch.first_run;
+      for (const RunId run : {first, first + 1})
+        site.watch.events->push(RunStarted{.t = now_ns(), .run = run});
+      site.watch.events->push(RunFailed{now_ns(), first, 5, "cuda:0: gone"});
+      throw Error(ErrorCode::Device, "cuda:0: gone");
+    });
+  }
+};
+
+TEST_F(FailingReasoning, each_run_under_way_is_told_as_failed_once_and_no_other) {
+  StartReasoning start;
+  start.model = "demo-target";
+  start.decoder.decoder = "ar";
+  commands.push(start);
+  ASSERT_TRUE(until([&] { return count<RunFailed>() == 2 && n_over() == 2; }));
+  for (const RunRecord& run : timeline.runs()) EXPECT_EQ(run.failed->message, "cuda:0: gone");
+  ASSERT_TRUE(answers_held());
+  EXPECT_EQ(count<RunFailed>(), 2);
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
 }
 
 }  // namespace

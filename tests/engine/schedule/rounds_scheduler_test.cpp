@@ -2,11 +2,14 @@
 // the weights; the stream tells all of it.
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <thread>
 #include <tuple>
+#include <utility>
 
 #include <gtest/gtest.h>
 
+#include "engine/event/clock.h"
 #include "engine/event/timeline.h"
 #include "engine/schedule/rounds_scheduler.h"
 #include "tests/engine/decode/run.h"
@@ -239,6 +242,38 @@ TEST(RoundsScheduler, tells_every_run_whole_with_its_waits) {
   EXPECT_GE(figures.at("accepted_of_judged"), figures.at("alpha"));
   EXPECT_GE(figures.at("rounds_bound"), 1);
   EXPECT_LE(figures.at("rounds_bound"), 2);
+}
+
+/// What is told, and when it was.
+struct Arrivals final : EventSink {
+  void push(Event event) override { events.emplace_back(now_ns(), std::move(event)); }
+  std::vector<std::pair<Nanoseconds, Event>> events;
+};
+
+// What hangs is the last that was told of, so it must be told before it is begun.
+TEST(RoundsScheduler, CU12_whose_turn_it_is_is_told_before_a_model_is_at_work_on_it) {
+  const auto requests = several(0);
+  for (const std::string& overlap : overlap_names()) {
+    Arrivals told;
+    RoundsScheduler(bundled(), {.n_branches = 2, .overlap = overlap})
+        .run(requests, {.events = &told});
+    std::map<RunId, Nanoseconds> begun, taken;
+    int n_verified = 0;
+    for (const auto& [at, event] : told.events) {
+      if (const auto* e = std::get_if<StepBegun>(&event)) begun[e->run] = at;
+      const auto* dequeued = std::get_if<Dequeued>(&event);
+      if (dequeued && dequeued->resource == "target") taken[dequeued->run] = at;
+      // Drafted at once by another thread it is told as soon as that waits.
+      if (const auto* e = std::get_if<Drafted>(&event); e && overlap == "never") {
+        EXPECT_LE(begun.at(e->run), e->t);
+      }
+      if (const auto* e = std::get_if<Verified>(&event)) {
+        EXPECT_LE(taken.at(e->run), e->t) << overlap;
+        n_verified++;
+      }
+    }
+    EXPECT_GT(n_verified, 10);
+  }
 }
 
 TEST(RoundsScheduler, says_what_was_chosen_and_by_which_times) {

@@ -1,10 +1,12 @@
 // Rounds on two threads write what each text would be alone, whatever the delays and the policy
 // (T10, section 5g), and come to rest whatever happens.
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -249,6 +251,26 @@ TEST(RoundsThreads, one_branch_is_speculative_decoding_step_by_step) {
     std::vector<Event> told(events.list.events.begin() + 1, events.list.events.end());
     EXPECT_EQ(trace_of(told), trace_of(run(target, texts[0].prompt, job).events)) << described(job);
   }
+}
+
+// A draft that hangs in its device is seen by whoever hears what was told until then.
+TEST(RoundsThreads, CU12_while_a_draft_keeps_the_target_waiting_it_goes_on_telling) {
+  ToyModel target(kShape), draft(draft_of(kShape));
+  Job job{.decoder = "seed"};
+  job.draft = &draft;
+  job.limits.max_tokens = 3;
+  const std::vector<Text> texts(1, {{1, 2, 3}, job});
+  Rounds rounds(1, kFcfs, 1, nullptr);
+  LaneRounds work(target, texts, 1, nullptr);
+  std::atomic<int> n_told = 0;
+  work.draft_delay = [&, first = true]() mutable {
+    if (!std::exchange(first, false)) return;
+    const int before = n_told;
+    while (n_told < before + 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  const Deadline deadline;
+  run_rounds(rounds, work, {}, [&] { n_told++; });
+  EXPECT_EQ(work.tokens[0].size(), 3u);
 }
 
 TEST(RoundsThreads, the_draft_of_one_text_and_the_verification_of_another_are_at_work_together) {

@@ -1,11 +1,15 @@
 // One run to its end, as the command line asks for it.
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <new>
+#include <stdexcept>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "engine/event/timeline.h"
+#include "engine/schedule/completion_job.h"
 #include "engine/schedule/run.h"
 
 namespace engine {
@@ -67,6 +71,56 @@ TEST(RunToEnd, a_run_tells_how_busy_the_processor_was_as_a_live_one_does) {
   EXPECT_LE(sample.t, timeline.runs()[0].last_event);
   const auto decodes = [](const Phase& phase) { return phase.name == "decode"; };
   EXPECT_EQ(std::ranges::count_if(timeline.runs()[0].phases, decodes), 1);
+}
+
+// Whatever is thrown in the midst of it.
+TEST(RunToEnd, TH06_what_no_run_may_throw_is_told_as_its_failure_and_thrown_on) {
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  LoadedModel& loaded = store.get({});
+  RunRequest request{.max_tokens = 3, .ignore_eos = true};
+  request.prompt_tokens.assign(5, 5);
+  const auto failed_by = [&](const std::function<void()>& thrower) {
+    Kept kept;
+    EXPECT_ANY_THROW(run_to_end(loaded, request, 2, &kept, {}, [&](const Lane&) { thrower(); }));
+    const auto* failed = std::get_if<RunFailed>(&kept.events.back());
+    return failed ? *failed : RunFailed{};
+  };
+  const RunFailed by_bug = failed_by([] { throw std::logic_error("an index of 7"); });
+  EXPECT_EQ(by_bug.run, 2u);
+  EXPECT_EQ(by_bug.code, 70);
+  EXPECT_EQ(by_bug.message, "internal error: an index of 7; please report it");
+  EXPECT_EQ(failed_by([] { throw std::bad_alloc(); }).code, 4);
+  const RunFailed by_device = failed_by([] { throw Error(ErrorCode::Device, "cuda:0: gone"); });
+  EXPECT_EQ(by_device.code, 5);
+  EXPECT_EQ(by_device.message, "cuda:0: gone");
+}
+
+TEST(CompletionJob, a_prompt_that_cannot_be_read_is_told_as_the_failure_of_its_run) {
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  const RunModels models = store.get({});
+  CompletionRequest request;
+  request.run.prompt_tokens.assign(5, 5);
+  Kept kept;
+  const auto begin = [&](const std::function<void()>& thrower) {
+    return begun_job({&request, 1}, 0, models, 6, &kept, [&](RunId run) {
+      thrower();
+      return make_lane(models, request.run, run, nullptr);
+    });
+  };
+  const auto failed = [&] {
+    const auto* last = std::get_if<RunFailed>(&kept.events.back());
+    return last ? *last : RunFailed{};
+  };
+  EXPECT_THROW(begin([] { throw Error(ErrorCode::Device, "cuda:0: gone"); }), Error);
+  EXPECT_EQ(failed().run, 6u);
+  EXPECT_EQ(failed().code, 5);
+  EXPECT_EQ(failed().message, "cuda:0: gone");
+  EXPECT_THROW(begin([] { throw std::bad_alloc(); }), std::bad_alloc);
+  EXPECT_EQ(failed().code, 4);
+  EXPECT_EQ(begin([] { throw Error(ErrorCode::Cancelled, "stopped"); }), nullptr);
+  const auto* finished = std::get_if<RunFinished>(&kept.events.back());
+  ASSERT_NE(finished, nullptr);
+  EXPECT_EQ(finished->stop_reason, "stopped");
 }
 
 }  // namespace
