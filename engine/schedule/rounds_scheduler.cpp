@@ -297,11 +297,7 @@ std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> 
 
 const OverlapTuner* RoundsScheduler::tuner() const {
   const auto* measured = dynamic_cast<const MeasuredOverlap*>(overlap_.get());
-  const OverlapTuner* found = nullptr;
-  if (!measured) return found;
-  for (const auto& [n, tuner] : measured->tuners())
-    if (tuner.overlapped() > 0) found = &tuner;
-  return found;
+  return measured ? measured->most_that_measured_both() : nullptr;
 }
 
 /// For recordings: what is kept, where it is not what was told before.

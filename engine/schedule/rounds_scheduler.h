@@ -51,7 +51,7 @@ class RoundsScheduler : public Scheduler {
  private:
   RunModels models_;  // owned by the store, as long as this is used
   RoundsSettings settings_;
-  /// The tuner of most branches that has looked both ways; null: none has.
+  /// What the choice is told by; null: nothing was measured, or not both ways.
   const OverlapTuner* tuner() const;
   void tell_choice(EventSink& events);
 
