@@ -241,6 +241,37 @@ TEST(RoundsScheduler, tells_every_run_whole_with_its_waits) {
   EXPECT_LE(figures.at("rounds_bound"), 2);
 }
 
+// As `reason cot` has it: texts that are drafted for, then their answers by plain decoding.
+TEST(RoundsScheduler, what_is_not_drafted_for_is_no_draft_and_no_branch_that_never_was_counts) {
+  std::vector<CompletionRequest> requests = several(0);
+  requests.resize(2);
+  RoundsScheduler scheduler(bundled(), {.n_branches = 6});
+  scheduler.run(requests, {});
+  const auto drafted = scheduler.figures();
+  EXPECT_EQ(drafted.at("branches"), 6);
+  EXPECT_EQ(drafted.at("most_branches"), 2);
+  EXPECT_EQ(drafted.at("drafts"), drafted.at("steps"));
+  EXPECT_GT(drafted.at("round_draft_ms"), 0);
+
+  std::vector<CompletionRequest> answers = requests;
+  for (CompletionRequest& one : answers) one.run.decoder = "ar";
+  scheduler.run(answers, {});
+  const auto both = scheduler.figures();
+  EXPECT_GT(both.at("steps"), 2 * drafted.at("steps")) << "plain steps bring one token each";
+  EXPECT_GT(both.at("verifications"), drafted.at("verifications"));
+  for (const char* name : {"drafts", "round_draft_ms", "most_branches", "alpha"})
+    EXPECT_EQ(both.at(name), drafted.at(name)) << name;
+  EXPECT_DOUBLE_EQ(both.at("rounds_bound"),
+                   rounds_bound(2, 1, both.at("round_draft_ms"), both.at("round_verify_ms"),
+                                both.at("steps") / both.at("verifications")));
+
+  RoundsScheduler plain(bundled(), {.n_branches = 6});
+  plain.run(answers, {});
+  EXPECT_EQ(plain.figures().at("drafts"), 0);
+  EXPECT_FALSE(plain.figures().contains("round_draft_ms"));
+  EXPECT_FALSE(plain.figures().contains("rounds_bound"));
+}
+
 TEST(RoundsScheduler, says_what_was_chosen_and_by_which_times) {
   std::vector<CompletionRequest> requests(6, request("Question:\nAnna has 4 cups.\n", 60));
   EventList events;
