@@ -86,6 +86,21 @@ TEST(RoundsScheduler, gives_each_request_the_tokens_it_has_alone) {
   }
 }
 
+/// The requests by a decoder that drafts and judges in turn: SEED's chain of three is speculative
+/// decoding and a chain of mcsd, draw by draw.
+std::vector<CompletionRequest> without_rounds(std::vector<CompletionRequest> requests) {
+  for (std::size_t i = 0; i < requests.size(); i++) {
+    RunRequest& run = requests[i].run;
+    const bool is_tree = !run.options.empty();
+    run.decoder = is_tree || i % 2 ? "mcsd" : "speculative";
+    if (run.decoder == "speculative")
+      run.options = {{"gamma", "3"}};
+    else if (!is_tree)
+      run.options = {{"k_config", "1,1,1"}};
+  }
+  return requests;
+}
+
 /// A model whose forwards take up to 0.3 ms more than their work, now so, now so.
 class Delayed final : public Model {
  public:
@@ -137,30 +152,37 @@ TEST(RoundsScheduler, random_delays_of_both_models_change_no_token) {
   Delayed& draft = made_delayed(*models.draft);
   const std::vector<std::string> policies = policy_names();
   std::uint64_t trial = 0;
-  for (const float temperature : {0.0f, 0.8f}) {
-    auto requests = several(temperature);
+  const std::pair<float, Sampling::Mode> samplings[] = {{0, Sampling::Mode::Coupled},
+                                                        {0.8f, Sampling::Mode::Coupled},
+                                                        {0.8f, Sampling::Mode::Rejection}};
+  for (const auto& [temperature, mode] : samplings) {
+    auto requests = several(temperature, mode);
     for (CompletionRequest& one : requests) one.run.max_tokens = std::min(one.run.max_tokens, 16);
+    requests[1].run.options = {{"k_config", "2,2"}};
     auto plain = requests;
-    for (CompletionRequest& one : plain) one.run.decoder = "ar";
+    for (CompletionRequest& one : plain) one.run.decoder = "ar", one.run.options.clear();
+    if (mode == Sampling::Mode::Rejection) plain = without_rounds(requests);
     const auto alone = BatchScheduler(bundled(), 1).run(plain, {});
-    for (const int n : {1, 2, 3, 4}) {
-      for (const int together : {1, 3}) {
-        target.begin(100 + trial);
-        draft.begin(200 + trial);
+    for (const std::string& overlap : overlap_names()) {
+      for (const int i : {0, 1, 2, 3}) {
+        const int threads = 1 + i / 2, together = i % 2 ? 3 : 1;
+        const int n = 1 + static_cast<int>((trial + trial / 4) % 4);
         const std::string& policy = policies[trial % policies.size()];
-        const std::string& overlap = overlap_names()[trial++ / 2 % overlap_names().size()];
+        target.begin(100 + trial);
+        draft.begin(200 + trial++);
         const Deadline deadline;
         EventList events;
         RoundsScheduler scheduler(models, {.n_branches = n,
                                            .n_together = together,
                                            .policy = policy,
                                            .overlap = overlap,
-                                           .target_threads = 1});
+                                           .target_threads = threads});
         const auto found = scheduler.run(requests, {.events = &events});
         ASSERT_EQ(found.size(), requests.size());
-        for (std::size_t i = 0; i < requests.size(); i++)
-          EXPECT_EQ(found[i].result.tokens, alone[i].result.tokens)
-              << i << ": " << n << " branches, " << together << " together, " << policy << overlap;
+        for (std::size_t r = 0; r < requests.size(); r++)
+          EXPECT_EQ(found[r].result.tokens, alone[r].result.tokens)
+              << r << ": " << n << " branches, " << together << " together, " << threads
+              << " threads, " << policy << " " << overlap << " " << static_cast<int>(mode);
         Timeline timeline;
         timeline.apply(describe(models.target));
         timeline.apply(describe(*models.draft));
