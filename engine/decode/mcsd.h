@@ -3,7 +3,7 @@
 //             with replacement (SpecInfer, arXiv:2305.09781), naive, and K-SEQ (SpecTr,
 //             arXiv:2310.15141)
 //   lossless  greedy and coupled: token for token; rejection: in distribution, with every rule;
-//             not with as_released
+//             not with as_released where a node has several certain candidates
 //   needs     a draft model with the target's vocabulary
 //   cost      a draft step a level and 1 target step of 1 + sum over levels of k_1 ... k_j rows; in
 //             the rejection mode q of every node that has children

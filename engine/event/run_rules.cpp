@@ -3,6 +3,25 @@
 #include <charconv>
 
 namespace engine {
+namespace {
+
+bool has(const std::map<std::string, std::string>& options,
+         const std::string& name,
+         std::string_view value) {
+  const auto found = options.find(name);
+  return found != options.end() && found->second == value;
+}
+
+/// Whether every node has one candidate: each count of k_config is 1.
+bool is_chain(const std::map<std::string, std::string>& options) {
+  const auto found = options.find("k_config");
+  if (found == options.end()) return false;
+  const std::string& counts = found->second;
+  return counts.find_first_not_of("1,") == std::string::npos &&
+         counts.find("11") == std::string::npos;
+}
+
+}  // namespace
 
 bool rejects(std::string_view sampling, float temperature) {
   return sampling == kRejection && !is_greedy(temperature);
@@ -11,11 +30,10 @@ bool rejects(std::string_view sampling, float temperature) {
 bool keeps_law(const std::map<std::string, std::string>& options,
                bool by_rejection,
                float temperature) {
-  const auto verify = options.find("verify");
-  if (verify != options.end() && verify->second == "typical" && !is_greedy(temperature))
-    return false;
-  const auto released = options.find("as_released");
-  if (!by_rejection || released == options.end() || released->second != "true") return true;
+  if (has(options, "verify", "typical") && !is_greedy(temperature)) return false;
+  if (!by_rejection || !has(options, "as_released", "true")) return true;
+  // A softmax over one candidate is one at it, and a target that draws for itself asks no q.
+  if (is_chain(options) || has(options, "rule", "naive")) return true;
   float own = -1;  // below 0: it has none
   if (const auto given = options.find("draft_temperature"); given != options.end())
     std::from_chars(given->second.data(), given->second.data() + given->second.size(), own);

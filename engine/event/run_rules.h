@@ -22,7 +22,8 @@ bool rejects(std::string_view sampling, float temperature);
 
 /// Whether a decoder that is lossless stays so with these options. `as_released` changes the law by
 /// which candidates are judged: under rejection sampling drafts that are certain (drawn at
-/// temperature 0) are then judged by a law they were not drawn from. Typical acceptance (`verify`)
+/// temperature 0) are then judged by a law they were not drawn from; not where each node has one
+/// candidate, nor by rule "naive", which judges by none. Typical acceptance (`verify`)
 /// keeps what is likely enough, by whatever law it was drawn; at temperature 0 nothing but the
 /// likeliest token is.
 /// @param options       of the decoder, complete

@@ -64,7 +64,11 @@ Completion CompletionJob::finished(EventSink* events, ScheduleTotals& totals) {
   totals.draft_busy += lane.propose_ns;
   totals.n_runs++;
   totals.n_steps += lane.n_steps;
-  totals.n_depth += std::int64_t{lane.n_steps} * draft_depth(request.run);
+  if (const int depth = draft_depth(request.run); depth > 0) {
+    totals.drafting += lane.propose_ns;
+    totals.n_drafts += lane.n_steps;
+    totals.n_depth += std::int64_t{lane.n_steps} * depth;
+  }
   totals.n_proposed += lane.n_proposed;
   totals.n_accepted += lane.n_accepted;
   totals.n_rejected += lane.n_rejected;

@@ -12,7 +12,7 @@ constexpr std::size_t kLookSamples = 3;
 constexpr std::size_t kKeptSamples = 5;
 constexpr int kFirstPause = 48, kLongestPause = 768;
 constexpr double kQuicker = 1.03;   // by so much the other way must be, to be kept
-constexpr double kChanged = 1.25;   // more or less than it was: the load is another
+constexpr double kChanged = 1.25;   // times what it was, or the other way: the load is another
 constexpr double kHopeless = 1.5;   // one sample like this ends a look
 constexpr double kUnlikely = 1.15;  // so do two
 
@@ -87,6 +87,14 @@ const OverlapTuner* MeasuredOverlap::nearest_that_knows(int n_branches) const {
     distance = d;
   }
   return nearest;
+}
+
+const OverlapTuner* MeasuredOverlap::most_that_measured_both() const {
+  // One that began like another has not measured the way that it keeps, or not the other one.
+  const OverlapTuner* found = nullptr;
+  for (const auto& [n, tuner] : tuners_)
+    if (tuner.in_turn() > 0 && tuner.overlapped() > 0) found = &tuner;
+  return found;
 }
 
 bool MeasuredOverlap::at_once(int n_branches) const {

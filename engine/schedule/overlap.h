@@ -34,7 +34,7 @@ class FixedOverlap final : public Overlap {
 
 /// The rule, for one number of branches: looks at both, in turn first, and keeps the quicker by the
 /// median of three; another look after a while, which doubles each time nothing has changed, and at
-/// once where what is kept takes a quarter more or less than it did.
+/// once where what is kept takes a quarter more, or a fifth less, than it did.
 class OverlapTuner {
  public:
   OverlapTuner() = default;
@@ -76,6 +76,8 @@ class MeasuredOverlap final : public Overlap {
   void measured(int n_branches, Nanoseconds per_text) override;
   /// By number of branches; those that were measured.
   const std::map<int, OverlapTuner>& tuners() const { return tuners_; }
+  /// The tuner of most branches that has measured both ways; null: none has.
+  const OverlapTuner* most_that_measured_both() const;
 
  private:
   /// Null: none knows yet.

@@ -62,7 +62,9 @@ void Rounds::admit(int branch, RunId run, double value, Nanoseconds t) {
   own.n_verified = 0;
   own.value = value;
   line_up(ready_, branch, "draft", t);
-  n_under_way_ = std::max(n_under_way_, n_branches() - static_cast<int>(n_in(Stage::Free)));
+  const int n_taken = n_branches() - static_cast<int>(n_in(Stage::Free));
+  n_under_way_ = std::max(n_under_way_, n_taken);
+  totals_.most_branches = std::max(totals_.most_branches, n_taken);
   measured_until_ = t;
 }
 

@@ -41,6 +41,7 @@ struct RoundsTotals {
   std::int64_t n_verifications = 0;  // times the target worked
   std::int64_t n_overlapped = 0;     // of these: the draft might work meanwhile
   int longest_queue = 0;
+  int most_branches = 0;            // under way at once
   Nanoseconds wait_for_target = 0;  // of branches, in the queue
   Nanoseconds wait_for_draft = 0;   // of branches with label 1 while the draft is at another's
   Nanoseconds drafting = 0;

@@ -243,6 +243,7 @@ void add(RoundsTotals& sum, const RoundsTotals& more) {
   sum.n_verifications += more.n_verifications;
   sum.n_overlapped += more.n_overlapped;
   sum.longest_queue = std::max(sum.longest_queue, more.longest_queue);
+  sum.most_branches = std::max(sum.most_branches, more.most_branches);
   sum.wait_for_target += more.wait_for_target;
   sum.wait_for_draft += more.wait_for_draft;
   sum.drafting += more.drafting;
@@ -313,11 +314,7 @@ std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> 
 
 const OverlapTuner* RoundsScheduler::tuner() const {
   const auto* measured = dynamic_cast<const MeasuredOverlap*>(overlap_.get());
-  const OverlapTuner* found = nullptr;
-  if (!measured) return found;
-  for (const auto& [n, tuner] : measured->tuners())
-    if (tuner.overlapped() > 0) found = &tuner;
-  return found;
+  return measured ? measured->most_that_measured_both() : nullptr;
 }
 
 /// For recordings: what is kept, where it is not what was told before.
@@ -339,7 +336,8 @@ std::map<std::string, double> RoundsScheduler::figures() const {
   std::map<std::string, double> figures = figures_of(totals_, models_);
   const auto ms = [](Nanoseconds ns) { return static_cast<double>(ns) * 1e-6; };
   figures["branches"] = settings_.n_branches;
-  figures["drafts"] = static_cast<double>(rounds_.n_drafts);
+  figures["most_branches"] = rounds_.most_branches;
+  figures["drafts"] = static_cast<double>(totals_.n_drafts);
   figures["verifications"] = static_cast<double>(rounds_.n_verifications);
   figures["longest_queue"] = rounds_.longest_queue;
   figures["wait_for_target_ms"] = ms(rounds_.wait_for_target);
@@ -361,13 +359,14 @@ std::map<std::string, double> RoundsScheduler::figures() const {
   if (rounds_.n_verifications == 0) return figures;
   figures["overlapped"] =
       static_cast<double>(rounds_.n_overlapped) / static_cast<double>(rounds_.n_verifications);
-  const double draft = ms(totals_.draft_busy) / static_cast<double>(totals_.n_steps);
   const double verify = ms(totals_.target_busy) / static_cast<double>(rounds_.n_verifications);
-  figures["round_draft_ms"] = draft;
   figures["round_verify_ms"] = verify;
+  if (totals_.n_drafts == 0) return figures;
+  const double draft = ms(totals_.drafting) / static_cast<double>(totals_.n_drafts);
+  figures["round_draft_ms"] = draft;
   const double together =
       static_cast<double>(totals_.n_steps) / static_cast<double>(rounds_.n_verifications);
-  figures["rounds_bound"] = rounds_bound(settings_.n_branches, 1, draft, verify, together);
+  figures["rounds_bound"] = rounds_bound(rounds_.most_branches, 1, draft, verify, together);
   return figures;
 }
 

@@ -39,10 +39,11 @@ class RoundsScheduler : public Scheduler {
   /// @throws whatever the models throw, on either thread
   std::vector<Completion> run(std::span<const CompletionRequest> requests,
                               const SchedulerWatch& watch) override;
-  /// figures_of(), and: branches, drafts, verifications, longest_queue, wait_for_target_ms and
-  /// wait_for_draft_ms (of branches), target_idle_ms and draft_idle_ms, draft_prefill_ms (of
-  /// prefill_ms, the draft's), round_draft_ms and round_verify_ms (of one), rounds_bound with these
-  /// and the texts of a verification, overlap (own compute of both models, prompts
+  /// figures_of(), and: branches, most_branches (at once), drafts, verifications, longest_queue,
+  /// wait_for_target_ms and wait_for_draft_ms (of branches), target_idle_ms and draft_idle_ms,
+  /// draft_prefill_ms (of prefill_ms, the draft's), round_draft_ms (of texts that are drafted for)
+  /// and round_verify_ms (of one), rounds_bound of most_branches with these and the texts of a
+  /// verification, overlap (own compute of both models, prompts
   /// included, / wall: 1 where nothing was done at the same time), overlapped (share of the
   /// verifications beside which the draft might work); with overlap=auto, where it was measured,
   /// overlap_chosen, overlap_looks and overlap_changes, overlapped_round_ms and in_turn_round_ms.
@@ -51,7 +52,7 @@ class RoundsScheduler : public Scheduler {
  private:
   RunModels models_;  // owned by the store, as long as this is used
   RoundsSettings settings_;
-  /// The tuner of most branches that has looked both ways; null: none has.
+  /// What the choice is told by; null: nothing was measured, or not both ways.
   const OverlapTuner* tuner() const;
   void tell_choice(EventSink& events);
 

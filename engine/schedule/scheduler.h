@@ -45,9 +45,11 @@ struct ScheduleTotals {
   Nanoseconds draft_prefill = 0;  // of it: the draft's, where it reads beside the target's work
   Nanoseconds target_busy = 0;    // judging what was proposed: forward, verify, commit
   Nanoseconds draft_busy = 0;     // proposing
+  Nanoseconds drafting = 0;       // of it: for runs that have a draft model
   int n_runs = 0;
   std::int64_t n_tokens = 0;
   std::int64_t n_steps = 0;     // of all runs
+  std::int64_t n_drafts = 0;    // of them: for which a draft model proposed
   std::int64_t n_forwards = 0;  // of the target; fewer than steps where runs share one
   std::int64_t n_depth = 0;     // tokens that whole paths of its drafts would have been
   std::int64_t n_proposed = 0, n_accepted = 0, n_rejected = 0;  // as in Lane

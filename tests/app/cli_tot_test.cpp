@@ -150,6 +150,22 @@ TEST_F(CliTot, seed_says_where_its_branches_waited_and_what_they_cost) {
   EXPECT_NE(words.out.find("branches waited"), std::string::npos) << words.out;
 }
 
+// Taking turns on one thread, so that who is under way with whom depends on no time.
+TEST_F(CliTot, three_branches_of_seed_cost_three_caches_and_one_copy_of_each_models_weights) {
+  const std::string ask =
+      "reason tot --count 1 --depth 1 --decoder seed --set overlap=never --set branches=";
+  const json one = document(ask + "1")["schedule"], three = document(ask + "3")["schedule"];
+  EXPECT_EQ(one["most_branches"], 1);
+  EXPECT_EQ(three["most_branches"], 3);
+  for (const char* name : {"weight_bytes", "draft_weight_bytes"}) {
+    EXPECT_GT(one[name], 0) << name;
+    EXPECT_EQ(three[name], one[name]) << name;
+  }
+  EXPECT_GT(one["branch_cache_bytes"], 0);
+  EXPECT_EQ(three["branch_cache_bytes"], 3 * one["branch_cache_bytes"].get<std::int64_t>())
+      << "the thoughts of a question have one prompt, and texts of as many pages behind it";
+}
+
 TEST_F(CliTot, prints_the_tree_with_values_fates_and_the_answers_path) {
   const Outcome outcome = run("reason tot --count 1 --depth 2 --thoughts 2");
   ASSERT_EQ(outcome.code, 0) << outcome.err;

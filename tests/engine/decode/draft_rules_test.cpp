@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -231,22 +232,27 @@ std::vector<Case> cases() {
     tree("stops", {{"k_config", "2,1"}, {"stop_below", "0.5"}}, 3, 3);
   }
   // The target's filters and penalty differ from the draft's.
-  for (const char* decoder : {"speculative", "mcsd"}) {
-    Case filtered{std::string(decoder) + ", filters",
-                  decoder,
-                  {{"draft_top_p", "1"}, {"draft_top_k", "3"}},
-                  4,
-                  3};
-    filtered.options.insert(decoder == std::string("mcsd")
-                                ? std::pair<std::string, std::string>{"k_config", "2,1"}
-                                : std::pair<std::string, std::string>{"gamma", "2"});
-    filtered.sampling.top_p = 0.8f;
-    filtered.sampling.min_p = 0.05f;
-    filtered.sampling.repetition_penalty = 1.3f;
-    all.push_back(filtered);
-    filtered.name += ", an end token";
-    filtered.eos_ids = {2};
-    all.push_back(filtered);
+  const auto filtered = [&](const std::string& what, const char* decoder, OptionValues options) {
+    options.insert({{"draft_top_p", "1"}, {"draft_top_k", "3"}});
+    Case c{what + ", filters", decoder, std::move(options), 4, 3};
+    c.sampling.top_p = 0.8f;
+    c.sampling.min_p = 0.05f;
+    c.sampling.repetition_penalty = 1.3f;
+    all.push_back(c);
+    c.name += ", an end token";
+    c.eos_ids = {2};
+    all.push_back(c);
+  };
+  filtered("speculative", "speculative", {{"gamma", "2"}});
+  for (const char* rule : {"without", "with", "naive", "kseq"}) {
+    const OptionValues tree{{"k_config", "2,1"}, {"rule", rule}};
+    for (const auto& [what, option, value] :
+         {std::tuple{"", "stop_below", "0"}, std::tuple{", certain", "draft_temperature", "0"},
+          std::tuple{", stops", "stop_below", "0.5"}}) {
+      OptionValues options = tree;
+      options[option] = value;
+      filtered(rule + std::string(what), "mcsd", std::move(options));
+    }
   }
   return all;
 }
@@ -283,6 +289,7 @@ TEST(DraftRules, every_decoder_and_rule_keeps_the_law_of_plain_sampling_exactly)
   const std::vector<TokenId> prompt{0, 1, 2, 0, 1};
   for (const Case& c : cases()) {
     std::int64_t n_accepted = 0, n_rejected = 0;
+    double n_stops = 0;
     for (std::uint64_t seed = 0; seed < 3; seed++) {
       const ToyShape shape{.vocab = c.vocab, .context = 2, .spread = 3, .seed = seed};
       ToyModel model(shape), draft(draft_of(shape));
@@ -290,12 +297,16 @@ TEST(DraftRules, every_decoder_and_rule_keeps_the_law_of_plain_sampling_exactly)
         const Outcome outcome = run(model, prompt, job_of(c, draft, uniforms));
         n_accepted += outcome.n_accepted;
         n_rejected += outcome.n_rejected;
+        n_stops += outcome.metrics.at("draft_stops");
         return outcome.tokens;
       });
       EXPECT_LE(distance(law, expected_law(model, c, prompt)), kExact) << c.name;
     }
     EXPECT_GT(n_accepted, 0) << c.name;
     EXPECT_GT(n_rejected, 0) << c.name;
+    const auto stop_below = c.options.find("stop_below");
+    const bool may_stop = stop_below != c.options.end() && stop_below->second != "0";
+    EXPECT_EQ(n_stops > 0, may_stop) << c.name;
   }
 }
 
@@ -326,22 +337,107 @@ TEST(DraftRules, a_draft_that_finds_all_tokens_equally_likely_keeps_the_law_unde
 
 TEST(DraftRules, as_released_loses_the_law_and_nothing_else_does) {
   const std::vector<TokenId> prompt{0, 1, 2, 0, 1};
-  Case c{"as released", "mcsd", {{"k_config", "2,1"}, {"draft_temperature", "0"}}, 4, 3};
-  double worst = 0;
+  std::map<std::string, double> worst;  // by rule
   for (std::uint64_t seed = 0; seed < 4; seed++) {
     const ToyShape shape{.vocab = 4, .context = 2, .spread = 3, .seed = seed};
     ToyModel model(shape), draft(draft_of(shape));
-    const auto law_of = [&](const char* released) {
-      c.options["as_released"] = released;
+    const auto law_of = [&](const char* released, const char* k_config, const char* rule) {
+      const Case c{"as released",
+                   "mcsd",
+                   {{"k_config", k_config},
+                    {"rule", rule},
+                    {"draft_temperature", "0"},
+                    {"as_released", released}},
+                   4,
+                   3};
       return enumerate([&](UniformSource& uniforms) {
         return run(model, prompt, job_of(c, draft, uniforms)).tokens;
       });
     };
-    const Law expected = expected_law(model, c, prompt);
-    EXPECT_LE(distance(law_of("false"), expected), kExact);
-    worst = std::max(worst, total_variation(law_of("true"), expected));
+    const Law expected = expected_law(model, {.vocab = 4, .n_tokens = 3}, prompt);
+    for (const char* rule : {"without", "with", "kseq", "naive"}) {
+      EXPECT_LE(distance(law_of("false", "2,1", rule), expected), kExact) << rule;
+      worst[rule] = std::max(worst[rule], total_variation(law_of("true", "2,1", rule), expected));
+      // One candidate a node: what is taken for its law is one at it.
+      EXPECT_LE(distance(law_of("true", "1,1", rule), expected), kExact) << rule;
+    }
   }
-  EXPECT_GT(worst, 0.05);
+  for (const char* rule : {"without", "with", "kseq"}) EXPECT_GT(worst[rule], 0.05) << rule;
+  EXPECT_LE(worst["naive"], kExact) << "the target draws for itself";
+}
+
+// What a step brings on average, of models that are of one opinion everywhere.
+
+const std::vector<TokenId> kAnyText{0, 1, 2, 0, 1};
+
+/// A toy pair whose laws do not depend on the text.
+struct Constant {
+  explicit Constant(std::uint64_t seed)
+      : target({.vocab = 3, .context = 0, .spread = 3, .seed = seed}),
+        draft(draft_of({.vocab = 3, .context = 0, .spread = 3, .seed = seed})) {}
+
+  /// The probability that a drafted token is kept, sum min(p, q).
+  double acceptance(const Sampling& sampling) const {
+    const auto p = token_law(target.logits_after(kAnyText), sampling, kAnyText);
+    const auto q = token_law(draft.logits_after(kAnyText), sampling, kAnyText);
+    double sum = 0;
+    for (std::size_t v = 0; v < p.size(); v++) sum += std::min(p[v], q[v]);
+    return sum;
+  }
+
+  ToyModel target, draft;
+};
+
+/// Means over every outcome of a text's first step.
+struct StepMeans {
+  double emitted = 0, accepted = 0;
+};
+StepMeans first_step(Constant& pair, const std::string& decoder, const OptionValues& options) {
+  Job job{.decoder = decoder, .options = options, .draft = &pair.draft};
+  job.sampling = {.temperature = 0.8f, .mode = Sampling::Mode::Rejection};
+  const Law law = enumerate([&](UniformSource& uniforms) {
+    job.uniforms = &uniforms;
+    Lane lane = start(pair.target, kAnyText, job);
+    Lane* lanes[] = {&lane};
+    Stepper(pair.target, nullptr).step(lanes);
+    return std::vector<TokenId>{static_cast<TokenId>(lane.sequence.generated().size()),
+                                static_cast<TokenId>(lane.n_accepted)};
+  });
+  StepMeans means;
+  for (const auto& [counts, probability] : law) {
+    means.emitted += probability * counts[0];
+    means.accepted += probability * counts[1];
+  }
+  return means;
+}
+
+TEST(DraftRules, T11_a_step_gives_the_tokens_that_follow_from_the_acceptance_of_one) {
+  for (std::uint64_t seed = 0; seed < 3; seed++) {
+    Constant pair(seed);
+    const double a = pair.acceptance({.temperature = 0.8f});
+    ASSERT_GT(a, 0.3);
+    ASSERT_LT(a, 0.98);
+    for (int gamma = 1; gamma <= 5; gamma++) {
+      const StepMeans step = first_step(pair, "speculative", {{"gamma", std::to_string(gamma)}});
+      EXPECT_NEAR(step.emitted, (1 - std::pow(a, gamma + 1)) / (1 - a), kExact) << gamma;
+      EXPECT_NEAR(step.accepted, step.emitted - 1, kExact) << "the last is the target's own";
+    }
+  }
+}
+
+TEST(DraftRules, T11_seeds_alpha_of_a_chain_is_the_mean_of_the_powers_of_the_acceptance) {
+  for (std::uint64_t seed = 0; seed < 3; seed++) {
+    Constant pair(seed);
+    const double b = pair.acceptance({.temperature = 0.8f});
+    std::string k_config;
+    double powers = 0;
+    for (int k = 1; k <= 5; k++) {
+      k_config += k == 1 ? "1" : ",1";
+      powers += std::pow(b, k);
+      const StepMeans step = first_step(pair, "seed", {{"k_config", k_config}});
+      EXPECT_NEAR(step.accepted / k, powers / k, kExact) << k_config;
+    }
+  }
 }
 
 }  // namespace

@@ -237,6 +237,17 @@ TEST(Registry, only_the_released_behaviour_is_not_lossless_and_only_where_it_sho
   EXPECT_TRUE(is_lossless(info, certain, coupled));
   const OptionValues drawn = complete_options(info, {{"as_released", "on"}});
   EXPECT_TRUE(is_lossless(info, drawn, rejection)) << "candidates were drawn from their law";
+  const auto certain_with = [&info](OptionValues options) {
+    options.insert({{"as_released", "on"}, {"draft_temperature", "0"}});
+    return complete_options(info, options);
+  };
+  for (const char* chain : {"1", "1,1,1"})
+    EXPECT_TRUE(is_lossless(info, certain_with({{"k_config", chain}}), rejection)) << chain;
+  EXPECT_FALSE(is_lossless(info, certain_with({{"k_config", "1,2"}}), rejection));
+  for (const char* rule : {"without", "with", "kseq", "naive"})
+    EXPECT_EQ(is_lossless(info, certain_with({{"rule", rule}}), rejection),
+              rule == std::string("naive"))
+        << "which asks for no law but the target's";
 }
 
 // What the window knows of a run by its event is what the engine knows by its settings.

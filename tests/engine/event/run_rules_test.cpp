@@ -39,5 +39,19 @@ TEST(RunRules, the_law_is_lost_where_certain_drafts_are_judged_as_if_they_had_be
   EXPECT_TRUE(keeps_law({}, true, 1));
 }
 
+TEST(RunRules, certain_drafts_lose_no_law_one_at_a_time_nor_where_the_target_draws) {
+  const auto with = [](const char* option, const char* value) {
+    return std::map<std::string, std::string>{
+        {"as_released", "true"}, {"draft_temperature", "0"}, {option, value}};
+  };
+  for (const char* chain : {"1", "1,1", "1,1,1,1"})
+    EXPECT_TRUE(keeps_law(with("k_config", chain), true, 1)) << chain;
+  for (const char* tree : {"2", "2,1,1", "1,1,2", "11", "1,11", "1,10,1"})
+    EXPECT_FALSE(keeps_law(with("k_config", tree), true, 1)) << tree;
+  EXPECT_TRUE(keeps_law(with("rule", "naive"), true, 1));
+  for (const char* rule : {"without", "with", "kseq"})
+    EXPECT_FALSE(keeps_law(with("rule", rule), true, 1)) << rule;
+}
+
 }  // namespace
 }  // namespace engine

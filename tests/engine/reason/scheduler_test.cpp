@@ -1,4 +1,7 @@
 // Completions in any company are those made alone.
+#include <tuple>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "engine/event/timeline.h"
@@ -40,6 +43,39 @@ TEST(BatchScheduler, gives_each_request_the_tokens_it_has_alone) {
   ASSERT_EQ(alone.size(), requests.size());
   for (const int n : {2, 3, 8}) {
     const auto together = BatchScheduler(bundled(), n).run(requests, {});
+    ASSERT_EQ(together.size(), requests.size());
+    for (std::size_t i = 0; i < requests.size(); i++) {
+      EXPECT_EQ(together[i].result.tokens, alone[i].result.tokens) << i;
+      EXPECT_EQ(together[i].result.n_steps, alone[i].result.n_steps) << i;
+      EXPECT_EQ(together[i].result.stop_reason, alone[i].result.stop_reason) << i;
+    }
+  }
+}
+
+// T9 of the papers' rule on the work as it is shipped, with draft models too.
+TEST(BatchScheduler, draws_by_rejection_in_any_company_what_each_request_draws_alone) {
+  ModelStore store(kAssets, 2);
+  const RunModels models = store.get_for({}, {}, {"mcsd"});
+  std::vector<CompletionRequest> requests = several();
+  const std::pair<const char*, OptionValues> decoders[] = {
+      {"speculative", {}},
+      {"mcsd", {{"k_config", "2,2"}}},
+      {"mcsd", {{"k_config", "3,1"}, {"rule", "kseq"}}},
+      {"prompt-lookup", {}},
+      {"lookahead", {}}};
+  for (std::size_t i = 0; i < requests.size(); i++) {
+    RunRequest& run = requests[i].run;
+    std::tie(run.decoder, run.options) = decoders[i];
+    run.sampling = {.temperature = 0.8f, .seed = i + 1, .mode = Sampling::Mode::Rejection};
+  }
+  requests.push_back(requests[0]);
+  requests.back().run.decoder = "ar";
+  const auto alone = BatchScheduler(models, 1).run(requests, {});
+  double n_refused = 0;
+  for (const Completion& one : alone) n_refused += one.result.metrics.at("rejected");
+  EXPECT_GT(n_refused, 10) << "numbers were drawn and decided";
+  for (const int n : {2, 3, 8}) {
+    const auto together = BatchScheduler(models, n).run(requests, {});
     ASSERT_EQ(together.size(), requests.size());
     for (std::size_t i = 0; i < requests.size(); i++) {
       EXPECT_EQ(together[i].result.tokens, alone[i].result.tokens) << i;

@@ -123,6 +123,32 @@ TEST(MeasuredOverlap, begins_a_number_of_branches_with_what_the_nearest_keeps) {
   }
 }
 
+// Of a number that began like another only one way may have been measured: it is not told of.
+TEST(MeasuredOverlap, tells_of_the_most_branches_at_which_both_ways_were_measured) {
+  for (const Nanoseconds beside : {50, 150}) {
+    MeasuredOverlap overlap;
+    EXPECT_EQ(overlap.most_that_measured_both(), nullptr);
+    const auto rounds = [&](int n_branches, int n) {
+      for (int i = 0; i < n; i++)
+        overlap.measured(n_branches, overlap.at_once(n_branches) ? beside : 100);
+    };
+    rounds(3, 3);
+    EXPECT_EQ(overlap.most_that_measured_both(), nullptr) << "in turn alone";
+    rounds(3, 17);
+    ASSERT_EQ(overlap.at_once(3), beside < 100);
+    rounds(6, 10);
+    const OverlapTuner& six = overlap.tuners().at(6);
+    EXPECT_EQ(six.in_turn() > 0, beside > 100) << "the way that it began with";
+    EXPECT_EQ(six.overlapped() > 0, beside < 100);
+    const OverlapTuner* told = overlap.most_that_measured_both();
+    ASSERT_EQ(told, &overlap.tuners().at(3));
+    EXPECT_EQ(told->in_turn(), 100);
+    EXPECT_EQ(told->overlapped(), beside);
+    rounds(6, 60);
+    EXPECT_EQ(overlap.most_that_measured_both(), &six) << "it has looked";
+  }
+}
+
 TEST(Overlap, each_name_is_what_it_says) {
   EXPECT_TRUE(overlap_named("always")->at_once(1));
   EXPECT_FALSE(overlap_named("never")->at_once(3));

@@ -89,6 +89,21 @@ TEST(RoundsScheduler, gives_each_request_the_tokens_it_has_alone) {
   }
 }
 
+/// The requests by a decoder that drafts and judges in turn: SEED's chain of three is speculative
+/// decoding and a chain of mcsd, draw by draw.
+std::vector<CompletionRequest> without_rounds(std::vector<CompletionRequest> requests) {
+  for (std::size_t i = 0; i < requests.size(); i++) {
+    RunRequest& run = requests[i].run;
+    const bool is_tree = !run.options.empty();
+    run.decoder = is_tree || i % 2 ? "mcsd" : "speculative";
+    if (run.decoder == "speculative")
+      run.options = {{"gamma", "3"}};
+    else if (!is_tree)
+      run.options = {{"k_config", "1,1,1"}};
+  }
+  return requests;
+}
+
 /// A model whose forwards take up to 0.3 ms more than their work, now so, now so.
 class Delayed final : public Model {
  public:
@@ -140,30 +155,37 @@ TEST(RoundsScheduler, random_delays_of_both_models_change_no_token) {
   Delayed& draft = made_delayed(*models.draft);
   const std::vector<std::string> policies = policy_names();
   std::uint64_t trial = 0;
-  for (const float temperature : {0.0f, 0.8f}) {
-    auto requests = several(temperature);
+  const std::pair<float, Sampling::Mode> samplings[] = {{0, Sampling::Mode::Coupled},
+                                                        {0.8f, Sampling::Mode::Coupled},
+                                                        {0.8f, Sampling::Mode::Rejection}};
+  for (const auto& [temperature, mode] : samplings) {
+    auto requests = several(temperature, mode);
     for (CompletionRequest& one : requests) one.run.max_tokens = std::min(one.run.max_tokens, 16);
+    requests[1].run.options = {{"k_config", "2,2"}};
     auto plain = requests;
-    for (CompletionRequest& one : plain) one.run.decoder = "ar";
+    for (CompletionRequest& one : plain) one.run.decoder = "ar", one.run.options.clear();
+    if (mode == Sampling::Mode::Rejection) plain = without_rounds(requests);
     const auto alone = BatchScheduler(bundled(), 1).run(plain, {});
-    for (const int n : {1, 2, 3, 4}) {
-      for (const int together : {1, 3}) {
-        target.begin(100 + trial);
-        draft.begin(200 + trial);
+    for (const std::string& overlap : overlap_names()) {
+      for (const int i : {0, 1, 2, 3}) {
+        const int threads = 1 + i / 2, together = i % 2 ? 3 : 1;
+        const int n = 1 + static_cast<int>((trial + trial / 4) % 4);
         const std::string& policy = policies[trial % policies.size()];
-        const std::string& overlap = overlap_names()[trial++ / 2 % overlap_names().size()];
+        target.begin(100 + trial);
+        draft.begin(200 + trial++);
         const Deadline deadline;
         EventList events;
         RoundsScheduler scheduler(models, {.n_branches = n,
                                            .n_together = together,
                                            .policy = policy,
                                            .overlap = overlap,
-                                           .target_threads = 1});
+                                           .target_threads = threads});
         const auto found = scheduler.run(requests, {.events = &events});
         ASSERT_EQ(found.size(), requests.size());
-        for (std::size_t i = 0; i < requests.size(); i++)
-          EXPECT_EQ(found[i].result.tokens, alone[i].result.tokens)
-              << i << ": " << n << " branches, " << together << " together, " << policy << overlap;
+        for (std::size_t r = 0; r < requests.size(); r++)
+          EXPECT_EQ(found[r].result.tokens, alone[r].result.tokens)
+              << r << ": " << n << " branches, " << together << " together, " << threads
+              << " threads, " << policy << " " << overlap << " " << static_cast<int>(mode);
         Timeline timeline;
         timeline.apply(describe(models.target));
         timeline.apply(describe(*models.draft));
@@ -274,6 +296,37 @@ TEST(RoundsScheduler, CU12_whose_turn_it_is_is_told_before_a_model_is_at_work_on
     }
     EXPECT_GT(n_verified, 10);
   }
+}
+
+// As `reason cot` has it: texts that are drafted for, then their answers by plain decoding.
+TEST(RoundsScheduler, what_is_not_drafted_for_is_no_draft_and_no_branch_that_never_was_counts) {
+  std::vector<CompletionRequest> requests = several(0);
+  requests.resize(2);
+  RoundsScheduler scheduler(bundled(), {.n_branches = 6});
+  scheduler.run(requests, {});
+  const auto drafted = scheduler.figures();
+  EXPECT_EQ(drafted.at("branches"), 6);
+  EXPECT_EQ(drafted.at("most_branches"), 2);
+  EXPECT_EQ(drafted.at("drafts"), drafted.at("steps"));
+  EXPECT_GT(drafted.at("round_draft_ms"), 0);
+
+  std::vector<CompletionRequest> answers = requests;
+  for (CompletionRequest& one : answers) one.run.decoder = "ar";
+  scheduler.run(answers, {});
+  const auto both = scheduler.figures();
+  EXPECT_GT(both.at("steps"), 2 * drafted.at("steps")) << "plain steps bring one token each";
+  EXPECT_GT(both.at("verifications"), drafted.at("verifications"));
+  for (const char* name : {"drafts", "round_draft_ms", "most_branches", "alpha"})
+    EXPECT_EQ(both.at(name), drafted.at(name)) << name;
+  EXPECT_DOUBLE_EQ(both.at("rounds_bound"),
+                   rounds_bound(2, 1, both.at("round_draft_ms"), both.at("round_verify_ms"),
+                                both.at("steps") / both.at("verifications")));
+
+  RoundsScheduler plain(bundled(), {.n_branches = 6});
+  plain.run(answers, {});
+  EXPECT_EQ(plain.figures().at("drafts"), 0);
+  EXPECT_FALSE(plain.figures().contains("round_draft_ms"));
+  EXPECT_FALSE(plain.figures().contains("rounds_bound"));
 }
 
 TEST(RoundsScheduler, says_what_was_chosen_and_by_which_times) {
