@@ -61,6 +61,16 @@ void check_pick(std::int64_t stride, int vocab, int n_valid) {
          "pick: n_valid is 1 to the vocabulary, the stride holds it");
 }
 
+void check_rank(std::int64_t stride, int vocab, int n_valid, int k) {
+  check_pick(stride, vocab, n_valid);
+  ensure(k > 0 && k <= kMaxRanked, "rank: k is 1 to kMaxRanked");
+}
+
+void check_download_rows(std::int64_t row_bytes, std::int64_t stride_bytes, int n_rows) {
+  ensure(row_bytes > 0 && stride_bytes >= row_bytes && n_rows >= 0,
+         "download_rows: the stride holds a row");
+}
+
 void check_commit(const int* src, const int* page, const int* slot, int n) {
   for (int i = 0; i < n; i++)
     ensure(slot[i] >= 0 && slot[i] < kPageSize && page[i] >= 0 && src[i] >= 0,

@@ -24,6 +24,10 @@ void check_attention(const KvLayer& layer, const RowsPlan& plan, int n_heads);
 void check_attention_weights(const RowsPlan& plan, int row, float scale);
 /// @throws ContractError  unless some tokens may be chosen and the stride, in elements, holds all
 void check_pick(std::int64_t stride, int vocab, int n_valid);
+/// As check_pick. @throws ContractError  unless k tokens may be asked for, too
+void check_rank(std::int64_t stride, int vocab, int n_valid, int k);
+/// @throws ContractError  unless a row lies before the next one begins
+void check_download_rows(std::int64_t row_bytes, std::int64_t stride_bytes, int n_rows);
 /// @throws ContractError  unless rows, pages and slots, [n] each, can be some
 void check_commit(const int* src, const int* page, const int* slot, int n);
 

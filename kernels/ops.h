@@ -81,6 +81,23 @@ struct Picked {
   std::int32_t bad_index = -1;  // first index of a logit that is NaN or +inf, when id is -1
 };
 
+/// Tokens that `rank` may be asked for.
+inline constexpr int kMaxRanked = 5120;
+
+/// One of a row's likeliest tokens. Host memory.
+struct RankedToken {
+  std::int32_t id = -1;
+  float logit = 0;  // behind the repetition penalty
+};
+
+/// What the law of one ranked row is: a token's probability is
+/// exp((logit - the first one's) / temperature) / sum, temperature 1 where that is greedy's.
+struct Ranking {
+  int n = 0;                    // tokens ranked; 0: none, the logits were not finite
+  std::int32_t bad_index = -1;  // first index of a logit that is NaN or +inf
+  double sum = 0;               // over all tokens that the filters keep
+};
+
 /// The table. Every function throws Error(Resources or Device) when the device refuses.
 struct Ops {
   const char* name;  // "scalar", "avx2", "avx512", "avx512_bf16", "amx_bf16", ...
@@ -90,6 +107,16 @@ struct Ops {
   void (*release)(Device&, void* data);
   void (*upload)(Device&, void* to, const void* from_host, std::int64_t bytes);
   void (*download)(Device&, void* to_host, const void* from, std::int64_t bytes);
+  /// Row r's first row_bytes go to to_host[r], with one wait for all of them; the rows begin
+  /// stride_bytes apart.  to_host [n_rows] and what it points to: host
+  void (*download_rows)(Device&,
+                        void* const* to_host,
+                        const void* from,
+                        std::int64_t row_bytes,
+                        std::int64_t stride_bytes,
+                        int n_rows);
+  /// Copies within the device's memory, without a wait. The two do not overlap.
+  void (*copy)(Device&, void* to, const void* from, std::int64_t bytes);
   /// to_host[i] = from[at[i]], with one wait for all of them.  at, to_host: host, [n]
   void (*gather)(Device&, const float* from, const std::int64_t* at, int n, float* to_host);
 
@@ -126,6 +153,8 @@ struct Ops {
                const float* table);
   /// y[r, i] = silu(x[r, i]) * x[r, hidden + i].  x [n_rows, 2 hidden], y [n_rows, hidden]
   void (*swiglu)(Device&, const float* x, float* y, int n_rows, int hidden);
+  /// y[i] += x[i], n of them.
+  void (*add)(Device&, const float* x, float* y, std::int64_t n);
 
   // The KV cache. `staged` holds this forward's rows of one layer, rounded to the cache's type:
   // [n_rows, n_kv_heads, head_dim] row-major; attention and commit read it, so a row that becomes
@@ -195,6 +224,23 @@ struct Ops {
                int n_valid,
                const PickRow* rows,
                Picked* out);
+
+  /// The k likeliest tokens of each row among those that the filters keep, the likeliest first;
+  /// ties go to the lowest id. A greedy row has no filters. No noise is made: seed, stream and
+  /// position mean nothing. Tokens >= n_valid and of logit -inf are not ranked.
+  ///   logits [n_rows, vocab] with stride;  rows, out [n_rows] host
+  ///   tokens [n_rows, k] host: those of row r, out[r].n of them, from tokens + r k;  k is 1 to
+  ///   kMaxRanked
+  void (*rank)(Device&,
+               const float* logits,
+               std::int64_t stride,
+               int n_rows,
+               int vocab,
+               int n_valid,
+               const PickRow* rows,
+               int k,
+               Ranking* out,
+               RankedToken* tokens);
 };
 
 }  // namespace kernels

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <ranges>
 
 #include "kernels/error.h"
 
@@ -112,6 +113,35 @@ bool filter_logits(std::span<const float> logits,
       if (weight(logit, top, row.temperature) < row.min_p && logit != top) logit = kMinusInfinity;
   }
   return true;
+}
+
+Ranking rank_logits(std::span<const float> logits,
+                    int n_valid,
+                    const PickRow& row,
+                    std::span<RankedToken> tokens) {
+  Ranking ranking;
+  std::vector<float> kept;
+  if (!filter_logits(logits, n_valid, row, kept)) {
+    ranking.bad_index = first_bad_logit(logits, n_valid);
+    return ranking;
+  }
+  const float top = *std::max_element(kept.begin(), kept.end());
+  const float temperature = row.temperature < kGreedyTemperature ? 1 : row.temperature;
+  for (const float logit : kept) ranking.sum += weight(logit, top, temperature);
+  std::vector<int> ids(std::min(tokens.size(), kept.size()));
+  const auto before = [&kept](int a, int b) {
+    return kept[a] != kept[b] ? kept[a] > kept[b] : a < b;
+  };
+  std::ranges::partial_sort_copy(std::views::iota(0, n_valid), ids, before);
+  for (const int id : ids) {
+    if (kept[id] == kMinusInfinity) break;
+    tokens[ranking.n++] = {id, kept[id]};
+  }
+  return ranking;
+}
+
+double probability_of(const RankedToken& token, float best, const Ranking& law, float temperature) {
+  return weight(token.logit, best, temperature < kGreedyTemperature ? 1 : temperature) / law.sum;
 }
 
 std::vector<double> filtered_law(std::span<const float> logits, int n_valid, const PickRow& row) {

@@ -32,4 +32,17 @@ bool filter_logits(std::span<const float> logits,
 /// Greedy: 1 at the largest logit, ties to the lowest id. Empty where filter_logits says false.
 std::vector<double> filtered_law(std::span<const float> logits, int n_valid, const PickRow& row);
 
+/// The likeliest tokens that the filters keep, as many as `tokens` has room for; the plain form of
+/// Ops::rank, and what it does on the CPU. The sum runs in order of ids, so a token's probability
+/// by it has the bits of filtered_law().
+Ranking rank_logits(std::span<const float> logits,
+                    int n_valid,
+                    const PickRow& row,
+                    std::span<RankedToken> tokens);
+
+/// What a ranked token's probability is.
+/// @param best         the first token's logit
+/// @param temperature  as the row was asked with
+double probability_of(const RankedToken& token, float best, const Ranking& law, float temperature);
+
 }  // namespace kernels

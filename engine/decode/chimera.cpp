@@ -81,13 +81,14 @@ bool ChimeraDecoder::begin_draft(const Sequence& prefix, int depth) {
   return true;
 }
 
-std::vector<float> ChimeraDecoder::level(std::span<const int> parents,
-                                         std::span<const TokenId> grams) {
+std::vector<RankedTokens> ChimeraDecoder::level(std::span<const int> parents,
+                                                std::span<const TokenId> grams,
+                                                int width) {
   DraftForward told{.begun = now_ns(), .n_rows = static_cast<int>(parents.size())};
-  std::vector<float> logits = text_->level(parents, grams);
+  std::vector<RankedTokens> ranked = text_->ranked_level(parents, grams, width);
   told.ended = now_ns();
   tell_forward(told);
-  return logits;
+  return ranked;
 }
 
 std::vector<RankedTokens> ChimeraDecoder::rank(const TokenTree& tree,
@@ -99,8 +100,9 @@ std::vector<RankedTokens> ChimeraDecoder::rank(const TokenTree& tree,
   if (!branches_) {
     add_gram(grams, tokens_, chain_);
     above.push_back(depth - 2);  // the chain's row before
-    std::vector<RankedTokens> ranked{ranked_tokens(level(above, grams), width)};
-    chain_.push_back(ranked[0].token[0]);
+    std::vector<RankedTokens> ranked = level(above, grams, width);
+    // Where a head says nothing there are no rows below, and nobody is asked for more.
+    if (!ranked[0].token.empty()) chain_.push_back(ranked[0].token[0]);
     return ranked;
   }
   place_.resize(tree.token.size(), -1);
@@ -114,12 +116,7 @@ std::vector<RankedTokens> ChimeraDecoder::rank(const TokenTree& tree,
     above.push_back(parent < 0 ? -1 : place_[static_cast<std::size_t>(parent)]);
     place_[static_cast<std::size_t>(row)] = n_places_++;
   }
-  const std::vector<float> logits = level(above, grams);
-  const auto n = static_cast<std::size_t>(heads_.vocab_size());
-  std::vector<RankedTokens> ranked;
-  for (std::size_t i = 0; i < parents.size(); i++)
-    ranked.push_back(ranked_tokens(std::span(logits).subspan(i * n, n), width));
-  return ranked;
+  return level(above, grams, width);
 }
 
 std::map<std::string, double> ChimeraDecoder::metrics() const {

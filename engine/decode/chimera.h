@@ -39,7 +39,9 @@ class ChimeraDecoder : public HeadTreeDecoder {
   void add_gram(std::vector<TokenId>& grams,
                 std::span<const TokenId> tokens,
                 std::span<const TokenId> drafted) const;
-  std::vector<float> level(std::span<const int> parents, std::span<const TokenId> grams);
+  std::vector<RankedTokens> level(std::span<const int> parents,
+                                  std::span<const TokenId> grams,
+                                  int width);
 
   LanguageModel& target_;  // owned by the engine
   ChimeraHeads& heads_;    // owned by the engine

@@ -13,41 +13,35 @@ namespace engine {
 namespace {
 
 /// Of more the noise is not made: it costs, and what is less likely is hardly ever picked.
-constexpr std::size_t kPerturbed = 64;
+constexpr int kPerturbed = 64;
 
-/// The n largest of `score`, largest first, ties to the lowest id; tokens of `law` 0 never.
-std::vector<TokenId> largest(std::span<const double> score, std::span<const double> law, int n) {
-  std::vector<TokenId> ids;
-  for (std::size_t v = 0; v < law.size(); v++) {
-    if (law[v] > 0) ids.push_back(static_cast<TokenId>(v));
-  }
-  const auto middle = ids.begin() + std::min(std::ssize(ids), std::ptrdiff_t{n});
-  std::partial_sort(ids.begin(), middle, ids.end(), [&](TokenId a, TokenId b) {
-    const double x = score[static_cast<std::size_t>(a)], y = score[static_cast<std::size_t>(b)];
-    return x != y ? x > y : a < b;
-  });
-  ids.erase(middle, ids.end());
-  return ids;
+/// How many of these, the likeliest first, may be proposed: as many as have a probability.
+std::size_t n_possible(const RankedTokens& ranked) {
+  const auto end = std::ranges::find_if(ranked.p, [](double p) { return p <= 0; });
+  return static_cast<std::size_t>(end - ranked.p.begin());
 }
 
-/// The n tokens of largest log law + the target's noise: a draw of n without replacement, in the
-/// order in which the target would pick them if it were the draft.
-std::vector<TokenId> perturbed(std::span<const double> law,
-                               const Sampling& sampling,
-                               std::uint32_t position,
-                               int n) {
-  const auto pool = largest(law, law, std::max(n, static_cast<int>(kPerturbed)));
-  std::vector<double> score(law.size());
-  std::vector<double> kept(law.size());
-  for (const TokenId id : pool) {
-    const auto v = static_cast<std::size_t>(id);
-    kept[v] = law[v];
-    score[v] = std::log(law[v]) +
-               kernels::gumbel_from_bits(kernels::random_bits(
-                   sampling.seed, static_cast<std::uint32_t>(kernels::RandomStream::TargetGumbel),
-                   position, static_cast<std::uint32_t>(id)));
-  }
-  return largest(score, kept, n);
+/// Places in `ranked` of the n tokens of largest log p + the target's noise: a draw of n without
+/// replacement, in the order in which the target would pick them if it were the draft.
+std::vector<std::size_t> perturbed(const RankedTokens& ranked,
+                                   const Sampling& sampling,
+                                   std::uint32_t position,
+                                   std::size_t n) {
+  std::vector<std::size_t> places(n_possible(ranked));
+  std::iota(places.begin(), places.end(), 0);
+  std::vector<double> score;
+  for (const std::size_t i : places)
+    score.push_back(
+        std::log(ranked.p[i]) +
+        kernels::gumbel_from_bits(kernels::random_bits(
+            sampling.seed, static_cast<std::uint32_t>(kernels::RandomStream::TargetGumbel),
+            position, static_cast<std::uint32_t>(ranked.token[i]))));
+  const auto middle = places.begin() + static_cast<std::ptrdiff_t>(std::min(n, places.size()));
+  std::partial_sort(places.begin(), middle, places.end(), [&](std::size_t a, std::size_t b) {
+    return score[a] != score[b] ? score[a] > score[b] : ranked.token[a] < ranked.token[b];
+  });
+  places.erase(middle, places.end());
+  return places;
 }
 
 }  // namespace
@@ -102,23 +96,36 @@ Drafts Drafter::propose(const Sequence& prefix, int max_depth, UniformSource& un
   return drafts;
 }
 
+/// What a forward says of a level whose nodes get so many children each, and by which law: the
+/// likeliest tokens, or all of the law where candidates are drawn from it; else the pick serves.
+Wants Drafter::wants_for(int n_children, Sampling& sampling) const {
+  if (draws()) {
+    sampling.temperature = 0;  // the pick is not used: no noise is made for it
+    return {.logits = true};
+  }
+  if (!settings_.with_laws && n_children == 1) return {};
+  if (!sampling.greedy()) return {.n_ranked = std::max(n_children, kPerturbed)};
+  sampling.temperature = 1;
+  return {.n_ranked = n_children};
+}
+
 /// One forward over all branches of a level; their rows stay.
 /// @param n_children  each will get
 std::vector<StepOutput> Drafter::feed(std::span<Branch> level, int n_children, Drafts& drafts) {
-  const bool ranked = settings_.with_laws || n_children > 1;
+  Sampling sampling = settings_.sampling;
+  const Wants wants = wants_for(n_children, sampling);
   DraftForward told{.begun = now_ns()};
   std::vector<BatchItem> items;
   for (const Branch& branch : level) {
     BatchItem item{.cache = branch.cache.get(), .tree = &branch.feed};
     item.prefix = std::span(branch.text).first(static_cast<std::size_t>(branch.cache->length()));
-    item.sampling = settings_.sampling;
-    if (ranked) item.sampling.temperature = 0;  // the pick is not used: no noise is made for it
+    item.sampling = sampling;
     items.push_back(item);
     told.n_rows += branch.feed.n_rows();
   }
   n_rows_ += told.n_rows;
   n_forwards_++;
-  std::vector<StepOutput> outs = model_.forward(items, {.logits = ranked, .hidden = false});
+  std::vector<StepOutput> outs = model_.forward(items, wants);
   told.ended = now_ns();
   drafts.forwards.push_back(told);
   for (const Branch& branch : level) {
@@ -155,36 +162,35 @@ bool Drafter::is_unsure(double p) {
 
 void Drafter::add_children(const Parent& parent, const StepOutput& out, UniformSource& uniforms) {
   const int last = parent.branch.feed.n_rows() - 1;
-  if (!settings_.with_laws && parent.n == 1) {
-    const kernels::Picked& picked = out.picked[static_cast<std::size_t>(last)];
-    const double q = std::exp(static_cast<double>(picked.logp));
-    if (!is_unsure(q)) parent.add(picked.id, q);
-    return;
+  const auto row = static_cast<std::size_t>(last);
+  if (draws()) {
+    std::vector<double> law =
+        token_law(out.logits_of(last), settings_.sampling, parent.branch.text);
+    // Not a look at what was drawn: candidates must stay a draw from q.
+    if (!is_unsure(std::ranges::max(law))) add_drawn(parent, std::move(law), uniforms);
+  } else if (out.ranked.empty()) {
+    const double q = std::exp(static_cast<double>(out.picked[row].logp));
+    if (!is_unsure(q)) parent.add(out.picked[row].id, q);
+  } else if (!is_unsure(out.ranked[row].p.front())) {
+    add_likeliest(parent, out.ranked[row], out.vocab_size);
   }
-  Sampling ranking = settings_.sampling;
-  if (ranking.greedy()) ranking.temperature = 1;
-  std::vector<double> law = token_law(out.logits_of(last), ranking, parent.branch.text);
-  // Not a look at what was drawn: under rejection sampling candidates must stay a draw from q.
-  if (is_unsure(std::ranges::max(law))) return;
-  if (settings_.sampling.greedy() || !settings_.with_laws)
-    add_likeliest(parent, law);
-  else
-    add_drawn(parent, std::move(law), uniforms);
 }
 
 /// Candidates that are certain: the draft's likeliest, greedy, else those of its law and the
 /// target's noise.
-void Drafter::add_likeliest(const Parent& parent, std::span<const double> law) {
+void Drafter::add_likeliest(const Parent& parent, const RankedTokens& ranked, int vocab_size) {
   const Sampling& sampling = settings_.sampling;
-  const auto ids = sampling.greedy() ? largest(law, law, parent.n)
-                                     : perturbed(law, sampling, parent.position(), parent.n);
-  const auto q_of = [&law](TokenId id) { return law[static_cast<std::size_t>(id)]; };
-  for (const TokenId id : ids) parent.add(id, q_of(id));
+  const auto n = static_cast<std::size_t>(parent.n);
+  std::vector<std::size_t> places(std::min(n, n_possible(ranked)));
+  std::iota(places.begin(), places.end(), 0);
+  if (!sampling.greedy()) places = perturbed(ranked, sampling, parent.position(), n);
+  for (const std::size_t i : places) parent.add(ranked.token[i], ranked.p[i]);
   if (!settings_.with_laws || !settings_.as_released) return;
   double sum = 0;
-  for (const TokenId id : ids) sum += q_of(id);
-  std::vector<double> released(law.size());
-  for (const TokenId id : ids) released[static_cast<std::size_t>(id)] = q_of(id) / sum;
+  for (const std::size_t i : places) sum += ranked.p[i];
+  std::vector<double> released(static_cast<std::size_t>(vocab_size));
+  for (const std::size_t i : places)
+    released[static_cast<std::size_t>(ranked.token[i])] = ranked.p[i] / sum;
   parent.drafts.candidates[static_cast<std::size_t>(parent.branch.row)].law = std::move(released);
 }
 

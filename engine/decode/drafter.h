@@ -75,6 +75,9 @@ class Drafter {
   };
 
   int usable_depth(std::size_t n_tokens, int max_depth) const;
+  Wants wants_for(int n_children, Sampling& sampling) const;
+  /// Whether candidates are drawn from the draft's law, which the verification then needs whole.
+  bool draws() const { return settings_.with_laws && !settings_.sampling.greedy(); }
   std::vector<StepOutput> feed(std::span<Branch> level, int n_children, Drafts& drafts);
   /// A node that gets children, and where they go.
   struct Parent {
@@ -89,7 +92,7 @@ class Drafter {
 
   void add_children(const Parent& parent, const StepOutput& out, UniformSource& uniforms);
   bool is_unsure(double p);
-  void add_likeliest(const Parent& parent, std::span<const double> law);
+  void add_likeliest(const Parent& parent, const RankedTokens& ranked, int vocab_size);
   void add_drawn(const Parent& parent, std::vector<double> law, UniformSource& uniforms);
   std::vector<Branch> next_level(std::span<Branch> level, const Drafts& drafts) const;
 

@@ -40,25 +40,6 @@ TypicalSettings typical_of(const OptionValues& options) {
 
 }  // namespace
 
-RankedTokens ranked_tokens(std::span<const float> logits, int n) {
-  std::vector<TokenId> ids(logits.size());
-  std::iota(ids.begin(), ids.end(), 0);
-  const auto middle = ids.begin() + std::min(std::ssize(ids), std::ptrdiff_t{n});
-  std::partial_sort(ids.begin(), middle, ids.end(), [&](TokenId a, TokenId b) {
-    const float x = logits[static_cast<std::size_t>(a)], y = logits[static_cast<std::size_t>(b)];
-    return x != y ? x > y : a < b;
-  });
-  ids.erase(middle, ids.end());
-  RankedTokens ranked{.token = std::move(ids), .p = {}};
-  if (ranked.token.empty()) return ranked;
-  const float best = logits[static_cast<std::size_t>(ranked.token[0])];
-  float sum = 0;
-  for (const float logit : logits) sum += std::exp(logit - best);
-  for (const TokenId id : ranked.token)
-    ranked.p.push_back(std::exp(logits[static_cast<std::size_t>(id)] - best) / sum);
-  return ranked;
-}
-
 HeadTreeDecoder::HeadTreeDecoder(const DecoderContext& context, int n_heads)
     : target_(context.target),
       sampling_(context.sampling),
@@ -111,13 +92,13 @@ void HeadTreeDecoder::add_level(TokenTree& tree, int depth) {
         static_cast<std::size_t>(std::ranges::find(parents, parent) - parents.begin());
     const RankedTokens& says = ranked[ranked.size() == 1 ? 0 : place];
     const auto r = static_cast<std::size_t>(ranks_.rank[node]);
-    if (r >= says.token.size()) continue;  // the vocabulary has not so many tokens
+    if (r >= says.token.size()) continue;  // the vocabulary has not so many
     const RowTag tag{RowTag::Kind::Draft, static_cast<std::int16_t>(depth),
                      static_cast<std::int16_t>(r)};
     row_of_[node] = tree.add(says.token[r], parent, tag);
     candidates_[static_cast<std::size_t>(parent)].rows.push_back(row_of_[node]);
     candidates_.emplace_back();
-    q_.push_back(says.p[r]);
+    q_.push_back(static_cast<float>(says.p[r]));
     depth_of_row_.push_back(depth);
   }
 }

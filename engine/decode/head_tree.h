@@ -20,16 +20,9 @@
 #include "engine/decode/rank_tree.h"
 #include "engine/decode/sampling.h"
 #include "engine/decode/typical.h"
+#include "engine/model/ranked.h"
 
 namespace engine {
-
-/// A head's tokens, the likeliest first, each with its probability.
-struct RankedTokens {
-  std::vector<TokenId> token;
-  std::vector<float> p;
-};
-/// The n largest logits; ties go to the lowest id. Fewer where the vocabulary is smaller.
-RankedTokens ranked_tokens(std::span<const float> logits, int n);
 
 class HeadTreeDecoder : public Decoder {
  public:

@@ -1,5 +1,7 @@
 #include "engine/decode/medusa.h"
 
+#include <algorithm>
+
 #include "engine/event/clock.h"
 
 namespace engine {
@@ -21,7 +23,9 @@ bool MedusaDecoder::begin_draft(const Sequence& /*prefix*/, int depth) {
   const std::vector<float> states = take_hidden();
   if (states.empty() || depth == 0) return false;
   DraftForward told{.begun = now_ns(), .n_rows = 1};
-  logits_ = heads_.logits(std::span(states).last(state_dim()), depth);
+  int width = 1;
+  for (int d = 1; d <= depth; d++) width = std::max(width, ranks().width_at(d));
+  ranked_ = heads_.ranked(std::span(states).last(state_dim()), depth, width);
   told.ended = now_ns();
   tell_forward(told);
   return true;
@@ -30,10 +34,8 @@ bool MedusaDecoder::begin_draft(const Sequence& /*prefix*/, int depth) {
 std::vector<RankedTokens> MedusaDecoder::rank(const TokenTree& /*tree*/,
                                               int depth,
                                               std::span<const int> /*parents*/,
-                                              int width) {
-  const auto n = static_cast<std::size_t>(heads_.vocab_size());
-  const auto head = static_cast<std::size_t>(depth - 1);
-  return {ranked_tokens(std::span(logits_).subspan(head * n, n), width)};
+                                              int /*width*/) {
+  return {ranked_[static_cast<std::size_t>(depth - 1)]};
 }
 
 }  // namespace engine

@@ -27,8 +27,8 @@ class MedusaDecoder : public HeadTreeDecoder {
                                  int width) override;
 
  private:
-  MedusaHeads& heads_;         // owned by the engine
-  std::vector<float> logits_;  // [depth, vocab_size] of the step under way
+  MedusaHeads& heads_;                // owned by the engine
+  std::vector<RankedTokens> ranked_;  // [depth] of the step under way
 };
 
 }  // namespace engine

@@ -88,13 +88,20 @@ class PackedChimera final : public ChimeraHeads {
   /// @param parent   [n_rows] of the draft
   /// @param encoded  [n_rows - first, dim] the new rows' k-grams
   /// @param hidden   [dim] the last hidden state
-  /// @return  [n_rows - first, vocab_size] what head `k` says of them
-  std::vector<float> run(const PagedCache& cache,
-                         std::span<const int> parent,
-                         int first,
-                         std::span<const float> encoded,
-                         std::span<const float> hidden,
-                         int k);
+  /// What head `k` says of them is then on the device, for the next two.
+  void run(const PagedCache& cache,
+           std::span<const int> parent,
+           int first,
+           std::span<const float> encoded,
+           std::span<const float> hidden,
+           int k);
+  /// Of the n rows that were run last.  @return  [n, vocab_size]
+  std::vector<float> logits(int n) const {
+    return download_rows(device_, logits_.f32(), c_.vocab_size, n, n_valid_);
+  }
+  std::vector<RankedTokens> ranked(int n, int k) const {
+    return ranked_rows(device_, logits_.f32(), n, c_.vocab_size, n_valid_, k);
+  }
 
  private:
   /// Row by row, where it stands and whom it sees.
@@ -107,7 +114,7 @@ class PackedChimera final : public ChimeraHeads {
   Plan plan_of(const PagedCache& cache, std::span<const int> parent) const;
   void reserve(int n_rows);
   void stage(int first, int n, const int* pos);
-  std::vector<float> ask(int k, int n, std::span<const float> hidden);
+  void ask(int k, int n, std::span<const float> hidden);
 
   kernels::Device& device_;  // the caller's, outlives the heads
   const kernels::Ops& ops_;
@@ -126,7 +133,7 @@ class PackedChimera final : public ChimeraHeads {
   kernels::DeviceBuffer normed_;  // [rows, dim]
   kernels::DeviceBuffer qkv_;     // [rows, 3 dim]
   kernels::DeviceBuffer attended_, gate_up_, gated_, pos_;
-  kernels::DeviceBuffer joined_;  // [rows, 2 dim] hidden state and encoder's answer
+  kernels::DeviceBuffer hidden_;  // [rows, dim] the hidden state, the same in each
   kernels::DeviceBuffer logits_;  // [rows, vocab rows]
 };
 
@@ -139,10 +146,20 @@ class PackedText final : public ChimeraText {
   void append(std::span<const float> hidden, std::span<const TokenId> grams) override;
   void truncate(int length) override;
   void begin_draft() override;
-  std::vector<float> level(std::span<const int> parent, std::span<const TokenId> grams) override;
+  std::vector<float> level(std::span<const int> parent, std::span<const TokenId> grams) override {
+    run_level(parent, grams);
+    return heads_.logits(static_cast<int>(parent.size()));
+  }
+  std::vector<RankedTokens> ranked_level(std::span<const int> parent,
+                                         std::span<const TokenId> grams,
+                                         int k) override {
+    run_level(parent, grams);
+    return heads_.ranked(static_cast<int>(parent.size()), k);
+  }
   GramCounts gram_counts() const override { return grams_.counts(); }
 
  private:
+  void run_level(std::span<const int> parent, std::span<const TokenId> grams);
   std::vector<float> encoded(std::span<const TokenId> grams);
 
   PackedChimera& heads_;  // owned by who loaded them, outlive their texts
@@ -189,11 +206,7 @@ void PackedChimera::reserve(int n_rows) {
   const std::int64_t n = std::max({n_rows, 2 * n_rows_, 16}), dim = c_.dim;
   const auto grow = [&](kernels::DeviceBuffer& buffer, std::int64_t width, bool keep) {
     kernels::DeviceBuffer larger(device_, n * width * static_cast<std::int64_t>(sizeof(float)));
-    if (keep && buffer.bytes() > 0) {
-      std::vector<std::byte> host(static_cast<std::size_t>(buffer.bytes()));
-      ops_.download(device_, host.data(), buffer.data(), buffer.bytes());
-      ops_.upload(device_, larger.data(), host.data(), buffer.bytes());
-    }
+    if (keep) ops_.copy(device_, larger.data(), buffer.data(), buffer.bytes());
     buffer = std::move(larger);
   };
   grow(x_, dim, false);
@@ -203,7 +216,7 @@ void PackedChimera::reserve(int n_rows) {
   grow(gate_up_, 2 * std::int64_t{c_.hidden_dim}, false);
   grow(gated_, c_.hidden_dim, false);
   grow(pos_, 1, false);
-  grow(joined_, 2 * dim, false);
+  grow(hidden_, dim, false);
   grow(logits_, c_.vocab_size, false);
   n_rows_ = static_cast<int>(n);
 }
@@ -304,12 +317,12 @@ PackedChimera::Plan PackedChimera::plan_of(const PagedCache& cache,
   return plan;
 }
 
-std::vector<float> PackedChimera::run(const PagedCache& cache,
-                                      std::span<const int> parent,
-                                      int first,
-                                      std::span<const float> encoded,
-                                      std::span<const float> hidden,
-                                      int k) {
+void PackedChimera::run(const PagedCache& cache,
+                        std::span<const int> parent,
+                        int first,
+                        std::span<const float> encoded,
+                        std::span<const float> hidden,
+                        int k) {
   const Plan plan = plan_of(cache, parent);
   const int n_rows = static_cast<int>(parent.size()), n = n_rows - first;
   const std::int64_t dim = c_.dim;
@@ -328,31 +341,22 @@ std::vector<float> PackedChimera::run(const PagedCache& cache,
   ops_.swiglu(device_, gate_up_.f32(), gated_.f32(), n, c_.hidden_dim);
   ops_.matmul(device_, block_.down.view, gated_.f32(), c_.hidden_dim, n, x_.f32(), dim, nullptr,
               /*add=*/true);
-  return ask(k, n, hidden);
+  ask(k, n, hidden);
 }
 
-// Head k over the block's answers, which lie at x_ from row 0.
-std::vector<float> PackedChimera::ask(int k, int n, std::span<const float> hidden) {
+// Head k over the block's answers, which lie at x_ from row 0, and the hidden state.
+void PackedChimera::ask(int k, int n, std::span<const float> hidden) {
   const std::int64_t dim = c_.dim, n_vocab = c_.vocab_size;
-  const float* in = x_.f32();
   if (c_.residual) {
-    const std::vector<float> f = download_rows(device_, x_.f32(), dim, n, c_.dim);
-    std::vector<float> joined;
-    joined.reserve(2 * f.size());
-    for (std::int64_t r = 0; r < n; r++) {
-      joined.insert(joined.end(), hidden.begin(), hidden.end());
-      joined.insert(joined.end(), f.begin() + r * dim, f.begin() + (r + 1) * dim);
-    }
-    ops_.upload(device_, joined_.data(), joined.data(),
-                static_cast<std::int64_t>(joined.size() * sizeof(float)));
-    in = joined_.f32();
+    std::vector<float> copies;
+    for (int r = 0; r < n; r++) copies.insert(copies.end(), hidden.begin(), hidden.end());
+    ops_.upload(device_, hidden_.data(), copies.data(),
+                static_cast<std::int64_t>(copies.size() * sizeof(float)));
   }
   const std::vector<Matrix>& parts = heads_[static_cast<std::size_t>(k)];
-  const auto width = static_cast<std::int64_t>(parts.size()) * dim;
   for (std::size_t i = 0; i < parts.size(); i++)
-    ops_.matmul(device_, parts[i].view, in + static_cast<std::int64_t>(i) * dim, width, n,
+    ops_.matmul(device_, parts[i].view, i + 1 < parts.size() ? hidden_.f32() : x_.f32(), dim, n,
                 logits_.f32(), n_vocab, nullptr, /*add=*/i > 0);
-  return download_rows(device_, logits_.f32(), n_vocab, n, n_valid_);
 }
 
 void PackedText::append(std::span<const float> hidden, std::span<const TokenId> grams) {
@@ -421,7 +425,7 @@ std::vector<float> PackedText::encoded(std::span<const TokenId> grams) {
   return rows;
 }
 
-std::vector<float> PackedText::level(std::span<const int> parent, std::span<const TokenId> grams) {
+void PackedText::run_level(std::span<const int> parent, std::span<const TokenId> grams) {
   ensure(heads_.drafting() == this, "a draft goes on until another text is worked at");
   ensure(n_levels_ < heads_.n_heads(), "a draft has no more levels than there are heads");
   ensure(grams.size() == parent.size() * static_cast<std::size_t>(heads_.gram()),
@@ -429,7 +433,7 @@ std::vector<float> PackedText::level(std::span<const int> parent, std::span<cons
   const int first = static_cast<int>(parent_.size());
   for (const int p : parent) ensure(p >= -1 && p < first, "a parent is of a level before");
   parent_.insert(parent_.end(), parent.begin(), parent.end());
-  return heads_.run(*cache_, parent_, first, encoded(grams), last_, n_levels_++);
+  heads_.run(*cache_, parent_, first, encoded(grams), last_, n_levels_++);
 }
 
 }  // namespace

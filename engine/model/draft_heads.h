@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/model/ranked.h"
 #include "engine/types.h"
 
 namespace engine {
@@ -28,6 +29,10 @@ class MedusaHeads : public DraftHeads {
   /// @param n_heads  the first so many
   /// @return  [n_heads, vocab_size] logits
   virtual std::vector<float> logits(std::span<const float> hidden, int n_heads) = 0;
+  /// The k largest of each head's logits, at most kernels::kMaxRanked; none where one of them is
+  /// NaN or +inf. Heads on a device rank there.
+  /// @return  [n_heads]
+  virtual std::vector<RankedTokens> ranked(std::span<const float> hidden, int n_heads, int k);
 };
 
 /// What a text's k-grams cost: looked up, found, and let go for others.
@@ -60,6 +65,11 @@ class ChimeraText {
   ///                where the text has not that many
   /// @return        [n, vocab_size] logits
   virtual std::vector<float> level(std::span<const int> parent, std::span<const TokenId> grams) = 0;
+  /// The same level, of each row the k largest logits; as MedusaHeads::ranked().
+  /// @return  [n]
+  virtual std::vector<RankedTokens> ranked_level(std::span<const int> parent,
+                                                 std::span<const TokenId> grams,
+                                                 int k);
   virtual GramCounts gram_counts() const = 0;
 };
 

@@ -12,14 +12,25 @@ kernels::DeviceBuffer on_device(kernels::Device& device, std::span<const float> 
 std::vector<float> download_rows(
     kernels::Device& device, const float* rows, std::int64_t stride, int n_rows, int n) {
   std::vector<float> host(static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(n));
-  const auto row_bytes = static_cast<std::int64_t>(sizeof(float)) * n;
-  if (stride == n) {
-    device.ops().download(device, host.data(), rows, n_rows * row_bytes);
-    return host;
-  }
-  for (std::int64_t r = 0; r < n_rows; r++)
-    device.ops().download(device, host.data() + r * n, rows + r * stride, row_bytes);
+  std::vector<void*> to;
+  for (int r = 0; r < n_rows; r++) to.push_back(host.data() + std::int64_t{r} * n);
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(float));
+  device.ops().download_rows(device, to.data(), rows, kBytes * n, kBytes * stride, n_rows);
   return host;
+}
+
+std::vector<RankedTokens> ranked_rows(
+    kernels::Device& device, const float* logits, int n_rows, int n_vocab, int n_valid, int k) {
+  const std::vector<kernels::PickRow> rows(static_cast<std::size_t>(n_rows));
+  std::vector<kernels::Ranking> rankings(rows.size());
+  std::vector<kernels::RankedToken> tokens(rows.size() * static_cast<std::size_t>(k));
+  device.ops().rank(device, logits, n_vocab, n_rows, n_vocab, n_valid, rows.data(), k,
+                    rankings.data(), tokens.data());
+  std::vector<RankedTokens> ranked;
+  for (std::size_t r = 0; r < rows.size(); r++)
+    ranked.push_back(
+        ranked_of(rankings[r], tokens.data() + r * static_cast<std::size_t>(k), /*temperature=*/1));
+  return ranked;
 }
 
 SiluRows::SiluRows(kernels::Device& device, int n_rows, int dim) : device_(device), dim_(dim) {
@@ -33,10 +44,6 @@ SiluRows::SiluRows(kernels::Device& device, int n_rows, int dim) : device_(devic
 const float* SiluRows::apply(int n) {
   device_.ops().swiglu(device_, in_.f32(), out_.f32(), n, dim_);
   return out_.f32();
-}
-
-std::vector<float> SiluRows::download(int n) {
-  return download_rows(device_, apply(n), dim_, n, dim_);
 }
 
 }  // namespace engine

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/model/ranked.h"
 #include "kernels/device.h"
 
 namespace engine {
@@ -12,11 +13,19 @@ namespace engine {
 /// A copy of `values` on the device.
 kernels::DeviceBuffer on_device(kernels::Device& device, std::span<const float> values);
 
-/// The first `n` of each row.
+/// The first `n` of each row, with one wait for all of them.
 /// @param rows  [n_rows, stride] on the device
 /// @return      [n_rows, n]
 std::vector<float> download_rows(
     kernels::Device& device, const float* rows, std::int64_t stride, int n_rows, int n);
+
+/// The k largest logits of each row, ranked on the device: nothing else comes over.
+/// @param logits   [n_rows, n_vocab] on the device
+/// @param n_valid  tokens that may be ranked
+/// @return         [n_rows] fewer than k tokens where there are no more, none where one of the
+///                 logits is NaN or +inf
+std::vector<RankedTokens> ranked_rows(
+    kernels::Device& device, const float* logits, int n_rows, int n_vocab, int n_valid, int k);
 
 /// SiLU of rows: the gated product of a feed-forward layer, silu(x) * y, whose y is one.
 class SiluRows {
@@ -27,8 +36,6 @@ class SiluRows {
   std::int64_t stride() const { return 2 * std::int64_t{dim_}; }
   /// SiLU of the first n rows on the device, [n, dim].
   const float* apply(int n);
-  /// The same, on the host.
-  std::vector<float> download(int n);
 
  private:
   kernels::Device& device_;

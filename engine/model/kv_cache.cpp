@@ -36,13 +36,9 @@ std::int64_t KvStore::bytes_of_page() const {
 void KvStore::grow() {
   const int wanted = capacity_ == 0 ? kFirstPages : 2 * capacity_;
   const std::int64_t used = page_bytes_ * capacity_;
-  std::vector<std::byte> host(static_cast<std::size_t>(used));
   for (std::size_t i = 0; i < pages_.size(); i++) {
     kernels::DeviceBuffer block(device_, page_bytes_ * wanted);
-    if (used > 0) {
-      device_.ops().download(device_, host.data(), pages_[i].data(), used);
-      device_.ops().upload(device_, block.data(), host.data(), used);
-    }
+    if (used > 0) device_.ops().copy(device_, block.data(), pages_[i].data(), used);
     pages_[i] = std::move(block);
     kernels::KvLayer& layer = layers_[i / 2];
     (i % 2 == 0 ? layer.k : layer.v) = pages_[i].data();

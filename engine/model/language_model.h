@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/model/ranked.h"
 #include "engine/tree.h"
 #include "engine/types.h"
 #include "kernels/ops.h"
@@ -22,6 +23,9 @@ struct Wants {
   /// stepper passes it on with the decoder's own rows (BatchItem).
   int attention_of = -1;
   bool row_p = false;  // the probability of every row's own token
+  /// So many likeliest tokens of every row in place of a choice, as a draft model is asked for
+  /// them; 0: a choice. Not together with row_p.
+  int n_ranked = 0;
 };
 
 /// How tokens are chosen. Part of a run's settings; the same for every decoder.
@@ -72,8 +76,11 @@ struct BatchItem {
 /// What one sequence got back from a forward. Rows in the order of its tree.
 struct StepOutput {
   std::vector<kernels::Picked> picked;  // [n_rows]; row r: the token that follows it
-  std::vector<float> logits;            // [n_rows, vocab_size] if wanted
-  std::vector<float> hidden;            // [n_rows, dim] if wanted
+  /// [n_rows] if wanted: the likeliest tokens by the item's penalty, temperature and filters; by
+  /// the plain law of temperature 1 where that is greedy. Rows of `picked` then hold no choice.
+  std::vector<RankedTokens> ranked;
+  std::vector<float> logits;  // [n_rows, vocab_size] if wanted
+  std::vector<float> hidden;  // [n_rows, dim] if wanted
   /// [n_rows] what the item's row `attention_of` attends to: mean over the heads of the last
   /// quarter of the layers, 0 for rows it does not see. The rest of each head's 1 goes to the
   /// prefix. Empty: not asked for, or this model does not tell.

@@ -1,6 +1,5 @@
 // Medusa's heads: x + SiLU(W x + b) for each residual layer, then an output matrix of its own.
-// Every product goes through kernels::Ops; the residual sum is made by the host, since states come
-// from there and logits go there.
+// The hidden state goes to the device, and ids with their probabilities come back.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -32,9 +31,11 @@ class PackedMedusa final : public MedusaHeads {
   int n_heads() const override { return c_.n_heads; }
   int vocab_size() const override { return n_valid_; }
   std::vector<float> logits(std::span<const float> hidden, int n_heads) override;
+  std::vector<RankedTokens> ranked(std::span<const float> hidden, int n_heads, int k) override;
 
  private:
-  void run_layer(std::size_t layer, int n_heads, std::vector<float>& states);
+  void run(std::span<const float> hidden, int n_heads);
+  void run_layer(std::size_t layer, int n_heads);
 
   kernels::Device& device_;  // the caller's, outlives the heads
   const kernels::Ops& ops_;
@@ -73,33 +74,40 @@ PackedMedusa::PackedMedusa(kernels::Device& device,
   logits_ = kernels::DeviceBuffer(device, row_bytes * c_.vocab_size);
 }
 
-// @param states  [n_heads, dim] before the layer, then behind it
-void PackedMedusa::run_layer(std::size_t layer, int n_heads, std::vector<float>& states) {
+// The states of the first heads, from before the layer to behind it.
+void PackedMedusa::run_layer(std::size_t layer, int n_heads) {
   const std::int64_t dim = c_.dim;
-  ops_.upload(device_, x_.data(), states.data(),
-              static_cast<std::int64_t>(states.size() * sizeof(float)));
   for (int k = 0; k < n_heads; k++) {
     const ResidualLayer& own = heads_[static_cast<std::size_t>(k)].layers[layer];
     ops_.matmul(device_, own.linear.view, x_.f32() + k * dim, dim, 1, silu_.row(k), silu_.stride(),
                 own.bias.f32(), /*add=*/false);
   }
-  const std::vector<float> added = silu_.download(n_heads);
-  for (std::size_t i = 0; i < states.size(); i++) states[i] += added[i];
+  ops_.add(device_, silu_.apply(n_heads), x_.f32(), n_heads * dim);
 }
 
-std::vector<float> PackedMedusa::logits(std::span<const float> hidden, int n_heads) {
+// Leaves the logits of the first heads on the device.
+void PackedMedusa::run(std::span<const float> hidden, int n_heads) {
   ensure(static_cast<int>(hidden.size()) == c_.dim, "a hidden state is as wide as the heads read");
   ensure(n_heads > 0 && n_heads <= c_.n_heads, "there are not so many heads");
   std::vector<float> states;
   for (int k = 0; k < n_heads; k++) states.insert(states.end(), hidden.begin(), hidden.end());
-  for (int j = 0; j < c_.n_layers; j++) run_layer(static_cast<std::size_t>(j), n_heads, states);
   ops_.upload(device_, x_.data(), states.data(),
               static_cast<std::int64_t>(states.size() * sizeof(float)));
+  for (int j = 0; j < c_.n_layers; j++) run_layer(static_cast<std::size_t>(j), n_heads);
   const std::int64_t dim = c_.dim, n_rows = c_.vocab_size;
   for (int k = 0; k < n_heads; k++)
     ops_.matmul(device_, heads_[static_cast<std::size_t>(k)].output.view, x_.f32() + k * dim, dim,
                 1, logits_.f32() + k * n_rows, n_rows, nullptr, /*add=*/false);
-  return download_rows(device_, logits_.f32(), n_rows, n_heads, n_valid_);
+}
+
+std::vector<float> PackedMedusa::logits(std::span<const float> hidden, int n_heads) {
+  run(hidden, n_heads);
+  return download_rows(device_, logits_.f32(), c_.vocab_size, n_heads, n_valid_);
+}
+
+std::vector<RankedTokens> PackedMedusa::ranked(std::span<const float> hidden, int n_heads, int k) {
+  run(hidden, n_heads);
+  return ranked_rows(device_, logits_.f32(), n_heads, c_.vocab_size, n_valid_, k);
 }
 
 }  // namespace

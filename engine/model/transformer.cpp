@@ -68,8 +68,11 @@ class Transformer final : public Model {
   void tap_attention(int l, int n_out);
   void feed_forward(const LayerWeights& w, int n_rows);
   void pick(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
-  void tell_row_p(int row_begin, const BatchItem& item, StepOutput& output);
-  void download_logits(int row_begin, StepOutput& output);
+  void rank(std::span<const BatchItem> items, int k, std::vector<StepOutput>& outputs);
+  [[noreturn]] void refuse_logits(int row, int bad_index) const;
+  void tell_row_p(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
+  void download_logits(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
+  void download_hidden(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
   void describe_picks(std::span<const BatchItem> items);
   std::vector<float> attention_told(int row_begin, const BatchItem& item) const;
 
@@ -92,8 +95,11 @@ class Transformer final : public Model {
   Activations a_;
   std::vector<kernels::PickRow> pick_rows_;
   std::vector<kernels::Picked> picked_;
+  std::vector<kernels::Ranking> rankings_;
+  std::vector<kernels::RankedToken> ranked_;
   std::vector<std::int32_t> history_;
   std::vector<std::int64_t> told_at_;
+  std::vector<void*> row_to_;  // where each row that is downloaded goes
   struct Tap {
     int row;                            // of the batch
     std::vector<float> mean, of_layer;  // [chain] over the layers so far; of one layer
@@ -226,7 +232,6 @@ void Transformer::run_layers(int n_rows, int n_out) {
 // What the sampler needs to know of every picked row.
 void Transformer::describe_picks(std::span<const BatchItem> items) {
   pick_rows_.resize(static_cast<std::size_t>(plan_.n_picked()));
-  picked_.resize(pick_rows_.size());
   std::size_t n_history = 0;
   for (std::size_t i = 0; i < items.size(); i++) {
     const BatchItem& item = items[i];
@@ -268,66 +273,111 @@ void Transformer::describe_picks(std::span<const BatchItem> items) {
   }
 }
 
+void Transformer::refuse_logits(int row, int bad_index) const {
+  throw Error(ErrorCode::BadInput,
+              fmt::format("{}: non-finite logits at row {}, first index {}; are the weights "
+                          "damaged, or too large for {}?",
+                          name_, row, bad_index, kernels::name_of(dtype_)));
+}
+
 void Transformer::pick(std::span<const BatchItem> items, std::vector<StepOutput>& outputs) {
-  describe_picks(items);
+  picked_.resize(pick_rows_.size());
   ops_.pick(device_, a_.logits.f32(), c_.vocab_size, plan_.n_picked(), c_.vocab_size, n_valid_,
             pick_rows_.data(), picked_.data());
   for (std::size_t i = 0; i < items.size(); i++) {
     if (!items[i].pick_rows) continue;
     const auto begin = picked_.begin() + plan_.row_begin(i);
     outputs[i].picked.assign(begin, begin + items[i].tree->n_rows());
-    for (int r = 0; r < items[i].tree->n_rows(); r++)
-      if (outputs[i].picked[static_cast<std::size_t>(r)].id < 0)
-        throw Error(ErrorCode::BadInput,
-                    fmt::format("{}: non-finite logits at row {}, first index {}; are the weights "
-                                "damaged, or too large for {}?",
-                                name_, r, outputs[i].picked[static_cast<std::size_t>(r)].bad_index,
-                                kernels::name_of(dtype_)));
+    for (int r = 0; r < items[i].tree->n_rows(); r++) {
+      const kernels::Picked& picked = outputs[i].picked[static_cast<std::size_t>(r)];
+      if (picked.id < 0) refuse_logits(r, picked.bad_index);
+    }
+  }
+}
+
+void Transformer::rank(std::span<const BatchItem> items, int k, std::vector<StepOutput>& outputs) {
+  const auto width = static_cast<std::size_t>(k);
+  rankings_.resize(pick_rows_.size());
+  ranked_.resize(pick_rows_.size() * width);
+  ops_.rank(device_, a_.logits.f32(), c_.vocab_size, plan_.n_picked(), c_.vocab_size, n_valid_,
+            pick_rows_.data(), k, rankings_.data(), ranked_.data());
+  for (std::size_t i = 0; i < items.size(); i++) {
+    if (!items[i].pick_rows) continue;
+    outputs[i].picked.resize(items[i].tree->token.size());
+    for (int r = 0; r < items[i].tree->n_rows(); r++) {
+      const auto row = static_cast<std::size_t>(plan_.row_begin(i) + r);
+      if (rankings_[row].n == 0) refuse_logits(r, rankings_[row].bad_index);
+      outputs[i].ranked.push_back(
+          ranked_of(rankings_[row], &ranked_[row * width], pick_rows_[row].temperature));
+    }
   }
 }
 
 // Two logits of the parent say it: the row's own against the one picked, whose probability is known.
-void Transformer::tell_row_p(int row_begin, const BatchItem& item, StepOutput& output) {
-  const TokenTree& tree = *item.tree;
-  output.row_p.assign(tree.token.size(), -1);
+void Transformer::tell_row_p(std::span<const BatchItem> items, std::vector<StepOutput>& outputs) {
+  struct Told {
+    float* p;
+    std::size_t parent;  // of the batch
+  };
+  std::vector<Told> told;
   told_at_.clear();  // two logits of each row that is told of
-  std::vector<std::size_t> told;
-  for (std::size_t r = 0; r < tree.token.size(); r++) {
-    if (tree.parent[r] < 0) continue;
-    const auto parent = static_cast<std::size_t>(row_begin + tree.parent[r]);
-    const kernels::PickRow& how = pick_rows_[parent];
-    const bool greedy = how.temperature < 1e-5f;
-    const bool filtered = how.top_k > 0 || how.top_p < 1 || how.min_p > 0;
-    if (how.repetition_penalty != 1 || (filtered && !greedy)) continue;
-    const std::int64_t logits = static_cast<std::int64_t>(parent) * c_.vocab_size;
-    told_at_.insert(told_at_.end(), {logits + tree.token[r], logits + picked_[parent].id});
-    told.push_back(r);
+  for (std::size_t i = 0; i < items.size(); i++) {
+    if (!items[i].pick_rows) continue;
+    const TokenTree& tree = *items[i].tree;
+    outputs[i].row_p.assign(tree.token.size(), -1);
+    for (std::size_t r = 0; r < tree.token.size(); r++) {
+      if (tree.parent[r] < 0) continue;
+      const auto parent = static_cast<std::size_t>(plan_.row_begin(i) + tree.parent[r]);
+      const kernels::PickRow& how = pick_rows_[parent];
+      const bool greedy = how.temperature < 1e-5f;
+      const bool filtered = how.top_k > 0 || how.top_p < 1 || how.min_p > 0;
+      if (how.repetition_penalty != 1 || (filtered && !greedy)) continue;
+      const std::int64_t logits = static_cast<std::int64_t>(parent) * c_.vocab_size;
+      told_at_.insert(told_at_.end(), {logits + tree.token[r], logits + picked_[parent].id});
+      told.push_back({&outputs[i].row_p[r], parent});
+    }
   }
   std::vector<float> logits(told_at_.size());
   ops_.gather(device_, a_.logits.f32(), told_at_.data(), static_cast<int>(told_at_.size()),
               logits.data());
   for (std::size_t i = 0; i < told.size(); i++) {
-    const auto parent = static_cast<std::size_t>(row_begin + tree.parent[told[i]]);
-    const float temperature = pick_rows_[parent].temperature;
+    const float temperature = pick_rows_[told[i].parent].temperature;
     const float below =
         (logits[2 * i] - logits[2 * i + 1]) / (temperature < 1e-5f ? 1 : temperature);
-    output.row_p[told[i]] = std::min(1.0f, std::exp(picked_[parent].logp + below));
+    *told[i].p = std::min(1.0f, std::exp(picked_[told[i].parent].logp + below));
   }
 }
 
 // Without the columns of padding tokens.
-void Transformer::download_logits(int row_begin, StepOutput& output) {
-  const auto n_rows = static_cast<std::int64_t>(output.picked.size());
-  output.logits.resize(static_cast<std::size_t>(n_rows * n_valid_));
-  const float* from = a_.logits.f32() + std::int64_t{row_begin} * c_.vocab_size;
-  const auto row_bytes = static_cast<std::int64_t>(sizeof(float)) * n_valid_;
-  if (n_valid_ == c_.vocab_size) {
-    ops_.download(device_, output.logits.data(), from, n_rows * row_bytes);
-    return;
+void Transformer::download_logits(std::span<const BatchItem> items,
+                                  std::vector<StepOutput>& outputs) {
+  const auto width = static_cast<std::size_t>(n_valid_);
+  row_to_.assign(static_cast<std::size_t>(plan_.n_picked()), nullptr);
+  for (std::size_t i = 0; i < items.size(); i++) {
+    if (!items[i].pick_rows) continue;
+    const std::size_t n_rows = items[i].tree->token.size();
+    outputs[i].logits.resize(n_rows * width);
+    for (std::size_t r = 0; r < n_rows; r++)
+      row_to_[static_cast<std::size_t>(plan_.row_begin(i)) + r] = &outputs[i].logits[r * width];
   }
-  for (std::int64_t r = 0; r < n_rows; r++)
-    ops_.download(device_, output.logits.data() + r * n_valid_, from + r * c_.vocab_size,
-                  row_bytes);
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(float));
+  ops_.download_rows(device_, row_to_.data(), a_.logits.data(), kBytes * n_valid_,
+                     kBytes * c_.vocab_size, plan_.n_picked());
+}
+
+void Transformer::download_hidden(std::span<const BatchItem> items,
+                                  std::vector<StepOutput>& outputs) {
+  const auto width = static_cast<std::size_t>(c_.dim);
+  row_to_.assign(static_cast<std::size_t>(plan_.n_rows()), nullptr);
+  for (std::size_t i = 0; i < items.size(); i++) {
+    const std::size_t n_rows = items[i].tree->token.size();
+    outputs[i].hidden.resize(n_rows * width);
+    for (std::size_t r = 0; r < n_rows; r++)
+      row_to_[static_cast<std::size_t>(plan_.row_begin(i)) + r] = &outputs[i].hidden[r * width];
+  }
+  const std::int64_t row_bytes = static_cast<std::int64_t>(sizeof(float)) * c_.dim;
+  ops_.download_rows(device_, row_to_.data(), a_.normed.data(), row_bytes, row_bytes,
+                     plan_.n_rows());
 }
 
 // From the chain's elements to the rows of the item's tree.
@@ -343,6 +393,7 @@ std::vector<float> Transformer::attention_told(int row_begin, const BatchItem& i
 
 std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, Wants wants) {
   check_items(items);
+  ensure(wants.n_ranked == 0 || !wants.row_p, "a row that is ranked has no choice to tell of");
   plan_.build(items, n_valid_, c_.max_seq_len);
   std::vector<StepOutput> outputs(items.size());
   for (StepOutput& output : outputs) output.vocab_size = n_valid_;
@@ -372,19 +423,18 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
     ops_.matmul(device_, weights_.head(), a_.normed.f32(), c_.dim, n_picked, a_.logits.f32(),
                 c_.vocab_size, nullptr,
                 /*add=*/false);
-    pick(items, outputs);
+    describe_picks(items);
+    if (wants.n_ranked > 0)
+      rank(items, wants.n_ranked, outputs);
+    else
+      pick(items, outputs);
+    if (wants.logits) download_logits(items, outputs);
+    if (wants.row_p) tell_row_p(items, outputs);
   }
+  if (wants.hidden) download_hidden(items, outputs);
 
   for (std::size_t i = 0; i < items.size(); i++) {
     const int begin = plan_.row_begin(i);
-    if (wants.logits && items[i].pick_rows) download_logits(begin, outputs[i]);
-    if (wants.row_p && items[i].pick_rows) tell_row_p(begin, items[i], outputs[i]);
-    if (wants.hidden) {
-      outputs[i].hidden.resize(items[i].tree->token.size() * static_cast<std::size_t>(c_.dim));
-      ops_.download(device_, outputs[i].hidden.data(),
-                    a_.normed.f32() + std::int64_t{begin} * c_.dim,
-                    static_cast<std::int64_t>(outputs[i].hidden.size() * sizeof(float)));
-    }
     if (items[i].attention_of >= 0 && items[i].pick_rows)
       outputs[i].attention = attention_told(begin, items[i]);
     paged(items[i].cache).set_staged(begin, items[i].tree->parent);

@@ -37,6 +37,7 @@ class GpuSteps : public TrainSteps {
         n_sums_((layout_.n + kernels::kSquaresBlock - 1) / kernels::kSquaresBlock),
         results_(*device_, 8 * n_sums_ + 4 * std::int64_t{n_rows_} * context_),
         arrived_(static_cast<std::size_t>(results_.bytes())),
+        adam_(*device_, 2 * static_cast<std::int64_t>(sizeof(kernels::AdamStep))),
         pass_(*device_, recipe.model, layout_, type_, rows_a_pass_ * context_) {
     for (DeviceBuffer* one : {&parameters_, &mean_, &square_, &gradient_})
       *one = DeviceBuffer(*device_, 4 * layout_.n);
@@ -92,6 +93,9 @@ class GpuSteps : public TrainSteps {
   }
 
   void adamw(double norm, std::int64_t step, double lr) {
+    const kernels::AdamStep both[] = {state_.optimizer.adam_step(norm, step, lr, false),
+                                      state_.optimizer.adam_step(norm, step, lr, true)};
+    device_->ops().upload(*device_, adam_.data(), both, sizeof both);
     for (const ParameterRun& run : runs_) {
       const std::int64_t at = run.begin;
       void* rounded = rounded_.data()
@@ -99,7 +103,7 @@ class GpuSteps : public TrainSteps {
                           : nullptr;
       kernels_.adamw(*device_, parameters_.f32() + at, mean_.f32() + at, square_.f32() + at,
                      gradient_.f32() + at, type_, rounded, run.end - at,
-                     state_.optimizer.adam_step(norm, step, lr, run.decays));
+                     static_cast<const kernels::AdamStep*>(adam_.data()) + run.decays);
     }
   }
 
@@ -116,6 +120,7 @@ class GpuSteps : public TrainSteps {
   DeviceBuffer results_;  // the gradient's squares in parts, then losses
   std::vector<char> arrived_;
   BatchPart part_;
+  DeviceBuffer adam_;  // the step's update of weights that do not decay, and of those that do
   DeviceBuffer parameters_, mean_, square_, gradient_, rounded_;
   GpuTrainPass pass_;
 };

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "kernels/checks.h"
 #include "kernels/error.h"
 #include "kernels/threads_at_work.h"
 
@@ -50,6 +51,16 @@ void release(Device&, void* data) {
 }
 void gather(Device&, const float* from, const std::int64_t* at, int n, float* to_host) {
   for (int i = 0; i < n; i++) to_host[i] = from[at[i]];
+}
+void copy_rows_in(Device&,
+                  void* const* to_host,
+                  const void* from,
+                  std::int64_t row_bytes,
+                  std::int64_t stride_bytes,
+                  int n_rows) {
+  check_download_rows(row_bytes, stride_bytes, n_rows);
+  for (int r = 0; r < n_rows; r++)
+    std::memcpy(to_host[r], static_cast<const char*>(from) + r * stride_bytes, row_bytes);
 }
 void copy_in(Device&, void* to, const void* from_host, std::int64_t bytes) {
   if (bytes > 0) std::memcpy(to, from_host, bytes);
@@ -111,6 +122,8 @@ void add_memory_ops(Ops& ops) {
   ops.release = release;
   ops.upload = copy_in;
   ops.download = copy_in;
+  ops.download_rows = copy_rows_in;
+  ops.copy = copy_in;
   ops.gather = gather;
 }
 

@@ -121,10 +121,31 @@ void pick(Device& device,
   });
 }
 
+void rank(Device& device,
+          const float* logits,
+          std::int64_t stride,
+          int n_rows,
+          int vocab,
+          int n_valid,
+          const PickRow* rows,
+          int k,
+          Ranking* out,
+          RankedToken* tokens) {
+  check_rank(stride, vocab, n_valid, k);
+  const auto n = static_cast<std::size_t>(n_valid);
+  const std::int64_t cost = 8 * std::int64_t{n_rows} * n_valid;
+  split(cpu_of(device), n_rows, cost, [&](int begin, int end, int) {
+    for (int r = begin; r < end; r++)
+      out[r] = rank_logits({logits + r * stride, n}, n_valid, rows[r],
+                           {tokens + std::int64_t{r} * k, static_cast<std::size_t>(k)});
+  });
+}
+
 }  // namespace
 
 void add_pick_ops(Ops& ops) {
   ops.pick = pick;
+  ops.rank = rank;
 }
 
 }  // namespace kernels::cpu

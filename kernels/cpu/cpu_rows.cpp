@@ -56,12 +56,17 @@ void swiglu(Device& device, const float* x, float* y, int n_rows, int hidden) {
   });
 }
 
+void add(Device&, const float* x, float* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i++) y[i] += x[i];
+}
+
 }  // namespace
 
 void add_row_ops(Ops& ops) {
   ops.rms_norm = rms_norm;
   ops.rope = rope;
   ops.swiglu = swiglu;
+  ops.add = add;
 }
 
 }  // namespace kernels::cpu

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "kernels/checks.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/side.h"
 #include "kernels/cuda/train_parts.h"
@@ -12,6 +13,7 @@ namespace kernels::DECOSCOPE_GPU {
 namespace {
 
 constexpr std::int64_t kHalfBytes = 4 << 20;
+constexpr std::int64_t kMostLanding = 64 << 20;  // pinned memory is the whole system's to miss
 constexpr std::size_t kToldLaunches = 6;
 
 std::int64_t now_ns() {
@@ -50,6 +52,19 @@ void upload(Device& device, void* to, const void* from_host, std::int64_t bytes)
 }
 void download(Device& device, void* to_host, const void* from, std::int64_t bytes) {
   cuda_of(device).download(to_host, from, bytes);
+}
+
+void download_rows(Device& device,
+                   void* const* to_host,
+                   const void* from,
+                   std::int64_t row_bytes,
+                   std::int64_t stride_bytes,
+                   int n_rows) {
+  check_download_rows(row_bytes, stride_bytes, n_rows);
+  cuda_of(device).download_rows(to_host, from, row_bytes, stride_bytes, n_rows);
+}
+void copy_within(Device& device, void* to, const void* from, std::int64_t bytes) {
+  cuda_of(device).copy(to, from, bytes);
 }
 
 int count_devices(std::string& reason) {
@@ -127,6 +142,8 @@ void add_memory_ops(Ops& ops) {
   ops.release = release;
   ops.upload = upload;
   ops.download = download;
+  ops.download_rows = download_rows;
+  ops.copy = copy_within;
 }
 
 CudaDevice::CudaDevice(int ordinal, const Ops& ops)
@@ -152,9 +169,7 @@ void CudaDevice::open() {
     check(cudaEventCreateWithFlags(&half.copied, cudaEventDisableTiming),
           "cudaEventCreateWithFlags");
   }
-  void* landing = nullptr;
-  check(cudaMallocHost(&landing, kHalfBytes), "cudaMallocHost");
-  landing_ = static_cast<char*>(landing);
+  landing(kHalfBytes);
 }
 
 CudaDevice::~CudaDevice() {
@@ -326,6 +341,51 @@ void CudaDevice::download(void* to_host, const void* from, std::int64_t bytes) {
     wait();
     std::memcpy(static_cast<char*>(to_host) + at, landing_, n);
   }
+}
+
+// Where downloads arrive, at least so large; nothing is on its way there.
+char* CudaDevice::landing(std::int64_t bytes) {
+  if (bytes <= landing_bytes_) return landing_;
+  const std::int64_t wanted = std::max(bytes, std::min(2 * landing_bytes_, kMostLanding));
+  void* larger = nullptr;
+  check(cudaMallocHost(&larger, static_cast<std::size_t>(wanted)), "cudaMallocHost");
+  if (landing_) static_cast<void>(cudaFreeHost(landing_));
+  landing_ = static_cast<char*>(larger);
+  landing_bytes_ = wanted;
+  return landing_;
+}
+
+// Packed on the way, so that what lies between the rows does not cross the bus.
+void CudaDevice::download_rows(void* const* to_host,
+                               const void* from,
+                               std::int64_t row_bytes,
+                               std::int64_t stride_bytes,
+                               int n_rows) {
+  usable();
+  if (n_rows == 0) return;
+  const auto most = static_cast<int>(std::clamp<std::int64_t>(kMostLanding / row_bytes, 1, n_rows));
+  launch_held();
+  for (int first = 0; first < n_rows; first += most) {
+    const int n = std::min(most, n_rows - first);
+    char* arrived = landing(n * row_bytes);
+    const auto width = static_cast<std::size_t>(row_bytes);
+    check(cudaMemcpy2DAsync(arrived, width, static_cast<const char*>(from) + first * stride_bytes,
+                            static_cast<std::size_t>(stride_bytes), width,
+                            static_cast<std::size_t>(n), cudaMemcpyDeviceToHost, stream_),
+          "cudaMemcpy2DAsync");
+    wait();
+    for (int r = 0; r < n; r++) std::memcpy(to_host[first + r], arrived + r * row_bytes, width);
+  }
+}
+
+void CudaDevice::copy(void* to, const void* from, std::int64_t bytes) {
+  usable();
+  if (bytes <= 0) return;
+  launch_held_that_use(from);
+  launch_held_that_use(to);
+  check(
+      cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_),
+      "cudaMemcpyAsync");
 }
 
 void CudaDevice::wait() {

@@ -73,6 +73,14 @@ class CudaDevice final : public Device {
   void upload(void* to, const void* from_host, std::int64_t bytes);
   /// Waits for all that was asked before.
   void download(void* to_host, const void* from, std::int64_t bytes);
+  /// Rows that begin stride_bytes apart, row r's first row_bytes to to_host[r]; one wait for all.
+  void download_rows(void* const* to_host,
+                     const void* from,
+                     std::int64_t row_bytes,
+                     std::int64_t stride_bytes,
+                     int n_rows);
+  /// Within the device's memory, behind what was asked before. Does not wait.
+  void copy(void* to, const void* from, std::int64_t bytes);
   void clear(void* data, std::int64_t bytes);
 
   /// Memory of this device that only grows. What is new is cleared if `cleared`.
@@ -105,6 +113,7 @@ class CudaDevice final : public Device {
   void open();
   void close() noexcept;
   char* staging(std::int64_t bytes);
+  char* landing(std::int64_t bytes);
   std::string memory_told() const;
 
   std::string name_;
@@ -114,6 +123,7 @@ class CudaDevice final : public Device {
   int half_ = 0;
   std::int64_t half_used_ = 0;
   char* landing_ = nullptr;  // pinned; where downloads arrive
+  std::int64_t landing_bytes_ = 0;
   Grown scratch_[static_cast<int>(Use::Count)];
   std::unique_ptr<Products> products_;
   std::unordered_set<const void*> allowed_;  // kernels that may take all shared memory of a block

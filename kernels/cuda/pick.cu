@@ -1,9 +1,10 @@
-// Choosing tokens: only what was chosen crosses the bus. A row is a block; scores are made in double
-// by the formula of kernels/philox.h, so a GPU picks the token that a CPU picks.
+// Choosing and ranking tokens: only ids and their numbers cross the bus. A row is a block; scores
+// are made in double by the formula of kernels/philox.h, so a GPU picks the token that a CPU picks.
 //   order    a token's key is (logit, lowest id first) in 64 bits: all differ, so "the first k" is
 //            one threshold, found digit by digit
 //   top-p    sums of weights are kept in units of 2^-44 of the largest: whole numbers, so atomics
 //            give the same sum in any order. What a cut is off by is n 2^-45 of the largest weight
+#include <cstring>
 #include <vector>
 
 #include "kernels/checks.h"
@@ -190,6 +191,14 @@ __device__ Best best_with_noise(const Row& row, const Asked& asked, double& sum)
   return over_block<kPickThreads>(best, Better());
 }
 
+/// First index of a logit that is NaN or +inf, or n. Meets the block.
+__device__ inline int first_bad(const float* x, int n) {
+  int bad = n;
+  for (int i = threadIdx.x; i < n; i += kPickThreads)
+    if (!(x[i] < kInfinity) && i < bad) bad = i;
+  return over_block<kPickThreads>(bad, Smaller());
+}
+
 // grid: a block a row.  own [rows, n] for rows with a penalty
 __global__ void __launch_bounds__(kPickThreads) pick_rows(const float* logits,
                                                           std::int64_t stride,
@@ -200,10 +209,7 @@ __global__ void __launch_bounds__(kPickThreads) pick_rows(const float* logits,
                                                           Picked* out) {
   const Asked asked = rows[blockIdx.x];
   const float* x = logits + blockIdx.x * stride;
-  int bad = n;
-  for (int i = threadIdx.x; i < n; i += kPickThreads)
-    if (!(x[i] < kInfinity) && i < bad) bad = i;
-  bad = over_block<kPickThreads>(bad, Smaller());
+  const int bad = first_bad(x, n);
   const bool first = threadIdx.x == 0;
   Picked picked = {-1, 0, 0, 0, bad < n ? bad : -1};
   if (bad < n) {
@@ -237,16 +243,79 @@ __global__ void __launch_bounds__(kPickThreads) pick_rows(const float* logits,
   out[blockIdx.x] = picked;
 }
 
-void pick(Device& device,
-          const float* logits,
-          std::int64_t stride,
-          int n_rows,
-          int vocab,
-          int n_valid,
-          const PickRow* rows,
-          Picked* out) {
-  check_pick(stride, vocab, n_valid);
-  if (n_rows == 0) return;
+struct Ranked {
+  unsigned n;
+};
+
+// The k largest keys of the kept, in any order, at `keys`. Meets the block. @return  how many
+__device__ int collect_ranked(
+    const Row& row, const Asked& asked, std::uint64_t floor, int k, std::uint64_t* keys) {
+  const std::uint64_t lowest =
+      k < row.n ? cut_at(row, floor, /*by_weight=*/false, static_cast<double>(k)) : floor;
+  Ranked& ranked = static_shared<Ranked>();
+  __syncthreads();
+  if (threadIdx.x == 0) ranked.n = 0;
+  __syncthreads();
+  for (int i = threadIdx.x; i < row.n; i += kPickThreads) {
+    const std::uint64_t key = key_of(row.logits[i], i);
+    if (key < lowest || row.logits[i] == -kInfinity || !keeps(row, asked, floor, i)) continue;
+    keys[atomicAdd(&ranked.n, 1u)] = key;
+  }
+  __syncthreads();
+  return static_cast<int>(ranked.n);
+}
+
+// grid: a block a row; shared: k keys.  own [rows, n] for rows with a penalty;  tokens [rows, k].
+// The place of a token is the number of larger keys, so it does not matter who wrote its key when.
+__global__ void __launch_bounds__(kPickThreads) rank_rows(const float* logits,
+                                                          std::int64_t stride,
+                                                          int n,
+                                                          const Asked* rows,
+                                                          const int* history,
+                                                          float* own,
+                                                          int k,
+                                                          Ranking* out,
+                                                          RankedToken* tokens) {
+  Asked asked = rows[blockIdx.x];
+  const float* x = logits + blockIdx.x * stride;
+  const int bad = first_bad(x, n);
+  const bool first = threadIdx.x == 0;
+  Ranking ranking = {0, bad < n ? bad : -1, 0};
+  if (bad == n && asked.repetition_penalty != 1 && asked.n_history > 0)
+    x = penalised(x, n, asked, history, own + std::int64_t{blockIdx.x} * n);
+  const float top = bad < n ? kInfinity : static_cast<float>(best_logit(x, n).score);
+  if (!(top > -kInfinity && top < kInfinity)) {
+    if (first) out[blockIdx.x] = ranking;
+    return;
+  }
+  const bool greedy = asked.temperature < kGreedyTemperature;
+  if (greedy) asked.min_p = 0;
+  const Row row = {x, n, top, greedy ? 1.0f : asked.temperature};
+  const std::uint64_t floor = greedy ? 0 : lowest_kept(row, asked);
+  double sum = 0;
+  for (int i = threadIdx.x; i < n; i += kPickThreads)
+    if (keeps(row, asked, floor, i)) sum += weight_of(x[i], top, row.temperature);
+  ranking.sum = over_block<kPickThreads>(sum, Plus());
+  auto* keys = reinterpret_cast<std::uint64_t*>(dynamic_shared());
+  ranking.n = collect_ranked(row, asked, floor, k, keys);
+  for (int i = threadIdx.x; i < ranking.n; i += kPickThreads) {
+    int place = 0;
+    for (int other = 0; other < ranking.n; other++) place += keys[other] > keys[i];
+    const auto id = static_cast<int>(~static_cast<unsigned>(keys[i]));
+    tokens[std::int64_t{blockIdx.x} * k + place] = {id, x[id]};
+  }
+  if (first) out[blockIdx.x] = ranking;
+}
+
+/// What the host says of rows, on the device, and room for what comes back and for penalised rows.
+struct AskedThere {
+  const Asked* rows;
+  const int* history;
+  char* results;  // 16-byte aligned
+  float* own;     // [n_rows, n_valid]; nothing where no row has a penalty
+};
+AskedThere tell_asked(
+    CudaDevice& cuda, const PickRow* rows, int n_rows, int n_valid, std::int64_t result_bytes) {
   std::vector<Asked> asked;
   std::vector<int> history;
   bool penalty = false;
@@ -259,28 +328,70 @@ void pick(Device& device,
     penalty = true;
     history.insert(history.end(), row.history, row.history + row.n_history);
   }
-  CudaDevice& cuda = cuda_of(device);
   const auto part = [](std::int64_t bytes) { return (bytes + 15) / 16 * 16; };
   const std::int64_t asked_bytes = part(n_rows * static_cast<std::int64_t>(sizeof(Asked))),
                      history_bytes = part(static_cast<std::int64_t>(history.size()) * 4),
-                     picked_bytes = part(n_rows * static_cast<std::int64_t>(sizeof(Picked)));
-  const std::int64_t own_bytes = penalty ? std::int64_t{n_rows} * n_valid * 4 : 0;
+                     own_bytes = penalty ? std::int64_t{n_rows} * n_valid * 4 : 0;
   auto* memory = static_cast<char*>(
-      cuda.scratch(Use::Pick, asked_bytes + history_bytes + picked_bytes + own_bytes));
+      cuda.scratch(Use::Pick, asked_bytes + history_bytes + part(result_bytes) + own_bytes));
   char* told_history = memory + asked_bytes;
-  char* picked = told_history + history_bytes;
+  char* results = told_history + history_bytes;
   cuda.upload(memory, asked.data(), n_rows * static_cast<std::int64_t>(sizeof(Asked)));
   cuda.upload(told_history, history.data(), static_cast<std::int64_t>(history.size()) * 4);
-  cuda.launch("pick", pick_rows, n_rows, kPickThreads, 0, logits, stride, n_valid,
-              reinterpret_cast<const Asked*>(memory), reinterpret_cast<const int*>(told_history),
-              reinterpret_cast<float*>(picked + picked_bytes), reinterpret_cast<Picked*>(picked));
-  cuda.download(out, picked, n_rows * static_cast<std::int64_t>(sizeof(Picked)));
+  return {reinterpret_cast<const Asked*>(memory), reinterpret_cast<const int*>(told_history),
+          results, reinterpret_cast<float*>(results + part(result_bytes))};
+}
+
+void pick(Device& device,
+          const float* logits,
+          std::int64_t stride,
+          int n_rows,
+          int vocab,
+          int n_valid,
+          const PickRow* rows,
+          Picked* out) {
+  check_pick(stride, vocab, n_valid);
+  if (n_rows == 0) return;
+  CudaDevice& cuda = cuda_of(device);
+  const std::int64_t bytes = n_rows * static_cast<std::int64_t>(sizeof(Picked));
+  const AskedThere there = tell_asked(cuda, rows, n_rows, n_valid, bytes);
+  cuda.launch("pick", pick_rows, n_rows, kPickThreads, 0, logits, stride, n_valid, there.rows,
+              there.history, there.own, reinterpret_cast<Picked*>(there.results));
+  cuda.download(out, there.results, bytes);
+}
+
+void rank(Device& device,
+          const float* logits,
+          std::int64_t stride,
+          int n_rows,
+          int vocab,
+          int n_valid,
+          const PickRow* rows,
+          int k,
+          Ranking* out,
+          RankedToken* tokens) {
+  check_rank(stride, vocab, n_valid, k);
+  if (n_rows == 0) return;
+  CudaDevice& cuda = cuda_of(device);
+  const std::int64_t ranking_bytes = n_rows * static_cast<std::int64_t>(sizeof(Ranking)),
+                     token_bytes =
+                         std::int64_t{n_rows} * k * static_cast<std::int64_t>(sizeof(RankedToken));
+  const AskedThere there = tell_asked(cuda, rows, n_rows, n_valid, ranking_bytes + token_bytes);
+  cuda.launch("rank", rank_rows, n_rows, kPickThreads, static_cast<std::size_t>(k) * 8, logits,
+              stride, n_valid, there.rows, there.history, there.own, k,
+              reinterpret_cast<Ranking*>(there.results),
+              reinterpret_cast<RankedToken*>(there.results + ranking_bytes));
+  std::vector<char> arrived(static_cast<std::size_t>(ranking_bytes + token_bytes));
+  cuda.download(arrived.data(), there.results, ranking_bytes + token_bytes);
+  std::memcpy(out, arrived.data(), static_cast<std::size_t>(ranking_bytes));
+  std::memcpy(tokens, arrived.data() + ranking_bytes, static_cast<std::size_t>(token_bytes));
 }
 
 }  // namespace
 
 void add_pick_ops(Ops& ops) {
   ops.pick = pick;
+  ops.rank = rank;
 }
 
 }  // namespace kernels::DECOSCOPE_GPU

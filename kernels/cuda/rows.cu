@@ -54,6 +54,17 @@ void swiglu(Device& device, const float* x, float* y, int n_rows, int hidden) {
                          y, n, hidden);
 }
 
+__global__ void __launch_bounds__(kRowThreads)
+    add_elements(const float* x, float* y, std::int64_t n) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * kRowThreads + threadIdx.x;
+  if (i < n) y[i] += x[i];
+}
+
+void add(Device& device, const float* x, float* y, std::int64_t n) {
+  if (n == 0) return;
+  cuda_of(device).launch("add", add_elements, blocks_for(n, kRowThreads), kRowThreads, 0, x, y, n);
+}
+
 }  // namespace
 
 void add_row_ops(Ops& ops) {
@@ -61,6 +72,7 @@ void add_row_ops(Ops& ops) {
   ops.rms_norm = rms_norm;
   ops.rope = rope;
   ops.swiglu = swiglu;
+  ops.add = add;
 }
 
 }  // namespace kernels::DECOSCOPE_GPU

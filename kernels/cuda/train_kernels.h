@@ -159,6 +159,7 @@ struct TrainKernels {
   /// sums[b] = the squares of g's elements from b kSquaresBlock on, so many of them.
   void (*squares)(Device&, const float* g, std::int64_t n, double* sums);
   /// One update of w[0..n), w rounded to `type` in `rounded` unless that is null; g becomes zero.
+  ///   step  device memory like the rest: the call is the same in every step, and so is its graph
   void (*adamw)(Device&,
                 float* w,
                 float* mean,
@@ -167,7 +168,7 @@ struct TrainKernels {
                 DType type,
                 void* rounded,
                 std::int64_t n,
-                const AdamStep& step);
+                const AdamStep* step);
 };
 
 /// Of a device that `open_cuda` opened.

@@ -332,14 +332,15 @@ __global__ void __launch_bounds__(kTrainThreads) train_adamw_elements(float* w,
                                                                       float* g,
                                                                       typename S::Element* rounded,
                                                                       std::int64_t n,
-                                                                      AdamStep s) {
+                                                                      const AdamStep* step) {
   const std::int64_t i = std::int64_t{blockIdx.x} * kTrainThreads + threadIdx.x;
   if (i >= n) return;
+  const AdamStep s = *step;
   const float gradient = g[i] * s.gradient_scale;
   const float m = mean[i] * s.beta1 + gradient * (1.0f - s.beta1);
   const float v = square[i] * s.beta2 + gradient * gradient * (1.0f - s.beta2);
-  const float step = m * s.correction1 / (sqrtf(v * s.correction2) + s.eps);
-  const float weight = w[i] - s.lr * (step + s.weight_decay * w[i]);
+  const float move = m * s.correction1 / (sqrtf(v * s.correction2) + s.eps);
+  const float weight = w[i] - s.lr * (move + s.weight_decay * w[i]);
   w[i] = weight;
   mean[i] = m;
   square[i] = v;
@@ -355,7 +356,7 @@ void adamw_run(Device& device,
                float* g,
                void* rounded,
                std::int64_t n,
-               const AdamStep& step) {
+               const AdamStep* step) {
   cuda_of(device).launch("train_adamw", train_adamw_elements<S>, blocks_for(n, kTrainThreads),
                          kTrainThreads, 0, w, mean, square, g,
                          static_cast<typename S::Element*>(rounded), n, step);
@@ -438,7 +439,7 @@ void add_train_row_kernels(TrainKernels& kernels) {
                            sums);
   };
   kernels.adamw = [](Device& device, float* w, float* mean, float* square, float* g, DType type,
-                     void* rounded, std::int64_t n, const AdamStep& step) {
+                     void* rounded, std::int64_t n, const AdamStep* step) {
     if (n == 0) return;
     for_train_type(type,
                    [&]<class S>(S) { adamw_run<S>(device, w, mean, square, g, rounded, n, step); });

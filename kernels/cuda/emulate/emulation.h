@@ -280,6 +280,15 @@ cudaError_t cudaFreeHost(void* data);
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
 cudaError_t cudaMemcpyAsync(
     void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
+/// Rows of `width` bytes, `pitch` apart there and `from_pitch` apart here.
+cudaError_t cudaMemcpy2DAsync(void* to,
+                              std::size_t pitch,
+                              const void* from,
+                              std::size_t from_pitch,
+                              std::size_t width,
+                              std::size_t height,
+                              cudaMemcpyKind kind,
+                              cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);

@@ -46,6 +46,8 @@ cudaError_t begin_call(const char* name, cudaError_t refusal = cudaErrorUnknown)
 cudaError_t refused(cudaError_t error);
 /// A launch out of what the runtime is told. @return how a device refuses it, or success
 cudaError_t read_launch(const cudaKernelNodeParams& params, Launched& launched);
+/// Whether all of [data, data + bytes) is one allocation's.
+bool on_device(const void* data, std::size_t bytes);
 void add_to_stream(cudaStream_t stream, std::function<void()> item);
 /// Runs a kernel as check_kernels() asked. @throws Fault
 void run_watched(const Launched& launched);

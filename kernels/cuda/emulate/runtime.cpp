@@ -76,7 +76,6 @@ struct Runtime {
   bool fails_for_good = false;
   std::shared_ptr<const std::function<void(const std::string&)>> before_call;
   std::map<std::string, std::int64_t, std::less<>> calls;
-  std::int64_t to_host = 0, to_device = 0;  // bytes
   std::string failed;
   std::atomic<cudaError_t> sticky{cudaSuccess};
 };
@@ -233,17 +232,6 @@ void drain_own() {
   for (Stream* stream : own) drain(*stream);
 }
 
-/// Whether all of [data, data + bytes) is one allocation's.
-bool on_device(const void* data, std::size_t bytes) {
-  Runtime& all = runtime();
-  const std::lock_guard hold(all.lock);
-  auto* at = const_cast<char*>(static_cast<const char*>(data));
-  auto found = all.allocations.upper_bound(at);
-  if (found == all.allocations.begin()) return false;
-  const Allocation& allocation = std::prev(found)->second;
-  return at + bytes <= allocation.data + allocation.bytes;
-}
-
 cudaError_t invalid() {
   return refused(cudaErrorInvalidValue);
 }
@@ -291,6 +279,16 @@ void run_both_ways(const std::function<void()>& watched_too, const std::function
   if (!difference.empty())
     throw Fault("a graph: " + difference +
                 " depends on the order of its kernels: a dependency is missing");
+}
+
+bool on_device(const void* data, std::size_t bytes) {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  auto* at = const_cast<char*>(static_cast<const char*>(data));
+  auto found = all.allocations.upper_bound(at);
+  if (found == all.allocations.begin()) return false;
+  const Allocation& allocation = std::prev(found)->second;
+  return at + bytes <= allocation.data + allocation.bytes;
 }
 
 void add_to_stream(cudaStream_t stream, std::function<void()> item) {
@@ -406,18 +404,6 @@ std::int64_t calls_of(const std::string& name) {
   const std::lock_guard hold(all.lock);
   const auto found = all.calls.find(name);
   return found == all.calls.end() ? 0 : found->second;
-}
-
-std::int64_t bytes_to_host() {
-  Runtime& all = runtime();
-  const std::lock_guard hold(all.lock);
-  return all.to_host;
-}
-
-std::int64_t bytes_to_device() {
-  Runtime& all = runtime();
-  const std::lock_guard hold(all.lock);
-  return all.to_device;
 }
 
 std::string failed_call() {
@@ -571,30 +557,6 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   const std::lock_guard hold(all.lock);
   *total = static_cast<std::size_t>(all.limit);
   *free = static_cast<std::size_t>(std::max<std::int64_t>(0, all.limit - all.in_use));
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemcpyAsync(
-    void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  if (const cudaError_t error = begin_call("cudaMemcpyAsync")) return error;
-  if (bytes == 0) return cudaSuccess;
-  if (kind != cudaMemcpyHostToDevice && !on_device(from, bytes)) return invalid();
-  if (kind != cudaMemcpyDeviceToHost && !on_device(to, bytes)) return invalid();
-  {
-    Runtime& all = runtime();
-    const std::lock_guard hold(all.lock);
-    (kind == cudaMemcpyDeviceToHost ? all.to_host : all.to_device) +=
-        static_cast<std::int64_t>(bytes);
-  }
-  stream->add([=] { std::memcpy(to, from, bytes); });
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
-  if (const cudaError_t error = begin_call("cudaMemsetAsync")) return error;
-  if (bytes == 0) return cudaSuccess;
-  if (!on_device(to, bytes)) return invalid();
-  stream->add([=] { std::memset(to, value, bytes); });
   return cudaSuccess;
 }
 

@@ -216,6 +216,54 @@ TEST(HeadTree, a_head_ranks_its_tokens_by_logit_then_by_id) {
   EXPECT_NEAR(ranked.p[0], std::exp(3.f) / sum, 1e-6);
   EXPECT_NEAR(ranked.p[2], std::exp(2.f) / sum, 1e-6);
   EXPECT_EQ(ranked_tokens(logits, 10).token.size(), 5u);
+  for (const float bad : {NAN, INFINITY})
+    EXPECT_TRUE(ranked_tokens(std::vector<float>{1, bad, 2}, 2).token.empty());
+}
+
+TEST(HeadTree, heads_that_rank_nothing_leave_plain_decoding) {
+  struct SilentMedusa : ToyMedusa {
+    using ToyMedusa::ToyMedusa;
+    std::vector<float> logits(std::span<const float> hidden, int n_heads) override {
+      auto all = ToyMedusa::logits(hidden, n_heads);
+      all[0] = NAN;  // of the first head
+      return all;
+    }
+  };
+  struct SilentText : ChimeraText {
+    explicit SilentText(int vocab) : vocab_(static_cast<std::size_t>(vocab)) {}
+    int length() const override { return length_; }
+    void append(std::span<const float> hidden, std::span<const TokenId>) override {
+      length_ += static_cast<int>(hidden.size() / ToyModel::kHiddenDim);
+    }
+    void truncate(int length) override { length_ = length; }
+    void begin_draft() override {}
+    std::vector<float> level(std::span<const int> parent, std::span<const TokenId>) override {
+      return std::vector<float>(parent.size() * vocab_, NAN);
+    }
+    GramCounts gram_counts() const override { return {}; }
+    std::size_t vocab_;
+    int length_ = 0;
+  };
+  struct SilentChimera : ToyChimera {
+    using ToyChimera::ToyChimera;
+    std::unique_ptr<ChimeraText> make_text(int) override {
+      return std::make_unique<SilentText>(vocab_size());
+    }
+  };
+  const ToyShape shape{.vocab = 16, .seed = 4};
+  ToyModel model(shape);
+  SilentMedusa medusa(shape, 4);
+  SilentChimera chimera(shape, 4);
+  for (const Form& form : kForms) {
+    Job job;
+    job.decoder = form.decoder;
+    job.options = form.options;
+    job.heads = form.decoder == "medusa" ? static_cast<DraftHeads*>(&medusa) : &chimera;
+    job.limits.max_tokens = 20;
+    const Outcome found = run(model, {1, 2, 3}, job), ar = run_ar(model, {1, 2, 3}, job);
+    EXPECT_EQ(found.tokens, ar.tokens) << described(job);
+    EXPECT_EQ(found.n_steps, ar.n_steps) << described(job);
+  }
 }
 
 TEST(HeadTree, the_tree_beside_the_heads_is_used_and_cut_to_their_number) {

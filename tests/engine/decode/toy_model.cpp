@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "engine/decode/sampling.h"
 
@@ -66,8 +67,14 @@ StepOutput ToyModel::answer(const BatchItem& item, Wants wants) const {
     if (!item.greedy_rows.empty() && item.greedy_rows[static_cast<std::size_t>(r)]) {
       sampling.temperature = 0;
     }
-    out.picked.push_back(item.pick_rows ? pick_token(logits, sampling, item.stream, text)
-                                        : kernels::Picked{});
+    const bool picks = item.pick_rows && wants.n_ranked == 0;
+    out.picked.push_back(picks ? pick_token(logits, sampling, item.stream, text)
+                               : kernels::Picked{});
+    if (wants.n_ranked > 0) {
+      if (sampling.greedy())
+        sampling = {.temperature = 1, .repetition_penalty = sampling.repetition_penalty};
+      out.ranked.push_back(rank_law(token_law(logits, sampling, text), wants.n_ranked));
+    }
     if (wants.hidden) {
       const std::vector<float> hidden = hidden_of(text);
       out.hidden.insert(out.hidden.end(), hidden.begin(), hidden.end());
@@ -75,6 +82,17 @@ StepOutput ToyModel::answer(const BatchItem& item, Wants wants) const {
     if (wants.logits) out.logits.insert(out.logits.end(), logits.begin(), logits.end());
   }
   return out;
+}
+
+RankedTokens rank_law(std::vector<double> law, int n) {
+  RankedTokens ranked;
+  for (int i = 0; i < n; i++) {
+    const auto best = std::ranges::max_element(law);
+    if (*best <= 0) break;
+    ranked.token.push_back(static_cast<TokenId>(best - law.begin()));
+    ranked.p.push_back(std::exchange(*best, 0));
+  }
+  return ranked;
 }
 
 std::vector<float> ToyModel::hidden_of(std::span<const TokenId> text) {

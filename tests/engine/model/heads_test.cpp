@@ -161,6 +161,42 @@ TEST(MedusaHeads, enlarged_with_their_target_say_the_same_bits) {
   });
 }
 
+/// The same ids, and probabilities of the same bits.
+void expect_same_ranks(const std::vector<RankedTokens>& found,
+                       const std::vector<RankedTokens>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t r = 0; r < found.size(); r++) {
+    EXPECT_EQ(found[r].token, expected[r].token) << "row " << r;
+    EXPECT_EQ(found[r].p, expected[r].p) << "row " << r;
+  }
+}
+
+// Which of fewer tokens than the matrix has rows are the likeliest, and as many as there are.
+TEST(MedusaHeads, rank_as_their_logits_are_ranked_one_by_one) {
+  const HeadsFiles files = heads_of(medusa_config());
+  const std::vector<float> hidden = states(1, 7);
+  for_every_table_and_type([&](kernels::Device& device, DType dtype) {
+    HeadsOptions options = options_of(dtype);
+    options.vocab_size = kVocab - 2;
+    const auto heads = load_medusa(device, files, options);
+    for (const int k : {1, 10, 200}) {
+      const auto plain = heads->MedusaHeads::ranked(hidden, 3, k);
+      ASSERT_EQ(plain.size(), 3u);
+      EXPECT_EQ(plain[0].token.size(), static_cast<std::size_t>(std::min(k, kVocab - 2)));
+      expect_same_ranks(heads->ranked(hidden, 3, k), plain);
+    }
+  });
+}
+
+TEST(MedusaHeads, that_say_what_is_no_number_rank_nothing) {
+  const HeadsFiles files = heads_of(medusa_config());
+  const auto device = kernels::open_cpu(1);
+  const auto heads = load_medusa(*device, files, options_of(DType::F32));
+  std::vector<float> hidden = states(1, 7);
+  hidden[5] = NAN;
+  for (const RankedTokens& ranked : heads->ranked(hidden, 3, 4)) EXPECT_TRUE(ranked.token.empty());
+}
+
 /// One token of what a row of a draft stands for.
 using Gram = std::vector<TokenId>;
 
@@ -413,6 +449,31 @@ TEST(ChimeraHeads, a_branch_says_what_its_chain_alone_says) {
     EXPECT_TRUE(std::equal(chain_a[2].begin(), chain_a[2].end(), tree.begin() + kVocab));
     EXPECT_NE(chain_a[2], chain_b[2]);
   });
+}
+
+TEST(ChimeraHeads, rank_as_their_logits_are_ranked_one_by_one) {
+  const ModelFiles target = target_files();
+  for (const bool residual : {true, false}) {
+    HeadsConfig config = chimera_config();
+    config.residual = residual;
+    const HeadsFiles files = heads_of(config);
+    for_every_table_and_type([&](kernels::Device& device, DType dtype) {
+      const auto heads = load_chimera(device, files, target, options_of(dtype));
+      const auto text = heads->make_text(4);
+      text->append(states(7, 12), text_grams(3, 0, 7));
+      const std::vector<int> none{-1}, both{0, 0};
+      const Gram root{1, 2, 3}, second{2, 3, 4, 2, 3, 5};
+      std::vector<std::vector<RankedTokens>> found, plain;
+      text->begin_draft();
+      found.push_back(text->ranked_level(none, root, 6));
+      found.push_back(text->ranked_level(both, second, 6));
+      text->begin_draft();
+      plain.push_back(text->ChimeraText::ranked_level(none, root, 6));
+      plain.push_back(text->ChimeraText::ranked_level(both, second, 6));
+      ASSERT_EQ(plain[1].size(), 2u);
+      for (std::size_t level = 0; level < 2; level++) expect_same_ranks(found[level], plain[level]);
+    });
+  }
 }
 
 TEST(ChimeraHeads, k_grams_from_the_cache_change_no_bit) {

@@ -385,6 +385,32 @@ TEST_F(EmulatedTraining, takes_up_tokens_and_brings_down_losses_with_one_wait_a_
   }
 }
 
+// A batch has tokens of its own, and so a number of groups, and that is all a step's graph is told.
+TEST_F(EmulatedTraining, a_step_is_the_graph_of_the_step_before) {
+  struct Counts {
+    std::int64_t made, told, kernels;
+  };
+  std::vector<Counts> counts;
+  TrainCallbacks callbacks;
+  callbacks.progress = [&](const TrainProgress&) {
+    counts.push_back({emulation::calls_of("cudaGraphInstantiateWithFlags"),
+                      emulation::calls_of("cudaGraphExecKernelNodeSetParams"),
+                      emulation::calls_of("cudaLaunchKernel")});
+  };
+  TrainOptions options;
+  options.device = kEmulated;
+  options.directory = directory("run");
+  options.stop_after_step = 7;
+  train(short_recipe("auto"), counting, options, callbacks);
+  ASSERT_GE(counts.size(), 6u);
+  counts.pop_back();  // after the last step the weights are fetched
+  for (std::size_t i = 3; i < counts.size(); i++) {
+    EXPECT_EQ(counts[i].made, counts[i - 1].made) << "step " << i + 1;
+    EXPECT_LE(counts[i].told - counts[i - 1].told, 1) << "step " << i + 1;
+    EXPECT_EQ(counts[i].kernels, counts[i - 1].kernels) << "step " << i + 1;
+  }
+}
+
 TEST_F(EmulatedTraining, every_call_that_fails_ends_in_one_line_and_leaves_nothing_behind) {
   TrainRecipe recipe = small_recipe("auto");
   recipe.model.n_layers = 1;

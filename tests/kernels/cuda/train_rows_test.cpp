@@ -188,8 +188,9 @@ TEST_P(CudaTraining, adamw_moves_weights_as_its_formula_and_rounds_them) {
     s.gradient_scale = 0.25f;
     s.correction1 = float(1 / (1 - std::pow(0.9, step)));
     s.correction2 = float(1 / (1 - std::pow(0.95, step)));
+    const ListThere<AdamStep> there(*device, {s});
     train_kernels(*device).adamw(*device, w_there.data(), m_there.data(), s_there.data(),
-                                 g_there.data(), type(), rounded.data(), n, s);
+                                 g_there.data(), type(), rounded.data(), n, there.data());
     for (int i = 0; i < n; i++) {
       const double gradient = g[i] * 0.25;
       m[i] = m[i] * s.beta1 + gradient * (1 - double(s.beta1));
@@ -204,6 +205,35 @@ TEST_P(CudaTraining, adamw_moves_weights_as_its_formula_and_rounds_them) {
     ASSERT_EQ(narrow[i], stored(found[i], type()));
   }
   EXPECT_EQ(g_there.read(), std::vector<float>(n)) << "the gradient is used up";
+}
+
+// What differs from step to step lies in memory, so the kernels of a step are those of the last.
+TEST(EmulatedTrainingStep, updates_with_the_graph_of_the_step_before) {
+  using emulation::calls_of;
+  const OpenedCuda device("cuda:emulated", emulation::Watch::Once);
+  const int n = 40, n_runs = 6;
+  const std::vector<float> ones(n, 1);
+  const DeviceFloats w(*device, ones), mean(*device, ones), square(*device, ones), g(*device, ones);
+  DeviceMemory step(*device, sizeof(AdamStep));
+  float last = 1;
+  for (int t = 1; t <= 5; t++) {
+    const std::int64_t made = calls_of("cudaGraphInstantiateWithFlags"),
+                       told = calls_of("cudaGraphExecKernelNodeSetParams"),
+                       launched = device->n_launches();
+    AdamStep s;
+    s.lr = 0.01f * float(t);
+    step.write(&s);
+    for (int run = 0; run < n_runs; run++)
+      train_kernels(*device).adamw(*device, w.data() + run, mean.data() + run, square.data() + run,
+                                   g.data() + run, DType::F32, nullptr, 1,
+                                   static_cast<const AdamStep*>(step.data()));
+    const float found = w.read()[0];
+    EXPECT_LT(found, last - 0.001f * float(t)) << "the step's own rate";
+    last = found;
+    EXPECT_EQ(calls_of("cudaGraphInstantiateWithFlags") - made, t == 2 ? 1 : 0) << "step " << t;
+    EXPECT_EQ(calls_of("cudaGraphExecKernelNodeSetParams") - told, 0) << "step " << t;
+    EXPECT_EQ(device->n_launches() - launched, t == 1 ? n_runs : 1) << "step " << t;
+  }
 }
 
 struct ProductCase {

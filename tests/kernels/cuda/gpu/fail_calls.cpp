@@ -87,6 +87,23 @@ STANDS_BEFORE(cudaMemcpyAsync,
               n,
               kind,
               stream)
+STANDS_BEFORE(cudaMemcpy2DAsync,
+              (void* to,
+               size_t pitch,
+               const void* from,
+               size_t from_pitch,
+               size_t width,
+               size_t height,
+               cudaMemcpyKind kind,
+               cudaStream_t stream),
+              to,
+              pitch,
+              from,
+              from_pitch,
+              width,
+              height,
+              kind,
+              stream)
 STANDS_BEFORE(
     cudaMemsetAsync, (void* to, int value, size_t n, cudaStream_t stream), to, value, n, stream)
 STANDS_BEFORE(cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned flags), stream, flags)

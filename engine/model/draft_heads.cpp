@@ -1,0 +1,28 @@
+// How heads rank that only tell their logits: row by row on the host.
+#include "engine/model/draft_heads.h"
+
+namespace engine {
+namespace {
+
+std::vector<RankedTokens> ranked_one_by_one(std::span<const float> logits, int vocab_size, int k) {
+  const auto n = static_cast<std::size_t>(vocab_size);
+  std::vector<RankedTokens> ranked;
+  for (std::size_t begin = 0; begin < logits.size(); begin += n)
+    ranked.push_back(ranked_tokens(logits.subspan(begin, n), k));
+  return ranked;
+}
+
+}  // namespace
+
+std::vector<RankedTokens> MedusaHeads::ranked(std::span<const float> hidden, int n_heads, int k) {
+  return ranked_one_by_one(logits(hidden, n_heads), vocab_size(), k);
+}
+
+std::vector<RankedTokens> ChimeraText::ranked_level(std::span<const int> parent,
+                                                    std::span<const TokenId> grams,
+                                                    int k) {
+  const std::vector<float> logits = level(parent, grams);
+  return ranked_one_by_one(logits, static_cast<int>(logits.size() / parent.size()), k);
+}
+
+}  // namespace engine
