@@ -12,8 +12,8 @@ namespace engine {
 /// Runs all requests of `work` to their end.
 /// @param rounds   no branch admitted; a sink of its events must take them from either thread
 /// @param stop     asked before each verification; true ends the rounds where they stand. Or empty
-/// @param between  called on this thread between two pieces of its work, and now and then while it waits
-///                 for a draft. Or empty
+/// @param between  called on this thread between two pieces of its work, and now and then while it
+///                 waits for a draft. Or empty
 /// @throws whatever the work or the sink of the rounds' events throws, on either thread, when both
 ///         have come to rest
 void run_rounds(Rounds& rounds,
