@@ -1,8 +1,6 @@
 #include "engine/decode/head_tree.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "engine/decode/options.h"

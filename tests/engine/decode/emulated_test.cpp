@@ -4,14 +4,18 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
+#include "engine/decode/sampling.h"
+#include "engine/model/kv_cache.h"
 #include "engine/schedule/rounds_scheduler.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/emulate/emulation_checks.h"
 #include "tests/engine/decode/catalogue.h"
 #include "tests/engine/decode/tiny_transformer.h"
+#include "tests/engine/decode/toy_model.h"
 #include "tests/engine/model/lane.h"
 
 namespace engine::test {
@@ -182,6 +186,148 @@ TEST(EmulatedGpuStep, tells_each_row_the_probability_that_its_parent_gave_it) {
       double others = 0;
       for (const float logit : logits) others += std::exp((double{logit} - own) / t);
       EXPECT_NEAR(out.row_p[static_cast<std::size_t>(r)], 1 / others, 1e-5);
+    }
+  }
+}
+
+TEST(EmulatedGpuStep, that_is_ranked_brings_back_ids_and_their_logits_with_one_wait) {
+  const auto device = kernels::open_cuda(kEmulated);
+  const auto model = tiny_transformer(*device, kernels::DType::F32, 11);
+  Lane lane(*model);
+  lane.append(std::vector<TokenId>{3, 7, 1, 9});
+  lane.sampling = {.temperature = 0.7f, .top_k = 9, .repetition_penalty = 1.2f};
+  const TokenTree tree = chain_tree(std::vector<TokenId>{3, 5, 7, 2, 9});
+  constexpr int kRanked = 12;
+  StepOutput out;
+  for (int i = 0; i < 3; i++) {
+    const Asked asked = asked_by([&] { out = lane.forward(tree, {.n_ranked = kRanked}); });
+    EXPECT_EQ(asked.to_host, 5 * static_cast<std::int64_t>(sizeof(kernels::Ranking) +
+                                                           kRanked * sizeof(kernels::RankedToken)));
+    if (i == 0) continue;  // the first of its size
+    EXPECT_EQ(asked.waits, 1);
+    EXPECT_EQ(asked.takes, 0);
+  }
+  const StepOutput whole = lane.forward(tree, {.logits = true});
+  std::vector<TokenId> text = lane.tokens();
+  ASSERT_EQ(out.ranked.size(), 5u);
+  for (int r = 0; r < 5; r++) {
+    text.push_back(tree.token[static_cast<std::size_t>(r)]);
+    const RankedTokens plain =
+        rank_law(token_law(whole.logits_of(r), lane.sampling, text), kRanked);
+    const RankedTokens& found = out.ranked[static_cast<std::size_t>(r)];
+    ASSERT_EQ(plain.token.size(), 9u);
+    EXPECT_EQ(found.token, plain.token) << "row " << r;
+    for (std::size_t i = 0; i < plain.p.size(); i++) EXPECT_NEAR(found.p[i], plain.p[i], 1e-14);
+  }
+}
+
+TEST(EmulatedGpuStep, of_several_texts_waits_no_more_often_than_of_one) {
+  const auto device = kernels::open_cuda(kEmulated);
+  const auto model = tiny_transformer(*device, kernels::DType::F32, 11);
+  std::vector<Lane> lanes(3, Lane(*model));
+  const TokenTree tree = chain_tree(std::vector<TokenId>{3, 5, 7});
+  std::vector<BatchItem> items;
+  for (std::size_t i = 0; i < lanes.size(); i++) {
+    lanes[i].append(std::vector<TokenId>{static_cast<TokenId>(i), 7, 1});
+    items.push_back(lanes[i].item(tree));
+  }
+  const Wants wants{.logits = true, .hidden = true, .row_p = true};
+  std::vector<StepOutput> outs;
+  for (int i = 0; i < 2; i++) {
+    const Asked asked = asked_by([&] { outs = model->forward(items, wants); });
+    if (i == 1) EXPECT_EQ(asked.waits, 4) << "the choice, logits, two logits a row, hidden states";
+  }
+  for (std::size_t i = 0; i < lanes.size(); i++) {
+    const StepOutput alone = lanes[i].forward(tree, wants);
+    EXPECT_EQ(outs[i].logits, alone.logits);
+    EXPECT_EQ(outs[i].hidden, alone.hidden);
+    EXPECT_EQ(outs[i].row_p, alone.row_p);
+  }
+}
+
+// Of Chimera's heads the k-grams that are not in the host's cache come over once, too.
+TEST(EmulatedGpuHeads, bring_back_what_they_rank_with_one_wait) {
+  Loaded& on = on_device(kEmulated, kernels::DType::F32);
+  const auto dim = static_cast<std::size_t>(on.transformer()->config().dim);
+  const std::vector<float> hidden(dim, 0.25f);
+  auto& medusa = dynamic_cast<MedusaHeads&>(*on.heads("medusa"));
+  auto& chimera = dynamic_cast<ChimeraHeads&>(*on.heads("chimera"));
+  constexpr int kRanked = 7;
+  const auto bytes = [](int n_rows) {
+    return n_rows * static_cast<std::int64_t>(sizeof(kernels::Ranking) +
+                                              kRanked * sizeof(kernels::RankedToken));
+  };
+  const auto expect_plain = [](const std::vector<RankedTokens>& found,
+                               const std::vector<RankedTokens>& plain) {
+    ASSERT_EQ(found.size(), plain.size());
+    for (std::size_t r = 0; r < found.size(); r++) {
+      EXPECT_EQ(found[r].token, plain[r].token);
+      for (std::size_t i = 0; i < plain[r].p.size(); i++)
+        EXPECT_NEAR(found[r].p[i], plain[r].p[i], 1e-14);
+    }
+  };
+  std::vector<RankedTokens> found;
+  for (int i = 0; i < 2; i++) {
+    const Asked asked = asked_by([&] { found = medusa.ranked(hidden, 2, kRanked); });
+    EXPECT_EQ(asked.waits, 1);
+    EXPECT_EQ(asked.to_host, bytes(2));
+    if (i == 1) EXPECT_EQ(asked.takes, 0);
+  }
+  expect_plain(found, medusa.MedusaHeads::ranked(hidden, 2, kRanked));
+
+  const auto text = chimera.make_text(8);
+  const std::vector<TokenId> gram(static_cast<std::size_t>(chimera.gram()), 3);
+  const int none = -1;
+  text->append(hidden, gram);
+  for (int i = 0; i < 2; i++) {
+    text->begin_draft();
+    const Asked asked =
+        asked_by([&] { found = text->ranked_level(std::span(&none, 1), gram, kRanked); });
+    if (i == 0) continue;
+    EXPECT_EQ(asked.waits, 1);
+    EXPECT_EQ(asked.takes, 0);
+    EXPECT_EQ(asked.to_host, bytes(1));
+  }
+  text->begin_draft();
+  expect_plain(found, text->ChimeraText::ranked_level(std::span(&none, 1), gram, kRanked));
+}
+
+TEST(EmulatedCache, grows_within_the_device_and_keeps_what_it_holds) {
+  const auto device = kernels::open_cuda(kEmulated);
+  const KvShape shape{.n_layers = 2, .n_kv_heads = 1, .head_dim = 4};
+  const auto store = std::make_shared<KvStore>(*device, shape);
+  PagedCache cache(store);
+  constexpr int kPages = 20, kPage = kernels::kPageSize;
+  std::vector<int> parent(kPage), path(kPage);
+  std::iota(parent.begin(), parent.end(), -1);
+  std::iota(path.begin(), path.end(), 0);
+  const auto values = [&](int page, int of) {  // of: layer, keys or values
+    std::vector<float> all(static_cast<std::size_t>(kPage * shape.head_dim));
+    std::iota(all.begin(), all.end(), static_cast<float>(100'000 * of + 1000 * page));
+    return all;
+  };
+  for (int page = 0; page < kPages; page++) {
+    store->begin_forward(kPage);
+    for (int of = 0; of < 4; of++) {
+      const std::vector<float> own = values(page, of);
+      device->ops().upload(*device, of % 2 ? store->staged_v(of / 2) : store->staged_k(of / 2),
+                           own.data(), static_cast<std::int64_t>(own.size() * sizeof(float)));
+    }
+    cache.set_staged(0, parent);
+    const Asked asked = asked_by([&] { cache.commit(path); });
+    EXPECT_EQ(asked.waits, 0) << page;
+    EXPECT_EQ(asked.to_host, 0) << page;
+    EXPECT_LE(asked.to_device, 3 * 4 * kPage) << "rows, pages and slots";
+  }
+  std::vector<float> k(static_cast<std::size_t>(kPages * kPage * shape.head_dim)), v(k.size());
+  for (int l = 0; l < shape.n_layers; l++) {
+    device->ops().kv_read(*device, store->layer(l), cache.pages().data(), cache.length(), k.data(),
+                          v.data());
+    for (int page = 0; page < kPages; page++) {
+      const auto at = static_cast<std::ptrdiff_t>(page * kPage * shape.head_dim);
+      const auto keys = values(page, 2 * l), own = values(page, 2 * l + 1);
+      EXPECT_TRUE(std::equal(keys.begin(), keys.end(), k.begin() + at)) << page;
+      EXPECT_TRUE(std::equal(own.begin(), own.end(), v.begin() + at)) << page;
     }
   }
 }

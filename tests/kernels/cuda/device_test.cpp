@@ -68,8 +68,8 @@ TEST(CudaDevices, out_of_memory_says_how_much_was_asked_for_and_is_free) {
   emulation::limit_memory(std::int64_t{4} << 30);
 }
 
-/// Something of everything: memory, weights, products, a choice; often enough for a graph that is
-/// told a number of rows.
+/// Something of everything: memory, weights, products, a choice, ranks, copies of rows; often
+/// enough for a graph that is told a number of rows.
 int small_job() {
   const auto device = open_cuda("cuda:emulated");
   const PackedThere w = pack_there(*device, normal_values(40 * 24, 1), 40, 24, DType::BF16);
@@ -83,6 +83,17 @@ int small_job() {
     device->ops().matmul(*device, w.matrix, x.data(), 24, 3, y.data(), 40, nullptr, false);
     device->ops().pick(*device, y.data(), 40, 3, 40, 40, rows.data(), picked.data());
   }
+  std::vector<Ranking> rankings(3);
+  std::vector<RankedToken> tokens(3);
+  device->ops().rank(*device, y.data(), 40, 3, 40, 40, rows.data(), 1, rankings.data(),
+                     tokens.data());
+  EXPECT_EQ(tokens[1].id, picked[1].id);
+  std::vector<float> firsts(3);
+  std::vector<void*> to = {&firsts[0], &firsts[1], &firsts[2]};
+  device->ops().copy(*device, x.data(), y.data(), 24 * 4);
+  device->ops().add(*device, x.data(), y.data(), 24);
+  device->ops().download_rows(*device, to.data(), y.data(), 4, 40 * 4, 3);
+  EXPECT_NE(firsts[0], firsts[1]);
   return picked[0].id * 10000 + picked[1].id * 100 + picked[2].id;
 }
 
@@ -124,9 +135,10 @@ TEST(CudaDevices, every_call_that_fails_is_named_and_leaves_nothing_behind) {
     EXPECT_EQ(small_job(), expected) << "the next attempt succeeds";
   }
   EXPECT_GT(n_named, 15);
-  for (const char* call : {"cudaLaunchKernel", "cudaGraphCreate", "cudaGraphAddKernelNode",
-                           "cudaGraphInstantiateWithFlags", "cudaGraphExecKernelNodeSetParams",
-                           "cudaGraphLaunch", "cudaGraphExecDestroy", "cudaGraphDestroy"})
+  for (const char* call :
+       {"cudaLaunchKernel", "cudaGraphCreate", "cudaGraphAddKernelNode",
+        "cudaGraphInstantiateWithFlags", "cudaGraphExecKernelNodeSetParams", "cudaGraphLaunch",
+        "cudaGraphExecDestroy", "cudaGraphDestroy", "cudaMemcpy2DAsync"})
     EXPECT_TRUE(all_failed.contains(call)) << call;
 }
 
