@@ -100,6 +100,7 @@ void Engine::serve() {
         fail_race(failure.code, failure.message);
       }
     }
+    for (std::string& note : store_.take_notes()) notice(Notice::Level::Warning, std::move(note));
     if (!race_) store_.let_go_of_failed();
   }
 }

@@ -64,6 +64,7 @@ struct TrainResult {
   double completion_loss = 0;  // mean of the last n_losses steps
   int n_losses = 0;            // 100, or the steps of this call where those are fewer
   std::string compute;
+  std::int64_t n_left_out = 0;  // steps of this call whose gradient was no finite number
   std::int64_t n_texts_cut = 0;
   double fill = 0;  // share of a packed row that holds text
   std::vector<float> parameters;
@@ -74,6 +75,7 @@ struct TrainResult {
 std::unique_ptr<kernels::Device> open_training_device(const std::string& name);
 
 /// @param recipe  with model.vocab_size set
+/// @param device  options.device, opened before; null: it is opened here
 /// @throws Error(Usage)      if the directory holds a checkpoint and resume is not asked for
 /// @throws Error(BadInput)   if resume finds a checkpoint of another recipe, or a damaged one
 /// @throws Error(Resources)  if the directory cannot be written
@@ -81,6 +83,7 @@ std::unique_ptr<kernels::Device> open_training_device(const std::string& name);
 TrainResult train(const TrainRecipe& recipe,
                   const TokenSource& texts,
                   const TrainOptions& options,
-                  const TrainCallbacks& callbacks);
+                  const TrainCallbacks& callbacks,
+                  std::unique_ptr<kernels::Device> device = nullptr);
 
 }  // namespace engine

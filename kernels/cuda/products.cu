@@ -10,6 +10,8 @@
 #define DECOSCOPE_HAS_CUBLAS
 #include <cublas_v2.h>
 #include <dlfcn.h>
+
+#include <mutex>
 #endif
 
 namespace kernels::DECOSCOPE_GPU {
@@ -149,7 +151,9 @@ struct CublasCalls {
 
 /// Opened once and never closed: handles of several devices may be in use.
 const CublasCalls& cublas_of(const CudaDevice& device, const std::string& named) {
+  static std::mutex opening;  // devices of several threads may want it at once
   static CublasCalls calls;
+  const std::lock_guard hold(opening);
   if (calls.gemm) return calls;
   void* library = nullptr;
   std::string why;
