@@ -120,6 +120,7 @@ const Ops& table() {
 const TrainKernels& training() {
   static const TrainKernels kernels = [] {
     TrainKernels filled = {};
+    add_train_norm_kernels(filled);
     add_train_row_kernels(filled);
     add_train_attention_kernels(filled);
     add_train_products(filled);
@@ -177,7 +178,11 @@ CudaDevice::~CudaDevice() {
 // What cannot be given back any more is gone with the device, and what work that hangs may use, with
 // the process.
 void CudaDevice::close() noexcept {
-  if (!work_ends()) return;
+  if (!work_ends()) {
+    static_cast<void>(products_.release());
+    graphs_.abandon_all();
+    return;
+  }
   products_.reset();
   for (Grown& grown : scratch_)
     if (grown.data) static_cast<void>(cudaFree(grown.data));
@@ -309,7 +314,7 @@ void CudaDevice::release(void* data) {
   if (work_ends()) static_cast<void>(cudaFree(data));
 }
 
-// Waits until the stream has done what it was given. @return  whether it has, or never will
+// Waits until the stream has done what it was given, or has failed. @return  false: it goes on
 bool CudaDevice::work_ends() {
   if (hangs_ || !at_work_) return !hangs_;
   const auto begun = std::chrono::steady_clock::now();

@@ -10,6 +10,7 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "kernels/cuda/platform.h"
@@ -132,6 +133,8 @@ class KernelGraphs {
   /// Graphs and single kernels that were launched.
   std::int64_t n_launched() const { return n_launched_; }
   void forget_all() noexcept { kept_.clear(); }
+  /// Leaves the graphs to the process's end: those of a stream whose work does not end.
+  void abandon_all() { static_cast<void>(new std::list<Kept>(std::move(kept_))); }
 
  private:
   struct Kept {
