@@ -163,9 +163,9 @@ TEST_F(FailingGpu, CU14_without_memory_for_a_graph_the_tokens_are_the_same_and_i
   commands.push(on(kEmulated, 8));
   ASSERT_TRUE(until([&] { return n_over() == 1; }));
   const auto ids = [&] {
-    std::vector<TokenId> all;
-    for (const TokenRecord& token : timeline.runs().back().tokens) all.push_back(token.id);
-    return all;
+    std::vector<TokenId> found;
+    for (const TokenRecord& token : timeline.runs().back().tokens) found.push_back(token.id);
+    return found;
   };
   const std::vector<TokenId> expected = ids();
   emulation::before_calls([](const std::string& name) {
