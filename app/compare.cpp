@@ -306,6 +306,7 @@ int compare(const GenerationOptions& options) {
   }
   if (const std::string why = why_one_branch(options.decoders); !why.empty())
     print_error("note: " + why);
+  outputs.tell_notes(store);
   print_and_close(found, outputs);
   if (failure) std::rethrow_exception(failure);
   if (!interrupted()) return 0;

@@ -271,6 +271,7 @@ int generate(const GenerationOptions& options) {
   results.print_why_slow();
   if (const std::string why = why_alone(decoder); !why.empty() && !in_rounds)
     print_error("note: " + why);
+  outputs.tell_notes(store);
   print_and_close(results.document(), outputs);
   if (failure) std::rethrow_exception(failure);
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;

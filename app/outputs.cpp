@@ -74,6 +74,13 @@ void Outputs::tell(const engine::RunModels& models) {
   }
 }
 
+void Outputs::tell_notes(engine::ModelStore& store) {
+  for (const std::string& note : store.take_notes()) {
+    print_error("note: " + note);
+    if (wanted()) push(engine::Notice{engine::now_ns(), engine::Notice::Level::Warning, note});
+  }
+}
+
 void Outputs::close() {
   if (recorder_) {
     recorder_->close();

@@ -32,6 +32,8 @@ class Outputs : public engine::EventSink {
   void push(engine::Event event) override;
   /// The models of the runs to come, and what was odd in their files; each is told once.
   void tell(const engine::RunModels& models);
+  /// Prints what the store's devices did otherwise than asked since this was last called.
+  void tell_notes(engine::ModelStore& store);
   bool wanted() const { return recorder_ || !trace_.empty(); }
   /// Itself if anything is wanted, else null.
   engine::EventSink* sink() { return wanted() ? this : nullptr; }

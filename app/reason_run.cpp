@@ -40,6 +40,7 @@ engine::SchedulerWatch ReasonRun::watch() {
 }
 
 int ReasonRun::finish(const std::string& text) {
+  outputs_.tell_notes(store_);
   print_and_close(text, outputs_);
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
 }

@@ -1,5 +1,7 @@
 #include <unistd.h>
 #include <filesystem>
+#include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,7 +12,9 @@
 #include "app/stop_flag.h"
 #include "app/terminal.h"
 #include "app/train_heads.h"
+#include "engine/event/counted.h"
 #include "engine/train/train.h"
+#include "kernels/cuda/cuda.h"
 #include "kernels/error.h"
 
 namespace app {
@@ -80,20 +84,39 @@ int stopped_before_the_first_step(const TrainOptions& options, const std::string
   return static_cast<int>(kernels::ErrorCode::Cancelled);
 }
 
-// Said before anything is read or written.
-void check_device(const TrainOptions& options) {
-  const bool on_cpu = options.device == "auto" || options.device == "cpu";
-  if (!on_cpu && options.what != "target" && options.what != "draft")
+/// Refused before anything is read or written.
+/// @return  null: the CPU
+std::unique_ptr<kernels::Device> opened_device(const TrainOptions& options) {
+  if (!kernels::is_cpu(options.device) && options.what != "target" && options.what != "draft")
     throw kernels::Error(kernels::ErrorCode::Usage,
                          "train " + options.what + ": --device " + options.device +
                              ": target and draft can be trained on a GPU, all others on the CPU");
-  engine::open_training_device(options.device);
+  return engine::open_training_device(options.device);
+}
+
+/// What a GPU's failure leaves, and how to go on from there.
+engine::TrainResult trained(const engine::TrainRequest& request,
+                            const engine::TrainCallbacks& callbacks,
+                            std::unique_ptr<kernels::Device> device) {
+  const std::string name = device ? device->name() : "";
+  try {
+    return engine::train_model(request, callbacks, std::move(device));
+  } catch (const kernels::Error& error) {
+    const std::string message = error.what();
+    if (name.empty() || !message.starts_with(name + ": ")) throw;
+    std::error_code unknown;
+    const bool saved = std::filesystem::exists(request.out + "/checkpoint.bin", unknown);
+    throw kernels::Error(error.code(),
+                         message + (saved ? "; --resume goes on from the last checkpoint, on the "
+                                            "CPU too"
+                                          : "; no step had been saved"));
+  }
 }
 
 }  // namespace
 
 int train(const TrainOptions& options) {
-  check_device(options);
+  auto device = opened_device(options);
   if (options.what == "cllm") return train_cllm(options);
   if (options.what == "medusa" || options.what == "chimera") return train_heads(options);
   if (options.what == "outputs") return train_outputs(options);
@@ -132,8 +155,11 @@ int train(const TrainOptions& options) {
     request.own_texts = texts.path;
     if (!texts.complete) return stopped_before_the_first_step(options, out);
   }
-  const engine::TrainResult result = engine::train_model(request, callbacks);
+  const engine::TrainResult result = trained(request, callbacks, std::move(device));
   line.finish();
+  if (result.n_left_out > 0)
+    print_error(fmt::format("note: {} left out: the loss or its gradient was no finite number",
+                            engine::counted(result.n_left_out, "step")));
   if (options.json) {
     nlohmann::json written = document(out);
     written.update({{"finished", result.finished},

@@ -1,5 +1,6 @@
 # compiled_by_nvcc(<target> <source> <all files it is made of>): one object for the GPUs of DECOSCOPE_CUDA_ARCHS, PTX of the
 # last for those to come, and the runtime linked statically, so that the program starts where there is no driver.
+# Sets BUILT_ARCHS, "80,90".
 # (CMake 3.25 does not know that nvcc 13 speaks C++20, and asking nvcc what it is would double the configure step.)
 set(DECOSCOPE_CUDA_ARCHS "" CACHE STRING "Compute capabilities, 80;90; empty: of the GPU that is found, else 90")
 option(DECOSCOPE_SHARED_CUDART "Link CUDA's runtime as a shared library, for a library to stand before it (scripts/gpu_check.sh)" OFF)
@@ -33,6 +34,8 @@ function(compiled_by_nvcc target source)
   list(GET archs -1 last)
   list(APPEND code -gencode arch=compute_${last},code=compute_${last})
   list(JOIN archs ", sm_" told)
+  list(JOIN archs "," built)
+  set(BUILT_ARCHS ${built} PARENT_SCOPE)
   message(STATUS "CUDA kernels: ${NVCC} for sm_${told} and PTX")
 
   set(object ${CMAKE_CURRENT_BINARY_DIR}/${source}.o)

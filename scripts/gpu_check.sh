@@ -6,9 +6,11 @@
 #   FOLDER/gpu_check.sh parts            their names
 #   kernels, decoders   every test of a kernel, and every decoder in every dtype against plain decoding, on the device
 #   faults              each call of CUDA's made to fail once, the first 40 and then some: the program names it or does without
-#   memcheck, racecheck, initcheck, synccheck      compute-sanitizer over the kernels' tests and 32 tokens of the small bundled model
+#   memcheck, racecheck, initcheck, synccheck      compute-sanitizer over the kernels' tests and 32 tokens of the small bundled model;
+#                       memcheck with every allocation that is not given back
 #   shape               7B-shaped random weights (13.5 GB) into FOLDER/7B, or where DECOSCOPE_GPU_MODEL names; what follows reads them
 #   bench               steps of 1 to 120 rows at context 512 beside how fast this GPU copies, held against docs/cuda.md's model
+#   speeds              every decoder beside plain decoding on the bundled prompts, heads where they are bundled: tokens/s, and equal tokens
 #   products            single matrix products
 #   training            every test of training on the device; the same 300,000 tokens learned there and on the CPU, whose losses must agree;
 #                       tokens/s of a model of 14 M weights. cuBLAS: DECOSCOPE_CUBLAS, the machine's, or pip's; without one, own products
@@ -17,7 +19,7 @@
 # a sanitizer reports, or where a target of docs/cuda.md is missed.
 set -euo pipefail
 
-all_parts="kernels decoders faults memcheck racecheck initcheck synccheck shape bench products training floor"
+all_parts="kernels decoders faults memcheck racecheck initcheck synccheck shape bench speeds products training floor"
 
 pack() {
   folder=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -128,6 +130,25 @@ training() {
   python3 "$here/gpu_training.py" compare "$runs" "$here/results/training.json"
 }
 
+# Every decoder there is weights for. That the tokens are plain decoding's is looked at here; the rates are for a person.
+speeds() {
+  lanes=ar,jacobi,fastcot,lookahead,prompt-lookup,speculative,mcsd,seed
+  for heads in medusa chimera; do
+    [ ! -d "$here/assets/models/demo-$heads" ] || lanes="$lanes,$heads"
+  done
+  decoscope compare --decoders "$lanes" --prompt-file "$here/assets/prompts/bundled.jsonl" --max-tokens 96 --repeat 3 \
+    --device cuda:0 --json > "$here/results/speeds.json"
+  python3 - "$here/results/speeds.json" <<'PYTHON'
+import json, sys
+found = json.load(open(sys.argv[1]))
+for row in found["summary"]:
+    print(row)
+other = [(r["decoder"], r["id"]) for r in found["results"] if r["identical_to_ar"] is False]
+print("other tokens than ar:", other or "none")
+sys.exit(1 if other else 0)
+PYTHON
+}
+
 part() {
   DECOSCOPE_CUBLAS=$(cublas_here)
   export DECOSCOPE_CUBLAS
@@ -138,12 +159,15 @@ part() {
     memcheck | racecheck | initcheck | synccheck)
       command -v compute-sanitizer > /dev/null || { echo "gpu_check: compute-sanitizer: not found; CUDA's toolkit has it" >&2 && return 5; }
       export DECOSCOPE_CUBLAS=own
+      tool=$1 leaks=""
+      [ "$tool" != memcheck ] || leaks="--leak-check full"
       for command in kernels tokens; do
-        set -- "$1" kernels_emulated_test --gtest_filter='*cuda_0*' --gtest_brief=1
+        set -- kernels_emulated_test --gtest_filter='*cuda_0*' --gtest_brief=1
         [ "$command" = kernels ] ||
-          set -- "$1" decoscope generate --model demo-draft --prompt "Question: " --max-tokens 32 --ignore-eos --device cuda:0
-        tool=$1 program=$2 && shift 2
-        DECOSCOPE_ASSETS="$here/assets" compute-sanitizer --tool "$tool" --error-exitcode 9 "$here"/lib/ld-linux-*.so.* \
+          set -- decoscope generate --model demo-draft --prompt "Question: " --max-tokens 32 --ignore-eos --device cuda:0
+        program=$1 && shift
+        # shellcheck disable=SC2086
+        DECOSCOPE_ASSETS="$here/assets" compute-sanitizer --tool "$tool" $leaks --error-exitcode 9 "$here"/lib/ld-linux-*.so.* \
           --library-path "$here/lib:$(driver_folder)" "$here/bin/$program" "$@"
       done ;;
     shape)
@@ -154,6 +178,7 @@ part() {
       packed gpu_probe > "$here/results/probe.json"
       decoscope bench step --model "$model" --rows 1,2,4,8,16,32,64,120 --context 512 --device cuda:0 --json > "$here/results/step.json"
       python3 "$here/gpu_model.py" "$here/results/probe.json" "$here/results/step.json" "$here/results/model.json" ;;
+    speeds) speeds ;;
     products) decoscope bench kernels --rows 1,8,32,120 --device cuda:0 --json > "$here/results/kernels.json" ;;
     training) training ;;
     floor) python3 "$here/eager_floor.py" "$model" > "$here/results/floor.json" ;;
@@ -185,7 +210,7 @@ told = {"gpu": gpu, "parts": {}}
 for path in sorted(glob.glob(folder + "/*.code")):
     code, seconds = open(path).read().split()
     told["parts"][os.path.basename(path)[:-5]] = {"passed": code == "0", "seconds": int(seconds)}
-for name in ("probe", "step", "model", "kernels", "training", "floor"):
+for name in ("probe", "step", "model", "speeds", "kernels", "training", "floor"):
     path = f"{folder}/{name}.json"
     if os.path.exists(path) and os.path.getsize(path):
         told[name] = json.load(open(path))
@@ -202,5 +227,5 @@ case ${1:-} in
   part) part "${2:?a name}" ;; # by run, under its limit of time
   few) preload="$here/lib/libfail_calls.so" && few_tokens "$2" ;; # by faults
   one_step) preload="$here/lib/libfail_calls.so" && one_step ;;
-  *) sed -n '2,20s/^# \?//p' "$0" >&2 && exit 2 ;;
+  *) sed -n '2,22s/^# \?//p' "$0" >&2 && exit 2 ;;
 esac

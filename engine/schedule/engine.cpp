@@ -83,6 +83,7 @@ void Engine::serve() {
         fail_race(failure);
       }
     }
+    for (std::string& note : store_.take_notes()) notice(Notice::Level::Warning, std::move(note));
     if (!race_) store_.let_go_of_failed();
   }
 }

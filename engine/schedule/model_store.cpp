@@ -16,11 +16,6 @@
 namespace engine {
 namespace {
 
-/// Whether a device of this name is the CPU.
-bool is_cpu(const std::string& name) {
-  return name == "auto" || name == "cpu";
-}
-
 kernels::DType dtype_of(const std::string& name, kernels::DType stored) {
   if (name.empty()) return stored;
   const auto dtype = kernels::dtype_named(name);
@@ -96,7 +91,7 @@ void ModelStore::make_room(const std::string& device_name,
     if (may_go(*model, kept) && is_on(*model, on)) held += model->model->weight_bytes();
   const std::int64_t available = free_bytes(on);
   const bool is_known = available < std::numeric_limits<std::int64_t>::max() - held;
-  const std::string gpu = is_cpu(device_name) ? "" : device_name;
+  const std::string gpu = kernels::is_cpu(device_name) ? "" : device_name;
   refuse_what_does_not_fit(name, scale, all, available + (is_known ? held : 0), gpu);
   while (all.needed() > static_cast<double>(free_bytes(on)) && let_go(kept, &on)) {
   }
@@ -130,15 +125,10 @@ void ModelStore::expect_room(const std::vector<ModelRequest>& requests) {
 }
 
 kernels::Device& ModelStore::device(const std::string& name) {
-  if (is_cpu(name)) {
+  if (kernels::is_cpu(name)) {
     if (!cpu_) cpu_ = kernels::open_cpu(n_threads_);
     return *cpu_;
   }
-  if (!name.starts_with("cuda:"))
-    throw Error(
-        ErrorCode::Usage,
-        fmt::format("--device {}: expected auto, cpu or cuda:N; `decoscope devices` lists what is",
-                    name));
   std::unique_ptr<kernels::Device>& gpu = gpus_[name];
   if (!gpu) gpu = opened_gpu(name);
   return *gpu;
@@ -146,7 +136,7 @@ kernels::Device& ModelStore::device(const std::string& name) {
 
 std::unique_ptr<kernels::Device> ModelStore::opened_gpu(const std::string& name) {
   try {
-    auto gpu = kernels::open_cuda(name);
+    auto gpu = kernels::open_gpu(name);
     failed_.erase(name);
     return gpu;
   } catch (const Error& error) {
@@ -176,6 +166,18 @@ void ModelStore::let_go_of_failed() {
   for (auto& [name, why] : failed) failed_[name] = std::move(why);
 }
 
+std::vector<std::string> ModelStore::take_notes() {
+  std::vector<std::string> notes;
+  const auto take = [&](kernels::Device& device) {
+    for (std::string& note : kernels::take_notes_of(device)) notes.push_back(std::move(note));
+  };
+  for (const auto& [name, gpu] : gpus_)
+    if (gpu) take(*gpu);
+  for (const auto& model : models_)
+    if (model->own_device) take(*model->own_device);
+  return notes;
+}
+
 std::int64_t ModelStore::free_bytes(kernels::Device& device) const {
   const std::optional<std::int64_t> own = device.free_bytes();
   if (!own) return available_memory_bytes();
@@ -203,7 +205,7 @@ ModelStore::Wanted ModelStore::opened(const ModelRequest& request) const {
   // A GPU's memory is far away at any size.
   if (request.scale != "auto")
     options.scale = scale_from(request.scale);
-  else if (is_cpu(request.device))
+  else if (kernels::is_cpu(request.device))
     options.scale = auto_scale(wanted.files.config, options.dtype, last_level_cache_bytes());
   return wanted;
 }
@@ -216,8 +218,8 @@ LoadedModel& ModelStore::load(const ModelRequest& request,
   auto loaded = std::make_unique<LoadedModel>();
   loaded->request = request;
   if (request.own_threads > 0)
-    loaded->own_device = is_cpu(request.device) ? kernels::open_cpu(request.own_threads)
-                                                : opened_gpu(request.device);
+    loaded->own_device = kernels::is_cpu(request.device) ? kernels::open_cpu(request.own_threads)
+                                                         : opened_gpu(request.device);
   kernels::Device& on = loaded->own_device ? *loaded->own_device : device(request.device);
   loaded->files = std::move(wanted.files);
   // Before there are weights in memory: the pages that hashing reads would come on top of them.

@@ -95,7 +95,7 @@ class CllmRun {
                       .start_from = {},
                       .stop_after_step = options.stop_after_step},
         loop_callbacks_{.progress = [this](const TrainProgress& p) { tell(p); },
-                        .notice = {},
+                        .notice = callbacks.notice,
                         .stop = callbacks.stop,
                         .unstoppable = {},
                         .probe = {}},
@@ -308,7 +308,10 @@ TrainProgress CllmRun<T>::update(std::int64_t step, double lr) {
     if (part_weights_[p] > 0)
       progress.losses.emplace_back(name_of(static_cast<LossPart>(p)), parts[p]);
   }
-  progress.gradient_norm = optimizer_.update(parameters_, gradients_, step, lr, workers_);
+  progress.gradient_norm = std::isfinite(progress.loss)
+                               ? optimizer_.update(parameters_, gradients_, step, lr, workers_)
+                               : optimizer_.leave_out(gradients_, workers_);
+  if (!std::isfinite(progress.gradient_norm)) return progress;
   workers_.run(weights_->n_matrices(), [&](int i) { weights_->repack(i, *math_); });
   recent_.push_back(parts);
   if (recent_.size() > kRecent) recent_.pop_front();

@@ -113,6 +113,7 @@ void GpuTrainPass::take_rows(const TrainRows& rows) {
              rows.pos.size() == rows.token.size(),
          "a target, a weight and a position for every row");
   ensure(rows.goals.empty(), "rows on a GPU have targets and no other goals");
+  expect_tokens(rows, config_.vocab_size);
   const int n_positions = *std::max_element(rows.pos.begin(), rows.pos.end()) + 1;
   if (n_positions > n_positions_) {
     n_positions_ = std::max(n_positions, kMinPositions);

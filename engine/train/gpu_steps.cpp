@@ -2,10 +2,12 @@
 // gradient's squares come down with one wait a step.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "engine/train/gpu_pass.h"
 #include "engine/train/training_steps.h"
 #include "engine/types.h"
+#include "kernels/cuda/cuda.h"
 
 namespace engine {
 namespace {
@@ -76,9 +78,15 @@ class GpuSteps : public TrainSteps {
     const auto* found = reinterpret_cast<const float*>(squares + n_sums_);
     std::copy_n(found, loss.size(), loss.begin());
     const double norm = std::sqrt(sum);
-    if (std::isfinite(norm)) adamw(norm, step, lr);
+    if (!std::isfinite(norm) || !all_finite(loss)) {
+      kernels_.clear(*device_, gradient_.data(), gradient_.bytes());
+      return std::numeric_limits<double>::quiet_NaN();
+    }
+    adamw(norm, step, lr);
     return norm;
   }
+
+  std::vector<std::string> take_notes() override { return kernels::take_notes_of(*device_); }
 
   void fetch() override {
     for (const auto& [host, there] : arrays())

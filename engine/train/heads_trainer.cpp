@@ -172,8 +172,9 @@ HeadsLoss HeadsRun<T>::loss_of(std::span<const HeadsText> texts) const {
     const double counts = std::pow(recipe_.head_decay, head);
     loss.of_head.push_back(n ? static_cast<float>(counts / static_cast<double>(n)) : 0.0f);
   }
-  loss.of_feature =
-      static_cast<float>(recipe_.feature_weight / (static_cast<double>(n_rows) * config_.dim));
+  if (n_rows > 0)
+    loss.of_feature =
+        static_cast<float>(recipe_.feature_weight / (static_cast<double>(n_rows) * config_.dim));
   loss.self_fed = recipe_.self_fed;
   return loss;
 }
@@ -244,7 +245,10 @@ TrainProgress HeadsRun<T>::update(std::int64_t step, double lr) {
     progress.tokens += texts.back().n_places(0);
   }
   tell_losses(gradient_of(texts, loss_of(texts)), progress);
-  progress.gradient_norm = optimizer_.update(parameters_, gradients_, step, lr, workers_);
+  progress.gradient_norm = std::isfinite(progress.loss)
+                               ? optimizer_.update(parameters_, gradients_, step, lr, workers_)
+                               : optimizer_.leave_out(gradients_, workers_);
+  if (!std::isfinite(progress.gradient_norm)) return progress;
   workers_.run(weights_->n_matrices(), [&](int i) { weights_->repack(i, *math_); });
   recent_.push_back(progress.losses);
   if (recent_.size() > kLosses) recent_.pop_front();

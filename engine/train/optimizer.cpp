@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace engine {
 
@@ -50,7 +51,7 @@ double Optimizer::update(std::vector<float>& parameters,
   double sum = 0;
   for (const double s : squares) sum += s;
   const double norm = std::sqrt(sum);
-  if (!std::isfinite(norm)) return norm;
+  if (!std::isfinite(norm)) return leave_out(gradients, workers);
 
   workers.run(n_blocks, [&](int i) {
     const Block& block = blocks_[static_cast<std::size_t>(i)];
@@ -59,6 +60,12 @@ double Optimizer::update(std::vector<float>& parameters,
                square.data() + block.begin, parts[0] + block.begin, block.end - block.begin, own);
   });
   return norm;
+}
+
+double Optimizer::leave_out(std::vector<std::vector<float>>& gradients, Workers& workers) const {
+  workers.run(static_cast<int>(gradients.size()),
+              [&](int i) { std::ranges::fill(gradients[static_cast<std::size_t>(i)], 0.0f); });
+  return std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace engine

@@ -29,12 +29,15 @@ class Optimizer {
   /// One update. Sums run over fixed blocks, so the result does not depend on the threads.
   /// @param gradients  one array a shard, [n]; all zero afterwards
   /// @param step       from 1
-  /// @return  the norm of the summed gradient before clipping; if it is not finite, nothing changed
+  /// @return  the norm of the summed gradient before clipping; if it is not finite, no weight and no
+  ///          moment changed
   double update(std::vector<float>& parameters,
                 std::vector<std::vector<float>>& gradients,
                 std::int64_t step,
                 double lr,
                 Workers& workers);
+  /// Of a step that is not taken: its gradients become zero. @return  NaN, as of such a norm
+  double leave_out(std::vector<std::vector<float>>& gradients, Workers& workers) const;
 
  private:
   struct Block {

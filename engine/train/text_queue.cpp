@@ -1,5 +1,6 @@
 #include "engine/train/text_queue.h"
 
+#include <system_error>
 #include <utility>
 
 namespace engine {
@@ -15,7 +16,7 @@ std::vector<TokenText> TextQueue::make(std::int64_t first) const {
 }
 
 std::vector<TokenText> TextQueue::take() {
-  if (coming_.valid()) ready_ = coming_.get();
+  if (coming_.valid()) coming_.get();
   std::vector<TokenText> texts;
   if (ready_.empty()) {
     texts = make(next);
@@ -31,12 +32,16 @@ std::vector<TokenText> TextQueue::take() {
 void TextQueue::make_ahead() {
   if (coming_.valid()) return;
   const int n = std::exchange(n_taken_, 0);
-  coming_ = std::async(std::launch::async, [this, n, kept = std::move(ready_)]() mutable {
+  // Until it is waited for, `ready_` and `next` are that thread's.
+  const auto make_more = [this, n] {
     for (int i = 0; i < n; i++)
-      kept.push_back(make(next + static_cast<std::int64_t>(kept.size()) * kAtOnce));
-    return std::move(kept);
-  });
-  ready_.clear();
+      ready_.push_back(make(next + static_cast<std::int64_t>(ready_.size()) * kAtOnce));
+  };
+  try {
+    coming_ = std::async(std::launch::async, make_more);
+  } catch (const std::system_error&) {
+    // There is no thread for it: take() makes them, one part after the other.
+  }
 }
 
 }  // namespace engine

@@ -23,8 +23,8 @@ class TextQueue {
   static constexpr int kAtOnce = 32;
   /// Texts [next, next + kAtOnce), and moves `next` behind them.
   std::vector<TokenText> take();
-  /// Begins to make as many as were taken since it was last called. Until the next take() the
-  /// workers are this queue's.
+  /// Begins to make as many as were taken since it was last called, unless the system has no thread
+  /// for it. Until the next take() the workers are this queue's.
   void make_ahead();
 
   std::int64_t next = 0;  // index of the first text that was not taken; to be set before any is
@@ -36,7 +36,7 @@ class TextQueue {
   Workers& workers_;
   int n_taken_ = 0;  // parts of kAtOnce, since make_ahead
   std::deque<std::vector<TokenText>> ready_;
-  std::future<std::deque<std::vector<TokenText>>> coming_;
+  std::future<void> coming_;
 };
 
 }  // namespace engine

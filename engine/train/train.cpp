@@ -179,7 +179,9 @@ TokenizerResult train_tokenizer(const TrainRequest& request, const TrainCallback
   return {.vocab_size = recipe.vocab_size, .sample_bytes = bytes, .seconds = took.count()};
 }
 
-TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callbacks) {
+TrainResult train_model(const TrainRequest& request,
+                        const TrainCallbacks& callbacks,
+                        std::unique_ptr<kernels::Device> device) {
   const std::shared_ptr<const Tokenizer> tokenizer =
       training_tokenizer(request.tokenizer, request.limits);
   const TrainRecipe recipe = recipe_for(request.recipe, *tokenizer);
@@ -198,7 +200,7 @@ TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callb
   TrainCallbacks probed = callbacks;
   if (!probed.probe && recipe.probe_minutes > 0)
     probed.probe = AccuracyProbe(recipe, stream, tokenizer, request, callbacks.stop);
-  const TrainResult result = train(recipe, texts, options, probed);
+  const TrainResult result = train(recipe, texts, options, probed, std::move(device));
   if (!result.finished) return result;
   const bool before = result.steps_done == 0;
   if (before && result_is_written(request.out)) {

@@ -1,6 +1,7 @@
 // Training as a person asks for it: a recipe file in, a directory out.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "engine/model/limits.h"
@@ -36,7 +37,10 @@ TokenizerResult train_tokenizer(const TrainRequest& request, const TrainCallback
 /// checkpoint.bin and training.jsonl; when it is finished, also a Hugging Face directory in bf16 with
 /// a model card, README.md. Stopped by the callbacks' flag, it has saved and returns finished =
 /// false; the same request with resume continues.
-TrainResult train_model(const TrainRequest& request, const TrainCallbacks& callbacks);
+/// @param device  request.device, opened before; null: it is opened here
+TrainResult train_model(const TrainRequest& request,
+                        const TrainCallbacks& callbacks,
+                        std::unique_ptr<kernels::Device> device = nullptr);
 
 /// Of a training run, as its last checkpoint has it.
 struct ExportResult {

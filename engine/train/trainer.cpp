@@ -48,6 +48,8 @@ class Run {
   void restore(Checkpoint checkpoint);
 
  private:
+  /// @param index  of the text in its source
+  void expect_tokens(const TokenText& text, std::int64_t index) const;
   StepBatch next_batch();
   TrainProgress update(std::int64_t step, double lr);
   void save();
@@ -72,9 +74,25 @@ void Run::restore(Checkpoint c) {
   texts_.next = c.next_text;
 }
 
+void Run::expect_tokens(const TokenText& text, std::int64_t index) const {
+  const int n = recipe_.model.vocab_size;
+  const auto other =
+      std::ranges::find_if(text.tokens, [&](TokenId token) { return token < 0 || token >= n; });
+  if (other == text.tokens.end()) return;
+  throw Error(ErrorCode::BadInput, recipe_.name + ": text " + std::to_string(index) +
+                                       ": found token " + std::to_string(*other) +
+                                       ", expected 0 to " + std::to_string(n - 1) +
+                                       ", the model's vocabulary; is it another tokenizer's?");
+}
+
 StepBatch Run::next_batch() {
   while (packer_.n_ready() < n_rows_) {
-    for (const TokenText& text : texts_.take()) packer_.add(text);
+    const std::int64_t first = texts_.next;
+    const std::vector<TokenText> texts = texts_.take();
+    for (std::size_t i = 0; i < texts.size(); i++) {
+      expect_tokens(texts[i], first + static_cast<std::int64_t>(i));
+      packer_.add(texts[i]);
+    }
   }
   std::vector<PackedRow> rows;
   rows.reserve(static_cast<std::size_t>(n_rows_));
@@ -92,7 +110,8 @@ TrainProgress Run::update(std::int64_t step, double lr) {
   double completion_sum = 0, answer_sum = 0;
   std::int64_t n_completion = 0, n_answer = 0;
   for (std::size_t i = 0; i < loss.size(); i++) {
-    progress.loss += static_cast<double>(batch.weight[i]) * loss[i] / batch.weight_sum;
+    if (batch.weight[i] != 0)
+      progress.loss += static_cast<double>(batch.weight[i]) * loss[i] / batch.weight_sum;
     if (batch.weight[i] >= 1.0f) {
       completion_sum += loss[i];
       n_completion++;
@@ -131,10 +150,20 @@ TrainResult Run::run(const TrainCallbacks& callbacks, std::unique_ptr<kernels::D
       return callbacks.probe(parameters_);
     };
   }
-  loop_.run([&](std::int64_t step, double lr) { return update(step, lr); }, [&] { save(); },
-            probe_every(recipe_.probe_minutes, std::move(measure)));
+  const auto tell = [&] {
+    for (const std::string& note : steps_->take_notes())
+      if (callbacks.notice) callbacks.notice(note);
+  };
+  const auto told_update = [&](std::int64_t step, double lr) {
+    TrainProgress progress = update(step, lr);
+    tell();
+    return progress;
+  };
+  loop_.run(
+      told_update, [&] { save(); }, probe_every(recipe_.probe_minutes, std::move(measure)));
   TrainResult result;
   result.finished = loop_.done() >= 1;
+  result.n_left_out = loop_.n_left_out();
   result.step = loop_.step;
   result.steps_done = loop_.steps_done();
   result.tokens = loop_.tokens;
@@ -153,19 +182,15 @@ TrainResult Run::run(const TrainCallbacks& callbacks, std::unique_ptr<kernels::D
 }  // namespace
 
 std::unique_ptr<kernels::Device> open_training_device(const std::string& name) {
-  if (name.empty() || name == "auto" || name == "cpu") return nullptr;
-  if (!name.starts_with("cuda:"))
-    throw Error(ErrorCode::Usage, "--device " + name +
-                                      ": expected auto, cpu or cuda:N; `decoscope devices` lists "
-                                      "what is here");
-  return kernels::open_cuda(name);
+  return name.empty() || kernels::is_cpu(name) ? nullptr : kernels::open_gpu(name);
 }
 
 TrainResult train(const TrainRecipe& recipe,
                   const TokenSource& texts,
                   const TrainOptions& options,
-                  const TrainCallbacks& callbacks) {
-  auto device = open_training_device(options.device);
+                  const TrainCallbacks& callbacks,
+                  std::unique_ptr<kernels::Device> device) {
+  if (!device) device = open_training_device(options.device);
   std::optional<Checkpoint> checkpoint = checkpoint_to_resume(to_json(recipe), options, callbacks);
   const std::string& named = checkpoint ? checkpoint->compute : recipe.compute;
   const Compute compute = device ? gpu_compute_named(named) : compute_named(named, recipe.model);

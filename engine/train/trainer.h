@@ -64,6 +64,7 @@ struct TrainResult {
   double completion_loss = 0;  // mean of the last n_losses steps
   int n_losses = 0;            // 100, or the steps of this call where those are fewer
   std::string compute;
+  std::int64_t n_left_out = 0;  // steps of this call whose gradient was no finite number
   std::int64_t n_texts_cut = 0;
   double fill = 0;  // share of a packed row that holds text
   std::vector<float> parameters;
@@ -74,13 +75,17 @@ struct TrainResult {
 std::unique_ptr<kernels::Device> open_training_device(const std::string& name);
 
 /// @param recipe  with model.vocab_size set
+/// @param device  options.device, opened before; null: it is opened here
 /// @throws Error(Usage)      if the directory holds a checkpoint and resume is not asked for
-/// @throws Error(BadInput)   if resume finds a checkpoint of another recipe, or a damaged one
+/// @throws Error(BadInput)   if resume finds a checkpoint of another recipe, or a damaged one, or a
+///                           text has a token that is none of the vocabulary's
 /// @throws Error(Resources)  if the directory cannot be written
-/// @throws Error(Device)     if the device is not here, or the loss is no longer a finite number
+/// @throws Error(Device)     if the device is not here or fails, or loss and gradient were no finite
+///                           numbers TrainingLoop::kMostLeftOut times in a row
 TrainResult train(const TrainRecipe& recipe,
                   const TokenSource& texts,
                   const TrainOptions& options,
-                  const TrainCallbacks& callbacks);
+                  const TrainCallbacks& callbacks,
+                  std::unique_ptr<kernels::Device> device = nullptr);
 
 }  // namespace engine

@@ -34,6 +34,10 @@ std::string essence(const std::string& recipe) {
   return object.dump();
 }
 
+bool was_taken(const TrainProgress& progress) {
+  return std::isfinite(progress.loss) && std::isfinite(progress.gradient_norm);
+}
+
 std::string checkpoint_in(const std::string& directory) {
   return directory + "/checkpoint.bin";
 }
@@ -162,6 +166,21 @@ double TrainingLoop::seconds_left(double recent_seconds, double recent_tokens) c
   return std::max(0.0, settings_.minutes * 60 - seconds);
 }
 
+void TrainingLoop::leave_out(std::int64_t of_step) {
+  n_left_out_++;
+  n_left_out_in_a_row_++;
+  const std::string what = settings_.name + ": step " + std::to_string(of_step) +
+                           ": the loss or its gradient is no finite number";
+  if (n_left_out_in_a_row_ == kMostLeftOut)
+    throw Error(ErrorCode::Device,
+                what + ", of " + std::to_string(kMostLeftOut) +
+                    " steps in a row; the last checkpoint is kept; begin again in another --out "
+                    "with a smaller peak_lr, or in f32 (compute)");
+  if (callbacks_.notice)
+    callbacks_.notice(what + "; the step is left out, the weights stay as they were (" +
+                      std::to_string(n_left_out_) + " so far)");
+}
+
 void TrainingLoop::run(const Update& update,
                        const std::function<void()>& save,
                        const Probe& probe) {
@@ -173,22 +192,22 @@ void TrainingLoop::run(const Update& update,
     const double lr =
         cosine_lr(settings_.peak_lr, step + 1, done(), settings_.warmup_steps, settings_.final_lr);
     TrainProgress progress = update(step + 1, lr);
-    if (!std::isfinite(progress.loss) || !std::isfinite(progress.gradient_norm)) {
-      throw Error(ErrorCode::Device, settings_.name + ": step " + std::to_string(step + 1) +
-                                         ": the loss is no longer a finite number; the last "
-                                         "checkpoint is kept, try a smaller peak_lr");
-    }
+    const bool taken = was_taken(progress);
+    if (taken)
+      n_left_out_in_a_row_ = 0;
+    else
+      leave_out(step + 1);
     progress.lr = lr;
     step++;
     tokens += progress.tokens;
     const std::chrono::duration<double> took = Clock::now() - start;
     seconds += took.count();
-    complete(progress, took.count());
-    if (probe && !at_end()) {
+    if (taken) complete(progress, took.count());
+    if (taken && probe && !at_end()) {
       for (auto& figure : probe()) progress.probes.push_back(std::move(figure));
     }
-    if (step % 10 == 0 || step == 1 || !progress.probes.empty()) log.write(progress);
-    if (callbacks_.progress) callbacks_.progress(progress);
+    if (taken && (step % 10 == 0 || step == 1 || !progress.probes.empty())) log.write(progress);
+    if (taken && callbacks_.progress) callbacks_.progress(progress);
     const std::chrono::duration<double> since = Clock::now() - last_saved;
     if (since.count() > settings_.checkpoint_minutes * 60) {
       save();

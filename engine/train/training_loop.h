@@ -73,7 +73,9 @@ class TrainingLoop {
   using Probe = std::function<NamedFigures()>;
   /// Steps until the end, the flag or options.stop_after_step; saves, and tells the log every tenth
   /// step and every probe.
-  /// @throws Error(Device)  if loss or gradient are no longer finite; the last checkpoint stays
+  /// A step whose loss or gradient is no finite number changed nothing: it is left out, counted and
+  /// told, and no part of the log.
+  /// @throws Error(Device)  after kMostLeftOut of them in a row; the last checkpoint stays
   void run(const Update& update, const std::function<void()>& save, const Probe& probe = {});
 
   /// Goes on from a checkpoint, whose arrays it takes.
@@ -94,6 +96,8 @@ class TrainingLoop {
                         const Optimizer& optimizer) const;
   std::string checkpoint_path() const;
 
+  static constexpr int kMostLeftOut = 5;
+  std::int64_t n_left_out() const { return n_left_out_; }
   double done() const;  // 0 to 1 or more
   std::int64_t steps_done() const { return step - first_step_; }
   int n_losses() const { return static_cast<int>(losses_.size()); }
@@ -102,6 +106,7 @@ class TrainingLoop {
 
  private:
   bool at_end() const;
+  void leave_out(std::int64_t of_step);
   void complete(TrainProgress& progress, double took);
   double seconds_left(double recent_seconds, double recent_tokens) const;
 
@@ -109,6 +114,8 @@ class TrainingLoop {
   const TrainOptions& options_;
   const TrainCallbacks& callbacks_;
   std::int64_t first_step_ = 0;
+  std::int64_t n_left_out_ = 0;
+  int n_left_out_in_a_row_ = 0;
   std::deque<double> losses_;
   std::deque<std::pair<double, std::int64_t>> speed_;  // seconds and tokens, last steps
 };

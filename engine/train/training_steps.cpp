@@ -1,6 +1,7 @@
 #include "engine/train/training_steps.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 #include "engine/train/run_parts.h"
@@ -46,6 +47,7 @@ class CpuSteps : public TrainSteps {
                 std::vector<float>& loss) override {
     workers_.run(static_cast<int>(passes_.size()),
                  [&](int shard) { shard_gradient(shard, batch, loss); });
+    if (!all_finite(loss)) return state_.optimizer.leave_out(gradients_, workers_);
     const double norm = state_.optimizer.update(state_.parameters, gradients_, step, lr, workers_);
     workers_.run(weights_.n_matrices(), [&](int i) { weights_.repack(i, *math_); });
     return norm;
@@ -86,6 +88,10 @@ void CpuSteps<T>::shard_gradient(int shard, const StepBatch& batch, std::vector<
 
 }  // namespace
 
+bool all_finite(const std::vector<float>& values) {
+  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+}
+
 StepBatch lay_out(const std::vector<PackedRow>& rows, int context) {
   StepBatch batch;
   for (const PackedRow& row : rows) {
@@ -111,7 +117,9 @@ TrainRows BatchPart::take(const StepBatch& batch, int context, int first, int la
   const auto n = static_cast<std::size_t>(last - first) * context;
   weight_.assign(batch.weight.begin() + static_cast<std::ptrdiff_t>(at),
                  batch.weight.begin() + static_cast<std::ptrdiff_t>(at + n));
-  for (float& w : weight_) w = static_cast<float>(w / batch.weight_sum);
+  // Where no row counts there is no loss, and no gradient.
+  for (float& w : weight_)
+    w = batch.weight_sum > 0 ? static_cast<float>(w / batch.weight_sum) : 0.0f;
   segments_.clear();
   for (std::size_t i = batch.first_segment[static_cast<std::size_t>(first)];
        i < batch.first_segment[static_cast<std::size_t>(last)]; i++) {

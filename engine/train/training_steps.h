@@ -28,6 +28,8 @@ struct StepBatch {
 };
 StepBatch lay_out(const std::vector<PackedRow>& rows, int context);
 
+bool all_finite(const std::vector<float>& values);
+
 /// Some packed rows of a batch as a pass takes them, weights as shares of the batch's.
 class BatchPart {
  public:
@@ -55,11 +57,14 @@ class TrainSteps {
   /// One update by the batch.
   /// @param step  from 1
   /// @param loss  [rows of the batch] of each row, unweighted
-  /// @return  the gradient's norm before clipping; if it is not finite, nothing changed
+  /// @return  the gradient's norm before clipping. Where that or a loss is no finite number it is
+  ///          NaN, and no weight and no moment changed
   virtual double update(const StepBatch& batch,
                         std::int64_t step,
                         double lr,
                         std::vector<float>& loss) = 0;
+  /// What the device did otherwise than asked since this was last called, a line each.
+  virtual std::vector<std::string> take_notes() { return {}; }
   /// Brings weights and moments, as they stand, to the host's memory.
   virtual void fetch() = 0;
 };

@@ -8,6 +8,16 @@
 
 namespace engine {
 
+void expect_tokens(const TrainRows& rows, int vocab_size) {
+  const auto is_one = [&](TokenId token) { return token >= 0 && token < vocab_size; };
+  for (std::size_t i = 0; i < rows.token.size(); i++) {
+    ensure(is_one(rows.token[i]), "a row's token is none of the vocabulary's");
+    if (i >= rows.target.size() || rows.weight[i] == 0) continue;
+    if (rows.goals.empty() || rows.goals[i].kind == RowGoal::Kind::Target)
+      ensure(is_one(rows.target[i]), "a row's target is none of the vocabulary's");
+  }
+}
+
 template <typename T>
 PackedWeights<T>::PackedWeights(const ModelConfig& c,
                                 const ParameterLayout& layout,
@@ -178,6 +188,7 @@ void TrainPass<T>::forward_backward(const std::vector<float>& parameters,
          "a teacher's logits for every row");
   for (const RowGoal& goal : rows.goals)
     ensure(goal.teacher >= 0 && goal.teacher < n, "a teacher is a row of the pass");
+  expect_tokens(rows, config_.vocab_size);
   run_layers(parameters, weights, rows);
   backward_lm_head(weights, rows, gradient, loss);
   std::fill_n(b.dx.data(), static_cast<std::size_t>(n) * dim, 0.0f);
@@ -202,6 +213,9 @@ void TrainPass<T>::forward(const std::vector<float>& parameters,
                            const PackedWeights<T>& weights,
                            const TrainRows& rows,
                            std::span<float> logits) {
+  TrainRows read_alone = rows;
+  read_alone.target = {};
+  expect_tokens(read_alone, config_.vocab_size);
   run_layers(parameters, weights, rows);
   ensure(logits.size() == rows.token.size() * static_cast<std::size_t>(config_.vocab_size),
          "room for the logits of every row");

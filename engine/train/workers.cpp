@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -15,13 +16,14 @@ struct Workers::Shared {
   std::condition_variable start, done;
   const std::function<void(int)>* task = nullptr;
   int n_parts = 0;
+  int n_threads = 1;  // the caller's counted
   int n_running = 0;
   std::uint64_t round = 0;
   bool stop = false;
   std::vector<std::exception_ptr> failures;
   std::vector<std::thread> threads;
 
-  void work(int thread, int n_threads) {
+  void work(int thread) {
     for (int part = thread; part < n_parts; part += n_threads) {
       try {
         (*task)(part);
@@ -31,7 +33,7 @@ struct Workers::Shared {
     }
   }
 
-  void loop(int thread, int n_threads) {
+  void loop(int thread) {
     std::uint64_t seen = 0;
     while (true) {
       {
@@ -40,18 +42,23 @@ struct Workers::Shared {
         if (stop) return;
         seen = round;
       }
-      work(thread, n_threads);
+      work(thread);
       const std::lock_guard lock(mutex);
       if (--n_running == 0) done.notify_one();
     }
   }
 };
 
-Workers::Workers(int n) : n_(n), shared_(std::make_unique<Shared>()) {
+Workers::Workers(int n) : n_(1), shared_(std::make_unique<Shared>()) {
   ensure(n >= 1, "training needs a thread");
-  for (int i = 1; i < n; i++) {
-    shared_->threads.emplace_back([this, i] { shared_->loop(i, n_); });
+  try {
+    for (; n_ < n; n_++)
+      shared_->threads.emplace_back([shared = shared_.get(), i = n_] { shared->loop(i); });
+  } catch (const std::system_error&) {
+    // The system has no further thread. Who has which part decides no bit.
   }
+  const std::lock_guard lock(shared_->mutex);
+  shared_->n_threads = n_;
 }
 
 Workers::~Workers() {
@@ -73,7 +80,7 @@ void Workers::run(int n_parts, const std::function<void(int)>& task) {
     shared_->round++;
   }
   shared_->start.notify_all();
-  shared_->work(0, n_);
+  shared_->work(0);
   std::unique_lock lock(shared_->mutex);
   shared_->done.wait(lock, [&] { return shared_->n_running == 0; });
   for (const std::exception_ptr& failure : shared_->failures) {

@@ -8,7 +8,7 @@ namespace engine {
 
 class Workers {
  public:
-  /// @param n  threads, the caller's counted
+  /// @param n  threads, the caller's counted; fewer where the system has no more
   explicit Workers(int n);
   ~Workers();
   Workers(const Workers&) = delete;

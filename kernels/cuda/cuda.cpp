@@ -1,5 +1,7 @@
 #include "kernels/cuda/cuda.h"
 
+#include <sstream>
+
 #include "kernels/cuda/side.h"
 #include "kernels/error.h"
 
@@ -7,6 +9,14 @@ namespace kernels {
 namespace {
 
 const std::string kEmulatedName = "cuda:emulated";
+
+/// Compute capabilities that nvcc made code for.
+#if defined(DECOSCOPE_BUILT_ARCHS)
+const std::string kBuiltArchs = DECOSCOPE_BUILT_ARCHS;
+#else
+const std::string kBuiltArchs;
+#endif
+const std::string kEmulatedArchs = "90";  // it runs the kernels as sm_90 does
 
 std::string version_words(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -34,11 +44,18 @@ int count_gpus(std::string& reason) {
   return 0;
 }
 
+/// Why a device of this side runs no kernel of this program; empty: it does.
+std::string without_kernels(const CudaSide& side, const GpuProperties& found) {
+  const bool is_gpu = &side == gpus();
+  return capability_words(found.major, found.minor, is_gpu ? kBuiltArchs : kEmulatedArchs);
+}
+
 CudaDeviceInfo described(const CudaSide& side, const std::string& name, int ordinal) {
   CudaDeviceInfo info{.name = name, .available = false, .reason = {}, .memory_bytes = 0, .ops = {}};
   try {
     const GpuProperties properties = side.properties(ordinal);
-    info.available = true;
+    info.reason = without_kernels(side, properties);
+    info.available = info.reason.empty();
     info.memory_bytes = properties.memory_bytes;
     info.ops = "cuda on " + properties.title;
   } catch (const Error& e) {
@@ -71,6 +88,26 @@ std::string driver_words(int driver, int runtime) {
   return "";
 }
 
+std::string capability_words(int major, int minor, const std::string& built) {
+  const int own = 10 * major + minor;
+  std::string sm;
+  bool runs = false;
+  int last = 0;
+  std::istringstream list(built);
+  for (std::string one; std::getline(list, one, ',');) {
+    last = std::stoi(one);
+    runs = runs || (last / 10 == major && last <= own);
+    sm += (sm.empty() ? "sm_" : ", sm_") + one;
+  }
+  if (runs || own >= last) return "";
+  const std::string needed = std::to_string(own);
+  return "its compute capability is " + std::to_string(major) + "." + std::to_string(minor) +
+         ", and this program has kernels for " + sm +
+         " and, as PTX, for later ones than the last; "
+         "build it with -DDECOSCOPE_CUDA_ARCHS=" +
+         needed + ", or try --device cpu";
+}
+
 std::vector<CudaDeviceInfo> list_cuda() {
   std::vector<CudaDeviceInfo> all;
   std::string reason;
@@ -95,8 +132,13 @@ std::unique_ptr<Device> open_cuda(const std::string& name) {
     return Error(ErrorCode::Device,
                  "device " + name + ": " + why + "; `decoscope devices` lists what there is");
   };
+  const auto expect_kernels = [&](const CudaSide& side, int ordinal) {
+    const std::string why = without_kernels(side, side.properties(ordinal));
+    if (!why.empty()) throw refuse(why);
+  };
   if (name == kEmulatedName) {
     if (!emulated()) throw refuse("this program was built without the emulation (CUDA_EMULATION)");
+    expect_kernels(*emulated(), 0);
     return emulated()->open(0);
   }
   const int ordinal = ordinal_of(name);
@@ -105,9 +147,27 @@ std::unique_ptr<Device> open_cuda(const std::string& name) {
   const int n = count_gpus(reason);
   if (n == 0) throw refuse(reason);
   if (ordinal >= n) throw refuse("not on this machine, which has " + std::to_string(n));
+  expect_kernels(*gpus(), ordinal);
   std::unique_ptr<Device> device = gpus()->open(ordinal);
   device->watched_by(std::make_shared<GpuMonitor>(source_of(ordinal)));
   return device;
+}
+
+bool is_cpu(const std::string& name) {
+  return name == "auto" || name == "cpu";
+}
+
+std::unique_ptr<Device> open_gpu(const std::string& name) {
+  if (!name.starts_with("cuda:"))
+    throw Error(ErrorCode::Usage, "--device " + name +
+                                      ": expected auto, cpu or cuda:N; `decoscope devices` lists "
+                                      "what is here");
+  return open_cuda(name);
+}
+
+std::vector<std::string> take_notes_of(Device& device) {
+  if (!device.name().starts_with("cuda:")) return {};
+  return (device.name() == kEmulatedName ? emulated() : gpus())->take_notes(device);
 }
 
 const TrainKernels& train_kernels(const Device& device) {

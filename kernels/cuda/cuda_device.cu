@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
+#include <utility>
 
 #include "kernels/checks.h"
 #include "kernels/cuda/cuda_device.h"
@@ -26,11 +28,14 @@ std::string told(cudaError_t error) {
   return std::string(cudaGetErrorName(error)) + " (" + cudaGetErrorString(error) + ")";
 }
 
-/// After these the device answers no further call.
-bool stays(cudaError_t error) {
-  return error != cudaErrorMemoryAllocation && error != cudaErrorInvalidConfiguration &&
-         error != cudaErrorInvalidValue;
-}
+/// Whether memory that was given back is remembered, for a kernel that still uses it to be refused:
+/// a kernel's arguments are searched for it. In builds without NDEBUG, and always in the emulation.
+constexpr bool kRemembersFreed =
+#if defined(NDEBUG)
+    kEmulated;
+#else
+    true;
+#endif
 
 // For comparison, as CPU_OPS is.
 bool graphs_wanted() {
@@ -39,6 +44,10 @@ bool graphs_wanted() {
   if (!wanted.empty() && wanted != "on" && wanted != "off")
     throw Error(ErrorCode::Usage, "CUDA_GRAPHS: found \"" + wanted + "\", expected on or off");
   return wanted != "off";
+}
+
+std::string name_of(int ordinal) {
+  return kEmulated ? "cuda:emulated" : "cuda:" + std::to_string(ordinal);
 }
 
 void* allocate(Device& device, std::int64_t bytes) {
@@ -99,8 +108,11 @@ GpuIdentity identity_of(const cudaDeviceProp& found) {
 
 GpuProperties properties_of(int ordinal) {
   cudaDeviceProp found = {};
-  if (cudaGetDeviceProperties(&found, ordinal) != cudaSuccess)
-    throw Error(ErrorCode::Device, "cuda:" + std::to_string(ordinal) + ": cannot be asked about");
+  if (const cudaError_t error = cudaGetDeviceProperties(&found, ordinal); error != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    throw Error(ErrorCode::Device, name_of(ordinal) + ": cudaGetDeviceProperties: " + told(error) +
+                                       "; try --device cpu");
+  }
   return {found.name, static_cast<std::int64_t>(found.totalGlobalMem), found.major, found.minor,
           identity_of(found)};
 }
@@ -123,6 +135,7 @@ const Ops& table() {
 const TrainKernels& training() {
   static const TrainKernels kernels = [] {
     TrainKernels filled = {};
+    add_train_norm_kernels(filled);
     add_train_row_kernels(filled);
     add_train_attention_kernels(filled);
     add_train_products(filled);
@@ -133,6 +146,10 @@ const TrainKernels& training() {
 
 std::unique_ptr<Device> open_device(int ordinal) {
   return std::make_unique<CudaDevice>(ordinal, table());
+}
+
+std::vector<std::string> take_notes_of_device(Device& device) {
+  return cuda_of(device).take_notes();
 }
 
 }  // namespace
@@ -147,10 +164,7 @@ void add_memory_ops(Ops& ops) {
 }
 
 CudaDevice::CudaDevice(int ordinal, const Ops& ops)
-    : Device(ops),
-      name_(kEmulated ? "cuda:emulated" : "cuda:" + std::to_string(ordinal)),
-      ordinal_(ordinal),
-      graphs_(graphs_wanted()) {
+    : Device(ops), name_(name_of(ordinal)), ordinal_(ordinal), graphs_(graphs_wanted()) {
   try {
     open();
   } catch (...) {
@@ -176,8 +190,14 @@ CudaDevice::~CudaDevice() {
   close();
 }
 
-// What cannot be given back any more is gone with the device.
+// What cannot be given back any more is gone with the device, and what work that hangs may use, with
+// the process.
 void CudaDevice::close() noexcept {
+  if (!work_ends()) {
+    static_cast<void>(products_.release());
+    graphs_.abandon_all();
+    return;
+  }
   products_.reset();
   for (Grown& grown : scratch_)
     if (grown.data) static_cast<void>(cudaFree(grown.data));
@@ -202,6 +222,7 @@ cudaStream_t CudaDevice::queued(const char* name) {
   launch_held();
   usable();
   begin_work();
+  at_work_ = true;
   launched_.push_back(name);
   return stream_;
 }
@@ -215,21 +236,45 @@ void CudaDevice::check(cudaError_t error, const char* call) {
   if (error != cudaSuccess) fail(error, call, stays(error));
 }
 
-void CudaDevice::fail(cudaError_t error, const std::string& call, bool for_good) {
-  static_cast<void>(cudaGetLastError());  // so that no later call is blamed for it
+/// "a graph of 37 kernels (embed, rms_norm, pick), matmul": the latest first, each graph one of them.
+std::string CudaDevice::launched_told() const {
+  std::string told;
+  std::size_t end = launched_.size(), n_graphs = in_graphs_.size();
+  for (std::size_t n = 0; end > 0 && n < kToldLaunches; n++) {
+    const bool in_graph = n_graphs > 0 && in_graphs_[n_graphs - 1].end == end;
+    const std::size_t begin = in_graph ? in_graphs_[--n_graphs].begin : end - 1;
+    const auto names = std::span(launched_).subspan(begin, end - begin);
+    told += (n ? ", " : "") + (in_graph ? "a graph of " + counted_names(names) : names.front());
+    end = begin;
+  }
+  return told + (end > 0 ? " and others" : "");
+}
+
+// A kernel's fault is seen by a call behind it, and which kernel's it was CUDA does not say.
+std::string CudaDevice::failure_of(cudaError_t error, const std::string& call) const {
   std::string message = name_ + ": " + call + ": " + told(error);
   const std::string details = fault_details();
   if (!details.empty()) message += ": " + details;
   if (!launched_.empty()) {
-    message += "; launched since the last wait, the latest first:";
-    const std::size_t n = std::min(launched_.size(), kToldLaunches);
-    for (std::size_t i = 0; i < n; i++)
-      message += std::string(i ? ", " : " ") + launched_[launched_.size() - 1 - i];
+    message += "; launched since the last wait, the latest first: " + launched_told();
+    if (stays(error) && launched_.size() > 1)
+      message +=
+          "; to find the kernel, run again with CUDA_GRAPHS=off and CUDA_LAUNCH_BLOCKING=1, "
+          "or under compute-sanitizer";
   }
-  message += "; what was done before is kept; try --device cpu";
+  return message + "; what was done before is kept; try --device cpu";
+}
+
+void CudaDevice::fail(cudaError_t error, const std::string& call, bool for_good) {
+  static_cast<void>(cudaGetLastError());  // so that no later call is blamed for it
+  const std::string message = failure_of(error, call);
   if (for_good) broken_ = message;
   throw Error(error == cudaErrorMemoryAllocation ? ErrorCode::Resources : ErrorCode::Device,
               message);
+}
+
+std::vector<std::string> CudaDevice::take_notes() {
+  return std::exchange(notes_, {});
 }
 
 std::optional<std::int64_t> CudaDevice::free_bytes() {
@@ -259,19 +304,62 @@ void* CudaDevice::allocate(std::int64_t bytes) {
                     "; try a smaller model, a shorter context, bf16 or --device cpu");
   }
   check(error, "cudaMalloc");
-  allocated_[static_cast<char*>(data)] = std::max<std::int64_t>(bytes, 1);
+  const char* const begin = static_cast<char*>(data);
+  allocated_[begin] = std::max<std::int64_t>(bytes, 1);
+  // What was there before is this now.
+  std::erase_if(given_back_, [&](const auto& one) {
+    return one.first < begin + allocated_[begin] && begin < one.first + one.second;
+  });
   return data;
 }
 
+// cudaFree waits for a kernel at work on most drivers, and no page of CUDA's promises it.
 void CudaDevice::release(void* data) {
   if (!data) return;
   try {
     launch_held_that_use(data);
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     // Every later call says it.
   }
-  allocated_.erase(static_cast<char*>(data));
-  static_cast<void>(cudaFree(data));
+  const auto found = allocated_.find(static_cast<char*>(data));
+  if (found != allocated_.end()) {
+    if (kRemembersFreed) given_back_.insert(*found);
+    allocated_.erase(found);
+  }
+  if (work_ends()) static_cast<void>(cudaFree(data));
+}
+
+// Waits until the stream has done what it was given, or has failed. @return  false: it goes on
+bool CudaDevice::work_ends() {
+  if (hangs_ || !at_work_) return !hangs_;
+  const auto begun = std::chrono::steady_clock::now();
+  cudaError_t error = cudaStreamQuery(stream_);
+  while (error == cudaErrorNotReady && std::chrono::steady_clock::now() - begun < kPatience) {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    error = cudaStreamQuery(stream_);
+  }
+  if (error == cudaSuccess) {
+    at_work_ = false;
+    return true;
+  }
+  static_cast<void>(cudaGetLastError());
+  hangs_ = error == cudaErrorNotReady;
+  if (broken_.empty()) broken_ = failure_of(error, "cudaStreamQuery");
+  return !hangs_;
+}
+
+// A list that is launched again is told the arguments it came with this time, so no graph keeps a
+// pointer of an earlier step; one that the caller kept is a bug of ours.
+void CudaDevice::expect_memory_of_held() {
+  if (given_back_.empty()) return;
+  const char* const name = held_.first_that_holds([&](const char* word) {
+    const auto found = given_back_.lower_bound(word);
+    return found != given_back_.end() && word < found->first + found->second;
+  });
+  if (!name) return;
+  broken_ = name_ + ": " + name + " was asked for with memory that had been given back";
+  held_.clear();
+  throw ContractError(broken_);
 }
 
 // What is held back is lost with the first launch that fails, somebody's results with it: so the
@@ -279,11 +367,25 @@ void CudaDevice::release(void* data) {
 void CudaDevice::launch_held() {
   if (held_.empty()) return;
   usable();
+  expect_memory_of_held();
   begin_work();
-  for (std::size_t i = 0; i < held_.size(); i++) launched_.push_back(held_.name(i));
+  const std::size_t begin = launched_.size(), n = held_.size();
+  for (std::size_t i = 0; i < n; i++) launched_.push_back(held_.name(i));
+  const std::int64_t before = graphs_.n_launched();
   const Answer answer = graphs_.launch(held_, stream_);
   held_.clear();
-  if (answer.error != cudaSuccess) fail(answer.error, answer.call, /*for_good=*/true);
+  at_work_ = true;
+  if (answer.error != cudaSuccess) {
+    launched_.resize(begin);
+    fail(answer.error, answer.call, /*for_good=*/true);
+  }
+  if (n > 1 && graphs_.n_launched() == before + 1) in_graphs_.push_back({begin, begin + n});
+  if (told_of_graphs_ || graphs_.refused().error == cudaSuccess) return;
+  told_of_graphs_ = true;
+  notes_.push_back(name_ + ": " + graphs_.refused().call + ": " + told(graphs_.refused().error) +
+                   ", " + memory_told() +
+                   "; kernels go one by one where a graph cannot be had: the "
+                   "same tokens, later");
 }
 
 /// Those that use the memory in which `place` lies, and all others with them.
@@ -321,6 +423,7 @@ void CudaDevice::upload(void* to, const void* from_host, std::int64_t bytes) {
     const std::int64_t n = std::min(kHalfBytes, bytes - at);
     char* piece = staging(n);
     std::memcpy(piece, from + at, static_cast<std::size_t>(n));
+    at_work_ = true;
     check(cudaMemcpyAsync(static_cast<char*>(to) + at, piece, static_cast<std::size_t>(n),
                           cudaMemcpyHostToDevice, stream_),
           "cudaMemcpyAsync");
@@ -335,6 +438,7 @@ void CudaDevice::download(void* to_host, const void* from, std::int64_t bytes) {
   // memory is gone.
   for (std::int64_t at = 0; at < bytes; at += kHalfBytes) {
     const auto n = static_cast<std::size_t>(std::min(kHalfBytes, bytes - at));
+    at_work_ = true;
     check(cudaMemcpyAsync(landing_, static_cast<const char*>(from) + at, n, cudaMemcpyDeviceToHost,
                           stream_),
           "cudaMemcpyAsync");
@@ -393,6 +497,8 @@ void CudaDevice::wait() {
   launch_held();
   check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   launched_.clear();
+  in_graphs_.clear();
+  at_work_ = false;
   if (begun_ns_ > 0) busy_ns_ += now_ns() - begun_ns_;
   begun_ns_ = 0;
 }
@@ -419,6 +525,7 @@ void CudaDevice::allow_shared(const void* kernel) {
 void CudaDevice::clear(void* data, std::int64_t bytes) {
   usable();
   launch_held_that_use(data);
+  at_work_ = true;
   check(cudaMemsetAsync(data, 0, static_cast<std::size_t>(bytes), stream_), "cudaMemsetAsync");
 }
 
@@ -447,7 +554,8 @@ const int* CudaDevice::mirrored(Use use, std::span<const int> list) {
 }
 
 const CudaSide& side() {
-  static const CudaSide own = {count_devices, properties_of, open_device, training};
+  static const CudaSide own = {count_devices, properties_of, open_device, take_notes_of_device,
+                               training};
   return own;
 }
 

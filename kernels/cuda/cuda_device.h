@@ -40,6 +40,8 @@ class CudaDevice final : public Device {
   std::optional<std::int64_t> free_bytes() override;
 
   std::int64_t n_launches() const override { return graphs_.n_launched(); }
+  /// What it did otherwise than asked since this was last called, a line each.
+  std::vector<std::string> take_notes();
 
   /// Holds a kernel back, to be launched with others. Where that fails, some later call throws
   /// Error(Device), which names it, and so does every call after that.
@@ -69,6 +71,7 @@ class CudaDevice final : public Device {
   Products& products();
 
   void* allocate(std::int64_t bytes);
+  /// Waits for the work that may use it; where that does not end, the memory stays taken.
   void release(void* data);
   void upload(void* to, const void* from_host, std::int64_t bytes);
   /// Waits for all that was asked before.
@@ -102,14 +105,22 @@ class CudaDevice final : public Device {
     bool pending = false;
   };
 
+  struct Graph {  // that was launched: its kernels in launched_
+    std::size_t begin, end;
+  };
+
   void usable();
   void begin_work();
   void launch_held();
+  void expect_memory_of_held();
+  bool work_ends();
   void launch_held_that_use(const void* place);
   void allow_shared(const void* kernel);
   void wait();
   void check(cudaError_t error, const char* call);
   [[noreturn]] void fail(cudaError_t error, const std::string& call, bool for_good);
+  std::string failure_of(cudaError_t error, const std::string& call) const;
+  std::string launched_told() const;
   void open();
   void close() noexcept;
   char* staging(std::int64_t bytes);
@@ -127,13 +138,19 @@ class CudaDevice final : public Device {
   Grown scratch_[static_cast<int>(Use::Count)];
   std::unique_ptr<Products> products_;
   std::unordered_set<const void*> allowed_;  // kernels that may take all shared memory of a block
-  std::map<const char*, std::int64_t, std::greater<>> allocated_;  // bytes, by where they begin
+  std::map<const char*, std::int64_t, std::greater<>> allocated_;   // bytes, by where they begin
+  std::map<const char*, std::int64_t, std::greater<>> given_back_;  // likewise, where it is checked
   Launches held_;
   KernelGraphs graphs_;
   std::vector<const char*> launched_;  // since the last wait
+  std::vector<Graph> in_graphs_;       // of these
+  bool at_work_ = false;               // something was given to the stream since the last wait
+  bool hangs_ = false;                 // and did not end
   std::int64_t begun_ns_ = 0;          // of the work since the last wait; 0: none
   std::atomic<std::int64_t> busy_ns_{0};
   std::string broken_;  // the first failure that stays; every later call says it
+  std::vector<std::string> notes_;
+  bool told_of_graphs_ = false;
 };
 
 inline CudaDevice& cuda_of(Device& device) {

@@ -10,17 +10,10 @@ bool same_extent(const dim3& a, const dim3& b) {
   return a.x == b.x && a.y == b.y && a.z == b.z;
 }
 
-/// "37 kernels (embed, rms_norm, matmul)": each name once.
 std::string told(const Launches& launches) {
-  std::vector<std::string> names;
-  std::string text = std::to_string(launches.size()) + " kernels (";
-  for (std::size_t i = 0; i < launches.size(); i++) {
-    const std::string name = launches.name(i);
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    text += (names.empty() ? "" : ", ") + name;
-    names.push_back(name);
-  }
-  return text + ")";
+  std::vector<const char*> names;
+  for (std::size_t i = 0; i < launches.size(); i++) names.push_back(launches.name(i));
+  return counted_names(names);
 }
 
 Answer answered(cudaError_t error, const char* call, const Launches& launches) {
@@ -29,6 +22,22 @@ Answer answered(cudaError_t error, const char* call, const Launches& launches) {
 }
 
 }  // namespace
+
+std::string counted_names(std::span<const char* const> names) {
+  std::vector<std::string> told;
+  std::string text = std::to_string(names.size()) + " kernels (";
+  for (const char* one : names) {
+    if (std::find(told.begin(), told.end(), one) != told.end()) continue;
+    text += std::string(told.empty() ? "" : ", ") + one;
+    told.emplace_back(one);
+  }
+  return text + ")";
+}
+
+bool stays(cudaError_t error) {
+  return error != cudaErrorMemoryAllocation && error != cudaErrorInvalidConfiguration &&
+         error != cudaErrorInvalidValue;
+}
 
 void Launches::begin(
     const char* name, const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes) {
@@ -178,30 +187,36 @@ Answer KernelGraphs::one_by_one(Launches& launches, cudaStream_t stream) {
   return {};
 }
 
+// A graph whose launch is refused has put nothing in the stream.
 Answer KernelGraphs::launch(Launches& launches, cudaStream_t stream) {
   if (!on_ || launches.size() < kFewestKernels) return one_by_one(launches, stream);
   const std::uint64_t hash = launches.hash();
+  Answer answer;
   const Place found = nearest(launches, hash);
   if (found != kept_.end()) {
-    Answer answer = tell(*found, launches);
-    if (answer.error != cudaSuccess) {
-      kept_.erase(found);  // nobody knows what it was told
-      return answer;
-    }
     kept_.splice(kept_.begin(), kept_, found);
+    answer = tell(kept_.front(), launches);
   } else {
     if (!seen(hash)) return one_by_one(launches, stream);
-    Answer answer = make(launches, hash);
-    if (answer.error == cudaErrorMemoryAllocation) {
-      static_cast<void>(cudaGetLastError());
-      return one_by_one(launches, stream);
-    }
-    if (answer.error != cudaSuccess) return answer;
+    answer = make(launches, hash);
+    if (answer.error != cudaSuccess) return go_without(answer, launches, stream);
   }
-  Kept& kept = kept_.front();
-  std::swap(kept.launches, launches);
+  if (answer.error == cudaSuccess)
+    answer = answered(cudaGraphLaunch(kept_.front().exec, stream), "cudaGraphLaunch", launches);
+  if (answer.error != cudaSuccess) {
+    kept_.pop_front();  // nobody knows what it was told, and its memory is wanted
+    return go_without(answer, launches, stream);
+  }
+  std::swap(kept_.front().launches, launches);
   n_launched_++;
-  return answered(cudaGraphLaunch(kept.exec, stream), "cudaGraphLaunch", kept.launches);
+  return {};
+}
+
+Answer KernelGraphs::go_without(const Answer& answer, Launches& launches, cudaStream_t stream) {
+  if (stays(answer.error)) return answer;
+  static_cast<void>(cudaGetLastError());
+  if (refused_.error == cudaSuccess) refused_ = answer;
+  return one_by_one(launches, stream);
 }
 
 }  // namespace kernels::DECOSCOPE_GPU

@@ -6,9 +6,11 @@
 #include <cstring>
 #include <list>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "kernels/cuda/platform.h"
@@ -58,6 +60,20 @@ class Launches {
   bool same_launch(const Launches& other, std::size_t i) const;
   /// Whether an argument points to one of these bytes.
   bool point_into(const void* begin, std::int64_t bytes) const;
+  /// The name of the first launch of which is_stale(word) holds for a word of its arguments that may
+  /// be a pointer; null: of none.
+  template <class IsStale>
+  const char* first_that_holds(const IsStale& is_stale) const {
+    for (std::size_t i = 0; i < all_.size(); i++) {
+      for (std::size_t at = all_[i].bytes; at + sizeof(const char*) <= bytes_end(i);
+           at += sizeof(const char*)) {
+        const char* word;
+        std::memcpy(&word, bytes_.data() + at, sizeof word);
+        if (is_stale(word)) return all_[i].name;
+      }
+    }
+    return nullptr;
+  }
 
  private:
   struct One {
@@ -87,6 +103,12 @@ class Launches {
   std::vector<void*> told_arguments_;
 };
 
+/// "37 kernels (embed, rms_norm, matmul)": each name once.
+std::string counted_names(std::span<const char* const> names);
+
+/// Whether the device answers no further call after this error.
+bool stays(cudaError_t error);
+
 /// What a call returned and, unless it succeeded, which it was.
 struct Answer {
   cudaError_t error = cudaSuccess;
@@ -103,12 +125,16 @@ class KernelGraphs {
   KernelGraphs(const KernelGraphs&) = delete;
   KernelGraphs& operator=(const KernelGraphs&) = delete;
 
-  /// Puts the kernels in the stream, each after the one before it. Where memory for a graph is
-  /// short they go one by one.
+  /// Puts the kernels in the stream, each after the one before it. Where a graph of them cannot be
+  /// had, most often for want of memory, they go one by one, with the same bits.
   Answer launch(Launches& launches, cudaStream_t stream);
+  /// The first call for a graph that was refused so; none was: its error is cudaSuccess.
+  const Answer& refused() const { return refused_; }
   /// Graphs and single kernels that were launched.
   std::int64_t n_launched() const { return n_launched_; }
   void forget_all() noexcept { kept_.clear(); }
+  /// Leaves the graphs to the process's end: those of a stream whose work does not end.
+  void abandon_all() { static_cast<void>(new std::list<Kept>(std::move(kept_))); }
 
  private:
   struct Kept {
@@ -128,12 +154,14 @@ class KernelGraphs {
   Answer make(Launches& launches, std::uint64_t hash);
   Answer tell(Kept& kept, Launches& launches);
   Answer one_by_one(Launches& launches, cudaStream_t stream);
+  Answer go_without(const Answer& answer, Launches& launches, cudaStream_t stream);
 
   bool on_;
   std::int64_t n_launched_ = 0;
   std::list<Kept> kept_;             // the one used last is first
   std::vector<std::size_t> differ_;  // launches, of the graph that nearest() found
   std::list<std::uint64_t> seen_;    // hashes of lists, the latest first
+  Answer refused_;
 };
 
 }  // namespace kernels::DECOSCOPE_GPU

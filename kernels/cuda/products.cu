@@ -6,16 +6,10 @@
 #include "kernels/cuda/math.cuh"
 #include "kernels/cuda/train_parts.h"
 
-#if !defined(DECOSCOPE_CUDA_EMULATION) && __has_include(<cublas_v2.h>)
-#define DECOSCOPE_HAS_CUBLAS
-#include <cublas_v2.h>
-#include <dlfcn.h>
-#endif
-
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-// ---- own kernels: a block makes 64 by 64 elements, a thread 4 by 4 of them, k in steps of 16
+// A block makes 64 by 64 elements, a thread 4 by 4 of them, k in steps of 16.
 
 constexpr int kGemmTile = 64, kGemmDepth = 16, kGemmThreads = 256, kGemmOwn = 4;
 
@@ -99,139 +93,6 @@ class OwnProducts : public Products {
   }
 };
 
-#if defined(DECOSCOPE_HAS_CUBLAS)
-
-// ---- cuBLAS: one handle on the device's stream, with workspace of its own and no atomics, so that
-// the same products in the same order have the same bits
-
-constexpr std::int64_t kCublasWorkspace = 32 << 20;  // bytes; what cuBLAS advises for sm_90
-
-using CublasGemm = cublasStatus_t (*)(cublasHandle_t handle,
-                                      cublasOperation_t of_a,
-                                      cublasOperation_t of_b,
-                                      int m,
-                                      int n,
-                                      int k,
-                                      const void* alpha,
-                                      const void* a,
-                                      cudaDataType type_a,
-                                      int lda,
-                                      const void* b,
-                                      cudaDataType type_b,
-                                      int ldb,
-                                      const void* beta,
-                                      void* c,
-                                      cudaDataType type_c,
-                                      int ldc,
-                                      cublasComputeType_t compute,
-                                      cublasGemmAlgo_t algorithm);
-// The header has it under two signatures; this is the library's.
-[[maybe_unused]] constexpr CublasGemm kCublasGemm = &::cublasGemmEx;
-
-struct CublasCalls {
-  decltype(&::cublasCreate_v2) create = nullptr;
-  decltype(&::cublasDestroy_v2) destroy = nullptr;
-  decltype(&::cublasGetVersion_v2) version = nullptr;
-  decltype(&::cublasSetStream_v2) set_stream = nullptr;
-  decltype(&::cublasSetWorkspace_v2) set_workspace = nullptr;
-  decltype(&::cublasSetMathMode) set_math_mode = nullptr;
-  decltype(&::cublasSetAtomicsMode) set_atomics_mode = nullptr;
-  CublasGemm gemm = nullptr;
-  decltype(&::cublasGetStatusName) status_name = nullptr;
-};
-
-[[noreturn]] void refuse_cublas(const CudaDevice& device, const std::string& why) {
-  throw Error(ErrorCode::Device,
-              device.name() + ": training multiplies with cuBLAS, which cannot be had: " + why +
-                  "; install it, name its file in DECOSCOPE_CUBLAS, or take this program's own, "
-                  "slower products with DECOSCOPE_CUBLAS=own");
-}
-
-/// Opened once and never closed: handles of several devices may be in use.
-const CublasCalls& cublas_of(const CudaDevice& device, const std::string& named) {
-  static CublasCalls calls;
-  if (calls.gemm) return calls;
-  void* library = nullptr;
-  std::string why;
-  for (const char* name : {"libcublas.so.13", "libcublas.so.12"}) {
-    library = dlopen(named.empty() ? name : named.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library) break;
-    const char* told = dlerror();
-    if (why.empty()) why = told ? told : name;
-    if (!named.empty()) break;
-  }
-  if (!library) refuse_cublas(device, why);
-  CublasCalls found;
-  const auto find = [&](auto& call, const char* name) {
-    call = reinterpret_cast<std::remove_reference_t<decltype(call)>>(dlsym(library, name));
-    if (!call) refuse_cublas(device, std::string("it has no ") + name);
-  };
-  find(found.create, "cublasCreate_v2");
-  find(found.destroy, "cublasDestroy_v2");
-  find(found.version, "cublasGetVersion_v2");
-  find(found.set_stream, "cublasSetStream_v2");
-  find(found.set_workspace, "cublasSetWorkspace_v2");
-  find(found.set_math_mode, "cublasSetMathMode");
-  find(found.set_atomics_mode, "cublasSetAtomicsMode");
-  find(found.status_name, "cublasGetStatusName");
-  find(found.gemm, "cublasGemmEx");
-  calls = found;
-  return calls;
-}
-
-class CublasProducts : public Products {
- public:
-  CublasProducts(CudaDevice& device, const std::string& named)
-      : device_(device), calls_(cublas_of(device, named)) {
-    const cudaStream_t stream = device.queued("cublasCreate");
-    workspace_ = DeviceBuffer(device, kCublasWorkspace);
-    check(calls_.create(&handle_), "cublasCreate");
-    try {
-      check(calls_.version(handle_, &version_), "cublasGetVersion");
-      check(calls_.set_stream(handle_, stream), "cublasSetStream");
-      check(calls_.set_workspace(handle_, workspace_.data(), kCublasWorkspace),
-            "cublasSetWorkspace");
-      // f32 stays f32, and sums stay f32 where the result is bf16.
-      const int exact = CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
-      check(calls_.set_math_mode(handle_, static_cast<cublasMath_t>(exact)), "cublasSetMathMode");
-      check(calls_.set_atomics_mode(handle_, CUBLAS_ATOMICS_NOT_ALLOWED), "cublasSetAtomicsMode");
-    } catch (...) {
-      static_cast<void>(calls_.destroy(handle_));
-      throw;
-    }
-  }
-  ~CublasProducts() override { static_cast<void>(calls_.destroy(handle_)); }
-  std::string name() const override { return "cuBLAS " + std::to_string(version_); }
-
-  void multiply(CudaDevice& device, const Gemm& g) override {
-    static_cast<void>(device.queued("cublasGemmEx"));
-    const float one = 1, kept = g.add ? 1.0f : 0.0f;
-    const auto type = [](DType t) { return t == DType::F32 ? CUDA_R_32F : CUDA_R_16BF; };
-    const auto turned = [](bool t) { return t ? CUBLAS_OP_T : CUBLAS_OP_N; };
-    check(calls_.gemm(handle_, turned(g.a_turned), turned(g.b_turned), g.m, g.n, g.k, &one, g.a,
-                      type(g.in), g.lda, g.b, type(g.in), g.ldb, &kept, g.c, type(g.out), g.ldc,
-                      CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-          "cublasGemmEx");
-  }
-
- private:
-  void check(cublasStatus_t status, const char* call) const {
-    if (status == CUBLAS_STATUS_SUCCESS) return;
-    throw Error(
-        status == CUBLAS_STATUS_ALLOC_FAILED ? ErrorCode::Resources : ErrorCode::Device,
-        device_.name() + ": " + call + ": " + calls_.status_name(status) +
-            "; the last checkpoint is kept; try DECOSCOPE_CUBLAS=own, or train without --device");
-  }
-
-  CudaDevice& device_;
-  const CublasCalls& calls_;
-  DeviceBuffer workspace_;
-  cublasHandle_t handle_ = nullptr;
-  int version_ = 0;
-};
-
-#endif
-
 }  // namespace
 
 Gemm gemm_of(const TrainProduct& p) {
@@ -255,15 +116,7 @@ std::unique_ptr<Products> open_products(CudaDevice& device) {
   const char* asked = std::getenv("DECOSCOPE_CUBLAS");
   const std::string named = asked ? asked : "";
   if (kEmulated || named == "own") return std::make_unique<OwnProducts>();
-#if defined(DECOSCOPE_HAS_CUBLAS)
-  return std::make_unique<CublasProducts>(device, named);
-#else
-  throw Error(ErrorCode::Device,
-              device.name() +
-                  ": training multiplies with cuBLAS, whose header was not there when "
-                  "this program was built; DECOSCOPE_CUBLAS=own takes its own, slower "
-                  "products");
-#endif
+  return open_cublas(device, named);
 }
 
 void add_train_products(TrainKernels& kernels) {

@@ -38,5 +38,8 @@ class Products {
 /// that is found. In the emulation always its own.
 /// @throws Error(Device)  in one line, if it is not here or refuses
 std::unique_ptr<Products> open_products(CudaDevice& device);
+/// cuBLAS (cublas.cu).
+/// @param named  the library's file; empty: the first that is found
+std::unique_ptr<Products> open_cublas(CudaDevice& device, const std::string& named);
 
 }  // namespace kernels::DECOSCOPE_GPU

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kernels/cuda/nvml.h"
 #include "kernels/cuda/train_kernels.h"
@@ -23,6 +24,7 @@ struct CudaSide {
   int (*count)(std::string& reason);
   GpuProperties (*properties)(int ordinal);      // @throws Error(Device)
   std::unique_ptr<Device> (*open)(int ordinal);  // @throws Error(Device or Resources)
+  std::vector<std::string> (*take_notes)(Device& device);
   const TrainKernels& (*training)();
 };
 
@@ -31,6 +33,11 @@ struct CudaSide {
 /// @param driver   the latest CUDA it knows; 0: there is none
 /// @param runtime  the CUDA that this program was built with
 std::string driver_words(int driver, int runtime);
+
+/// Why a GPU runs none of the kernels that were built, by its compute capability; empty: it does.
+/// @param built  capabilities that there is code for, "80,90": a GPU takes that of its own major
+///               number and no later minor one, or any that is not older than the last, from PTX
+std::string capability_words(int major, int minor, const std::string& built);
 
 namespace cuda {
 const CudaSide& side();

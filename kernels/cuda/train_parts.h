@@ -8,11 +8,14 @@
 namespace kernels::DECOSCOPE_GPU {
 
 // The groups of operations, one file each.
+void add_train_norm_kernels(TrainKernels& kernels);
 void add_train_row_kernels(TrainKernels& kernels);
 void add_train_attention_kernels(TrainKernels& kernels);
 void add_train_products(TrainKernels& kernels);
 
 namespace {
+
+constexpr int kTrainThreads = 256;  // of a block, of all but attention and products
 
 /// Calls work(S()) with the storage of activations of this type.
 template <class Work>

@@ -34,6 +34,12 @@ void forget_faults();
 std::int64_t fail_call(std::int64_t n);
 /// As fail_call(n), and with an error that stays: every later call gives it too.
 void fail_call_for_good(std::int64_t n);
+/// As fail_call(n), but what the call says is that memory is short, whichever it is.
+void fail_call_for_memory(std::int64_t n);
+/// From now on cudaStreamQuery says that a stream's work goes on, as a GPU's does that hangs.
+void work_never_ends(bool on);
+/// The compute capability that it says to have; 9.0 at first.
+void capability(int major, int minor);
 /// What every runtime call does before anything else, with its name, on the thread that calls: it
 /// may wait there, as a call does whose GPU hangs. None: nothing.
 void before_calls(std::function<void(const std::string& name)> work);

@@ -73,7 +73,9 @@ struct Runtime {
   std::vector<Stream*> streams;
   std::map<const void*, Kernel> kernels;
   std::int64_t n_calls = 0, fail_at = call_to_fail();
-  bool fails_for_good = false;
+  bool fails_for_good = false, fails_for_memory = false;
+  bool never_ends = false;   // the work of streams
+  int major = 9, minor = 0;  // compute capability
   std::shared_ptr<const std::function<void(const std::string&)>> before_call;
   std::map<std::string, std::int64_t, std::less<>> calls;
   std::string failed;
@@ -253,6 +255,7 @@ cudaError_t begin_call(const char* name, cudaError_t refusal) {
   if (++all.n_calls != all.fail_at) return cudaSuccess;
   all.failed = name;
   if (all.fails_for_good) all.sticky = refusal = cudaErrorLaunchFailure;
+  if (all.fails_for_memory) refusal = cudaErrorMemoryAllocation;
   return last_error = refusal;
 }
 
@@ -379,7 +382,7 @@ std::int64_t fail_call(std::int64_t n) {
   const std::lock_guard hold(all.lock);
   const std::int64_t made = std::exchange(all.n_calls, 0);
   all.fail_at = n;
-  all.fails_for_good = false;
+  all.fails_for_good = all.fails_for_memory = false;
   all.failed.clear();
   return made;
 }
@@ -389,6 +392,26 @@ void fail_call_for_good(std::int64_t n) {
   Runtime& all = runtime();
   const std::lock_guard hold(all.lock);
   all.fails_for_good = true;
+}
+
+void fail_call_for_memory(std::int64_t n) {
+  fail_call(n);
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  all.fails_for_memory = true;
+}
+
+void work_never_ends(bool on) {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  all.never_ends = on;
+}
+
+void capability(int major, int minor) {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  all.major = major;
+  all.minor = minor;
 }
 
 void before_calls(std::function<void(const std::string&)> work) {
@@ -440,6 +463,8 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorNoDevice";
     case cudaErrorInvalidDevice:
       return "cudaErrorInvalidDevice";
+    case cudaErrorNotReady:
+      return "cudaErrorNotReady";
     case cudaErrorIllegalAddress:
       return "cudaErrorIllegalAddress";
     case cudaErrorLaunchFailure:
@@ -466,6 +491,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "no device";
     case cudaErrorInvalidDevice:
       return "no such device";
+    case cudaErrorNotReady:
+      return "the work goes on";
     case cudaErrorIllegalAddress:
       return "an illegal address was touched";
     case cudaErrorLaunchFailure:
@@ -486,8 +513,17 @@ cudaError_t cudaGetDeviceCount(int* count) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (const cudaError_t error = begin_call("cudaGetDeviceProperties")) return error;
   if (device != 0) return last_error = cudaErrorInvalidDevice;
-  *properties = {
-      "this CPU, emulated", static_cast<std::size_t>(runtime().limit), 9, 0, 1, 0, 0, 0, {}};
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  *properties = {"this CPU, emulated",
+                 static_cast<std::size_t>(all.limit),
+                 all.major,
+                 all.minor,
+                 1,
+                 0,
+                 0,
+                 0,
+                 {}};
   return cudaSuccess;
 }
 
@@ -583,6 +619,16 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (const cudaError_t error = begin_call("cudaStreamSynchronize")) return error;
+  return last_error = drain(*stream);
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (const cudaError_t error = begin_call("cudaStreamQuery")) return error;
+  {
+    Runtime& all = runtime();
+    const std::lock_guard hold(all.lock);
+    if (all.never_ends) return last_error = cudaErrorNotReady;
+  }
   return last_error = drain(*stream);
 }
 

@@ -159,6 +159,31 @@ TEST_F(FailingGpu, CU05_memory_that_is_gone_in_the_midst_of_a_run_ends_it_alone)
   EXPECT_EQ(count<ModelLoaded>(), 1);
 }
 
+TEST_F(FailingGpu, CU14_without_memory_for_a_graph_the_tokens_are_the_same_and_it_is_told_once) {
+  commands.push(on(kEmulated, 8));
+  ASSERT_TRUE(until([&] { return n_over() == 1; }));
+  const auto ids = [&] {
+    std::vector<TokenId> found;
+    for (const TokenRecord& token : timeline.runs().back().tokens) found.push_back(token.id);
+    return found;
+  };
+  const std::vector<TokenId> expected = ids();
+  emulation::before_calls([](const std::string& name) {
+    if (name == "cudaGraphLaunch") emulation::fail_call_for_memory(1);
+  });
+  for (int n = 2; n <= 3; n++) {
+    commands.push(on(kEmulated, 8));
+    ASSERT_TRUE(until([&] { return n_over() == n; }));
+    EXPECT_TRUE(timeline.runs().back().finished);
+    EXPECT_EQ(ids(), expected);
+  }
+  ASSERT_TRUE(settled());
+  int n_told = 0;
+  for (const Notice& notice : timeline.notices())
+    n_told += notice.text.find("go one by one") != std::string::npos;
+  EXPECT_EQ(n_told, 1);
+}
+
 TEST_F(FailingGpu, CU05_what_its_memory_does_not_hold_is_refused_with_the_numbers) {
   emulation::limit_memory(emulation::memory_in_use() + 1'000'000);
   EXPECT_THAT(refusal(on(kEmulated, 2)),

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -13,6 +14,7 @@
 #include "engine/train/ops/linear.h"
 #include "engine/train/run_parts.h"
 #include "engine/train/trainer.h"
+#include "engine/train/training_steps.h"
 #include "engine/types.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/emulate/emulation_checks.h"
@@ -352,7 +354,152 @@ TEST_P(GpuTraining, a_probe_sees_the_weights_as_they_stand) {
   EXPECT_EQ(train(recipe, counting, options, {}).parameters, seen[1]);
 }
 
+// ---- steps that cannot be taken: on every device, the CPU among them
+
+std::vector<std::string> all_devices() {
+  std::vector<std::string> names = devices();
+  names.insert(names.begin(), "cpu");
+  return names;
+}
+std::string name_of_any(const testing::TestParamInfo<std::string>& info) {
+  return info.param == "cpu" ? "cpu" : name_of_device(info);
+}
+
+class OddSteps : public GpuTraining {};
+INSTANTIATE_TEST_SUITE_P(Devices, OddSteps, testing::ValuesIn(all_devices()), name_of_any);
+
+/// Packed rows of `counting`, as many as a step takes.
+StepBatch batch_of(const TrainRecipe& recipe, std::int64_t first) {
+  Packer packer(recipe.context, recipe.open_rows, {0.1f, 1.0f});
+  const int n_rows = recipe.batch_tokens / recipe.context;
+  while (packer.n_ready() < n_rows) packer.add(counting(first++));
+  std::vector<PackedRow> rows;
+  for (int i = 0; i < n_rows; i++) rows.push_back(packer.take());
+  return lay_out(rows, recipe.context);
+}
+
+/// Weights and moments, and what trains them on a device of this name.
+struct Steps {
+  explicit Steps(const std::string& device)
+      : recipe(short_recipe("f32")),
+        layout(recipe.model),
+        optimizer({}, runs_of(layout, recipe.model), train_table()) {
+    initialise(parameters, layout, recipe.model, 0.02f, 3);
+    const TrainState state{parameters, optimizer};
+    auto opened = open_training_device(device);
+    steps = opened ? gpu_steps(recipe, Compute::F32Cuda, state, std::move(opened))
+                   : cpu_steps(recipe, Compute::F32, 1, state, workers);
+  }
+  double update(const StepBatch& batch, std::int64_t step) {
+    loss.assign(batch.token.size(), -1);
+    const double norm = steps->update(batch, step, 0.01, loss);
+    steps->fetch();
+    return norm;
+  }
+  TrainRecipe recipe;
+  ParameterLayout layout;
+  Workers workers{1};
+  Optimizer optimizer;
+  std::vector<float> parameters, loss;
+  std::unique_ptr<TrainSteps> steps;
+};
+
+TEST_P(OddSteps, a_gradient_that_is_no_finite_number_changes_nothing_and_leaves_nothing) {
+  Steps plain(GetParam()), odd(GetParam());
+  const StepBatch batch = batch_of(plain.recipe, 0);
+  StepBatch infinite = batch;
+  infinite.weight[3] = INFINITY;
+  infinite.weight_sum = INFINITY;
+  const std::vector<float> before = odd.parameters;
+  for (int i = 0; i < 2; i++) EXPECT_TRUE(std::isnan(odd.update(infinite, 1)));
+  EXPECT_EQ(odd.parameters, before);
+  EXPECT_EQ(odd.optimizer.mean, std::vector<float>(before.size()));
+  EXPECT_EQ(odd.optimizer.square, std::vector<float>(before.size()));
+  for (int step = 1; step <= 2; step++) {
+    EXPECT_EQ(odd.update(batch, step), plain.update(batch, step));
+    EXPECT_EQ(odd.parameters, plain.parameters) << "what was odd is in no later gradient";
+  }
+  EXPECT_NE(odd.parameters, before);
+}
+
+TEST_P(OddSteps, a_batch_in_which_nothing_counts_has_no_loss) {
+  TrainRecipe recipe = short_recipe("f32");
+  recipe.prompt_weight = 0;
+  const TokenSource prompts_alone = [](std::int64_t index) {
+    TokenText text = counting(index);
+    text.n_prompt = static_cast<int>(text.tokens.size());
+    return text;
+  };
+  TrainOptions options = on(GetParam(), "run");
+  options.stop_after_step = 2;
+  TrainCallbacks callbacks;
+  int n_steps = 0;
+  callbacks.progress = [&](const TrainProgress& p) {
+    n_steps++;
+    EXPECT_EQ(p.loss, 0);
+    EXPECT_EQ(p.gradient_norm, 0);
+    EXPECT_GT(p.tokens, 0);
+  };
+  const TrainResult result = train(recipe, prompts_alone, options, callbacks);
+  EXPECT_EQ(n_steps, 2);
+  EXPECT_EQ(result.n_left_out, 0);
+  for (const float weight : result.parameters) ASSERT_TRUE(std::isfinite(weight));
+}
+
+TEST_P(OddSteps, a_token_that_is_none_of_the_vocabularys_is_named_before_anything_is_computed) {
+  for (const TokenId token : {64, -1, 1 << 30}) {
+    const TokenSource texts = [&](std::int64_t index) {
+      TokenText text = counting(index);
+      if (index == 5) text.tokens[2] = token;
+      return text;
+    };
+    try {
+      train(short_recipe("f32"), texts, on(GetParam(), std::to_string(token)), {});
+      ADD_FAILURE() << token;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::BadInput);
+      EXPECT_THAT(e.what(), testing::StartsWith("small: text 5: found token " +
+                                                std::to_string(token) + ", expected 0 to 63"));
+    }
+  }
+  Steps steps(GetParam());
+  StepBatch batch = batch_of(steps.recipe, 0);
+  for (std::vector<TokenId>* ids : {&batch.token, &batch.target}) {
+    const TokenId kept = std::exchange((*ids)[1], 64);
+    const std::int64_t launched = emulation::calls_of("cudaLaunchKernel");
+    EXPECT_THROW(steps.update(batch, 1), ContractError);
+    EXPECT_EQ(emulation::calls_of("cudaLaunchKernel"), launched);
+    (*ids)[1] = kept;
+  }
+}
+
 class EmulatedTraining : public test::TrainingFolder {};
+
+TEST_F(EmulatedTraining, CU14_without_memory_for_a_graph_it_goes_on_and_says_so_once) {
+  const TrainRecipe recipe = short_recipe("f32");
+  const auto trained = [&](const std::string& folder, std::vector<std::string>& notes) {
+    TrainOptions options;
+    options.n_threads = 1;
+    options.device = kEmulated;
+    options.directory = directory(folder);
+    TrainCallbacks callbacks;
+    callbacks.notice = [&](const std::string& text) {
+      if (text.find("one by one") != std::string::npos) notes.push_back(text);
+    };
+    return train(recipe, counting, options, callbacks).parameters;
+  };
+  std::vector<std::string> notes;
+  const std::vector<float> expected = trained("plain", notes);
+  EXPECT_TRUE(notes.empty());
+  emulation::before_calls([](const std::string& name) {
+    if (name == "cudaGraphLaunch") emulation::fail_call_for_memory(1);
+  });
+  EXPECT_EQ(trained("short", notes), expected);
+  emulation::before_calls({});
+  emulation::fail_call(0);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_THAT(notes[0], testing::StartsWith("cuda:emulated: cudaGraphLaunch of "));
+}
 
 TEST_F(EmulatedTraining, takes_up_tokens_and_brings_down_losses_with_one_wait_a_step) {
   const TrainRecipe recipe = short_recipe("auto");

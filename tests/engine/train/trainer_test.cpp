@@ -1,10 +1,17 @@
 // Whole training runs on a model of a few thousand weights: it learns, and a run that was stopped
 // and resumed ends with the same bits as one that never was.
+#include <sys/resource.h>
+#include <unistd.h>
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -17,6 +24,7 @@
 #include "engine/train/recipe.h"
 #include "engine/train/text_queue.h"
 #include "engine/train/trainer.h"
+#include "engine/train/training_loop.h"
 #include "engine/types.h"
 #include "tests/engine/train/small_runs.h"
 
@@ -218,6 +226,108 @@ TEST_F(Training, a_cut_or_altered_checkpoint_is_refused_at_every_place) {
     EXPECT_THROW(read_checkpoint(path), Error) << "altered at " << i;
   }
 }
+
+// Steps of a run without a model: what they come to is told by `losses`.
+class LeftOut : public test::TrainingFolder {
+ protected:
+  /// @return  what the notices said
+  std::vector<std::string> run(const std::vector<double>& losses) {
+    fs::create_directories(directory_);
+    TrainOptions options;
+    options.directory = directory_.string();
+    TrainCallbacks callbacks;
+    std::vector<std::string> notices;
+    callbacks.notice = [&](const std::string& text) { notices.push_back(text); };
+    callbacks.progress = [&](const TrainProgress& p) { told.push_back(p.step); };
+    LoopSettings settings;
+    settings.name = "small";
+    settings.steps = std::ssize(losses);
+    loop.emplace(settings, options, callbacks);
+    loop->run(
+        [&](std::int64_t step, double) {
+          TrainProgress progress;
+          progress.tokens = 1;
+          progress.loss = progress.completion_loss = losses[static_cast<std::size_t>(step - 1)];
+          progress.gradient_norm = std::isinf(progress.loss) ? 1 : progress.loss;
+          return progress;
+        },
+        [&] { n_saved++; });
+    return notices;
+  }
+  std::optional<TrainingLoop> loop;
+  std::vector<std::int64_t> told;
+  int n_saved = 0;
+};
+
+TEST_F(LeftOut, a_step_without_a_finite_loss_is_counted_and_told_and_the_run_goes_on) {
+  const auto notices = run({1, NAN, INFINITY, NAN, NAN, 3, NAN, 5});
+  EXPECT_EQ(loop->n_left_out(), 5);
+  EXPECT_EQ(told, (std::vector<std::int64_t>{1, 6, 8}));
+  EXPECT_EQ(loop->step, 8);
+  EXPECT_EQ(loop->tokens, 8) << "their texts are not read again";
+  EXPECT_EQ(loop->n_losses(), 3);
+  EXPECT_EQ(loop->mean_loss(), 3);
+  EXPECT_EQ(n_saved, 1);
+  ASSERT_EQ(notices.size(), 5u);
+  EXPECT_EQ(
+      notices[1],
+      "small: step 3: the loss or its gradient is no finite number; the step is left out, the "
+      "weights stay as they were (2 so far)");
+}
+
+TEST_F(LeftOut, five_in_a_row_end_the_run_and_keep_the_last_checkpoint) {
+  try {
+    run({1, NAN, NAN, NAN, NAN, NAN, 1});
+    ADD_FAILURE() << "it went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Device);
+    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("small: step 6: "),
+                                             testing::HasSubstr("5 steps in a row"),
+                                             testing::HasSubstr("the last checkpoint is kept"),
+                                             testing::HasSubstr("peak_lr")));
+  }
+  EXPECT_EQ(n_saved, 0);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+/// From now on the process can make no thread: memory for a stack cannot be had, and those that are
+/// there are in use.
+void use_up_threads() {
+  std::ifstream statm("/proc/self/statm");
+  rlim_t pages = 0;
+  statm >> pages;
+  const rlim_t bytes = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{4} << 20);
+  const rlimit limit{bytes, bytes};
+  setrlimit(RLIMIT_AS, &limit);
+  try {
+    while (true) std::thread([] { pause(); }).detach();
+  } catch (const std::system_error&) {
+  }
+}
+
+// In a process of its own, which ends there.
+[[noreturn]] void train_without_threads() {
+  use_up_threads();
+  const TokenSource texts = [](std::int64_t index) {
+    return TokenText{.tokens = {static_cast<TokenId>(index)}};
+  };
+  Workers workers(4);
+  TextQueue queue(texts, workers);
+  TokenId expected = 0;
+  bool right = workers.n_threads() == 1;
+  for (int i = 0; i < 3; i++) {
+    for (const TokenText& text : queue.take()) right = right && text.tokens[0] == expected++;
+    queue.make_ahead();
+  }
+  std::_Exit(right ? 0 : 1);
+}
+
+TEST(TextQueue, where_there_is_no_thread_the_caller_makes_the_texts) {
+  EXPECT_EXIT(train_without_threads(), testing::ExitedWithCode(0), "");
+}
+
+#endif
 
 TEST(TextQueue, gives_every_text_in_order_whether_it_was_made_ahead_or_not) {
   const TokenSource texts = [](std::int64_t index) {

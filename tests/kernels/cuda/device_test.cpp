@@ -1,6 +1,7 @@
 // CUDA devices as devices: opened by name, refused in one line, out of memory, and every call that
 // can fail made to fail once.
 #include <cstdlib>
+#include <optional>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -54,6 +55,29 @@ TEST(CudaDevices, CU01_a_driver_that_is_missing_or_too_old_is_named_with_both_ve
   EXPECT_EQ(driver_words(13010, 12040), "");
 }
 
+TEST(CudaDevices, CU02_a_gpu_without_compiled_kernels_is_named_with_its_capability_and_the_list) {
+  const std::string why = capability_words(7, 5, "80,90");
+  EXPECT_EQ(why,
+            "its compute capability is 7.5, and this program has kernels for sm_80, sm_90 and, as "
+            "PTX, for later ones than the last; build it with -DDECOSCOPE_CUDA_ARCHS=75, or try "
+            "--device cpu");
+  EXPECT_EQ(capability_words(8, 0, "80,90"), "");
+  EXPECT_EQ(capability_words(8, 9, "80,90"), "") << "code of the same major number";
+  EXPECT_EQ(capability_words(10, 0, "80,90"), "") << "PTX of the last";
+  EXPECT_EQ(capability_words(12, 0, "90,100,120"), "");
+  EXPECT_THAT(capability_words(8, 6, "89,90"), HasSubstr("sm_89, sm_90"));
+
+  emulation::capability(7, 5);
+  EXPECT_THAT(refusal([] { open_cuda("cuda:emulated"); }, ErrorCode::Device),
+              AllOf(HasSubstr("device cuda:emulated: its compute capability is 7.5"),
+                    HasSubstr("sm_90"), HasSubstr("decoscope devices"), Not(HasSubstr("\n"))));
+  const CudaDeviceInfo listed = list_cuda().back();
+  emulation::capability(9, 0);
+  EXPECT_FALSE(listed.available);
+  EXPECT_THAT(listed.reason, HasSubstr("capability is 7.5"));
+  EXPECT_TRUE(list_cuda().back().available);
+}
+
 TEST(CudaDevices, out_of_memory_says_how_much_was_asked_for_and_is_free) {
   const OpenedCuda device("cuda:emulated");
   emulation::limit_memory(emulation::memory_in_use() + 50'000'000);
@@ -68,10 +92,11 @@ TEST(CudaDevices, out_of_memory_says_how_much_was_asked_for_and_is_free) {
   emulation::limit_memory(std::int64_t{4} << 30);
 }
 
-/// Something of everything: memory, weights, products, a choice, ranks, copies of rows; often
-/// enough for a graph that is told a number of rows.
+/// Something of everything: memory, both halves of the staging, weights, products, a choice,
+/// ranks, copies of rows; often enough for a graph that is told a number of rows.
 int small_job() {
   const auto device = open_cuda("cuda:emulated");
+  for (int i = 0; i < 2; i++) DeviceFloats(*device, std::vector<float>(1'300'000));
   const PackedThere w = pack_there(*device, normal_values(40 * 24, 1), 40, 24, DType::BF16);
   const DeviceFloats x(*device, normal_values(3 * 24, 2)), y(*device, std::vector<float>(3 * 40));
   const DeviceFloats ones(*device, std::vector<float>(24, 1));
@@ -136,10 +161,47 @@ TEST(CudaDevices, every_call_that_fails_is_named_and_leaves_nothing_behind) {
   }
   EXPECT_GT(n_named, 15);
   for (const char* call :
-       {"cudaLaunchKernel", "cudaGraphCreate", "cudaGraphAddKernelNode",
+       {"cudaEventRecord", "cudaEventSynchronize", "cudaStreamQuery", "cudaGetDeviceProperties",
+        "cudaLaunchKernel", "cudaGraphCreate", "cudaGraphAddKernelNode",
         "cudaGraphInstantiateWithFlags", "cudaGraphExecKernelNodeSetParams", "cudaGraphLaunch",
         "cudaGraphExecDestroy", "cudaGraphDestroy", "cudaMemcpy2DAsync"})
     EXPECT_TRUE(all_failed.contains(call)) << call;
+}
+
+// A graph may be done without, whatever call of it finds no memory.
+TEST(CudaDevices, CU04_every_call_that_finds_no_memory_is_named_and_leaves_nothing_behind) {
+  emulation::forget_faults();
+  const std::int64_t in_use = emulation::memory_in_use();
+  emulation::fail_call(0);
+  const int expected = small_job();
+  const std::int64_t n_calls = emulation::fail_call(0);
+  std::set<std::string> done_without;
+  for (std::int64_t n = 1; n <= n_calls; n++) {
+    emulation::fail_call_for_memory(n);
+    std::string message;
+    try {
+      EXPECT_EQ(small_job(), expected);
+    } catch (const Error& e) {
+      message = e.what();
+    }
+    const std::string failed = emulation::failed_call();
+    emulation::fail_call(0);
+    SCOPED_TRACE("call " + std::to_string(n) + ", " + failed);
+    if (message.empty()) {
+      done_without.insert(failed);
+    } else {
+      EXPECT_THAT(message, AllOf(HasSubstr("cuda:emulated: "), Not(HasSubstr("\n"))));
+      EXPECT_THAT(failed, Not(HasSubstr("Graph")));
+    }
+    EXPECT_EQ(emulation::memory_in_use(), in_use);
+  }
+  EXPECT_THAT(done_without,
+              testing::IsSupersetOf({"cudaGraphCreate", "cudaGraphAddKernelNode",
+                                     "cudaGraphInstantiateWithFlags",
+                                     "cudaGraphExecKernelNodeSetParams", "cudaGraphLaunch"}));
+  for (const char* call : {"cudaMalloc", "cudaLaunchKernel", "cudaMemcpyAsync",
+                           "cudaStreamSynchronize", "cudaEventRecord"})
+    EXPECT_FALSE(done_without.contains(call)) << call;
 }
 
 // ---- kernels are held back, and nobody sees it
@@ -259,6 +321,112 @@ TEST_F(HeldBack, a_launch_that_fails_while_memory_is_given_back_is_said_by_the_n
   emulation::fail_call(0);
   EXPECT_THAT(refusal([&] { static_cast<void>(y_.read()); }, ErrorCode::Device),
               HasSubstr("cuda:emulated: rms_norm: cudaErrorUnknown"));
+}
+
+TEST_F(HeldBack, CU14_where_a_graph_cannot_be_had_kernels_go_one_by_one_and_that_is_told_once) {
+  const auto four = [&] {
+    for (int i = 0; i < 4; i++) norm(x_, y_);
+    return y_.read();
+  };
+  four();
+  for (int i = 0; i < 2; i++) {
+    emulation::before_calls([](const std::string& name) {
+      if (name == "cudaGraphLaunch") emulation::fail_call_for_memory(1);
+    });
+    EXPECT_EQ(four(), normed(a_));
+    emulation::before_calls({});
+    emulation::fail_call(0);
+    const std::vector<std::string> notes = take_notes_of(*device_);
+    ASSERT_EQ(notes.size(), i == 0 ? 1u : 0u);
+    if (i == 0) {
+      EXPECT_THAT(notes[0], AllOf(HasSubstr("cuda:emulated: cudaGraphLaunch of 4 kernels"),
+                                  HasSubstr("cudaErrorMemoryAllocation"), HasSubstr("are free"),
+                                  HasSubstr("one by one"), Not(HasSubstr("\n"))));
+    }
+    EXPECT_EQ(device_->failure(), "");
+  }
+  const std::int64_t before = device_->n_launches();
+  EXPECT_EQ(four(), normed(a_));
+  EXPECT_EQ(device_->n_launches(), before + 1) << "there is memory again";
+  EXPECT_TRUE(take_notes_of(*open_cpu(1)).empty());
+}
+
+// Nothing of an earlier launch is launched again: every pointer comes with the kernels, and the
+// graph is told those that differ. One that the caller kept too long is found.
+TEST_F(HeldBack, CU15_memory_that_moved_is_told_to_the_graph_and_what_was_given_back_is_refused) {
+  const auto four = [&](const float* from) {
+    for (int i = 0; i < 4; i++)
+      device_->ops().rms_norm(*device_, from, ones_.data(), y_.data(), 2, 8, 1e-5f);
+    return y_.read();
+  };
+  std::optional<DeviceFloats> old(std::in_place, *device_, a_);
+  const float* const stale = old->data();
+  for (int i = 0; i < 2; i++) EXPECT_EQ(four(stale), normed(a_));
+  const DeviceFloats moved(*device_, b_);
+  old.reset();
+  const std::int64_t before = emulation::calls_of("cudaGraphExecKernelNodeSetParams");
+  const std::int64_t made = emulation::calls_of("cudaGraphInstantiateWithFlags");
+  EXPECT_EQ(four(moved.data()), normed(b_));
+  EXPECT_TRUE(emulation::calls_of("cudaGraphExecKernelNodeSetParams") == before + 4 ||
+              emulation::calls_of("cudaGraphInstantiateWithFlags") == made + 1);
+  try {
+    four(stale);
+    ADD_FAILURE() << "a kernel ran on memory that had been given back";
+  } catch (const ContractError& e) {  // exit code 70
+    EXPECT_THAT(e.what(), HasSubstr("cuda:emulated: rms_norm was asked for with memory that had "
+                                    "been given back"));
+  }
+  EXPECT_THAT(refusal([&] { y_.read(); }, ErrorCode::Device), HasSubstr("had been given back"));
+}
+
+TEST_F(HeldBack, memory_that_is_given_back_waits_for_the_work_that_may_use_it) {
+  const auto queries = [] { return emulation::calls_of("cudaStreamQuery"); };
+  std::optional<DeviceFloats> passing(std::in_place, *device_, b_);
+  norm(*passing, y_);
+  std::int64_t before = queries();
+  passing.reset();
+  EXPECT_EQ(queries(), before + 1);
+  EXPECT_EQ(y_.read(), normed(b_));
+  passing.emplace(*device_, b_);
+  static_cast<void>(passing->read());
+  before = queries();
+  passing.reset();
+  EXPECT_EQ(queries(), before) << "nothing is at work";
+}
+
+TEST(CudaDevices, memory_whose_work_never_ends_stays_taken_and_the_device_ends) {
+  const std::int64_t in_use = emulation::memory_in_use();
+  {
+    const auto device = open_cuda("cuda:emulated");
+    emulation::work_never_ends(true);
+    { const DeviceFloats passing(*device, std::vector<float>(8)); }
+    EXPECT_GT(emulation::memory_in_use(), in_use);
+    EXPECT_THAT(device->failure(),
+                AllOf(HasSubstr("cuda:emulated: cudaStreamQuery"), HasSubstr("cudaErrorNotReady")));
+    EXPECT_THAT(refusal([&] { DeviceBuffer(*device, 4); }, ErrorCode::Device),
+                HasSubstr("cudaErrorNotReady"));
+  }
+  emulation::work_never_ends(false);
+}
+
+TEST_F(HeldBack, CU10_a_fault_seen_at_a_steps_end_names_the_graph_and_how_to_find_the_kernel) {
+  for (int step = 0; step < 2; step++) {
+    for (int i = 0; i < 4; i++) norm(x_, y_);
+    if (step == 0) static_cast<void>(y_.read());
+  }
+  emulation::before_calls([](const std::string& name) {
+    if (name == "cudaStreamSynchronize") emulation::fail_call(1);
+  });
+  const std::string message = refusal([&] { static_cast<void>(y_.read()); }, ErrorCode::Device);
+  emulation::before_calls({});
+  emulation::fail_call(0);
+  EXPECT_THAT(
+      message,
+      AllOf(HasSubstr("cuda:emulated: cudaStreamSynchronize: cudaErrorUnknown"),
+            HasSubstr("launched since the last wait, the latest first: a graph of 4 "
+                      "kernels (rms_norm)"),
+            HasSubstr("CUDA_GRAPHS=off"), HasSubstr("CUDA_LAUNCH_BLOCKING=1"),
+            HasSubstr("compute-sanitizer"), HasSubstr("--device cpu"), Not(HasSubstr("\n"))));
 }
 
 TEST(CudaGraphs, are_switched_off_by_the_environment_and_change_no_bit) {

@@ -230,6 +230,29 @@ TEST_F(Graphs, where_memory_is_short_kernels_go_one_by_one) {
   EXPECT_EQ(run(4, 1).graphs, 1) << "the next time there may be enough";
 }
 
+TEST_F(Graphs, CU14_one_that_cannot_be_had_goes_kernel_by_kernel_with_the_same_result) {
+  const auto expect_one_by_one = [&](std::int64_t n, const char* call, int first,
+                                     std::int64_t made) {
+    fail_call_for_memory(n);
+    const Calls calls = run(first, 1);
+    EXPECT_EQ(failed_call(), call);
+    fail_call(0);
+    EXPECT_EQ(calls.kernels, 6) << call;
+    EXPECT_EQ(x(), (first * 2 + 1) * 2 + 1) << call;
+    EXPECT_EQ(run(first, 1), (Calls{.kernels = 0, .made = made, .told = 0, .graphs = 1}))
+        << call << ": the next time there may be enough";
+  };
+  EXPECT_EQ(graphs_.refused().error, cudaSuccess);
+  run(3, 1);
+  // Each is gone once it was refused, and made again: a graph, its six nodes, what makes it ready.
+  expect_one_by_one(1, "cudaGraphCreate", 3, 1);
+  expect_one_by_one(1, "cudaGraphLaunch", 3, 1);
+  expect_one_by_one(1, "cudaGraphExecKernelNodeSetParams", 4, 1);
+  expect_one_by_one(2, "cudaGraphLaunch", 5, 1);
+  EXPECT_EQ(graphs_.refused().error, cudaErrorMemoryAllocation);
+  EXPECT_THAT(graphs_.refused().call, HasSubstr("cudaGraphCreate of 6 kernels"));
+}
+
 TEST_F(Graphs, what_fails_is_named_with_the_kernels_it_was_about) {
   const auto failing = [&](int call) {
     Launches launches;

@@ -109,6 +109,7 @@ STANDS_BEFORE(
 STANDS_BEFORE(cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned flags), stream, flags)
 STANDS_BEFORE(cudaStreamDestroy, (cudaStream_t stream), stream)
 STANDS_BEFORE(cudaStreamSynchronize, (cudaStream_t stream), stream)
+STANDS_BEFORE(cudaStreamQuery, (cudaStream_t stream), stream)
 STANDS_BEFORE(cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned flags), event, flags)
 STANDS_BEFORE(cudaEventDestroy, (cudaEvent_t event), event)
 STANDS_BEFORE(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream), event, stream)
