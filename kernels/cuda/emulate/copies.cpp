@@ -1,4 +1,4 @@
-// Copies between the host and the device and within it, which streams make when they are waited for.
+// Copies between the host and the device and within it; streams make them when somebody waits.
 #include <atomic>
 #include <cstring>
 
