@@ -73,7 +73,8 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.add_subcommand(
       "train", "Train a tokenizer or a model from a recipe; Ctrl+C saves, --resume goes on");
   c->footer(
-      "A recipe that says `tokens` or `epochs` trains the same bits however often it was stopped and resumed; "
+      "A recipe that says `tokens` or `epochs` trains the same bits however often it was stopped "
+      "and resumed; "
       "one that says\n"
       "`minutes` follows the clock, so that two runs of it differ.\n"
       "Example, of some seconds: decoscope train target --recipe assets/recipes/tiny.json --out "

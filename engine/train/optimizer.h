@@ -29,8 +29,8 @@ class Optimizer {
   /// One update. Sums run over fixed blocks, so the result does not depend on the threads.
   /// @param gradients  one array a shard, [n]; all zero afterwards
   /// @param step       from 1
-  /// @return  the norm of the summed gradient before clipping; if it is not finite, no weight and no
-  ///          moment changed
+  /// @return  the norm of the summed gradient before clipping; if it is not finite, no weight and
+  ///          no moment changed
   double update(std::vector<float>& parameters,
                 std::vector<std::vector<float>>& gradients,
                 std::int64_t step,

@@ -80,8 +80,8 @@ std::unique_ptr<kernels::Device> open_training_device(const std::string& name);
 /// @throws Error(BadInput)   if resume finds a checkpoint of another recipe, or a damaged one, or a
 ///                           text has a token that is none of the vocabulary's
 /// @throws Error(Resources)  if the directory cannot be written
-/// @throws Error(Device)     if the device is not here or fails, or loss and gradient were no finite
-///                           numbers TrainingLoop::kMostLeftOut times in a row
+/// @throws Error(Device)     if the device is not here or fails, or loss and gradient were no
+///                           finite numbers TrainingLoop::kMostLeftOut times in a row
 TrainResult train(const TrainRecipe& recipe,
                   const TokenSource& texts,
                   const TrainOptions& options,

@@ -190,8 +190,8 @@ CudaDevice::~CudaDevice() {
   close();
 }
 
-// What cannot be given back any more is gone with the device, and what work that hangs may use, with
-// the process.
+// What cannot be given back any more is gone with the device, and what work that hangs may use,
+// with the process.
 void CudaDevice::close() noexcept {
   if (!work_ends()) {
     static_cast<void>(products_.release());
@@ -236,7 +236,7 @@ void CudaDevice::check(cudaError_t error, const char* call) {
   if (error != cudaSuccess) fail(error, call, stays(error));
 }
 
-/// "a graph of 37 kernels (embed, rms_norm, pick), matmul": the latest first, each graph one of them.
+/// "a graph of 37 kernels (embed, rms_norm), matmul": the latest first, each graph one of them.
 std::string CudaDevice::launched_told() const {
   std::string told;
   std::size_t end = launched_.size(), n_graphs = in_graphs_.size();

@@ -60,8 +60,8 @@ class Launches {
   bool same_launch(const Launches& other, std::size_t i) const;
   /// Whether an argument points to one of these bytes.
   bool point_into(const void* begin, std::int64_t bytes) const;
-  /// The name of the first launch of which is_stale(word) holds for a word of its arguments that may
-  /// be a pointer; null: of none.
+  /// The name of the first launch of which is_stale(word) holds for a word of its arguments that
+  /// may be a pointer; null: of none.
   template <class IsStale>
   const char* first_that_holds(const IsStale& is_stale) const {
     for (std::size_t i = 0; i < all_.size(); i++) {

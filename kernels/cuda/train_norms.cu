@@ -1,5 +1,5 @@
-// Training's norms and their backward: of the rows, and of the weights, whose gradients are sums over
-// rows.
+// Training's norms and their backward: of the rows, and of the weights, whose gradients are sums
+// over rows.
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/math.cuh"
 #include "kernels/cuda/train_parts.h"

@@ -408,7 +408,8 @@ void stage_slider(
 }
 
 void policy_choice(const Catalog& catalog, std::string& policy) {
-  setting_label("policy", px(90), "which branch drafts next, and which draft that waits is judged next");
+  setting_label("policy", px(90),
+                "which branch drafts next, and which draft that waits is judged next");
   if (!ImGui::BeginCombo("##simulated_policy", policy.c_str())) return;
   const CatalogDecoder* seed = catalog.decoder("seed");
   for (const CatalogOption& option : seed ? seed->options : std::vector<CatalogOption>{}) {

@@ -447,62 +447,6 @@ std::int64_t memory_in_use() {
   return all.in_use;
 }
 
-const char* cudaGetErrorName(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "cudaSuccess";
-    case cudaErrorInvalidValue:
-      return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation:
-      return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidConfiguration:
-      return "cudaErrorInvalidConfiguration";
-    case cudaErrorInvalidDeviceFunction:
-      return "cudaErrorInvalidDeviceFunction";
-    case cudaErrorNoDevice:
-      return "cudaErrorNoDevice";
-    case cudaErrorInvalidDevice:
-      return "cudaErrorInvalidDevice";
-    case cudaErrorNotReady:
-      return "cudaErrorNotReady";
-    case cudaErrorIllegalAddress:
-      return "cudaErrorIllegalAddress";
-    case cudaErrorLaunchFailure:
-      return "cudaErrorLaunchFailure";
-    case cudaErrorUnknown:
-      break;
-  }
-  return "cudaErrorUnknown";
-}
-
-const char* cudaGetErrorString(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "no error";
-    case cudaErrorInvalidValue:
-      return "invalid argument";
-    case cudaErrorMemoryAllocation:
-      return "out of memory";
-    case cudaErrorInvalidConfiguration:
-      return "a grid, block or shared memory no device takes";
-    case cudaErrorInvalidDeviceFunction:
-      return "no kernel of this program";
-    case cudaErrorNoDevice:
-      return "no device";
-    case cudaErrorInvalidDevice:
-      return "no such device";
-    case cudaErrorNotReady:
-      return "the work goes on";
-    case cudaErrorIllegalAddress:
-      return "an illegal address was touched";
-    case cudaErrorLaunchFailure:
-      return "a kernel failed";
-    case cudaErrorUnknown:
-      break;
-  }
-  return "unknown error";
-}
-
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = 0;
   if (const cudaError_t error = begin_call("cudaGetDeviceCount")) return error;
