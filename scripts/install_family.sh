@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Puts a trained family among the bundled models: of each model the files that are read, and none that training left beside them.
 #   scripts/install_family.sh FAMILY_DIR [MODELS_DIR]      default: assets/models
+# DECOSCOPE_FAMILY_MODELS  those to install, where the others are to stay as they are: "demo-cllm" (default: all five)
 # Fails, and changes nothing, where a file is missing or cannot be copied, or all of them together are above 48 MiB, for they travel with
 # every clone.
 set -euo pipefail
@@ -17,8 +18,16 @@ files_of() {  # MODEL
     *) echo "$heads" ;;
   esac
 }
-family_models=(demo-target demo-draft demo-medusa demo-chimera demo-cllm)
+all=(demo-target demo-draft demo-medusa demo-chimera demo-cllm)
+read -ra family_models <<< "${DECOSCOPE_FAMILY_MODELS:-${all[*]}}"
+for model in "${family_models[@]}"; do
+  [[ " ${all[*]} " = *" $model "* ]] || { echo "$model: no model of a family (${all[*]})" >&2; exit 2; }
+done
 bytes=0
+for model in "${all[@]}"; do  # what stays travels too
+  [[ " ${family_models[*]} " = *" $model "* ]] || [ ! -d "$models/$model" ] ||
+    bytes=$((bytes + $(find "$models/$model" -type f -printf '%s\n' | awk '{n += $1} END {print n + 0}')))
+done
 for model in "${family_models[@]}"; do
   for file in $(files_of "$model"); do
     [ -s "$family/$model/$file" ] || { echo "$family/$model/$file: missing; is the training over?" >&2; exit 1; }

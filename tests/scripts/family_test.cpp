@@ -45,7 +45,9 @@ class FamilyScripts : public test::MeasuringScripts {
                        " DECOSCOPE_FAMILY_CLLM=" + recipe("cllm") + " " + settings,
                    "train_family.sh", recipe("target"));
   }
-  int installed() const { return code_of("", "install_family.sh", models()); }
+  int installed(const std::string& settings = {}) const {
+    return code_of(settings, "install_family.sh", models());
+  }
   /// The calls since, by their first words: `train draft`, `model tree demo-medusa`.
   std::vector<std::string> stages() const {
     std::vector<std::string> names;
@@ -272,6 +274,26 @@ TEST_F(FamilyScripts, a_family_of_48_mib_is_installed_and_one_of_a_byte_more_is_
   fs::resize_file(out() + weights, largest);
   EXPECT_EQ(installed(), 0) << told();
   EXPECT_EQ(fs::file_size(models() + weights), largest);
+}
+
+TEST_F(FamilyScripts, a_model_alone_is_installed_beside_those_that_stay) {
+  ASSERT_EQ(trained(), 0) << told();
+  ASSERT_EQ(installed(), 0) << told();
+  write(out() + "/demo-cllm/README.md", "anew");
+  fs::remove_all(out() + "/demo-medusa");
+  for (const std::string& model : kModels)
+    write(models() + "/" + model + "/README.md", "as it was");
+  EXPECT_EQ(installed("DECOSCOPE_FAMILY_MODELS=demo-cllm"), 0) << told();
+  EXPECT_EQ(read(models() + "/demo-cllm/README.md"), "anew");
+  for (const char* other : {"demo-target", "demo-draft", "demo-medusa", "demo-chimera"})
+    EXPECT_EQ(read(models() + "/" + other + "/README.md"), "as it was");
+  EXPECT_EQ(installed("DECOSCOPE_FAMILY_MODELS=demo-clm"), 2);
+  EXPECT_THAT(told(), HasSubstr("demo-clm: no model of a family"));
+  // What stays counts.
+  constexpr std::uintmax_t kMost = 48 << 20;
+  fs::resize_file(models() + "/demo-medusa/model.safetensors", kMost);
+  EXPECT_EQ(installed("DECOSCOPE_FAMILY_MODELS=demo-cllm"), 1);
+  EXPECT_THAT(told(), HasSubstr("at most 50331648 (48 MiB) may be"));
 }
 
 TEST_F(FamilyScripts, a_part_of_a_card_takes_the_place_of_the_one_of_its_name) {
