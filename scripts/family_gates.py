@@ -1,6 +1,5 @@
 """The parts of family_gates.sh that read: family_gates.py plans|answers|tokens|table|draft ..., of the documents in its folder."""
 import json
-import os
 import sys
 
 TRIGGER = " So the answer is"
@@ -113,9 +112,15 @@ def gates(out):
 
 
 def consistent(out):
-    """Of the consistency model, as its training measured it on unseen problems (split test) before and after."""
-    stages = document(f"{out}/cllm.json")
-    before, after = ({s["task"]: s for s in stages[when]} for when in ("before", "after"))
+    """Of the consistency model, as its training measured it on unseen problems (split test) before and after; nothing before its end."""
+    try:
+        stages = document(f"{out}/cllm.json")
+    except FileNotFoundError:
+        stages = {}
+    before, after = ({s["task"]: s for s in stages.get(when, [])} for when in ("before", "after"))
+    if any(task not in after for task in CONSISTENT):
+        print("demo-cllm was not trained to its end there: its gates are passed over", file=sys.stderr)
+        return
     for refill, least in (("block", BLOCK), ("slide", SLIDE)):
         name = f"tokens_per_step_{refill}"
         mean, base = (sum(of[task][name] for task in CONSISTENT) / len(CONSISTENT) for of in (after, before))
@@ -131,10 +136,7 @@ def consistent(out):
 def table(out):
     print("Unseen problems of the dev split, greedy; made by `scripts/family_gates.sh`.\n\n| gate | measured | |\n| --- | --- | --- |")
     missed = []
-    rows = list(gates(out))
-    if os.path.exists(f"{out}/cllm.json"):
-        rows += consistent(out)
-    for asked, found, met in rows:
+    for asked, found, met in [*gates(out), *consistent(out)]:
         print(f"| {asked} | {found} | {'no gate of this size' if met is None else 'met' if met else 'MISSED'} |")
         if met is False:
             missed.append(asked)

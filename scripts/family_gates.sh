@@ -60,11 +60,8 @@ for share in 0 25 50 75; do
   into "$out/rationale-$share.json" "${cot[@]}" --max-tokens "$tokens"
 done
 into "$out/jacobi.json" generate --model "$target" --decoder jacobi --set block=16 --prompt-file "$out/few-arith-1.jsonl" --json
-if [ -s "$family/demo-cllm/stages.json" ]; then
-  cp "$family/demo-cllm/stages.json" "$out/cllm.json"
-else
-  echo "demo-cllm was not trained to its end there: its gates are passed over" >&2
-fi
+rm -f "$out/cllm.json"
+[ ! -s "$family/demo-cllm/stages.json" ] || cp "$family/demo-cllm/stages.json" "$out/cllm.json"
 status=0
 python3 "$here/scripts/family_gates.py" table "$out" > "$out/gates.md" || status=$?
 cat "$out/gates.md"
