@@ -137,7 +137,10 @@ int train(const TrainOptions& options) {
   double printed_at = -1e9;
   engine::TrainCallbacks callbacks;
   callbacks.stop = &stop.flag;
-  callbacks.notice = [](const std::string& text) { print_error(text); };
+  callbacks.notice = [&](const std::string& text) {
+    line.finish();
+    print_error(text);
+  };
   callbacks.progress = [&](const engine::TrainProgress& p) {
     last = p;
     if (isatty(STDERR_FILENO)) {

@@ -57,5 +57,8 @@ picture() {
   echo "docs/pictures/$1.png"
 }
 
-[ $# -gt 0 ] || set -- compare ar jacobi lookahead prompt-lookup fastcot speculative mcsd seed medusa chimera cllm thoughts
+if [ $# -eq 0 ]; then
+  set -- compare ar jacobi lookahead prompt-lookup fastcot speculative mcsd seed medusa chimera thoughts
+  [ ! -d "$here/assets/models/demo-cllm" ] || set -- "$@" cllm
+fi
 for name in "$@"; do picture "$name"; done

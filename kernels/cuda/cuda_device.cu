@@ -473,6 +473,7 @@ void CudaDevice::download_rows(void* const* to_host,
     const int n = std::min(most, n_rows - first);
     char* arrived = landing(n * row_bytes);
     const auto width = static_cast<std::size_t>(row_bytes);
+    at_work_ = true;
     check(cudaMemcpy2DAsync(arrived, width, static_cast<const char*>(from) + first * stride_bytes,
                             static_cast<std::size_t>(stride_bytes), width,
                             static_cast<std::size_t>(n), cudaMemcpyDeviceToHost, stream_),
@@ -487,6 +488,7 @@ void CudaDevice::copy(void* to, const void* from, std::int64_t bytes) {
   if (bytes <= 0) return;
   launch_held_that_use(from);
   launch_held_that_use(to);
+  at_work_ = true;
   check(
       cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_),
       "cudaMemcpyAsync");

@@ -184,6 +184,9 @@ std::optional<engine::StepRecord> step_of(const engine::RunRecord& run, engine::
 std::string describe_step(const engine::Timeline& timeline,
                           const engine::RunRecord& run,
                           const engine::StepRecord& step) {
+  // It is told before its draft is made, and which rows it has with the draft.
+  if (!step.has_committed && step.begun.n_rows == 0)
+    return fmt::format("Step {} is running: its draft is being made.", step.begun.step);
   if (!step.has_committed)
     return fmt::format("Step {} is running: {} rows.", step.begun.step, step.begun.n_rows);
   std::string text = fmt::format("Step {}: ", step.begun.step);

@@ -392,6 +392,13 @@ TEST_F(HeldBack, memory_that_is_given_back_waits_for_the_work_that_may_use_it) {
   before = queries();
   passing.reset();
   EXPECT_EQ(queries(), before) << "nothing is at work";
+  passing.emplace(*device_, b_);
+  static_cast<void>(passing->read());
+  before = queries();
+  device_->ops().copy(*device_, y_.data(), passing->data(), 16 * 4);
+  passing.reset();
+  EXPECT_EQ(queries(), before + 1) << "a copy within the device is work, too";
+  EXPECT_EQ(y_.read(), b_);
 }
 
 TEST(CudaDevices, memory_whose_work_never_ends_stays_taken_and_the_device_ends) {
