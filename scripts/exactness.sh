@@ -5,10 +5,11 @@
 # standard error says what is passed over.
 #   scripts/exactness.sh OUT_DIR
 # Writes OUT_DIR/<task>-<sampling>-<dtype>.json (the command line's compare contract; -variants.json: lanes whose options are not the
-# defaults; -seed.json: SEED's, whose branches are the prompts themselves; -4x2: at that scale), prints a Markdown table and fails where
-# any output differs, or where one was not made. DECOSCOPE_EXACT_COUNT prompts a task, the same whether or not there are open sets,
-# DECOSCOPE_EXACT_SCALED (5) of them at 4x2, where a step takes some thirty times as long; DECOSCOPE_EXACT_TASKS names tasks. A file
-# that is there is not made again, so the same command goes on where it was stopped.
+# defaults; -seed.json: SEED's, whose branches are the prompts themselves; -cllm and -cllm-variants: lanes of the consistency model;
+# -4x2: at that scale), prints a Markdown table and fails where any output differs, or where one was not made. DECOSCOPE_EXACT_COUNT
+# prompts a task, the same whether or not there are open sets, DECOSCOPE_EXACT_SCALED (5) of them at 4x2, where a step takes some thirty
+# times as long; DECOSCOPE_EXACT_TASKS names tasks. A file that is there is not made again, so the same command goes on where it was
+# stopped.
 set -euo pipefail
 unset DECOSCOPE_DATA
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -29,6 +30,9 @@ held() {
   into "$out/$2.json" compare --decoders "$lanes" "${options[@]}"
   into "$out/$2-variants.json" compare --decoders "$variants" "${variant_options[@]}" "${options[@]}"
   into "$out/$2-seed.json" generate --decoder seed "${options[@]}"
+  [ -n "$cllm_lanes" ] || return 0
+  into "$out/$2-cllm.json" compare --decoders "$cllm_lanes" "${options[@]}"
+  into "$out/$2-cllm-variants.json" compare --decoders "$cllm_variants" --set refill=slide "${options[@]}"
 }
 for task in "${tasks[@]}"; do
   prompts="$out/$task.jsonl"
@@ -43,4 +47,6 @@ for task in "${tasks[@]}"; do
     done
   done
 done
+lanes+=${cllm_lanes:+,$cllm_lanes}
+variants+=${cllm_variants:+,$cllm_variants}
 python3 "$here/scripts/exactness_table.py" "$out" "$count" "$scaled" "$lanes" "$variants" "${tasks[@]}"

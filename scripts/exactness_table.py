@@ -1,5 +1,6 @@
 """What exactness.sh found, as a Markdown table; fails where an output is not plain decoding's, or not there."""
 import json
+import os
 import sys
 
 OPTIONS = {"jacobi": " refill=slide", "chimera": " drafting=branch"}  # of the lanes in -variants.json
@@ -18,9 +19,13 @@ def results(file):
 
 
 def all_lanes(run):
-    lanes = results(f"{run}.json") | results(f"{run}-seed.json")
-    for lane, of in results(f"{run}-variants.json").items():
-        lanes[lane + OPTIONS[lane.split("@")[0]]] = of
+    lanes = results(f"{run}-seed.json")
+    for run in (run, f"{run}-cllm"):
+        if not os.path.exists(f"{run}.json"):  # no consistency model
+            continue
+        lanes |= results(f"{run}.json")
+        for lane, of in results(f"{run}-variants.json").items():
+            lanes[lane + OPTIONS[lane.split("@")[0]]] = of
     return lanes
 
 

@@ -20,7 +20,8 @@ there_or_told() {
   return 1
 }
 
-# Every lane whose text is plain decoding's, SEED apart: as `lanes` with the defaults, and as `variants` with `variant_options`.
+# Every lane whose text is plain decoding's, SEED apart: as `lanes` with the defaults, and as `variants` with `variant_options`; of the
+# consistency model as `cllm_lanes` and `cllm_variants` (refill=slide), empty without it.
 lossless_lanes() {
   lanes=ar,jacobi,lookahead,prompt-lookup,speculative,mcsd,fastcot
   variants=jacobi
@@ -31,8 +32,9 @@ lossless_lanes() {
     variants+=,chimera
     variant_options+=(--set drafting=branch)
   fi
+  cllm_lanes='' cllm_variants=''
   if there_or_told demo-cllm its lanes are; then
-    lanes+=,ar@demo-cllm,jacobi@demo-cllm,lookahead@demo-cllm
-    variants+=,jacobi@demo-cllm
+    cllm_lanes=ar@demo-cllm,jacobi@demo-cllm,lookahead@demo-cllm
+    cllm_variants=jacobi@demo-cllm
   fi
 }
