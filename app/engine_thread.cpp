@@ -84,10 +84,13 @@ void EngineThread::serve(const std::string& assets_dir,
   } catch (...) {
     failure = engine::current_failure();
   }
-  failure.message = "the engine has ended, what was recorded is whole: " + failure.message;
-  tell(events, failure);
-  while (const std::optional<engine::Command> command = commands_.wait())
-    if (awaits_answer(*command)) tell(events, failure);
+  try {
+    failure.message = "the engine has ended, what was recorded is whole: " + failure.message;
+    tell(events, failure);
+    while (const std::optional<engine::Command> command = commands_.wait())
+      if (awaits_answer(*command)) tell(events, failure);
+  } catch (...) {  // without memory for words: the window still has to know that this thread ended
+  }
 }
 
 EngineThread::~EngineThread() {

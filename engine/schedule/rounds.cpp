@@ -93,7 +93,7 @@ void Rounds::drafted(int branch, Nanoseconds t) {
   totals_.longest_queue = std::max(totals_.longest_queue, static_cast<int>(queue_.size()));
 }
 
-// Called while nothing is being verified: all branches but those in the queue draft, or are about to.
+// Called while nothing is being verified: every branch outside the queue drafts or is about to.
 bool Rounds::pays_to_wait() const {
   const auto n_missing = std::min(n_together_, n_under_way_) - std::ssize(queue_);
   if (!at_once()) return n_in(Stage::Drafting) > 0 || (n_missing > 0 && !ready_.empty());

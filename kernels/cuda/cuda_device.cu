@@ -334,7 +334,7 @@ bool CudaDevice::work_ends() {
   if (hangs_ || !at_work_) return !hangs_;
   const auto begun = std::chrono::steady_clock::now();
   cudaError_t error = cudaStreamQuery(stream_);
-  while (error == cudaErrorNotReady && std::chrono::steady_clock::now() - begun < kPatience) {
+  while (error == cudaErrorNotReady && std::chrono::steady_clock::now() - begun < kWorkPatience) {
     std::this_thread::sleep_for(std::chrono::microseconds(50));
     error = cudaStreamQuery(stream_);
   }

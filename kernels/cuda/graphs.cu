@@ -146,7 +146,6 @@ bool KernelGraphs::seen(std::uint64_t hash) {
 
 // In front of the others. Every kernel waits for the one before it, as in a stream.
 Answer KernelGraphs::make(Launches& launches, std::uint64_t hash) {
-  if (kept_.size() >= kMostKept) kept_.pop_back();
   std::list<Kept> one(1);
   Kept& made = one.front();
   cudaError_t error = cudaGraphCreate(&made.graph, 0);
@@ -162,6 +161,7 @@ Answer KernelGraphs::make(Launches& launches, std::uint64_t hash) {
   error = cudaGraphInstantiateWithFlags(&made.exec, made.graph, 0);
   if (error != cudaSuccess) return answered(error, "cudaGraphInstantiateWithFlags", launches);
   made.hash = hash;
+  if (kept_.size() >= kMostKept) kept_.pop_back();
   kept_.splice(kept_.begin(), one);
   return {};
 }

@@ -134,7 +134,10 @@ class KernelGraphs {
   std::int64_t n_launched() const { return n_launched_; }
   void forget_all() noexcept { kept_.clear(); }
   /// Leaves the graphs to the process's end: those of a stream whose work does not end.
-  void abandon_all() { static_cast<void>(new std::list<Kept>(std::move(kept_))); }
+  void abandon_all() noexcept {
+    for (Kept& kept : kept_) kept.graph = nullptr, kept.exec = nullptr;
+    kept_.clear();
+  }
 
  private:
   struct Kept {

@@ -20,7 +20,7 @@ namespace kernels::cuda_emulated {
 using namespace emulation;
 inline constexpr bool kEmulated = true;
 /// How long memory that is given back waits for the work that may use it.
-inline constexpr std::chrono::milliseconds kPatience{50};
+inline constexpr std::chrono::milliseconds kWorkPatience{50};
 /// What is known of a fault besides the error's name.
 inline std::string fault_details() {
   return fault_text();
@@ -39,7 +39,7 @@ inline std::pair<int, int> cuda_versions() {
 namespace kernels::cuda {
 
 inline constexpr bool kEmulated = false;
-inline constexpr std::chrono::seconds kPatience{60};  // then the window offers to save and exit
+inline constexpr std::chrono::seconds kWorkPatience{60};  // then the window offers to save and exit
 inline std::string fault_details() {
   return {};
 }

@@ -44,7 +44,7 @@ TEST(EventQueue, wakes_once_for_a_burst_and_again_after_it_was_taken) {
 
 TEST(EventQueue, who_no_longer_listens_is_not_called_any_more) {
   EventQueue queue;
-  std::promise<void> rings, goes_on;
+  std::promise<void> rings, hangs_up, goes_on;
   std::atomic<bool> is_deaf = false;
   queue.on_arrival([&] {
     rings.set_value();
@@ -53,9 +53,11 @@ TEST(EventQueue, who_no_longer_listens_is_not_called_any_more) {
   std::thread engine_thread([&] { queue.push(Held{}); });
   rings.get_future().wait();
   std::thread window([&] {
+    hangs_up.set_value();
     queue.on_arrival({});
     is_deaf = true;
   });
+  hangs_up.get_future().wait();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_FALSE(is_deaf) << "what it hung up is still at work";
   goes_on.set_value();

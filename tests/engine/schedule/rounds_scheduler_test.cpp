@@ -167,9 +167,9 @@ TEST(RoundsScheduler, random_delays_of_both_models_change_no_token) {
     if (mode == Sampling::Mode::Rejection) plain = without_rounds(requests);
     const auto alone = BatchScheduler(bundled(), 1).run(plain, {});
     for (const std::string& overlap : overlap_names()) {
-      for (const int i : {0, 1, 2, 3}) {
-        const int threads = 1 + i / 2, together = i % 2 ? 3 : 1;
-        const int n = 1 + static_cast<int>((trial + trial / 4) % 4);
+      for (const int i : {0, 1, 2, 3, 4, 5, 6, 7}) {  // every number of branches with either
+        const int n = 1 + i / 2, together = i % 2 ? 3 : 1;
+        const int threads = 1 + static_cast<int>((trial + trial / 2) % 2);
         const std::string& policy = policies[trial % policies.size()];
         target.begin(100 + trial);
         draft.begin(200 + trial++);

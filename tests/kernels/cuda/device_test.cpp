@@ -1,6 +1,7 @@
 // CUDA devices as devices: opened by name, refused in one line, out of memory, and every call that
 // can fail made to fail once.
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <set>
 
@@ -122,17 +123,20 @@ int small_job() {
   return picked[0].id * 10000 + picked[1].id * 100 + picked[2].id;
 }
 
-TEST(CudaDevices, every_call_that_fails_is_named_and_leaves_nothing_behind) {
+/// The small job with one of its calls failing, each in turn. Memory is as it was behind it, and the
+/// next attempt succeeds.
+/// @param fail  makes the call of that number fail
+/// @param each  is told the call and what was said of it; nothing: the job was done without it
+void fail_each_call(const std::function<void(std::int64_t)>& fail,
+                    const std::function<void(const std::string&, const std::string&)>& each) {
   emulation::forget_faults();
   const std::int64_t in_use = emulation::memory_in_use();
   emulation::fail_call(0);
   const int expected = small_job();
   const std::int64_t n_calls = emulation::fail_call(0);
   ASSERT_GT(n_calls, 20);
-  int n_named = 0;
-  std::set<std::string> all_failed;
   for (std::int64_t n = 1; n <= n_calls; n++) {
-    emulation::fail_call(n);
+    fail(n);
     std::string message;
     try {
       EXPECT_EQ(small_job(), expected);
@@ -142,6 +146,16 @@ TEST(CudaDevices, every_call_that_fails_is_named_and_leaves_nothing_behind) {
     const std::string failed = emulation::failed_call();
     emulation::fail_call(0);
     SCOPED_TRACE("call " + std::to_string(n) + ", " + failed);
+    each(failed, message);
+    EXPECT_EQ(emulation::memory_in_use(), in_use);
+    EXPECT_EQ(small_job(), expected) << "the next attempt succeeds";
+  }
+}
+
+TEST(CudaDevices, every_call_that_fails_is_named_and_leaves_nothing_behind) {
+  int n_named = 0;
+  std::set<std::string> all_failed;
+  fail_each_call(emulation::fail_call, [&](const std::string& failed, const std::string& message) {
     // What only gives something back may fail without a word.
     const bool gives_back = failed == "cudaFree" || failed == "cudaFreeHost" ||
                             failed == "cudaStreamDestroy" || failed == "cudaEventDestroy" ||
@@ -150,15 +164,12 @@ TEST(CudaDevices, every_call_that_fails_is_named_and_leaves_nothing_behind) {
     const bool done_without = gives_back || failed == "cudaGraphInstantiateWithFlags";
     EXPECT_EQ(message.empty(), done_without) << message;
     all_failed.insert(failed);
-    if (!done_without) {
-      EXPECT_THAT(message, HasSubstr("cuda:emulated: "));
-      const bool by_name = failed == "cudaLaunchKernel" || failed == "cudaMalloc";
-      EXPECT_THAT(message, HasSubstr(by_name ? "" : failed));
-      n_named++;
-    }
-    EXPECT_EQ(emulation::memory_in_use(), in_use);
-    EXPECT_EQ(small_job(), expected) << "the next attempt succeeds";
-  }
+    if (done_without) return;
+    EXPECT_THAT(message, HasSubstr("cuda:emulated: "));
+    const bool by_name = failed == "cudaLaunchKernel" || failed == "cudaMalloc";
+    EXPECT_THAT(message, HasSubstr(by_name ? "" : failed));
+    n_named++;
+  });
   EXPECT_GT(n_named, 15);
   for (const char* call :
        {"cudaEventRecord", "cudaEventSynchronize", "cudaStreamQuery", "cudaGetDeviceProperties",
@@ -170,31 +181,16 @@ TEST(CudaDevices, every_call_that_fails_is_named_and_leaves_nothing_behind) {
 
 // A graph may be done without, whatever call of it finds no memory.
 TEST(CudaDevices, CU04_every_call_that_finds_no_memory_is_named_and_leaves_nothing_behind) {
-  emulation::forget_faults();
-  const std::int64_t in_use = emulation::memory_in_use();
-  emulation::fail_call(0);
-  const int expected = small_job();
-  const std::int64_t n_calls = emulation::fail_call(0);
   std::set<std::string> done_without;
-  for (std::int64_t n = 1; n <= n_calls; n++) {
-    emulation::fail_call_for_memory(n);
-    std::string message;
-    try {
-      EXPECT_EQ(small_job(), expected);
-    } catch (const Error& e) {
-      message = e.what();
-    }
-    const std::string failed = emulation::failed_call();
-    emulation::fail_call(0);
-    SCOPED_TRACE("call " + std::to_string(n) + ", " + failed);
-    if (message.empty()) {
-      done_without.insert(failed);
-    } else {
-      EXPECT_THAT(message, AllOf(HasSubstr("cuda:emulated: "), Not(HasSubstr("\n"))));
-      EXPECT_THAT(failed, Not(HasSubstr("Graph")));
-    }
-    EXPECT_EQ(emulation::memory_in_use(), in_use);
-  }
+  fail_each_call(emulation::fail_call_for_memory,
+                 [&](const std::string& failed, const std::string& message) {
+                   if (message.empty()) {
+                     done_without.insert(failed);
+                     return;
+                   }
+                   EXPECT_THAT(message, AllOf(HasSubstr("cuda:emulated: "), Not(HasSubstr("\n"))));
+                   EXPECT_THAT(failed, Not(HasSubstr("Graph")));
+                 });
   EXPECT_THAT(done_without,
               testing::IsSupersetOf({"cudaGraphCreate", "cudaGraphAddKernelNode",
                                      "cudaGraphInstantiateWithFlags",
