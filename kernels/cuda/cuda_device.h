@@ -124,7 +124,7 @@ class CudaDevice final : public Device {
   void open();
   void close() noexcept;
   char* staging(std::int64_t bytes);
-  char* landing(std::int64_t bytes);
+  void grow_landing(std::int64_t bytes);
   std::string memory_told() const;
 
   std::string name_;
@@ -135,6 +135,7 @@ class CudaDevice final : public Device {
   std::int64_t half_used_ = 0;
   char* landing_ = nullptr;  // pinned; where downloads arrive
   std::int64_t landing_bytes_ = 0;
+  bool landing_is_refused_ = false;  // more of it
   Grown scratch_[static_cast<int>(Use::Count)];
   std::unique_ptr<Products> products_;
   std::unordered_set<const void*> allowed_;  // kernels that may take all shared memory of a block
