@@ -82,13 +82,15 @@ void DraftVerifyDecoder::settle() {
   kept_.clear();
 }
 
-std::map<std::string, double> DraftVerifyDecoder::metrics() const {
-  std::map<std::string, double> metrics = drafter_.metrics();
-  if (n_depth_ > 0) {
-    metrics["draft_depth"] = static_cast<double>(n_depth_);
-    metrics["depth_accepted"] = static_cast<double>(n_kept_) / static_cast<double>(n_depth_);
-  }
-  return metrics;
+std::map<std::string, std::int64_t> DraftVerifyDecoder::counts() const {
+  std::map<std::string, std::int64_t> counts = drafter_.counts();
+  if (n_depth_ > 0) counts["draft_depth"] = n_depth_;
+  return counts;
+}
+
+std::map<std::string, double> DraftVerifyDecoder::figures() const {
+  if (n_depth_ == 0) return {};
+  return {{"depth_accepted", static_cast<double>(n_kept_) / static_cast<double>(n_depth_)}};
 }
 
 }  // namespace engine

@@ -31,9 +31,10 @@ class DraftVerifyDecoder : public Decoder {
   std::vector<DraftForward> draft_forwards() const override { return drafts_.forwards; }
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
-  /// The drafter's; draft_depth: tokens the deepest paths could have had; depth_accepted: tokens
-  /// accepted of them, a share.
-  std::map<std::string, double> metrics() const override;
+  /// The drafter's; draft_depth: tokens the deepest paths could have had.
+  std::map<std::string, std::int64_t> counts() const override;
+  /// depth_accepted: tokens accepted of draft_depth, a share.
+  std::map<std::string, double> figures() const override;
 
   const Drafter& drafter() {
     settle();

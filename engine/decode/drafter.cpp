@@ -244,10 +244,8 @@ void Drafter::committed(std::span<const int> path) {
   fed_.clear();
 }
 
-std::map<std::string, double> Drafter::metrics() const {
-  return {{"draft_forwards", static_cast<double>(n_forwards_)},
-          {"draft_rows", static_cast<double>(n_rows_)},
-          {"draft_stops", static_cast<double>(n_stops_)}};
+std::map<std::string, std::int64_t> Drafter::counts() const {
+  return {{"draft_forwards", n_forwards_}, {"draft_rows", n_rows_}, {"draft_stops", n_stops_}};
 }
 
 }  // namespace engine

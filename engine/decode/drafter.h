@@ -61,7 +61,7 @@ class Drafter {
 
   /// draft_forwards, draft_rows (both without the prompt), draft_stops: nodes that stop_below left
   /// without children.
-  std::map<std::string, double> metrics() const;
+  std::map<std::string, std::int64_t> counts() const;
   /// Positions with keys and values in the draft's cache.
   const SequenceCache* cache() const { return cache_.get(); }
 

@@ -37,7 +37,7 @@ class HeadTreeDecoder : public Decoder {
   void committed(const Sequence& prefix, const Decision& cut) override;
   /// head_N_judged, head_N_accepted: steps in which head N's tokens (from 1) were judged, and in
   /// which one of them was kept.
-  std::map<std::string, double> metrics() const override;
+  std::map<std::string, std::int64_t> counts() const override;
 
  protected:
   /// @param n_heads  the tree may be no deeper
