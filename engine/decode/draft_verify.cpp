@@ -56,6 +56,13 @@ void DraftVerifyDecoder::begin(const Sequence& prefix) {
 TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
   settle();
   const int room = room_left(prefix, limits_, target_.max_seq_len()) - 1;
+  if (!is_full_ && room > 0 && drafter_.is_full(prefix.tokens().size())) {
+    is_full_ = true;
+    events_.push_back(
+        Notice{.level = Notice::Level::Warning,
+               .text = "the draft model's context of " + std::to_string(drafter_.context()) +
+                       " tokens is full: this text goes on without drafts, a token a step"});
+  }
   drafts_ = drafter_.propose(prefix, room, uniforms());
   int depth = 0;
   for (const RowTag& tag : drafts_.tree.tag) depth = std::max(depth, static_cast<int>(tag.a));

@@ -150,7 +150,11 @@ void Engine::describe_once(const LoadedModel& model) {
 
 void Engine::describe_once(const RunModels& models) {
   describe_once(models.target);
-  if (models.draft) describe_once(*models.draft);
+  if (models.draft) {
+    describe_once(*models.draft);
+    if (described_pairs_.emplace(models.target.id, models.draft->id).second)
+      for (const std::string& text : pair_notices(models)) notice(Notice::Level::Warning, text);
+  }
   for (const LoadedHeads* heads : {models.medusa, models.chimera}) {
     if (!heads || !described_.insert(heads->id).second) continue;
     for (const std::string& text : heads->files.notices) notice(Notice::Level::Info, text);

@@ -189,8 +189,14 @@ class ModelStore {
 
 /// What the event stream says of a loaded model, its vocabulary included.
 ModelLoaded describe(const LoadedModel& loaded);
+
 /// Likewise of heads: n_layers is their number, and their vocabulary is the target's.
 ModelLoaded describe(const LoadedHeads& heads, const LoadedModel& target);
+
+/// What a person should know of a draft model beside its target, a line each. The same vocabulary
+/// may have other special tokens: such a draft is taken, for the target alone says how a text begins
+/// and where it ends. Behind a shorter context nothing is drafted. Without a draft there is nothing.
+std::vector<std::string> pair_notices(const RunModels& models);
 
 /// One device a person could name.
 struct DeviceInfo {
