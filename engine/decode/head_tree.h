@@ -1,5 +1,5 @@
-// What decoders with draft heads share: a tree of ranks filled with the heads' tokens, judged by the
-// target in one forward.
+// What decoders with draft heads share: a tree of ranks filled with the heads' tokens, judged by
+// the target in one forward.
 //   root     the tree hangs on the last emitted token, which the target chose behind the step
 //            before: published programs call it the root, and verify it in every step
 //   greedy   walk(): kept while equal to the target's own choice, its likeliest token or, coupled,

@@ -397,8 +397,8 @@ void Engine::report_finished() {
   }
 }
 
-/// Ends the race under way, and tells how its lanes compare with the AR lane of their model if there
-/// is one.
+/// Ends the race under way, and tells how its lanes compare with the AR lane of their model if
+/// there is one.
 void Engine::end_race() {
   if (!race_) return;
   for (const auto& lane : race_->lanes()) race_->stop(lane->run);

@@ -114,7 +114,8 @@ class ModelStore {
                     int draft_threads = 0);
   /// Models that shall stay while others are asked for, until the next call; none: all may go.
   void keep_together(std::vector<const LoadedModel*> models) { together_ = std::move(models); }
-  /// @throws Error(Resources)  if memory does not hold all of these at once, whatever else is let go
+  /// @throws Error(Resources)  if memory does not hold all of these at once,
+  ///         whatever else is let go
   void expect_room(const std::vector<ModelRequest>& requests);
   /// @throws Error(Device)  if there is no such device here, or it failed before and cannot be
   /// opened again: then with the first cause
@@ -194,8 +195,9 @@ ModelLoaded describe(const LoadedModel& loaded);
 ModelLoaded describe(const LoadedHeads& heads, const LoadedModel& target);
 
 /// What a person should know of a draft model beside its target, a line each. The same vocabulary
-/// may have other special tokens: such a draft is taken, for the target alone says how a text begins
-/// and where it ends. Behind a shorter context nothing is drafted. Without a draft there is nothing.
+/// may have other special tokens: such a draft is taken, for the target alone says how a text
+/// begins and where it ends. Behind a shorter context nothing is drafted.
+/// Without a draft there is nothing.
 std::vector<std::string> pair_notices(const RunModels& models);
 
 /// One device a person could name.

@@ -1,6 +1,6 @@
 // A GPU, real or emulated: one stream, scratch memory that grows and stays, pinned staging for what
-// the host says, and the one place where a call's result is looked at. One thread at a time may call
-// its operations.
+// the host says, and the one place where a call's result is looked at. One thread at a time may
+// call its operations.
 //   kernels  are held back and launched together (graphs.h) before something is waited for or read,
 //            or memory that they use is written by the host or given back
 //   uploads  go into the stream at once: before the kernels that are held back, which do not use

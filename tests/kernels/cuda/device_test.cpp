@@ -123,8 +123,8 @@ int small_job() {
   return picked[0].id * 10000 + picked[1].id * 100 + picked[2].id;
 }
 
-/// The small job with one of its calls failing, each in turn. Memory is as it was behind it, and the
-/// next attempt succeeds.
+/// The small job with one of its calls failing, each in turn. Memory is as it was behind it, and
+/// the next attempt succeeds.
 /// @param fail  makes the call of that number fail
 /// @param each  is told the call and what was said of it; nothing: the job was done without it
 void fail_each_call(const std::function<void(std::int64_t)>& fail,
