@@ -174,7 +174,8 @@ class Results {
       print_error(summary_line(result, n_prompts_ > 1));
     }
   }
-  /// One prompt, one result, wherever the prompt came from; several, a list of those that were done.
+  /// One prompt, one result, wherever the prompt came from; several,
+  /// a list of those that were done.
   std::string document() const {
     if (!json_) return "";
     if (n_prompts_ > 1) return dumped(documents_);

@@ -45,6 +45,7 @@ void print_notices(const engine::LoadedModel& loaded) {
 void print_notices(const engine::RunModels& models) {
   print_notices(models.target);
   if (models.draft) print_notices(*models.draft);
+  for (const std::string& notice : engine::pair_notices(models)) print_error("note: " + notice);
   for (const engine::LoadedHeads* heads : {models.medusa, models.chimera}) {
     if (!heads) continue;
     for (const std::string& notice : heads->files.notices) print_error("note: " + notice);

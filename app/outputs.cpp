@@ -66,6 +66,9 @@ void Outputs::tell(const engine::RunModels& models) {
       push(engine::Notice{engine::now_ns(), engine::Notice::Level::Info, text});
     push(engine::describe(*loaded));
   }
+  if (models.draft && told_pairs_.emplace(models.target.id, models.draft->id).second)
+    for (const std::string& text : engine::pair_notices(models))
+      push(engine::Notice{engine::now_ns(), engine::Notice::Level::Warning, text});
   for (const engine::LoadedHeads* heads : {models.medusa, models.chimera}) {
     if (!heads || !told_.insert(heads->id).second) continue;
     for (const std::string& text : heads->files.notices)

@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "engine/event/queue.h"
 #include "engine/event/recorder.h"
@@ -48,6 +49,7 @@ class Outputs : public engine::EventSink {
   std::unique_ptr<engine::Recorder> recorder_;
   std::int64_t n_recorded_ = 0;   // events
   std::set<std::uint32_t> told_;  // models, by the ids of their events
+  std::set<std::pair<std::uint32_t, std::uint32_t>> told_pairs_;  // of target and draft
 };
 
 /// Prints what a command found (nothing where it is empty) and closes its outputs, whichever of the

@@ -1,6 +1,5 @@
 // `reason cot`: questions answered by chain of thought, and what that cost.
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -64,29 +63,20 @@ engine::CotSettings settings_of(const CotOptions& options) {
   return settings;
 }
 
-/// Metrics that are no counts of what happened: rates, means, and what stood so at the end.
-constexpr std::array kNoCounts{"rows_per_step",
-                               "acceptance_rate",
-                               "accepted_of_judged",
-                               "depth_accepted",
-                               "fast_forward_mean",
-                               "fast_forward_live",
-                               "stationary_per_block",
-                               "pool_ngrams",
-                               "pool_keys",
-                               "window"};
-
-/// Counters of the rationales' runs, added up.
-std::map<std::string, double> summed(const engine::CotReport& report) {
-  std::map<std::string, double> sums;
+/// Of the rationales' runs.
+std::map<std::string, std::int64_t> summed(const engine::CotReport& report) {
+  std::map<std::string, std::int64_t> sums;
   for (const engine::CotItem& item : report.items)
-    for (const auto& [name, value] : item.metrics)
-      if (std::ranges::find(kNoCounts, name) == kNoCounts.end()) sums[name] += value;
+    for (const auto& [name, n] : item.counts) sums[name] += n;
   return sums;
 }
 
+double share(std::int64_t part, std::int64_t of) {
+  return static_cast<double>(part) / static_cast<double>(of);
+}
+
 json to_json(const engine::CotReport& report, const CotOptions& options) {
-  const std::map<std::string, double> sums = summed(report);
+  const std::map<std::string, std::int64_t> sums = summed(report);
   std::int64_t n_tokens = 0;
   json items = json::array();
   for (const engine::CotItem& item : report.items) {
@@ -118,13 +108,12 @@ json to_json(const engine::CotReport& report, const CotOptions& options) {
                    {"tokens_per_second",
                     seconds > 0 ? json(static_cast<double>(n_tokens) / seconds) : json(nullptr)},
                    {"acceptance_rate", proposed != sums.end() && proposed->second > 0
-                                           ? json(sums.at("accepted") / proposed->second)
+                                           ? json(share(sums.at("accepted"), proposed->second))
                                            : json(nullptr)},
                    {"metrics", json::object()},
                    {"complete", report.complete},
                    {"items", items}};
-  for (const auto& [name, value] : sums)
-    document["metrics"][name] = static_cast<std::int64_t>(value);
+  for (const auto& [name, n] : sums) document["metrics"][name] = n;
   return document;
 }
 
@@ -142,7 +131,7 @@ std::string summary_of(const engine::CotReport& report, const CotOptions& option
       options.task, engine::is_generated(options.task) ? "generated" : "real", options.decoder,
       report.n_correct(), report.items.size(), 100 * report.accuracy(), 1e3 * report.seconds() / n,
       static_cast<double>(n_steps) / n);
-  const std::map<std::string, double> sums = summed(report);
+  const std::map<std::string, std::int64_t> sums = summed(report);
   // Only what guesses whole windows goes on from unverified text.
   text +=
       sums.contains("windows")
@@ -153,10 +142,10 @@ std::string summary_of(const engine::CotReport& report, const CotOptions& option
     text += fmt::format(
         "guesses that came true in place: {:.1f} % of {} slots, the first of a window {:.1f} %; "
         "somewhere in the window's text: {:.1f} %; of that text guessed somewhere: {:.1f} %\n",
-        100 * sums.at("token_hits") / slots->second, slots->second,
-        100 * sums.at("first_hits") / std::max(1.0, sums.at("windows")),
-        100 * sums.at("guesses_in_text") / slots->second,
-        100 * sums.at("text_in_guesses") / slots->second);
+        100 * share(sums.at("token_hits"), slots->second), slots->second,
+        100 * share(sums.at("first_hits"), std::max(std::int64_t{1}, sums.at("windows"))),
+        100 * share(sums.at("guesses_in_text"), slots->second),
+        100 * share(sums.at("text_in_guesses"), slots->second));
   if (!report.complete) text += "stopped early\n";
   return text;
 }

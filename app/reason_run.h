@@ -1,5 +1,5 @@
-// What a command of `reason` runs on: its models, the scheduler that completes for it, and where the
-// events go.
+// What a command of `reason` runs on: its models, the scheduler that completes for it, and where
+// the events go.
 #pragma once
 
 #include <map>

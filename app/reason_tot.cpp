@@ -120,7 +120,8 @@ json to_json(const TotItem& item) {
 
 struct Costs {
   TotCost thoughts, values, answers;
-  /// Thoughts and evaluations: what the papers time. The answer's text is the same for every method.
+  /// Thoughts and evaluations: what the papers time.
+  /// The answer's text is the same for every method.
   TotCost searched() const {
     TotCost sum = thoughts;
     return sum += values;

@@ -46,6 +46,7 @@ int window(const WindowCommandOptions&) {
 #include "engine/schedule/memory_plan.h"
 #include "engine/schedule/model_store.h"
 #include "engine/schedule/simulate_schedule.h"
+#include "kernels/cuda/cuda.h"
 #include "ui/assert_log.h"
 #include "ui/panel.h"
 #include "ui/shell.h"
@@ -212,7 +213,7 @@ ui::Catalog catalog_of(const WindowCommandOptions& options) {
   catalog.prompts = catalog_prompts((assets / "prompts/bundled.jsonl").string());
   add_tasks(catalog, data_dir_of_environment());
   for (const engine::DeviceInfo& device : engine::list_devices()) {
-    const bool is_cpu = device.name == "cpu";
+    const bool is_cpu = kernels::is_cpu(device.name);
     catalog.devices.push_back(
         {.name = device.name,
          .title = device.available ? fmt::format("{}, {}", device.name, device.ops) : device.name,
@@ -266,7 +267,7 @@ void check_arguments(const WindowCommandOptions& options) {
   if (!options.open.empty()) ui::check_opens(options.open);
   if (options.model.model != ModelOptions{}.model)
     engine::find_model(options.model.model, assets_dir());
-  if (options.model.device != "auto" && options.model.device != "cpu")
+  if (!kernels::is_cpu(options.model.device))
     engine::ModelStore(assets_dir(), 1).device(options.model.device);
 }
 

@@ -112,7 +112,8 @@ struct Catalog {
   std::vector<HealthLine> health;
   std::int64_t memory_bytes = 0;  // that the program may take, as it began; 0: unknown
   std::string race_recording;     // a bundled .pdrun to watch; empty: none
-  /// Of a decoder's option whose value is a tree; asked every frame. None: nothing is said of trees.
+  /// Of a decoder's option whose value is a tree; asked every frame.
+  /// None: nothing is said of trees.
   std::function<TreeNote(const std::string& decoder, const CatalogOption&, const std::string&)>
       tree;
   engine::ScheduleSimulator simulate;  // runs a recorded schedule again; none: that is not offered

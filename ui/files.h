@@ -16,7 +16,8 @@ struct FileEntry {
   bool is_folder = false;  // else a file of the kind asked for
 };
 
-/// Folders, files whose name ends so and the way up, beside what has been typed so far; at most 200.
+/// Folders, files whose name ends so and the way up, beside what has been typed so far;
+/// at most 200.
 /// @param or_ending  files whose name ends so as well; empty: none
 std::vector<FileEntry> entries_near(const std::string& typed,
                                     std::string_view ending = ".pdrun",

@@ -1,6 +1,6 @@
 // How soon the next frame may be drawn. Where no graphics card draws, a frame takes the processor
-// that decodes: while steps are being measured such frames come seldom, so that a speed shown is the
-// engine's and not the window's.
+// that decodes: while steps are being measured such frames come seldom, so that a speed shown is
+// the engine's and not the window's.
 #pragma once
 
 namespace ui {

@@ -82,8 +82,9 @@ std::span<const MarkNote> mask_marks();
 std::span<const MarkNote> laws_marks();
 std::span<const MarkNote> thought_marks();
 
-/// What the Schedule, the tree, the mask, P/Q and a tree of thoughts draw, shared with their legends.
-/// A slice of the Schedule (Forward to Refused) in its row's height; words where they have room.
+/// What the Schedule, the tree, the mask, P/Q and a tree of thoughts draw, shared with their
+/// legends. A slice of the Schedule (Forward to Refused) in its row's height;
+/// words where they have room.
 void schedule_mark(
     ImDrawList* list, ImVec2 min, ImVec2 max, Sample sample, const std::string& words);
 /// The share of a forward's rows thrown away, hatched at its end, half as wide; of a narrow

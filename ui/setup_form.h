@@ -99,8 +99,9 @@ std::string why_unavailable(const CatalogDecoder& decoder,
                             const Catalog& catalog);
 
 /// The first model, prompt and decoders that are available. A race of up to four decoders: where a
-/// consistency model was made of the model, of what each kind of them gains (ar, lookahead, jacobi by
-/// the consistency model, seed), and of plain decoding by that model, which it is measured against.
+/// consistency model was made of the model, of what each kind of them gains (ar, lookahead, jacobi
+/// by the consistency model, seed), and of plain decoding by that model,
+/// which it is measured against.
 SetupForm first_form(const Catalog& catalog, const std::string& preferred_model);
 /// A lane with every option at its default.
 LaneForm lane_with(const Catalog& catalog, const std::string& decoder);

@@ -13,9 +13,9 @@
 
 namespace engine {
 
-/// Writes `count` records from `start` on as JSON lines, one call of `write` a line (no newline). Of
-/// an open set (real_set_names()) these are its texts to learn from or its questions, in the prompt
-/// forms of the generated tasks, as many as there are.
+/// Writes `count` records from `start` on as JSON lines, one call of `write` a line (no newline).
+/// Of an open set (real_set_names()) these are its texts to learn from or its questions, in the
+/// prompt forms of the generated tasks, as many as there are.
 /// @param task      a generated task, or an open set, which has no levels
 /// @param stop      asked before each record; true ends early
 /// @param data_dir  the folder of the open texts, for sets and tasks that draw from them; empty:

@@ -1,5 +1,5 @@
-// What can be said of the small world: its facts as sentences, in the wordings that every task uses,
-// and all sentences that are true of a member.
+// What can be said of the small world: its facts as sentences, in the wordings that every task
+// uses, and all sentences that are true of a member.
 #pragma once
 
 #include <initializer_list>

@@ -16,7 +16,8 @@ struct OpenSentence {
   std::string set;      ///< "gsm8k"
 };
 
-/// The name that a sentence begins with: its leading words with large letters, function words apart.
+/// The name that a sentence begins with: its leading words with large letters,
+/// function words apart.
 /// @return  empty if it begins otherwise
 std::string leading_name(std::string_view sentence);
 

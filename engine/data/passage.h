@@ -29,7 +29,8 @@ PassageCount count_passage(std::string_view text,
 /// Whether `phrase` stands in `text` as whole words, case and signs apart.
 bool names_phrase(std::string_view text, std::string_view phrase);
 
-/// 10, less 2 for each paragraph that ends otherwise, less 1 for each of another subject; at least 1.
+/// 10, less 2 for each paragraph that ends otherwise, less 1 for each of another
+/// subject; at least 1.
 int coherency_score(const PassageCount& count);
 
 }  // namespace engine

@@ -69,8 +69,8 @@ class TaskGenerator {
     return check(record, record.completion);
   }
 
-  /// Of a task with open texts in it: how many texts it has when each of those stands in it as often
-  /// as it may; 0 of the others.
+  /// Of a task with open texts in it: how many texts it has when each of those stands in it as
+  /// often as it may; 0 of the others.
   virtual std::int64_t full_size() const { return 0; }
 
  protected:

@@ -50,8 +50,8 @@ const std::string& python_path() {
   dup2(err, 2);
   const char* const arguments[] = {path, "-I", "-S", "-", nullptr};
   const char* const environment[] = {"PYTHONHASHSEED=0", nullptr};
-  // Last, for they hold for this process too: a thread sanitizer has more than that mapped, and notes
-  // what opens files.
+  // Last, for they hold for this process too: a thread sanitizer has more than that mapped, and
+  // notes what opens files.
   const rlimit cpu{kCpuSeconds, kCpuSeconds + 1};
   const rlimit memory{512u << 20, 512u << 20};
   const rlimit nothing{0, 0};

@@ -119,13 +119,13 @@ std::vector<RankedTokens> ChimeraDecoder::rank(const TokenTree& tree,
   return level(above, grams, width);
 }
 
-std::map<std::string, double> ChimeraDecoder::metrics() const {
-  std::map<std::string, double> metrics = HeadTreeDecoder::metrics();
-  const GramCounts counts = text_->gram_counts();
-  metrics["gram_lookups"] = static_cast<double>(counts.n_looked_up);
-  metrics["gram_hits"] = static_cast<double>(counts.n_found);
-  metrics["gram_evictions"] = static_cast<double>(counts.n_evicted);
-  return metrics;
+std::map<std::string, std::int64_t> ChimeraDecoder::counts() const {
+  std::map<std::string, std::int64_t> counts = HeadTreeDecoder::counts();
+  const GramCounts grams = text_->gram_counts();
+  counts["gram_lookups"] = grams.n_looked_up;
+  counts["gram_hits"] = grams.n_found;
+  counts["gram_evictions"] = grams.n_evicted;
+  return counts;
 }
 
 }  // namespace engine

@@ -25,7 +25,7 @@ class ChimeraDecoder : public HeadTreeDecoder {
   /// Runs the prompt through the target for its hidden states.
   void begin(const Sequence& prefix) override;
   /// gram_lookups, gram_hits, gram_evictions beside those of the tree.
-  std::map<std::string, double> metrics() const override;
+  std::map<std::string, std::int64_t> counts() const override;
 
  protected:
   bool begin_draft(const Sequence& prefix, int depth) override;

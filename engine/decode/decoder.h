@@ -2,6 +2,7 @@
 // the model's inside or the cache's layout; engine/decode/stepper.h runs it.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
@@ -72,8 +73,10 @@ class Decoder {
   /// Events only this decoder can write (pool changes, blocks), of the step just committed; the
   /// stepper stamps run and step and sends them.
   virtual std::vector<Event> take_events() { return {}; }
-  /// Its own counters, added to a result's "metrics" ("pool_hits": 40).
-  virtual std::map<std::string, double> metrics() const { return {}; }
+  /// What it counted, for a result's "metrics" ("pool_hits": 40). Of several runs it adds up.
+  virtual std::map<std::string, std::int64_t> counts() const { return {}; }
+  /// For them too, what does not: rates, means, and what stood so at the end (a pool's n-grams).
+  virtual std::map<std::string, double> figures() const { return {}; }
 };
 
 }  // namespace engine

@@ -56,6 +56,13 @@ void DraftVerifyDecoder::begin(const Sequence& prefix) {
 TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
   settle();
   const int room = room_left(prefix, limits_, target_.max_seq_len()) - 1;
+  if (!is_full_ && room > 0 && drafter_.is_full(prefix.tokens().size())) {
+    is_full_ = true;
+    events_.push_back(
+        Notice{.level = Notice::Level::Warning,
+               .text = "the draft model's context of " + std::to_string(drafter_.context()) +
+                       " tokens is full: this text goes on without drafts, a token a step"});
+  }
   drafts_ = drafter_.propose(prefix, room, uniforms());
   int depth = 0;
   for (const RowTag& tag : drafts_.tree.tag) depth = std::max(depth, static_cast<int>(tag.a));
@@ -82,13 +89,15 @@ void DraftVerifyDecoder::settle() {
   kept_.clear();
 }
 
-std::map<std::string, double> DraftVerifyDecoder::metrics() const {
-  std::map<std::string, double> metrics = drafter_.metrics();
-  if (n_depth_ > 0) {
-    metrics["draft_depth"] = static_cast<double>(n_depth_);
-    metrics["depth_accepted"] = static_cast<double>(n_kept_) / static_cast<double>(n_depth_);
-  }
-  return metrics;
+std::map<std::string, std::int64_t> DraftVerifyDecoder::counts() const {
+  std::map<std::string, std::int64_t> counts = drafter_.counts();
+  if (n_depth_ > 0) counts["draft_depth"] = n_depth_;
+  return counts;
+}
+
+std::map<std::string, double> DraftVerifyDecoder::figures() const {
+  if (n_depth_ == 0) return {};
+  return {{"depth_accepted", static_cast<double>(n_kept_) / static_cast<double>(n_depth_)}};
 }
 
 }  // namespace engine

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/decode/decoder.h"
@@ -31,9 +32,12 @@ class DraftVerifyDecoder : public Decoder {
   std::vector<DraftForward> draft_forwards() const override { return drafts_.forwards; }
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
-  /// The drafter's; draft_depth: tokens the deepest paths could have had; depth_accepted: tokens
-  /// accepted of them, a share.
-  std::map<std::string, double> metrics() const override;
+  /// That the draft's context has become full, once.
+  std::vector<Event> take_events() override { return std::exchange(events_, {}); }
+  /// The drafter's; draft_depth: tokens the deepest paths could have had.
+  std::map<std::string, std::int64_t> counts() const override;
+  /// depth_accepted: tokens accepted of draft_depth, a share.
+  std::map<std::string, double> figures() const override;
 
   const Drafter& drafter() {
     settle();
@@ -54,6 +58,8 @@ class DraftVerifyDecoder : public Decoder {
   /// committed() leave its model alone, which may be at work for another text by then.
   std::vector<int> kept_;
   std::int64_t n_depth_ = 0, n_kept_ = 0;
+  bool is_full_ = false;  // the draft's context, and that was told
+  std::vector<Event> events_;
 
   void settle();
   UniformSource& uniforms() { return uniforms_ ? *uniforms_ : philox_; }

@@ -47,22 +47,24 @@ std::vector<std::size_t> perturbed(const RankedTokens& ranked,
 }  // namespace
 
 Drafter::Drafter(LanguageModel& model, DraftSettings settings, PromptCaches* prompts)
-    : model_(model), settings_(std::move(settings)), prompts_(prompts) {
-  ensure(!settings_.k_config.empty(), "a draft has at least one level");
-}
+    : model_(model), settings_(std::move(settings)), prompts_(prompts) {}
 
 void Drafter::begin(const Sequence& prefix) {
   fed_.clear();
   cache_ = model_.make_cache();
-  if (usable_depth(prefix.tokens().size(), 1) < 1) return;  // the prompt alone is too long
+  // The prompt alone is too long, or nothing will be drafted.
+  if (usable_depth(prefix.tokens().size(), 1) < 1) return;
   PromptCaches own(model_, 0);
   cache_ = (prompts_ ? *prompts_ : own).read(prefix.tokens()).cache().fork();
 }
 
 /// The rows at depth d - 1 are fed for tokens at depth d: the last must have a position.
+int Drafter::room_behind(std::size_t n_tokens) const {
+  return model_.max_seq_len() - static_cast<int>(n_tokens) + 1;
+}
+
 int Drafter::usable_depth(std::size_t n_tokens, int max_depth) const {
-  const int room = model_.max_seq_len() - static_cast<int>(n_tokens) + 1;
-  return std::min({max_depth, room, static_cast<int>(settings_.k_config.size())});
+  return std::min({max_depth, room_behind(n_tokens), static_cast<int>(settings_.k_config.size())});
 }
 
 Drafts Drafter::propose(const Sequence& prefix, int max_depth, UniformSource& uniforms) {
@@ -244,10 +246,8 @@ void Drafter::committed(std::span<const int> path) {
   fed_.clear();
 }
 
-std::map<std::string, double> Drafter::metrics() const {
-  return {{"draft_forwards", static_cast<double>(n_forwards_)},
-          {"draft_rows", static_cast<double>(n_rows_)},
-          {"draft_stops", static_cast<double>(n_stops_)}};
+std::map<std::string, std::int64_t> Drafter::counts() const {
+  return {{"draft_forwards", n_forwards_}, {"draft_rows", n_rows_}, {"draft_stops", n_stops_}};
 }
 
 }  // namespace engine

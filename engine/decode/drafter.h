@@ -26,7 +26,7 @@
 namespace engine {
 
 struct DraftSettings {
-  std::vector<int> k_config = {1};  // children of every node at depth 0, 1, ...
+  std::vector<int> k_config = {1};  // children of every node at depth 0, 1, ...; none: no draft
   DraftRule rule = DraftRule::Without;
   Sampling sampling;       // the draft's temperature and filters; the target's penalty, seed, mode
   bool with_laws = false;  // the verification needs q: rejection sampling of a target that samples
@@ -55,13 +55,18 @@ class Drafter {
   /// @param max_depth  at most so many tokens below the last committed one; 0: nothing is drafted
   /// @param uniforms   of rejection sampling
   Drafts propose(const Sequence& prefix, int max_depth, UniformSource& uniforms);
+  /// Whether nothing is drafted behind a text of so many tokens because the model's context ends.
+  bool is_full(std::size_t n_tokens) const {
+    return !settings_.k_config.empty() && room_behind(n_tokens) < 1;
+  }
+  int context() const { return model_.max_seq_len(); }
   /// Keeps the keys and values of the path that the text took.
   /// @param path  rows of the tree last proposed that were kept, from row 0
   void committed(std::span<const int> path);
 
   /// draft_forwards, draft_rows (both without the prompt), draft_stops: nodes that stop_below left
   /// without children.
-  std::map<std::string, double> metrics() const;
+  std::map<std::string, std::int64_t> counts() const;
   /// Positions with keys and values in the draft's cache.
   const SequenceCache* cache() const { return cache_.get(); }
 
@@ -74,6 +79,7 @@ class Drafter {
     TokenTree feed;             // what of it the next forward computes
   };
 
+  int room_behind(std::size_t n_tokens) const;
   int usable_depth(std::size_t n_tokens, int max_depth) const;
   Wants wants_for(int n_children, Sampling& sampling) const;
   /// Whether candidates are drawn from the draft's law, which the verification then needs whole.

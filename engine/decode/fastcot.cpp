@@ -198,19 +198,21 @@ std::vector<Event> FastCotDecoder::take_events() {
   return std::exchange(events_, {});
 }
 
-std::map<std::string, double> FastCotDecoder::metrics() const {
+std::map<std::string, std::int64_t> FastCotDecoder::counts() const {
   const WindowHits hits = count_hits(windows_, text_);
-  const auto number = [](std::int64_t n) { return static_cast<double>(n); };
-  std::map<std::string, double> metrics{{"iterations", number(n_iterations_)},
-                                        {"skipped", number(n_skipped_)},
-                                        {"windows", number(hits.n_windows)},
-                                        {"window_slots", number(hits.n_slots)},
-                                        {"first_hits", number(hits.n_first)},
-                                        {"token_hits", number(hits.n_token)},
-                                        {"guesses_in_text", number(hits.n_guess_in_text)},
-                                        {"text_in_guesses", number(hits.n_text_in_guess)}};
-  if (tuner_) metrics["window"] = tuner_->window();
-  return metrics;
+  return {{"iterations", n_iterations_},
+          {"skipped", n_skipped_},
+          {"windows", hits.n_windows},
+          {"window_slots", hits.n_slots},
+          {"first_hits", hits.n_first},
+          {"token_hits", hits.n_token},
+          {"guesses_in_text", hits.n_guess_in_text},
+          {"text_in_guesses", hits.n_text_in_guess}};
+}
+
+std::map<std::string, double> FastCotDecoder::figures() const {
+  if (!tuner_) return {};
+  return {{"window", tuner_->window()}};
 }
 
 }  // namespace engine

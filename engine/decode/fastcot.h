@@ -61,7 +61,8 @@ class FastCotDecoder : public Decoder {
   void committed(const Sequence& prefix, const Decision& cut) override;
   std::vector<TokenId> approximate() const override;
   std::vector<Event> take_events() override;
-  std::map<std::string, double> metrics() const override;
+  std::map<std::string, std::int64_t> counts() const override;
+  std::map<std::string, double> figures() const override;
 
  private:
   enum class Stop { Never, Bound, Probe };

@@ -132,14 +132,14 @@ std::vector<float> HeadTreeDecoder::take_hidden() {
   return std::exchange(kept_hidden_, {});
 }
 
-std::map<std::string, double> HeadTreeDecoder::metrics() const {
-  std::map<std::string, double> metrics;
+std::map<std::string, std::int64_t> HeadTreeDecoder::counts() const {
+  std::map<std::string, std::int64_t> counts;
   for (std::size_t head = 0; head < n_judged_.size(); head++) {
     const std::string name = "head_" + std::to_string(head + 1);
-    metrics[name + "_judged"] = static_cast<double>(n_judged_[head]);
-    metrics[name + "_accepted"] = static_cast<double>(n_accepted_[head]);
+    counts[name + "_judged"] = n_judged_[head];
+    counts[name + "_accepted"] = n_accepted_[head];
   }
-  return metrics;
+  return counts;
 }
 
 }  // namespace engine

@@ -1,5 +1,5 @@
-// What decoders with draft heads share: a tree of ranks filled with the heads' tokens, judged by the
-// target in one forward.
+// What decoders with draft heads share: a tree of ranks filled with the heads' tokens, judged by
+// the target in one forward.
 //   root     the tree hangs on the last emitted token, which the target chose behind the step
 //            before: published programs call it the root, and verify it in every step
 //   greedy   walk(): kept while equal to the target's own choice, its likeliest token or, coupled,
@@ -37,7 +37,7 @@ class HeadTreeDecoder : public Decoder {
   void committed(const Sequence& prefix, const Decision& cut) override;
   /// head_N_judged, head_N_accepted: steps in which head N's tokens (from 1) were judged, and in
   /// which one of them was kept.
-  std::map<std::string, double> metrics() const override;
+  std::map<std::string, std::int64_t> counts() const override;
 
  protected:
   /// @param n_heads  the tree may be no deeper

@@ -101,8 +101,12 @@ std::vector<Event> JacobiDecoder::take_events() {
   return std::exchange(events_, {});
 }
 
-std::map<std::string, double> JacobiDecoder::metrics() const {
-  return counts_.metrics();
+std::map<std::string, std::int64_t> JacobiDecoder::counts() const {
+  return counts_.counts();
+}
+
+std::map<std::string, double> JacobiDecoder::figures() const {
+  return counts_.figures();
 }
 
 }  // namespace engine

@@ -26,7 +26,8 @@ class JacobiDecoder : public Decoder {
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
   std::vector<Event> take_events() override;
-  std::map<std::string, double> metrics() const override;
+  std::map<std::string, std::int64_t> counts() const override;
+  std::map<std::string, double> figures() const override;
 
  private:
   enum class Refill { Block, Slide };

@@ -61,19 +61,20 @@ BlockRefined BlockCounts::told(int first_pos,
           .converged = converged};
 }
 
-std::map<std::string, double> BlockCounts::metrics() const {
-  std::map<std::string, double> metrics{{"iterations", static_cast<double>(n_iterations_)}};
-  if (!whole_blocks_) return metrics;
-  metrics["blocks"] = n_blocks_;
-  metrics["blocks_converged"] = static_cast<double>(n_ended_);
-  metrics["stationary_tokens"] = static_cast<double>(n_stationary_);
-  if (n_ended_ > 0) {
-    const auto n = static_cast<double>(n_ended_);
-    metrics["stationary_per_block"] = static_cast<double>(n_stationary_) / n;
-    metrics["fast_forward_mean"] = fast_forward_sum_ / n;
-    metrics["fast_forward_live"] = proved_sum_ / n;
-  }
-  return metrics;
+std::map<std::string, std::int64_t> BlockCounts::counts() const {
+  if (!whole_blocks_) return {{"iterations", n_iterations_}};
+  return {{"iterations", n_iterations_},
+          {"blocks", n_blocks_},
+          {"blocks_converged", n_ended_},
+          {"stationary_tokens", n_stationary_}};
+}
+
+std::map<std::string, double> BlockCounts::figures() const {
+  if (!whole_blocks_ || n_ended_ == 0) return {};
+  const auto n = static_cast<double>(n_ended_);
+  return {{"stationary_per_block", static_cast<double>(n_stationary_) / n},
+          {"fast_forward_mean", fast_forward_sum_ / n},
+          {"fast_forward_live", proved_sum_ / n}};
 }
 
 }  // namespace engine

@@ -51,7 +51,8 @@ class BlockCounts {
                     const std::vector<TokenId>& state,
                     int n_final,
                     bool converged) const;
-  std::map<std::string, double> metrics() const;
+  std::map<std::string, std::int64_t> counts() const;
+  std::map<std::string, double> figures() const;
 
  private:
   bool whole_blocks_;

@@ -212,13 +212,15 @@ std::vector<Event> LookaheadDecoder::take_events() {
   return events;
 }
 
-std::map<std::string, double> LookaheadDecoder::metrics() const {
-  return {{"pool_tries", static_cast<double>(n_tries_)},
-          {"pool_hits", static_cast<double>(n_hits_)},
-          {"pool_hit_steps", static_cast<double>(n_hit_steps_)},
-          {"pool_ngrams", pool_.n_ngrams()},
-          {"pool_keys", pool_.n_keys()},
-          {"window_rows", static_cast<double>(n_window_rows_)}};
+std::map<std::string, std::int64_t> LookaheadDecoder::counts() const {
+  return {{"pool_tries", n_tries_},
+          {"pool_hits", n_hits_},
+          {"pool_hit_steps", n_hit_steps_},
+          {"window_rows", n_window_rows_}};
+}
+
+std::map<std::string, double> LookaheadDecoder::figures() const {
+  return {{"pool_ngrams", pool_.n_ngrams()}, {"pool_keys", pool_.n_keys()}};
 }
 
 }  // namespace engine

@@ -40,7 +40,8 @@ class LookaheadDecoder : public Decoder {
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
   std::vector<Event> take_events() override;
-  std::map<std::string, double> metrics() const override;
+  std::map<std::string, std::int64_t> counts() const override;
+  std::map<std::string, double> figures() const override;
 
   const NgramPool& pool() const { return pool_; }
   /// The window's levels; fewer than N - 1 while it warms up.

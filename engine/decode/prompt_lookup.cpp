@@ -94,10 +94,10 @@ void PromptLookupDecoder::committed(const Sequence& /*prefix*/, const Decision& 
   n_hit_steps_ += guessed_ && cut.emitted.size() > 1;
 }
 
-std::map<std::string, double> PromptLookupDecoder::metrics() const {
-  return {{"lookup_matches", static_cast<double>(n_matches_)},
-          {"lookup_misses", static_cast<double>(n_misses_)},
-          {"lookup_hit_steps", static_cast<double>(n_hit_steps_)}};
+std::map<std::string, std::int64_t> PromptLookupDecoder::counts() const {
+  return {{"lookup_matches", n_matches_},
+          {"lookup_misses", n_misses_},
+          {"lookup_hit_steps", n_hit_steps_}};
 }
 
 }  // namespace engine

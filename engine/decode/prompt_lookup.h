@@ -47,7 +47,7 @@ class PromptLookupDecoder : public Decoder {
   TokenTree propose(const Sequence& prefix) override;
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
-  std::map<std::string, double> metrics() const override;
+  std::map<std::string, std::int64_t> counts() const override;
 
  private:
   LanguageModel& target_;  // owned by the engine

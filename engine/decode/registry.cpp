@@ -236,9 +236,9 @@ DecoderInfo speculative_info() {
       "and keeps those it agrees with.";
   info.reference = "Leviathan et al. 2023, arXiv:2211.17192; Chen et al. 2023, arXiv:2302.01318";
   info.options = {
-      int_info("gamma", 4, 1, 64,
+      int_info("gamma", 4, 0, 64,
                "Tokens drafted a step: more can be accepted at once, and more is lost behind the "
-               "first one refused."),
+               "first one refused. 0 is plain decoding."),
   };
   add_draft_options(info);
   return info;

@@ -84,8 +84,8 @@ StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limit
   }
   int keep = n_before;
   StopReason reason = StopReason::None;
-  // The nearest of the ends decides; at the same token a text's or an end token is the reason given,
-  // and a length asked for goes before the context's.
+  // The nearest of the ends decides; at the same token a text's or an end token is the reason
+  // given, and a length asked for goes before the context's.
   if (limits.max_seq_len > 0) {
     const int room = limits.max_seq_len - static_cast<int>(sequence.tokens().size());
     if (room <= keep) keep = room, reason = StopReason::Context;

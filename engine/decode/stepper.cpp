@@ -266,19 +266,25 @@ Lane make_lane(RunId run,
               .tree = {}};
 }
 
+std::map<std::string, std::int64_t> counts_of(const Lane& lane) {
+  std::map<std::string, std::int64_t> counts = lane.decoder->counts();
+  counts["rows"] = lane.n_rows;
+  counts["proposed"] = lane.n_proposed;
+  counts["accepted"] = lane.n_accepted;
+  counts["rejected"] = lane.n_rejected;
+  if (!rejects(lane.sampling)) counts["near_ties"] = lane.n_near_ties;
+  return counts;
+}
+
 std::map<std::string, double> metrics_of(const Lane& lane) {
-  std::map<std::string, double> metrics = lane.decoder->metrics();
-  metrics["rows"] = static_cast<double>(lane.n_rows);
+  std::map<std::string, double> metrics = lane.decoder->figures();
+  for (const auto& [name, n] : counts_of(lane)) metrics[name] = static_cast<double>(n);
   if (lane.n_steps > 0) metrics["rows_per_step"] = static_cast<double>(lane.n_rows) / lane.n_steps;
-  metrics["proposed"] = static_cast<double>(lane.n_proposed);
-  metrics["accepted"] = static_cast<double>(lane.n_accepted);
-  metrics["rejected"] = static_cast<double>(lane.n_rejected);
   const auto accepted = static_cast<double>(lane.n_accepted);
   if (lane.n_proposed > 0)
     metrics["acceptance_rate"] = accepted / static_cast<double>(lane.n_proposed);
   const auto judged = lane.n_accepted + lane.n_rejected;
   if (judged > 0) metrics["accepted_of_judged"] = accepted / static_cast<double>(judged);
-  if (!rejects(lane.sampling)) metrics["near_ties"] = static_cast<double>(lane.n_near_ties);
   return metrics;
 }
 

@@ -49,9 +49,13 @@ Lane make_lane(RunId run,
 /// small) that another order of summing could have chosen it.
 bool is_near_tie(const kernels::Picked& picked);
 
-/// For a result's "metrics": rows, rows_per_step, proposed, accepted, rejected, acceptance_rate
-/// (accepted / proposed), accepted_of_judged (accepted / (accepted + rejected)), near_ties (but not
-/// under rejection sampling) and the decoder's own. A rate whose denominator is 0 is absent.
+/// What was counted, and so adds up over runs: rows, proposed, accepted, rejected, near_ties (but
+/// not under rejection sampling) and the decoder's own counts.
+std::map<std::string, std::int64_t> counts_of(const Lane& lane);
+
+/// For a result's "metrics": its counts, rows_per_step, acceptance_rate (accepted / proposed),
+/// accepted_of_judged (accepted / (accepted + rejected)) and the decoder's own figures. A rate
+/// whose denominator is 0 is absent.
 std::map<std::string, double> metrics_of(const Lane& lane);
 
 class Stepper {

@@ -49,7 +49,8 @@ class TextbookJacobiDecoder : public Decoder {
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
   std::vector<Event> take_events() override;
-  std::map<std::string, double> metrics() const override { return counts_.metrics(); }
+  std::map<std::string, std::int64_t> counts() const override { return counts_.counts(); }
+  std::map<std::string, double> figures() const override { return counts_.figures(); }
 
  private:
   void open_block(const Sequence& prefix);

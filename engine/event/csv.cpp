@@ -193,7 +193,10 @@ std::string steps_csv(const Timeline& timeline, const CsvOptions& options) {
       if (!step.complete) continue;
       const StepEnded& e = step.ended;
       table.cell(run.id()).cell(step.begun.step).cell(ms(step.begun.t - run.started.t));
-      table.cell(ms(step.begun.compute)).cell(step.begun.n_rows).cell(step.begun.kv_len);
+      // Known with its draft where a model drafts, and that may be lost.
+      const int n_rows = step.begun.n_rows;
+      table.cell(ms(step.begun.compute));
+      table.cell(n_rows > 0 ? std::optional<double>(n_rows) : std::nullopt).cell(step.begun.kv_len);
       table.cell(step.n_proposed).cell(step.n_accepted).cell(step.n_rejected).cell(step.n_unused);
       table.cell(step.n_tokens).cell(ms(e.propose)).cell(ms(e.forward));
       table.cell(ms(e.verify)).cell(ms(e.commit)).cell(ms(e.t - step.begun.t));

@@ -143,8 +143,8 @@ struct Verified {
   /// not told; empty: of none.
   std::vector<float> p;
   std::vector<Weighed> weighed;  // of rejection sampling, from the first row down
-  /// [n_rows] how much a probe behind the window attends to each of its rows, over the window's mean
-  /// (FastCoT's stop=probe); -1 for other rows; empty: no probe was there.
+  /// [n_rows] how much a probe behind the window attends to each of its rows, over the window's
+  /// mean (FastCoT's stop=probe); -1 for other rows; empty: no probe was there.
   std::vector<float> probe;
 };
 

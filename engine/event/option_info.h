@@ -9,7 +9,8 @@ namespace engine {
 
 struct OptionInfo {
   /// Counts: whole numbers with commas between, "2,2,1", each between min and max: how many
-  /// candidates a tree has below each node, level by level. Tree: one of `choices`, or a .json file.
+  /// candidates a tree has below each node, level by level. Tree: one of `choices`,
+  /// or a .json file.
   enum class Type { Int, Float, Bool, Choice, Counts, Tree };
   std::string name;
   Type type = Type::Int;

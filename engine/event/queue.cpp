@@ -5,16 +5,6 @@
 #include <utility>
 
 namespace engine {
-namespace {
-
-/// Held while somebody is woken, so that who no longer listens is not called any more. Taken before
-/// a queue's own lock. Of all queues, for a program has one window.
-std::mutex& ringing() {
-  static std::mutex mutex;
-  return mutex;
-}
-
-}  // namespace
 
 void EventQueue::push(Event event) {
   const Payload payload = payload_of(event);
@@ -34,7 +24,7 @@ void EventQueue::push(Event event) {
   }
   if (!is_first) return;
   // Outside the events' lock: what it calls may take locks of its own, or ask size().
-  const std::lock_guard hold(ringing());
+  const std::lock_guard hold(ringing_);
   std::function<void()> wake;
   {
     const std::lock_guard lock(mutex_);
@@ -88,7 +78,7 @@ std::size_t EventQueue::size() const {
 }
 
 void EventQueue::on_arrival(std::function<void()> wake) {
-  const std::lock_guard hold(ringing());
+  const std::lock_guard hold(ringing_);
   const std::lock_guard lock(mutex_);
   wake_ = std::move(wake);
 }

@@ -59,6 +59,9 @@ class EventQueue : public EventSink {
   void push_stripped(Event event, const Payload& payload);
 
   std::size_t payload_budget_;
+  /// Held while somebody is woken, so that who no longer listens is not called any more. Taken
+  /// before the other.
+  std::mutex ringing_;
   mutable std::mutex mutex_;
   std::deque<Event> events_;
   std::uint64_t n_taken_ = 0;

@@ -387,7 +387,8 @@ class RunTrace {
     std::string args = fmt::format("{{\"step\":{}", step.begun.step);
     if (kind == LaneKind::Propose) args += fmt::format(",\"drafted\":{}", v.n_proposed);
     if (kind == LaneKind::Target) {
-      args += fmt::format(",\"rows\":{},\"kv_len\":{}", step.begun.n_rows, step.begun.kv_len);
+      if (step.begun.n_rows > 0) args += fmt::format(",\"rows\":{}", step.begun.n_rows);
+      args += fmt::format(",\"kv_len\":{}", step.begun.kv_len);
     }
     if (kind == LaneKind::Verify) {
       args +=

@@ -26,7 +26,7 @@
 namespace engine {
 namespace {
 
-constexpr int kAppendRows = 64;  // taken in at once
+constexpr int kAppendRows = 64;  // taken in at once, and k-grams encoded at once
 
 /// A matrix over several states side by side, cut into one for each: every sum then begins at its
 /// state's own first element, wherever the states lie, and enlarged heads keep its bits.
@@ -112,6 +112,7 @@ class PackedChimera final : public ChimeraHeads {
     kernels::RowsPlan view() const;
   };
   Plan plan_of(const PagedCache& cache, std::span<const int> parent) const;
+  std::vector<float> encode_at_once(std::span<const TokenId> grams);
   void reserve(int n_rows);
   void stage(int first, int n, const int* pos);
   void ask(int k, int n, std::span<const float> hidden);
@@ -127,6 +128,9 @@ class PackedChimera final : public ChimeraHeads {
   std::vector<std::vector<Matrix>> heads_;  // of the hidden state, then of the encoder's answer
   RopeTable rope_;
   std::shared_ptr<KvStore> store_;
+  kernels::DeviceBuffer gram_rows_;  // [kAppendRows, gram, dim] their tokens' embeddings
+  SiluRows gram_silu_;               // [kAppendRows, dim]
+  kernels::DeviceBuffer encoded_;    // [kAppendRows, dim]
   const ChimeraText* drafting_ = nullptr;
   int n_rows_ = 0;                // that the buffers below hold
   kernels::DeviceBuffer x_;       // [rows, dim] the residual stream
@@ -190,7 +194,11 @@ PackedChimera::PackedChimera(kernels::Device& device,
                                        KvShape{.n_layers = 1,
                                                .n_kv_heads = config.n_attention_heads,
                                                .head_dim = config.head_dim(),
-                                               .dtype = options.dtype})) {
+                                               .dtype = options.dtype})),
+      gram_rows_(device,
+                 static_cast<std::int64_t>(sizeof(float)) * kAppendRows * config.gram * config.dim),
+      gram_silu_(device, kAppendRows, config.dim),
+      encoded_(device, static_cast<std::int64_t>(sizeof(float)) * kAppendRows * config.dim) {
   for (int k = 0; k < c_.n_heads; k++)
     heads_.push_back(pack_side_by_side(device, tensors.read(fmt::format("heads.{}.weight", k)),
                                        c_.residual ? 2 : 1, options.dtype));
@@ -260,26 +268,35 @@ void PackedChimera::take_in(PagedCache& cache,
 }
 
 std::vector<float> PackedChimera::encode(std::span<const TokenId> grams) {
+  std::vector<float> encoded;
+  const auto most = static_cast<std::size_t>(kAppendRows) * static_cast<std::size_t>(c_.gram);
+  for (std::size_t at = 0; at < grams.size(); at += most) {
+    const std::vector<float> part =
+        encode_at_once(grams.subspan(at, std::min(most, grams.size() - at)));
+    encoded.insert(encoded.end(), part.begin(), part.end());
+  }
+  return encoded;
+}
+
+// Waits: what is made goes into a text's cache, which the host keeps.
+std::vector<float> PackedChimera::encode_at_once(std::span<const TokenId> grams) {
   const std::int64_t dim = c_.dim, width = c_.gram * dim;
   const int n = static_cast<int>(grams.size()) / c_.gram;
   std::vector<TokenId> ids(grams.begin(), grams.end());
   for (TokenId& id : ids) id = std::max(id, 0);
-  kernels::DeviceBuffer rows(device_, n * width * static_cast<std::int64_t>(sizeof(float)));
-  kernels::DeviceBuffer out(device_, n * dim * static_cast<std::int64_t>(sizeof(float)));
-  ops_.embed(device_, embedding_.view, ids.data(), static_cast<int>(ids.size()), rows.f32());
+  ops_.embed(device_, embedding_.view, ids.data(), static_cast<int>(ids.size()), gram_rows_.f32());
   const std::vector<float> zeros(static_cast<std::size_t>(dim));
   for (std::size_t i = 0; i < grams.size(); i++) {
     if (grams[i] >= 0) continue;  // before the text begins
-    ops_.upload(device_, rows.f32() + static_cast<std::int64_t>(i) * dim, zeros.data(),
+    ops_.upload(device_, gram_rows_.f32() + static_cast<std::int64_t>(i) * dim, zeros.data(),
                 dim * static_cast<std::int64_t>(sizeof(float)));
   }
-  SiluRows silu(device_, n, c_.dim);
   for (int i = 0; i < c_.gram; i++)
-    ops_.matmul(device_, gram_in_[static_cast<std::size_t>(i)].view, rows.f32() + i * dim, width, n,
-                silu.row(0), silu.stride(), nullptr, /*add=*/i > 0);
-  ops_.matmul(device_, gram_out_.view, silu.apply(n), dim, n, out.f32(), dim, nullptr,
+    ops_.matmul(device_, gram_in_[static_cast<std::size_t>(i)].view, gram_rows_.f32() + i * dim,
+                width, n, gram_silu_.row(0), gram_silu_.stride(), nullptr, /*add=*/i > 0);
+  ops_.matmul(device_, gram_out_.view, gram_silu_.apply(n), dim, n, encoded_.f32(), dim, nullptr,
               /*add=*/false);
-  return download_rows(device_, out.f32(), dim, n, c_.dim);
+  return download_rows(device_, encoded_.f32(), dim, n, c_.dim);
 }
 
 kernels::RowsPlan PackedChimera::Plan::view() const {

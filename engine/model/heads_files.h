@@ -87,7 +87,8 @@ struct HeadsOptions {
   int max_seq_len = 0;  // positions there can be
 };
 /// Packs them for the device, which outlives them.
-/// @param embedding  the target's tensors, read by Chimera's heads without an embedding of their own
+/// @param embedding  the target's tensors, read by Chimera's heads without an
+///                   embedding of their own
 std::unique_ptr<MedusaHeads> load_medusa(kernels::Device& device,
                                          const HeadsFiles& files,
                                          const HeadsOptions& options);

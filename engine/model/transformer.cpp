@@ -313,7 +313,8 @@ void Transformer::rank(std::span<const BatchItem> items, int k, std::vector<Step
   }
 }
 
-// Two logits of the parent say it: the row's own against the one picked, whose probability is known.
+// Two logits of the parent say it: the row's own against the one picked,
+// whose probability is known.
 void Transformer::tell_row_p(std::span<const BatchItem> items, std::vector<StepOutput>& outputs) {
   struct Told {
     float* p;

@@ -172,7 +172,7 @@ class Asking {
     item.n_tokens = static_cast<int>(result.tokens.size());
     item.seconds = (result.prefill_ms + result.decode_ms) * 1e-3;
     item.stop_reason = result.stop_reason;
-    item.metrics = result.metrics;
+    item.counts = result.counts;
     if (has_trigger(item))
       item.answer = item.text.substr(item.exact.size() + std::string(kTrigger).size());
     return item;

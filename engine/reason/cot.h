@@ -39,9 +39,9 @@ struct CotItem {
   int n_steps = 0;          // forwards of rationale and answer
   int n_tokens = 0;         // exact tokens of both
   int n_approximate = 0;
-  double seconds = 0;                     // own compute of both, prompts included
-  std::string stop_reason;                // of the rationale
-  std::map<std::string, double> metrics;  // of the rationale's run
+  double seconds = 0;                          // own compute of both, prompts included
+  std::string stop_reason;                     // of the rationale
+  std::map<std::string, std::int64_t> counts;  // of the rationale's run
 };
 
 struct CotReport {

@@ -208,8 +208,8 @@ class Search {
     }
   }
 
-  /// Fills the beam from the front of the candidates. Where a kept thought leads is written now; one
-  /// of which that cannot be read gives its place to the next.
+  /// Fills the beam from the front of the candidates. Where a kept thought leads is written now;
+  /// one of which that cannot be read gives its place to the next.
   std::vector<int> best_of(int depth, const std::vector<int>& candidates) {
     const auto wanted = static_cast<std::size_t>(settings_.beam);
     std::vector<int> kept;

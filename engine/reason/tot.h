@@ -1,12 +1,12 @@
 // Tree of thoughts: a question is searched level by level; every thought of a level is written and
 // valued by the model, and the best go on.
-//   paper     Yao et al. 2023 (arXiv:2305.10601), breadth first; with the evaluator's scores and the
-//             settings of Wang et al. 2024 (SEED, arXiv:2406.18200), algorithm 2
+//   paper     Yao et al. 2023 (arXiv:2305.10601), breadth first; with the evaluator's scores and
+//             the settings of Wang et al. 2024 (SEED, arXiv:2406.18200), algorithm 2
 //   lossless  what is written is plain decoding's with the same seeds, so the tree is the same
 //             whatever scheduler and decoder serve it, greedy and coupled
-//   differs   a chain that needs no thought more is set aside instead of being prolonged to depth T;
-//             values are greedy unless asked for otherwise, the answer always; equal values go to
-//             the thought made first
+//   differs   a chain that needs no thought more is set aside instead of being prolonged to
+//             depth T; values are greedy unless asked for otherwise, the answer always; equal
+//             values go to the thought made first
 #pragma once
 
 #include <cstdint>

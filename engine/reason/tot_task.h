@@ -1,9 +1,9 @@
-// What a task makes of a tree of thoughts: which questions it asks, what stands in its prompts, when
-// a chain of thoughts is complete and what it is worth in the end.
-//   arith, gsm8k             a thought is a sub-question and its answer; a chain is complete when it
-//                            asks what was asked before, or for the final answer
-//   blocks, blocksworld      a thought is the next action; the model tells the state behind it, and a
-//                            chain is complete when the goal holds in that state
+// What a task makes of a tree of thoughts: which questions it asks, what stands in its prompts,
+// when a chain of thoughts is complete and what it is worth in the end.
+//   arith, gsm8k             a thought is a sub-question and its answer; a chain is complete when
+//                            it asks what was asked before, or for the final answer
+//   blocks, blocksworld      a thought is the next action; the model tells the state behind it, and
+//                            a chain is complete when the goal holds in that state
 //   write, creative_writing  the first thought is a plan, the second the passage
 #pragma once
 

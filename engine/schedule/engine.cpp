@@ -150,7 +150,11 @@ void Engine::describe_once(const LoadedModel& model) {
 
 void Engine::describe_once(const RunModels& models) {
   describe_once(models.target);
-  if (models.draft) describe_once(*models.draft);
+  if (models.draft) {
+    describe_once(*models.draft);
+    if (described_pairs_.emplace(models.target.id, models.draft->id).second)
+      for (const std::string& text : pair_notices(models)) notice(Notice::Level::Warning, text);
+  }
   for (const LoadedHeads* heads : {models.medusa, models.chimera}) {
     if (!heads || !described_.insert(heads->id).second) continue;
     for (const std::string& text : heads->files.notices) notice(Notice::Level::Info, text);
@@ -393,8 +397,8 @@ void Engine::report_finished() {
   }
 }
 
-/// Ends the race under way, and tells how its lanes compare with the AR lane of their model if there
-/// is one.
+/// Ends the race under way, and tells how its lanes compare with the AR lane of their model if
+/// there is one.
 void Engine::end_race() {
   if (!race_) return;
   for (const auto& lane : race_->lanes()) race_->stop(lane->run);

@@ -112,7 +112,8 @@ class Engine {
   RunId n_runs_ = 0;
   std::uint32_t n_races_ = 0;
   SearchId n_searches_ = 0;
-  std::set<std::uint32_t> described_;  // models the stream knows
+  std::set<std::uint32_t> described_;                                  // models the stream knows
+  std::set<std::pair<std::uint32_t, std::uint32_t>> described_pairs_;  // of target and draft
   bool held_ = false;
   bool allow_external_shards_ = false;
   FileLimits limits_;

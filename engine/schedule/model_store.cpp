@@ -3,9 +3,11 @@
 #include <sys/sysinfo.h>
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "engine/event/clock.h"
 #include "engine/event/text.h"
@@ -315,6 +317,62 @@ ModelLoaded describe(const LoadedModel& loaded) {
     }
   }
   return event;
+}
+
+namespace {
+
+std::string ids_words(std::vector<TokenId> ids) {
+  std::ranges::sort(ids);
+  return ids.empty() ? "none" : fmt::format("{}", fmt::join(ids, ", "));
+}
+
+std::string ids_words(std::optional<TokenId> id) {
+  return ids_words(id ? std::vector{*id} : std::vector<TokenId>{});
+}
+
+std::optional<TokenId> bos_of(const ModelFiles& files) {
+  return files.tokenizer ? files.tokenizer->bos_id() : files.config.bos_id;
+}
+
+/// The first token that is special to one of them alone.
+std::optional<TokenId> first_special_to_one(const ModelFiles& target, const ModelFiles& draft) {
+  if (!target.tokenizer || !draft.tokenizer) return std::nullopt;
+  const int n = std::min(vocab_size_of(target), vocab_size_of(draft));
+  for (TokenId id = 0; id < n; id++)
+    if (target.tokenizer->is_special(id) != draft.tokenizer->is_special(id)) return id;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::string> pair_notices(const RunModels& models) {
+  if (!models.draft) return {};
+  const ModelFiles &target = models.target.files, &draft = models.draft->files;
+  const std::string names = fmt::format("draft model {} for {}: ", draft.name, target.name);
+  std::vector<std::string> notices;
+  const std::string ends = ids_words(target.config.eos_ids);
+  if (const std::string own = ids_words(draft.config.eos_ids); own != ends)
+    notices.push_back(
+        fmt::format("{}its end tokens are {} and the target's {}; a text ends where "
+                    "the target ends it",
+                    names, own, ends));
+  const std::string begins = ids_words(bos_of(target));
+  if (const std::string own = ids_words(bos_of(draft)); own != begins)
+    notices.push_back(
+        fmt::format("{}its begin token is {} and the target's {}; it reads what the "
+                    "target reads",
+                    names, own, begins));
+  if (const auto id = first_special_to_one(target, draft))
+    notices.push_back(
+        fmt::format("{}token {} is special to the {} alone; what the target makes of it counts",
+                    names, *id, target.tokenizer->is_special(*id) ? "target" : "draft"));
+  const int context = models.draft->model->max_seq_len(), all = models.target.model->max_seq_len();
+  if (context < all)
+    notices.push_back(
+        fmt::format("{}its context holds {} tokens and the target's {}; behind these "
+                    "a text goes on without drafts, a token a step",
+                    names, context, all));
+  return notices;
 }
 
 std::vector<DeviceInfo> list_devices() {

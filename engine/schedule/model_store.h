@@ -114,7 +114,8 @@ class ModelStore {
                     int draft_threads = 0);
   /// Models that shall stay while others are asked for, until the next call; none: all may go.
   void keep_together(std::vector<const LoadedModel*> models) { together_ = std::move(models); }
-  /// @throws Error(Resources)  if memory does not hold all of these at once, whatever else is let go
+  /// @throws Error(Resources)  if memory does not hold all of these at once,
+  ///         whatever else is let go
   void expect_room(const std::vector<ModelRequest>& requests);
   /// @throws Error(Device)  if there is no such device here, or it failed before and cannot be
   /// opened again: then with the first cause
@@ -189,8 +190,15 @@ class ModelStore {
 
 /// What the event stream says of a loaded model, its vocabulary included.
 ModelLoaded describe(const LoadedModel& loaded);
+
 /// Likewise of heads: n_layers is their number, and their vocabulary is the target's.
 ModelLoaded describe(const LoadedHeads& heads, const LoadedModel& target);
+
+/// What a person should know of a draft model beside its target, a line each. The same vocabulary
+/// may have other special tokens: such a draft is taken, for the target alone says how a text
+/// begins and where it ends. Behind a shorter context nothing is drafted.
+/// Without a draft there is nothing.
+std::vector<std::string> pair_notices(const RunModels& models);
 
 /// One device a person could name.
 struct DeviceInfo {

@@ -161,7 +161,8 @@ class RoundsWork {
 };
 
 /// The most that rounds can gain over drafting and verifying in turn: each branch needs
-/// t_draft + t_verify a round, the target t_verify of it, and `n_drafts` at once t_draft / n_drafts.
+/// t_draft + t_verify a round, the target t_verify of it,
+/// and `n_drafts` at once t_draft / n_drafts.
 ///     (t_draft + t_verify) / max((t_draft + t_verify) / n, t_verify, t_draft / n_drafts)
 /// With a draft a branch this is the paper's min(n, (t_draft + t_verify) / t_verify); one thread
 /// that drafts for all stops it at 2. Where a verification takes several texts each has its share

@@ -1,12 +1,12 @@
 // SEED: several requests at a time under rounds-scheduled speculative execution.
 //   paper     Wang et al. 2024 (arXiv:2406.18200), Algorithm 1
-//   lossless  every completion has the tokens it has alone, whatever the schedule, the policy and the
-//             times: a token depends on its own text and its own random numbers only
+//   lossless  every completion has the tokens it has alone, whatever the schedule, the policy and
+//             the times: a token depends on its own text and its own random numbers only
 //   needs     a draft model on a device of its own: two threads work at the same time
 //   cost      a cache of the target and one of the draft for each branch, prompts shared; each
 //             model's weights once
-//   differs   one thread drafts for all branches, so rounds gain 2 at the most (rounds_bound()); the
-//             published program's branches wait for each other
+//   differs   one thread drafts for all branches, so rounds gain 2 at the most (rounds_bound());
+//             the published program's branches wait for each other
 #pragma once
 
 #include <map>

@@ -130,6 +130,7 @@ RunResult result_of(const Lane& lane,
   result.prefill_ms = prefill_ms;
   result.decode_ms = static_cast<double>(lane.compute_ns) * 1e-6;
   result.metrics = metrics_of(lane);
+  result.counts = counts_of(lane);
   return result;
 }
 

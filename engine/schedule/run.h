@@ -52,9 +52,10 @@ struct RunResult {
   double prefill_ms = 0;
   double decode_ms = 0;
   std::map<std::string, double> metrics;
-  std::optional<bool> identical_to_ar;   // unset: not compared
-  std::optional<Difference> difference;  // where it is not identical
-  std::optional<double> speedup;         // unset: no AR run to compare with
+  std::map<std::string, std::int64_t> counts;  // those of the metrics that add up over runs
+  std::optional<bool> identical_to_ar;         // unset: not compared
+  std::optional<Difference> difference;        // where it is not identical
+  std::optional<double> speedup;               // unset: no AR run to compare with
 
   /// Ended by its text or its limits: two such runs must agree to the end.
   bool whole() const {

@@ -9,8 +9,8 @@
 // Hidden states are there as keys and values, nothing is asked of their rows. Where heads see no
 // committed k-grams the text is h_0 .. h_{n-1}, and chains begin with their g_{i+1}.
 // A k-gram is W2 SiLU(W1 [e ..]), places before the text's begin zero. f is the block's output at a
-// k-gram's row, without a norm behind it. Beside the heads' losses f is drawn to the hidden state of
-// its own position, which the target will have there.
+// k-gram's row, without a norm behind it. Beside the heads' losses f is drawn to the hidden state
+// of its own position, which the target will have there.
 #include "engine/train/chimera_pass.h"
 
 #include <algorithm>
@@ -119,7 +119,8 @@ int ChimeraPass<T>::stand(int pos, RowView view) {
   return row;
 }
 
-// The k-grams of one place. Of a place in the prompt there is the text's alone, and no head is asked.
+// The k-grams of one place. Of a place in the prompt there is the text's alone,
+// and no head is asked.
 template <typename T>
 void ChimeraPass<T>::add_links(const HeadsText& text, int place, int begin) {
   const bool in_text = c_.sees_committed_grams;

@@ -1,5 +1,5 @@
-// README.md of trained heads: what they are for, what they learned from, how, and how often they are
-// right.
+// README.md of trained heads: what they are for, what they learned from, how, and how often they
+// are right.
 #pragma once
 
 #include <string>

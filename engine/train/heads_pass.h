@@ -1,12 +1,12 @@
-// Forward and backward of draft heads over texts that a target wrote, whose hidden states are given.
+// Forward and backward of draft heads over texts that a target wrote, with its hidden states.
 //   place    a position i of a text at which decoding would draft: the target has read tokens 0 to
 //            i and picked token i + 1. The first is the prompt's last token
 //   head k   reads h_i and is asked for token i + 2 + k (k from 0)
-//   Medusa   h_i alone.                              Cai et al. 2024 (arXiv:2401.10774), section 2.1
-//   Chimera  [h_i ; f], where f is the encoder's answer at token i + 1 + k of a chain of k-grams that
-//            hangs on h_0 .. h_i and sees these states, the k-grams g_1 .. g_i of the same tokens
-//            (unless the heads see none), its own earlier rows and itself, as it does when a draft
-//            is made.                                Zeng et al. 2024 (arXiv:2402.15758), section 3
+//   Medusa   h_i alone.                             Cai et al. 2024 (arXiv:2401.10774), section 2.1
+//   Chimera  [h_i ; f], where f is the encoder's answer at token i + 1 + k of a chain of k-grams
+//            that hangs on h_0 .. h_i and sees these states, the k-grams g_1 .. g_i of the same
+//            tokens (unless the heads see none), its own earlier rows and itself, as it does when a
+//            draft is made.                         Zeng et al. 2024 (arXiv:2402.15758), section 3
 #pragma once
 
 #include <algorithm>

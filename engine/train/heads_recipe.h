@@ -1,5 +1,5 @@
-// How draft heads are trained, read from a JSON file (assets/recipes/medusa.json, chimera.json), and
-// what any recipe says of the target's own texts that shall be learnt from.
+// How draft heads are trained, read from a JSON file (assets/recipes/medusa.json, chimera.json),
+// and what any recipe says of the target's own texts that shall be learnt from.
 #pragma once
 
 #include <cstdint>

@@ -112,8 +112,9 @@ void read_probing(RecipeFields& fields, Recipe& r) {
   fields.read("probe_problems", r.probe_problems, 1, 1e5);
 }
 
-/// The same as read_optimisation, as a recipe is written. `how_long` and `measures`, which are the recipe's own, stand
-/// where readers look for them: behind what decides an update, and behind how often it is saved.
+/// The same as read_optimisation, as a recipe is written. `how_long` and `measures`, which are the
+/// recipe's own, stand where readers look for them: behind what decides an update, and behind how
+/// often it is saved.
 /// @param how_long, measures  objects, perhaps empty
 template <typename Recipe>
 void write_optimisation(nlohmann::ordered_json& object,

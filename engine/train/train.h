@@ -34,9 +34,9 @@ struct TokenizerResult {
 TokenizerResult train_tokenizer(const TrainRequest& request, const TrainCallbacks& callbacks);
 
 /// Trains a target or a draft model (they differ in their recipes). While it runs, out/ holds
-/// checkpoint.bin and training.jsonl; when it is finished, also a Hugging Face directory in bf16 with
-/// a model card, README.md. Stopped by the callbacks' flag, it has saved and returns finished =
-/// false; the same request with resume continues.
+/// checkpoint.bin and training.jsonl; when it is finished, also a Hugging Face directory in bf16
+/// with a model card, README.md. Stopped by the callbacks' flag, it has saved and returns
+/// finished = false; the same request with resume continues.
 /// @param device  request.device, opened before; null: it is opened here
 TrainResult train_model(const TrainRequest& request,
                         const TrainCallbacks& callbacks,

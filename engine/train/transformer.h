@@ -40,9 +40,11 @@ struct TrainRows {
   int n_rows() const { return static_cast<int>(token.size()); }
 };
 
-/// Every row's token, and the target of each whose loss counts and is the target's, is one of the
-/// vocabulary's; to be asked before anything is computed or launched.
+/// Every row's token is one of the vocabulary's; to be asked before anything is computed or
+/// launched.
 /// @throws ContractError
+void expect_tokens(std::span<const TokenId> tokens, int vocab_size);
+/// The same, and of the target of each row whose loss counts and is the target's.
 void expect_tokens(const TrainRows& rows, int vocab_size);
 
 /// Weights as the products read them; made again from the f32 masters after every update.

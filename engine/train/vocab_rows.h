@@ -1,5 +1,5 @@
-// Rows through one output matrix: losses with their gradient, or ranks. The logits of all rows never
-// live at once.
+// Rows through one output matrix: losses with their gradient, or ranks. The logits of all rows
+// never live at once.
 #pragma once
 
 #include <cstdint>

@@ -183,7 +183,7 @@ void CudaDevice::open() {
     check(cudaEventCreateWithFlags(&half.copied, cudaEventDisableTiming),
           "cudaEventCreateWithFlags");
   }
-  landing(kHalfBytes);
+  grow_landing(kHalfBytes);
 }
 
 CudaDevice::~CudaDevice() {
@@ -447,16 +447,24 @@ void CudaDevice::download(void* to_host, const void* from, std::int64_t bytes) {
   }
 }
 
-// Where downloads arrive, at least so large; nothing is on its way there.
-char* CudaDevice::landing(std::int64_t bytes) {
-  if (bytes <= landing_bytes_) return landing_;
+// Where downloads arrive, so large if pinned memory can be had for it; nothing is on its way there.
+void CudaDevice::grow_landing(std::int64_t bytes) {
+  if (bytes <= landing_bytes_ || landing_is_refused_) return;
   const std::int64_t wanted = std::max(bytes, std::min(2 * landing_bytes_, kMostLanding));
   void* larger = nullptr;
-  check(cudaMallocHost(&larger, static_cast<std::size_t>(wanted)), "cudaMallocHost");
+  const cudaError_t error = cudaMallocHost(&larger, static_cast<std::size_t>(wanted));
+  if (error == cudaErrorMemoryAllocation && landing_) {
+    static_cast<void>(cudaGetLastError());
+    landing_is_refused_ = true;
+    notes_.push_back(name_ + ": cudaMallocHost of " + megabytes(wanted) + ": " + told(error) +
+                     "; rows are read in pieces of " + megabytes(landing_bytes_) +
+                     ": the same tokens, later");
+    return;
+  }
+  check(error, "cudaMallocHost");
   if (landing_) static_cast<void>(cudaFreeHost(landing_));
   landing_ = static_cast<char*>(larger);
   landing_bytes_ = wanted;
-  return landing_;
 }
 
 // Packed on the way, so that what lies between the rows does not cross the bus.
@@ -467,19 +475,25 @@ void CudaDevice::download_rows(void* const* to_host,
                                int n_rows) {
   usable();
   if (n_rows == 0) return;
-  const auto most = static_cast<int>(std::clamp<std::int64_t>(kMostLanding / row_bytes, 1, n_rows));
   launch_held();
+  const std::int64_t most_at_once = std::max(kMostLanding / row_bytes, std::int64_t{1});
+  grow_landing(std::min<std::int64_t>(most_at_once, n_rows) * row_bytes);
+  const auto most = static_cast<int>(std::min<std::int64_t>(landing_bytes_ / row_bytes, n_rows));
+  if (most == 0) {  // a row is in pieces, too
+    for (int r = 0; r < n_rows; r++)
+      download(to_host[r], static_cast<const char*>(from) + r * stride_bytes, row_bytes);
+    return;
+  }
   for (int first = 0; first < n_rows; first += most) {
     const int n = std::min(most, n_rows - first);
-    char* arrived = landing(n * row_bytes);
     const auto width = static_cast<std::size_t>(row_bytes);
     at_work_ = true;
-    check(cudaMemcpy2DAsync(arrived, width, static_cast<const char*>(from) + first * stride_bytes,
+    check(cudaMemcpy2DAsync(landing_, width, static_cast<const char*>(from) + first * stride_bytes,
                             static_cast<std::size_t>(stride_bytes), width,
                             static_cast<std::size_t>(n), cudaMemcpyDeviceToHost, stream_),
           "cudaMemcpy2DAsync");
     wait();
-    for (int r = 0; r < n; r++) std::memcpy(to_host[first + r], arrived + r * row_bytes, width);
+    for (int r = 0; r < n; r++) std::memcpy(to_host[first + r], landing_ + r * row_bytes, width);
   }
 }
 

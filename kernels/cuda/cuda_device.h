@@ -1,6 +1,6 @@
 // A GPU, real or emulated: one stream, scratch memory that grows and stays, pinned staging for what
-// the host says, and the one place where a call's result is looked at. One thread at a time may call
-// its operations.
+// the host says, and the one place where a call's result is looked at. One thread at a time may
+// call its operations.
 //   kernels  are held back and launched together (graphs.h) before something is waited for or read,
 //            or memory that they use is written by the host or given back
 //   uploads  go into the stream at once: before the kernels that are held back, which do not use
@@ -124,7 +124,7 @@ class CudaDevice final : public Device {
   void open();
   void close() noexcept;
   char* staging(std::int64_t bytes);
-  char* landing(std::int64_t bytes);
+  void grow_landing(std::int64_t bytes);
   std::string memory_told() const;
 
   std::string name_;
@@ -135,6 +135,7 @@ class CudaDevice final : public Device {
   std::int64_t half_used_ = 0;
   char* landing_ = nullptr;  // pinned; where downloads arrive
   std::int64_t landing_bytes_ = 0;
+  bool landing_is_refused_ = false;  // more of it
   Grown scratch_[static_cast<int>(Use::Count)];
   std::unique_ptr<Products> products_;
   std::unordered_set<const void*> allowed_;  // kernels that may take all shared memory of a block

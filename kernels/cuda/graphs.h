@@ -126,7 +126,9 @@ class KernelGraphs {
   KernelGraphs& operator=(const KernelGraphs&) = delete;
 
   /// Puts the kernels in the stream, each after the one before it. Where a graph of them cannot be
-  /// had, most often for want of memory, they go one by one, with the same bits.
+  /// had, most often for want of memory, they go one by one, with the same bits. Of the lists that
+  /// want one the next two try again; then 1, 2, 4, .. go without, for an attempt takes longer than
+  /// these kernels' launches.
   Answer launch(Launches& launches, cudaStream_t stream);
   /// The first call for a graph that was refused so; none was: its error is cudaSuccess.
   const Answer& refused() const { return refused_; }
@@ -158,6 +160,7 @@ class KernelGraphs {
   Answer tell(Kept& kept, Launches& launches);
   Answer one_by_one(Launches& launches, cudaStream_t stream);
   Answer go_without(const Answer& answer, Launches& launches, cudaStream_t stream);
+  bool passes();
 
   bool on_;
   std::int64_t n_launched_ = 0;
@@ -165,6 +168,8 @@ class KernelGraphs {
   std::vector<std::size_t> differ_;  // launches, of the graph that nearest() found
   std::list<std::uint64_t> seen_;    // hashes of lists, the latest first
   Answer refused_;
+  int n_refused_ = 0;  // in a row, none that was made having run
+  int to_pass_ = 0;    // lists, before a graph is tried again
 };
 
 }  // namespace kernels::DECOSCOPE_GPU

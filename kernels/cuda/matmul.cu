@@ -4,8 +4,8 @@
 //           activations are rounded to the weights' type
 //   f32     plain fused multiply-adds
 //   sums    k is cut into chunks of 64; chunk c belongs to partial sum c % 4, which adds its chunks
-//           in order; the four are added in order. Nothing of this depends on the rows, their number
-//           or the device, and zeros appended to k add only zeros
+//           in order; the four are added in order. Nothing of this depends on the rows, their
+//           number or the device, and zeros appended to k add only zeros
 //   many    over 128 rows go 128 at a time: the same path, so a prompt's cache has a step's bits
 #include <algorithm>
 

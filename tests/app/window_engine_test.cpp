@@ -16,8 +16,10 @@
 
 #include "app/window_tasks.h"
 #include "engine/decode/registry.h"
+#include "engine/schedule/model_store.h"
 #include "tests/app/window_engine.h"
 #include "ui/draw.h"
+#include "ui/prepare/failure_words.h"
 #include "ui/prepare/verdicts.h"
 
 namespace {
@@ -71,6 +73,33 @@ TEST(WindowWithEngine, calls_those_runs_not_lossless_that_the_decoders_do) {
     }
   }
   EXPECT_EQ(n_lost, 1) << "mcsd as released, with certain drafts that are judged by numbers";
+}
+
+TEST(WindowWithEngine, what_is_refused_names_no_option_of_a_command_line) {
+  engine::ModelStore store(assets().string(), 1);
+  const std::string other = DECOSCOPE_SOURCE_DIR "/tests/fixtures/hf/llama_gqa";
+  const engine::DecoderContext context{
+      .target = *store.get({}).model, .sampling = {}, .limits = {}, .options = {}};
+  const std::function<void()> refused[] = {
+      [&] { store.get_with_draft({.model = "demo-draft"}, "", "seed"); },
+      [&] { store.get_with_draft({.needs_tokenizer = false}, other, "seed"); },
+      [&] { store.get_for({.model = "demo-draft"}, {}, {"medusa"}); },
+      [&] { store.device("gpu"); },
+      [&] { store.get({.scale = "3x1"}); },
+      [&] { store.get({.dtype = "f8"}); },
+      [&] { engine::make_decoder("seed", context); },
+      [&] { engine::make_decoder("medusa", context); },
+  };
+  for (const auto& refuse : refused) {
+    std::string message;
+    try {
+      refuse();
+    } catch (const engine::Error& error) {
+      message = error.what();
+    }
+    EXPECT_NE(message.find("--"), std::string::npos) << "for a command line: " << message;
+    EXPECT_EQ(ui::in_window(message).find("--"), std::string::npos) << ui::in_window(message);
+  }
 }
 
 TEST(WindowWithEngine, a_lane_with_a_draft_model_races_too_and_tells_what_its_panels_show) {

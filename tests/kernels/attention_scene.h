@@ -1,5 +1,5 @@
-// Random trees of rows behind cached prefixes, for tests of attention: what is seen, how a device is
-// asked, and the double loop it is held against.
+// Random trees of rows behind cached prefixes, for tests of attention: what is seen, how a device
+// is asked, and the double loop it is held against.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// What a step of llama.cpp costs, as `decoscope bench step` measures ours: k rows behind a committed
-// prefix of 128 tokens, the logits of every row asked for. Built by hand against a llama.cpp of one's
-// own, never with this project (docs/measurements/cpu_step.md says how):
+// What a step of llama.cpp costs, as `decoscope bench step` measures ours: k rows behind a
+// committed prefix of 128 tokens, the logits of every row asked for. Built by hand against a
+// llama.cpp of one's own, never with this project (docs/measurements/cpu_step.md says how):
 //   llama_rows MODEL.gguf [REPEATS] [THREADS]
 // prints "rows ms" a line, medians of the repeats; row counts take turns, so that a slow moment of
 // the machine hits all of them.

@@ -110,6 +110,17 @@ TEST(FailedDevice, what_is_typed_in_a_command_line_is_named_as_setup_has_it) {
             "cuda:0: gone; what was done before is kept; try cpu as the device in Setup");
   EXPECT_EQ(ui::in_window("at --scale 4x2: try a smaller --scale, like 1x1, or --device cpu"),
             "at scale 4x2: try a smaller scale, like 1x1, or cpu as the device in Setup");
+  EXPECT_EQ(
+      ui::in_window("seed needs a draft model and there is none; name one (--draft NAME|DIR)"),
+      "seed needs a draft model and there is none; choose one as the draft in Setup");
+  EXPECT_EQ(ui::in_window("the same vocabulary; name another with --draft"),
+            "the same vocabulary; choose another as the draft in Setup");
+  EXPECT_EQ(ui::in_window("none are given; name them with --heads NAME|DIR"),
+            "none are given; choose them as the heads in Setup");
+  EXPECT_EQ(ui::in_window("the context holds 1024; lower --max-tokens or --shots"),
+            "the context holds 1024; lower max tokens or examples shown");
+  EXPECT_EQ(ui::in_window("name the folder of the sets with --data DIR or in DECOSCOPE_DATA"),
+            "name the folder of the sets in DECOSCOPE_DATA, before the program starts");
   EXPECT_EQ(ui::in_window("a file --named so"), "a file --named so");
   Asked window("cuda:0");
   window.shell.take(cut_run("cuda:0", true));

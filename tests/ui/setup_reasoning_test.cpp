@@ -1,5 +1,5 @@
-// Chains and trees of thoughts in the window: what Setup asks for, which of their runs is looked at,
-// what the bar says of them.
+// Chains and trees of thoughts in the window: what Setup asks for, which of their runs is looked
+// at, what the bar says of them.
 #include <variant>
 
 #include <gmock/gmock.h>

@@ -23,8 +23,8 @@ void line_through(ImDrawList* list, std::span<const ImVec2> points, int index) {
     list->AddPolyline(points.data(), static_cast<int>(points.size()), ink, px(kLineWidth));
     return;
   }
-  // What is left of the dash or the gap is kept above a hundredth of a pixel: less than what a float
-  // still adds to a place on the screen would never end.
+  // What is left of the dash or the gap is kept above a hundredth of a pixel: less than what a
+  // float still adds to a place on the screen would never end.
   bool drawn = true;
   float left = px(on);
   for (std::size_t i = 1; i < points.size(); ++i) {

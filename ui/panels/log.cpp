@@ -21,7 +21,8 @@ struct Line {
 std::vector<Line> lines_of(const engine::Timeline& timeline) {
   using Level = engine::Notice::Level;
   std::vector<Line> lines;
-  for (const engine::Notice& n : timeline.notices()) lines.push_back({n.t, n.text, n.level});
+  for (const engine::Notice& n : timeline.notices())
+    lines.push_back({n.t, in_window(n.text), n.level});
   for (const engine::RunRecord& run : timeline.runs()) {
     if (run.failed)
       lines.push_back({run.failed->t,

@@ -1,4 +1,5 @@
-// How one unseen prompt is answered while a consistency training goes on: its blocks, probe by probe.
+// How one unseen prompt is answered while a consistency training goes on: its blocks,
+// probe by probe.
 #pragma once
 
 #include "ui/panel.h"

@@ -45,8 +45,8 @@ void draft_row(SetupForm& form, const Catalog& catalog) {
   ImGui::EndCombo();
 }
 
-// The heads of a kind: the card's, or those of the list that fit the model; greyed, with the reason,
-// where there are none.
+// The heads of a kind: the card's, or those of the list that fit the model; greyed, with the
+// reason, where there are none.
 void heads_row(SetupForm& form, const Catalog& catalog, const CatalogDecoder& decoder) {
   const std::string& kind = decoder.name;
   const std::string label = decoder.title + " heads",

@@ -24,7 +24,8 @@ void file_row(const char* label,
               const char* hint,
               std::string& path,
               const std::string& help);
-/// An option of a decoder in the field of its kind; a tree with what it comes to, or why it is none.
+/// An option of a decoder in the field of its kind; a tree with what it comes to,
+/// or why it is none.
 /// @param why_idle  the option has nothing to do here; empty: it has
 void option_row(LaneForm& lane,
                 const Catalog& catalog,

@@ -8,9 +8,22 @@ namespace ui {
 std::string in_window(const std::string& message) {
   static constexpr std::pair<std::string_view, std::string_view> kWords[] = {
       {"--device cpu", "cpu as the device in Setup"},
+      {"--device ", "device "},
       {"--dtype bf16", "bf16 weights"},
+      {"--dtype ", "dtype "},
       {"--scale ", "scale "},
-      {"--scale,", "scale,"}};
+      {"--scale,", "scale,"},
+      {"--scale:", "scale:"},
+      {"name one with --draft NAME|DIR", "choose one as the draft in Setup"},
+      {"name one (--draft NAME|DIR)", "choose one as the draft in Setup"},
+      {"name another with --draft", "choose another as the draft in Setup"},
+      {"name them with --heads NAME|DIR", "choose them as the heads in Setup"},
+      {"name some (--heads NAME|DIR)", "choose some as the heads in Setup"},
+      {"--max-tokens or --shots", "max tokens or examples shown"},
+      {"with --data DIR or in DECOSCOPE_DATA", "in DECOSCOPE_DATA, before the program starts"},
+      {"give --data or set DECOSCOPE_DATA", "set DECOSCOPE_DATA before the program starts"},
+      {"--split ", "split "},
+      {"--level:", "level:"}};
   std::string text = message;
   for (const auto& [typed, shown] : kWords) {
     for (std::size_t at = text.find(typed); at != text.npos; at = text.find(typed, at))

@@ -1,6 +1,6 @@
 // Which of the runs that start is looked at. A run alone or a race: always. Of a chain or tree of
-// thoughts, which are many runs, the first; and then the next whenever the one shown is over, as long
-// as nobody has chosen another.
+// thoughts, which are many runs, the first; and then the next whenever the one shown is over, as
+// long as nobody has chosen another.
 #pragma once
 
 #include "engine/event/event.h"

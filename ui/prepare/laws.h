@@ -1,5 +1,5 @@
-// The laws that P/Q shows, at another temperature. A law at T is its power T0 / T, scaled to sum 1; a
-// recording holds a few tokens of each law, so what the others share is known within bounds only.
+// The laws that P/Q shows, at another temperature. A law at T is its power T0 / T, scaled to sum 1;
+// a recording holds a few tokens of each law, so what the others share is known within bounds only.
 #pragma once
 
 #include <span>

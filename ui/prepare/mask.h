@@ -1,5 +1,5 @@
-// Which rows of a step attend to which: to their ancestors among the rows, themselves, and the whole
-// prefix. Nothing else is masked, so the tree says it all.
+// Which rows of a step attend to which: to their ancestors among the rows, themselves, and the
+// whole prefix. Nothing else is masked, so the tree says it all.
 #pragma once
 
 #include <functional>
@@ -26,8 +26,8 @@ struct Mask {
 /// @param by_heads  what is drafted comes from draft heads (row_origin.h)
 Mask mask_of(const engine::TokenTree& tree, bool by_heads = false);
 
-/// What stands above each region's columns, so that none reaches into the next: its name, where that
-/// has no room its short name, or nothing.
+/// What stands above each region's columns, so that none reaches into the next: its name, where
+/// that has no room its short name, or nothing.
 /// @param cell   width of a column
 /// @param right  room from the first column on; the last region's name may take all of it
 /// @param width  of a text

@@ -56,7 +56,8 @@ Grid trajectory_grid(const engine::RunRecord& run,
                      int block = -1);
 
 /// A block that has converged, told by its states alone: the guess it began with, each iteration,
-/// and the one in which nothing changed, which proved the rest final. What a run's block looks like.
+/// and the one in which nothing changed, which proved the rest final.
+/// What a run's block looks like.
 /// @param states  [0] the guess, the last the fixed point; of one length, at least one
 Grid states_grid(std::span<const std::vector<engine::TokenId>> states, bool hindsight);
 

@@ -1,6 +1,6 @@
 // What CUDA gives a kernel, in plain C++: with this header in place of CUDA's own, the same .cu and
-// .cuh files compile with any C++20 compiler and run on the CPU, block by block, every GPU thread on
-// a fiber of its own (fiber.h).
+// .cuh files compile with any C++20 compiler and run on the CPU, block by block, every GPU thread
+// on a fiber of its own (fiber.h).
 //   barriers     __syncthreads, __syncwarp, shuffles, votes and multiply_tile stop a thread until
 //                those it meets have come to the same line
 //   memory       device memory ends at a page nobody may touch and begins behind marks; shared

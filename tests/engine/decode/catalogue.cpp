@@ -171,6 +171,7 @@ std::vector<Job> all_settings() {
       job_of("prompt-lookup", {{"max_ngram", "1"}, {"n_tokens", "1"}}),
       job_of("prompt-lookup", {{"max_ngram", "6"}, {"n_tokens", "24"}}),
       job_of("speculative"),
+      job_of("speculative", {{"gamma", "0"}}),
       job_of("speculative", {{"gamma", "1"}}),
       job_of("speculative", {{"gamma", "12"}, {"stop_below", "0.4"}}),
       job_of("speculative", {{"draft_temperature", "0"}, {"draft_top_k", "2"}}),

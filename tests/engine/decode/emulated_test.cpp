@@ -1,6 +1,6 @@
 // Every decoder on every CUDA device that is here, the emulated one always, in every dtype, greedy
-// and coupled: the tokens and the bits of the scores of plain decoding there (T1, T2); and what they
-// are beside the CPU's.
+// and coupled: the tokens and the bits of the scores of plain decoding there (T1, T2); and what
+// they are beside the CPU's.
 #include <cmath>
 #include <functional>
 #include <map>
@@ -136,6 +136,24 @@ TEST(EmulatedGpuStep, waits_once_takes_no_memory_and_brings_back_what_was_picked
   EXPECT_EQ(more.waits, 3);
   EXPECT_EQ(more.takes, 0);
   EXPECT_EQ(more.to_host, 5 * 20 + 4 * 2 * 4 + 5 * model->config().dim * 4);
+}
+
+TEST(EmulatedGpuStep, of_draft_heads_takes_no_memory_where_k_grams_are_new) {
+  Loaded& on = on_device(kEmulated, kernels::DType::BF16);
+  auto* heads = dynamic_cast<ChimeraHeads*>(on.heads("chimera"));
+  ASSERT_NE(heads, nullptr);
+  const auto text = heads->make_text(0);
+  const int dim = dynamic_cast<Model&>(on.model()).config().dim;
+  const std::vector<float> hidden(static_cast<std::size_t>(dim), 0.5f);
+  for (TokenId first = 1; first < 8; first++) {
+    const std::vector<TokenId> gram(static_cast<std::size_t>(heads->gram()), first);
+    const Asked asked = asked_by([&] {
+      text->append(hidden, gram);
+      text->begin_draft();
+      text->level(std::vector<int>{-1}, gram);
+    });
+    EXPECT_TRUE(first < 3 || asked.takes == 0) << asked.takes;
+  }
 }
 
 TEST(EmulatedGpuStep, is_one_graph_of_which_nearly_nothing_is_told_again) {

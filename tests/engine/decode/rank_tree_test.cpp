@@ -1,5 +1,5 @@
-// Trees of ranks: the published ones by their counts, files by what is refused, and growth by trying
-// every tree there is.
+// Trees of ranks: the published ones by their counts, files by what is refused, and growth by
+// trying every tree there is.
 #include <unistd.h>
 #include <cmath>
 #include <filesystem>

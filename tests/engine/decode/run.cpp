@@ -41,6 +41,7 @@ Outcome run_to_end(LanguageModel& model, Lane& lane, const Job& job) {
   outcome.n_steps = lane.n_steps;
   outcome.approximate = lane.decoder->approximate();
   outcome.metrics = metrics_of(lane);
+  outcome.counts = counts_of(lane);
   outcome.events = std::move(events.events);
   outcome.n_proposed = lane.n_proposed;
   outcome.n_accepted = lane.n_accepted;

@@ -29,6 +29,7 @@ struct Outcome {
   int n_steps = 0;
   std::vector<int> emitted_per_step;
   std::map<std::string, double> metrics;
+  std::map<std::string, std::int64_t> counts;
   std::vector<Event> events;
   std::int64_t n_proposed = 0, n_accepted = 0, n_rejected = 0;
 };

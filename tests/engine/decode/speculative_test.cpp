@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/decode/mcsd.h"
+#include "engine/decode/registry.h"
 #include "engine/decode/speculative.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/toy_model.h"
@@ -285,7 +286,7 @@ TEST(Speculative, drafts_no_further_than_the_text_may_go) {
   }
 }
 
-TEST(Speculative, a_draft_with_a_shorter_context_ends_drafting_there_and_the_text_goes_on) {
+TEST(Speculative, SD09_a_draft_with_a_shorter_context_ends_there_with_a_notice_the_text_goes_on) {
   ToyModel model(kShape);
   for (const int context : {1, 4, 5, 6, 9, 20}) {
     ToyShape shape = draft_of(kShape);
@@ -295,12 +296,59 @@ TEST(Speculative, a_draft_with_a_shorter_context_ends_drafting_there_and_the_tex
       const Job job = job_of(decoder, draft);
       const Outcome found = run(model, kPrompt, job);
       EXPECT_EQ(found.tokens, run_ar(model, kPrompt, job).tokens);
+      std::vector<std::string> notices;
+      int n_tokens = static_cast<int>(kPrompt.size());
       for (const Event& event : found.events) {
+        if (const auto* e = std::get_if<Committed>(&event))
+          n_tokens = e->first_pos + static_cast<int>(e->tokens.size());
+        if (const auto* e = std::get_if<Notice>(&event)) {
+          notices.push_back(e->text);
+          EXPECT_GT(n_tokens, context) << "told in the first step without room";
+        }
         const auto* drafted = std::get_if<Drafted>(&event);
         if (!drafted || drafted->tree.n_rows() == 1) continue;
         EXPECT_LE(drafted->tree.tag.back().a, context);
+        EXPECT_TRUE(notices.empty());
       }
+      ASSERT_EQ(notices.size(), 1u) << "once a text";
+      EXPECT_NE(notices[0].find("context of " + std::to_string(context) + " tokens is full"),
+                std::string::npos)
+          << notices[0];
       EXPECT_EQ(found.metrics.at("draft_forwards") > 0, context >= 5) << context;
+      // A draft of the target's context is told of nowhere, nor one that nobody asks.
+      ToyModel as_long(draft_of(kShape));
+      Job none = job_of(decoder, as_long);
+      if (none.decoder == "speculative") none = job_of(decoder, draft, {{"gamma", "0"}});
+      for (const Event& event : run(model, kPrompt, none).events)
+        EXPECT_FALSE(std::holds_alternative<Notice>(event)) << decoder;
+    }
+  }
+}
+
+TEST(Speculative, SD10_no_token_drafted_is_plain_decoding_and_beyond_the_limits_is_refused) {
+  ToyModel model(kShape), draft(draft_of(kShape));
+  for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
+    for (const char* gamma : {"0", "1", "16"}) {
+      Job job = job_of("speculative", draft, {{"gamma", gamma}});
+      job.sampling = {.temperature = 0.8f, .mode = mode};
+      const Outcome found = run(model, kPrompt, job), ar = run_ar(model, kPrompt, job);
+      if (mode == Sampling::Mode::Coupled || gamma == std::string("0")) {
+        EXPECT_EQ(found.tokens, ar.tokens) << gamma;
+      }
+      if (gamma != std::string("0")) continue;
+      EXPECT_EQ(found.n_steps, ar.n_steps);
+      EXPECT_EQ(found.n_proposed, 0);
+      EXPECT_EQ(found.metrics.at("draft_forwards"), 0) << "not even the prompt is read";
+    }
+  }
+  for (const char* gamma : {"65", "-1"}) {
+    try {
+      complete_options(decoder_named("speculative"), {{"gamma", gamma}});
+      ADD_FAILURE() << gamma;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::Usage);
+      for (const std::string part : {"gamma", gamma, "0", "64"})
+        EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
     }
   }
 }

@@ -46,6 +46,11 @@ TEST(Stepper, each_rate_of_acceptance_has_its_own_name) {
   for (const Job& job : jobs(draft)) {
     const Outcome outcome = run(model, {1, 2, 3, 1, 2, 3, 1, 2}, job);
     const auto& metrics = outcome.metrics;
+    for (const auto& [name, n] : outcome.counts)
+      EXPECT_EQ(metrics.at(name), static_cast<double>(n)) << name << " " << described(job);
+    for (const char* no_sum : {"rows_per_step", "acceptance_rate", "accepted_of_judged",
+                               "depth_accepted", "pool_ngrams", "pool_keys"})
+      EXPECT_FALSE(outcome.counts.contains(no_sum)) << no_sum;
     EXPECT_DOUBLE_EQ(metrics.at("rows_per_step"), metrics.at("rows") / outcome.n_steps);
     const double judged = static_cast<double>(outcome.n_accepted + outcome.n_rejected);
     EXPECT_EQ(metrics.contains("acceptance_rate"), outcome.n_proposed > 0) << described(job);

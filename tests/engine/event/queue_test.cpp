@@ -66,6 +66,25 @@ TEST(EventQueue, who_no_longer_listens_is_not_called_any_more) {
   EXPECT_EQ(queue.size(), 1U);
 }
 
+TEST(EventQueue, who_is_called_holds_up_no_other_queue) {
+  EventQueue queue, other;
+  std::promise<void> rings, other_rings, goes_on;
+  queue.on_arrival([&] {
+    rings.set_value();
+    goes_on.get_future().wait();
+  });
+  std::thread engine_thread([&] { queue.push(Held{}); });
+  rings.get_future().wait();
+  std::thread other_thread([&] {
+    other.on_arrival([&] { other_rings.set_value(); });
+    other.push(Held{});
+  });
+  EXPECT_EQ(other_rings.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  goes_on.set_value();
+  engine_thread.join();
+  other_thread.join();
+}
+
 Event verified_of(RunId run, StepId step, std::size_t n_rows) {
   return Verified{.t = 10 * step,
                   .run = run,

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 
@@ -49,6 +50,32 @@ TEST(Csv, steps_have_units_and_the_numbers_of_the_stream) {
   ASSERT_EQ(lines.size(), 5U);
   EXPECT_THAT(lines[0], StartsWith("run,step,begin_ms,own_compute_before_ms,rows,"));
   EXPECT_THAT(lines[2], StartsWith("1,1,0.16,0.0835,3,2,2,2,0,0,3,0.001,0.08,0.002,0.0005,0.095,"));
+}
+
+// The rows of what a model drafts are known with the draft: without it they are not 0.
+TEST(Csv, a_step_cut_off_while_drafting_has_no_row_and_one_whose_draft_is_lost_no_number_of_rows) {
+  std::vector<Event> events = test::small_stream();
+  for (Event& event : events)
+    if (auto* begun = std::get_if<StepBegun>(&event)) begun->n_rows = 0;
+  const auto is_of = [](const Event& event, StepId step) {
+    const auto* begun = std::get_if<StepBegun>(&event);
+    return begun && begun->step == step;
+  };
+  const auto last = std::ranges::find_if(events, [&](const Event& e) { return is_of(e, 3); });
+  ASSERT_NE(last, events.end());
+  events.erase(last + 1, events.end());
+  const auto second = std::ranges::find_if(events, [&](const Event& e) { return is_of(e, 1); });
+  const auto draft = std::find_if(
+      second, events.end(), [](const Event& e) { return std::holds_alternative<Drafted>(e); });
+  ASSERT_NE(draft, events.end());
+  events.erase(draft);
+  Timeline timeline;
+  for (const Event& event : events) timeline.apply(event);
+  const std::vector<std::string> lines = lines_of(steps_csv(timeline));
+  ASSERT_EQ(lines.size(), 4U) << "steps 0 to 2";
+  EXPECT_THAT(lines[1], StartsWith("1,0,"));
+  EXPECT_THAT(lines[2], StartsWith("1,1,0.16,0.0835,,2,"));
+  EXPECT_THAT(lines[3], StartsWith("1,2,"));
 }
 
 TEST(Csv, tokens_are_quoted_as_rfc_4180_says) {

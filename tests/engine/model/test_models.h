@@ -29,8 +29,8 @@ class MemoryTensors final : public TensorSource {
   std::string path() const override { return "memory"; }
 };
 
-/// Scales a small model is enlarged by. The widest of them takes ten minutes where threads are watched,
-/// and does there what the others do.
+/// Scales a small model is enlarged by. The widest of them takes ten minutes where threads are
+/// watched, and does there what the others do.
 inline std::vector<ModelScale> test_scales() {
   std::vector<ModelScale> scales{{4, 1}, {4, 2}};
 #if !defined(__SANITIZE_THREAD__)

@@ -1,5 +1,5 @@
-// The engine on a thread of its own, as the window meets it: commands in, events out, with the bundled
-// models.
+// The engine on a thread of its own, as the window meets it: commands in, events out, with the
+// bundled models.
 #pragma once
 
 #include <algorithm>

@@ -158,6 +158,58 @@ TEST(ModelStore,
   std::filesystem::remove_all(folder);
 }
 
+/// The bundled draft in a folder of its own, with a file that says something else.
+std::string altered_draft(const std::string& folder,
+                          const std::string& name,
+                          const std::string& from,
+                          const std::string& to) {
+  namespace fs = std::filesystem;
+  fs::remove_all(folder);
+  fs::copy(DECOSCOPE_SOURCE_DIR "/assets/models/demo-draft", folder);
+  fs::remove(fs::path(folder) / "generation_config.json");
+  const std::string path = fs::path(folder) / name;
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  file.close();
+  EXPECT_NE(text.find(from), std::string::npos);
+  text.replace(text.find(from), from.size(), to);
+  std::ofstream(path, std::ios::binary) << text;
+  return folder;
+}
+
+TEST(ModelStore, SD03_SD09_a_draft_of_other_special_tokens_or_a_shorter_context_is_taken_and_told) {
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  EXPECT_TRUE(pair_notices(store.get_with_draft({}, "", "speculative")).empty());
+  EXPECT_TRUE(pair_notices(RunModels(store.get({}))).empty());
+  const std::string folder = std::filesystem::temp_directory_path() /
+                             ("decoscope_altered_draft_" + std::to_string(getpid()));
+  const auto notice_of = [&](const char* file, const std::string& from, const std::string& to) {
+    ModelStore own(DECOSCOPE_SOURCE_DIR "/assets", 1);
+    const auto notices =
+        pair_notices(own.get_with_draft({}, altered_draft(folder, file, from, to), "speculative"));
+    EXPECT_EQ(notices.size(), 1u) << file << ": " << to;
+    return notices.empty() ? "" : notices[0];
+  };
+  const auto expect_said = [](const std::string& notice, std::vector<std::string> parts) {
+    parts.insert(parts.end(), {"draft model decoscope_altered_draft_", " for demo-target: "});
+    for (const std::string& part : parts)
+      EXPECT_NE(notice.find(part), std::string::npos) << part << "\n" << notice;
+  };
+  expect_said(notice_of("config.json", "\"eos_token_id\": 2", "\"eos_token_id\": [9, 2]"),
+              {"its end tokens are 2, 9 and the target's 2", "the target ends it"});
+  expect_said(
+      notice_of("tokenizer_config.json", "\"bos_token\": \"<s>\"", "\"bos_token\": \"</s>\""),
+      {"its begin token is 2 and the target's 1", "reads what the target reads"});
+  // The kind of a piece in its file: 3 is control, 1 is text.
+  const std::string before = std::string("<pad>\x15\0\0\0\0\x18", 11);
+  expect_said(notice_of("tokenizer.model", before + '\3', before + '\1'),
+              {"is special to the target alone", "what the target makes of it"});
+  expect_said(notice_of("config.json", "\"max_position_embeddings\": 1024",
+                        "\"max_position_embeddings\": 100"),
+              {"its context holds 100 tokens and the target's 1024", "without drafts"});
+  std::filesystem::remove_all(folder);
+}
+
 TEST(ModelStore, memory_is_asked_for_both_models_before_either_is_loaded) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's address space cannot be limited";

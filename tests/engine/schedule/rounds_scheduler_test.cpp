@@ -1,7 +1,9 @@
 // Completions made in SEED's rounds are those made alone; n branches cost n caches and one copy of
 // the weights; the stream tells all of it.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <thread>
 #include <tuple>
@@ -111,6 +113,7 @@ class Delayed final : public Model {
   void begin(std::uint64_t seed) { dice_ = Dice(seed); }
   std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) override {
     n_forwards++;
+    if (before_forward) before_forward();
     std::this_thread::sleep_for(std::chrono::microseconds(dice_(0, 300)));
     return of_->forward(items, wants);
   }
@@ -133,6 +136,7 @@ class Delayed final : public Model {
     of_->read_cache(cache, layer, k, v);
   }
   int n_forwards = 0;
+  std::function<void()> before_forward;
 
  private:
   std::unique_ptr<Model> of_;
@@ -279,22 +283,59 @@ TEST(RoundsScheduler, CU12_whose_turn_it_is_is_told_before_a_model_is_at_work_on
     Arrivals told;
     RoundsScheduler(bundled(), {.n_branches = 2, .overlap = overlap})
         .run(requests, {.events = &told});
-    std::map<RunId, Nanoseconds> begun, taken;
+    std::map<std::pair<RunId, StepId>, Nanoseconds> begun, drafted;
+    std::map<RunId, Nanoseconds> taken;
     int n_verified = 0;
     for (const auto& [at, event] : told.events) {
-      if (const auto* e = std::get_if<StepBegun>(&event)) begun[e->run] = at;
+      if (const auto* e = std::get_if<StepBegun>(&event)) begun[{e->run, e->step}] = at;
       const auto* dequeued = std::get_if<Dequeued>(&event);
       if (dequeued && dequeued->resource == "target") taken[dequeued->run] = at;
-      // Drafted at once by another thread it is told as soon as that waits.
-      if (const auto* e = std::get_if<Drafted>(&event); e && overlap == "never") {
-        EXPECT_LE(begun.at(e->run), e->t);
+      if (const auto* e = std::get_if<Drafted>(&event)) {
+        drafted[{e->run, e->step}] = at;
+        ASSERT_TRUE(begun.contains({e->run, e->step})) << overlap;
+        // Drafted beside the target it is told when that waits, or turns to the next text.
+        if (overlap == "never") {
+          EXPECT_LE(begun.at({e->run, e->step}), e->t);
+        }
       }
       if (const auto* e = std::get_if<Verified>(&event)) {
+        EXPECT_LE(begun.at({e->run, e->step}), e->t) << overlap;
+        EXPECT_LE(drafted.at({e->run, e->step}), e->t) << overlap;
         EXPECT_LE(taken.at(e->run), e->t) << overlap;
         n_verified++;
       }
     }
     EXPECT_GT(n_verified, 10);
+  }
+}
+
+/// How many steps have begun whose draft is not there yet, as far as it was told.
+struct BegunSteps final : EventSink {
+  void push(Event event) override {
+    n += std::holds_alternative<StepBegun>(event) - std::holds_alternative<Drafted>(event);
+  }
+  std::atomic<int> n = 0;
+};
+
+TEST(RoundsScheduler, CU12_a_draft_that_hangs_has_been_told_of_beside_the_target_too) {
+  const auto requests = several(0);
+  for (const std::string& overlap : overlap_names()) {
+    ModelStore own(kAssets, 2);
+    const RunModels models = models_for(own, {}, {}, "seed", {});
+    Delayed& draft = made_delayed(*models.draft);
+    BegunSteps begun;
+    bool is_told = false;
+    draft.before_forward = [&] {
+      if (draft.n_forwards != 8) return;  // behind the first prompt's, in a step
+      const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (begun.n == 0 && std::chrono::steady_clock::now() < give_up)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      is_told = begun.n == 1;
+    };
+    RoundsScheduler(models, {.n_branches = 1, .overlap = overlap})
+        .run({requests.data(), 1}, {.events = &begun});
+    EXPECT_GT(draft.n_forwards, 8);
+    EXPECT_TRUE(is_told) << overlap;
   }
 }
 

@@ -1,5 +1,5 @@
-// A recorded schedule run again in stages of given length: its turns, with the times that arithmetic
-// gives.
+// A recorded schedule run again in stages of given length: its turns, with the times that
+// arithmetic gives.
 #include <algorithm>
 #include <map>
 

@@ -1,5 +1,5 @@
-// Collecting: what is kept of how answers converge, on toy models whose greedy text is known; and the
-// file it lies in.
+// Collecting: what is kept of how answers converge, on toy models whose greedy text is known; and
+// the file it lies in.
 #include <unistd.h>
 #include <filesystem>
 #include <fstream>

@@ -123,8 +123,8 @@ int small_job() {
   return picked[0].id * 10000 + picked[1].id * 100 + picked[2].id;
 }
 
-/// The small job with one of its calls failing, each in turn. Memory is as it was behind it, and the
-/// next attempt succeeds.
+/// The small job with one of its calls failing, each in turn. Memory is as it was behind it, and
+/// the next attempt succeeds.
 /// @param fail  makes the call of that number fail
 /// @param each  is told the call and what was said of it; nothing: the job was done without it
 void fail_each_call(const std::function<void(std::int64_t)>& fail,
@@ -198,6 +198,41 @@ TEST(CudaDevices, CU04_every_call_that_finds_no_memory_is_named_and_leaves_nothi
   for (const char* call : {"cudaMalloc", "cudaLaunchKernel", "cudaMemcpyAsync",
                            "cudaStreamSynchronize", "cudaEventRecord"})
     EXPECT_FALSE(done_without.contains(call)) << call;
+}
+
+// Where pinned memory cannot grow, what there is of it serves: many rows, and rows larger than it.
+TEST(CudaDevices, CU04_without_more_pinned_memory_rows_are_read_in_pieces_and_that_is_told_once) {
+  emulation::forget_faults();
+  for (const int width : {300'000, 1'500'000}) {  // floats; 4 MiB are pinned at first
+    const OpenedCuda device("cuda:emulated");
+    const int n_rows = 5, stride = width + 24;
+    std::vector<float> values(std::size_t(stride) * n_rows);
+    for (std::size_t i = 0; i < values.size(); i++) values[i] = float(i % 65'521);
+    const DeviceFloats there(*device, values);
+    const auto read = [&] {
+      std::vector<std::vector<float>> rows(n_rows, std::vector<float>(width, -1));
+      std::vector<void*> to;
+      for (std::vector<float>& row : rows) to.push_back(row.data());
+      device->ops().download_rows(*device, to.data(), there.data(), std::int64_t{4} * width,
+                                  std::int64_t{4} * stride, n_rows);
+      for (int r = 0; r < n_rows; r++)
+        EXPECT_TRUE(std::equal(rows[r].begin(), rows[r].end(), &values[std::size_t(stride) * r]));
+    };
+    const std::int64_t asked = emulation::calls_of("cudaMallocHost");
+    emulation::before_calls([](const std::string& name) {
+      if (name == "cudaMallocHost") emulation::fail_call_for_memory(1);
+    });
+    for (int i = 0; i < 2; i++) read();
+    emulation::before_calls({});
+    emulation::fail_call(0);
+    EXPECT_EQ(emulation::calls_of("cudaMallocHost"), asked + 1) << "no step asks in vain again";
+    const std::vector<std::string> notes = take_notes_of(*device);
+    ASSERT_EQ(notes.size(), 1u);
+    EXPECT_THAT(notes[0], AllOf(HasSubstr("cuda:emulated: cudaMallocHost of"),
+                                HasSubstr("cudaErrorMemoryAllocation"),
+                                HasSubstr("in pieces of 5 MB"), Not(HasSubstr("\n"))));
+    EXPECT_EQ(device->failure(), "");
+  }
 }
 
 // ---- kernels are held back, and nobody sees it

@@ -253,6 +253,33 @@ TEST_F(Graphs, CU14_one_that_cannot_be_had_goes_kernel_by_kernel_with_the_same_r
   EXPECT_THAT(graphs_.refused().call, HasSubstr("cudaGraphCreate of 6 kernels"));
 }
 
+TEST_F(Graphs, where_memory_stays_short_a_graph_is_tried_ever_more_seldom) {
+  run(3, 1);
+  std::vector<int> tried;
+  before_calls([](const std::string& name) {
+    if (name == "cudaGraphCreate") fail_call_for_memory(1);
+  });
+  for (int i = 0; i < 40; i++) {
+    const std::int64_t before = calls_of("cudaGraphCreate");
+    EXPECT_EQ(run(i, 1), (Calls{.kernels = 6, .made = 0, .told = 0, .graphs = 0}));
+    EXPECT_EQ(x(), (i * 2 + 1) * 2 + 1);
+    if (calls_of("cudaGraphCreate") > before) tried.push_back(i);
+    fail_call(0);
+  }
+  before_calls({});
+  EXPECT_EQ(tried, (std::vector{0, 1, 2, 4, 7, 12, 21, 38}));
+  int n_without = 0;
+  while (run(3, 1).graphs == 0) ASSERT_LT(++n_without, 40);
+  EXPECT_EQ(n_without, 31) << "of 32; there is memory again";
+  graphs_.forget_all();
+  for (int i = 0; i < 2; i++) {
+    fail_call_for_memory(1);
+    EXPECT_EQ(run(3, 1).graphs, 0);
+    fail_call(0);
+  }
+  EXPECT_EQ(run(3, 1).graphs, 1) << "once one was had, refusals are counted anew";
+}
+
 TEST_F(Graphs, what_fails_is_named_with_the_kernels_it_was_about) {
   const auto failing = [&](int call) {
     Launches launches;

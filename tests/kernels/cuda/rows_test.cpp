@@ -48,7 +48,8 @@ TEST_P(CudaRmsNorm, agrees_with_a_double_loop_in_place_or_not) {
       const double squares = std::inner_product(row, row + dim, row, 0.0);
       for (int i = 0; i < dim; i++) {
         const double exact = row[i] / std::sqrt(squares / dim + 1e-5f) * w[i];
-        // At most dim / 256 + 13 roundings in the sum, half of whose error the root keeps; six more.
+        // At most dim / 256 + 13 roundings in the sum, half of whose error the
+        // root keeps; six more.
         ASSERT_NEAR(y[std::size_t(r) * dim + i], exact,
                     (dim / 256 + 20) * 0x1p-24 * std::fabs(exact) + 1e-30);
       }
