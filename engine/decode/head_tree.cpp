@@ -43,6 +43,7 @@ HeadTreeDecoder::HeadTreeDecoder(const DecoderContext& context, int n_heads)
       sampling_(context.sampling),
       limits_(context.limits),
       ranks_(tree_of(context, n_heads)),
+      stop_below_(static_cast<double>(float_option(context.options, "stop_below"))),
       typical_(typical_of(context.options)),
       philox_(context.sampling.seed),
       uniforms_(context.uniforms) {
@@ -59,6 +60,7 @@ TokenTree HeadTreeDecoder::propose(const Sequence& prefix) {
   tree.add(prefix.last(), -1, RowTag{});
   candidates_.assign(1, {});
   q_.assign(1, 1);
+  path_p_.assign(1, 1);
   depth_of_row_.assign(1, 0);
   row_of_.assign(static_cast<std::size_t>(ranks_.n_nodes()), -1);
   const int room = room_left(prefix, limits_, target_.max_seq_len()) - 1;
@@ -91,12 +93,15 @@ void HeadTreeDecoder::add_level(TokenTree& tree, int depth) {
     const RankedTokens& says = ranked[ranked.size() == 1 ? 0 : place];
     const auto r = static_cast<std::size_t>(ranks_.rank[node]);
     if (r >= says.token.size()) continue;  // the vocabulary has not so many
+    const double path_p = path_p_[static_cast<std::size_t>(parent)] * says.p[r];
+    if (path_p < stop_below_) continue;
     const RowTag tag{RowTag::Kind::Draft, static_cast<std::int16_t>(depth),
                      static_cast<std::int16_t>(r)};
     row_of_[node] = tree.add(says.token[r], parent, tag);
     candidates_[static_cast<std::size_t>(parent)].rows.push_back(row_of_[node]);
     candidates_.emplace_back();
     q_.push_back(static_cast<float>(says.p[r]));
+    path_p_.push_back(path_p);
     depth_of_row_.push_back(depth);
   }
 }

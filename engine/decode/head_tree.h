@@ -1,5 +1,7 @@
 // What decoders with draft heads share: a tree of ranks filled with the heads' tokens, judged by
 // the target in one forward.
+//   guesses  nodes whose path the heads find unlikely are left out (`stop_below`), and where none
+//            is left no head is asked further
 //   root     the tree hangs on the last emitted token, which the target chose behind the step
 //            before: published programs call it the root, and verify it in every step
 //   greedy   walk(): kept while equal to the target's own choice, its likeliest token or, coupled,
@@ -71,6 +73,7 @@ class HeadTreeDecoder : public Decoder {
   Sampling sampling_;
   Limits limits_;
   RankTree ranks_;
+  double stop_below_;
   enum class Rule { Greedy, Sample, Typical } rule_;
   TypicalSettings typical_;
   bool needs_laws_;  // the rule looks at laws, not at choices
@@ -82,6 +85,7 @@ class HeadTreeDecoder : public Decoder {
   std::vector<int> row_of_;  // [n_nodes] of the tree of ranks; -1: not proposed
   std::vector<Candidates> candidates_;
   std::vector<float> q_;
+  std::vector<double> path_p_;  // [n_rows] the heads' product from the root's child down to the row
   std::vector<DraftForward> forwards_;
   std::vector<float> hidden_;      // [n_rows, dim]
   std::vector<int> depth_of_row_;  // [n_rows]

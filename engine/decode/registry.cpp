@@ -322,6 +322,11 @@ void add_heads_options(DecoderInfo& info) {
                 "Which ranks of which head are guessed: the tree beside the heads, else rows16 "
                 "('own'), a bundled one or a .json file. More nodes are followed further and "
                 "cost a row each; 'none' is plain decoding."),
+      float_info(
+          "stop_below", 0, 0, 1,
+          "Leaves out guesses whose path the heads give less than this probability, and asks "
+          "no head below them: saves rows that would be refused, and changes no token, or "
+          "under rejection sampling not their law."),
       choice_info("verify", {"greedy", "typical", "sample"},
                   "Which guesses stay: those equal to the model's own choice ('greedy'), those it "
                   "finds likely enough ('typical', NOT lossless with a temperature), or those "

@@ -184,10 +184,13 @@ std::vector<Job> all_settings() {
       job_of("medusa"),
       job_of("medusa", {{"tree", "none"}}),
       job_of("medusa", {{"tree", "medusa_sim_7b_63"}, {"verify", "sample"}}),
+      job_of("medusa", {{"tree", "medusa_sim_7b_63"}, {"stop_below", "0.05"}}),
       job_of("chimera"),
       job_of("chimera", {{"drafting", "branch"}, {"cache", "0"}}),
       job_of("chimera", {{"tree", "chimera_23"}, {"drafting", "branch"}, {"cache", "3"}}),
       job_of("chimera", {{"tree", "rows8"}, {"verify", "sample"}}),
+      job_of("chimera", {{"tree", "rows24"}, {"stop_below", "0.1"}}),
+      job_of("chimera", {{"drafting", "branch"}, {"stop_below", "0.1"}, {"verify", "sample"}}),
   };
 }
 

@@ -136,6 +136,48 @@ TEST(HeadTree, T16_without_a_tree_it_is_plain_decoding_step_by_step) {
   }
 }
 
+TEST(HeadTree, stop_below_guesses_only_paths_that_the_heads_find_likely) {
+  const ToyShape shape{.vocab = 16, .context = 2, .spread = 3, .seed = 5};
+  ToyModel model(shape);
+  Guesser guesser(shape);
+  for (const Form& form : kForms) {
+    double proposed = 0, asked = 0;  // a step
+    for (const char* threshold : {"0", "0.02", "0.2", "1"}) {
+      Job job = job_of(form.decoder, form.options, guesser);
+      job.options["tree"] = "rows24";
+      job.options["stop_below"] = threshold;
+      job.limits.max_tokens = 60;
+      const Outcome found = run(model, {1, 2, 3}, job), ar = run_ar(model, {1, 2, 3}, job);
+      EXPECT_EQ(found.tokens, ar.tokens) << described(job);
+      double n_forwards = 0;
+      for (const Event& event : found.events) {
+        const auto* drafted = std::get_if<Drafted>(&event);
+        if (!drafted) continue;
+        n_forwards += static_cast<double>(drafted->forwards.size());
+        std::vector<double> path{1};
+        for (std::size_t row = 1; row < drafted->q.size(); row++) {
+          const auto parent = static_cast<std::size_t>(drafted->tree.parent[row]);
+          path.push_back(path[parent] * static_cast<double>(drafted->q[row]));
+          // q is rounded to f32, at most four times on a path.
+          EXPECT_GE(path[row], (1 - 4e-7) * std::strtod(threshold, nullptr)) << described(job);
+        }
+      }
+      const double now = static_cast<double>(found.n_proposed) / found.n_steps;
+      if (threshold == std::string("1")) {  // T16
+        EXPECT_EQ(found.emitted_per_step, ar.emitted_per_step) << described(job);
+      } else if (threshold != std::string("0")) {
+        EXPECT_LT(now, proposed) << described(job);
+        if (form.decoder == "chimera") {
+          EXPECT_LE(n_forwards / found.n_steps, asked) << described(job);
+        }
+        EXPECT_GT(found.n_accepted, 0) << described(job);
+      }
+      proposed = now;
+      asked = n_forwards / found.n_steps;
+    }
+  }
+}
+
 TEST(HeadTree, T13_a_short_path_beside_longer_ones_ends_where_it_ends) {
   // Where the target always says token 0, padding with token 0 would be kept behind any leaf.
   struct AlwaysZero : ToyModel {
