@@ -253,7 +253,9 @@ TEST(EmulatedGpuStep, of_several_texts_waits_no_more_often_than_of_one) {
   std::vector<StepOutput> outs;
   for (int i = 0; i < 2; i++) {
     const Asked asked = asked_by([&] { outs = model->forward(items, wants); });
-    if (i == 1) EXPECT_EQ(asked.waits, 4) << "the choice, logits, two logits a row, hidden states";
+    if (i == 1) {
+      EXPECT_EQ(asked.waits, 4) << "the choice, logits, two logits a row, hidden states";
+    }
   }
   for (std::size_t i = 0; i < lanes.size(); i++) {
     const StepOutput alone = lanes[i].forward(tree, wants);
@@ -289,7 +291,9 @@ TEST(EmulatedGpuHeads, bring_back_what_they_rank_with_one_wait) {
     const Asked asked = asked_by([&] { found = medusa.ranked(hidden, 2, kRanked); });
     EXPECT_EQ(asked.waits, 1);
     EXPECT_EQ(asked.to_host, bytes(2));
-    if (i == 1) EXPECT_EQ(asked.takes, 0);
+    if (i == 1) {
+      EXPECT_EQ(asked.takes, 0);
+    }
   }
   expect_plain(found, medusa.MedusaHeads::ranked(hidden, 2, kRanked));
 
