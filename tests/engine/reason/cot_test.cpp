@@ -218,7 +218,7 @@ TEST_F(Cot, guesses_are_used_up_to_a_lines_end_the_trigger_or_an_end_token) {
 
 TEST_F(Cot, a_cut_inside_the_answer_asks_for_its_rest_alone_with_every_decoder) {
   const CotReport whole = ask(with("ar"));
-  int n_inside = 0;
+  int n_inside = 0;  // items
   for (std::size_t i = 0; i < 3; i++) {
     const std::span<const Question> one(&questions()[i], 1);
     for (int cut = whole.items[i].n_tokens - 9; cut < whole.items[i].n_tokens; cut++) {
@@ -232,15 +232,17 @@ TEST_F(Cot, a_cut_inside_the_answer_asks_for_its_rest_alone_with_every_decoder) 
       ASSERT_EQ(a.items.size(), 1u);
       EXPECT_EQ(a.items[0].exact, b.items[0].exact);
       if (a.items[0].exact != whole.items[i].exact) continue;
-      n_inside++;
       for (const CotItem* item : {&a.items[0], &b.items[0]}) {
-        EXPECT_EQ(item->correct, whole.items[i].correct) << item->text;
         EXPECT_EQ(item->n_approximate > 0, item->approximate != "");
+        // What is asked behind guesses that are not the text is answered behind these.
+        if (!whole.items[i].text.starts_with(item->exact + item->approximate)) continue;
+        n_inside++;
+        EXPECT_EQ(item->correct, whole.items[i].correct) << item->text;
         EXPECT_THAT(item->answer, StartsWith(whole.items[i].answer.substr(0, 4))) << item->text;
       }
     }
   }
-  EXPECT_GT(n_inside, 5);
+  EXPECT_GT(n_inside, 15);
 }
 
 TEST_F(Cot, a_question_without_room_for_its_answer_is_refused) {
