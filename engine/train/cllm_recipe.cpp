@@ -80,6 +80,7 @@ CllmRecipe cllm_recipe_from(const std::string& text, const std::string& path) {
   fields.read("augment", r.augment);
   read_loss(fields, r);
   fields.read("points", r.points, 1, 1000);
+  fields.read("fresh_points", r.fresh_points, 0, 1000);
   fields.read("batch_texts", r.batch_texts, 1, 1e4);
   fields.read("replay_texts", r.replay_texts, 0, 1e4);
   fields.read("context", r.context, 32, 8192);
@@ -119,6 +120,7 @@ std::string to_json(const CllmRecipe& r) {
                                    {"consistency_weight", r.consistency_weight},
                                    {"replay_weight", r.replay_weight},
                                    {"points", r.points},
+                                   {"fresh_points", r.fresh_points},
                                    {"batch_texts", r.batch_texts},
                                    {"replay_texts", r.replay_texts},
                                    {"context", r.context},

@@ -30,6 +30,7 @@ struct CllmRecipe {
   double ar_weight = 1, consistency_weight = 1, replay_weight = 1;
   bool frozen_teacher = false;  // true: the target as it was; false: the model itself, held still
   int points = 8;               // of a text in one step
+  int fresh_points = 0;         // chains beside them that no trajectory has, drawn for the step
   int batch_texts = 16;         // trajectories in one step
   int replay_texts = 16;        // texts of the replay mixture, with their own answers
   int context = 512;            // rows of one text with its chains; longer texts are left out

@@ -196,6 +196,8 @@ GuidedRows CllmRun<T>::guided_rows(const Trajectory& trajectory,
   room.n_points += std::ssize(places);
   room.n_left_out +=
       std::ssize(places) - add_chains(rows, trajectory, places, recipe_.loss, recipe_.context);
+  add_fresh_chains(rows, trajectory, recipe_.fresh_points, recipe_.block, recipe_.loss,
+                   recipe_.context, rng);
   return rows;
 }
 

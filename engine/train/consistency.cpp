@@ -1,6 +1,7 @@
 #include "engine/train/consistency.h"
 
 #include <algorithm>
+#include <span>
 
 #include "engine/types.h"
 
@@ -25,6 +26,32 @@ Block block_at(const Trajectory& t, int index) {
 
 int first_wrong(const Block& block, int point) {
   return n_right_in_front((*block.points)[static_cast<std::size_t>(point)], block.points->back());
+}
+
+/// Lays a chain of guesses, without a loss so far: a row for each from the first wrong one on, but
+/// for the last, behind which nothing is known.
+/// @param begin  of the guesses, in the output
+/// @return  the chain's first row
+int lay_chain(GuidedRows& rows,
+              const Trajectory& t,
+              int begin,
+              std::span<const TokenId> guesses,
+              int first,
+              int n_known) {
+  const int at = static_cast<int>(t.prompt.size()) + begin, base = rows.n_rows();
+  for (int k = first; k + 1 < n_known; k++) {
+    const auto target = static_cast<std::size_t>(begin + k + 1);
+    rows.add(guesses[static_cast<std::size_t>(k)], t.output[target], at + k, {at + first, base}, {},
+             0, LossPart::Consistency);
+  }
+  return base;
+}
+
+RowGoal goal_of(const ConsistencyLoss& loss, std::int32_t teacher) {
+  if (loss.by == ConsistencyLoss::By::HardLabels)
+    return {.kind = RowGoal::Kind::Target, .smoothing = static_cast<float>(loss.smoothing)};
+  const bool forward = loss.by == ConsistencyLoss::By::ForwardKl;
+  return {.kind = forward ? RowGoal::Kind::Forward : RowGoal::Kind::Reverse, .teacher = teacher};
 }
 
 // Where the chain of each point begins among the rows: row `base + k` is of the block's position
@@ -66,15 +93,9 @@ class ChainBuilder {
     if (const Chain* there = find(place)) return *there;
     const Block block = block_at(t_, place.block);
     const auto& point = (*block.points)[static_cast<std::size_t>(place.point)];
-    const Chain chain{place, rows_.n_rows(), first_wrong(block, place.point)};
-    const int seen = n_prompt() + block.begin + chain.first;
-    for (int k = chain.first; k + 1 < block.n_known; k++) {
-      const auto target = static_cast<std::size_t>(block.begin + k + 1);
-      rows_.add(point[static_cast<std::size_t>(k)], t_.output[target], n_prompt() + block.begin + k,
-                {seen, chain.base}, {}, 0, LossPart::Consistency);
-    }
-    chains_.push_back(chain);
-    return chain;
+    const int first = first_wrong(block, place.point);
+    const int base = lay_chain(rows_, t_, block.begin, point, first, block.n_known);
+    return chains_.emplace_back(Chain{place, base, first});
   }
 
   /// The row whose law a point's row at the block's position k is pulled to: the next point's, or
@@ -92,15 +113,8 @@ class ChainBuilder {
     const int n = chain_rows(t_, chain.place);
     for (int i = 0; i < n; i++) {
       const auto row = static_cast<std::size_t>(chain.base + i);
-      RowGoal& goal = rows_.goal[row];
       rows_.weight[row] = 1;
-      if (loss_.by == ConsistencyLoss::By::HardLabels) {
-        goal = {.kind = RowGoal::Kind::Target, .smoothing = static_cast<float>(loss_.smoothing)};
-        continue;
-      }
-      goal.kind = loss_.by == ConsistencyLoss::By::ForwardKl ? RowGoal::Kind::Forward
-                                                             : RowGoal::Kind::Reverse;
-      goal.teacher = teacher_of(chain.place, chain.first + i);
+      rows_.goal[row] = goal_of(loss_, teacher_of(chain.place, chain.first + i));
     }
   }
 
@@ -199,6 +213,42 @@ int add_chains(GuidedRows& rows,
   for (const PointPlace place : places) {
     if (rows.n_rows() + builder.cost(place) > max_rows) continue;
     builder.add(place);
+    n_added++;
+  }
+  return n_added;
+}
+
+int add_fresh_chains(GuidedRows& rows,
+                     const Trajectory& t,
+                     int n_chains,
+                     int block,
+                     const ConsistencyLoss& loss,
+                     int max_rows,
+                     Random& rng) {
+  const int n_prompt = static_cast<int>(t.prompt.size()), n = static_cast<int>(t.output.size());
+  if (n < 2) return 0;
+  int n_added = 0;
+  for (int i = 0; i < n_chains; i++) {
+    const int begin = rng.below(n - 1), size = std::min(block, n - begin);
+    const int percent_right = i % 2 ? rng.below(100) : 0;
+    std::vector<TokenId> guesses;
+    int first = size;
+    for (int k = 0; k < size; k++) {
+      const TokenId right = t.output[static_cast<std::size_t>(begin + k)];
+      const auto from = static_cast<std::size_t>(rng.below(n_prompt + begin));
+      const TokenId drawn =
+          from < t.prompt.size() ? t.prompt[from] : t.output[from - t.prompt.size()];
+      guesses.push_back(rng.chance(percent_right) ? right : drawn);
+      if (guesses.back() != right) first = std::min(first, k);
+    }
+    const int n_rows = size - 1 - first;
+    if (n_rows <= 0 || rows.n_rows() + n_rows > max_rows) continue;
+    const int base = lay_chain(rows, t, begin, guesses, first, size);
+    for (int k = 0; k < n_rows; k++) {
+      const auto row = static_cast<std::size_t>(base + k);
+      rows.weight[row] = 1;
+      rows.goal[row] = goal_of(loss, n_prompt + begin + first + k);
+    }
     n_added++;
   }
   return n_added;

@@ -8,6 +8,8 @@
 //            it predicts up to and with that place has the same context: nothing to learn there,
 //            and no row to compute
 //   ends     of a block that goes on behind the end token only what the text has is predicted
+//   fresh    chains of a trajectory's own points are met again in every epoch, the same noise in the
+//            same places. Fresh ones begin anywhere in the answer, with guesses drawn anew
 #pragma once
 
 #include <cstdint>
@@ -79,5 +81,18 @@ int add_chains(GuidedRows& rows,
                const std::vector<PointPlace>& places,
                const ConsistencyLoss& loss,
                int max_rows);
+
+/// Adds chains of blocks that no trajectory has, pulled to the text: they begin anywhere in the
+/// output, and hold first guesses as `fill=prompt` draws them, tokens of the text before them. In
+/// every second chain a share of the guesses, drawn for it, is right, as in later points.
+/// @param block  tokens of a block; at the output's end it has as many as are left
+/// @return  chains added; those without room or with nothing to learn are left out
+int add_fresh_chains(GuidedRows& rows,
+                     const Trajectory& trajectory,
+                     int n_chains,
+                     int block,
+                     const ConsistencyLoss& loss,
+                     int max_rows,
+                     Random& rng);
 
 }  // namespace engine

@@ -1,5 +1,6 @@
 // The rows of consistency training: which are laid out, what they see, what they are pulled to; the
 // gradients of the losses against differences; augmentation and cleaning.
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -154,6 +155,59 @@ TEST(Consistency, points_without_room_are_left_out) {
   GuidedRows rows = rows_of(t, loss);
   EXPECT_EQ(add_chains(rows, t, points_to_learn(t), loss, 12 + 5 + 1), 2) << "5 rows and 1 row fit";
   EXPECT_EQ(rows.n_rows(), 18);
+}
+
+TEST(Consistency, fresh_chains_begin_anywhere_and_hold_the_texts_own_tokens) {
+  const Trajectory t = two_blocks();
+  std::vector<TokenId> text = t.prompt;
+  text.insert(text.end(), t.output.begin(), t.output.end());
+  const ConsistencyLoss loss;
+  constexpr int kBlock = 6;
+  Random rng(5), again(5), other(6);
+  GuidedRows rows = rows_of(t, loss), same = rows, others = rows;
+  const int n_text = rows.n_rows();
+  EXPECT_GT(add_fresh_chains(rows, t, 200, kBlock, loss, 10000, rng), 150);
+  add_fresh_chains(same, t, 200, kBlock, loss, 10000, again);
+  add_fresh_chains(others, t, 200, kBlock, loss, 10000, other);
+  EXPECT_EQ(same.token, rows.token) << "of the same draws the same chains";
+  EXPECT_NE(others.token, rows.token);
+
+  std::set<int> first_positions;
+  int n_right = 0, n_chain_rows = 0;
+  for (int r = n_text; r < rows.n_rows(); r++) {
+    const auto row = static_cast<std::size_t>(r);
+    const int at = rows.pos[row], base = rows.view[row].own_begin;
+    const int first = rows.view[row].prefix_end;
+    ASSERT_GE(first, std::ssize(t.prompt));
+    EXPECT_EQ(at, first + r - base);
+    EXPECT_LE(r - base + 1, kBlock - 1);
+    ASSERT_LT(at + 1, std::ssize(text)) << "nothing is predicted behind the text";
+    EXPECT_EQ(rows.target[row], text[static_cast<std::size_t>(at + 1)]);
+    EXPECT_EQ(rows.goal[row].kind, RowGoal::Kind::Forward);
+    EXPECT_EQ(rows.goal[row].teacher, at);
+    EXPECT_EQ(rows.weight[row], 1.0f);
+    EXPECT_EQ(rows.part[row], LossPart::Consistency);
+    const bool right = rows.token[row] == text[static_cast<std::size_t>(at)];
+    if (r == base) {
+      EXPECT_FALSE(right) << "before its first wrong token a chain is the text";
+      first_positions.insert(first);
+    } else {
+      n_right += right;
+      n_chain_rows++;
+    }
+    // A guess is of the text before its block, which begins at most kBlock - 1 before it; or right.
+    if (!right) {
+      const auto seen = std::find(text.begin(), text.begin() + at, rows.token[row]);
+      EXPECT_NE(seen, text.begin() + at);
+    }
+  }
+  EXPECT_EQ(first_positions.size(), t.output.size() - 1) << "all but the last token's";
+  EXPECT_GT(n_right, n_chain_rows / 8);
+  EXPECT_LT(n_right, n_chain_rows / 2);
+
+  GuidedRows full = rows_of(t, loss);
+  EXPECT_EQ(add_fresh_chains(full, t, 200, kBlock, loss, n_text, rng), 0) << "no room";
+  EXPECT_EQ(full.n_rows(), n_text);
 }
 
 TEST(Augment, only_wrong_positions_change_never_the_first_nor_in_the_last_two_points) {
