@@ -56,6 +56,8 @@ void check_whole(const CllmRecipe& r, const std::string& path) {
     refuse("divergence: hard labels are the fixed point's tokens, so consistency must be global");
   const bool learns =
       r.ar_weight > 0 || r.consistency_weight > 0 || (r.replay_weight > 0 && r.replay_texts > 0);
+  if (r.points == 0 && r.fresh_points == 0 && r.consistency_weight > 0)
+    refuse("points, fresh_points: both are 0, and consistency_weight is not");
   if (!learns) refuse("ar_weight, consistency_weight, replay_weight: all are 0");
 }
 
@@ -79,8 +81,9 @@ CllmRecipe cllm_recipe_from(const std::string& text, const std::string& path) {
   fields.read("sentence_run", r.sentence_run, 0, 1e5);
   fields.read("augment", r.augment);
   read_loss(fields, r);
-  fields.read("points", r.points, 1, 1000);
+  fields.read("points", r.points, 0, 1000);
   fields.read("fresh_points", r.fresh_points, 0, 1000);
+  fields.read("fresh_iterations", r.fresh_iterations, 0, 255);
   fields.read("batch_texts", r.batch_texts, 1, 1e4);
   fields.read("replay_texts", r.replay_texts, 0, 1e4);
   fields.read("context", r.context, 32, 8192);
@@ -121,6 +124,7 @@ std::string to_json(const CllmRecipe& r) {
                                    {"replay_weight", r.replay_weight},
                                    {"points", r.points},
                                    {"fresh_points", r.fresh_points},
+                                   {"fresh_iterations", r.fresh_iterations},
                                    {"batch_texts", r.batch_texts},
                                    {"replay_texts", r.replay_texts},
                                    {"context", r.context},
@@ -151,6 +155,7 @@ std::string collecting_part(const CllmRecipe& recipe) {
   for (const char* field : {"mixture", "block", "max_new_tokens", "drop_wrong", "token_run",
                             "sentence_run", "context", "seed"})
     part[field] = all[field];
+  if (recipe.points == 0) part["points"] = false;
   return part.dump();
 }
 

@@ -132,6 +132,8 @@ class CllmRun {
                        LossPart part,
                        RoomCounts& room) const;
   std::vector<GuidedRows> next_segments();
+  void refine(std::vector<GuidedRows>& segments);
+  void refine_pass(int shard, PassRows& pass, std::vector<GuidedRows*>& segments);
   void shard_gradient(int shard, const std::vector<GuidedRows>& segments, PartSums& losses);
   void pass_gradient(int shard, PassRows& pass, PartSums& losses);
   TrainProgress update(std::int64_t step, double lr);
@@ -196,8 +198,11 @@ GuidedRows CllmRun<T>::guided_rows(const Trajectory& trajectory,
   room.n_points += std::ssize(places);
   room.n_left_out +=
       std::ssize(places) - add_chains(rows, trajectory, places, recipe_.loss, recipe_.context);
-  add_fresh_chains(rows, trajectory, recipe_.fresh_points, recipe_.block, recipe_.loss,
-                   recipe_.context, rng);
+  add_fresh_chains(rows, trajectory,
+                   {.n = recipe_.fresh_points,
+                    .block = recipe_.block,
+                    .max_iterations = recipe_.fresh_iterations},
+                   recipe_.loss, recipe_.context, rng);
   return rows;
 }
 
@@ -245,6 +250,48 @@ std::vector<GuidedRows> CllmRun<T>::next_segments() {
   return segments;
 }
 
+// One Jacobi iteration of chains, by the weights as they stand.
+template <typename T>
+void CllmRun<T>::refine_pass(int shard, PassRows& pass, std::vector<GuidedRows*>& segments) {
+  if (segments.empty()) return;
+  pass.pad();
+  const auto n_vocab = static_cast<std::size_t>(training_.model.vocab_size);
+  std::vector<float> logits(pass.token.size() * n_vocab);
+  passes_[static_cast<std::size_t>(shard)]->forward(parameters_, *weights_, pass.rows(), logits);
+  std::size_t row = 0;
+  for (GuidedRows* segment : segments) {
+    std::vector<TokenId> picks;
+    for (std::size_t i = 0; i < segment->token.size(); i++, row++) {
+      const auto law = std::span(logits).subspan(row * n_vocab, n_vocab);
+      const bool asked = segment->iterations[i] > 0;
+      picks.push_back(asked ? static_cast<TokenId>(std::ranges::max_element(law) - law.begin())
+                            : TokenId{0});
+    }
+    refine_chains(*segment, picks);
+  }
+  pass.clear();
+  segments.clear();
+}
+
+template <typename T>
+void CllmRun<T>::refine(std::vector<GuidedRows>& segments) {
+  const int most = std::max(kPassRows, recipe_.context);
+  for (int iteration = 0; iteration < recipe_.fresh_iterations; iteration++) {
+    workers_.run(static_cast<int>(passes_.size()), [&](int shard) {
+      PassRows pass;
+      std::vector<GuidedRows*> in_pass;
+      for (std::size_t i = static_cast<std::size_t>(shard); i < segments.size();
+           i += passes_.size()) {
+        if (!has_chains_to_refine(segments[i])) continue;
+        if (pass.n_rows() + segments[i].n_rows() > most) refine_pass(shard, pass, in_pass);
+        pass.add(segments[i]);
+        in_pass.push_back(&segments[i]);
+      }
+      refine_pass(shard, pass, in_pass);
+    });
+  }
+}
+
 template <typename T>
 void CllmRun<T>::pass_gradient(int shard, PassRows& pass, PartSums& losses) {
   if (pass.n_rows() == 0) return;
@@ -287,7 +334,8 @@ void CllmRun<T>::shard_gradient(int shard,
 
 template <typename T>
 TrainProgress CllmRun<T>::update(std::int64_t step, double lr) {
-  const std::vector<GuidedRows> segments = next_segments();
+  std::vector<GuidedRows> segments = next_segments();
+  refine(segments);
   TrainProgress progress;
   PartSums counted{};
   for (const GuidedRows& segment : segments) {

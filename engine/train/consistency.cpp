@@ -152,6 +152,7 @@ void GuidedRows::add(TokenId input,
   goal.push_back(pulled);
   weight.push_back(counts);
   part.push_back(in);
+  iterations.push_back(0);
 }
 
 GuidedRows plain_rows(
@@ -220,16 +221,15 @@ int add_chains(GuidedRows& rows,
 
 int add_fresh_chains(GuidedRows& rows,
                      const Trajectory& t,
-                     int n_chains,
-                     int block,
+                     const FreshChains& wanted,
                      const ConsistencyLoss& loss,
                      int max_rows,
                      Random& rng) {
   const int n_prompt = static_cast<int>(t.prompt.size()), n = static_cast<int>(t.output.size());
   if (n < 2) return 0;
   int n_added = 0;
-  for (int i = 0; i < n_chains; i++) {
-    const int begin = rng.below(n - 1), size = std::min(block, n - begin);
+  for (int i = 0; i < wanted.n; i++) {
+    const int begin = rng.below(n - 1), size = std::min(wanted.block, n - begin);
     const int percent_right = i % 2 ? rng.below(100) : 0;
     std::vector<TokenId> guesses;
     int first = size;
@@ -242,16 +242,37 @@ int add_fresh_chains(GuidedRows& rows,
       if (guesses.back() != right) first = std::min(first, k);
     }
     const int n_rows = size - 1 - first;
+    const int iterations = wanted.max_iterations > 0 ? rng.below(wanted.max_iterations + 1) : 0;
     if (n_rows <= 0 || rows.n_rows() + n_rows > max_rows) continue;
     const int base = lay_chain(rows, t, begin, guesses, first, size);
     for (int k = 0; k < n_rows; k++) {
       const auto row = static_cast<std::size_t>(base + k);
       rows.weight[row] = 1;
       rows.goal[row] = goal_of(loss, n_prompt + begin + first + k);
+      rows.iterations[row] = static_cast<std::uint8_t>(iterations);
     }
     n_added++;
   }
   return n_added;
+}
+
+bool has_chains_to_refine(const GuidedRows& rows) {
+  return std::ranges::any_of(rows.iterations, [](std::uint8_t n) { return n > 0; });
+}
+
+void refine_chains(GuidedRows& rows, std::span<const TokenId> picks) {
+  bool right = true;  // so far in its chain
+  for (int r = 0; r < rows.n_rows(); r++) {
+    const auto row = static_cast<std::size_t>(r);
+    if (rows.iterations[row] == 0) continue;
+    rows.iterations[row]--;
+    // The text's rows are its positions, so this is the token it has there.
+    const TokenId in_text = rows.token[static_cast<std::size_t>(rows.pos[row])];
+    const bool begins = r == rows.view[row].own_begin;
+    rows.token[row] = begins ? in_text : picks[row - 1];
+    right = (begins || right) && rows.token[row] == in_text;
+    if (right) rows.weight[row] = 0;
+  }
 }
 
 }  // namespace engine

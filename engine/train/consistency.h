@@ -10,9 +10,12 @@
 //   ends     of a block that goes on behind the end token only what the text has is predicted
 //   fresh    chains of a trajectory's own points are met again in every epoch, the same noise in the
 //            same places. Fresh ones begin anywhere in the answer, with guesses drawn anew
+//   refined  what the target's guesses passed through is not what the model being trained passes
+//            through; of fresh chains its own iterations are made
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +47,7 @@ struct GuidedRows {
   std::vector<RowGoal> goal;  // teachers are rows of the segment
   std::vector<float> weight;  // within its part; 0: no loss
   std::vector<LossPart> part;
+  std::vector<std::uint8_t> iterations;  // that the row's chain is still to be refined by
 
   int n_rows() const { return static_cast<int>(token.size()); }
   void add(TokenId input,
@@ -82,17 +86,27 @@ int add_chains(GuidedRows& rows,
                const ConsistencyLoss& loss,
                int max_rows);
 
+struct FreshChains {
+  int n = 0;               // chains
+  int block = 16;          // tokens of one; at the output's end as many as are left
+  int max_iterations = 0;  // each is to be refined by 0 .. so many, drawn for it
+};
 /// Adds chains of blocks that no trajectory has, pulled to the text: they begin anywhere in the
 /// output, and hold first guesses as `fill=prompt` draws them, tokens of the text before them. In
 /// every second chain a share of the guesses, drawn for it, is right, as in later points.
-/// @param block  tokens of a block; at the output's end it has as many as are left
 /// @return  chains added; those without room or with nothing to learn are left out
 int add_fresh_chains(GuidedRows& rows,
                      const Trajectory& trajectory,
-                     int n_chains,
-                     int block,
+                     const FreshChains& wanted,
                      const ConsistencyLoss& loss,
                      int max_rows,
                      Random& rng);
+
+bool has_chains_to_refine(const GuidedRows& rows);
+/// One Jacobi iteration of the chains that are still to be refined: each guess becomes what the row
+/// before it predicts, the first one what the text has. What is right in front then is the text
+/// itself, and has no loss any more.
+/// @param picks  [n_rows] what each row predicts
+void refine_chains(GuidedRows& rows, std::span<const TokenId> picks);
 
 }  // namespace engine

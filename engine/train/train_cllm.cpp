@@ -223,6 +223,7 @@ bool CllmJob::collect(TrajectoryFile& file) {
                        {.block = recipe_.block,
                         .max_new_tokens = recipe_.max_new_tokens,
                         .n_lanes = recipe_.lanes,
+                        .keep_points = recipe_.points > 0,
                         .seed = recipe_.seed,
                         .eos_ids = files_.config.eos_ids},
                        next, done, [&] { return stopped(); });
@@ -243,7 +244,7 @@ std::vector<Trajectory> CllmJob::to_learn(const std::vector<CollectedText>& text
       n_changed += augment(t.blocks[b], rng);
     }
   }
-  if (recipe_.augment)
+  if (recipe_.augment && recipe_.points > 0)
     notice(fmt::format("augmented: {} positions of points made right", n_changed));
   if (trajectories.empty()) {
     throw Error(ErrorCode::BadInput,

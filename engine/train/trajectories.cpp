@@ -51,14 +51,16 @@ class Collection {
 
  private:
   void open_block(CollectLane& lane) const {
+    lane.points.assign(1, {});
+    if (!settings_.keep_points) return;
     const int size =
         std::min(settings_.block, room_left(lane.sequence, limits_, model_.max_seq_len()));
     const int first = static_cast<int>(lane.sequence.tokens().size());
-    std::vector<TokenId> guess;
-    for (int i = 0; i < size; i++) guess.push_back(lane.filler(lane.sequence, first + i));
-    lane.points.assign(1, std::move(guess));
+    for (int i = 0; i < size; i++)
+      lane.points.front().push_back(lane.filler(lane.sequence, first + i));
   }
-  void refine(CollectLane& lane, const StepOutput& out) const;
+  void advance(CollectLane& lane, const StepOutput& out) const;
+  bool converged(CollectLane& lane, const StepOutput& out) const;
 
   LanguageModel& model_;
   const CollectSettings& settings_;
@@ -66,17 +68,25 @@ class Collection {
   std::vector<std::unique_ptr<CollectLane>> lanes_;
 };
 
-void Collection::refine(CollectLane& lane, const StepOutput& out) const {
+// Whether the block under way has reached its fixed point; if not, it has one state more.
+bool Collection::converged(CollectLane& lane, const StepOutput& out) const {
   std::vector<TokenId> refined = picks_of(out);
-  if (refined != lane.points.back()) {
-    lane.sequence.cache().commit({});
-    lane.points.push_back(std::move(refined));
-    // One position more becomes right in every iteration.
-    ensure(lane.points.size() <= lane.points.front().size() + 1,
-           "a block of Jacobi iteration converges within as many iterations as it has positions");
-    return;
+  if (refined == lane.points.back()) return true;
+  lane.points.push_back(std::move(refined));
+  // One position more becomes right in every iteration.
+  ensure(lane.points.size() <= lane.points.front().size() + 1,
+         "a block of Jacobi iteration converges within as many iterations as it has positions");
+  return false;
+}
+
+void Collection::advance(CollectLane& lane, const StepOutput& out) const {
+  if (settings_.keep_points) {
+    if (!converged(lane, out)) {
+      lane.sequence.cache().commit({});
+      return;
+    }
+    lane.trajectory.blocks.push_back(std::move(lane.points));
   }
-  lane.trajectory.blocks.push_back(std::move(lane.points));
   Decision decision = walk(lane.tree, out);
   const StopReason stop = cut(decision, lane.sequence, limits_);
   lane.sequence.commit(decision, stop);
@@ -94,7 +104,7 @@ void Collection::iterate(const std::function<void(Trajectory)>& done) {
     items.push_back(item);
   }
   const std::vector<StepOutput> out = model_.forward(items, Wants{});
-  for (std::size_t i = 0; i < lanes_.size(); i++) refine(*lanes_[i], out[i]);
+  for (std::size_t i = 0; i < lanes_.size(); i++) advance(*lanes_[i], out[i]);
   for (const auto& lane : lanes_) {
     if (!lane->sequence.finished()) continue;
     const auto output = lane->sequence.generated();

@@ -33,7 +33,7 @@ struct Trajectory {
   bool ended = false;               // by its end token; false: by the length
   std::vector<TokenId> truth;       // the text's own answer, with an end token
   std::vector<BlockPoints> blocks;  // one behind the other from the output's first token on; the
-                                    // last may go on behind the end token
+                                    // last may go on behind the end token; or none
 };
 
 /// A prompt to be answered.
@@ -48,6 +48,7 @@ struct CollectSettings {
   int block = 16;            // tokens refined together
   int max_new_tokens = 256;  // of an answer
   int n_lanes = 32;          // prompts in one forward
+  bool keep_points = true;   // false: answers alone, by plain decoding; no blocks
   std::uint64_t seed = 1;    // of the first guesses
   std::vector<TokenId> eos_ids;
 };

@@ -163,14 +163,17 @@ CollectCounts counts_of(const std::vector<CollectedText>& texts) {
 }
 
 std::string words_of(const CollectCounts& c) {
+  std::string blocks = "no points";
+  if (c.n_blocks > 0)
+    blocks = fmt::format("{} blocks, {} points, {:.1f} iterations a block", c.n_blocks, c.n_points,
+                         c.n_iterations / static_cast<double>(c.n_blocks));
   return fmt::format(
-      "{} answers, {} kept ({} not checked, {} not ended): {} blocks, {} points, {:.1f} iterations "
-      "a block; dropped: {} wrong, {} with a token over and over, {} with a sentence over and "
+      "{} answers, {} kept ({} not checked, {} not ended): {}; dropped: {} wrong, {} with a token "
+      "over and over, {} with a sentence over and "
       "over, "
       "{} too long",
-      c.n_texts, c.n_kept, c.n_unchecked, c.n_not_ended, c.n_blocks, c.n_points,
-      c.n_blocks ? c.n_iterations / static_cast<double>(c.n_blocks) : 0.0, c.n_wrong,
-      c.n_token_runs, c.n_sentence_runs, c.n_too_long);
+      c.n_texts, c.n_kept, c.n_unchecked, c.n_not_ended, blocks, c.n_wrong, c.n_token_runs,
+      c.n_sentence_runs, c.n_too_long);
 }
 
 TrajectoryFile::TrajectoryFile(const std::string& path, const std::string& header) : path_(path) {

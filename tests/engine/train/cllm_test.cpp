@@ -140,9 +140,34 @@ TEST_F(Cllm, a_point_comes_to_predict_what_its_fixed_point_predicts) {
   EXPECT_LT(last, 1.5);
 }
 
+TEST_F(Cllm, fresh_chains_alone_teach_what_points_do) {
+  // Texts without a point, as plain decoding collects them.
+  CllmTraining answers = training();
+  for (Trajectory& t : answers.trajectories) t.blocks.clear();
+  const auto trained = [&](const std::string& name, const std::string& more) {
+    CllmRecipe recipe =
+        small_recipe(R"(, "divergence": "hard", "smoothing": 0, "ar_weight": 1)" + more);
+    recipe.epochs = 40;
+    recipe.points = 0;
+    CllmCallbacks callbacks;
+    double first = 0;
+    callbacks.progress = [&](const CllmProgress& p) {
+      if (p.step == 1) first = p.parts[static_cast<int>(LossPart::Consistency)];
+    };
+    const CllmResult result = train_consistency(
+        recipe, answers, {.n_threads = 2, .directory = directory(name)}, callbacks);
+    EXPECT_GT(first, 3.5) << "untrained: log 64 = 4.16";
+    EXPECT_LT(result.parts[static_cast<int>(LossPart::Consistency)], 1.5) << name;
+    EXPECT_EQ(result.room.n_points, 0);
+    return result.parameters;
+  };
+  const auto noise = trained("noise", R"(, "fresh_points": 6)");
+  EXPECT_NE(trained("refined", R"(, "fresh_points": 6, "fresh_iterations": 2)"), noise);
+}
+
 TEST_F(Cllm, stopped_and_resumed_ends_with_the_same_bits) {
   for (const char* compute : {"f32", "auto"}) {
-    CllmRecipe recipe = small_recipe();
+    CllmRecipe recipe = small_recipe(R"(, "fresh_points": 3, "fresh_iterations": 2)");
     recipe.compute = compute;
     const CllmResult expected = train_consistency(
         recipe, training(),
@@ -252,7 +277,8 @@ TEST(CllmRecipe, read_from_its_own_json_is_the_same_recipe) {
   for (const char* more :
        {"", R"(, "divergence": "hard", "teacher": "frozen", "ar_labels": "truth")",
         R"(, "consistency": "local", "divergence": "reverse", "drop_wrong": false)",
-        R"(, "replay_mixture": {"kb": {"weight": 1}})"}) {
+        R"(, "replay_mixture": {"kb": {"weight": 1}})",
+        R"(, "fresh_points": 5, "fresh_iterations": 2)"}) {
     const CllmRecipe recipe = small_recipe(more);
     EXPECT_EQ(to_json(cllm_recipe_from(to_json(recipe), "again")), to_json(recipe));
   }
@@ -276,6 +302,9 @@ TEST(CllmRecipe, refusals_name_the_field_and_what_was_expected) {
   EXPECT_THAT(message(R"(, "blocks": 4)"), testing::HasSubstr("did you mean"));
   EXPECT_THAT(message(R"(, "consistency": "local", "divergence": "hard")"),
               testing::HasSubstr("must be global"));
+  EXPECT_THAT(message(R"(, "points": 0)"), testing::HasSubstr("points, fresh_points: both are 0"));
+  EXPECT_EQ(message(R"(, "points": 0, "consistency_weight": 0)"), "");
+  EXPECT_EQ(message(R"(, "points": 0, "fresh_points": 4)"), "");
   EXPECT_THAT(message(R"(, "context": 100)"), testing::HasSubstr("multiple of 32"));
 }
 
@@ -284,6 +313,16 @@ TEST(CllmRecipe, a_replay_mixture_is_learnt_from_and_nothing_is_collected_by_it)
   const CllmRecipe other = small_recipe(R"(, "replay_mixture": {"kb": {"weight": 1}})");
   EXPECT_EQ(collecting_part(other), collecting_part(same));
   EXPECT_NE(training_part(other), training_part(same));
+}
+
+TEST(CllmRecipe, answers_are_collected_alone_where_no_points_are_learnt) {
+  const auto part = [](int points) {
+    CllmRecipe recipe = small_recipe(R"(, "fresh_points": 4)");
+    recipe.points = points;
+    return collecting_part(recipe);
+  };
+  EXPECT_EQ(part(3), part(8));
+  EXPECT_NE(part(3), part(0)) << "points that are not there cannot be learnt";
 }
 
 std::string bytes_of(const std::string& path) {

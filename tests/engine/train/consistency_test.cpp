@@ -166,9 +166,9 @@ TEST(Consistency, fresh_chains_begin_anywhere_and_hold_the_texts_own_tokens) {
   Random rng(5), again(5), other(6);
   GuidedRows rows = rows_of(t, loss), same = rows, others = rows;
   const int n_text = rows.n_rows();
-  EXPECT_GT(add_fresh_chains(rows, t, 200, kBlock, loss, 10000, rng), 150);
-  add_fresh_chains(same, t, 200, kBlock, loss, 10000, again);
-  add_fresh_chains(others, t, 200, kBlock, loss, 10000, other);
+  EXPECT_GT(add_fresh_chains(rows, t, {.n = 200, .block = kBlock}, loss, 10000, rng), 150);
+  add_fresh_chains(same, t, {.n = 200, .block = kBlock}, loss, 10000, again);
+  add_fresh_chains(others, t, {.n = 200, .block = kBlock}, loss, 10000, other);
   EXPECT_EQ(same.token, rows.token) << "of the same draws the same chains";
   EXPECT_NE(others.token, rows.token);
 
@@ -206,8 +206,64 @@ TEST(Consistency, fresh_chains_begin_anywhere_and_hold_the_texts_own_tokens) {
   EXPECT_LT(n_right, n_chain_rows / 2);
 
   GuidedRows full = rows_of(t, loss);
-  EXPECT_EQ(add_fresh_chains(full, t, 200, kBlock, loss, n_text, rng), 0) << "no room";
+  EXPECT_EQ(add_fresh_chains(full, t, {.n = 200, .block = kBlock}, loss, n_text, rng), 0)
+      << "no room";
   EXPECT_EQ(full.n_rows(), n_text);
+}
+
+TEST(Consistency, fresh_chains_are_refined_as_often_as_was_drawn_for_them) {
+  const Trajectory t = two_blocks();
+  const ConsistencyLoss loss;
+  Random rng(5);
+  GuidedRows rows = rows_of(t, loss);
+  EXPECT_FALSE(has_chains_to_refine(rows));
+  const auto n_text = static_cast<std::size_t>(rows.n_rows());
+  ASSERT_GT(add_fresh_chains(rows, t, {.n = 60, .block = 6, .max_iterations = 2}, loss, 1000, rng),
+            40);
+  EXPECT_TRUE(has_chains_to_refine(rows));
+  const auto own_begin = [&](std::size_t r) {
+    return static_cast<std::size_t>(rows.view[r].own_begin);
+  };
+  std::set<int> drawn;
+  for (std::size_t r = 0; r < rows.token.size(); r++) {
+    if (r < n_text) {
+      EXPECT_EQ(rows.iterations[r], 0) << "a text is no guess";
+    } else {
+      EXPECT_EQ(rows.iterations[r], rows.iterations[own_begin(r)]) << "a chain as a whole";
+      drawn.insert(rows.iterations[r]);
+    }
+  }
+  EXPECT_EQ(drawn, (std::set<int>{0, 1, 2}));
+  // A model that is right at even positions and says 50 elsewhere.
+  std::vector<TokenId> picks;
+  for (std::size_t r = 0; r < rows.token.size(); r++)
+    picks.push_back((rows.pos[r] + 1) % 2 ? 50 : rows.target[r]);
+  const GuidedRows before = rows;
+  refine_chains(rows, picks);
+  bool right = true;
+  for (std::size_t r = n_text; r < rows.token.size(); r++) {
+    if (before.iterations[r] == 0) {
+      EXPECT_EQ(rows.token[r], before.token[r]);
+      EXPECT_EQ(rows.weight[r], 1.0f);
+      continue;
+    }
+    EXPECT_EQ(rows.iterations[r], before.iterations[r] - 1);
+    const TokenId in_text = rows.token[static_cast<std::size_t>(rows.pos[r])];
+    const bool begins = own_begin(r) == r;
+    EXPECT_EQ(rows.token[r], begins ? in_text : rows.pos[r] % 2 ? 50 : in_text);
+    right = (begins || right) && rows.token[r] == in_text;
+    EXPECT_EQ(rows.weight[r], right ? 0.0f : 1.0f) << "what is right in front is the text";
+  }
+  EXPECT_TRUE(has_chains_to_refine(rows)) << "those of two iterations";
+  refine_chains(rows, picks);
+  EXPECT_FALSE(has_chains_to_refine(rows));
+  const GuidedRows after = rows;
+  refine_chains(rows, picks);
+  EXPECT_EQ(rows.token, after.token);
+  for (std::size_t r = 0; r < rows.token.size(); r++) {
+    EXPECT_EQ(rows.target[r], before.target[r]);
+    EXPECT_EQ(rows.goal[r].teacher, before.goal[r].teacher);
+  }
 }
 
 TEST(Augment, only_wrong_positions_change_never_the_first_nor_in_the_last_two_points) {

@@ -105,6 +105,23 @@ TEST(Trajectories, a_prompts_trajectory_does_not_depend_on_the_others_in_its_for
   for (const auto& [index, t] : alone) EXPECT_EQ(t.blocks, together.at(index).blocks);
 }
 
+TEST(Trajectories, answers_alone_are_the_same_answers_in_fewer_rows) {
+  for (std::uint64_t seed = 0; seed < 6; seed++) {
+    ToyModel model({.vocab = 6, .context = 2, .seed = seed});
+    CollectSettings settings{.block = 5, .max_new_tokens = 23, .n_lanes = 4, .eos_ids = {kEos}};
+    const auto whole = collected(model, settings, 9);
+    settings.keep_points = false;
+    const auto alone = collected(model, settings, 9);
+    ASSERT_EQ(alone.size(), whole.size());
+    for (const auto& [index, t] : alone) {
+      EXPECT_EQ(t.output, whole.at(index).output);
+      EXPECT_EQ(t.ended, whole.at(index).ended);
+      EXPECT_EQ(t.truth, whole.at(index).truth);
+      EXPECT_TRUE(t.blocks.empty());
+    }
+  }
+}
+
 TEST(Trajectories, many_prompts_share_a_forward) {
   ToyModel model({.vocab = 6, .context = 2, .seed = 1});
   collected(model, {.block = 4, .max_new_tokens = 20, .n_lanes = 1, .eos_ids = {}}, 8);
