@@ -39,9 +39,11 @@ void read_loss(RecipeFields& fields, CllmRecipe& r) {
   r.loss.own_labels = labels == "own";
   r.frozen_teacher = teacher == "frozen";
   fields.read("smoothing", r.loss.smoothing, 0, 0.9);
+  fields.read("chain_decay", r.loss.chain_decay, 0.01, 1);
   fields.read("prompt_weight", r.loss.prompt_weight, 0, 1);
   fields.read("ar_weight", r.ar_weight, 0, 1000);
   fields.read("consistency_weight", r.consistency_weight, 0, 1000);
+  fields.read("final_consistency_weight", r.final_consistency_weight, -1, 1000);
   fields.read("replay_weight", r.replay_weight, 0, 1000);
 }
 
@@ -83,6 +85,7 @@ CllmRecipe cllm_recipe_from(const std::string& text, const std::string& path) {
   read_loss(fields, r);
   fields.read("points", r.points, 0, 1000);
   fields.read("fresh_points", r.fresh_points, 0, 1000);
+  fields.read("fresh_block", r.fresh_block, 0, 256);
   fields.read("fresh_iterations", r.fresh_iterations, 0, 255);
   fields.read("batch_texts", r.batch_texts, 1, 1e4);
   fields.read("replay_texts", r.replay_texts, 0, 1e4);
@@ -116,14 +119,17 @@ std::string to_json(const CllmRecipe& r) {
                                    {"consistency", name_of(r.loss.towards)},
                                    {"divergence", name_of(r.loss.by)},
                                    {"smoothing", r.loss.smoothing},
+                                   {"chain_decay", r.loss.chain_decay},
                                    {"ar_labels", r.loss.own_labels ? "own" : "truth"},
                                    {"prompt_weight", r.loss.prompt_weight},
                                    {"teacher", r.frozen_teacher ? "frozen" : "student"},
                                    {"ar_weight", r.ar_weight},
                                    {"consistency_weight", r.consistency_weight},
+                                   {"final_consistency_weight", r.final_consistency_weight},
                                    {"replay_weight", r.replay_weight},
                                    {"points", r.points},
                                    {"fresh_points", r.fresh_points},
+                                   {"fresh_block", r.fresh_block},
                                    {"fresh_iterations", r.fresh_iterations},
                                    {"batch_texts", r.batch_texts},
                                    {"replay_texts", r.replay_texts},

@@ -28,10 +28,12 @@ struct CllmRecipe {
   // The loss.
   ConsistencyLoss loss;
   double ar_weight = 1, consistency_weight = 1, replay_weight = 1;
+  double final_consistency_weight = -1;  // where it moves to by the run's end; < 0: stays
   bool frozen_teacher = false;  // true: the target as it was; false: the model itself, held still
   int points = 8;               // of a text in one step; 0: answers are collected without them
   int fresh_points = 0;         // chains beside them that no trajectory has, drawn for the step
-  int fresh_iterations = 0;     // by which the model refines them before they are learnt, at most
+  int fresh_block = 0;          // tokens of such a chain; 0: as of a block
+  int fresh_iterations = 0;     // by which a text's fresh chains are refined by the model, at most
   int batch_texts = 16;         // trajectories in one step
   int replay_texts = 16;        // texts of the replay mixture, with their own answers
   int context = 512;            // rows of one text with its chains; longer texts are left out

@@ -198,11 +198,10 @@ GuidedRows CllmRun<T>::guided_rows(const Trajectory& trajectory,
   room.n_points += std::ssize(places);
   room.n_left_out +=
       std::ssize(places) - add_chains(rows, trajectory, places, recipe_.loss, recipe_.context);
-  add_fresh_chains(rows, trajectory,
-                   {.n = recipe_.fresh_points,
-                    .block = recipe_.block,
-                    .max_iterations = recipe_.fresh_iterations},
-                   recipe_.loss, recipe_.context, rng);
+  FreshChains fresh{.n = recipe_.fresh_points,
+                    .block = recipe_.fresh_block > 0 ? recipe_.fresh_block : recipe_.block};
+  if (recipe_.fresh_iterations > 0) fresh.iterations = rng.below(recipe_.fresh_iterations + 1);
+  add_fresh_chains(rows, trajectory, fresh, recipe_.loss, recipe_.context, rng);
   return rows;
 }
 
@@ -267,7 +266,7 @@ void CllmRun<T>::refine_pass(int shard, PassRows& pass, std::vector<GuidedRows*>
       picks.push_back(asked ? static_cast<TokenId>(std::ranges::max_element(law) - law.begin())
                             : TokenId{0});
     }
-    refine_chains(*segment, picks);
+    refine_chains(*segment, picks, recipe_.loss);
   }
   pass.clear();
   segments.clear();
@@ -334,6 +333,9 @@ void CllmRun<T>::shard_gradient(int shard,
 
 template <typename T>
 TrainProgress CllmRun<T>::update(std::int64_t step, double lr) {
+  if (recipe_.final_consistency_weight >= 0)
+    part_weights_[static_cast<std::size_t>(LossPart::Consistency)] = std::lerp(
+        recipe_.consistency_weight, recipe_.final_consistency_weight, std::min(1.0, loop_.done()));
   std::vector<GuidedRows> segments = next_segments();
   refine(segments);
   TrainProgress progress;

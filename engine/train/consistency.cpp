@@ -111,9 +111,10 @@ class ChainBuilder {
 
   void learn(const Chain& chain) {
     const int n = chain_rows(t_, chain.place);
-    for (int i = 0; i < n; i++) {
+    double weight = 1;
+    for (int i = 0; i < n; i++, weight *= loss_.chain_decay) {
       const auto row = static_cast<std::size_t>(chain.base + i);
-      rows_.weight[row] = 1;
+      rows_.weight[row] = static_cast<float>(weight);
       rows_.goal[row] = goal_of(loss_, teacher_of(chain.place, chain.first + i));
     }
   }
@@ -242,14 +243,14 @@ int add_fresh_chains(GuidedRows& rows,
       if (guesses.back() != right) first = std::min(first, k);
     }
     const int n_rows = size - 1 - first;
-    const int iterations = wanted.max_iterations > 0 ? rng.below(wanted.max_iterations + 1) : 0;
     if (n_rows <= 0 || rows.n_rows() + n_rows > max_rows) continue;
     const int base = lay_chain(rows, t, begin, guesses, first, size);
-    for (int k = 0; k < n_rows; k++) {
+    double weight = 1;
+    for (int k = 0; k < n_rows; k++, weight *= loss.chain_decay) {
       const auto row = static_cast<std::size_t>(base + k);
-      rows.weight[row] = 1;
+      rows.weight[row] = static_cast<float>(weight);
       rows.goal[row] = goal_of(loss, n_prompt + begin + first + k);
-      rows.iterations[row] = static_cast<std::uint8_t>(iterations);
+      rows.iterations[row] = static_cast<std::uint8_t>(wanted.iterations);
     }
     n_added++;
   }
@@ -260,8 +261,9 @@ bool has_chains_to_refine(const GuidedRows& rows) {
   return std::ranges::any_of(rows.iterations, [](std::uint8_t n) { return n > 0; });
 }
 
-void refine_chains(GuidedRows& rows, std::span<const TokenId> picks) {
+void refine_chains(GuidedRows& rows, std::span<const TokenId> picks, const ConsistencyLoss& loss) {
   bool right = true;  // so far in its chain
+  double weight = 1;
   for (int r = 0; r < rows.n_rows(); r++) {
     const auto row = static_cast<std::size_t>(r);
     if (rows.iterations[row] == 0) continue;
@@ -271,7 +273,9 @@ void refine_chains(GuidedRows& rows, std::span<const TokenId> picks) {
     const bool begins = r == rows.view[row].own_begin;
     rows.token[row] = begins ? in_text : picks[row - 1];
     right = (begins || right) && rows.token[row] == in_text;
-    if (right) rows.weight[row] = 0;
+    if (begins) weight = 1;
+    rows.weight[row] = right ? 0.0f : static_cast<float>(weight);
+    if (!right) weight *= loss.chain_decay;
   }
 }
 

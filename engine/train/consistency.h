@@ -35,6 +35,7 @@ struct ConsistencyLoss {
   enum class Towards : std::uint8_t { FixedPoint, NextPoint } towards = Towards::FixedPoint;
   enum class By : std::uint8_t { ForwardKl, ReverseKl, HardLabels } by = By::ForwardKl;
   double smoothing = 0.1;    // of hard labels and of the autoregressive loss
+  double chain_decay = 1;    // a chain's row weighs so much of the one before it
   double prompt_weight = 0;  // of a prompt's tokens in the autoregressive loss
   bool own_labels = true;    // the autoregressive loss is of the model's own answer
 };
@@ -87,9 +88,9 @@ int add_chains(GuidedRows& rows,
                int max_rows);
 
 struct FreshChains {
-  int n = 0;               // chains
-  int block = 16;          // tokens of one; at the output's end as many as are left
-  int max_iterations = 0;  // each is to be refined by 0 .. so many, drawn for it
+  int n = 0;           // chains
+  int block = 16;      // tokens of one; at the output's end as many as are left
+  int iterations = 0;  // by which they are to be refined
 };
 /// Adds chains of blocks that no trajectory has, pulled to the text: they begin anywhere in the
 /// output, and hold first guesses as `fill=prompt` draws them, tokens of the text before them. In
@@ -107,6 +108,6 @@ bool has_chains_to_refine(const GuidedRows& rows);
 /// before it predicts, the first one what the text has. What is right in front then is the text
 /// itself, and has no loss any more.
 /// @param picks  [n_rows] what each row predicts
-void refine_chains(GuidedRows& rows, std::span<const TokenId> picks);
+void refine_chains(GuidedRows& rows, std::span<const TokenId> picks, const ConsistencyLoss& loss);
 
 }  // namespace engine

@@ -170,8 +170,9 @@ TEST(WindowWithGpu, CU12_a_draft_that_hangs_is_told_as_the_step_it_is_of) {
         IM_CHECK_EQ(run.steps.size(), 2u);
         IM_CHECK(!run.steps.back().has_drafted);
         IM_CHECK_STR_EQ(shell.late_gpu()->what.c_str(), "step 1");
+        IM_CHECK(wait_for(ctx, [&] { return ctx->ItemExists("//##late/###stop_late"); }));
+        ctx->ItemClick("//##late/###stop_late");
         gate.open();
-        ctx->ItemClick("//##top/Stop");
         IM_CHECK(wait_for(ctx, [&] { return all_over(shell); }));
       },
       std::move(options));

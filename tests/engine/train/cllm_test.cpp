@@ -278,7 +278,7 @@ TEST(CllmRecipe, read_from_its_own_json_is_the_same_recipe) {
        {"", R"(, "divergence": "hard", "teacher": "frozen", "ar_labels": "truth")",
         R"(, "consistency": "local", "divergence": "reverse", "drop_wrong": false)",
         R"(, "replay_mixture": {"kb": {"weight": 1}})",
-        R"(, "fresh_points": 5, "fresh_iterations": 2)"}) {
+        R"(, "fresh_points": 5, "fresh_block": 3, "fresh_iterations": 2, "chain_decay": 0.8)"}) {
     const CllmRecipe recipe = small_recipe(more);
     EXPECT_EQ(to_json(cllm_recipe_from(to_json(recipe), "again")), to_json(recipe));
   }
@@ -313,6 +313,20 @@ TEST(CllmRecipe, a_replay_mixture_is_learnt_from_and_nothing_is_collected_by_it)
   const CllmRecipe other = small_recipe(R"(, "replay_mixture": {"kb": {"weight": 1}})");
   EXPECT_EQ(collecting_part(other), collecting_part(same));
   EXPECT_NE(training_part(other), training_part(same));
+}
+
+TEST_F(Cllm, the_weight_of_consistency_moves_to_its_final_one) {
+  for (const std::string more : {"", R"(, "final_consistency_weight": 0)"}) {
+    CllmCallbacks callbacks;
+    callbacks.progress = [&](const CllmProgress& p) {
+      const double share = more.empty() ? 1 : 1 - static_cast<double>(p.step - 1) / 30;
+      EXPECT_NEAR(p.loss, p.parts[0] + 3 * share * p.parts[1] + p.parts[2], 1e-9) << p.step;
+    };
+    const CllmResult result = train_consistency(
+        small_recipe(R"(, "consistency_weight": 3)" + more), training(),
+        {.n_threads = 2, .directory = directory(more.empty() ? "same" : "moves")}, callbacks);
+    EXPECT_EQ(result.step, 30);
+  }
 }
 
 TEST(CllmRecipe, answers_are_collected_alone_where_no_points_are_learnt) {

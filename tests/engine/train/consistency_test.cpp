@@ -211,54 +211,57 @@ TEST(Consistency, fresh_chains_begin_anywhere_and_hold_the_texts_own_tokens) {
   EXPECT_EQ(full.n_rows(), n_text);
 }
 
-TEST(Consistency, fresh_chains_are_refined_as_often_as_was_drawn_for_them) {
+TEST(Consistency, fresh_chains_are_refined_as_often_as_was_asked) {
   const Trajectory t = two_blocks();
-  const ConsistencyLoss loss;
+  ConsistencyLoss loss;
+  loss.chain_decay = 0.5;
   Random rng(5);
   GuidedRows rows = rows_of(t, loss);
-  EXPECT_FALSE(has_chains_to_refine(rows));
   const auto n_text = static_cast<std::size_t>(rows.n_rows());
-  ASSERT_GT(add_fresh_chains(rows, t, {.n = 60, .block = 6, .max_iterations = 2}, loss, 1000, rng),
-            40);
-  EXPECT_TRUE(has_chains_to_refine(rows));
+  for (const int iterations : {0, 1, 2}) {
+    EXPECT_EQ(has_chains_to_refine(rows), iterations > 1);
+    const FreshChains wanted{.n = 20, .block = 6, .iterations = iterations};
+    ASSERT_GT(add_fresh_chains(rows, t, wanted, loss, 1000, rng), 10);
+  }
   const auto own_begin = [&](std::size_t r) {
     return static_cast<std::size_t>(rows.view[r].own_begin);
   };
-  std::set<int> drawn;
   for (std::size_t r = 0; r < rows.token.size(); r++) {
     if (r < n_text) {
       EXPECT_EQ(rows.iterations[r], 0) << "a text is no guess";
     } else {
       EXPECT_EQ(rows.iterations[r], rows.iterations[own_begin(r)]) << "a chain as a whole";
-      drawn.insert(rows.iterations[r]);
+      EXPECT_EQ(rows.weight[r], std::ldexp(1.0f, -static_cast<int>(r - own_begin(r))));
     }
   }
-  EXPECT_EQ(drawn, (std::set<int>{0, 1, 2}));
   // A model that is right at even positions and says 50 elsewhere.
   std::vector<TokenId> picks;
   for (std::size_t r = 0; r < rows.token.size(); r++)
     picks.push_back((rows.pos[r] + 1) % 2 ? 50 : rows.target[r]);
   const GuidedRows before = rows;
-  refine_chains(rows, picks);
+  refine_chains(rows, picks, loss);
   bool right = true;
+  int n_wrong = 0;
   for (std::size_t r = n_text; r < rows.token.size(); r++) {
     if (before.iterations[r] == 0) {
       EXPECT_EQ(rows.token[r], before.token[r]);
-      EXPECT_EQ(rows.weight[r], 1.0f);
+      EXPECT_EQ(rows.weight[r], before.weight[r]);
       continue;
     }
     EXPECT_EQ(rows.iterations[r], before.iterations[r] - 1);
     const TokenId in_text = rows.token[static_cast<std::size_t>(rows.pos[r])];
     const bool begins = own_begin(r) == r;
     EXPECT_EQ(rows.token[r], begins ? in_text : rows.pos[r] % 2 ? 50 : in_text);
+    if (begins) n_wrong = 0;
     right = (begins || right) && rows.token[r] == in_text;
-    EXPECT_EQ(rows.weight[r], right ? 0.0f : 1.0f) << "what is right in front is the text";
+    EXPECT_EQ(rows.weight[r], right ? 0.0f : std::ldexp(1.0f, -n_wrong++))
+        << "what is right in front is the text";
   }
   EXPECT_TRUE(has_chains_to_refine(rows)) << "those of two iterations";
-  refine_chains(rows, picks);
+  refine_chains(rows, picks, loss);
   EXPECT_FALSE(has_chains_to_refine(rows));
   const GuidedRows after = rows;
-  refine_chains(rows, picks);
+  refine_chains(rows, picks, loss);
   EXPECT_EQ(rows.token, after.token);
   for (std::size_t r = 0; r < rows.token.size(); r++) {
     EXPECT_EQ(rows.target[r], before.target[r]);
