@@ -227,7 +227,9 @@ std::string summary_of(const engine::TotReport& report,
         percent(real(all.n_accepted), real(all.n_proposed)),
         percent(real(all.n_accepted), real(all.n_accepted + all.n_rejected)),
         all.n_draft_depth > 0
-            ? ", " + percent(real(all.n_kept_of_depth), real(all.n_draft_depth)) + " of the depth"
+            ? fmt::format(", {} of the depth drafted, {} of the depth asked for (SEED's rate)",
+                          percent(real(all.n_kept_of_depth), real(all.n_draft_depth)),
+                          percent(real(all.n_accepted), real(all.n_depth_asked)))
             : "",
         percent(real(costs.thoughts.n_accepted), real(costs.thoughts.n_proposed)),
         percent(real(costs.values.n_accepted), real(costs.values.n_proposed)));

@@ -24,7 +24,8 @@ all_parts="kernels decoders faults memcheck racecheck initcheck synccheck shape 
 pack() {
   folder=$(mkdir -p "$1" && cd "$1" && pwd)
   cd "$(dirname "$0")/.."
-  # The archs named are those of any GPU the folder may meet; the runtime is shared so that fail_calls can stand before it.
+  # Code for the archs named alone (90: H100 and H200), and PTX, which later GPUs translate; DECOSCOPE_CUDA_ARCHS for older ones. The
+  # runtime is shared so that fail_calls can stand before it.
   set -- -DWITH_CUDA=ON -DCUDA_EMULATION=ON -DWITH_UI=OFF -DDECOSCOPE_SHARED_CUDART=ON "-DDECOSCOPE_CUDA_ARCHS=${DECOSCOPE_CUDA_ARCHS:-90}"
   programs="decoscope kernels_emulated_test engine_emulated_test train_emulated_test"
   scripts/build.sh release --folder gpu --target decoscope --target kernels_emulated_test --target engine_emulated_test \
@@ -37,7 +38,7 @@ pack() {
     ldd "build/gpu/bin/$program" | awk '/=> \//{print $3} /ld-linux/{print $1}' | xargs -I{} cp -L {} "$folder/lib/"
   done
   find build/gpu -name libfail_calls.so -exec cp {} "$folder/lib/" \;
-  cp -r assets/models assets/prompts assets/shapes "$folder/assets/"
+  cp -r assets/models assets/prompts assets/recipes assets/shapes assets/trees "$folder/assets/"
   cp scripts/gpu_check.sh scripts/gpu_model.py scripts/gpu_training.py scripts/eager_floor.py "$folder/"
   du -sh "$folder"
 }
@@ -61,7 +62,7 @@ decoscope() {
 tests_of() { # PROGRAM
   packed "$1" --gtest_list_tests --gtest_filter='*cuda_0*' | grep -q '^  ' ||
     { echo "gpu_check: $1: no test of a GPU; \`decoscope devices\` says why" >&2 && decoscope devices && return 5; }
-  packed "$1" --gtest_filter='*cuda_0*' --gtest_brief=1
+  DECOSCOPE_ASSETS="$here/assets" packed "$1" --gtest_filter='*cuda_0*' --gtest_brief=1
 }
 few_tokens() { # N
   decoscope generate --model demo-draft --prompt "Question: " --max-tokens "$1" --ignore-eos --device cuda:0
@@ -161,6 +162,7 @@ part() {
       export DECOSCOPE_CUBLAS=own
       tool=$1 leaks=""
       [ "$tool" != memcheck ] || leaks="--leak-check full"
+      code=0
       for command in kernels tokens; do
         set -- kernels_emulated_test --gtest_filter='*cuda_0*' --gtest_brief=1
         [ "$command" = kernels ] ||
@@ -168,8 +170,9 @@ part() {
         program=$1 && shift
         # shellcheck disable=SC2086
         DECOSCOPE_ASSETS="$here/assets" compute-sanitizer --tool "$tool" $leaks --error-exitcode 9 "$here"/lib/ld-linux-*.so.* \
-          --library-path "$here/lib:$(driver_folder)" "$here/bin/$program" "$@"
-      done ;;
+          --library-path "$here/lib:$(driver_folder)" "$here/bin/$program" "$@" || code=$?
+      done
+      return "$code" ;;
     shape)
       [ -s "$model/config.json" ] ||
         { decoscope model random --config "$here/assets/shapes/7B.json" "$model.part" && mv "$model.part" "$model"; } ;;

@@ -3,13 +3,14 @@
 
   gpu_model.py PROBE.json STEP.json [OUT.json]
 
-PROBE: of gpu_probe (copy_gbps, launch_us). STEP: of `bench step --json`. Prints a table, writes OUT; fails where a target is missed:
+PROBE: of gpu_probe (copy_gbps, launch_us, node_us). STEP: of `bench step --json`. Prints a table, writes OUT; fails where a target is missed:
 plain decoding reaches 90 % of the bound by copies, 32 rows take 1.10 times one row's time, 120 rows 1.35 times.
 """
 import json
 import sys
 
 PLAIN_SHARE = 0.90
+KERNELS_A_STEP = 355  # of a graph of the 7B shape: 32 layers of 11, and those before and behind them
 TIMES_OF_ONE = {32: 1.10, 120: 1.35}
 
 
@@ -23,10 +24,11 @@ def judged(probe, step):
     by_copies = bound_ms(moved, probe)
     launches = step.get("launches_per_step")
     of_launches = None if launches is None else launches * probe["launch_us"] * 1e-3
+    of_nodes = None if "node_us" not in probe else KERNELS_A_STEP * probe["node_us"] * 1e-3
     rows = {row["rows"]: row["ms"] for row in step["rows"]}
     one = rows.get(1)
     out = {"bytes_moved": moved, "bound_by_copies_ms": by_copies, "launch_cost_ms": of_launches,
-           "model_ms": by_copies + (of_launches or 0), "rows": [], "targets": []}
+           "node_cost_ms": of_nodes, "model_ms": by_copies + (of_launches or 0) + (of_nodes or 0), "rows": [], "targets": []}
     for n, ms in sorted(rows.items()):
         out["rows"].append({"rows": n, "ms": ms, "times_of_one": ms / one if one else None, "of_bound": by_copies / ms})
 
@@ -48,6 +50,8 @@ def main(arguments):
     probe, step = (json.load(open(path)) for path in arguments[:2])
     out = judged(probe, step)
     print(f"bytes moved {out['bytes_moved']:,}; bound by copies at {probe['copy_gbps']:.0f} GB/s: {out['bound_by_copies_ms']:.3f} ms")
+    if out["node_cost_ms"] is not None:
+        print(f"kernels waiting for each other in a graph: {out['node_cost_ms']:.3f} ms; with them {out['model_ms']:.3f} ms")
     print("| rows | ms | of one | of the bound |\n| --- | --- | --- | --- |")
     for row in out["rows"]:
         times = "-" if row["times_of_one"] is None else f"{row['times_of_one']:.2f}"

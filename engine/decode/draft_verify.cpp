@@ -5,6 +5,7 @@
 
 #include "engine/decode/options.h"
 #include "engine/decode/verify.h"
+#include "engine/types.h"
 
 namespace engine {
 namespace {
@@ -17,6 +18,14 @@ DraftSettings with_laws(DraftSettings settings, const Sampling& target) {
 LanguageModel& draft_of(const DecoderContext& context) {
   ensure(context.draft_model != nullptr, "a decoder that drafts was made without a draft model");
   return *context.draft_model;
+}
+
+/// After so many steps in a row whose draft failed a text is asked no more drafts for.
+constexpr int kGivenUp = 3;
+
+/// Logits that are no numbers, or no memory; not a device that is lost to the target too.
+bool costs_drafts_alone(const Error& error) {
+  return error.code() == ErrorCode::BadInput || error.code() == ErrorCode::Resources;
 }
 
 }  // namespace
@@ -50,7 +59,39 @@ DraftVerifyDecoder::DraftVerifyDecoder(const DecoderContext& context, DraftSetti
 
 void DraftVerifyDecoder::begin(const Sequence& prefix) {
   kept_.clear();
-  drafter_.begin(prefix);
+  try {
+    drafter_.begin(prefix);
+    is_begun_ = true;
+  } catch (const Error& error) {
+    if (!costs_drafts_alone(error)) throw;
+    tell_failed(error.what());
+  }
+}
+
+void DraftVerifyDecoder::tell_failed(const std::string& why) {
+  is_begun_ = false;
+  n_failed_in_a_row_++;
+  if (n_failed_in_a_row_ > 1 && n_failed_in_a_row_ < kGivenUp) return;
+  const char* what = n_failed_in_a_row_ < kGivenUp ? "this step" : "the rest of this text";
+  events_.push_back(Notice{.level = Notice::Level::Warning,
+                           .text = "the draft model failed: " + why + "; " + what +
+                                   " goes on without drafts, a token a step"});
+}
+
+// What a draft may not cost is the text, which needs none.
+Drafts DraftVerifyDecoder::drafted(const Sequence& prefix, int room) {
+  if (n_failed_in_a_row_ >= kGivenUp) return Drafts::none(prefix.last());
+  try {
+    if (!is_begun_) drafter_.begin_again(prefix);
+    is_begun_ = true;
+    Drafts drafts = drafter_.propose(prefix, room, uniforms());
+    n_failed_in_a_row_ = 0;
+    return drafts;
+  } catch (const Error& error) {
+    if (!costs_drafts_alone(error)) throw;
+    tell_failed(error.what());
+  }
+  return Drafts::none(prefix.last());
 }
 
 TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
@@ -63,7 +104,7 @@ TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
                .text = "the draft model's context of " + std::to_string(drafter_.context()) +
                        " tokens is full: this text goes on without drafts, a token a step"});
   }
-  drafts_ = drafter_.propose(prefix, room, uniforms());
+  drafts_ = drafted(prefix, room);
   int depth = 0;
   for (const RowTag& tag : drafts_.tree.tag) depth = std::max(depth, static_cast<int>(tag.a));
   n_depth_ += depth;
@@ -85,7 +126,7 @@ void DraftVerifyDecoder::committed(const Sequence& /*prefix*/, const Decision& c
 }
 
 void DraftVerifyDecoder::settle() {
-  if (!kept_.empty()) drafter_.committed(kept_);
+  if (!kept_.empty() && is_begun_) drafter_.committed(kept_);
   kept_.clear();
 }
 

@@ -32,7 +32,7 @@ class DraftVerifyDecoder : public Decoder {
   std::vector<DraftForward> draft_forwards() const override { return drafts_.forwards; }
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
-  /// That the draft's context has become full, once.
+  /// That the draft's context has become full, that it failed: once each.
   std::vector<Event> take_events() override { return std::exchange(events_, {}); }
   /// The drafter's; draft_depth: tokens the deepest paths could have had.
   std::map<std::string, std::int64_t> counts() const override;
@@ -59,9 +59,13 @@ class DraftVerifyDecoder : public Decoder {
   std::vector<int> kept_;
   std::int64_t n_depth_ = 0, n_kept_ = 0;
   bool is_full_ = false;  // the draft's context, and that was told
+  bool is_begun_ = false;
+  int n_failed_in_a_row_ = 0;
   std::vector<Event> events_;
 
   void settle();
+  Drafts drafted(const Sequence& prefix, int room);
+  void tell_failed(const std::string& why);
   UniformSource& uniforms() { return uniforms_ ? *uniforms_ : philox_; }
 };
 

@@ -49,6 +49,14 @@ std::vector<std::size_t> perturbed(const RankedTokens& ranked,
 Drafter::Drafter(LanguageModel& model, DraftSettings settings, PromptCaches* prompts)
     : model_(model), settings_(std::move(settings)), prompts_(prompts) {}
 
+Drafts Drafts::none(TokenId last) {
+  Drafts drafts;
+  drafts.tree.add(last, -1, RowTag{});
+  drafts.candidates.resize(1);
+  drafts.q.push_back(1);
+  return drafts;
+}
+
 void Drafter::begin(const Sequence& prefix) {
   fed_.clear();
   cache_ = model_.make_cache();
@@ -56,6 +64,13 @@ void Drafter::begin(const Sequence& prefix) {
   if (usable_depth(prefix.tokens().size(), 1) < 1) return;
   PromptCaches own(model_, 0);
   cache_ = (prompts_ ? *prompts_ : own).read(prefix.tokens()).cache().fork();
+}
+
+void Drafter::begin_again(const Sequence& prefix) {
+  // What the model has read for others may be in other hands by now.
+  PromptCaches* const shared = std::exchange(prompts_, nullptr);
+  begin(prefix);
+  prompts_ = shared;
 }
 
 /// The rows at depth d - 1 are fed for tokens at depth d: the last must have a position.
@@ -68,10 +83,7 @@ int Drafter::usable_depth(std::size_t n_tokens, int max_depth) const {
 }
 
 Drafts Drafter::propose(const Sequence& prefix, int max_depth, UniformSource& uniforms) {
-  Drafts drafts;
-  drafts.tree.add(prefix.last(), -1, RowTag{});
-  drafts.candidates.resize(1);
-  drafts.q.push_back(1);
+  Drafts drafts = Drafts::none(prefix.last());
   fed_.clear();
   const int depth = usable_depth(prefix.tokens().size(), max_depth);
   if (depth < 1) return drafts;

@@ -38,6 +38,9 @@ struct DraftSettings {
 
 /// What a draft proposes for one step.
 struct Drafts {
+  /// Of no token: plain decoding.
+  static Drafts none(TokenId last);
+
   TokenTree tree;                      // row 0: the last committed token
   std::vector<Candidates> candidates;  // [n_rows]
   std::vector<float> q;                // [n_rows] the probability each was drawn with; 1 for row 0
@@ -52,6 +55,8 @@ class Drafter {
 
   /// Runs the prompt through the draft model.
   void begin(const Sequence& prefix);
+  /// After a forward that failed: what it left half done is let go, and the text is read anew.
+  void begin_again(const Sequence& prefix);
   /// @param max_depth  at most so many tokens below the last committed one; 0: nothing is drafted
   /// @param uniforms   of rejection sampling
   Drafts propose(const Sequence& prefix, int max_depth, UniformSource& uniforms);

@@ -212,6 +212,7 @@ void Stepper::finish(Lane& lane, Notes& notes) {
   lane.n_rows += lane.tree.n_rows();
   keep_margins(lane, notes.out, decision);
   const Verified verified = verified_event(lane, notes.out, decision);
+  lane.n_drafted += !lane.decoder->draft_forwards().empty();
   lane.n_proposed += verified.n_proposed;
   lane.n_accepted += verified.n_accepted;
   lane.n_rejected += verified.n_rejected;

@@ -20,6 +20,7 @@ struct Lane {
   Sampling sampling;
   Limits limits;
   int n_steps = 0;
+  int n_drafted = 0;             // of these, steps for which a draft model worked
   std::int64_t compute_ns = 0;   // its own compute: propose, forward, verify, commit
   std::int64_t propose_ns = 0;   // of that, proposing
   std::int64_t n_rows = 0;       // rows evaluated, all steps

@@ -66,7 +66,7 @@ Completion CompletionJob::finished(EventSink* events, ScheduleTotals& totals) {
   totals.n_steps += lane.n_steps;
   if (const int depth = draft_depth(request.run); depth > 0) {
     totals.drafting += lane.propose_ns;
-    totals.n_drafts += lane.n_steps;
+    totals.n_drafts += lane.n_drafted;
     totals.n_depth += std::int64_t{lane.n_steps} * depth;
   }
   totals.n_proposed += lane.n_proposed;

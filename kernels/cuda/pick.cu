@@ -1,5 +1,6 @@
 // Choosing and ranking tokens: only ids and their numbers cross the bus. A row is a block; scores
-// are made in double by the formula of kernels/philox.h, so a GPU picks the token that a CPU picks.
+// are made in double by the formula of kernels/philox.h, so a GPU picks what a CPU picks but where
+// two scores are apart by no more than the last bits of their machines' exp and log.
 //   order    a token's key is (logit, lowest id first) in 64 bits: all differ, so "the first k" is
 //            one threshold, found digit by digit
 //   top-p    sums of weights are kept in units of 2^-44 of the largest: whole numbers, so atomics

@@ -15,6 +15,7 @@
 
 #include "app/engine_thread.h"
 #include "kernels/error.h"
+#include "tests/assets_folder.h"
 #include "tests/needs.h"
 #include "tests/ui/display.h"
 #include "ui/shell.h"
@@ -25,9 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path model() {
-  const char* given = std::getenv("DECOSCOPE_ASSETS");
-  const fs::path assets = given ? fs::path(given) : fs::path(DECOSCOPE_SOURCE_DIR) / "assets";
-  return assets / "models/demo-target";
+  return fs::path(assets_folder()) / "models/demo-target";
 }
 
 // A run that goes on for as long as it is let.

@@ -13,15 +13,14 @@
 #include "app/window_tasks.h"
 #include "engine/decode/registry.h"
 #include "engine/schedule/simulate_schedule.h"
+#include "tests/assets_folder.h"
 #include "tests/needs.h"
 #include "tests/ui/play.h"
 
 namespace with_engine {
 
 inline std::filesystem::path assets() {
-  const char* given = std::getenv("DECOSCOPE_ASSETS");
-  return given ? std::filesystem::path(given)
-               : std::filesystem::path(DECOSCOPE_SOURCE_DIR) / "assets";
+  return assets_folder();
 }
 
 inline ui::Catalog catalog() {

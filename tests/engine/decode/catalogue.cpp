@@ -1,4 +1,5 @@
 #include "tests/engine/decode/catalogue.h"
+#include "tests/assets_folder.h"
 
 #include <algorithm>
 #include <fstream>
@@ -19,7 +20,7 @@
 namespace engine::test {
 namespace {
 
-const std::string kAssets = std::string(DECOSCOPE_SOURCE_DIR) + "/assets";
+const std::string kAssets = assets_folder();
 
 std::vector<std::vector<TokenId>> bundled_prompts(const Model& model) {
   std::ifstream file(kAssets + "/prompts/bundled.jsonl");

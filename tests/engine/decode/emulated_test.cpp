@@ -13,6 +13,7 @@
 #include "engine/schedule/rounds_scheduler.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/emulate/emulation_checks.h"
+#include "tests/assets_folder.h"
 #include "tests/engine/decode/catalogue.h"
 #include "tests/engine/decode/tiny_transformer.h"
 #include "tests/engine/decode/toy_model.h"
@@ -372,7 +373,7 @@ TEST(EmulatedGpuBesideTheCpu, chooses_the_same_tokens_in_f32) {
 // On one GPU each of SEED's models has a device object, and so a stream, of its own.
 TEST(EmulatedSeed, has_a_stream_for_each_model_and_writes_what_plain_decoding_does) {
   kernels::emulation::fence_host_off(false);
-  ModelStore store(std::string(DECOSCOPE_SOURCE_DIR) + "/assets", 1);
+  ModelStore store(assets_folder(), 1);
   const ModelRequest wanted{.device = kEmulated};
   for (const char* overlap : {"auto", "always"}) {
     const RunModels models = models_for(store, wanted, {}, "seed", {{"overlap", overlap}});

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/assets_folder.h"
+
 namespace engine::test {
 
 namespace {
@@ -15,7 +17,7 @@ DecoderContext context_for(LanguageModel& model, const Job& job) {
           .probe = job.probe,
           .uniforms = job.uniforms,
           .heads = job.heads,
-          .trees_dir = DECOSCOPE_SOURCE_DIR "/assets/trees",
+          .trees_dir = assets_folder() + "/trees",
           .heads_tree = job.heads_tree};
 }
 

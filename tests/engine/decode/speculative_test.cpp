@@ -2,6 +2,7 @@
 // after full acceptance, one computation a row, drafting ended where it cannot pay.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -323,6 +324,69 @@ TEST(Speculative, SD09_a_draft_with_a_shorter_context_ends_there_with_a_notice_t
         EXPECT_FALSE(std::holds_alternative<Notice>(event)) << decoder;
     }
   }
+}
+
+// A draft some of whose forwards fail, as those with non-finite logits do.
+class FailingDraft : public ToyModel {
+ public:
+  FailingDraft(const ToyShape& shape, std::function<bool(int)> fails, ErrorCode code)
+      : ToyModel(shape), fails_(std::move(fails)), code_(code) {}
+  std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) override {
+    const bool fails = fails_(n_asked_++);
+    std::vector<StepOutput> outs = ToyModel::forward(items, wants);  // rows are left in flight
+    if (fails) throw Error(code_, "small: non-finite logits at row 0, first index 3");
+    return outs;
+  }
+
+ private:
+  std::function<bool(int)> fails_;
+  ErrorCode code_;
+  int n_asked_ = 0;
+};
+
+TEST(Speculative, SD14_a_draft_that_fails_costs_its_step_the_drafts_and_the_text_nothing) {
+  ToyModel model(kShape);
+  for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
+    for (const char* decoder : {"speculative", "mcsd"}) {
+      const auto notices_of = [&](std::function<bool(int)> fails, int* n_drafted) {
+        FailingDraft draft(draft_of(kShape), std::move(fails), ErrorCode::BadInput);
+        Job job = job_of(decoder, draft);
+        job.sampling.temperature = mode == Sampling::Mode::Coupled ? 0.7f : 0;
+        job.sampling.mode = mode;
+        const Outcome found = run(model, kPrompt, job);
+        EXPECT_EQ(found.tokens, run_ar(model, kPrompt, job).tokens);
+        std::vector<std::string> notices;
+        for (const Event& event : found.events) {
+          if (const auto* e = std::get_if<Notice>(&event)) notices.push_back(e->text);
+          const auto* drafted = std::get_if<Drafted>(&event);
+          if (drafted && n_drafted) *n_drafted += drafted->tree.n_rows() > 1;
+        }
+        return notices;
+      };
+      for (int failing = 0; failing < 12; failing++) {
+        int n_drafted = 0;
+        const auto notices =
+            notices_of([=](int forward) { return forward == failing; }, &n_drafted);
+        ASSERT_EQ(notices.size(), 1u) << failing;
+        EXPECT_EQ(notices[0],
+                  "the draft model failed: small: non-finite logits at row 0, first index 3; this "
+                  "step goes on without drafts, a token a step");
+        EXPECT_GT(n_drafted, 3) << "the steps behind it are drafted for again";
+      }
+      int n_drafted = 0;
+      const auto notices = notices_of([](int forward) { return forward > 5; }, &n_drafted);
+      ASSERT_EQ(notices.size(), 2u) << "told once, and when it is given up";
+      EXPECT_NE(notices[1].find("the rest of this text goes on without drafts"), std::string::npos);
+      EXPECT_GT(n_drafted, 0);
+    }
+  }
+}
+
+TEST(Speculative, SD14_a_device_that_is_lost_ends_the_run) {
+  ToyModel model(kShape);
+  FailingDraft draft(
+      draft_of(kShape), [](int forward) { return forward == 4; }, ErrorCode::Device);
+  EXPECT_THROW(run(model, kPrompt, job_of("speculative", draft)), Error);
 }
 
 TEST(Speculative, SD10_no_token_drafted_is_plain_decoding_and_beyond_the_limits_is_refused) {

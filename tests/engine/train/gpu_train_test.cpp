@@ -18,6 +18,7 @@
 #include "engine/types.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/emulate/emulation_checks.h"
+#include "tests/assets_folder.h"
 #include "tests/engine/train/small_model.h"
 #include "tests/engine/train/small_runs.h"
 #include "tests/engine/train/two_texts.h"
@@ -254,7 +255,7 @@ std::vector<TrainProgress> steps_of(const TrainRecipe& recipe, const TrainOption
 }
 
 TEST_P(GpuTraining, follows_the_cpu_on_the_shape_of_the_tiny_recipe) {
-  TrainRecipe recipe = read_train_recipe(DECOSCOPE_SOURCE_DIR "/assets/recipes/tiny.json");
+  TrainRecipe recipe = read_train_recipe(assets_folder() + "/recipes/tiny.json");
   recipe.model.vocab_size = 64;
   recipe.batch_tokens = 128;
   recipe.tokens = 900;

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/emulate/emulation_checks.h"
 #include "tests/kernels/kernel_test_support.h"
@@ -65,6 +67,13 @@ inline std::string as_test_name(std::string text) {
   for (char& c : text)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return text;
+}
+
+/// Suites of tests that each device has once. Device tests bear its name, by which
+/// scripts/gpu_check.sh finds those of a GPU.
+class OnEachCuda : public ::testing::TestWithParam<std::string> {};
+inline std::string name_of_device(const ::testing::TestParamInfo<std::string>& info) {
+  return as_test_name(info.param);
 }
 
 }  // namespace kernels::test

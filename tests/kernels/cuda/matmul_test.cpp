@@ -202,15 +202,19 @@ TEST_P(CudaPack, from_any_type_gives_what_that_type_holds) {
 }
 INSTANTIATE_TEST_SUITE_P(Types, CudaPack, ::testing::ValuesIn(pack_cases()), name_of_types);
 
-TEST(CudaEmbed, an_id_outside_the_table_is_a_contract_error) {
-  for (const std::string& name : cuda_devices_here()) {
-    const OpenedCuda device(name);
-    const PackedThere table = pack_there(*device, normal_values(8 * 4, 12), 8, 4, DType::F32);
-    const DeviceFloats y(*device, std::vector<float>(4));
-    for (const std::int32_t id : {-1, 8})
-      EXPECT_ANY_THROW(device->ops().embed(*device, table.matrix, &id, 1, y.data()));
-  }
+class CudaEmbed : public OnEachCuda {};
+
+TEST_P(CudaEmbed, an_id_outside_the_table_is_a_contract_error) {
+  const OpenedCuda device(GetParam());
+  const PackedThere table = pack_there(*device, normal_values(8 * 4, 12), 8, 4, DType::F32);
+  const DeviceFloats y(*device, std::vector<float>(4));
+  for (const std::int32_t id : {-1, 8})
+    EXPECT_ANY_THROW(device->ops().embed(*device, table.matrix, &id, 1, y.data()));
 }
+INSTANTIATE_TEST_SUITE_P(Devices,
+                         CudaEmbed,
+                         ::testing::ValuesIn(cuda_devices_here()),
+                         name_of_device);
 
 }  // namespace
 }  // namespace kernels::test

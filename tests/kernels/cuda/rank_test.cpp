@@ -51,26 +51,34 @@ TEST_P(CudaRank, a_row_has_the_same_bits_alone) {
 }
 INSTANTIATE_TEST_SUITE_P(Rows, CudaRank, ::testing::ValuesIn(rank_cases()), name_of_rank_case);
 
-TEST(CudaRankLimits, as_many_tokens_as_may_be_asked_for_are_sorted) {
-  for (const std::string& name : cuda_devices_here()) {
-    const OpenedCuda device(name, emulation::Watch::Once);
-    RankScene scene;
-    scene.vocab = scene.n_valid = scene.stride = kMaxRanked + 700;
-    scene.k = kMaxRanked;
-    scene.logits = normal_values(scene.stride, 3);
-    scene.rows.resize(1);
-    expect_naive_ranks(*device, scene);
-    scene.k++;
-    EXPECT_THROW(ranks(*device, scene), ContractError);
-  }
-}
+class CudaRankLimits : public OnEachCuda {};
 
-TEST(CudaCopies, of_rows_leave_out_what_lies_between_them) {
-  for (const std::string& name : cuda_devices_here()) {
-    const OpenedCuda device(name);
-    expect_plain_copies(*device);
-  }
+TEST_P(CudaRankLimits, as_many_tokens_as_may_be_asked_for_are_sorted) {
+  const OpenedCuda device(GetParam(), emulation::Watch::Once);
+  RankScene scene;
+  scene.vocab = scene.n_valid = scene.stride = kMaxRanked + 700;
+  scene.k = kMaxRanked;
+  scene.logits = normal_values(scene.stride, 3);
+  scene.rows.resize(1);
+  expect_naive_ranks(*device, scene);
+  scene.k++;
+  EXPECT_THROW(ranks(*device, scene), ContractError);
 }
+INSTANTIATE_TEST_SUITE_P(Devices,
+                         CudaRankLimits,
+                         ::testing::ValuesIn(cuda_devices_here()),
+                         name_of_device);
+
+class CudaRowCopies : public OnEachCuda {};
+
+TEST_P(CudaRowCopies, of_rows_leave_out_what_lies_between_them) {
+  const OpenedCuda device(GetParam());
+  expect_plain_copies(*device);
+}
+INSTANTIATE_TEST_SUITE_P(Devices,
+                         CudaRowCopies,
+                         ::testing::ValuesIn(cuda_devices_here()),
+                         name_of_device);
 
 // 5 MB in rows of 40 KB, more than is waited for at once at first.
 TEST(CudaCopies, of_many_rows_are_waited_for_once) {

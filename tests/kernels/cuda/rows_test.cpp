@@ -110,24 +110,28 @@ INSTANTIATE_TEST_SUITE_P(HeadDims,
                          ::testing::ValuesIn(sizes({2, 6, 64, 80})),
                          name_of_size);
 
-TEST(CudaGather, brings_back_single_elements_with_one_wait) {
-  for (const std::string& name : cuda_devices_here()) {
-    const OpenedCuda device(name);
-    const auto values = normal_values(3000, 9);
-    const DeviceFloats there(*device, values);
-    for (const int n : {0, 1, 300}) {
-      std::vector<std::int64_t> at(n);
-      for (int i = 0; i < n; i++) at[i] = (i * 977 + 2999) % 3000;
-      std::vector<float> found(n);
-      const std::int64_t before = emulation::calls_of("cudaStreamSynchronize");
-      device->ops().gather(*device, there.data(), at.data(), n, found.data());
-      if (is_emulated(*device)) {
-        EXPECT_EQ(emulation::calls_of("cudaStreamSynchronize") - before, n > 0 ? 1 : 0);
-      }
-      for (int i = 0; i < n; i++) ASSERT_EQ(found[i], values[at[i]]);
+class CudaGather : public OnEachCuda {};
+
+TEST_P(CudaGather, brings_back_single_elements_with_one_wait) {
+  const OpenedCuda device(GetParam());
+  const auto values = normal_values(3000, 9);
+  const DeviceFloats there(*device, values);
+  for (const int n : {0, 1, 300}) {
+    std::vector<std::int64_t> at(n);
+    for (int i = 0; i < n; i++) at[i] = (i * 977 + 2999) % 3000;
+    std::vector<float> found(n);
+    const std::int64_t before = emulation::calls_of("cudaStreamSynchronize");
+    device->ops().gather(*device, there.data(), at.data(), n, found.data());
+    if (is_emulated(*device)) {
+      EXPECT_EQ(emulation::calls_of("cudaStreamSynchronize") - before, n > 0 ? 1 : 0);
     }
+    for (int i = 0; i < n; i++) ASSERT_EQ(found[i], values[at[i]]);
   }
 }
+INSTANTIATE_TEST_SUITE_P(Devices,
+                         CudaGather,
+                         ::testing::ValuesIn(cuda_devices_here()),
+                         name_of_device);
 
 class CudaSwiglu : public ::testing::TestWithParam<SizeCase> {};
 

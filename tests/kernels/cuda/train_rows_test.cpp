@@ -285,47 +285,49 @@ TEST_P(CudaTraining, products_in_every_direction_are_plain_sums) {
   }
 }
 
-TEST(CudaTrainingRows, embeddings_are_gathered_and_their_gradients_added_in_order) {
-  for (const std::string& name : cuda_devices_here()) {
-    const OpenedCuda device(name);
-    const TrainKernels& kernels = train_kernels(*device);
-    const int n_tokens = 6, dim = 37, n_rows = 9;
-    const std::vector<std::int32_t> token = {3, 0, 3, 5, 0, 3, 1, 5, 2};
-    const auto table = normal_values(n_tokens * dim, 40), dx = normal_values(n_rows * dim, 41);
-    const DeviceFloats table_there(*device, table), x(*device, std::vector<float>(n_rows * dim)),
-        d(*device, dx), d_table(*device, table);
-    const ListThere<std::int32_t> tokens(*device, token);
-    kernels.gather_rows(*device, table_there.data(), tokens.data(), x.data(), n_rows, dim);
-    const auto gathered = x.read();
-    for (int at = 0; at < n_rows * dim; at++)
-      ASSERT_EQ(gathered[at], table[token[at / dim] * dim + at % dim]);
-    // Row 8, of token 2, is left out.
-    const ListThere<std::int32_t> row(*device, {1, 4, 6, 0, 2, 5, 3, 7}),
-        begin(*device, {0, 2, 3, 6, 8});
-    kernels.scatter_rows(*device, d.data(), tokens.data(), row.data(), begin.data(), 4,
-                         d_table.data(), dim);
-    auto expected = table;
-    for (int r = 0; r < n_rows - 1; r++)
-      for (int i = 0; i < dim; i++) expected[token[r] * dim + i] += dx[r * dim + i];
-    EXPECT_EQ(d_table.read(), expected);
-  }
+class CudaTrainingRows : public OnEachCuda {};
+
+TEST_P(CudaTrainingRows, embeddings_are_gathered_and_their_gradients_added_in_order) {
+  const OpenedCuda device(GetParam());
+  const TrainKernels& kernels = train_kernels(*device);
+  const int n_tokens = 6, dim = 37, n_rows = 9;
+  const std::vector<std::int32_t> token = {3, 0, 3, 5, 0, 3, 1, 5, 2};
+  const auto table = normal_values(n_tokens * dim, 40), dx = normal_values(n_rows * dim, 41);
+  const DeviceFloats table_there(*device, table), x(*device, std::vector<float>(n_rows * dim)),
+      d(*device, dx), d_table(*device, table);
+  const ListThere<std::int32_t> tokens(*device, token);
+  kernels.gather_rows(*device, table_there.data(), tokens.data(), x.data(), n_rows, dim);
+  const auto gathered = x.read();
+  for (int at = 0; at < n_rows * dim; at++)
+    ASSERT_EQ(gathered[at], table[token[at / dim] * dim + at % dim]);
+  // Row 8, of token 2, is left out.
+  const ListThere<std::int32_t> row(*device, {1, 4, 6, 0, 2, 5, 3, 7}),
+      begin(*device, {0, 2, 3, 6, 8});
+  kernels.scatter_rows(*device, d.data(), tokens.data(), row.data(), begin.data(), 4,
+                       d_table.data(), dim);
+  auto expected = table;
+  for (int r = 0; r < n_rows - 1; r++)
+    for (int i = 0; i < dim; i++) expected[token[r] * dim + i] += dx[r * dim + i];
+  EXPECT_EQ(d_table.read(), expected);
 }
 
-TEST(CudaTrainingRows, squares_are_added_in_double_block_by_block) {
-  for (const std::string& name : cuda_devices_here()) {
-    const OpenedCuda device(name);
-    const std::int64_t n = kSquaresBlock + 77;
-    const auto g = normal_values(std::size_t(n), 42);
-    const DeviceFloats there(*device, g);
-    const DeviceMemory sums(*device, 16, 8);
-    train_kernels(*device).squares(*device, there.data(), n, static_cast<double*>(sums.data()));
-    double found[2], exact[2] = {};
-    sums.read(found);
-    for (std::int64_t i = 0; i < n; i++) exact[i / kSquaresBlock] += double(g[i]) * g[i];
-    EXPECT_NEAR(found[0], exact[0], 1e-10 * exact[0]);
-    EXPECT_NEAR(found[1], exact[1], 1e-10 * exact[1]);
-  }
+TEST_P(CudaTrainingRows, squares_are_added_in_double_block_by_block) {
+  const OpenedCuda device(GetParam());
+  const std::int64_t n = kSquaresBlock + 77;
+  const auto g = normal_values(std::size_t(n), 42);
+  const DeviceFloats there(*device, g);
+  const DeviceMemory sums(*device, 16, 8);
+  train_kernels(*device).squares(*device, there.data(), n, static_cast<double*>(sums.data()));
+  double found[2], exact[2] = {};
+  sums.read(found);
+  for (std::int64_t i = 0; i < n; i++) exact[i / kSquaresBlock] += double(g[i]) * g[i];
+  EXPECT_NEAR(found[0], exact[0], 1e-10 * exact[0]);
+  EXPECT_NEAR(found[1], exact[1], 1e-10 * exact[1]);
 }
+INSTANTIATE_TEST_SUITE_P(Devices,
+                         CudaTrainingRows,
+                         ::testing::ValuesIn(cuda_devices_here()),
+                         name_of_device);
 
 }  // namespace
 }  // namespace kernels::test

@@ -1,4 +1,5 @@
-// What scripts/gpu_model.py holds steps against: how fast this GPU copies, what a launch costs.
+// What scripts/gpu_model.py holds steps against: how fast this GPU copies, what a launch costs, and
+// a kernel of a graph.
 //   gpu_probe [ORDINAL]      one JSON document
 #include <algorithm>
 #include <chrono>
@@ -63,6 +64,39 @@ double launch_us(cudaStream_t stream) {
   return median(each);
 }
 
+/// Microseconds a kernel of a graph whose kernels wait for each other.
+double node_us(cudaStream_t stream) {
+  constexpr int kNodes = 350;
+  cudaGraph_t graph;
+  check(cudaGraphCreate(&graph, 0), "cudaGraphCreate");
+  cudaKernelNodeParams params{};
+  params.func = reinterpret_cast<void*>(nothing);
+  params.gridDim = params.blockDim = dim3(1);
+  void* no_arguments[1] = {};
+  params.kernelParams = no_arguments;
+  cudaGraphNode_t before{};
+  for (int i = 0; i < kNodes; i++) {
+    cudaGraphNode_t node;
+    check(cudaGraphAddKernelNode(&node, graph, &before, i > 0 ? 1 : 0, &params),
+          "cudaGraphAddKernelNode");
+    before = node;
+  }
+  cudaGraphExec_t exec;
+  check(cudaGraphInstantiateWithFlags(&exec, graph, 0), "cudaGraphInstantiateWithFlags");
+  std::vector<double> each;
+  for (int i = 0; i < 50; i++) {
+    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    const auto began = std::chrono::steady_clock::now();
+    check(cudaGraphLaunch(exec, stream), "cudaGraphLaunch");
+    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - began;
+    each.push_back(took.count() / kNodes);
+  }
+  check(cudaGraphExecDestroy(exec), "cudaGraphExecDestroy");
+  check(cudaGraphDestroy(graph), "cudaGraphDestroy");
+  return median(each);
+}
+
 }  // namespace
 
 int main(int n_arguments, char** arguments) {
@@ -75,6 +109,7 @@ int main(int n_arguments, char** arguments) {
   const double gbps = copy_gbps(std::size_t{2} << 30, stream);
   std::printf(
       "{\"gpu\": \"%s\", \"sm\": %d, \"memory_bytes\": %zu, \"copy_gbps\": %.1f, "
-      "\"launch_us\": %.3f}\n",
-      gpu.name, gpu.major * 10 + gpu.minor, gpu.totalGlobalMem, gbps, launch_us(stream));
+      "\"launch_us\": %.3f, \"node_us\": %.3f}\n",
+      gpu.name, gpu.major * 10 + gpu.minor, gpu.totalGlobalMem, gbps, launch_us(stream),
+      node_us(stream));
 }
