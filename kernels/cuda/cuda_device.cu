@@ -292,6 +292,10 @@ std::string CudaDevice::memory_told() const {
 }
 
 void* CudaDevice::allocate(std::int64_t bytes) {
+  return allocate_for("", bytes);
+}
+
+void* CudaDevice::allocate_for(const char* what, std::int64_t bytes) {
   ensure(bytes >= 0, "allocate: bytes is negative");
   usable();
   void* data = nullptr;
@@ -300,7 +304,7 @@ void* CudaDevice::allocate(std::int64_t bytes) {
   if (error == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
     throw Error(ErrorCode::Resources,
-                name_ + ": " + megabytes(bytes) + " were asked for, " + memory_told() +
+                name_ + ": " + megabytes(bytes) + " were asked for" + what + ", " + memory_told() +
                     "; try a smaller model, a shorter context, bf16 or --device cpu");
   }
   check(error, "cudaMalloc");
@@ -547,14 +551,22 @@ void CudaDevice::clear(void* data, std::int64_t bytes) {
 
 void* CudaDevice::scratch(Use use, std::int64_t bytes, bool cleared) {
   Grown& grown = scratch_[static_cast<int>(use)];
-  if (bytes > grown.bytes) {
-    const std::int64_t wanted = std::max(bytes, 2 * grown.bytes);
-    void* larger = allocate(wanted);
+  if (bytes <= grown.bytes) return grown.data;
+  std::int64_t taken = std::max(bytes, 2 * grown.bytes);
+  void* larger = nullptr;
+  try {
+    larger = allocate(taken);
     release(grown.data);  // waits for the kernels that use it
-    grown = {larger, wanted, {}};
-    if (cleared) clear(larger, wanted);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::Resources) throw;
+    // Without what there was, and no more than is needed.
+    release(std::exchange(grown, {}).data);
+    taken = bytes;
+    larger = allocate_for(", a step's working memory", taken);
   }
-  return grown.data;
+  grown = {larger, taken, {}};
+  if (cleared) clear(larger, taken);
+  return larger;
 }
 
 const int* CudaDevice::mirrored(Use use, std::span<const int> list) {

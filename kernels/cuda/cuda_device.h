@@ -109,6 +109,8 @@ class CudaDevice final : public Device {
     std::size_t begin, end;
   };
 
+  /// @param what  ", words": what the memory is for, for the message; "": not known
+  void* allocate_for(const char* what, std::int64_t bytes);
   void usable();
   void begin_work();
   void launch_held();

@@ -93,6 +93,28 @@ TEST(CudaDevices, out_of_memory_says_how_much_was_asked_for_and_is_free) {
   emulation::limit_memory(std::int64_t{4} << 30);
 }
 
+TEST(CudaDevices, CU05_working_memory_that_does_not_fit_twice_is_asked_for_as_it_is_needed) {
+  const OpenedCuda device("cuda:emulated", emulation::Watch::Once);
+  const auto values = normal_values(3000, 9);
+  const DeviceFloats there(*device, values);
+  // 12 bytes of working memory each.
+  const auto gathered = [&](int n) {
+    std::vector<std::int64_t> at(n);
+    for (int i = 0; i < n; i++) at[i] = i % 3000;
+    std::vector<float> found(n);
+    device->ops().gather(*device, there.data(), at.data(), n, found.data());
+    for (int i = 0; i < n; i++) ASSERT_EQ(found[i], values[i % 3000]);
+  };
+  gathered(100'000);
+  emulation::limit_memory(emulation::memory_in_use() + 1'000'000);
+  gathered(150'000);  // 2.4 MB would be twice as much, 1.8 MB fit where 1.2 MB were
+  const std::string message = refusal([&] { gathered(300'000); }, ErrorCode::Resources);
+  EXPECT_THAT(message, AllOf(HasSubstr("4 MB were asked for, a step's working memory"),
+                             HasSubstr("are free")));
+  gathered(1000);  // what is small is had again
+  emulation::limit_memory(std::int64_t{4} << 30);
+}
+
 /// Something of everything: memory, both halves of the staging, weights, products, a choice,
 /// ranks, copies of rows; often enough for a graph that is told a number of rows.
 int small_job() {
@@ -154,23 +176,28 @@ void fail_each_call(const std::function<void(std::int64_t)>& fail,
 
 TEST(CudaDevices, every_call_that_fails_is_named_and_leaves_nothing_behind) {
   int n_named = 0;
-  std::set<std::string> all_failed;
+  std::set<std::string> all_failed, named;
   fail_each_call(emulation::fail_call, [&](const std::string& failed, const std::string& message) {
     // What only gives something back may fail without a word.
     const bool gives_back = failed == "cudaFree" || failed == "cudaFreeHost" ||
                             failed == "cudaStreamDestroy" || failed == "cudaEventDestroy" ||
                             failed == "cudaGraphDestroy" || failed == "cudaGraphExecDestroy";
     // Without memory for a graph its kernels are launched one by one.
-    const bool done_without = gives_back || failed == "cudaGraphInstantiateWithFlags";
+    // Working memory is asked for once more, and no more than is needed.
+    const bool asked_again = failed == "cudaMalloc" && message.empty();
+    const bool done_without =
+        gives_back || failed == "cudaGraphInstantiateWithFlags" || asked_again;
     EXPECT_EQ(message.empty(), done_without) << message;
     all_failed.insert(failed);
     if (done_without) return;
+    named.insert(failed);
     EXPECT_THAT(message, HasSubstr("cuda:emulated: "));
     const bool by_name = failed == "cudaLaunchKernel" || failed == "cudaMalloc";
     EXPECT_THAT(message, HasSubstr(by_name ? "" : failed));
     n_named++;
   });
   EXPECT_GT(n_named, 15);
+  EXPECT_TRUE(named.contains("cudaMalloc")) << "of weights, which are asked for once";
   for (const char* call :
        {"cudaEventRecord", "cudaEventSynchronize", "cudaStreamQuery", "cudaGetDeviceProperties",
         "cudaLaunchKernel", "cudaGraphCreate", "cudaGraphAddKernelNode",
@@ -181,13 +208,14 @@ TEST(CudaDevices, every_call_that_fails_is_named_and_leaves_nothing_behind) {
 
 // A graph may be done without, whatever call of it finds no memory.
 TEST(CudaDevices, CU04_every_call_that_finds_no_memory_is_named_and_leaves_nothing_behind) {
-  std::set<std::string> done_without;
+  std::set<std::string> done_without, named;
   fail_each_call(emulation::fail_call_for_memory,
                  [&](const std::string& failed, const std::string& message) {
                    if (message.empty()) {
                      done_without.insert(failed);
                      return;
                    }
+                   named.insert(failed);
                    EXPECT_THAT(message, AllOf(HasSubstr("cuda:emulated: "), Not(HasSubstr("\n"))));
                    EXPECT_THAT(failed, Not(HasSubstr("Graph")));
                  });
@@ -195,8 +223,9 @@ TEST(CudaDevices, CU04_every_call_that_finds_no_memory_is_named_and_leaves_nothi
               testing::IsSupersetOf({"cudaGraphCreate", "cudaGraphAddKernelNode",
                                      "cudaGraphInstantiateWithFlags",
                                      "cudaGraphExecKernelNodeSetParams", "cudaGraphLaunch"}));
-  for (const char* call : {"cudaMalloc", "cudaLaunchKernel", "cudaMemcpyAsync",
-                           "cudaStreamSynchronize", "cudaEventRecord"})
+  EXPECT_TRUE(named.contains("cudaMalloc"));
+  for (const char* call :
+       {"cudaLaunchKernel", "cudaMemcpyAsync", "cudaStreamSynchronize", "cudaEventRecord"})
     EXPECT_FALSE(done_without.contains(call)) << call;
 }
 
