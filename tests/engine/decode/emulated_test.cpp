@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -92,6 +93,57 @@ TEST_P(CudaDecoders, write_the_bits_of_plain_decoding) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Devices, CudaDecoders, testing::ValuesIn(all_cases()), name_of_case);
+
+std::vector<CudaCase> greedy_halves() {
+  std::vector<CudaCase> some;
+  for (const CudaCase& one : all_cases())
+    if (one.dtype == kernels::DType::BF16 && one.temperature == 0) some.push_back(one);
+  return some;
+}
+
+class CudaEdges : public testing::TestWithParam<CudaCase> {
+ protected:
+  Job job(Loaded& on) const {
+    Job job = plain_settings()[GetParam().setting];
+    job.draft = &on.draft();
+    job.heads = on.heads(job.decoder);
+    return job;
+  }
+};
+
+TEST_P(CudaEdges, from_one_token_on_and_to_an_end_token_anywhere) {
+  Loaded& on = on_device(GetParam().device, GetParam().dtype);
+  Job asked = job(on);
+  asked.limits.max_tokens = 12;
+  const std::vector<TokenId> prompt = {5};
+  const std::vector<TokenId> text = run_ar(on.model(), prompt, asked).tokens;
+  ASSERT_EQ(text.size(), 12u);
+  for (const TokenId end : std::set<TokenId>(text.begin(), text.end())) {
+    asked.limits.eos_ids = {end};
+    const Outcome found = run(on.model(), prompt, asked);
+    const auto at = std::ranges::find(text, end);
+    EXPECT_EQ(found.tokens, std::vector<TokenId>(text.begin(), at + 1)) << described(asked);
+    EXPECT_EQ(found.stop, StopReason::Eos);
+  }
+}
+
+// Kernels one behind the other, as no test of a kernel has them.
+TEST_P(CudaEdges, whatever_order_threads_run_in) {
+  if (GetParam().device != kEmulated) return;  // its threads have no order to choose
+  Loaded& on = on_device(GetParam().device, GetParam().dtype);
+  Job asked = job(on);
+  asked.limits.max_tokens = 5;
+  const std::vector<TokenId> prompt = {5, 9, 2};
+  const Outcome once = run(on.model(), prompt, asked);
+  kernels::emulation::forget_faults();
+  kernels::emulation::check_kernels(kernels::emulation::Watch::Orders);
+  const Outcome found = run(on.model(), prompt, asked);
+  kernels::emulation::check_kernels(kernels::emulation::Watch::Once);
+  EXPECT_EQ(kernels::emulation::fault_text(), "");
+  EXPECT_EQ(found.tokens, once.tokens);
+  EXPECT_EQ(scores_of(found), scores_of(once));
+}
+INSTANTIATE_TEST_SUITE_P(Devices, CudaEdges, testing::ValuesIn(greedy_halves()), name_of_case);
 
 /// What a step asked of the runtime.
 struct Asked {
