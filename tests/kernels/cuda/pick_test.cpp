@@ -141,6 +141,58 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies,
                          ::testing::ValuesIn(cases_of({3, 64, 130, 2053}, 3)),
                          name_of_case);
 
+class CudaPickLaw : public ::testing::TestWithParam<VocabCase> {};
+
+// As many draws as the device makes in a second or so; each position of a text draws its own.
+TEST_P(CudaPickLaw, T4_draws_follow_the_law_by_chi_square) {
+  const auto& [name, vocab, kind] = GetParam();
+  const OpenedCuda device(name, emulation::Watch::Once);
+  constexpr int kRows = 100;
+  const int n_draws = is_emulated(*device) ? 2000 : 1'000'000;
+  const auto logits = normal_values(vocab, vocab + kind);
+  std::vector<float> repeated;
+  for (int r = 0; r < kRows; r++) repeated.insert(repeated.end(), logits.begin(), logits.end());
+  PickRow asked;
+  asked.temperature = kind == 1 ? 0.6f : kind == 3 ? 1.4f : 1;
+  asked.top_p = kind == 1 ? 0.9f : 1;
+  asked.top_k = kind == 2 ? vocab / 2 : 0;
+  asked.min_p = kind == 3 ? 0.1f : 0;
+  asked.seed = 77;
+  std::vector<int> count(vocab);
+  for (int draw = 0; draw < n_draws; draw += kRows) {
+    std::vector<PickRow> rows(kRows, asked);
+    for (int r = 0; r < kRows; r++) rows[r].position = draw + r;
+    for (const Picked& one : picks(*device, repeated, vocab, vocab, rows)) count[one.id]++;
+  }
+  std::vector<double> law = filtered_law(logits, vocab, asked);
+  double freedom = -1;
+  for (int id = 0; id < vocab; id++) {
+    freedom += law[id] > 0;
+    EXPECT_TRUE(law[id] > 0 || count[id] == 0) << "token " << id << " is filtered away";
+  }
+  ASSERT_GT(freedom, 0);
+  const auto chi_square = [&] {
+    double sum = 0;
+    for (int id = 0; id < vocab; id++)
+      if (const double expected = n_draws * law[id]; expected > 0)
+        sum += (count[id] - expected) * (count[id] - expected) / expected;
+    return sum;
+  };
+  // Exceeded once in ten thousand (Wilson and Hilferty's approximation).
+  const double spread = 2 / (9 * freedom);
+  const double limit = freedom * std::pow(1 - spread + 3.72 * std::sqrt(spread), 3);
+  EXPECT_LT(chi_square(), limit);
+  const auto likeliest = std::ranges::max_element(law);
+  const double rest = 1 - *likeliest, moved = std::min(*likeliest / 2, 8 / std::sqrt(n_draws));
+  for (double& p : law) p *= (rest + moved) / rest;
+  *likeliest = 1 - rest - moved;
+  EXPECT_GT(chi_square(), limit) << "a law that is a little off is told from it";
+}
+INSTANTIATE_TEST_SUITE_P(Vocabularies,
+                         CudaPickLaw,
+                         ::testing::ValuesIn(cases_of({5, 32}, 4)),
+                         name_of_case);
+
 class CudaPickFilters : public ::testing::TestWithParam<VocabCase> {};
 
 // Rows of all kinds together; the CPU's pick, which its own tests hold against a naive reading.
