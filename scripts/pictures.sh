@@ -47,7 +47,10 @@ picture() {
     speculative)
       page speculative laws 8 --temperature 0.8 --sampling rejection --prompt "$arithmetic" ;;
     thoughts) panel_of thoughts thoughts - reason tot --count 1 ;;  # the sample of docs/reason_tot.md
-    seed) panel_of seed schedule - reason cot --task kb --count 3 --max-tokens 16 --scale 4x2 --decoder seed --set branches=3 ;;
+    seed)  # a draft that takes long enough to be seen, at work while the model judges
+      "$program" model scale demo-draft "$work/slow-draft" --scale 16x1 >/dev/null
+      panel_of seed schedule - reason cot --task kb --count 3 --max-tokens 16 --scale 4x2 --draft "$work/slow-draft" \
+        --decoder seed --set branches=3 --set overlap=always ;;
     mcsd) page mcsd tree 11 --set k_config=2,2,2 --prompt "$arithmetic" ;;
     medusa) page medusa tree 6 --prompt "$arithmetic" ;;
     chimera) page chimera tree 8 --prompt "$arithmetic" ;;
