@@ -216,26 +216,30 @@ TEST(GpuMemory, a_model_held_on_a_gpu_goes_for_another_there_and_the_cpus_stays)
 
 TEST(GpuMemory, CU04_each_allocation_of_a_load_that_fails_leaves_nothing_and_the_next_load_works) {
   const std::int64_t memory = emulation::memory_in_use();
-  int n_failed = 0;
-  for (bool loads = false; !loads; n_failed += !loads) {
+  int n_failed = 0, n_loaded = 0;
+  for (int n_allocations = 1, failing = 0; failing < n_allocations; failing++) {
     ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
     int n = 0;
     emulation::before_calls([&](const std::string& name) {
       const bool allocates = name == "cudaMalloc" || name == "cudaMallocHost";
-      if (allocates && n++ == n_failed) emulation::fail_call(1);
+      if (allocates && n++ == failing) emulation::fail_call(1);
     });
     try {
       store.get(tiny(kEmulated));
-      loads = true;
+      n_loaded++;  // working memory, which is asked for once more
+      n_allocations = std::max(n_allocations, n);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::Resources) << error.what();
       EXPECT_THAT(error.what(), HasSubstr("cuda:emulated"));
+      n_failed++;
+      n_allocations = std::max(n_allocations, failing + 2);
     }
     emulation::before_calls({});
     emulation::fail_call(0);
-    EXPECT_NO_THROW(store.get(tiny(kEmulated))) << "allocation " << n_failed;
+    EXPECT_NO_THROW(store.get(tiny(kEmulated))) << "allocation " << failing;
   }
   EXPECT_GT(n_failed, 10);
+  EXPECT_LT(n_loaded, n_failed);
   EXPECT_EQ(emulation::memory_in_use(), memory);
 }
 

@@ -259,7 +259,12 @@ TEST(RoundsScheduler, tells_every_run_whole_with_its_waits) {
   EXPECT_EQ(timeline.samples()[0].thread_busy_percent.size(), 4u) << "two of each";
   const auto figures = scheduler.figures();
   EXPECT_EQ(figures.at("runs"), 5);
-  EXPECT_EQ(figures.at("drafts"), figures.at("steps"));
+  const auto n_drafted = std::ranges::count_if(events.events, [](const Event& event) {
+    const auto* drafted = std::get_if<Drafted>(&event);
+    return drafted && !drafted->forwards.empty();
+  });
+  EXPECT_EQ(figures.at("drafts"), static_cast<double>(n_drafted));
+  EXPECT_LT(figures.at("drafts"), figures.at("steps")) << "a text's last step may have no room";
   EXPECT_LE(figures.at("longest_queue"), 2);
   EXPECT_GT(figures.at("target_busy"), 0);
   EXPECT_LE(figures.at("target_busy"), 1);
