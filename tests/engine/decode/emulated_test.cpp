@@ -135,7 +135,6 @@ TEST_P(CudaEdges, whatever_order_threads_run_in) {
   asked.limits.max_tokens = 5;
   const std::vector<TokenId> prompt = {5, 9, 2};
   const Outcome once = run(on.model(), prompt, asked);
-  kernels::emulation::forget_faults();
   kernels::emulation::check_kernels(kernels::emulation::Watch::Orders);
   const Outcome found = run(on.model(), prompt, asked);
   kernels::emulation::check_kernels(kernels::emulation::Watch::Once);
