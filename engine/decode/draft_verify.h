@@ -32,7 +32,8 @@ class DraftVerifyDecoder : public Decoder {
   std::vector<DraftForward> draft_forwards() const override { return drafts_.forwards; }
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
-  /// That the draft's context has become full, that it failed: once each.
+  /// That the draft's context has become full, once; that the draft failed, where the step before
+  /// had its drafts; that it is asked no more.
   std::vector<Event> take_events() override { return std::exchange(events_, {}); }
   /// The drafter's; draft_depth: tokens the deepest paths could have had.
   std::map<std::string, std::int64_t> counts() const override;

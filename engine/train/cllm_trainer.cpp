@@ -261,10 +261,11 @@ void CllmRun<T>::refine_pass(int shard, PassRows& pass, std::vector<GuidedRows*>
   for (GuidedRows* segment : segments) {
     std::vector<TokenId> picks;
     for (std::size_t i = 0; i < segment->token.size(); i++, row++) {
-      const auto law = std::span(logits).subspan(row * n_vocab, n_vocab);
+      const auto of_row = std::span(logits).subspan(row * n_vocab, n_vocab);
       const bool asked = segment->iterations[i] > 0;
-      picks.push_back(asked ? static_cast<TokenId>(std::ranges::max_element(law) - law.begin())
-                            : TokenId{0});
+      picks.push_back(asked
+                          ? static_cast<TokenId>(std::ranges::max_element(of_row) - of_row.begin())
+                          : TokenId{0});
     }
     refine_chains(*segment, picks, recipe_.loss);
   }
