@@ -56,6 +56,7 @@ struct Totals {
   double tokens = 0, steps = 0, decode_ms = 0;
   double whole_decode_ms = 0, ar_decode_ms = 0;  // of runs that no bound cut, and of AR there
   int n = 0, n_identical = 0, n_compared = 0;
+  bool lossless = true;  // with the options and the sampling asked for
 };
 
 /// A lane with its models, and the lane it is compared with: plain decoding by the same model.
@@ -160,6 +161,7 @@ void add(Totals& totals, const engine::RunResult& result, const engine::RunResul
     totals.whole_decode_ms += result.decode_ms;
     totals.ar_decode_ms += ar.decode_ms;
   }
+  totals.lossless = totals.lossless && is_lossless(result.request);
   if (result.identical_to_ar) totals.n_compared++, totals.n_identical += *result.identical_to_ar;
 }
 
@@ -175,6 +177,7 @@ nlohmann::json summary_json(const RacingLane& lane, const Totals& t) {
       {"tokens_per_second", t.decode_ms > 0 ? t.tokens / t.decode_ms * 1e3 : 0},
       {"speedup", t.whole_decode_ms > 0 ? nlohmann::json(speedup_of(t)) : nlohmann::json(nullptr)},
       {"tokens_per_step", t.steps > 0 ? t.tokens / t.steps : 0},
+      {"lossless", t.lossless},
       {"identical", t.n_compared ? nlohmann::json(t.n_identical) : nlohmann::json(nullptr)},
       {"n", t.n}};
 }
@@ -189,7 +192,8 @@ std::string summary_table(const std::vector<RacingLane>& lanes, const std::vecto
                     fmt::format("{:.1f}", t.decode_ms > 0 ? t.tokens / t.decode_ms * 1e3 : 0),
                     t.whole_decode_ms > 0 ? fmt::format("{:.2f}x", speedup_of(t)) : "-",
                     fmt::format("{:.2f}", t.steps > 0 ? t.tokens / t.steps : 0),
-                    t.n_compared ? fmt::format("{} of {}", t.n_identical, t.n_compared) : "-"});
+                    (t.n_compared ? fmt::format("{} of {}", t.n_identical, t.n_compared) : "-") +
+                        (t.lossless ? "" : kNotLossless)});
   }
   return engine::aligned_table(rows);
 }
@@ -217,14 +221,15 @@ std::string report(const std::vector<RacingLane>& lanes,
                    const std::string& differences) {
   std::vector<double> speedups;
   std::vector<std::string> compared;
-  bool all_compared = true, several_models = false;
+  bool all_compared = true;  // of those that keep the distribution
+  bool several_models = false;
   const engine::Model& model = *lanes.front().models.target.model;
   for (std::size_t i = 0; i < lanes.size(); i++) {
     several_models = several_models || &*lanes[i].models.target.model != &model;
     if (!lanes[i].asked || i == lanes[i].baseline) continue;
     speedups.push_back(speedup_of(totals[i]));
     compared.push_back(lanes[i].of.name);
-    all_compared = all_compared && totals[i].n_compared > 0;
+    all_compared = all_compared && (totals[i].n_compared > 0 || !totals[i].lossless);
   }
   return fmt::format("{}, {} threads, {}; speed-ups are wall time against AR{}, measured here\n",
                      models_words(lanes), model.device().n_threads(),

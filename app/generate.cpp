@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <exception>
 #include <map>
 #include <string>
@@ -28,15 +29,16 @@ namespace {
 /// nothing: half a comparison is none.
 /// @param run     of `result`
 /// @param events  where the agreement is told, or null
-void compare_with_ar(const engine::RunModels& models,
-                     engine::RunResult& result,
-                     engine::RunId run,
-                     engine::EventSink* events) {
+/// @return        how long AR decoded, ms; 0 where nothing was compared
+double compare_with_ar(const engine::RunModels& models,
+                       engine::RunResult& result,
+                       engine::RunId run,
+                       engine::EventSink* events) {
   if (result.request.decoder == "ar") {
     result.identical_to_ar = true;
-    return;
+    return 0;
   }
-  if (!engine::comparable(result.request.sampling)) return;
+  if (!engine::comparable(result.request.sampling)) return 0;
   engine::RunRequest request = result.request;
   request.decoder = "ar";
   request.options.clear();
@@ -53,7 +55,7 @@ void compare_with_ar(const engine::RunModels& models,
     if (error.code() != engine::ErrorCode::Cancelled) throw;
   }
   line.finish();
-  if (interrupted()) return;
+  if (interrupted()) return 0;
   engine::Agreement agreement = engine::agree(result, ar);
   if (events) {
     agreement.t = engine::now_ns();
@@ -62,6 +64,7 @@ void compare_with_ar(const engine::RunModels& models,
     events->push(agreement);
   }
   if (result.decode_ms > 0 && result.whole()) result.speedup = ar.decode_ms / result.decode_ms;
+  return ar.decode_ms;
 }
 
 /// Prints text as it is decoded.
@@ -87,9 +90,11 @@ class LiveText {
 std::string why_unchecked(const GenerationOptions& options, const engine::RunRequest& request) {
   if (!options.check || request.decoder == "ar" || engine::comparable(request.sampling)) return "";
   return fmt::format(
-      "--check: {} with --sampling rejection is not compared with ar: it draws other tokens of the "
-      "same distribution, by design; --sampling coupled gives the tokens of ar",
-      request.decoder);
+      "--check: {} with --sampling rejection is not compared with ar: it draws other tokens{}; "
+      "--sampling coupled gives the tokens of ar",
+      request.decoder,
+      is_lossless(request) ? " of the same distribution, by design"
+                           : ", with these options of another distribution");
 }
 
 /// @param of_several  its prompt is one of several
@@ -99,7 +104,7 @@ std::string summary_line(const engine::RunResult& result, bool of_several) {
       "{}: {} tokens in {} steps ({:.2f} tokens/step), {:.0f} tokens/s, prefill {:.1f} ms, {}",
       result.request.decoder, result.tokens.size(), result.n_steps, result.tokens_per_step(),
       result.tokens_per_second(), result.prefill_ms, result.stop_reason);
-  if (!is_lossless(result.request)) line += ", NOT lossless with these options";
+  if (!is_lossless(result.request)) line += kNotLossless;
   if (result.identical_to_ar)
     line += *result.identical_to_ar ? ", identical to AR" : ", DIFFERS from AR";
   if (result.difference) line += ": " + difference_words(*result.difference);
@@ -109,17 +114,20 @@ std::string summary_line(const engine::RunResult& result, bool of_several) {
 
 /// A run is over: AR beside it where that is asked for, or why not.
 /// @param run  of this session, from 1
-void finish(const engine::RunModels& models,
-            const GenerationOptions& options,
-            engine::RunResult& result,
-            engine::RunId run,
-            engine::EventSink* events) {
+/// @return     how long AR decoded, ms; 0 where nothing was compared
+double finish(const engine::RunModels& models,
+              const GenerationOptions& options,
+              engine::RunResult& result,
+              engine::RunId run,
+              engine::EventSink* events) {
   const bool ended = result.stop_reason != "stopped";
+  double ar_ms = 0;
   if ((options.check || options.json) && ended && !interrupted())
-    compare_with_ar(models, result, run, events);
-  if (run > 1) return;
+    ar_ms = compare_with_ar(models, result, run, events);
+  if (run > 1) return ar_ms;
   if (const std::string why = why_unchecked(options, result.request); !why.empty())
     print_error("note: " + why);
+  return ar_ms;
 }
 
 /// Above the text of one of several prompts: which it is.
@@ -147,6 +155,14 @@ engine::RunResult decode(const engine::RunModels& models,
   text.finish();
   finish(models, options, result, run, events);
   return result;
+}
+
+/// The time that passed while texts took turns, ms, without what reading prompts took. Of several
+/// branches the draft reads beside the target's work: that took no time of its own and is not taken
+/// off.
+double decode_wall_ms(const std::map<std::string, double>& figures) {
+  const double beside = figures.at("branches") > 1 ? figures.at("draft_prefill_ms") : 0;
+  return figures.at("wall_ms") - figures.at("prefill_ms") + beside;
 }
 
 /// What several runs that shared the time came to.
@@ -230,13 +246,24 @@ void decode_in_rounds(const engine::RunModels& models,
   watch.ended = [&](int done, int n) { line.show(done, n, "prompts"); };
   auto completions = scheduler->run(requests, watch);
   line.finish();
+  double ar_ms = 0;
   for (std::size_t i = 0; i < completions.size(); i++) {
     engine::RunResult& result = completions[i].result;
     if (!options.json) {
       print_id(result.request.prompt_id);
       print(for_terminal(result.text) + "\n");
     }
-    finish(models, options, result, watch.first_run + static_cast<engine::RunId>(i), events);
+    ar_ms +=
+        finish(models, options, result, watch.first_run + static_cast<engine::RunId>(i), events);
+  }
+  // Of all together: a text's own compute leaves out what it waited for and what went on beside it.
+  const double wall_ms = decode_wall_ms(scheduler->figures());
+  const bool all_compared = std::ranges::all_of(
+      completions, [](const auto& completion) { return completion.result.speedup.has_value(); });
+  for (auto& completion : completions) {
+    engine::RunResult& result = completion.result;
+    result.speedup.reset();
+    if (all_compared && wall_ms > 0) result.speedup = ar_ms / wall_ms;
     results.take(result);
   }
   if (!options.json) print_error(together_line(scheduler->figures()));

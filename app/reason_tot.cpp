@@ -55,6 +55,16 @@ engine::TotSettings settings_of(const TotOptions& options) {
   return settings;
 }
 
+/// Whether the tree is one of plain decoding's law: thoughts and evaluations both.
+bool is_lossless(const engine::TotSettings& settings) {
+  const engine::DecoderInfo& decoder = engine::decoder_named(settings.decoder);
+  const engine::OptionValues options = engine::complete_options(decoder, settings.options);
+  engine::Sampling values = settings.thoughts;
+  values.temperature = settings.value_temperature;
+  return engine::is_lossless(decoder, options, settings.thoughts) &&
+         engine::is_lossless(decoder, options, values);
+}
+
 json ratio_json(double over, double under) {
   return under > 0 ? json(over / under) : json(nullptr);
 }
@@ -146,6 +156,7 @@ json to_json(const engine::TotReport& report,
   document.update({{"task", options.task},
                    {"data", engine::is_generated(options.task) ? "generated" : "real"},
                    {"decoder", options.decoder},
+                   {"lossless", is_lossless(settings)},
                    {"depth", settings.depth},
                    {"thoughts", settings.n_thoughts},
                    {"beam", settings.beam},
@@ -212,12 +223,13 @@ std::string summary_of(const engine::TotReport& report,
   std::int64_t n_thoughts = 0;
   for (const TotItem& item : report.items) n_thoughts += std::ssize(item.nodes) - 1;
   std::string text = fmt::format(
-      "{} ({}), {}: {} of {} right ({:.1f} %); depth {}, {} a node, beam {}\n"
+      "{} ({}), {}{}: {} of {} right ({:.1f} %); depth {}, {} a node, beam {}\n"
       "{} written in {}, and {}: {} tokens in {:.2f} s, {:.1f} tokens/s, {:.2f} tokens/step\n",
       options.task, engine::is_generated(options.task) ? "generated" : "real", options.decoder,
-      report.n_correct(), report.items.size(), 100 * report.accuracy(), settings.depth,
-      engine::counted(settings.n_thoughts, "thought"), settings.beam,
-      engine::counted(n_thoughts, "thought"), engine::counted(costs.thoughts.n_calls, "part"),
+      is_lossless(settings) ? "" : kNotLossless, report.n_correct(), report.items.size(),
+      100 * report.accuracy(), settings.depth, engine::counted(settings.n_thoughts, "thought"),
+      settings.beam, engine::counted(n_thoughts, "thought"),
+      engine::counted(costs.thoughts.n_calls, "part"),
       engine::counted(costs.values.n_calls, "score"), all.n_tokens, all.wall_seconds,
       all.wall_seconds > 0 ? real(all.n_tokens) / all.wall_seconds : 0,
       all.n_steps > 0 ? real(all.n_tokens) / real(all.n_steps) : 0);

@@ -59,6 +59,8 @@ json models_json(const engine::RunModels& models, const std::string& decoder) {
   return out;
 }
 
+const char* const kNotLossless = ", NOT lossless with these options";
+
 bool is_lossless(const engine::RunRequest& request) {
   const engine::DecoderInfo& decoder = engine::decoder_named(request.decoder);
   return engine::is_lossless(decoder, engine::complete_options(decoder, request.options),

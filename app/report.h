@@ -16,6 +16,8 @@ nlohmann::json to_json(const engine::RunResult& result, const engine::RunModels&
 nlohmann::json models_json(const engine::RunModels& models, const std::string& decoder);
 /// Whether what this request writes has the law of plain decoding.
 bool is_lossless(const engine::RunRequest& request);
+/// What a report says of a run that has not: ", NOT lossless with these options".
+extern const char* const kNotLossless;
 /// A whole number without a point: 40, not 40.0.
 nlohmann::json number_json(double value);
 /// {"cpu", "threads", "ops", ...} of the machine and device.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Reasoning, measured: SEED under a tree of thoughts beside the decoders it schedules, and FastCoT under chain of thought beside plain
-# decoding, in turns.
+# decoding, in turns; FastCoT by the target and, where it is there, by the consistency model, each against plain decoding by its own.
 #   scripts/reason_race.sh OUT_DIR [SCALE]      default scale: 4x2 (the draft is never scaled, but for the slow one below)
 # Writes OUT_DIR/<what>-<name>.<repeat>.json (the command line's contract) and prints Markdown tables; a file that is there is not made
 # again, so the same command goes on where it was stopped. About 20 minutes where a step takes 12 ms. Fails, behind its tables, where a
@@ -26,6 +26,8 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=scripts/measuring.sh
 source "$here/scripts/measuring.sh"
+# shellcheck source=scripts/lanes.sh
+source "$here/scripts/lanes.sh"
 out=${1:?name a folder for the results}
 scale=${2:-4x2}
 answers=${DECOSCOPE_RR_ANSWERS:-500}
@@ -49,15 +51,24 @@ tree() { # name, its own base or -, options of the decoder
   [ "$repeat" -gt 1 ] || trees+=("$1=$2")
   into "$out/tree-$1.$repeat.json" "${tot[@]}" --count "$n_trees" "${@:3}"
 }
-chain() {
-  [ "$repeat" -gt 1 ] || chains+=("$1")
-  into "$out/right-$1.1.json" "${cot[@]}" --split test --count "$answers" "${@:2}"
-  into "$out/chain-$1.$repeat.json" "${cot[@]}" --split test --count "$count" --scale "$scale" "${@:2}"
+chain() { # name, its own plain decoding or -, options
+  [ "$repeat" -gt 1 ] || chains+=("$1=$2")
+  into "$out/right-$1.1.json" "${cot[@]}" --split test --count "$answers" "${@:3}"
+  into "$out/chain-$1.$repeat.json" "${cot[@]}" --split test --count "$count" --scale "$scale" "${@:3}"
 }
-bound_of() { # window: the bound found for it, nothing where none was
-  into "$out/bound-window-$1.json" "${cot[@]}" --split dev --count "$sample" --decoder fastcot --set window="$1" --find-bound \
-    --tolerance 1 || return
-  python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["bound"] or "")' "$out/bound-window-$1.json"
+bound_of() { # name, options: the bound found for it, nothing where none was
+  into "$out/bound-$1.json" "${cot[@]}" --split dev --count "$sample" --decoder fastcot "${@:2}" --find-bound --tolerance 1 || return
+  python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["bound"] or "")' "$out/bound-$1.json"
+}
+windows() { # what the names begin with, windows, windows that a bound is found for, options
+  local window bound
+  chain "$1ar" - --decoder ar "${@:4}"
+  for window in $2; do chain "$1window-$window" "$1ar" --decoder fastcot --set window="$window" "${@:4}"; done
+  for window in $3; do
+    bound=$(bound_of "$1window-$window" --set window="$window" "${@:4}")
+    [ -n "$bound" ] || continue
+    chain "$1window-$window-bound-$bound" "$1ar" --decoder fastcot --set window="$window" --set stop=bound --set bound="$bound" "${@:4}"
+  done
 }
 working=
 trap '[ -z "$working" ] || kill "$working" || true' EXIT
@@ -117,13 +128,9 @@ for repeat in $(seq "$repeats"); do
   tree speculative-slow-draft - --decoder speculative --set gamma=3 --draft "$slow"
   tree seed-3-slow-draft speculative-slow-draft "${seed_3[@]}" --draft "$slow"
   tree seed-3-slow-draft-own-core speculative-slow-draft "${seed_3[@]}" --set target_threads=1 --draft "$slow"
-  chain ar --decoder ar
-  for window in 1 2 3 5; do chain "window-$window" --decoder fastcot --set window=$window; done
-  for window in 3 5; do
-    bound=$(bound_of $window)
-    [ -n "$bound" ] || continue
-    chain "window-$window-bound-$bound" --decoder fastcot --set window=$window --set stop=bound --set bound="$bound"
-  done
+  windows "" "1 2 3 5" "3 5"
+  chain adapt-1.25 ar --decoder fastcot --set window=5 --set adapt=1.25
+  if there demo-cllm; then windows cllm- "3 5 9" "5 9" --model demo-cllm; fi
 done
 into "$out/steps-after.json" bench step --scale "$scale" --rows $rows --json
 python3 "$here/scripts/reason_tables.py" "$out" "$repeats" "${trees[*]}" "${chains[*]}"

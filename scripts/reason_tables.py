@@ -1,4 +1,4 @@
-"""The tables of scripts/reason_race.sh.  reason_tables.py OUT_DIR REPEATS "TREE=BASE..." "CHAIN..."   (names in the order they ran)
+"""The tables of scripts/reason_race.sh.  reason_tables.py OUT_DIR REPEATS "TREE=BASE..." "CHAIN=BASE..."   (names in the order they ran)
 
 Fails, behind the tables, where a tree or a text is not that of plain decoding.
 """
@@ -152,24 +152,26 @@ def answers(report):
 def chain_table(names, target):
     """The names of those with other texts than at 1x1, or without a bound than plain decoding's."""
     others = []
-    chains = {name: reports("chain", name) for name in names}
-    right = {name: reports("right", name, 1)[0] for name in names}
+    base_of = {name: base if base != "-" else name for name, base in (pair.rsplit("=", 1) for pair in names)}
+    chains = {name: reports("chain", name) for name in base_of}
+    right = {name: reports("right", name, 1)[0] for name in base_of}
     steps_of = lambda report: sum(item["steps"] for item in report["items"])
     points = lambda report: 100 * report["n_correct"] / report["n"]
     head("decoder", "tokens/step", "ms/question", "against ar", "of its rows", "right", "points against ar", "same texts at 1x1")
     for name, of in chains.items():
+        plain, base = chains[base_of[name]], right[base_of[name]]
         first, steps = of[0], steps_of(of[0])
         # Rationales in steps of many rows, the answers behind them in steps of one.
         thinking = first["metrics"].get("iterations", 0)
         in_rows = at(target, first["metrics"]["rows"] / thinking) if thinking else 0
         step_ms = (thinking * in_rows + (steps - thinking) * at(target, 1)) / steps
-        of_rows = of_its_rows(gain(of, chains["ar"]), steps_of(chains["ar"][0]) / steps, target, step_ms)
+        of_rows = of_its_rows(gain(of, plain), steps_of(plain[0]) / steps, target, step_ms)
         small = answers(right[name])
         same = all(small.get(key) == value for r in of for key, value in answers(r).items())
         row(name, f"{first['tokens'] / steps:.2f}", f"{1e3 * statistics.median([r['seconds'] for r in of]) / first['n']:.0f}",
-            f"{gain_of_chain(of, chains['ar']):.2f}x", f"{of_rows:.2f}", f"{right[name]['n_correct']} of {right[name]['n']}",
-            f"{points(right[name]) - points(right['ar']):+.1f}", "yes" if same else "NO")
-        if not same or ("bound" not in name and small != answers(right["ar"])):
+            f"{gain_of_chain(of, plain):.2f}x", f"{of_rows:.2f}", f"{right[name]['n_correct']} of {right[name]['n']}",
+            f"{points(right[name]) - points(base):+.1f}", "yes" if same else "NO")
+        if not same or ("bound" not in name and small != answers(base)):
             others.append(name)
     return others
 

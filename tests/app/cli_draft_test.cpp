@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +15,9 @@
 namespace {
 
 using nlohmann::json;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 class CliDraft : public CliModel {
  protected:
@@ -76,10 +80,31 @@ TEST_F(CliDraft, rejection_sampling_runs_every_rule_and_compares_nothing) {
   EXPECT_EQ(document(certain + " --set as_released=on")["lossless"], false);
   EXPECT_NE(run(certain + " --set as_released=on").err.find(", NOT lossless"), std::string::npos);
   EXPECT_EQ(run(certain).err.find("NOT lossless"), std::string::npos);
+  EXPECT_NE(run(certain + " --check").err.find("of the same distribution"), std::string::npos);
+  const std::string lost = run(certain + " --check --set as_released=on").err;
+  EXPECT_NE(lost.find("of another distribution"), std::string::npos) << lost;
   const json greedy = document(
       "generate --decoder mcsd --set as_released=on --set draft_temperature=0 --prompt \"Anna\" "
       "--max-tokens 10");
   EXPECT_EQ(greedy["lossless"], true) << "without rejection it changes nothing";
+}
+
+TEST_F(CliDraft, a_race_marks_the_decoder_that_loses_the_law) {
+  const std::string race =
+      "compare --decoders ar,speculative,mcsd --set draft_temperature=0 --sampling rejection "
+      "--temperature 1 --prompt \"Anna has\" --max-tokens 10 --set as_released=";
+  const json lost = document(race + "on")["summary"], kept = document(race + "off")["summary"];
+  ASSERT_EQ(lost.size(), 3u);
+  for (std::size_t i = 0; i < 3; i++) {
+    EXPECT_EQ(lost[i]["lossless"], lost[i]["decoder"] != "mcsd") << lost[i];
+    EXPECT_EQ(kept[i]["lossless"], true) << kept[i];
+  }
+  EXPECT_THAT(run(race + "on").out, ContainsRegex("mcsd .*-, NOT lossless with these options"));
+  EXPECT_THAT(run(race + "off").out, Not(HasSubstr("NOT lossless")));
+  // Where only such a decoder races, nothing is said of a distribution that is the same.
+  const std::string alone = "compare --decoders ar,mcsd" + race.substr(race.find(" --set draft"));
+  EXPECT_THAT(run(alone + "on").out, Not(HasSubstr("of the same distribution")));
+  EXPECT_THAT(run(alone + "off").out, HasSubstr("of the same distribution"));
 }
 
 TEST_F(CliDraft, a_draft_may_be_named) {
@@ -177,6 +202,8 @@ TEST_F(CliDraft, the_prompts_of_a_file_are_seeds_branches) {
       EXPECT_EQ(seed[i]["id"], ar[i]["id"]);
       EXPECT_EQ(seed[i]["tokens"], ar[i]["tokens"]);
       EXPECT_EQ(seed[i]["identical_to_ar"], true);
+      EXPECT_GT(seed[i]["speedup"], 0);
+      EXPECT_EQ(seed[i]["speedup"], seed[0]["speedup"]) << "of all together";
       EXPECT_LT(seed[i]["steps"], ar[i]["steps"]);
     }
   }

@@ -119,6 +119,16 @@ TEST_F(CliTot, a_decoder_that_drafts_finds_the_same_tree_in_fewer_steps) {
   }
 }
 
+TEST_F(CliTot, a_decoder_that_loses_the_law_is_marked) {
+  const std::string ask =
+      "reason tot --count 1 --depth 1 --decoder mcsd --sampling rejection "
+      "--set draft_temperature=0 --set as_released=";
+  EXPECT_EQ(document(ask + "on")["lossless"], false);
+  EXPECT_EQ(document(ask + "off")["lossless"], true);
+  EXPECT_NE(run(ask + "on").out.find("mcsd, NOT lossless with these options: "), std::string::npos);
+  EXPECT_EQ(run(ask + "off").out.find("NOT lossless"), std::string::npos);
+}
+
 TEST_F(CliTot,
        every_figure_of_a_schedule_stands_in_the_contracts_and_counts_what_the_report_counts) {
   const std::string contracts = read_file(DECOSCOPE_SOURCE_DIR "/docs/contracts.md");
