@@ -37,7 +37,8 @@ class Asked {
     const CotReport report = answer(site_.scheduler, site_.target, questions, settings, watch);
     for (const CotItem& item : report.items)
       told(item.id, item.correct, item.answer,
-           item.correct ? "" : fmt::format(", expected \"{}\"", item.expected));
+           (item.approximate.empty() ? "" : ", asked for behind approximate tokens") +
+               (item.correct ? "" : fmt::format(", expected \"{}\"", item.expected)));
     conclude("Chain of thought", "rationales and answers", questions.size(), report.items.size(),
              report.n_correct());
   }
@@ -138,7 +139,7 @@ class Asked {
     site_.watch.events->push(Notice{now_ns(), Notice::Level::Info, std::move(text)});
   }
 
-  /// @param more  why it is not right
+  /// @param more  what to know of it: what it rests on, why it is not right
   void told(const std::string& id,
             bool correct,
             const std::string& answer,

@@ -64,6 +64,20 @@ TEST_F(MeasuringScripts, a_race_of_reasoning_shows_what_its_targets_ask_for) {
   EXPECT_THAT(calls, Not(Contains(HasSubstr("window=5 --set stop=bound"))));
 }
 
+TEST_F(MeasuringScripts, windows_of_the_consistency_model_are_held_against_its_own_plain_decoding) {
+  const std::string text = printed("HAS=demo-cllm", "reason_race.sh");
+  for (const char* name : {"cllm-ar", "cllm-window-5", "cllm-window-9"})
+    EXPECT_EQ(cell(text, name, "of its rows"), "1.00") << name << "\n" << text;
+  EXPECT_EQ(cell(text, "cllm-window-5", "points against ar"), "+0.0");
+  const auto calls = asked();
+  const std::string cot = "reason cot --task kb --json --split test --count 15 --scale 4x2 ";
+  EXPECT_THAT(calls, Contains(cot + "--decoder ar --model demo-cllm"));
+  EXPECT_THAT(calls, Contains(cot + "--decoder fastcot --set window=9 --model demo-cllm"));
+  EXPECT_THAT(calls, Contains("reason cot --task kb --json --split dev --count 400 --decoder "
+                              "fastcot --set window=9 --model demo-cllm --find-bound "
+                              "--tolerance 1"));
+}
+
 TEST_F(MeasuringScripts, the_bound_here_counts_what_the_models_cost_each_other_alone) {
   const auto measured = [&](const char* name, double one_row, double four_rows) {
     std::ofstream file(out() + "/" + name + ".json");
@@ -94,9 +108,10 @@ TEST_F(MeasuringScripts, a_race_of_reasoning_goes_on_where_it_was_stopped) {
   fs::remove(out() + "/tree-seed-3.1.json");
   EXPECT_EQ(printed("", "reason_race.sh"), first);
   const auto calls = asked();
-  ASSERT_THAT(calls, SizeIs(1));
+  ASSERT_THAT(calls, SizeIs(2));
   EXPECT_THAT(calls[0], HasSubstr("reason tot --task arith"));
   EXPECT_THAT(calls[0], HasSubstr("--decoder seed --set branches=3"));
+  EXPECT_EQ(calls[1], "model info demo-cllm");
 }
 
 TEST_F(MeasuringScripts, what_fails_or_is_stopped_half_way_leaves_nothing_and_ends_the_script) {

@@ -97,6 +97,17 @@ TEST(TextCells, tokens_of_a_prompt_that_nothing_verified_are_marked_approximate_
     const ui::PlaceFacts facts = ui::describe_place(timeline, run, {1, -1, cell.position, -1});
     EXPECT_EQ(facts.mean == Mean::Approximate, approximate) << cell.position;
   }
+  std::vector<ui::Place> last;
+  for (int i = n_prompt - 4; i < n_prompt + 1; ++i) last.push_back({1, -1, i, -1});
+  const auto text = [&](int first, int n) {
+    std::vector<engine::TokenId> ids(run.started.prompt_tokens);
+    ids.push_back(run.tokens.front().id);
+    return timeline.plain_text_of(run,
+                                  std::span(ids).subspan(static_cast<std::size_t>(n_prompt + first),
+                                                         static_cast<std::size_t>(n)));
+  };
+  EXPECT_EQ(ui::text_of(timeline, run, ui::Chosen(last, "")), "~" + text(-4, 3) + "~" + text(-1, 2))
+      << "and copied so";
 }
 
 }  // namespace

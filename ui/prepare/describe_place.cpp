@@ -318,9 +318,17 @@ StepTotals totals_of(const engine::RunRecord& run, const Chosen& chosen) {
 std::string text_of(const engine::Timeline& timeline,
                     const engine::RunRecord& run,
                     const Chosen& chosen) {
-  std::vector<engine::TokenId> ids;
-  for (const ChosenToken& token : tokens_of(run, chosen)) ids.push_back(token.id);
-  return timeline.plain_text_of(run, ids);
+  const std::vector<ChosenToken> tokens = tokens_of(run, chosen);
+  const auto is_approximate = [](const ChosenToken& t) { return t.mean == Mean::Approximate; };
+  std::string text;
+  for (auto at = tokens.begin(); at != tokens.end();) {
+    const bool approximate = is_approximate(*at);
+    std::vector<engine::TokenId> ids;
+    for (; at != tokens.end() && is_approximate(*at) == approximate; ++at) ids.push_back(at->id);
+    const std::string piece = timeline.plain_text_of(run, ids);
+    text += approximate ? "~" + piece + "~" : piece;
+  }
+  return text;
 }
 
 PlaceFacts describe_places(const engine::Timeline& timeline,

@@ -32,7 +32,8 @@ PlaceFacts describe_place(const engine::Timeline& timeline,
 PlaceFacts describe_places(const engine::Timeline& timeline,
                            const engine::RunRecord& run,
                            const Chosen& chosen);
-/// The text of the tokens among them, in the order of their positions.
+/// The text of the tokens among them, in the order of their positions, between tildes where they
+/// are approximate.
 std::string text_of(const engine::Timeline& timeline,
                     const engine::RunRecord& run,
                     const Chosen& chosen);

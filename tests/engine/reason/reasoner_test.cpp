@@ -117,6 +117,20 @@ TEST_F(ReasoningThread, a_chain_of_thought_has_the_texts_it_has_without_the_wind
   EXPECT_TRUE(noticed(std::to_string(report.n_correct()) + " of 2 right"));
 }
 
+TEST_F(ReasoningThread, an_answer_behind_unverified_tokens_says_so) {
+  StartReasoning cut = chain();
+  cut.decoder = {.decoder = "fastcot", .options = {{"stop", "bound"}, {"bound", "4"}}};
+  commands.push(cut);
+  ASSERT_TRUE(until([&] { return n_ended() == 1; }));
+  EXPECT_TRUE(noticed("\", asked for behind approximate tokens"));
+  cut.drop_approximate = true;
+  const std::size_t n_before = timeline.notices().size();
+  commands.push(cut);
+  ASSERT_TRUE(until([&] { return n_ended() == 2; }));
+  for (std::size_t i = n_before; i < timeline.notices().size(); i++)
+    EXPECT_THAT(timeline.notices()[i].text, testing::Not(testing::HasSubstr("approximate tokens")));
+}
+
 TEST_F(ReasoningThread, a_tree_under_seeds_rounds_is_the_one_it_is_without_the_window) {
   Direct direct(tree());
   TotSettings settings;
