@@ -158,8 +158,9 @@ engine::RunResult decode(const engine::RunModels& models,
 }
 
 /// The time that passed while texts took turns, ms, without what reading prompts took. Of several
-/// branches the draft reads beside the target's work: that took no time of its own and is not taken
-/// off.
+/// branches the draft reads beside the target's work: that is not taken off, for it takes no time of
+/// its own while both work at once, and hardly any where they take turns.
+/// @param figures  of the scheduler
 double decode_wall_ms(const std::map<std::string, double>& figures) {
   const double beside = figures.at("branches") > 1 ? figures.at("draft_prefill_ms") : 0;
   return figures.at("wall_ms") - figures.at("prefill_ms") + beside;

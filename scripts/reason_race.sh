@@ -3,7 +3,7 @@
 # decoding, in turns; FastCoT by the target and, where it is there, by the consistency model, each against plain decoding by its own.
 #   scripts/reason_race.sh OUT_DIR [SCALE]      default scale: 4x2 (the draft is never scaled, but for the slow one below)
 # Writes OUT_DIR/<what>-<name>.<repeat>.json (the command line's contract) and prints Markdown tables; a file that is there is not made
-# again, so the same command goes on where it was stopped. About 20 minutes where a step takes 12 ms. Fails, behind its tables, where a
+# again, so the same command goes on where it was stopped. About 16 minutes where a step takes 4 ms. Fails, behind its tables, where a
 # tree or a text is not that of plain decoding.
 #   right      counted once, of DECOSCOPE_RR_ANSWERS questions (500), at 1x1: a scale changes no token, which is checked on those timed
 #   bound      of FastCoT: found on DECOSCOPE_RR_SAMPLE questions of the dev split (400), within a point of accuracy; used on the test split
@@ -18,8 +18,9 @@
 #              that drafts and m texts in a verification. D and V are t_d and t_v on the threads that each has in the schedule, and T is
 #              the least time in which one of each is done: at the same time as far as that saves any, each then slower than alone, and the
 #              rest of the longer one alone. How much slower is no figure of the schedule judged: `bench step` measures target and draft
-#              alone and beside the other, which decodes on and on, with all threads for the target (shared) and with one (own core)
-# With the bundled draft, of which a forward takes 0.015 ms and a step of the target 6, both bounds are about 1.01: there is nothing
+#              alone and beside the other, which decodes on and on, with all threads for the target (shared) and with one (own core). Never
+#              less than 1: taking turns is a schedule too
+# With the bundled draft, of which a forward takes 0.005 ms and a step of the target 4, both bounds are 1.00 to 1.02: there is nothing
 # to overlap, and what says something is that no schedule is slower than its own base. The trees named slow-draft have the same draft
 # enlarged (DECOSCOPE_RR_DRAFT_SCALE, 16x1: the same tokens, a real cost), for which the bound has a meaning.
 set -euo pipefail

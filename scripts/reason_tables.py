@@ -90,7 +90,7 @@ def bounds(name, seed, base, target):
     draft_slower = max(1, times(f"{kind}-one-beside-{cores}", f"{kind}-one", 1))
     verify_slower = max(1, times(f"target-{cores}-beside-{kind}", f"target-{cores}", rows))
     turn = max((alone_draft + m * alone_verify) / n, least(alone_draft, alone_verify, draft_slower, verify_slower))
-    return min(n, (draft + verify) / verify), (draft + verify) / turn
+    return min(n, (draft + verify) / verify), max(1, (draft + verify) / turn)  # taking turns is a schedule too
 
 
 def drafting_ms(name, report, draft):

@@ -202,6 +202,7 @@ TEST_F(CliDraft, the_prompts_of_a_file_are_seeds_branches) {
       EXPECT_EQ(seed[i]["id"], ar[i]["id"]);
       EXPECT_EQ(seed[i]["tokens"], ar[i]["tokens"]);
       EXPECT_EQ(seed[i]["identical_to_ar"], true);
+      ASSERT_FALSE(seed[i]["speedup"].is_null());
       EXPECT_GT(seed[i]["speedup"], 0);
       EXPECT_EQ(seed[i]["speedup"], seed[0]["speedup"]) << "of all together";
       EXPECT_LT(seed[i]["steps"], ar[i]["steps"]);

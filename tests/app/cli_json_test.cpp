@@ -54,7 +54,8 @@ const json kResult = json::parse(R"({
   "dtype": "string", "seed": "integer", "prompt_tokens": ["integer"], "tokens": ["integer"],
   "text": "string", "stop_reason": "string", "steps": "integer", "tokens_per_step": "number",
   "prefill_ms": "number", "decode_ms": "number", "tokens_per_second": "number",
-  "identical_to_ar": "boolean|null", "speedup": "number|null", "metrics": {"rows": "integer"}})");
+  "lossless": "boolean", "identical_to_ar": "boolean|null", "speedup": "number|null",
+  "metrics": {"rows": "integer"}})");
 
 const json kMachine = json::parse(R"({"cpu": "string", "threads": "integer", "ops": "string"})");
 
@@ -101,7 +102,7 @@ TEST_F(CliJson, a_race_has_the_machine_every_result_and_a_summary_a_decoder) {
                              {"summary", json::array({json::parse(R"({
                                 "decoder": "string", "n": "integer", "tokens_per_second": "number",
                                 "tokens_per_step": "number", "speedup": "number|null",
-                                "identical": "integer|null"})")})}}),
+                                "lossless": "boolean", "identical": "integer|null"})")})}}),
             "");
 }
 
