@@ -248,25 +248,32 @@ void decode_in_rounds(const engine::RunModels& models,
   auto completions = scheduler->run(requests, watch);
   line.finish();
   double ar_ms = 0;
-  for (std::size_t i = 0; i < completions.size(); i++) {
-    engine::RunResult& result = completions[i].result;
-    if (!options.json) {
-      print_id(result.request.prompt_id);
-      print(for_terminal(result.text) + "\n");
+  std::size_t n_finished = 0;
+  std::exception_ptr failure;  // of a comparison: what was finished before it is told all the same
+  try {
+    for (; n_finished < completions.size(); n_finished++) {
+      engine::RunResult& result = completions[n_finished].result;
+      if (!options.json) {
+        print_id(result.request.prompt_id);
+        print(for_terminal(result.text) + "\n");
+      }
+      const engine::RunId run = watch.first_run + static_cast<engine::RunId>(n_finished);
+      ar_ms += finish(models, options, result, run, events);
     }
-    ar_ms +=
-        finish(models, options, result, watch.first_run + static_cast<engine::RunId>(i), events);
+  } catch (...) {
+    failure = std::current_exception();
   }
   // Of all together: a text's own compute leaves out what it waited for and what went on beside it.
   const double wall_ms = decode_wall_ms(scheduler->figures());
   const bool all_compared = std::ranges::all_of(
       completions, [](const auto& completion) { return completion.result.speedup.has_value(); });
-  for (auto& completion : completions) {
-    engine::RunResult& result = completion.result;
+  for (std::size_t i = 0; i < n_finished; i++) {
+    engine::RunResult& result = completions[i].result;
     result.speedup.reset();
     if (all_compared && wall_ms > 0) result.speedup = ar_ms / wall_ms;
     results.take(result);
   }
+  if (failure) std::rethrow_exception(failure);
   if (!options.json) print_error(together_line(scheduler->figures()));
 }
 
