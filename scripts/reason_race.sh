@@ -10,7 +10,9 @@
 #   times      medians over DECOSCOPE_RR_REPEATS (3) of what each gives against its own baseline, of DECOSCOPE_RR_COUNT questions (15) and
 #              DECOSCOPE_RR_TREES trees (3). Speed-ups are of the time that passed without reading prompts, but that of chains counts
 #              what FastCoT reads behind a cut, its guesses and the trigger, which plain decoding writes itself
-#   of its rows  the speed-up / what it would be if nothing but rows of steps and forwards of the draft were paid (step_costs.py)
+#   of its rows  the speed-up / what it would be if nothing but rows of steps and forwards of the draft were paid (step_costs.py).
+#              Machines have phases: steps are timed before and behind each repeat's trees and chains, and each repeat is held against
+#              the mean of the two beside it
 #   own base   the decoder that does in turn what the schedule does at the same time: speculative, mcsd of the same k_config, or
 #              speculative --batch N where a verification judges N texts
 #   bound of SEED  what it can gain over its own base, whose t_d and t_v are those of a draft and a verification, a text each.
@@ -95,7 +97,8 @@ beside() { # file, what works beside it, --, what is measured
   mv "$file.alone" "$file"
 }
 rows=1,2,3,4,5,6,7,8,11,12,16,24
-into "$out/steps.json" bench step --scale "$scale" --rows $rows --json
+steps() { into "$out/steps.$1.json" bench step --scale "$scale" --rows $rows --json; }
+steps 0
 target=(bench step --scale "$scale" --rows "1,4,7,12,24" --repeat 25 --json)
 into "$out/target-shared.json" "${target[@]}"
 into "$out/target-own.json" "${target[@]}" --threads 1
@@ -129,9 +132,10 @@ for repeat in $(seq "$repeats"); do
   tree speculative-slow-draft - --decoder speculative --set gamma=3 --draft "$slow"
   tree seed-3-slow-draft speculative-slow-draft "${seed_3[@]}" --draft "$slow"
   tree seed-3-slow-draft-own-core speculative-slow-draft "${seed_3[@]}" --set target_threads=1 --draft "$slow"
+  steps "$repeat-trees"
   windows "" "1 2 3 5" "3 5"
   chain adapt-1.25 ar --decoder fastcot --set window=5 --set adapt=1.25
   if there demo-cllm; then windows cllm- "3 5 9" "5 9" --model demo-cllm; fi
+  steps "$repeat"
 done
-into "$out/steps-after.json" bench step --scale "$scale" --rows $rows --json
 python3 "$here/scripts/reason_tables.py" "$out" "$repeats" "${trees[*]}" "${chains[*]}"

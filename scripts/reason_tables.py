@@ -33,9 +33,25 @@ def decode_ms(report):
     return s["wall_ms"] - s["prefill_ms"] + beside
 
 
-def gain(of, base):
+def gains(of, base):
     """Base and decoder took turns: each repeat against its own base."""
-    return statistics.median([decode_ms(b) / decode_ms(r) for r, b in zip(of, base)])
+    return [decode_ms(b) / decode_ms(r) for r, b in zip(of, base)]
+
+
+def gain(of, base):
+    return statistics.median(gains(of, base))
+
+
+def steps_around(repeat, what):
+    """What steps took beside a repeat's trees or chains."""
+    names = (repeat - 1, f"{repeat}-trees") if what == "trees" else (f"{repeat}-trees", repeat)
+    return costs(*(f"{OUT}/steps.{name}.json" for name in names))
+
+
+def of_rows_each(speedups, fewer_steps, what, step_ms_by):
+    """Of each repeat, by the steps beside it.  step_ms_by: what one of the decoder's steps should cost, of a table of steps"""
+    targets = [steps_around(repeat, what) for repeat in range(1, REPEATS + 1)]
+    return [of_its_rows(speedup, fewer_steps, target, step_ms_by(target)) for speedup, target in zip(speedups, targets)]
 
 
 def gain_of_chain(of, plain):
@@ -111,10 +127,9 @@ def tree_table(names, target, drafts):
         first, base = of[0], trees.get(base_of[name])
         speedup = gain(of, trees["ar"])
         steps = first["schedule"]["steps"]
-        step_ms = at(target, rows_of(first)) / together(first)
-        if first["proposed"]:
-            step_ms += drafting_ms(name, first, drafts[draft_of(name)])
-        of_rows = of_its_rows(speedup, trees["ar"][0]["schedule"]["steps"] / steps, target, step_ms)
+        draft_ms = drafting_ms(name, first, drafts[draft_of(name)]) if first["proposed"] else 0
+        of_rows = of_rows_each(gains(of, trees["ar"]), trees["ar"][0]["schedule"]["steps"] / steps, "trees",
+                               lambda cost: at(cost, rows_of(first)) / together(first) + draft_ms)
         figure = lambda field: f"{statistics.median([r['schedule'][field] for r in of]):.2f}" if field in first["schedule"] else "-"
         against_base = ["-"] * 5
         if base:
@@ -130,7 +145,8 @@ def tree_table(names, target, drafts):
         if not same:
             others.append(name)
         row(name, f"{first['tokens_per_step']:.2f}", f"{statistics.median([r['tokens_per_second'] for r in of]):.0f}", f"{speedup:.2f}x",
-            f"{gain(of, trees['speculative']):.2f}x", against_base[0], f"{of_rows:.2f}", figure("target_busy"), *against_base[1:],
+            f"{gain(of, trees['speculative']):.2f}x", against_base[0], f"{statistics.median(of_rows):.2f}", figure("target_busy"),
+            *against_base[1:],
             figure("overlap"), "yes" if same else "NO")
     print(f"\nMore than {WITHIN:.0%} under its bound here: {', '.join(short) or 'none'}")
     print(f"Slower than its own base: {', '.join(slower) or 'none'}")
@@ -149,7 +165,7 @@ def answers(report):
     return {item["id"]: (item["text"], item["answer"]) for item in report["items"]}
 
 
-def chain_table(names, target):
+def chain_table(names):
     """The names of those with other texts than at 1x1, or without a bound than plain decoding's."""
     others = []
     base_of = {name: base if base != "-" else name for name, base in (pair.rsplit("=", 1) for pair in names)}
@@ -163,13 +179,13 @@ def chain_table(names, target):
         first, steps = of[0], steps_of(of[0])
         # Rationales in steps of many rows, the answers behind them in steps of one.
         thinking = first["metrics"].get("iterations", 0)
-        in_rows = at(target, first["metrics"]["rows"] / thinking) if thinking else 0
-        step_ms = (thinking * in_rows + (steps - thinking) * at(target, 1)) / steps
-        of_rows = of_its_rows(gain(of, plain), steps_of(plain[0]) / steps, target, step_ms)
+        in_rows = lambda cost: at(cost, first["metrics"]["rows"] / thinking) if thinking else 0
+        of_rows = of_rows_each(gains(of, plain), steps_of(plain[0]) / steps, "chains",
+                               lambda cost: (thinking * in_rows(cost) + (steps - thinking) * at(cost, 1)) / steps)
         small = answers(right[name])
         same = all(small.get(key) == value for r in of for key, value in answers(r).items())
         row(name, f"{first['tokens'] / steps:.2f}", f"{1e3 * statistics.median([r['seconds'] for r in of]) / first['n']:.0f}",
-            f"{gain_of_chain(of, plain):.2f}x", f"{of_rows:.2f}", f"{right[name]['n_correct']} of {right[name]['n']}",
+            f"{gain_of_chain(of, plain):.2f}x", f"{statistics.median(of_rows):.2f}", f"{right[name]['n_correct']} of {right[name]['n']}",
             f"{points(right[name]) - points(base):+.1f}", "yes" if same else "NO")
         if not same or ("bound" not in name and small != answers(base)):
             others.append(name)
@@ -177,14 +193,15 @@ def chain_table(names, target):
 
 
 def main():
-    target = costs(f"{OUT}/steps.json", f"{OUT}/steps-after.json")
+    beside = [0] + [name for repeat in range(1, REPEATS + 1) for name in (f"{repeat}-trees", repeat)]
+    target = costs(*(f"{OUT}/steps.{name}.json" for name in beside))
     drafts = {kind: costs(f"{OUT}/{kind}-steps.json") for kind in ("draft", "slow-draft")}
-    print(f"A step of the target in ms by rows: {listed(target)}")
+    print(f"A step of the target in ms by rows, mean of {len(beside)} timings beside the races: {listed(target)}")
     for kind, cost in drafts.items():
         print(f"A forward of the {kind}: {listed(cost)}")
     others = tree_table(sys.argv[3].split(), target, drafts)
     memory_table()
-    others += chain_table(sys.argv[4].split(), target)
+    others += chain_table(sys.argv[4].split())
     if others:
         sys.exit(f"not what plain decoding writes: {', '.join(others)}")
 

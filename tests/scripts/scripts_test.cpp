@@ -322,23 +322,40 @@ TEST_F(RunScript, without_a_display_races_the_lanes_whose_models_are_there) {
   EXPECT_THAT(own, Not(HasSubstr("refill")));
 }
 
-TEST_F(MeasuringScripts, draft_and_verify_measures_the_defaults_of_every_task) {
+TEST_F(MeasuringScripts, draft_and_verify_measures_every_task_with_trees_sized_to_the_machine) {
   const std::string text = printed("", "draft_and_verify.sh");
   for (const auto& cells : rows_of(text)) {
     if (cells[0] == "task") continue;
     const std::string gain = cells[6].substr(0, cells[6].find('x'));
     EXPECT_EQ(cells[7], gain + " to " + gain) << text;
-    EXPECT_EQ(cells[8], "1.00") << text;
+    EXPECT_EQ(cells[8], "1.00 (1.00, 1.00, 1.00)") << text;
   }
   EXPECT_THAT(rows_of(text), SizeIs(1 + 5 * 2));
   EXPECT_THAT(text, HasSubstr("| kb | mcsd | 2.00 | 7.0 |"));
   EXPECT_THAT(text, HasSubstr("| blocks | mcsd | 2.00 | 7.0 |"));
+  // Steps are timed before, between and behind a task's races.
+  std::string order;
   for (const std::string& call : asked()) {
-    EXPECT_THAT(call, Not(HasSubstr("--set")));
-    if (call.starts_with("compare")) {
-      EXPECT_THAT(call, HasSubstr("--repeat 3"));
+    if (call.starts_with("compare --decoders ar,")) {
+      EXPECT_THAT(call, HasSubstr("--set k_config=auto"));
+      order += 'r';
+    } else if (call.starts_with("bench step --scale 4x2")) {
+      order += 's';
+    } else {
+      EXPECT_THAT(call, Not(HasSubstr("--set")));
+      order += call.starts_with("data") ? "" : " ";
     }
   }
+  EXPECT_EQ(order, "  srsrsrs srsrsrs srsrsrs srsrsrs srsrsrs");
+}
+
+TEST_F(MeasuringScripts, draft_and_verify_takes_a_tree_by_name_and_fewer_races) {
+  const std::string text =
+      printed("DECOSCOPE_DV_TREE=2,1,1 DECOSCOPE_DV_REPEATS=1 DECOSCOPE_DV_TASKS=sql",
+              "draft_and_verify.sh");
+  EXPECT_THAT(rows_of(text), SizeIs(1 + 2));
+  EXPECT_EQ(cell(text, "sql", "of its rows"), "1.00 (1.00)");
+  EXPECT_THAT(asked(), Contains(HasSubstr("--set k_config=2,1,1")));
 }
 
 }  // namespace
