@@ -207,7 +207,8 @@ std::string options_help(const std::string& decoder) {
                         info.lossless ? "lossless" : "not lossless", info.reference);
     for (const engine::OptionInfo& option : info.options) {
       std::string range;
-      if (!option.choices.empty()) {
+      const bool is_counts = option.type == engine::OptionInfo::Type::Counts;
+      if (!option.choices.empty() && !is_counts) {
         for (const std::string& choice : option.choices)
           range += (range.empty() ? "" : "|") + choice;
         if (option.type == engine::OptionInfo::Type::Tree) range += "|FILE.json";
@@ -215,7 +216,8 @@ std::string options_help(const std::string& decoder) {
         range = "on|off";
       } else {
         range = fmt::format("{} to {}", option.min, option.max);
-        if (option.type == engine::OptionInfo::Type::Counts) range += " each, commas between";
+        if (is_counts) range += " each, commas between";
+        for (const std::string& choice : option.choices) range += ", or " + choice;
       }
       text += fmt::format("  --set {}={}  ({}) {}\n", option.name, option.default_value, range,
                           option.help);

@@ -80,7 +80,10 @@ ui::TreeNote noted(const std::string& decoder,
   try {
     const auto shape =
         engine::tree_shape(engine::decoder_named(decoder), option, value, trees_dir());
-    note.words = shape ? engine::words_of(*shape) : "tree.json beside the heads, else rows16";
+    const bool is_sized = option.type == engine::OptionInfo::Type::Counts;
+    note.words = shape      ? engine::words_of(*shape)
+                 : is_sized ? "chosen step by step: at most 28 tokens, 29 rows a step"
+                            : "tree.json beside the heads, else rows16";
   } catch (const kernels::Error& error) {
     note.refusal = error.what();
   }

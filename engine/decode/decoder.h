@@ -21,6 +21,7 @@ using OptionValues = std::map<std::string, std::string>;
 
 class DraftHeads;     // engine/model/draft_heads.h
 class PromptCaches;   // engine/decode/prompt_caches.h
+class TreeTuner;      // engine/decode/tree_tuner.h
 class UniformSource;  // engine/decode/sampling.h
 
 /// What FastCoT's stop=probe asks and looks for; a question's own, so not an option's text.
@@ -40,6 +41,9 @@ struct DecoderContext {
   UniformSource* uniforms = nullptr;  // of the rejection mode; null: Philox from the seed
   /// Prompts the draft model has read, of decoders that draft on one thread; null: none are shared.
   PromptCaches* draft_prompts = nullptr;
+  /// What trees of this draft and target cost and bring, learnt by the texts before; null: each
+  /// text learns it anew. For k_config=auto.
+  TreeTuner* tree_tuner = nullptr;
   DraftHeads* heads = nullptr;  // of decoders that need them, of their kind
   std::string trees_dir;        // where the trees lie that are known by name
   std::string heads_tree;       // the file of the tree beside the heads; empty: there is none

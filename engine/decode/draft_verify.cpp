@@ -45,7 +45,9 @@ DraftSettings draft_settings(const OptionValues& options, const Sampling& target
   return settings;
 }
 
-DraftVerifyDecoder::DraftVerifyDecoder(const DecoderContext& context, DraftSettings settings)
+DraftVerifyDecoder::DraftVerifyDecoder(const DecoderContext& context,
+                                       DraftSettings settings,
+                                       bool sized)
     : target_(context.target),
       sampling_(context.sampling),
       limits_(context.limits),
@@ -55,7 +57,12 @@ DraftVerifyDecoder::DraftVerifyDecoder(const DecoderContext& context, DraftSetti
       uniforms_(context.uniforms),
       drafter_(draft_of(context),
                with_laws(std::move(settings), context.sampling),
-               context.draft_prompts) {}
+               context.draft_prompts) {
+  if (!sized) return;
+  if (!context.tree_tuner) own_tuner_ = std::make_unique<TreeTuner>();
+  tuner_ = context.tree_tuner ? context.tree_tuner : own_tuner_.get();
+  drafter_.draft_by(tuner_->tree(tuner_->choose()));
+}
 
 void DraftVerifyDecoder::begin(const Sequence& prefix) {
   kept_.clear();
@@ -104,6 +111,11 @@ TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
                .text = "the draft model's context of " + std::to_string(drafter_.context()) +
                        " tokens is full: this text goes on without drafts, a token a step"});
   }
+  if (tuner_) {
+    sized_ = tuner_->choose();
+    drafter_.draft_by(tuner_->tree(sized_));
+    proposed_ = std::chrono::steady_clock::now();
+  }
   drafts_ = drafted(prefix, room);
   int depth = 0;
   for (const RowTag& tag : drafts_.tree.tag) depth = std::max(depth, static_cast<int>(tag.a));
@@ -114,6 +126,7 @@ TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
 Decision DraftVerifyDecoder::verify(const Sequence& prefix,
                                     const TokenTree& tree,
                                     const StepOutput& out) {
+  if (tuner_) learn_cost();
   if (!rejects_) return walk(tree, out);
   return reject_drafted(prefix.tokens(), tree, drafts_.candidates, out, sampling_, rule_,
                         uniforms());
@@ -123,6 +136,27 @@ void DraftVerifyDecoder::committed(const Sequence& /*prefix*/, const Decision& c
   // Not the path's rows: where the text ends in an accepted run, its last token has none.
   n_kept_ += std::ranges::count(fates_of(drafts_.tree, cut), RowFate::Accepted);
   kept_ = cut.path;
+  if (tuner_) learn_kept(cut);
+}
+
+/// A tree cut short by the text's end, or by stop_below, has other costs than its own.
+void DraftVerifyDecoder::learn_cost() {
+  if (drafts_.tree.n_rows() != rows_of(tuner_->tree(sized_))) return;
+  const std::chrono::duration<double> cost = std::chrono::steady_clock::now() - proposed_;
+  tuner_->took(sized_, cost.count());
+}
+
+void DraftVerifyDecoder::learn_kept(const Decision& cut) {
+  for (std::size_t i = 0; i < cut.path.size(); i++) {
+    const std::vector<int>& children =
+        drafts_.candidates[static_cast<std::size_t>(cut.path[i])].rows;
+    if (children.empty()) return;
+    const auto kept = std::ranges::find(children, cut.emitted[i], [&](int row) {
+      return drafts_.tree.token[static_cast<std::size_t>(row)];
+    });
+    tuner_->judged(static_cast<int>(children.size()),
+                   kept == children.end() ? -1 : static_cast<int>(kept - children.begin()));
+  }
 }
 
 void DraftVerifyDecoder::settle() {
@@ -137,8 +171,11 @@ std::map<std::string, std::int64_t> DraftVerifyDecoder::counts() const {
 }
 
 std::map<std::string, double> DraftVerifyDecoder::figures() const {
-  if (n_depth_ == 0) return {};
-  return {{"depth_accepted", static_cast<double>(n_kept_) / static_cast<double>(n_depth_)}};
+  std::map<std::string, double> figures;
+  if (n_depth_ > 0)
+    figures["depth_accepted"] = static_cast<double>(n_kept_) / static_cast<double>(n_depth_);
+  if (tuner_) figures["tree_tokens"] = rows_of(tuner_->tree(tuner_->best())) - 1;
+  return figures;
 }
 
 }  // namespace engine

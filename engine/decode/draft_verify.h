@@ -4,14 +4,17 @@
 //   rejection        reject_drafted(): the rules of draft_rules.h
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/decode/decoder.h"
 #include "engine/decode/drafter.h"
+#include "engine/decode/tree_tuner.h"
 
 namespace engine {
 
@@ -23,7 +26,8 @@ DraftSettings draft_settings(const OptionValues& options, const Sampling& target
 class DraftVerifyDecoder : public Decoder {
  public:
   /// @param context  with a draft model
-  DraftVerifyDecoder(const DecoderContext& context, DraftSettings settings);
+  /// @param sized    the trees are chosen step by step, by what they cost and bring here
+  DraftVerifyDecoder(const DecoderContext& context, DraftSettings settings, bool sized = false);
   void begin(const Sequence& prefix) override;
   Wants wants() const override { return {.logits = rejects_, .row_p = !rejects_}; }
   TokenTree propose(const Sequence& prefix) override;
@@ -37,7 +41,8 @@ class DraftVerifyDecoder : public Decoder {
   std::vector<Event> take_events() override { return std::exchange(events_, {}); }
   /// The drafter's; draft_depth: tokens the deepest paths could have had.
   std::map<std::string, std::int64_t> counts() const override;
-  /// depth_accepted: tokens accepted of draft_depth, a share.
+  /// depth_accepted: tokens accepted of draft_depth, a share; tree_tokens: of the tree that was
+  /// found best, where trees are sized.
   std::map<std::string, double> figures() const override;
 
   const Drafter& drafter() {
@@ -61,12 +66,18 @@ class DraftVerifyDecoder : public Decoder {
   std::int64_t n_depth_ = 0, n_kept_ = 0;
   bool is_full_ = false;  // the draft's context, and that was told
   bool is_begun_ = false;
+  std::unique_ptr<TreeTuner> own_tuner_;            // where texts share none
+  TreeTuner* tuner_ = nullptr;                      // null: the tree stays as the settings have it
+  int sized_ = 0;                                   // the tuner's tree of the step under way
+  std::chrono::steady_clock::time_point proposed_;  // when its drafting began
   int n_failed_in_a_row_ = 0;
   std::vector<Event> events_;
 
   void settle();
   Drafts drafted(const Sequence& prefix, int room);
   void tell_failed(const std::string& why);
+  void learn_cost();
+  void learn_kept(const Decision& cut);
   UniformSource& uniforms() { return uniforms_ ? *uniforms_ : philox_; }
 };
 

@@ -57,6 +57,8 @@ class Drafter {
   void begin(const Sequence& prefix);
   /// After a forward that failed: what it left half done is let go, and the text is read anew.
   void begin_again(const Sequence& prefix);
+  /// The tree of the steps to come: k_config of the settings.
+  void draft_by(const std::vector<int>& k_config) { settings_.k_config = k_config; }
   /// @param max_depth  at most so many tokens below the last committed one; 0: nothing is drafted
   /// @param uniforms   of rejection sampling
   Drafts propose(const Sequence& prefix, int max_depth, UniformSource& uniforms);

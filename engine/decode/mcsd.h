@@ -7,6 +7,8 @@
 //   needs     a draft model with the target's vocabulary
 //   cost      a draft step a level and 1 target step of 1 + sum over levels of k_1 ... k_j rows; in
 //             the rejection mode q of every node that has children
+//   sized     k_config=auto, our addition: the tree of each step by what trees were measured to cost
+//             and bring here (tree_tuner.h); not under rejection sampling, where it would show
 //   differs   at draft temperature 0 the candidates are judged as what they are, certain, where the
 //             published program takes a softmax for q and loses exactness (as_released shows it);
 //             a token drawn twice shares a row and what is drafted behind it; coupled: candidates

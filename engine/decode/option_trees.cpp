@@ -31,6 +31,10 @@ std::optional<TreeShape> tree_shape(const DecoderInfo& info,
                                     const OptionInfo& option,
                                     const std::string& value,
                                     const std::string& trees_dir) {
+  if (option.type == OptionInfo::Type::Counts && value == kAuto) {
+    complete_options(info, {{option.name, value}});
+    return std::nullopt;
+  }
   if (option.type == OptionInfo::Type::Counts) return shape_of_counts(info, option, value);
   if (option.type != OptionInfo::Type::Tree || value == kOwnTree) return std::nullopt;
   complete_options(info, {{option.name, value}});

@@ -15,7 +15,7 @@ struct TreeShape {
   int depth = 0;  // 0: nothing is drafted
 };
 
-/// Of a tree option's value; nullopt where only the heads know, or the option is no tree.
+/// Of a tree option's value; nullopt where only the heads or the run know, or the option is no tree.
 /// @param trees_dir  where the trees lie that are known by name
 /// @throws Error(Usage, BadInput)  "medusa: tree: FILE: paths: found [2] twice, expected each path
 ///                                 once": naming decoder, option, and what is wrong

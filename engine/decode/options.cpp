@@ -26,6 +26,10 @@ bool bool_option(const OptionValues& options, const std::string& name) {
   return text_option(options, name) == "true";
 }
 
+bool is_auto(const OptionValues& options, const std::string& name) {
+  return text_option(options, name) == kAuto;
+}
+
 std::vector<int> counts_option(const OptionValues& options, const std::string& name) {
   std::vector<int> counts;
   std::istringstream text(text_option(options, name));

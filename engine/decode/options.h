@@ -13,6 +13,10 @@ int int_option(const OptionValues& options, const std::string& name);
 double float_option(const OptionValues& options, const std::string& name);
 bool bool_option(const OptionValues& options, const std::string& name);
 const std::string& text_option(const OptionValues& options, const std::string& name);
+/// The value of an option that leaves a size to what the machine shows.
+inline constexpr const char* kAuto = "auto";
+/// Whether it has that value.
+bool is_auto(const OptionValues& options, const std::string& name);
 /// "2,2,1" as numbers.
 std::vector<int> counts_option(const OptionValues& options, const std::string& name);
 

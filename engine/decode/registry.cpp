@@ -1,5 +1,6 @@
 #include "engine/decode/registry.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -255,15 +256,18 @@ DecoderInfo mcsd_info() {
       "Yang et al. 2024, arXiv:2401.06706; SpecInfer, arXiv:2305.09781; SpecTr, "
       "arXiv:2310.15141";
   info.options = {
-      counts_info("k_config", "2,1,1", 1, 64,
-                  "Candidates below each node, level by level: 2,2,1 is 2 + 4 + 4 tokens, three "
-                  "deep. Width pays where the draft is unsure, depth where it is often right."),
+      counts_info(
+          "k_config", "2,1,1", 1, 64,
+          "Candidates below each node, level by level: 2,2,1 is 2 + 4 + 4 tokens, three "
+          "deep. Width pays where the draft is unsure, depth where it is often right. 'auto' "
+          "measures what trees cost and bring here, and keeps the best."),
       choice_info("rule", {"without", "with", "naive", "kseq"},
                   "How candidates are drawn and judged under rejection sampling: drawn 'without' "
                   "replacement (MCSD) or 'with' it (SpecInfer), 'naive': the model draws and looks "
                   "whether a candidate is the same, or 'kseq' (SpecTr). The output's law is the "
                   "same."),
   };
+  info.options.front().choices = {kAuto};
   add_draft_options(info);
   info.options.push_back(bool_info(
       "as_released", false,
@@ -456,8 +460,11 @@ std::string checked(const DecoderInfo& info, const OptionInfo& option, const std
                    "one of " + joined(option.choices) + (is_tree ? ", or a .json file" : ""));
     }
     case Type::Counts:
+      if (std::ranges::find(option.choices, value) != option.choices.end()) return value;
       if (const auto counts = counts_from(option, value)) return *counts;
-      refuse_value(info, option, value, "whole numbers " + range + " with commas between");
+      refuse_value(info, option, value,
+                   "whole numbers " + range + " with commas between" +
+                       (option.choices.empty() ? "" : ", or " + joined(option.choices)));
   }
   return value;
 }
@@ -478,6 +485,7 @@ void check_fastcot(const DecoderInfo&, const OptionValues& values) {
 
 /// Of decoders that draft a tree: that a step can hold it.
 void check_tree(const DecoderInfo& info, const OptionValues& values) {
+  if (is_auto(values, "k_config")) return;
   long long rows = 0, width = 1;
   for (const int k : counts_option(values, "k_config")) {
     width *= k;

@@ -32,7 +32,7 @@ void add_run(TotCost& cost, const RunResult& result, const RunRequest& asked) {
   cost.n_proposed += count("proposed");
   cost.n_accepted += count("accepted");
   cost.n_rejected += count("rejected");
-  cost.n_depth_asked += std::int64_t{result.n_steps} * draft_depth(asked);
+  cost.n_depth_asked += depth_asked(asked, result.n_steps, result.counts);
   cost.n_draft_depth += count("draft_depth");
   cost.n_kept_of_depth += std::llround(metric("depth_accepted") * metric("draft_depth"));
   cost.seconds += (result.prefill_ms + result.decode_ms) * 1e-3;

@@ -18,12 +18,21 @@ std::size_t first_of(const std::string& text, const std::vector<std::string>& te
 
 }  // namespace
 
-int draft_depth(const RunRequest& run) {
+std::optional<int> draft_depth(const RunRequest& run) {
   const DecoderInfo& info = decoder_named(run.decoder);
   if (!info.needs_draft) return 0;
   const OptionValues options = complete_options(info, run.options);
   if (options.contains("gamma")) return int_option(options, "gamma");
+  if (is_auto(options, "k_config")) return std::nullopt;
   return static_cast<int>(counts_option(options, "k_config").size());
+}
+
+std::int64_t depth_asked(const RunRequest& run,
+                         std::int64_t n_steps,
+                         const std::map<std::string, std::int64_t>& counts) {
+  if (const auto depth = draft_depth(run)) return n_steps * *depth;
+  const auto drafted = counts.find("draft_depth");
+  return drafted == counts.end() ? 0 : drafted->second;
 }
 
 int CompletionJob::read() {
@@ -64,10 +73,10 @@ Completion CompletionJob::finished(EventSink* events, ScheduleTotals& totals) {
   totals.draft_busy += lane.propose_ns;
   totals.n_runs++;
   totals.n_steps += lane.n_steps;
-  if (const int depth = draft_depth(request.run); depth > 0) {
+  if (draft_depth(request.run) != 0) {
     totals.drafting += lane.propose_ns;
     totals.n_drafts += lane.n_drafted;
-    totals.n_depth += std::int64_t{lane.n_steps} * depth;
+    totals.n_depth += depth_asked(request.run, lane.n_steps, lane.decoder->counts());
   }
   totals.n_proposed += lane.n_proposed;
   totals.n_accepted += lane.n_accepted;

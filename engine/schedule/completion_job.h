@@ -1,7 +1,9 @@
 // A completion while it is made: what every scheduler keeps of a request that it has begun.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,8 +35,14 @@ struct CompletionJob {
   Completion finished(EventSink* events, ScheduleTotals& totals);
 };
 
-/// Tokens that a whole path of this request's drafts would be; 0 where no draft model proposes.
-int draft_depth(const RunRequest& run);
+/// Tokens that a whole path of this request's drafts would be; 0 where no draft model proposes, and
+/// nullopt where every step has a tree of its own.
+std::optional<int> draft_depth(const RunRequest& run);
+/// Tokens that whole paths of all steps would have been: what SEED's acceptance divides by.
+/// @param counts  of the run's decoder
+std::int64_t depth_asked(const RunRequest& run,
+                         std::int64_t n_steps,
+                         const std::map<std::string, std::int64_t>& counts);
 
 /// Tells that a request's run begins and makes its job.
 /// @param make  its lane; the prompt is read in there

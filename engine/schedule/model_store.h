@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/decode/tree_tuner.h"
 #include "engine/event/event.h"
 #include "engine/model/heads_files.h"
 #include "engine/model/model.h"
@@ -53,6 +54,14 @@ struct LoadedModel {
   std::string weights_hash;  // of the tensors as stored
   /// Heads loaded for it, in its dtype and width; they go with it.
   std::vector<std::unique_ptr<LoadedHeads>> heads;
+
+  /// What runs of this target with that draft have learnt of trees (k_config=auto).
+  TreeTuner& tree_tuner_with(const LoadedModel& draft) {
+    std::unique_ptr<TreeTuner>& tuner = tree_tuners[draft.id];
+    if (!tuner) tuner = std::make_unique<TreeTuner>();
+    return *tuner;
+  }
+  std::map<std::uint32_t, std::unique_ptr<TreeTuner>> tree_tuners = {};  // by the draft's id
 };
 
 /// The models of a run.

@@ -37,6 +37,7 @@ DecoderContext context_for(const RunModels& models,
           .draft_model = models.draft ? models.draft->model.get() : nullptr,
           .probe = request.probe,
           .draft_prompts = prompts,
+          .tree_tuner = models.draft ? &models.target.tree_tuner_with(*models.draft) : nullptr,
           .heads = heads ? heads->heads.get() : nullptr,
           .trees_dir = models.trees_dir,
           .heads_tree = heads ? heads->tree : ""};

@@ -146,6 +146,21 @@ TEST_F(CliDraft, options_of_both_are_listed_and_checked) {
                  {"did you mean gamma"});
 }
 
+TEST_F(CliDraft, a_tree_is_sized_to_the_machine) {
+  const std::string mine = " --decoder mcsd --set k_config=auto --prompt \"Anna has 11 stickers.\"";
+  for (const char* sampling : {"", " --temperature 0.8 --seed 3"}) {
+    const json result = document("generate --check --max-tokens 60 --ignore-eos" + mine + sampling);
+    EXPECT_EQ(result["identical_to_ar"], true) << sampling;
+    EXPECT_GE(result["metrics"]["tree_tokens"], 1) << sampling;
+    EXPECT_LE(result["metrics"]["tree_tokens"], 28) << sampling;
+  }
+  expect_refused("generate --sampling rejection --temperature 1" + mine,
+                 {"mcsd: k_config=auto", "sampling=coupled"});
+  expect_refused("generate --decoder seed --set k_config=auto --prompt Anna",
+                 {"seed: k_config: found 'auto'", "whole numbers"});
+  EXPECT_THAT(run("generate --decoder mcsd --help").out, HasSubstr("commas between, or auto"));
+}
+
 TEST_F(CliDraft, compare_and_bench_decode_take_them) {
   const json race = document(
       "compare --decoders ar,speculative,mcsd --set gamma=3 --set k_config=3,1 --prompt \"Anna "
