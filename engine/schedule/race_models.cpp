@@ -2,6 +2,9 @@
 
 #include <map>
 
+#include "engine/event/run_rules.h"
+#include "engine/schedule/scheduler.h"
+
 namespace engine {
 
 std::vector<RunModels> models_of_lanes(
@@ -10,12 +13,19 @@ std::vector<RunModels> models_of_lanes(
     const Helpers& helpers,
     std::span<const LaneRequest> lanes,
     const std::function<LoadProgress(const std::string& name)>& progress,
-    const std::function<void(const RunModels&)>& loaded) {
+    const std::function<void(const RunModels&)>& loaded,
+    bool several_texts) {
   const auto model_of = [&](const LaneRequest& lane) {
     return lane.model.empty() ? request.model : lane.model;
   };
-  std::map<std::string, std::vector<std::string>> decoders;  // of each model
-  for (const LaneRequest& lane : lanes) decoders[model_of(lane)].push_back(lane.decoder);
+  const auto in_rounds = [&](const LaneRequest& lane) {
+    return several_texts && takes_turns(lane.decoder);
+  };
+  std::map<std::string, std::vector<std::string>> decoders;  // of each model, text by text
+  for (const LaneRequest& lane : lanes) {
+    std::vector<std::string>& its = decoders[model_of(lane)];
+    if (!in_rounds(lane)) its.push_back(lane.decoder);
+  }
   const auto request_of = [&](const std::string& name) {
     ModelRequest own = request;
     own.model = name;
@@ -27,20 +37,31 @@ std::vector<RunModels> models_of_lanes(
     for (const auto& [name, its] : decoders) requests.push_back(request_of(name));
     store.expect_room(requests);
   }
-  std::map<std::string, RunModels> models;
   std::vector<const LoadedModel*> together;
-  for (const auto& [name, its] : decoders) {
-    Helpers own = helpers;
-    if (name != request.model) own.heads.clear();
-    const RunModels found = store.get_for(request_of(name), own, its, progress(name));
+  const auto keep = [&](const RunModels& found) {
     if (loaded) loaded(found);
-    models.emplace(name, found);
     together.push_back(&found.target);
     if (found.draft) together.push_back(found.draft);
     store.keep_together(together);
-  }
+    return found;
+  };
+  const auto helpers_of = [&](const std::string& name) {
+    Helpers own = helpers;
+    if (name != request.model) own.heads.clear();
+    return own;
+  };
+  std::map<std::string, RunModels> models;
+  for (const auto& [name, its] : decoders)
+    models.emplace(name,
+                   keep(store.get_for(request_of(name), helpers_of(name), its, progress(name))));
   std::vector<RunModels> of_lanes;
-  for (const LaneRequest& lane : lanes) of_lanes.push_back(models.at(model_of(lane)));
+  for (const LaneRequest& lane : lanes) {
+    const std::string& name = model_of(lane);
+    of_lanes.push_back(in_rounds(lane)
+                           ? keep(models_for(store, request_of(name), helpers_of(name),
+                                             lane.decoder, lane.options, progress(name)))
+                           : models.at(name));
+  }
   return of_lanes;
 }
 

@@ -1,0 +1,63 @@
+// Which models the lanes of a race decode with.
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/schedule/race_models.h"
+
+namespace engine {
+namespace {
+
+std::vector<RunModels> raced(ModelStore& store,
+                             const std::vector<LaneRequest>& lanes,
+                             bool several_texts) {
+  const auto silent = [](const std::string&) { return LoadProgress{}; };
+  return models_of_lanes(store, {}, {}, lanes, silent, {}, several_texts);
+}
+
+TEST(RaceModels, a_lane_of_several_texts_drafts_on_threads_of_its_own) {
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  const auto models =
+      raced(store, {{.decoder = "ar"}, {.decoder = "mcsd"}, {.decoder = "seed"}}, true);
+  ASSERT_EQ(models.size(), 3u);
+  const LoadedModel& target = models[0].target;
+  for (const RunModels& lane : models) EXPECT_EQ(&lane.target, &target) << "weights once";
+  ASSERT_NE(models[1].draft, nullptr);
+  ASSERT_NE(models[2].draft, nullptr);
+  EXPECT_EQ(&models[1].draft->model->device(), &target.model->device());
+  EXPECT_NE(&models[2].draft->model->device(), &target.model->device());
+  EXPECT_EQ(models[1].draft->files.name, models[2].draft->files.name);
+}
+
+TEST(RaceModels, without_other_lanes_that_draft_there_is_no_further_draft) {
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  const auto models = raced(store, {{.decoder = "ar"}, {.decoder = "seed"}}, true);
+  EXPECT_EQ(models[0].draft, nullptr);
+  ASSERT_NE(models[1].draft, nullptr);
+}
+
+TEST(RaceModels, of_one_text_all_lanes_work_on_one_device) {
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  const auto models = raced(store, {{.decoder = "ar"}, {.decoder = "seed"}}, false);
+  ASSERT_NE(models[1].draft, nullptr);
+  EXPECT_EQ(&models[1].draft->model->device(), &models[0].target.model->device());
+}
+
+TEST(RaceModels, models_of_a_lane_stay_while_those_of_others_are_loaded) {
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  const auto models = raced(store,
+                            {{.decoder = "seed"},
+                             {.decoder = "mcsd"},
+                             {.decoder = "ar", .model = "demo-cllm"},
+                             {.decoder = "ar", .model = "demo-draft"}},
+                            true);
+  ASSERT_EQ(models.size(), 4u) << "and five loaded, of which three would stay";
+  EXPECT_EQ(models[0].target.model->name(), "demo-target");
+  EXPECT_EQ(models[0].draft->model->name(), "demo-draft");
+  EXPECT_EQ(models[1].draft->model->name(), "demo-draft");
+  EXPECT_EQ(models[2].target.model->name(), "demo-cllm");
+}
+
+}  // namespace
+}  // namespace engine
