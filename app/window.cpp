@@ -93,7 +93,8 @@ std::map<std::string, std::string> idle_options(const engine::DecoderInfo& info)
        {"branches", "policy", "batch_verify", "overlap", "draft_threads", "target_threads"})
     idle[name] =
         "One prompt is one text, which has nobody to take turns with: it drafts and is judged in "
-        "turn. A chain or a tree of thoughts is several texts at a time.";
+        "turn. A chain or a tree of thoughts is several texts at a time; so are the prompts of a "
+        "file in decoscope compare.";
   return idle;
 }
 

@@ -207,7 +207,7 @@ const RunRecord* Timeline::baseline_of(const RunRecord& run) const {
 }
 
 std::optional<double> Timeline::speedup(const RunRecord& run) const {
-  if (!ran_through(run) || run.decode_compute() <= 0) return std::nullopt;
+  if (!ran_through(run) || run.decode_compute() <= 0 || !run.queueing.empty()) return std::nullopt;
   const RunRecord* baseline = baseline_of(run);
   if (!baseline || baseline->decode_compute() <= 0) return std::nullopt;
   return static_cast<double>(baseline->decode_compute()) /

@@ -158,7 +158,9 @@ class Timeline {
   std::string bytes_of(const RunRecord& run, std::span<const TokenId> ids) const;
   /// wall(baseline) / wall(run) in own decode compute, if a finished AR run with the same model,
   /// scale, prompt, sampling and limits is here. The AR run of the same race goes before others, a
-  /// later one before an earlier one; an AR run compared with itself gives 1.
+  /// later one before an earlier one; an AR run compared with itself gives 1. None of a run that
+  /// took turns with other texts: its own compute leaves out what it waited for, and what went on
+  /// beside it.
   std::optional<double> speedup(const RunRecord& run) const;
   /// That AR run; nullptr if there is none.
   const RunRecord* baseline_of(const RunRecord& run) const;

@@ -190,6 +190,21 @@ TEST(Words, where_a_speedup_comes_from_is_true_of_a_recording_too) {
   EXPECT_THAT(how, Not(HasSubstr("this session")));
 }
 
+TEST(Words, a_text_that_took_turns_with_others_has_no_speedup_and_says_why) {
+  std::vector<engine::Event> events = streams::race({"ar", "mcsd"});
+  const auto end = std::ranges::find_if(
+      events, [](const auto& event) { return std::holds_alternative<engine::StepBegun>(event); });
+  events.insert(end, engine::Queued{.run = 2, .resource = "draft"});
+  const auto timeline = timeline_of(events);
+  const std::vector<const engine::RunRecord*> runs = timeline.race(1);
+  EXPECT_THAT(how_measured(timeline, runs), HasSubstr("has no speed-up of its own"));
+  EXPECT_THAT(how_measured(timeline, {runs[0]}), Not(HasSubstr("of its own")));
+  const RunTimes times = times_of(*runs[1]);
+  const Numbers numbers = numbers_of(timeline, *runs[1], times, times.steps.size());
+  EXPECT_EQ(numbers.speedup.value, "-");
+  EXPECT_THAT(numbers.speedup.numbers, HasSubstr("it took turns with other texts"));
+}
+
 TEST(Words, a_recorded_setup_is_complete) {
   const auto timeline = timeline_of(streams::race({"ar", "lookahead"}));
   const Catalog catalog = streams::catalog();

@@ -55,7 +55,7 @@ void lane_head(Context& context, const engine::RunRecord& run) {
   const engine::ModelLoaded* draft = context.timeline.model(run.started.draft);
   if (model && ImGui::IsItemHovered())
     tooltip("on " + model->name + (draft ? ", drafts by " + draft->name : "") +
-            (engine::takes_turns(run.started.decoder)
+            (engine::takes_turns(run.started.decoder) && run.queueing.empty()
                  ? "\nOne prompt is one branch, which has nobody to take turns with: it drafts and "
                    "is judged in turn."
                  : ""));

@@ -52,6 +52,8 @@ std::string how_measured(const engine::Timeline& timeline,
     some = some || timeline.speedup(*runs[i]).has_value();
   }
   std::string text = "Lanes take turns on the device; only a lane's own compute counts.";
+  if (std::ranges::any_of(runs, [](const auto* run) { return !run->queueing.empty(); }))
+    text += " A text that took turns with others has no speed-up of its own.";
   if (some && baseline)
     return fmt::format(
                "Speed-ups are own compute against {}, plain decoding of this prompt in "

@@ -34,6 +34,8 @@ Figure speedup_of(const engine::Timeline& timeline, const engine::RunRecord& run
            Truth::Derived,
            Behind::All};
   if (run.started.decoder == "ar") f.numbers = "this is the baseline";
+  if (!run.queueing.empty())
+    f.numbers = "it took turns with other texts: compare and generate tell that of all together";
   const auto speedup = timeline.speedup(run);
   if (!speedup || run.started.decoder == "ar") return f;
   f.value = fmt::format("{:.2f}x", *speedup);

@@ -150,6 +150,19 @@ TEST(Timeline, speedup_is_the_ratio_of_own_compute_to_a_measured_baseline) {
   EXPECT_EQ(timeline.race(5)[0]->id(), 2U);  // lane 0 first
 }
 
+TEST(Timeline, a_run_that_took_turns_with_other_texts_has_no_speedup_of_its_own) {
+  std::vector<Event> events = race_of(
+      {{.run = 1, .decoder = "ar", .race = 5, .lane = 1, .n_steps = 8}, {.run = 2, .race = 5}});
+  const auto begun = std::ranges::find_if(events, [](const Event& event) {
+    const auto* started = std::get_if<RunStarted>(&event);
+    return started && started->run == 2;
+  });
+  ASSERT_NE(begun, events.end());
+  const Nanoseconds t = std::get<RunStarted>(*begun).t;
+  events.insert(begun + 1, Queued{.t = t, .run = 2, .branch = 0, .resource = "draft"});
+  EXPECT_FALSE(timeline_of(events).speedup(*timeline_of(events).run(2)).has_value());
+}
+
 TEST(Timeline, no_speedup_without_a_baseline_that_really_ran) {
   const auto speedup_with = [](auto alter) {
     std::vector<Event> events =
