@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <exception>
+#include <memory>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -9,18 +10,22 @@
 #include "app/notes.h"
 #include "app/outputs.h"
 #include "app/paths.h"
+#include "app/race_turns.h"
+#include "app/reason_run.h"
 #include "app/report.h"
 #include "app/terminal.h"
 #include "engine/event/clock.h"
 #include "engine/event/counted.h"
+#include "engine/event/run_rules.h"
 #include "engine/event/table.h"
 #include "engine/model/model.h"
 #include "engine/schedule/agreement.h"
+#include "engine/schedule/scheduler.h"
 
 namespace app {
 namespace {
 
-/// Where the race stands: which prompt and decoder, and how far that run is.
+/// Where the race stands: which prompts and decoder, and how far that turn is.
 class RaceProgress {
  public:
   RaceProgress(std::size_t n_prompts, std::size_t n_decoders, const GenerationOptions& options)
@@ -29,21 +34,29 @@ class RaceProgress {
         n_runs_(static_cast<double>(n_prompts * n_decoders * n_repeats_)),
         max_tokens_(options.max_tokens) {}
 
-  void begin(std::size_t prompt, int repeat, const std::string& decoder) {
-    place_ = fmt::format("prompt {}/{}", prompt + 1, n_prompts_);
+  /// @param prompt  the first of the turn's texts, of all prompts
+  void begin(std::size_t prompt, std::size_t n_texts, int repeat, const std::string& lane) {
+    place_ = n_texts > 1 ? fmt::format("prompts {}-{}/{}", prompt + 1, prompt + n_texts, n_prompts_)
+                         : fmt::format("prompt {}/{}", prompt + 1, n_prompts_);
     if (n_repeats_ > 1) place_ += fmt::format(", repeat {}/{}", repeat + 1, n_repeats_);
-    place_ += ", " + decoder;
-    show(0);
+    place_ += ", " + lane;
+    show_tokens(0);
   }
-  void show(std::size_t n_tokens) {
-    const double of_this_run = static_cast<double>(n_tokens) / max_tokens_;
-    line_.show_words((n_runs_done_ + of_this_run) / n_runs_,
-                     fmt::format("{}, {} tokens", place_, n_tokens));
+  void show_tokens(std::size_t n_tokens) {
+    show(static_cast<double>(n_tokens) / max_tokens_, fmt::format("{} tokens", n_tokens));
   }
-  void end() { n_runs_done_++; }
+  void show_texts(int n_ended, int n_texts) {
+    show(n_ended, fmt::format("{} of {} texts", n_ended, n_texts));
+  }
+  void end(std::size_t n_texts) { n_runs_done_ += static_cast<double>(n_texts); }
   void finish() { line_.finish(); }
 
  private:
+  /// @param n_runs  of this turn
+  void show(double n_runs, const std::string& words) {
+    line_.show_words((n_runs_done_ + n_runs) / n_runs_, place_ + ", " + words);
+  }
+
   ProgressLine line_{"compare"};
   std::size_t n_prompts_, n_repeats_;
   double n_runs_, n_runs_done_ = 0;
@@ -53,7 +66,8 @@ class RaceProgress {
 
 /// Sums over the prompts of one lane.
 struct Totals {
-  double tokens = 0, steps = 0, decode_ms = 0;
+  double tokens = 0, steps = 0;
+  double decode_ms = 0;                          // what the lane was charged with
   double whole_decode_ms = 0, ar_decode_ms = 0;  // of runs that no bound cut, and of AR there
   int n = 0, n_identical = 0, n_compared = 0;
   bool lossless = true;  // with the options and the sampling asked for
@@ -65,11 +79,25 @@ struct RacingLane {
   engine::RunModels models;
   std::size_t baseline = 0;  // index among the lanes
   bool asked = true;         // else it runs to be compared with alone
+  /// Of a lane that decodes the prompts of a group at once; null: one after the other.
+  std::unique_ptr<engine::Scheduler> scheduler = nullptr;
+  std::size_t n_branches = 1;  // texts under way at once, at the most
 };
+
+/// Gives a lane whose texts take turns its branches, where there is more than one prompt.
+void schedule(RacingLane& lane, const GenerationOptions& options, std::size_t n_prompts) {
+  if (!engine::takes_turns(lane.of.decoder) || n_prompts < 2) return;
+  const engine::OptionValues set = options_for(lane.of.decoder, options.decoders, options.set);
+  lane.scheduler = engine::make_scheduler(lane.models, lane.of.decoder, set, 1);
+  const auto branches = static_cast<std::size_t>(lane.scheduler->figures().at("branches"));
+  lane.n_branches = std::min(branches, n_prompts);
+}
 
 /// The lanes asked for, behind plain decoding of each model that has no such lane: without it there
 /// is neither a speed-up nor an agreement to report.
-std::vector<RacingLane> lanes_of(engine::ModelStore& store, const GenerationOptions& options) {
+std::vector<RacingLane> lanes_of(engine::ModelStore& store,
+                                 const GenerationOptions& options,
+                                 std::size_t n_prompts) {
   const auto is_baseline = [&](const LaneOption& lane, const std::string& model) {
     return lane.decoder == "ar" && model_of(lane, options) == model;
   };
@@ -81,7 +109,7 @@ std::vector<RacingLane> lanes_of(engine::ModelStore& store, const GenerationOpti
     const std::string name = lane.model.empty() ? "ar" : "ar@" + lane.model;
     if (!there) all.insert(all.begin(), {.name = name, .decoder = "ar", .model = lane.model});
   }
-  const std::vector<engine::RunModels> models = load_lanes(store, options, all);
+  const std::vector<engine::RunModels> models = load_lanes(store, options, all, n_prompts > 1);
   const std::size_t n_added = all.size() - options.lanes.size();
   std::vector<RacingLane> lanes;
   for (std::size_t i = 0; i < all.size(); i++) {
@@ -92,77 +120,209 @@ std::vector<RacingLane> lanes_of(engine::ModelStore& store, const GenerationOpti
                      .models = models[i],
                      .baseline = static_cast<std::size_t>(baseline - all.begin()),
                      .asked = i >= n_added});
+    schedule(lanes.back(), options, n_prompts);
   }
   return lanes;
 }
 
-/// One prompt through every lane, `repeat` times. The order turns with every prompt and repeat, so
-/// that drift of the machine hits all alike; times are medians.
-/// @param turn    of the prompt
+/// Prompts that are raced and reported together: what each lane is asked, [texts][lanes].
+struct Group {
+  std::size_t first = 0;  // of all prompts
+  std::vector<std::vector<engine::RunRequest>> requests;
+
+  std::size_t n_texts() const { return requests.size(); }
+};
+
+/// The next prompts, as many as the lane of most branches has at once. One that a lane cannot take
+/// ends the group before it: what others came to is told before it fails.
+/// @throws Error  if the first cannot be taken
+Group next_group(const std::vector<RacingLane>& lanes,
+                 const GenerationOptions& options,
+                 const std::vector<Prompt>& prompts,
+                 std::size_t first) {
+  std::size_t n_texts = 1;
+  for (const RacingLane& lane : lanes) n_texts = std::max(n_texts, lane.n_branches);
+  Group group{.first = first, .requests = {}};
+  for (std::size_t at = first; at < std::min(first + n_texts, prompts.size()); at++) {
+    std::vector<engine::RunRequest> requests;
+    try {
+      for (const RacingLane& lane : lanes) {
+        requests.push_back(
+            request_for(options, prompts[at], lane.of.decoder, *lane.models.target.model));
+        requests.back().race = static_cast<std::uint32_t>(at) + 1;
+        requests.back().lane = static_cast<int>(requests.size()) - 1;
+      }
+    } catch (const engine::Error&) {
+      if (at == first) throw;
+      break;  // it begins the next group
+    }
+    group.requests.push_back(std::move(requests));
+  }
+  return group;
+}
+
+/// What a group of prompts came to in one lane. Times are medians over the repeats.
+struct LaneResults {
+  std::vector<engine::RunResult> texts;
+  std::vector<engine::RunId> runs;  // of the first repeat
+  /// What the lane is charged with: its texts' own compute or, where they are under way at once,
+  /// the time that passed.
+  double decode_ms = 0;
+};
+
+/// What a turn came to.
+struct Decoded {
+  std::vector<engine::RunResult> texts;  // after Ctrl+C those that were begun
+  double wall_ms = 0;  // where they were under way at once: that passed, reading prompts apart
+};
+
+/// One text of a lane that decodes them one after the other.
+Decoded decode_text(const RacingLane& lane,
+                    const engine::RunRequest& request,
+                    engine::RunId run,
+                    engine::EventSink* events,
+                    RaceProgress& progress) {
+  const auto show = [&](const engine::Lane& running) {
+    progress.show_tokens(running.sequence.generated().size());
+  };
+  return {.texts = {engine::run_to_end(lane.models, request, run, events, interrupted, show)}};
+}
+
+/// One turn.
+/// @param run     the first text's; the others' follow
+/// @param events  or null
+Decoded decode_turn(const RacingLane& lane,
+                    const Turn& turn,
+                    const Group& group,
+                    engine::RunId run,
+                    engine::EventSink* events,
+                    RaceProgress& progress) {
+  if (!lane.scheduler)
+    return decode_text(lane, group.requests[turn.text][turn.lane], run, events, progress);
+  std::vector<engine::CompletionRequest> requests(turn.n_texts);
+  for (std::size_t i = 0; i < turn.n_texts; i++)
+    requests[i].run = group.requests[turn.text + i][turn.lane];
+  engine::SchedulerWatch watch;
+  watch.events = events;
+  watch.first_run = run;
+  watch.stop = interrupted;
+  watch.ended = [&](int n_ended, int n) { progress.show_texts(n_ended, n); };
+  const std::size_t n_at_once = std::min(lane.n_branches, turn.n_texts);
+  const double before_ms = decode_wall_ms(lane.scheduler->figures(), n_at_once);
+  Decoded decoded;
+  for (engine::Completion& completion : lane.scheduler->run(requests, watch))
+    decoded.texts.push_back(std::move(completion.result));
+  decoded.wall_ms = decode_wall_ms(lane.scheduler->figures(), n_at_once) - before_ms;
+  return decoded;
+}
+
+/// Compares each text with that of plain decoding, and tells it.
+/// @param ar  of the same group; `lane` itself where it is that
+void compare_texts(LaneResults& lane, const LaneResults& ar, engine::EventSink* events) {
+  for (std::size_t i = 0; i < lane.texts.size(); i++) {
+    engine::Agreement agreement = engine::agree(lane.texts[i], ar.texts[i]);
+    if (!events || &lane == &ar) continue;
+    agreement.t = engine::now_ns();
+    agreement.run = lane.runs[i];
+    agreement.baseline = ar.runs[i];
+    events->push(agreement);
+  }
+}
+
+double sum_of_decode_ms(const std::vector<engine::RunResult>& results) {
+  double sum = 0;
+  for (const engine::RunResult& result : results) sum += result.decode_ms;
+  return sum;
+}
+
+/// Of texts under way at once all have the speed-up of all together: a text's own compute would
+/// leave out what it waited for, and what went on beside it.
+void tell_speedups(const RacingLane& of, LaneResults& lane, const LaneResults& ar) {
+  for (std::size_t i = 0; i < lane.texts.size(); i++) {
+    engine::RunResult& result = lane.texts[i];
+    const double own = of.scheduler ? lane.decode_ms : result.decode_ms;
+    const double plain = of.scheduler ? sum_of_decode_ms(ar.texts) : ar.texts[i].decode_ms;
+    if (own > 0 && result.whole()) result.speedup = plain / own;
+  }
+}
+
+/// A lane's times while its repeats go on, ms.
+struct LaneTimes {
+  explicit LaneTimes(std::size_t n_texts) : decode(n_texts), prefill(n_texts) {}
+  std::vector<std::vector<double>> decode, prefill;  // [texts][repeats]
+  std::vector<double> wall;                          // [repeats], where all are under way at once
+
+  void tell(LaneResults& lane, bool at_once) const {
+    for (std::size_t text = 0; text < decode.size(); text++) {
+      lane.texts[text].decode_ms = median(decode[text]);
+      lane.texts[text].prefill_ms = median(prefill[text]);
+    }
+    lane.decode_ms = at_once ? median(wall) : sum_of_decode_ms(lane.texts);
+  }
+};
+
+/// A group of prompts through every lane, `n_repeats` times.
 /// @param events  where the first repeat is told, or null; `run` counts runs
-/// @return        a result a lane; none after Ctrl+C
-std::vector<engine::RunResult> race(const std::vector<RacingLane>& lanes,
-                                    const GenerationOptions& options,
-                                    const Prompt& prompt,
-                                    std::size_t turn,
-                                    engine::EventSink* events,
-                                    engine::RunId& run,
-                                    RaceProgress& progress) {
-  std::vector<engine::RunResult> results(lanes.size());
-  std::vector<std::vector<double>> decode_ms(lanes.size()), prefill_ms(lanes.size());
-  std::vector<engine::RunId> run_of(lanes.size());  // of the first repeat
-  for (int repeat = 0; repeat < options.repeat; repeat++) {
-    for (std::size_t i = 0; i < lanes.size(); i++) {
-      const std::size_t at = (i + turn + static_cast<std::size_t>(repeat)) % lanes.size();
-      const RacingLane& lane = lanes[at];
-      engine::RunRequest request =
-          request_for(options, prompt, lane.of.decoder, *lane.models.target.model);
-      request.race = static_cast<std::uint32_t>(turn) + 1;
-      request.lane = static_cast<int>(at);
-      if (repeat == 0) run_of[at] = run + 1;
-      progress.begin(turn, repeat, lane.of.name);
-      engine::RunResult result = engine::run_to_end(
-          lane.models, request, ++run, repeat == 0 ? events : nullptr, interrupted,
-          [&](const engine::Lane& running) { progress.show(running.sequence.generated().size()); });
+/// @return        of each lane; none after Ctrl+C
+std::vector<LaneResults> race(const std::vector<RacingLane>& lanes,
+                              const Group& group,
+                              int n_repeats,
+                              engine::EventSink* events,
+                              engine::RunId& run,
+                              RaceProgress& progress) {
+  const std::size_t n_texts = group.n_texts();
+  std::vector<LaneResults> results(lanes.size());
+  std::vector<LaneTimes> times(lanes.size(), LaneTimes(n_texts));
+  std::vector<bool> at_once;
+  for (std::size_t i = 0; i < lanes.size(); i++) {
+    at_once.push_back(lanes[i].scheduler != nullptr);
+    results[i].texts.resize(n_texts), results[i].runs.resize(n_texts);
+  }
+  for (int repeat = 0; repeat < n_repeats; repeat++) {
+    for (const Turn& turn : turns_of(group.first, n_texts, repeat, at_once)) {
+      LaneResults& lane = results[turn.lane];
+      LaneTimes& its = times[turn.lane];
+      progress.begin(group.first + turn.text, turn.n_texts, repeat, lanes[turn.lane].of.name);
+      Decoded decoded = decode_turn(lanes[turn.lane], turn, group, run + 1,
+                                    repeat == 0 ? events : nullptr, progress);
       if (interrupted()) return {};
-      progress.end();
-      decode_ms[at].push_back(result.decode_ms);
-      prefill_ms[at].push_back(result.prefill_ms);
-      results[at] = std::move(result);
+      progress.end(turn.n_texts);
+      its.wall.push_back(decoded.wall_ms);
+      for (std::size_t i = 0; i < turn.n_texts; i++) {
+        const std::size_t text = turn.text + i;
+        run++;
+        if (repeat == 0) lane.runs[text] = run;
+        its.decode[text].push_back(decoded.texts[i].decode_ms);
+        its.prefill[text].push_back(decoded.texts[i].prefill_ms);
+        lane.texts[text] = std::move(decoded.texts[i]);
+      }
     }
   }
+  for (std::size_t i = 0; i < lanes.size(); i++) times[i].tell(results[i], at_once[i]);
   for (std::size_t i = 0; i < lanes.size(); i++) {
-    results[i].decode_ms = median(decode_ms[i]);
-    results[i].prefill_ms = median(prefill_ms[i]);
-  }
-  for (std::size_t i = 0; i < lanes.size(); i++) {
-    engine::RunResult& result = results[i];
-    const engine::RunResult& ar = results[lanes[i].baseline];
-    const bool is_ar = i == lanes[i].baseline;
-    if (!is_ar && !engine::comparable(result.request.sampling)) continue;
-    engine::Agreement agreement = engine::agree(result, ar);
-    if (events && !is_ar) {
-      agreement.t = engine::now_ns();
-      agreement.run = run_of[i];
-      agreement.baseline = run_of[lanes[i].baseline];
-      events->push(agreement);
-    }
-    if (result.decode_ms > 0 && result.whole()) result.speedup = ar.decode_ms / result.decode_ms;
+    const LaneResults& ar = results[lanes[i].baseline];
+    if (i != lanes[i].baseline && !engine::comparable(group.requests[0][i].sampling)) continue;
+    compare_texts(results[i], ar, events);
+    tell_speedups(lanes[i], results[i], ar);
   }
   return results;
 }
 
-void add(Totals& totals, const engine::RunResult& result, const engine::RunResult& ar) {
-  totals.n++;
-  totals.tokens += static_cast<double>(result.tokens.size());
-  totals.steps += result.n_steps;
-  totals.decode_ms += result.decode_ms;
-  if (result.whole()) {
-    totals.whole_decode_ms += result.decode_ms;
-    totals.ar_decode_ms += ar.decode_ms;
+void add(Totals& totals, const RacingLane& of, const LaneResults& lane, const LaneResults& ar) {
+  totals.decode_ms += lane.decode_ms;
+  for (std::size_t i = 0; i < lane.texts.size(); i++) {
+    const engine::RunResult& result = lane.texts[i];
+    totals.n++;
+    totals.tokens += static_cast<double>(result.tokens.size());
+    totals.steps += result.n_steps;
+    if (result.whole()) {
+      if (!of.scheduler) totals.whole_decode_ms += result.decode_ms;
+      totals.ar_decode_ms += ar.texts[i].decode_ms;
+    }
+    totals.lossless = totals.lossless && is_lossless(result.request);
+    if (result.identical_to_ar) totals.n_compared++, totals.n_identical += *result.identical_to_ar;
   }
-  totals.lossless = totals.lossless && is_lossless(result.request);
-  if (result.identical_to_ar) totals.n_compared++, totals.n_identical += *result.identical_to_ar;
+  if (of.scheduler) totals.whole_decode_ms += lane.decode_ms;
 }
 
 double speedup_of(const Totals& t) {
@@ -170,7 +330,7 @@ double speedup_of(const Totals& t) {
 }
 
 nlohmann::json summary_json(const RacingLane& lane, const Totals& t) {
-  return {
+  nlohmann::json summary = {
       {"lane", lane.of.name},
       {"decoder", lane.of.decoder},
       {"model", lane.models.target.model->name()},
@@ -180,6 +340,11 @@ nlohmann::json summary_json(const RacingLane& lane, const Totals& t) {
       {"lossless", t.lossless},
       {"identical", t.n_compared ? nlohmann::json(t.n_identical) : nlohmann::json(nullptr)},
       {"n", t.n}};
+  if (engine::takes_turns(lane.of.decoder)) {
+    summary["branches"] = lane.n_branches;
+    summary["decode_ms"] = t.decode_ms;
+  }
+  return summary;
 }
 
 std::string summary_table(const std::vector<RacingLane>& lanes, const std::vector<Totals>& totals) {
@@ -198,15 +363,31 @@ std::string summary_table(const std::vector<RacingLane>& lanes, const std::vecto
   return engine::aligned_table(rows);
 }
 
+/// How lanes decoded that had several texts at a time, a line each.
+std::string branches_words(const std::vector<RacingLane>& lanes) {
+  std::string text;
+  for (const RacingLane& lane : lanes) {
+    if (!lane.scheduler) continue;
+    text += fmt::format(
+        "{}: {} at a time; tokens/s and speed-up are of all of them by the time that passed "
+        "without "
+        "reading prompts\n",
+        lane.of.name, engine::counted(static_cast<std::int64_t>(lane.n_branches), "prompt"));
+    const std::string how = schedule_text(lane.scheduler->figures());
+    if (!how.empty()) text += fmt::format("{}: {}", lane.of.name, how);
+  }
+  return text;
+}
+
 /// "demo-target bf16, 2.8 M parameters at 4x2", of each model once.
 std::string models_words(const std::vector<RacingLane>& lanes) {
   std::string text;
-  std::vector<const engine::LoadedModel*> told;
+  std::vector<std::string> told;  // a schedule may have a copy of its own
   for (const RacingLane& lane : lanes) {
-    const engine::LoadedModel* loaded = &lane.models.target;
-    if (std::ranges::find(told, loaded) != told.end()) continue;
-    told.push_back(loaded);
-    const engine::Model& model = *loaded->model;
+    const engine::LoadedModel& loaded = lane.models.target;
+    if (std::ranges::find(told, loaded.request.model) != told.end()) continue;
+    told.push_back(loaded.request.model);
+    const engine::Model& model = *loaded.model;
     text += fmt::format("{}{} {}, {:.1f} M parameters at {}", text.empty() ? "" : "; ",
                         model.name(), kernels::name_of(model.dtype()),
                         static_cast<double>(model.config().n_params()) * 1e-6,
@@ -225,7 +406,8 @@ std::string report(const std::vector<RacingLane>& lanes,
   bool several_models = false;
   const engine::Model& model = *lanes.front().models.target.model;
   for (std::size_t i = 0; i < lanes.size(); i++) {
-    several_models = several_models || &*lanes[i].models.target.model != &model;
+    several_models = several_models || lanes[i].models.target.request.model !=
+                                           lanes.front().models.target.request.model;
     if (!lanes[i].asked || i == lanes[i].baseline) continue;
     speedups.push_back(speedup_of(totals[i]));
     compared.push_back(lanes[i].of.name);
@@ -235,7 +417,7 @@ std::string report(const std::vector<RacingLane>& lanes,
                      models_words(lanes), model.device().n_threads(),
                      engine::counted(totals.front().n, "prompt"),
                      several_models ? " of the same model" : "") +
-         summary_table(lanes, totals) + differences +
+         summary_table(lanes, totals) + branches_words(lanes) + differences +
          (all_compared ? ""
                        : "identical to AR is not asked of --sampling rejection: it draws other "
                          "tokens of the same distribution\n") +
@@ -244,9 +426,9 @@ std::string report(const std::vector<RacingLane>& lanes,
 }
 
 nlohmann::json document(const std::vector<RacingLane>& lanes,
-                        const GenerationOptions& options,
                         nlohmann::json results,
-                        const std::vector<Totals>& totals) {
+                        const std::vector<Totals>& totals,
+                        const std::string& notice) {
   nlohmann::json summary = nlohmann::json::array();
   for (std::size_t i = 0; i < lanes.size(); i++)
     if (lanes[i].asked && totals[i].n > 0) summary.push_back(summary_json(lanes[i], totals[i]));
@@ -254,8 +436,7 @@ nlohmann::json document(const std::vector<RacingLane>& lanes,
                         {"results", std::move(results)},
                         {"summary", summary},
                         {"notices", nlohmann::json::array()}};
-  if (const std::string why = why_one_branch(options.decoders); !why.empty())
-    out["notices"].push_back(why);
+  if (!notice.empty()) out["notices"].push_back(notice);
   if (interrupted()) out["stopped"] = true;
   return out;
 }
@@ -267,7 +448,8 @@ int compare(const GenerationOptions& options) {
   check_outputs(options.record, options.trace);
   const std::vector<Prompt> prompts = prompts_of(options);
   engine::ModelStore store(assets_dir(), options.model.n_threads);
-  const std::vector<RacingLane> lanes = lanes_of(store, options);
+  const std::vector<RacingLane> lanes = lanes_of(store, options, prompts.size());
+  const std::string notice = prompts.size() > 1 ? "" : why_alone(options.decoders);
 
   nlohmann::json results = nlohmann::json::array();
   std::vector<Totals> totals(lanes.size());
@@ -280,22 +462,25 @@ int compare(const GenerationOptions& options) {
   RaceProgress progress(prompts.size(), lanes.size(), options);
   while (n_done < prompts.size() && !interrupted()) {
     try {
-      const auto by_lane =
-          race(lanes, options, prompts[n_done], n_done, outputs.sink(), run, progress);
+      const Group group = next_group(lanes, options, prompts, n_done);
+      const auto by_lane = race(lanes, group, options.repeat, outputs.sink(), run, progress);
       if (by_lane.empty()) break;
-      for (std::size_t i = 0; i < lanes.size(); i++) {
-        const engine::RunResult& result = by_lane[i];
-        add(totals[i], result, by_lane[lanes[i].baseline]);
-        if (!lanes[i].asked) continue;
-        if (options.json) {
-          results.push_back(to_json(result, lanes[i].models));
-          results.back()["lane"] = lanes[i].of.name;
+      for (std::size_t i = 0; i < lanes.size(); i++)
+        add(totals[i], lanes[i], by_lane[i], by_lane[lanes[i].baseline]);
+      for (std::size_t text = 0; text < group.n_texts(); text++) {
+        for (std::size_t i = 0; i < lanes.size(); i++) {
+          if (!lanes[i].asked) continue;
+          const engine::RunResult& result = by_lane[i].texts[text];
+          if (options.json) {
+            results.push_back(to_json(result, lanes[i].models));
+            results.back()["lane"] = lanes[i].of.name;
+          }
+          if (result.difference)
+            differences += fmt::format("{}, {}: {}\n", lanes[i].of.name, result.request.prompt_id,
+                                       difference_words(*result.difference));
         }
-        if (result.difference)
-          differences += fmt::format("{}, {}: {}\n", lanes[i].of.name, result.request.prompt_id,
-                                     difference_words(*result.difference));
       }
-      n_done++;
+      n_done += group.n_texts();
     } catch (const engine::Error& error) {
       if (error.code() != engine::ErrorCode::Cancelled) failure = std::current_exception();
       break;
@@ -305,12 +490,11 @@ int compare(const GenerationOptions& options) {
 
   std::string found;
   if (options.json) {
-    found = dumped(document(lanes, options, std::move(results), totals));
+    found = dumped(document(lanes, std::move(results), totals, notice));
   } else if (n_done > 0) {
     found = report(lanes, totals, differences);
   }
-  if (const std::string why = why_one_branch(options.decoders); !why.empty())
-    print_error("note: " + why);
+  if (!notice.empty()) print_error("note: " + notice);
   outputs.tell_notes(store);
   print_and_close(found, outputs);
   if (failure) std::rethrow_exception(failure);

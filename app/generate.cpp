@@ -12,6 +12,7 @@
 #include "app/notes.h"
 #include "app/outputs.h"
 #include "app/paths.h"
+#include "app/race_turns.h"
 #include "app/reason_run.h"
 #include "app/report.h"
 #include "app/terminal.h"
@@ -157,15 +158,6 @@ engine::RunResult decode(const engine::RunModels& models,
   return result;
 }
 
-/// The time that passed while texts took turns, ms, without what reading prompts took. Of several
-/// branches the draft reads beside the target's work: that is not taken off, for it takes no time of
-/// its own while both work at once, and hardly any where they take turns.
-/// @param figures  of the scheduler
-double decode_wall_ms(const std::map<std::string, double>& figures) {
-  const double beside = figures.at("branches") > 1 ? figures.at("draft_prefill_ms") : 0;
-  return figures.at("wall_ms") - figures.at("prefill_ms") + beside;
-}
-
 /// What several runs that shared the time came to.
 std::string together_line(const std::map<std::string, double>& figures) {
   std::string line =
@@ -264,7 +256,9 @@ void decode_in_rounds(const engine::RunModels& models,
     failure = std::current_exception();
   }
   // Of all together: a text's own compute leaves out what it waited for and what went on beside it.
-  const double wall_ms = decode_wall_ms(scheduler->figures());
+  const auto figures = scheduler->figures();
+  const double wall_ms =
+      decode_wall_ms(figures, static_cast<std::size_t>(figures.at("most_branches")));
   const bool all_compared = std::ranges::all_of(
       completions, [](const auto& completion) { return completion.result.speedup.has_value(); });
   for (std::size_t i = 0; i < n_finished; i++) {
@@ -274,7 +268,7 @@ void decode_in_rounds(const engine::RunModels& models,
     results.take(result);
   }
   if (failure) std::rethrow_exception(failure);
-  if (!options.json) print_error(together_line(scheduler->figures()));
+  if (!options.json) print_error(together_line(figures));
 }
 
 }  // namespace
@@ -305,7 +299,7 @@ int generate(const GenerationOptions& options) {
     failure = std::current_exception();
   }
   results.print_why_slow();
-  if (const std::string why = why_alone(decoder); !why.empty() && !in_rounds)
+  if (const std::string why = why_alone(options.decoders); !why.empty() && !in_rounds)
     print_error("note: " + why);
   outputs.tell_notes(store);
   print_and_close(results.document(), outputs);

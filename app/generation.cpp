@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -42,14 +43,20 @@ void print_notices(const engine::LoadedModel& loaded) {
   for (const std::string& notice : loaded.files.notices) print_error("note: " + notice);
 }
 
+std::vector<std::string> notices_of(const engine::RunModels& models) {
+  std::vector<std::string> notices = models.target.files.notices;
+  const auto add = [&](const std::vector<std::string>& more) {
+    notices.insert(notices.end(), more.begin(), more.end());
+  };
+  if (models.draft) add(models.draft->files.notices);
+  add(engine::pair_notices(models));
+  for (const engine::LoadedHeads* heads : {models.medusa, models.chimera})
+    if (heads) add(heads->files.notices);
+  return notices;
+}
+
 void print_notices(const engine::RunModels& models) {
-  print_notices(models.target);
-  if (models.draft) print_notices(*models.draft);
-  for (const std::string& notice : engine::pair_notices(models)) print_error("note: " + notice);
-  for (const engine::LoadedHeads* heads : {models.medusa, models.chimera}) {
-    if (!heads) continue;
-    for (const std::string& notice : heads->files.notices) print_error("note: " + notice);
-  }
+  for (const std::string& notice : notices_of(models)) print_error("note: " + notice);
 }
 
 /// Refuses what was named for decoders of a kind where none of these is one.
@@ -103,21 +110,27 @@ engine::RunModels load(engine::ModelStore& store,
 
 std::vector<engine::RunModels> load_lanes(engine::ModelStore& store,
                                           const GenerationOptions& options,
-                                          std::span<const LaneOption> lanes) {
+                                          std::span<const LaneOption> lanes,
+                                          bool several_texts) {
   std::vector<engine::LaneRequest> requests;
   for (const LaneOption& lane : lanes)
-    requests.push_back({.decoder = lane.decoder, .options = {}, .model = lane.model});
+    requests.push_back({.decoder = lane.decoder,
+                        .options = options_for(lane.decoder, options.decoders, options.set),
+                        .model = lane.model});
   std::unique_ptr<ProgressLine> line;  // of the model under way
+  std::set<std::string> told;          // lanes have models in common
   return engine::models_of_lanes(
       store, model_request(options.model), helpers_of(options.model), requests,
       [&line](const std::string& model) {
         line = std::make_unique<ProgressLine>("loading " + model);
         return shown_on(*line);
       },
-      [&line](const engine::RunModels& models) {
+      [&](const engine::RunModels& models) {
         line->finish();
-        print_notices(models);
-      });
+        for (const std::string& notice : notices_of(models))
+          if (told.insert(notice).second) print_error("note: " + notice);
+      },
+      several_texts);
 }
 
 engine::RunModels load_scheduled(engine::ModelStore& store,

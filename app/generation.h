@@ -22,9 +22,11 @@ engine::RunModels load(engine::ModelStore& store,
                        const engine::Helpers& helpers,
                        const std::vector<std::string>& decoders);
 /// The models of compare's lanes, in order; lanes of one model share it.
+/// @param several_texts  as of engine::models_of_lanes()
 std::vector<engine::RunModels> load_lanes(engine::ModelStore& store,
                                           const GenerationOptions& options,
-                                          std::span<const LaneOption> lanes);
+                                          std::span<const LaneOption> lanes,
+                                          bool several_texts);
 /// The model a lane decodes with, by name or directory.
 const std::string& model_of(const LaneOption& lane, const GenerationOptions& options);
 /// The same for one decoder under a scheduler (engine::make_scheduler).

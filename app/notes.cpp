@@ -34,22 +34,13 @@ std::string why_no_speedup(std::span<const std::string> decoders,
       fmt::join(decoders, ", "), megabytes(weight_bytes), megabytes(cache_bytes));
 }
 
-std::string why_one_branch(std::span<const std::string> decoders) {
+std::string why_alone(std::span<const std::string> decoders) {
   const auto found = std::ranges::find_if(decoders, engine::takes_turns);
   if (found == decoders.end()) return "";
   return fmt::format(
-      "{0}: prompts are compared one by one, so it ran as one branch, which is mcsd with the same "
-      "k_config: it drafts and verifies in turn. Its branches take turns in `decoscope generate "
-      "--decoder {0} --prompt-file FILE` and in `decoscope reason`",
-      *found);
-}
-
-std::string why_alone(const std::string& decoder) {
-  if (!engine::takes_turns(decoder)) return "";
-  return fmt::format(
       "{}: one prompt is one text, which has nobody to take turns with; it ran as one branch, "
       "which is mcsd with the same k_config. The prompts of --prompt-file are its branches",
-      decoder);
+      *found);
 }
 
 std::string difference_words(const engine::Difference& difference) {

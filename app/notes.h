@@ -25,12 +25,9 @@ std::string why_no_speedup(std::span<const std::string> decoders,
                            std::int64_t cache_bytes,
                            std::span<const double> speedups);
 
-/// What `compare` runs of a decoder whose texts take turns, and how these run. Empty where none of
+/// What is run of a decoder whose texts take turns where there is one prompt. Empty where none of
 /// the decoders is one.
-std::string why_one_branch(std::span<const std::string> decoders);
-
-/// What `generate` runs of such a decoder where there is one prompt. Empty for others.
-std::string why_alone(const std::string& decoder);
+std::string why_alone(std::span<const std::string> decoders);
 
 /// Where a run differs from plain decoding, and what to make of it; in one line.
 std::string difference_words(const engine::Difference& difference);

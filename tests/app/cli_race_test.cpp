@@ -2,8 +2,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -50,13 +52,11 @@ TEST(Notes, a_step_faster_than_memory_is_told_by_what_made_it_so) {
   EXPECT_EQ(app::why_above_roofline(60 * kMB, 30 * kMB).find("cache"), std::string::npos);
 }
 
-TEST(Notes, a_decoder_whose_texts_take_turns_runs_as_one_branch_where_prompts_are_compared) {
-  EXPECT_EQ(app::why_one_branch(kRaced), "");
+TEST(Notes, a_decoder_whose_texts_take_turns_runs_as_one_branch_where_there_is_one_prompt) {
+  EXPECT_EQ(app::why_alone(kRaced), "");
   const std::vector<std::string> raced{"ar", "seed"};
-  EXPECT_EQ(app::why_alone("mcsd"), "");
-  EXPECT_NE(app::why_alone("seed").find("one branch, which is mcsd"), std::string::npos);
-  const std::string note = app::why_one_branch(raced);
-  for (const char* part : {"seed: ", "one branch", "mcsd", "decoscope generate --decoder seed"})
+  const std::string note = app::why_alone(raced);
+  for (const char* part : {"seed: ", "one branch, which is mcsd", "--prompt-file"})
     EXPECT_NE(note.find(part), std::string::npos) << note;
   EXPECT_EQ(note.find('\n'), std::string::npos) << "one line";
 }
@@ -182,20 +182,188 @@ TEST_F(CliNote, a_checked_run_that_lost_says_why_to_people_alone) {
   EXPECT_EQ(run(line + " --json").err.find(kNote), std::string::npos);
 }
 
-TEST_F(CliRace, seed_says_that_it_ran_as_one_branch_and_how_its_branches_run) {
-  const std::string line = "compare --max-tokens 4 --prompt-file " + prompts + " --decoders ";
-  const std::string kRun = "decoscope generate --decoder seed --prompt-file";
-  const Outcome told = run(line + "ar,seed");
+TEST_F(CliRace, seed_of_one_prompt_says_that_it_ran_as_one_branch_and_what_its_branches_are) {
+  const std::string one = "compare --max-tokens 4 --prompt Anna --decoders ";
+  const std::string kBranches = "The prompts of --prompt-file are its branches";
+  const Outcome told = run(one + "ar,seed");
   EXPECT_EQ(told.code, 0) << told.err;
   EXPECT_NE(told.err.find("note: seed: "), std::string::npos) << told.err;
-  EXPECT_NE(told.err.find(kRun), std::string::npos) << told.err;
+  EXPECT_NE(told.err.find(kBranches), std::string::npos) << told.err;
   EXPECT_EQ(told.out.find("note"), std::string::npos) << told.out;
-  const json document = json::parse(run(line + "ar,seed --json").out);
+  EXPECT_EQ(told.out.find("at a time"), std::string::npos) << told.out;
+  const json document = json::parse(run(one + "ar,seed --json").out);
   ASSERT_EQ(document["notices"].size(), 1u);
-  EXPECT_NE(document["notices"][0].get<std::string>().find(kRun), std::string::npos);
-  const Outcome without = run(line + "ar,mcsd --json");
-  EXPECT_EQ(without.err.find("note: "), std::string::npos) << without.err;
-  EXPECT_TRUE(json::parse(without.out)["notices"].empty());
+  EXPECT_NE(document["notices"][0].get<std::string>().find(kBranches), std::string::npos);
+  EXPECT_EQ(document["summary"][1]["branches"], 1);
+  const Outcome several =
+      run("compare --max-tokens 4 --decoders ar,seed,mcsd --json "
+          "--prompt-file " +
+          prompts);
+  EXPECT_EQ(several.err.find("note: "), std::string::npos) << several.err;
+  const json found = json::parse(several.out);
+  EXPECT_TRUE(found["notices"].empty());
+  EXPECT_EQ(found["summary"][1]["branches"], 2) << "three, but there are two prompts";
+  EXPECT_FALSE(found["summary"][2].contains("branches"));
+}
+
+/// Five prompts, which SEED with two branches takes as two, two and one.
+class CliRounds : public CliModel {
+ protected:
+  void SetUp() override {
+    CliModel::SetUp();
+    file = folder + "/five.jsonl";
+    std::ofstream five(file);
+    for (const char* text : {"Anna has 11 stickers.", "Question: Tom has 3 pens.",
+                             "def f(x):", "The", "USER: How many are 3 and 4? ASSISTANT:"})
+      five << json{{"id", std::string("p") + std::to_string(++n_prompts)}, {"prompt", text}}.dump()
+           << "\n";
+  }
+  json raced(const std::string& rest) const {
+    const Outcome outcome = run("compare --json --ignore-eos --prompt-file " + file + " " + rest);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return json::parse(outcome.out, nullptr, false);
+  }
+  /// Of a lane, in the order of the prompts.
+  static std::vector<json> results_of(const json& document, const std::string& lane) {
+    std::vector<json> results;
+    for (const json& result : document["results"])
+      if (result["lane"] == lane) results.push_back(result);
+    return results;
+  }
+  static json summary_of(const json& document, const std::string& lane) {
+    for (const json& one : document["summary"])
+      if (one["lane"] == lane) return one;
+    return {};
+  }
+  std::string file;
+  int n_prompts = 0;
+};
+
+TEST_F(CliRounds, every_text_is_that_of_plain_decoding_whatever_the_schedule) {
+  const std::string race = "--decoders ar,mcsd,seed --max-tokens 20 --set branches=2 ";
+  for (const char* schedule :
+       {"", "--set overlap=always --temperature 0.8", "--set policy=shortest --set overlap=never",
+        "--set batch_verify=2 --set policy=priority", "--set overlap=always --set target_threads=1",
+        "--set k_config=2,1 --set batch_verify=2 --temperature 0.8 --top-p 0.9"}) {
+    const json found = raced(race + schedule);
+    const auto ar = results_of(found, "ar"), seed = results_of(found, "seed");
+    ASSERT_EQ(ar.size(), 5u) << schedule;
+    ASSERT_EQ(seed.size(), 5u) << schedule;
+    int n_steps = 0;
+    for (std::size_t i = 0; i < 5; i++) {
+      EXPECT_EQ(seed[i]["id"], "p" + std::to_string(i + 1)) << schedule;
+      EXPECT_EQ(seed[i]["tokens"], ar[i]["tokens"]) << schedule;
+      EXPECT_EQ(seed[i]["identical_to_ar"], true) << schedule;
+      n_steps += seed[i]["steps"].get<int>();
+    }
+    EXPECT_LT(n_steps, 5 * 20) << schedule;
+    EXPECT_EQ(summary_of(found, "seed")["identical"], 5) << schedule;
+    EXPECT_EQ(summary_of(found, "mcsd")["identical"], 5) << schedule;
+  }
+}
+
+TEST_F(CliRounds, texts_under_way_at_once_are_charged_with_the_time_that_passed_once) {
+  for (const char* repeats : {"1", "3"}) {
+    const json found = raced("--decoders ar,seed --max-tokens 24 --set branches=2 --repeat " +
+                             std::string(repeats));
+    const auto ar = results_of(found, "ar"), seed = results_of(found, "seed");
+    ASSERT_EQ(seed.size(), 5u);
+    double charged = 0, plain = 0, tokens = 0;
+    for (const auto& [first, n] : {std::pair{0u, 2u}, {2u, 2u}, {4u, 1u}}) {
+      double plain_of_group = 0;
+      for (std::size_t i = first; i < first + n; i++) {
+        plain_of_group += ar[i]["decode_ms"].get<double>();
+        tokens += static_cast<double>(seed[i]["tokens"].size());
+        EXPECT_EQ(seed[i]["speedup"], seed[first]["speedup"]) << "of all together";
+      }
+      plain += plain_of_group;
+      charged += plain_of_group / seed[first]["speedup"].get<double>();
+    }
+    const json summary = summary_of(found, "seed");
+    EXPECT_EQ(summary["branches"], 2);
+    EXPECT_EQ(summary["n"], 5);
+    EXPECT_NEAR(summary["decode_ms"].get<double>(), charged, 1e-6 * charged);
+    EXPECT_NEAR(summary["speedup"].get<double>(), plain / charged, 1e-6);
+    EXPECT_NEAR(summary["tokens_per_second"].get<double>(), tokens / charged * 1e3, 1e-3);
+    EXPECT_DOUBLE_EQ(summary_of(found, "ar")["speedup"].get<double>(), 1);
+  }
+}
+
+TEST_F(CliRounds, words_say_how_many_texts_were_under_way_and_by_which_clock) {
+  const Outcome told = run("compare --decoders ar,seed --max-tokens 8 --prompt-file " + file);
+  EXPECT_EQ(told.code, 0) << told.err;
+  EXPECT_EQ(told.err.find("one branch"), std::string::npos) << told.err;
+  for (const char* part : {"seed: 3 prompts at a time; ", "by the time that passed",
+                           "seed: target busy: ", "5 prompts;", "5 of 5"})
+    EXPECT_NE(told.out.find(part), std::string::npos) << told.out;
+}
+
+TEST_F(CliRounds,
+       a_recording_has_every_text_in_the_race_of_its_prompt_and_the_lanes_of_the_rounds) {
+  const std::string recording = folder + "/rounds.pdrun", trace = folder + "/rounds.json";
+  raced("--decoders ar,seed --max-tokens 12 --set branches=2 --repeat 2 --record " + recording +
+        " --trace " + trace);
+  const json info = json::parse(run("trace info --json " + recording).out);
+  ASSERT_EQ(info["runs"].size(), 10u) << "two lanes, five prompts, the first repeat";
+  for (const json& one : info["runs"]) {
+    EXPECT_EQ(one["stop_reason"], "length") << one;
+    if (one["decoder"] == "seed") {
+      EXPECT_TRUE(one["speedup"].is_null()) << "own compute would count none of its waits: " << one;
+    }
+  }
+  EXPECT_EQ(run("trace validate " + recording).code, 0);
+  EXPECT_EQ(run("trace validate " + trace).code, 0);
+  std::map<std::string, int> lanes;
+  const json traced = json::parse(read_file(trace));
+  for (const json& event : traced["traceEvents"])
+    if (event["name"] == "thread_name") lanes[event["args"]["name"]]++;
+  for (const char* lane : {"target", "draft branch 0", "draft branch 1", "verify", "queue"})
+    EXPECT_GT(lanes[lane], 0) << lane;
+  EXPECT_FALSE(lanes.contains("draft branch 2"));
+}
+
+// The seventh prompt is of the second group: what the first came to is told, and so is what of the
+// second stood before it.
+TEST_F(CliRounds, a_text_that_cannot_be_taken_fails_alone_behind_what_was_done) {
+  const std::string bad = folder + "/bad.jsonl";
+  std::string too_long;
+  for (int i = 0; i < 4000; i++) too_long += "Anna has ";
+  std::ofstream(bad) << read_file(file) << json{{"id", "p6"}, {"prompt", "Tom"}}.dump() << "\n"
+                     << json{{"id", "long"}, {"prompt", too_long}}.dump() << "\n"
+                     << json{{"id", "p8"}, {"prompt", "Eve"}}.dump() << "\n";
+  const Outcome failed =
+      run("compare --json --decoders ar,seed --set branches=4 --max-tokens 6 "
+          "--prompt-file " +
+          bad);
+  EXPECT_EQ(failed.code, 3) << failed.err;
+  EXPECT_NE(failed.err.find("bad.jsonl:7: long: "), std::string::npos) << failed.err;
+  const json found = json::parse(failed.out);
+  EXPECT_EQ(summary_of(found, "ar")["n"], 6);
+  EXPECT_EQ(summary_of(found, "seed")["n"], 6);
+  EXPECT_EQ(summary_of(found, "seed")["identical"], 6);
+}
+
+TEST_F(CliRounds, lanes_of_two_models_have_rounds_of_their_own) {
+  const json found =
+      raced("--decoders seed,seed@demo-draft --draft demo-draft --max-tokens 10 --set branches=3");
+  ASSERT_EQ(found["summary"].size(), 2u);
+  for (const json& lane : found["summary"]) {
+    EXPECT_EQ(lane["identical"], 5) << lane;
+    EXPECT_EQ(lane["branches"], 3) << lane;
+  }
+  EXPECT_EQ(found["summary"][1]["model"], "demo-draft");
+}
+
+TEST_F(CliRounds, rejection_has_no_tokens_to_compare_and_a_speedup_of_the_lane_alone) {
+  const json found = raced(
+      "--decoders ar,seed --max-tokens 10 --sampling rejection --temperature 0.8 --set branches=2");
+  for (const json& result : results_of(found, "seed")) {
+    EXPECT_TRUE(result["identical_to_ar"].is_null());
+    EXPECT_TRUE(result["speedup"].is_null());
+    EXPECT_EQ(result["lossless"], true);
+  }
+  EXPECT_TRUE(summary_of(found, "seed")["identical"].is_null());
+  EXPECT_GT(summary_of(found, "seed")["speedup"], 0);
 }
 
 // Two models: the bundled target, and another of its vocabulary that writes other texts.

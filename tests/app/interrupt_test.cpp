@@ -140,6 +140,26 @@ TEST_F(Interrupt, compare_says_after_how_many_prompts_it_was_cancelled) {
   EXPECT_NE(end.out.find("lookahead"), std::string::npos) << end.out;
 }
 
+TEST_F(Interrupt, compare_leaves_out_the_whole_group_of_texts_that_was_interrupted) {
+  constexpr int kPrompts = 100000;
+  const std::string record = folder + "/a.pdrun";
+  Program program({"compare", "--decoders", "ar,seed", "--set", "branches=4", "--prompt-file",
+                   prompts(kPrompts), "--max-tokens", "8", "--json", "--record", record},
+                  folder);
+  ASSERT_TRUE(program.until([&] { return size_of(record) > 200'000; }, 120s)) << program.err();
+  program.interrupt();
+  const ProgramEnd end = program.wait(kSoon);
+  EXPECT_EQ(end.code, kCancelled) << end.err;
+  const json document = json::parse(end.out);
+  EXPECT_EQ(document["stopped"], true);
+  const int n = document["summary"][1]["n"];
+  EXPECT_GT(n, 0);
+  EXPECT_EQ(n % 4, 0);
+  EXPECT_EQ(document["summary"][0]["n"], n);
+  EXPECT_EQ(document["summary"][1]["identical"], n);
+  EXPECT_EQ(document["results"].size(), 2u * static_cast<std::size_t>(n));
+}
+
 TEST_F(Interrupt, compare_prints_no_empty_table) {
   const std::string record = folder + "/a.pdrun";
   Program program({"compare", "--prompt", "Anna has", "--decoders", "ar", "--scale", "4x2",
