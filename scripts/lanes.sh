@@ -7,7 +7,7 @@ there() {
 }
 
 # The first race, as the program is asked for it, into `race`: with a consistency model what each kind of decoder gains, of which
-# SEED, of a prompt's one text, runs as one branch.
+# SEED has three prompts of a file at once, and of one prompt runs as one branch.
 first_race() {
   race=(--decoders "ar,jacobi,lookahead,prompt-lookup")
   if there demo-cllm; then race=(--decoders "ar,lookahead,jacobi@demo-cllm,seed" --set refill=slide); fi
