@@ -84,6 +84,15 @@ Completion CompletionJob::finished(EventSink* events, ScheduleTotals& totals) {
   return {std::move(result), std::move(end)};
 }
 
+bool tell_thrown(EventSink* events, RunId run) {
+  const Failure failure = current_failure();
+  const bool is_stop = failure.is_stop();
+  if (events && is_stop)
+    events->push(RunFinished{.t = now_ns(), .run = run, .stop_reason = "stopped"});
+  if (events && !is_stop) events->push(failed_event(failure, run));
+  return is_stop;
+}
+
 std::unique_ptr<CompletionJob> begun_job(std::span<const CompletionRequest> requests,
                                          std::size_t index,
                                          const RunModels& models,
@@ -105,12 +114,7 @@ std::unique_ptr<CompletionJob> begun_job(std::span<const CompletionRequest> requ
       };
     return job;
   } catch (...) {
-    const Failure failure = current_failure();
-    if (!failure.is_stop()) {
-      if (events) events->push(failed_event(failure, run));
-      throw;
-    }
-    if (events) events->push(RunFinished{.t = now_ns(), .run = run, .stop_reason = "stopped"});
+    if (!tell_thrown(events, run)) throw;
     return nullptr;
   }
 }

@@ -44,6 +44,12 @@ std::int64_t depth_asked(const RunRequest& run,
                          std::int64_t n_steps,
                          const std::map<std::string, std::int64_t>& counts);
 
+/// Tells what is being thrown as the end of a run that was begun: that it failed, or was stopped.
+/// Call it in a catch alone.
+/// @param events  or null
+/// @return        whether it was stopped
+bool tell_thrown(EventSink* events, RunId run);
+
 /// Tells that a request's run begins and makes its job.
 /// @param make  its lane; the prompt is read in there
 /// @return  null if it was stopped while its prompt was read: then that is told too

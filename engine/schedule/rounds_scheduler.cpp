@@ -175,6 +175,13 @@ class JobRounds final : public RoundsWork {
     if (call_.watch.ended) call_.watch.ended(++n_done_, static_cast<int>(call_.requests.size()));
   }
 
+  /// When both threads have come to rest, of those that were begun and have not ended. Call it in
+  /// a catch alone.
+  void tell_thrown() {
+    for (const Place& place : jobs_)
+      if (place.job) engine::tell_thrown(call_.events, place.job->run);
+  }
+
   bool stopped() const { return call_.watch.stop && call_.watch.stop(); }
   /// The target's own compute so far.
   Nanoseconds compute() const { return compute_; }
@@ -298,7 +305,8 @@ std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> 
     run_rounds(
         rounds, work, [&work] { return work.stopped(); }, tell);
   } catch (...) {
-    if (events) events->hand_on();  // what led to it
+    work.tell_thrown();
+    if (events) events->hand_on();  // what led to it, and its end
     throw;
   }
   std::vector<Completion> completions = work.take();

@@ -33,11 +33,11 @@ class Batch {
   }
 
   std::vector<Completion> run(std::size_t n_at_once) {
-    std::size_t next = 0;
-    while (next < requests_.size() || !jobs_.empty()) {
-      while (jobs_.size() < n_at_once && next < requests_.size() && !stopped()) begin(next++);
-      if (stopped()) break;
-      step();
+    try {
+      run_steps(n_at_once);
+    } catch (...) {
+      for (const auto& job : jobs_) tell_thrown(watch_.events, job->run);
+      throw;
     }
     for (const auto& job : jobs_) finish(*job);
     if (sampler_) sampler_->end(compute_ns_);
@@ -49,6 +49,15 @@ class Batch {
 
  private:
   bool stopped() const { return watch_.stop && watch_.stop(); }
+
+  void run_steps(std::size_t n_at_once) {
+    std::size_t next = 0;
+    while (next < requests_.size() || !jobs_.empty()) {
+      while (jobs_.size() < n_at_once && next < requests_.size() && !stopped()) begin(next++);
+      if (stopped()) return;
+      step();
+    }
+  }
 
   void begin(std::size_t index) {
     const RunRequest& request = requests_[index].run;

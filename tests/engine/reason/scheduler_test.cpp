@@ -103,6 +103,24 @@ TEST(BatchScheduler, tells_every_run_whole) {
   }
 }
 
+TEST(BatchScheduler, what_fails_between_steps_ends_every_run_that_was_begun) {
+  EventList events;
+  int n_asked = 0;
+  SchedulerWatch watch{.events = &events, .first_run = 5};
+  watch.stop = [&] {
+    if (++n_asked > 12) throw Error(ErrorCode::Device, "the device is gone");
+    return false;
+  };
+  EXPECT_THROW(BatchScheduler(bundled(), 3).run(several(), watch), Error);
+  Timeline timeline;
+  timeline.apply(describe(bundled()));
+  for (const Event& event : events.events) timeline.apply(event);
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+  ASSERT_GE(timeline.runs().size(), 2u);
+  for (const RunRecord& run : timeline.runs()) EXPECT_TRUE(run.over());
+  EXPECT_TRUE(timeline.runs().back().failed);
+}
+
 TEST(BatchScheduler, ends_a_run_at_a_stop_text_and_cuts_it_there) {
   const CompletionRequest whole = request(
       "Q: What does a piano have? Answer Choices: sound (A), "

@@ -460,6 +460,34 @@ TEST(RoundsScheduler, stopped_early_it_gives_what_was_begun) {
   for (const RunRecord& run : timeline.runs()) EXPECT_TRUE(run.over());
 }
 
+TEST(RoundsScheduler, what_fails_between_steps_ends_every_run_that_was_begun) {
+  for (const char* overlap : {"always", "never"}) {
+    const auto requests = several(0);
+    EventList events;
+    int n_asked = 0;
+    SchedulerWatch watch{.events = &events};
+    watch.stop = [&] {
+      if (++n_asked > 12) throw Error(ErrorCode::Device, "the device is gone");
+      return false;
+    };
+    RoundsScheduler scheduler(bundled(), {.n_branches = 2, .overlap = overlap});
+    EXPECT_THROW(scheduler.run(requests, watch), Error);
+    Timeline timeline;
+    timeline.apply(describe(bundled().target));
+    for (const Event& event : events.events) timeline.apply(event);
+    EXPECT_EQ(timeline.n_inconsistent(), 0);
+    ASSERT_GE(timeline.runs().size(), 2u);
+    std::ptrdiff_t n_failed = 0;
+    for (const RunRecord& run : timeline.runs()) {
+      EXPECT_TRUE(run.over()) << overlap;
+      if (!run.failed) continue;
+      n_failed++;
+      EXPECT_EQ(run.failed->message, "the device is gone");
+    }
+    EXPECT_GE(n_failed, 1) << overlap;
+  }
+}
+
 TEST(RoundsScheduler, its_two_models_have_threads_of_their_own) {
   const RunModels models = models_for(store(), {}, {}, "seed", {{"overlap", "always"}});
   EXPECT_NE(&models.target.model->device(), &models.draft->model->device());
