@@ -65,6 +65,7 @@ void ChimeraDecoder::begin(const Sequence& prefix) {
     cache->commit(path);
     take_in(known.first(end), out.front().hidden);
   }
+  if (!known.empty()) target_.finish();  // the heads are on its device: the last chunk's keys
 }
 
 bool ChimeraDecoder::begin_draft(const Sequence& prefix, int depth) {

@@ -145,6 +145,7 @@ void prefill(LanguageModel& model,
     item.pick_rows = false;
     model.forward(std::span(&item, 1), Wants{});
     sequence.cache().commit(path);
+    model.finish();
     done += n;
     tell(done);
   }

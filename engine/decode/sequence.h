@@ -106,6 +106,8 @@ StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limit
 
 /// Runs the tokens but the last that have no keys and values yet through the model, in forwards of
 /// at most `max_rows` rows.
+/// Each is waited for: what is told as done is, its failures are the prompt's, and what ends it
+/// early leaves no more than one forward to wait for.
 /// @param progress  called before the first forward and after each, with rows done and rows in all;
 /// false ends it early with Error(Cancelled)
 void prefill(LanguageModel& model,

@@ -110,6 +110,10 @@ class LanguageModel {
   /// @throws Error(Resources)  if a sequence would exceed max_seq_len or memory
   /// @throws Error(BadInput)   if a picked row's logits are not finite, naming row and index
   virtual std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) = 0;
+  /// Waits until all that was asked of the model's device is done, or says why it is not: a forward
+  /// that brings nothing back, a commit, may only stand in line.
+  /// @throws Error(Device, Resources)  what was in line has failed
+  virtual void finish() {}
 };
 
 }  // namespace engine

@@ -44,6 +44,7 @@ class Transformer final : public Model {
     return std::make_unique<PagedCache>(store_);
   }
   std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) override;
+  void finish() override;
 
   const ModelConfig& config() const override { return c_; }
   kernels::DType dtype() const override { return dtype_; }
@@ -441,6 +442,11 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
     paged(items[i].cache).set_staged(begin, items[i].tree->parent);
   }
   return outputs;
+}
+
+void Transformer::finish() {
+  char none = 0;
+  ops_.download(device_, &none, &none, 0);
 }
 
 void Transformer::read_cache(const SequenceCache& cache,

@@ -190,6 +190,101 @@ TEST(EmulatedGpuStep, waits_once_takes_no_memory_and_brings_back_what_was_picked
   EXPECT_EQ(more.to_host, 5 * 20 + 4 * 2 * 4 + 5 * model->config().dim * 4);
 }
 
+/// A prompt of 600 tokens before the tiny model, on an emulated GPU of its own.
+class EmulatedGpuPrompt : public testing::Test {
+ protected:
+  static constexpr int kTokens = 600, kChunk = 256, kChunks = 3;
+  static std::unique_ptr<Model> longer(kernels::Device& device) {
+    ModelConfig config = tiny_config();
+    config.max_seq_len = 1024;
+    return tiny_transformer(device, kernels::DType::BF16, 11, config);
+  }
+  static std::vector<TokenId> tokens() {
+    std::vector<TokenId> all;
+    for (int i = 0; i < kTokens; i++) all.push_back(static_cast<TokenId>(1 + i * 7 % 23));
+    return all;
+  }
+  void TearDown() override { kernels::emulation::forget_faults(); }
+
+  std::unique_ptr<kernels::Device> device_ = kernels::open_cuda(kEmulated);
+  std::unique_ptr<Model> model_ = longer(*device_);
+  Sequence sequence_{tokens(), model_->make_cache()};
+};
+
+TEST_F(EmulatedGpuPrompt, is_waited_for_chunk_by_chunk_before_that_is_told) {
+  const auto waits = [] { return kernels::emulation::calls_of("cudaStreamSynchronize"); };
+  const std::int64_t before = waits();
+  std::vector<std::int64_t> waited;
+  const Asked asked = asked_by([&] {
+    prefill(*model_, sequence_, kChunk, [&](int, int) {
+      waited.push_back(waits() - before);
+      return true;
+    });
+  });
+  EXPECT_EQ(waited, (std::vector<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(asked.waits, kChunks);
+  EXPECT_EQ(asked.to_host, 0);
+  // Nothing of it is left for the first step.
+  const std::int64_t launched = device_->n_launches();
+  model_->finish();
+  EXPECT_EQ(device_->n_launches(), launched);
+}
+
+TEST_F(EmulatedGpuPrompt, that_is_stopped_leaves_nothing_to_wait_for) {
+  std::int64_t launched = 0;
+  try {
+    prefill(*model_, sequence_, kChunk, [&](int done, int) {
+      launched = device_->n_launches();
+      return done == 0;
+    });
+    FAIL() << "it was not stopped";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Cancelled);
+  }
+  EXPECT_GT(launched, 0);
+  model_->finish();
+  EXPECT_EQ(device_->n_launches(), launched);
+  EXPECT_EQ(sequence_.cache().length(), kChunk);
+  prefill(*model_, sequence_, kChunk);
+  EXPECT_EQ(sequence_.cache().length(), kTokens - 1);
+}
+
+TEST_F(EmulatedGpuPrompt, in_whose_kernels_there_is_a_fault_fails_before_the_first_step) {
+  const kernels::DeviceBuffer small(*device_, 64);
+  int told = 0;
+  try {
+    prefill(*model_, sequence_, kChunk, [&](int done, int) {
+      told = done;
+      if (done == kChunk) device_->ops().add(*device_, small.f32(), small.f32(), 100'000);
+      return true;
+    });
+    FAIL() << "the fault was not seen";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Device);
+    EXPECT_NE(std::string(error.what()).find("kernel add"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(told, kChunk);
+}
+
+TEST(EmulatedGpuDraft, has_read_its_prompt_when_it_has_begun) {
+  for (const char* decoder : {"speculative", "chimera"}) {
+    Loaded& on = on_device(kEmulated, kernels::DType::F32);
+    Job job;
+    job.decoder = decoder;
+    for (const Job& plain : plain_settings())
+      if (plain.decoder == decoder) job = plain;
+    job.draft = &on.draft();
+    job.heads = on.heads(decoder);
+    std::vector<TokenId> prompt;
+    for (int i = 0; i < 20; i++) prompt.push_back(static_cast<TokenId>(1 + i * 7 % 23));
+    const engine::Lane lane = start(on.model(), prompt, job);
+    const kernels::Device& device = on.transformer()->device();
+    const std::int64_t launched = device.n_launches();
+    on.model().finish();
+    EXPECT_EQ(device.n_launches(), launched) << decoder << ": kernels were held back";
+  }
+}
+
 TEST(EmulatedGpuStep, of_draft_heads_takes_no_memory_where_k_grams_are_new) {
   Loaded& on = on_device(kEmulated, kernels::DType::BF16);
   auto* heads = dynamic_cast<ChimeraHeads*>(on.heads("chimera"));
