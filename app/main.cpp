@@ -6,10 +6,12 @@
 
 #include "app/commands.h"
 #include "app/terminal.h"
+#include "kernels/cuda/cuda.h"
 #include "kernels/error.h"
 
-int main(int argc, char** argv) {
-  app::install_signal_handlers();
+namespace {
+
+int code_of(int argc, char** argv) {
   try {
     return app::run_command_line(argc, argv);
   } catch (const app::OutputClosed&) {
@@ -24,4 +26,13 @@ int main(int argc, char** argv) {
     app::print_error(std::string("internal error: ") + error.what() + "; please report it");
     return 70;
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  app::install_signal_handlers();
+  const int code = code_of(argc, argv);
+  for (const std::string& note : kernels::take_notes_of_closed()) app::print_error("note: " + note);
+  return code;
 }

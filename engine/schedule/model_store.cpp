@@ -177,6 +177,7 @@ std::vector<std::string> ModelStore::take_notes() {
     if (gpu) take(*gpu);
   for (const auto& model : models_)
     if (model->own_device) take(*model->own_device);
+  for (std::string& note : kernels::take_notes_of_closed()) notes.push_back(std::move(note));
   return notes;
 }
 

@@ -132,7 +132,8 @@ class ModelStore {
   /// Lets go of devices that answer no call any more, and of every model on them; asked for again
   /// they are opened anew. Nothing else may use these models: not while a run is under way.
   void let_go_of_failed();
-  /// What its devices did otherwise than asked since this was last called, a line each.
+  /// What its devices, and those that are closed, did otherwise than asked since this was last
+  /// called, a line each.
   std::vector<std::string> take_notes();
 
  private:

@@ -111,11 +111,11 @@ class CublasProducts : public Products {
       check(calls_.set_math_mode(handle_, static_cast<cublasMath_t>(exact)), "cublasSetMathMode");
       check(calls_.set_atomics_mode(handle_, CUBLAS_ATOMICS_NOT_ALLOWED), "cublasSetAtomicsMode");
     } catch (...) {
-      static_cast<void>(calls_.destroy(handle_));
+      destroy();
       throw;
     }
   }
-  ~CublasProducts() override { static_cast<void>(calls_.destroy(handle_)); }
+  ~CublasProducts() override { destroy(); }
   std::string name() const override { return "cuBLAS " + std::to_string(version_); }
 
   void multiply(CudaDevice& device, const Gemm& g) override {
@@ -136,6 +136,13 @@ class CublasProducts : public Products {
         status == CUBLAS_STATUS_ALLOC_FAILED ? ErrorCode::Resources : ErrorCode::Device,
         device_.name() + ": " + call + ": " + calls_.status_name(status) +
             "; the last checkpoint is kept; try DECOSCOPE_CUBLAS=own, or train without --device");
+  }
+
+  void destroy() {
+    const cublasStatus_t status = calls_.destroy(handle_);
+    if (status != CUBLAS_STATUS_SUCCESS)
+      device_.note(std::string("cublasDestroy_v2: ") + calls_.status_name(status) +
+                   "; what it was to give back stays taken until the program ends");
   }
 
   CudaDevice& device_;

@@ -170,6 +170,15 @@ std::vector<std::string> take_notes_of(Device& device) {
   return (device.name() == kEmulatedName ? emulated() : gpus())->take_notes(device);
 }
 
+std::vector<std::string> take_notes_of_closed() {
+  std::vector<std::string> all;
+  for (const CudaSide* side : {gpus(), emulated()}) {
+    if (!side) continue;
+    for (std::string& note : side->take_notes_of_closed()) all.push_back(std::move(note));
+  }
+  return all;
+}
+
 const TrainKernels& train_kernels(const Device& device) {
   ensure(device.name().starts_with("cuda:"), "training's kernels are for CUDA devices");
   return (device.name() == kEmulatedName ? emulated() : gpus())->training();

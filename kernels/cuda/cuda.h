@@ -36,6 +36,8 @@ std::unique_ptr<Device> open_gpu(const std::string& name);
 /// What a device did otherwise than asked since it was last called, a line for a person each: where
 /// memory for a graph was short, kernels went one by one. Of a CPU nothing.
 std::vector<std::string> take_notes_of(Device& device);
+/// The same of devices that are closed: what nobody took before, and what they could not give back.
+std::vector<std::string> take_notes_of_closed();
 
 /// How busy a "cuda:N" of `list_cuda` is, asked once; of one that is not there the reason.
 GpuLoad load_of_cuda(const CudaDeviceInfo& device);

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -152,6 +153,16 @@ std::vector<std::string> take_notes_of_device(Device& device) {
   return cuda_of(device).take_notes();
 }
 
+/// What nobody took from devices that are closed.
+struct ClosedNotes {
+  std::mutex lock;
+  std::vector<std::string> all;
+};
+ClosedNotes& closed_notes() {
+  static ClosedNotes& all = *new ClosedNotes;  // a device may close when the program ends
+  return all;
+}
+
 }  // namespace
 
 void add_memory_ops(Ops& ops) {
@@ -164,7 +175,11 @@ void add_memory_ops(Ops& ops) {
 }
 
 CudaDevice::CudaDevice(int ordinal, const Ops& ops)
-    : Device(ops), name_(name_of(ordinal)), ordinal_(ordinal), graphs_(graphs_wanted()) {
+    : Device(ops),
+      name_(name_of(ordinal)),
+      ordinal_(ordinal),
+      graphs_(graphs_wanted(),
+              [this](cudaError_t error, const char* call) { given_back(error, call); }) {
   try {
     open();
   } catch (...) {
@@ -190,28 +205,50 @@ CudaDevice::~CudaDevice() {
   close();
 }
 
-// What cannot be given back any more is gone with the device, and what work that hangs may use,
-// with the process.
+// What work that hangs may use is gone with the process.
 void CudaDevice::close() noexcept {
-  if (!work_ends()) {
+  if (work_ends()) {
+    give_all_back();
+  } else {
     static_cast<void>(products_.release());
     graphs_.abandon_all();
-    return;
   }
+  if (!broken_.empty() && !is_told_) notes_.push_back(broken_);
+  ClosedNotes& closed = closed_notes();
+  const std::lock_guard hold(closed.lock);
+  for (std::string& note : notes_) closed.all.push_back(std::move(note));
+}
+
+void CudaDevice::give_all_back() {
   products_.reset();
   for (Grown& grown : scratch_)
-    if (grown.data) static_cast<void>(cudaFree(grown.data));
+    if (grown.data) given_back(cudaFree(grown.data), "cudaFree");
   graphs_.forget_all();
-  if (stream_) static_cast<void>(cudaStreamDestroy(stream_));
+  if (stream_) given_back(cudaStreamDestroy(stream_), "cudaStreamDestroy");
   for (Half& half : halves_) {
-    if (half.copied) static_cast<void>(cudaEventDestroy(half.copied));
-    if (half.data) static_cast<void>(cudaFreeHost(half.data));
+    if (half.copied) given_back(cudaEventDestroy(half.copied), "cudaEventDestroy");
+    if (half.data) given_back(cudaFreeHost(half.data), "cudaFreeHost");
   }
-  if (landing_) static_cast<void>(cudaFreeHost(landing_));
+  if (landing_) given_back(cudaFreeHost(landing_), "cudaFreeHost");
+}
+
+// Nobody who gives something back can be told: what stays the next call says, the rest is noted.
+void CudaDevice::given_back(cudaError_t error, const char* call) {
+  if (error == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());
+  if (!broken_.empty()) return;  // what cannot be given back any more is gone with the device
+  if (stays(error))
+    broken_ = failure_of(error, call);
+  else
+    note(std::string(call) + ": " + told(error) +
+         "; what it was to give back stays taken until the program ends");
 }
 
 void CudaDevice::usable() {
-  if (!broken_.empty()) throw Error(ErrorCode::Device, broken_);
+  if (!broken_.empty()) {
+    is_told_ = true;
+    throw Error(ErrorCode::Device, broken_);
+  }
   static thread_local int current = 0;  // a thread's own, and 0 at first
   if (current == ordinal_) return;
   check(cudaSetDevice(ordinal_), "cudaSetDevice");
@@ -268,13 +305,19 @@ std::string CudaDevice::failure_of(cudaError_t error, const std::string& call) c
 void CudaDevice::fail(cudaError_t error, const std::string& call, bool for_good) {
   static_cast<void>(cudaGetLastError());  // so that no later call is blamed for it
   const std::string message = failure_of(error, call);
-  if (for_good) broken_ = message;
+  if (for_good) broken_ = message, is_told_ = true;
   throw Error(error == cudaErrorMemoryAllocation ? ErrorCode::Resources : ErrorCode::Device,
               message);
 }
 
 std::vector<std::string> CudaDevice::take_notes() {
   return std::exchange(notes_, {});
+}
+
+std::vector<std::string> CudaDevice::take_notes_of_closed() {
+  ClosedNotes& closed = closed_notes();
+  const std::lock_guard hold(closed.lock);
+  return std::exchange(closed.all, {});
 }
 
 std::optional<std::int64_t> CudaDevice::free_bytes() {
@@ -320,17 +363,18 @@ void* CudaDevice::allocate_for(const char* what, std::int64_t bytes) {
 // cudaFree waits for a kernel at work on most drivers, and no page of CUDA's promises it.
 void CudaDevice::release(void* data) {
   if (!data) return;
+  const bool was_told = is_told_;
   try {
     launch_held_that_use(data);
   } catch (const std::exception&) {
-    // Every later call says it.
+    is_told_ = was_told;  // every later call says it
   }
   const auto found = allocated_.find(static_cast<char*>(data));
   if (found != allocated_.end()) {
     if (kRemembersFreed) given_back_.insert(*found);
     allocated_.erase(found);
   }
-  if (work_ends()) static_cast<void>(cudaFree(data));
+  if (work_ends()) given_back(cudaFree(data), "cudaFree");
 }
 
 // Waits until the stream has done what it was given, or has failed. @return  false: it goes on
@@ -362,6 +406,7 @@ void CudaDevice::expect_memory_of_held() {
   });
   if (!name) return;
   broken_ = name_ + ": " + name + " was asked for with memory that had been given back";
+  is_told_ = true;
   held_.clear();
   throw ContractError(broken_);
 }
@@ -386,10 +431,8 @@ void CudaDevice::launch_held() {
   if (n > 1 && graphs_.n_launched() == before + 1) in_graphs_.push_back({begin, begin + n});
   if (told_of_graphs_ || graphs_.refused().error == cudaSuccess) return;
   told_of_graphs_ = true;
-  notes_.push_back(name_ + ": " + graphs_.refused().call + ": " + told(graphs_.refused().error) +
-                   ", " + memory_told() +
-                   "; kernels go one by one where a graph cannot be had: the "
-                   "same tokens, later");
+  note(graphs_.refused().call + ": " + told(graphs_.refused().error) + ", " + memory_told() +
+       "; kernels go one by one where a graph cannot be had: the same tokens, later");
 }
 
 /// Those that use the memory in which `place` lies, and all others with them.
@@ -460,13 +503,12 @@ void CudaDevice::grow_landing(std::int64_t bytes) {
   if (error == cudaErrorMemoryAllocation && landing_) {
     static_cast<void>(cudaGetLastError());
     landing_is_refused_ = true;
-    notes_.push_back(name_ + ": cudaMallocHost of " + megabytes(wanted) + ": " + told(error) +
-                     "; rows are read in pieces of " + megabytes(landing_bytes_) +
-                     ": the same tokens, later");
+    note("cudaMallocHost of " + megabytes(wanted) + ": " + told(error) +
+         "; rows are read in pieces of " + megabytes(landing_bytes_) + ": the same tokens, later");
     return;
   }
   check(error, "cudaMallocHost");
-  if (landing_) static_cast<void>(cudaFreeHost(landing_));
+  if (landing_) given_back(cudaFreeHost(landing_), "cudaFreeHost");
   landing_ = static_cast<char*>(larger);
   landing_bytes_ = wanted;
 }
@@ -582,7 +624,11 @@ const int* CudaDevice::mirrored(Use use, std::span<const int> list) {
 }
 
 const CudaSide& side() {
-  static const CudaSide own = {count_devices, properties_of, open_device, take_notes_of_device,
+  static const CudaSide own = {count_devices,
+                               properties_of,
+                               open_device,
+                               take_notes_of_device,
+                               CudaDevice::take_notes_of_closed,
                                training};
   return own;
 }

@@ -40,8 +40,12 @@ class CudaDevice final : public Device {
   std::optional<std::int64_t> free_bytes() override;
 
   std::int64_t n_launches() const override { return graphs_.n_launched(); }
-  /// What it did otherwise than asked since this was last called, a line each.
+  /// What it did otherwise than asked since this was last called, a line each. What nobody has
+  /// taken when it closes, its failure too where no call has told it, take_notes_of_closed() has.
   std::vector<std::string> take_notes();
+  static std::vector<std::string> take_notes_of_closed();
+  /// Something that it did otherwise: words behind its name.
+  void note(const std::string& words) { notes_.push_back(name_ + ": " + words); }
 
   /// Holds a kernel back, to be launched with others. Where that fails, some later call throws
   /// Error(Device), which names it, and so does every call after that.
@@ -121,10 +125,12 @@ class CudaDevice final : public Device {
   void wait();
   void check(cudaError_t error, const char* call);
   [[noreturn]] void fail(cudaError_t error, const std::string& call, bool for_good);
+  void given_back(cudaError_t error, const char* call);
   std::string failure_of(cudaError_t error, const std::string& call) const;
   std::string launched_told() const;
   void open();
   void close() noexcept;
+  void give_all_back();
   char* staging(std::int64_t bytes);
   void grow_landing(std::int64_t bytes);
   std::string memory_told() const;
@@ -151,7 +157,8 @@ class CudaDevice final : public Device {
   bool hangs_ = false;                 // and did not end
   std::int64_t begun_ns_ = 0;          // of the work since the last wait; 0: none
   std::atomic<std::int64_t> busy_ns_{0};
-  std::string broken_;  // the first failure that stays; every later call says it
+  std::string broken_;    // the first failure that stays; every later call says it
+  bool is_told_ = false;  // it was said
   std::vector<std::string> notes_;
   bool told_of_graphs_ = false;
 };

@@ -109,10 +109,10 @@ bool Launches::point_into(const void* begin, std::int64_t bytes) const {
   return false;
 }
 
-// What cannot be given back any more is gone with the device. A graph at work ends its work first.
+// A graph at work ends its work first.
 KernelGraphs::Kept::~Kept() {
-  if (exec) static_cast<void>(cudaGraphExecDestroy(exec));
-  if (graph) static_cast<void>(cudaGraphDestroy(graph));
+  if (exec) given_back(cudaGraphExecDestroy(exec), "cudaGraphExecDestroy");
+  if (graph) given_back(cudaGraphDestroy(graph), "cudaGraphDestroy");
 }
 
 // The graph of these kernels that differs least. One that differs in most of them is of another
@@ -148,8 +148,8 @@ bool KernelGraphs::seen(std::uint64_t hash) {
 
 // In front of the others. Every kernel waits for the one before it, as in a stream.
 Answer KernelGraphs::make(Launches& launches, std::uint64_t hash) {
-  std::list<Kept> one(1);
-  Kept& made = one.front();
+  std::list<Kept> one;
+  Kept& made = one.emplace_back(given_back_);
   cudaError_t error = cudaGraphCreate(&made.graph, 0);
   if (error != cudaSuccess) return answered(error, "cudaGraphCreate", launches);
   for (std::size_t i = 0; i < launches.size(); i++) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <list>
 #include <optional>
 #include <span>
@@ -115,13 +116,17 @@ struct Answer {
   std::string call;
 };
 
+/// Is told what a call that gives something back returned.
+using GivenBack = std::function<void(cudaError_t error, const char* call)>;
+
 class KernelGraphs {
  public:
   static constexpr std::size_t kFewestKernels = 4;  // of a graph
   static constexpr std::size_t kMostKept = 24, kMostSeen = 64;
 
-  /// @param on  off: kernels are launched one by one, to compare
-  explicit KernelGraphs(bool on) : on_(on) {}
+  /// @param on          off: kernels are launched one by one, to compare
+  /// @param given_back  for graphs that go
+  KernelGraphs(bool on, GivenBack given_back) : on_(on), given_back_(std::move(given_back)) {}
   KernelGraphs(const KernelGraphs&) = delete;
   KernelGraphs& operator=(const KernelGraphs&) = delete;
 
@@ -143,10 +148,11 @@ class KernelGraphs {
 
  private:
   struct Kept {
-    Kept() = default;
+    explicit Kept(const GivenBack& told) : given_back(told) {}
     Kept(const Kept&) = delete;
     Kept& operator=(const Kept&) = delete;
     ~Kept();
+    const GivenBack& given_back;  // of the KernelGraphs that it is in
     std::uint64_t hash = 0;
     Launches launches;  // as the graph was told last
     cudaGraph_t graph = nullptr;
@@ -163,6 +169,7 @@ class KernelGraphs {
   bool passes();
 
   bool on_;
+  GivenBack given_back_;
   std::int64_t n_launched_ = 0;
   std::list<Kept> kept_;             // the one used last is first
   std::vector<std::size_t> differ_;  // launches, of the graph that nearest() found

@@ -25,6 +25,7 @@ struct CudaSide {
   GpuProperties (*properties)(int ordinal);      // @throws Error(Device)
   std::unique_ptr<Device> (*open)(int ordinal);  // @throws Error(Device or Resources)
   std::vector<std::string> (*take_notes)(Device& device);
+  std::vector<std::string> (*take_notes_of_closed)();
   const TrainKernels& (*training)();
 };
 

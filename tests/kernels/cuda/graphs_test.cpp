@@ -172,7 +172,8 @@ class Graphs : public Emulation {
   }
   int x() const { return x_.read()[0]; }
 
-  KernelGraphs graphs_{true};
+  KernelGraphs graphs_{
+      true, [](cudaError_t error, const char* call) { EXPECT_EQ(error, cudaSuccess) << call; }};
   const Memory<int> zero_{1, 0}, x_{1, -1};
 };
 
@@ -299,7 +300,7 @@ TEST_F(Graphs, what_fails_is_named_with_the_kernels_it_was_about) {
 }
 
 TEST_F(Graphs, without_graphs_every_kernel_is_launched) {
-  KernelGraphs off(false);
+  KernelGraphs off(false, [](cudaError_t, const char*) {});
   for (int i = 1; i <= 3; i++) {
     Launches launches;
     for (int n = 0; n < 8; n++) launches.add("add_to", add_to, 1, 1, 0, x_.data(), 1);
