@@ -54,6 +54,15 @@ void Launches::clear() {
   places_.clear();
 }
 
+std::string Launches::told(std::size_t i) const {
+  const auto extent = [](const dim3& d) {
+    return std::to_string(d.x) + " x " + std::to_string(d.y) + " x " + std::to_string(d.z);
+  };
+  const One& one = all_[i];
+  return std::string(one.name) + " (grid " + extent(one.grid) + ", block " + extent(one.block) +
+         ", " + std::to_string(one.shared_bytes) + " bytes of shared memory)";
+}
+
 std::size_t Launches::bytes_end(std::size_t i) const {
   return i + 1 < all_.size() ? all_[i + 1].bytes : bytes_.size();
 }
@@ -156,8 +165,7 @@ Answer KernelGraphs::make(Launches& launches, std::uint64_t hash) {
     cudaGraphNode_t node = nullptr;
     error = cudaGraphAddKernelNode(&node, made.graph, i > 0 ? &made.nodes.back() : nullptr,
                                    i > 0 ? 1 : 0, &launches.params(i));
-    if (error != cudaSuccess)
-      return {error, std::string("cudaGraphAddKernelNode of ") + launches.name(i)};
+    if (error != cudaSuccess) return {error, "cudaGraphAddKernelNode of " + launches.told(i)};
     made.nodes.push_back(node);
   }
   error = cudaGraphInstantiateWithFlags(&made.exec, made.graph, 0);
@@ -173,7 +181,7 @@ Answer KernelGraphs::tell(Kept& kept, Launches& launches) {
     const cudaError_t error =
         cudaGraphExecKernelNodeSetParams(kept.exec, kept.nodes[i], &launches.params(i));
     if (error != cudaSuccess)
-      return {error, std::string("cudaGraphExecKernelNodeSetParams of ") + launches.name(i)};
+      return {error, "cudaGraphExecKernelNodeSetParams of " + launches.told(i)};
   }
   return {};
 }
@@ -183,7 +191,7 @@ Answer KernelGraphs::one_by_one(Launches& launches, cudaStream_t stream) {
     const cudaKernelNodeParams& params = launches.params(i);
     const cudaError_t error = cudaLaunchKernel(params.func, params.gridDim, params.blockDim,
                                                params.kernelParams, params.sharedMemBytes, stream);
-    if (error != cudaSuccess) return {error, launches.name(i)};
+    if (error != cudaSuccess) return {error, launches.told(i)};
     n_launched_++;
   }
   return {};

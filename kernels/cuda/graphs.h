@@ -53,6 +53,8 @@ class Launches {
   bool empty() const { return all_.empty(); }
   std::size_t size() const { return all_.size(); }
   const char* name(std::size_t i) const { return all_[i].name; }
+  /// "matmul (grid 4 x 4 x 1, block 128 x 1 x 1, 65536 bytes of shared memory)".
+  std::string told(std::size_t i) const;
   /// What the runtime is told of launch i; it points into this list, until the next call.
   const cudaKernelNodeParams& params(std::size_t i);
   /// Equal where the kernels are.

@@ -292,9 +292,11 @@ TEST_F(Graphs, what_fails_is_named_with_the_kernels_it_was_about) {
     EXPECT_EQ(answer.error, call > 0 ? cudaErrorUnknown : cudaSuccess);
     return answer.call;
   };
-  EXPECT_EQ(failing(2), "add_to");
+  EXPECT_EQ(failing(2), "add_to (grid 1 x 1 x 1, block 1 x 1 x 1, 0 bytes of shared memory)");
   EXPECT_EQ(failing(1), "cudaGraphCreate of 4 kernels (copy_int, add_to)");
-  EXPECT_EQ(failing(3), "cudaGraphAddKernelNode of add_to");
+  EXPECT_EQ(failing(3),
+            "cudaGraphAddKernelNode of add_to (grid 1 x 1 x 1, block 1 x 1 x 1, 0 bytes of shared "
+            "memory)");
   EXPECT_EQ(failing(7), "cudaGraphLaunch of 4 kernels (copy_int, add_to)");
   EXPECT_EQ(failing(0), "");
 }
@@ -327,6 +329,34 @@ TEST_F(Graphs, arguments_tell_which_memory_they_point_into) {
   EXPECT_FALSE(launches.point_into(c.data(), 100));
   launches.clear();
   EXPECT_FALSE(launches.point_into(a.data(), 100));
+}
+
+TEST_F(Graphs, CU11_a_launch_that_no_device_takes_is_named_with_its_figures) {
+  struct Refused {
+    dim3 grid, block;
+    std::size_t shared_bytes;
+    const char* figures;
+  };
+  for (const auto& [grid, block, shared_bytes, figures] :
+       {Refused{0, 32, 0, "(grid 0 x 1 x 1, block 32 x 1 x 1, 0 bytes of shared memory)"},
+        Refused{dim3(3, 2), 2048, 0,
+                "(grid 3 x 2 x 1, block 2048 x 1 x 1, 0 bytes of shared memory)"},
+        Refused{1, 32, 1 << 20, "(grid 1 x 1 x 1, block 32 x 1 x 1, 1048576 bytes of shared"}}) {
+    for (const bool in_graph : {false, true}) {
+      const auto device = open_cuda("cuda:emulated");
+      CudaDevice& cuda = cuda_of(*device);
+      for (int i = 0; i < (in_graph ? 4 : 1); i++)
+        cuda.launch("add_to", add_to, grid, block, shared_bytes, x_.data(), 1);
+      int found = 0;
+      try {
+        cuda.download(&found, x_.data(), sizeof found);
+        ADD_FAILURE() << figures << " was launched";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::Device);
+        EXPECT_THAT(error.what(), HasSubstr(std::string("cuda:emulated: add_to ") + figures));
+      }
+    }
+  }
 }
 
 TEST_F(Graphs, memory_is_cleared_behind_the_kernels_that_use_it) {
