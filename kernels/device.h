@@ -56,8 +56,9 @@ std::unique_ptr<Device> open_cpu(int n_threads = 0, const Ops& ops = cpu_ops());
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
-  DeviceBuffer(Device& device, std::int64_t bytes)
-      : device_(&device), data_(device.ops().allocate(device, bytes)), bytes_(bytes) {}
+  /// @param what  as of Ops::allocate
+  DeviceBuffer(Device& device, std::int64_t bytes, const char* what = "")
+      : device_(&device), data_(device.ops().allocate(device, bytes, what)), bytes_(bytes) {}
   DeviceBuffer(DeviceBuffer&& other) noexcept { swap(other); }
   DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
     swap(other);

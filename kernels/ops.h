@@ -103,7 +103,8 @@ struct Ops {
   const char* name;  // "scalar", "avx2", "avx512", "avx512_bf16", "amx_bf16", ...
 
   // Memory, 64-byte aligned. `download` waits for what was asked before it, of 0 bytes too.
-  void* (*allocate)(Device&, std::int64_t bytes);
+  /// @param what  it is for, in words for a message, "the weights"; "": not known
+  void* (*allocate)(Device&, std::int64_t bytes, const char* what);
   void (*release)(Device&, void* data);
   void (*upload)(Device&, void* to, const void* from_host, std::int64_t bytes);
   void (*download)(Device&, void* to_host, const void* from, std::int64_t bytes);

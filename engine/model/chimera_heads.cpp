@@ -213,7 +213,8 @@ void PackedChimera::reserve(int n_rows) {
   if (n_rows <= n_rows_) return;
   const std::int64_t n = std::max({n_rows, 2 * n_rows_, 16}), dim = c_.dim;
   const auto grow = [&](kernels::DeviceBuffer& buffer, std::int64_t width, bool keep) {
-    kernels::DeviceBuffer larger(device_, n * width * static_cast<std::int64_t>(sizeof(float)));
+    kernels::DeviceBuffer larger(device_, n * width * static_cast<std::int64_t>(sizeof(float)),
+                                 "the rows of draft heads");
     if (keep) ops_.copy(device_, larger.data(), buffer.data(), buffer.bytes());
     buffer = std::move(larger);
   };

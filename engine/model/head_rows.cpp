@@ -4,7 +4,7 @@ namespace engine {
 
 kernels::DeviceBuffer on_device(kernels::Device& device, std::span<const float> values) {
   const auto bytes = static_cast<std::int64_t>(values.size_bytes());
-  kernels::DeviceBuffer buffer(device, bytes);
+  kernels::DeviceBuffer buffer(device, bytes, "draft heads");
   device.ops().upload(device, buffer.data(), values.data(), bytes);
   return buffer;
 }
@@ -38,7 +38,7 @@ SiluRows::SiluRows(kernels::Device& device, int n_rows, int dim) : device_(devic
       static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(2 * dim), 1.0f);
   in_ = on_device(device, ones);
   out_ = kernels::DeviceBuffer(
-      device, static_cast<std::int64_t>(sizeof(float)) * n_rows * std::int64_t{dim});
+      device, static_cast<std::int64_t>(sizeof(float)) * n_rows * std::int64_t{dim}, "draft heads");
 }
 
 const float* SiluRows::apply(int n) {

@@ -1,6 +1,8 @@
 #include "engine/model/kv_cache.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 
 namespace engine {
 namespace {
@@ -31,13 +33,42 @@ std::int64_t KvStore::bytes_of_page() const {
   return 2 * page_bytes_ * shape_.n_layers;
 }
 
+// Twice the pages, that growing seldom copies them; where there is no room for so many, some more,
+// and one more at least.
+void KvStore::grow() {
+  const bool first = capacity_ == 0;
+  const int wishes[] = {first ? kFirstPages : 2 * capacity_, capacity_ + std::max(1, capacity_ / 8),
+                        capacity_ + 1};
+  for (const int wanted : wishes) {
+    const bool last = wanted == capacity_ + 1;
+    if (!last && !fits(wanted)) continue;
+    try {
+      return grow_to(wanted);
+    } catch (const Error& error) {
+      if (last || error.code() != ErrorCode::Resources) throw;
+    }
+  }
+}
+
+/// Whether the device's free memory, where it is known, holds so many pages: what the blocks are to
+/// grow by, and the last of them while the old one is there too.
+bool KvStore::fits(int n_pages) const {
+  const std::optional<std::int64_t> free = device_.free_bytes();
+  if (!free) return true;
+  std::int64_t needed = page_bytes_ * capacity_;
+  for (const kernels::DeviceBuffer& block : pages_)
+    needed += std::max<std::int64_t>(0, page_bytes_ * n_pages - block.bytes());
+  return needed <= *free;
+}
+
 // Layer by layer, so that the old and the new block of only one layer are alive together. The
 // capacity changes last: where a layer is refused, the others merely have room to spare.
-void KvStore::grow() {
-  const int wanted = capacity_ == 0 ? kFirstPages : 2 * capacity_;
-  const std::int64_t used = page_bytes_ * capacity_;
+void KvStore::grow_to(int wanted) {
+  const std::int64_t used = page_bytes_ * capacity_, bytes = page_bytes_ * wanted;
+  const std::string what = "cache page " + std::to_string(capacity_ + 1);
   for (std::size_t i = 0; i < pages_.size(); i++) {
-    kernels::DeviceBuffer block(device_, page_bytes_ * wanted);
+    if (pages_[i].bytes() >= bytes) continue;
+    kernels::DeviceBuffer block(device_, bytes, what.c_str());
     if (used > 0) device_.ops().copy(device_, block.data(), pages_[i].data(), used);
     pages_[i] = std::move(block);
     kernels::KvLayer& layer = layers_[i / 2];
@@ -81,7 +112,7 @@ void KvStore::begin_forward(int n_rows) {
   staged_rows_ = 0;
   for (kernels::DeviceBuffer& buffer : staged_) {
     buffer = kernels::DeviceBuffer();
-    buffer = kernels::DeviceBuffer(device_, bytes);
+    buffer = kernels::DeviceBuffer(device_, bytes, "a step's keys and values");
   }
   staged_rows_ = wanted;
 }

@@ -3,8 +3,8 @@
 //   page      the same id in every layer; counted; a fork shares every page of its prefix
 //   writing   a page that two caches hold is copied before one of them writes to it
 //   staged    commit() copies staged rows, bit for bit; the next forward overwrites them
-//   growth    the pool doubles; a layer's pages stay one block, since ops count pages from
-//             its start
+//   growth    the pool doubles, or grows by what there is room for; a layer's pages stay one block,
+//             since ops count pages from its start
 #pragma once
 
 #include <cstdint>
@@ -56,6 +56,8 @@ class KvStore {
 
  private:
   void grow();
+  bool fits(int n_pages) const;
+  void grow_to(int n_pages);
 
   kernels::Device& device_;  // owned by the program, outlives every model and cache
   KvShape shape_;

@@ -70,8 +70,8 @@ PackedMedusa::PackedMedusa(kernels::Device& device,
     heads_.push_back(std::move(head));
   }
   const std::int64_t row_bytes = sizeof(float) * static_cast<std::int64_t>(c_.n_heads);
-  x_ = kernels::DeviceBuffer(device, row_bytes * c_.dim);
-  logits_ = kernels::DeviceBuffer(device, row_bytes * c_.vocab_size);
+  x_ = kernels::DeviceBuffer(device, row_bytes * c_.dim, "draft heads");
+  logits_ = kernels::DeviceBuffer(device, row_bytes * c_.vocab_size, "draft heads' logits");
 }
 
 // The states of the first heads, from before the layer to behind it.

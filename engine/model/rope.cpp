@@ -136,7 +136,7 @@ void RopeTable::reserve(int n) {
   const auto bytes = static_cast<std::int64_t>(host_.size() * sizeof(float));
   table_ = kernels::DeviceBuffer();  // the old rows are in host_ too
   n_positions_ = 0;
-  kernels::DeviceBuffer table(device_, bytes);
+  kernels::DeviceBuffer table(device_, bytes, "the table of positions");
   device_.ops().upload(device_, table.data(), host_.data(), bytes);
   table_ = std::move(table);
   n_positions_ = wanted;

@@ -142,9 +142,11 @@ void Transformer::check_items(std::span<const BatchItem> items) const {
 
 void Transformer::reserve(int n_rows, int n_logit_rows) {
   const auto grown = [](int wanted, int had) { return std::max({wanted, 2 * had, 16}); };
-  const auto make = [this](kernels::DeviceBuffer& buffer, std::int64_t n_floats) {
+  const auto make = [this](kernels::DeviceBuffer& buffer, std::int64_t n_floats,
+                           const char* what = "a step's rows") {
     buffer = kernels::DeviceBuffer();
-    buffer = kernels::DeviceBuffer(device_, n_floats * static_cast<std::int64_t>(sizeof(float)));
+    buffer =
+        kernels::DeviceBuffer(device_, n_floats * static_cast<std::int64_t>(sizeof(float)), what);
   };
   if (n_rows > a_.n_rows) {
     const std::int64_t n = grown(n_rows, a_.n_rows);
@@ -161,7 +163,7 @@ void Transformer::reserve(int n_rows, int n_logit_rows) {
   if (n_logit_rows > a_.n_logit_rows) {
     const std::int64_t n = grown(n_logit_rows, a_.n_logit_rows);
     a_.n_logit_rows = 0;
-    make(a_.logits, n * c_.vocab_size);
+    make(a_.logits, n * c_.vocab_size, "a step's logits");
     a_.n_logit_rows = static_cast<int>(n);
   }
 }

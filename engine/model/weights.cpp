@@ -10,6 +10,8 @@
 namespace engine {
 namespace {
 
+const char* const kWeights = "the weights";
+
 Matrix packed(kernels::Device& device,
               const void* data,
               kernels::DType from,
@@ -18,7 +20,7 @@ Matrix packed(kernels::Device& device,
               kernels::DType to) {
   const kernels::Ops& ops = device.ops();
   Matrix m;
-  m.memory = kernels::DeviceBuffer(device, ops.packed_bytes(to, n_outputs, n_inputs));
+  m.memory = kernels::DeviceBuffer(device, ops.packed_bytes(to, n_outputs, n_inputs), kWeights);
   ops.pack(device, data, from, n_outputs, n_inputs, to, m.memory.data());
   m.view = {.data = m.memory.data(), .n = n_outputs, .k = n_inputs, .dtype = to};
   return m;
@@ -120,7 +122,7 @@ kernels::DeviceBuffer Loader::vector(std::initializer_list<std::string> names,
     n++;
   }
   const auto bytes = static_cast<std::int64_t>(host.size() * sizeof(float));
-  kernels::DeviceBuffer buffer(device_, bytes);
+  kernels::DeviceBuffer buffer(device_, bytes, kWeights);
   device_.ops().upload(device_, buffer.data(), host.data(), bytes);
   report(static_cast<std::int64_t>(host.size()));
   return buffer;

@@ -43,8 +43,8 @@ void fence([[maybe_unused]] void* data,
 #endif
 }
 
-void* allocate(Device&, std::int64_t bytes) {
-  return allocate_bytes(bytes);
+void* allocate(Device&, std::int64_t bytes, const char* what) {
+  return allocate_bytes(bytes, what);
 }
 void release(Device&, void* data) {
   free_bytes(data);
@@ -68,15 +68,16 @@ void copy_in(Device&, void* to, const void* from_host, std::int64_t bytes) {
 
 }  // namespace
 
-void* allocate_bytes(std::int64_t bytes) {
+void* allocate_bytes(std::int64_t bytes, const char* what) {
   ensure(bytes >= 0, "allocate: bytes is negative");
   const std::int64_t align = bytes >= kHugePage ? kHugePage : 64;
   const std::int64_t rounded = std::max<std::int64_t>(align, (bytes + align - 1) / align * align);
   void* data = std::aligned_alloc(align, rounded);
   if (!data) {
-    throw Error(ErrorCode::Resources,
-                "memory: " + std::to_string(bytes / 1'000'000 + 1) +
-                    " MB could not be had; try a smaller model, a shorter context or bf16");
+    throw Error(ErrorCode::Resources, "memory: " + std::to_string(bytes / 1'000'000 + 1) +
+                                          " MB could not be had" +
+                                          (*what ? std::string(" for ") + what : "") +
+                                          "; try a smaller model, a shorter context or bf16");
   }
   if (align == kHugePage) {
     // The first byte written to a huge page takes all of it: a last one that would be half empty or

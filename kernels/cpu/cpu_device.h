@@ -67,7 +67,7 @@ inline CpuDevice& cpu_of(Device& device) {
 }
 
 /// 64-byte aligned; big blocks on huge pages. @throws Error(Resources)
-void* allocate_bytes(std::int64_t bytes);
+void* allocate_bytes(std::int64_t bytes, const char* what = "");
 void free_bytes(void* data);
 
 // The groups of operations, one file each.

@@ -51,8 +51,8 @@ std::string name_of(int ordinal) {
   return kEmulated ? "cuda:emulated" : "cuda:" + std::to_string(ordinal);
 }
 
-void* allocate(Device& device, std::int64_t bytes) {
-  return cuda_of(device).allocate(bytes);
+void* allocate(Device& device, std::int64_t bytes, const char* what) {
+  return cuda_of(device).allocate(bytes, what);
 }
 void release(Device& device, void* data) {
   cuda_of(device).release(data);
@@ -334,11 +334,21 @@ std::string CudaDevice::memory_told() const {
          megabytes(static_cast<std::int64_t>(total)) + " are free";
 }
 
-void* CudaDevice::allocate(std::int64_t bytes) {
-  return allocate_for("", bytes);
+void* CudaDevice::allocate(std::int64_t bytes, const char* what) {
+  void* data = try_allocate(bytes);
+  if (!data && work_ends()) {
+    graphs_.forget_all();
+    data = try_allocate(bytes);
+  }
+  if (data) return data;
+  const std::string purpose = *what ? std::string(", ") + what : "";
+  throw Error(ErrorCode::Resources, name_ + ": " + megabytes(bytes) + " were asked for" + purpose +
+                                        ", " + memory_told() +
+                                        "; try a smaller model, a shorter context, bf16 or "
+                                        "--device cpu");
 }
 
-void* CudaDevice::allocate_for(const char* what, std::int64_t bytes) {
+void* CudaDevice::try_allocate(std::int64_t bytes) {
   ensure(bytes >= 0, "allocate: bytes is negative");
   usable();
   void* data = nullptr;
@@ -346,9 +356,7 @@ void* CudaDevice::allocate_for(const char* what, std::int64_t bytes) {
       cudaMalloc(&data, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)));
   if (error == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
-    throw Error(ErrorCode::Resources,
-                name_ + ": " + megabytes(bytes) + " were asked for" + what + ", " + memory_told() +
-                    "; try a smaller model, a shorter context, bf16 or --device cpu");
+    return nullptr;
   }
   check(error, "cudaMalloc");
   const char* const begin = static_cast<char*>(data);
@@ -595,16 +603,11 @@ void* CudaDevice::scratch(Use use, std::int64_t bytes, bool cleared) {
   Grown& grown = scratch_[static_cast<int>(use)];
   if (bytes <= grown.bytes) return grown.data;
   std::int64_t taken = std::max(bytes, 2 * grown.bytes);
-  void* larger = nullptr;
-  try {
-    larger = allocate(taken);
-    release(grown.data);  // waits for the kernels that use it
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::Resources) throw;
-    // Without what there was, and no more than is needed.
-    release(std::exchange(grown, {}).data);
+  void* larger = try_allocate(taken);
+  release(std::exchange(grown, {}).data);  // waits for the kernels that use it
+  if (!larger) {                           // without what there was, and no more than is needed
     taken = bytes;
-    larger = allocate_for(", a step's working memory", taken);
+    larger = allocate(taken, "a step's working memory");
   }
   grown = {larger, taken, {}};
   if (cleared) clear(larger, taken);

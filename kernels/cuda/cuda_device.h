@@ -74,7 +74,10 @@ class CudaDevice final : public Device {
   /// Opened at the first call. @throws Error(Device)  if cuBLAS is not here
   Products& products();
 
-  void* allocate(std::int64_t bytes);
+  /// Where there is no room it asks once more, behind the work that was given to the stream and
+  /// without the graphs that are kept.
+  /// @param what  as of Ops::allocate
+  void* allocate(std::int64_t bytes, const char* what = "");
   /// Waits for the work that may use it; where that does not end, the memory stays taken.
   void release(void* data);
   void upload(void* to, const void* from_host, std::int64_t bytes);
@@ -113,8 +116,8 @@ class CudaDevice final : public Device {
     std::size_t begin, end;
   };
 
-  /// @param what  ", words": what the memory is for, for the message; "": not known
-  void* allocate_for(const char* what, std::int64_t bytes);
+  /// Null where there is no room.
+  void* try_allocate(std::int64_t bytes);
   void usable();
   void begin_work();
   void launch_held();

@@ -72,13 +72,16 @@ TEST_F(CliModel, a_target_is_trained_on_the_emulated_gpu_and_gone_on_with_on_the
 // A call of CUDA's that fails, ever later: while it loads, reads the prompt, decodes.
 TEST_F(CliModel, CU08_a_gpu_that_fails_is_exit_5_in_one_line_and_what_was_decoded_is_recorded) {
   const std::string record = folder + "/failed.pdrun";
-  int n_failed = 0, n_with_text = 0;
+  int n_failed = 0, n_with_text = 0, n_good = 0;
   for (int call = 32; n_failed < 20; call *= 2) {
     const Outcome outcome = shell("DECOSCOPE_FAIL_CALL=" + std::to_string(call) +
                                   " $DECOSCOPE generate --prompt Anna --max-tokens 8 --ignore-eos "
                                   "--device cuda:emulated --record " +
                                   record);
-    if (outcome.code == 0) break;
+    if (outcome.code == 0) {  // memory was asked for once more, or no call is so late
+      if (++n_good == 3) break;
+      continue;
+    }
     n_failed++;
     SCOPED_TRACE(std::to_string(call) + ": " + outcome.err);
     EXPECT_TRUE(outcome.code == 5 || outcome.code == 4);
