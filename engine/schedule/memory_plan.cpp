@@ -17,6 +17,13 @@ namespace {
 
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 constexpr int kPrefillRows = 256;
+constexpr int kStepRows = 128;  // of a GPU's product, too
+constexpr int kFirstPages = 8;  // of the cache
+constexpr double kChunk = kernels::kPageSize, kPrefillChunks = kPrefillRows / kChunk;
+constexpr int kFirstPositions = 512;  // of their table
+// Of a GPU: raw rows of a matrix that is packed, what attention's chunks leave, and from how many
+// outputs on a product is not cut into partial sums.
+constexpr double kPackSlab = 16 << 20, kMostPartials = 64 << 20, kWideOutputs = 16'384;
 
 /// The number behind `key` in a file of lines "key number ...".
 std::optional<std::int64_t> number_behind(const std::string& path, const std::string& key) {
@@ -59,6 +66,46 @@ std::int64_t left_of_address_space() {
   return std::max<std::int64_t>(0, static_cast<std::int64_t>(limit.rlim_cur) - used);
 }
 
+/// A GPU's scratch memory of one use, which grows at least twofold; what there was goes when the
+/// larger is there.
+struct Scratch {
+  double bytes = 0, peak = 0;
+  void ask(double wanted) {
+    if (wanted <= bytes) return;
+    const double larger = std::max(wanted, 2 * bytes);
+    peak = std::max(peak, bytes + larger);
+    bytes = larger;
+  }
+};
+
+/// Of all uses, in the order in which a load, a prompt and a step ask for it.
+double scratch_bytes(const ModelConfig& config, kernels::DType dtype) {
+  const double dim = config.dim, hidden = config.hidden_dim, vocab = config.vocab_size;
+  const double q = static_cast<double>(config.n_heads) * config.head_dim;
+  const double qkv = q + 2.0 * config.n_kv_heads * config.head_dim;
+  struct Product {
+    double n, k;
+  };
+  const Product all[] = {{qkv, dim}, {dim, q}, {2 * hidden, dim}, {dim, hidden}, {vocab, dim}};
+  Scratch rows, partials;
+  rows.ask(std::min(kPackSlab, sizeof(float) * vocab * dim));
+  for (const auto& [n, k] : all) rows.ask(std::min(kPackSlab, sizeof(float) * n * k));
+  const double a_chunk = sizeof(float) * config.n_heads * (2.0 + config.head_dim);
+  const auto attend = [&](double n_chunks) {
+    partials.ask(std::min(kMostPartials, n_chunks * a_chunk));
+  };
+  for (std::size_t i = 0; i < std::size(all); i++) {
+    const auto& [n, k] = all[i];
+    const bool halves = dtype != kernels::DType::F32;
+    if (halves) rows.ask(2 * kStepRows * (k + 63));
+    if (halves && n < kWideOutputs) partials.ask(16 * kStepRows * (n + 63));
+    if (i == 0) attend(kChunk * kPrefillChunks * (kPrefillChunks + 1) / 2);
+  }
+  attend(kStepRows * double{kFirstPages});
+  const double lists = sizeof(int) * kPrefillRows * (kPrefillRows + 16) / 2.0;
+  return rows.bytes + partials.peak + (config.sliding_window > 0 ? 2 : 1) * lists;
+}
+
 }  // namespace
 
 MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype) {
@@ -78,6 +125,42 @@ MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype) {
   return {.weights = size * (without_layers + layer * config.n_layers),
           .workspace = size * largest + sizeof(float) * kPrefillRows * row,
           .cache_per_token = 2 * size * kv * config.n_layers};
+}
+
+MemoryPlan gpu_memory_plan(const ModelConfig& config,
+                           kernels::DType dtype,
+                           const kernels::Ops& ops) {
+  const double size = kernels::bytes_of(dtype), n_layers = config.n_layers;
+  const double dim = config.dim, hidden = config.hidden_dim, vocab = config.vocab_size;
+  const double kv = static_cast<double>(config.n_kv_heads) * config.head_dim;
+  const double q = static_cast<double>(config.n_heads) * config.head_dim;
+  const double qkv = q + 2 * kv;
+  const auto packed = [&](double n, double k) {
+    constexpr double kInt = std::numeric_limits<int>::max();
+    if (n > kInt || k > kInt || n * k > 1e17) return size * n * k;
+    return static_cast<double>(ops.packed_bytes(dtype, static_cast<int>(n), static_cast<int>(k)));
+  };
+  const double layer =
+      packed(qkv, dim) + packed(dim, q) + packed(2 * hidden, dim) + packed(dim, hidden);
+  // Norms and biases are f32: what the parameters are beside their matrices.
+  ModelConfig shape = config;
+  shape.n_layers = 0;
+  const double table = vocab * dim, n_tables = config.tied_embeddings ? 1 : 2;
+  const auto outside = static_cast<double>(shape.n_params());
+  shape.n_layers = 1;
+  const double of_layer = static_cast<double>(shape.n_params()) - outside;
+  const double matrices = qkv * dim + dim * q + 3 * hidden * dim;
+  const double vectors = outside - n_tables * table + n_layers * (of_layer - matrices);
+
+  const double row = 2 * dim + qkv + q + 3 * hidden + 1;  // numbers in all buffers
+  const double workspace = sizeof(float) * kPrefillRows * row + sizeof(float) * kStepRows * vocab +
+                           2 * size * kPrefillRows * kv * n_layers + scratch_bytes(config, dtype) +
+                           sizeof(float) * kFirstPositions * config.head_dim;
+  const double page =
+      static_cast<double>(ops.page_bytes(dtype, config.n_kv_heads, config.head_dim));
+  return {.weights = n_tables * packed(vocab, dim) + n_layers * layer + sizeof(float) * vectors,
+          .workspace = workspace + kFirstPages * 2 * page * n_layers,
+          .cache_per_token = 2 * size * kv * n_layers};
 }
 
 MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype) {

@@ -6,6 +6,7 @@
 
 #include "engine/model/config.h"
 #include "kernels/dtype.h"
+#include "kernels/ops.h"
 
 namespace engine {
 
@@ -14,7 +15,7 @@ struct HeadsConfig;  // engine/model/heads_files.h
 /// Bytes, as real numbers: a scale that nobody can hold may pass 2^63.
 struct MemoryPlan {
   double weights = 0;    // of all tensors
-  double workspace = 0;  // the largest matrix while it is packed, and the buffers of a prefill
+  double workspace = 0;  // what loading and a run take beside them, and on a GPU the first pages
   double cache_per_token = 0;  // keys and values; taken page by page as text grows
   double needed() const { return weights + workspace; }
 };
@@ -28,6 +29,12 @@ inline MemoryPlan operator+(const MemoryPlan& a, const MemoryPlan& b) {
 /// @param config  scaled, if the model is to be
 /// @param dtype   of weights and cache
 MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype);
+/// The same on a GPU: matrices as they are packed there, and of a prompt in forwards of 256 rows
+/// and steps of at most 128 the rows, their staged keys and values, logits, working memory, and the
+/// cache's first eight pages. More pages, graphs and what a penalty copies come on top.
+MemoryPlan gpu_memory_plan(const ModelConfig& config,
+                           kernels::DType dtype,
+                           const kernels::Ops& ops);
 
 /// The same of draft heads; the target's embedding is there once more where they read it.
 MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype);

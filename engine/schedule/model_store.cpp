@@ -30,8 +30,12 @@ bool is_on(const LoadedModel& model, const kernels::Device& device) {
   return model.model->device().name() == device.name();
 }
 
-MemoryPlan plan_of(const ModelFiles& files, const LoadOptions& options) {
-  return memory_plan(scaled(files.config, options.scale), options.dtype);
+MemoryPlan plan_of(const ModelFiles& files,
+                   const LoadOptions& options,
+                   const kernels::Device& device) {
+  const ModelConfig config = scaled(files.config, options.scale);
+  return kernels::is_cpu(device.name()) ? memory_plan(config, options.dtype)
+                                        : gpu_memory_plan(config, options.dtype, device.ops());
 }
 
 /// Tokens a model may choose, as the forward counts them.
@@ -111,7 +115,7 @@ void ModelStore::expect_room(const std::vector<ModelRequest>& requests) {
       continue;
     }
     const Wanted wanted = opened(request);
-    plan = plan + plan_of(wanted.files, wanted.options);
+    plan = plan + plan_of(wanted.files, wanted.options, device(request.device));
     scale = wanted.options.scale;
     names += (names.empty() ? "" : " with ") + wanted.files.name;
   }
@@ -237,10 +241,10 @@ LoadedModel& ModelStore::load(const ModelRequest& request,
 
 LoadedModel& ModelStore::get(const ModelRequest& request, const LoadProgress& progress) {
   if (LoadedModel* model = held(request)) return *model;
-  device(request.device);  // refused before anything is read
+  const kernels::Device& on = device(request.device);  // refused before anything is read
   Wanted wanted = opened(request);
   make_room(request.device, wanted.files.name, wanted.options.scale,
-            plan_of(wanted.files, wanted.options), nullptr);
+            plan_of(wanted.files, wanted.options, on), nullptr);
   return load(request, std::move(wanted), progress, nullptr);
 }
 
@@ -249,7 +253,7 @@ RunModels ModelStore::get_with_draft(const ModelRequest& request,
                                      const std::string& decoder,
                                      const LoadProgress& progress,
                                      int draft_threads) {
-  device(request.device);
+  const kernels::Device& on = device(request.device);
   LoadedModel* target = held(request);
   Wanted target_wanted;
   if (!target) target_wanted = opened(request);
@@ -271,8 +275,8 @@ RunModels ModelStore::get_with_draft(const ModelRequest& request,
   if (!proposes) draft_wanted = opened(draft_request);
   refuse_other_vocabulary(decoder, files, proposes ? proposes->files : draft_wanted.files);
   MemoryPlan plan;
-  if (!target) plan = plan + plan_of(target_wanted.files, target_wanted.options);
-  if (!proposes) plan = plan + plan_of(draft_wanted.files, draft_wanted.options);
+  if (!target) plan = plan + plan_of(target_wanted.files, target_wanted.options, on);
+  if (!proposes) plan = plan + plan_of(draft_wanted.files, draft_wanted.options, on);
   const std::string name = fmt::format("{} with the draft model {}", files.name,
                                        proposes ? proposes->files.name : draft_wanted.files.name);
   if (!target) {
@@ -280,7 +284,8 @@ RunModels ModelStore::get_with_draft(const ModelRequest& request,
     target = &load(request, std::move(target_wanted), progress, proposes);
   }
   if (!proposes) {
-    make_room(request.device, name, {}, plan_of(draft_wanted.files, draft_wanted.options), target);
+    make_room(request.device, name, {}, plan_of(draft_wanted.files, draft_wanted.options, on),
+              target);
     proposes = &load(draft_request, std::move(draft_wanted), progress, target);
   }
   return {*target, proposes};

@@ -55,5 +55,7 @@ std::string failed_call();
 void limit_memory(std::int64_t bytes);
 /// What is taken of it now.
 std::int64_t memory_in_use();
+/// The most that was taken at once since this was last asked.
+std::int64_t memory_peak();
 
 }  // namespace kernels::emulation

@@ -65,7 +65,7 @@ std::int64_t call_to_fail() {
 struct Runtime {
   std::mutex lock;
   std::map<char*, Allocation> allocations;  // by data
-  std::int64_t in_use = 0, limit = kMemoryBytes;
+  std::int64_t in_use = 0, peak = 0, limit = kMemoryBytes;
   Watch watch = Watch::Once;
   bool host_off = false;
   int n_at_work = 0;  // threads in kernels and copies
@@ -447,6 +447,12 @@ std::int64_t memory_in_use() {
   return all.in_use;
 }
 
+std::int64_t memory_peak() {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  return std::exchange(all.peak, all.in_use);
+}
+
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = 0;
   if (const cudaError_t error = begin_call("cudaGetDeviceCount")) return error;
@@ -495,6 +501,7 @@ cudaError_t cudaMalloc(void** data, std::size_t bytes) {
   std::memset(allocation.data, 0xff, bytes);
   if (all.host_off && all.n_at_work == 0) mprotect(allocation.mapped, usable, PROT_NONE);
   all.in_use += static_cast<std::int64_t>(bytes);
+  all.peak = std::max(all.peak, all.in_use);
   *data = allocation.data;
   all.allocations.emplace(allocation.data, allocation);
   return cudaSuccess;

@@ -8,6 +8,7 @@
 
 #include "engine/event/recording.h"
 #include "engine/model/kv_cache.h"
+#include "engine/model/model_files.h"
 #include "engine/schedule/run.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/emulate/emulation_checks.h"
@@ -209,13 +210,90 @@ TEST(GpuMemory, a_model_held_on_a_gpu_goes_for_another_there_and_the_cpus_stays)
   const std::uint32_t cpu = store.get(tiny("cpu")).id;
   const LoadedModel& there = store.get(held);
   const std::uint32_t first = there.id;
-  const double needed = memory_plan(there.model->config(), kernels::DType::F16).needed();
+  const double needed =
+      gpu_memory_plan(there.model->config(), kernels::DType::F16, there.model->device().ops())
+          .needed();
   // Room for another once this one is gone.
   emulation::limit_memory(emulation::memory_in_use() + static_cast<std::int64_t>(needed) - 1000);
   EXPECT_EQ(store.get(other).id, first + 1);
   emulation::limit_memory(kMemory);
   EXPECT_EQ(store.get(tiny("cpu")).id, cpu);
   EXPECT_EQ(store.get(held).id, first + 2) << "it had gone";
+}
+
+/// A text of 300 tokens read on a model loaded there, and a step of 120 rows.
+void read_and_step(ModelStore& store, const ModelRequest& request) {
+  Model& model = *store.get(request).model;
+  std::vector<TokenId> prompt;
+  for (int i = 0; i < 301; i++) prompt.push_back(static_cast<TokenId>(1 + i % 90));
+  Sequence text = prefilled(model, prompt, {});
+  TokenTree tree;
+  for (int i = 0; i < 120; i++) tree.add(static_cast<TokenId>(1 + i % 90), i / 2 - 1, RowTag{});
+  const BatchItem item{.cache = &text.cache(), .tree = &tree, .prefix = text.cached_tokens()};
+  model.forward(std::span(&item, 1), {});
+}
+
+/// A shape whose random weights lie in a folder.
+struct Shape {
+  const char* name;
+  ModelConfig config;
+  const char* dtype;
+};
+std::vector<Shape> shapes() {
+  const auto shape = [](int dim, int hidden, int layers, int heads, int kv_heads, int vocab) {
+    ModelConfig config;
+    config.dim = dim;
+    config.hidden_dim = hidden;
+    config.n_layers = layers;
+    config.n_heads = heads;
+    config.n_kv_heads = kv_heads;
+    config.head_dim = dim / heads;
+    config.vocab_size = vocab;
+    config.max_seq_len = 1024;
+    return config;
+  };
+  std::vector<Shape> all = {{"deep", shape(64, 192, 12, 4, 2, 400), "bf16"},
+                            {"wide_vocabulary", shape(64, 160, 2, 4, 4, 9000), "f16"},
+                            {"f32", shape(96, 256, 4, 6, 2, 1000), "f32"}};
+  all[0].config.tied_embeddings = true;
+  return all;
+}
+
+// What is planned is held: nothing that fits by the plan is refused later, and little room is kept
+// for nothing.
+TEST(GpuMemory, CU05_a_load_a_prompt_and_a_step_take_what_was_planned) {
+  const test::Folder folder;
+  for (const Shape& shape : shapes()) {
+    SCOPED_TRACE(shape.name);
+    const std::string directory = folder / shape.name;
+    write_model(directory, shape.config, *random_tensors(shape.config, 5), kernels::DType::F32, "");
+    const ModelRequest request{
+        .model = directory, .dtype = shape.dtype, .device = kEmulated, .needs_tokenizer = false};
+    const std::int64_t before = emulation::memory_in_use();
+    emulation::memory_peak();
+    double planned = 0;
+    {
+      ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+      read_and_step(store, request);
+      const kernels::DType dtype = *kernels::dtype_named(shape.dtype);
+      planned = gpu_memory_plan(shape.config, dtype, store.device(kEmulated).ops()).needed();
+    }
+    const auto peak = static_cast<double>(emulation::memory_peak() - before);
+    EXPECT_LE(peak, planned);
+    EXPECT_GE(peak, 0.8 * planned);
+    // With so much and no more it is loaded and runs; with less than it takes it is not loaded.
+    emulation::limit_memory(before + static_cast<std::int64_t>(planned) + 1);
+    {
+      ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+      EXPECT_NO_THROW(read_and_step(store, request));
+    }
+    emulation::limit_memory(before + static_cast<std::int64_t>(planned) - 1);
+    {
+      ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+      EXPECT_THROW(store.get(request), Error);
+    }
+    emulation::limit_memory(kMemory);
+  }
 }
 
 TEST(GpuMemory, CU05_the_cache_grows_by_what_there_is_room_for) {
