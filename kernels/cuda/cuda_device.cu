@@ -609,8 +609,9 @@ void* CudaDevice::scratch(Use use, std::int64_t bytes, bool cleared) {
     taken = bytes;
     larger = allocate(taken, "a step's working memory");
   }
-  grown = {larger, taken, {}};
-  if (cleared) clear(larger, taken);
+  grown = {larger, 0, {}};
+  if (cleared) clear(larger, taken);  // unless it is, nobody may have it
+  grown.bytes = taken;
   return larger;
 }
 
