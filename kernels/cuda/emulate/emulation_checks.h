@@ -33,7 +33,8 @@ void forget_faults();
 /// @return calls made since it was last set
 std::int64_t fail_call(std::int64_t n);
 /// As fail_call(n), and with an error that stays: every later call gives it too.
-void fail_call_for_good(std::int64_t n);
+/// @param error  by CUDA's number; at first cudaErrorLaunchFailure
+void fail_call_for_good(std::int64_t n, int error = 719);
 /// As fail_call(n), but what the call says is that memory is short, whichever it is.
 void fail_call_for_memory(std::int64_t n);
 /// From now on cudaStreamQuery says that a stream's work goes on, as a GPU's does that hangs.

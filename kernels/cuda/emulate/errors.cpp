@@ -23,6 +23,8 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorNotReady";
     case cudaErrorIllegalAddress:
       return "cudaErrorIllegalAddress";
+    case cudaErrorLaunchTimeout:
+      return "cudaErrorLaunchTimeout";
     case cudaErrorLaunchFailure:
       return "cudaErrorLaunchFailure";
     case cudaErrorUnknown:
@@ -51,6 +53,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "the work goes on";
     case cudaErrorIllegalAddress:
       return "an illegal address was touched";
+    case cudaErrorLaunchTimeout:
+      return "a kernel took longer than the display's driver lets it";
     case cudaErrorLaunchFailure:
       return "a kernel failed";
     case cudaErrorUnknown:

@@ -73,7 +73,8 @@ struct Runtime {
   std::vector<Stream*> streams;
   std::map<const void*, Kernel> kernels;
   std::int64_t n_calls = 0, fail_at = call_to_fail();
-  bool fails_for_good = false, fails_for_memory = false;
+  cudaError_t fails_for_good = cudaSuccess;  // with this error
+  bool fails_for_memory = false;
   bool never_ends = false;   // the work of streams
   int major = 9, minor = 0;  // compute capability
   std::shared_ptr<const std::function<void(const std::string&)>> before_call;
@@ -254,7 +255,7 @@ cudaError_t begin_call(const char* name, cudaError_t refusal) {
   all.calls[name]++;
   if (++all.n_calls != all.fail_at) return cudaSuccess;
   all.failed = name;
-  if (all.fails_for_good) all.sticky = refusal = cudaErrorLaunchFailure;
+  if (all.fails_for_good != cudaSuccess) all.sticky = refusal = all.fails_for_good;
   if (all.fails_for_memory) refusal = cudaErrorMemoryAllocation;
   return last_error = refusal;
 }
@@ -382,16 +383,17 @@ std::int64_t fail_call(std::int64_t n) {
   const std::lock_guard hold(all.lock);
   const std::int64_t made = std::exchange(all.n_calls, 0);
   all.fail_at = n;
-  all.fails_for_good = all.fails_for_memory = false;
+  all.fails_for_good = cudaSuccess;
+  all.fails_for_memory = false;
   all.failed.clear();
   return made;
 }
 
-void fail_call_for_good(std::int64_t n) {
+void fail_call_for_good(std::int64_t n, int error) {
   fail_call(n);
   Runtime& all = runtime();
   const std::lock_guard hold(all.lock);
-  all.fails_for_good = true;
+  all.fails_for_good = static_cast<cudaError_t>(error);
 }
 
 void fail_call_for_memory(std::int64_t n) {

@@ -35,7 +35,15 @@ std::vector<std::vector<TokenId>> bundled_prompts(const Model& model) {
   return prompts;
 }
 
-/// Random heads for a model, as `model random --heads` makes them.
+Job job_of(const char* decoder, OptionValues options = {}) {
+  Job job;
+  job.decoder = decoder;
+  job.options = std::move(options);
+  return job;
+}
+
+}  // namespace
+
 HeadsFiles random_heads_for(const ModelConfig& config, HeadsKind kind) {
   HeadsFiles files;
   files.path = files.name = "random heads";
@@ -48,15 +56,6 @@ HeadsFiles random_heads_for(const ModelConfig& config, HeadsKind kind) {
   files.tensors = random_heads(files.config, 31);
   return files;
 }
-
-Job job_of(const char* decoder, OptionValues options = {}) {
-  Job job;
-  job.decoder = decoder;
-  job.options = std::move(options);
-  return job;
-}
-
-}  // namespace
 
 std::string name_of(const Subject& subject) {
   if (subject.kind == Subject::Kind::Toy) return "toy";

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/model/draft_heads.h"
+#include "engine/model/heads_files.h"
 #include "engine/model/model.h"
 #include "tests/engine/decode/run.h"
 
@@ -18,6 +19,9 @@ struct Subject {
 };
 std::string name_of(const Subject& subject);  // "bundled_bf16"
 std::vector<Subject> all_subjects();
+
+/// Random heads for a model, as `model random --heads` makes them.
+HeadsFiles random_heads_for(const ModelConfig& config, HeadsKind kind);
 
 /// A model to decode with, and texts for it to go on with.
 class Loaded {

@@ -1,5 +1,7 @@
 // A GPU that fails while the engine works on it, by the emulated one: what ends, what is kept, what
 // is given up, and how it goes on.
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -116,6 +118,46 @@ TEST_F(FailingGpu, CU08_CU09_a_fault_that_stays_ends_the_run_keeps_its_text_and_
   ASSERT_TRUE(recorded.runs().front().failed);
   EXPECT_EQ(recorded.runs().front().failed->message, cause);
   EXPECT_EQ(recorded.runs().front().tokens.size(), n_tokens);
+}
+
+// A GPU that also draws a display ends a kernel that takes too long.
+TEST_F(FailingGpu, CU13_a_kernel_that_the_displays_driver_ends_is_named_so_and_ends_the_run) {
+  ASSERT_TRUE(two_steps(on(kEmulated, 16)));
+  const std::size_t n_tokens = timeline.runs().back().tokens.size();
+  emulation::before_calls([](const std::string& name) {
+    if (name == "cudaStreamSynchronize") emulation::fail_call_for_good(1, 702);
+    if (name == "cudaStreamSynchronize") emulation::before_calls({});
+  });
+  commands.push(StepOnce{});
+  ASSERT_TRUE(until([&] { return n_over() == 1; }));
+  const RunRecord& run = timeline.runs().back();
+  ASSERT_TRUE(run.failed);
+  EXPECT_EQ(run.failed->code, static_cast<int>(ErrorCode::Device));
+  EXPECT_THAT(run.failed->message,
+              AllOf(HasSubstr("cudaStreamSynchronize: cudaErrorLaunchTimeout"),
+                    HasSubstr("the latest first: "), HasSubstr("--device cpu")));
+  EXPECT_EQ(run.tokens.size(), n_tokens);
+  ASSERT_TRUE(settled());
+  EXPECT_THAT(refusal(on(kEmulated, 4)), HasSubstr("cudaErrorLaunchTimeout"));
+}
+
+// From the call that fails to the cause told, and from there to the engine's end.
+TEST_F(FailingGpu, CU08_the_cause_is_told_within_a_second_and_the_engine_ends_within_five) {
+  using Clock = std::chrono::steady_clock;
+  std::atomic<Clock::time_point> failed{Clock::time_point()};
+  ASSERT_TRUE(two_steps(on(kEmulated, 16)));
+  emulation::before_calls([&](const std::string& name) {
+    if (name != "cudaStreamSynchronize" || failed.load() != Clock::time_point()) return;
+    failed = Clock::now();
+    emulation::fail_call_for_good(1);
+  });
+  commands.push(StepOnce{});
+  ASSERT_TRUE(until([&] { return n_over() == 1; }));
+  const Clock::time_point told = Clock::now();
+  EXPECT_TRUE(timeline.runs().back().failed);
+  EXPECT_LT(told - failed.load(), std::chrono::seconds(1));
+  EngineThread::TearDown();
+  EXPECT_LT(Clock::now() - told, std::chrono::seconds(5));
 }
 
 TEST_F(FailingGpu, CU16_a_gpu_that_answers_again_is_opened_anew_by_the_next_run) {

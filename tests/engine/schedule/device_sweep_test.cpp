@@ -1,0 +1,228 @@
+// Every call of CUDA's made to fail once, beneath a load, a prompt and three steps of a decoder, by
+// the emulated GPU: what is said, what is left behind, and whether the next run is good.
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include "engine/event/queue.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/emulate/emulation_checks.h"
+#include "tests/engine/decode/catalogue.h"
+#include "tests/engine/decode/tiny_transformer.h"
+
+namespace engine::test {
+namespace {
+
+namespace emulation = kernels::emulation;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+/// What a run came to: its tokens, or why it ended.
+struct Ended {
+  std::vector<TokenId> tokens;
+  std::string message;  // empty: it did not fail
+  ErrorCode code = ErrorCode::Usage;
+  std::vector<std::string>
+      notes;  // of devices that are closed, or the run's: a step without drafts
+};
+
+class DeviceSweep : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    emulation::fence_host_off(false);
+    sound();
+    kernels::take_notes_of_closed();
+    in_use_ = emulation::memory_in_use();
+  }
+  void TearDown() override { sound(); }
+  static void sound() {
+    emulation::before_calls({});
+    emulation::fail_call(0);
+    emulation::forget_faults();
+    emulation::limit_memory(std::int64_t{4} << 30);
+  }
+
+  /// Loads the target, of one layer, and what its decoder needs on a GPU of its own, reads a prompt
+  /// and takes three steps.
+  static std::vector<TokenId> three_steps(std::vector<std::string>& notes) {
+    const auto device = kernels::open_cuda("cuda:emulated");
+    ModelConfig config = tiny_config();
+    config.n_layers = 1;
+    const auto model = tiny_transformer(*device, kernels::DType::BF16, 11, config);
+    const std::vector<Job> all = plain_settings();
+    Job job = *std::ranges::find(all, GetParam(), &Job::decoder);
+    job.limits.max_tokens = 40;
+    std::unique_ptr<Model> draft;
+    std::unique_ptr<MedusaHeads> heads;
+    if (job.decoder == "speculative") {
+      draft = tiny_transformer(*device, kernels::DType::BF16, 12, config);
+      job.draft = draft.get();
+      job.options["gamma"] = "2";
+    }
+    if (job.decoder == "medusa") {
+      heads = load_medusa(*device, random_heads_for(config, HeadsKind::Medusa),
+                          {.dtype = kernels::DType::BF16,
+                           .vocab_size = config.vocab_size,
+                           .max_seq_len = config.max_seq_len});
+      job.heads = heads.get();
+    }
+    Lane lane = start(*model, {3, 7, 1, 9, 4}, job);
+    EventList events;
+    Stepper stepper(*model, &events);
+    Lane* const one = &lane;
+    for (int i = 0; i < 3; i++) stepper.step(std::span(&one, 1));
+    for (const Event& event : events.events)
+      if (const auto* notice = std::get_if<Notice>(&event)) notes.push_back(notice->text);
+    return {lane.sequence.generated().begin(), lane.sequence.generated().end()};
+  }
+  static Ended run() {
+    Ended ended;
+    try {
+      ended.tokens = three_steps(ended.notes);
+    } catch (const Error& error) {
+      ended.message = error.what();
+      ended.code = error.code();
+    }
+    for (std::string& note : kernels::take_notes_of_closed())
+      ended.notes.push_back(std::move(note));
+    return ended;
+  }
+  /// A run in which something fails, and a good one behind it.
+  Ended failed_run(const std::vector<TokenId>& expected) {
+    Ended ended = run();
+    failed_ = emulation::failed_call();
+    sound();
+    EXPECT_EQ(emulation::memory_in_use(), in_use_);
+    if (ended.message.empty()) {
+      // Without its drafts a step writes fewer of the same.
+      const auto n = static_cast<std::ptrdiff_t>(std::min(ended.tokens.size(), expected.size()));
+      EXPECT_GE(n, 3);
+      EXPECT_TRUE(std::equal(ended.tokens.begin(), ended.tokens.begin() + n, expected.begin()));
+      EXPECT_TRUE(ended.notes.size() > 0 || ended.tokens == expected);
+    } else {
+      EXPECT_THAT(ended.message, AllOf(HasSubstr("cuda:emulated: "), HasSubstr("--device cpu"),
+                                       Not(HasSubstr("\n"))));
+      EXPECT_TRUE(ended.code == ErrorCode::Device || ended.code == ErrorCode::Resources);
+    }
+    return ended;
+  }
+
+  std::int64_t in_use_ = 0;
+  std::string failed_;  // the call
+};
+
+bool gives_back(const std::string& call) {
+  return call == "cudaFree" || call.ends_with("Destroy") || call == "cudaFreeHost";
+}
+
+TEST_P(DeviceSweep, CU19_every_call_that_fails_is_named_and_the_next_run_is_good) {
+  emulation::fail_call(0);
+  const std::vector<TokenId> expected = run().tokens;
+  const std::int64_t n_calls = emulation::fail_call(0);
+  ASSERT_GT(n_calls, 150);
+  ASSERT_GE(expected.size(), 3u);
+  std::set<std::string> named;
+  for (std::int64_t n = 1; n <= n_calls; n++) {
+    emulation::fail_call(n);
+    const Ended ended = failed_run(expected);
+    SCOPED_TRACE("call " + std::to_string(n) + ", " + failed_ + ": " + ended.message);
+    ASSERT_NE(failed_, "");
+    // Memory is asked for once more, and a graph may be done without. What gives something back is
+    // said by a later call, or by a note at the end.
+    const bool done_without = failed_ == "cudaMalloc" || failed_ == "cudaGraphInstantiateWithFlags";
+    std::string said = ended.message;
+    if (said.empty() && !done_without) {
+      ASSERT_EQ(ended.notes.size(), 1u);
+      said = ended.notes.front();
+    }
+    ASSERT_EQ(said.empty(), done_without);
+    if (n % 16 == 0 || n == n_calls) {
+      ASSERT_EQ(run().tokens, expected) << "the next run";
+    }
+    if (done_without) continue;
+    EXPECT_THAT(said, HasSubstr("cudaError"));
+    // A launch is named by its kernel.
+    EXPECT_THAT(said, HasSubstr(failed_ == "cudaLaunchKernel" ? "(grid " : failed_));
+    named.insert(failed_);
+  }
+  for (const char* call :
+       {"cudaLaunchKernel", "cudaMemcpyAsync", "cudaStreamSynchronize", "cudaStreamCreateWithFlags",
+        "cudaMallocHost", "cudaFree", "cudaFreeHost", "cudaStreamDestroy", "cudaEventDestroy"})
+    EXPECT_TRUE(named.contains(call)) << call;
+}
+
+TEST_P(DeviceSweep, CU04_every_call_that_finds_no_memory_is_named_and_the_next_run_is_good) {
+  emulation::fail_call(0);
+  const std::vector<TokenId> expected = run().tokens;
+  const std::int64_t n_calls = emulation::fail_call(0);
+  std::set<std::string> done_without;
+  for (std::int64_t n = 1; n <= n_calls; n++) {
+    emulation::fail_call_for_memory(n);
+    const Ended ended = failed_run(expected);
+    SCOPED_TRACE("call " + std::to_string(n) + ", " + failed_ + ": " + ended.message);
+    // What fails when all is given back, a note says, and a draft that costs no more than itself.
+    const bool noted = ended.message.empty() && !ended.notes.empty();
+    if (noted || !ended.message.empty()) {
+      const std::string& said = noted ? ended.notes.front() : ended.message;
+      EXPECT_THAT(said,
+                  AllOf(HasSubstr("cudaErrorMemoryAllocation"), HasSubstr("cuda:emulated: ")));
+    }
+    if (gives_back(failed_)) {
+      EXPECT_TRUE(noted || !ended.message.empty());
+    } else if (ended.message.empty() && (!noted || failed_.starts_with("cudaGraph"))) {
+      done_without.insert(failed_);
+    }
+    if (n % 16 == 0 || n == n_calls) {
+      ASSERT_EQ(run().tokens, expected) << "the next run";
+    }
+  }
+  EXPECT_TRUE(done_without.contains("cudaMalloc"));
+  for (const char* call : {"cudaLaunchKernel", "cudaMemcpyAsync", "cudaStreamSynchronize"})
+    EXPECT_FALSE(done_without.contains(call)) << call;
+}
+
+// From the n-th allocation on there is no memory: the message says for what it was wanted.
+TEST_P(DeviceSweep, CU04_every_allocation_from_which_on_memory_is_gone_says_what_it_was_for) {
+  const std::vector<TokenId> expected = run().tokens;
+  std::set<std::string> purposes;
+  std::int64_t n_allocations = 0;
+  for (std::int64_t failing = 1; failing == 1 || failing <= n_allocations; failing++) {
+    n_allocations = 0;
+    emulation::before_calls([&](const std::string& name) {
+      if (name == "cudaMalloc" && ++n_allocations == failing)
+        emulation::limit_memory(emulation::memory_in_use());
+    });
+    const Ended ended = failed_run(expected);
+    SCOPED_TRACE("allocation " + std::to_string(failing) + ": " + ended.message);
+    if (n_allocations < failing) break;  // there are no more
+    std::string said = ended.message;
+    if (said.empty() && !ended.notes.empty()) said = ended.notes.front();
+    EXPECT_TRUE(ended.message.empty() || ended.code == ErrorCode::Resources);
+    const auto at = said.find("were asked for, ");
+    ASSERT_NE(at, std::string::npos) << said;
+    const std::string rest = said.substr(at + 16);
+    purposes.insert(rest.substr(0, rest.find(',')));
+    EXPECT_THAT(rest, HasSubstr(" are free"));
+    if (failing % 16 == 0) {
+      ASSERT_EQ(run().tokens, expected) << "the next run";
+    }
+    n_allocations = failing + 1;
+  }
+  EXPECT_THAT(purposes,
+              testing::IsSupersetOf({"the weights", "a step's rows", "a step's logits",
+                                     "a step's keys and values", "cache page 1",
+                                     "the table of positions", "a step's working memory"}));
+  EXPECT_EQ(purposes.contains("draft heads"), GetParam() == std::string("medusa"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Decoders,
+                         DeviceSweep,
+                         testing::Values("ar", "speculative", "medusa"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace engine::test
