@@ -5,10 +5,10 @@
 #   FOLDER/gpu_check.sh run [PART...]    where the GPU is: these parts, all by default; none takes longer than 10 minutes
 #   FOLDER/gpu_check.sh parts            their names
 #   kernels, decoders   every test of a kernel, and every decoder in every dtype against plain decoding, on the device
-#   faults              each call of CUDA's made to fail once, the first 40 and then some: the program names it, or does without and
-#                       says so
+#   faults              every call of CUDA's made to fail once: the program names it, or does without and says so
 #   memcheck, racecheck, initcheck, synccheck      compute-sanitizer over the kernels' tests and 32 tokens of the small bundled model;
 #                       memcheck with every allocation that is not given back
+#                       PART:2/8 of faults and of these is the second of eight shares of it, so that each stays under 10 minutes
 #   shape               7B-shaped random weights (13.5 GB) into FOLDER/7B, or where DECOSCOPE_GPU_MODEL names; what follows reads them
 #   bench               steps of 1 to 120 rows at context 512 beside how fast this GPU copies, held against docs/cuda.md's model
 #   speeds              every decoder beside plain decoding on the bundled prompts, heads where they are bundled: tokens/s, and equal tokens
@@ -20,7 +20,10 @@
 # a sanitizer reports, or where a target of docs/cuda.md is missed.
 set -euo pipefail
 
-all_parts="kernels decoders faults memcheck racecheck initcheck synccheck shape bench speeds products training floor"
+shares() { # PART N
+  for i in $(seq "$2"); do printf '%s:%d/%d ' "$1" "$i" "$2"; done
+}
+all_parts="kernels decoders $(shares faults 8)memcheck $(shares racecheck 4)initcheck synccheck shape bench speeds products training floor"
 
 pack() {
   folder=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -80,9 +83,9 @@ faults_of() { # few 4 | one_step
   preload="$here/lib/libfail_calls.so" log="$here/results/calls"
   DECOSCOPE_FAIL_CALL=0 DECOSCOPE_FAIL_LOG="$log" "$here/gpu_check.sh" "$@" > /dev/null
   read -r n_calls _ < "$log"
-  echo "$*: $n_calls calls"
+  echo "$*: $n_calls calls, of which share $share of $n_shares"
   [ "$n_calls" -gt 40 ] || { echo "too few: the library does not stand before the runtime" >&2 && return 1; }
-  n=1 bad=0
+  n=$share bad=0
   while [ "$n" -le "$n_calls" ]; do
     code=0
     DECOSCOPE_FAIL_CALL=$n DECOSCOPE_FAIL_LOG="$log" timeout 60 "$here/gpu_check.sh" "$@" \
@@ -97,7 +100,7 @@ faults_of() { # few 4 | one_step
       *:4 | *:5) [ "$(wc -l < "$here/results/failed")" -le 4 ] || bad=1 ;;
       *) bad=1 ;;
     esac
-    n=$((n < 40 ? n + 1 : n + n_calls / 40 + 1))
+    n=$((n + n_shares))
   done
   return "$bad"
 }
@@ -152,6 +155,22 @@ sys.exit(1 if other else 0)
 PYTHON
 }
 
+# A share of a part, "faults:2/8"; a part without one is all of it.
+shared_part() { # PART[:SHARE/N]
+  share=1 n_shares=1
+  case $1 in
+    *:*)
+      part_of=${1#*:}
+      share=${part_of%/*} n_shares=${part_of#*/}
+      { [ "$share" -ge 1 ] && [ "$share" -le "$n_shares" ]; } 2> /dev/null ||
+        { echo "gpu_check: $1: expected PART:SHARE/N, of N shares one from 1 to N" >&2 && return 2; }
+      case ${1%%:*} in
+        faults | memcheck | racecheck | initcheck | synccheck) ;;
+        *) echo "gpu_check: $1: faults and what compute-sanitizer does are shared, no other part" >&2 && return 2 ;;
+      esac ;;
+  esac
+  part "${1%%:*}"
+}
 part() {
   DECOSCOPE_CUBLAS=$(cublas_here)
   export DECOSCOPE_CUBLAS
@@ -165,7 +184,9 @@ part() {
       tool=$1 leaks=""
       [ "$tool" != memcheck ] || leaks="--leak-check full"
       code=0
+      export GTEST_TOTAL_SHARDS="$n_shares" GTEST_SHARD_INDEX=$((share - 1))
       for command in kernels tokens; do
+        [ "$command" = kernels ] || [ "$share" = 1 ] || continue
         set -- kernels_emulated_test --gtest_filter='*cuda_0*' --gtest_brief=1
         [ "$command" = kernels ] ||
           set -- decoscope generate --model demo-draft --prompt "Question: " --max-tokens 32 --ignore-eos --device cuda:0
@@ -198,10 +219,11 @@ run() {
   for name in "$@"; do
     echo "== $name"
     begun=$(date +%s) code=0
-    timeout 590 "$here/gpu_check.sh" part "$name" > "$here/results/$name.log" 2>&1 || code=$?
-    [ "$code" != 124 ] || echo "gpu_check: $name: took longer than 590 s" >> "$here/results/$name.log"
-    echo "$code $(($(date +%s) - begun))" > "$here/results/$name.code"
-    tail -n 3 "$here/results/$name.log"
+    file="$here/results/$(echo "$name" | tr ':/' '..')" # faults:2/8 -> faults.2.8
+    timeout 590 "$here/gpu_check.sh" part "$name" > "$file.log" 2>&1 || code=$?
+    [ "$code" != 124 ] || echo "gpu_check: $name: took longer than 590 s" >> "$file.log"
+    echo "$code $(($(date +%s) - begun))" > "$file.code"
+    tail -n 3 "$file.log"
   done
   python3 - "$here/results" <<'PYTHON'
 import glob, json, os, subprocess, sys
@@ -229,7 +251,7 @@ case ${1:-} in
   pack) pack "${2:?a folder}" ;;
   run) shift && run "$@" ;;
   parts) echo "$all_parts" ;;
-  part) part "${2:?a name}" ;; # by run, under its limit of time
+  part) shared_part "${2:?a name}" ;; # by run, under its limit of time
   few) preload="$here/lib/libfail_calls.so" && few_tokens "$2" ;; # by faults
   one_step) preload="$here/lib/libfail_calls.so" && one_step ;;
   *) sed -n '2,22s/^# \?//p' "$0" >&2 && exit 2 ;;
