@@ -5,6 +5,8 @@
 #   FOLDER/gpu_check.sh run [PART...]    where the GPU is: these parts, all by default; none takes longer than 10 minutes
 #   FOLDER/gpu_check.sh parts            their names
 #   kernels, decoders   every test of a kernel, and every decoder in every dtype against plain decoding, on the device
+#   soak, cancel, rows  2,000 generations of changing decoders, after each of which the same memory is free; 1,000 runs stopped at any
+#                       moment, 99 % of them within a step and a tenth of a second; rows' bits in 10,000 forwards of 1 to 17 rows
 #   faults              every call of CUDA's made to fail once: the program names it, or does without and says so
 #   memcheck, racecheck, initcheck, synccheck      compute-sanitizer over the kernels' tests and 32 tokens of the small bundled model;
 #                       memcheck with every allocation that is not given back
@@ -23,7 +25,7 @@ set -euo pipefail
 shares() { # PART N
   for i in $(seq "$2"); do printf '%s:%d/%d ' "$1" "$i" "$2"; done
 }
-all_parts="kernels decoders $(shares faults 8)memcheck $(shares racecheck 4)initcheck synccheck shape bench speeds products training floor"
+all_parts="kernels decoders soak cancel rows $(shares faults 8)memcheck $(shares racecheck 4)initcheck synccheck shape bench speeds products training floor"
 
 pack() {
   folder=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -63,10 +65,11 @@ decoscope() {
   DECOSCOPE_ASSETS="$here/assets" packed decoscope "$@"
 }
 # Those of the device; that there are none is no success.
-tests_of() { # PROGRAM
-  packed "$1" --gtest_list_tests --gtest_filter='*cuda_0*' | grep -q '^  ' ||
+tests_of() { # PROGRAM [FILTER]
+  filter=${2:-'*cuda_0*'}
+  packed "$1" --gtest_list_tests --gtest_filter="$filter" | grep -q '^  ' ||
     { echo "gpu_check: $1: no test of a GPU; \`decoscope devices\` says why" >&2 && decoscope devices && return 5; }
-  DECOSCOPE_ASSETS="$here/assets" packed "$1" --gtest_filter='*cuda_0*' --gtest_brief=1
+  DECOSCOPE_ASSETS="$here/assets" packed "$1" --gtest_filter="$filter" --gtest_brief=1
 }
 few_tokens() { # N
   decoscope generate --model demo-draft --prompt "Question: " --max-tokens "$1" --ignore-eos --device cuda:0
@@ -177,6 +180,9 @@ part() {
   case $1 in
     kernels) tests_of kernels_emulated_test ;;
     decoders) tests_of engine_emulated_test ;;
+    soak) DECOSCOPE_SOAK=2000 tests_of engine_emulated_test '*.Soak*cuda_0*' ;;
+    cancel) DECOSCOPE_CANCELS=1000 tests_of engine_emulated_test '*.Cancel*cuda_0*' ;;
+    rows) DECOSCOPE_ROW_FORWARDS=10000 tests_of engine_emulated_test '*.RowBits*cuda_0*' ;;
     faults) faults ;;
     memcheck | racecheck | initcheck | synccheck)
       command -v compute-sanitizer > /dev/null || { echo "gpu_check: compute-sanitizer: not found; CUDA's toolkit has it" >&2 && return 5; }
@@ -254,5 +260,5 @@ case ${1:-} in
   part) shared_part "${2:?a name}" ;; # by run, under its limit of time
   few) preload="$here/lib/libfail_calls.so" && few_tokens "$2" ;; # by faults
   one_step) preload="$here/lib/libfail_calls.so" && one_step ;;
-  *) sed -n '2,22s/^# \?//p' "$0" >&2 && exit 2 ;;
+  *) sed -n '2,24s/^# \?//p' "$0" >&2 && exit 2 ;;
 esac

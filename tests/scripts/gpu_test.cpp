@@ -104,8 +104,9 @@ TEST_F(GpuModel, trainings_that_part_early_or_late_are_told_apart_from_equal_one
 TEST_F(GpuModel, gpu_check_names_its_parts_and_refuses_others) {
   const std::string script = DECOSCOPE_SOURCE_DIR "/scripts/gpu_check.sh";
   ASSERT_EQ(std::system((script + " parts > " + out() + ".parts").c_str()), 0);
-  EXPECT_THAT(read(out() + ".parts"), AllOf(HasSubstr("kernels decoders faults:1/8 faults:2/8 "),
-                                            HasSubstr(" faults:8/8 memcheck racecheck:1/4 ")));
+  EXPECT_THAT(read(out() + ".parts"),
+              AllOf(HasSubstr("kernels decoders soak cancel rows faults:1/8 faults:2/8 "),
+                    HasSubstr(" faults:8/8 memcheck racecheck:1/4 ")));
   EXPECT_EQ(WEXITSTATUS(std::system((script + " part all 2> " + out() + ".told").c_str())), 2);
   EXPECT_THAT(read(out() + ".told"), HasSubstr("gpu_check: all: expected one of kernels"));
   for (const char* share : {"faults:0/4", "faults:5/4", "racecheck:x/4", "bench:1/2"}) {
