@@ -1,20 +1,25 @@
 #!/usr/bin/env bash
 # Every decoder of the program, measured on every generated task and on the open sets: docs/measurements/all_decoders.md's tables.
 #   scripts/all_decoders.sh OUT_DIR
-# Speed-ups are of decode time, prompts apart, against plain decoding by the lane's own model in turns with it, at 1x1 and at 4x2 (the
-# draft is never scaled). Draft heads and lanes of the consistency model where these are there, open sets where DECOSCOPE_DATA names their
-# folder; standard error says what is passed over, and at the beginning about how long it takes (40 minutes on two cores where a step
-# takes 12 ms at 4x2).
-#   heads        with trees sized to this machine and scale (`model tree --rows auto`), so in races of their own
+# Speed-ups are of decode time, prompts apart, against plain decoding by the lane's own model in turns with it (a lane @demo-cllm against
+# ar@demo-cllm), at 1x1 and at 4x2 (the draft is never scaled). Draft heads and lanes of the consistency model where these are there, open
+# sets where DECOSCOPE_DATA names their folder; standard error says what is passed over, and at the beginning about how long it takes. Two
+# races a task and scale, so that few programs have to load models:
+#   all          every decoder with its defaults, heads with trees grown for this machine and scale (`model tree --rows auto`)
+#   sized        what has a size, or another way to work, with that of this machine: jacobi with refill=slide and the widest block of
+#                6, 8, 10, 12 and 16 whose step costs at most 1.25 of one row's, prompt lookup with half as many tokens, mcsd with a tree by
+#                measured costs (k_config=$DECOSCOPE_ALL_K_CONFIG, auto; an empty one leaves mcsd out), chimera with drafting=branch
 #   accuracy     of plain decoding by the lane's model, whose texts they all write, by `data check`
 #   of its rows  the speed-up / (tokens per step x cost of one row / (cost of the step's rows + of its draft forwards + of asking its
-#                heads)), with steps as dear as they are behind the task's own texts: 1 if nothing but the rows is paid. The heads' time is
-#                that of a chain; what `drafting=branch` asks more shows as less than 1
+#                heads)): 1 if nothing but the rows is paid. Steps are timed behind as many tokens as the task's texts have, before,
+#                between and behind its races, for the machine has phases; a race is held against the mean of the two around it. The heads'
+#                time is that of a chain; what `drafting=branch` asks more shows as less than 1
 # DECOSCOPE_ALL_SCALED (8) problems a task at 4x2, half as many of a set; DECOSCOPE_ALL_COUNT (20) at 1x1, likewise; DECOSCOPE_ALL_ANSWERS
-# (50) are scored; DECOSCOPE_ALL_TOKENS (64) at most in a race; DECOSCOPE_ALL_TASKS, DECOSCOPE_ALL_SETS name some. Of a set the problems
-# are spread over the whole of it, without prompts above 1,200 characters, which with their answers might not fit the context.
-# Fails, behind its tables, where a text is not that of plain decoding. A file that is there is not made again, so the same command goes
-# on where it was stopped.
+# (50) are scored; DECOSCOPE_ALL_TOKENS (64) at most in a race; DECOSCOPE_ALL_TASKS, DECOSCOPE_ALL_SETS name some. All eight tasks and
+# thirteen sets take some 28 minutes where a step of one row takes 7.5 ms at 4x2; where it takes 12, DECOSCOPE_ALL_SCALED=4 does. Of a set
+# the problems are spread over the whole of it, without prompts above 1,200 characters, which with their answers might not fit the
+# context. Fails, behind its tables, where a text is not that of plain decoding. A file that is there is not made again, so the same
+# command goes on where it was stopped; a race that was made and not timed behind is made again, with both times.
 set -euo pipefail
 data=${DECOSCOPE_DATA:-}
 unset DECOSCOPE_DATA # generated problems are of their own texts alone
@@ -28,6 +33,7 @@ scaled=${DECOSCOPE_ALL_SCALED:-8}
 count=${DECOSCOPE_ALL_COUNT:-20}
 answers=${DECOSCOPE_ALL_ANSWERS:-50}
 tokens=${DECOSCOPE_ALL_TOKENS:-64}
+k_config=${DECOSCOPE_ALL_K_CONFIG-auto}
 read -ra tasks <<< "${DECOSCOPE_ALL_TASKS-arith kb sql py blocks write chat plain}"
 read -ra sets <<< "${DECOSCOPE_ALL_SETS-gsm8k humaneval mbpp mt_bench vicuna_bench creative_writing blocksworld wikisql defog_sql \
   commonsenseqa strategyqa aqua taskmaster4}"
@@ -36,19 +42,31 @@ if [ -z "$data" ] && [ ${#sets[@]} -gt 0 ]; then
   sets=()
 fi
 mkdir -p "$out"
+tables() {
+  python3 "$here/scripts/all_decoders_tables.py" "$@"
+}
 
 models=(demo-target)
-decoders=ar,jacobi,lookahead,prompt-lookup,fastcot,speculative,mcsd,seed
-slide=ar,jacobi
 heads=()
-if there_or_told demo-cllm its lanes are; then
-  models+=(demo-cllm)
-  decoders+=,ar@demo-cllm,jacobi@demo-cllm,lookahead@demo-cllm
-  slide+=,jacobi@demo-cllm
+sized_heads=()
+all=ar,jacobi,lookahead,prompt-lookup,fastcot,speculative,mcsd,seed
+sized=ar,jacobi,prompt-lookup
+sized_options=(--set refill=slide)
+if [ -n "$k_config" ]; then
+  sized+=,mcsd
+  sized_options+=(--set "k_config=$k_config")
 fi
 for kind in medusa chimera; do
-  if there_or_told "demo-$kind" "$kind" is; then heads+=("$kind"); fi
+  there_or_told "demo-$kind" "$kind" is || continue
+  heads+=("$kind")
+  all+=,$kind
+  [ "$kind" = medusa ] || { sized+=,$kind && sized_heads=("$kind") && sized_options+=(--set drafting=branch); }
 done
+if there_or_told demo-cllm its lanes are; then
+  models+=(demo-cllm)
+  all+=,ar@demo-cllm,jacobi@demo-cllm
+  sized+=,ar@demo-cllm,jacobi@demo-cllm,lookahead@demo-cllm
+fi
 
 # N: so many of the records from standard input, spread over all of them, without long prompts.
 spread() {
@@ -70,38 +88,64 @@ for set in "${sets[@]}"; do
   spread $((scaled / 2)) < "$out/$set.jsonl" > "$out/$set-4x2.jsonl"
 done
 
-rows=1,2,4,6,8,10,12,16,24,32,48,64
+# KIND SCALE: the bundled heads as a folder of their own, where they have a tree grown for this machine and scale.
+grow() {
+  local folder=$out/heads-$2/demo-$1 grown=$out/heads-$2/$1-grown.json bundled
+  [ ! -s "$grown" ] || return 0
+  bundled=$("$program" model info "demo-$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["path"])')
+  mkdir -p "$folder"
+  cp "$bundled"/* "$folder/"
+  rm -f "$folder/tree.json"
+  into "$grown" model tree "demo-$1" --rows auto --scale "$2" --out "$folder/tree.json" --json
+}
 into "$out/draft-steps.json" bench step --model demo-draft --rows 1,2,4,8,16 --json
 for scale in 1x1 4x2; do
-  into "$out/steps-$scale.json" bench step --scale "$scale" --rows 1,8,16 --json
-  for kind in "${heads[@]}"; do
-    tree=$out/tree-$kind-$scale
-    [ -s "$tree-grown.json" ] || rm -f "$tree.json"
-    into "$tree-grown.json" model tree "demo-$kind" --rows auto --scale "$scale" --out "$tree.json" --json
-  done
+  into "$out/steps-$scale-1.json" bench step --scale "$scale" --rows 1,6,8,10,12,16 --json
+  for kind in "${heads[@]}"; do grow "$kind" "$scale"; done
+  into "$out/steps-$scale-2.json" bench step --scale "$scale" --rows 1,6,8,10,12,16 --json
 done
-python3 "$here/scripts/all_decoders_tables.py" estimate "$out" "$tokens" "${tasks[*]} ${sets[*]}" "${models[*]}" "${heads[*]}" >&2
+tables estimate "$out" "$tokens" "${tasks[*]} ${sets[*]}" "$all,$sized" "${#models[@]}" >&2
 
-race() { # task, scale, what; lanes and options
-  into "$out/$1-$2-$3.json" compare --decoders "${@:4}" --prompt-file "$out/$1-$2.jsonl" --scale "$2" --max-tokens "$tokens" --json
+# SCALE KIND...: the option that names these folders, into `named`; without a kind none.
+name_heads() {
+  named=()
+  [ $# -gt 1 ] || return 0
+  local IFS=, folders=("${@:2}")
+  folders=("${folders[@]/#/"$out/heads-$1/demo-"}")
+  named=(--heads "${folders[*]}")
+}
+# FILE SCALE: what steps cost now, behind texts as long as the task's.
+steps() {
+  into "$1" bench step --scale "$2" --context "$context" --rows 1,2,4,6,8,10,12,16,24 --json
+}
+# Task, scale, what; lanes and options: a race with what steps cost before and behind it.
+race() {
+  local one=$out/$1-$2-$3
+  if [ -s "$one.json" ] && [ -s "$one-before.json" ] && [ -s "$one-behind.json" ]; then
+    behind=
+    return
+  fi
+  rm -f "$one.json" "$one-before.json" "$one-behind.json"
+  if [ -n "$behind" ]; then cp "$behind" "$one-before.json"; else steps "$one-before.json" "$2"; fi
+  into "$one.json" compare --decoders "${@:4}" --prompt-file "$out/$1-$2.jsonl" --scale "$2" --max-tokens "$tokens" --json
+  steps "$one-behind.json" "$2"
+  behind=$one-behind.json
 }
 for task in "${tasks[@]}" "${sets[@]}"; do
   for model in "${models[@]}"; do
     judged=$out/$task-answers-$model
     into "$judged.json" generate --decoder ar --model "$model" --prompt-file "$out/$task.jsonl" --max-tokens 320 --json
-    python3 "$here/scripts/all_decoders_tables.py" answered "$out/$task.jsonl" "$judged.json" > "$judged.jsonl"
+    tables answered "$out/$task.jsonl" "$judged.json" > "$judged.jsonl"
     fine=3 into "$judged-checked.json" data check "$judged.jsonl" --json
   done
   for scale in 1x1 4x2; do
-    race "$task" "$scale" all "$decoders"
-    race "$task" "$scale" slide "$slide" --set refill=slide
-    for kind in "${heads[@]}"; do
-      tree=$out/tree-$kind-$scale.json
-      race "$task" "$scale" "$kind" "ar,$kind" --set tree="$tree"
-      [ "$kind" = medusa ] || race "$task" "$scale" branch "ar,$kind" --set tree="$tree" --set drafting=branch
-    done
-    context=$(python3 -c 'import sys; from step_costs import context; print(context(sys.argv[1]))' "$out/$task-$scale-all.json")
-    into "$out/$task-$scale-steps.json" bench step --scale "$scale" --context "$context" --rows $rows --json
+    context=$(tables context "$out/$task-answers-demo-target.json" "$out/$task-$scale.jsonl" "$tokens")
+    read -r block n_tokens <<< "$(tables sizes "$out" "$scale")"
+    behind= # the times behind the race before it, if it was run now
+    name_heads "$scale" "${heads[@]}"
+    race "$task" "$scale" all "$all" "${named[@]}"
+    name_heads "$scale" "${sized_heads[@]}"
+    race "$task" "$scale" sized "$sized" "${named[@]}" "${sized_options[@]}" --set "block=$block" --set "n_tokens=$n_tokens"
   done
 done
-python3 "$here/scripts/all_decoders_tables.py" tables "$out" "${tasks[*]}" "${sets[*]}" "${heads[*]}"
+tables tables "$out" "${tasks[*]}" "${sets[*]}" "${heads[*]}"

@@ -1,18 +1,20 @@
-"""What all_decoders.sh measured, as Markdown tables, and what it asks on its way: how long it takes, and answers to be checked."""
+"""What all_decoders.sh measured, as Markdown tables, and what it asks on its way: how long it takes, sizes, and answers to be checked."""
 import json
 import math
+import statistics
 import sys
 
-from step_costs import at, costs, of_its_rows
+from step_costs import at, costs, listed, of_its_rows
 
 SCALES = ("1x1", "4x2")
-OPTIONS = {"slide": " refill=slide", "branch": " drafting=branch"}  # of the lanes of a race
+RACES = ("all", "sized")
+BLOCKS = (6, 8, 10, 12, 16)  # sizes of a window that are tried
 # At 4x2, the least speed-up aimed at and on which tasks; several lanes: the best of them.
-TARGETS = [("CLLM", ["jacobi@demo-cllm", "jacobi@demo-cllm refill=slide"], 2.5, ["arith", "sql", "py", "blocks"]),
+TARGETS = [("CLLM", ["jacobi@demo-cllm sliding, sized", "jacobi@demo-cllm"], 2.5, ["arith", "sql", "py", "blocks"]),
            ("Medusa", ["medusa"], 1.8, None),
            ("Chimera", ["chimera", "chimera drafting=branch"], "Medusa", None),
            ("Lookahead", ["lookahead"], 1.2, ["arith", "py", "blocks"]),
-           ("Prompt lookup", ["prompt-lookup"], 1.2, ["arith", "blocks"])]
+           ("Prompt lookup", ["prompt-lookup", "prompt-lookup sized"], 1.2, ["arith", "blocks"])]
 
 
 def document(file):
@@ -20,57 +22,88 @@ def document(file):
         return json.load(found)
 
 
-def n_lines(file):
+def documents(file):
+    """Of a prompt file; one of one prompt is no list."""
+    found = document(file)
+    return found if isinstance(found, list) else [found]
+
+
+def records(file):
     with open(file) as found:
-        return len(found.readlines())
+        return [json.loads(line) for line in found]
 
 
-def estimate(out, tokens, tasks, models, heads):
+def sizes(out, scale):
+    """The widest block whose step costs at most a quarter more than one row's, and tokens for prompt lookup."""
+    cost = costs(f"{out}/steps-{scale}-1.json", f"{out}/steps-{scale}-2.json")
+    block = max([n for n in BLOCKS if cost[n] <= 1.25 * cost[1]], default=BLOCKS[0])
+    return block, block // 2
+
+
+def estimate(out, tokens, tasks, lanes, n_models):
     """Minutes, by steps measured: a lane takes some three quarters of what plain decoding of the full length takes, prompts included."""
-    with_cllm = len(models.split()) > 1
-    runs = (15 if with_cllm else 10) + 2 * len(heads.split()) + 2 * ("chimera" in heads.split())
+    runs = len(lanes.split(","))
     seconds = 0
     for scale in SCALES:
-        ms = at(costs(f"{out}/steps-{scale}.json"), 1)
-        n = sum(n_lines(f"{out}/{task}-{scale}.jsonl") for task in tasks.split())
+        ms = costs(f"{out}/steps-{scale}-1.json", f"{out}/steps-{scale}-2.json")[1]
+        n = sum(len(records(f"{out}/{task}-{scale}.jsonl")) for task in tasks.split())
         seconds += 0.75 * n * runs * int(tokens) * ms / 1e3
-        seconds += len(tasks.split()) * (2 + 12 * 17 * 1.7 * ms / 1e3)  # bench step: twelve counts of rows, and what it loads
+        loads = 2 if scale == "4x2" else 0.5
+        seconds += len(tasks.split()) * (5 * loads + 3 * 9 * 17 * 1.4 * ms / 1e3)  # two races; three timings of nine counts of rows
         if scale == "1x1":
-            asked = sum(n_lines(f"{out}/{task}.jsonl") for task in tasks.split())
-            seconds += asked * len(models.split()) * 100 * ms / 1e3
+            asked = sum(len(records(f"{out}/{task}.jsonl")) for task in tasks.split())
+            seconds += asked * int(n_models) * 100 * ms / 1e3
         print(f"{n} prompts at {scale}, {runs} runs each, where a step takes {ms:.3g} ms")
     print(f"about {math.ceil(seconds / 60)} minutes in all, less what is there already")
 
 
-def answered(records, answers):
+def answered(file, answers):
     """The records with a model's texts for their completions."""
-    found = document(answers)
-    texts = {one["id"]: one["text"] for one in (found if isinstance(found, list) else [found])}
-    with open(records) as file:
-        for line in file:
-            record = json.loads(line)
-            print(json.dumps(record | {"completion": texts[record["id"]]}))
+    texts = {one["id"]: one["text"] for one in documents(answers)}
+    for record in records(file):
+        print(json.dumps(record | {"completion": texts[record["id"]]}))
+
+
+def context(answers, prompts, at_most):
+    """The tokens before a step of plain decoding of so many at most, the mean over all steps of these prompts' texts."""
+    asked = {record["id"] for record in records(prompts)}
+    before, steps = 0, 0
+    for one in documents(answers):
+        if one["id"] in asked:
+            n = min(len(one["tokens"]), int(at_most))
+            before += n * (len(one["prompt_tokens"]) + n / 2)
+            steps += n
+    return round(before / steps)
+
+
+def labelled(lane, race):
+    """The lane's name with what the race sets of it."""
+    decoder = lane.partition("@")[0]
+    sized = {"jacobi": " sliding, sized", "prompt-lookup": " sized", "mcsd": " sized", "chimera": " drafting=branch"}
+    return lane + (sized.get(decoder, "") if race == "sized" else "")
 
 
 def measured(out, task, scale, heads):
     """Of each lane of a task what its races say."""
-    target, draft = costs(f"{out}/{task}-{scale}-steps.json"), costs(f"{out}/draft-steps.json")
+    draft = costs(f"{out}/draft-steps.json")
     lanes = {}
-    for what in ["all", "slide", *heads] + ["branch"] * ("chimera" in heads):
-        race = document(f"{out}/{task}-{scale}-{what}.json")
-        kind = "chimera" if what == "branch" else what
-        heads_ms = document(f"{out}/tree-{kind}-{scale}-grown.json")["costs"]["heads_ms"] if kind in heads else 0
-        for s in race["summary"]:
+    for what in RACES:
+        race = f"{out}/{task}-{scale}-{what}"
+        target = costs(f"{race}-before.json", f"{race}-behind.json")
+        found = document(race + ".json")
+        for s in found["summary"]:
             if s["decoder"] == "ar" and what != "all":
                 continue
-            runs = [r for r in race["results"] if r["lane"] == s["lane"]]
+            runs = [r for r in found["results"] if r["lane"] == s["lane"]]
             total = {name: sum(r["metrics"].get(name, 0) for r in runs)
                      for name in ("rows", "proposed", "accepted", "draft_forwards", "draft_rows")}
             steps = sum(r["steps"] for r in runs)
-            step_ms = at(target, total["rows"] / steps) + (heads_ms if s["decoder"] == kind else 0)
+            step_ms = at(target, total["rows"] / steps)
+            if s["decoder"] in heads:
+                step_ms += document(f"{out}/heads-{scale}/{s['decoder']}-grown.json")["costs"]["heads_ms"]
             if total["draft_forwards"]:
                 step_ms += total["draft_forwards"] / steps * at(draft, total["draft_rows"] / total["draft_forwards"])
-            lanes[s["lane"] + OPTIONS.get(what, "")] = {
+            lanes[labelled(s["lane"], what)] = {
                 "tokens": s["tokens_per_step"], "rows": total["rows"] / steps, "speedup": s["speedup"],
                 "of rows": of_its_rows(s["speedup"], s["tokens_per_step"], target, step_ms),
                 "accepted": total["accepted"] / total["proposed"] if total["proposed"] else None,
@@ -86,13 +119,15 @@ def right(out, task, lane):
 
 
 def table(out, tasks, found):
-    print("| task | lane | accepted | " + " | ".join(f"{scale}: tokens/step | rows/step | speed-up | of its rows" for scale in SCALES) +
+    print("| task | lane | accepted at 4x2 | " +
+          " | ".join(f"{scale}: tokens/step | rows/step | speed-up | of its rows" for scale in SCALES) +
           " | right | identical to AR |\n" + "| --- " * 13 + "|")
     for task in tasks:
         for lane in found[task]["4x2"]:
             of = [found[task][scale][lane] for scale in SCALES]
             cells = [f"{one['tokens']:.2f} | {one['rows']:.1f} | {one['speedup']:.2f}x | {one['of rows']:.2f}" for one in of]
-            accepted = "-" if of[0]["accepted"] is None else f"{of[0]['accepted']:.2f}"
+            share = of[1]["accepted"]
+            accepted = "-" if share is None else f"{share:.2f}"
             print(f"| {task} | {lane} | {accepted} | " + " | ".join(cells) + f" | {right(out, task, lane)} | "
                   f"{sum(one['identical'] for one in of)} of {sum(one['n'] for one in of)} |")
 
@@ -118,46 +153,66 @@ def means(tasks, found):
 
 
 def targets(tasks, found):
-    print("| target | over | wanted | found | reached |\n| --- | --- | --- | --- | --- |")
+    print("| target | lane | over | wanted | found | reached |\n| --- | --- | --- | --- | --- | --- |")
     gains = {}
     for name, lanes, wanted, over in TARGETS:
         over = [task for task in tasks if over is None or task in over]
         there = [lane for lane in lanes if over and lane in found[over[0]]["4x2"]]
         if not there:
             continue
-        gains[name] = max(gain(found, over, lane) for lane in there)
+        best = max(there, key=lambda lane: gain(found, over, lane))
+        gains[name] = gain(found, over, best)
         least = gains[wanted] if wanted in gains else wanted
         words = f"more than {wanted}" if isinstance(wanted, str) else f"{wanted:.1f}x"
         reached = "-" if isinstance(least, str) else "yes" if gains[name] > least or gains[name] == wanted else "no"
-        print(f"| {name} | {' '.join(over)} | {words} | {gains[name]:.2f}x | {reached} |")
+        print(f"| {name} | {best} | {' '.join(over)} | {words} | {gains[name]:.2f}x | {reached} |")
+
+
+def steps_table(out, tasks):
+    """What steps cost around the races, and against one row's at the same time."""
+    print("| scale | rows | ms, mean | least | most | of one row's |\n" + "| --- " * 6 + "|")
+    for scale in SCALES:
+        every = [costs(f"{out}/{task}-{scale}-{what}-{when}.json") for task in tasks for what in RACES for when in ("before", "behind")]
+        for rows in every[0]:
+            ms = [cost[rows] for cost in every]
+            print(f"| {scale} | {rows} | {statistics.mean(ms):.3g} | {min(ms):.3g} | {max(ms):.3g} | "
+                  f"{statistics.mean(cost[rows] / cost[1] for cost in every):.2f} |")
+    print(f"\nA forward of the draft in ms by rows: {listed(costs(f'{out}/draft-steps.json'))}")
 
 
 def tables(out, tasks, sets, heads):
     tasks, sets, heads = tasks.split(), sets.split(), heads.split()
     found = {task: {scale: measured(out, task, scale, heads) for scale in SCALES} for task in tasks + sets}
     for scale in SCALES:
+        block, n_tokens = sizes(out, scale)
+        print(f"sized at {scale}: a block of {block}, {n_tokens} tokens by prompt lookup")
         for kind in heads:
-            grown = document(f"{out}/tree-{kind}-{scale}-grown.json")
+            grown = document(f"{out}/heads-{scale}/{kind}-grown.json")
             print(f"{kind} at {scale}: a tree of {grown['rows']} rows, {grown['depth']} deep; asking the heads takes "
                   f"{grown['costs']['heads_ms']:.3g} ms")
+    print("\nSpeed-ups are against plain decoding by the lane's own model: those @demo-cllm against ar@demo-cllm.")
     for title, names in (("Generated tasks", tasks), ("Open sets", sets)):
         if names:
             print(f"\n{title}, geometric means:\n")
             means(names, found)
     if tasks:
-        print("\nTargets at 4x2, geometric means:\n")
+        print("\nTargets at 4x2, geometric means over the tasks named:\n")
         targets(tasks, found)
+    print("\nWhat a step of the target costs, over all that was timed around the races:\n")
+    steps_table(out, tasks + sets)
     for title, names in (("Generated tasks", tasks), ("Open sets", sets)):
         if names:
             print(f"\n{title}:\n")
             table(out, names, found)
     every = [(task, scale, lane, one) for task in found for scale in SCALES for lane, one in found[task][scale].items()]
-    dear = [f"{lane} on {task} {one['of rows']:.2f}" for task, scale, lane, one in every if scale == "4x2" and one["of rows"] < 0.9]
-    print("\nMore paid at 4x2 than a tenth above the rows: " + (", ".join(dear) or "none"))
+    off = [f"{lane} on {task} {one['of rows']:.2f}" for task, scale, lane, one in every if scale == "4x2" and abs(one["of rows"] - 1) > 0.1]
+    print("\nFurther at 4x2 than a tenth from what the rows cost: " + (", ".join(off) or "none"))
     differ = sorted({lane for _, _, lane, one in every if one["identical"] != one["n"]})
     if differ:
         sys.exit("not what plain decoding writes: " + ", ".join(differ))
 
 
 if __name__ == "__main__":
-    {"estimate": estimate, "answered": answered, "tables": tables}[sys.argv[1]](*sys.argv[2:])
+    said = {"estimate": estimate, "answered": answered, "context": context, "sizes": sizes, "tables": tables}[sys.argv[1]](*sys.argv[2:])
+    if said is not None:
+        print(*said if isinstance(said, tuple) else (said,))

@@ -169,7 +169,9 @@ def main():
     elif asked[:2] == ["model", "info"]:
         if "--json" not in asked:
             sys.exit(0 if asked[2] in os.environ.get("HAS", "").split() else 3)
-        print(json.dumps({"path": asked[2], "parameters": int(os.environ.get("PARAMETERS", 4000000))}))
+        # Heads are copied from where they are told to be: any folder with files.
+        path = os.path.dirname(os.path.abspath(__file__)) if asked[2] in ("demo-medusa", "demo-chimera") else asked[2]
+        print(json.dumps({"path": path, "parameters": int(os.environ.get("PARAMETERS", 4000000))}))
     elif asked[:2] == ["model", "score"]:
         print(json.dumps(scores()))
     elif asked[:2] == ["model", "tree"]:
@@ -187,7 +189,7 @@ def main():
         print(json.dumps(race()))
     elif asked[0] == "generate":
         metrics = {"accepted": 30, "rejected": 10, "proposed": 60, "blocks": 2, "iterations": 28}
-        print(json.dumps([{"id": id, "decoder": given("--decoder"), "tokens": written_tokens(), "text": written(), "identical_to_ar": True,
+        print(json.dumps([{"id": id, "decoder": given("--decoder"), "prompt_tokens": [1] * 50, "tokens": written_tokens(), "text": written(), "identical_to_ar": True,
                            "steps": 50, "metrics": metrics} for id in prompts()]))
     elif "--find-bound" in asked:
         print(json.dumps({"bound": 24 if chosen("window", "") == "3" else None}))
