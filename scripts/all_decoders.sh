@@ -13,7 +13,8 @@
 #   of its rows  the speed-up / (tokens per step x cost of one row / (cost of the step's rows + of its draft forwards + of asking its
 #                heads)): 1 if nothing but the rows is paid. Steps are timed behind as many tokens as the task's texts have, before,
 #                between and behind its races, for the machine has phases; a race is held against the mean of the two around it. The heads'
-#                time is that of a chain; what `drafting=branch` asks more shows as less than 1
+#                time is that of a chain; what `drafting=branch` asks more shows as less than 1, and what `seed` drafts of one text while
+#                another is judged as more
 # DECOSCOPE_ALL_SCALED (8) problems a task at 4x2, half as many of a set; DECOSCOPE_ALL_COUNT (20) at 1x1, likewise; DECOSCOPE_ALL_ANSWERS
 # (50) are scored; DECOSCOPE_ALL_TOKENS (64) at most in a race; DECOSCOPE_ALL_TASKS, DECOSCOPE_ALL_SETS name some. All eight tasks and
 # thirteen sets take some 28 minutes where a step of one row takes 7.5 ms at 4x2; where it takes 12, DECOSCOPE_ALL_SCALED=4 does. Of a set

@@ -4,6 +4,7 @@ import math
 import statistics
 import sys
 
+import paper_figures
 from step_costs import at, costs, listed, of_its_rows
 
 SCALES = ("1x1", "4x2")
@@ -96,17 +97,20 @@ def measured(out, task, scale, heads):
                 continue
             runs = [r for r in found["results"] if r["lane"] == s["lane"]]
             total = {name: sum(r["metrics"].get(name, 0) for r in runs)
-                     for name in ("rows", "proposed", "accepted", "draft_forwards", "draft_rows")}
+                     for name in ("rows", "proposed", "accepted", "draft_forwards", "draft_rows", "head_1_judged", "head_1_accepted")}
             steps = sum(r["steps"] for r in runs)
             step_ms = at(target, total["rows"] / steps)
             if s["decoder"] in heads:
                 step_ms += document(f"{out}/heads-{scale}/{s['decoder']}-grown.json")["costs"]["heads_ms"]
             if total["draft_forwards"]:
                 step_ms += total["draft_forwards"] / steps * at(draft, total["draft_rows"] / total["draft_forwards"])
+            forward = [r["metrics"]["fast_forward_mean"] for r in runs if "fast_forward_mean" in r["metrics"]]
             lanes[labelled(s["lane"], what)] = {
                 "tokens": s["tokens_per_step"], "rows": total["rows"] / steps, "speedup": s["speedup"],
                 "of rows": of_its_rows(s["speedup"], s["tokens_per_step"], target, step_ms),
                 "accepted": total["accepted"] / total["proposed"] if total["proposed"] else None,
+                "first guess": total["head_1_accepted"] / total["head_1_judged"] if total["head_1_judged"] else None,
+                "fast-forward": statistics.mean(forward) if forward else None,
                 "identical": s["identical"], "n": s["n"]}
     return lanes
 
@@ -200,6 +204,8 @@ def tables(out, tasks, sets, heads):
         targets(tasks, found)
     print("\nWhat a step of the target costs, over all that was timed around the races:\n")
     steps_table(out, tasks + sets)
+    print("\nWhat the papers state, beside ours at 4x2:\n")
+    paper_figures.table(found, tasks, sets)
     for title, names in (("Generated tasks", tasks), ("Open sets", sets)):
         if names:
             print(f"\n{title}:\n")

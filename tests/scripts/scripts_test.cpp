@@ -230,6 +230,13 @@ TEST_F(MeasuringScripts, every_decoder_is_measured_on_tasks_and_sets_at_both_sca
   EXPECT_THAT(rows_of(text),
               Contains(std::vector<std::string>{"4x2", "16", "7.5", "7.5", "7.5", "1.25"}));
 
+  const char* ours = "ours, tokens a step and speed-up";
+  EXPECT_EQ(cell(text, "Medusa", ours),
+            "medusa: 2.00 a step, 1.50x on tasks and 2.00 a step, 1.50x on open sets; medusa's "
+            "first level right in 60% of steps");
+  EXPECT_THAT(cell(text, "CLLM", ours), HasSubstr("; fast-forward tokens 4.0 times the target's"));
+  EXPECT_THAT(cell(text, "CLLM", "the paper states"), HasSubstr("2.4x to 3.4x"));
+
   const auto calls = asked();
   const std::string prompts = " --prompt-file " + out() + "/arith-4x2.jsonl --scale 4x2";
   const std::string heads = out() + "/heads-4x2/demo-";

@@ -110,6 +110,10 @@ def race():
         metrics = {"rows": steps * rows}
         if decoder != "ar":
             metrics |= {"accepted": 50, "proposed": 200}
+        if decoder in ("medusa", "chimera"):
+            metrics |= {"head_1_judged": 50, "head_1_accepted": 30}
+        if decoder == "jacobi" and chosen("refill", "block") == "block":
+            metrics |= {"fast_forward_mean": 6.0 if "@" in lane else 1.5}
         if forwards:
             metrics |= {"draft_forwards": steps * forwards, "draft_rows": steps * forwards}
         results += [{"id": id, "lane": lane, "decoder": decoder, "steps": steps, "speedup": 600 / ms, "metrics": metrics,
