@@ -1,0 +1,67 @@
+// The bundled heads and the consistency model decode: their files are whole, belong to the target,
+// and guess what training taught them.
+#include <fstream>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/app/cli_fixture.h"
+
+namespace {
+
+using nlohmann::json;
+
+class CliFamily : public CliModel {
+ protected:
+  /// By lane what a race over five bundled prompts, one of each of five tasks, says of it.
+  std::map<std::string, json> race(const std::string& lanes,
+                                   const std::string& more = "",
+                                   int n_tokens = 48) const {
+    const std::string prompts = folder + "/few.jsonl";
+    std::ifstream bundled(DECOSCOPE_SOURCE_DIR "/assets/prompts/bundled.jsonl");
+    std::ofstream few(prompts);
+    std::string line;
+    for (int i = 0; std::getline(bundled, line); i++)
+      if (i % 4 == 0) few << line << "\n";
+    few.close();
+    const Outcome outcome =
+        run("compare --decoders " + lanes + " --dtype bf16 --prompt-file " + prompts +
+            " --max-tokens " + std::to_string(n_tokens) + " --json" + more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::map<std::string, json> found;
+    const json document = json::parse(outcome.out, nullptr, false);
+    if (document.contains("summary"))
+      for (const json& one : document["summary"]) found[one["lane"]] = one;
+    return found;
+  }
+  void expect_exact(const std::map<std::string, json>& lanes) const {
+    EXPECT_FALSE(lanes.empty());
+    for (const auto& [lane, summary] : lanes) {
+      EXPECT_EQ(summary["n"], 5) << lane;
+      EXPECT_EQ(summary["identical"], 5) << lane << " against plain decoding by its model";
+    }
+  }
+};
+
+const std::string kDrawn = " --temperature 0.8 --seed 7";
+
+TEST_F(CliFamily, its_heads_write_what_plain_decoding_writes_in_fewer_steps) {
+  const auto greedy = race("ar,medusa,chimera");
+  expect_exact(greedy);
+  EXPECT_GE(greedy.at("medusa")["tokens_per_step"].get<double>(), 1.4);
+  EXPECT_GE(greedy.at("chimera")["tokens_per_step"].get<double>(), 1.8);
+  expect_exact(race("ar,medusa,chimera", kDrawn));
+  expect_exact(race("ar,medusa", " --scale 4x1", 12));
+}
+
+TEST_F(CliFamily, its_consistency_model_settles_blocks_in_few_steps_and_writes_its_own_text) {
+  const std::string lanes = "ar@demo-cllm,jacobi@demo-cllm";
+  for (const std::string refill : {"block", "slide"}) {
+    const auto greedy = race(lanes + ",lookahead@demo-cllm", " --set refill=" + refill);
+    expect_exact(greedy);
+    EXPECT_GE(greedy.at("jacobi@demo-cllm")["tokens_per_step"].get<double>(), 2.3) << refill;
+    expect_exact(race(lanes + ",lookahead@demo-cllm", " --set refill=" + refill + kDrawn));
+  }
+}
+
+}  // namespace
