@@ -24,6 +24,9 @@ constexpr const char* kBundled[] = {"rows16",
                                     "medusa_vicuna_7b_63",
                                     "medusa_vicuna_13b_63",
                                     "medusa_vicuna_33b_63",
+                                    "medusa_vicuna_7b_stage1_63",
+                                    "medusa_vicuna_13b_stage1_63",
+                                    "medusa_vicuna_33b_stage1_63",
                                     "medusa_zephyr_63"};
 constexpr int kMaxRank = 4096;
 
