@@ -79,6 +79,45 @@ TEST(Typical, the_likeliest_token_is_kept_wherever_it_exceeds_the_threshold) {
   EXPECT_GT(n_kept, 0);
 }
 
+// With s = ln p + H, kept is what has s > ln(delta), or p > epsilon. As the temperature rises s falls
+// for those tokens alone that have s > 0, which are kept.
+TEST(Typical, what_is_kept_only_grows_with_the_temperature_which_acts_through_the_law_alone) {
+  Dice dice(11);
+  int n_kept = 0, n_not = 0, n_came = 0;
+  for (int i = 0; i < 200; i++) {
+    Law law;
+    double sum = 0;
+    for (int v = 0; v < 6; v++) law.push_back(std::exp(dice(0, 60) / 8.0)), sum += law.back();
+    for (double& p : law) p /= sum;
+    for (TokenId token = 0; token < 6; token++) {
+      const TokenTree tree = tree_of({{0, -1}, {token, 0}});
+      bool before = false;
+      for (const float temperature : {0.2f, 0.5f, 1.0f, 1.5f, 3.0f}) {
+        Law heated;
+        double mass = 0;
+        for (const double p : law)
+          heated.push_back(std::pow(p, 1 / temperature)), mass += heated.back();
+        for (double& p : heated) p /= mass;
+        if (std::abs(heated[static_cast<std::size_t>(token)] - typical_threshold(heated, {})) <
+            1e-4)
+          break;  // too near to tell in single precision
+        const auto kept = [&](const Law& of, float at) {
+          return judged(tree, answering({of, of}), {}, {.temperature = at}).path.size() == 2;
+        };
+        const bool now = kept(law, temperature);
+        EXPECT_EQ(now, kept(heated, 1)) << temperature;
+        EXPECT_GE(now, before) << temperature;
+        n_came += now && !before && temperature > 0.2f;
+        (now ? n_kept : n_not)++;
+        before = now;
+      }
+    }
+  }
+  EXPECT_GT(n_kept, 100);
+  EXPECT_GT(n_not, 100);
+  EXPECT_GT(n_came, 50);
+}
+
 TEST(Typical, the_longest_path_is_kept_and_of_equally_long_ones_the_likeliest) {
   const Law root{.1, .5, .4, 0}, sure{0, 0, 0, 1}, spread{.25, .25, .25, .25};
   // Two paths of two tokens and one of one: tokens 1 then 3, tokens 2 then 3, token 1 then 0.
