@@ -88,6 +88,13 @@ TEST(TokenTree, a_first_child_stands_on_its_parents_line_and_the_path_ends_in_th
   EXPECT_FLOAT_EQ(layout.nodes[2].p, 0.5f);
 }
 
+TEST(TokenTree, each_column_of_guesses_has_the_draft_head_that_made_them) {
+  EXPECT_THAT(ui::head_columns(ui::tree_layout(step_with_tree(), 0)),
+              ElementsAre("", "draft head 1", "draft head 2", ""))
+      << "the last is the target's own token";
+  EXPECT_THAT(ui::head_columns({}), ElementsAre());
+}
+
 TEST(TokenTree, what_was_unlikely_and_never_judged_can_be_left_out_and_is_counted) {
   engine::StepRecord step = step_with_tree();
   const ui::TreeLayout judged = ui::tree_layout(step, 0.3f);

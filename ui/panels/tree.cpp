@@ -11,6 +11,7 @@
 #include "ui/panels/in_view.h"
 #include "ui/panels/row_cell.h"
 #include "ui/panels/shown_step.h"
+#include "ui/prepare/row_origin.h"
 #include "ui/prepare/run_traits.h"
 #include "ui/prepare/token_tree.h"
 
@@ -133,6 +134,16 @@ void draw_tree(Context& context,
   ImGui::Dummy({layout.n_columns * s.column, layout.n_lines * s.line});
 }
 
+void name_columns(const TreeLayout& layout) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const std::vector<std::string> names = head_columns(layout);
+  for (std::size_t column = 0; column < names.size(); column++) {
+    if (names[column].empty()) continue;
+    ImGui::SetCursorScreenPos({at.x + static_cast<float>(column) * sizes().column, at.y});
+    small_label(names[column]);
+  }
+}
+
 // While the switch is on, every step the playhead comes to has the end of its path selected. A
 // click holds until the next one.
 void follow_path(Context& context, const engine::RunRecord& run) {
@@ -183,6 +194,7 @@ void draw_tree(Context& context) {
     return wrapped("This step proposed nothing: the target wrote its token alone.", theme().dim);
   }
   small_label(words_of(shown) + " \xC2\xB7 " + budget_words(step, layout));
+  if (asks_heads(run)) name_columns(layout);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   draw_tree(context, run, step, layout);
   keep_path_in_view(context, layout, at);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "ui/prepare/trajectory.h"
 
 namespace ui {
@@ -118,6 +120,14 @@ bool is_proposal(engine::RowTag::Kind kind) {
 
 float told_at(const std::vector<float>& list, int row) {
   return row >= 0 && static_cast<std::size_t>(row) < list.size() ? list[row] : -1;
+}
+
+std::vector<std::string> head_columns(const TreeLayout& layout) {
+  std::vector<std::string> names(static_cast<std::size_t>(layout.n_columns));
+  for (const TreeNode& node : layout.nodes)  // the target's own token may stand behind the last
+    if (node.depth > 0 && node.row >= 0)
+      names[static_cast<std::size_t>(node.depth)] = fmt::format("draft head {}", node.depth);
+  return names;
 }
 
 const TreeNode& end_of_path(const TreeLayout& layout) {

@@ -2,6 +2,7 @@
 // child stands on its parent's line.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "engine/event/step_store.h"
@@ -30,6 +31,10 @@ struct TreeLayout {
 /// @param below  what was drafted less likely than this and never judged is left out, with all
 ///               below it
 TreeLayout tree_layout(const engine::StepRecord& step, float below);
+
+/// What stands over the columns where draft heads guess, each of which has one to itself: a name a
+/// column, of a column of no head "".
+std::vector<std::string> head_columns(const TreeLayout& layout);
 
 /// The node at the end of the path the text took: the last token it took of those proposed, else
 /// the target's own, else the root. The layout is not empty.
