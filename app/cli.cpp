@@ -21,8 +21,7 @@ void add_window_options(CLI::App& app, WindowCommandOptions& o) {
                      "show a recording (.pdrun), or a training, under way or over: the folder it "
                      "writes, or its training.jsonl")
           ->type_name("FILE|DIR");
-  app.add_flag("--start", o.start,
-               "start a race of four decoders on the first bundled prompt at once")
+  app.add_flag("--start", o.start, "start a race of decoders on the first bundled prompt at once")
       ->excludes(open);
   app.add_option("--screen", o.screen,
                  "which screen to start with: welcome; live: one run; compare: a race; training: a "

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and opens the window on a race of four decoders on a bundled prompt. Without a display:
+# Installs what is missing, builds, and opens the window on a race of decoders on a bundled prompt. Without a display:
 # the race in the terminal. Which decoders race depends on the models that are there (scripts/lanes.sh).
 # Arguments go to the program: scripts/run.sh generate --prompt "..." runs a subcommand instead.
 set -euo pipefail

@@ -211,8 +211,11 @@ std::vector<LaneForm> race_with_consistency(const SetupForm& form, const Catalog
   for (const char* decoder : {"ar", "lookahead", "jacobi", "seed", "ar"})
     lanes.push_back(lane_with(catalog, decoder));
   lanes[2].model = lanes[4].model = pair->after;
-  if (const auto refill = lanes[2].options.find("refill"); refill != lanes[2].options.end())
-    refill->second = "slide";
+  // As wide as is cheap on two cores (docs/measurements/training.md): the default computes more rows
+  // than pay.
+  for (const auto& [name, value] : {std::pair("refill", "slide"), std::pair("block", "10")})
+    if (const auto option = lanes[2].options.find(name); option != lanes[2].options.end())
+      option->second = value;
   for (const LaneForm& lane : lanes)
     if (!why_not(lane, form, catalog).empty()) return {};
   return lanes;

@@ -98,10 +98,10 @@ std::string why_unavailable(const CatalogDecoder& decoder,
                             const SetupForm& form,
                             const Catalog& catalog);
 
-/// The first model, prompt and decoders that are available. A race of up to four decoders: where a
-/// consistency model was made of the model, of what each kind of them gains (ar, lookahead, jacobi
-/// by the consistency model, seed), and of plain decoding by that model,
-/// which it is measured against.
+/// The first model, prompt and decoders that are available. The race: where a consistency model was
+/// made of the model, what each kind of decoder gains (ar, lookahead, jacobi by the consistency
+/// model, seed), and plain decoding by that model, which it is measured against; else the first
+/// four.
 SetupForm first_form(const Catalog& catalog, const std::string& preferred_model);
 /// A lane with every option at its default.
 LaneForm lane_with(const Catalog& catalog, const std::string& decoder);

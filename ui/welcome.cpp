@@ -42,13 +42,13 @@ void doors(Context& context) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(8)));
   const float high = (ImGui::GetContentRegionAvail().y - 2 * ImGui::GetStyle().ItemSpacing.y) / 3;
   if (door(high, "race", "Watch a race",
-           "Four decoders write the same answer side by side, each given the same compute. It is a "
+           "Decoders write the same answer side by side, each given the same compute. It is a "
            "recording, so it needs no model.",
            "Watch###watch", has_race,
            catalog.race_recording.empty() ? "no recording is bundled" : ""))
     context.requests.open = catalog.race_recording;
   if (door(high, "tiny", "Run the bundled model",
-           "A small model answers a real question on this machine, with four decoders in turns. "
+           "A small model answers a real question on this machine, with several decoders in turns. "
            "Nothing is downloaded. Then change anything and run again.",
            "Run###run_bundled", !has_race, why_not(context.form, catalog, true)))
     context.requests.race = true;

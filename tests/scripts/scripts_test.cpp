@@ -338,7 +338,20 @@ TEST_F(MeasuringScripts, the_first_race_has_the_lanes_whose_models_are_there) {
   EXPECT_THAT(with, HasSubstr("| py | jacobi@demo-cllm | 2.00 |"));
   EXPECT_THAT(with, HasSubstr("| py | seed | 2.00 |"));
   EXPECT_THAT(asked(), Contains(HasSubstr("compare --decoders ar,lookahead,jacobi@demo-cllm,seed "
-                                          "--set refill=slide --prompt-file")));
+                                          "--set refill=slide --set block=10 --prompt-file")));
+}
+
+TEST_F(MeasuringScripts, the_first_races_recording_is_replaced_by_a_whole_one_or_not_at_all) {
+  std::ofstream(out()) << "the one before";
+  EXPECT_EQ(code_of("HAS=demo-cllm FAILS='trace validate'", "record_first_race.sh"), 6);
+  EXPECT_EQ(read(out()), "the one before");
+  asked();
+  printed("HAS=demo-cllm", "record_first_race.sh");
+  EXPECT_EQ(read(out()), "a recording");
+  const auto calls = asked();
+  EXPECT_THAT(calls, Contains(HasSubstr("compare --decoders ar,lookahead,jacobi@demo-cllm,seed,"
+                                        "ar@demo-cllm --set refill=slide --set block=10")));
+  EXPECT_THAT(calls, Contains(HasSubstr("--scale 4x2 --record")));
 }
 
 /// run.sh in a tree of its own, whose program is built already.
@@ -375,7 +388,7 @@ TEST_F(RunScript, without_a_display_races_the_lanes_whose_models_are_there) {
       " --prompt-file " + out() + "/assets/prompts/bundled.jsonl --scale 4x2 --max-tokens 96";
   const std::string plain = "compare --decoders ar,jacobi,lookahead,prompt-lookup";
   const std::string with =
-      "compare --decoders ar,lookahead,jacobi@demo-cllm,seed --set refill=slide";
+      "compare --decoders ar,lookahead,jacobi@demo-cllm,seed --set refill=slide --set block=10";
   EXPECT_EQ(raced("", ""), plain + rest);
   EXPECT_EQ(raced("HAS=demo-cllm", ""), with + rest);
   EXPECT_THAT(raced("HAS=demo-cllm", "--seed 3"), HasSubstr(with));

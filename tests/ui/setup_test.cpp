@@ -101,6 +101,7 @@ TEST(Setup, the_first_race_shows_a_consistency_model_where_there_is_one) {
   EXPECT_EQ(raced_first(catalog, "demo-target"), with);
   const SetupForm form = first_form(catalog, "demo-target");
   EXPECT_EQ(form.lanes[2].options.at("refill"), "slide");
+  EXPECT_EQ(form.lanes[2].options.at("block"), "10") << "what pays on two cores";
   EXPECT_EQ(form.live.decoder, "lookahead");
   SetupForm asked = form;
   asked.prompt = "a prompt";
