@@ -32,7 +32,10 @@ LookaheadDecoder::LookaheadDecoder(const DecoderContext& context)
       advance_accepted_(text_option(context.options, "advance") == "accepted"),
       whole_guesses_(text_option(context.options, "preset") == "paper"),
       verifier_(context.sampling, context.uniforms),
-      pool_(ngram_size_ - 1, n_guesses_) {}
+      pool_(ngram_size_ - 1, n_guesses_) {
+  const double factor = float_option(context.options, "adapt");
+  if (factor > 0) tuner_.emplace(window_, std::max(1.0, factor));
+}
 
 void LookaheadDecoder::begin(const Sequence& prefix) {
   // Level 0 begins with N - 2 cells more than it will keep: warming up uses one a step.
@@ -48,10 +51,12 @@ void LookaheadDecoder::begin(const Sequence& prefix) {
   pool_.settle_changes();
 }
 
-/// Whether the window's deepest row stays inside the context, and its answers can still matter.
+/// Whether the window has columns, its deepest row stays inside the context, and its answers can
+/// still matter.
 bool LookaheadDecoder::window_fits(const Sequence& prefix) const {
   const int last_pos = static_cast<int>(prefix.tokens().size()) - 1;
-  const int n_columns = static_cast<int>(levels_[0].size()) + 1;
+  const int n_columns = warm() ? n_working() : static_cast<int>(levels_[0].size()) + 1;
+  if (n_columns == 0) return false;
   const int deepest = last_pos + n_columns - 1 + static_cast<int>(levels_.size()) - 1;
   if (deepest >= context_of(limits_, target_.max_seq_len())) return false;
   return whole_guesses_ || room_left(prefix, limits_, target_.max_seq_len()) > 1;
@@ -64,7 +69,15 @@ TokenTree LookaheadDecoder::propose(const Sequence& prefix) {
   if (window_sent_) add_window(tree);
   guesses_.clear();
   if (warm() || verify_while_warming_) add_guesses(tree, prefix);
+  proposed_ = std::chrono::steady_clock::now();
   return tree;
+}
+
+/// Tells the tuner what the step took, if it was one of the size it asked for.
+void LookaheadDecoder::measure_step() {
+  if (!tuner_ || !warm() || window_sent_ != (tuner_->window() > 0)) return;
+  const std::chrono::duration<double> cost = std::chrono::steady_clock::now() - proposed_;
+  tuner_->measured(cost.count());
 }
 
 void LookaheadDecoder::add_window(TokenTree& tree) {
@@ -72,23 +85,23 @@ void LookaheadDecoder::add_window(TokenTree& tree) {
     return RowTag{RowTag::Kind::Window, static_cast<std::int16_t>(level),
                   static_cast<std::int16_t>(column)};
   };
+  // Warming up, levels have cells of different number, and all are sent.
+  const auto n_columns = static_cast<std::size_t>(n_working());
   std::vector<int> above{0};  // rows of [last token, level 0...], then of each level
-  for (std::size_t k = 0; k < levels_[0].size(); k++) {
+  const std::size_t n_chain = warm() ? n_columns - 1 : levels_[0].size();
+  for (std::size_t k = 0; k < n_chain; k++) {
     above.push_back(tree.add(levels_[0][k], above.back(), tag(0, k + 1)));
   }
   for (std::size_t level = 1; level < levels_.size(); level++) {
-    for (std::size_t k = 0; k < levels_[level].size(); k++) {
+    const std::size_t n_cells = warm() ? n_columns : levels_[level].size();
+    for (std::size_t k = 0; k < n_cells; k++) {
       above[k] = tree.add(levels_[level][k], above[k], tag(level, k));
     }
   }
   // The answers that make the next level: those to the last level's cells. Warming up from level 0
   // alone they are the chain's, without the last token's own.
-  n_newest_ = static_cast<int>(levels_.back().size());
-  newest_first_row_ = tree.n_rows() - n_newest_;
-  if (levels_.size() == 1 && warm()) {  // 2-grams: every cell answers, the last token too
-    newest_first_row_ = 0;
-    n_newest_++;
-  }
+  n_newest_ = warm() ? n_working() : static_cast<int>(levels_.back().size());
+  newest_first_row_ = tree.n_rows() - n_newest_;  // 2-grams: every cell's, the last token's too
   n_window_rows_ += tree.n_rows() - 1;
 }
 
@@ -119,6 +132,7 @@ Decision LookaheadDecoder::verify(const Sequence& prefix,
                                   const TokenTree& tree,
                                   const StepOutput& out) {
   newest_.clear();
+  measure_step();
   if (window_sent_) {
     for (int r = newest_first_row_; r < newest_first_row_ + n_newest_; r++) {
       newest_.push_back(out.picked[static_cast<std::size_t>(r)].id);
@@ -160,12 +174,15 @@ void LookaheadDecoder::insert_window_ngrams(TokenId last, const std::vector<Toke
   }
 }
 
-/// Moves the window on by one token, whatever was accepted.
+/// Moves the columns that were sent on by one token, whatever was accepted.
 void LookaheadDecoder::advance_window(const std::vector<TokenId>& newest) {
   if (warm()) {
-    levels_.push_back(newest);
-    levels_.erase(levels_.begin());
-    levels_[0].erase(levels_[0].begin());
+    for (std::size_t k = 0; k < newest.size(); k++) {
+      if (k > 0) levels_[0][k - 1] = levels_.size() > 1 ? levels_[1][k] : newest[k];
+      for (std::size_t level = 2; level < levels_.size(); level++)
+        levels_[level - 1][k] = levels_[level][k];
+      if (levels_.size() > 1) levels_.back()[k] = newest[k];
+    }
     return;
   }
   // Warming up: every level loses its first cell, the answers become a new level. The answers to
@@ -220,7 +237,10 @@ std::map<std::string, std::int64_t> LookaheadDecoder::counts() const {
 }
 
 std::map<std::string, double> LookaheadDecoder::figures() const {
-  return {{"pool_ngrams", pool_.n_ngrams()}, {"pool_keys", pool_.n_keys()}};
+  std::map<std::string, double> figures{{"pool_ngrams", pool_.n_ngrams()},
+                                        {"pool_keys", pool_.n_keys()}};
+  if (tuner_) figures["window"] = tuner_->window();
+  return figures;
 }
 
 }  // namespace engine

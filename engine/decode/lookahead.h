@@ -8,7 +8,7 @@
 //             and, where W < N - 2, up to (W + N - 1)^2 / 4 of the window's while it fills
 //   differs   keeps the bonus token behind a full match, merges equal beginnings of guesses,
 //             verifies while the window warms up, looks n-grams up in prompt and text correctly;
-//             preset=paper turns the first three off
+//             preset=paper turns the first three off; `adapt` chooses W by measured time
 //
 // The window is N - 1 levels. Level 0 is a chain behind the last token; column k of the higher
 // levels is a branch below cell k of [last token, level 0...]:
@@ -18,16 +18,24 @@
 //     L1[0]  L1[1]   L1[2]            foot is an n-gram: key cell k, then down the column
 //      |      |       |
 //     L2[0]  L2[1]   L2[2]
+//
+// Where W follows measured time, the leftmost columns work and the others rest: they keep their
+// cells until they are sent again. A column moves by itself, so what it holds stays an n-gram of
+// the model's answers; a cell that rested is a guess for a place further on, as every cell is where
+// several tokens are accepted at once.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/decode/decoder.h"
 #include "engine/decode/ngram_pool.h"
 #include "engine/decode/verify.h"
+#include "engine/decode/window_tuner.h"
 
 namespace engine {
 
@@ -49,7 +57,10 @@ class LookaheadDecoder : public Decoder {
 
  private:
   bool warm() const { return static_cast<int>(levels_.size()) == ngram_size_ - 1; }
+  /// Columns that the next step sends, of levels that are all there.
+  int n_working() const { return tuner_ ? tuner_->window() : window_; }
   bool window_fits(const Sequence& prefix) const;
+  void measure_step();
   void add_window(TokenTree& tree);
   void add_guesses(TokenTree& tree, const Sequence& prefix);
   void advance_window(const std::vector<TokenId>& newest);
@@ -70,11 +81,13 @@ class LookaheadDecoder : public Decoder {
   bool advance_accepted_;
   bool whole_guesses_;  // as published: guesses are not cut to what may still be emitted
   Verifier verifier_;
+  std::optional<WindowTuner> tuner_;
 
   NgramPool pool_;
   std::vector<std::vector<TokenId>> levels_;
   std::vector<PoolNgram> guesses_;  // of the step under way
   bool window_sent_ = false;
+  std::chrono::steady_clock::time_point proposed_;
   int newest_first_row_ = 0;  // row of the first cell whose answer makes the next level
   int n_newest_ = 0;
   std::vector<TokenId> newest_;  // those answers

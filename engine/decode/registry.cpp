@@ -167,6 +167,10 @@ DecoderInfo lookahead_info() {
                   "tokens as were 'accepted', refilled from the text."),
       bool_info("merge", true,
                 "Share rows between guesses that begin alike: same tokens, fewer rows."),
+      float_info(
+          "adapt", 0, 0, 100,
+          "Above 0: use the widest window, up to `window`, whose measured step costs at most "
+          "this many times a step without one; which is used changes no token."),
       choice_info("preset", {"none", "paper"},
                   "'paper' sets what was published: W 15, N 5, G 15, no prompt pool, no bonus, no "
                   "merging, nothing verified while the window warms up. Options given by name "

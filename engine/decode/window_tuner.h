@@ -1,4 +1,4 @@
-// FastCoT's adaptive window (ours, not the paper's): the widest one whose measured step stays
+// Adaptive windows of FastCoT and Lookahead (ours, not the papers'): the widest whose step stays
 // under a given multiple of a step without a window, if a wider window never costs less. Which size
 // is used changes no exact token.
 #pragma once

@@ -42,6 +42,52 @@ int depth_of(const TokenTree& tree, int row) {
   return static_cast<int>(chain_of(tree, row).size()) - 1;
 }
 
+TEST(Lookahead, a_window_that_adapts_to_measured_time_changes_no_token) {
+  for (std::uint64_t seed = 0; seed < 40; seed++) {
+    Dice dice(seed);
+    ToyModel model({.vocab = 6, .context = 2, .seed = seed});
+    Job job = lookahead(dice(1, 12), dice(2, 5), dice(0, 6), {{"adapt", dice(0, 1) ? "1.3" : "4"}});
+    if (dice(0, 1)) job.options["advance"] = "accepted";
+    if (dice(0, 3) == 0) job.options["preset"] = "paper";
+    job.limits.max_tokens = 120;
+    job.sampling.temperature = seed % 2 ? 0.9f : 0;
+    EXPECT_EQ(run(model, {1, 2}, job).tokens, run_ar(model, {1, 2}, job).tokens) << seed;
+  }
+}
+
+// Columns that rest keep their cells, those that work move on; each n-gram collected is a column's.
+TEST(Lookahead, a_window_of_any_width_has_whole_columns_that_gather_what_the_model_answered) {
+  std::set<int> widths;
+  for (std::uint64_t seed = 0; seed < 30; seed++) {
+    Dice dice(seed);
+    const int window = dice(2, 9), n = dice(2, 5);
+    ToyModel model({.vocab = 5, .context = 2, .seed = seed});
+    // A toy's step costs hardly more than its rows: all sizes are affordable, or few.
+    const char* factor = seed % 2 ? "100" : "2";
+    Job job = lookahead(window, n, 4, {{"adapt", factor}, {"prompt_pool", "false"}});
+    job.limits.max_tokens = 100;
+    const Outcome outcome = run(model, {1, 2, 3}, job);
+    const auto drafted = all<Drafted>(outcome.events);
+    for (std::size_t step = 0; step < drafted.size(); step++) {
+      const TokenTree& tree = drafted[step].tree;
+      const int n_rows = count(tree, RowTag::Kind::Window);
+      if (static_cast<int>(step) < n - 2 || n_rows == 0) continue;
+      EXPECT_EQ((n_rows + 1) % (n - 1), 0) << n_rows;
+      const int width = (n_rows + 1) / (n - 1);
+      EXPECT_LE(width, window);
+      widths.insert(width);
+      // Level 0 is a chain behind the last token, the others hang below their column.
+      for (int row = 1; row <= n_rows; row++) {
+        const RowTag& tag = tree.tag[static_cast<std::size_t>(row)];
+        EXPECT_LT(tag.b, width);
+        EXPECT_EQ(depth_of(tree, row), tag.a + tag.b);
+      }
+    }
+    EXPECT_EQ(outcome.tokens, run_ar(model, {1, 2, 3}, job).tokens);
+  }
+  EXPECT_GT(widths.size(), 3u) << "sizes were tried";
+}
+
 TEST(Lookahead, as_published_a_step_has_w_plus_g_times_n_minus_1_rows) {
   for (std::uint64_t seed = 0; seed < 60; seed++) {
     Dice dice(seed);

@@ -74,6 +74,7 @@ TEST(Registry, has_the_option_names_of_the_command_line_contract) {
         {"prompt_pool", on_off},
         {"bonus", on_off},
         {"advance", {"one", "accepted"}},
+        {"adapt", any},
         {"preset", {"paper"}}}},
       {"prompt-lookup",
        {{"max_ngram", any}, {"n_tokens", any}, {"variant", {"paper", "hf", "last"}}}},
