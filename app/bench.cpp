@@ -175,6 +175,7 @@ int bench_step(const BenchOptions& options) {
     if (is_disturbed) print_error("note: " + why_disturbed(before, after));
   }
   const json rows = step_rows(model, machine, options.rows, times.ms);
+  const auto counted = [](std::int64_t n) { return n > 0 ? json(n) : json(nullptr); };
   json out = {{"machine", machine},
               {"model", model.name()},
               {"scale", engine::name_of(model.scale())},
@@ -185,7 +186,8 @@ int bench_step(const BenchOptions& options) {
               {"cache_bytes_per_token",
                number_json(engine::memory_plan(model.config(), model.dtype()).cache_per_token)},
               {"generate_peak_rss_bytes", generate_peak},
-              {"launches_per_step", times.n_launches > 0 ? json(times.n_launches) : json(nullptr)},
+              {"launches_per_step", counted(times.n_launches)},
+              {"kernels_per_step", counted(times.n_kernels)},
               {"disturbed", is_disturbed},
               {"rows", rows}};
   if (options.json) {

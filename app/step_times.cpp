@@ -75,11 +75,15 @@ StepTimes time_steps(engine::Model& model,
       const engine::TokenTree tree = chain_of_rows(timing.rows[i], model.vocab_size());
       const engine::BatchItem item{
           .cache = &sequence.cache(), .tree = &tree, .prefix = sequence.cached_tokens()};
-      const std::int64_t launched = model.device().n_launches();
+      const std::int64_t launched = model.device().n_launches(),
+                         kernels = model.device().n_kernels();
       const double start = step_clock_ms();
       model.forward(std::span(&item, 1), {});
       if (repeat >= 0) ms[i].push_back(step_clock_ms() - start);
-      if (i == 0) times.n_launches = model.device().n_launches() - launched;
+      if (i == 0) {
+        times.n_launches = model.device().n_launches() - launched;
+        times.n_kernels = model.device().n_kernels() - kernels;
+      }
       sequence.cache().commit({});
     }
     if (progress && repeat >= 0) progress(repeat + 1);

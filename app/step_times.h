@@ -19,7 +19,9 @@ struct StepTiming {
 struct StepTimes {
   std::vector<double> ms;        // a median each of StepTiming::rows; fewer after Ctrl+C
   std::int64_t cache_bytes = 0;  // of the pages in use meanwhile
-  std::int64_t n_launches = 0;  // on a GPU: of one forward of the first row count, the last of them
+  // On a GPU, of one forward of the first row count, the last of them: launches, and the kernels in
+  // them.
+  std::int64_t n_launches = 0, n_kernels = 0;
 };
 
 /// Medians of a forward that computes the logits of every row, the row counts interleaved. After

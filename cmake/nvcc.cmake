@@ -40,9 +40,14 @@ function(compiled_by_nvcc target source)
 
   set(object ${CMAKE_CURRENT_BINARY_DIR}/${source}.o)
   list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE files)
+  # What looks for faults of the program's own before every launch belongs to the emulation and to debug builds.
+  set(ndebug -DNDEBUG)
+  if(CMAKE_BUILD_TYPE STREQUAL Debug)
+    set(ndebug "")
+  endif()
   # No fused multiply-add unless the source says fmaf: the emulation then computes the same.
   add_custom_command(OUTPUT ${object}
-    COMMAND ${NVCC} -std=c++20 -O3 -fmad=false --threads 2 ${code} -I${PROJECT_SOURCE_DIR} -Xcompiler -Wall,-Wextra,-fPIE
+    COMMAND ${NVCC} -std=c++20 -O3 -fmad=false --threads 2 ${ndebug} ${code} -I${PROJECT_SOURCE_DIR} -Xcompiler -Wall,-Wextra,-fPIE
             -c ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${object}
     DEPENDS ${files} VERBATIM COMMENT "Building ${source} with nvcc")
   # The rule belongs to this folder and the target to another.

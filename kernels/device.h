@@ -27,6 +27,8 @@ class Device {
   /// Kernels and graphs of kernels given to a GPU's driver since the device was opened. By the
   /// thread that calls its operations.
   virtual std::int64_t n_launches() const { return 0; }
+  /// The kernels among them, those in graphs each for itself.
+  virtual std::int64_t n_kernels() const { return 0; }
   /// Why it answers no call any more, whatever is asked of it; empty: it does.
   virtual std::string failure() const { return {}; }
   /// Bytes of its own memory that may still be had; none where it computes in the host's.

@@ -10,7 +10,6 @@ import json
 import sys
 
 PLAIN_SHARE = 0.90
-KERNELS_A_STEP = 355  # of a graph of the 7B shape: 32 layers of 11, and those before and behind them
 TIMES_OF_ONE = {32: 1.10, 120: 1.35}
 
 
@@ -24,7 +23,8 @@ def judged(probe, step):
     by_copies = bound_ms(moved, probe)
     launches = step.get("launches_per_step")
     of_launches = None if launches is None else launches * probe["launch_us"] * 1e-3
-    of_nodes = None if "node_us" not in probe else KERNELS_A_STEP * probe["node_us"] * 1e-3
+    kernels = step.get("kernels_per_step")
+    of_nodes = None if kernels is None or "node_us" not in probe else kernels * probe["node_us"] * 1e-3
     rows = {row["rows"]: row["ms"] for row in step["rows"]}
     one = rows.get(1)
     out = {"bytes_moved": moved, "bound_by_copies_ms": by_copies, "launch_cost_ms": of_launches,

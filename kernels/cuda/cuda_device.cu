@@ -30,7 +30,8 @@ std::string told(cudaError_t error) {
 }
 
 /// Whether memory that was given back is remembered, for a kernel that still uses it to be refused:
-/// a kernel's arguments are searched for it. In builds without NDEBUG, and always in the emulation.
+/// a kernel's arguments are searched for it. In the emulation always; of a GPU, in debug builds (a
+/// build of another kind passes NDEBUG to nvcc: cmake/nvcc.cmake).
 constexpr bool kRemembersFreed =
 #if defined(NDEBUG)
     kEmulated;
@@ -379,7 +380,7 @@ void CudaDevice::release(void* data) {
   }
   const auto found = allocated_.find(static_cast<char*>(data));
   if (found != allocated_.end()) {
-    if (kRemembersFreed) given_back_.insert(*found);
+    if constexpr (kRemembersFreed) given_back_.insert(*found);
     allocated_.erase(found);
   }
   if (work_ends()) given_back(cudaFree(data), "cudaFree");
@@ -424,10 +425,11 @@ void CudaDevice::expect_memory_of_held() {
 void CudaDevice::launch_held() {
   if (held_.empty()) return;
   usable();
-  expect_memory_of_held();
+  if constexpr (kRemembersFreed) expect_memory_of_held();
   begin_work();
   const std::size_t begin = launched_.size(), n = held_.size();
   for (std::size_t i = 0; i < n; i++) launched_.push_back(held_.name(i));
+  n_kernels_ += static_cast<std::int64_t>(n);
   const std::int64_t before = graphs_.n_launched();
   const Answer answer = graphs_.launch(held_, stream_);
   held_.clear();

@@ -40,6 +40,7 @@ class CudaDevice final : public Device {
   std::optional<std::int64_t> free_bytes() override;
 
   std::int64_t n_launches() const override { return graphs_.n_launched(); }
+  std::int64_t n_kernels() const override { return n_kernels_; }
   /// What it did otherwise than asked since this was last called, a line each. What nobody has
   /// taken when it closes, its failure too where no call has told it, take_notes_of_closed() has.
   std::vector<std::string> take_notes();
@@ -154,6 +155,7 @@ class CudaDevice final : public Device {
   std::map<const char*, std::int64_t, std::greater<>> given_back_;  // likewise, where it is checked
   Launches held_;
   KernelGraphs graphs_;
+  std::int64_t n_kernels_ = 0;         // that were held back and launched
   std::vector<const char*> launched_;  // since the last wait
   std::vector<Graph> in_graphs_;       // of these
   bool at_work_ = false;               // something was given to the stream since the last wait

@@ -38,9 +38,13 @@ TEST_F(CliModel, a_step_on_a_gpu_is_one_launch) {
   const std::string step =
       "bench step --json --device cuda:emulated --rows 1,3 --context 4 --repeat 2 --model " +
       tiny_model();
-  EXPECT_EQ(json::parse(run(step).out)["launches_per_step"], 1);
+  const json as_graph = json::parse(run(step).out);
+  EXPECT_EQ(as_graph["launches_per_step"], 1);
   setenv("CUDA_GRAPHS", "off", 1);
-  EXPECT_GT(json::parse(run(step).out)["launches_per_step"], 20);
+  const json alone = json::parse(run(step).out);
+  EXPECT_GT(alone["launches_per_step"], 20);
+  EXPECT_EQ(alone["launches_per_step"], alone["kernels_per_step"]);
+  EXPECT_EQ(as_graph["kernels_per_step"], alone["kernels_per_step"]);
   unsetenv("CUDA_GRAPHS");
 }
 

@@ -121,6 +121,7 @@ TEST_F(CliJson, the_cost_of_a_step_is_told_a_row_count_beside_its_roofline) {
                             "context": "integer", "weight_bytes": "integer",
                             "cache_bytes": "integer", "cache_bytes_per_token": "integer",
                             "generate_peak_rss_bytes": "integer", "launches_per_step": "null",
+                            "kernels_per_step": "null",
                             "rows": [{"rows": "integer", "ms": "number", "ratio": "number",
                                       "roofline_ms": "number", "roofline_fraction": "number"}]})"),
                           {{"machine", machine}})),

@@ -18,9 +18,12 @@ class GpuModel : public test::MeasuringScripts {
  protected:
   /// Of a GPU that copies 4,000 GB/s, and 12.4 GB of weights with 0.4 GB of cache: 3.2 ms.
   void measured(double one, double thirty_two, double hundred_and_twenty) const {
-    std::ofstream(out() + ".probe") << R"({"copy_gbps": 4000, "launch_us": 2})";
-    json step = {
-        {"weight_bytes", 12'400'000'000}, {"context", 500}, {"cache_bytes_per_token", 800'000}};
+    std::ofstream(out() + ".probe") << R"({"copy_gbps": 4000, "launch_us": 2, "node_us": 1})";
+    json step = {{"weight_bytes", 12'400'000'000},
+                 {"context", 500},
+                 {"cache_bytes_per_token", 800'000},
+                 {"launches_per_step", 1},
+                 {"kernels_per_step", 300}};
     step["rows"] = {{{"rows", 1}, {"ms", one}},
                     {{"rows", 32}, {"ms", thirty_two}},
                     {{"rows", 120}, {"ms", hundred_and_twenty}}};
@@ -43,6 +46,7 @@ TEST_F(GpuModel, a_gpu_that_reads_as_fast_as_it_copies_meets_every_target) {
   EXPECT_EQ(cell(printed(), "1", "of the bound"), "0.94");
   const json model = json::parse(read(out() + ".model"));
   EXPECT_EQ(model["bytes_moved"], 12'800'000'000);
+  EXPECT_NEAR(model["model_ms"].get<double>(), 3.2 + 1 * 0.002 + 300 * 0.001, 1e-9);
   EXPECT_EQ(model["targets"].size(), 3u);
 }
 

@@ -1,6 +1,7 @@
 // Every decoder on every CUDA device that is here, the emulated one always, in every dtype, greedy
 // and coupled: the tokens and the bits of the scores of plain decoding there (T1, T2); and what
 // they are beside the CPU's.
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -332,6 +333,36 @@ TEST(EmulatedGpuStep, is_one_graph_of_which_nearly_nothing_is_told_again) {
       EXPECT_EQ(calls_of("cudaGraphExecKernelNodeSetParams") - told, 0) << n_rows;
     }
   }
+}
+
+// What the host does before a step's launch, a GPU waits for: --gtest_output=xml tells how long.
+TEST(EmulatedGpuStep, of_32_layers_is_one_launch_of_eleven_kernels_a_layer) {
+  using namespace std::chrono;
+  kernels::emulation::fence_host_off(false);
+  ModelConfig config = tiny_config();
+  config.n_layers = 32;
+  const auto device = kernels::open_cuda(kEmulated);
+  const auto model = tiny_transformer(*device, kernels::DType::BF16, 11, config);
+  Lane lane(*model);
+  lane.append(std::vector<TokenId>{3, 7, 1, 9});
+  const TokenTree tree = chain_tree(std::vector<TokenId>{3, 5, 7, 2, 9});
+  steady_clock::time_point launched;
+  kernels::emulation::before_calls([&](const std::string& name) {
+    if (name == "cudaGraphLaunch") launched = steady_clock::now();
+  });
+  std::vector<double> host_us;
+  for (int i = 0; i < 24; i++) {
+    const std::int64_t launches = device->n_launches(), kernels = device->n_kernels();
+    const auto begun = steady_clock::now();
+    lane.forward(tree, {});
+    if (i >= 4) host_us.push_back(duration<double, std::micro>(launched - begun).count());
+    if (i < 2) continue;
+    EXPECT_EQ(device->n_launches() - launches, 1);
+    EXPECT_EQ(device->n_kernels() - kernels, 32 * 11 + 4) << "and embed, norm, logits, choice";
+  }
+  kernels::emulation::before_calls({});
+  std::ranges::sort(host_us);
+  RecordProperty("host_us", static_cast<int>(host_us[host_us.size() / 2]));
 }
 
 TEST(EmulatedGpuStep, tells_each_row_the_probability_that_its_parent_gave_it) {
