@@ -57,6 +57,9 @@ struct RowsPlan {
   int sliding_window = 0;      // a row at pos sees positions > pos - sliding_window; 0: all
 };
 
+  // Another number each time a plan is made: where it is the same, so are the rows and their lists,
+  // of which n_rows may be fewer and sliding_window another. 0: not known.
+  std::uint64_t version = 0;
 /// How the next token of one row is chosen. Plain data, host memory.
 struct PickRow {
   float temperature = 0;         // below 1e-5: the largest logit

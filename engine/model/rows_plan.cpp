@@ -1,6 +1,7 @@
 #include "engine/model/rows_plan.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,9 @@ PagedCache& paged(SequenceCache* cache) {
 }
 
 void ForwardPlan::build(std::span<const BatchItem> items, int vocab_size, int max_seq_len) {
+  // Devices keep what they made of a plan, be it this model's or another's.
+  static std::atomic<std::uint64_t> n_built{0};
+  version_ = ++n_built;
   token_.clear();
   seq_.clear();
   pos_.clear();
@@ -95,7 +99,8 @@ kernels::RowsPlan ForwardPlan::view(int n_rows, int sliding_window) const {
           .pages = pages_.data(),
           .chain_begin = chain_begin_.data(),
           .chain = chain_.data(),
-          .sliding_window = sliding_window};
+          .sliding_window = sliding_window,
+          .version = version_};
 }
 
 }  // namespace engine

@@ -4,6 +4,7 @@
 //          last layer, the vocabulary) is a run of rows from 0
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -41,6 +42,7 @@ class ForwardPlan {
   std::vector<TokenId> token_;
   std::vector<int> seq_, pos_, chain_begin_, chain_;
   std::vector<int> prefix_len_, page_begin_, pages_;
+  std::uint64_t version_ = 0;  // of what is built
   int n_picked_ = 0;
   int n_positions_ = 0;
 };

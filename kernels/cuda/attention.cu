@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/checks.h"
+#include "kernels/cuda/attention_lists.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/math.cuh"
 
@@ -16,8 +17,7 @@ namespace {
 
 constexpr int kAttentionWarps = 4, kAttentionThreads = 32 * kAttentionWarps;
 constexpr int kGroupRows = 8;  // rows of one sequence that share a chunk's keys and values
-constexpr std::int64_t kMostVectorBytes = 88 << 10;              // every GPU has 99 KiB a block
-constexpr std::int64_t kPartialFloats = std::int64_t{16} << 20;  // of one pass, at most
+constexpr std::int64_t kMostVectorBytes = 88 << 10;  // every GPU has 99 KiB a block
 
 /// What one pass of the two kernels is told. Lists are in device memory.
 struct AttentionCall {
@@ -317,38 +317,9 @@ __global__ void __launch_bounds__(kAttentionThreads)
 
 // ---- the host's side
 
-/// The lists of a call in one piece: told to the device once a forward, not once a layer.
-class Lists {
- public:
-  void begin() { ints_.clear(); }
-  /// @return where the list will lie
-  std::size_t add(const int* list, std::int64_t n) {
-    const std::size_t at = ints_.size();
-    ints_.insert(ints_.end(), list, list + n);
-    return at;
-  }
-  std::size_t add(const std::vector<int>& list) {
-    return add(list.data(), static_cast<std::int64_t>(list.size()));
-  }
-  std::span<const int> all() const { return ints_; }
-
- private:
-  std::vector<int> ints_;
-};
-
-struct PlanPlaces {
-  std::size_t seq, pos, chain_begin, prefix_len, page_begin, pages, chain;
-};
-PlanPlaces add_plan(Lists& lists, const RowsPlan& plan) {
-  return {lists.add(plan.seq, plan.n_rows),
-          lists.add(plan.pos, plan.n_rows),
-          lists.add(plan.chain_begin, plan.n_rows + 1),
-          lists.add(plan.prefix_len, plan.n_seqs),
-          lists.add(plan.page_begin, plan.n_seqs + 1),
-          lists.add(plan.pages, plan.page_begin[plan.n_seqs]),
-          lists.add(plan.chain, plan.chain_begin[plan.n_rows])};
-}
-void point_at_plan(AttentionCall& call, const int* told, const PlanPlaces& at) {
+void point_at_plan(AttentionCall& call, const AttentionLists& lists) {
+  const int* told = lists.there;
+  const PlanPlaces& at = lists.plan();
   call.seq = told + at.seq;
   call.pos = told + at.pos;
   call.chain_begin = told + at.chain_begin;
@@ -358,16 +329,15 @@ void point_at_plan(AttentionCall& call, const int* told, const PlanPlaces& at) {
   call.chain = told + at.chain;
 }
 
-/// Rows that go through the two kernels together.
-struct Pass {
+/// Rows in passes, with lists of their own each.
+struct PassOfRows {
   std::vector<int> rows, chunk_base{0}, groups{0}, items;
 };
 
 // Groups of a pass are made of rows of one sequence that follow one another in its list.
 class Passes {
  public:
-  Passes(const RowsPlan& plan, std::int64_t floats_a_chunk)
-      : plan_(plan), most_chunks_(std::max<std::int64_t>(1, kPartialFloats / floats_a_chunk)) {
+  Passes(const RowsPlan& plan, std::int64_t most_chunks) : plan_(plan), most_chunks_(most_chunks) {
     std::vector<int> order(static_cast<std::size_t>(plan.n_rows));
     for (int r = 0; r < plan.n_rows; r++) order[static_cast<std::size_t>(r)] = r;
     std::stable_sort(order.begin(), order.end(),
@@ -375,7 +345,7 @@ class Passes {
     for (const int row : order) add(row);
     close_group();
   }
-  const std::vector<Pass>& all() const { return all_; }
+  const std::vector<PassOfRows>& all() const { return all_; }
 
  private:
   int first_chunk(int row) const {
@@ -389,7 +359,7 @@ class Passes {
       close_group();
       all_.emplace_back();
     }
-    Pass& pass = all_.back();
+    PassOfRows& pass = all_.back();
     const auto n_in_group = static_cast<int>(pass.rows.size()) - pass.groups.back();
     if (n_in_group == kGroupRows ||
         (n_in_group > 0 && plan_.seq[pass.rows.back()] != plan_.seq[row]))
@@ -399,7 +369,7 @@ class Passes {
   }
   void close_group() {
     if (all_.empty()) return;
-    Pass& pass = all_.back();
+    PassOfRows& pass = all_.back();
     const int begin = pass.groups.back(), end = static_cast<int>(pass.rows.size());
     if (begin == end) return;
     int first = first_chunk(pass.rows[static_cast<std::size_t>(begin)]), last = 0;
@@ -415,19 +385,23 @@ class Passes {
 
   const RowsPlan& plan_;
   std::int64_t most_chunks_;
-  std::vector<Pass> all_;
+  std::vector<PassOfRows> all_;
 };
 
 template <class Store>
-void run_pass(CudaDevice& cuda, const AttentionCall& call, const Pass& pass) {
+void run_pass(CudaDevice& cuda, const AttentionCall& call, const AttentionPass& pass) {
   const ChunkMemory memory(call.head_dim, sizeof(typename Store::Element));
-  cuda.launch(
-      "attention", attend_chunks<Store>,
-      dim3(static_cast<unsigned>(pass.items.size() / 2), static_cast<unsigned>(call.n_kv_heads)),
-      kAttentionThreads, static_cast<std::size_t>(memory.bytes), call);
+  cuda.launch("attention", attend_chunks<Store>,
+              dim3(static_cast<unsigned>(pass.n_items), static_cast<unsigned>(call.n_kv_heads)),
+              kAttentionThreads, static_cast<std::size_t>(memory.bytes), call);
   cuda.launch("attention_join", join_chunks,
-              dim3(static_cast<unsigned>(pass.rows.size()), static_cast<unsigned>(call.n_heads)),
+              dim3(static_cast<unsigned>(pass.n_rows), static_cast<unsigned>(call.n_heads)),
               std::min(kAttentionThreads, blocks_for(call.head_dim, 32) * 32), 0, call);
+}
+
+/// What a row leaves of a chunk for the join.
+std::int64_t floats_a_chunk_of(int n_heads, int head_dim) {
+  return std::int64_t{n_heads} * (2 + head_dim);
 }
 
 AttentionCall call_of(const KvLayer& layer,
@@ -469,27 +443,19 @@ void attention(Device& device,
   call.staged_v = staged_v;
   call.out = out;
   call.out_stride = out_stride;
-  const std::int64_t floats_a_chunk = std::int64_t{n_heads} * (2 + layer.head_dim);
-  const Passes passes(plan, floats_a_chunk);
+  const std::int64_t floats_a_chunk = floats_a_chunk_of(n_heads, layer.head_dim);
+  const AttentionLists& lists = cuda.attention_plans().of(cuda, plan, floats_a_chunk);
+  point_at_plan(call, lists);
+  call.partials =
+      static_cast<float*>(cuda.scratch(Use::Partials, lists.n_chunks() * floats_a_chunk * 4));
   const auto run = layer.dtype == DType::F32   ? run_pass<StoreF32>
                    : layer.dtype == DType::F16 ? run_pass<StoreF16>
                                                : run_pass<StoreBf16>;
-  Lists lists;
-  for (const Pass& pass : passes.all()) {
-    lists.begin();
-    const PlanPlaces at = add_plan(lists, plan);
-    const std::size_t rows = lists.add(pass.rows), base = lists.add(pass.chunk_base),
-                      groups = lists.add(pass.groups), items = lists.add(pass.items);
-    // Layers with a window and layers without one are told each their own.
-    const int* told =
-        cuda.mirrored(plan.sliding_window > 0 ? Use::WindowPlan : Use::Plan, lists.all());
-    point_at_plan(call, told, at);
-    call.rows = told + rows;
-    call.chunk_base = told + base;
-    call.groups = told + groups;
-    call.items = told + items;
-    call.partials = static_cast<float*>(
-        cuda.scratch(Use::Partials, pass.chunk_base.back() * floats_a_chunk * 4));
+  for (const AttentionPass& pass : lists.passes()) {
+    call.rows = lists.there + pass.rows;
+    call.chunk_base = lists.there + pass.chunk_base;
+    call.groups = lists.there + pass.groups;
+    call.items = lists.there + pass.items;
     run(cuda, call, pass);
   }
 }
@@ -506,9 +472,8 @@ void attention_weights(Device& device,
   check_attention_weights(plan, row, scale);
   CudaDevice& cuda = cuda_of(device);
   AttentionCall call = call_of(layer, plan, q, staged_k, n_heads, scale);
-  Lists lists;
-  const PlanPlaces at = add_plan(lists, plan);
-  point_at_plan(call, cuda.mirrored(Use::Plan, lists.all()), at);
+  point_at_plan(call,
+                cuda.attention_plans().of(cuda, plan, floats_a_chunk_of(n_heads, layer.head_dim)));
   const int n = plan.pos[row] + 1, n_chain = plan.chain_begin[row + 1] - plan.chain_begin[row];
   auto* scores = static_cast<double*>(
       cuda.scratch(Use::Partials, std::int64_t{n_heads} * (n + n_chain) * 8 + n_chain * 4));
@@ -522,6 +487,56 @@ void attention_weights(Device& device,
   cuda.launch("mean_over_heads", mean_over_heads, blocks_for(n_chain, kAttentionThreads),
               kAttentionThreads, 0, weights, n_heads, n_chain, means);
   cuda.download(mean, means, std::int64_t{n_chain} * 4);
+}
+
+std::size_t AttentionLists::add(const int* list, std::int64_t n) {
+  const std::size_t at = ints_.size();
+  ints_.insert(ints_.end(), list, list + n);
+  return at;
+}
+std::size_t AttentionLists::add(const std::vector<int>& list) {
+  return add(list.data(), static_cast<std::int64_t>(list.size()));
+}
+
+void AttentionLists::make(const RowsPlan& plan, const AttentionKey& key) {
+  there = nullptr;
+  key_ = key;
+  ints_.clear();
+  passes_.clear();
+  n_chunks_ = 0;
+  plan_ = {add(plan.seq, plan.n_rows),
+           add(plan.pos, plan.n_rows),
+           add(plan.chain_begin, plan.n_rows + 1),
+           add(plan.prefix_len, plan.n_seqs),
+           add(plan.page_begin, plan.n_seqs + 1),
+           add(plan.pages, plan.page_begin[plan.n_seqs]),
+           add(plan.chain, plan.chain_begin[plan.n_rows])};
+  const Passes passes(plan, key.most_chunks);
+  for (const PassOfRows& pass : passes.all()) {
+    passes_.push_back({add(pass.rows), add(pass.chunk_base), add(pass.groups), add(pass.items),
+                       static_cast<int>(pass.rows.size()),
+                       static_cast<int>(pass.items.size() / 2)});
+    n_chunks_ = std::max(n_chunks_, pass.chunk_base.back());
+  }
+}
+
+// A forward's first lists are the first again in the next, so what does not change is not told
+// again, nor do kernels' arguments change.
+const AttentionLists& AttentionPlans::of(CudaDevice& device,
+                                         const RowsPlan& plan,
+                                         std::int64_t floats_a_chunk) {
+  const AttentionKey key = {plan.version, plan.n_rows, plan.sliding_window,
+                            std::max<std::int64_t>(1, most_floats_ / floats_a_chunk)};
+  if (plan.version == 0 || plan.version != version_) n_used_ = 0;
+  version_ = plan.version;
+  for (int i = 0; i < n_used_; i++)
+    if (lists_[i].key() == key && lists_[i].there) return lists_[i];
+  n_used_ = std::min(n_used_ + 1, kMost);
+  AttentionLists& lists = lists_[n_used_ - 1];
+  lists.make(plan, key);
+  const auto use = static_cast<Use>(static_cast<int>(Use::Plan) + n_used_ - 1);
+  lists.there = device.mirrored(use, lists.all());
+  return lists;
 }
 
 }  // namespace

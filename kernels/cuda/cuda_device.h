@@ -16,6 +16,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "kernels/cuda/attention_lists.h"
 #include "kernels/cuda/graphs.h"
 #include "kernels/cuda/platform.h"
 #include "kernels/cuda/products.h"
@@ -25,7 +26,18 @@
 namespace kernels::DECOSCOPE_GPU {
 
 /// What scratch memory is for; what two kernels of one operation need at once has two names.
-enum class Use { Rows, Partials, Done, Ids, Plan, WindowPlan, Commit, Pick, Count };
+enum class Use {
+  Rows,
+  Partials,
+  Done,
+  Ids,
+  Plan,
+  LastPlan = Plan + AttentionPlans::kMost - 1,
+  Commit,
+  Pick,
+  Gather,
+  Count
+};
 
 class CudaDevice final : public Device {
  public:
@@ -106,6 +118,8 @@ class CudaDevice final : public Device {
     void* data = nullptr;
     std::int64_t bytes = 0;
     std::vector<int> host;  // of mirrored lists
+  /// Whom the rows of the forward in progress see.
+  AttentionPlans& attention_plans() { return attention_plans_; }
   };
   struct Half {  // of the pinned staging memory
     char* data = nullptr;
@@ -175,6 +189,7 @@ inline CudaDevice& cuda_of(Device& device) {
 /// ceil(a / b).
 constexpr int blocks_for(std::int64_t a, int b) {
   return static_cast<int>((a + b - 1) / b);
+  AttentionPlans attention_plans_;
 }
 
 // The groups of operations, one file each.
