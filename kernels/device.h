@@ -29,6 +29,14 @@ class Device {
   virtual std::int64_t n_launches() const { return 0; }
   /// The kernels among them, those in graphs each for itself.
   virtual std::int64_t n_kernels() const { return 0; }
+  /// What `pick`, `rank`, `gather` and `download_rows` bring to the host need not be there before
+  /// deliver_answers(), which waits once for all of it. Until then the memory that it is read from
+  /// keeps its values, and where it goes stays. As AnswersTogether asks; a device that waits for
+  /// nothing brings it at once.
+  virtual void hold_answers() {}
+  virtual void deliver_answers() {}
+  /// Those that are held come no more.
+  virtual void drop_answers() noexcept {}
   /// Why it answers no call any more, whatever is asked of it; empty: it does.
   virtual std::string failure() const { return {}; }
   /// Bytes of its own memory that may still be had; none where it computes in the host's.
@@ -43,6 +51,19 @@ class Device {
  private:
   const Ops& ops_;
   std::shared_ptr<GpuMonitor> monitor_;
+};
+
+/// Answers of a device that come together, if deliver() is reached.
+class AnswersTogether {
+ public:
+  explicit AnswersTogether(Device& device) : device_(device) { device_.hold_answers(); }
+  AnswersTogether(const AnswersTogether&) = delete;
+  AnswersTogether& operator=(const AnswersTogether&) = delete;
+  ~AnswersTogether() { device_.drop_answers(); }
+  void deliver() { device_.deliver_answers(); }
+
+ private:
+  Device& device_;
 };
 
 /// The best table this processor runs, chosen once, or the one CPU_OPS names in the environment.

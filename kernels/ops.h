@@ -5,6 +5,8 @@
 //   invariance row r of every result has the same bits whatever rows stand beside it, however many
 //              they are, in whatever order, on any number of threads
 //   pointers   device memory, made by `allocate`, unless a comment says "host"
+//   answers    what `gather`, `download_rows`, `pick` and `rank` bring to the host is there when they
+//              return, unless the device was asked to hold answers (kernels/device.h)
 //   types      activations are f32 between operations; weights and caches are f32, f16 or bf16. An
 //              operation over weights of a half type may round its activations to that type, to
 //              nearest even
@@ -55,11 +57,11 @@ struct RowsPlan {
   const int* chain = nullptr;  //               rows from the oldest ancestor to the row itself;
                                //               element j stands at position prefix_len + j
   int sliding_window = 0;      // a row at pos sees positions > pos - sliding_window; 0: all
-};
-
   // Another number each time a plan is made: where it is the same, so are the rows and their lists,
   // of which n_rows may be fewer and sliding_window another. 0: not known.
   std::uint64_t version = 0;
+};
+
 /// How the next token of one row is chosen. Plain data, host memory.
 struct PickRow {
   float temperature = 0;         // below 1e-5: the largest logit
@@ -82,6 +84,7 @@ struct Picked {
   float logp = 0;  // natural log of the token's probability under the filtered law (T as asked; T =
                    // 1 if greedy)
   std::int32_t bad_index = -1;  // first index of a logit that is NaN or +inf, when id is -1
+  float logit = 0;              // the token's own, behind the repetition penalty
 };
 
 /// Tokens that `rank` may be asked for.
@@ -205,7 +208,7 @@ struct Ops {
 
   /// What one row attends to among the rows of its chain: mean[j] is the mean over the heads of
   /// softmax(q[row] . k * scale) at the chain's element j; what is left to 1 went to the prefix.
-  ///   q [n_heads, head_dim] of that row;  mean: host, [chain length]
+  ///   q [n_heads, head_dim] of that row;  mean [chain length]
   void (*attention_weights)(Device&,
                             const KvLayer&,
                             const RowsPlan& plan,

@@ -26,6 +26,7 @@ struct Activations {
   int n_rows = 0;
   kernels::DeviceBuffer logits;  // [picked rows, vocab_size]
   int n_logit_rows = 0;
+  kernels::DeviceBuffer tapped;  // tap by tap [tapped layers, chain]
 
   int* positions() const { return static_cast<int*>(pos.data()); }
 };
@@ -66,15 +67,20 @@ class Transformer final : public Model {
   void reserve(int n_rows, int n_logit_rows);
   void run_layers(int n_rows, int n_out);
   void attend(int l, int n_rows, int n_out);
+  int n_tapped() const { return std::max(1, c_.n_layers / 4); }
+  void make_taps(std::span<const BatchItem> items);
   void tap_attention(int l, int n_out);
   void feed_forward(const LayerWeights& w, int n_rows);
-  void pick(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
-  void rank(std::span<const BatchItem> items, int k, std::vector<StepOutput>& outputs);
+  void ask(std::span<const BatchItem> items, Wants wants, std::vector<StepOutput>& outputs);
+  void ask_row_p(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
+  void tell_picks(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
+  void tell_ranks(std::span<const BatchItem> items, int k, std::vector<StepOutput>& outputs);
   [[noreturn]] void refuse_logits(int row, int bad_index) const;
-  void tell_row_p(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
+  void tell_row_p();
   void download_logits(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
   void download_hidden(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
   void describe_picks(std::span<const BatchItem> items);
+  void download_taps();
   std::vector<float> attention_told(int row_begin, const BatchItem& item) const;
 
   kernels::Device& device_;  // the caller's, outlives the model
@@ -99,11 +105,19 @@ class Transformer final : public Model {
   std::vector<kernels::Ranking> rankings_;
   std::vector<kernels::RankedToken> ranked_;
   std::vector<std::int32_t> history_;
-  std::vector<std::int64_t> told_at_;
+  struct RowP {
+    float* p;
+    std::size_t parent;  // of the batch
+  };
+  std::vector<RowP> row_p_;            // the rows that are told of
+  std::vector<std::int64_t> told_at_;  // their logits
+  std::vector<float> told_logits_;
   std::vector<void*> row_to_;  // where each row that is downloaded goes
   struct Tap {
-    int row;                            // of the batch
-    std::vector<float> mean, of_layer;  // [chain] over the layers so far; of one layer
+    int row;             // of the batch
+    std::int64_t begin;  // in the device's memory, in floats
+    std::size_t n_chain;
+    std::vector<float> of_layers;  // [n_tapped(), n_chain]
   };
   std::vector<Tap> taps_;
 };
@@ -196,19 +210,34 @@ void Transformer::attend(int l, int n_rows, int n_out) {
               /*add=*/true);
 }
 
+void Transformer::make_taps(std::span<const BatchItem> items) {
+  taps_.clear();
+  std::int64_t n_floats = 0;
+  for (std::size_t i = 0; i < items.size(); i++) {
+    if (items[i].attention_of < 0 || !items[i].pick_rows) continue;
+    const int row = plan_.row_begin(i) + items[i].attention_of;
+    const std::size_t n_chain = plan_.chain(row).size();
+    std::vector<float> of_layers(n_chain * static_cast<std::size_t>(n_tapped()));
+    taps_.push_back({row, n_floats, n_chain, std::move(of_layers)});
+    n_floats += static_cast<std::int64_t>(taps_.back().of_layers.size());
+  }
+  const std::int64_t bytes = n_floats * static_cast<std::int64_t>(sizeof(float));
+  if (bytes <= a_.tapped.bytes()) return;
+  a_.tapped = kernels::DeviceBuffer();
+  a_.tapped = kernels::DeviceBuffer(device_, 2 * bytes);
+}
+
 // The last quarter of the layers: there rows are asked what they look for, not what they are.
 void Transformer::tap_attention(int l, int n_out) {
-  const int n_tapped = std::max(1, c_.n_layers / 4);
-  if (taps_.empty() || l < c_.n_layers - n_tapped) return;
+  const int nth = l - (c_.n_layers - n_tapped());  // of the tapped
+  if (taps_.empty() || nth < 0) return;
   const bool full = c_.sliding_window == 0 || l < c_.n_full_layers;
-  for (Tap& tap : taps_) {
-    ops_.attention_weights(device_, store_->layer(l),
-                           plan_.view(n_out, full ? 0 : c_.sliding_window), tap.row,
-                           a_.qkv.f32() + std::int64_t{tap.row} * n_qkv_, store_->staged_k(l),
-                           c_.n_heads, attention_scale_, tap.of_layer.data());
-    for (std::size_t j = 0; j < tap.mean.size(); j++)
-      tap.mean[j] += tap.of_layer[j] / static_cast<float>(n_tapped);
-  }
+  for (const Tap& tap : taps_)
+    ops_.attention_weights(
+        device_, store_->layer(l), plan_.view(n_out, full ? 0 : c_.sliding_window), tap.row,
+        a_.qkv.f32() + std::int64_t{tap.row} * n_qkv_, store_->staged_k(l), c_.n_heads,
+        attention_scale_,
+        a_.tapped.f32() + tap.begin + nth * static_cast<std::int64_t>(tap.n_chain));
 }
 
 void Transformer::feed_forward(const LayerWeights& w, int n_rows) {
@@ -283,10 +312,27 @@ void Transformer::refuse_logits(int row, int bad_index) const {
                           name_, row, bad_index, kernels::name_of(dtype_)));
 }
 
-void Transformer::pick(std::span<const BatchItem> items, std::vector<StepOutput>& outputs) {
-  picked_.resize(pick_rows_.size());
-  ops_.pick(device_, a_.logits.f32(), c_.vocab_size, plan_.n_picked(), c_.vocab_size, n_valid_,
-            pick_rows_.data(), picked_.data());
+// What the device is to bring of the picked rows; it is there when answers were delivered.
+void Transformer::ask(std::span<const BatchItem> items,
+                      Wants wants,
+                      std::vector<StepOutput>& outputs) {
+  describe_picks(items);
+  const int n_rows = plan_.n_picked();
+  if (wants.n_ranked > 0) {
+    rankings_.resize(pick_rows_.size());
+    ranked_.resize(pick_rows_.size() * static_cast<std::size_t>(wants.n_ranked));
+    ops_.rank(device_, a_.logits.f32(), c_.vocab_size, n_rows, c_.vocab_size, n_valid_,
+              pick_rows_.data(), wants.n_ranked, rankings_.data(), ranked_.data());
+  } else {
+    picked_.resize(pick_rows_.size());
+    ops_.pick(device_, a_.logits.f32(), c_.vocab_size, n_rows, c_.vocab_size, n_valid_,
+              pick_rows_.data(), picked_.data());
+  }
+  if (wants.row_p) ask_row_p(items, outputs);
+  if (wants.logits) download_logits(items, outputs);
+}
+
+void Transformer::tell_picks(std::span<const BatchItem> items, std::vector<StepOutput>& outputs) {
   for (std::size_t i = 0; i < items.size(); i++) {
     if (!items[i].pick_rows) continue;
     const auto begin = picked_.begin() + plan_.row_begin(i);
@@ -298,12 +344,10 @@ void Transformer::pick(std::span<const BatchItem> items, std::vector<StepOutput>
   }
 }
 
-void Transformer::rank(std::span<const BatchItem> items, int k, std::vector<StepOutput>& outputs) {
+void Transformer::tell_ranks(std::span<const BatchItem> items,
+                             int k,
+                             std::vector<StepOutput>& outputs) {
   const auto width = static_cast<std::size_t>(k);
-  rankings_.resize(pick_rows_.size());
-  ranked_.resize(pick_rows_.size() * width);
-  ops_.rank(device_, a_.logits.f32(), c_.vocab_size, plan_.n_picked(), c_.vocab_size, n_valid_,
-            pick_rows_.data(), k, rankings_.data(), ranked_.data());
   for (std::size_t i = 0; i < items.size(); i++) {
     if (!items[i].pick_rows) continue;
     outputs[i].picked.resize(items[i].tree->token.size());
@@ -316,15 +360,11 @@ void Transformer::rank(std::span<const BatchItem> items, int k, std::vector<Step
   }
 }
 
-// Two logits of the parent say it: the row's own against the one picked,
-// whose probability is known.
-void Transformer::tell_row_p(std::span<const BatchItem> items, std::vector<StepOutput>& outputs) {
-  struct Told {
-    float* p;
-    std::size_t parent;  // of the batch
-  };
-  std::vector<Told> told;
-  told_at_.clear();  // two logits of each row that is told of
+// Two logits of the parent say it: the row's own, and that of the token picked, whose probability
+// is known.
+void Transformer::ask_row_p(std::span<const BatchItem> items, std::vector<StepOutput>& outputs) {
+  row_p_.clear();
+  told_at_.clear();
   for (std::size_t i = 0; i < items.size(); i++) {
     if (!items[i].pick_rows) continue;
     const TokenTree& tree = *items[i].tree;
@@ -336,19 +376,21 @@ void Transformer::tell_row_p(std::span<const BatchItem> items, std::vector<StepO
       const bool greedy = how.temperature < 1e-5f;
       const bool filtered = how.top_k > 0 || how.top_p < 1 || how.min_p > 0;
       if (how.repetition_penalty != 1 || (filtered && !greedy)) continue;
-      const std::int64_t logits = static_cast<std::int64_t>(parent) * c_.vocab_size;
-      told_at_.insert(told_at_.end(), {logits + tree.token[r], logits + picked_[parent].id});
-      told.push_back({&outputs[i].row_p[r], parent});
+      told_at_.push_back(static_cast<std::int64_t>(parent) * c_.vocab_size + tree.token[r]);
+      row_p_.push_back({&outputs[i].row_p[r], parent});
     }
   }
-  std::vector<float> logits(told_at_.size());
+  told_logits_.resize(told_at_.size());
   ops_.gather(device_, a_.logits.f32(), told_at_.data(), static_cast<int>(told_at_.size()),
-              logits.data());
-  for (std::size_t i = 0; i < told.size(); i++) {
-    const float temperature = pick_rows_[told[i].parent].temperature;
-    const float below =
-        (logits[2 * i] - logits[2 * i + 1]) / (temperature < 1e-5f ? 1 : temperature);
-    *told[i].p = std::min(1.0f, std::exp(picked_[told[i].parent].logp + below));
+              told_logits_.data());
+}
+
+void Transformer::tell_row_p() {
+  for (std::size_t i = 0; i < row_p_.size(); i++) {
+    const kernels::Picked& picked = picked_[row_p_[i].parent];
+    const float temperature = pick_rows_[row_p_[i].parent].temperature;
+    const float below = (told_logits_[i] - picked.logit) / (temperature < 1e-5f ? 1 : temperature);
+    *row_p_[i].p = std::min(1.0f, std::exp(picked.logp + below));
   }
 }
 
@@ -384,14 +426,27 @@ void Transformer::download_hidden(std::span<const BatchItem> items,
                      plan_.n_rows());
 }
 
-// From the chain's elements to the rows of the item's tree.
+void Transformer::download_taps() {
+  for (Tap& tap : taps_) {
+    row_to_.clear();
+    for (std::size_t at = 0; at < tap.of_layers.size(); at += tap.n_chain)
+      row_to_.push_back(&tap.of_layers[at]);
+    const auto row_bytes = static_cast<std::int64_t>(tap.n_chain * sizeof(float));
+    ops_.download_rows(device_, row_to_.data(), a_.tapped.f32() + tap.begin, row_bytes, row_bytes,
+                       n_tapped());
+  }
+}
+
+// The mean over the layers; from the chain's elements to the rows of the item's tree.
 std::vector<float> Transformer::attention_told(int row_begin, const BatchItem& item) const {
   std::vector<float> told(item.tree->token.size());
   const int row = row_begin + item.attention_of;
   const auto tap = std::ranges::find(taps_, row, &Tap::row);
   const auto chain = plan_.chain(row);
-  for (std::size_t j = 0; j < chain.size(); j++)
-    told[static_cast<std::size_t>(chain[j] - row_begin)] = tap->mean[j];
+  for (std::size_t at = 0; at < tap->of_layers.size(); at += chain.size())
+    for (std::size_t j = 0; j < chain.size(); j++)
+      told[static_cast<std::size_t>(chain[j] - row_begin)] +=
+          tap->of_layers[at + j] / static_cast<float>(n_tapped());
   return told;
 }
 
@@ -405,19 +460,13 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
   if (n_rows == 0) return outputs;
 
   reserve(n_rows, n_picked);
+  make_taps(items);
   rope_.reserve(std::min(plan_.n_positions(), c_.max_seq_len));
   store_->begin_forward(n_rows);
   ops_.upload(device_, a_.pos.data(), plan_.pos().data(),
               static_cast<std::int64_t>(plan_.pos().size_bytes()));
   ops_.embed(device_, weights_.embedding.view, plan_.token().data(), n_rows, a_.x.f32());
 
-  taps_.clear();
-  for (std::size_t i = 0; i < items.size(); i++) {
-    if (items[i].attention_of < 0 || !items[i].pick_rows) continue;
-    const int row = plan_.row_begin(i) + items[i].attention_of;
-    const auto n_chain = plan_.chain(row).size();
-    taps_.push_back({row, std::vector<float>(n_chain), std::vector<float>(n_chain)});
-  }
   const int n_out = wants.hidden ? n_rows : n_picked;
   run_layers(n_rows, n_out);
   if (n_out > 0)
@@ -427,16 +476,16 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
     ops_.matmul(device_, weights_.head(), a_.normed.f32(), c_.dim, n_picked, a_.logits.f32(),
                 c_.vocab_size, nullptr,
                 /*add=*/false);
-    describe_picks(items);
-    if (wants.n_ranked > 0)
-      rank(items, wants.n_ranked, outputs);
-    else
-      pick(items, outputs);
-    if (wants.logits) download_logits(items, outputs);
-    if (wants.row_p) tell_row_p(items, outputs);
   }
+  kernels::AnswersTogether answers(device_);
+  if (n_picked > 0) ask(items, wants, outputs);
   if (wants.hidden) download_hidden(items, outputs);
+  download_taps();
+  answers.deliver();
 
+  if (n_picked > 0 && wants.n_ranked > 0) tell_ranks(items, wants.n_ranked, outputs);
+  if (n_picked > 0 && wants.n_ranked == 0) tell_picks(items, outputs);
+  if (n_picked > 0 && wants.row_p) tell_row_p();
   for (std::size_t i = 0; i < items.size(); i++) {
     const int begin = plan_.row_begin(i);
     if (items[i].attention_of >= 0 && items[i].pick_rows)

@@ -98,8 +98,11 @@ Picked pick_one(const CpuKernels& kernels,
     none.bad_index = kernels.top_two(logits, n_valid, &top, &second);
     if (none.bad_index >= 0) return none;
   }
-  if (row.temperature < kGreedyTemperature) return greedy(kernels, logits, n_valid, top, second);
-  return sampled(kernels, logits, n_valid, top, row, scratch);
+  Picked picked = row.temperature < kGreedyTemperature
+                      ? greedy(kernels, logits, n_valid, top, second)
+                      : sampled(kernels, logits, n_valid, top, row, scratch);
+  if (picked.id >= 0) picked.logit = logits[picked.id];
+  return picked;
 }
 
 void pick(Device& device,

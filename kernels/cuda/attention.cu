@@ -475,19 +475,19 @@ void attention_weights(Device& device,
   point_at_plan(call,
                 cuda.attention_plans().of(cuda, plan, floats_a_chunk_of(n_heads, layer.head_dim)));
   const int n = plan.pos[row] + 1, n_chain = plan.chain_begin[row + 1] - plan.chain_begin[row];
-  auto* scores = static_cast<double*>(
-      cuda.scratch(Use::Partials, std::int64_t{n_heads} * (n + n_chain) * 8 + n_chain * 4));
+  auto* scores =
+      static_cast<double*>(cuda.scratch(Use::Partials, std::int64_t{n_heads} * (n + n_chain) * 8));
   double* weights = scores + std::int64_t{n_heads} * n;
-  auto* means = reinterpret_cast<float*>(weights + std::int64_t{n_heads} * n_chain);
   const auto weigh = layer.dtype == DType::F32   ? weigh_positions<StoreF32>
                      : layer.dtype == DType::F16 ? weigh_positions<StoreF16>
                                                  : weigh_positions<StoreBf16>;
   cuda.launch("attention_weights", weigh, n_heads, kAttentionThreads, 0, call, row, scores,
               weights);
   cuda.launch("mean_over_heads", mean_over_heads, blocks_for(n_chain, kAttentionThreads),
-              kAttentionThreads, 0, weights, n_heads, n_chain, means);
-  cuda.download(mean, means, std::int64_t{n_chain} * 4);
+              kAttentionThreads, 0, weights, n_heads, n_chain, mean);
 }
+
+}  // namespace
 
 std::size_t AttentionLists::add(const int* list, std::int64_t n) {
   const std::size_t at = ints_.size();
@@ -538,8 +538,6 @@ const AttentionLists& AttentionPlans::of(CudaDevice& device,
   lists.there = device.mirrored(use, lists.all());
   return lists;
 }
-
-}  // namespace
 
 void add_attention_ops(Ops& ops) {
   ops.attention = attention;

@@ -72,7 +72,9 @@ void download_rows(Device& device,
                    std::int64_t stride_bytes,
                    int n_rows) {
   check_download_rows(row_bytes, stride_bytes, n_rows);
-  cuda_of(device).download_rows(to_host, from, row_bytes, stride_bytes, n_rows);
+  CudaDevice& cuda = cuda_of(device);
+  cuda.await_rows(to_host, from, row_bytes, stride_bytes, n_rows);
+  cuda.answer();
 }
 void copy_within(Device& device, void* to, const void* from, std::int64_t bytes) {
   cuda_of(device).copy(to, from, bytes);
@@ -523,34 +525,107 @@ void CudaDevice::grow_landing(std::int64_t bytes) {
   landing_bytes_ = wanted;
 }
 
-// Packed on the way, so that what lies between the rows does not cross the bus.
-void CudaDevice::download_rows(void* const* to_host,
-                               const void* from,
-                               std::int64_t row_bytes,
-                               std::int64_t stride_bytes,
-                               int n_rows) {
+void CudaDevice::await(void* to_host, const void* from, std::int64_t bytes) {
+  await_rows(&to_host, from, bytes, bytes, 1);
+}
+
+void CudaDevice::await_rows(void* const* to_host,
+                            const void* from,
+                            std::int64_t row_bytes,
+                            std::int64_t stride_bytes,
+                            int n_rows) {
   usable();
-  if (n_rows == 0) return;
+  if (n_rows == 0 || row_bytes == 0) return;
+  awaited_.push_back(
+      {static_cast<const char*>(from), row_bytes, stride_bytes, n_rows, awaited_to_.size()});
+  for (int r = 0; r < n_rows; r++) awaited_to_.push_back(static_cast<char*>(to_host[r]));
+}
+
+void CudaDevice::answer() {
+  if (!holds_answers_) bring_awaited();
+}
+
+void CudaDevice::hold_answers() {
+  drop_answers();
+  holds_answers_ = true;
+}
+
+void CudaDevice::deliver_answers() {
+  holds_answers_ = false;
+  bring_awaited();
+}
+
+void CudaDevice::drop_answers() noexcept {
+  holds_answers_ = false;
+  awaited_.clear();
+  awaited_to_.clear();
+}
+
+// As many rows at a time as find room where downloads arrive.
+void CudaDevice::bring_awaited() {
+  if (awaited_.empty()) return;
+  struct Forgotten {
+    CudaDevice& device;
+    ~Forgotten() {
+      device.awaited_.clear();
+      device.awaited_to_.clear();
+      device.landed_.clear();
+    }
+  } const whatever_happens{*this};
+  usable();
   launch_held();
-  const std::int64_t most_at_once = std::max(kMostLanding / row_bytes, std::int64_t{1});
-  grow_landing(std::min<std::int64_t>(most_at_once, n_rows) * row_bytes);
-  const auto most = static_cast<int>(std::min<std::int64_t>(landing_bytes_ / row_bytes, n_rows));
-  if (most == 0) {  // a row is in pieces, too
-    for (int r = 0; r < n_rows; r++)
-      download(to_host[r], static_cast<const char*>(from) + r * stride_bytes, row_bytes);
-    return;
+  std::int64_t all = 0, largest = 0;
+  for (const Awaited& one : awaited_) {
+    all += one.n_rows * one.row_bytes;
+    largest = std::max(largest, one.row_bytes);
   }
-  for (int first = 0; first < n_rows; first += most) {
-    const int n = std::min(most, n_rows - first);
-    const auto width = static_cast<std::size_t>(row_bytes);
-    at_work_ = true;
-    check(cudaMemcpy2DAsync(landing_, width, static_cast<const char*>(from) + first * stride_bytes,
-                            static_cast<std::size_t>(stride_bytes), width,
-                            static_cast<std::size_t>(n), cudaMemcpyDeviceToHost, stream_),
+  grow_landing(std::min(all, std::max(largest, kMostLanding)));
+  std::int64_t used = 0;
+  for (const Awaited& one : awaited_) {
+    for (int first = 0; first < one.n_rows;) {
+      const auto n = static_cast<int>(
+          std::min<std::int64_t>((landing_bytes_ - used) / one.row_bytes, one.n_rows - first));
+      if (n > 0) {
+        used = land(one, first, n, used);
+        first += n;
+      } else if (used > 0) {
+        take_landed();
+        used = 0;
+      } else {  // a row is in pieces, too
+        download(awaited_to_[one.to + static_cast<std::size_t>(first)],
+                 one.from + first * one.stride_bytes, one.row_bytes);
+        first++;
+      }
+    }
+  }
+  take_landed();
+}
+
+/// Packed on the way, so that what lies between the rows does not cross the bus.
+/// @return  where the next may land
+std::int64_t CudaDevice::land(const Awaited& one, int first, int n, std::int64_t at) {
+  const char* from = one.from + first * one.stride_bytes;
+  const auto width = static_cast<std::size_t>(one.row_bytes), rows = static_cast<std::size_t>(n);
+  at_work_ = true;
+  if (n == 1 || one.stride_bytes == one.row_bytes)
+    check(cudaMemcpyAsync(landing_ + at, from, rows * width, cudaMemcpyDeviceToHost, stream_),
+          "cudaMemcpyAsync");
+  else
+    check(cudaMemcpy2DAsync(landing_ + at, width, from, static_cast<std::size_t>(one.stride_bytes),
+                            width, rows, cudaMemcpyDeviceToHost, stream_),
           "cudaMemcpy2DAsync");
-    wait();
-    for (int r = 0; r < n; r++) std::memcpy(to_host[first + r], landing_ + r * row_bytes, width);
-  }
+  landed_.push_back({&one, first, n, at});
+  return at + n * one.row_bytes;
+}
+
+void CudaDevice::take_landed() {
+  if (landed_.empty()) return;
+  wait();
+  for (const auto& [of, first, n, at] : landed_)
+    for (int r = 0; r < n; r++)
+      std::memcpy(awaited_to_[of->to + static_cast<std::size_t>(first + r)],
+                  landing_ + at + r * of->row_bytes, static_cast<std::size_t>(of->row_bytes));
+  landed_.clear();
 }
 
 void CudaDevice::copy(void* to, const void* from, std::int64_t bytes) {
@@ -603,6 +678,12 @@ void CudaDevice::clear(void* data, std::int64_t bytes) {
 
 void* CudaDevice::scratch(Use use, std::int64_t bytes, bool cleared) {
   Grown& grown = scratch_[static_cast<int>(use)];
+  // What an operation left there may be awaited still.
+  const auto* begin = static_cast<const char*>(grown.data);
+  if (std::ranges::any_of(awaited_, [&](const Awaited& one) {
+        return begin <= one.from && one.from < begin + grown.bytes;
+      }))
+    bring_awaited();
   if (bytes <= grown.bytes) return grown.data;
   std::int64_t taken = std::max(bytes, 2 * grown.bytes);
   void* larger = try_allocate(taken);

@@ -96,12 +96,19 @@ class CudaDevice final : public Device {
   void upload(void* to, const void* from_host, std::int64_t bytes);
   /// Waits for all that was asked before.
   void download(void* to_host, const void* from, std::int64_t bytes);
-  /// Rows that begin stride_bytes apart, row r's first row_bytes to to_host[r]; one wait for all.
-  void download_rows(void* const* to_host,
-                     const void* from,
-                     std::int64_t row_bytes,
-                     std::int64_t stride_bytes,
-                     int n_rows);
+  /// An operation's answer is to come from there; of rows that begin stride_bytes apart, row r's
+  /// first row_bytes to to_host[r].
+  void await(void* to_host, const void* from, std::int64_t bytes);
+  void await_rows(void* const* to_host,
+                  const void* from,
+                  std::int64_t row_bytes,
+                  std::int64_t stride_bytes,
+                  int n_rows);
+  /// What is awaited comes now, with one wait, unless answers are held.
+  void answer();
+  void hold_answers() override;
+  void deliver_answers() override;
+  void drop_answers() noexcept override;
   /// Within the device's memory, behind what was asked before. Does not wait.
   void copy(void* to, const void* from, std::int64_t bytes);
   void clear(void* data, std::int64_t bytes);
@@ -111,6 +118,8 @@ class CudaDevice final : public Device {
   /// The device's copy of a list that the host made; told again only when it is another than the
   /// last of that use.
   const int* mirrored(Use use, std::span<const int> list);
+  /// Whom the rows of the forward in progress see.
+  AttentionPlans& attention_plans() { return attention_plans_; }
 
  private:
   static constexpr std::size_t kMostHeld = 4096;
@@ -118,8 +127,6 @@ class CudaDevice final : public Device {
     void* data = nullptr;
     std::int64_t bytes = 0;
     std::vector<int> host;  // of mirrored lists
-  /// Whom the rows of the forward in progress see.
-  AttentionPlans& attention_plans() { return attention_plans_; }
   };
   struct Half {  // of the pinned staging memory
     char* data = nullptr;
@@ -127,6 +134,17 @@ class CudaDevice final : public Device {
     bool pending = false;
   };
 
+  struct Awaited {  // rows of the device's memory, on their way to the host
+    const char* from;
+    std::int64_t row_bytes, stride_bytes;
+    int n_rows;
+    std::size_t to;  // where in awaited_to_ the first one's place is
+  };
+  struct Landed {  // some of those rows
+    const Awaited* of;
+    int first, n;
+    std::int64_t at;  // in landing_
+  };
   struct Graph {  // that was launched: its kernels in launched_
     std::size_t begin, end;
   };
@@ -151,6 +169,9 @@ class CudaDevice final : public Device {
   void give_all_back();
   char* staging(std::int64_t bytes);
   void grow_landing(std::int64_t bytes);
+  void bring_awaited();
+  std::int64_t land(const Awaited& one, int first, int n, std::int64_t at);
+  void take_landed();
   std::string memory_told() const;
 
   std::string name_;
@@ -162,7 +183,12 @@ class CudaDevice final : public Device {
   char* landing_ = nullptr;  // pinned; where downloads arrive
   std::int64_t landing_bytes_ = 0;
   bool landing_is_refused_ = false;  // more of it
+  bool holds_answers_ = false;
+  std::vector<Awaited> awaited_;
+  std::vector<char*> awaited_to_;
+  std::vector<Landed> landed_;
   Grown scratch_[static_cast<int>(Use::Count)];
+  AttentionPlans attention_plans_;
   std::unique_ptr<Products> products_;
   std::unordered_set<const void*> allowed_;  // kernels that may take all shared memory of a block
   std::map<const char*, std::int64_t, std::greater<>> allocated_;   // bytes, by where they begin
@@ -189,7 +215,6 @@ inline CudaDevice& cuda_of(Device& device) {
 /// ceil(a / b).
 constexpr int blocks_for(std::int64_t a, int b) {
   return static_cast<int>((a + b - 1) / b);
-  AttentionPlans attention_plans_;
 }
 
 // The groups of operations, one file each.

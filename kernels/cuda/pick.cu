@@ -5,7 +5,6 @@
 //            one threshold, found digit by digit
 //   top-p    sums of weights are kept in units of 2^-44 of the largest: whole numbers, so atomics
 //            give the same sum in any order. What a cut is off by is n 2^-45 of the largest weight
-#include <cstring>
 #include <vector>
 
 #include "kernels/checks.h"
@@ -212,7 +211,7 @@ __global__ void __launch_bounds__(kPickThreads) pick_rows(const float* logits,
   const float* x = logits + blockIdx.x * stride;
   const int bad = first_bad(x, n);
   const bool first = threadIdx.x == 0;
-  Picked picked = {-1, 0, 0, 0, bad < n ? bad : -1};
+  Picked picked = {-1, 0, 0, 0, bad < n ? bad : -1, 0};
   if (bad < n) {
     if (first) out[blockIdx.x] = picked;
     return;
@@ -236,6 +235,7 @@ __global__ void __launch_bounds__(kPickThreads) pick_rows(const float* logits,
   }
   if (!first) return;
   picked.id = best.id;
+  picked.logit = x[best.id];
   picked.score = static_cast<float>(best.score);
   picked.margin = static_cast<float>(best.score - best.second);
   picked.logp = static_cast<float>((static_cast<double>(x[best.id]) - static_cast<double>(top)) /
@@ -358,7 +358,8 @@ void pick(Device& device,
   const AskedThere there = tell_asked(cuda, rows, n_rows, n_valid, bytes);
   cuda.launch("pick", pick_rows, n_rows, kPickThreads, 0, logits, stride, n_valid, there.rows,
               there.history, there.own, reinterpret_cast<Picked*>(there.results));
-  cuda.download(out, there.results, bytes);
+  cuda.await(out, there.results, bytes);
+  cuda.answer();
 }
 
 void rank(Device& device,
@@ -382,10 +383,9 @@ void rank(Device& device,
               stride, n_valid, there.rows, there.history, there.own, k,
               reinterpret_cast<Ranking*>(there.results),
               reinterpret_cast<RankedToken*>(there.results + ranking_bytes));
-  std::vector<char> arrived(static_cast<std::size_t>(ranking_bytes + token_bytes));
-  cuda.download(arrived.data(), there.results, ranking_bytes + token_bytes);
-  std::memcpy(out, arrived.data(), static_cast<std::size_t>(ranking_bytes));
-  std::memcpy(tokens, arrived.data() + ranking_bytes, static_cast<std::size_t>(token_bytes));
+  cuda.await(out, there.results, ranking_bytes);
+  cuda.await(tokens, there.results + ranking_bytes, token_bytes);
+  cuda.answer();
 }
 
 }  // namespace

@@ -16,12 +16,13 @@ __global__ void __launch_bounds__(kRowThreads)
 void gather(Device& device, const float* from, const std::int64_t* at, int n, float* to_host) {
   if (n == 0) return;
   CudaDevice& cuda = cuda_of(device);
-  auto* told = static_cast<std::int64_t*>(cuda.scratch(Use::Pick, std::int64_t{n} * (8 + 4)));
+  auto* told = static_cast<std::int64_t*>(cuda.scratch(Use::Gather, std::int64_t{n} * (8 + 4)));
   auto* found = reinterpret_cast<float*>(told + n);
   cuda.upload(told, at, std::int64_t{n} * 8);
   cuda.launch("gather", gather_elements, blocks_for(n, kRowThreads), kRowThreads, 0, from, told, n,
               found);
-  cuda.download(to_host, found, std::int64_t{n} * 4);
+  cuda.await(to_host, found, std::int64_t{n} * 4);
+  cuda.answer();
 }
 
 void rms_norm(

@@ -96,11 +96,11 @@ class Forward {
   // What a row attends to among the rows of its chain, the row itself last.
   std::vector<float> weights(int r) {
     const DeviceFloats q(device_, node(static_cast<std::size_t>(r)).q);
-    Guarded mean(chain_begin_[r + 1] - chain_begin_[r], kNan);
+    const DeviceFloats mean(
+        device_, std::vector<float>(std::size_t(chain_begin_[r + 1] - chain_begin_[r]), kNan));
     device_.ops().attention_weights(device_, layer_, plan_, r, q.data(), staged_k_.data(),
                                     scene_.heads.n_heads, scale(), mean.data());
-    EXPECT_TRUE(mean.intact());
-    return {mean.data(), mean.data() + (chain_begin_[r + 1] - chain_begin_[r])};
+    return mean.read();
   }
   float scale() const { return 1 / std::sqrt(float(scene_.heads.head_dim)); }
   const Node& node(std::size_t r) const { return scene_.seqs[rows_[r].seq].nodes[rows_[r].node]; }

@@ -44,6 +44,7 @@ TEST(Pick, greedy_takes_the_largest_and_of_equals_the_lowest) {
       const auto best = std::max_element(logits.begin(), logits.end());
       ASSERT_EQ(picked.id, best - logits.begin());
       ASSERT_EQ(picked.score, *best);
+      ASSERT_EQ(picked.logit, *best);
       double sum = 0;
       for (const float x : logits) sum += std::exp(double(x) - *best);
       ASSERT_NEAR(picked.logp, -std::log(sum), 1e-5);  // vocab terms in f32, 2^-22 each
@@ -140,6 +141,7 @@ TEST(Pick, sampling_takes_the_token_of_the_formula_in_every_set) {
                           1e-6 * (1 + std::fabs(best.score)));
               const auto law = filtered_law(logits, vocab, row);
               ASSERT_NEAR(picked.logp, std::log(law[picked.id]), 2e-5);
+              ASSERT_EQ(picked.logit, logits[picked.id]);
             }
           }
         }

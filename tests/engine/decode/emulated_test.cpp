@@ -184,11 +184,11 @@ TEST(EmulatedGpuStep, waits_once_takes_no_memory_and_brings_back_what_was_picked
     EXPECT_EQ(plain.to_host, 5 * static_cast<std::int64_t>(sizeof(kernels::Picked)));
     EXPECT_LT(plain.to_device, 1500) << "ids, positions, lists and settings of five rows";
   }
-  // Two logits of every row that has a parent, and a row's width of hidden state.
+  // The logit of every row that has a parent, and a row's width of hidden state.
   const Asked more = step({.hidden = true, .row_p = true});
-  EXPECT_EQ(more.waits, 3);
+  EXPECT_EQ(more.waits, 1);
   EXPECT_EQ(more.takes, 0);
-  EXPECT_EQ(more.to_host, 5 * 20 + 4 * 2 * 4 + 5 * model->config().dim * 4);
+  EXPECT_EQ(more.to_host, 5 * 24 + 4 * 4 + 5 * model->config().dim * 4);
 }
 
 /// A prompt of 600 tokens before the tiny model, on an emulated GPU of its own.
@@ -431,15 +431,46 @@ TEST(EmulatedGpuStep, of_several_texts_waits_no_more_often_than_of_one) {
   std::vector<StepOutput> outs;
   for (int i = 0; i < 2; i++) {
     const Asked asked = asked_by([&] { outs = model->forward(items, wants); });
-    if (i == 1) {
-      EXPECT_EQ(asked.waits, 4) << "the choice, logits, two logits a row, hidden states";
-    }
+    EXPECT_EQ(asked.waits, 1) << "the choice, logits, a logit a row, hidden states";
   }
   for (std::size_t i = 0; i < lanes.size(); i++) {
     const StepOutput alone = lanes[i].forward(tree, wants);
     EXPECT_EQ(outs[i].logits, alone.logits);
     EXPECT_EQ(outs[i].hidden, alone.hidden);
     EXPECT_EQ(outs[i].row_p, alone.row_p);
+  }
+}
+
+// Two layers of eight are tapped.
+TEST(EmulatedGpuStep, with_fastcots_probe_waits_once) {
+  const auto device = kernels::open_cuda(kEmulated);
+  ModelConfig config = tiny_config();
+  config.n_layers = 8;
+  const auto model = tiny_transformer(*device, kernels::DType::F32, 11, config);
+  const auto cpu = kernels::open_cpu(1);
+  const auto here = tiny_transformer(*cpu, kernels::DType::F32, 11, config);
+  std::vector<Lane> lanes(2, Lane(*model)), lanes_here(2, Lane(*here));
+  const TokenTree tree = chain_tree(std::vector<TokenId>{3, 5, 7, 2, 9});
+  std::vector<BatchItem> items, items_here;
+  for (std::size_t i = 0; i < lanes.size(); i++) {
+    for (Lane* lane : {&lanes[i], &lanes_here[i]})
+      lane->append(std::vector<TokenId>{static_cast<TokenId>(i), 7, 1});
+    for (auto* to : {&items, &items_here})
+      to->push_back((to == &items ? lanes[i] : lanes_here[i]).item(tree)),
+          to->back().attention_of = 4 - static_cast<int>(i);
+  }
+  std::vector<StepOutput> outs;
+  for (int i = 0; i < 3; i++) {
+    const Asked asked = asked_by([&] { outs = model->forward(items, {.row_p = true}); });
+    EXPECT_EQ(asked.waits, 1);
+    EXPECT_TRUE(i < 1 || asked.takes == 0) << asked.takes;
+  }
+  const std::vector<StepOutput> expected = here->forward(items_here, {});
+  for (std::size_t i = 0; i < outs.size(); i++) {
+    ASSERT_EQ(outs[i].attention.size(), 5u);
+    for (std::size_t r = 0; r < 5; r++)
+      EXPECT_NEAR(outs[i].attention[r], expected[i].attention[r], 1e-5) << i << " " << r;
+    EXPECT_EQ(outs[i].attention[4] > 0, i == 0) << "the second asks for a row before it";
   }
 }
 

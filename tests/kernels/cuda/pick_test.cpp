@@ -47,6 +47,7 @@ void expect_same_choice(const Picked& found, const Picked& expected) {
   ASSERT_EQ(found.bad_index, expected.bad_index);
   if (found.id < 0) return;
   ASSERT_FLOAT_EQ(found.score, expected.score);
+  ASSERT_EQ(found.logit, expected.logit);
   if (std::isinf(expected.margin))
     ASSERT_EQ(found.margin, expected.margin);
   else
@@ -66,6 +67,7 @@ TEST_P(CudaPickGreedy, takes_the_largest_and_of_equals_the_lowest) {
   const Picked picked = pick_one(*device, logits, {});
   ASSERT_EQ(picked.id, best - logits.begin());
   ASSERT_EQ(picked.score, *best);
+  ASSERT_EQ(picked.logit, *best);
   ASSERT_NEAR(picked.logp, -std::log(sum), 1e-6);
   if (vocab < 17) return;
   logits[vocab - 1] = logits[9] = logits[4] = 7;
