@@ -2,7 +2,7 @@
 //   halves  tensor cores, 16 outputs by 8 rows at a time; weights lie in the order in which lanes
 //           read their fragments, are streamed once through four stages of asynchronous copies, and
 //           activations are rounded to the weights' type
-//   f32     plain fused multiply-adds
+//   f32     plain fused multiply-adds, 8 rows at a time or 32
 //   sums    k is cut into chunks of 64; chunk c belongs to partial sum c % 4, which adds its chunks
 //           in order; the four are added in order. Nothing of this depends on the rows, their
 //           number or the device, and zeros appended to k add only zeros
@@ -23,7 +23,7 @@ constexpr int kStages = 4;
 constexpr int kMaxRows = 128;
 constexpr int kWideOutputs = 256 * kBlockOutputs;  // from here on there are blocks enough
 constexpr int kChunkBytes = kBlockOutputs * kChunk * 2, kRowTileBytes = 8 * kChunk * 2;
-constexpr int kF32Outputs = 32, kF32Rows = 8;
+constexpr int kF32Outputs = 32, kF32FewRows = 8, kF32MoreRows = 32;
 
 __host__ __device__ constexpr int chunks_of(int k) {
   return (k + kChunk - 1) / kChunk;
@@ -328,21 +328,23 @@ __global__ void __launch_bounds__(kMatThreads) multiply_tiles(MatmulCall call) {
   if (threadIdx.x == 0) call.done[blockIdx.x] = 0;
 }
 
-struct F32Shared {
-  float x[kPartials][kF32Rows][kChunk];
-  float sum[kPartials][kF32Rows][kF32Outputs];
+template <int kRows>
+union F32Shared {
+  float x[kPartials][kRows][kChunk];
+  float sum[kPartials][kRows][kF32Outputs];
 };
 
-// grid: (blocks of 32 outputs, tiles of 8 rows); a warp makes one of the partial sums, a lane is an
-// output
+// grid: (blocks of 32 outputs, tiles of kRows rows, each of which reads the weights once); a warp
+// makes one of the partial sums, a lane is an output
+template <int kRows>
 __global__ void __launch_bounds__(kMatThreads) multiply_f32(MatmulCall call) {
-  F32Shared& shared = static_shared<F32Shared>();
+  F32Shared<kRows>& shared = static_shared<F32Shared<kRows>>();
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int first_row = blockIdx.y * kF32Rows;
-  const int rows_here = call.n_rows - first_row < kF32Rows ? call.n_rows - first_row : kF32Rows;
+  const int first_row = blockIdx.y * kRows;
+  const int rows_here = call.n_rows - first_row < kRows ? call.n_rows - first_row : kRows;
   const auto* weights = static_cast<const float*>(call.weights) +
                         std::int64_t{blockIdx.x} * call.k * kF32Outputs + lane;
-  float sum[kF32Rows] = {};
+  float sum[kRows] = {};
   for (int begin = warp * kChunk; begin < call.k; begin += kPartials * kChunk) {
     const int k_here = call.k - begin < kChunk ? call.k - begin : kChunk;
     __syncwarp();
@@ -355,12 +357,13 @@ __global__ void __launch_bounds__(kMatThreads) multiply_f32(MatmulCall call) {
     for (int j = 0; j < k_here; j++) {
       const float w = weights[std::int64_t{begin + j} * kF32Outputs];
 #pragma unroll
-      for (int row = 0; row < kF32Rows; row++)
+      for (int row = 0; row < kRows; row++)
         if (row < rows_here) sum[row] = fmaf(shared.x[warp][row][j], w, sum[row]);
     }
   }
+  __syncthreads();  // sums take the place of the rows
 #pragma unroll
-  for (int row = 0; row < kF32Rows; row++) shared.sum[warp][row][lane] = sum[row];
+  for (int row = 0; row < kRows; row++) shared.sum[warp][row][lane] = sum[row];
   __syncthreads();
   const int output = static_cast<int>(blockIdx.x) * kF32Outputs + lane;
   if (output >= call.n) return;
@@ -478,6 +481,13 @@ void multiply_halves(CudaDevice& cuda, MatmulCall call) {
   }
 }
 
+template <int kRows>
+void launch_f32(CudaDevice& cuda, const MatmulCall& call) {
+  cuda.launch("matmul_f32", multiply_f32<kRows>,
+              dim3(blocks_for(call.n, kF32Outputs), blocks_for(call.n_rows, kRows)), kMatThreads, 0,
+              call);
+}
+
 void matmul(Device& device,
             const PackedMatrix& w,
             const float* x,
@@ -493,9 +503,7 @@ void matmul(Device& device,
   const MatmulCall call = {w.data, x,      x_stride, y,       y_stride, bias,   w.n,
                            w.k,    n_rows, add,      nullptr, nullptr,  nullptr};
   if (w.dtype == DType::F32)
-    cuda.launch("matmul_f32", multiply_f32,
-                dim3(blocks_for(w.n, kF32Outputs), blocks_for(n_rows, kF32Rows)), kMatThreads, 0,
-                call);
+    (n_rows <= kF32FewRows ? launch_f32<kF32FewRows> : launch_f32<kF32MoreRows>)(cuda, call);
   else if (w.dtype == DType::F16)
     multiply_halves<StoreF16>(cuda, call);
   else
