@@ -29,6 +29,9 @@ class Device {
   virtual std::int64_t n_launches() const { return 0; }
   /// The kernels among them, those in graphs each for itself.
   virtual std::int64_t n_kernels() const { return 0; }
+  /// What was asked for since something was waited for or written comes but once, as the rows of a
+  /// prompt do: nothing need be kept for its coming again.
+  virtual void work_comes_once() {}
   /// What `pick`, `rank`, `gather` and `download_rows` bring to the host need not be there before
   /// deliver_answers(), which waits once for all of it. Until then the memory that it is read from
   /// keeps its values, and where it goes stays. As AnswersTogether asks; a device that waits for

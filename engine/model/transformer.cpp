@@ -469,6 +469,7 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
 
   const int n_out = wants.hidden ? n_rows : n_picked;
   run_layers(n_rows, n_out);
+  if (n_out == 0) device_.work_comes_once();  // a piece of a prompt
   if (n_out > 0)
     ops_.rms_norm(device_, a_.x.f32(), weights_.norm.f32(), a_.normed.f32(), n_out, c_.dim,
                   c_.norm_eps);

@@ -433,7 +433,7 @@ void CudaDevice::launch_held() {
   for (std::size_t i = 0; i < n; i++) launched_.push_back(held_.name(i));
   n_kernels_ += static_cast<std::int64_t>(n);
   const std::int64_t before = graphs_.n_launched();
-  const Answer answer = graphs_.launch(held_, stream_);
+  const Answer answer = graphs_.launch(held_, stream_, std::exchange(held_comes_once_, false));
   held_.clear();
   at_work_ = true;
   if (answer.error != cudaSuccess) {

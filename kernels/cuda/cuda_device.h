@@ -53,6 +53,7 @@ class CudaDevice final : public Device {
 
   std::int64_t n_launches() const override { return graphs_.n_launched(); }
   std::int64_t n_kernels() const override { return n_kernels_; }
+  void work_comes_once() override { held_comes_once_ = !held_.empty(); }
   /// What it did otherwise than asked since this was last called, a line each. What nobody has
   /// taken when it closes, its failure too where no call has told it, take_notes_of_closed() has.
   std::vector<std::string> take_notes();
@@ -194,6 +195,7 @@ class CudaDevice final : public Device {
   std::map<const char*, std::int64_t, std::greater<>> allocated_;   // bytes, by where they begin
   std::map<const char*, std::int64_t, std::greater<>> given_back_;  // likewise, where it is checked
   Launches held_;
+  bool held_comes_once_ = false;
   KernelGraphs graphs_;
   std::int64_t n_kernels_ = 0;         // that were held back and launched
   std::vector<const char*> launched_;  // since the last wait

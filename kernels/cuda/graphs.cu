@@ -145,7 +145,7 @@ KernelGraphs::Place KernelGraphs::nearest(const Launches& launches, std::uint64_
   return found;
 }
 
-// Lists that come once (a prompt, a load) are not worth a graph.
+// Lists that come for the first time may be those of a load, which are not worth a graph.
 bool KernelGraphs::seen(std::uint64_t hash) {
   const auto found = std::find(seen_.begin(), seen_.end(), hash);
   const bool is_seen = found != seen_.end();
@@ -198,8 +198,8 @@ Answer KernelGraphs::one_by_one(Launches& launches, cudaStream_t stream) {
 }
 
 // A graph whose launch is refused has put nothing in the stream.
-Answer KernelGraphs::launch(Launches& launches, cudaStream_t stream) {
-  if (!on_ || launches.size() < kFewestKernels) return one_by_one(launches, stream);
+Answer KernelGraphs::launch(Launches& launches, cudaStream_t stream, bool comes_once) {
+  if (!on_ || comes_once || launches.size() < kFewestKernels) return one_by_one(launches, stream);
   const std::uint64_t hash = launches.hash();
   Answer answer;
   const Place found = nearest(launches, hash);

@@ -135,8 +135,8 @@ class KernelGraphs {
   /// Puts the kernels in the stream, each after the one before it. Where a graph of them cannot be
   /// had, most often for want of memory, they go one by one, with the same bits. Of the lists that
   /// want one the next two try again; then 1, 2, 4, .. go without, for an attempt takes longer than
-  /// these kernels' launches.
-  Answer launch(Launches& launches, cudaStream_t stream);
+  /// these kernels' launches. Of those that come once none is made.
+  Answer launch(Launches& launches, cudaStream_t stream, bool comes_once = false);
   /// The first call for a graph that was refused so; none was: its error is cudaSuccess.
   const Answer& refused() const { return refused_; }
   /// Graphs and single kernels that were launched.

@@ -335,6 +335,23 @@ TEST(EmulatedGpuStep, is_one_graph_of_which_nearly_nothing_is_told_again) {
   }
 }
 
+// Pieces of a prompt are the same kernels again, and again; no graph is made of them.
+TEST(EmulatedGpuStep, of_a_prompt_goes_kernel_by_kernel_however_long_it_is) {
+  const auto device = kernels::open_cuda(kEmulated);
+  const auto model = tiny_transformer(*device, kernels::DType::BF16, 11);
+  const auto made = [] { return kernels::emulation::calls_of("cudaGraphCreate"); };
+  Lane lane(*model);
+  std::int64_t before = made();
+  const std::int64_t launches = device->n_launches(), n_kernels = device->n_kernels();
+  lane.append(std::vector<TokenId>(30, 7), /*chunk=*/5);
+  const TokenTree tree = chain_tree(std::vector<TokenId>{3, 5});
+  lane.forward(tree, {});
+  EXPECT_EQ(made(), before);
+  EXPECT_EQ(device->n_launches() - launches, device->n_kernels() - n_kernels);
+  lane.forward(tree, {});
+  EXPECT_EQ(made(), before + 1) << "a step's kernels come again";
+}
+
 // What the host does before a step's launch, a GPU waits for: --gtest_output=xml tells how long.
 TEST(EmulatedGpuStep, of_32_layers_is_one_launch_of_eleven_kernels_a_layer) {
   using namespace std::chrono;
