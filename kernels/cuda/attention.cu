@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/checks.h"
+#include "kernels/cuda/attention_join.cuh"
 #include "kernels/cuda/attention_lists.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/math.cuh"
@@ -15,31 +16,8 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-constexpr int kAttentionWarps = 4, kAttentionThreads = 32 * kAttentionWarps;
 constexpr int kGroupRows = 8;  // rows of one sequence that share a chunk's keys and values
 constexpr std::int64_t kMostVectorBytes = 88 << 10;  // every GPU has 99 KiB a block
-
-/// What one pass of the two kernels is told. Lists are in device memory.
-struct AttentionCall {
-  const char* k_pages;
-  const char* v_pages;
-  std::int64_t page_bytes;
-  int n_kv_heads, head_dim, n_heads;
-  float scale;
-  int window;  // 0: none
-  const float* q;
-  std::int64_t q_stride;
-  const void* staged_k;
-  const void* staged_v;
-  float* out;
-  std::int64_t out_stride;
-  float* partials;  // [row's chunk][n_heads][2 + head_dim]: largest score, sum of weights, values
-  const int *seq, *pos, *chain_begin, *prefix_len, *page_begin, *pages, *chain;  // of the plan
-  const int* rows;        // of the pass, sequence by sequence
-  const int* chunk_base;  // [rows of the pass + 1]  where a row's chunks begin
-  const int* groups;      // [groups + 1]  into rows
-  const int* items;       // [items, 2]    group, chunk
-};
 
 __host__ __device__ inline int first_position(int pos, int window) {
   return window > 0 && pos >= window ? pos - window + 1 : 0;
@@ -250,26 +228,6 @@ __global__ void __launch_bounds__(kAttentionThreads) attend_chunks(AttentionCall
   }
 }
 
-// grid: (rows of the pass, heads); a thread is a dimension at a time
-__global__ void __launch_bounds__(kAttentionThreads) join_chunks(AttentionCall call) {
-  const int head = blockIdx.y, row = call.rows[blockIdx.x];
-  const int begin = call.chunk_base[blockIdx.x], end = call.chunk_base[blockIdx.x + 1];
-  const std::int64_t step = std::int64_t{call.n_heads} * (2 + call.head_dim);
-  const float* first = call.partials + begin * step + std::int64_t{head} * (2 + call.head_dim);
-  for (int d = threadIdx.x; d < call.head_dim; d += blockDim.x) {
-    float top = -kInfinity, sum = 0, value = 0;
-    const float* chunk = first;
-    for (int c = begin; c < end; c++, chunk += step) {
-      const float new_top = Larger()(top, chunk[0]);
-      const float old_part = exp_f32(top - new_top), part = exp_f32(chunk[0] - new_top);
-      sum = fmaf(chunk[1], part, sum * old_part);
-      value = fmaf(chunk[2 + d], part, value * old_part);
-      top = new_top;
-    }
-    call.out[row * call.out_stride + std::int64_t{head} * call.head_dim + d] = value * (1.0f / sum);
-  }
-}
-
 // softmax(q k) of one head of one row in double, of which the chain's part is kept.
 // grid: a block a head; scores [n_heads, n], weights [n_heads, n_chain]
 template <class Store>
@@ -396,7 +354,7 @@ void run_pass(CudaDevice& cuda, const AttentionCall& call, const AttentionPass& 
               kAttentionThreads, static_cast<std::size_t>(memory.bytes), call);
   cuda.launch("attention_join", join_chunks,
               dim3(static_cast<unsigned>(pass.n_rows), static_cast<unsigned>(call.n_heads)),
-              std::min(kAttentionThreads, blocks_for(call.head_dim, 32) * 32), 0, call);
+              join_threads(call.head_dim), 0, call);
 }
 
 /// What a row leaves of a chunk for the join.

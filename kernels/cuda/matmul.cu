@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "kernels/checks.h"
+#include "kernels/cuda/attention_join.cuh"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/row_kernels.cuh"
 
@@ -178,6 +179,26 @@ __global__ void __launch_bounds__(kMatThreads)
     if (there) y[std::int64_t{row} * k + column] = act;
     rows[place_of_row(row, column, gridDim.y)] = Store::narrow(act);
   }
+}
+
+// The same for rows that attention leaves in chunks: what it makes of them is what join_chunks does.
+// grid: (rows, those that fill the last tile of 8 too; heads)
+template <class Store>
+__global__ void __launch_bounds__(kAttentionThreads)
+    join_and_prepare(AttentionCall call, int n_rows, std::uint16_t* rows) {
+  const int listed = blockIdx.x, head = blockIdx.y, n_tiles = gridDim.x / 8;
+  const bool there = listed < n_rows;
+  const int row = there ? call.rows[listed] : listed;
+  for (int d = threadIdx.x; d < call.head_dim; d += blockDim.x) {
+    const int column = head * call.head_dim + d;
+    const float value = there ? joined(call, listed, head, d) : 0.0f;
+    if (there) call.out[row * call.out_stride + column] = value;
+    rows[place_of_row(row, column, n_tiles)] = Store::narrow(value);
+  }
+  if (head + 1 < call.n_heads) return;
+  const int k = call.n_heads * call.head_dim;
+  for (int i = k + static_cast<int>(threadIdx.x); i < padded_to(k, kChunk); i += blockDim.x)
+    rows[place_of_row(row, i, n_tiles)] = Store::narrow(0.0f);
 }
 
 /// The chunks of some partial sums, sum by sum.
@@ -418,8 +439,8 @@ void embed(
               y);
 }
 
-/// The rows' fragments; a norm or a gate that was asked for just before, of these rows, is made on
-/// the way.
+/// The rows' fragments; a norm, a gate or a join that was asked for just before, of these rows, is
+/// made on the way.
 template <class Store>
 void launch_prepare(CudaDevice& cuda, const MatmulCall& call, int n_tiles, std::uint16_t* rows) {
   const bool dense = call.x_stride == call.k;
@@ -430,6 +451,10 @@ void launch_prepare(CudaDevice& cuda, const MatmulCall& call, int n_tiles, std::
   const auto is_gated = [&](dim3, const float*, const float* y, std::int64_t n, int hidden) {
     return dense && y == call.x && hidden == call.k && n == std::int64_t{call.n_rows} * hidden;
   };
+  const auto is_joined = [&](dim3 grid, const AttentionCall& join) {
+    return dense && join.out == call.x && join.out_stride == call.k &&
+           join.n_heads * join.head_dim == call.k && static_cast<int>(grid.x) == call.n_rows;
+  };
   const dim3 grid(chunks_of(call.k), n_tiles);
   if (const auto norm = cuda.take_back(rms_norm_rows, is_normed)) {
     const auto& [x, w, y, dim, eps] = *norm;
@@ -439,6 +464,10 @@ void launch_prepare(CudaDevice& cuda, const MatmulCall& call, int n_tiles, std::
     const auto& [x, y, n, hidden] = *gate;
     cuda.launch("gate_and_prepare", gate_and_prepare<Store>, grid, kMatThreads, 0, x, y,
                 call.n_rows, hidden, rows);
+  } else if (const auto join = cuda.take_back(join_chunks, is_joined)) {
+    const AttentionCall& chunks = std::get<0>(*join);
+    cuda.launch("join_and_prepare", join_and_prepare<Store>, dim3(8 * n_tiles, chunks.n_heads),
+                join_threads(chunks.head_dim), 0, chunks, call.n_rows, rows);
   } else {
     cuda.launch("prepare_rows", prepare_rows<Store>, grid, kMatThreads, 0, call.x, call.x_stride,
                 call.n_rows, call.k, rows);

@@ -81,16 +81,23 @@ class Forward {
     stage();
   }
 
-  std::vector<float> attend() {
-    const Heads& h = scene_.heads;
-    const int width = h.n_heads * h.head_dim;
-    std::vector<float> values((rows_.size() - 1) * (width + 3) + width, kNan);
+  int width() const { return scene_.heads.n_heads * scene_.heads.head_dim; }
+  int n_rows() const { return int(rows_.size()); }
+  DeviceFloats queries() const {
+    std::vector<float> values((rows_.size() - 1) * (width() + 3) + width(), kNan);
     for (std::size_t r = 0; r < rows_.size(); r++)
-      std::copy_n(node(r).q.data(), width, values.data() + r * (width + 3));
-    const DeviceFloats q(device_, values);
-    const DeviceFloats out(device_, std::vector<float>(rows_.size() * width));
-    device_.ops().attention(device_, layer_, plan_, q.data(), width + 3, staged_k_.data(),
-                            staged_v_.data(), h.n_heads, scale(), out.data(), width);
+      std::copy_n(node(r).q.data(), width(), values.data() + r * (width() + 3));
+    return {device_, values};
+  }
+  /// @param q  as queries() made them;  out [n_rows, width] with a stride
+  void attend(const DeviceFloats& q, float* out, std::int64_t stride) {
+    device_.ops().attention(device_, layer_, plan_, q.data(), width() + 3, staged_k_.data(),
+                            staged_v_.data(), scene_.heads.n_heads, scale(), out, stride);
+  }
+  std::vector<float> attend() {
+    const DeviceFloats q = queries();
+    const DeviceFloats out(device_, std::vector<float>(rows_.size() * width()));
+    attend(q, out.data(), width());
     return out.read();
   }
   // What a row attends to among the rows of its chain, the row itself last.

@@ -2,6 +2,7 @@
 // with a wait between them, which are kernels of their own: the same bits.
 #include <functional>
 
+#include "tests/kernels/attention_scene.h"
 #include "tests/kernels/cuda/cuda_kit.h"
 
 namespace kernels::test {
@@ -15,10 +16,10 @@ class CudaFused : public ::testing::TestWithParam<std::string> {
   /// Kernels of `work`; what is held back before and behind it is launched.
   std::int64_t launches(const DeviceFloats& some, const std::function<void()>& work) {
     static_cast<void>(some.read());
-    const std::int64_t before = device_->n_launches();
+    const std::int64_t before = device_->n_kernels();
     work();
     static_cast<void>(some.read());
-    return device_->n_launches() - before;
+    return device_->n_kernels() - before;
   }
 };
 
@@ -99,6 +100,42 @@ TEST_P(CudaFused, a_product_of_other_rows_leaves_the_norm_alone) {
       return Rows{made.read(), y.read()};
     };
     EXPECT_EQ(run(false), run(true)) << first << " " << n_rows << " " << stride;
+  }
+}
+
+// In any order of the rows; where they lie apart or are not all of attention's, and where the product
+// rounds nothing, the join is a kernel of its own.
+TEST_P(CudaFused, a_join_before_a_product_of_halves) {
+  for (const DType dtype : {DType::BF16, DType::F16}) {
+    for (const Heads& heads : {Heads{4, 2, 36}, Heads{5, 1, 17}, Heads{2, 2, 64}}) {
+      const Scene scene = {heads,
+                           DType::BF16,
+                           {random_seq(heads, DType::BF16, 61, 5, 60, 12),
+                            random_seq(heads, DType::BF16, 130, 8, 60, 13)}};
+      std::vector<RowOf> rows = rows_of(scene);
+      std::shuffle(rows.begin(), rows.end(), std::mt19937(3));
+      const auto n_rows = static_cast<int>(rows.size());
+      Forward forward(*device_, scene, rows, prefixes_of(scene), 0);
+      const DeviceFloats q = forward.queries();
+      const int k = forward.width();
+      const PackedThere w =
+          pack_there(*device_, normal_values(std::size_t(40) * k, 1), 40, k, dtype);
+      const auto run = [&](bool waits, int n_taken, int apart, std::int64_t expected) {
+        const DeviceFloats made(*device_, std::vector<float>(std::size_t(n_rows) * (k + apart))),
+            y(*device_, std::vector<float>(std::size_t(n_rows) * 40));
+        const std::int64_t n = launches(y, [&] {
+          forward.attend(q, made.data(), k + apart);
+          if (waits) static_cast<void>(made.read());
+          ops_.matmul(*device_, w.matrix, made.data(), k + apart, n_taken, y.data(), 40, nullptr,
+                      false);
+        });
+        EXPECT_EQ(n, expected) << n_taken << " " << apart;
+        return Rows{made.read(), y.read()};
+      };
+      EXPECT_EQ(run(false, n_rows, 0, 3), run(true, n_rows, 0, 4)) << k;
+      EXPECT_EQ(run(false, n_rows - 1, 0, 4), run(true, n_rows - 1, 0, 4)) << k;
+      EXPECT_EQ(run(false, n_rows, 2, 4), run(true, n_rows, 2, 4)) << k;
+    }
   }
 }
 
