@@ -335,6 +335,30 @@ TEST(EmulatedGpuStep, is_one_graph_of_which_nearly_nothing_is_told_again) {
   }
 }
 
+// Five lists of kernels, by the rows that a product takes; where 24 graphs are kept the nearest is
+// told.
+TEST(EmulatedGpuStep, of_any_number_of_rows_is_one_launch_and_24_graphs_do_for_all) {
+  kernels::emulation::fence_host_off(false);
+  ModelConfig config = tiny_config();
+  config.n_layers = 1;
+  const auto device = kernels::open_cuda(kEmulated);
+  const auto model = tiny_transformer(*device, kernels::DType::BF16, 11, config);
+  const auto made = [] { return kernels::emulation::calls_of("cudaGraphInstantiateWithFlags"); };
+  Lane lane(*model);
+  lane.append(std::vector<TokenId>{3, 7, 1, 9});
+  const std::int64_t before = made();
+  int n_in_pieces = 0;
+  for (unsigned i = 0; i < 100; i++) {
+    std::vector<TokenId> rows(1 + (100 + i * 53) % 101);  // most of them first
+    for (std::size_t r = 0; r < rows.size(); r++) rows[r] = static_cast<TokenId>(r * 7 % 24);
+    const std::int64_t launches = device->n_launches();
+    lane.forward(chain_tree(rows), {});
+    if (device->n_launches() - launches > 1) n_in_pieces++;
+  }
+  EXPECT_LE(n_in_pieces, 5 + 1) << "the first of each, and the one that takes the memory";
+  EXPECT_LE(made() - before, 24);
+}
+
 // Pieces of a prompt are the same kernels again, and again; no graph is made of them.
 TEST(EmulatedGpuStep, of_a_prompt_goes_kernel_by_kernel_however_long_it_is) {
   const auto device = kernels::open_cuda(kEmulated);
