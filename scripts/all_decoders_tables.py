@@ -194,7 +194,8 @@ def tables(out, tasks, sets, heads):
             grown = document(f"{out}/heads-{scale}/{kind}-grown.json")
             print(f"{kind} at {scale}: a tree of {grown['rows']} rows, {grown['depth']} deep; asking the heads takes "
                   f"{grown['costs']['heads_ms']:.3g} ms")
-    print("\nSpeed-ups are against plain decoding by the lane's own model: those @demo-cllm against ar@demo-cllm.")
+    if any("@demo-cllm" in lane for task in found.values() for scale in task.values() for lane in scale):
+        print("\nSpeed-ups are against plain decoding by the lane's own model: those @demo-cllm against ar@demo-cllm.")
     for title, names in (("Generated tasks", tasks), ("Open sets", sets)):
         if names:
             print(f"\n{title}, geometric means:\n")

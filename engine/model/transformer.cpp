@@ -224,7 +224,7 @@ void Transformer::make_taps(std::span<const BatchItem> items) {
   const std::int64_t bytes = n_floats * static_cast<std::int64_t>(sizeof(float));
   if (bytes <= a_.tapped.bytes()) return;
   a_.tapped = kernels::DeviceBuffer();
-  a_.tapped = kernels::DeviceBuffer(device_, 2 * bytes);
+  a_.tapped = kernels::DeviceBuffer(device_, 2 * bytes, "the attention that is told");
 }
 
 // The last quarter of the layers: there rows are asked what they look for, not what they are.

@@ -99,7 +99,7 @@ class CublasProducts : public Products {
   CublasProducts(CudaDevice& device, const std::string& named)
       : device_(device), calls_(cublas_of(device, named)) {
     const cudaStream_t stream = device.queued("cublasCreate");
-    workspace_ = DeviceBuffer(device, kCublasWorkspace);
+    workspace_ = DeviceBuffer(device, kCublasWorkspace, "the matrix library");
     check(calls_.create(&handle_), "cublasCreate");
     try {
       check(calls_.version(handle_, &version_), "cublasGetVersion");

@@ -77,7 +77,8 @@ TEST_F(CliModel, a_target_is_trained_on_the_emulated_gpu_and_gone_on_with_on_the
 TEST_F(CliModel, CU08_a_gpu_that_fails_is_exit_5_in_one_line_and_what_was_decoded_is_recorded) {
   const std::string record = folder + "/failed.pdrun";
   int n_failed = 0, n_with_text = 0, n_good = 0;
-  for (int call = 32; n_failed < 20; call *= 2) {
+  for (int call = 32; n_failed < 20; call += call / 2) {
+    std::filesystem::remove(record);
     const Outcome outcome = shell("DECOSCOPE_FAIL_CALL=" + std::to_string(call) +
                                   " $DECOSCOPE generate --prompt Anna --max-tokens 8 --ignore-eos "
                                   "--device cuda:emulated --record " +
@@ -99,7 +100,6 @@ TEST_F(CliModel, CU08_a_gpu_that_fails_is_exit_5_in_one_line_and_what_was_decode
       EXPECT_EQ(told["state"], "failed");
       n_with_text += told["tokens"] > 0;
     }
-    std::filesystem::remove(record);
   }
   EXPECT_GT(n_failed, 3);
   EXPECT_LT(n_failed, 20) << "in the end no call is so late";

@@ -192,9 +192,12 @@ TEST(Words, where_a_speedup_comes_from_is_true_of_a_recording_too) {
 
 TEST(Words, a_text_that_took_turns_with_others_has_no_speedup_and_says_why) {
   std::vector<engine::Event> events = streams::race({"ar", "mcsd"});
-  const auto end = std::ranges::find_if(
-      events, [](const auto& event) { return std::holds_alternative<engine::StepBegun>(event); });
-  events.insert(end, engine::Queued{.run = 2, .resource = "draft"});
+  const auto begun = std::ranges::find_if(events, [](const engine::Event& event) {
+    const auto* started = std::get_if<engine::RunStarted>(&event);
+    return started && started->run == 2;
+  });
+  ASSERT_NE(begun, events.end());
+  events.insert(begun + 1, engine::Queued{.run = 2, .resource = "draft"});
   const auto timeline = timeline_of(events);
   const std::vector<const engine::RunRecord*> runs = timeline.race(1);
   EXPECT_THAT(how_measured(timeline, runs), HasSubstr("has no speed-up of its own"));

@@ -9,10 +9,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/decode/options.h"
 #include "engine/decode/rank_tree.h"
 #include "engine/decode/registry.h"
-#include "engine/decode/tree_tuner.h"
 #include "engine/model/heads_files.h"
 #include "engine/schedule/run.h"
 #include "tests/engine/decode/tiny_transformer.h"
@@ -181,8 +179,6 @@ std::vector<Job> all_settings() {
       job_of("mcsd", {{"k_config", "4,2,2"}, {"draft_temperature", "0"}}),
       job_of("mcsd", {{"k_config", "3"}, {"draft_temperature", "1.5"}}),
       job_of("mcsd", {{"k_config", "2,1,2,1,1"}, {"stop_below", "0.3"}, {"rule", "with"}}),
-      job_of("mcsd", {{"k_config", "auto"}}),
-      job_of("mcsd", {{"k_config", "auto"}, {"stop_below", "0.2"}}),
       job_of("seed"),
       job_of("seed", {{"k_config", "2,2"}, {"branches", "1"}, {"policy", "priority"}}),
       job_of("medusa"),
@@ -228,10 +224,6 @@ int most_tokens(const Job& job) {
   if (job.decoder == "speculative") return std::stoi(values.at("gamma")) + 1;
   if (job.decoder == "mcsd" || job.decoder == "seed") {
     const std::string& k = values.at("k_config");
-    if (k == kAuto) {
-      const auto depth = [](const LevelCounts& tree) { return tree.size(); };
-      return static_cast<int>(std::ranges::max(sized_trees(), {}, depth).size()) + 1;
-    }
     return static_cast<int>(std::ranges::count(k, ',')) + 2;
   }
   // Without the bonus a match of all N - 1 guesses is all there is.

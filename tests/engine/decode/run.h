@@ -18,6 +18,7 @@ struct Job {
   ProbeSettings probe;
   UniformSource* uniforms = nullptr;
   LanguageModel* draft = nullptr;  // of decoders that need one
+  TreeTuner* tree_tuner = nullptr;
   DraftHeads* heads = nullptr;     // likewise, of the decoder's kind
   std::string heads_tree;          // the file of the tree beside them
 };

@@ -10,6 +10,7 @@
 #include "engine/decode/mcsd.h"
 #include "engine/decode/registry.h"
 #include "engine/decode/speculative.h"
+#include "engine/decode/tree_tuner.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/toy_model.h"
 
@@ -84,6 +85,51 @@ TEST(Mcsd, siblings_are_different_tokens_also_where_a_rule_draws_with_replacemen
       }
     }
   }
+}
+
+// Which tree a step has follows the clock, so neither steps nor rows repeat; tokens do.
+TEST(Mcsd, a_tree_that_is_sized_by_measured_time_changes_no_token) {
+  for (std::uint64_t seed = 0; seed < 24; seed++) {
+    const ToyShape shape{.vocab = 12, .context = 2, .seed = seed};
+    ToyModel model(shape), draft(draft_of(shape));
+    for (const char* stop_below : {"0", "0.3"}) {
+      Job job = job_of("mcsd", draft, {{"k_config", "auto"}, {"stop_below", stop_below}});
+      job.limits.max_tokens = 60;
+      job.sampling = {.temperature = seed % 2 ? 0.9f : 0, .seed = seed};
+      const std::vector<TokenId> whole = run_ar(model, kPrompt, job).tokens;
+      const Outcome found = run(model, kPrompt, job);
+      EXPECT_EQ(found.tokens, whole) << seed;
+      EXPECT_GE(found.metrics.at("tree_tokens"), 1);
+      EXPECT_LE(found.metrics.at("tree_tokens"), 28);
+      for (std::size_t last = 0; last < 8; last++) {
+        Job with_eos = job;
+        with_eos.limits.eos_ids = {whole[last]};
+        EXPECT_EQ(run(model, kPrompt, with_eos).tokens, run_ar(model, kPrompt, with_eos).tokens)
+            << seed << " " << last;
+      }
+    }
+  }
+  ToyModel model(kShape), draft(draft_of(kShape));
+  Job job = job_of("mcsd", draft, {{"k_config", "auto"}});
+  job.sampling = {.temperature = 1, .mode = Sampling::Mode::Rejection};
+  EXPECT_THROW(run(model, kPrompt, job), Error);
+}
+
+TEST(Mcsd, every_candidate_that_was_kept_or_not_is_counted_by_its_rank) {
+  // A draft that is the target: the likeliest candidate is kept at every node, text's end or not.
+  ToyModel model(kShape);
+  TreeTuner tuner({{2, 1}});
+  for (const int n_tokens : {40, 41, 42}) {
+    Job job = job_of("mcsd", model, {{"k_config", "auto"}});
+    job.tree_tuner = &tuner;
+    job.limits.max_tokens = n_tokens;
+    run(model, kPrompt, job);
+  }
+  // 123 tokens, three a step: 41 nodes with two candidates, and 41 with one.
+  TreeTuner counted({{2, 1}});
+  for (int i = 0; i < 82; i++) counted.judged(i % 2 ? 1 : 2, 0);
+  EXPECT_NEAR(tuner.expected_tokens(0), counted.expected_tokens(0), 0.01);
+  EXPECT_GT(tuner.expected_tokens(0), 2.9);
 }
 
 TEST(Speculative, a_draft_that_is_the_target_is_always_right) {
