@@ -197,7 +197,8 @@ TEST(Words, a_text_that_took_turns_with_others_has_no_speedup_and_says_why) {
     return started && started->run == 2;
   });
   ASSERT_NE(begun, events.end());
-  events.insert(begun + 1, engine::Queued{.run = 2, .resource = "draft"});
+  const engine::Nanoseconds t = std::get<engine::RunStarted>(*begun).t;
+  events.insert(begun + 1, engine::Queued{.t = t, .run = 2, .resource = "draft"});
   const auto timeline = timeline_of(events);
   const std::vector<const engine::RunRecord*> runs = timeline.race(1);
   EXPECT_THAT(how_measured(timeline, runs), HasSubstr("has no speed-up of its own"));
