@@ -12,3 +12,4 @@
 #include "kernels/cuda/train_attention.cu"
 #include "kernels/cuda/train_norms.cu"
 #include "kernels/cuda/train_rows.cu"
+#include "kernels/cuda/transfers.cu"

@@ -123,6 +123,7 @@ class CudaDevice final : public Device {
   AttentionPlans& attention_plans() { return attention_plans_; }
 
  private:
+  static constexpr std::int64_t kHalfBytes = 4 << 20;  // of pinned memory on the way up
   static constexpr std::size_t kMostHeld = 4096;
   struct Grown {
     void* data = nullptr;
