@@ -153,19 +153,60 @@ std::string step_table(const json& rows, std::int64_t weight_bytes, std::int64_t
          (any_above ? why_above_roofline(weight_bytes, cache_bytes) : "");
 }
 
+/// Adds to each of the rows what its first steps behind a prompt take.
+void add_race_steps(json& rows, const std::vector<std::vector<MeanSteps>>& times, bool drafts) {
+  for (std::size_t i = 0; i < rows.size(); i++) {
+    rows[i]["behind"] = json::array();
+    if (i >= times.size()) continue;  // Ctrl+C
+    for (const MeanSteps& mean : times[i])
+      rows[i]["behind"].push_back({{"steps", mean.steps},
+                                   {"ms", mean.ms},
+                                   {"draft_ms", drafts ? json(mean.draft_ms) : json(nullptr)}});
+  }
+}
+
+/// The same for people: a line each.
+std::string race_step_table(const json& rows) {
+  std::vector<std::vector<std::string>> text = {
+      {"rows", "first steps", "ms", "of going on", "draft ms a step"}};
+  for (const json& row : rows)
+    for (const json& mean : row["behind"])
+      text.push_back({fmt::format("{}", row["rows"].get<int>()),
+                      fmt::format("{}", mean["steps"].get<int>()),
+                      fmt::format("{:.3f}", mean["ms"].get<double>()),
+                      fmt::format("{:.2f}x", mean["ms"].get<double>() / row["ms"].get<double>()),
+                      measured(mean["draft_ms"], "{:.3f}")});
+  return engine::aligned_table(text);
+}
+
 int bench_step(const BenchOptions& options) {
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   engine::ModelRequest request = model_request(options.model);
   request.needs_tokenizer = false;
-  engine::LoadedModel& loaded = load(store, request);
-  engine::Model& model = *loaded.model;
-  generate_a_little(loaded, options.context);
+  const std::vector<std::string> decoders{options.decoder};
+  check_helpers(helpers_of(options.model), decoders);
+  const engine::RunModels models = load(store, request, helpers_of(options.model), decoders);
+  const engine::LoadedHeads* heads = models.heads_of(options.decoder);
+  engine::Model& model = *models.target.model;
+  generate_a_little(models.target, options.context);
   const std::int64_t generate_peak = peak_rss_bytes();  // before the probe takes its buffer
   json machine = probe_json(model.device(), model.dtype());
-  const StepTimes times = interrupted() ? StepTimes()
-                                        : time_steps(model, {.rows = options.rows,
-                                                             .context = options.context,
-                                                             .repeat = options.repeat});
+  const StepTiming timing{.rows = options.rows,
+                          .context = options.context,
+                          .repeat = options.repeat,
+                          .n_texts = options.texts};
+  const StepTimes times = interrupted() ? StepTimes() : time_steps(model, timing);
+  std::vector<std::vector<MeanSteps>> behind;
+  if (!options.behind.empty() && !interrupted()) {
+    ProgressLine line("steps behind prompts");
+    behind = time_race_steps(model, timing,
+                             {.steps = options.behind,
+                              .draft = models.draft ? models.draft->model.get() : nullptr,
+                              .heads = heads ? heads->heads.get() : nullptr,
+                              .n_forwards = options.draft_forwards,
+                              .n_anew = options.anew},
+                             [&](int done) { line.show(done, options.repeat, "repeats"); });
+  }
   machine["read_gbps_after"] = read_probe(model.device());
   machine["last_level_cache_bytes"] = engine::last_level_cache_bytes();
   const json &before = machine["read_gbps"], &after = machine["read_gbps_after"];
@@ -174,13 +215,15 @@ int bench_step(const BenchOptions& options) {
     is_disturbed = disturbed(before, after);
     if (is_disturbed) print_error("note: " + why_disturbed(before, after));
   }
-  const json rows = step_rows(model, machine, options.rows, times.ms);
+  json rows = step_rows(model, machine, options.rows, times.ms);
+  if (!options.behind.empty()) add_race_steps(rows, behind, models.draft || heads);
   const auto counted = [](std::int64_t n) { return n > 0 ? json(n) : json(nullptr); };
   json out = {{"machine", machine},
               {"model", model.name()},
               {"scale", engine::name_of(model.scale())},
               {"dtype", kernels::name_of(model.dtype())},
               {"context", options.context},
+              {"texts", options.texts},
               {"weight_bytes", model.weight_bytes()},
               {"cache_bytes", times.cache_bytes},
               {"cache_bytes_per_token",
@@ -205,6 +248,7 @@ int bench_step(const BenchOptions& options) {
       measured(machine["read_gbps_after"], "{:.1f} GB/s"),
       measured(machine["gflops"], "{:.0f} GFLOP/s")));
   print(step_table(rows, model.weight_bytes(), engine::last_level_cache_bytes()));
+  if (!options.behind.empty()) print("\n" + race_step_table(rows));
   return exit_code();
 }
 
@@ -377,13 +421,21 @@ int bench_kernels(const BenchOptions& options) {
 }  // namespace
 
 int bench(const BenchOptions& options) {
-  const bool of_decode = options.decoder != "ar" || !options.set.empty() ||
-                         !options.model.draft.empty() || !options.model.heads.empty();
-  if (of_decode && options.what != "decode") {
-    throw engine::Error(
-        engine::ErrorCode::Usage,
-        fmt::format("bench {}: --decoder, --set, --draft and --heads belong to bench decode",
-                    options.what));
+  const auto refuse = [&](const char* belongs) {
+    throw engine::Error(engine::ErrorCode::Usage,
+                        fmt::format("bench {}: {}", options.what, belongs));
+  };
+  if (!options.set.empty() && options.what != "decode") refuse("--set belongs to bench decode");
+  if (options.what != "step" && (options.texts != 1 || !options.behind.empty()))
+    refuse("--texts and --behind belong to bench step");
+  const bool drafts =
+      options.decoder != "ar" || !options.model.draft.empty() || !options.model.heads.empty();
+  if (drafts && options.what != "decode" && options.behind.empty())
+    refuse("--decoder, --draft and --heads belong to bench decode and to bench step --behind");
+  if (drafts && options.what == "step") {
+    const engine::DecoderInfo& info = engine::decoder_named(options.decoder);
+    if (!info.needs_draft && !info.needs_heads)
+      refuse("--decoder names one with a draft model or draft heads, for they work between steps");
   }
   if (options.what == "probe") return bench_probe(options);
   if (options.what == "step") return bench_step(options);

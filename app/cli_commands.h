@@ -23,7 +23,7 @@ struct Parsed {
   TraceOptions trace;
   WindowCommandOptions window;
   bool devices_json = false;
-  std::string decoder = "ar", decoders = "ar,jacobi,lookahead,prompt-lookup", rows;
+  std::string decoder = "ar", decoders = "ar,jacobi,lookahead,prompt-lookup", rows, behind;
 };
 
 /// What to do once all is parsed. @return  the process's exit code

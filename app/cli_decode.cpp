@@ -10,6 +10,8 @@ namespace app {
 namespace {
 
 constexpr int kMaxBenchRows = 256;
+constexpr int kMaxBenchTexts = 64;
+constexpr int kMaxBenchSteps = 100000;  // behind a prompt
 
 }  // namespace
 
@@ -66,6 +68,19 @@ void add_compare(CLI::App& app, Parsed& p, Run& run) {
   });
 }
 
+/// Whole numbers from 1 with commas between.
+std::vector<int> counts_from(const char* option, const std::string& list, int most) {
+  std::vector<int> counts;
+  for (const std::string& word : split_commas(list)) {
+    const auto n = whole_from(word, 1, most);
+    if (!n)
+      throw CLI::ValidationError(option,
+                                 not_whole(word, 1, most) + ", or several with commas between");
+    counts.push_back(static_cast<int>(*n));
+  }
+  return counts;
+}
+
 void add_bench(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.add_subcommand("bench", "Measure this machine and this engine");
   c->add_option("what", p.bench.what,
@@ -82,7 +97,9 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
       "Example: decoscope bench step --scale 4x2 --rows 1,8,16");
   add_model_options(*c, p.bench.model);
   add_draft_option(*c, p.bench.model);
-  c->add_option("--decoder", p.bench.decoder, "of bench decode")
+  c->add_option("--decoder", p.bench.decoder,
+                "of bench decode; bench step --behind: whose draft model or draft heads work "
+                "between steps")
       ->check(one_of(decoder_names()))
       ->capture_default_str();
   c->add_option("--set", p.bench.set, "an option of that decoder; may be given several times")
@@ -91,6 +108,23 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
                 "tokens computed in one forward, counts with commas between (default "
                 "1,2,4,8,16,24,32)")
       ->type_name("LIST");
+  c->add_option("--behind", p.behind,
+                "bench step: means of the first so many steps behind a prompt that is read anew, "
+                "as a decoder has them, beside steps that go on and on; counts with commas between")
+      ->type_name("LIST");
+  c->add_option("--texts", p.bench.texts, "bench step: texts in a forward, --rows of each")
+      ->capture_default_str()
+      ->transform(whole_number(1, kMaxBenchTexts));
+  c->add_option("--anew", p.bench.anew,
+                "bench step --behind: so many tokens of each prompt are read anew, the others are "
+                "shared with the prompt before it; 0: all are read")
+      ->capture_default_str()
+      ->transform(whole_number(0));
+  c->add_option("--draft-forwards", p.bench.draft_forwards,
+                "bench step --behind: forwards of the draft before each step, or heads that are "
+                "asked")
+      ->capture_default_str()
+      ->transform(whole_number(1, 100));
   c->add_option("--context", p.bench.context, "committed tokens before the rows")
       ->transform(whole_number(1))
       ->capture_default_str();
@@ -102,15 +136,12 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
       ->transform(whole_number(1, 1000000));
   c->add_flag("--json", p.bench.json, kJsonHelp);
   c->callback([&] {
-    if (!p.rows.empty()) {
-      p.bench.rows.clear();
-      for (const std::string& rows : split_commas(p.rows)) {
-        const auto n = whole_from(rows, 1, kMaxBenchRows);
-        if (!n)
-          throw CLI::ValidationError(
-              "--rows", not_whole(rows, 1, kMaxBenchRows) + ", or several with commas between");
-        p.bench.rows.push_back(static_cast<int>(*n));
-      }
+    if (!p.rows.empty()) p.bench.rows = counts_from("--rows", p.rows, kMaxBenchRows);
+    if (!p.behind.empty()) {
+      p.bench.behind = counts_from("--behind", p.behind, kMaxBenchSteps);
+      std::ranges::sort(p.bench.behind);
+      const auto twice = std::ranges::unique(p.bench.behind);
+      p.bench.behind.erase(twice.begin(), twice.end());
     }
     run = [&p] { return bench(p.bench); };
   });

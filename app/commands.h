@@ -61,12 +61,16 @@ struct GenerationOptions {
 struct BenchOptions {
   ModelOptions model;
   std::string what;              // probe, step, decode, kernels
-  std::string decoder = "ar";    // of decode
+  std::string decoder = "ar";    // of decode; of step, whose drafts are made between steps
   std::vector<std::string> set;  // name=value, of that decoder
   std::vector<int> rows = {1, 2, 4, 8, 16, 24, 32};
   int context = 128;
   int repeat = 15;
   int max_tokens = 128;
+  int texts = 1;            // in a forward of step
+  std::vector<int> behind;  // of step: so many steps behind each prompt; none: they go on and on
+  int draft_forwards = 4;   // before each of these, where the decoder drafts
+  int anew = 0;             // tokens of each such prompt that are read anew; 0: all
   bool json = false;
 };
 

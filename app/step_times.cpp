@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <optional>
 
 #include "app/report.h"
 #include "app/terminal.h"
@@ -37,26 +39,157 @@ double median_ms_of(const StepTiming& timing, Work work) {
 
 constexpr int kRanks = 10;  // that trees ask a head for, about
 
-double time_medusa(engine::MedusaHeads& heads, int dim, const StepTiming& timing) {
-  const std::vector<float> hidden(static_cast<std::size_t>(dim), 0.5f);
-  return median_ms_of(timing, [&] { heads.ranked(hidden, heads.n_heads(), kRanks); });
-}
-
-double time_chimera(engine::ChimeraHeads& heads, int dim, const StepTiming& timing) {
-  const auto text = heads.make_text(0);
-  const auto n_states = static_cast<std::size_t>(std::max(1, timing.context));
+/// What asks Chimera's heads along a chain behind a text of so many tokens.
+std::function<void()> asking_chimera(engine::ChimeraHeads& heads, int dim, int context, int depth) {
+  const std::shared_ptr<engine::ChimeraText> text = heads.make_text(0);
+  const auto n_states = static_cast<std::size_t>(std::max(1, context));
   text->append(std::vector<float>(n_states * static_cast<std::size_t>(dim), 0.5f),
                std::vector<engine::TokenId>(n_states * static_cast<std::size_t>(heads.gram()), 0));
-  engine::TokenId next = 0;
-  return median_ms_of(timing, [&] {
+  return [&heads, text, depth, next = engine::TokenId{0}]() mutable {
     text->begin_draft();
-    for (int level = 0; level < heads.n_heads(); level++) {
+    for (int level = 0; level < depth; level++) {
       const std::vector<engine::TokenId> gram(static_cast<std::size_t>(heads.gram()),
                                               next++ % heads.vocab_size());
       const int parent = level - 1;
       text->ranked_level({&parent, 1}, gram, kRanks);
     }
-  });
+  };
+}
+
+/// What asks the first `depth` heads once, behind so many tokens.
+/// @param dim  of the hidden states they read
+std::function<void()> asking(engine::DraftHeads& heads, int dim, int context, int depth) {
+  if (auto* medusa = dynamic_cast<engine::MedusaHeads*>(&heads))
+    return [medusa, hidden = std::vector<float>(static_cast<std::size_t>(dim), 0.5f), depth] {
+      medusa->ranked(hidden, depth, kRanks);
+    };
+  auto* chimera = dynamic_cast<engine::ChimeraHeads*>(&heads);
+  engine::ensure(chimera != nullptr, "heads are Medusa's or Chimera's");
+  return asking_chimera(*chimera, dim, context, depth);
+}
+
+std::vector<engine::TokenId> bench_prompt(const engine::Model& model, int n_tokens) {
+  std::vector<engine::TokenId> prompt(static_cast<std::size_t>(n_tokens));
+  for (std::size_t i = 0; i < prompt.size(); i++)
+    prompt[i] =
+        static_cast<engine::TokenId>((5 * i + 1) % static_cast<std::size_t>(model.vocab_size()));
+  return prompt;
+}
+
+/// A prompt of timing.context tokens with keys and values, and one more.
+engine::Sequence bench_prompt_of(engine::Model& model, int n_tokens) {
+  return engine::prefilled(model, bench_prompt(model, n_tokens + 1));
+}
+
+/// Texts of the same length, and forwards of a chain of rows behind each.
+class BenchTexts {
+ public:
+  BenchTexts(engine::Model& model, std::vector<engine::Sequence> texts)
+      : model_(model), texts_(std::move(texts)) {}
+
+  /// Nothing of it is kept. @return  milliseconds
+  double forward(int n_rows) {
+    const engine::TokenTree tree = chain_of_rows(n_rows, model_.vocab_size());
+    std::vector<engine::BatchItem> items;
+    for (engine::Sequence& text : texts_)
+      items.push_back({.cache = &text.cache(), .tree = &tree, .prefix = text.cached_tokens()});
+    const double start = step_clock_ms();
+    model_.forward(items, {});
+    const double ms = step_clock_ms() - start;
+    for (engine::Sequence& text : texts_) text.cache().commit({});
+    return ms;
+  }
+
+ private:
+  engine::Model& model_;
+  std::vector<engine::Sequence> texts_;
+};
+
+/// What the prompts of a race share, and the prompts.
+class RacePrompts {
+ public:
+  RacePrompts(engine::Model& model, int context, int n_anew)
+      : model_(model), context_(context), n_anew_(n_anew) {
+    if (shares()) shared_.emplace(bench_prompt_of(model, context - n_anew));
+  }
+
+  /// The time that reading them takes counts nowhere.
+  std::vector<engine::Sequence> read(int n_texts) {
+    std::vector<engine::Sequence> texts;
+    for (int text = 0; text < n_texts; text++) {
+      if (shares()) {
+        const std::vector<engine::TokenId> all = bench_prompt(model_, context_ + 1);
+        texts.push_back(shared_->restarted(std::span(all).last(static_cast<std::size_t>(n_anew_))));
+        engine::prefill(model_, texts.back());
+      } else {
+        texts.push_back(bench_prompt_of(model_, context_));
+      }
+    }
+    return texts;
+  }
+
+ private:
+  bool shares() const { return n_anew_ > 0 && n_anew_ < context_; }
+
+  engine::Model& model_;
+  int context_, n_anew_;
+  std::optional<engine::Sequence> shared_;
+};
+
+/// What drafts before each step of a race, one text after another.
+class RaceDrafts {
+ public:
+  RaceDrafts(const engine::Model& target, const StepTiming& timing, const RaceTiming& race)
+      : timing_(timing), race_(race), dim_(target.config().dim) {
+    if (race.draft) prompts_.emplace(*race.draft, timing.context, race.n_anew);
+  }
+
+  /// Of the next prompt.
+  std::function<void()> begin() {
+    if (race_.draft) {
+      const auto text = std::make_shared<BenchTexts>(*race_.draft, prompts_->read(1));
+      return [text, n = race_.n_forwards] {
+        for (int i = 0; i < n; i++) text->forward(1);
+      };
+    }
+    if (!race_.heads) return [] {};
+    const int depth = std::min(race_.n_forwards, race_.heads->n_heads());
+    return asking(*race_.heads, dim_, timing_.context, depth);
+  }
+
+ private:
+  const StepTiming& timing_;
+  const RaceTiming& race_;
+  int dim_;
+  std::optional<RacePrompts> prompts_;
+};
+
+/// The steps behind one prompt: for each of race.steps the mean so far.
+/// @param draft  called before each step
+std::vector<MeanSteps> steps_behind_prompt(BenchTexts texts,
+                                           const std::function<void()>& draft,
+                                           const std::vector<int>& steps,
+                                           int n_rows) {
+  std::vector<MeanSteps> means;
+  double ms = 0, draft_ms = 0;
+  for (int step = 1; means.size() < steps.size() && !interrupted(); step++) {
+    const double start = step_clock_ms();
+    draft();
+    draft_ms += step_clock_ms() - start;
+    ms += texts.forward(n_rows);
+    if (step == steps[means.size()]) means.push_back({step, ms / step, draft_ms / step});
+  }
+  return means;
+}
+
+/// Of values that were measured together the median of each part.
+MeanSteps median_of(const std::vector<MeanSteps>& each) {
+  std::vector<double> ms, draft_ms;
+  for (const MeanSteps& one : each) {
+    ms.push_back(one.ms);
+    draft_ms.push_back(one.draft_ms);
+  }
+  return {each.front().steps, median(std::move(ms)), median(std::move(draft_ms))};
 }
 
 }  // namespace
@@ -64,27 +197,22 @@ double time_chimera(engine::ChimeraHeads& heads, int dim, const StepTiming& timi
 StepTimes time_steps(engine::Model& model,
                      const StepTiming& timing,
                      const std::function<void(int done)>& progress) {
-  std::vector<engine::TokenId> prompt(static_cast<std::size_t>(timing.context) + 1);
-  for (std::size_t i = 0; i < prompt.size(); i++)
-    prompt[i] = static_cast<engine::TokenId>((5 * i + 1) % model.vocab_size());
-  engine::Sequence sequence = engine::prefilled(model, prompt);
+  std::vector<engine::Sequence> sequences;
+  for (int text = 0; text < timing.n_texts; text++)
+    sequences.push_back(bench_prompt_of(model, timing.context));
+  BenchTexts texts(model, std::move(sequences));
   std::vector<std::vector<double>> ms(timing.rows.size());
   StepTimes times;
   for (int repeat = -2; repeat < timing.repeat && !interrupted(); repeat++) {
     for (std::size_t i = 0; i < timing.rows.size() && !interrupted(); i++) {
-      const engine::TokenTree tree = chain_of_rows(timing.rows[i], model.vocab_size());
-      const engine::BatchItem item{
-          .cache = &sequence.cache(), .tree = &tree, .prefix = sequence.cached_tokens()};
       const std::int64_t launched = model.device().n_launches(),
                          kernels = model.device().n_kernels();
-      const double start = step_clock_ms();
-      model.forward(std::span(&item, 1), {});
-      if (repeat >= 0) ms[i].push_back(step_clock_ms() - start);
+      const double took = texts.forward(timing.rows[i]);
+      if (repeat >= 0) ms[i].push_back(took);
       if (i == 0) {
         times.n_launches = model.device().n_launches() - launched;
         times.n_kernels = model.device().n_kernels() - kernels;
       }
-      sequence.cache().commit({});
     }
     if (progress && repeat >= 0) progress(repeat + 1);
   }
@@ -96,12 +224,35 @@ StepTimes time_steps(engine::Model& model,
   return times;
 }
 
+std::vector<std::vector<MeanSteps>> time_race_steps(engine::Model& model,
+                                                    const StepTiming& timing,
+                                                    const RaceTiming& race,
+                                                    const std::function<void(int done)>& progress) {
+  RacePrompts prompts(model, timing.context, race.n_anew);
+  RaceDrafts drafts(model, timing, race);
+  // [rows][steps][repeats]
+  std::vector<std::vector<std::vector<MeanSteps>>> each(
+      timing.rows.size(), std::vector<std::vector<MeanSteps>>(race.steps.size()));
+  for (int repeat = 0; repeat < timing.repeat && !interrupted(); repeat++) {
+    for (std::size_t i = 0; i < timing.rows.size() && !interrupted(); i++) {
+      const std::function<void()> draft = drafts.begin();
+      const std::vector<MeanSteps> means = steps_behind_prompt(
+          BenchTexts(model, prompts.read(timing.n_texts)), draft, race.steps, timing.rows[i]);
+      for (std::size_t n = 0; n < means.size(); n++) each[i][n].push_back(means[n]);
+    }
+    if (progress) progress(repeat + 1);
+  }
+  std::vector<std::vector<MeanSteps>> of_rows;
+  for (const auto& by_steps : each) {
+    std::vector<MeanSteps>& means = of_rows.emplace_back();
+    for (const std::vector<MeanSteps>& repeats : by_steps)
+      if (!repeats.empty()) means.push_back(median_of(repeats));
+  }
+  return of_rows;
+}
+
 double time_heads(engine::DraftHeads& heads, int dim, const StepTiming& timing) {
-  if (auto* medusa = dynamic_cast<engine::MedusaHeads*>(&heads))
-    return time_medusa(*medusa, dim, timing);
-  auto* chimera = dynamic_cast<engine::ChimeraHeads*>(&heads);
-  engine::ensure(chimera != nullptr, "heads are Medusa's or Chimera's");
-  return time_chimera(*chimera, dim, timing);
+  return median_ms_of(timing, asking(heads, dim, timing.context, heads.n_heads()));
 }
 
 }  // namespace app

@@ -11,9 +11,22 @@
 namespace app {
 
 struct StepTiming {
-  std::vector<int> rows;  // of each forward measured
+  std::vector<int> rows;  // of each text in each forward measured
   int context = 128;      // committed tokens before them
   int repeat = 15;
+  int n_texts = 1;  // in a forward
+};
+
+/// Steps as a race has them: a few behind each prompt, drafts between them.
+struct RaceTiming {
+  std::vector<int> steps;  // behind a prompt, ascending, from 1
+  /// What drafts before every step, at most one of them; or null.
+  engine::Model* draft = nullptr;
+  engine::DraftHeads* heads = nullptr;
+  int n_forwards = 4;  // of the draft, each of one row; or heads that are asked
+  /// Tokens of each prompt that are read anew, the others being shared with the prompts before it;
+  /// 0: all.
+  int n_anew = 0;
 };
 
 struct StepTimes {
@@ -30,6 +43,22 @@ struct StepTimes {
 StepTimes time_steps(engine::Model& model,
                      const StepTiming& timing,
                      const std::function<void(int done)>& progress = {});
+
+/// The mean of the first so many steps behind a prompt, ms: a median over the repeats.
+struct MeanSteps {
+  int steps = 0;
+  double ms = 0;        // of a forward of the target
+  double draft_ms = 0;  // of what drafts before it
+};
+
+/// Of each row count what the first steps behind prompts take; each prompt is read anew, and that
+/// is not timed. The row counts take turns. After Ctrl+C those of the repeats so far.
+/// @param progress  as time_steps
+std::vector<std::vector<MeanSteps>> time_race_steps(
+    engine::Model& model,
+    const StepTiming& timing,
+    const RaceTiming& race,
+    const std::function<void(int done)>& progress = {});
 
 /// The median time of asking all heads once, Chimera's one after another along a chain, behind so
 /// many tokens; ms. 0 after Ctrl+C.

@@ -11,10 +11,11 @@
 #                measured costs (k_config=$DECOSCOPE_ALL_K_CONFIG, auto; an empty one leaves mcsd out), chimera with drafting=branch
 #   accuracy     of plain decoding by the lane's model, whose texts they all write, by `data check`
 #   of its rows  the speed-up / (tokens per step x cost of one row / (cost of the step's rows + of its draft forwards + of asking its
-#                heads)): 1 if nothing but the rows is paid. Steps are timed behind as many tokens as the task's texts have, before,
-#                between and behind its races, for the machine has phases; a race is held against the mean of the two around it. The heads'
-#                time is that of a chain; what `drafting=branch` asks more shows as less than 1, and what `seed` drafts of one text while
-#                another is judged as more
+#                heads)): 1 if nothing but the rows is paid. Steps are timed as races have them, the first so many behind a prompt of the
+#                task's length (`bench step --behind`), before, between and behind its races, for the machine has phases; a race is held
+#                against the mean of the two around it. What drafts is timed between steps, once a scale, and counts by its share of one
+#                row's step. The heads' time is that of a chain; what `drafting=branch` asks more shows as less than 1, and what `seed`
+#                drafts of one text while another is judged as more
 # DECOSCOPE_ALL_SCALED (8) problems a task at 4x2, half as many of a set; DECOSCOPE_ALL_COUNT (20) at 1x1, likewise; DECOSCOPE_ALL_ANSWERS
 # (50) are scored; DECOSCOPE_ALL_TOKENS (64) at most in a race; DECOSCOPE_ALL_TASKS, DECOSCOPE_ALL_SETS name some. All eight tasks and
 # thirteen sets take some 28 minutes where a step of one row takes 7.5 ms at 4x2; where it takes 12, DECOSCOPE_ALL_SCALED=4 does. Of a set
@@ -99,10 +100,19 @@ grow() {
   rm -f "$folder/tree.json"
   into "$grown" model tree "demo-$1" --rows auto --scale "$2" --out "$folder/tree.json" --json
 }
-into "$out/draft-steps.json" bench step --model demo-draft --rows 1,2,4,8,16 --json
+# SCALE DECODER N and options: what N forwards of its draft, or N heads, take between steps.
+drafts() {
+  into "$out/drafts-$1-$2.json" bench step --scale "$1" --context 64 --rows 1,4,8 --repeat 6 --behind 4,8,16,32,48 --decoder "$2" \
+    --draft-forwards "$3" --json "${@:4}"
+}
+depth_of() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["depth"])' "$1"; }
 for scale in 1x1 4x2; do
   into "$out/steps-$scale-1.json" bench step --scale "$scale" --rows 1,6,8,10,12,16 --json
-  for kind in "${heads[@]}"; do grow "$kind" "$scale"; done
+  drafts "$scale" speculative 4
+  for kind in "${heads[@]}"; do
+    grow "$kind" "$scale"
+    drafts "$scale" "$kind" "$(depth_of "$out/heads-$scale/$kind-grown.json")" --heads "$out/heads-$scale/demo-$kind"
+  done
   into "$out/steps-$scale-2.json" bench step --scale "$scale" --rows 1,6,8,10,12,16 --json
 done
 tables estimate "$out" "$tokens" "${tasks[*]} ${sets[*]}" "$all,$sized" "${#models[@]}" >&2
@@ -115,9 +125,9 @@ name_heads() {
   folders=("${folders[@]/#/"$out/heads-$1/demo-"}")
   named=(--heads "${folders[*]}")
 }
-# FILE SCALE: what steps cost now, behind texts as long as the task's.
+# FILE SCALE: what steps cost now, behind prompts as long as the task's.
 steps() {
-  into "$1" bench step --scale "$2" --context "$context" --rows 1,2,4,6,8,10,12,16,24 --json
+  into "$1" bench step --scale "$2" --context "$prompt" --rows 1,2,4,6,8,10,12,16,24 --repeat 3 --behind 2,4,8,16,24,32,48,64 --json
 }
 # Task, scale, what; lanes and options: a race with what steps cost before and behind it.
 race() {
@@ -140,7 +150,7 @@ for task in "${tasks[@]}" "${sets[@]}"; do
     fine=3 into "$judged-checked.json" data check "$judged.jsonl" --json
   done
   for scale in 1x1 4x2; do
-    context=$(tables context "$out/$task-answers-demo-target.json" "$out/$task-$scale.jsonl" "$tokens")
+    prompt=$(tables prompt_length "$out/$task-answers-demo-target.json" "$out/$task-$scale.jsonl")
     read -r block n_tokens <<< "$(tables sizes "$out" "$scale")"
     behind= # the times behind the race before it, if it was run now
     name_heads "$scale" "${heads[@]}"

@@ -5,10 +5,11 @@ import statistics
 import sys
 
 import paper_figures
-from step_costs import at, costs, listed, of_its_rows
+from step_costs import at, behind, costs, of_its_rows, race_costs
 
 SCALES = ("1x1", "4x2")
 RACES = ("all", "sized")
+DRAFT_FORWARDS = 4  # before a step, where the draft is timed
 BLOCKS = (6, 8, 10, 12, 16)  # sizes of a window that are tried
 # At 4x2, the least speed-up aimed at and on which tasks; several lanes: the best of them.
 TARGETS = [("CLLM", ["jacobi@demo-cllm sliding, sized", "jacobi@demo-cllm"], 2.5, ["arith", "sql", "py", "blocks"]),
@@ -50,7 +51,7 @@ def estimate(out, tokens, tasks, lanes, n_models):
         n = sum(len(records(f"{out}/{task}-{scale}.jsonl")) for task in tasks.split())
         seconds += 0.75 * n * runs * int(tokens) * ms / 1e3
         loads = 2 if scale == "4x2" else 0.5
-        seconds += len(tasks.split()) * (5 * loads + 3 * 9 * 17 * 1.4 * ms / 1e3)  # two races; three timings of nine counts of rows
+        seconds += len(tasks.split()) * (5 * loads + 3 * 9 * 3 * 48 * 1.4 * ms / 1e3)  # two races; three timings of nine counts of rows
         if scale == "1x1":
             asked = sum(len(records(f"{out}/{task}.jsonl")) for task in tasks.split())
             seconds += asked * int(n_models) * 100 * ms / 1e3
@@ -65,16 +66,10 @@ def answered(file, answers):
         print(json.dumps(record | {"completion": texts[record["id"]]}))
 
 
-def context(answers, prompts, at_most):
-    """The tokens before a step of plain decoding of so many at most, the mean over all steps of these prompts' texts."""
+def prompt_length(answers, prompts):
+    """Tokens of a prompt, the mean over these prompts."""
     asked = {record["id"] for record in records(prompts)}
-    before, steps = 0, 0
-    for one in documents(answers):
-        if one["id"] in asked:
-            n = min(len(one["tokens"]), int(at_most))
-            before += n * (len(one["prompt_tokens"]) + n / 2)
-            steps += n
-    return round(before / steps)
+    return round(statistics.mean(len(one["prompt_tokens"]) for one in documents(answers) if one["id"] in asked))
 
 
 def labelled(lane, race):
@@ -84,13 +79,24 @@ def labelled(lane, race):
     return lane + (sized.get(decoder, "") if race == "sized" else "")
 
 
+def draft_share(out, scale, decoder, steps):
+    """What a forward of the draft, or asking the heads, takes before a step, in steps of one row: both have the machine's phases. Where
+    a text has so many steps."""
+    file = f"{out}/drafts-{scale}-{decoder}.json"
+    before, step = (behind(race_costs(file, draft=draft), steps) for draft in (True, False))
+    return at(before, 4) / step[1] / (DRAFT_FORWARDS if decoder == "speculative" else 1)
+
+
+def steps_a_text(runs):
+    return statistics.mean(run["steps"] for run in runs)
+
+
 def measured(out, task, scale, heads):
     """Of each lane of a task what its races say."""
-    draft = costs(f"{out}/draft-steps.json")
     lanes = {}
     for what in RACES:
         race = f"{out}/{task}-{scale}-{what}"
-        target = costs(f"{race}-before.json", f"{race}-behind.json")
+        target = race_costs(f"{race}-before.json", f"{race}-behind.json")
         found = document(race + ".json")
         for s in found["summary"]:
             if s["decoder"] == "ar" and what != "all":
@@ -99,15 +105,19 @@ def measured(out, task, scale, heads):
             total = {name: sum(r["metrics"].get(name, 0) for r in runs)
                      for name in ("rows", "proposed", "accepted", "draft_forwards", "draft_rows", "head_1_judged", "head_1_accepted")}
             steps = sum(r["steps"] for r in runs)
-            step_ms = at(target, total["rows"] / steps)
+            a_text = steps_a_text(runs)
+            plain_lane = "@".join(["ar", *s["lane"].split("@")[1:]])
+            plain_ms = behind(target, steps_a_text([r for r in found["results"] if r["lane"] == plain_lane]))[1]
+            one_row = behind(target, a_text)[1]
+            step_ms = at(behind(target, a_text), total["rows"] / steps)
             if s["decoder"] in heads:
-                step_ms += document(f"{out}/heads-{scale}/{s['decoder']}-grown.json")["costs"]["heads_ms"]
+                step_ms += one_row * draft_share(out, scale, s["decoder"], a_text)
             if total["draft_forwards"]:
-                step_ms += total["draft_forwards"] / steps * at(draft, total["draft_rows"] / total["draft_forwards"])
+                step_ms += one_row * total["draft_forwards"] / steps * draft_share(out, scale, "speculative", a_text)
             forward = [r["metrics"]["fast_forward_mean"] for r in runs if "fast_forward_mean" in r["metrics"]]
             lanes[labelled(s["lane"], what)] = {
                 "tokens": s["tokens_per_step"], "rows": total["rows"] / steps, "speedup": s["speedup"],
-                "of rows": of_its_rows(s["speedup"], s["tokens_per_step"], target, step_ms),
+                "of rows": of_its_rows(s["speedup"], s["tokens_per_step"], plain_ms, step_ms),
                 "accepted": total["accepted"] / total["proposed"] if total["proposed"] else None,
                 "first guess": total["head_1_accepted"] / total["head_1_judged"] if total["head_1_judged"] else None,
                 "fast-forward": statistics.mean(forward) if forward else None,
@@ -172,16 +182,19 @@ def targets(tasks, found):
         print(f"| {name} | {best} | {' '.join(over)} | {words} | {gains[name]:.2f}x | {reached} |")
 
 
-def steps_table(out, tasks):
-    """What steps cost around the races, and against one row's at the same time."""
+def steps_table(out, tasks, heads):
+    """What the first 16 steps behind a prompt cost around the races, and against one row's at the same time; what drafts beside it."""
     print("| scale | rows | ms, mean | least | most | of one row's |\n" + "| --- " * 6 + "|")
     for scale in SCALES:
-        every = [costs(f"{out}/{task}-{scale}-{what}-{when}.json") for task in tasks for what in RACES for when in ("before", "behind")]
+        every = [behind(race_costs(f"{out}/{task}-{scale}-{what}-{when}.json"), 16)
+                 for task in tasks for what in RACES for when in ("before", "behind")]
         for rows in every[0]:
             ms = [cost[rows] for cost in every]
             print(f"| {scale} | {rows} | {statistics.mean(ms):.3g} | {min(ms):.3g} | {max(ms):.3g} | "
                   f"{statistics.mean(cost[rows] / cost[1] for cost in every):.2f} |")
-    print(f"\nA forward of the draft in ms by rows: {listed(costs(f'{out}/draft-steps.json'))}")
+    for scale in SCALES:
+        shown = ", ".join(f"{decoder} {draft_share(out, scale, decoder, 16):.3f}" for decoder in ["speculative", *heads])
+        print(f"\nAt {scale}, of one row's step, a forward of the draft, or asking the heads once: {shown}")
 
 
 def tables(out, tasks, sets, heads):
@@ -204,7 +217,7 @@ def tables(out, tasks, sets, heads):
         print("\nTargets at 4x2, geometric means over the tasks named:\n")
         targets(tasks, found)
     print("\nWhat a step of the target costs, over all that was timed around the races:\n")
-    steps_table(out, tasks + sets)
+    steps_table(out, tasks + sets, heads)
     print("\nWhat the papers state, beside ours at 4x2:\n")
     paper_figures.table(found, tasks, sets)
     for title, names in (("Generated tasks", tasks), ("Open sets", sets)):
@@ -220,6 +233,6 @@ def tables(out, tasks, sets, heads):
 
 
 if __name__ == "__main__":
-    said = {"estimate": estimate, "answered": answered, "context": context, "sizes": sizes, "tables": tables}[sys.argv[1]](*sys.argv[2:])
+    said = {"estimate": estimate, "answered": answered, "prompt_length": prompt_length, "sizes": sizes, "tables": tables}[sys.argv[1]](*sys.argv[2:])
     if said is not None:
         print(*said if isinstance(said, tuple) else (said,))

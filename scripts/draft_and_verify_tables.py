@@ -3,7 +3,7 @@ import json
 import statistics
 import sys
 
-from step_costs import at, context, costs, listed, of_its_rows
+from step_costs import at, behind, listed, of_its_rows, prompt_length, race_costs
 
 OUT, REPEATS, TASKS, SCALES = sys.argv[1], range(1, int(sys.argv[2]) + 1), sys.argv[3].split(), sys.argv[4:]
 
@@ -12,8 +12,12 @@ def races(task, scale):
     return [json.load(open(f"{OUT}/{task}-{scale}.{repeat}.json")) for repeat in REPEATS]
 
 
-def steps(task, scale, *repeats):
-    return costs(*(f"{OUT}/steps-{task}-{scale}.{repeat}.json" for repeat in repeats))
+DRAFT_FORWARDS = 4  # before a step, where the draft is timed
+PLAIN, ROWS = "plain", "steps"  # one row; the rows of decoders, the draft's forwards between
+
+
+def step_costs(kind, task, scale, *repeats, draft=False):
+    return race_costs(*(f"{OUT}/{kind}-{task}-{scale}.{repeat}.json" for repeat in repeats), draft=draft)
 
 
 def of_decoder(rows, decoder):
@@ -33,7 +37,18 @@ def middle_half(races, decoder):
     return f"{low:.2f} to {high:.2f}"
 
 
-def row_of(task, scale, decoder, draft):
+def steps_a_text(runs):
+    return statistics.mean(run["steps"] for run in runs)
+
+
+def step_ms(task, scale, repeats, rows, forwards, steps):
+    """What a step of so many rows costs, with forwards of the draft before it, where a text has so many steps."""
+    target = behind(step_costs(ROWS, task, scale, *repeats), steps)
+    draft = behind(step_costs(ROWS, task, scale, *repeats, draft=True), steps)
+    return at(target, rows) + forwards / DRAFT_FORWARDS * at(draft, rows)
+
+
+def row_of(task, scale, decoder):
     of = races(task, scale)
     gains, shares, sizes = [], [], []
     for repeat, race in zip(REPEATS, of):
@@ -42,11 +57,11 @@ def row_of(task, scale, decoder, draft):
         total = lambda name: sum(run["metrics"][name] for run in runs)
         n = sum(run["steps"] for run in runs)
         rows, forwards = total("rows") / n, total("draft_forwards") / n
-        draft_rows = total("draft_rows") / max(1, total("draft_forwards"))
-        target = steps(task, scale, repeat - 1, repeat)
-        step_ms = at(target, rows) + forwards * at(draft, draft_rows)
+        beside = (repeat - 1, repeat)
+        plain_ms = behind(step_costs(PLAIN, task, scale, *beside), steps_a_text(of_decoder(race["results"], "ar")))[1]
+        cost = step_ms(task, scale, beside, rows, forwards, steps_a_text(runs))
         gains.append(summary["speedup"])
-        shares.append(of_its_rows(summary["speedup"], summary["tokens_per_step"], target, step_ms))
+        shares.append(of_its_rows(summary["speedup"], summary["tokens_per_step"], plain_ms, cost))
         sizes.append((summary["tokens_per_step"], rows, forwards, total("accepted") / max(1, total("proposed"))))
     tokens, rows, forwards, accepted = (statistics.mean(one) for one in zip(*sizes))
     summaries = [of_decoder(race["summary"], decoder)[0] for race in of]
@@ -56,18 +71,30 @@ def row_of(task, scale, decoder, draft):
             middle_half(of, decoder), f"{statistics.median(shares):.2f} ({each})", f"{identical} of {n}")
 
 
+def costs_of(task, scale):
+    """What steps cost, over all timings."""
+    every = (0, *REPEATS)
+    plain, rows = step_costs(PLAIN, task, scale, *every)[1], step_costs(ROWS, task, scale, *every)
+    draft = step_costs(ROWS, task, scale, *every, draft=True)
+    first, all_of = min(rows[5]), max(rows[5])
+    return (task, f"{prompt_length(f'{OUT}/{task}-texts.json')}", listed(plain), listed({n: of[first] for n, of in rows.items()}),
+            listed({n: of[all_of] for n, of in rows.items()}), f"{draft[5][first]:.3g}, {draft[5][all_of]:.3g}", first, all_of)
+
+
 def main():
-    draft = costs(f"{OUT}/draft-steps.json")
     for scale in SCALES:
-        print(f"\nAt {scale}. A forward of the draft in ms by rows: {listed(draft)}")
-        for task in TASKS:
-            print(f"A step of the target behind {context(f'{OUT}/{task}-texts.json')} tokens, as {task} has them, mean of before, "
-                  f"between and behind its races: {listed(steps(task, scale, 0, *REPEATS))}")
+        found = [costs_of(task, scale) for task in TASKS]
+        first, all_of = found[0][-2:]
+        print(f"\nAt {scale}, mean ms of a step over the first so many behind a prompt, before, between and behind the races:\n")
+        print(f"| task | prompt | 1 row, by steps | first {first}, by rows | first {all_of}, by rows | 4 forwards of the draft, first {first} "
+              f"and {all_of} |\n" + "| --- " * 6 + "|")
+        for cells in found:
+            print("| " + " | ".join(cells[:-2]) + " |")
         print("\n| task | decoder | tokens/step | rows/step | draft forwards/step | accepted | speed-up | middle half | of its rows | "
               "identical to AR |\n" + "| --- " * 10 + "|")
         for task in TASKS:
             for decoder in ("speculative", "mcsd"):
-                print("| " + " | ".join(row_of(task, scale, decoder, draft)) + " |")
+                print("| " + " | ".join(row_of(task, scale, decoder)) + " |")
 
 
 main()

@@ -10,9 +10,11 @@
 #   times      medians over DECOSCOPE_RR_REPEATS (3) of what each gives against its own baseline, of DECOSCOPE_RR_COUNT questions (15) and
 #              DECOSCOPE_RR_TREES trees (3). Speed-ups are of the time that passed without reading prompts, but that of chains counts
 #              what FastCoT reads behind a cut, its guesses and the trigger, which plain decoding writes itself
-#   of its rows  the speed-up / what it would be if nothing but rows of steps and forwards of the draft were paid (step_costs.py).
-#              Machines have phases: steps are timed before and behind each repeat's trees and chains, and each repeat is held against
-#              the mean of the two beside it
+#   of its rows  the speed-up / what it would be if nothing but rows of steps and forwards of the draft were paid (step_costs.py), by
+#              steps as these races have them (`bench step --behind`): the first so many behind each prompt as a text has, as many texts
+#              in a forward, the draft's forwards between; of a tree's prompts 20 tokens of 100 read anew, of a question all 44, as
+#              recordings of them have it. Machines have phases: steps are timed before and behind each repeat's trees and chains, and
+#              each repeat is held against the mean of the two beside it
 #   own base   the decoder that does in turn what the schedule does at the same time: speculative, mcsd of the same k_config, or
 #              speculative --batch N where a verification judges N texts
 #   bound of SEED  what it can gain over its own base, whose t_d and t_v are those of a draft and a verification, a text each.
@@ -97,7 +99,17 @@ beside() { # file, what works beside it, --, what is measured
   mv "$file.alone" "$file"
 }
 rows=1,2,3,4,5,6,7,8,11,12,16,24
-steps() { into "$out/steps.$1.json" bench step --scale "$scale" --rows $rows --json; }
+steps() { # NAME
+  local in_race=(bench step --scale "$scale" --repeat 5 --json) plain=4,8,12,16,24,32,48,64,96 tree
+  into "$out/steps.$1.json" bench step --scale "$scale" --rows $rows --json
+  tree=("${in_race[@]}" --context 100 --anew 20 --behind 4,8,12,16,24)
+  into "$out/tree-plain.$1.json" "${tree[@]}" --rows 1
+  into "$out/tree-draft.$1.json" "${tree[@]}" --rows 3,4,6,7 --decoder speculative --draft-forwards 3
+  into "$out/tree-draft-3.$1.json" "${tree[@]}" --rows 3,4 --texts 3 --decoder speculative --draft-forwards 9
+  into "$out/tree-draft-6.$1.json" "${tree[@]}" --rows 3,4 --texts 6 --decoder speculative --draft-forwards 18
+  into "$out/tree-slow-draft.$1.json" "${tree[@]}" --rows 3,4 --decoder speculative --draft "$slow" --draft-forwards 3
+  into "$out/chain.$1.json" "${in_race[@]}" --context 44 --rows 1,2,3,4,5,6,8,10 --behind $plain
+}
 steps 0
 target=(bench step --scale "$scale" --rows "1,4,7,12,24" --repeat 25 --json)
 into "$out/target-shared.json" "${target[@]}"

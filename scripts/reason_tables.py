@@ -6,10 +6,11 @@ import json
 import statistics
 import sys
 
-from step_costs import at, costs, listed, of_its_rows
+from step_costs import at, behind, costs, listed, of_its_rows, race_costs
 
 OUT, REPEATS = sys.argv[1], int(sys.argv[2])
 WITHIN = 0.15  # of its bound a schedule is to gain
+DRAFT_FORWARDS = 3  # before a step, of each text, where the draft is timed
 
 
 def reports(what, name, n=REPEATS):
@@ -42,16 +43,20 @@ def gain(of, base):
     return statistics.median(gains(of, base))
 
 
-def steps_around(repeat, what):
-    """What steps took beside a repeat's trees or chains."""
-    names = (repeat - 1, f"{repeat}-trees") if what == "trees" else (f"{repeat}-trees", repeat)
-    return costs(*(f"{OUT}/steps.{name}.json" for name in names))
+def times_around(repeat, what):
+    """The names of what was timed beside a repeat's trees or chains."""
+    return (repeat - 1, f"{repeat}-trees") if what == "trees" else (f"{repeat}-trees", repeat)
 
 
-def of_rows_each(speedups, fewer_steps, what, step_ms_by):
-    """Of each repeat, by the steps beside it.  step_ms_by: what one of the decoder's steps should cost, of a table of steps"""
-    targets = [steps_around(repeat, what) for repeat in range(1, REPEATS + 1)]
-    return [of_its_rows(speedup, fewer_steps, target, step_ms_by(target)) for speedup, target in zip(speedups, targets)]
+def step_ms(kind, repeat, rows, steps, draft=False):
+    """What a step of so many rows a text costs, by what was timed beside a repeat, where a text has so many steps. With `draft` what
+    the draft's forwards before it do."""
+    files = [f"{OUT}/{kind}.{name}.json" for name in times_around(repeat, kind.partition("-")[0] + "s")]
+    return at(behind(race_costs(*files, draft=draft), steps), rows)
+
+
+def steps_a_text(report):
+    return report["schedule"]["steps"] / report["schedule"]["runs"]
 
 
 def gain_of_chain(of, plain):
@@ -109,13 +114,26 @@ def bounds(name, seed, base, target):
     return min(n, (draft + verify) / verify), max(1, (draft + verify) / turn)  # taking turns is a schedule too
 
 
-def drafting_ms(name, report, draft):
-    """What the drafts of a step should cost: forwards of one row, and of two below the first level of a tree of 2,1,1."""
-    wide = 2 if "mcsd" in name else 1
-    return at(draft, 1) + (report["proposed"] / report["steps"] / wide - 1) * at(draft, wide)
+def tree_step_ms(name, report, repeat):
+    """What a text's share of a forward and its draft should cost, where nothing but these is paid."""
+    if not report["proposed"]:
+        return step_ms("tree-plain", repeat, 1, steps_a_text(report))
+    rows = rows_of(report) / together(report)
+    one = f"tree-{draft_of(name)}"
+
+    def share(kind, texts, draft):  # of one text
+        return step_ms(kind, repeat, rows, steps_a_text(report), draft) / texts
+
+    def of_texts(draft):
+        by_texts = {1: share(one, 1, draft)}
+        if one == "tree-draft":
+            by_texts |= {n: share(f"{one}-{n}", n, draft) for n in (3, 6)}
+        return at(by_texts, together(report))
+    forwards = report["proposed"] / report["steps"] / (2 if "mcsd" in name else 1)  # of the draft, one a level
+    return of_texts(draft=False) + forwards / DRAFT_FORWARDS * of_texts(draft=True)
 
 
-def tree_table(names, target, drafts):
+def tree_table(names, target):
     """The names of those whose trees are others than plain decoding's."""
     base_of = dict(name.split("=") for name in names)
     trees = {name: reports("tree", name) for name in base_of}
@@ -126,10 +144,10 @@ def tree_table(names, target, drafts):
     for name, of in trees.items():
         first, base = of[0], trees.get(base_of[name])
         speedup = gain(of, trees["ar"])
-        steps = first["schedule"]["steps"]
-        draft_ms = drafting_ms(name, first, drafts[draft_of(name)]) if first["proposed"] else 0
-        of_rows = of_rows_each(gains(of, trees["ar"]), trees["ar"][0]["schedule"]["steps"] / steps, "trees",
-                               lambda cost: at(cost, rows_of(first)) / together(first) + draft_ms)
+        plain = trees["ar"]
+        fewer = plain[0]["schedule"]["steps"] / first["schedule"]["steps"]
+        of_rows = [of_its_rows(one, fewer, tree_step_ms("ar", plain[repeat - 1], repeat), tree_step_ms(name, of[repeat - 1], repeat))
+                   for repeat, one in enumerate(gains(of, plain), start=1)]
         figure = lambda field: f"{statistics.median([r['schedule'][field] for r in of]):.2f}" if field in first["schedule"] else "-"
         against_base = ["-"] * 5
         if base:
@@ -179,9 +197,13 @@ def chain_table(names):
         first, steps = of[0], steps_of(of[0])
         # Rationales in steps of many rows, the answers behind them in steps of one.
         thinking = first["metrics"].get("iterations", 0)
-        in_rows = lambda cost: at(cost, first["metrics"]["rows"] / thinking) if thinking else 0
-        of_rows = of_rows_each(gains(of, plain), steps_of(plain[0]) / steps, "chains",
-                               lambda cost: (thinking * in_rows(cost) + (steps - thinking) * at(cost, 1)) / steps)
+        a_text, plain_text = (n / first["n"] for n in (steps, steps_of(plain[0])))
+
+        def chain_step_ms(repeat):
+            rows = first["metrics"]["rows"] / thinking if thinking else 1
+            return (thinking * step_ms("chain", repeat, rows, a_text) + (steps - thinking) * step_ms("chain", repeat, 1, a_text)) / steps
+        of_rows = [of_its_rows(one, plain_text / a_text, step_ms("chain", repeat, 1, plain_text), chain_step_ms(repeat))
+                   for repeat, one in enumerate(gains(of, plain), start=1)]
         small = answers(right[name])
         same = all(small.get(key) == value for r in of for key, value in answers(r).items())
         row(name, f"{first['tokens'] / steps:.2f}", f"{1e3 * statistics.median([r['seconds'] for r in of]) / first['n']:.0f}",
@@ -199,7 +221,7 @@ def main():
     print(f"A step of the target in ms by rows, mean of {len(beside)} timings beside the races: {listed(target)}")
     for kind, cost in drafts.items():
         print(f"A forward of the {kind}: {listed(cost)}")
-    others = tree_table(sys.argv[3].split(), target, drafts)
+    others = tree_table(sys.argv[3].split(), target)
     memory_table()
     others += chain_table(sys.argv[4].split())
     if others:

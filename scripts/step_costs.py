@@ -12,12 +12,38 @@ def costs(*files):
     return {rows: statistics.mean(one[rows] for one in of) for rows in of[0]}
 
 
+def race_costs(*files, draft=False):
+    """Milliseconds of a step as a race has it, by rows and by how many steps there are behind a prompt (`bench step --behind`): the mean
+    over the files. With `draft` what the draft's forwards before a step take."""
+    field = "draft_ms" if draft else "ms"
+    of = []
+    for name in files:
+        with open(name) as file:
+            of.append({row["rows"]: {mean["steps"]: mean[field] for mean in row["behind"]} for row in json.load(file)["rows"]})
+    return {rows: {steps: statistics.mean(one[rows][steps] for one in of) for steps in by_steps} for rows, by_steps in of[0].items()}
+
+
+def behind(cost, steps):
+    """Of race_costs() those of so many steps a prompt, by rows."""
+    return {rows: at(by_steps, steps) if steps < max(by_steps) else by_steps[max(by_steps)] for rows, by_steps in cost.items()}
+
+
+def plain_texts(race):
+    """The results of plain decoding in a race's document."""
+    with open(race) as file:
+        return [result for result in json.load(file)["results"] if result["decoder"] == "ar"]
+
+
 def context(race):
     """The tokens before a step of plain decoding, the mean over all steps of a race's document."""
-    with open(race) as file:
-        of = [result for result in json.load(file)["results"] if result["decoder"] == "ar"]
+    of = plain_texts(race)
     tokens = sum(len(result["tokens"]) for result in of)
     return round(sum(len(one["tokens"]) * (len(one["prompt_tokens"]) + len(one["tokens"]) / 2) for one in of) / tokens)
+
+
+def prompt_length(race):
+    """Tokens of a prompt, the mean over a race's document."""
+    return round(statistics.mean(len(result["prompt_tokens"]) for result in plain_texts(race)))
 
 
 def at(cost, rows):
@@ -31,13 +57,14 @@ def at(cost, rows):
     return cost[known[-1]] * rows / known[-1]
 
 
-def of_its_rows(speedup, fewer_steps, target, step_ms):
+def of_its_rows(speedup, fewer_steps, plain_ms, step_ms):
     """1 where nothing but the rows is paid, less where something else is.
 
-    fewer_steps  how many steps of one row (plain decoding's) one of the decoder's stands for; for whole texts its tokens per step
-    step_ms      what one of its steps should cost: its rows, and the draft's forwards
+    fewer_steps  how many steps of plain decoding one of the decoder's stands for; for whole texts its tokens per step
+    plain_ms     what a step of plain decoding costs, one row
+    step_ms      what one of the decoder's should cost: its rows, and the draft's forwards
     """
-    return speedup / (fewer_steps * at(target, 1) / step_ms)
+    return speedup / (fewer_steps * plain_ms / step_ms)
 
 
 def listed(cost):

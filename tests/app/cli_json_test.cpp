@@ -128,6 +128,32 @@ TEST_F(CliJson, the_cost_of_a_step_is_told_a_row_count_beside_its_roofline) {
             "");
 }
 
+TEST_F(CliJson, the_first_steps_behind_prompts_are_told_beside_those_that_go_on) {
+  const json document_of_draft = document(
+      "bench step --rows 1,2 --context 8 --anew 3 --texts 2 --repeat 1 --behind 3,1,3 --decoder "
+      "speculative --draft-forwards 2");
+  EXPECT_EQ(wrong_in(document_of_draft, json::parse(R"({"texts": "integer",
+                         "rows": [{"rows": "integer", "ms": "number", "behind": [
+                            {"steps": "integer", "ms": "number", "draft_ms": "number"}]}]})")),
+            "");
+  ASSERT_EQ(document_of_draft["texts"], 2);
+  for (const json& row : document_of_draft["rows"]) {
+    ASSERT_EQ(row["behind"].size(), 2u);
+    EXPECT_EQ(row["behind"][0]["steps"], 1);
+    EXPECT_EQ(row["behind"][1]["steps"], 3);
+    EXPECT_GT(row["behind"][1]["draft_ms"], 0);
+  }
+  EXPECT_EQ(wrong_in(document("bench step --rows 1 --context 8 --repeat 1 --behind 2"),
+                     json::parse(R"({"rows": [{"behind": [{"draft_ms": "null"}]}]})")),
+            "");
+  for (const char* decoder : {"medusa", "chimera"})
+    EXPECT_GT(document(std::string("bench step --rows 1 --context 8 --repeat 1 --behind 2 "
+                                   "--decoder ") +
+                       decoder)["rows"][0]["behind"][0]["draft_ms"],
+              0)
+        << decoder;
+}
+
 TEST_F(CliJson, tokens_a_second_have_their_spread) {
   EXPECT_EQ(wrong_in(document("bench decode --max-tokens 4 --context 8 --repeat 2"),
                      with(json::parse(R"({"model": "string", "dtype": "string", "scale": "string",

@@ -130,6 +130,8 @@ TEST(CommandLine, CL01_a_number_that_is_none_is_told_by_what_was_found_and_what_
   }
   EXPECT_TRUE(refusal_of({"bench", "step", "--rows", "1,x"})
                   .starts_with("--rows: found 'x', expected a whole number from 1 to 256"));
+  EXPECT_TRUE(refusal_of({"bench", "step", "--behind", "4,0"})
+                  .starts_with("--behind: found '0', expected a whole number from 1 to 100000"));
   EXPECT_TRUE(refusal_of({"data", "generate", "arith", "--count", "-1"})
                   .starts_with("--count: found '-1', expected a whole number from 0 to "));
   EXPECT_TRUE(refusal_of({"generate", "--max-tokens"})

@@ -35,7 +35,7 @@ def chosen(name, default):
 def schedule(steps, rows, drafts=0, branches=0, together=1, overlap=1.0):
     """rows and drafts of one step."""
     verify = (TARGET[1] + 0.1 * (rows * together - 1)) / together
-    figures = {"steps": steps, "forwards": steps / together, "target_busy_ms": steps * verify, "draft_busy_ms": steps * drafts * DRAFT,
+    figures = {"steps": steps, "runs": 30, "forwards": steps / together, "target_busy_ms": steps * verify, "draft_busy_ms": steps * drafts * DRAFT,
                "prefill_ms": PREFILL, "weight_bytes": 173000000, "target_busy": 0.5}
     figures["wall_ms"] = (figures["target_busy_ms"] + figures["draft_busy_ms"]) / overlap + PREFILL
     if branches:
@@ -189,8 +189,13 @@ def main():
             sys.exit(2)  # as the program refuses it
         time.sleep(600)  # works beside what is measured, until it is ended
     elif asked[0] == "bench":
-        known = {int(rows): DRAFT if "--model" in asked else TARGET[int(rows)] for rows in given("--rows").split(",")}
-        print(json.dumps({"rows": [{"rows": rows, "ms": ms} for rows, ms in known.items()]}))
+        texts = int(given("--texts", 1))
+        known = {int(rows): DRAFT if "--model" in asked else TARGET[int(rows) * texts] for rows in given("--rows").split(",")}
+        decoder = given("--decoder", "ar")
+        draft = {"ar": None, "speculative": int(given("--draft-forwards", 4)) * DRAFT}.get(decoder, HEADS)
+        behind = [int(steps) for steps in given("--behind", "").split(",") if steps]
+        print(json.dumps({"rows": [{"rows": rows, "ms": ms, "behind": [{"steps": steps, "ms": ms, "draft_ms": draft} for steps in behind]}
+                                   for rows, ms in known.items()]}))
     elif asked[0] == "compare":
         if given("--record"):
             with open(given("--record"), "w") as file:
