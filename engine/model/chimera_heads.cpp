@@ -27,6 +27,9 @@ namespace engine {
 namespace {
 
 constexpr int kAppendRows = 64;  // taken in at once, and k-grams encoded at once
+/// The first matrix's answer to every token at every place of a k-gram is kept where that is no
+/// more: rows that are added, in place of matrices that are read for every k-gram.
+constexpr std::int64_t kMaxTableBytes = 64 << 20;
 
 /// A matrix over several states side by side, cut into one for each: every sum then begins at its
 /// state's own first element, wherever the states lie, and enlarged heads keep its bits.
@@ -112,6 +115,10 @@ class PackedChimera final : public ChimeraHeads {
     kernels::RowsPlan view() const;
   };
   Plan plan_of(const PagedCache& cache, std::span<const int> parent) const;
+  void tabulate();
+  /// What the first matrix says of k-grams comes to lie in gram_silu_.
+  void first_layer(std::span<const TokenId> grams, int n);
+  void first_layer_by_table(std::span<const TokenId> grams, int n);
   std::vector<float> encode_at_once(std::span<const TokenId> grams);
   void reserve(int n_rows);
   void stage(int first, int n, const int* pos);
@@ -124,6 +131,7 @@ class PackedChimera final : public ChimeraHeads {
   int n_valid_;
   Matrix embedding_, gram_out_;
   std::vector<Matrix> gram_in_;  // [gram] of each token's embedding
+  std::vector<float> table_;     // [gram, vocab, dim] their products with every embedding, or empty
   LayerWeights block_;
   std::vector<std::vector<Matrix>> heads_;  // of the hidden state, then of the encoder's answer
   RopeTable rope_;
@@ -202,6 +210,27 @@ PackedChimera::PackedChimera(kernels::Device& device,
   for (int k = 0; k < c_.n_heads; k++)
     heads_.push_back(pack_side_by_side(device, tensors.read(fmt::format("heads.{}.weight", k)),
                                        c_.residual ? 2 : 1, options.dtype));
+  tabulate();
+}
+
+// A row's bits do not depend on those beside it, so the table holds what a k-gram's own product
+// would give.
+void PackedChimera::tabulate() {
+  const std::int64_t dim = c_.dim, n_values = c_.gram * std::int64_t{c_.vocab_size} * dim;
+  if (n_values * static_cast<std::int64_t>(sizeof(float)) > kMaxTableBytes) return;
+  table_.reserve(static_cast<std::size_t>(n_values));
+  for (const Matrix& matrix : gram_in_) {
+    for (int begin = 0; begin < c_.vocab_size; begin += kAppendRows) {
+      const int n = std::min(kAppendRows, c_.vocab_size - begin);
+      std::vector<TokenId> ids(static_cast<std::size_t>(n));
+      std::iota(ids.begin(), ids.end(), begin);
+      ops_.embed(device_, embedding_.view, ids.data(), n, gram_rows_.f32());
+      ops_.matmul(device_, matrix.view, gram_rows_.f32(), dim, n, encoded_.f32(), dim, nullptr,
+                  /*add=*/false);
+      const std::vector<float> rows = download_rows(device_, encoded_.f32(), dim, n, c_.dim);
+      table_.insert(table_.end(), rows.begin(), rows.end());
+    }
+  }
 }
 
 std::unique_ptr<ChimeraText> PackedChimera::make_text(int n_cached_grams) {
@@ -279,10 +308,8 @@ std::vector<float> PackedChimera::encode(std::span<const TokenId> grams) {
   return encoded;
 }
 
-// Waits: what is made goes into a text's cache, which the host keeps.
-std::vector<float> PackedChimera::encode_at_once(std::span<const TokenId> grams) {
+void PackedChimera::first_layer(std::span<const TokenId> grams, int n) {
   const std::int64_t dim = c_.dim, width = c_.gram * dim;
-  const int n = static_cast<int>(grams.size()) / c_.gram;
   std::vector<TokenId> ids(grams.begin(), grams.end());
   for (TokenId& id : ids) id = std::max(id, 0);
   ops_.embed(device_, embedding_.view, ids.data(), static_cast<int>(ids.size()), gram_rows_.f32());
@@ -295,6 +322,31 @@ std::vector<float> PackedChimera::encode_at_once(std::span<const TokenId> grams)
   for (int i = 0; i < c_.gram; i++)
     ops_.matmul(device_, gram_in_[static_cast<std::size_t>(i)].view, gram_rows_.f32() + i * dim,
                 width, n, gram_silu_.row(0), gram_silu_.stride(), nullptr, /*add=*/i > 0);
+}
+
+void PackedChimera::first_layer_by_table(std::span<const TokenId> grams, int n) {
+  const auto dim = static_cast<std::size_t>(c_.dim), gram = static_cast<std::size_t>(c_.gram);
+  std::vector<float> sum(dim);
+  for (int row = 0; row < n; row++) {
+    std::ranges::fill(sum, 0.0f);
+    for (std::size_t i = 0; i < gram; i++) {
+      const TokenId token = grams[static_cast<std::size_t>(row) * gram + i];
+      if (token < 0) continue;  // before the text begins
+      const float* said =
+          table_.data() +
+          (i * static_cast<std::size_t>(c_.vocab_size) + static_cast<std::size_t>(token)) * dim;
+      for (std::size_t j = 0; j < dim; j++) sum[j] += said[j];
+    }
+    ops_.upload(device_, gram_silu_.row(row), sum.data(),
+                static_cast<std::int64_t>(dim * sizeof(float)));
+  }
+}
+
+// Waits: what is made goes into a text's cache, which the host keeps.
+std::vector<float> PackedChimera::encode_at_once(std::span<const TokenId> grams) {
+  const std::int64_t dim = c_.dim;
+  const int n = static_cast<int>(grams.size()) / c_.gram;
+  table_.empty() ? first_layer(grams, n) : first_layer_by_table(grams, n);
   ops_.matmul(device_, gram_out_.view, gram_silu_.apply(n), dim, n, encoded_.f32(), dim, nullptr,
               /*add=*/false);
   return download_rows(device_, encoded_.f32(), dim, n, c_.dim);
