@@ -27,9 +27,6 @@ namespace engine {
 namespace {
 
 constexpr int kAppendRows = 64;  // taken in at once, and k-grams encoded at once
-/// The first matrix's answer to every token at every place of a k-gram is kept where that is no
-/// more: rows that are added, in place of matrices that are read for every k-gram.
-constexpr std::int64_t kMaxTableBytes = 64 << 20;
 
 /// A matrix over several states side by side, cut into one for each: every sum then begins at its
 /// state's own first element, wherever the states lie, and enlarged heads keep its bits.
@@ -115,7 +112,7 @@ class PackedChimera final : public ChimeraHeads {
     kernels::RowsPlan view() const;
   };
   Plan plan_of(const PagedCache& cache, std::span<const int> parent) const;
-  void tabulate();
+  void tabulate(std::int64_t max_bytes);
   /// What the first matrix says of k-grams comes to lie in gram_silu_.
   void first_layer(std::span<const TokenId> grams, int n);
   void first_layer_by_table(std::span<const TokenId> grams, int n);
@@ -210,14 +207,14 @@ PackedChimera::PackedChimera(kernels::Device& device,
   for (int k = 0; k < c_.n_heads; k++)
     heads_.push_back(pack_side_by_side(device, tensors.read(fmt::format("heads.{}.weight", k)),
                                        c_.residual ? 2 : 1, options.dtype));
-  tabulate();
+  tabulate(options.max_table_bytes);
 }
 
 // A row's bits do not depend on those beside it, so the table holds what a k-gram's own product
 // would give.
-void PackedChimera::tabulate() {
+void PackedChimera::tabulate(std::int64_t max_bytes) {
   const std::int64_t dim = c_.dim, n_values = c_.gram * std::int64_t{c_.vocab_size} * dim;
-  if (n_values * static_cast<std::int64_t>(sizeof(float)) > kMaxTableBytes) return;
+  if (n_values * static_cast<std::int64_t>(sizeof(float)) > max_bytes) return;
   table_.reserve(static_cast<std::size_t>(n_values));
   for (const Matrix& matrix : gram_in_) {
     for (int begin = 0; begin < c_.vocab_size; begin += kAppendRows) {

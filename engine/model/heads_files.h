@@ -85,6 +85,10 @@ struct HeadsOptions {
   ModelScale scale;
   int vocab_size = 0;   // tokens that may be proposed, at most config.vocab_size
   int max_seq_len = 0;  // positions there can be
+  /// The first matrix of Chimera's k-grams is kept as its products with every token at every place
+  /// where these take no more: rows that are added, in place of a matrix that is read for every
+  /// k-gram. No bit depends on it.
+  std::int64_t max_table_bytes = 64 << 20;
 };
 /// Packs them for the device, which outlives them.
 /// @param embedding  the target's tensors, read by Chimera's heads without an

@@ -499,6 +499,23 @@ TEST(ChimeraHeads, k_grams_from_the_cache_change_no_bit) {
   });
 }
 
+TEST(ChimeraHeads, k_grams_by_table_and_by_matrix_have_the_same_bits) {
+  const ModelFiles target = target_files();
+  const HeadsFiles files = heads_of(chimera_config());
+  for_every_table_and_type([&](kernels::Device& device, DType dtype) {
+    HeadsOptions by_matrix = options_of(dtype);
+    by_matrix.max_table_bytes = 0;
+    std::vector<std::vector<std::vector<float>>> said;
+    for (const HeadsOptions& options : {options_of(dtype), by_matrix}) {
+      const auto heads = load_chimera(device, files, target, options);
+      const auto text = heads->make_text(0);
+      text->append(states(70, 12), text_grams(3, 0, 70));  // from before the text's begin
+      said.push_back(drafted(*text, grams_of(3, 1)));
+    }
+    EXPECT_EQ(said[0], said[1]);
+  });
+}
+
 TEST(ChimeraHeads, enlarged_with_their_target_say_the_same_bits) {
   const ModelFiles target = target_files();
   for (const bool own : {false, true}) {
