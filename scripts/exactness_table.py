@@ -3,7 +3,7 @@ import json
 import os
 import sys
 
-OPTIONS = {"jacobi": " refill=slide", "chimera": " drafting=branch"}  # of the lanes in -variants.json
+OPTIONS = {"jacobi": " refill=slide", "mcsd": " k_config=auto", "chimera": " drafting=branch"}  # of the lanes in -variants.json
 
 
 def results(file):

@@ -25,8 +25,8 @@ there_or_told() {
 # consistency model as `cllm_lanes` and `cllm_variants` (refill=slide), empty without it.
 lossless_lanes() {
   lanes=ar,jacobi,lookahead,prompt-lookup,speculative,mcsd,fastcot
-  variants=jacobi
-  variant_options=(--set refill=slide)
+  variants=jacobi,mcsd
+  variant_options=(--set refill=slide --set k_config=auto)
   if there_or_told demo-medusa medusa is; then lanes+=,medusa; fi
   if there_or_told demo-chimera chimera is; then
     lanes+=,chimera

@@ -187,14 +187,14 @@ TEST_F(MeasuringScripts, heads_and_a_consistency_model_are_held_against_it_where
   EXPECT_THAT(rows_of(text), SizeIs(1 + 4 * 2));
   for (const char* lane :
        {"medusa", "chimera", "ar@demo-cllm", "jacobi@demo-cllm", "lookahead@demo-cllm",
-        "chimera drafting=branch", "jacobi@demo-cllm refill=slide"})
+        "mcsd k_config=auto", "chimera drafting=branch", "jacobi@demo-cllm refill=slide"})
     EXPECT_EQ(cell(text, "arith", lane), "2 of 2") << lane;
   EXPECT_EQ(rows_of(text)[2][3], "4x2");
   EXPECT_EQ(rows_of(text)[2][4], "1 of 1");
   const auto calls = asked();
   EXPECT_THAT(calls,
-              Contains(HasSubstr("compare --decoders jacobi,chimera --set refill=slide --set "
-                                 "drafting=branch --prompt-file")));
+              Contains(HasSubstr("compare --decoders jacobi,mcsd,chimera --set refill=slide --set "
+                                 "k_config=auto --set drafting=branch --prompt-file")));
   EXPECT_THAT(calls, Contains(HasSubstr("compare --decoders jacobi@demo-cllm --set refill=slide "
                                         "--prompt-file")));
   // What plain decoding writes at that scale, and other tokens than unscaled.
