@@ -7,9 +7,10 @@
 # tree or a text is not that of plain decoding.
 #   right      counted once, of DECOSCOPE_RR_ANSWERS questions (500), at 1x1: a scale changes no token, which is checked on those timed
 #   bound      of FastCoT: found on DECOSCOPE_RR_SAMPLE questions of the dev split (400), within a point of accuracy; used on the test split
-#   times      medians over DECOSCOPE_RR_REPEATS (3) of what each gives against its own baseline, of DECOSCOPE_RR_COUNT questions (15) and
-#              DECOSCOPE_RR_TREES trees (3). Speed-ups are of the time that passed without reading prompts, but that of chains counts
-#              what FastCoT reads behind a cut, its guesses and the trigger, which plain decoding writes itself
+#   times      medians over DECOSCOPE_RR_REPEATS (4; every second time the trees from the last to the first) of what each gives against
+#              its own baseline, of DECOSCOPE_RR_COUNT questions (15) and DECOSCOPE_RR_TREES trees (3). Speed-ups are of the time that
+#              passed without reading prompts, but that of chains counts what FastCoT reads behind a cut, its guesses and the trigger,
+#              which plain decoding writes itself
 #   of its rows  the speed-up / what it would be if nothing but rows of steps and forwards of the draft were paid (step_costs.py), by
 #              steps as these races have them (`bench step --behind`): the first so many behind each prompt as a text has, as many texts
 #              in a forward, the draft's forwards between; of a tree's prompts 20 tokens of 100 read anew, of a question all 44, as
@@ -39,7 +40,7 @@ answers=${DECOSCOPE_RR_ANSWERS:-500}
 sample=${DECOSCOPE_RR_SAMPLE:-400}
 count=${DECOSCOPE_RR_COUNT:-15}
 n_trees=${DECOSCOPE_RR_TREES:-3}
-repeats=${DECOSCOPE_RR_REPEATS:-3}
+repeats=${DECOSCOPE_RR_REPEATS:-4}
 draft_scale=${DECOSCOPE_RR_DRAFT_SCALE:-16x1}
 settle=${DECOSCOPE_RR_SETTLE:-3} # seconds until what works beside a measurement is loaded
 mkdir -p "$out"
@@ -52,9 +53,13 @@ fi
 cot=(reason cot --task kb --json)
 tot=(reason tot --task arith --split test --thoughts 3 --beam 2 --scale "$scale" --json)
 trees=() chains=()
+tree_calls=()
 tree() { # name, its own base or -, options of the decoder
-  [ "$repeat" -gt 1 ] || trees+=("$1=$2")
-  into "$out/tree-$1.$repeat.json" "${tot[@]}" --count "$n_trees" "${@:3}"
+  trees+=("$1=$2")
+  tree_calls+=("$(printf '%q ' "${@:1:1}" "${@:3}")")
+}
+search() { # name, options of the decoder
+  into "$out/tree-$1.$repeat.json" "${tot[@]}" --count "$n_trees" "${@:2}"
 }
 chain() { # name, its own plain decoding or -, options
   [ "$repeat" -gt 1 ] || chains+=("$1=$2")
@@ -129,21 +134,26 @@ for draft in draft slow-draft; do
 done
 for n in 1 2 4; do into "$out/memory-$n.1.json" "${tot[@]}" --count 1 --decoder seed --set branches=$n; done
 seed_3=(--decoder seed --set branches=3)
+tree ar - --decoder ar
+tree speculative - --decoder speculative --set gamma=3
+tree seed-1 speculative --decoder seed --set branches=1
+tree seed-3 speculative "${seed_3[@]}"
+tree seed-3-own-core speculative "${seed_3[@]}" --set target_threads=1
+tree mcsd - --decoder mcsd --set k_config=2,1,1
+tree seed-3-mcsd mcsd "${seed_3[@]}" --set k_config=2,1,1
+for n in 3 6; do
+  tree speculative-$n-texts - --decoder speculative --set gamma=3 --batch $n
+  tree seed-$n-together speculative-$n-texts --decoder seed --set branches=$n --set batch_verify=$n
+done
+tree speculative-slow-draft - --decoder speculative --set gamma=3 --draft "$slow"
+tree seed-3-slow-draft speculative-slow-draft "${seed_3[@]}" --draft "$slow"
+tree seed-3-slow-draft-own-core speculative-slow-draft "${seed_3[@]}" --set target_threads=1 --draft "$slow"
 for repeat in $(seq "$repeats"); do
-  tree ar - --decoder ar
-  tree speculative - --decoder speculative --set gamma=3
-  tree seed-1 speculative --decoder seed --set branches=1
-  tree seed-3 speculative "${seed_3[@]}"
-  tree seed-3-own-core speculative "${seed_3[@]}" --set target_threads=1
-  tree mcsd - --decoder mcsd --set k_config=2,1,1
-  tree seed-3-mcsd mcsd "${seed_3[@]}" --set k_config=2,1,1
-  for n in 3 6; do
-    tree speculative-$n-texts - --decoder speculative --set gamma=3 --batch $n
-    tree seed-$n-together speculative-$n-texts --decoder seed --set branches=$n --set batch_verify=$n
+  for at in "${!tree_calls[@]}"; do
+    # A machine that grows slower or faster favours nobody: every second time from the last to the first.
+    [ $((repeat % 2)) -eq 1 ] || at=$((${#tree_calls[@]} - 1 - at))
+    eval "search ${tree_calls[$at]}"
   done
-  tree speculative-slow-draft - --decoder speculative --set gamma=3 --draft "$slow"
-  tree seed-3-slow-draft speculative-slow-draft "${seed_3[@]}" --draft "$slow"
-  tree seed-3-slow-draft-own-core speculative-slow-draft "${seed_3[@]}" --set target_threads=1 --draft "$slow"
   steps "$repeat-trees"
   windows "" "1 2 3 5" "3 5"
   chain adapt-1.25 ar --decoder fastcot --set window=5 --set adapt=1.25
