@@ -107,7 +107,7 @@ rows=1,2,3,4,5,6,7,8,11,12,16,24
 steps() { # NAME
   local in_race=(bench step --scale "$scale" --repeat 5 --json) plain=4,8,12,16,24,32,48,64,96 tree
   into "$out/steps.$1.json" bench step --scale "$scale" --rows $rows --json
-  tree=("${in_race[@]}" --context 100 --anew 20 --behind 4,8,12,16,24)
+  tree=("${in_race[@]}" --context 100 --anew 20 --behind "4,8,12,16,24")
   into "$out/tree-plain.$1.json" "${tree[@]}" --rows 1
   into "$out/tree-draft.$1.json" "${tree[@]}" --rows 3,4,6,7 --decoder speculative --draft-forwards 3
   into "$out/tree-draft-3.$1.json" "${tree[@]}" --rows 3,4 --texts 3 --decoder speculative --draft-forwards 9
