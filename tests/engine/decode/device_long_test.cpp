@@ -20,6 +20,7 @@
 #include "tests/engine/decode/tiny_transformer.h"
 #include "tests/engine/event/files.h"
 #include "tests/engine/model/lane.h"
+#include "tests/in_environment.h"
 
 namespace engine::test {
 namespace {
@@ -44,27 +45,6 @@ int asked(const char* variable, int otherwise) {
   return text ? std::atoi(text) : otherwise;
 }
 
-/// CUDA_GRAPHS while it lives.
-class GraphsAre {
- public:
-  explicit GraphsAre(const char* value) : before_(had()) { setenv("CUDA_GRAPHS", value, 1); }
-  ~GraphsAre() {
-    if (before_.empty())
-      unsetenv("CUDA_GRAPHS");
-    else
-      setenv("CUDA_GRAPHS", before_.c_str(), 1);
-  }
-  GraphsAre(const GraphsAre&) = delete;
-  GraphsAre& operator=(const GraphsAre&) = delete;
-
- private:
-  static std::string had() {
-    const char* text = std::getenv("CUDA_GRAPHS");
-    return text ? text : "";
-  }
-  std::string before_;
-};
-
 class DeviceLong : public testing::TestWithParam<std::string> {};
 
 // The driver takes memory for graphs in pieces of its own, so there it is held against the byte
@@ -73,7 +53,7 @@ TEST_P(DeviceLong, Soak_memory_is_free_again_after_every_generation) {
   const int n = asked("DECOSCOPE_SOAK", 30);
   const bool is_emulated = GetParam() == "cuda:emulated";
   for (const char* graphs : {"off", "on"}) {
-    const GraphsAre are(graphs);
+    const InEnvironment are("CUDA_GRAPHS", graphs);
     SCOPED_TRACE(std::string("graphs ") + graphs);
     const bool to_the_byte = is_emulated || graphs == std::string("off");
     std::unique_ptr<kernels::Device> opened = kernels::open_cuda(GetParam());
@@ -239,7 +219,7 @@ TEST_P(DeviceLong, NonFinite_logits_are_named_by_their_row_with_graphs_and_witho
   for (const char* graphs : {"on", "off"}) {
     for (const int n_rows : {1, 5}) {  // plain decoding, and a draft that is verified
       SCOPED_TRACE(std::string("graphs ") + graphs + ", " + std::to_string(n_rows) + " rows");
-      const GraphsAre are(graphs);
+      const InEnvironment are("CUDA_GRAPHS", graphs);
       const auto device = kernels::open_cuda(GetParam());
       ModelFiles files;
       files.path = files.name = "tiny";
