@@ -32,6 +32,12 @@ class Device {
   /// What was asked for since something was waited for or written comes but once, as the rows of a
   /// prompt do: nothing need be kept for its coming again.
   virtual void work_comes_once() {}
+  /// Rows of a block of a prompt, whose products are made together and have bits of their own
+  /// (Ops::matmul_blocks); 0: a prompt's rows have a step's bits. One answer for all of its life.
+  /// @throws Error(Resources or Device)  what makes such products refuses
+  virtual int prompt_block() { return 0; }
+  /// What makes them: "cuBLAS 130100"; empty: there are none. Asked for after prompt_block().
+  virtual std::string prompt_products() const { return {}; }
   /// What `pick`, `rank`, `gather` and `download_rows` bring to the host need not be there before
   /// deliver_answers(), which waits once for all of it. Until then the memory that it is read from
   /// keeps its values, and where it goes stays. As AnswersTogether asks; a device that waits for

@@ -142,6 +142,18 @@ struct Ops {
                  std::int64_t y_stride,
                  const float* bias,
                  bool add);
+  /// The same for whole blocks of a prompt: n_rows is a multiple of the device's prompt_block(). A
+  /// row's bits depend on its place in its block and on nothing beside it, and are not matmul's.
+  /// Null: the device has no such blocks.
+  void (*matmul_blocks)(Device&,
+                        const PackedMatrix& w,
+                        const float* x,
+                        std::int64_t x_stride,
+                        int n_rows,
+                        float* y,
+                        std::int64_t y_stride,
+                        const float* bias,
+                        bool add);
   /// y[r, :] = row ids[r] of the packed table [vocab, dim], as f32.  ids: host memory
   void (*embed)(Device&, const PackedMatrix& table, const std::int32_t* ids, int n_rows, float* y);
   /// y = x / sqrt(mean(x^2) + eps) * w, row by row; y may be x.  x, y [n_rows, dim], w [dim] f32

@@ -8,6 +8,7 @@
 #include "kernels/cuda/matmul.cu"
 #include "kernels/cuda/pick.cu"
 #include "kernels/cuda/products.cu"
+#include "kernels/cuda/prompts.cu"
 #include "kernels/cuda/rows.cu"
 #include "kernels/cuda/train_attention.cu"
 #include "kernels/cuda/train_norms.cu"

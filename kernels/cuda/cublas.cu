@@ -53,21 +53,14 @@ struct CublasCalls {
   decltype(&::cublasGetStatusName) status_name = nullptr;
 };
 
-[[noreturn]] void refuse_cublas(const CudaDevice& device, const std::string& why) {
-  throw Error(ErrorCode::Device,
-              device.name() + ": training multiplies with cuBLAS, which cannot be had: " + why +
-                  "; install it, name its file in DECOSCOPE_CUBLAS, or take this program's own, "
-                  "slower products with DECOSCOPE_CUBLAS=own");
-}
-
 /// Opened once and never closed: handles of several devices may be in use.
-const CublasCalls& cublas_of(const CudaDevice& device, const std::string& named) {
+/// @return  null where it cannot be had, and why
+const CublasCalls* cublas_of(const std::string& named, std::string& why) {
   static std::mutex opening;  // devices of several threads may want it at once
   static CublasCalls calls;
   const std::lock_guard hold(opening);
-  if (calls.gemm) return calls;
+  if (calls.gemm) return &calls;
   void* library = nullptr;
-  std::string why;
   for (const char* name : {"libcublas.so.13", "libcublas.so.12"}) {
     library = dlopen(named.empty() ? name : named.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library) break;
@@ -75,11 +68,12 @@ const CublasCalls& cublas_of(const CudaDevice& device, const std::string& named)
     if (why.empty()) why = told ? told : name;
     if (!named.empty()) break;
   }
-  if (!library) refuse_cublas(device, why);
+  if (!library) return nullptr;
+  why.clear();
   CublasCalls found;
   const auto find = [&](auto& call, const char* name) {
     call = reinterpret_cast<std::remove_reference_t<decltype(call)>>(dlsym(library, name));
-    if (!call) refuse_cublas(device, std::string("it has no ") + name);
+    if (!call && why.empty()) why = std::string("it has no ") + name;
   };
   find(found.create, "cublasCreate_v2");
   find(found.destroy, "cublasDestroy_v2");
@@ -90,14 +84,24 @@ const CublasCalls& cublas_of(const CudaDevice& device, const std::string& named)
   find(found.set_atomics_mode, "cublasSetAtomicsMode");
   find(found.status_name, "cublasGetStatusName");
   find(found.gemm, "cublasGemmEx");
+  if (!why.empty()) return nullptr;
   calls = found;
-  return calls;
+  return &calls;
+}
+
+const CublasCalls& expect_cublas(const CudaDevice& device, const std::string& named) {
+  std::string why;
+  if (const CublasCalls* calls = cublas_of(named, why)) return *calls;
+  throw Error(ErrorCode::Device,
+              device.name() + ": training multiplies with cuBLAS, which cannot be had: " + why +
+                  "; install it, name its file in DECOSCOPE_CUBLAS, or take this program's own, "
+                  "slower products with DECOSCOPE_CUBLAS=own");
 }
 
 class CublasProducts : public Products {
  public:
-  CublasProducts(CudaDevice& device, const std::string& named)
-      : device_(device), calls_(cublas_of(device, named)) {
+  CublasProducts(CudaDevice& device, const std::string& named, ProductsOf whose)
+      : device_(device), whose_(whose), calls_(expect_cublas(device, named)) {
     const cudaStream_t stream = device.queued("cublasCreate");
     workspace_ = DeviceBuffer(device, kCublasWorkspace, "the matrix library");
     check(calls_.create(&handle_), "cublasCreate");
@@ -121,7 +125,9 @@ class CublasProducts : public Products {
   void multiply(CudaDevice& device, const Gemm& g) override {
     static_cast<void>(device.queued("cublasGemmEx"));
     const float one = 1, kept = g.add ? 1.0f : 0.0f;
-    const auto type = [](DType t) { return t == DType::F32 ? CUDA_R_32F : CUDA_R_16BF; };
+    const auto type = [](DType t) {
+      return t == DType::F32 ? CUDA_R_32F : t == DType::F16 ? CUDA_R_16F : CUDA_R_16BF;
+    };
     const auto turned = [](bool t) { return t ? CUBLAS_OP_T : CUBLAS_OP_N; };
     check(calls_.gemm(handle_, turned(g.a_turned), turned(g.b_turned), g.m, g.n, g.k, &one, g.a,
                       type(g.in), g.lda, g.b, type(g.in), g.ldb, &kept, g.c, type(g.out), g.ldc,
@@ -132,10 +138,12 @@ class CublasProducts : public Products {
  private:
   void check(cublasStatus_t status, const char* call) const {
     if (status == CUBLAS_STATUS_SUCCESS) return;
-    throw Error(
-        status == CUBLAS_STATUS_ALLOC_FAILED ? ErrorCode::Resources : ErrorCode::Device,
-        device_.name() + ": " + call + ": " + calls_.status_name(status) +
-            "; the last checkpoint is kept; try DECOSCOPE_CUBLAS=own, or train without --device");
+    const char* instead =
+        whose_ == ProductsOf::Training
+            ? "; the last checkpoint is kept; try DECOSCOPE_CUBLAS=own, or train without --device"
+            : "; what was done before is kept; try CUDA_PROMPTS=own, or --device cpu";
+    throw Error(status == CUBLAS_STATUS_ALLOC_FAILED ? ErrorCode::Resources : ErrorCode::Device,
+                device_.name() + ": " + call + ": " + calls_.status_name(status) + instead);
   }
 
   void destroy() {
@@ -146,6 +154,7 @@ class CublasProducts : public Products {
   }
 
   CudaDevice& device_;
+  ProductsOf whose_;
   const CublasCalls& calls_;
   DeviceBuffer workspace_;
   cublasHandle_t handle_ = nullptr;
@@ -154,13 +163,24 @@ class CublasProducts : public Products {
 
 }  // namespace
 
-std::unique_ptr<Products> open_cublas(CudaDevice& device, const std::string& named) {
-  return std::make_unique<CublasProducts>(device, named);
+std::unique_ptr<Products> open_cublas(CudaDevice& device,
+                                      const std::string& named,
+                                      ProductsOf whose) {
+  return std::make_unique<CublasProducts>(device, named, whose);
+}
+
+std::string why_no_cublas(const std::string& named) {
+  std::string why;
+  return cublas_of(named, why) ? "" : why;
 }
 
 #else
 
-std::unique_ptr<Products> open_cublas(CudaDevice& device, const std::string&) {
+std::string why_no_cublas(const std::string&) {
+  return "its header was not there when this program was built";
+}
+
+std::unique_ptr<Products> open_cublas(CudaDevice& device, const std::string&, ProductsOf) {
   throw Error(ErrorCode::Device,
               device.name() +
                   ": training multiplies with cuBLAS, whose header was not there when "

@@ -32,14 +32,27 @@ constexpr bool kRemembersFreed =
     true;
 #endif
 
+/// What a variable of the environment names: one of two words, or nothing.
+std::string one_of(const char* variable, const std::string& one, const std::string& other) {
+  const char* named = std::getenv(variable);
+  const std::string found = named ? named : "";
+  if (!found.empty() && found != one && found != other)
+    throw Error(ErrorCode::Usage, std::string(variable) + ": found \"" + found + "\", expected " +
+                                      one + " or " + other);
+  return found;
+}
+
 // For comparison, as CPU_OPS is.
 bool graphs_wanted() {
-  const char* named = std::getenv("CUDA_GRAPHS");
-  const std::string wanted = named ? named : "";
-  if (!wanted.empty() && wanted != "on" && wanted != "off")
-    throw Error(ErrorCode::Usage, "CUDA_GRAPHS: found \"" + wanted + "\", expected on or off");
-  return wanted != "off";
+  return one_of("CUDA_GRAPHS", "on", "off") != "off";
 }
+
+// Not what a step would give, so only where it is asked for.
+bool prompts_by_products_wanted() {
+  return one_of("CUDA_PROMPTS", "own", "cublas") == "cublas";
+}
+
+constexpr int kPromptBlock = 256;  // rows
 
 std::string name_of(int ordinal) {
   return kEmulated ? "cuda:emulated" : "cuda:" + std::to_string(ordinal);
@@ -124,6 +137,7 @@ const Ops& table() {
     add_cache_ops(filled);
     add_attention_ops(filled);
     add_pick_ops(filled);
+    add_prompt_ops(filled);
     return filled;
   }();
   return ops;
@@ -174,6 +188,7 @@ CudaDevice::CudaDevice(int ordinal, const Ops& ops)
     : Device(ops),
       name_(name_of(ordinal)),
       ordinal_(ordinal),
+      prompts_by_products_(prompts_by_products_wanted()),
       graphs_(graphs_wanted(),
               [this](cudaError_t error, const char* call) { given_back(error, call); }) {
   try {
@@ -260,9 +275,27 @@ cudaStream_t CudaDevice::queued(const char* name) {
   return stream_;
 }
 
-Products& CudaDevice::products() {
-  if (!products_) products_ = open_products(*this);
+Products& CudaDevice::products(ProductsOf whose) {
+  if (!products_) products_ = open_products(*this, whose);
   return *products_;
+}
+
+// A library that is not here is so for every device of this program, and all of them read prompts
+// alike without it. Whatever else fails does not change the path: it may not fail for another.
+int CudaDevice::prompt_block() {
+  if (prompt_block_) return *prompt_block_;
+  if (!prompts_by_products_) return *(prompt_block_ = 0);
+  if (const std::string why = why_no_products(); !why.empty()) {
+    note("CUDA_PROMPTS=cublas: cuBLAS cannot be had: " + why +
+         "; prompts are read as steps are; install it, or name its file in DECOSCOPE_CUBLAS");
+    return *(prompt_block_ = 0);
+  }
+  products(ProductsOf::Prompts);
+  return *(prompt_block_ = kPromptBlock);
+}
+
+std::string CudaDevice::prompt_products() const {
+  return prompt_block_.value_or(0) > 0 ? products_->name() : "";
 }
 
 void CudaDevice::check(cudaError_t error, const char* call) {

@@ -28,6 +28,7 @@ namespace kernels::DECOSCOPE_GPU {
 /// What scratch memory is for; what two kernels of one operation need at once has two names.
 enum class Use {
   Rows,
+  Unpacked,
   Partials,
   Done,
   Ids,
@@ -85,8 +86,12 @@ class CudaDevice final : public Device {
 
   /// The stream, for a library's call that puts kernels in it; messages say `name` as a launch.
   cudaStream_t queued(const char* name);
-  /// Opened at the first call. @throws Error(Device)  if cuBLAS is not here
-  Products& products();
+  /// Opened at the first call, for whoever asks first.
+  /// @throws Error(Device)  if cuBLAS is not here
+  Products& products(ProductsOf whose);
+  /// Bytes of a matrix that is put in order for them at a time, for tests; 64 outputs are always.
+  void limit_slab(std::int64_t bytes) { slab_bytes_ = bytes; }
+  std::int64_t slab_bytes() const { return slab_bytes_; }
 
   /// Where there is no room it asks once more, behind the work that was given to the stream and
   /// without the graphs that are kept.
@@ -107,6 +112,8 @@ class CudaDevice final : public Device {
                   int n_rows);
   /// What is awaited comes now, with one wait, unless answers are held.
   void answer();
+  int prompt_block() override;
+  std::string prompt_products() const override;
   void hold_answers() override;
   void deliver_answers() override;
   void drop_answers() noexcept override;
@@ -192,6 +199,9 @@ class CudaDevice final : public Device {
   Grown scratch_[static_cast<int>(Use::Count)];
   AttentionPlans attention_plans_;
   std::unique_ptr<Products> products_;
+  bool prompts_by_products_;         // as the environment asks
+  std::optional<int> prompt_block_;  // once it is known
+  std::int64_t slab_bytes_ = 64 << 20;
   std::unordered_set<const void*> allowed_;  // kernels that may take all shared memory of a block
   std::map<const char*, std::int64_t, std::greater<>> allocated_;   // bytes, by where they begin
   std::map<const char*, std::int64_t, std::greater<>> given_back_;  // likewise, where it is checked
@@ -227,5 +237,6 @@ void add_row_ops(Ops& ops);
 void add_cache_ops(Ops& ops);
 void add_attention_ops(Ops& ops);
 void add_pick_ops(Ops& ops);
+void add_prompt_ops(Ops& ops);
 
 }  // namespace kernels::DECOSCOPE_GPU

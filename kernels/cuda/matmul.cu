@@ -12,43 +12,19 @@
 #include "kernels/checks.h"
 #include "kernels/cuda/attention_join.cuh"
 #include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/packed.cuh"
 #include "kernels/cuda/row_kernels.cuh"
 
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-constexpr int kChunk = 64;    // of k
 constexpr int kPartials = 4;  // sums that a product is cut into
-constexpr int kBlockOutputs = 64, kWarps = 4, kMatThreads = 32 * kWarps;
+constexpr int kWarps = 4, kMatThreads = 32 * kWarps;
 constexpr int kStages = 4;
 constexpr int kMaxRows = 128;
 constexpr int kWideOutputs = 256 * kBlockOutputs;  // from here on there are blocks enough
 constexpr int kChunkBytes = kBlockOutputs * kChunk * 2, kRowTileBytes = 8 * kChunk * 2;
-constexpr int kF32Outputs = 32, kF32FewRows = 8, kF32MoreRows = 32;
-
-__host__ __device__ constexpr int chunks_of(int k) {
-  return (k + kChunk - 1) / kChunk;
-}
-__host__ __device__ constexpr std::int64_t padded_to(int n, int multiple) {
-  return (std::int64_t{n} + multiple - 1) / multiple * multiple;
-}
-
-// ---- where a weight lies
-
-/// Halves: [block of 64 outputs][chunk of 64 k][16 outputs][16 k][lane][8], the fragments of
-/// multiply_tile's first operand.
-__device__ inline std::int64_t place_of_half(int output, int j, int n_chunks) {
-  const int row = output % 16, column = j % 16;
-  const int lane = row % 8 * 4 + column % 8 / 2;
-  const int element = row / 8 * 2 + column / 8 * 4 + column % 2;
-  const std::int64_t chunk = std::int64_t{output / kBlockOutputs} * n_chunks + j / kChunk;
-  const std::int64_t tile = (chunk * 4 + output % kBlockOutputs / 16) * 4 + j % kChunk / 16;
-  return (tile * 32 + lane) * 8 + element;
-}
-/// f32: [block of 32 outputs][k][32].
-__device__ inline std::int64_t place_of_f32(int output, int j, int k) {
-  return (std::int64_t{output / kF32Outputs} * k + j) * kF32Outputs + output % kF32Outputs;
-}
+constexpr int kF32FewRows = 8, kF32MoreRows = 32;
 
 __device__ inline float element_of(const void* data, DType type, std::int64_t i) {
   if (type == DType::F32) return static_cast<const float*>(data)[i];

@@ -75,6 +75,11 @@ __global__ void __launch_bounds__(kGemmThreads) gemm_tiles(Gemm g) {
   }
 }
 
+std::string products_named() {
+  const char* named = std::getenv("DECOSCOPE_CUBLAS");
+  return named ? named : "";
+}
+
 class OwnProducts : public Products {
  public:
   std::string name() const override { return "own products"; }
@@ -86,6 +91,8 @@ class OwnProducts : public Products {
     };
     if (g.in == DType::F32)
       run(gemm_tiles<StoreF32, StoreF32>);
+    else if (g.in == DType::F16)
+      run(gemm_tiles<StoreF16, StoreF32>);
     else if (g.out == DType::F32)
       run(gemm_tiles<StoreBf16, StoreF32>);
     else
@@ -112,21 +119,31 @@ Gemm gemm_of(const TrainProduct& p) {
           .add = p.add};
 }
 
-std::unique_ptr<Products> open_products(CudaDevice& device) {
-  const char* asked = std::getenv("DECOSCOPE_CUBLAS");
-  const std::string named = asked ? asked : "";
+std::unique_ptr<Products> open_products(CudaDevice& device, ProductsOf whose) {
+  const std::string named = products_named();
   if (kEmulated || named == "own") return std::make_unique<OwnProducts>();
-  return open_cublas(device, named);
+  return open_cublas(device, named, whose);
+}
+
+std::string why_no_products() {
+  const std::string named = products_named();
+  if (named == "own") return {};
+  if (kEmulated)
+    return named.empty() ? "" : "the emulation opens no library, " + named + " neither";
+  return why_no_cublas(named);
 }
 
 void add_train_products(TrainKernels& kernels) {
-  kernels.products = [](Device& device) { return cuda_of(device).products().name(); };
+  kernels.products = [](Device& device) {
+    return cuda_of(device).products(ProductsOf::Training).name();
+  };
   kernels.product = [](Device& device, const TrainProduct& p) {
     ensure(p.m >= 0 && p.n > 0 && p.k > 0, "product: sizes must be positive");
     ensure(p.in != DType::F16 && (p.out == p.in || p.out == DType::F32),
            "product: of f32 or bf16, into the same type or f32");
     ensure(!p.add || p.out == DType::F32, "product: sums are added in f32");
-    if (p.m > 0) cuda_of(device).products().multiply(cuda_of(device), gemm_of(p));
+    CudaDevice& cuda = cuda_of(device);
+    if (p.m > 0) cuda.products(ProductsOf::Training).multiply(cuda, gemm_of(p));
   };
 }
 

@@ -1,5 +1,6 @@
-// What multiplies the matrices of training on a GPU: cuBLAS, opened when it is wanted, or kernels
-// of this project, which the emulation has in its place.
+// What multiplies the matrices of training on a GPU, and of prompts where that is asked for:
+// cuBLAS, opened when it is wanted, or kernels of this project, which the emulation has in its
+// place.
 #pragma once
 
 #include <memory>
@@ -34,12 +35,22 @@ class Products {
   virtual void multiply(CudaDevice& device, const Gemm& gemm) = 0;
 };
 
+/// Whose products they are: what a message says to do without them.
+enum class ProductsOf { Training, Prompts };
+
 /// By DECOSCOPE_CUBLAS in the environment: a file's path, or "own"; without it the first cuBLAS
 /// that is found. In the emulation always its own.
 /// @throws Error(Device)  in one line, if it is not here or refuses
-std::unique_ptr<Products> open_products(CudaDevice& device);
+std::unique_ptr<Products> open_products(CudaDevice& device, ProductsOf whose);
+/// Why they cannot be had here, by whatever device; empty: they can. In the emulation a file that
+/// is named is none.
+std::string why_no_products();
+
 /// cuBLAS (cublas.cu).
 /// @param named  the library's file; empty: the first that is found
-std::unique_ptr<Products> open_cublas(CudaDevice& device, const std::string& named);
+std::unique_ptr<Products> open_cublas(CudaDevice& device,
+                                      const std::string& named,
+                                      ProductsOf whose);
+std::string why_no_cublas(const std::string& named);
 
 }  // namespace kernels::DECOSCOPE_GPU

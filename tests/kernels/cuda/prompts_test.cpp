@@ -1,0 +1,241 @@
+// Products of whole blocks of a prompt on CUDA devices, where CUDA_PROMPTS=cublas asks for them:
+// against double loops, bit for bit whatever blocks stand beside, and what is said without them. In
+// the emulation this project's own tiles stand for cuBLAS.
+#include "kernels/cuda/cuda_device.h"
+//
+#include <gmock/gmock.h>
+
+#include "kernels/error.h"
+#include "tests/in_environment.h"
+#include "tests/kernels/cuda/cuda_kit.h"
+
+namespace kernels::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int kBlock = 256;
+
+struct BlockCase {
+  std::string device;
+  DType dtype;
+  int n, k;
+};
+std::string name_of_case(const ::testing::TestParamInfo<BlockCase>& info) {
+  const BlockCase& c = info.param;
+  return as_test_name(c.device + "_" + name_of(c.dtype) + "_" + std::to_string(c.n) + "x" +
+                      std::to_string(c.k));
+}
+std::vector<BlockCase> cases_of(const std::vector<std::pair<int, int>>& shapes) {
+  std::vector<BlockCase> all;
+  for (const std::string& device : cuda_devices_here())
+    for (const DType dtype : kAllDTypes)
+      for (const auto& [n, k] : shapes) all.push_back({device, dtype, n, k});
+  return all;
+}
+
+class CudaBlocks : public ::testing::TestWithParam<BlockCase> {
+ protected:
+  const InEnvironment by_cublas_{"CUDA_PROMPTS", "cublas"};
+};
+
+/// @param before  what y holds, to be added to; null: nothing
+std::vector<float> multiplied(Device& device,
+                              const PackedMatrix& w,
+                              const std::vector<float>& x,
+                              const float* bias = nullptr,
+                              const std::vector<float>* before = nullptr) {
+  const auto n_rows = static_cast<int>(x.size()) / w.k;
+  const DeviceFloats there(device, x);
+  const std::size_t n = std::size_t(n_rows) * w.n;
+  const DeviceFloats y(device, before ? *before : std::vector<float>(n, NAN));
+  device.ops().matmul_blocks(device, w, there.data(), w.k, n_rows, y.data(), w.n, bias,
+                             before != nullptr);
+  return y.read();
+}
+
+TEST_P(CudaBlocks, agree_with_a_double_loop) {
+  const auto& [name, dtype, n, k] = GetParam();
+  const OpenedCuda device(name);
+  ASSERT_EQ(device->prompt_block(), kBlock);
+  const auto w = normal_values(std::size_t(n) * k, 1),
+             x = normal_values(std::size_t(kBlock) * k, 2);
+  const auto bias = normal_values(n, 3), before = normal_values(std::size_t(kBlock) * n, 4);
+  const DeviceFloats bias_there(*device, bias);
+  const PackedThere packed = pack_there(*device, w, n, k, dtype);
+  for (const bool biased : {false, true}) {
+    for (const bool added : {false, true}) {
+      const auto y = multiplied(*device, packed.matrix, x, biased ? bias_there.data() : nullptr,
+                                added ? &before : nullptr);
+      for (std::size_t at = 0; at < y.size(); at++) {
+        const std::size_t r = at / n, i = at % n;
+        double sum = 0, size = 0;
+        const auto add = [&](double term) { sum += term, size += std::fabs(term); };
+        for (int j = 0; j < k; j++) {
+          const float taken = dtype == DType::F32 ? x[r * k + j] : stored(x[r * k + j], dtype);
+          add(double(taken) * stored(w[i * k + j], dtype));
+        }
+        if (biased) add(bias[i]);
+        if (added) add(before[at]);
+        // As of matmul: k products and sums in f32, and a bit for a tensor core.
+        ASSERT_NEAR(y[at], sum, (k + 8) * 0x1p-23 * size + 1e-30) << "row " << r << " output " << i;
+      }
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Shapes,
+                         CudaBlocks,
+                         ::testing::ValuesIn(cases_of({{1, 1}, {40, 7}, {64, 64}, {131, 70}})),
+                         name_of_case);
+
+class CudaBlockBits : public CudaBlocks {};
+
+// In memory for a matrix as for a part of it, too.
+TEST_P(CudaBlockBits, do_not_depend_on_the_other_blocks) {
+  const auto& [name, dtype, n, k] = GetParam();
+  const OpenedCuda device(name, emulation::Watch::Once);
+  const PackedThere packed = pack_there(*device, normal_values(std::size_t(n) * k, 5), n, k, dtype);
+  constexpr int kBlocks = 3;
+  ASSERT_EQ(device->prompt_block(), kBlock);
+  for (const bool in_slabs : {false, true}) {
+    if (in_slabs && !is_emulated(*device)) continue;
+    if (in_slabs) cuda_emulated::cuda_of(*device).limit_slab(1);
+    const std::size_t n_in = std::size_t(kBlock) * k, n_out = std::size_t(kBlock) * n;
+    const auto x = normal_values(kBlocks * n_in, 6);
+    const auto all = multiplied(*device, packed.matrix, x);
+    for (std::size_t block = 0; block < kBlocks; block++) {
+      const auto alone =
+          multiplied(*device, packed.matrix, {&x[block * n_in], &x[block * n_in] + n_in});
+      ASSERT_EQ(0, std::memcmp(alone.data(), &all[block * n_out], n_out * 4)) << "block " << block;
+    }
+    // What stands in a block's other rows is nothing to a row.
+    std::vector<float> other(n_in, 3);
+    std::copy(&x[70 * k], &x[70 * k] + k, &other[70 * k]);
+    const auto beside = multiplied(*device, packed.matrix, other);
+    ASSERT_EQ(0, std::memcmp(&beside[70 * n], &all[70 * n], n * 4));
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Shapes,
+                         CudaBlockBits,
+                         ::testing::ValuesIn(cases_of({{150, 70}, {64, 130}})),
+                         name_of_case);
+
+std::string refused(const std::function<void()>& work, ErrorCode code) {
+  try {
+    work();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), code) << e.what();
+    return e.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return {};
+}
+
+TEST(CudaPrompts, are_read_as_steps_are_unless_the_environment_asks) {
+  emulation::forget_faults();
+  for (const char* words : {"", "own"}) {
+    const InEnvironment asked("CUDA_PROMPTS", words);
+    const auto device = open_cuda("cuda:emulated");
+    EXPECT_EQ(device->prompt_block(), 0);
+    EXPECT_EQ(device->prompt_products(), "");
+  }
+  {
+    const InEnvironment asked("CUDA_PROMPTS", "cublas");
+    const auto device = open_cuda("cuda:emulated");
+    EXPECT_EQ(device->prompt_block(), kBlock);
+    EXPECT_EQ(device->prompt_products(), "own products");
+    EXPECT_TRUE(take_notes_of(*device).empty());
+  }
+  const InEnvironment asked("CUDA_PROMPTS", "blas");
+  EXPECT_THAT(refused([] { open_cuda("cuda:emulated"); }, ErrorCode::Usage),
+              HasSubstr("CUDA_PROMPTS: found \"blas\", expected own or cublas"));
+}
+
+TEST(CudaPrompts, without_cublas_are_read_as_steps_are_and_a_note_says_so_once) {
+  const InEnvironment asked("CUDA_PROMPTS", "cublas"), named("DECOSCOPE_CUBLAS", "/none.so");
+  const auto device = open_cuda("cuda:emulated");
+  EXPECT_EQ(device->prompt_block(), 0);
+  EXPECT_EQ(device->prompt_block(), 0);
+  const auto notes = take_notes_of(*device);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_THAT(notes.front(),
+              AllOf(HasSubstr("cuda:emulated: CUDA_PROMPTS=cublas: cuBLAS cannot be had: "),
+                    HasSubstr("/none.so"), HasSubstr("prompts are read as steps are"),
+                    HasSubstr("DECOSCOPE_CUBLAS"), Not(HasSubstr("\n"))));
+}
+
+TEST(CudaPrompts, rows_that_are_no_whole_blocks_are_refused) {
+  const InEnvironment asked("CUDA_PROMPTS", "cublas");
+  const auto device = open_cuda("cuda:emulated");
+  const PackedThere w = pack_there(*device, normal_values(8, 1), 2, 4, DType::BF16);
+  EXPECT_THROW(multiplied(*device, w.matrix, normal_values(255 * 4, 2)), ContractError);
+}
+
+// A library's call puts the kernels before it in the stream: a list of them each layer.
+TEST(CudaPrompts, make_no_graphs_of_what_stands_before_a_librarys_call) {
+  const auto device = open_cuda("cuda:emulated");
+  auto& cuda = cuda_emulated::cuda_of(*device);
+  const DeviceFloats x(*device, normal_values(3 * 24, 2)), w(*device, normal_values(24, 1));
+  const auto graphs = [] { return emulation::calls_of("cudaGraphInstantiateWithFlags"); };
+  const std::int64_t before = graphs();
+  for (const bool once : {true, false}) {
+    for (int layer = 0; layer < 3; layer++) {
+      for (int i = 0; i < 6; i++)
+        device->ops().rms_norm(*device, x.data(), w.data(), x.data(), 3, 24, 1e-5f);
+      if (once) cuda.work_comes_once();
+      static_cast<void>(cuda.queued("a library's"));
+    }
+    EXPECT_EQ(graphs() - before, once ? 0 : 1);
+  }
+}
+
+/// Two products of a block, as a prompt's layer has them.
+std::vector<float> small_prompt() {
+  const auto device = open_cuda("cuda:emulated");
+  const PackedThere w = pack_there(*device, normal_values(40 * 24, 1), 40, 24, DType::BF16);
+  const DeviceFloats bias(*device, normal_values(40, 3));
+  const auto x = normal_values(std::size_t(kBlock) * 24, 2);
+  static_cast<void>(multiplied(*device, w.matrix, x));
+  return multiplied(*device, w.matrix, x, bias.data());
+}
+
+TEST(CudaPrompts, each_call_that_fails_is_named_and_the_next_attempt_succeeds) {
+  const InEnvironment asked("CUDA_PROMPTS", "cublas");
+  for (const bool for_memory : {false, true}) {
+    emulation::forget_faults();
+    take_notes_of_closed();
+    const std::int64_t in_use = emulation::memory_in_use();
+    emulation::fail_call(0);
+    const std::vector<float> expected = small_prompt();
+    const std::int64_t n_calls = emulation::fail_call(0);
+    ASSERT_GT(n_calls, 30);
+    for (std::int64_t i = 1; i <= n_calls; i++) {
+      if (for_memory)
+        emulation::fail_call_for_memory(i);
+      else
+        emulation::fail_call(i);
+      std::string said;
+      try {
+        EXPECT_EQ(small_prompt(), expected);
+      } catch (const Error& error) {
+        said = error.what();
+        EXPECT_TRUE(error.code() == ErrorCode::Device || error.code() == ErrorCode::Resources);
+      }
+      const std::string failed = emulation::failed_call();
+      SCOPED_TRACE("call " + std::to_string(i) + ", " + failed + ": " + said);
+      emulation::fail_call(0);
+      emulation::forget_faults();
+      EXPECT_EQ(emulation::memory_in_use(), in_use);
+      for (const std::string& note : take_notes_of_closed()) said += note;
+      if (failed == "cudaMalloc") continue;  // asked for once more
+      EXPECT_THAT(said, HasSubstr("cuda:emulated: "));
+      EXPECT_THAT(said, HasSubstr(for_memory ? "cudaErrorMemoryAllocation" : "cudaError"));
+    }
+    EXPECT_EQ(small_prompt(), expected);
+  }
+}
+
+}  // namespace
+}  // namespace kernels::test
