@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "engine/decode/options.h"
+#include "engine/decode/prompt_blocks.h"
 #include "engine/event/clock.h"
 
 namespace engine {
@@ -53,12 +54,15 @@ void ChimeraDecoder::take_in(std::span<const TokenId> tokens, std::span<const fl
 void ChimeraDecoder::begin(const Sequence& prefix) {
   const auto known = prefix.cached_tokens();
   const auto cache = target_.make_cache();
-  for (std::size_t begin = 0; begin < known.size(); begin += kPromptRows) {
+  const int n_known = static_cast<int>(known.size()), block = target_.prompt_block();
+  for (std::size_t begin = 0, end = 0; begin < known.size(); begin = end) {
     TokenTree rows;
-    const std::size_t end = std::min(known.size(), begin + kPromptRows);
+    const auto piece = next_piece(static_cast<int>(begin), n_known, kPromptRows, block);
+    end = begin + static_cast<std::size_t>(piece.n_rows);
     for (std::size_t i = begin; i < end; i++) rows.add(known[i], rows.n_rows() - 1, RowTag{});
     BatchItem item{.cache = cache.get(), .tree = &rows, .prefix = known.first(begin)};
     item.pick_rows = false;
+    item.in_blocks = piece.in_blocks;
     const auto out = target_.forward(std::span(&item, 1), {.hidden = true});
     std::vector<int> path(rows.token.size());
     std::iota(path.begin(), path.end(), 0);

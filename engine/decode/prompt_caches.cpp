@@ -2,14 +2,19 @@
 
 #include <algorithm>
 
+#include "engine/decode/prompt_blocks.h"
+
 namespace engine {
 namespace {
 
-/// Positions of `sequence` with keys and values that `tokens`, all but its last, begins with.
-std::size_t n_usable(const Sequence& sequence, std::span<const TokenId> tokens) {
+/// Positions of `sequence` with keys and values that `tokens`, all but its last, begins with, as
+/// far as they have the bits that reading them would give.
+std::size_t n_usable(const Sequence& sequence, std::span<const TokenId> tokens, int block) {
   const auto have = sequence.cached_tokens();
   const auto want = tokens.first(tokens.size() - 1);
-  return static_cast<std::size_t>(std::ranges::mismatch(have, want).in1 - have.begin());
+  const auto n = std::ranges::mismatch(have, want).in1 - have.begin();
+  return static_cast<std::size_t>(
+      n_reusable(sequence.cache(), static_cast<int>(n), static_cast<int>(want.size()), block));
 }
 
 }  // namespace
@@ -22,9 +27,10 @@ Sequence PromptCaches::read(std::span<const TokenId> tokens,
                             const std::function<bool(int, int)>& progress) {
   ensure(!tokens.empty(), "a prompt has at least one token");
   const Sequence* best = known;
-  std::size_t n = known ? n_usable(*known, tokens) : 0;
+  const int block = model_.prompt_block();
+  std::size_t n = known ? n_usable(*known, tokens, block) : 0;
   for (const Sequence& kept : kept_) {
-    const std::size_t m = n_usable(kept, tokens);
+    const std::size_t m = n_usable(kept, tokens, block);
     if (m > n) n = m, best = &kept;
   }
   std::unique_ptr<SequenceCache> cache = n > 0 ? best->cache().fork() : model_.make_cache();

@@ -22,7 +22,7 @@ class PromptCaches {
   explicit PromptCaches(LanguageModel& model, std::size_t n_kept = 1);
 
   /// A sequence of these tokens, prefilled. What the prompt remembered that begins most like it has
-  /// of it is shared, and the rest computed.
+  /// of it, with the bits that reading gives (prompt_blocks.h), is shared, and the rest computed.
   /// @param tokens    at least one
   /// @param known     a further sequence to go on from: the first tokens of these. Or null
   /// @param progress  as of prefill(); false ends it with Error(Cancelled)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/decode/prompt_blocks.h"
+
 namespace engine {
 
 const char* name_of(StopReason reason) {
@@ -122,6 +124,9 @@ void prefill(LanguageModel& model,
   ensure(max_rows > 0, "prefill needs room for a row");
   const std::span<const TokenId> tokens = sequence.tokens();
   const int total = static_cast<int>(tokens.size()) - 1;
+  const int block = model.prompt_block(), had = sequence.cache().length();
+  const int begun = n_reusable(sequence.cache(), had, total, block);
+  if (begun < had) sequence.cache().truncate(begun);
   TokenTree tree;
   std::vector<int> path;
   const auto tell = [&](int done) {
@@ -129,10 +134,10 @@ void prefill(LanguageModel& model,
     throw Error(ErrorCode::Cancelled, "prefill: stopped after " + std::to_string(done) + " of " +
                                           std::to_string(total) + " tokens");
   };
-  int done = sequence.cache().length();
+  int done = begun;
   if (done < total) tell(done);
   while (done < total) {
-    const int n = std::min(max_rows, total - done);
+    const auto [n, in_blocks] = next_piece(done, total, max_rows, block);
     tree.clear();
     path.clear();
     for (int i = 0; i < n; i++) {
@@ -143,6 +148,7 @@ void prefill(LanguageModel& model,
     item.tree = &tree;
     item.prefix = sequence.cached_tokens();
     item.pick_rows = false;
+    item.in_blocks = in_blocks;
     model.forward(std::span(&item, 1), Wants{});
     sequence.cache().commit(path);
     model.finish();

@@ -105,7 +105,8 @@ int room_left(const Sequence& sequence, const Limits& limits, int model_max_seq_
 StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limits);
 
 /// Runs the tokens but the last that have no keys and values yet through the model, in forwards of
-/// at most `max_rows` rows.
+/// at most `max_rows` rows. Where a device reads prompts in blocks (engine/decode/prompt_blocks.h)
+/// these go four times as many, and what did not come to the cache so is read anew.
 /// Each is waited for: what is told as done is, its failures are the prompt's, and what ends it
 /// early leaves no more than one forward to wait for.
 /// @param progress  called before the first forward and after each, with rows done and rows in all;

@@ -133,8 +133,9 @@ std::span<const int> PagedCache::pages() const {
   return std::span(pages_).first(static_cast<std::size_t>(pages_for(length_)));
 }
 
-void PagedCache::set_staged(int row_begin, std::span<const int> parent) {
+void PagedCache::set_staged(int row_begin, std::span<const int> parent, bool in_blocks) {
   staged_forward_ = store_->forward_number();
+  staged_in_blocks_ = in_blocks;
   staged_begin_ = row_begin;
   staged_parent_.assign(parent.begin(), parent.end());
 }
@@ -166,6 +167,7 @@ void PagedCache::commit(std::span<const int> path) {
     staged_forward_ = -1;
     return;
   }
+  ensure(!staged_in_blocks_ || path.size() == staged_parent_.size(), "blocks are kept whole");
   make_room(static_cast<int>(path.size()));
   src_.clear();
   page_.clear();
@@ -178,6 +180,7 @@ void PagedCache::commit(std::span<const int> path) {
   }
   store_->commit(src_, page_, slot_);
   length_ += static_cast<int>(path.size());
+  if (staged_in_blocks_) n_in_blocks_ = length_;
   staged_forward_ = -1;
 }
 
@@ -188,6 +191,7 @@ void PagedCache::truncate(int length) {
     store_->drop(pages_[i]);
   pages_.resize(static_cast<std::size_t>(pages_for(length)));
   length_ = length;
+  n_in_blocks_ = std::min(n_in_blocks_, length);
   staged_forward_ = -1;
 }
 
@@ -195,6 +199,7 @@ std::unique_ptr<SequenceCache> PagedCache::fork() const {
   auto copy = std::make_unique<PagedCache>(store_);
   copy->pages_.assign(pages().begin(), pages().end());
   copy->length_ = length_;
+  copy->n_in_blocks_ = n_in_blocks_;
   for (const int page : copy->pages_) store_->hold(page);
   return copy;
 }

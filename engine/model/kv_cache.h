@@ -81,6 +81,7 @@ class PagedCache final : public SequenceCache {
   PagedCache& operator=(const PagedCache&) = delete;
 
   int length() const override { return length_; }
+  int n_in_blocks() const override { return n_in_blocks_; }
   void commit(std::span<const int> path) override;
   void truncate(int length) override;
   std::unique_ptr<SequenceCache> fork() const override;
@@ -91,7 +92,7 @@ class PagedCache final : public SequenceCache {
   const KvStore& store() const { return *store_; }
   /// Says which rows of the store's current forward are this cache's.
   /// @param parent  [n_rows] of the tree; the cache keeps a copy
-  void set_staged(int row_begin, std::span<const int> parent);
+  void set_staged(int row_begin, std::span<const int> parent, bool in_blocks = false);
 
  private:
   void make_room(int n);
@@ -99,6 +100,8 @@ class PagedCache final : public SequenceCache {
   std::shared_ptr<KvStore> store_;
   std::vector<int> pages_;
   int length_ = 0;
+  int n_in_blocks_ = 0;
+  bool staged_in_blocks_ = false;
   std::int64_t staged_forward_ = -1;  // forward_number of the rows below; -1: none
   int staged_begin_ = 0;
   std::vector<int> staged_parent_;

@@ -48,6 +48,8 @@ class SequenceCache {
   virtual ~SequenceCache() = default;
   /// Committed positions.
   virtual int length() const = 0;
+  /// Of them, from the first: those that came as whole blocks of a prompt (BatchItem::in_blocks).
+  virtual int n_in_blocks() const { return 0; }
   /// Appends the rows `path` (indices into the tree of the last forward of this cache, in order) to
   /// the committed prefix; the other rows of that forward vanish. Once, and before the model's next
   /// forward of any cache: what was not committed by then is gone.
@@ -67,6 +69,9 @@ struct BatchItem {
   std::span<const TokenId> prefix;  // tokens of the committed positions; [cache->length()]
   Sampling sampling;
   bool pick_rows = true;  // false: a prefill, nothing is chosen and no logits are computed
+  /// A chain of whole blocks of a prompt, LanguageModel::prompt_block() rows each, behind such
+  /// blocks alone; nothing is chosen. Of all items of a forward, or of none.
+  bool in_blocks = false;
   kernels::RandomStream stream = kernels::RandomStream::TargetGumbel;
   /// [n_rows] or empty: rows marked 1 take the largest logit whatever the temperature.
   std::span<const std::uint8_t> greedy_rows;
@@ -102,6 +107,9 @@ class LanguageModel {
   /// Tokens that may be chosen or fed (the tokenizer's, without padding rows).
   virtual int vocab_size() const = 0;
   virtual int max_seq_len() const = 0;
+  /// Rows of a block of a prompt, where these have bits of their own; 0: they have a step's. Which
+  /// positions then come in blocks engine/decode/prompt_blocks.h says.
+  virtual int prompt_block() { return 0; }
   virtual std::unique_ptr<SequenceCache> make_cache() = 0;
   /// One forward over the rows of all items. A row sees its sequence's committed prefix, its
   /// ancestors and itself; its position is its parent's plus one. The choice for a row is made at

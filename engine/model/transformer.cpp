@@ -41,6 +41,7 @@ class Transformer final : public Model {
 
   int vocab_size() const override { return n_valid_; }
   int max_seq_len() const override { return c_.max_seq_len; }
+  int prompt_block() override { return device_.prompt_block(); }
   std::unique_ptr<SequenceCache> make_cache() override {
     return std::make_unique<PagedCache>(store_);
   }
@@ -64,6 +65,7 @@ class Transformer final : public Model {
 
  private:
   void check_items(std::span<const BatchItem> items) const;
+  bool take_blocks(std::span<const BatchItem> items);
   void reserve(int n_rows, int n_logit_rows);
   void run_layers(int n_rows, int n_out);
   void attend(int l, int n_rows, int n_out);
@@ -97,7 +99,9 @@ class Transformer final : public Model {
   RopeTable rope_;
   std::shared_ptr<KvStore> store_;
 
-  // Of the forward in progress, kept for their memory.
+  // Of the forward in progress: what its products are made by.
+  decltype(kernels::Ops::matmul) multiply_ = nullptr;
+  // And kept for their memory.
   ForwardPlan plan_;
   Activations a_;
   std::vector<kernels::PickRow> pick_rows_;
@@ -154,6 +158,24 @@ void Transformer::check_items(std::span<const BatchItem> items) const {
   }
 }
 
+/// Whether a forward is of whole blocks of prompts, whose products have a path of their own.
+bool Transformer::take_blocks(std::span<const BatchItem> items) {
+  const bool in_blocks = !items.empty() && items.front().in_blocks;
+  for (const BatchItem& item : items) {
+    ensure(item.in_blocks == in_blocks, "all items of a forward are in blocks, or none");
+    if (!in_blocks) continue;
+    const int block = prompt_block(), n_rows = item.tree->n_rows();
+    ensure(block > 0 && n_rows % block == 0 && !item.pick_rows,
+           "blocks are whole, of a device that has them, and nothing is chosen");
+    ensure(item.cache->length() % block == 0 && item.cache->n_in_blocks() == item.cache->length(),
+           "a block stands behind others and nothing else");
+    for (int row = 0; row < n_rows; row++)
+      ensure(item.tree->parent[static_cast<std::size_t>(row)] == row - 1, "a block is a chain");
+  }
+  multiply_ = in_blocks ? ops_.matmul_blocks : ops_.matmul;
+  return in_blocks;
+}
+
 void Transformer::reserve(int n_rows, int n_logit_rows) {
   const auto grown = [](int wanted, int had) { return std::max({wanted, 2 * had, 16}); };
   const auto make = [this](kernels::DeviceBuffer& buffer, std::int64_t n_floats,
@@ -192,8 +214,8 @@ void Transformer::attend(int l, int n_rows, int n_out) {
 
   ops_.rms_norm(device_, a_.x.f32(), w.attn_norm.f32(), a_.normed.f32(), n_rows, c_.dim,
                 c_.norm_eps);
-  ops_.matmul(device_, w.qkv.view, a_.normed.f32(), c_.dim, n_rows, q, n_qkv_, w.qkv_bias.f32(),
-              /*add=*/false);
+  multiply_(device_, w.qkv.view, a_.normed.f32(), c_.dim, n_rows, q, n_qkv_, w.qkv_bias.f32(),
+            /*add=*/false);
   // Keys stand right of the queries, so one call turns both.
   ops_.rope(device_, q, n_qkv_, n_rows, n_heads + n_kv, head_dim, a_.positions(), rope_.data());
   ops_.kv_stage(device_, k, n_qkv_, n_rows, n_kv, head_dim, dtype_, store_->staged_k(l));
@@ -205,9 +227,9 @@ void Transformer::attend(int l, int n_rows, int n_out) {
                  n_qkv_, store_->staged_k(l), store_->staged_v(l), n_heads, attention_scale_,
                  a_.attended.f32(), std::int64_t{n_heads} * head_dim);
   tap_attention(l, n_out);
-  ops_.matmul(device_, w.out.view, a_.attended.f32(), std::int64_t{n_heads} * head_dim, n_out,
-              a_.x.f32(), c_.dim, w.out_bias.f32(),
-              /*add=*/true);
+  multiply_(device_, w.out.view, a_.attended.f32(), std::int64_t{n_heads} * head_dim, n_out,
+            a_.x.f32(), c_.dim, w.out_bias.f32(),
+            /*add=*/true);
 }
 
 void Transformer::make_taps(std::span<const BatchItem> items) {
@@ -243,13 +265,13 @@ void Transformer::tap_attention(int l, int n_out) {
 void Transformer::feed_forward(const LayerWeights& w, int n_rows) {
   ops_.rms_norm(device_, a_.x.f32(), w.mlp_norm.f32(), a_.normed.f32(), n_rows, c_.dim,
                 c_.norm_eps);
-  ops_.matmul(device_, w.gate_up.view, a_.normed.f32(), c_.dim, n_rows, a_.gate_up.f32(),
-              2 * std::int64_t{c_.hidden_dim}, w.gate_up_bias.f32(),
-              /*add=*/false);
+  multiply_(device_, w.gate_up.view, a_.normed.f32(), c_.dim, n_rows, a_.gate_up.f32(),
+            2 * std::int64_t{c_.hidden_dim}, w.gate_up_bias.f32(),
+            /*add=*/false);
   ops_.swiglu(device_, a_.gate_up.f32(), a_.gated.f32(), n_rows, c_.hidden_dim);
-  ops_.matmul(device_, w.down.view, a_.gated.f32(), c_.hidden_dim, n_rows, a_.x.f32(), c_.dim,
-              w.down_bias.f32(),
-              /*add=*/true);
+  multiply_(device_, w.down.view, a_.gated.f32(), c_.hidden_dim, n_rows, a_.x.f32(), c_.dim,
+            w.down_bias.f32(),
+            /*add=*/true);
 }
 
 // The last layer of a row that nobody asks about ends with its keys and values.
@@ -452,6 +474,7 @@ std::vector<float> Transformer::attention_told(int row_begin, const BatchItem& i
 
 std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, Wants wants) {
   check_items(items);
+  const bool in_blocks = take_blocks(items);
   ensure(wants.n_ranked == 0 || !wants.row_p, "a row that is ranked has no choice to tell of");
   plan_.build(items, n_valid_, c_.max_seq_len);
   std::vector<StepOutput> outputs(items.size());
@@ -469,7 +492,7 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
 
   const int n_out = wants.hidden ? n_rows : n_picked;
   run_layers(n_rows, n_out);
-  if (n_out == 0) device_.work_comes_once();  // a piece of a prompt
+  if (n_out == 0 || in_blocks) device_.work_comes_once();  // a piece of a prompt
   if (n_out > 0)
     ops_.rms_norm(device_, a_.x.f32(), weights_.norm.f32(), a_.normed.f32(), n_out, c_.dim,
                   c_.norm_eps);
@@ -491,7 +514,7 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
     const int begin = plan_.row_begin(i);
     if (items[i].attention_of >= 0 && items[i].pick_rows)
       outputs[i].attention = attention_told(begin, items[i]);
-    paged(items[i].cache).set_staged(begin, items[i].tree->parent);
+    paged(items[i].cache).set_staged(begin, items[i].tree->parent, in_blocks);
   }
   return outputs;
 }

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/decode/prompt_blocks.h"
 #include "engine/model/heads_files.h"
 #include "engine/types.h"
 
@@ -19,11 +20,11 @@ constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 constexpr int kPrefillRows = 256;
 constexpr int kStepRows = 128;  // of a GPU's product, too
 constexpr int kFirstPages = 8;  // of the cache
-constexpr double kChunk = kernels::kPageSize, kPrefillChunks = kPrefillRows / kChunk;
-constexpr int kFirstPositions = 512;  // of their table
+constexpr double kChunk = kernels::kPageSize;
 // Of a GPU: raw rows of a matrix that is packed, what attention's chunks leave, and from how many
 // outputs on a product is not cut into partial sums.
 constexpr double kPackSlab = 16 << 20, kMostPartials = 64 << 20, kWideOutputs = 16'384;
+constexpr double kUnpackSlab = 64 << 20;  // of a matrix, as cuBLAS reads it
 
 /// The number behind `key` in a file of lines "key number ...".
 std::optional<std::int64_t> number_behind(const std::string& path, const std::string& key) {
@@ -79,7 +80,12 @@ struct Scratch {
 };
 
 /// Of all uses, in the order in which a load, a prompt and a step ask for it.
-double scratch_bytes(const ModelConfig& config, kernels::DType dtype) {
+/// @param prompt_rows  of a forward
+/// @param in_blocks    these are whole blocks, and no others are asked for
+double scratch_bytes(const ModelConfig& config,
+                     kernels::DType dtype,
+                     int prompt_rows,
+                     bool in_blocks) {
   const double dim = config.dim, hidden = config.hidden_dim, vocab = config.vocab_size;
   const double q = static_cast<double>(config.n_heads) * config.head_dim;
   const double qkv = q + 2.0 * config.n_kv_heads * config.head_dim;
@@ -87,23 +93,30 @@ double scratch_bytes(const ModelConfig& config, kernels::DType dtype) {
     double n, k;
   };
   const Product all[] = {{qkv, dim}, {dim, q}, {2 * hidden, dim}, {dim, hidden}, {vocab, dim}};
-  Scratch rows, partials;
+  Scratch rows, partials, unpacked;
   rows.ask(std::min(kPackSlab, sizeof(float) * vocab * dim));
   for (const auto& [n, k] : all) rows.ask(std::min(kPackSlab, sizeof(float) * n * k));
   const double a_chunk = sizeof(float) * config.n_heads * (2.0 + config.head_dim);
   const auto attend = [&](double n_chunks) {
     partials.ask(std::min(kMostPartials, n_chunks * a_chunk));
   };
+  const bool halves = dtype != kernels::DType::F32;
+  const double prompt_chunks = prompt_rows / kChunk;
+  for (std::size_t i = 0; in_blocks && i + 1 < std::size(all); i++) {  // without the vocabulary's
+    const auto& [n, k] = all[i];
+    if (halves) rows.ask(2.0 * prompt_rows * (k + 63));
+    unpacked.ask(std::min(kUnpackSlab, kernels::bytes_of(dtype) * (n + 63) * (k + 63)));
+    if (i == 0) attend(kChunk * prompt_chunks * (prompt_chunks + 1) / 2);
+  }
   for (std::size_t i = 0; i < std::size(all); i++) {
     const auto& [n, k] = all[i];
-    const bool halves = dtype != kernels::DType::F32;
     if (halves) rows.ask(2 * kStepRows * (k + 63));
     if (halves && n < kWideOutputs) partials.ask(16 * kStepRows * (n + 63));
-    if (i == 0) attend(kChunk * kPrefillChunks * (kPrefillChunks + 1) / 2);
+    if (i == 0) attend(kChunk * prompt_chunks * (prompt_chunks + 1) / 2);
   }
   attend(kStepRows * double{kFirstPages});
-  const double lists = sizeof(int) * kPrefillRows * (kPrefillRows + 16) / 2.0;
-  return rows.bytes + partials.peak + (config.sliding_window > 0 ? 2 : 1) * lists;
+  const double lists = sizeof(int) * prompt_rows * (prompt_rows + 16.0) / 2;
+  return rows.bytes + unpacked.peak + partials.peak + (config.sliding_window > 0 ? 2 : 1) * lists;
 }
 
 }  // namespace
@@ -129,7 +142,8 @@ MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype) {
 
 MemoryPlan gpu_memory_plan(const ModelConfig& config,
                            kernels::DType dtype,
-                           const kernels::Ops& ops) {
+                           const kernels::Ops& ops,
+                           int prompt_block) {
   const double size = kernels::bytes_of(dtype), n_layers = config.n_layers;
   const double dim = config.dim, hidden = config.hidden_dim, vocab = config.vocab_size;
   const double kv = static_cast<double>(config.n_kv_heads) * config.head_dim;
@@ -153,13 +167,16 @@ MemoryPlan gpu_memory_plan(const ModelConfig& config,
   const double vectors = outside - n_tables * table + n_layers * (of_layer - matrices);
 
   const double row = 2 * dim + qkv + q + 3 * hidden + 1;  // numbers in all buffers
-  const double workspace = sizeof(float) * kPrefillRows * row + sizeof(float) * kStepRows * vocab +
-                           2 * size * kPrefillRows * kv * n_layers + scratch_bytes(config, dtype) +
-                           sizeof(float) * kFirstPositions * config.head_dim;
+  const int prompt_rows = prompt_block > 0 ? kBlocksAtOnce * prompt_block : kPrefillRows;
+  const int first_pages = std::max(kFirstPages, prompt_rows / kernels::kPageSize);
+  const double workspace = sizeof(float) * prompt_rows * row + sizeof(float) * kStepRows * vocab +
+                           2 * size * prompt_rows * kv * n_layers +
+                           scratch_bytes(config, dtype, prompt_rows, prompt_block > 0) +
+                           sizeof(float) * first_pages * kChunk * config.head_dim;
   const double page =
       static_cast<double>(ops.page_bytes(dtype, config.n_kv_heads, config.head_dim));
   return {.weights = n_tables * packed(vocab, dim) + n_layers * layer + sizeof(float) * vectors,
-          .workspace = workspace + kFirstPages * 2 * page * n_layers,
+          .workspace = workspace + first_pages * 2 * page * n_layers,
           .cache_per_token = 2 * size * kv * n_layers};
 }
 

@@ -32,9 +32,11 @@ MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype);
 /// The same on a GPU: matrices as they are packed there, and of a prompt in forwards of 256 rows
 /// and steps of at most 128 the rows, their staged keys and values, logits, working memory, and the
 /// cache's first eight pages. More pages, graphs and what a penalty copies come on top.
+/// @param prompt_block  of the device: where it is not 0 a prompt goes in forwards of four blocks
 MemoryPlan gpu_memory_plan(const ModelConfig& config,
                            kernels::DType dtype,
-                           const kernels::Ops& ops);
+                           const kernels::Ops& ops,
+                           int prompt_block = 0);
 
 /// The same of draft heads; the target's embedding is there once more where they read it.
 MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype);

@@ -30,12 +30,11 @@ bool is_on(const LoadedModel& model, const kernels::Device& device) {
   return model.model->device().name() == device.name();
 }
 
-MemoryPlan plan_of(const ModelFiles& files,
-                   const LoadOptions& options,
-                   const kernels::Device& device) {
+MemoryPlan plan_of(const ModelFiles& files, const LoadOptions& options, kernels::Device& device) {
   const ModelConfig config = scaled(files.config, options.scale);
-  return kernels::is_cpu(device.name()) ? memory_plan(config, options.dtype)
-                                        : gpu_memory_plan(config, options.dtype, device.ops());
+  return kernels::is_cpu(device.name())
+             ? memory_plan(config, options.dtype)
+             : gpu_memory_plan(config, options.dtype, device.ops(), device.prompt_block());
 }
 
 /// Tokens a model may choose, as the forward counts them.
@@ -241,7 +240,7 @@ LoadedModel& ModelStore::load(const ModelRequest& request,
 
 LoadedModel& ModelStore::get(const ModelRequest& request, const LoadProgress& progress) {
   if (LoadedModel* model = held(request)) return *model;
-  const kernels::Device& on = device(request.device);  // refused before anything is read
+  kernels::Device& on = device(request.device);  // refused before anything is read
   Wanted wanted = opened(request);
   make_room(request.device, wanted.files.name, wanted.options.scale,
             plan_of(wanted.files, wanted.options, on), nullptr);
@@ -253,7 +252,7 @@ RunModels ModelStore::get_with_draft(const ModelRequest& request,
                                      const std::string& decoder,
                                      const LoadProgress& progress,
                                      int draft_threads) {
-  const kernels::Device& on = device(request.device);
+  kernels::Device& on = device(request.device);
   LoadedModel* target = held(request);
   Wanted target_wanted;
   if (!target) target_wanted = opened(request);

@@ -16,6 +16,7 @@
 #include "kernels/cuda/emulate/emulation_checks.h"
 #include "tests/engine/event/files.h"
 #include "tests/engine/schedule/engine_thread.h"
+#include "tests/in_environment.h"
 
 namespace engine {
 namespace {
@@ -263,11 +264,11 @@ TEST(GpuMemory, a_model_held_on_a_gpu_goes_for_another_there_and_the_cpus_stays)
   EXPECT_EQ(store.get(held).id, first + 2) << "it had gone";
 }
 
-/// A text of 300 tokens read on a model loaded there, and a step of 120 rows.
-void read_and_step(ModelStore& store, const ModelRequest& request) {
+/// A text of so many positions read on a model loaded there, and a step of 120 rows.
+void read_and_step(ModelStore& store, const ModelRequest& request, int n_positions) {
   Model& model = *store.get(request).model;
   std::vector<TokenId> prompt;
-  for (int i = 0; i < 301; i++) prompt.push_back(static_cast<TokenId>(1 + i % 90));
+  for (int i = 0; i <= n_positions; i++) prompt.push_back(static_cast<TokenId>(1 + i % 90));
   Sequence text = prefilled(model, prompt, {});
   TokenTree tree;
   for (int i = 0; i < 120; i++) tree.add(static_cast<TokenId>(1 + i % 90), i / 2 - 1, RowTag{});
@@ -301,11 +302,11 @@ std::vector<Shape> shapes() {
   return all;
 }
 
-// What is planned is held: nothing that fits by the plan is refused later, and little room is kept
-// for nothing.
-TEST(GpuMemory, CU05_a_load_a_prompt_and_a_step_take_what_was_planned) {
+/// What is planned is held: nothing that fits by the plan is refused later, and little room is kept
+/// for nothing.
+void expect_planned(const std::vector<Shape>& all, int n_positions) {
   const test::Folder folder;
-  for (const Shape& shape : shapes()) {
+  for (const Shape& shape : all) {
     SCOPED_TRACE(shape.name);
     const std::string directory = folder / shape.name;
     write_model(directory, shape.config, *random_tensors(shape.config, 5), kernels::DType::F32, "");
@@ -316,9 +317,10 @@ TEST(GpuMemory, CU05_a_load_a_prompt_and_a_step_take_what_was_planned) {
     double planned = 0;
     {
       ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
-      read_and_step(store, request);
+      read_and_step(store, request, n_positions);
       const kernels::DType dtype = *kernels::dtype_named(shape.dtype);
-      planned = gpu_memory_plan(shape.config, dtype, store.device(kEmulated).ops()).needed();
+      kernels::Device& device = store.device(kEmulated);
+      planned = gpu_memory_plan(shape.config, dtype, device.ops(), device.prompt_block()).needed();
     }
     const auto peak = static_cast<double>(emulation::memory_peak() - before);
     EXPECT_LE(peak, planned);
@@ -327,7 +329,7 @@ TEST(GpuMemory, CU05_a_load_a_prompt_and_a_step_take_what_was_planned) {
     emulation::limit_memory(before + static_cast<std::int64_t>(planned) + 1);
     {
       ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
-      EXPECT_NO_THROW(read_and_step(store, request));
+      EXPECT_NO_THROW(read_and_step(store, request, n_positions));
     }
     emulation::limit_memory(before + static_cast<std::int64_t>(planned) - 1);
     {
@@ -336,6 +338,19 @@ TEST(GpuMemory, CU05_a_load_a_prompt_and_a_step_take_what_was_planned) {
     }
     emulation::limit_memory(kMemory);
   }
+}
+
+TEST(GpuMemory, CU05_a_load_a_prompt_and_a_step_take_what_was_planned) {
+  expect_planned(shapes(), 300);
+}
+
+// A prompt in forwards of four blocks, whose matrices are put in order a second time.
+TEST(GpuMemory, CU05_a_prompt_read_in_blocks_takes_what_was_planned) {
+  const InEnvironment asked("CUDA_PROMPTS", "cublas");
+  std::vector<Shape> all = shapes();
+  for (Shape& shape : all) shape.config.n_layers = 2;
+  for (Shape& shape : all) shape.config.max_seq_len = 1400;
+  expect_planned(all, 1024);
 }
 
 TEST(GpuMemory, CU05_the_cache_grows_by_what_there_is_room_for) {
