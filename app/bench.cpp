@@ -66,6 +66,12 @@ std::string measured(const json& value, const char* format) {
                            : std::string("not measured");
 }
 
+/// What makes the products of a prompt's whole blocks; null: they are a step's.
+json prompts_json(const kernels::Device& device) {
+  const std::string products = device.prompt_products();
+  return products.empty() ? json(nullptr) : json(products);
+}
+
 json probe_json(kernels::Device& device, kernels::DType dtype) {
   json machine = machine_json(device);
   machine["read_gbps"] = read_probe(device);
@@ -231,6 +237,7 @@ int bench_step(const BenchOptions& options) {
               {"generate_peak_rss_bytes", generate_peak},
               {"launches_per_step", counted(times.n_launches)},
               {"kernels_per_step", counted(times.n_kernels)},
+              {"prompts", prompts_json(model.device())},
               {"disturbed", is_disturbed},
               {"rows", rows}};
   if (options.json) {
@@ -295,6 +302,7 @@ json decode_document(const engine::RunModels& models,
               {"max", figure(any ? *high : 0)},
               {"n", runs.speeds.size()},
               {"prefill_ms", figure(median(runs.prefills))},
+              {"prompts", prompts_json(model.device())},
               {"peak_rss_bytes", peak_rss_bytes()},
               {"weight_bytes", model.weight_bytes()}};
   if (models.draft) {
@@ -327,13 +335,14 @@ int bench_decode(const BenchOptions& options) {
   if (options.json) {
     print_document(out);
   } else if (!runs.speeds.empty()) {
+    const std::string by = model.device().prompt_products();
     print(fmt::format(
         "{} {}, {}: {:.1f} tokens/s (min {:.1f}, max {:.1f}, n {}), {:.2f} tokens a step, prefill "
-        "of {} tokens {:.1f} ms, peak memory {:.1f} MB\n",
+        "of {} tokens {:.1f} ms{}, peak memory {:.1f} MB\n",
         model.name(), kernels::name_of(model.dtype()), options.decoder,
         out["tokens_per_second"].get<double>(), out["min"].get<double>(), out["max"].get<double>(),
         runs.speeds.size(), runs.tokens_per_step, options.context, out["prefill_ms"].get<double>(),
-        out["peak_rss_bytes"].get<double>() * 1e-6));
+        by.empty() ? "" : " by " + by, out["peak_rss_bytes"].get<double>() * 1e-6));
   }
   return exit_code();
 }

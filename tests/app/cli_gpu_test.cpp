@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +15,7 @@
 namespace {
 
 using nlohmann::json;
+using testing::HasSubstr;
 
 TEST_F(CliModel, the_emulated_gpu_is_a_device_like_the_cpu) {
   const auto on = [&](const std::string& device) {
@@ -46,6 +48,28 @@ TEST_F(CliModel, a_step_on_a_gpu_is_one_launch) {
   EXPECT_EQ(alone["launches_per_step"], alone["kernels_per_step"]);
   EXPECT_EQ(as_graph["kernels_per_step"], alone["kernels_per_step"]);
   unsetenv("CUDA_GRAPHS");
+}
+
+// Its whole blocks by another path, with tokens that every decoder writes there.
+TEST_F(CliModel, a_prompt_on_a_gpu_is_read_in_blocks_where_the_environment_asks) {
+  const std::string bench =
+      "bench decode --json --device cuda:emulated --context 300 --max-tokens 4 --repeat 1 "
+      "--model " +
+      tiny_model();
+  EXPECT_EQ(json::parse(run(bench).out)["prompts"], nullptr);
+  setenv("CUDA_PROMPTS", "cublas", 1);
+  const Outcome told = run(bench);
+  EXPECT_EQ(json::parse(told.out)["prompts"], "own products") << told.err;
+  setenv("DECOSCOPE_CUBLAS", "/none.so", 1);
+  const Outcome without = run(bench);
+  unsetenv("DECOSCOPE_CUBLAS");
+  EXPECT_EQ(json::parse(without.out)["prompts"], nullptr);
+  EXPECT_THAT(without.err, HasSubstr("CUDA_PROMPTS=cublas: cuBLAS cannot be had"));
+  setenv("CUDA_PROMPTS", "fast", 1);
+  const Outcome refused = run(bench);
+  unsetenv("CUDA_PROMPTS");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("CUDA_PROMPTS: found \"fast\", expected own or cublas"));
 }
 
 TEST_F(CliModel, a_target_is_trained_on_the_emulated_gpu_and_gone_on_with_on_the_cpu) {

@@ -121,7 +121,7 @@ TEST_F(CliJson, the_cost_of_a_step_is_told_a_row_count_beside_its_roofline) {
                             "context": "integer", "weight_bytes": "integer",
                             "cache_bytes": "integer", "cache_bytes_per_token": "integer",
                             "generate_peak_rss_bytes": "integer", "launches_per_step": "null",
-                            "kernels_per_step": "null",
+                            "kernels_per_step": "null", "prompts": "null",
                             "rows": [{"rows": "integer", "ms": "number", "ratio": "number",
                                       "roofline_ms": "number", "roofline_fraction": "number"}]})"),
                           {{"machine", machine}})),
@@ -159,7 +159,8 @@ TEST_F(CliJson, tokens_a_second_have_their_spread) {
                      with(json::parse(R"({"model": "string", "dtype": "string", "scale": "string",
                             "context": "integer", "tokens": "integer",
                             "tokens_per_second": "number", "min": "number", "max": "number",
-                            "n": "integer", "prefill_ms": "number", "peak_rss_bytes": "integer",
+                            "n": "integer", "prefill_ms": "number", "prompts": "null",
+                            "peak_rss_bytes": "integer",
                             "weight_bytes": "integer"})"),
                           {{"machine", kMachine}})),
             "");
