@@ -13,6 +13,8 @@
 #                       PART:2/8 of faults and of these is the second of eight shares of it, so that each stays under 10 minutes
 #   shape               7B-shaped random weights (13.5 GB) into FOLDER/7B, or where DECOSCOPE_GPU_MODEL names; what follows reads them
 #   bench               steps of 1 to 120 rows at context 512 beside how fast this GPU copies, held against docs/cuda.md's model
+#   prompts             a prompt of 2,049 and of 2,304 tokens read as steps are and by cuBLAS (CUDA_PROMPTS): ms for 1,000 tokens; then every
+#                       decoder behind long prompts read by cuBLAS: equal tokens
 #   speeds              every decoder beside plain decoding on the bundled prompts, heads where they are bundled: tokens/s, and equal tokens
 #   products            single matrix products
 #   training            every test of training on the device; the same 300,000 tokens learned there and on the CPU, whose losses must agree;
@@ -25,7 +27,7 @@ set -euo pipefail
 shares() { # PART N
   for i in $(seq "$2"); do printf '%s:%d/%d ' "$1" "$i" "$2"; done
 }
-all_parts="kernels decoders soak cancel rows $(shares faults 8)memcheck $(shares racecheck 4)initcheck synccheck shape bench speeds products training floor"
+all_parts="kernels decoders soak cancel rows $(shares faults 8)memcheck $(shares racecheck 4)initcheck synccheck shape bench prompts speeds products training floor"
 
 pack() {
   folder=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -45,7 +47,7 @@ pack() {
   done
   find build/gpu -name libfail_calls.so -exec cp {} "$folder/lib/" \;
   cp -r assets/models assets/prompts assets/recipes assets/shapes assets/trees "$folder/assets/"
-  cp scripts/gpu_check.sh scripts/gpu_model.py scripts/gpu_training.py scripts/eager_floor.py "$folder/"
+  cp scripts/gpu_check.sh scripts/gpu_model.py scripts/gpu_prompts.py scripts/gpu_training.py scripts/eager_floor.py "$folder/"
   du -sh "$folder"
 }
 
@@ -75,6 +77,12 @@ few_tokens() { # N
   decoscope generate --model demo-draft --prompt "Question: " --max-tokens "$1" --ignore-eos --device cuda:0
 }
 
+# A prompt of more than a block, read by cuBLAS.
+long_prompt() {
+  CUDA_PROMPTS=cublas decoscope generate --model demo-draft --prompt "Question: $(seq -s ' and ' 100 165)" --max-tokens 2 --ignore-eos \
+    --device cuda:0
+}
+
 # One step of training.
 one_step() {
   rm -rf "$here/results/learned"
@@ -82,7 +90,7 @@ one_step() {
 }
 
 # Each call made to fail in turn: the program ends with a device's code or another's and one line, or did without the call.
-faults_of() { # few 4 | one_step
+faults_of() { # few 4 | long_prompt | one_step
   preload="$here/lib/libfail_calls.so" log="$here/results/calls"
   DECOSCOPE_FAIL_CALL=0 DECOSCOPE_FAIL_LOG="$log" "$here/gpu_check.sh" "$@" > /dev/null
   read -r n_calls _ < "$log"
@@ -115,6 +123,7 @@ faults() {
   export DECOSCOPE_CUBLAS DECOSCOPE_FAIL_CUBLAS
   python3 "$here/gpu_training.py" recipes "$here/results"
   faults_of one_step || code=1
+  faults_of long_prompt || code=1
   return "$code"
 }
 
@@ -140,14 +149,14 @@ training() {
 }
 
 # Every decoder there is weights for. That the tokens are plain decoding's is looked at here; the rates are for a person.
-speeds() {
+every_decoder() { # PROMPTS RESULT MORE...
+  prompts=$1 result=$2 && shift 2
   lanes=ar,jacobi,fastcot,lookahead,prompt-lookup,speculative,mcsd,seed
   for heads in medusa chimera; do
     [ ! -d "$here/assets/models/demo-$heads" ] || lanes="$lanes,$heads"
   done
-  decoscope compare --decoders "$lanes" --prompt-file "$here/assets/prompts/bundled.jsonl" --max-tokens 96 --repeat 3 \
-    --device cuda:0 --json > "$here/results/speeds.json"
-  python3 - "$here/results/speeds.json" <<'PYTHON'
+  decoscope compare --decoders "$lanes" --prompt-file "$prompts" --device cuda:0 --json "$@" > "$result"
+  python3 - "$result" <<'PYTHON'
 import json, sys
 found = json.load(open(sys.argv[1]))
 for row in found["summary"]:
@@ -156,6 +165,27 @@ other = [(r["decoder"], r["id"]) for r in found["results"] if r["identical_to_ar
 print("other tokens than ar:", other or "none")
 sys.exit(1 if other else 0)
 PYTHON
+}
+
+speeds() {
+  every_decoder "$here/assets/prompts/bundled.jsonl" "$here/results/speeds.json" --max-tokens 96 --repeat 3
+}
+
+# Both ways on one machine, one after the other; then exactness where prompts have bits of their own.
+prompts() {
+  [ "$DECOSCOPE_CUBLAS" != own ] || { echo "cuBLAS: not found; name its file in DECOSCOPE_CUBLAS" >&2 && return 5; }
+  for tokens in 2049 2304; do
+    for way in own cublas; do
+      CUDA_PROMPTS=$way decoscope bench decode --model "$model" --context "$tokens" --max-tokens 2 --repeat 5 --device cuda:0 --json \
+        > "$here/results/prompts.$tokens.$way.json"
+    done
+  done
+  code=0
+  python3 "$here/gpu_prompts.py" compare "$here"/results/prompts.*.own.json "$here"/results/prompts.*.cublas.json \
+    --out "$here/results/prompts.json" || code=1
+  python3 "$here/gpu_prompts.py" texts "$here/results/long.jsonl"
+  CUDA_PROMPTS=cublas every_decoder "$here/results/long.jsonl" "$here/results/long.json" --max-tokens 64 || code=1
+  return "$code"
 }
 
 # A share of a part, "faults:2/8"; a part without one is all of it.
@@ -210,6 +240,9 @@ part() {
       packed gpu_probe > "$here/results/probe.json"
       decoscope bench step --model "$model" --rows 1,2,4,8,16,32,64,120 --context 512 --device cuda:0 --json > "$here/results/step.json"
       python3 "$here/gpu_model.py" "$here/results/probe.json" "$here/results/step.json" "$here/results/model.json" ;;
+    prompts)
+      [ -s "$model/config.json" ] || { echo "$model: not there; run the part named shape first" >&2 && return 2; }
+      prompts ;;
     speeds) speeds ;;
     products) decoscope bench kernels --rows 1,8,32,120 --device cuda:0 --json > "$here/results/kernels.json" ;;
     training) training ;;
@@ -243,7 +276,7 @@ told = {"gpu": gpu, "parts": {}}
 for path in sorted(glob.glob(folder + "/*.code")):
     code, seconds = open(path).read().split()
     told["parts"][os.path.basename(path)[:-5]] = {"passed": code == "0", "seconds": int(seconds)}
-for name in ("probe", "step", "model", "speeds", "kernels", "training", "floor"):
+for name in ("probe", "step", "model", "prompts", "speeds", "kernels", "training", "floor"):
     path = f"{folder}/{name}.json"
     if os.path.exists(path) and os.path.getsize(path):
         told[name] = json.load(open(path))
@@ -259,6 +292,7 @@ case ${1:-} in
   parts) echo "$all_parts" ;;
   part) shared_part "${2:?a name}" ;; # by run, under its limit of time
   few) preload="$here/lib/libfail_calls.so" && few_tokens "$2" ;; # by faults
+  long_prompt) preload="$here/lib/libfail_calls.so" && long_prompt ;;
   one_step) preload="$here/lib/libfail_calls.so" && one_step ;;
   *) sed -n '2,24s/^# \?//p' "$0" >&2 && exit 2 ;;
 esac

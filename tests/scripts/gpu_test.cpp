@@ -66,6 +66,32 @@ TEST_F(GpuModel, each_target_is_missed_by_itself_and_named) {
   }
 }
 
+TEST_F(GpuModel, prompts_read_both_ways_stand_side_by_side_and_one_way_is_missed) {
+  const std::string script = "python3 " DECOSCOPE_SOURCE_DIR "/scripts/gpu_prompts.py ";
+  const auto read_in = [&](const std::string& name, int n, const json& prompts, double ms) {
+    std::ofstream(out() + name) << json{{"context", n}, {"prompts", prompts}, {"prefill_ms", ms}};
+    return " " + out() + name;
+  };
+  const std::string own = read_in(".own", 2049, nullptr, 102.4);
+  const std::string by_cublas = read_in(".cublas", 2049, "cuBLAS 130100", 51.2);
+  const std::string longer = read_in(".longer", 2304, "cuBLAS 130100", 60);
+  const auto code = [&](const std::string& files) {
+    return WEXITSTATUS(std::system(
+        (script + "compare" + files + " --out " + out() + ".ms > " + out() + ".told").c_str()));
+  };
+  EXPECT_EQ(code(own + by_cublas), 0);
+  EXPECT_THAT(read(out() + ".told"), HasSubstr("blocks of 256 by cuBLAS 130100"));
+  EXPECT_EQ(cell(read(out() + ".told"), "2049", "as steps"), "50.00");
+  EXPECT_EQ(cell(read(out() + ".told"), "2049", "times"), "2.00");
+  EXPECT_EQ(json::parse(read(out() + ".ms"))["ms_per_1000_tokens"]["2049"]["cublas"], 25.0);
+  EXPECT_EQ(code(own + own), 1);
+  EXPECT_THAT(read(out() + ".told"), HasSubstr("MISSED: no file is of cuBLAS"));
+  EXPECT_EQ(code(own + by_cublas + longer), 1);
+  EXPECT_THAT(read(out() + ".told"), HasSubstr("MISSED: 2304 tokens: read one way only"));
+  ASSERT_EQ(std::system((script + "texts " + out() + ".texts").c_str()), 0);
+  EXPECT_THAT(read(out() + ".texts"), HasSubstr("\"prompt\": \"USER: Anna has 1 red pens"));
+}
+
 TEST_F(GpuModel, the_floor_is_absent_with_a_reason_where_transformers_is_not_installed) {
   const std::string hidden = "cd " + out() +
                              "s && echo 'raise ImportError(\"no torch here\")' > torch.py && "
@@ -108,9 +134,10 @@ TEST_F(GpuModel, trainings_that_part_early_or_late_are_told_apart_from_equal_one
 TEST_F(GpuModel, gpu_check_names_its_parts_and_refuses_others) {
   const std::string script = DECOSCOPE_SOURCE_DIR "/scripts/gpu_check.sh";
   ASSERT_EQ(std::system((script + " parts > " + out() + ".parts").c_str()), 0);
-  EXPECT_THAT(read(out() + ".parts"),
-              AllOf(HasSubstr("kernels decoders soak cancel rows faults:1/8 faults:2/8 "),
-                    HasSubstr(" faults:8/8 memcheck racecheck:1/4 ")));
+  EXPECT_THAT(
+      read(out() + ".parts"),
+      AllOf(HasSubstr("kernels decoders soak cancel rows faults:1/8 faults:2/8 "),
+            HasSubstr(" faults:8/8 memcheck racecheck:1/4 "), HasSubstr(" bench prompts speeds ")));
   EXPECT_EQ(WEXITSTATUS(std::system((script + " part all 2> " + out() + ".told").c_str())), 2);
   EXPECT_THAT(read(out() + ".told"), HasSubstr("gpu_check: all: expected one of kernels"));
   for (const char* share : {"faults:0/4", "faults:5/4", "racecheck:x/4", "bench:1/2"}) {
