@@ -24,7 +24,8 @@ PromptCaches::PromptCaches(LanguageModel& model, std::size_t n_kept)
 
 Sequence PromptCaches::read(std::span<const TokenId> tokens,
                             const Sequence* known,
-                            const std::function<bool(int, int)>& progress) {
+                            const std::function<bool(int, int)>& progress,
+                            bool with_state) {
   ensure(!tokens.empty(), "a prompt has at least one token");
   const Sequence* best = known;
   const int block = model_.prompt_block();
@@ -36,7 +37,8 @@ Sequence PromptCaches::read(std::span<const TokenId> tokens,
   std::unique_ptr<SequenceCache> cache = n > 0 ? best->cache().fork() : model_.make_cache();
   if (cache->length() > static_cast<int>(n)) cache->truncate(static_cast<int>(n));
   Sequence sequence({tokens.begin(), tokens.end()}, std::move(cache));
-  prefill(model_, sequence, 256, progress);
+  if (n > 0 && best->cache().length() == static_cast<int>(n)) sequence.share_prompt_state(*best);
+  prefill(model_, sequence, 256, progress, with_state);
   n_shared_ += static_cast<std::int64_t>(n);
   n_computed_ += std::ssize(tokens) - 1 - static_cast<std::int64_t>(n);
   const bool remembered = best != known && n + 1 == tokens.size();

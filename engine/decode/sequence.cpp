@@ -49,6 +49,7 @@ Sequence::Sequence(std::vector<TokenId> prompt, std::unique_ptr<SequenceCache> c
 
 void Sequence::commit(const Decision& decision, StopReason stop) {
   ensure(!finished(), "a finished sequence takes no more tokens");
+  state_ = nullptr;
   cache_->commit(decision.path);
   tokens_.insert(tokens_.end(), decision.emitted.begin(), decision.emitted.end());
   ensure(cache_->length() + 1 == static_cast<int>(tokens_.size()),
@@ -59,14 +60,27 @@ void Sequence::commit(const Decision& decision, StopReason stop) {
 Sequence Sequence::fork() const {
   Sequence copy(tokens_, cache_->fork());
   copy.n_prompt_ = n_prompt_;
+  copy.state_ = state_;
   copy.stop_ = stop_;
   return copy;
+}
+
+void Sequence::set_prompt_state(std::vector<float> state) {
+  state_ = state.empty() ? nullptr : std::make_shared<const std::vector<float>>(std::move(state));
+}
+
+void Sequence::share_prompt_state(const Sequence& other) {
+  ensure(std::ranges::equal(cached_tokens(), other.cached_tokens()),
+         "a state is that of one position behind the same tokens");
+  state_ = other.state_;
 }
 
 Sequence Sequence::restarted(std::span<const TokenId> more) const {
   std::vector<TokenId> tokens = tokens_;
   tokens.insert(tokens.end(), more.begin(), more.end());
-  return {std::move(tokens), cache_->fork()};
+  Sequence copy(std::move(tokens), cache_->fork());
+  copy.state_ = state_;
+  return copy;
 }
 
 Sequence Sequence::shortened(std::size_t n) const {
@@ -74,7 +88,10 @@ Sequence Sequence::shortened(std::size_t n) const {
   Sequence copy({tokens_.begin(), tokens_.begin() + static_cast<std::ptrdiff_t>(n)},
                 cache_->fork());
   const int cached = static_cast<int>(n) - 1;
-  if (copy.cache_->length() > cached) copy.cache_->truncate(cached);
+  if (copy.cache_->length() > cached)
+    copy.cache_->truncate(cached);
+  else
+    copy.state_ = state_;
   return copy;
 }
 
@@ -120,7 +137,8 @@ StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limit
 void prefill(LanguageModel& model,
              Sequence& sequence,
              int max_rows,
-             const std::function<bool(int, int)>& progress) {
+             const std::function<bool(int, int)>& progress,
+             bool with_state) {
   ensure(max_rows > 0, "prefill needs room for a row");
   const std::span<const TokenId> tokens = sequence.tokens();
   const int total = static_cast<int>(tokens.size()) - 1;
@@ -135,6 +153,7 @@ void prefill(LanguageModel& model,
                                           std::to_string(total) + " tokens");
   };
   int done = begun;
+  if (done < total) sequence.set_prompt_state({});
   if (done < total) tell(done);
   while (done < total) {
     const auto [n, in_blocks] = next_piece(done, total, max_rows, block);
@@ -149,10 +168,12 @@ void prefill(LanguageModel& model,
     item.prefix = sequence.cached_tokens();
     item.pick_rows = false;
     item.in_blocks = in_blocks;
-    model.forward(std::span(&item, 1), Wants{});
+    if (with_state && done + n == total) item.hidden_of = n - 1;
+    std::vector<StepOutput> out = model.forward(std::span(&item, 1), Wants{});
     sequence.cache().commit(path);
     model.finish();
     done += n;
+    if (item.hidden_of >= 0) sequence.set_prompt_state(std::move(out.front().hidden));
     tell(done);
   }
 }

@@ -71,6 +71,16 @@ class Sequence {
   }
   SequenceCache& cache() { return *cache_; }
   const SequenceCache& cache() const { return *cache_; }
+  /// [dim] The model's state after its final norm at the last position that has keys and values, as
+  /// prefill() brought it: forks have it too, a step ends it. Empty: it was not asked for, or that
+  /// position was not read by a prefill.
+  std::span<const float> prompt_state() const {
+    return state_ ? std::span<const float>(*state_) : std::span<const float>();
+  }
+  /// Empty: it is not known (any more).
+  void set_prompt_state(std::vector<float> state);
+  /// Takes over that of a sequence with the same cached tokens.
+  void share_prompt_state(const Sequence& other);
   StopReason stop_reason() const { return stop_; }
   bool finished() const { return stop_ != StopReason::None; }
 
@@ -87,6 +97,7 @@ class Sequence {
   std::vector<TokenId> tokens_;
   std::size_t n_prompt_;
   std::unique_ptr<SequenceCache> cache_;
+  std::shared_ptr<const std::vector<float>> state_;  // of position cache().length() - 1, or null
   StopReason stop_ = StopReason::None;
 };
 
@@ -111,9 +122,12 @@ StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limit
 /// early leaves no more than one forward to wait for.
 /// @param progress  called before the first forward and after each, with rows done and rows in all;
 /// false ends it early with Error(Cancelled)
+/// @param with_state  the last row's state comes back with the last forward and stays with the
+/// sequence (prompt_state()). Where there is nothing to read the sequence keeps what it has
 void prefill(LanguageModel& model,
              Sequence& sequence,
              int max_rows = 256,
-             const std::function<bool(int, int)>& progress = {});
+             const std::function<bool(int, int)>& progress = {},
+             bool with_state = false);
 
 }  // namespace engine

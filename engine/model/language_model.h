@@ -76,6 +76,9 @@ struct BatchItem {
   /// [n_rows] or empty: rows marked 1 take the largest logit whatever the temperature.
   std::span<const std::uint8_t> greedy_rows;
   int attention_of = -1;  // a row of the tree, or -1
+  /// Of an item without picks that is alone in its forward: a row whose state after the final norm
+  /// comes back by itself, StepOutput::hidden being its [dim]; -1: none. Others cost no more for it.
+  int hidden_of = -1;
 };
 
 /// What one sequence got back from a forward. Rows in the order of its tree.
@@ -85,7 +88,7 @@ struct StepOutput {
   /// the plain law of temperature 1 where that is greedy. Rows of `picked` then hold no choice.
   std::vector<RankedTokens> ranked;
   std::vector<float> logits;  // [n_rows, vocab_size] if wanted
-  std::vector<float> hidden;  // [n_rows, dim] if wanted
+  std::vector<float> hidden;  // [n_rows, dim] if wanted; [dim] of the item's row hidden_of
   /// [n_rows] what the item's row `attention_of` attends to: mean over the heads of the last
   /// quarter of the layers, 0 for rows it does not see. The rest of each head's 1 goes to the
   /// prefix. Empty: not asked for, or this model does not tell.

@@ -67,12 +67,22 @@ class Transformer final : public Model {
   void check_items(std::span<const BatchItem> items) const;
   bool take_blocks(std::span<const BatchItem> items);
   void reserve(int n_rows, int n_logit_rows);
-  void run_layers(int n_rows, int n_out);
-  void attend(int l, int n_rows, int n_out);
+  /// Rows that are computed to the end: of the others nothing is wanted but keys and values.
+  struct RowsOut {
+    int begin = 0, n = 0;
+  };
+  static RowsOut rows_out(std::span<const BatchItem> items, Wants wants, const ForwardPlan& plan);
+  void run_layers(int n_rows, RowsOut out);
+  void attend(int l, int n_rows, RowsOut out);
   int n_tapped() const { return std::max(1, c_.n_layers / 4); }
   void make_taps(std::span<const BatchItem> items);
   void tap_attention(int l, int n_out);
-  void feed_forward(const LayerWeights& w, int n_rows);
+  void feed_forward(const LayerWeights& w, RowsOut rows);
+  /// One row of a block of a prompt is multiplied as a step's.
+  decltype(kernels::Ops::matmul) multiply_of(RowsOut rows) const {
+    return rows.n == 1 ? ops_.matmul : multiply_;
+  }
+  float* state_of(int row) { return a_.x.f32() + std::int64_t{row} * c_.dim; }
   void ask(std::span<const BatchItem> items, Wants wants, std::vector<StepOutput>& outputs);
   void ask_row_p(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
   void tell_picks(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
@@ -81,6 +91,7 @@ class Transformer final : public Model {
   void tell_row_p();
   void download_logits(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
   void download_hidden(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
+  void download_state(StepOutput& output);
   void describe_picks(std::span<const BatchItem> items);
   void download_taps();
   std::vector<float> attention_told(int row_begin, const BatchItem& item) const;
@@ -204,8 +215,9 @@ void Transformer::reserve(int n_rows, int n_logit_rows) {
   }
 }
 
-// Queries, keys and values of all rows; attention and the rest for the first n_out.
-void Transformer::attend(int l, int n_rows, int n_out) {
+// Queries, keys and values of all rows; the rest for those of `out`. Attention's rows begin at the
+// first of the batch, so it is computed for those before `out` too.
+void Transformer::attend(int l, int n_rows, RowsOut out) {
   const LayerWeights& w = weights_.layers[static_cast<std::size_t>(l)];
   const int n_heads = c_.n_heads, n_kv = c_.n_kv_heads, head_dim = c_.head_dim;
   float* q = a_.qkv.f32();
@@ -220,16 +232,18 @@ void Transformer::attend(int l, int n_rows, int n_out) {
   ops_.rope(device_, q, n_qkv_, n_rows, n_heads + n_kv, head_dim, a_.positions(), rope_.data());
   ops_.kv_stage(device_, k, n_qkv_, n_rows, n_kv, head_dim, dtype_, store_->staged_k(l));
   ops_.kv_stage(device_, v, n_qkv_, n_rows, n_kv, head_dim, dtype_, store_->staged_v(l));
-  if (n_out == 0) return;
+  if (out.n == 0) return;
 
+  const int n_out = out.begin + out.n;
+  const std::int64_t n_attended = std::int64_t{n_heads} * head_dim;  // columns
   const bool full = c_.sliding_window == 0 || l < c_.n_full_layers;
   ops_.attention(device_, store_->layer(l), plan_.view(n_out, full ? 0 : c_.sliding_window), q,
                  n_qkv_, store_->staged_k(l), store_->staged_v(l), n_heads, attention_scale_,
-                 a_.attended.f32(), std::int64_t{n_heads} * head_dim);
+                 a_.attended.f32(), n_attended);
   tap_attention(l, n_out);
-  multiply_(device_, w.out.view, a_.attended.f32(), std::int64_t{n_heads} * head_dim, n_out,
-            a_.x.f32(), c_.dim, w.out_bias.f32(),
-            /*add=*/true);
+  multiply_of(out)(device_, w.out.view, a_.attended.f32() + out.begin * n_attended, n_attended,
+                   out.n, state_of(out.begin), c_.dim, w.out_bias.f32(),
+                   /*add=*/true);
 }
 
 void Transformer::make_taps(std::span<const BatchItem> items) {
@@ -262,24 +276,37 @@ void Transformer::tap_attention(int l, int n_out) {
         a_.tapped.f32() + tap.begin + nth * static_cast<std::int64_t>(tap.n_chain));
 }
 
-void Transformer::feed_forward(const LayerWeights& w, int n_rows) {
-  ops_.rms_norm(device_, a_.x.f32(), w.mlp_norm.f32(), a_.normed.f32(), n_rows, c_.dim,
-                c_.norm_eps);
-  multiply_(device_, w.gate_up.view, a_.normed.f32(), c_.dim, n_rows, a_.gate_up.f32(),
-            2 * std::int64_t{c_.hidden_dim}, w.gate_up_bias.f32(),
-            /*add=*/false);
-  ops_.swiglu(device_, a_.gate_up.f32(), a_.gated.f32(), n_rows, c_.hidden_dim);
-  multiply_(device_, w.down.view, a_.gated.f32(), c_.hidden_dim, n_rows, a_.x.f32(), c_.dim,
-            w.down_bias.f32(),
-            /*add=*/true);
+void Transformer::feed_forward(const LayerWeights& w, RowsOut rows) {
+  float* const x = state_of(rows.begin);
+  ops_.rms_norm(device_, x, w.mlp_norm.f32(), a_.normed.f32(), rows.n, c_.dim, c_.norm_eps);
+  multiply_of(rows)(device_, w.gate_up.view, a_.normed.f32(), c_.dim, rows.n, a_.gate_up.f32(),
+                    2 * std::int64_t{c_.hidden_dim}, w.gate_up_bias.f32(),
+                    /*add=*/false);
+  ops_.swiglu(device_, a_.gate_up.f32(), a_.gated.f32(), rows.n, c_.hidden_dim);
+  multiply_of(rows)(device_, w.down.view, a_.gated.f32(), c_.hidden_dim, rows.n, x, c_.dim,
+                    w.down_bias.f32(),
+                    /*add=*/true);
+}
+
+Transformer::RowsOut Transformer::rows_out(std::span<const BatchItem> items,
+                                           Wants wants,
+                                           const ForwardPlan& plan) {
+  for (const BatchItem& item : items) {
+    if (item.hidden_of < 0) continue;
+    ensure(items.size() == 1 && !item.pick_rows && !wants.hidden,
+           "one row's state is told of a prompt that is alone in its forward");
+    ensure(item.hidden_of < plan.n_rows(), "the row whose state is wanted is one of the tree's");
+    return {item.hidden_of, 1};
+  }
+  return {0, wants.hidden ? plan.n_rows() : plan.n_picked()};
 }
 
 // The last layer of a row that nobody asks about ends with its keys and values.
-void Transformer::run_layers(int n_rows, int n_out) {
+void Transformer::run_layers(int n_rows, RowsOut out) {
   for (int l = 0; l < c_.n_layers; l++) {
-    const int n = l + 1 == c_.n_layers ? n_out : n_rows;
-    attend(l, n_rows, n);
-    if (n > 0) feed_forward(weights_.layers[static_cast<std::size_t>(l)], n);
+    const RowsOut rows = l + 1 == c_.n_layers ? out : RowsOut{0, n_rows};
+    attend(l, n_rows, rows);
+    if (rows.n > 0) feed_forward(weights_.layers[static_cast<std::size_t>(l)], rows);
   }
 }
 
@@ -448,6 +475,13 @@ void Transformer::download_hidden(std::span<const BatchItem> items,
                      plan_.n_rows());
 }
 
+void Transformer::download_state(StepOutput& output) {
+  output.hidden.resize(static_cast<std::size_t>(c_.dim));
+  row_to_.assign(1, output.hidden.data());
+  const std::int64_t row_bytes = static_cast<std::int64_t>(sizeof(float)) * c_.dim;
+  ops_.download_rows(device_, row_to_.data(), a_.normed.data(), row_bytes, row_bytes, 1);
+}
+
 void Transformer::download_taps() {
   for (Tap& tap : taps_) {
     row_to_.clear();
@@ -490,12 +524,13 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
               static_cast<std::int64_t>(plan_.pos().size_bytes()));
   ops_.embed(device_, weights_.embedding.view, plan_.token().data(), n_rows, a_.x.f32());
 
-  const int n_out = wants.hidden ? n_rows : n_picked;
-  run_layers(n_rows, n_out);
-  if (n_out == 0 || in_blocks) device_.work_comes_once();  // a piece of a prompt
-  if (n_out > 0)
-    ops_.rms_norm(device_, a_.x.f32(), weights_.norm.f32(), a_.normed.f32(), n_out, c_.dim,
+  const RowsOut out = rows_out(items, wants, plan_);
+  run_layers(n_rows, out);
+  if (out.n > 0)
+    ops_.rms_norm(device_, state_of(out.begin), weights_.norm.f32(), a_.normed.f32(), out.n, c_.dim,
                   c_.norm_eps);
+  if ((n_picked == 0 && !wants.hidden) || in_blocks)
+    device_.work_comes_once();  // a piece of a prompt
   if (n_picked > 0) {
     ops_.matmul(device_, weights_.head(), a_.normed.f32(), c_.dim, n_picked, a_.logits.f32(),
                 c_.vocab_size, nullptr,
@@ -504,6 +539,7 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
   kernels::AnswersTogether answers(device_);
   if (n_picked > 0) ask(items, wants, outputs);
   if (wants.hidden) download_hidden(items, outputs);
+  if (items.front().hidden_of >= 0) download_state(outputs.front());
   download_taps();
   answers.deliver();
 
@@ -520,6 +556,7 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
 }
 
 void Transformer::finish() {
+  device_.work_comes_once();  // what still stands in line is a prompt's
   char none = 0;
   ops_.download(device_, &none, &none, 0);
 }

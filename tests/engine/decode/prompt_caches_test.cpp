@@ -60,6 +60,31 @@ TEST_F(PromptCachesTest, a_sequence_given_is_gone_on_from_and_stays_as_it_is) {
   expect_fresh(begun);
 }
 
+TEST_F(PromptCachesTest, a_prompt_that_is_shared_whole_has_the_state_behind_it) {
+  Dice dice(6);
+  const std::vector<TokenId> tokens = dice.text(70, 24);
+  const auto copied = [](const Sequence& of) {
+    return std::vector<float>(of.prompt_state().begin(), of.prompt_state().end());
+  };
+  Sequence fresh(tokens, model->make_cache());
+  prefill(*model, fresh, 256, {}, /*with_state=*/true);
+  PromptCaches caches(*model, 4);
+  EXPECT_EQ(copied(caches.read(tokens, nullptr, {}, true)), copied(fresh));
+  const std::int64_t n_computed = caches.n_computed();
+  EXPECT_EQ(copied(caches.read(tokens, nullptr, {}, true)), copied(fresh));
+  EXPECT_EQ(caches.n_computed(), n_computed);
+  // Of its beginning alone no state was kept, and nothing is read to make one.
+  const auto begun = std::span(tokens).first(40);
+  EXPECT_TRUE(copied(caches.read(begun, nullptr, {}, true)).empty());
+  EXPECT_EQ(caches.n_computed(), n_computed);
+  // Who reads on behind a part of it has its own.
+  std::vector<TokenId> other(begun.begin(), begun.end());
+  for (const TokenId more : dice.text(10, 24)) other.push_back(more);
+  Sequence alone(other, model->make_cache());
+  prefill(*model, alone, 256, {}, /*with_state=*/true);
+  EXPECT_EQ(copied(caches.read(other, nullptr, {}, true)), copied(alone));
+}
+
 TEST_F(PromptCachesTest, only_the_latest_prompts_are_held) {
   Dice dice(5);
   {

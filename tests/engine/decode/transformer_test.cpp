@@ -174,6 +174,81 @@ TEST(Transformer, lanes_in_one_forward_take_the_tokens_they_take_alone) {
   }
 }
 
+TEST(Transformer, the_state_behind_a_prompt_is_the_one_a_step_would_give) {
+  for (const int n_threads : {1, 2}) {
+    const auto device = kernels::open_cpu(n_threads);
+    for (const kernels::DType dtype : kDtypes) {
+      const auto model = tiny_transformer(*device, dtype, 11);
+      for (const int n_prompt : {2, 3, 8, 20}) {
+        const auto prompt = Dice(7).text(n_prompt, 24);
+        Sequence before(prompt, model->make_cache());
+        before = before.shortened(prompt.size() - 1);
+        prefill(*model, before, 64);
+        TokenTree tree;  // the last of what was read, with guesses behind it
+        tree.add(before.last(), -1, RowTag{});
+        tree.add(3, 0, RowTag{});
+        tree.add(5, 0, RowTag{});
+        const BatchItem item{
+            .cache = &before.cache(), .tree = &tree, .prefix = before.cached_tokens()};
+        std::vector<float> expected =
+            model->forward(std::span(&item, 1), {.hidden = true}).front().hidden;
+        expected.resize(expected.size() / 3);
+        before.cache().commit({});
+        for (const int max_rows : {1, 2, 7, 64}) {
+          Sequence read(prompt, model->make_cache());
+          EXPECT_TRUE(read.prompt_state().empty());
+          prefill(*model, read, max_rows, {}, /*with_state=*/true);
+          const auto state = read.prompt_state();
+          EXPECT_EQ(std::vector(state.begin(), state.end()), expected)
+              << kernels::name_of(dtype) << " " << n_prompt << " by " << max_rows;
+          Sequence plain(prompt, model->make_cache());
+          prefill(*model, plain, max_rows);
+          EXPECT_TRUE(plain.prompt_state().empty());
+          std::vector<float> k, v, plain_k, plain_v;
+          for (int layer = 0; layer < model->config().n_layers; layer++) {
+            model->read_cache(read.cache(), layer, k, v);
+            model->read_cache(plain.cache(), layer, plain_k, plain_v);
+            EXPECT_EQ(k, plain_k);
+            EXPECT_EQ(v, plain_v);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Transformer, a_sequence_keeps_the_state_behind_its_prompt_while_it_stands_there) {
+  const auto device = kernels::open_cpu(2);
+  const auto model = tiny_transformer(*device, kernels::DType::BF16, 11);
+  Sequence read({3, 7, 1, 9}, model->make_cache());
+  prefill(*model, read, 2, {}, /*with_state=*/true);
+  const auto copied = [](const Sequence& of) {
+    return std::vector<float>(of.prompt_state().begin(), of.prompt_state().end());
+  };
+  const std::vector<float> state = copied(read);
+  EXPECT_EQ(state.size(), static_cast<std::size_t>(model->config().dim));
+  EXPECT_EQ(copied(read.fork()), state);
+  EXPECT_EQ(copied(read.restarted()), state);
+  EXPECT_EQ(copied(read.shortened(4)), state);
+  EXPECT_TRUE(copied(read.shortened(3)).empty()) << "of a position that is gone";
+  prefill(*model, read, 2);  // nothing is read
+  EXPECT_EQ(copied(read), state);
+  const std::vector<TokenId> more{4, 5, 6};
+  Sequence longer = read.restarted(more);
+  prefill(*model, longer, 2);
+  EXPECT_TRUE(copied(longer).empty()) << "of a position that lies behind";
+  Sequence stopped = read.restarted(more);
+  const auto stop = [](int done, int) { return done < 5; };
+  EXPECT_THROW(prefill(*model, stopped, 2, stop, /*with_state=*/true), Error);
+  EXPECT_TRUE(copied(stopped).empty()) << "of a prompt that was not read to its end";
+  TokenTree tree;
+  tree.add(read.last(), -1, RowTag{});
+  const BatchItem item{.cache = &read.cache(), .tree = &tree, .prefix = read.cached_tokens()};
+  model->forward(std::span(&item, 1), {});
+  read.commit({.path = {0}, .emitted = {8}}, StopReason::None);
+  EXPECT_TRUE(copied(read).empty()) << "of the position before a step";
+}
+
 TEST(Transformer, scaled_models_write_the_same_with_every_decoder) {
   const auto device = kernels::open_cpu(2);
   for (const kernels::DType dtype : kDtypes) {
