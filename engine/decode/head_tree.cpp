@@ -137,6 +137,11 @@ std::vector<float> HeadTreeDecoder::take_hidden() {
   return std::exchange(kept_hidden_, {});
 }
 
+void HeadTreeDecoder::begin_with_hidden(std::span<const float> states, std::size_t dim) {
+  kept_hidden_.assign(states.begin(), states.end());
+  state_dim_ = dim;
+}
+
 std::map<std::string, std::int64_t> HeadTreeDecoder::counts() const {
   std::map<std::string, std::int64_t> counts;
   for (std::size_t head = 0; head < n_judged_.size(); head++) {

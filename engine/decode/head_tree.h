@@ -51,7 +51,9 @@ class HeadTreeDecoder : public Decoder {
   /// [n, state_dim()] the target's states behind rows that the text took since this was asked last,
   /// in order.
   std::vector<float> take_hidden();
-  std::size_t state_dim() const { return state_dim_; }  // 0: no step yet
+  /// The states of positions before the first step, which take_hidden() gives then. Or none.
+  void begin_with_hidden(std::span<const float> states, std::size_t dim);
+  std::size_t state_dim() const { return state_dim_; }  // 0: none is known yet
   /// Whether a draft can hang on this text: the heads know the state it begins from.
   /// @param depth  levels that will be asked for
   virtual bool begin_draft(const Sequence& prefix, int depth) = 0;

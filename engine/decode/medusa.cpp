@@ -18,7 +18,14 @@ MedusaHeads& heads_of(const DecoderContext& context) {
 MedusaDecoder::MedusaDecoder(const DecoderContext& context)
     : HeadTreeDecoder(context, heads_of(context).n_heads()), heads_(heads_of(context)) {}
 
-// Behind a prompt no state is known yet: the first step is plain and brings one.
+// The heads speak of the tokens behind the one that follows their state. Before the first step that
+// is the prompt's last token, on which the tree hangs: the state is that of the position before it.
+void MedusaDecoder::begin(const Sequence& prefix) {
+  const std::span<const float> state = prefix.prompt_state();
+  begin_with_hidden(state, state.size());
+}
+
+// Behind a prompt whose state is not known the first step is plain, and brings one.
 bool MedusaDecoder::begin_draft(const Sequence& /*prefix*/, int depth) {
   const std::vector<float> states = take_hidden();
   if (states.empty() || depth == 0) return false;

@@ -19,6 +19,9 @@ class MedusaDecoder : public HeadTreeDecoder {
   /// @param context  with Medusa's heads
   explicit MedusaDecoder(const DecoderContext& context);
 
+  /// The first draft hangs on the state that the prompt's forward brought, where it did.
+  void begin(const Sequence& prefix) override;
+
  protected:
   bool begin_draft(const Sequence& prefix, int depth) override;
   std::vector<RankedTokens> rank(const TokenTree& tree,

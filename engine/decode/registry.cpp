@@ -360,6 +360,7 @@ DecoderInfo medusa_info() {
       "Small heads on the model's last state guess several tokens ahead, a few candidates each; "
       "the model judges the tree of them in one step.";
   info.reference = "Cai et al. 2024, arXiv:2401.10774";
+  info.reads_prompt_state = true;
   add_heads_options(info);
   return info;
 }

@@ -22,7 +22,8 @@ struct DecoderInfo {
   bool lossless = true;             // unless options and sampling say otherwise: is_lossless()
   bool supports_rejection = false;  // --sampling rejection
   bool needs_draft = false;
-  bool needs_heads = false;  // draft heads of the kind of its name
+  bool needs_heads = false;         // draft heads of the kind of its name
+  bool reads_prompt_state = false;  // begins with the state that prefill(with_state) brings
   std::vector<OptionInfo> options;
   /// Values of option "preset" that stand for others: these become the defaults, options given by
   /// name still count.

@@ -126,7 +126,8 @@ Sequence read_prompt(PromptCaches& prompts,
   const std::vector<TokenId>& tokens = request.run.prompt_tokens;
   ensure(!request.from || std::ranges::equal(request.from->tokens(), tokens),
          "a request goes on from a sequence of its own tokens");
-  return prefilled(prompts, *models.target.model, tokens, request.from, progress);
+  return prefilled(prompts, *models.target.model, tokens, request.from, progress,
+                   decoder_named(request.run.decoder).reads_prompt_state);
 }
 
 }  // namespace engine

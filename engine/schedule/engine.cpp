@@ -184,10 +184,14 @@ Engine::Read Engine::read_prompt(LoadedModel& model, const std::vector<RunBegun>
   const Nanoseconds begun = now_ns();
   Nanoseconds last = 0;
   const std::vector<TokenId>* prompt = nullptr;
-  for (const RunBegun& run : runs)
-    if (&run.models.target == &model) prompt = &run.request.prompt_tokens;
+  bool with_state = false;  // for whom of them reads it
+  for (const RunBegun& run : runs) {
+    if (&run.models.target != &model) continue;
+    prompt = &run.request.prompt_tokens;
+    with_state |= decoder_named(run.request.decoder).reads_prompt_state;
+  }
   ensure(prompt != nullptr, "a prompt is read for a run");
-  Sequence sequence = prefilled(*model.model, *prompt, [&](int done, int total) {
+  const auto progress = [&](int done, int total) {
     if (last == 0 || now_ns() - last > kProgressPeriod || done == total) {
       last = now_ns();
       // One prefill for all lanes of a model: it is a phase of each.
@@ -196,7 +200,8 @@ Engine::Read Engine::read_prompt(LoadedModel& model, const std::vector<RunBegun>
           events_.push(Phase{last, run.id, "prefill", done, total, {}});
     }
     return !stop_asked();
-  });
+  };
+  Sequence sequence = prefilled(*model.model, *prompt, progress, with_state);
   return {std::move(sequence), static_cast<double>(now_ns() - begun) * 1e-6};
 }
 

@@ -69,10 +69,11 @@ std::vector<TokenId> tokenize_prompt(const Model& model, const std::string& prom
 
 Sequence prefilled(Model& model,
                    const std::vector<TokenId>& prompt,
-                   const std::function<bool(int, int)>& progress) {
+                   const std::function<bool(int, int)>& progress,
+                   bool with_state) {
   check_fits(model, prompt.size());
   Sequence sequence(prompt, model.make_cache());
-  prefill(model, sequence, 256, progress);
+  prefill(model, sequence, 256, progress, with_state);
   return sequence;
 }
 
@@ -89,9 +90,10 @@ Sequence prefilled(PromptCaches& prompts,
                    const Model& model,
                    const std::vector<TokenId>& prompt,
                    const Sequence* known,
-                   const std::function<bool(int, int)>& progress) {
+                   const std::function<bool(int, int)>& progress,
+                   bool with_state) {
   check_fits(model, prompt.size());
-  return prompts.read(prompt, known, progress);
+  return prompts.read(prompt, known, progress, with_state);
 }
 
 Lane make_lane(const RunModels& models,
@@ -101,8 +103,9 @@ Lane make_lane(const RunModels& models,
                const std::function<bool(int, int)>& progress) {
   const DecoderContext context = context_for(models, request, nullptr);
   std::unique_ptr<Decoder> decoder = make_decoder(request.decoder, context);
-  Sequence prompt =
-      shared ? shared->fork() : prefilled(*models.target.model, request.prompt_tokens, progress);
+  Sequence prompt = shared ? shared->fork()
+                           : prefilled(*models.target.model, request.prompt_tokens, progress,
+                                       decoder_named(request.decoder).reads_prompt_state);
   Lane lane = lane_of(run, std::move(prompt), std::move(decoder), context);
   lane.decoder->begin(lane.sequence);
   return lane;

@@ -92,9 +92,11 @@ Lane lane_over(const RunModels& models,
                Sequence prompt,
                PromptCaches* prompts = nullptr);
 /// A prompt's sequence, prefilled.
+/// @param with_state  as of prefill(): for decoders that read it (DecoderInfo)
 Sequence prefilled(Model& model,
                    const std::vector<TokenId>& prompt,
-                   const std::function<bool(int, int)>& progress = {});
+                   const std::function<bool(int, int)>& progress = {},
+                   bool with_state = false);
 
 /// The same; what was read before is shared.
 /// @param known  as of PromptCaches::read()
@@ -102,7 +104,8 @@ Sequence prefilled(PromptCaches& prompts,
                    const Model& model,
                    const std::vector<TokenId>& prompt,
                    const Sequence* known,
-                   const std::function<bool(int, int)>& progress = {});
+                   const std::function<bool(int, int)>& progress = {},
+                   bool with_state = false);
 
 /// What a lane came to. `stop_reason` is "stopped" when it did not finish by itself.
 RunResult result_of(const Lane& lane,

@@ -50,7 +50,7 @@ class Catalogue : public testing::TestWithParam<Subject> {
     std::vector<Sequence> prompts;
     for (int i = 0; i < 10; i++) {
       prompts.emplace_back(on().prompt(i), model().make_cache());
-      prefill(model(), prompts.back(), 64);
+      prefill(model(), prompts.back(), 64, {}, /*with_state=*/true);
     }
     std::int64_t n_accepted = 0;
     for (std::uint64_t seed = 0; seed < kSeeds + kUnfiltered; seed++) {

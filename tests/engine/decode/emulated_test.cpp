@@ -231,6 +231,30 @@ TEST_F(EmulatedGpuPrompt, is_waited_for_chunk_by_chunk_before_that_is_told) {
   EXPECT_EQ(device_->n_launches(), launched);
 }
 
+TEST_F(EmulatedGpuPrompt, whose_state_is_asked_for_brings_one_row_with_its_last_chunk) {
+  const auto waits = [] { return kernels::emulation::calls_of("cudaStreamSynchronize"); };
+  const std::int64_t before = waits();
+  std::vector<std::int64_t> waited;
+  const auto tell = [&](int, int) {
+    waited.push_back(waits() - before);
+    return true;
+  };
+  const Asked asked = asked_by([&] { prefill(*model_, sequence_, kChunk, tell, true); });
+  EXPECT_EQ(waited, (std::vector<std::int64_t>{0, 1, 2, 4}));  // the row's, then the keys'
+  EXPECT_EQ(asked.to_host, model_->config().dim * 4);
+  const std::int64_t launched = device_->n_launches();
+  model_->finish();
+  EXPECT_EQ(device_->n_launches(), launched);
+  // What a step over the same position gives.
+  TokenTree last;
+  last.add(tokens()[kTokens - 2], -1, RowTag{});
+  Sequence step = sequence_.shortened(kTokens - 1);
+  const BatchItem item{.cache = &step.cache(), .tree = &last, .prefix = step.cached_tokens()};
+  const auto state = sequence_.prompt_state();
+  EXPECT_EQ(std::vector(state.begin(), state.end()),
+            model_->forward(std::span(&item, 1), {.hidden = true}).front().hidden);
+}
+
 TEST_F(EmulatedGpuPrompt, that_is_stopped_leaves_nothing_to_wait_for) {
   std::int64_t launched = 0;
   try {

@@ -46,6 +46,15 @@ struct Form {
 const std::vector<Form> kForms{
     {"medusa", {}}, {"chimera", {{"drafting", "chain"}}}, {"chimera", {{"drafting", "branch"}}}};
 
+/// A prompt whose last token is the toy's own choice, as Medusa's heads take it to be.
+std::vector<TokenId> prompt_it_would_write(ToyModel& model) {
+  std::vector<TokenId> prompt{1, 2};
+  Job one;
+  one.limits.max_tokens = 1;
+  prompt.push_back(run_ar(model, prompt, one).tokens.front());
+  return prompt;
+}
+
 TEST(HeadTree, T1_T2_any_heads_and_any_tree_write_the_text_of_plain_decoding) {
   Dice dice(71);
   std::int64_t n_accepted = 0;
@@ -93,15 +102,75 @@ TEST(HeadTree, heads_that_are_right_give_a_token_for_every_level_and_one_more) {
       Job job = job_of(form.decoder, form.options, oracle);
       job.options["tree"] = tree;
       job.limits.max_tokens = 1 + 5 * (depth + 1);
-      const Outcome found = run(model, {1, 2, 3}, job);
+      const Outcome found = run(model, prompt_it_would_write(model), job);
       std::vector<int> expected(6, depth + 1);
-      // Medusa's heads know no state behind a prompt; Chimera's have read it.
-      if (form.decoder == "medusa")
-        expected.front() = 1;
-      else
-        expected.back() = 1;
+      expected.back() = 1;  // all that is asked for: the first step drafts as any other
       EXPECT_EQ(found.emitted_per_step, expected) << described(job);
     }
+  }
+}
+
+TEST(HeadTree, the_first_step_drafts_behind_every_prompt_of_which_something_was_read) {
+  const ToyShape shape{.vocab = 16, .context = 2, .seed = 3};
+  ToyModel model(shape);
+  Guesser oracle(shape);
+  for (const Form& form : kForms) {
+    Job job = job_of(form.decoder, form.options, oracle);
+    job.options["tree"] = "rows8";
+    job.limits.max_tokens = 12;
+    // Read in pieces of seven (run.cpp), all but the last token: some pieces full, one begun.
+    for (const int n_prompt : {1, 2, 3, 7, 8, 9, 15, 16}) {
+      const auto prompt = Dice(5).text(n_prompt, shape.vocab);
+      const Outcome found = run(model, prompt, job);
+      EXPECT_EQ(found.tokens, run_ar(model, prompt, job).tokens) << described(job);
+      const auto first = std::ranges::find_if(
+          found.events, [](const Event& e) { return std::holds_alternative<Drafted>(e); });
+      ASSERT_NE(first, found.events.end());
+      const auto& drafted = std::get<Drafted>(*first);
+      EXPECT_EQ(drafted.tree.n_rows(), n_prompt == 1 ? 1 : 8) << form.decoder << n_prompt;
+      EXPECT_EQ(drafted.forwards.empty(), n_prompt == 1);
+      // Where the prompt's last token is not the toy's choice Medusa's first draft is refused.
+      EXPECT_LE(found.n_steps, 4) << form.decoder << n_prompt;
+    }
+  }
+}
+
+TEST(HeadTree, a_prompt_read_for_nobody_who_asks_its_state_is_begun_with_a_plain_step) {
+  const ToyShape shape{.vocab = 16, .context = 2, .seed = 3};
+  ToyModel model(shape);
+  Guesser oracle(shape);
+  Job job = job_of("medusa", {{"tree", "rows8"}}, oracle);
+  job.limits.max_tokens = 11;
+  Sequence with(prompt_it_would_write(model), model.make_cache()), without = with.fork();
+  prefill(model, with, 256, {}, /*with_state=*/true);
+  prefill(model, without);
+  EXPECT_EQ(run_from(model, with, job).emitted_per_step, (std::vector<int>{5, 5, 1}));
+  EXPECT_EQ(run_from(model, without, job).emitted_per_step, (std::vector<int>{1, 5, 5}));
+  EXPECT_EQ(run_from(model, with, job).tokens, run_from(model, without, job).tokens);
+}
+
+TEST(HeadTree, lanes_whose_prompts_differ_begin_together_as_they_do_alone) {
+  const ToyShape shape{.vocab = 16, .context = 2, .seed = 3};
+  ToyModel model(shape);
+  Guesser guesser(draft_of(shape));
+  Job job = job_of("medusa", {{"tree", "rows8"}}, guesser);
+  job.limits.max_tokens = 20;
+  std::vector<Lane> lanes;
+  for (const int n_prompt : {1, 2, 9, 30})
+    lanes.push_back(start(model, Dice(5).text(n_prompt, shape.vocab), job));
+  Stepper stepper(model, nullptr);
+  for (std::vector<Lane*> left; true; left.clear()) {
+    for (Lane& lane : lanes)
+      if (!lane.sequence.finished()) left.push_back(&lane);
+    if (left.empty()) break;
+    stepper.step(left);
+  }
+  for (const Lane& lane : lanes) {
+    const auto prompt = lane.sequence.prompt(), text = lane.sequence.generated();
+    const Outcome alone = run(model, {prompt.begin(), prompt.end()}, job);
+    EXPECT_EQ(std::vector(text.begin(), text.end()), alone.tokens);
+    EXPECT_EQ(lane.n_steps, alone.n_steps);
+    EXPECT_EQ(lane.n_rows, alone.counts.at("rows"));
   }
 }
 

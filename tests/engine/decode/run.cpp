@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/decode/registry.h"
 #include "tests/assets_folder.h"
 
 namespace engine::test {
@@ -56,7 +57,7 @@ Outcome run_to_end(LanguageModel& model, Lane& lane, const Job& job) {
 
 Lane start(LanguageModel& model, const std::vector<TokenId>& prompt, const Job& job, RunId run) {
   Lane lane = make_lane(run, model, prompt, job.decoder, context_for(model, job));
-  prefill(model, lane.sequence, 7);
+  prefill(model, lane.sequence, 7, {}, decoder_named(job.decoder).reads_prompt_state);
   lane.decoder->begin(lane.sequence);
   return lane;
 }

@@ -75,7 +75,7 @@ StepOutput ToyModel::answer(const BatchItem& item, Wants wants) const {
         sampling = {.temperature = 1, .repetition_penalty = sampling.repetition_penalty};
       out.ranked.push_back(rank_law(token_law(logits, sampling, text), wants.n_ranked));
     }
-    if (wants.hidden) {
+    if (wants.hidden || r == item.hidden_of) {
       const std::vector<float> hidden = hidden_of(text);
       out.hidden.insert(out.hidden.end(), hidden.begin(), hidden.end());
     }
