@@ -127,7 +127,7 @@ name_heads() {
 }
 # FILE SCALE: what steps cost now, behind prompts as long as the task's.
 steps() {
-  into "$1" bench step --scale "$2" --context "$prompt" --rows 1,2,4,6,8,10,12,16,24 --repeat 3 --behind 2,4,8,16,24,32,48,64 --json
+  into "$1" bench step --scale "$2" --context "$prompt" --rows 1,2,5,8,12,24 --repeat 2 --behind 2,4,8,16,32,48 --json
 }
 # Task, scale, what; lanes and options: a race with what steps cost before and behind it.
 race() {

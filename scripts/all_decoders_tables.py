@@ -51,7 +51,7 @@ def estimate(out, tokens, tasks, lanes, n_models):
         n = sum(len(records(f"{out}/{task}-{scale}.jsonl")) for task in tasks.split())
         seconds += 0.75 * n * runs * int(tokens) * ms / 1e3
         loads = 2 if scale == "4x2" else 0.5
-        seconds += len(tasks.split()) * (5 * loads + 3 * 9 * 3 * 48 * 1.4 * ms / 1e3)  # two races; three timings of nine counts of rows
+        seconds += len(tasks.split()) * (5 * loads + 3 * 6 * 2 * 48 * 1.4 * ms / 1e3)  # two races; three timings of six counts of rows
         if scale == "1x1":
             asked = sum(len(records(f"{out}/{task}.jsonl")) for task in tasks.split())
             seconds += asked * int(n_models) * 100 * ms / 1e3
