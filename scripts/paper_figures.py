@@ -47,7 +47,7 @@ STATED = [
      "2.7x on average, greedy (2.77x in its text, 2.71x the mean of its five values; MT-bench); first guess right in 49 % of places "
      "(Table 5)",
      ["chimera", "chimera drafting=branch"],
-     "Each of four draft heads reads 2,048 x 1,536 weights at 4x2, one level after another, on the two cores that step: how long "
+     "Each of its draft heads reads 2,048 x 1,536 weights at 4x2, one level after another, on the two cores that step: how long "
      "that takes stands above the tables. Their clock leaves out prompts and, where a text ends by itself, the last step, whose "
      "tokens it counts; their average is of ratios."),
     ("CLLM",
