@@ -42,6 +42,10 @@ void OverlapTuner::measured(Nanoseconds per_text) {
     if (is_slower || samples_.size() == kLookSamples) judge(median(samples_));
     return;
   }
+  if (candidate_ > 0) {
+    if (samples_.size() == kLookSamples) confirm();
+    return;
+  }
   n_since_++;
   if (!knows()) {
     if (samples_.size() == kLookSamples) look();
@@ -64,17 +68,37 @@ void OverlapTuner::look() {
 }
 
 void OverlapTuner::judge(Nanoseconds other) {
-  const bool is_quicker = static_cast<double>(other) * kQuicker < static_cast<double>(of_kept());
+  looking_ = false;
   median_[kept_ ? 0 : 1] = other;
-  const bool is_first = !knows();
-  pause_ = is_quicker || is_first ? kFirstPause : std::min(2 * pause_, kLongestPause);
-  if (is_quicker) {
+  if (is_quicker(other)) {
+    candidate_ = other;
+    samples_.clear();
+  } else {
+    settle(/*changed=*/false);
+  }
+}
+
+// Steps grow quicker behind a prompt, and what is looked at comes later than what it is held
+// against: it must be quicker than the way that is kept once more, behind the look.
+void OverlapTuner::confirm() {
+  of_kept() = median(samples_);
+  const bool changed = is_quicker(candidate_);
+  if (changed) {
     kept_ = !kept_;
     n_changes_++;
   }
-  looking_ = false;
+  candidate_ = 0;
+  settle(changed);
+}
+
+void OverlapTuner::settle(bool changed) {
+  pause_ = changed || !knows() ? kFirstPause : std::min(2 * pause_, kLongestPause);
   samples_.clear();
   n_since_ = 0;
+}
+
+bool OverlapTuner::is_quicker(Nanoseconds other) {
+  return static_cast<double>(other) * kQuicker < static_cast<double>(of_kept());
 }
 
 const OverlapTuner* MeasuredOverlap::nearest_that_knows(int n_branches) const {

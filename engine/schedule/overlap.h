@@ -33,7 +33,7 @@ class FixedOverlap final : public Overlap {
 };
 
 /// The rule, for one number of branches: looks at both, in turn first, and keeps the quicker by the
-/// median of three; another look after a while, which doubles each time nothing has changed, and at
+/// median of three, the way kept so far being measured before the look and behind it; another look after a while, which doubles each time nothing has changed, and at
 /// once where what is kept takes a quarter more, or a fifth less, than it did.
 class OverlapTuner {
  public:
@@ -57,9 +57,13 @@ class OverlapTuner {
   Nanoseconds& of_kept() { return median_[kept_ ? 1 : 0]; }
   void look();
   void judge(Nanoseconds other);
+  void confirm();
+  void settle(bool changed);
+  bool is_quicker(Nanoseconds other);
 
   bool kept_ = false, looking_ = false;
   Nanoseconds median_[2] = {0, 0};
+  Nanoseconds candidate_ = 0;  // the median of a way that was quicker, while that is confirmed
   std::vector<Nanoseconds> samples_;
   int n_since_ = 0;  // measured since the last look
   int pause_ = 0;    // until the next one

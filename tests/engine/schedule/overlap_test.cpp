@@ -80,6 +80,16 @@ TEST(OverlapTuner, a_slow_round_now_and_then_misleads_it_not) {
   EXPECT_EQ(tuner.n_changes(), 1);
 }
 
+// As behind a prompt, whichever way they are made.
+TEST(OverlapTuner, steps_that_grow_quicker_favour_neither_way) {
+  OverlapTuner tuner;
+  for (int text = 0; text < 20; text++)
+    for (int i = 0; i < 25; i++) tuner.measured(1000 + 250 / (1 + i / 2));
+  EXPECT_FALSE(tuner.keeps_at_once());
+  EXPECT_EQ(tuner.n_changes(), 0);
+  EXPECT_GE(tuner.n_looks(), 2);
+}
+
 TEST(OverlapTuner, noise_of_equal_ways_changes_it_rarely) {
   Dice dice(4);
   OverlapTuner tuner;
