@@ -430,11 +430,13 @@ int bench_kernels(const BenchOptions& options) {
 }  // namespace
 
 int bench(const BenchOptions& options) {
-  const auto refuse = [&](const char* belongs) {
-    throw engine::Error(engine::ErrorCode::Usage,
-                        fmt::format("bench {}: {}", options.what, belongs));
+  const auto refuse = [&](const char* why) {
+    throw engine::Error(engine::ErrorCode::Usage, fmt::format("bench {}: {}", options.what, why));
   };
   if (!options.set.empty() && options.what != "decode") refuse("--set belongs to bench decode");
+  if (options.behind.empty() &&
+      (options.anew != 0 || options.draft_forwards != BenchOptions().draft_forwards))
+    refuse("--anew and --draft-forwards belong to bench step --behind");
   if (options.what != "step" && (options.texts != 1 || !options.behind.empty()))
     refuse("--texts and --behind belong to bench step");
   const bool drafts =

@@ -13,6 +13,19 @@ constexpr int kMaxBenchRows = 256;
 constexpr int kMaxBenchTexts = 64;
 constexpr int kMaxBenchSteps = 100000;  // behind a prompt
 
+/// Whole numbers from 1 with commas between.
+std::vector<int> counts_from(const char* option, const std::string& list, int most) {
+  std::vector<int> counts;
+  for (const std::string& word : split_commas(list)) {
+    const auto n = whole_from(word, 1, most);
+    if (!n)
+      throw CLI::ValidationError(option,
+                                 not_whole(word, 1, most) + ", or several with commas between");
+    counts.push_back(static_cast<int>(*n));
+  }
+  return counts;
+}
+
 }  // namespace
 
 void add_generate(CLI::App& app, Parsed& p, Run& run) {
@@ -66,19 +79,6 @@ void add_compare(CLI::App& app, Parsed& p, Run& run) {
         p.compare.decoders.push_back(lane.decoder);
     run = [&p] { return compare(p.compare); };
   });
-}
-
-/// Whole numbers from 1 with commas between.
-std::vector<int> counts_from(const char* option, const std::string& list, int most) {
-  std::vector<int> counts;
-  for (const std::string& word : split_commas(list)) {
-    const auto n = whole_from(word, 1, most);
-    if (!n)
-      throw CLI::ValidationError(option,
-                                 not_whole(word, 1, most) + ", or several with commas between");
-    counts.push_back(static_cast<int>(*n));
-  }
-  return counts;
 }
 
 void add_bench(CLI::App& app, Parsed& p, Run& run) {

@@ -39,13 +39,21 @@ double median_ms_of(const StepTiming& timing, Work work) {
 
 constexpr int kRanks = 10;  // that trees ask a head for, about
 
-/// What asks Chimera's heads along a chain behind a text of so many tokens.
+/// What asks Chimera's heads along a chain behind a text of so many tokens, of which the last is
+/// taken in anew each time, as a step's kept tokens are.
 std::function<void()> asking_chimera(engine::ChimeraHeads& heads, int dim, int context, int depth) {
   const std::shared_ptr<engine::ChimeraText> text = heads.make_text(0);
-  const auto n_states = static_cast<std::size_t>(std::max(1, context));
-  text->append(std::vector<float>(n_states * static_cast<std::size_t>(dim), 0.5f),
-               std::vector<engine::TokenId>(n_states * static_cast<std::size_t>(heads.gram()), 0));
-  return [&heads, text, depth, next = engine::TokenId{0}]() mutable {
+  const int n_states = std::max(1, context);
+  const auto append = [text, dim, gram = heads.gram()](int n) {
+    text->append(
+        std::vector<float>(static_cast<std::size_t>(n) * static_cast<std::size_t>(dim), 0.5f),
+        std::vector<engine::TokenId>(static_cast<std::size_t>(n) * static_cast<std::size_t>(gram),
+                                     0));
+  };
+  append(n_states);
+  return [&heads, text, append, n_states, depth, next = engine::TokenId{0}]() mutable {
+    text->truncate(n_states - 1);
+    append(1);
     text->begin_draft();
     for (int level = 0; level < depth; level++) {
       const std::vector<engine::TokenId> gram(static_cast<std::size_t>(heads.gram()),
@@ -76,8 +84,8 @@ std::vector<engine::TokenId> bench_prompt(const engine::Model& model, int n_toke
   return prompt;
 }
 
-/// A prompt of timing.context tokens with keys and values, and one more.
-engine::Sequence bench_prompt_of(engine::Model& model, int n_tokens) {
+/// A prompt whose first n_tokens have keys and values, and one token more.
+engine::Sequence read_bench_prompt(engine::Model& model, int n_tokens) {
   return engine::prefilled(model, bench_prompt(model, n_tokens + 1));
 }
 
@@ -110,7 +118,7 @@ class RacePrompts {
  public:
   RacePrompts(engine::Model& model, int context, int n_anew)
       : model_(model), context_(context), n_anew_(n_anew) {
-    if (shares()) shared_.emplace(bench_prompt_of(model, context - n_anew));
+    if (shares()) shared_.emplace(read_bench_prompt(model, context - n_anew));
   }
 
   /// The time that reading them takes counts nowhere.
@@ -122,7 +130,7 @@ class RacePrompts {
         texts.push_back(shared_->restarted(std::span(all).last(static_cast<std::size_t>(n_anew_))));
         engine::prefill(model_, texts.back());
       } else {
-        texts.push_back(bench_prompt_of(model_, context_));
+        texts.push_back(read_bench_prompt(model_, context_));
       }
     }
     return texts;
@@ -136,7 +144,7 @@ class RacePrompts {
   std::optional<engine::Sequence> shared_;
 };
 
-/// What drafts before each step of a race, one text after another.
+/// What drafts before each step of a race, on a text of its own.
 class RaceDrafts {
  public:
   RaceDrafts(const engine::Model& target, const StepTiming& timing, const RaceTiming& race)
@@ -199,7 +207,7 @@ StepTimes time_steps(engine::Model& model,
                      const std::function<void(int done)>& progress) {
   std::vector<engine::Sequence> sequences;
   for (int text = 0; text < timing.n_texts; text++)
-    sequences.push_back(bench_prompt_of(model, timing.context));
+    sequences.push_back(read_bench_prompt(model, timing.context));
   BenchTexts texts(model, std::move(sequences));
   std::vector<std::vector<double>> ms(timing.rows.size());
   StepTimes times;

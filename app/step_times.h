@@ -17,7 +17,8 @@ struct StepTiming {
   int n_texts = 1;  // in a forward
 };
 
-/// Steps as a race has them: a few behind each prompt, drafts between them.
+/// Steps as a race has them: a few behind each prompt, at its length for nothing is kept, drafts
+/// between them.
 struct RaceTiming {
   std::vector<int> steps;  // behind a prompt, ascending, from 1
   /// What drafts before every step, at most one of them; or null.

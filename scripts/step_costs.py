@@ -34,13 +34,6 @@ def plain_texts(race):
         return [result for result in json.load(file)["results"] if result["decoder"] == "ar"]
 
 
-def context(race):
-    """The tokens before a step of plain decoding, the mean over all steps of a race's document."""
-    of = plain_texts(race)
-    tokens = sum(len(result["tokens"]) for result in of)
-    return round(sum(len(one["tokens"]) * (len(one["prompt_tokens"]) + len(one["tokens"]) / 2) for one in of) / tokens)
-
-
 def prompt_length(race):
     """Tokens of a prompt, the mean over a race's document."""
     return round(statistics.mean(len(result["prompt_tokens"]) for result in plain_texts(race)))

@@ -123,8 +123,9 @@ std::string data_and_licences(const std::string& mixture,
   });
   if (terms.empty()) return known ? text + "No text of anyone else was read.\n\n" : text;
   text +=
-      "Real: the training parts of these published sets, each under the licence its authors "
-      "give it. This directory holds none of their texts.\n\n| set | licence | published "
+      "Real, read by it or by what it learned from: the training parts of these published sets, "
+      "each under the licence its authors give it. This directory holds none of their texts.\n\n| "
+      "set | licence | published "
       "at |\n|---|---|---|\n";
   for (const RealSetTerms& t : terms)
     text += fmt::format("| {} | {} | {} |\n", t.set, t.licence, t.source);
