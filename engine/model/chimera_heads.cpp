@@ -113,7 +113,7 @@ class PackedChimera final : public ChimeraHeads {
   };
   Plan plan_of(const PagedCache& cache, std::span<const int> parent) const;
   void tabulate(std::int64_t max_bytes);
-  /// What the first matrix says of k-grams comes to lie in gram_silu_.
+  /// [n, dim] the first matrix's answer to each k-gram, into gram_silu_.
   void first_layer(std::span<const TokenId> grams, int n);
   void first_layer_by_table(std::span<const TokenId> grams, int n);
   std::vector<float> encode_at_once(std::span<const TokenId> grams);
@@ -323,27 +323,33 @@ void PackedChimera::first_layer(std::span<const TokenId> grams, int n) {
 
 void PackedChimera::first_layer_by_table(std::span<const TokenId> grams, int n) {
   const auto dim = static_cast<std::size_t>(c_.dim), gram = static_cast<std::size_t>(c_.gram);
-  std::vector<float> sum(dim);
-  for (int row = 0; row < n; row++) {
+  const auto n_vocab = static_cast<std::size_t>(c_.vocab_size);
+  const auto stride = static_cast<std::size_t>(gram_silu_.stride());
+  // Behind each row of sums stay the ones that SiLU's rows have there.
+  std::vector<float> rows(static_cast<std::size_t>(n) * stride, 1.0f);
+  for (std::size_t row = 0; row < static_cast<std::size_t>(n); row++) {
+    const auto sum = std::span(rows).subspan(row * stride, dim);
     std::ranges::fill(sum, 0.0f);
-    for (std::size_t i = 0; i < gram; i++) {
-      const TokenId token = grams[static_cast<std::size_t>(row) * gram + i];
+    for (std::size_t place = 0; place < gram; place++) {
+      const TokenId token = grams[row * gram + place];
       if (token < 0) continue;  // before the text begins
-      const float* said =
-          table_.data() +
-          (i * static_cast<std::size_t>(c_.vocab_size) + static_cast<std::size_t>(token)) * dim;
-      for (std::size_t j = 0; j < dim; j++) sum[j] += said[j];
+      const float* product =
+          table_.data() + (place * n_vocab + static_cast<std::size_t>(token)) * dim;
+      for (std::size_t j = 0; j < dim; j++) sum[j] += product[j];
     }
-    ops_.upload(device_, gram_silu_.row(row), sum.data(),
-                static_cast<std::int64_t>(dim * sizeof(float)));
   }
+  ops_.upload(device_, gram_silu_.row(0), rows.data(),
+              static_cast<std::int64_t>(rows.size() * sizeof(float)));
 }
 
 // Waits: what is made goes into a text's cache, which the host keeps.
 std::vector<float> PackedChimera::encode_at_once(std::span<const TokenId> grams) {
   const std::int64_t dim = c_.dim;
   const int n = static_cast<int>(grams.size()) / c_.gram;
-  table_.empty() ? first_layer(grams, n) : first_layer_by_table(grams, n);
+  if (table_.empty())
+    first_layer(grams, n);
+  else
+    first_layer_by_table(grams, n);
   ops_.matmul(device_, gram_out_.view, gram_silu_.apply(n), dim, n, encoded_.f32(), dim, nullptr,
               /*add=*/false);
   return download_rows(device_, encoded_.f32(), dim, n, c_.dim);
