@@ -222,7 +222,7 @@ TEST_P(DeviceSweep, CU04_every_allocation_from_which_on_memory_is_gone_says_what
 INSTANTIATE_TEST_SUITE_P(Decoders,
                          DeviceSweep,
                          testing::Values("ar", "speculative", "medusa"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& of) { return std::string(of.param); });
 
 }  // namespace
 }  // namespace engine::test
