@@ -5,7 +5,7 @@ import statistics
 import sys
 
 import paper_figures
-from step_costs import at, behind, costs, of_its_rows, race_costs
+from step_costs import at, behind, costs, of_its_rows, race_costs, steps_a_text
 
 SCALES = ("1x1", "4x2")
 RACES = ("all", "sized")
@@ -87,10 +87,6 @@ def draft_share(out, scale, decoder, steps):
     return at(before, 4) / step[1] / (DRAFT_FORWARDS if decoder == "speculative" else 1)
 
 
-def steps_a_text(runs):
-    return statistics.mean(run["steps"] for run in runs)
-
-
 def measured(out, task, scale, heads):
     """Of each lane of a task what its races say."""
     lanes = {}
@@ -103,7 +99,7 @@ def measured(out, task, scale, heads):
                 continue
             runs = [r for r in found["results"] if r["lane"] == s["lane"]]
             total = {name: sum(r["metrics"].get(name, 0) for r in runs)
-                     for name in ("rows", "proposed", "accepted", "draft_forwards", "draft_rows", "head_1_judged", "head_1_accepted")}
+                     for name in ("rows", "proposed", "accepted", "draft_forwards", "head_1_judged", "head_1_accepted")}
             steps = sum(r["steps"] for r in runs)
             a_text = steps_a_text(runs)
             plain_lane = "@".join(["ar", *s["lane"].split("@")[1:]])
@@ -233,6 +229,7 @@ def tables(out, tasks, sets, heads):
 
 
 if __name__ == "__main__":
-    said = {"estimate": estimate, "answered": answered, "prompt_length": prompt_length, "sizes": sizes, "tables": tables}[sys.argv[1]](*sys.argv[2:])
+    asked = {"estimate": estimate, "answered": answered, "prompt_length": prompt_length, "sizes": sizes, "tables": tables}
+    said = asked[sys.argv[1]](*sys.argv[2:])
     if said is not None:
         print(*said if isinstance(said, tuple) else (said,))

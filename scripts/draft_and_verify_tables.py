@@ -3,20 +3,18 @@ import json
 import statistics
 import sys
 
-from step_costs import at, behind, listed, of_its_rows, prompt_length, race_costs
+from step_costs import at, behind, listed, of_its_rows, prompt_length, race_costs, steps_a_text
 
 OUT, REPEATS, TASKS, SCALES = sys.argv[1], range(1, int(sys.argv[2]) + 1), sys.argv[3].split(), sys.argv[4:]
+DRAFT_FORWARDS = 4  # before a step, where the draft is timed
+PLAIN, ROWS = "plain", "steps"  # one row; the rows of decoders, the draft's forwards between
 
 
 def races(task, scale):
     return [json.load(open(f"{OUT}/{task}-{scale}.{repeat}.json")) for repeat in REPEATS]
 
 
-DRAFT_FORWARDS = 4  # before a step, where the draft is timed
-PLAIN, ROWS = "plain", "steps"  # one row; the rows of decoders, the draft's forwards between
-
-
-def step_costs(kind, task, scale, *repeats, draft=False):
+def timed(kind, task, scale, *repeats, draft=False):
     return race_costs(*(f"{OUT}/{kind}-{task}-{scale}.{repeat}.json" for repeat in repeats), draft=draft)
 
 
@@ -37,14 +35,10 @@ def middle_half(races, decoder):
     return f"{low:.2f} to {high:.2f}"
 
 
-def steps_a_text(runs):
-    return statistics.mean(run["steps"] for run in runs)
-
-
 def step_ms(task, scale, repeats, rows, forwards, steps):
     """What a step of so many rows costs, with forwards of the draft before it, where a text has so many steps."""
-    target = behind(step_costs(ROWS, task, scale, *repeats), steps)
-    draft = behind(step_costs(ROWS, task, scale, *repeats, draft=True), steps)
+    target = behind(timed(ROWS, task, scale, *repeats), steps)
+    draft = behind(timed(ROWS, task, scale, *repeats, draft=True), steps)
     return at(target, rows) + forwards / DRAFT_FORWARDS * at(draft, rows)
 
 
@@ -58,7 +52,7 @@ def row_of(task, scale, decoder):
         n = sum(run["steps"] for run in runs)
         rows, forwards = total("rows") / n, total("draft_forwards") / n
         beside = (repeat - 1, repeat)
-        plain_ms = behind(step_costs(PLAIN, task, scale, *beside), steps_a_text(of_decoder(race["results"], "ar")))[1]
+        plain_ms = behind(timed(PLAIN, task, scale, *beside), steps_a_text(of_decoder(race["results"], "ar")))[1]
         cost = step_ms(task, scale, beside, rows, forwards, steps_a_text(runs))
         gains.append(summary["speedup"])
         shares.append(of_its_rows(summary["speedup"], summary["tokens_per_step"], plain_ms, cost))
@@ -74,8 +68,8 @@ def row_of(task, scale, decoder):
 def costs_of(task, scale):
     """What steps cost, over all timings."""
     every = (0, *REPEATS)
-    plain, rows = step_costs(PLAIN, task, scale, *every)[1], step_costs(ROWS, task, scale, *every)
-    draft = step_costs(ROWS, task, scale, *every, draft=True)
+    plain, rows = timed(PLAIN, task, scale, *every)[1], timed(ROWS, task, scale, *every)
+    draft = timed(ROWS, task, scale, *every, draft=True)
     first, all_of = min(rows[5]), max(rows[5])
     return (task, f"{prompt_length(f'{OUT}/{task}-texts.json')}", listed(plain), listed({n: of[first] for n, of in rows.items()}),
             listed({n: of[all_of] for n, of in rows.items()}), f"{draft[5][first]:.3g}, {draft[5][all_of]:.3g}", first, all_of)
@@ -86,8 +80,8 @@ def main():
         found = [costs_of(task, scale) for task in TASKS]
         first, all_of = found[0][-2:]
         print(f"\nAt {scale}, mean ms of a step over the first so many behind a prompt, before, between and behind the races:\n")
-        print(f"| task | prompt | 1 row, by steps | first {first}, by rows | first {all_of}, by rows | 4 forwards of the draft, first {first} "
-              f"and {all_of} |\n" + "| --- " * 6 + "|")
+        print(f"| task | prompt | 1 row, by steps | first {first}, by rows | first {all_of}, by rows | "
+              f"4 forwards of the draft, first {first} and {all_of} |\n" + "| --- " * 6 + "|")
         for cells in found:
             print("| " + " | ".join(cells[:-2]) + " |")
         print("\n| task | decoder | tokens/step | rows/step | draft forwards/step | accepted | speed-up | middle half | of its rows | "

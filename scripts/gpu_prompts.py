@@ -41,7 +41,7 @@ def main(arguments):
     files, out = arguments[1:], None
     if "--out" in files:
         at = files.index("--out")
-        out, files = files[at + 1], files[:at]
+        out, files = files[at + 1], files[:at] + files[at + 2:]
     ways, name = compared([json.load(open(path)) for path in files])
     print(f"ms for 1,000 tokens of a prompt; blocks of 256 by {name}\n| tokens | as steps | by cuBLAS | times |\n| --- | --- | --- | --- |")
     missing = [] if name else ["no file is of cuBLAS"]

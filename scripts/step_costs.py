@@ -28,15 +28,16 @@ def behind(cost, steps):
     return {rows: at(by_steps, steps) if steps < max(by_steps) else by_steps[max(by_steps)] for rows, by_steps in cost.items()}
 
 
-def plain_texts(race):
-    """The results of plain decoding in a race's document."""
-    with open(race) as file:
-        return [result for result in json.load(file)["results"] if result["decoder"] == "ar"]
-
-
 def prompt_length(race):
     """Tokens of a prompt, the mean over a race's document."""
-    return round(statistics.mean(len(result["prompt_tokens"]) for result in plain_texts(race)))
+    with open(race) as file:
+        plain = [result for result in json.load(file)["results"] if result["decoder"] == "ar"]
+    return round(statistics.mean(len(result["prompt_tokens"]) for result in plain))
+
+
+def steps_a_text(runs):
+    """Of a race's results."""
+    return statistics.mean(run["steps"] for run in runs)
 
 
 def at(cost, rows):

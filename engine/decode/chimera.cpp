@@ -50,8 +50,8 @@ void ChimeraDecoder::take_in(std::span<const TokenId> tokens, std::span<const fl
   text_->append(hidden, grams);
 }
 
-// A prefill brings the last state at most, and the heads read all: lanes without a use for them share
-// it.
+// A prefill brings the last state at most, and the heads read all: lanes without a use for them
+// share it.
 void ChimeraDecoder::begin(const Sequence& prefix) {
   const auto known = prefix.cached_tokens();
   const auto cache = target_.make_cache();

@@ -77,7 +77,7 @@ struct BatchItem {
   std::span<const std::uint8_t> greedy_rows;
   int attention_of = -1;  // a row of the tree, or -1
   /// Of an item without picks that is alone in its forward: a row whose state after the final norm
-  /// comes back by itself, StepOutput::hidden being its [dim]; -1: none. Others cost no more for it.
+  /// comes back by itself, StepOutput::hidden being its [dim]; -1: none. Others cost no more.
   int hidden_of = -1;
 };
 

@@ -33,8 +33,9 @@ class FixedOverlap final : public Overlap {
 };
 
 /// The rule, for one number of branches: looks at both, in turn first, and keeps the quicker by the
-/// median of three, the way kept so far being measured before the look and behind it; another look after a while, which doubles each time nothing has changed, and at
-/// once where what is kept takes a quarter more, or a fifth less, than it did.
+/// median of three, the way kept so far being measured before the look and behind it; another look
+/// after a while, which doubles each time nothing has changed, and at once where what
+/// is kept takes a quarter more, or a fifth less, than it did.
 class OverlapTuner {
  public:
   OverlapTuner() = default;
