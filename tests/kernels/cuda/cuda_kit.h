@@ -2,6 +2,7 @@
 // orders of its threads, and GPUs where there are some.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/emulate/emulation_checks.h"
+#include "kernels/error.h"
 #include "tests/kernels/kernel_test_support.h"
 
 namespace kernels::test {
@@ -22,6 +24,18 @@ inline std::vector<std::string> cuda_devices_here() {
 
 inline bool is_emulated(const Device& device) {
   return device.name() == "cuda:emulated";
+}
+
+/// What `work` is refused with, whose code must be this one.
+inline std::string refusal(const std::function<void()>& work, ErrorCode code) {
+  try {
+    work();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), code) << e.what();
+    return e.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return {};
 }
 
 /// A device for one test; the emulated one with every check there is, or its kernels run once where

@@ -18,17 +18,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string refusal(const std::function<void()>& work, ErrorCode code) {
-  try {
-    work();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), code) << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return {};
-}
-
 TEST(CudaDevices, the_emulated_one_is_here_and_says_what_it_is) {
   const auto all = list_cuda();
   ASSERT_GE(all.size(), 2u) << "a GPU, or why there is none, and the emulated one";

@@ -122,17 +122,6 @@ INSTANTIATE_TEST_SUITE_P(Shapes,
                          ::testing::ValuesIn(cases_of({{150, 70}, {64, 130}})),
                          name_of_case);
 
-std::string refused(const std::function<void()>& work, ErrorCode code) {
-  try {
-    work();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), code) << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return {};
-}
-
 TEST(CudaPrompts, are_read_as_steps_are_unless_the_environment_asks) {
   emulation::forget_faults();
   for (const char* words : {"", "own"}) {
@@ -149,7 +138,7 @@ TEST(CudaPrompts, are_read_as_steps_are_unless_the_environment_asks) {
     EXPECT_TRUE(take_notes_of(*device).empty());
   }
   const InEnvironment asked("CUDA_PROMPTS", "blas");
-  EXPECT_THAT(refused([] { open_cuda("cuda:emulated"); }, ErrorCode::Usage),
+  EXPECT_THAT(refusal([] { open_cuda("cuda:emulated"); }, ErrorCode::Usage),
               HasSubstr("CUDA_PROMPTS: found \"blas\", expected own or cublas"));
 }
 
