@@ -14,11 +14,13 @@
 #                heads)): 1 if nothing but the rows is paid. Steps are timed as races have them, the first so many behind a prompt of the
 #                task's length (`bench step --behind`), before, between and behind its races, for the machine has phases; a race is held
 #                against the mean of the two around it. What drafts is timed between steps, once a scale, and counts by its share of one
-#                row's step. The heads' time is that of a chain; what `drafting=branch` asks more shows as less than 1, and what `seed`
+#                row's step; so are the steps between which it is, beside the same steps without it, for it takes the weights' place in
+#                the cache. The heads' time is that of a chain; what `drafting=branch` asks more shows as less than 1, and what `seed`
 #                drafts of one text while another is judged as more
+# Times of a generated task at 4x2 are medians over DECOSCOPE_ALL_REPEATS (3) of each race, those elsewhere of one.
 # DECOSCOPE_ALL_SCALED (8) problems a task at 4x2, half as many of a set; DECOSCOPE_ALL_COUNT (20) at 1x1, likewise; DECOSCOPE_ALL_ANSWERS
 # (50) are scored; DECOSCOPE_ALL_TOKENS (64) at most in a race; DECOSCOPE_ALL_TASKS, DECOSCOPE_ALL_SETS name some. All eight tasks and
-# thirteen sets take some 28 minutes where a step of one row takes 7.5 ms at 4x2; where it takes 12, DECOSCOPE_ALL_SCALED=4 does. Of a set
+# thirteen sets take some 45 minutes where a step of one row takes 7.5 ms at 4x2; where it takes 12, DECOSCOPE_ALL_SCALED=4 does. Of a set
 # the problems are spread over the whole of it, without prompts above 1,200 characters, which with their answers might not fit the
 # context. Fails, behind its tables, where a text is not that of plain decoding. A file that is there is not made again, so the same
 # command goes on where it was stopped; a race that was made and not timed behind is made again, with both times.
@@ -36,6 +38,7 @@ count=${DECOSCOPE_ALL_COUNT:-20}
 answers=${DECOSCOPE_ALL_ANSWERS:-50}
 tokens=${DECOSCOPE_ALL_TOKENS:-64}
 k_config=${DECOSCOPE_ALL_K_CONFIG-auto}
+repeats=${DECOSCOPE_ALL_REPEATS:-3}
 read -ra tasks <<< "${DECOSCOPE_ALL_TASKS-arith kb sql py blocks write chat plain}"
 read -ra sets <<< "${DECOSCOPE_ALL_SETS-gsm8k humaneval mbpp mt_bench vicuna_bench creative_writing blocksworld wikisql defog_sql \
   commonsenseqa strategyqa aqua taskmaster4}"
@@ -100,10 +103,12 @@ grow() {
   rm -f "$folder/tree.json"
   into "$grown" model tree "demo-$1" --rows auto --scale "$2" --out "$folder/tree.json" --json
 }
-# SCALE DECODER N and options: what N forwards of its draft, or N heads, take between steps.
+# SCALE DECODER N and options: what N forwards of its draft, or N heads, take between steps, and these steps; and the same without them.
 drafts() {
-  into "$out/drafts-$1-$2.json" bench step --scale "$1" --context 64 --rows 1,4,8 --repeat 6 --behind 4,8,16,32,48 --decoder "$2" \
-    --draft-forwards "$3" --json "${@:4}"
+  local step=(bench step --scale "$1" --context 64 --rows "1,4,8,16" --repeat 6 --behind "4,8,16,32,48" --json)
+  into "$out/drafts-$1-$2-without-1.json" "${step[@]}"
+  into "$out/drafts-$1-$2.json" "${step[@]}" --decoder "$2" --draft-forwards "$3" "${@:4}"
+  into "$out/drafts-$1-$2-without-2.json" "${step[@]}"
 }
 depth_of() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["depth"])' "$1"; }
 for scale in 1x1 4x2; do
@@ -129,20 +134,22 @@ name_heads() {
 steps() {
   into "$1" bench step --scale "$2" --context "$prompt" --rows 1,2,5,8,12,24 --repeat 2 --behind 2,4,8,16,32,48 --json
 }
-# Task, scale, what; lanes and options: a race with what steps cost before and behind it.
+# Task, scale, what, repeat; lanes and options: a race with what steps cost before and behind it.
 race() {
-  local one=$out/$1-$2-$3
+  local one=$out/$1-$2-$3.$4
   if [ -s "$one.json" ] && [ -s "$one-before.json" ] && [ -s "$one-behind.json" ]; then
     behind=
     return
   fi
   rm -f "$one.json" "$one-before.json" "$one-behind.json"
   if [ -n "$behind" ]; then cp "$behind" "$one-before.json"; else steps "$one-before.json" "$2"; fi
-  into "$one.json" compare --decoders "${@:4}" --prompt-file "$out/$1-$2.jsonl" --scale "$2" --max-tokens "$tokens" --json
+  into "$one.json" compare --decoders "${@:5}" --prompt-file "$out/$1-$2.jsonl" --scale "$2" --max-tokens "$tokens" --json
   steps "$one-behind.json" "$2"
   behind=$one-behind.json
 }
+n_tasks=0
 for task in "${tasks[@]}" "${sets[@]}"; do
+  n_tasks=$((n_tasks + 1))
   for model in "${models[@]}"; do
     judged=$out/$task-answers-$model
     into "$judged.json" generate --decoder ar --model "$model" --prompt-file "$out/$task.jsonl" --max-tokens 320 --json
@@ -153,10 +160,14 @@ for task in "${tasks[@]}" "${sets[@]}"; do
     prompt=$(tables prompt_length "$out/$task-answers-demo-target.json" "$out/$task-$scale.jsonl")
     read -r block n_tokens <<< "$(tables sizes "$out" "$scale")"
     behind= # the times behind the race before it, if it was run now
-    name_heads "$scale" "${heads[@]}"
-    race "$task" "$scale" all "$all" "${named[@]}"
-    name_heads "$scale" "${sized_heads[@]}"
-    race "$task" "$scale" sized "$sized" "${named[@]}" "${sized_options[@]}" --set "block=$block" --set "n_tokens=$n_tokens"
+    races=1
+    [ "$scale" = 1x1 ] || [ $n_tasks -gt ${#tasks[@]} ] || races=$repeats
+    for repeat in $(seq "$races"); do
+      name_heads "$scale" "${heads[@]}"
+      race "$task" "$scale" all "$repeat" "$all" "${named[@]}"
+      name_heads "$scale" "${sized_heads[@]}"
+      race "$task" "$scale" sized "$repeat" "$sized" "${named[@]}" "${sized_options[@]}" --set "block=$block" --set "n_tokens=$n_tokens"
+    done
   done
 done
 tables tables "$out" "${tasks[*]}" "${sets[*]}" "${heads[*]}"

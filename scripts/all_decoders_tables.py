@@ -1,6 +1,7 @@
 """What all_decoders.sh measured, as Markdown tables, and what it asks on its way: how long it takes, sizes, and answers to be checked."""
 import json
 import math
+import os
 import statistics
 import sys
 
@@ -79,45 +80,65 @@ def labelled(lane, race):
     return lane + (sized.get(decoder, "") if race == "sized" else "")
 
 
-def draft_share(out, scale, decoder, steps):
-    """What a forward of the draft, or asking the heads, takes before a step, in steps of one row: both have the machine's phases. Where
-    a text has so many steps."""
-    file = f"{out}/drafts-{scale}-{decoder}.json"
-    before, step = (behind(race_costs(file, draft=draft), steps) for draft in (True, False))
-    return at(before, 4) / step[1] / (DRAFT_FORWARDS if decoder == "speculative" else 1)
+def between(out, scale, decoder, steps):
+    """Where a text has so many steps: what a forward of the draft, or asking the heads, takes before a step, in steps of one row without
+    it; and by rows by how much it makes the steps slower."""
+    name = f"{out}/drafts-{scale}-{decoder}"
+    before, step = (behind(race_costs(f"{name}.json", draft=draft), steps) for draft in (True, False))
+    without = behind(race_costs(f"{name}-without-1.json", f"{name}-without-2.json"), steps)
+    share = at(before, 4) / without[1] / (DRAFT_FORWARDS if decoder == "speculative" else 1)
+    return share, {rows: ms / without[rows] for rows, ms in step.items()}
+
+
+def measured_once(out, race, scale, heads):
+    """Of each lane what one race says."""
+    lanes = {}
+    target = race_costs(f"{race}-before.json", f"{race}-behind.json")
+    found = document(race + ".json")
+    for s in found["summary"]:
+        runs = [r for r in found["results"] if r["lane"] == s["lane"]]
+        total = {name: sum(r["metrics"].get(name, 0) for r in runs)
+                 for name in ("rows", "proposed", "accepted", "draft_forwards", "head_1_judged", "head_1_accepted")}
+        steps = sum(r["steps"] for r in runs)
+        a_text = steps_a_text(runs)
+        plain_lane = "@".join(["ar", *s["lane"].split("@")[1:]])
+        plain_ms = behind(target, steps_a_text([r for r in found["results"] if r["lane"] == plain_lane]))[1]
+        step_ms = at(behind(target, a_text), total["rows"] / steps)
+        drafts = s["decoder"] if s["decoder"] in heads else "speculative" if total["draft_forwards"] else None
+        if drafts:
+            share, slower = between(out, scale, drafts, a_text)
+            n = total["draft_forwards"] / steps if drafts == "speculative" else 1
+            step_ms = step_ms * slower_at(slower, total["rows"] / steps) + behind(target, a_text)[1] * n * share
+        forward = [r["metrics"]["fast_forward_mean"] for r in runs if "fast_forward_mean" in r["metrics"]]
+        lanes[s["lane"]] = {
+            "tokens": s["tokens_per_step"], "rows": total["rows"] / steps, "speedup": s["speedup"],
+            "of rows": of_its_rows(s["speedup"], s["tokens_per_step"], plain_ms, step_ms),
+            "accepted": total["accepted"] / total["proposed"] if total["proposed"] else None,
+            "first guess": total["head_1_accepted"] / total["head_1_judged"] if total["head_1_judged"] else None,
+            "fast-forward": statistics.mean(forward) if forward else None,
+            "identical": s["identical"], "n": s["n"]}
+    return lanes
+
+
+def slower_at(slower, rows):
+    return at(slower, min(rows, max(slower)))
 
 
 def measured(out, task, scale, heads):
-    """Of each lane of a task what its races say."""
+    """Of each lane of a task what its races say: medians of what was timed, sums of texts compared."""
     lanes = {}
     for what in RACES:
-        race = f"{out}/{task}-{scale}-{what}"
-        target = race_costs(f"{race}-before.json", f"{race}-behind.json")
-        found = document(race + ".json")
-        for s in found["summary"]:
-            if s["decoder"] == "ar" and what != "all":
+        name = f"{out}/{task}-{scale}-{what}"
+        n = 1
+        while os.path.exists(f"{name}.{n + 1}.json"):
+            n += 1
+        races = [measured_once(out, f"{name}.{repeat + 1}", scale, heads) for repeat in range(n)]
+        for lane, one in races[0].items():
+            if lane.partition("@")[0] == "ar" and what != "all":
                 continue
-            runs = [r for r in found["results"] if r["lane"] == s["lane"]]
-            total = {name: sum(r["metrics"].get(name, 0) for r in runs)
-                     for name in ("rows", "proposed", "accepted", "draft_forwards", "head_1_judged", "head_1_accepted")}
-            steps = sum(r["steps"] for r in runs)
-            a_text = steps_a_text(runs)
-            plain_lane = "@".join(["ar", *s["lane"].split("@")[1:]])
-            plain_ms = behind(target, steps_a_text([r for r in found["results"] if r["lane"] == plain_lane]))[1]
-            one_row = behind(target, a_text)[1]
-            step_ms = at(behind(target, a_text), total["rows"] / steps)
-            if s["decoder"] in heads:
-                step_ms += one_row * draft_share(out, scale, s["decoder"], a_text)
-            if total["draft_forwards"]:
-                step_ms += one_row * total["draft_forwards"] / steps * draft_share(out, scale, "speculative", a_text)
-            forward = [r["metrics"]["fast_forward_mean"] for r in runs if "fast_forward_mean" in r["metrics"]]
-            lanes[labelled(s["lane"], what)] = {
-                "tokens": s["tokens_per_step"], "rows": total["rows"] / steps, "speedup": s["speedup"],
-                "of rows": of_its_rows(s["speedup"], s["tokens_per_step"], plain_ms, step_ms),
-                "accepted": total["accepted"] / total["proposed"] if total["proposed"] else None,
-                "first guess": total["head_1_accepted"] / total["head_1_judged"] if total["head_1_judged"] else None,
-                "fast-forward": statistics.mean(forward) if forward else None,
-                "identical": s["identical"], "n": s["n"]}
+            median = {of: statistics.median(race[lane][of] for race in races) for of in ("speedup", "rows", "tokens", "of rows")}
+            total = {of: sum(race[lane][of] for race in races) for of in ("identical", "n")}
+            lanes[labelled(lane, what)] = one | median | total
     return lanes
 
 
@@ -182,15 +203,18 @@ def steps_table(out, tasks, heads):
     """What the first 16 steps behind a prompt cost around the races, and against one row's at the same time; what drafts beside it."""
     print("| scale | rows | ms, mean | least | most | of one row's |\n" + "| --- " * 6 + "|")
     for scale in SCALES:
-        every = [behind(race_costs(f"{out}/{task}-{scale}-{what}-{when}.json"), 16)
-                 for task in tasks for what in RACES for when in ("before", "behind")]
+        every = [behind(race_costs(f"{out}/{task}-{scale}-{what}.{when}.json"), 16)
+                 for task in tasks for what in RACES for when in ("1-before", "1-behind")]
         for rows in every[0]:
             ms = [cost[rows] for cost in every]
             print(f"| {scale} | {rows} | {statistics.mean(ms):.3g} | {min(ms):.3g} | {max(ms):.3g} | "
                   f"{statistics.mean(cost[rows] / cost[1] for cost in every):.2f} |")
     for scale in SCALES:
-        shown = ", ".join(f"{decoder} {draft_share(out, scale, decoder, 16):.3f}" for decoder in ["speculative", *heads])
-        print(f"\nAt {scale}, of one row's step, a forward of the draft, or asking the heads once: {shown}")
+        shown = []
+        for decoder in ["speculative", *heads]:
+            share, slower = between(out, scale, decoder, 16)
+            shown.append(f"{decoder} {share:.3f} (steps between which it is: {slower_at(slower, 4):.2f} of what they are without)")
+        print(f"\nAt {scale}, of one row's step, a forward of the draft, or asking the heads once: {', '.join(shown)}")
 
 
 def tables(out, tasks, sets, heads):

@@ -16,10 +16,14 @@ constexpr double kChanged = 1.25;   // times what it was, or the other way: the 
 constexpr double kHopeless = 1.5;   // one sample like this ends a look
 constexpr double kUnlikely = 1.15;  // so do two
 
-Nanoseconds median(std::vector<Nanoseconds> samples) {
+Nanoseconds median(std::vector<RoundTime> samples, Nanoseconds RoundTime::*of) {
   const auto middle = samples.begin() + std::ssize(samples) / 2;
-  std::ranges::nth_element(samples, middle);
-  return *middle;
+  std::ranges::nth_element(samples, middle, {}, of);
+  return (*middle).*of;
+}
+
+Nanoseconds median(const std::vector<RoundTime>& samples) {
+  return median(samples, &RoundTime::whole);
 }
 
 double ratio(Nanoseconds a, Nanoseconds b) {
@@ -34,10 +38,11 @@ OverlapTuner::OverlapTuner(const OverlapTuner* like) {
   pause_ = kFirstPause;
 }
 
-void OverlapTuner::measured(Nanoseconds per_text) {
+void OverlapTuner::measured(const RoundTime& per_text) {
   samples_.push_back(per_text);
   if (looking_) {
-    const double quickest = ratio(std::ranges::min(samples_), of_kept());
+    const Nanoseconds least = std::ranges::min(samples_, {}, &RoundTime::whole).whole;
+    const double quickest = ratio(least, of_kept());
     const bool is_slower = quickest > (samples_.size() == 1 ? kHopeless : kUnlikely);
     if (is_slower || samples_.size() == kLookSamples) judge(median(samples_));
     return;
@@ -48,7 +53,7 @@ void OverlapTuner::measured(Nanoseconds per_text) {
   }
   n_since_++;
   if (!knows()) {
-    if (samples_.size() == kLookSamples) look();
+    if (samples_.size() == kLookSamples) look_if_it_may_pay();
     return;
   }
   if (samples_.size() > kKeptSamples) samples_.erase(samples_.begin());
@@ -57,11 +62,14 @@ void OverlapTuner::measured(Nanoseconds per_text) {
   const double now = ratio(median(samples_), of_kept());
   const bool has_changed = now > kChanged || now * kChanged < 1;
   if (has_changed) pause_ = kFirstPause / 2;  // doubled where the look changes nothing
-  if (has_changed || n_since_ >= pause_) look();
+  if (has_changed || n_since_ >= pause_) look_if_it_may_pay();
 }
 
-void OverlapTuner::look() {
+void OverlapTuner::look_if_it_may_pay() {
   of_kept() = median(samples_);
+  const Nanoseconds drafting = kept_ ? 0 : median(samples_, &RoundTime::drafting);
+  spared_ = !kept_ && !is_quicker(of_kept() - drafting);
+  if (spared_) return settle(/*changed=*/false);
   samples_.clear();
   looking_ = true;
   n_looks_++;
@@ -113,11 +121,11 @@ const OverlapTuner* MeasuredOverlap::nearest_that_knows(int n_branches) const {
   return nearest;
 }
 
-const OverlapTuner* MeasuredOverlap::most_that_measured_both() const {
+const OverlapTuner* MeasuredOverlap::most_that_measured() const {
   // One that began like another has not measured the way that it keeps, or not the other one.
   const OverlapTuner* found = nullptr;
   for (const auto& [n, tuner] : tuners_)
-    if (tuner.in_turn() > 0 && tuner.overlapped() > 0) found = &tuner;
+    if (tuner.in_turn() > 0 && (tuner.overlapped() > 0 || tuner.was_spared())) found = &tuner;
   return found;
 }
 
@@ -129,7 +137,7 @@ bool MeasuredOverlap::at_once(int n_branches) const {
   return nearest && nearest->keeps_at_once();
 }
 
-void MeasuredOverlap::measured(int n_branches, Nanoseconds per_text) {
+void MeasuredOverlap::measured(int n_branches, const RoundTime& per_text) {
   if (n_branches < 2) return;
   tuners_.try_emplace(n_branches, nearest_that_knows(n_branches)).first->second.measured(per_text);
 }

@@ -14,13 +14,19 @@
 
 namespace engine {
 
+/// What a text's round took.
+struct RoundTime {
+  Nanoseconds whole = 0;
+  Nanoseconds drafting = 0;  // of that, if it was made in turn
+};
+
 class Overlap {
  public:
   virtual ~Overlap() = default;
   /// Whether both work at once while so many branches are under way.
   virtual bool at_once(int n_branches) const = 0;
   /// What a text's round took, with n_branches under way, as at_once() said.
-  virtual void measured(int /*n_branches*/, Nanoseconds /*per_text*/) {}
+  virtual void measured(int /*n_branches*/, const RoundTime& /*per_text*/) {}
 };
 
 class FixedOverlap final : public Overlap {
@@ -35,28 +41,31 @@ class FixedOverlap final : public Overlap {
 /// The rule, for one number of branches: looks at both, in turn first, and keeps the quicker by the
 /// median of three, the way kept so far being measured before the look and behind it; another look
 /// after a while, which doubles each time nothing has changed, and at once where what
-/// is kept takes a quarter more, or a fifth less, than it did.
+/// is kept takes a quarter more, or a fifth less, than it did. No look at working at once where
+/// that could not be quicker if drafting cost nothing at all: the target's part of a round remains.
 class OverlapTuner {
  public:
   OverlapTuner() = default;
   /// Of another number of branches: begins with what that one keeps, and looks after a while.
   explicit OverlapTuner(const OverlapTuner* like);
   bool at_once() const { return looking_ ? !kept_ : kept_; }
-  void measured(Nanoseconds per_text);
+  void measured(const RoundTime& per_text);
 
   /// The way that is kept: in turn until working at once was seen to be quicker.
   bool keeps_at_once() const { return kept_; }
-  /// Whether both ways were measured, or this one was told of another that had.
+  /// Whether both ways were measured, or one was enough, or it began like another that knew.
   bool knows() const { return pause_ > 0; }
   /// The last median of each way; 0: not measured.
   Nanoseconds in_turn() const { return median_[0]; }
   Nanoseconds overlapped() const { return median_[1]; }
+  /// Whether, when last asked, drafting took too little of a round in turn for a look.
+  bool was_spared() const { return spared_; }
   int n_looks() const { return n_looks_; }      // at the way that was not kept
   int n_changes() const { return n_changes_; }  // of what is kept
 
  private:
   Nanoseconds& of_kept() { return median_[kept_ ? 1 : 0]; }
-  void look();
+  void look_if_it_may_pay();
   void judge(Nanoseconds other);
   void confirm();
   void settle(bool changed);
@@ -65,7 +74,8 @@ class OverlapTuner {
   bool kept_ = false, looking_ = false;
   Nanoseconds median_[2] = {0, 0};
   Nanoseconds candidate_ = 0;  // the median of a way that was quicker, while that is confirmed
-  std::vector<Nanoseconds> samples_;
+  bool spared_ = false;
+  std::vector<RoundTime> samples_;
   int n_since_ = 0;  // measured since the last look
   int pause_ = 0;    // until the next one
   int n_looks_ = 0, n_changes_ = 0;
@@ -78,11 +88,11 @@ class OverlapTuner {
 class MeasuredOverlap final : public Overlap {
  public:
   bool at_once(int n_branches) const override;
-  void measured(int n_branches, Nanoseconds per_text) override;
+  void measured(int n_branches, const RoundTime& per_text) override;
   /// By number of branches; those that were measured.
   const std::map<int, OverlapTuner>& tuners() const { return tuners_; }
-  /// The tuner of most branches that has measured both ways; null: none has.
-  const OverlapTuner* most_that_measured_both() const;
+  /// The tuner of most branches that has measured both ways, or that one was enough; null: none.
+  const OverlapTuner* most_that_measured() const;
 
  private:
   /// Null: none knows yet.

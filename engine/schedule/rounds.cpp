@@ -66,6 +66,7 @@ void Rounds::admit(int branch, RunId run, double value, Nanoseconds t) {
   n_under_way_ = std::max(n_under_way_, n_taken);
   totals_.most_branches = std::max(totals_.most_branches, n_taken);
   measured_until_ = t;
+  drafting_until_ = totals_.drafting;
 }
 
 std::ptrdiff_t Rounds::n_in(Stage stage) const {
@@ -74,7 +75,7 @@ std::ptrdiff_t Rounds::n_in(Stage stage) const {
 
 std::optional<int> Rounds::draft_next(Nanoseconds t) {
   const bool is_others_turn =
-      n_in(Stage::Drafting) + n_in(Stage::Verifying) > 0 || std::ssize(queue_) >= n_together_;
+      empties_queue_ || n_in(Stage::Drafting) + n_in(Stage::Verifying) > 0;
   if (!at_once() && is_others_turn) return std::nullopt;
   if (ready_.empty()) {
     if (draft_idle_since_ < 0) draft_idle_since_ = t;
@@ -95,8 +96,8 @@ void Rounds::drafted(int branch, Nanoseconds t) {
 
 // Called while nothing is being verified: every branch outside the queue drafts or is about to.
 bool Rounds::pays_to_wait() const {
+  if (!at_once()) return !empties_queue_ && (n_in(Stage::Drafting) > 0 || !ready_.empty());
   const auto n_missing = std::min(n_together_, n_under_way_) - std::ssize(queue_);
-  if (!at_once()) return n_in(Stage::Drafting) > 0 || (n_missing > 0 && !ready_.empty());
   const std::int64_t n_drafts = known_.n_drafts + totals_.n_drafts;
   const std::int64_t n_verifications = known_.n_verifications + totals_.n_verifications;
   if (n_missing <= 0 || n_drafts == 0 || n_verifications == 0) return false;
@@ -118,6 +119,7 @@ std::vector<int> Rounds::verify_next(Nanoseconds t) {
     branches.push_back(take(queue_, "target", t));
     totals_.wait_for_target += move(branches.back(), Stage::Queued, Stage::Verifying, t);
   }
+  empties_queue_ = !queue_.empty();
   busy(target_idle_since_, totals_.target_idle, branches.front(), "target", t);
   totals_.n_verifications++;
   totals_.n_overlapped += at_once();
@@ -140,17 +142,22 @@ void Rounds::verified(std::span<const Judged> judged, Nanoseconds t) {
 void Rounds::measure(int n_texts, Nanoseconds t) {
   if (!overlap_) return;
   const Nanoseconds spent = t - measured_until_;
+  const Nanoseconds drafting = totals_.drafting - drafting_until_;
   measured_until_ = t;
+  drafting_until_ = totals_.drafting;
   if (measuring_.n_branches != n_under_way_ || measuring_.at_once != at_once()) {
     measuring_ = {.n_branches = n_under_way_, .at_once = at_once()};
     return;
   }
   measuring_.n_texts += n_texts;
   measuring_.spent += spent;
+  measuring_.drafting += drafting;
   if (measuring_.n_texts < n_under_way_) return;
-  overlap_->measured(n_under_way_, measuring_.spent / measuring_.n_texts);
+  overlap_->measured(n_under_way_, {.whole = measuring_.spent / measuring_.n_texts,
+                                    .drafting = measuring_.drafting / measuring_.n_texts});
   measuring_.n_texts = 0;
   measuring_.spent = 0;
+  measuring_.drafting = 0;
 }
 
 double rounds_bound(

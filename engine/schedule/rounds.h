@@ -72,12 +72,13 @@ class Rounds {
   /// A request takes a free place and may draft.
   void admit(int branch, RunId run, double value, Nanoseconds t);
   /// Who drafts next; nullopt: nobody may. In turn: not while another drafts or the target works,
-  /// nor where as many drafts as a verification takes are in the queue.
+  /// nor until the queue that it has begun is empty: drafts that follow each other find the draft
+  /// model's weights in the cache, which a verification takes from them.
   std::optional<int> draft_next(Nanoseconds t);
   /// Its tree is in the queue.
   void drafted(int branch, Nanoseconds t);
   /// Whom the target verifies next, together; empty: the queue is, or it pays to wait for more. In
-  /// turn it waits while there is something to draft for this verification.
+  /// turn it waits until every branch has its draft, and then verifies them all.
   std::vector<int> verify_next(Nanoseconds t);
   /// All that verify_next gave are judged: they may draft again, or leave.
   void verified(std::span<const Judged> judged, Nanoseconds t);
@@ -129,6 +130,7 @@ class Rounds {
   std::vector<Waiter> ready_, queue_;
   Nanoseconds target_idle_since_ = -1, draft_idle_since_ = -1;  // -1: at work, or not begun
   RoundsTotals totals_;
+  bool empties_queue_ = false;  // the target has begun the queue and not come to its end
   int n_under_way_ = 0;  // branches, as the target last saw them; a place just left is taken again
   /// Rounds since the last were told, all of them made in the same way.
   struct Measuring {
@@ -136,8 +138,10 @@ class Rounds {
     bool at_once = false;
     int n_texts = 0;
     Nanoseconds spent = 0;  // without what the target took for prompts
+    Nanoseconds drafting = 0;
   } measuring_;
   Nanoseconds measured_until_ = 0;
+  Nanoseconds drafting_until_ = 0;  // totals_.drafting by then
 };
 
 /// What is done in rounds. A branch is in one hand at a time: what draft() and the others see of it

@@ -322,7 +322,7 @@ std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> 
 
 const OverlapTuner* RoundsScheduler::tuner() const {
   const auto* measured = dynamic_cast<const MeasuredOverlap*>(overlap_.get());
-  return measured ? measured->most_that_measured_both() : nullptr;
+  return measured ? measured->most_that_measured() : nullptr;
 }
 
 /// For recordings: what is kept, where it is not what was told before.
@@ -333,11 +333,13 @@ void RoundsScheduler::tell_choice(EventSink& events) {
       found->keeps_at_once() ? "while the target verifies" : "in turn with the target";
   if (choice == told_) return;
   told_ = choice;
+  std::string why = fmt::format("a text's round took {:.2f} ms in turn, ",
+                                static_cast<double>(found->in_turn()) * 1e-6);
+  why += found->was_spared() ? "too little of it drafting to gain by"
+                             : fmt::format("{:.2f} ms with both at once",
+                                           static_cast<double>(found->overlapped()) * 1e-6);
   events.push(Notice{now_ns(), Notice::Level::Info,
-                     fmt::format("seed: the draft works {}; a text's round took {:.2f} ms in turn, "
-                                 "{:.2f} ms with both at once",
-                                 choice, static_cast<double>(found->in_turn()) * 1e-6,
-                                 static_cast<double>(found->overlapped()) * 1e-6)});
+                     fmt::format("seed: the draft works {}; {}", choice, why)});
 }
 
 std::map<std::string, double> RoundsScheduler::figures() const {
@@ -361,8 +363,8 @@ std::map<std::string, double> RoundsScheduler::figures() const {
     figures["overlap_chosen"] = found->keeps_at_once();
     figures["overlap_looks"] = found->n_looks();
     figures["overlap_changes"] = found->n_changes();
-    figures["overlapped_round_ms"] = ms(found->overlapped());
     figures["in_turn_round_ms"] = ms(found->in_turn());
+    if (found->overlapped() > 0) figures["overlapped_round_ms"] = ms(found->overlapped());
   }
   if (rounds_.n_verifications == 0) return figures;
   figures["overlapped"] =

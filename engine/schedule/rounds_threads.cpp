@@ -63,8 +63,8 @@ class TwoThreads {
       {
         const std::lock_guard lock(mutex_);
         rounds_.verified(judged, now_ns());
+        wake_if_at_once();
       }
-      to_draft_.notify_one();
       for (const Judged& one : judged) {
         if (!one.over) continue;
         work_.end(one.branch);
@@ -81,9 +81,15 @@ class TwoThreads {
     {
       const std::lock_guard lock(mutex_);
       rounds_.admit(branch, request->run, request->value, now_ns());
+      wake_if_at_once();
     }
-    to_draft_.notify_one();
     return 1;
+  }
+
+  /// The other thread, under the lock. In turn it stays asleep: awake it would take a core from a
+  /// model at work, only to find that it is not its turn.
+  void wake_if_at_once() {
+    if (rounds_.at_once()) to_draft_.notify_one();
   }
 
   std::vector<int> next_to_judge(const std::function<void()>& between) {
@@ -91,9 +97,9 @@ class TwoThreads {
     while (!failure_) {
       std::vector<int> branches = rounds_.verify_next(now_ns());
       judges_beside_ = rounds_.at_once();
+      wake_if_at_once();  // its turn, if it was not until now
       if (!branches.empty()) return branches;
       if (judges_beside_) {
-        to_draft_.notify_one();  // its turn, if it was not until now
         wait_to_judge(lock, between);
       } else if (const std::optional<int> branch = rounds_.draft_next(now_ns())) {
         lock.unlock();

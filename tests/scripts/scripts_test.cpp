@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/scripts/measuring_scripts.h"
 
@@ -218,7 +219,8 @@ TEST_F(MeasuringScripts, every_decoder_is_measured_on_tasks_and_sets_at_both_sca
     EXPECT_EQ(cells[6], "1.00") << cells[0] << " " << cells[1];
     EXPECT_EQ(cells[10], "1.00") << cells[0] << " " << cells[1];
     EXPECT_EQ(cells[11], "98% of 50") << "all answers but one";
-    EXPECT_EQ(cells[12], cells[0] == "humaneval" ? "14 of 14" : "28 of 28");
+    EXPECT_EQ(cells[12], cells[0] == "humaneval" ? "14 of 14" : "44 of 44")
+        << "of a task three races at 4x2";
   }
   EXPECT_EQ(n_lanes, 3 * 18);
   EXPECT_EQ(cell(text, "medusa", "speed-up"), "1.50x") << "what its heads take is paid";
@@ -255,7 +257,7 @@ TEST_F(MeasuringScripts, every_decoder_is_measured_on_tasks_and_sets_at_both_sca
   const std::string asked_of_it(std::istreambuf_iterator<char>(file), {});
   EXPECT_THAT(asked_of_it, Not(HasSubstr("humaneval/0/0\""))) << "its prompt is too long";
 
-  fs::remove(out() + "/plain-1x1-sized.json");
+  fs::remove(out() + "/plain-1x1-sized.1.json");
   EXPECT_EQ(printed(settings, "all_decoders.sh"), text);
   std::vector<std::string> again;
   for (const std::string& call : asked())
@@ -269,7 +271,8 @@ TEST_F(MeasuringScripts, every_decoder_is_measured_on_tasks_and_sets_at_both_sca
 }
 
 TEST_F(MeasuringScripts, windows_are_as_wide_as_is_cheap_here_and_rows_cost_what_they_do_then) {
-  const std::string settings = "HAS=demo-cllm DECOSCOPE_DATA= DECOSCOPE_ALL_TASKS=arith ";
+  const std::string settings =
+      "HAS=demo-cllm DECOSCOPE_DATA= DECOSCOPE_ALL_TASKS=arith DECOSCOPE_ALL_REPEATS=1 ";
   fs::create_directory(out());
   const auto measured = [&](const std::string& name, const std::string& rows) {
     std::ofstream(out() + "/" + name + ".json") << R"({"rows": [)" << rows << "]}";
@@ -291,11 +294,11 @@ TEST_F(MeasuringScripts, windows_are_as_wide_as_is_cheap_here_and_rows_cost_what
            std::to_string(ms) + R"(}], "ms": 0})";
   };
   const auto steps = [&](double one, double seven) { return row(1, one) + ", " + row(7, seven); };
-  measured("arith-4x2-all-before", steps(8, 14));
-  measured("arith-4x2-all-behind", steps(4, 10));
+  measured("arith-4x2-all.1-before", steps(8, 14));
+  measured("arith-4x2-all.1-behind", steps(4, 10));
   for (const char* same :
-       {"arith-4x2-sized-before", "arith-4x2-sized-behind", "arith-1x1-all-before",
-        "arith-1x1-all-behind", "arith-1x1-sized-before", "arith-1x1-sized-behind"})
+       {"arith-4x2-sized.1-before", "arith-4x2-sized.1-behind", "arith-1x1-all.1-before",
+        "arith-1x1-all.1-behind", "arith-1x1-sized.1-before", "arith-1x1-sized.1-behind"})
     measured(same, steps(6, 6.6));
   const std::string text = printed(settings, "all_decoders.sh");
   for (const auto& cells : rows_of(text)) {
@@ -311,6 +314,41 @@ TEST_F(MeasuringScripts, windows_are_as_wide_as_is_cheap_here_and_rows_cost_what
                                           "refill=slide --set block=16")));
 }
 
+TEST_F(MeasuringScripts, of_three_races_the_median_counts_and_heads_slow_the_steps_between_them) {
+  const std::string settings =
+      kAllModels + "DECOSCOPE_DATA= DECOSCOPE_ALL_SETS= DECOSCOPE_ALL_TASKS=arith ";
+  const std::string text = printed(settings, "all_decoders.sh");
+  const auto change = [&](const std::string& name, const auto& how) {
+    const std::string file = out() + "/" + name + ".json";
+    nlohmann::json document;
+    std::ifstream(file) >> document;
+    how(document);
+    std::ofstream(file) << document;
+  };
+  const auto quicker = [](nlohmann::json& race) {
+    for (auto& lane : race["summary"])
+      if (lane["lane"] == "medusa") lane["speedup"] = 3.0;
+  };
+  change("arith-4x2-all.3", quicker);
+  EXPECT_EQ(printed(settings, "all_decoders.sh"), text) << "one of three";
+  change("arith-4x2-all.1", quicker);
+  EXPECT_EQ(cell(printed(settings, "all_decoders.sh"), "medusa", "speed-up"), "1.50x") << "at 1x1";
+  EXPECT_THAT(printed(settings, "all_decoders.sh"), HasSubstr("| Medusa | medusa | arith | 1.8x | 3.00x | yes |"));
+
+  // As many steps, each twice as slow where chimera's heads are asked between.
+  change("drafts-4x2-chimera", [](nlohmann::json& steps) {
+    for (auto& row : steps["rows"])
+      for (auto& mean : row["behind"]) mean["ms"] = 2 * mean["ms"].template get<double>();
+  });
+  const std::string slowed = printed(settings, "all_decoders.sh");
+  EXPECT_THAT(slowed, HasSubstr("(steps between which it is: 2.00 of what they are without)"));
+  for (const auto& cells : rows_of(slowed)) {
+    if (cells.size() != 13 || cells[1] != "chimera") continue;
+    EXPECT_EQ(cells[6], "1.00");
+    EXPECT_GT(std::stod(cells[10]), 1.5);
+  }
+}
+
 TEST_F(MeasuringScripts, without_heads_sets_and_a_consistency_model_the_others_are_measured) {
   const std::string settings = "DECOSCOPE_DATA= DECOSCOPE_ALL_TASKS=arith ";
   const std::string text = printed(settings, "all_decoders.sh");
@@ -320,7 +358,7 @@ TEST_F(MeasuringScripts, without_heads_sets_and_a_consistency_model_the_others_a
   for (const char* what :
        {"the open sets are passed over", "demo-chimera is not there", "demo-cllm is not there"})
     EXPECT_THAT(told(), HasSubstr(what));
-  fs::remove(out() + "/arith-4x2-all.json");
+  fs::remove(out() + "/arith-4x2-all.1.json");
   EXPECT_EQ(code_of(settings + "FAILS=ar,jacobi,lookahead", "all_decoders.sh"), 6);
   EXPECT_THAT(parts(), SizeIs(0));
   EXPECT_EQ(code_of(settings + "DIFFERS=ar,jacobi,lookahead", "all_decoders.sh"), 1);

@@ -11,6 +11,11 @@
 namespace engine::test {
 namespace {
 
+/// A round of which half is drafting: there is something to gain.
+RoundTime round(Nanoseconds whole) {
+  return {.whole = whole, .drafting = whole / 2};
+}
+
 /// What a text's round takes each way.
 struct Costs {
   Nanoseconds in_turn = 0, at_once = 0;
@@ -21,7 +26,7 @@ int feed(OverlapTuner& tuner, const Costs& costs, int n) {
   int n_at_once = 0;
   for (int i = 0; i < n; i++) {
     n_at_once += tuner.at_once();
-    tuner.measured(tuner.at_once() ? costs.at_once : costs.in_turn);
+    tuner.measured(round(tuner.at_once() ? costs.at_once : costs.in_turn));
   }
   return n_at_once;
 }
@@ -74,17 +79,46 @@ TEST(OverlapTuner, a_slow_round_now_and_then_misleads_it_not) {
   OverlapTuner tuner;
   for (int i = 0; i < 2000; i++) {
     const Nanoseconds usual = tuner.at_once() ? 80 : 100;
-    tuner.measured(i % 7 == 5 ? 5 * usual : usual);
+    tuner.measured(round(i % 7 == 5 ? 5 * usual : usual));
   }
   EXPECT_TRUE(tuner.keeps_at_once());
   EXPECT_EQ(tuner.n_changes(), 1);
+}
+
+// If drafting cost nothing at all at once, that would still not be quicker by what counts.
+TEST(OverlapTuner, looks_not_where_there_is_nothing_to_gain_until_there_is) {
+  OverlapTuner tuner;
+  const auto feed_in_turn = [&](Nanoseconds drafting, int n) {
+    for (int i = 0; i < n; i++) {
+      EXPECT_FALSE(tuner.at_once());
+      tuner.measured({.whole = 1000, .drafting = drafting});
+    }
+  };
+  feed_in_turn(28, 1000);
+  EXPECT_EQ(tuner.n_looks(), 0);
+  EXPECT_TRUE(tuner.knows());
+  EXPECT_TRUE(tuner.was_spared());
+  EXPECT_EQ(tuner.in_turn(), 1000);
+  EXPECT_EQ(tuner.overlapped(), 0);
+  // A draft that has become slow, in rounds that take no longer: found out within a pause.
+  int n = 0;
+  for (; !tuner.at_once() && n < 1000; n++) tuner.measured({.whole = 1000, .drafting = 300});
+  EXPECT_TRUE(tuner.at_once());
+  EXPECT_LE(n, 800);
+  feed(tuner, {.in_turn = 1000, .at_once = 700}, 20);
+  EXPECT_TRUE(tuner.keeps_at_once());
+  EXPECT_FALSE(tuner.was_spared());
+
+  OverlapTuner just_enough;
+  for (int i = 0; i < 3; i++) just_enough.measured({.whole = 1000, .drafting = 30});
+  EXPECT_TRUE(just_enough.at_once());
 }
 
 // As behind a prompt, whichever way they are made.
 TEST(OverlapTuner, steps_that_grow_quicker_favour_neither_way) {
   OverlapTuner tuner;
   for (int text = 0; text < 20; text++)
-    for (int i = 0; i < 25; i++) tuner.measured(1000 + 250 / (1 + i / 2));
+    for (int i = 0; i < 25; i++) tuner.measured(round(1000 + 250 / (1 + i / 2)));
   EXPECT_FALSE(tuner.keeps_at_once());
   EXPECT_EQ(tuner.n_changes(), 0);
   EXPECT_GE(tuner.n_looks(), 2);
@@ -93,7 +127,7 @@ TEST(OverlapTuner, steps_that_grow_quicker_favour_neither_way) {
 TEST(OverlapTuner, noise_of_equal_ways_changes_it_rarely) {
   Dice dice(4);
   OverlapTuner tuner;
-  for (int i = 0; i < 3000; i++) tuner.measured(dice(950, 1050));
+  for (int i = 0; i < 3000; i++) tuner.measured(round(dice(950, 1050)));
   EXPECT_LE(tuner.n_changes(), tuner.n_looks() / 2);
   EXPECT_LE(tuner.n_looks(), 60);
 }
@@ -101,9 +135,9 @@ TEST(OverlapTuner, noise_of_equal_ways_changes_it_rarely) {
 TEST(MeasuredOverlap, judges_each_number_of_branches_by_itself_and_leaves_one_alone_in_turn) {
   MeasuredOverlap overlap;
   for (int i = 0; i < 50; i++) {
-    overlap.measured(1, 10);
-    overlap.measured(2, overlap.at_once(2) ? 90 : 50);
-    overlap.measured(3, overlap.at_once(3) ? 50 : 90);
+    overlap.measured(1, round(10));
+    overlap.measured(2, round(overlap.at_once(2) ? 90 : 50));
+    overlap.measured(3, round(overlap.at_once(3) ? 50 : 90));
   }
   EXPECT_FALSE(overlap.at_once(1));
   EXPECT_FALSE(overlap.at_once(2));
@@ -115,20 +149,21 @@ TEST(MeasuredOverlap, begins_a_number_of_branches_with_what_the_nearest_keeps) {
   for (const Nanoseconds beside : {50, 150}) {
     MeasuredOverlap overlap;
     EXPECT_FALSE(overlap.at_once(6)) << "nothing is known";
-    for (int i = 0; i < 20; i++) overlap.measured(6, overlap.at_once(6) ? beside : 100);
+    for (int i = 0; i < 20; i++) overlap.measured(6, round(overlap.at_once(6) ? beside : 100));
     const bool pays = beside < 100;
     ASSERT_EQ(overlap.at_once(6), pays);
     // Fewer and fewer are left; each number is seen a few times.
     for (int n = 5; n > 1; n--) {
       for (int i = 0; i < 40; i++) {
         EXPECT_EQ(overlap.at_once(n), pays) << n << " branches, round " << i;
-        overlap.measured(n, overlap.at_once(n) ? beside * 2 : 200);
+        overlap.measured(n, round(overlap.at_once(n) ? beside * 2 : 200));
       }
       EXPECT_EQ(overlap.tuners().at(n).n_looks(), 0);
     }
     EXPECT_FALSE(overlap.at_once(1));
     // Where it is otherwise for these, a look finds that out.
-    for (int i = 0; i < 200; i++) overlap.measured(2, overlap.at_once(2) == pays ? 200 : 90);
+    for (int i = 0; i < 200; i++)
+      overlap.measured(2, round(overlap.at_once(2) == pays ? 200 : 90));
     EXPECT_EQ(overlap.at_once(2), !pays);
   }
 }
@@ -137,25 +172,25 @@ TEST(MeasuredOverlap, begins_a_number_of_branches_with_what_the_nearest_keeps) {
 TEST(MeasuredOverlap, tells_of_the_most_branches_at_which_both_ways_were_measured) {
   for (const Nanoseconds beside : {50, 150}) {
     MeasuredOverlap overlap;
-    EXPECT_EQ(overlap.most_that_measured_both(), nullptr);
+    EXPECT_EQ(overlap.most_that_measured(), nullptr);
     const auto rounds = [&](int n_branches, int n) {
       for (int i = 0; i < n; i++)
-        overlap.measured(n_branches, overlap.at_once(n_branches) ? beside : 100);
+        overlap.measured(n_branches, round(overlap.at_once(n_branches) ? beside : 100));
     };
     rounds(3, 3);
-    EXPECT_EQ(overlap.most_that_measured_both(), nullptr) << "in turn alone";
+    EXPECT_EQ(overlap.most_that_measured(), nullptr) << "in turn alone";
     rounds(3, 17);
     ASSERT_EQ(overlap.at_once(3), beside < 100);
     rounds(6, 10);
     const OverlapTuner& six = overlap.tuners().at(6);
     EXPECT_EQ(six.in_turn() > 0, beside > 100) << "the way that it began with";
     EXPECT_EQ(six.overlapped() > 0, beside < 100);
-    const OverlapTuner* told = overlap.most_that_measured_both();
+    const OverlapTuner* told = overlap.most_that_measured();
     ASSERT_EQ(told, &overlap.tuners().at(3));
     EXPECT_EQ(told->in_turn(), 100);
     EXPECT_EQ(told->overlapped(), beside);
     rounds(6, 60);
-    EXPECT_EQ(overlap.most_that_measured_both(), &six) << "it has looked";
+    EXPECT_EQ(overlap.most_that_measured(), &six) << "it has looked";
   }
 }
 
@@ -198,6 +233,27 @@ TEST(Rounds, in_turn_take_what_drafting_and_verifying_by_turns_takes) {
   EXPECT_EQ(makespan(never, machine, 3, 1, 50), 3 * 50 * (7 + 20));
   EXPECT_EQ(makespan(never, machine, 6, 6, 50), 50 * (6 * 7 + 20)) << "six drafts, one forward";
   EXPECT_EQ(makespan(never, machine, 1, 1, 50), 50 * (7 + 20));
+}
+
+// So each draft but the first finds its weights where the one before left them.
+TEST(Rounds, in_turn_all_branches_are_drafted_for_and_then_all_verified) {
+  const FirstComeFirstServed fcfs;
+  for (const int together : {1, 2, 3, 8}) {
+    FixedOverlap never(false);
+    Rounds rounds(4, fcfs, together, nullptr, {}, &never);
+    ScriptedWork work({{.n_tokens = 3}, {.n_tokens = 9}, {.n_tokens = 6}, {.n_tokens = 9}});
+    std::string order;
+    for (const StageSlice& slice : simulate_rounds(rounds, work, fixed_times(5, 20, 1)))
+      order += (slice.stage == StageSlice::Stage::Draft ? "d" : "v") + std::to_string(slice.branch);
+    std::string expected;
+    for (int round = 0; round < 9; round++)
+      for (const char* stage : {"d", "v"})
+        for (const int branch : {0, 1, 2, 3}) {
+          const int n_tokens = std::vector{3, 9, 6, 9}[static_cast<std::size_t>(branch)];
+          if (round < n_tokens) expected += stage + std::to_string(branch);
+        }
+    EXPECT_EQ(order, expected) << together;
+  }
 }
 
 TEST(Rounds, in_turn_nothing_is_done_at_the_same_time_however_many_could_draft) {
@@ -247,6 +303,18 @@ TEST(Rounds, that_look_are_about_as_quick_as_the_quicker_way) {
   }
 }
 
+TEST(Rounds, that_have_nothing_to_gain_take_what_taking_turns_takes) {
+  const Machine machine{.draft = 2, .verify = 300, .draft_beside = 2, .verify_beside = 600};
+  for (const int together : {1, 3}) {
+    FixedOverlap never(false);
+    MeasuredOverlap measured;
+    const Nanoseconds in_turn = makespan(never, machine, 3, together, 400);
+    EXPECT_EQ(makespan(measured, machine, 3, together, 400), in_turn);
+    EXPECT_EQ(measured.tuners().at(3).n_looks(), 0);
+    EXPECT_EQ(measured.most_that_measured(), &measured.tuners().at(3));
+  }
+}
+
 TEST(Rounds, that_look_do_the_same_each_time) {
   const Machine machine{.draft = 20, .verify = 30, .draft_beside = 22, .verify_beside = 32};
   MeasuredOverlap first, second;
@@ -258,8 +326,9 @@ class AlternatingOverlap final : public Overlap {
  public:
   explicit AlternatingOverlap(std::uint64_t seed) : dice_(seed) {}
   bool at_once(int /*n_branches*/) const override { return at_once_; }
-  void measured(int /*n_branches*/, Nanoseconds per_text) override {
-    EXPECT_GE(per_text, 0);
+  void measured(int /*n_branches*/, const RoundTime& per_text) override {
+    EXPECT_GE(per_text.drafting, 0);
+    EXPECT_GE(per_text.whole, 0);
     at_once_ = dice_(0, 1) == 1;
   }
 

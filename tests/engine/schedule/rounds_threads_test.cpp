@@ -148,7 +148,7 @@ class RandomOverlap final : public Overlap {
  public:
   explicit RandomOverlap(std::uint64_t seed) : dice_(seed) {}
   bool at_once(int /*n_branches*/) const override { return at_once_; }
-  void measured(int /*n_branches*/, Nanoseconds /*per_text*/) override {
+  void measured(int /*n_branches*/, const RoundTime& /*per_text*/) override {
     at_once_ = dice_(0, 1) == 1;
   }
 
