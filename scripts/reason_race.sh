@@ -51,7 +51,7 @@ if [ ! -d "$slow" ]; then
   mv "$slow.part" "$slow"
 fi
 cot=(reason cot --task kb --json)
-tot=(reason tot --task arith --split test --thoughts 3 --beam 2 --scale "$scale" --json)
+tot=(reason tot --task arith --split test --beam 2 --scale "$scale" --json --thoughts)
 trees=() chains=()
 tree_calls=()
 tree() { # name, its own base or -, options of the decoder
@@ -59,7 +59,7 @@ tree() { # name, its own base or -, options of the decoder
   tree_calls+=("$(printf '%q ' "${@:1:1}" "${@:3}")")
 }
 search() { # name, options of the decoder
-  into "$out/tree-$1.$repeat.json" "${tot[@]}" --count "$n_trees" "${@:2}"
+  into "$out/tree-$1.$repeat.json" "${tot[@]}" 3 --count "$n_trees" "${@:2}"
 }
 chain() { # name, its own plain decoding or -, options
   [ "$repeat" -gt 1 ] || chains+=("$1=$2")
@@ -132,7 +132,8 @@ for draft in draft slow-draft; do
     beside "$out/$draft-one-beside-$cores.json" --scale "$scale" "${threads[@]}" -- "${step[@]}" --threads 1
   done
 done
-for n in 1 2 4; do into "$out/memory-$n.1.json" "${tot[@]}" --count 1 --decoder seed --set branches=$n; done
+# Four thoughts, so that four branches are under way at once.
+for n in 1 2 4; do into "$out/memory-$n.1.json" "${tot[@]}" 4 --count 1 --decoder seed --set branches=$n; done
 seed_3=(--decoder seed --set branches=3)
 tree ar - --decoder ar
 tree speculative - --decoder speculative --set gamma=3

@@ -27,10 +27,10 @@ def row(*cells):
 
 
 def decode_ms(report):
-    """The time that passed, without what reading prompts took. Where several texts take turns the draft reads beside the target's work:
-    that took no time of its own and is not taken off."""
+    """The time that passed, without what reading prompts took. Where the draft works beside the target it reads there too: that took no
+    time of its own and is not taken off."""
     s = report["schedule"]
-    beside = s.get("draft_prefill_ms", 0) if s.get("branches", 1) > 1 else 0
+    beside = s.get("draft_prefill_ms", 0) * s.get("overlapped", 0)
     return s["wall_ms"] - s["prefill_ms"] + beside
 
 
