@@ -200,7 +200,7 @@ int bench_step(const BenchOptions& options) {
   const StepTiming timing{.rows = options.rows,
                           .context = options.context,
                           .repeat = options.repeat,
-                          .n_texts = options.texts};
+                          .n_texts = options.n_texts};
   const StepTimes times = interrupted() ? StepTimes() : time_steps(model, timing);
   std::vector<std::vector<MeanSteps>> behind;
   if (!options.behind.empty() && !interrupted()) {
@@ -209,8 +209,8 @@ int bench_step(const BenchOptions& options) {
                              {.steps = options.behind,
                               .draft = models.draft ? models.draft->model.get() : nullptr,
                               .heads = heads ? heads->heads.get() : nullptr,
-                              .n_forwards = options.draft_forwards,
-                              .n_anew = options.anew},
+                              .n_forwards = options.n_draft_forwards,
+                              .n_anew = options.n_anew},
                              [&](int done) { line.show(done, options.repeat, "repeats"); });
   }
   machine["read_gbps_after"] = read_probe(model.device());
@@ -229,7 +229,7 @@ int bench_step(const BenchOptions& options) {
               {"scale", engine::name_of(model.scale())},
               {"dtype", kernels::name_of(model.dtype())},
               {"context", options.context},
-              {"texts", options.texts},
+              {"texts", options.n_texts},
               {"weight_bytes", model.weight_bytes()},
               {"cache_bytes", times.cache_bytes},
               {"cache_bytes_per_token",
@@ -435,9 +435,9 @@ int bench(const BenchOptions& options) {
   };
   if (!options.set.empty() && options.what != "decode") refuse("--set belongs to bench decode");
   if (options.behind.empty() &&
-      (options.anew != 0 || options.draft_forwards != BenchOptions().draft_forwards))
+      (options.n_anew != 0 || options.n_draft_forwards != BenchOptions().n_draft_forwards))
     refuse("--anew and --draft-forwards belong to bench step --behind");
-  if (options.what != "step" && (options.texts != 1 || !options.behind.empty()))
+  if (options.what != "step" && (options.n_texts != 1 || !options.behind.empty()))
     refuse("--texts and --behind belong to bench step");
   const bool drafts =
       options.decoder != "ar" || !options.model.draft.empty() || !options.model.heads.empty();

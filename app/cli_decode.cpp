@@ -112,15 +112,15 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
                 "bench step: means of the first so many steps behind a prompt that is read anew, "
                 "as a decoder has them, beside steps that go on and on; counts with commas between")
       ->type_name("LIST");
-  c->add_option("--texts", p.bench.texts, "bench step: texts in a forward, --rows of each")
+  c->add_option("--texts", p.bench.n_texts, "bench step: texts in a forward, --rows of each")
       ->capture_default_str()
       ->transform(whole_number(1, kMaxBenchTexts));
-  c->add_option("--anew", p.bench.anew,
+  c->add_option("--anew", p.bench.n_anew,
                 "bench step --behind: so many tokens of each prompt are read anew, the others are "
                 "shared with the prompt before it; 0: all are read")
       ->capture_default_str()
       ->transform(whole_number(0));
-  c->add_option("--draft-forwards", p.bench.draft_forwards,
+  c->add_option("--draft-forwards", p.bench.n_draft_forwards,
                 "bench step --behind: forwards of the draft before each step, or heads that are "
                 "asked")
       ->capture_default_str()

@@ -67,10 +67,10 @@ struct BenchOptions {
   int context = 128;
   int repeat = 15;
   int max_tokens = 128;
-  int texts = 1;            // in a forward of step
-  std::vector<int> behind;  // of step: so many steps behind each prompt; none: they go on and on
-  int draft_forwards = 4;   // before each of these, where the decoder drafts
-  int anew = 0;             // tokens of each such prompt that are read anew; 0: all
+  int n_texts = 1;           // in a forward of step
+  std::vector<int> behind;   // of step: so many steps behind each prompt; none: they go on and on
+  int n_draft_forwards = 4;  // before each of these, where the decoder drafts
+  int n_anew = 0;            // tokens of each such prompt that are read anew; 0: all
   bool json = false;
 };
 
