@@ -310,6 +310,36 @@ TEST(DraftRules, every_decoder_and_rule_keeps_the_law_of_plain_sampling_exactly)
   }
 }
 
+TEST(DraftRules, chains_of_three_of_five_tokens_keep_the_law_of_whole_texts) {
+  // A step at a time, each behind a prompt read anew: its law is that of the text alone.
+  const std::vector<TokenId> prompt{0, 1, 2};
+  std::vector<Case> chains{{"speculative", "speculative", {{"gamma", "3"}}, 5, 4}};
+  for (const char* rule : {"without", "with", "naive", "kseq"})
+    chains.push_back({rule, "mcsd", {{"k_config", "1,1,1"}, {"rule", rule}}, 5, 4});
+  for (const Case& c : chains) {
+    for (const float spread : {1.0f, 3.5f, 8.7f}) {
+      const ToyShape shape{.vocab = 5, .context = 8, .spread = spread, .seed = 6};
+      ToyModel model(shape), draft(draft_of(shape, spread));
+      const auto n_written = [&](const auto& text) {
+        return std::ssize(text) - std::ssize(prompt);
+      };
+      const Law texts = enumerate_steps(
+          [&](const std::vector<TokenId>& text, UniformSource& uniforms) {
+            Job job = job_of(c, draft, uniforms);
+            job.limits.max_tokens -= static_cast<int>(n_written(text));
+            Lane lane = start(model, text, job);
+            Lane* lanes[] = {&lane};
+            Stepper(model, nullptr).step(lanes);
+            return std::vector(lane.sequence.tokens().begin(), lane.sequence.tokens().end());
+          },
+          prompt, [&](const auto& text) { return n_written(text) == c.n_tokens; });
+      Law law;
+      for (const auto& [text, p] : texts) law[{text.begin() + std::ssize(prompt), text.end()}] += p;
+      EXPECT_LE(distance(law, expected_law(model, c, prompt)), kExact) << c.name << " " << spread;
+    }
+  }
+}
+
 TEST(DraftRules, a_draft_of_no_use_at_all_keeps_the_law_too) {
   // Another seed: the draft is of another opinion everywhere.
   const std::vector<TokenId> prompt{0, 1, 2};

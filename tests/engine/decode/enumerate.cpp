@@ -80,6 +80,23 @@ Law enumerate(const std::function<std::vector<TokenId>(UniformSource&)>& experim
   return law;
 }
 
+Law enumerate_steps(
+    const std::function<std::vector<TokenId>(const std::vector<TokenId>&, UniformSource&)>& step,
+    const std::vector<TokenId>& begin,
+    const std::function<bool(const std::vector<TokenId>&)>& is_done) {
+  Law done, open{{begin, 1.0}};
+  while (!open.empty()) {
+    Law next;
+    for (const auto& [state, probability] : open) {
+      const Law behind = enumerate([&](UniformSource& uniforms) { return step(state, uniforms); });
+      for (const auto& [state_behind, p] : behind)
+        (is_done(state_behind) ? done : next)[state_behind] += probability * p;
+    }
+    open = std::move(next);
+  }
+  return done;
+}
+
 namespace {
 
 std::vector<double> differences(const Law& a, const Law& b) {

@@ -16,6 +16,16 @@ using Law = std::map<std::vector<TokenId>, double>;
 /// @return            probability of each result
 Law enumerate(const std::function<std::vector<TokenId>(UniformSource&)>& experiment);
 
+/// The law of what is made in steps, each of which depends on what there is alone: equal states are
+/// walked on from once, with the probabilities of all ways that led there summed.
+/// @param step     what there is behind one step more; run once an outcome of it, as in enumerate()
+/// @param is_done  whether there is no further step
+/// @return         probability of each state that is done
+Law enumerate_steps(
+    const std::function<std::vector<TokenId>(const std::vector<TokenId>&, UniformSource&)>& step,
+    const std::vector<TokenId>& begin,
+    const std::function<bool(const std::vector<TokenId>&)>& is_done);
+
 /// The largest difference of two laws.
 double distance(const Law& a, const Law& b);
 /// Half the sum of all differences: what the best test can tell of them.
