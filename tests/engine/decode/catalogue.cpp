@@ -115,9 +115,12 @@ Loaded::Loaded(const Subject& subject,
                              .scale = scale,
                              .vocab_size = model->vocab_size(),
                              .max_seq_len = model->max_seq_len()};
-  medusa_ = load_medusa(*device_, random_heads_for(target.config, HeadsKind::Medusa), options);
-  chimera_ =
-      load_chimera(*device_, random_heads_for(target.config, HeadsKind::Chimera), target, options);
+  const auto heads_for = [&](HeadsKind kind) {
+    if (subject.kind == Subject::Kind::Tiny) return random_heads_for(target.config, kind);
+    return open_heads(kAssets + "/models/demo-" + name_of(kind), &target);
+  };
+  medusa_ = load_medusa(*device_, heads_for(HeadsKind::Medusa), options);
+  chimera_ = load_chimera(*device_, heads_for(HeadsKind::Chimera), target, options);
   transformer_ = model.get();
   model_ = std::move(model);
 }
@@ -125,6 +128,12 @@ Loaded::Loaded(const Subject& subject,
 DraftHeads* Loaded::heads(const std::string& decoder) {
   if (decoder == "medusa") return medusa_.get();
   return decoder == "chimera" ? chimera_.get() : nullptr;
+}
+
+std::string Loaded::heads_tree(const std::string& decoder) const {
+  if (subject_.kind != Subject::Kind::Bundled || (decoder != "medusa" && decoder != "chimera"))
+    return "";
+  return kAssets + "/models/demo-" + decoder + "/tree.json";
 }
 
 std::vector<TokenId> Loaded::prompt(int i) const {
@@ -218,7 +227,8 @@ int most_tokens(const Job& job) {
     return values.at("skip") == "true" ? std::stoi(values.at("window")) + 1 : 1;
   if (job.decoder == "prompt-lookup") return std::stoi(values.at("n_tokens")) + 1;
   if (job.decoder == "medusa" || job.decoder == "chimera") {
-    const std::string tree = values.at("tree") == "own" ? "rows16" : values.at("tree");
+    std::string tree = values.at("tree");
+    if (tree == "own") tree = job.heads_tree.empty() ? "rows16" : job.heads_tree;
     return find_rank_tree(tree, kAssets + "/trees").max_depth() + 1;
   }
   if (job.decoder == "speculative") return std::stoi(values.at("gamma")) + 1;

@@ -35,8 +35,11 @@ class Loaded {
                   std::unique_ptr<kernels::Device> device = nullptr);
   LanguageModel& model() { return *model_; }
   LanguageModel& draft() { return *draft_; }  // for it, unscaled
-  /// Draft heads for it that guess at random, or seldom right; null for decoders without.
+  /// Draft heads for it; null for decoders without. The bundled model's are the trained ones, the
+  /// tiny transformer's guess at random, the toy's are sometimes right.
   DraftHeads* heads(const std::string& decoder);
+  /// The file of the tree beside them; empty where there is none.
+  std::string heads_tree(const std::string& decoder) const;
   const Model* transformer() const { return transformer_; }  // null for the toy
   /// Any i >= 0; the bundled model's are its bundled prompts in turn.
   std::vector<TokenId> prompt(int i) const;
