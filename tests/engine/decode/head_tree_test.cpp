@@ -450,6 +450,80 @@ TEST(HeadTree, T3_rejection_sampling_keeps_the_law_exactly_by_node_and_by_candid
   }
 }
 
+TEST(HeadTree, T3_stop_below_keeps_the_law_exactly_whatever_it_leaves_out) {
+  for (const Form& form : kForms) {
+    for (const char* verify : {"greedy", "sample"}) {
+      for (const char* threshold : {"0.1", "0.3", "0.6"}) {
+        std::int64_t n_proposed = 0, n_unstopped = 0, n_accepted = 0;
+        for (std::uint64_t seed = 0; seed < 3; seed++) {
+          const ToyShape shape{.vocab = 4, .context = 2, .spread = 3, .seed = seed};
+          ToyModel model(shape);
+          Guesser guesser(draft_of(shape, 1));
+          Job job = job_of(form.decoder, form.options, guesser);
+          job.options["tree"] = "rows8";
+          job.options["verify"] = verify;
+          job.sampling = {.temperature = 0.8f, .mode = Sampling::Mode::Rejection};
+          job.limits.max_tokens = 4;
+          const std::vector<TokenId> prompt{0, 1, 2};
+          n_unstopped += run(model, prompt, job).n_proposed;
+          job.options["stop_below"] = threshold;
+          n_proposed += run(model, prompt, job).n_proposed;
+          const Law law = enumerate([&](UniformSource& uniforms) {
+            job.uniforms = &uniforms;
+            const Outcome outcome = run(model, prompt, job);
+            n_accepted += outcome.n_accepted;
+            return outcome.tokens;
+          });
+          const Law expected = plain_law(
+              [&](std::span<const TokenId> text) {
+                return plain_next(model, static_cast<double>(0.8f), text);
+              },
+              prompt, 4);
+          EXPECT_LE(distance(law, expected), kExact) << described(job);
+        }
+        EXPECT_LT(n_proposed, n_unstopped) << threshold << ": nothing was left out";
+        EXPECT_GT(n_accepted, 0) << threshold << ": nothing was kept";
+      }
+    }
+  }
+}
+
+TEST(HeadTree, T3_stop_below_that_looks_at_what_was_judged_would_be_caught) {
+  // Two candidates, of which the heads find the second too unlikely.
+  const std::vector<double> p{0.5, 0.3, 0.2};
+  const Law expected{{{0}, 0.5}, {{1}, 0.3}, {{2}, 0.2}};
+  enum class Stop { BeforeJudging, DropsWhatWasKept, CountsAsRefused };
+  for (const DraftRule rule : {DraftRule::Without, DraftRule::Naive}) {
+    const auto law_of = [&](Stop stop) {
+      return enumerate([&](UniformSource& uniforms) {
+        TokenTree tree;
+        tree.add(0, -1, RowTag{});
+        std::vector<Candidates> candidates(1);
+        for (const TokenId x : {0, 1}) {
+          if (x == 1 && stop != Stop::DropsWhatWasKept) continue;
+          candidates[0].rows.push_back(tree.add(x, 0, RowTag{RowTag::Kind::Draft, 1, 0}));
+          candidates.emplace_back();
+        }
+        StepOutput judged;
+        judged.vocab_size = 3;
+        for (int row = 0; row < tree.n_rows(); row++)
+          for (const double x : p) judged.logits.push_back(static_cast<float>(std::log(x)));
+        if (stop == Stop::CountsAsRefused) judged.logits[1] = -INFINITY;
+        const std::vector<TokenId> text{0};
+        TokenId token =
+            reject_drafted(text, tree, candidates, judged, {.temperature = 1}, rule, uniforms)
+                .emitted[0];
+        if (token == 1 && stop == Stop::DropsWhatWasKept)
+          token = draw(p, uniforms.residual(0, p));  // judged anew in the next step
+        return std::vector<TokenId>{token};
+      });
+    };
+    EXPECT_LE(distance(law_of(Stop::BeforeJudging), expected), 1e-6);  // logits are floats
+    EXPECT_GT(total_variation(law_of(Stop::DropsWhatWasKept), expected), 0.1);
+    EXPECT_GT(total_variation(law_of(Stop::CountsAsRefused), expected), 0.1);
+  }
+}
+
 TEST(HeadTree, SD22_trees_of_any_shape_keep_the_law_exactly) {
   const auto path = std::filesystem::temp_directory_path() /
                     ("decoscope_shape_" + std::to_string(getpid()) + ".json");
