@@ -2,6 +2,7 @@
 // and guess what training taught them.
 #include <fstream>
 #include <map>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -48,18 +49,21 @@ const std::string kDrawn = " --temperature 0.8 --seed 7";
 TEST_F(CliFamily, its_heads_write_what_plain_decoding_writes_in_fewer_steps) {
   const auto greedy = race("ar,medusa,chimera");
   expect_exact(greedy);
-  EXPECT_GE(greedy.at("medusa")["tokens_per_step"].get<double>(), 1.4);
-  EXPECT_GE(greedy.at("chimera")["tokens_per_step"].get<double>(), 1.8);
+  // 2.60 and 4.07 on 25 November 2026.
+  EXPECT_GE(greedy.at("medusa")["tokens_per_step"].get<double>(), 2.5);
+  EXPECT_GE(greedy.at("chimera")["tokens_per_step"].get<double>(), 3.9);
   expect_exact(race("ar,medusa,chimera", kDrawn));
   expect_exact(race("ar,medusa", " --scale 4x1", 12));
 }
 
 TEST_F(CliFamily, its_consistency_model_settles_blocks_in_few_steps_and_writes_its_own_text) {
   const std::string lanes = "ar@demo-cllm,jacobi@demo-cllm";
-  for (const std::string refill : {"block", "slide"}) {
+  // 3.67 in blocks and, by the instructions, 4.56 or 4.68 sliding on 25 November 2026.
+  for (const auto& [refill, least] :
+       {std::pair<std::string, double>{"block", 3.5}, {"slide", 4.5}}) {
     const auto greedy = race(lanes + ",lookahead@demo-cllm", " --set refill=" + refill);
     expect_exact(greedy);
-    EXPECT_GE(greedy.at("jacobi@demo-cllm")["tokens_per_step"].get<double>(), 2.3) << refill;
+    EXPECT_GE(greedy.at("jacobi@demo-cllm")["tokens_per_step"].get<double>(), least) << refill;
     expect_exact(race(lanes + ",lookahead@demo-cllm", " --set refill=" + refill + kDrawn));
   }
 }
