@@ -52,8 +52,8 @@ picture() {
       panel_of seed schedule - reason cot --task kb --count 3 --max-tokens 16 --scale 4x2 --draft "$work/slow-draft" \
         --decoder seed --set branches=3 --set overlap=always ;;
     mcsd) page mcsd tree 11 --set k_config=2,2,2 --prompt "$arithmetic" ;;
-    medusa) page medusa tree 6 --prompt "$arithmetic" ;;
-    chimera) page chimera tree 8 --prompt "$arithmetic" ;;
+    medusa) page medusa tree 12 --prompt "$arithmetic" ;;
+    chimera) page chimera tree 2 --prompt "$arithmetic" ;;
     cllm) panel_of cllm trajectory - generate --model demo-cllm --decoder jacobi --max-tokens 32 --prompt "$arithmetic" ;;
     *) echo "$1: no such picture" >&2; exit 2 ;;
   esac
