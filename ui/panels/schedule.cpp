@@ -271,11 +271,11 @@ std::vector<Figure> figures_of(const ScheduleFigures& f) {
              "on average: time that branches waited for the target / time in which any was under "
              "way",
              of_all(f.waits_for_target)),
-      figure("branches wait for the target", short_time(f.waits_for_target),
+      figure("waits summed: for the target", short_time(f.waits_for_target),
              "sum over branches: from the end of a draft to its forward",
              fmt::format("{} in {} forwards", short_time(f.waits_for_target), f.n_forwards),
              Truth::Measured),
-      figure("for the draft model", short_time(f.waits_to_draft),
+      figure("for the draft", short_time(f.waits_to_draft),
              "sum over branches: from being judged to the beginning of the next draft",
              short_time(f.waits_to_draft), Truth::Measured),
   };
