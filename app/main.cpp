@@ -6,6 +6,7 @@
 
 #include "app/commands.h"
 #include "app/terminal.h"
+#include "engine/schedule/failure.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/error.h"
 
@@ -16,15 +17,13 @@ int code_of(int argc, char** argv) {
     return app::run_command_line(argc, argv);
   } catch (const app::OutputClosed&) {
     return static_cast<int>(kernels::ErrorCode::Resources);
-  } catch (const kernels::Error& error) {
-    app::print_error(error.what());
-    return static_cast<int>(error.code());
   } catch (const std::bad_alloc&) {
     app::print_error("out of memory");
     return static_cast<int>(kernels::ErrorCode::Resources);
-  } catch (const std::exception& error) {
-    app::print_error(std::string("internal error: ") + error.what() + "; please report it");
-    return 70;
+  } catch (...) {
+    const engine::Failure failure = engine::current_failure();
+    app::print_error(failure.message);
+    return failure.code;
   }
 }
 

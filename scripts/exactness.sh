@@ -8,8 +8,9 @@
 # defaults; -seed.json: SEED's, whose branches are the prompts themselves; -cllm and -cllm-variants: lanes of the consistency model;
 # -4x2: at that scale), prints a Markdown table and fails where any output differs, or where one was not made. DECOSCOPE_EXACT_COUNT
 # prompts a task, the same whether or not there are open sets, DECOSCOPE_EXACT_SCALED (5) of them at 4x2, where a step takes some thirty
-# times as long; DECOSCOPE_EXACT_TASKS names tasks. A file that is there is not made again, so the same command goes on where it was
-# stopped.
+# times as long; DECOSCOPE_EXACT_TASKS names tasks; DECOSCOPE_EXACT_DEVICE the device of all runs, the reference's too (`cuda:0`; without
+# it the program's own choice, the CPU). A file that is there is not made again, so the same command goes on where it was stopped; a
+# folder holds one device's results, and another's are refused (2).
 set -euo pipefail
 unset DECOSCOPE_DATA
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -22,8 +23,20 @@ count=${DECOSCOPE_EXACT_COUNT:-200}
 scaled=${DECOSCOPE_EXACT_SCALED:-5}
 [ "$scaled" -le "$count" ] || scaled=$count
 read -ra tasks <<< "${DECOSCOPE_EXACT_TASKS:-arith kb sql py blocks write chat plain}"
+device=${DECOSCOPE_EXACT_DEVICE:-auto}
 lossless_lanes
 mkdir -p "$out"
+if [ -s "$out/device" ]; then
+  held_for=$(< "$out/device")
+else
+  held_for=$device
+  ! compgen -G "$out/*.json" > /dev/null || held_for=auto
+fi
+[ "$held_for" = "$device" ] || {
+  echo "scripts/exactness.sh: $out: found results of device $held_for, expected those of $device; name another folder" >&2
+  exit 2
+}
+[ "$device" = auto ] || echo "$device" > "$out/device"
 # PROMPTS NAME and options: every lane of one setting.
 held() {
   local options=(--prompt-file "$1" "${@:3}" --max-tokens 128 --json)
@@ -41,6 +54,7 @@ for task in "${tasks[@]}"; do
   for dtype in bf16 f32; do
     for sampling in greedy coupled; do
       options=(--dtype "$dtype")
+      [ "$device" = auto ] || options+=(--device "$device")
       [ "$sampling" = coupled ] && options+=(--temperature 0.8 --top-p 0.95 --seed 7)
       held "$prompts" "$task-$sampling-$dtype" "${options[@]}"
       [ "$scaled" -eq 0 ] || held "$out/$task-4x2.jsonl" "$task-$sampling-$dtype-4x2" "${options[@]}" --scale 4x2

@@ -7,6 +7,7 @@
 #   kernels, decoders   every test of a kernel, and every decoder in every dtype against plain decoding, on the device
 #   soak, cancel, rows  2,000 generations of changing decoders, after each of which the same memory is free; 1,000 runs stopped at any
 #                       moment, 99 % of them within a step and a tenth of a second; rows' bits in 10,000 forwards of 1 to 17 rows
+#   same                1,000 runs of one prompt in changing company: one output; and an altered prompt, or another order of sums, is seen
 #   faults              every call of CUDA's made to fail once: the program names it, or does without and says so
 #   memcheck, racecheck, initcheck, synccheck      compute-sanitizer over the kernels' tests and 32 tokens of the small bundled model;
 #                       memcheck with every allocation that is not given back
@@ -19,7 +20,8 @@
 #   products            single matrix products
 #   training            every test of training on the device; the same 300,000 tokens learned there and on the CPU, whose losses must agree;
 #                       tokens/s of a model of 14 M weights. cuBLAS: DECOSCOPE_CUBLAS, the machine's, or pip's; without one, own products
-#   floor               eager `generate` of transformers on the same weights, where that is installed
+#   peers               a step of one row beside eager `generate` of transformers on the same weights, where that is installed, which must
+#                       not be faster; and beside what is published of llama.cpp and vLLM. Behind bench
 # run writes FOLDER/results/PART.log, and FOLDER/results/gpu_check.json of all parts that were run. A part fails where a test does, where
 # a sanitizer reports, or where a target of docs/cuda.md is missed.
 set -euo pipefail
@@ -27,7 +29,7 @@ set -euo pipefail
 shares() { # PART N
   for i in $(seq "$2"); do printf '%s:%d/%d ' "$1" "$i" "$2"; done
 }
-all_parts="kernels decoders soak cancel rows $(shares faults 8)memcheck $(shares racecheck 4)initcheck synccheck shape bench prompts speeds products training floor"
+all_parts="kernels decoders soak cancel rows same $(shares faults 8)memcheck $(shares racecheck 4)initcheck synccheck shape bench prompts speeds products training peers"
 
 pack() {
   folder=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -47,7 +49,8 @@ pack() {
   done
   find build/gpu -name libfail_calls.so -exec cp {} "$folder/lib/" \;
   cp -r assets/models assets/prompts assets/recipes assets/shapes assets/trees "$folder/assets/"
-  cp scripts/gpu_check.sh scripts/gpu_model.py scripts/gpu_prompts.py scripts/gpu_training.py scripts/eager_floor.py "$folder/"
+  cp scripts/gpu_check.sh scripts/gpu_model.py scripts/gpu_prompts.py scripts/gpu_training.py scripts/gpu_peers.py \
+    scripts/gpu_results.py scripts/eager_floor.py "$folder/"
   du -sh "$folder"
 }
 
@@ -213,6 +216,7 @@ part() {
     soak) DECOSCOPE_SOAK=2000 tests_of engine_emulated_test '*.Soak*cuda_0*' ;;
     cancel) DECOSCOPE_CANCELS=1000 tests_of engine_emulated_test '*.Cancel*cuda_0*' ;;
     rows) DECOSCOPE_ROW_FORWARDS=10000 tests_of engine_emulated_test '*.RowBits*cuda_0*' ;;
+    same) DECOSCOPE_SAME_PROMPTS=1000 tests_of engine_emulated_test '*.SamePrompt*cuda_0*' ;;
     faults) faults ;;
     memcheck | racecheck | initcheck | synccheck)
       command -v compute-sanitizer > /dev/null || { echo "gpu_check: compute-sanitizer: not found; CUDA's toolkit has it" >&2 && return 5; }
@@ -246,7 +250,10 @@ part() {
     speeds) speeds ;;
     products) decoscope bench kernels --rows 1,8,32,120 --device cuda:0 --json > "$here/results/kernels.json" ;;
     training) training ;;
-    floor) python3 "$here/eager_floor.py" "$model" > "$here/results/floor.json" ;;
+    peers)
+      [ -s "$here/results/step.json" ] || { echo "$here/results/step.json: not there; run the part named bench first" >&2 && return 2; }
+      python3 "$here/eager_floor.py" "$model" > "$here/results/floor.json"
+      python3 "$here/gpu_peers.py" "$here/results/step.json" "$here/results/floor.json" "$here/results/peers.json" ;;
     *) echo "gpu_check: $1: expected one of $all_parts" >&2 && return 2 ;;
   esac
 }
@@ -264,26 +271,7 @@ run() {
     echo "$code $(($(date +%s) - begun))" > "$file.code"
     tail -n 3 "$file.log"
   done
-  python3 - "$here/results" <<'PYTHON'
-import glob, json, os, subprocess, sys
-folder = sys.argv[1]
-try:
-    gpu = subprocess.run(["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
-                         capture_output=True, text=True).stdout.strip()
-except OSError as error:
-    gpu = f"not known: {error}"
-told = {"gpu": gpu, "parts": {}}
-for path in sorted(glob.glob(folder + "/*.code")):
-    code, seconds = open(path).read().split()
-    told["parts"][os.path.basename(path)[:-5]] = {"passed": code == "0", "seconds": int(seconds)}
-for name in ("probe", "step", "model", "prompts", "speeds", "kernels", "training", "floor"):
-    path = f"{folder}/{name}.json"
-    if os.path.exists(path) and os.path.getsize(path):
-        told[name] = json.load(open(path))
-json.dump(told, open(folder + "/gpu_check.json", "w"), indent=2)
-print(json.dumps(told["parts"], indent=2))
-sys.exit(0 if all(p["passed"] for p in told["parts"].values()) else 1)
-PYTHON
+  python3 "$here/gpu_results.py" "$here/results"
 }
 
 case ${1:-} in
@@ -294,5 +282,5 @@ case ${1:-} in
   few) preload="$here/lib/libfail_calls.so" && few_tokens "$2" ;; # by faults
   long_prompt) preload="$here/lib/libfail_calls.so" && long_prompt ;;
   one_step) preload="$here/lib/libfail_calls.so" && one_step ;;
-  *) sed -n '2,24s/^# \?//p' "$0" >&2 && exit 2 ;;
+  *) sed -n '2,26s/^# \?//p' "$0" >&2 && exit 2 ;;
 esac

@@ -213,9 +213,9 @@ PackedChimera::PackedChimera(kernels::Device& device,
 // A row's bits do not depend on those beside it, so the table holds what a k-gram's own product
 // would give.
 void PackedChimera::tabulate(std::int64_t max_bytes) {
-  const std::int64_t dim = c_.dim, n_values = c_.gram * std::int64_t{c_.vocab_size} * dim;
-  if (n_values * static_cast<std::int64_t>(sizeof(float)) > max_bytes) return;
-  table_.reserve(static_cast<std::size_t>(n_values));
+  const std::int64_t dim = c_.dim, n_bytes = gram_table_bytes(c_, max_bytes);
+  if (n_bytes == 0) return;
+  table_.reserve(static_cast<std::size_t>(n_bytes) / sizeof(float));
   for (const Matrix& matrix : gram_in_) {
     for (int begin = 0; begin < c_.vocab_size; begin += kAppendRows) {
       const int n = std::min(kAppendRows, c_.vocab_size - begin);

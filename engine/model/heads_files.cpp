@@ -153,6 +153,13 @@ std::int64_t HeadsConfig::n_params() const {
   return n;
 }
 
+std::int64_t gram_table_bytes(const HeadsConfig& config, std::int64_t most) {
+  if (config.kind != HeadsKind::Chimera) return 0;
+  // A scale that nobody can hold may pass 2^63.
+  const double bytes = double{sizeof(float)} * config.gram * config.vocab_size * config.dim;
+  return bytes <= static_cast<double>(most) ? static_cast<std::int64_t>(bytes) : 0;
+}
+
 std::vector<TensorSpec> tensors_of(const HeadsConfig& c) {
   const std::int64_t dim = c.dim, vocab = c.vocab_size, hidden = c.hidden_dim;
   std::vector<TensorSpec> specs;

@@ -79,6 +79,11 @@ std::shared_ptr<const TensorSource> scaled(std::shared_ptr<const TensorSource> t
                                            const HeadsConfig& config,
                                            const ModelScale& scale);
 
+inline constexpr std::int64_t kMaxTableBytes = 64 << 20;
+/// Bytes, on the host, of the products of the first matrix of Chimera's k-grams with every token at
+/// every place; 0: they would take more than `most`, or the heads are Medusa's, and there is none.
+std::int64_t gram_table_bytes(const HeadsConfig& config, std::int64_t most = kMaxTableBytes);
+
 /// How heads run: as their target does.
 struct HeadsOptions {
   kernels::DType dtype = kernels::DType::BF16;
@@ -88,7 +93,7 @@ struct HeadsOptions {
   /// The first matrix of Chimera's k-grams is kept as its products with every token at every place
   /// where these take no more: rows that are added, in place of a matrix that is read for every
   /// k-gram. No bit depends on it.
-  std::int64_t max_table_bytes = 64 << 20;
+  std::int64_t max_table_bytes = kMaxTableBytes;
 };
 /// Packs them for the device, which outlives them.
 /// @param embedding  the target's tensors, read by Chimera's heads without an

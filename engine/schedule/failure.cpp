@@ -2,6 +2,7 @@
 
 #include <new>
 #include <stdexcept>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,15 @@ Failure current_failure() {
     return {static_cast<int>(error.code()), error.what()};
   } catch (const std::bad_alloc&) {
     return {static_cast<int>(ErrorCode::Resources), "out of memory; the runs so far are kept"};
+  } catch (const std::system_error& error) {
+    // A thread, as std::thread says it, or a lock, as the library does.
+    const bool is_short = error.code() == std::errc::resource_unavailable_try_again ||
+                          error.code() == std::errc::not_enough_memory;
+    if (!is_short) return {70, fmt::format("internal error: {}; please report it", error.what())};
+    return {static_cast<int>(ErrorCode::Resources),
+            fmt::format("a thread cannot be started ({}): there is no memory for it, or there are "
+                        "too many; close other programs, or raise the limit (ulimit -v, ulimit -u)",
+                        error.code().message())};
   } catch (const std::exception& error) {
     return {70, fmt::format("internal error: {}; please report it", error.what())};
   } catch (...) {

@@ -7,7 +7,9 @@
 #include "engine/decode/registry.h"
 #include "engine/event/clock.h"
 #include "engine/model/weights_hash.h"
+#include "engine/schedule/memory_plan.h"
 #include "engine/schedule/model_store.h"
+#include "kernels/cuda/cuda.h"
 
 namespace engine {
 namespace {
@@ -66,12 +68,18 @@ std::optional<ModelStore::WantedHeads> ModelStore::opened_heads(
     const ModelFiles& target,
     const LoadOptions& options,
     const std::vector<std::string>& given,
-    HeadsKind kind) {
+    HeadsKind kind,
+    bool on_cpu) {
   const FileLimits limits = held ? held->request.limits : FileLimits{};
   const std::string directory = heads_directory(target, given, kind, limits);
   if (held && is_there(*held, directory)) return std::nullopt;
   WantedHeads wanted{.files = open_heads(directory, &target, limits), .plan = {}};
-  wanted.plan = memory_plan(scaled(wanted.files.config, options.scale), options.dtype);
+  const HeadsConfig config = scaled(wanted.files.config, options.scale);
+  wanted.plan = memory_plan(config, options.dtype, /*with_table=*/on_cpu);
+  if (!on_cpu) {
+    const MemoryPlan table{.workspace = static_cast<double>(gram_table_bytes(config))};
+    refuse_what_does_not_fit(wanted.files.name, options.scale, table, available_memory_bytes());
+  }
   return wanted;
 }
 
@@ -119,8 +127,8 @@ RunModels ModelStore::get_for(const ModelRequest& request,
     for (const HeadsKind kind : kinds) {
       LoadOptions options = files.options;
       if (target) options.dtype = target->model->dtype(), options.scale = target->model->scale();
-      auto heads =
-          opened_heads(target, target ? target->files : files.files, options, helpers.heads, kind);
+      auto heads = opened_heads(target, target ? target->files : files.files, options,
+                                helpers.heads, kind, kernels::is_cpu(request.device));
       if (!heads) continue;
       plan = plan + heads->plan;
       wanted.push_back(std::move(*heads));

@@ -26,6 +26,12 @@ constexpr double kChunk = kernels::kPageSize;
 constexpr double kPackSlab = 16 << 20, kMostPartials = 64 << 20, kWideOutputs = 16'384;
 constexpr double kUnpackSlab = 64 << 20;  // of a matrix, as cuBLAS reads it
 
+/// Rows of a prompt's largest forward: a text has no more positions to read than the context but
+/// one.
+PromptPiece largest_piece(const ModelConfig& config, int prompt_block) {
+  return next_piece(0, std::max(1, config.max_seq_len - 1), kPrefillRows, prompt_block);
+}
+
 /// The number behind `key` in a file of lines "key number ...".
 std::optional<std::int64_t> number_behind(const std::string& path, const std::string& key) {
   std::ifstream file(path);
@@ -80,12 +86,9 @@ struct Scratch {
 };
 
 /// Of all uses, in the order in which a load, a prompt and a step ask for it.
-/// @param prompt_rows  of a forward
-/// @param in_blocks    these are whole blocks, and no others are asked for
-double scratch_bytes(const ModelConfig& config,
-                     kernels::DType dtype,
-                     int prompt_rows,
-                     bool in_blocks) {
+/// @param prompt  its largest forward; whole blocks: no others are asked for
+double scratch_bytes(const ModelConfig& config, kernels::DType dtype, const PromptPiece& prompt) {
+  const auto [prompt_rows, in_blocks] = prompt;
   const double dim = config.dim, hidden = config.hidden_dim, vocab = config.vocab_size;
   const double q = static_cast<double>(config.n_heads) * config.head_dim;
   const double qkv = q + 2.0 * config.n_kv_heads * config.head_dim;
@@ -115,7 +118,8 @@ double scratch_bytes(const ModelConfig& config,
     if (i == 0) attend(kChunk * prompt_chunks * (prompt_chunks + 1) / 2);
   }
   attend(kStepRows * double{kFirstPages});
-  const double lists = sizeof(int) * prompt_rows * (prompt_rows + 16.0) / 2;
+  const double n_listed = std::max(prompt_rows, kStepRows);
+  const double lists = sizeof(int) * n_listed * (n_listed + 16.0) / 2;
   return rows.bytes + unpacked.peak + partials.peak + (config.sliding_window > 0 ? 2 : 1) * lists;
 }
 
@@ -135,8 +139,9 @@ MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype) {
   const double q = static_cast<double>(config.n_heads) * config.head_dim;
   const double largest = std::max({dim * (q + 2 * kv), 2 * hidden * dim, config.vocab_size * dim});
   const double row = 2 * dim + (q + 2 * kv) + q + 3 * hidden;  // numbers in all buffers
+  const int n_rows = std::max(largest_piece(config, 0).n_rows, kStepRows);
   return {.weights = size * (without_layers + layer * config.n_layers),
-          .workspace = size * largest + sizeof(float) * kPrefillRows * row,
+          .workspace = size * largest + sizeof(float) * n_rows * row,
           .cache_per_token = 2 * size * kv * config.n_layers};
 }
 
@@ -167,11 +172,12 @@ MemoryPlan gpu_memory_plan(const ModelConfig& config,
   const double vectors = outside - n_tables * table + n_layers * (of_layer - matrices);
 
   const double row = 2 * dim + qkv + q + 3 * hidden + 1;  // numbers in all buffers
-  const int prompt_rows = prompt_block > 0 ? kBlocksAtOnce * prompt_block : kPrefillRows;
-  const int first_pages = std::max(kFirstPages, prompt_rows / kernels::kPageSize);
-  const double workspace = sizeof(float) * prompt_rows * row + sizeof(float) * kStepRows * vocab +
-                           2 * size * prompt_rows * kv * n_layers +
-                           scratch_bytes(config, dtype, prompt_rows, prompt_block > 0) +
+  const PromptPiece prompt = largest_piece(config, prompt_block);
+  const int n_rows = std::max(prompt.n_rows, kStepRows);
+  const int first_pages = std::max(kFirstPages, prompt.n_rows / kernels::kPageSize);
+  const double workspace = sizeof(float) * n_rows * row + sizeof(float) * kStepRows * vocab +
+                           2 * size * n_rows * kv * n_layers +
+                           scratch_bytes(config, dtype, prompt) +
                            sizeof(float) * first_pages * kChunk * config.head_dim;
   const double page =
       static_cast<double>(ops.page_bytes(dtype, config.n_kv_heads, config.head_dim));
@@ -180,7 +186,7 @@ MemoryPlan gpu_memory_plan(const ModelConfig& config,
           .cache_per_token = 2 * size * kv * n_layers};
 }
 
-MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype) {
+MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype, bool with_table) {
   const bool chimera = config.kind == HeadsKind::Chimera;
   const double size = kernels::bytes_of(dtype);
   const double dim = config.dim, output = config.vocab_size * dim;
@@ -188,8 +194,9 @@ MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype) {
   if (chimera && !config.own_embedding) n += output;
   const double largest = chimera && config.residual ? 2 * output : output;
   const double rows = config.sees_committed_grams ? 2 : 1;  // of the cache, a position
+  const double table = with_table ? static_cast<double>(gram_table_bytes(config)) : 0;
   return {.weights = size * n,
-          .workspace = size * largest,
+          .workspace = size * largest + table,
           .cache_per_token = chimera ? 2 * size * dim * rows : 0};
 }
 

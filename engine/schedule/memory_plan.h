@@ -31,15 +31,18 @@ inline MemoryPlan operator+(const MemoryPlan& a, const MemoryPlan& b) {
 MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype);
 /// The same on a GPU: matrices as they are packed there, and of a prompt in forwards of 256 rows
 /// and steps of at most 128 the rows, their staged keys and values, logits, working memory, and the
-/// cache's first eight pages. More pages, graphs and what a penalty copies come on top.
-/// @param prompt_block  of the device: where it is not 0 a prompt goes in forwards of four blocks
+/// cache's first eight pages. More pages, graphs and what a penalty copies come on top. No prompt
+/// has more rows than the context has positions to read.
+/// @param prompt_block  of the device: where it is not 0 a prompt goes in forwards of four blocks,
+///                      or of as many as its context holds
 MemoryPlan gpu_memory_plan(const ModelConfig& config,
                            kernels::DType dtype,
                            const kernels::Ops& ops,
                            int prompt_block = 0);
 
 /// The same of draft heads; the target's embedding is there once more where they read it.
-MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype);
+/// @param with_table  with that of Chimera's k-grams, which is the host's wherever the heads are
+MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype, bool with_table = true);
 
 /// Bytes this process may still take: the least of what the system calls available, the limit of
 /// its control group and the limit of its address space. 2^63 - 1 where none of them is known.

@@ -176,11 +176,13 @@ class ModelStore {
     MemoryPlan plan;
   };
   /// The heads of a kind that a decoder needs, opened; nullopt where they are held already.
+  /// @throws Error(Resources)  on a GPU, where the host has no room for what stays there
   std::optional<WantedHeads> opened_heads(const LoadedModel* held,
                                           const ModelFiles& target,
                                           const LoadOptions& options,
                                           const std::vector<std::string>& given,
-                                          HeadsKind kind);
+                                          HeadsKind kind,
+                                          bool on_cpu);
   std::string heads_directory(const ModelFiles& target,
                               const std::vector<std::string>& given,
                               HeadsKind kind,

@@ -1,5 +1,6 @@
 #include "kernels/cuda/cuda.h"
 
+#include <iomanip>
 #include <sstream>
 
 #include "kernels/cuda/side.h"
@@ -9,6 +10,7 @@ namespace kernels {
 namespace {
 
 const std::string kEmulatedName = "cuda:emulated";
+const std::string kOn = "cuda on ";  // what a GPU is stands behind it
 
 /// Compute capabilities that nvcc made code for.
 #if defined(DECOSCOPE_BUILT_ARCHS)
@@ -57,7 +59,7 @@ CudaDeviceInfo described(const CudaSide& side, const std::string& name, int ordi
     info.reason = without_kernels(side, properties);
     info.available = info.reason.empty();
     info.memory_bytes = properties.memory_bytes;
-    info.ops = "cuda on " + properties.title;
+    info.ops = kOn + properties.title;
   } catch (const Error& e) {
     info.reason = e.what();
   }
@@ -127,10 +129,24 @@ std::vector<CudaDeviceInfo> list_cuda() {
   return all;
 }
 
+std::string device_words(const std::vector<CudaDeviceInfo>& devices) {
+  std::ostringstream words;
+  words << "cpu" << std::fixed << std::setprecision(1);
+  for (const CudaDeviceInfo& device : devices) {
+    if (!device.available) continue;
+    words << ", " << device.name;
+    if (device.name != kEmulatedName)
+      words << " (" << device.ops.substr(kOn.size()) << ", "
+            << static_cast<double>(device.memory_bytes) * 1e-9 << " GB)";
+  }
+  return words.str();
+}
+
 std::unique_ptr<Device> open_cuda(const std::string& name) {
   const auto refuse = [&](const std::string& why) -> Error {
-    return Error(ErrorCode::Device,
-                 "device " + name + ": " + why + "; `decoscope devices` lists what there is");
+    return Error(ErrorCode::Device, "device " + name + ": " + why +
+                                        "; here: " + device_words(list_cuda()) +
+                                        "; `decoscope devices` says more");
   };
   const auto expect_kernels = [&](const CudaSide& side, int ordinal) {
     const std::string why = without_kernels(side, side.properties(ordinal));

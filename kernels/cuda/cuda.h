@@ -23,8 +23,13 @@ struct CudaDeviceInfo {
 /// Real ones first. Never throws: a driver that refuses is a reason.
 std::vector<CudaDeviceInfo> list_cuda();
 
+/// Those that can be had, the CPU first, each GPU with what it is:
+/// "cpu, cuda:0 (NVIDIA A100-SXM4-40GB MIG 1g.5gb, 5.1 GB), cuda:emulated".
+std::string device_words(const std::vector<CudaDeviceInfo>& devices);
+
 /// A device by its name, "cuda:N" or "cuda:emulated"; each call opens one with a stream of its own.
-/// @throws Error(Device)  in one line, if there is none, this build has none, or it refuses
+/// @throws Error(Device)  in one line with those there are, if there is none, this build has none,
+///                        or it refuses
 std::unique_ptr<Device> open_cuda(const std::string& name);
 
 /// Whether a device of this name is the CPU, as "auto" is too.

@@ -1,9 +1,12 @@
 // The command line on the emulated GPU: a device like the CPU, launches, training, faults.
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -128,6 +131,89 @@ TEST_F(CliModel, CU08_a_gpu_that_fails_is_exit_5_in_one_line_and_what_was_decode
   EXPECT_GT(n_failed, 3);
   EXPECT_LT(n_failed, 20) << "in the end no call is so late";
   EXPECT_GT(n_with_text, 0);
+}
+
+// The least memory with which it starts, and ever more: while models load, while a prompt is read
+// and steps go on, while a recording is written. Whatever finds none, that is code 4 in a line,
+// never a fault; and what was recorded can be read.
+TEST_F(CliModel, CU07_without_memory_of_the_hosts_it_ends_with_code_4_in_a_line) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's address space cannot be limited";
+#endif
+  const std::string record = folder + "/short.pdrun";
+  std::string prompt = "Anna";
+  for (int i = 1; i < 150; i++) prompt += " " + std::to_string(i);
+  int n_refused = 0, n_recorded = 0;
+  const auto limited = [&](int kib, const std::string& device, int n_tokens) {
+    std::filesystem::remove(record);
+    return shell("ulimit -c 0; ulimit -v " + std::to_string(kib) +
+                 "; exec $DECOSCOPE generate --prompt \"" + prompt + "\" --max-tokens " +
+                 std::to_string(n_tokens) + " --ignore-eos --device " + device + " --record " +
+                 record);
+  };
+  int least = 20'000;  // below, the system's loader finds no room for libraries
+  while (least < 400'000 && limited(least, "cpu", 1).code == 127) least += 4'000;
+  for (const std::string device : {"cpu", "cuda:emulated"}) {
+    const int step = device == "cpu" ? 1'000 : 16'000, n_tokens = device == "cpu" ? 200 : 3;
+    int n_good = 0;
+    for (int kib = least; n_good < 3 && kib < 4'000'000; kib += step) {
+      const Outcome outcome = limited(kib, device, n_tokens);
+      SCOPED_TRACE(device + " with " + std::to_string(kib) + " KiB: " + outcome.err);
+      if (outcome.code == 127) continue;
+      if (outcome.code == 0) {
+        n_good++;
+        continue;
+      }
+      ASSERT_EQ(outcome.code, 4);
+      n_refused++;
+      // Beside the reason, what was recorded is told.
+      EXPECT_TRUE(outcome.err.starts_with("decoscope: "));
+      EXPECT_LE(lines(outcome.err), 2);
+      if (!std::filesystem::exists(record) || std::filesystem::file_size(record) == 0) continue;
+      const json info = json::parse(run("trace info --json " + record).out);
+      for (const json& one : info["runs"]) EXPECT_EQ(one["state"], "failed");
+      n_recorded++;
+    }
+    EXPECT_EQ(n_good, 3) << device;
+  }
+  EXPECT_GT(n_refused, 10);
+  EXPECT_GT(n_recorded, 0) << "none found memory short while it decoded";
+}
+
+// Its process stands still as in a system that sleeps; each time a while of it goes by unseen.
+TEST_F(CliModel, CU17_a_run_goes_on_where_it_was_suspended_and_no_text_is_lost) {
+  const std::string record = folder + "/slept.pdrun";
+  const std::vector<std::string> arguments = {
+      "generate",     "--prompt", "Anna has 3 pens and", "--max-tokens", "30",
+      "--ignore-eos", "--device", "cuda:emulated",       "--json"};
+  Program awake(arguments, folder);
+  const ProgramEnd expected = awake.wait(std::chrono::seconds(120));
+  ASSERT_EQ(expected.code, 0) << expected.err;
+  std::vector<std::string> recorded = arguments;
+  recorded.insert(recorded.end(), {"--record", record});
+  Program program(recorded, folder);
+  const auto size = [&] {
+    std::error_code none;
+    const auto bytes = std::filesystem::file_size(record, none);
+    return none ? 0 : bytes;
+  };
+  int n_suspended = 0;
+  for (int i = 0; i < 5; i++) {
+    const auto before = size();
+    if (!program.until([&] { return size() > before; }, std::chrono::seconds(60))) break;
+    program.suspend();
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    program.resume();
+    n_suspended++;
+  }
+  const ProgramEnd end = program.wait(std::chrono::seconds(120));
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_GT(n_suspended, 0);
+  const json slept = json::parse(end.out), plain = json::parse(expected.out);
+  EXPECT_EQ(slept["tokens"], plain["tokens"]);
+  EXPECT_EQ(slept["text"], plain["text"]);
+  const json info = json::parse(run("trace info --json " + record).out);
+  EXPECT_EQ(info["runs"][0]["state"], "finished");
 }
 
 }  // namespace

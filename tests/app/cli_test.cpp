@@ -121,7 +121,8 @@ TEST_F(Cli, a_training_is_refused_on_a_device_that_is_not_here_or_cannot_train_i
     refused(what, "tpu", 2, "expected auto, cpu or cuda:N");
   }
   for (const std::string what : {"tokenizer", "medusa", "chimera", "cllm", "outputs"})
-    refused(what, "cuda:0", 2, "target and draft can be trained on a GPU");
+    for (const std::string device : {"cuda:0", "cuda:emulated", "cuda:99"})
+      refused(what, device, 2, "target and draft can be trained on a GPU");
 }
 
 // The decoders of a race have different options: each --set must be somebody's.
@@ -387,6 +388,7 @@ TEST_F(Cli, a_device_that_is_not_there_is_exit_5) {
   const Outcome outcome = run("generate --prompt a --device cuda:9");
   EXPECT_EQ(outcome.code, 5);
   EXPECT_EQ(lines(outcome.err), 1);
+  EXPECT_NE(outcome.err.find("; here: cpu"), std::string::npos) << outcome.err;
 }
 
 TEST_F(Cli, a_model_that_is_not_there_is_exit_3) {

@@ -135,6 +135,14 @@ void Program::interrupt() {
   kill(-pid_, SIGINT);
 }
 
+void Program::suspend() {
+  kill(-pid_, SIGSTOP);
+}
+
+void Program::resume() {
+  kill(-pid_, SIGCONT);
+}
+
 ProgramEnd Program::wait(std::chrono::seconds at_most) {
   until([] { return false; }, at_most);
   const double seconds = std::chrono::duration<double>(Clock::now() - signalled_).count();

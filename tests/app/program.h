@@ -32,6 +32,9 @@ class Program {
   bool until(const std::function<bool()>& come, std::chrono::seconds at_most);
   /// Ctrl+C: to every process of the group, as a terminal does.
   void interrupt();
+  /// Takes the processor from it, as a system does that sleeps, and gives it back.
+  void suspend();
+  void resume();
   /// Waits for the end, and ends it by force after `at_most`.
   ProgramEnd wait(std::chrono::seconds at_most);
 

@@ -1,5 +1,6 @@
 // The scripts that check and measure on a GPU, as far as they go without one.
 #include <fstream>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -102,6 +103,144 @@ TEST_F(GpuModel, the_floor_is_absent_with_a_reason_where_transformers_is_not_ins
   EXPECT_EQ(json::parse(read(out() + "s/floor"))["absent"], "no torch here");
 }
 
+TEST_F(GpuModel, peers_stand_beside_a_step_and_the_floor_must_not_be_faster) {
+  measured(3.4, 3.6, 4.4);
+  const auto code = [&](const json& floor) {
+    std::ofstream(out() + ".floor") << floor;
+    return WEXITSTATUS(
+        std::system(("python3 " DECOSCOPE_SOURCE_DIR "/scripts/gpu_peers.py " + out() + ".step " +
+                     out() + ".floor " + out() + ".peers > " + out() + ".printed")
+                        .c_str()));
+  };
+  const json floor = {{"transformers", "4.57"}, {"context", 512}, {"ms_per_token", 17.0}};
+  EXPECT_EQ(code(floor), 0) << printed();
+  EXPECT_EQ(cell(printed(), "transformers 4.57, eager", "ms a token"), "17.0");
+  EXPECT_EQ(cell(printed(), "transformers 4.57, eager", "times this program's"), "5.0");
+  EXPECT_EQ(cell(printed(), "this program", "ms a token"), "3.40");
+  const json told = json::parse(read(out() + ".peers"));
+  EXPECT_EQ(told["ms_per_token"], 3.4);
+  ASSERT_EQ(told["peers"].size(), 3u);
+  EXPECT_EQ(told["peers"][0]["measured"], true);
+  // What is published is docs/cuda.md's, source by source.
+  const std::string document = read(DECOSCOPE_SOURCE_DIR "/docs/cuda.md");
+  for (std::size_t i = 1; i < 3; i++) {
+    const json& one = told["peers"][i];
+    EXPECT_EQ(one["measured"], false);
+    EXPECT_THAT(document, HasSubstr("(" + one["source"].get<std::string>() + ")"));
+    EXPECT_THAT(document, HasSubstr("| " + one["program"].get<std::string>() + " | "));
+  }
+
+  EXPECT_EQ(code({{"absent", "no torch here"}}), 0) << printed();
+  EXPECT_EQ(json::parse(read(out() + ".peers"))["peers"][0]["absent"], "no torch here");
+  EXPECT_EQ(code({{"transformers", "4.57"}, {"context", 512}, {"ms_per_token", 3.3}}), 1);
+  EXPECT_THAT(printed(), HasSubstr("MISSED: plain decoding takes 3.40 ms a token"));
+}
+
+TEST_F(GpuModel, what_the_parts_left_is_one_document_and_a_part_that_failed_fails_it) {
+  const std::string folder = out() + ".d";
+  ASSERT_EQ(std::system(("mkdir " + folder).c_str()), 0);
+  const auto part = [&](const std::string& name, const std::string& code) {
+    std::ofstream(folder + "/" + name + ".code") << code << " 12\n";
+  };
+  const auto code = [&] {
+    const std::string script = "python3 " DECOSCOPE_SOURCE_DIR "/scripts/gpu_results.py ";
+    return WEXITSTATUS(std::system((script + folder + " > " + out() + ".printed").c_str()));
+  };
+  const auto told = [&] { return json::parse(read(folder + "/gpu_check.json")); };
+  part("faults.2.8", "0");
+  part("prompts", "0");
+  for (const char* name : {"probe", "step", "model", "prompts", "long", "speeds", "kernels",
+                           "training", "floor", "peers"})
+    std::ofstream(folder + "/" + name + ".json") << json{{"of", name}};
+  EXPECT_EQ(code(), 0) << printed();
+  EXPECT_EQ(told()["parts"]["faults.2.8"], (json{{"passed", true}, {"seconds", 12}}));
+  for (const char* name : {"probe", "step", "model", "prompts", "long", "speeds", "kernels",
+                           "training", "floor", "peers"})
+    EXPECT_EQ(told()[name]["of"], name);
+  // One that was cut off, and one that its part never began to write.
+  std::ofstream(folder + "/long.json") << R"({"summary": [)";
+  std::ofstream(folder + "/peers.json") << "";
+  part("prompts", "124");
+  EXPECT_EQ(code(), 1);
+  EXPECT_EQ(told()["parts"]["prompts"]["passed"], false);
+  EXPECT_THAT(told()["long"]["absent"].get<std::string>(), HasSubstr("long.json: "));
+  EXPECT_FALSE(told().contains("peers"));
+  EXPECT_EQ(told()["speeds"]["of"], "speeds");
+}
+
+// As on a machine with a GPU, with no transformers there.
+TEST_F(GpuModel, gpu_check_runs_the_peers_in_its_folder_and_tells_them_in_its_document) {
+  const std::string folder = out() + ".f", scripts = DECOSCOPE_SOURCE_DIR "/scripts/";
+  ASSERT_EQ(std::system(("mkdir -p " + folder + "/results").c_str()), 0);
+  for (const char* name : {"gpu_check.sh", "gpu_peers.py", "gpu_results.py", "eager_floor.py"})
+    ASSERT_EQ(std::system(("cp " + scripts + name + " " + folder).c_str()), 0);
+  std::ofstream(folder + "/torch.py") << "raise ImportError('no torch here')\n";
+  const auto code = [&] {
+    return WEXITSTATUS(
+        std::system((folder + "/gpu_check.sh run peers > " + out() + ".printed 2>&1").c_str()));
+  };
+  EXPECT_EQ(code(), 1);
+  EXPECT_THAT(printed(), HasSubstr("step.json: not there; run the part named bench first"));
+  measured(3.4, 3.6, 4.4);
+  ASSERT_EQ(std::system(("cp " + out() + ".step " + folder + "/results/step.json").c_str()), 0);
+  EXPECT_EQ(code(), 0) << printed();
+  const json told = json::parse(read(folder + "/results/gpu_check.json"));
+  EXPECT_EQ(told["parts"]["peers"]["passed"], true);
+  EXPECT_EQ(told["floor"]["absent"], "no torch here");
+  EXPECT_EQ(told["peers"]["peers"][0]["absent"], "no torch here");
+  EXPECT_EQ(told["peers"]["ms_per_token"], 3.4);
+}
+
+// A cuobjdump that lists what it is told to, and a program that says what it is.
+TEST_F(GpuModel, code_for_every_gpu_is_looked_for_in_the_program_itself) {
+  const std::string script = DECOSCOPE_SOURCE_DIR "/scripts/check_archs.sh ";
+  const auto executable = [&](const std::string& name, const std::string& text) {
+    std::ofstream(out() + name) << "#!/bin/sh\n" << text;
+    EXPECT_EQ(std::system(("chmod +x " + out() + name).c_str()), 0);
+    return out() + name;
+  };
+  const std::string program = executable(".program", "echo decoscope 0.1.0\n");
+  const auto code = [&](const std::string& archs, const std::string& of, const std::string& more) {
+    std::string elf;
+    std::istringstream each(archs);
+    for (std::string arch; each >> arch;)
+      elf += "echo 'ELF file 1: decoscope.1.sm_" + arch + ".cubin'\n";
+    executable(".cuobjdump", "if [ $1 = --list-elf ]; then\n:\n" + elf +
+                                 "else\necho 'PTX file 1: decoscope.1.sm_120.ptx'\nfi\n");
+    return WEXITSTATUS(std::system(("CUOBJDUMP=" + out() + ".cuobjdump " + script + of + more +
+                                    " > " + out() + ".printed 2> " + out() + ".told")
+                                       .c_str()));
+  };
+  const auto told = [&] { return read(out() + ".told"); };
+  const std::string all = "80 86 89 90 100 120";
+  EXPECT_EQ(code(all, program, ""), 0) << told();
+  EXPECT_THAT(printed(),
+              HasSubstr("decoscope 0.1.0\nsm_80: 1\nsm_86: 1\nsm_89: 1\nsm_90: 1\nsm_100: 1\n"));
+  EXPECT_EQ(code("80 86 90 100", program, ""), 1);
+  EXPECT_THAT(told(), HasSubstr(program + ": sm_89 sm_120 not in it"));
+  EXPECT_EQ(code("80", program, " 80"), 0) << told();
+  EXPECT_EQ(code("100a", program, " 100 10"), 1) << "sm_10 is another than sm_100a";
+  EXPECT_THAT(told(), HasSubstr(": sm_10 not in it"));
+  // An object is none, whatever is in it, nor is another program.
+  EXPECT_EQ(code(all, DECOSCOPE_SOURCE_DIR "/README.md", ""), 2);
+  EXPECT_THAT(told(), HasSubstr("README.md: found no program that says it is decoscope"));
+  EXPECT_EQ(code(all, "/bin/true", ""), 2);
+  EXPECT_EQ(WEXITSTATUS(std::system(
+                ("CUOBJDUMP=/none " + script + program + " 2> " + out() + ".told").c_str())),
+            2);
+  EXPECT_THAT(told(), HasSubstr("/none: not found; PyPI's nvidia-cuda-cuobjdump has it"));
+}
+
+#if defined(DECOSCOPE_BUILT_ARCHS)
+TEST_F(GpuModel, the_program_of_this_build_holds_code_for_the_gpus_it_was_built_for) {
+  NEEDS(std::system("command -v \"${CUOBJDUMP:-cuobjdump}\" > /dev/null") == 0, "no cuobjdump");
+  const std::string script = DECOSCOPE_SOURCE_DIR "/scripts/check_archs.sh " DECOSCOPE_PROGRAM
+                                                  " " DECOSCOPE_BUILT_ARCHS " > ";
+  EXPECT_EQ(std::system((script + out() + ".printed").c_str()), 0);
+  EXPECT_THAT(printed(), HasSubstr("PTX: 1"));
+}
+#endif
+
 // Logs of two trainings of 21 lines: the GPU's losses are the CPU's times `first` in the first
 // three and times `last` in the others.
 TEST_F(GpuModel, trainings_that_part_early_or_late_are_told_apart_from_equal_ones) {
@@ -134,10 +273,10 @@ TEST_F(GpuModel, trainings_that_part_early_or_late_are_told_apart_from_equal_one
 TEST_F(GpuModel, gpu_check_names_its_parts_and_refuses_others) {
   const std::string script = DECOSCOPE_SOURCE_DIR "/scripts/gpu_check.sh";
   ASSERT_EQ(std::system((script + " parts > " + out() + ".parts").c_str()), 0);
-  EXPECT_THAT(
-      read(out() + ".parts"),
-      AllOf(HasSubstr("kernels decoders soak cancel rows faults:1/8 faults:2/8 "),
-            HasSubstr(" faults:8/8 memcheck racecheck:1/4 "), HasSubstr(" bench prompts speeds ")));
+  EXPECT_THAT(read(out() + ".parts"),
+              AllOf(HasSubstr("kernels decoders soak cancel rows same faults:1/8 faults:2/8 "),
+                    HasSubstr(" faults:8/8 memcheck racecheck:1/4 "),
+                    HasSubstr(" bench prompts speeds "), HasSubstr(" training peers")));
   EXPECT_EQ(WEXITSTATUS(std::system((script + " part all 2> " + out() + ".told").c_str())), 2);
   EXPECT_THAT(read(out() + ".told"), HasSubstr("gpu_check: all: expected one of kernels"));
   for (const char* share : {"faults:0/4", "faults:5/4", "racecheck:x/4", "bench:1/2"}) {

@@ -205,6 +205,28 @@ TEST_F(MeasuringScripts, heads_and_a_consistency_model_are_held_against_it_where
                                 "/arith-coupled-f32 at 4x2: ar, "));
 }
 
+TEST_F(MeasuringScripts, a_device_is_held_against_its_own_plain_decoding_in_a_folder_of_its_own) {
+  const std::string some =
+      "DECOSCOPE_EXACT_COUNT=1 DECOSCOPE_EXACT_SCALED=0 DECOSCOPE_EXACT_TASKS=arith ";
+  printed(some, "exactness.sh");
+  EXPECT_THAT(asked(), Not(Contains(HasSubstr("--device"))));
+  EXPECT_EQ(code_of(some + "DECOSCOPE_EXACT_DEVICE=cuda:0", "exactness.sh"), 2);
+  EXPECT_THAT(told(), HasSubstr("found results of device auto, expected those of cuda:0"));
+  fs::remove_all(out());
+  asked();
+  const std::string text = printed(some + "DECOSCOPE_EXACT_DEVICE=cuda:0", "exactness.sh");
+  EXPECT_EQ(cell(text, "arith", "seed"), "1 of 1");
+  int n_runs = 0;
+  for (const std::string& call : asked()) {
+    if (call.find("--prompt-file") == std::string::npos) continue;
+    EXPECT_THAT(call, HasSubstr(" --device cuda:0")) << call;
+    n_runs++;
+  }
+  EXPECT_EQ(n_runs, 2 * 2 * 3) << "dtypes, samplings; lanes, variants and SEED's";
+  EXPECT_EQ(code_of(some, "exactness.sh"), 2);
+  EXPECT_THAT(told(), HasSubstr("found results of device cuda:0, expected those of auto"));
+}
+
 TEST_F(MeasuringScripts, every_decoder_is_measured_on_tasks_and_sets_at_both_scales) {
   const std::string settings = kAllModels +
                                "DECOSCOPE_DATA=/sets DECOSCOPE_ALL_TASKS='arith plain' "

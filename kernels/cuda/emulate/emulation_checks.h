@@ -41,6 +41,8 @@ void fail_call_for_memory(std::int64_t n);
 void work_never_ends(bool on);
 /// The compute capability that it says to have; 9.0 at first.
 void capability(int major, int minor);
+/// The name that it says to have, of less than 256 characters; "this CPU, emulated" at first.
+void title(const std::string& name);
 /// What every runtime call does before anything else, with its name, on the thread that calls: it
 /// may wait there, as a call does whose GPU hangs. None: nothing.
 void before_calls(std::function<void(const std::string& name)> work);

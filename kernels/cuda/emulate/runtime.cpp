@@ -77,6 +77,7 @@ struct Runtime {
   bool fails_for_memory = false;
   bool never_ends = false;   // the work of streams
   int major = 9, minor = 0;  // compute capability
+  std::string title = "this CPU, emulated";
   std::shared_ptr<const std::function<void(const std::string&)>> before_call;
   std::map<std::string, std::int64_t, std::less<>> calls;
   std::string failed;
@@ -409,6 +410,12 @@ void work_never_ends(bool on) {
   all.never_ends = on;
 }
 
+void title(const std::string& name) {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  all.title = name;
+}
+
 void capability(int major, int minor) {
   Runtime& all = runtime();
   const std::lock_guard hold(all.lock);
@@ -467,7 +474,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (device != 0) return last_error = cudaErrorInvalidDevice;
   Runtime& all = runtime();
   const std::lock_guard hold(all.lock);
-  *properties = {"this CPU, emulated",
+  *properties = {{},
                  static_cast<std::size_t>(all.limit),
                  all.major,
                  all.minor,
@@ -476,6 +483,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
                  0,
                  0,
                  {}};
+  all.title.copy(properties->name, sizeof properties->name - 1);
   return cudaSuccess;
 }
 

@@ -1,14 +1,21 @@
 // What only many runs show, on every CUDA device that is here: memory that does not come back,
-// cancels at any moment, a row's bits in any company, numbers that are none. How many of each the
-// environment says; scripts/gpu_check.sh's parts soak, cancel and rows ask for thousands.
-//   DECOSCOPE_SOAK, DECOSCOPE_CANCELS, DECOSCOPE_ROW_FORWARDS   30, 40 and 200 without them
+// cancels at any moment, a row's and a whole run's bits in any company, numbers that are none. How
+// many of each the environment says; scripts/gpu_check.sh's parts soak, cancel, rows and same ask
+// for thousands.
+//   DECOSCOPE_SOAK, DECOSCOPE_CANCELS, DECOSCOPE_ROW_FORWARDS, DECOSCOPE_SAME_PROMPTS
+//   30, 40, 200 and 150 without them
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <limits>
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -187,6 +194,111 @@ TEST_P(DeviceLong, RowBits_are_the_same_however_many_rows_are_beside_it) {
       }
     }
   }
+}
+
+/// What a run wrote: its tokens, and the bits of how much each choice led the second best.
+using Written = std::pair<std::vector<TokenId>, std::vector<std::uint32_t>>;
+
+/// Runs of one prompt among other texts: batches of 1 to 8 of them, in any order, by decoders of
+/// one to many rows, their prompts read in pieces of any size, leaving at different times.
+class InAnyCompany {
+ public:
+  InAnyCompany(LanguageModel& model, std::uint64_t seed) : model_(model), dice_(seed) {}
+  /// @param prompt  of run i
+  /// @return        what n runs wrote, each once
+  std::set<Written> outputs(int n, const std::function<std::vector<TokenId>(int i)>& prompt) {
+    std::set<Written> all;
+    for (int at = 0; at < n;) {
+      std::vector<engine::Lane> lanes;
+      std::vector<bool> counts;
+      const int n_same = std::min(dice_(1, 8), n - at), n_other = dice_(0, 4);
+      for (int same = 0, other = 0; same < n_same || other < n_other;) {
+        const bool is_same = same < n_same && (other == n_other || dice_(0, 1) == 0);
+        lanes.push_back(
+            started(is_same ? prompt(at + same) : dice_.text(dice_(1, 80), model_.vocab_size())));
+        counts.push_back(is_same);
+        (is_same ? same : other)++;
+      }
+      finish(lanes);
+      for (std::size_t i = 0; i < lanes.size(); i++)
+        if (counts[i]) all.insert(written_by(lanes[i]));
+      at += n_same;
+    }
+    return all;
+  }
+
+ private:
+  engine::Lane started(std::vector<TokenId> prompt) {
+    const char* const decoders[] = {"ar", "jacobi", "lookahead", "prompt-lookup"};
+    const DecoderContext context{.target = model_, .limits = {.max_tokens = 12}};
+    engine::Lane lane = make_lane(1, model_, std::move(prompt), decoders[dice_(0, 3)], context);
+    prefill(model_, lane.sequence, dice_(1, 70));
+    lane.decoder->begin(lane.sequence);
+    return lane;
+  }
+  void finish(std::vector<engine::Lane>& lanes) {
+    Stepper stepper(model_, nullptr);
+    while (true) {
+      std::vector<engine::Lane*> going;
+      for (engine::Lane& lane : lanes)
+        if (!lane.sequence.finished()) going.push_back(&lane);
+      if (going.empty()) return;
+      stepper.step(going);
+    }
+  }
+  static Written written_by(const engine::Lane& lane) {
+    const auto tokens = lane.sequence.generated();
+    Written written{{tokens.begin(), tokens.end()}, {}};
+    for (const float margin : lane.margins)
+      written.second.push_back(std::bit_cast<std::uint32_t>(margin));
+    EXPECT_EQ(written.second.size(), tokens.size());
+    return written;
+  }
+
+  LanguageModel& model_;
+  Dice dice_;
+};
+
+// Across a boundary of attention's chunks, which are 64 positions.
+TEST_P(DeviceLong, SamePrompt_gives_one_output_however_often_and_beside_what_it_is_asked) {
+  const int n = asked("DECOSCOPE_SAME_PROMPTS", 150);
+  const auto device = kernels::open_cuda(GetParam());
+  for (const auto dtype : {kernels::DType::BF16, kernels::DType::F32}) {
+    SCOPED_TRACE(kernels::name_of(dtype));
+    const auto model = tiny_transformer(*device, dtype, 11);
+    Dice dice(31);
+    const std::vector<TokenId> prompt = dice.text(58, model->vocab_size());
+    InAnyCompany company(*model, 37);
+    const int n_here = dtype == kernels::DType::BF16 ? n : n / 5;
+    EXPECT_EQ(company.outputs(n_here, [&](int) { return prompt; }).size(), 1u) << n_here;
+    // It would be seen if one were another: a token of one prompt, at its other end.
+    std::vector<TokenId> altered = prompt;
+    altered.front() = altered.front() == 5 ? 6 : 5;
+    const auto seen = company.outputs(10, [&](int i) { return i == 7 ? altered : prompt; });
+    EXPECT_EQ(seen.size(), 2u);
+  }
+}
+
+// The inverse: what serving programs do that read a prompt one way alone and another in company.
+// Both are right, and their sums run in another order.
+TEST_P(DeviceLong, SamePrompt_read_by_another_order_of_sums_is_seen_to_give_another_output) {
+  const InEnvironment own("DECOSCOPE_CUBLAS", "own");
+  ModelConfig config = tiny_config();
+  config.max_seq_len = 1024;
+  config.head_dim = 32;  // sums of more than one chunk of 64
+  config.dim = config.n_heads * config.head_dim;
+  Dice dice(41);
+  const std::vector<TokenId> prompt = dice.text(300, config.vocab_size);
+  std::set<Written> all;
+  for (const char* way : {"own", "cublas"}) {
+    const InEnvironment prompts("CUDA_PROMPTS", way);
+    const auto device = kernels::open_cuda(GetParam());
+    const auto model = tiny_transformer(*device, kernels::DType::F32, 11, config);
+    const auto found = InAnyCompany(*model, 43).outputs(4, [&](int) { return prompt; });
+    EXPECT_EQ(found.size(), 1u) << way << ": each way by itself is the same every time";
+    all.insert(found.begin(), found.end());
+  }
+  EXPECT_EQ(all.size(), 2u);
 }
 
 /// Random weights, a token's row of the embedding without numbers.

@@ -16,6 +16,7 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/emulate/emulation_checks.h"
 #include "tests/assets_folder.h"
+#include "tests/engine/decode/asked.h"
 #include "tests/engine/decode/catalogue.h"
 #include "tests/engine/decode/tiny_transformer.h"
 #include "tests/engine/decode/toy_model.h"
@@ -144,24 +145,6 @@ TEST_P(CudaEdges, whatever_order_threads_run_in) {
   EXPECT_EQ(scores_of(found), scores_of(once));
 }
 INSTANTIATE_TEST_SUITE_P(Devices, CudaEdges, testing::ValuesIn(greedy_halves()), name_of_case);
-
-/// What a step asked of the runtime.
-struct Asked {
-  std::int64_t waits, takes, to_host, to_device;
-};
-Asked asked_by(const std::function<void()>& step) {
-  using namespace kernels::emulation;
-  const auto now = [] {
-    return Asked{calls_of("cudaStreamSynchronize") + calls_of("cudaEventSynchronize"),
-                 calls_of("cudaMalloc") + calls_of("cudaMallocHost") + calls_of("cudaFree"),
-                 bytes_to_host(), bytes_to_device()};
-  };
-  const Asked before = now();
-  step();
-  const Asked after = now();
-  return {after.waits - before.waits, after.takes - before.takes, after.to_host - before.to_host,
-          after.to_device - before.to_device};
-}
 
 TEST(EmulatedGpuStep, waits_once_takes_no_memory_and_brings_back_what_was_picked) {
   const auto device = kernels::open_cuda(kEmulated);

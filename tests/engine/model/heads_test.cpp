@@ -504,7 +504,7 @@ TEST(ChimeraHeads, k_grams_by_table_and_by_matrix_have_the_same_bits) {
   const HeadsFiles files = heads_of(chimera_config());
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     HeadsOptions by_matrix = options_of(dtype);
-    by_matrix.max_table_bytes = 0;
+    by_matrix.max_table_bytes = gram_table_bytes(files.config) - 1;
     std::vector<std::vector<std::vector<float>>> said;
     for (const HeadsOptions& options : {options_of(dtype), by_matrix}) {
       const auto heads = load_chimera(device, files, target, options);

@@ -179,6 +179,25 @@ TEST_F(FailingGpu, CU16_a_gpu_that_answers_again_is_opened_anew_by_the_next_run)
   EXPECT_EQ(count<ModelLoaded>(), 2) << "the model was on the device that failed";
 }
 
+// As a driver answers that has lost its context while the system slept.
+TEST_F(FailingGpu,
+       CU17_a_gpu_that_is_another_behind_a_suspension_ends_the_run_and_no_text_is_lost) {
+  ASSERT_TRUE(two_steps(on(kEmulated, 16)));
+  std::vector<TokenId> before;
+  for (const TokenRecord& token : timeline.runs().back().tokens) before.push_back(token.id);
+  emulation::fail_call_for_good(1, 999);
+  commands.push(StepOnce{});
+  ASSERT_TRUE(until([&] { return n_over() == 1; }));
+  const RunRecord& run = timeline.runs().back();
+  ASSERT_TRUE(run.failed);
+  EXPECT_EQ(run.failed->code, static_cast<int>(ErrorCode::Device));
+  EXPECT_THAT(run.failed->message, AllOf(HasSubstr("cudaErrorUnknown"), HasSubstr("--device cpu"),
+                                         Not(HasSubstr("\n"))));
+  std::vector<TokenId> kept;
+  for (const TokenRecord& token : run.tokens) kept.push_back(token.id);
+  EXPECT_EQ(kept, before);
+}
+
 TEST_F(FailingGpu, CU05_memory_that_is_gone_in_the_midst_of_a_run_ends_it_alone) {
   StartRun start = on(kEmulated, 80);
   const std::string question = start.prompt;
@@ -262,6 +281,23 @@ TEST(GpuMemory, a_model_held_on_a_gpu_goes_for_another_there_and_the_cpus_stays)
   emulation::limit_memory(kMemory);
   EXPECT_EQ(store.get(tiny("cpu")).id, cpu);
   EXPECT_EQ(store.get(held).id, first + 2) << "it had gone";
+}
+
+// 5 GB, as the smallest slice of a GPU has (MIG).
+TEST(GpuMemory, CU03_what_a_slice_of_a_gpu_does_not_hold_is_refused_with_its_memory) {
+  emulation::limit_memory(5'100'273'664);
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  std::string told = "it was not refused";
+  try {
+    store.get({.scale = "64x16", .device = kEmulated});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Resources);
+    told = error.what();
+  }
+  emulation::limit_memory(kMemory);
+  EXPECT_THAT(told, AllOf(HasSubstr("demo-target on cuda:emulated at --scale 64x16: "),
+                          HasSubstr(" GB of memory are needed"), HasSubstr("5.1 GB are available"),
+                          HasSubstr("a smaller --scale"), HasSubstr("--device cpu")));
 }
 
 /// A text of so many positions read on a model loaded there, and a step of 120 rows.
@@ -351,6 +387,18 @@ TEST(GpuMemory, CU05_a_prompt_read_in_blocks_takes_what_was_planned) {
   for (Shape& shape : all) shape.config.n_layers = 2;
   for (Shape& shape : all) shape.config.max_seq_len = 1400;
   expect_planned(all, 1024);
+}
+
+// A context shorter than the largest forward of a prompt, read to its end but for a step's rows.
+TEST(GpuMemory, CU05_a_context_shorter_than_a_prompts_forward_takes_what_was_planned) {
+  for (const int max_seq_len : {180, 640}) {
+    const InEnvironment asked("CUDA_PROMPTS", max_seq_len == 640 ? "cublas" : "own");
+    std::vector<Shape> all = shapes();
+    for (Shape& shape : all) shape.config.n_layers = 2;
+    for (Shape& shape : all) shape.config.max_seq_len = max_seq_len;
+    SCOPED_TRACE(max_seq_len);
+    expect_planned(all, max_seq_len - 10);
+  }
 }
 
 TEST(GpuMemory, CU05_the_cache_grows_by_what_there_is_room_for) {

@@ -1,10 +1,13 @@
 // What a model is said to need, and who is refused.
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "engine/model/heads_files.h"
 #include "engine/model/model_files.h"
 #include "engine/schedule/memory_plan.h"
 #include "engine/types.h"
+#include "kernels/device.h"
 
 namespace engine {
 namespace {
@@ -45,6 +48,55 @@ TEST(MemoryPlan, chimeras_cache_holds_a_state_a_token_and_its_k_gram_where_that_
   EXPECT_EQ(memory_plan(config, DType::BF16).cache_per_token, 2 * 2 * 2 * 64);
   config.sees_committed_grams = false;
   EXPECT_EQ(memory_plan(config, DType::BF16).cache_per_token, 2 * 2 * 64);
+}
+
+TEST(MemoryPlan, chimeras_table_of_k_grams_is_planned_where_it_is_kept) {
+  HeadsConfig config;
+  config.n_heads = 2;
+  config.dim = 64;
+  config.hidden_dim = 96;
+  config.n_attention_heads = 4;
+  const auto table = [&] {
+    return memory_plan(config, DType::BF16).workspace -
+           memory_plan(config, DType::BF16, /*with_table=*/false).workspace;
+  };
+  config.vocab_size = 128;
+  EXPECT_EQ(table(), 0) << "Medusa's have none";
+  config.kind = HeadsKind::Chimera;
+  EXPECT_EQ(table(), 4.0 * 3 * 128 * 64);
+  config.vocab_size = (64 << 20) / (4 * 4 * 64);
+  config.gram = 4;
+  EXPECT_EQ(table(), 64 << 20);
+  config.vocab_size++;
+  EXPECT_EQ(table(), 0) << "the matrix is read instead";
+  config.dim = 1 << 24;
+  config.vocab_size = std::numeric_limits<int>::max();
+  EXPECT_EQ(table(), 0) << "nor does anything overflow";
+}
+
+TEST(MemoryPlan, no_more_rows_of_a_prompt_are_planned_than_its_context_has) {
+  ModelConfig config = shape();
+  const auto workspace = [&](int max_seq_len, int block) {
+    config.max_seq_len = max_seq_len;
+    return gpu_memory_plan(config, DType::BF16, kernels::cpu_ops(), block).workspace;
+  };
+  for (const int block : {0, 256}) {
+    // Blocks go four at a time where there are so many, else fewer, else a prompt goes as steps do.
+    EXPECT_EQ(workspace(1025, block), workspace(1 << 20, block));
+    EXPECT_LT(workspace(200, block), workspace(257, block));
+    EXPECT_EQ(workspace(20, block), workspace(128, block)) << "a step has 128 rows all the same";
+  }
+  EXPECT_EQ(workspace(257, 0), workspace(1025, 0));
+  EXPECT_LT(workspace(513, 256), workspace(1024, 256));
+  EXPECT_LT(workspace(1024, 256), workspace(1025, 256)) << "three blocks, and four";
+  EXPECT_EQ(workspace(256, 256), workspace(256, 0)) << "no block at all";
+  const auto on_cpu = [&](int max_seq_len) {
+    config.max_seq_len = max_seq_len;
+    return memory_plan(config, DType::BF16).workspace;
+  };
+  EXPECT_EQ(on_cpu(257), on_cpu(4096));
+  EXPECT_LT(on_cpu(200), on_cpu(257));
+  EXPECT_EQ(on_cpu(2), on_cpu(128));
 }
 
 TEST(MemoryPlan, the_largest_scale_overflows_nothing) {

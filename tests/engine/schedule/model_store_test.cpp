@@ -306,5 +306,30 @@ TEST(ModelStore, memory_is_asked_for_heads_too_before_anything_is_loaded) {
   EXPECT_NE(text.find("of memory are needed"), std::string::npos) << text;
 }
 
+// Room for all but half of its table.
+TEST(ModelStore, memory_is_asked_for_chimeras_table_of_k_grams) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's address space cannot be limited";
+#endif
+  const HeadsFolder chimera(HeadsKind::Chimera, 1);
+  const ModelFiles files = open_model(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target");
+  const ModelScale scale{4, 1};
+  const HeadsConfig heads = scaled(open_heads(chimera.path(), &files).config, scale);
+  const double table = static_cast<double>(gram_table_bytes(heads));
+  ASSERT_GT(table, 15e6);
+  const double others = memory_plan(scaled(files.config, scale), kernels::DType::BF16).needed() +
+                        memory_plan(heads, kernels::DType::BF16, /*with_table=*/false).needed();
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  std::string text;
+  {
+    const MemoryLeft left(static_cast<std::int64_t>(others + table / 2));
+    text = said(ErrorCode::Resources, [&] {
+      store.get_for({.scale = "4x1"}, {.draft = "", .heads = {chimera.path()}}, {"chimera"}, {});
+    });
+  }
+  EXPECT_NE(text.find(size_words(others + table) + " of memory are needed"), std::string::npos)
+      << text;
+}
+
 }  // namespace
 }  // namespace engine

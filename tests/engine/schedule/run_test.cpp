@@ -90,6 +90,13 @@ TEST(RunToEnd, TH06_what_no_run_may_throw_is_told_as_its_failure_and_thrown_on) 
   EXPECT_EQ(by_bug.code, 70);
   EXPECT_EQ(by_bug.message, "internal error: an index of 7; please report it");
   EXPECT_EQ(failed_by([] { throw std::bad_alloc(); }).code, 4);
+  const RunFailed by_threads = failed_by([] {
+    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+  });
+  EXPECT_EQ(by_threads.code, 4);
+  EXPECT_EQ(by_threads.message.find("a thread cannot be started"), 0u) << by_threads.message;
+  const auto misuse = std::make_error_code(std::errc::operation_not_permitted);
+  EXPECT_EQ(failed_by([&] { throw std::system_error(misuse); }).code, 70);
   const RunFailed by_device = failed_by([] { throw Error(ErrorCode::Device, "cuda:0: gone"); });
   EXPECT_EQ(by_device.code, 5);
   EXPECT_EQ(by_device.message, "cuda:0: gone");

@@ -1,6 +1,9 @@
 // CUDA devices as devices: opened by name, refused in one line, out of memory, and every call that
 // can fail made to fail once.
+#include <sys/mman.h>
+#include <unistd.h>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <set>
@@ -28,12 +31,40 @@ TEST(CudaDevices, the_emulated_one_is_here_and_says_what_it_is) {
   EXPECT_EQ(open_cuda("cuda:emulated")->name(), "cuda:emulated");
 }
 
-TEST(CudaDevices, those_that_are_not_here_are_refused_in_one_line) {
+TEST(CudaDevices, CU03_those_that_are_not_here_are_refused_in_one_line_with_those_that_are) {
   for (const char* name : {"cuda:99", "cuda:", "cuda:x", "cuda:-1", "cuda:99999999999"}) {
     const std::string message = refusal([&] { open_cuda(name); }, ErrorCode::Device);
-    EXPECT_THAT(message, AllOf(HasSubstr(std::string("device ") + name),
-                               HasSubstr("decoscope devices"), Not(HasSubstr("\n"))));
+    EXPECT_THAT(message,
+                AllOf(HasSubstr(std::string("device ") + name), HasSubstr("; here: cpu"),
+                      HasSubstr(", cuda:emulated; `decoscope devices`"), Not(HasSubstr("\n"))));
   }
+}
+
+// As CUDA names a slice of a GPU (MIG), which is a device to it, with a memory of its own.
+TEST(CudaDevices, CU03_a_slice_of_a_gpu_is_listed_by_its_own_name_and_memory) {
+  const auto gpu = [](const std::string& name, const std::string& title, std::int64_t bytes) {
+    return CudaDeviceInfo{.name = name,
+                          .available = true,
+                          .reason = {},
+                          .memory_bytes = bytes,
+                          .ops = "cuda on " + title};
+  };
+  CudaDeviceInfo absent = gpu("cuda:1", "NVIDIA T4", 16'000'000'000);
+  absent.available = false;
+  EXPECT_EQ(device_words({gpu("cuda:0", "NVIDIA A100-SXM4-40GB MIG 1g.5gb", 5'100'273'664), absent,
+                          gpu("cuda:emulated", "this CPU, emulated", 1)}),
+            "cpu, cuda:0 (NVIDIA A100-SXM4-40GB MIG 1g.5gb, 5.1 GB), cuda:emulated");
+  EXPECT_EQ(device_words({}), "cpu");
+
+  const std::int64_t before = list_cuda().back().memory_bytes;
+  emulation::title("NVIDIA A100-SXM4-40GB MIG 1g.5gb");
+  emulation::limit_memory(5'100'273'664);
+  const CudaDeviceInfo listed = list_cuda().back();
+  emulation::title("this CPU, emulated");
+  emulation::limit_memory(before);
+  EXPECT_TRUE(listed.available);
+  EXPECT_EQ(listed.memory_bytes, 5'100'273'664);
+  EXPECT_EQ(listed.ops, "cuda on NVIDIA A100-SXM4-40GB MIG 1g.5gb");
 }
 
 TEST(CudaDevices, CU01_a_driver_that_is_missing_or_too_old_is_named_with_both_versions) {
@@ -332,6 +363,24 @@ TEST_F(HeldBack, what_the_host_writes_over_their_results_stays) {
   norm(x_, y_);
   device_->ops().upload(*device_, y_.data(), b_.data(), 16 * 4);
   EXPECT_EQ(y_.read(), b_);
+}
+
+// The device reads the host's memory late, where it may: at the wait. What was uploaded from is
+// gone by then.
+TEST_F(HeldBack, CU18_what_the_host_uploads_from_may_go_at_once) {
+  const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t n = 16 * sizeof(float);
+  for (int i = 0; i < 40; i++) {
+    void* const page =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(page, MAP_FAILED);
+    const std::vector<float>& values = i % 2 == 0 ? b_ : a_;
+    std::memcpy(page, values.data(), n);
+    device_->ops().upload(*device_, x_.data(), page, n);
+    ASSERT_EQ(munmap(page, bytes), 0);  // a read of it is a fault
+    norm(x_, y_);
+    EXPECT_EQ(y_.read(), normed(values));
+  }
 }
 
 TEST_F(HeldBack, memory_is_given_back_behind_the_kernels_that_use_it) {

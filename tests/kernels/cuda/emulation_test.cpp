@@ -2,6 +2,8 @@
 // stand in kernels of this file, each beside its right form.
 #include "kernels/cuda/math.cuh"
 //
+#include <sys/mman.h>
+#include <unistd.h>
 #include <numeric>
 
 #include <gmock/gmock.h>
@@ -404,6 +406,28 @@ TEST_F(Emulation, streams_do_their_work_when_somebody_waits) {
   EXPECT_EQ(out.read()[0], -1);
   ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
   EXPECT_EQ(out.read()[0], 0);
+}
+
+// The inverse of what a program must not do: memory that is used anew before the copy was made.
+TEST_F(Emulation, CU18_a_copy_from_memory_that_went_too_early_is_caught) {
+  const Memory<int> out(1, -1);
+  int passing = 7;
+  ASSERT_EQ(cudaSuccess,
+            cudaMemcpyAsync(out.data(), &passing, sizeof passing, cudaMemcpyHostToDevice, stream_));
+  passing = 9;
+  ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
+  EXPECT_EQ(out.read()[0], 9) << "what the memory held when the device came to it";
+
+  const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const auto freed = [&] {
+    void* const page =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    static_cast<void>(
+        cudaMemcpyAsync(out.data(), page, sizeof(int), cudaMemcpyHostToDevice, stream_));
+    munmap(page, bytes);
+    static_cast<void>(cudaStreamSynchronize(stream_));
+  };
+  EXPECT_DEATH(freed(), "");
 }
 
 TEST_F(Emulation, the_host_may_not_touch_device_memory_where_it_is_fenced_off) {
