@@ -40,10 +40,10 @@ def schedule(steps, rows, drafts=0, branches=0, together=1, overlap=1.0):
     figures["wall_ms"] = (figures["target_busy_ms"] + figures["draft_busy_ms"]) / overlap + PREFILL
     if branches:
         figures["draft_prefill_ms"] = 0.4 * PREFILL
-        if branches > 1:  # the draft reads while the target judges another text
+        if overlap > 1:  # the draft reads while the target judges another text
             figures["wall_ms"] -= figures["draft_prefill_ms"]
-        figures |= {"branches": branches, "verifications": steps / together, "overlap": overlap, "draft_weight_bytes": 2000000,
-                    "branch_cache_bytes": branches * 1000000, "cache_bytes": 3000000 + branches * 1000000,
+        figures |= {"branches": branches, "overlapped": int(overlap > 1), "verifications": steps / together, "overlap": overlap,
+                    "draft_weight_bytes": 2000000, "branch_cache_bytes": branches * 1000000, "cache_bytes": 3000000 + branches * 1000000,
                     "draft_cache_bytes": branches * 50000}
     return figures
 
