@@ -233,7 +233,9 @@ TEST_F(GpuModel, code_for_every_gpu_is_looked_for_in_the_program_itself) {
 
 #if defined(DECOSCOPE_BUILT_ARCHS)
 TEST_F(GpuModel, the_program_of_this_build_holds_code_for_the_gpus_it_was_built_for) {
-  NEEDS(std::system("command -v \"${CUOBJDUMP:-cuobjdump}\" > /dev/null") == 0, "no cuobjdump");
+  // Neither nvcc nor what the scripts install brings it along.
+  if (std::system("command -v \"${CUOBJDUMP:-cuobjdump}\" > /dev/null") != 0)
+    GTEST_SKIP() << "no cuobjdump; PyPI's nvidia-cuda-cuobjdump has it";
   const std::string script = DECOSCOPE_SOURCE_DIR "/scripts/check_archs.sh " DECOSCOPE_PROGRAM
                                                   " " DECOSCOPE_BUILT_ARCHS " > ";
   EXPECT_EQ(std::system((script + out() + ".printed").c_str()), 0);
