@@ -27,8 +27,8 @@ class PromptCaches {
   /// @param known     a further sequence to go on from: the first tokens of these. Or null
   /// @param progress  as of prefill(); false ends it with Error(Cancelled)
   /// @param with_state  as of prefill(). A prompt that is shared whole has the state of the
-  /// sequence it is shared with; if that has none, or goes on behind the prompt, there is none: a forward to
-  /// make it costs what the plain step does that it would spare
+  ///     sequence it is shared with; if that has none, or goes on behind the prompt, there is none:
+  ///     a forward to make it costs what the plain step does that it would spare
   Sequence read(std::span<const TokenId> tokens,
                 const Sequence* known = nullptr,
                 const std::function<bool(int, int)>& progress = {},

@@ -74,8 +74,7 @@ std::ptrdiff_t Rounds::n_in(Stage stage) const {
 }
 
 std::optional<int> Rounds::draft_next(Nanoseconds t) {
-  const bool is_others_turn =
-      empties_queue_ || n_in(Stage::Drafting) + n_in(Stage::Verifying) > 0;
+  const bool is_others_turn = empties_queue_ || n_in(Stage::Drafting) + n_in(Stage::Verifying) > 0;
   if (!at_once() && is_others_turn) return std::nullopt;
   if (ready_.empty()) {
     if (draft_idle_since_ < 0) draft_idle_since_ = t;

@@ -355,7 +355,8 @@ TEST_F(MeasuringScripts, of_three_races_the_median_counts_and_heads_slow_the_ste
   EXPECT_EQ(printed(settings, "all_decoders.sh"), text) << "one of three";
   change("arith-4x2-all.1", quicker);
   EXPECT_EQ(cell(printed(settings, "all_decoders.sh"), "medusa", "speed-up"), "1.50x") << "at 1x1";
-  EXPECT_THAT(printed(settings, "all_decoders.sh"), HasSubstr("| Medusa | medusa | arith | 1.8x | 3.00x | yes |"));
+  EXPECT_THAT(printed(settings, "all_decoders.sh"),
+              HasSubstr("| Medusa | medusa | arith | 1.8x | 3.00x | yes |"));
 
   // As many steps, each twice as slow where chimera's heads are asked between.
   change("drafts-4x2-chimera", [](nlohmann::json& steps) {

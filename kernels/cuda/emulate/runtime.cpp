@@ -474,15 +474,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (device != 0) return last_error = cudaErrorInvalidDevice;
   Runtime& all = runtime();
   const std::lock_guard hold(all.lock);
-  *properties = {{},
-                 static_cast<std::size_t>(all.limit),
-                 all.major,
-                 all.minor,
-                 1,
-                 0,
-                 0,
-                 0,
-                 {}};
+  *properties = {{}, static_cast<std::size_t>(all.limit), all.major, all.minor, 1, 0, 0, 0, {}};
   all.title.copy(properties->name, sizeof properties->name - 1);
   return cudaSuccess;
 }

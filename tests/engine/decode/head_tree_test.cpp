@@ -418,32 +418,48 @@ std::vector<double> plain_next(const ToyModel& model,
   return law;
 }
 
+/// A toy and heads near it, whose texts behind a prompt are drawn by rejection sampling.
+struct HeadsLaw {
+  HeadsLaw(const Form& form, std::uint64_t seed, const std::string& tree, const char* verify)
+      : shape{.vocab = 4, .context = 2, .spread = 3, .seed = seed},
+        job(job_of(form.decoder, form.options, guesser)) {
+    job.options["tree"] = tree;
+    job.options["verify"] = verify;
+    job.sampling = {.temperature = 0.8f, .mode = Sampling::Mode::Rejection};
+    job.limits.max_tokens = 4;
+  }
+
+  Outcome once() { return run(model, prompt, job); }
+
+  /// How far the law of all texts is from plain decoding's; adds what was kept in all of them.
+  double off(std::int64_t& n_accepted) {
+    const Law law = enumerate([&](UniformSource& uniforms) {
+      job.uniforms = &uniforms;
+      const Outcome outcome = once();
+      n_accepted += outcome.n_accepted;
+      return outcome.tokens;
+    });
+    const auto temperature = static_cast<double>(job.sampling.temperature);
+    const auto next = [&](std::span<const TokenId> text) {
+      return plain_next(model, temperature, text);
+    };
+    return distance(law, plain_law(next, prompt, job.limits.max_tokens));
+  }
+
+  ToyShape shape;
+  ToyModel model{shape};
+  Guesser guesser{draft_of(shape, 1)};
+  Job job;
+  std::vector<TokenId> prompt{0, 1, 2};
+};
+
 TEST(HeadTree, T3_rejection_sampling_keeps_the_law_exactly_by_node_and_by_candidate) {
   for (const Form& form : kForms) {
     for (const char* verify : {"greedy", "sample"}) {
       std::int64_t n_accepted = 0;
       for (std::uint64_t seed = 0; seed < 3; seed++) {
-        const ToyShape shape{.vocab = 4, .context = 2, .spread = 3, .seed = seed};
-        ToyModel model(shape);
-        Guesser guesser(draft_of(shape, 1));
-        Job job = job_of(form.decoder, form.options, guesser);
-        job.options["tree"] = "rows8";
-        job.options["verify"] = verify;
-        job.sampling = {.temperature = 0.8f, .mode = Sampling::Mode::Rejection};
-        job.limits.max_tokens = 4;
-        const std::vector<TokenId> prompt{0, 1, 2};
-        const Law law = enumerate([&](UniformSource& uniforms) {
-          job.uniforms = &uniforms;
-          const Outcome outcome = run(model, prompt, job);
-          n_accepted += outcome.n_accepted;
-          return outcome.tokens;
-        });
-        const Law expected = plain_law(
-            [&](std::span<const TokenId> text) {
-              return plain_next(model, static_cast<double>(0.8f), text);
-            },
-            prompt, 4);
-        EXPECT_LE(distance(law, expected), kExact) << form.decoder << " " << verify;
+        HeadsLaw texts(form, seed, "rows8", verify);
+        EXPECT_LE(texts.off(n_accepted), kExact) << form.decoder << " " << verify;
       }
       EXPECT_GT(n_accepted, 0) << "nothing was kept";
     }
@@ -456,30 +472,11 @@ TEST(HeadTree, T3_stop_below_keeps_the_law_exactly_whatever_it_leaves_out) {
       for (const char* threshold : {"0.1", "0.3", "0.6"}) {
         std::int64_t n_proposed = 0, n_unstopped = 0, n_accepted = 0;
         for (std::uint64_t seed = 0; seed < 3; seed++) {
-          const ToyShape shape{.vocab = 4, .context = 2, .spread = 3, .seed = seed};
-          ToyModel model(shape);
-          Guesser guesser(draft_of(shape, 1));
-          Job job = job_of(form.decoder, form.options, guesser);
-          job.options["tree"] = "rows8";
-          job.options["verify"] = verify;
-          job.sampling = {.temperature = 0.8f, .mode = Sampling::Mode::Rejection};
-          job.limits.max_tokens = 4;
-          const std::vector<TokenId> prompt{0, 1, 2};
-          n_unstopped += run(model, prompt, job).n_proposed;
-          job.options["stop_below"] = threshold;
-          n_proposed += run(model, prompt, job).n_proposed;
-          const Law law = enumerate([&](UniformSource& uniforms) {
-            job.uniforms = &uniforms;
-            const Outcome outcome = run(model, prompt, job);
-            n_accepted += outcome.n_accepted;
-            return outcome.tokens;
-          });
-          const Law expected = plain_law(
-              [&](std::span<const TokenId> text) {
-                return plain_next(model, static_cast<double>(0.8f), text);
-              },
-              prompt, 4);
-          EXPECT_LE(distance(law, expected), kExact) << described(job);
+          HeadsLaw texts(form, seed, "rows8", verify);
+          n_unstopped += texts.once().n_proposed;
+          texts.job.options["stop_below"] = threshold;
+          n_proposed += texts.once().n_proposed;
+          EXPECT_LE(texts.off(n_accepted), kExact) << described(texts.job);
         }
         EXPECT_LT(n_proposed, n_unstopped) << threshold << ": nothing was left out";
         EXPECT_GT(n_accepted, 0) << threshold << ": nothing was kept";
@@ -533,21 +530,11 @@ TEST(HeadTree, SD22_trees_of_any_shape_keep_the_law_exactly) {
     // A path needs its parent, not its elder siblings.
     std::ofstream(path) << "{\"paths\": " << paths << "}";
     for (const Form& form : kForms) {
-      const ToyShape shape{.vocab = 4, .context = 2, .spread = 3, .seed = 7};
-      ToyModel model(shape);
-      Guesser guesser(draft_of(shape, 1));
-      Job job = job_of(form.decoder, form.options, guesser);
-      job.options["tree"] = path;
-      job.options["verify"] = "sample";
-      job.sampling = {.temperature = 1, .mode = Sampling::Mode::Rejection};
-      job.limits.max_tokens = 3;
-      const Law law = enumerate([&](UniformSource& uniforms) {
-        job.uniforms = &uniforms;
-        return run(model, {0, 1, 2}, job).tokens;
-      });
-      const Law expected = plain_law(
-          [&](std::span<const TokenId> text) { return plain_next(model, 1, text); }, {0, 1, 2}, 3);
-      EXPECT_LE(distance(law, expected), kExact) << form.decoder << " " << paths;
+      HeadsLaw texts(form, 7, path, "sample");
+      texts.job.sampling.temperature = 1;
+      texts.job.limits.max_tokens = 3;
+      std::int64_t n_accepted = 0;
+      EXPECT_LE(texts.off(n_accepted), kExact) << form.decoder << " " << paths;
     }
   }
   std::filesystem::remove(path);

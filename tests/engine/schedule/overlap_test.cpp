@@ -162,8 +162,7 @@ TEST(MeasuredOverlap, begins_a_number_of_branches_with_what_the_nearest_keeps) {
     }
     EXPECT_FALSE(overlap.at_once(1));
     // Where it is otherwise for these, a look finds that out.
-    for (int i = 0; i < 200; i++)
-      overlap.measured(2, round(overlap.at_once(2) == pays ? 200 : 90));
+    for (int i = 0; i < 200; i++) overlap.measured(2, round(overlap.at_once(2) == pays ? 200 : 90));
     EXPECT_EQ(overlap.at_once(2), !pays);
   }
 }
