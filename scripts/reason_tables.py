@@ -11,6 +11,7 @@ from step_costs import at, behind, costs, listed, of_its_rows, race_costs
 OUT, REPEATS = sys.argv[1], int(sys.argv[2])
 WITHIN = 0.15  # of its bound a schedule is to gain
 DRAFT_FORWARDS = 3  # before a step, of each text, where the draft is timed
+CHAIN_STEPS = (24, 96)  # of the consistency model's rationales, and of the target's
 
 
 def reports(what, name, n=REPEATS):
@@ -223,6 +224,9 @@ def main():
         print(f"A forward of the {kind}: {listed(cost)}")
     others = tree_table(sys.argv[3].split(), target)
     memory_table()
+    chain_files = [f"{OUT}/chain.{name}.json" for name in beside]
+    by_steps = [f"over {steps} steps {listed(behind(race_costs(*chain_files), steps))}" for steps in CHAIN_STEPS]
+    print(f"\nA step of a chain in ms by rows, mean of the same timings, from a question on: {'; '.join(by_steps)}")
     others += chain_table(sys.argv[4].split())
     if others:
         sys.exit(f"not what plain decoding writes: {', '.join(others)}")

@@ -11,7 +11,8 @@
 
 namespace ui {
 
-/// As a person set it. What was not set is as it was recorded.
+/// As a person set it. What was not set is as it was recorded, but for the two that begin as in
+/// the paper: a draft model for each branch, and the policy.
 struct SimulationForm {
   bool on = false;
   float draft_ms = -1, verify_ms = -1;  // of a round; below 0: as recorded, on average
