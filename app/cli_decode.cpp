@@ -66,6 +66,10 @@ void add_compare(CLI::App& app, Parsed& p, Run& run) {
   c->add_option("--repeat", p.compare.repeat, "run each so often and report medians")
       ->transform(whole_number(1, 100000))
       ->capture_default_str();
+  c->add_flag(
+      "--rows-alone", p.compare.rows_alone,
+      "behind each text run its forwards once more without its decoder, and say of each "
+      "lane how much of its speed-up its rows and drafts allow it has; takes twice as long");
   c->footer([] {
     return "Options of the decoders (--set goes to each that has the option):\n" +
            options_help("") +

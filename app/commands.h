@@ -55,6 +55,7 @@ struct GenerationOptions {
   std::string trace, record;
   bool check = false;  // compare with AR
   int repeat = 1;
+  bool rows_alone = false;  // of compare: what each text's rows cost without its decoder
   bool json = false;
 };
 

@@ -20,6 +20,7 @@
 #include "engine/event/table.h"
 #include "engine/model/model.h"
 #include "engine/schedule/agreement.h"
+#include "engine/schedule/rows_alone.h"
 #include "engine/schedule/scheduler.h"
 
 namespace app {
@@ -48,6 +49,9 @@ class RaceProgress {
   void show_texts(int n_ended, int n_texts) {
     show(n_ended, fmt::format("{} of {} texts", n_ended, n_texts));
   }
+  void show_rows_alone(std::size_t n_texts) {
+    show(static_cast<double>(n_texts), "its rows once more, alone");
+  }
   void end(std::size_t n_texts) { n_runs_done_ += static_cast<double>(n_texts); }
   void finish() { line_.finish(); }
 
@@ -68,6 +72,7 @@ class RaceProgress {
 struct Totals {
   double tokens = 0, steps = 0;
   double decode_ms = 0;                          // what the lane was charged with
+  double rows_ms = 0, drafting_ms = 0;           // of the same texts, where rows ran once more
   double whole_decode_ms = 0, ar_decode_ms = 0;  // of runs that no bound cut, and of AR there
   int n = 0, n_identical = 0, n_compared = 0;
   bool lossless = true;  // with the options and the sampling asked for
@@ -168,6 +173,8 @@ struct LaneResults {
   /// What the lane is charged with: its texts' own compute or, where they are under way at once,
   /// the time that passed.
   double decode_ms = 0;
+  /// [texts] what each one's rows took alone, and its drafts; empty: not measured.
+  std::vector<double> rows_ms, drafting_ms;
 };
 
 /// What a turn came to.
@@ -216,6 +223,14 @@ Decoded decode_turn(const RacingLane& lane,
   return decoded;
 }
 
+/// Whether each of a lane's forwards so far judged one text: only then its texts' rows can run
+/// again one text after the other.
+bool judges_texts_alone(const RacingLane& lane) {
+  if (!lane.scheduler) return true;
+  const std::map<std::string, double> figures = lane.scheduler->figures();
+  return figures.at("forwards") >= figures.at("steps");
+}
+
 /// Compares each text with that of plain decoding, and tells it.
 /// @param ar  of the same group; `lane` itself where it is that
 void compare_texts(LaneResults& lane, const LaneResults& ar, engine::EventSink* events) {
@@ -248,8 +263,10 @@ void tell_speedups(const RacingLane& of, LaneResults& lane, const LaneResults& a
 
 /// A lane's times while its repeats go on, ms.
 struct LaneTimes {
-  explicit LaneTimes(std::size_t n_texts) : decode(n_texts), prefill(n_texts) {}
+  explicit LaneTimes(std::size_t n_texts)
+      : decode(n_texts), prefill(n_texts), rows(n_texts), drafting(n_texts) {}
   std::vector<std::vector<double>> decode, prefill;  // [texts][repeats]
+  std::vector<std::vector<double>> rows, drafting;   // [texts][repeats], none: not measured
   std::vector<double> wall;                          // [repeats], where all are under way at once
 
   void tell(LaneResults& lane, bool at_once) const {
@@ -258,15 +275,36 @@ struct LaneTimes {
       lane.texts[text].prefill_ms = median(prefill[text]);
     }
     lane.decode_ms = at_once ? median(wall) : sum_of_decode_ms(lane.texts);
+    for (std::size_t text = 0; text < rows.size() && !rows[text].empty(); text++) {
+      lane.rows_ms.push_back(median(rows[text]));
+      lane.drafting_ms.push_back(median(drafting[text]));
+    }
   }
 };
 
-/// A group of prompts through every lane, `n_repeats` times.
+/// Runs the rows of a turn's texts once more, right behind it.
+/// @param run  the first text's
+void run_rows_alone(const RacingLane& lane,
+                    const Turn& turn,
+                    const Group& group,
+                    engine::StepRecorder& steps,
+                    engine::RunId run,
+                    LaneTimes& times,
+                    RaceProgress& progress) {
+  progress.show_rows_alone(turn.n_texts);
+  for (std::size_t text = turn.text; text < turn.text + turn.n_texts; text++, run++) {
+    times.rows[text].push_back(engine::rows_alone_ms(
+        *lane.models.target.model, group.requests[text][turn.lane], steps.of(run), interrupted));
+    times.drafting[text].push_back(static_cast<double>(steps.of(run).drafting) * 1e-6);
+  }
+}
+
+/// A group of prompts through every lane, as often as is asked for.
 /// @param events  where the first repeat is told, or null; `run` counts runs
 /// @return        of each lane; none after Ctrl+C
 std::vector<LaneResults> race(const std::vector<RacingLane>& lanes,
                               const Group& group,
-                              int n_repeats,
+                              const GenerationOptions& options,
                               engine::EventSink* events,
                               engine::RunId& run,
                               RaceProgress& progress) {
@@ -278,13 +316,17 @@ std::vector<LaneResults> race(const std::vector<RacingLane>& lanes,
     at_once.push_back(lanes[i].scheduler != nullptr);
     results[i].texts.resize(n_texts), results[i].runs.resize(n_texts);
   }
-  for (int repeat = 0; repeat < n_repeats; repeat++) {
+  for (int repeat = 0; repeat < options.repeat; repeat++) {
     for (const Turn& turn : turns_of(group.first, n_texts, repeat, at_once)) {
       LaneResults& lane = results[turn.lane];
       LaneTimes& its = times[turn.lane];
       progress.begin(group.first + turn.text, turn.n_texts, repeat, lanes[turn.lane].of.name);
+      engine::EventSink* const told = repeat == 0 ? events : nullptr;
+      engine::StepRecorder steps(told);
       Decoded decoded = decode_turn(lanes[turn.lane], turn, group, run + 1,
-                                    repeat == 0 ? events : nullptr, progress);
+                                    options.rows_alone ? &steps : told, progress);
+      if (options.rows_alone && !interrupted() && judges_texts_alone(lanes[turn.lane]))
+        run_rows_alone(lanes[turn.lane], turn, group, steps, run + 1, its, progress);
       if (interrupted()) return {};
       progress.end(turn.n_texts);
       its.wall.push_back(decoded.wall_ms);
@@ -310,6 +352,8 @@ std::vector<LaneResults> race(const std::vector<RacingLane>& lanes,
 
 void add(Totals& totals, const RacingLane& of, const LaneResults& lane, const LaneResults& ar) {
   totals.decode_ms += lane.decode_ms;
+  for (const double ms : lane.rows_ms) totals.rows_ms += ms;
+  for (const double ms : lane.drafting_ms) totals.drafting_ms += ms;
   for (std::size_t i = 0; i < lane.texts.size(); i++) {
     const engine::RunResult& result = lane.texts[i];
     totals.n++;
@@ -329,7 +373,15 @@ double speedup_of(const Totals& t) {
   return t.whole_decode_ms > 0 ? t.ar_decode_ms / t.whole_decode_ms : 0;
 }
 
-nlohmann::json summary_json(const RacingLane& lane, const Totals& t) {
+/// The speed-up over what it would be if nothing but rows and drafts were paid, those of plain
+/// decoding too; 0: not measured.
+double of_its_rows(const Totals& t, const Totals& plain) {
+  if (t.rows_ms <= 0 || plain.rows_ms <= 0 || t.decode_ms <= 0) return 0;
+  return (t.rows_ms + t.drafting_ms) / t.decode_ms / (plain.rows_ms / plain.decode_ms);
+}
+
+/// @param plain  of its baseline
+nlohmann::json summary_json(const RacingLane& lane, const Totals& t, const Totals& plain) {
   nlohmann::json summary = {
       {"lane", lane.of.name},
       {"decoder", lane.of.decoder},
@@ -344,12 +396,19 @@ nlohmann::json summary_json(const RacingLane& lane, const Totals& t) {
     summary["branches"] = lane.n_branches;
     summary["decode_ms"] = t.decode_ms;
   }
+  if (const double share = of_its_rows(t, plain); share > 0) {
+    summary["rows_ms"] = t.rows_ms;
+    summary["drafting_ms"] = t.drafting_ms;
+    summary["of_its_rows"] = share;
+  }
   return summary;
 }
 
 std::string summary_table(const std::vector<RacingLane>& lanes, const std::vector<Totals>& totals) {
   std::vector<std::vector<std::string>> rows = {
       {"decoder", "tokens/s", "speedup", "tokens/step", "identical to AR"}};
+  const bool has_rows = std::ranges::any_of(totals, [](const Totals& t) { return t.rows_ms > 0; });
+  if (has_rows) rows.front().push_back("of its rows");
   for (std::size_t i = 0; i < lanes.size(); i++) {
     const Totals& t = totals[i];
     if (!lanes[i].asked || t.n == 0) continue;
@@ -359,6 +418,9 @@ std::string summary_table(const std::vector<RacingLane>& lanes, const std::vecto
                     fmt::format("{:.2f}", t.steps > 0 ? t.tokens / t.steps : 0),
                     (t.n_compared ? fmt::format("{} of {}", t.n_identical, t.n_compared) : "-") +
                         (t.lossless ? "" : kNotLossless)});
+    if (!has_rows) continue;
+    const double share = of_its_rows(t, totals[lanes[i].baseline]);
+    rows.back().push_back(share > 0 ? fmt::format("{:.2f}", share) : "-");
   }
   return engine::aligned_table(rows);
 }
@@ -431,7 +493,8 @@ nlohmann::json document(const std::vector<RacingLane>& lanes,
                         const std::string& notice) {
   nlohmann::json summary = nlohmann::json::array();
   for (std::size_t i = 0; i < lanes.size(); i++)
-    if (lanes[i].asked && totals[i].n > 0) summary.push_back(summary_json(lanes[i], totals[i]));
+    if (lanes[i].asked && totals[i].n > 0)
+      summary.push_back(summary_json(lanes[i], totals[i], totals[lanes[i].baseline]));
   nlohmann::json out = {{"machine", machine_json(lanes.front().models.target.model->device())},
                         {"results", std::move(results)},
                         {"summary", summary},
@@ -463,7 +526,7 @@ int compare(const GenerationOptions& options) {
   while (n_done < prompts.size() && !interrupted()) {
     try {
       const Group group = next_group(lanes, options, prompts, n_done);
-      const auto by_lane = race(lanes, group, options.repeat, outputs.sink(), run, progress);
+      const auto by_lane = race(lanes, group, options, outputs.sink(), run, progress);
       if (by_lane.empty()) break;
       for (std::size_t i = 0; i < lanes.size(); i++)
         add(totals[i], lanes[i], by_lane[i], by_lane[lanes[i].baseline]);

@@ -10,13 +10,9 @@
 #                6, 8, 10, 12 and 16 whose step costs at most 1.25 of one row's, prompt lookup with half as many tokens, mcsd with a tree by
 #                measured costs (k_config=$DECOSCOPE_ALL_K_CONFIG, auto; an empty one leaves mcsd out), chimera with drafting=branch
 #   accuracy     of plain decoding by the lane's model, whose texts they all write, by `data check`
-#   of its rows  the speed-up / (tokens per step x cost of one row / (cost of the step's rows + of its draft forwards + of asking its
-#                heads)): 1 if nothing but the rows is paid. Steps are timed as races have them, the first so many behind a prompt of the
-#                task's length (`bench step --behind`), before, between and behind its races, for the machine has phases; a race is held
-#                against the mean of the two around it. What drafts is timed between steps, once a scale, and counts by its share of one
-#                row's step; so are the steps between which it is, beside the same steps without it, for it takes the weights' place in
-#                the cache. The heads' time is that of a chain; what `drafting=branch` asks more shows as less than 1, and what `seed`
-#                drafts of one text while another is judged as more
+#   of its rows  the speed-up / what it would be if nothing but its rows and drafts were paid (`compare --rows-alone`): behind each text its
+#                forwards run once more without the decoder, plain decoding's too, and what a draft model or heads took counts as it was.
+#                Not told of `seed` where a verification judged several texts
 # Times of a generated task at 4x2 are medians over DECOSCOPE_ALL_REPEATS (3) of each race, those elsewhere of one.
 # DECOSCOPE_ALL_SCALED (8) problems a task at 4x2, half as many of a set; DECOSCOPE_ALL_COUNT (20) at 1x1, likewise; DECOSCOPE_ALL_ANSWERS
 # (50) are scored; DECOSCOPE_ALL_TOKENS (64) at most in a race; DECOSCOPE_ALL_TASKS, DECOSCOPE_ALL_SETS name some. All eight tasks and
@@ -103,22 +99,10 @@ grow() {
   rm -f "$folder/tree.json"
   into "$grown" model tree "demo-$1" --rows auto --scale "$2" --out "$folder/tree.json" --json
 }
-# SCALE DECODER N and options: what N forwards of its draft, or N heads, take between steps, and these steps; and the same without them.
-drafts() {
-  local step=(bench step --scale "$1" --context 64 --rows "1,4,8,16" --repeat 6 --behind "4,8,16,32,48" --json)
-  into "$out/drafts-$1-$2-without-1.json" "${step[@]}"
-  into "$out/drafts-$1-$2.json" "${step[@]}" --decoder "$2" --draft-forwards "$3" "${@:4}"
-  into "$out/drafts-$1-$2-without-2.json" "${step[@]}"
-}
-depth_of() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["depth"])' "$1"; }
 for scale in 1x1 4x2; do
-  into "$out/steps-$scale-1.json" bench step --scale "$scale" --rows 1,6,8,10,12,16 --json
-  drafts "$scale" speculative 4
-  for kind in "${heads[@]}"; do
-    grow "$kind" "$scale"
-    drafts "$scale" "$kind" "$(depth_of "$out/heads-$scale/$kind-grown.json")" --heads "$out/heads-$scale/demo-$kind"
-  done
-  into "$out/steps-$scale-2.json" bench step --scale "$scale" --rows 1,6,8,10,12,16 --json
+  into "$out/steps-$scale-1.json" bench step --scale "$scale" --rows 1,2,5,6,8,10,12,16,24 --json
+  for kind in "${heads[@]}"; do grow "$kind" "$scale"; done
+  into "$out/steps-$scale-2.json" bench step --scale "$scale" --rows 1,2,5,6,8,10,12,16,24 --json
 done
 tables estimate "$out" "$tokens" "${tasks[*]} ${sets[*]}" "$all,$sized" "${#models[@]}" >&2
 
@@ -130,22 +114,10 @@ name_heads() {
   folders=("${folders[@]/#/"$out/heads-$1/demo-"}")
   named=(--heads "${folders[*]}")
 }
-# FILE SCALE: what steps cost now, behind prompts as long as the task's.
-steps() {
-  into "$1" bench step --scale "$2" --context "$prompt" --rows 1,2,5,8,12,24 --repeat 2 --behind 2,4,8,16,32,48 --json
-}
-# Task, scale, what, repeat; lanes and options: a race with what steps cost before and behind it.
+# Task, scale, what, repeat; lanes and options.
 race() {
-  local one=$out/$1-$2-$3.$4
-  if [ -s "$one.json" ] && [ -s "$one-before.json" ] && [ -s "$one-behind.json" ]; then
-    behind=
-    return
-  fi
-  rm -f "$one.json" "$one-before.json" "$one-behind.json"
-  if [ -n "$behind" ]; then cp "$behind" "$one-before.json"; else steps "$one-before.json" "$2"; fi
-  into "$one.json" compare --decoders "${@:5}" --prompt-file "$out/$1-$2.jsonl" --scale "$2" --max-tokens "$tokens" --json
-  steps "$one-behind.json" "$2"
-  behind=$one-behind.json
+  into "$out/$1-$2-$3.$4.json" compare --decoders "${@:5}" --prompt-file "$out/$1-$2.jsonl" --scale "$2" --max-tokens "$tokens" \
+    --rows-alone --json
 }
 n_tasks=0
 for task in "${tasks[@]}" "${sets[@]}"; do
@@ -157,9 +129,7 @@ for task in "${tasks[@]}" "${sets[@]}"; do
     fine=3 into "$judged-checked.json" data check "$judged.jsonl" --json
   done
   for scale in 1x1 4x2; do
-    prompt=$(tables prompt_length "$out/$task-answers-demo-target.json" "$out/$task-$scale.jsonl")
     read -r block n_tokens <<< "$(tables sizes "$out" "$scale")"
-    behind= # the times behind the race before it, if it was run now
     races=1
     [ "$scale" = 1x1 ] || [ $n_tasks -gt ${#tasks[@]} ] || races=$repeats
     for repeat in $(seq "$races"); do

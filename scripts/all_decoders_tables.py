@@ -6,11 +6,10 @@ import statistics
 import sys
 
 import paper_figures
-from step_costs import at, behind, costs, of_its_rows, race_costs, steps_a_text
+from step_costs import costs
 
 SCALES = ("1x1", "4x2")
 RACES = ("all", "sized")
-DRAFT_FORWARDS = 4  # before a step, where the draft is timed
 BLOCKS = (6, 8, 10, 12, 16)  # sizes of a window that are tried
 # At 4x2, the least speed-up aimed at and on which tasks; several lanes: the best of them.
 TARGETS = [("CLLM", ["jacobi@demo-cllm sliding, sized", "jacobi@demo-cllm"], 2.5, ["arith", "sql", "py", "blocks"]),
@@ -50,9 +49,9 @@ def estimate(out, tokens, tasks, lanes, n_models):
     for scale in SCALES:
         ms = costs(f"{out}/steps-{scale}-1.json", f"{out}/steps-{scale}-2.json")[1]
         n = sum(len(records(f"{out}/{task}-{scale}.jsonl")) for task in tasks.split())
-        seconds += 0.75 * n * runs * int(tokens) * ms / 1e3
+        seconds += 2 * 0.75 * n * runs * int(tokens) * ms / 1e3  # rows run twice
         loads = 2 if scale == "4x2" else 0.5
-        seconds += len(tasks.split()) * (5 * loads + 3 * 6 * 2 * 48 * 1.4 * ms / 1e3)  # two races; three timings of six counts of rows
+        seconds += len(tasks.split()) * 5 * loads
         if scale == "1x1":
             asked = sum(len(records(f"{out}/{task}.jsonl")) for task in tasks.split())
             seconds += asked * int(n_models) * 100 * ms / 1e3
@@ -67,12 +66,6 @@ def answered(file, answers):
         print(json.dumps(record | {"completion": texts[record["id"]]}))
 
 
-def prompt_length(answers, prompts):
-    """Tokens of a prompt, the mean over these prompts."""
-    asked = {record["id"] for record in records(prompts)}
-    return round(statistics.mean(len(one["prompt_tokens"]) for one in documents(answers) if one["id"] in asked))
-
-
 def labelled(lane, race):
     """The lane's name with what the race sets of it."""
     decoder = lane.partition("@")[0]
@@ -80,39 +73,20 @@ def labelled(lane, race):
     return lane + (sized.get(decoder, "") if race == "sized" else "")
 
 
-def between(out, scale, decoder, steps):
-    """Where a text has so many steps: what a forward of the draft, or asking the heads, takes before a step, in steps of one row without
-    it; and by rows by how much it makes the steps slower."""
-    name = f"{out}/drafts-{scale}-{decoder}"
-    before, step = (behind(race_costs(f"{name}.json", draft=draft), steps) for draft in (True, False))
-    without = behind(race_costs(f"{name}-without-1.json", f"{name}-without-2.json"), steps)
-    share = at(before, 4) / without[1] / (DRAFT_FORWARDS if decoder == "speculative" else 1)
-    return share, {rows: ms / without[rows] for rows, ms in step.items()}
-
-
-def measured_once(out, race, scale, heads):
+def measured_once(race):
     """Of each lane what one race says."""
     lanes = {}
-    target = race_costs(f"{race}-before.json", f"{race}-behind.json")
     found = document(race + ".json")
     for s in found["summary"]:
         runs = [r for r in found["results"] if r["lane"] == s["lane"]]
         total = {name: sum(r["metrics"].get(name, 0) for r in runs)
-                 for name in ("rows", "proposed", "accepted", "draft_forwards", "head_1_judged", "head_1_accepted")}
+                 for name in ("rows", "proposed", "accepted", "head_1_judged", "head_1_accepted")}
         steps = sum(r["steps"] for r in runs)
-        a_text = steps_a_text(runs)
-        plain_lane = "@".join(["ar", *s["lane"].split("@")[1:]])
-        plain_ms = behind(target, steps_a_text([r for r in found["results"] if r["lane"] == plain_lane]))[1]
-        step_ms = at(behind(target, a_text), total["rows"] / steps)
-        drafts = s["decoder"] if s["decoder"] in heads else "speculative" if total["draft_forwards"] else None
-        if drafts:
-            share, slower = between(out, scale, drafts, a_text)
-            n = total["draft_forwards"] / steps if drafts == "speculative" else 1
-            step_ms = step_ms * slower_at(slower, total["rows"] / steps) + behind(target, a_text)[1] * n * share
         forward = [r["metrics"]["fast_forward_mean"] for r in runs if "fast_forward_mean" in r["metrics"]]
         lanes[s["lane"]] = {
             "tokens": s["tokens_per_step"], "rows": total["rows"] / steps, "speedup": s["speedup"],
-            "of rows": of_its_rows(s["speedup"], s["tokens_per_step"], plain_ms, step_ms),
+            "of rows": s.get("of_its_rows"), "drafting": s["drafting_ms"] / s["rows_ms"] if s.get("rows_ms") else None,
+            "step": s["rows_ms"] / steps if s.get("rows_ms") else None,
             "accepted": total["accepted"] / total["proposed"] if total["proposed"] else None,
             "first guess": total["head_1_accepted"] / total["head_1_judged"] if total["head_1_judged"] else None,
             "fast-forward": statistics.mean(forward) if forward else None,
@@ -120,11 +94,13 @@ def measured_once(out, race, scale, heads):
     return lanes
 
 
-def slower_at(slower, rows):
-    return at(slower, min(rows, max(slower)))
+def median_of(races, lane, figure):
+    """None where it was not measured."""
+    values = [race[lane][figure] for race in races]
+    return None if None in values else statistics.median(values)
 
 
-def measured(out, task, scale, heads):
+def measured(out, task, scale):
     """Of each lane of a task what its races say: medians of what was timed, sums of texts compared."""
     lanes = {}
     for what in RACES:
@@ -132,11 +108,11 @@ def measured(out, task, scale, heads):
         n = 1
         while os.path.exists(f"{name}.{n + 1}.json"):
             n += 1
-        races = [measured_once(out, f"{name}.{repeat + 1}", scale, heads) for repeat in range(n)]
+        races = [measured_once(f"{name}.{repeat + 1}") for repeat in range(n)]
         for lane, one in races[0].items():
             if lane.partition("@")[0] == "ar" and what != "all":
                 continue
-            median = {of: statistics.median(race[lane][of] for race in races) for of in ("speedup", "rows", "tokens", "of rows")}
+            median = {of: median_of(races, lane, of) for of in ("speedup", "rows", "tokens", "of rows", "drafting", "step")}
             total = {of: sum(race[lane][of] for race in races) for of in ("identical", "n")}
             lanes[labelled(lane, what)] = one | median | total
     return lanes
@@ -149,6 +125,10 @@ def right(out, task, lane):
     return f"{check['correct'] / n:.0%} of {n}" if n else "-"
 
 
+def share(value):
+    return "-" if value is None else f"{value:.2f}"
+
+
 def table(out, tasks, found):
     print("| task | lane | accepted at 4x2 | " +
           " | ".join(f"{scale}: tokens/step | rows/step | speed-up | of its rows" for scale in SCALES) +
@@ -156,10 +136,8 @@ def table(out, tasks, found):
     for task in tasks:
         for lane in found[task]["4x2"]:
             of = [found[task][scale][lane] for scale in SCALES]
-            cells = [f"{one['tokens']:.2f} | {one['rows']:.1f} | {one['speedup']:.2f}x | {one['of rows']:.2f}" for one in of]
-            share = of[1]["accepted"]
-            accepted = "-" if share is None else f"{share:.2f}"
-            print(f"| {task} | {lane} | {accepted} | " + " | ".join(cells) + f" | {right(out, task, lane)} | "
+            cells = [f"{one['tokens']:.2f} | {one['rows']:.1f} | {one['speedup']:.2f}x | {share(one['of rows'])}" for one in of]
+            print(f"| {task} | {lane} | {share(of[1]['accepted'])} | " + " | ".join(cells) + f" | {right(out, task, lane)} | "
                   f"{sum(one['identical'] for one in of)} of {sum(one['n'] for one in of)} |")
 
 
@@ -178,8 +156,9 @@ def means(tasks, found):
         cells = []
         for scale in SCALES:
             of = [found[task][scale][lane] for task in tasks]
+            shares = [one["of rows"] for one in of if one["of rows"] is not None]
             cells.append(f"{geometric_mean([one['tokens'] for one in of]):.2f} | {gain(found, tasks, lane, scale):.2f}x | "
-                         f"{min(one['of rows'] for one in of):.2f}")
+                         f"{share(min(shares, default=None))}")
         print(f"| {lane} | " + " | ".join(cells) + " |")
 
 
@@ -199,27 +178,27 @@ def targets(tasks, found):
         print(f"| {name} | {best} | {' '.join(over)} | {words} | {gains[name]:.2f}x | {reached} |")
 
 
-def steps_table(out, tasks, heads):
-    """What the first 16 steps behind a prompt cost around the races, and against one row's at the same time; what drafts beside it."""
-    print("| scale | rows | ms, mean | least | most | of one row's |\n" + "| --- " * 6 + "|")
+def steps_table(out, found):
+    """What a step of the target costs where steps go on and on; and in the races, with what drafts before it."""
+    print("| scale | rows | ms | of one row's |\n" + "| --- " * 4 + "|")
     for scale in SCALES:
-        every = [behind(race_costs(f"{out}/{task}-{scale}-{what}.{when}.json"), 16)
-                 for task in tasks for what in RACES for when in ("1-before", "1-behind")]
-        for rows in every[0]:
-            ms = [cost[rows] for cost in every]
-            print(f"| {scale} | {rows} | {statistics.mean(ms):.3g} | {min(ms):.3g} | {max(ms):.3g} | "
-                  f"{statistics.mean(cost[rows] / cost[1] for cost in every):.2f} |")
+        cost = costs(f"{out}/steps-{scale}-1.json", f"{out}/steps-{scale}-2.json")
+        for rows, ms in cost.items():
+            print(f"| {scale} | {rows} | {ms:.3g} | {ms / cost[1]:.2f} |")
     for scale in SCALES:
         shown = []
-        for decoder in ["speculative", *heads]:
-            share, slower = between(out, scale, decoder, 16)
-            shown.append(f"{decoder} {share:.3f} (steps between which it is: {slower_at(slower, 4):.2f} of what they are without)")
-        print(f"\nAt {scale}, of one row's step, a forward of the draft, or asking the heads once: {', '.join(shown)}")
+        lanes = {lane: None for task in found.values() for lane in task[scale]}
+        for lane in lanes:
+            of = [task[scale][lane] for task in found.values() if lane in task[scale] and task[scale][lane]["step"]]
+            if of and any(one["drafting"] for one in of):
+                step, drafting = (statistics.mean(one[name] for one in of) for name in ("step", "drafting"))
+                shown.append(f"{lane} {step:.3g} ms and {drafting:.3f} of that")
+        print(f"\nAt {scale}, the rows of a step of the races and what drafts before it: {', '.join(shown)}")
 
 
 def tables(out, tasks, sets, heads):
     tasks, sets, heads = tasks.split(), sets.split(), heads.split()
-    found = {task: {scale: measured(out, task, scale, heads) for scale in SCALES} for task in tasks + sets}
+    found = {task: {scale: measured(out, task, scale) for scale in SCALES} for task in tasks + sets}
     for scale in SCALES:
         block, n_tokens = sizes(out, scale)
         print(f"sized at {scale}: a block of {block}, {n_tokens} tokens by prompt lookup")
@@ -236,8 +215,8 @@ def tables(out, tasks, sets, heads):
     if tasks:
         print("\nTargets at 4x2, geometric means over the tasks named:\n")
         targets(tasks, found)
-    print("\nWhat a step of the target costs, over all that was timed around the races:\n")
-    steps_table(out, tasks + sets, heads)
+    print("\nWhat a step of the target costs:\n")
+    steps_table(out, found)
     print("\nWhat the papers state, beside ours at 4x2:\n")
     paper_figures.table(found, tasks, sets)
     for title, names in (("Generated tasks", tasks), ("Open sets", sets)):
@@ -245,7 +224,8 @@ def tables(out, tasks, sets, heads):
             print(f"\n{title}:\n")
             table(out, names, found)
     every = [(task, scale, lane, one) for task in found for scale in SCALES for lane, one in found[task][scale].items()]
-    off = [f"{lane} on {task} {one['of rows']:.2f}" for task, scale, lane, one in every if scale == "4x2" and abs(one["of rows"] - 1) > 0.1]
+    off = [f"{lane} on {task} {one['of rows']:.2f}" for task, scale, lane, one in every
+           if scale == "4x2" and one["of rows"] is not None and abs(one["of rows"] - 1) > 0.1]
     print("\nFurther at 4x2 than a tenth from what the rows cost: " + (", ".join(off) or "none"))
     differ = sorted({lane for _, _, lane, one in every if one["identical"] != one["n"]})
     if differ:
@@ -253,7 +233,7 @@ def tables(out, tasks, sets, heads):
 
 
 if __name__ == "__main__":
-    asked = {"estimate": estimate, "answered": answered, "prompt_length": prompt_length, "sizes": sizes, "tables": tables}
+    asked = {"estimate": estimate, "answered": answered, "sizes": sizes, "tables": tables}
     said = asked[sys.argv[1]](*sys.argv[2:])
     if said is not None:
         print(*said if isinstance(said, tuple) else (said,))

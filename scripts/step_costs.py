@@ -28,18 +28,6 @@ def behind(cost, steps):
     return {rows: at(by_steps, steps) if steps < max(by_steps) else by_steps[max(by_steps)] for rows, by_steps in cost.items()}
 
 
-def prompt_length(race):
-    """Tokens of a prompt, the mean over a race's document."""
-    with open(race) as file:
-        plain = [result for result in json.load(file)["results"] if result["decoder"] == "ar"]
-    return round(statistics.mean(len(result["prompt_tokens"]) for result in plain))
-
-
-def steps_a_text(runs):
-    """Of a race's results."""
-    return statistics.mean(run["steps"] for run in runs)
-
-
 def at(cost, rows):
     """The cost of so many rows, which need not be whole: straight lines between those measured."""
     known = sorted(cost)

@@ -366,6 +366,25 @@ TEST_F(CliRounds, rejection_has_no_tokens_to_compare_and_a_speedup_of_the_lane_a
   EXPECT_GT(summary_of(found, "seed")["speedup"], 0);
 }
 
+TEST_F(CliRounds, rows_run_once_more_without_their_decoders) {
+  const std::string race = "--decoders jacobi,speculative,seed --max-tokens 12 --rows-alone ";
+  const json found = raced(race + "--repeat 2");
+  for (const json& lane : found["summary"]) {
+    EXPECT_EQ(lane["identical"], 5) << lane;
+    EXPECT_GT(lane["rows_ms"].get<double>(), 0) << lane;
+    EXPECT_GT(lane["of_its_rows"].get<double>(), 0.3) << lane;
+    EXPECT_LT(lane["of_its_rows"].get<double>(), 3) << lane;
+    EXPECT_EQ(lane["drafting_ms"].get<double>() > 0, lane["decoder"] != "jacobi") << lane;
+  }
+  // Rows of several texts in a forward cannot run again one text after the other.
+  const json together = raced(race + "--set branches=3 --set batch_verify=3");
+  EXPECT_FALSE(summary_of(together, "seed").contains("of_its_rows"));
+  EXPECT_TRUE(summary_of(together, "jacobi").contains("of_its_rows"));
+  EXPECT_FALSE(summary_of(raced("--decoders jacobi --max-tokens 4"), "jacobi").contains("rows_ms"));
+  const Outcome words = run("compare --ignore-eos --prompt-file " + file + " " + race);
+  EXPECT_NE(words.out.find("  of its rows\n"), std::string::npos) << words.out;
+}
+
 // Two models: the bundled target, and another of its vocabulary that writes other texts.
 TEST_F(CliRace, lanes_of_two_models_are_each_compared_with_plain_decoding_of_their_own) {
   const std::string line =

@@ -98,14 +98,17 @@ def written_tokens():
 
 
 def race():
-    summary, results = [], []
+    summary, results, alone = [], [], {}
     for lane in given("--decoders").split(","):
         decoder = lane.split("@")[0]
         forwards = decoder in ("speculative", "mcsd", "seed")
         steps, rows = {"ar": (100, 1), "speculative": (50, 5)}.get(decoder, (50, 7))
-        ms = steps * (TARGET[rows] + forwards * DRAFT + (decoder in ("medusa", "chimera")) * HEADS)
+        drafting = steps * (forwards * DRAFT + (decoder in ("medusa", "chimera")) * HEADS)
+        ms = steps * TARGET[rows] + drafting
         ids = prompts()
-        summary.append({"lane": lane, "decoder": decoder, "tokens_per_step": 100 / steps, "tokens_per_second": 1e5 / ms,
+        if "--rows-alone" in asked:
+            alone = {"rows_ms": len(ids) * steps * TARGET[rows], "drafting_ms": len(ids) * drafting, "of_its_rows": 1.0}
+        summary.append(alone | {"lane": lane, "decoder": decoder, "tokens_per_step": 100 / steps, "tokens_per_second": 1e5 / ms,
                         "speedup": 600 / ms, "identical": len(ids) - has("DIFFERS"), "n": len(ids)})
         metrics = {"rows": steps * rows}
         if decoder != "ar":
