@@ -190,6 +190,75 @@ TEST(Words, where_a_speedup_comes_from_is_true_of_a_recording_too) {
   EXPECT_THAT(how, Not(HasSubstr("this session")));
 }
 
+// Five lanes, C and E of a model that was trained on.
+std::vector<engine::Event> race_of_two_models() {
+  std::vector<engine::Event> events =
+      streams::race({"ar", "lookahead", "jacobi", "speculative", "ar"});
+  engine::ModelLoaded after = streams::story().model;
+  after.model = 3;
+  after.name = "demo-cllm";
+  after.weights_hash = "fnv1a64:00000000000000cc";
+  for (engine::Event& event : events)
+    if (auto* started = std::get_if<engine::RunStarted>(&event))
+      if (started->lane == 2 || started->lane == 4) started->model = after.model;
+  events.insert(events.begin(), after);
+  return events;
+}
+
+TEST(Words, each_speedup_is_against_the_plain_lane_of_its_own_model) {
+  const auto timeline = timeline_of(race_of_two_models());
+  const std::vector<const engine::RunRecord*> runs = timeline.race(1);
+  ASSERT_EQ(runs.size(), 5u);
+  const auto of_lanes = [&](const std::vector<std::size_t>& lanes) {
+    std::vector<const engine::RunRecord*> chosen;
+    for (const std::size_t lane : lanes) chosen.push_back(runs[lane]);
+    return how_measured(timeline, chosen);
+  };
+  const std::string of_each = ": plain decoding of this prompt by the lane's own model";
+  EXPECT_THAT(of_lanes({0, 1, 2, 3, 4}),
+              HasSubstr("own compute, B, D against A; C against E" + of_each));
+  EXPECT_THAT(of_lanes({0, 1, 2}),
+              HasSubstr("own compute, B against A; C against a run not shown" + of_each));
+  // By the letters that these have side by side.
+  EXPECT_THAT(of_lanes({2, 4}), HasSubstr("own compute against B, plain decoding of this prompt"));
+  EXPECT_THAT(of_lanes({1, 0, 4}), HasSubstr("own compute against B, plain decoding"))
+      << "nothing is held against C";
+  EXPECT_THAT(of_lanes({4}), HasSubstr("own compute against A, plain decoding"));
+  EXPECT_THAT(of_lanes({2}), HasSubstr("own compute against a plain run of this prompt"));
+
+  Stage stage;
+  stage.shell.take(race_of_two_models());
+  stage.shell.show(Screen::Compare);
+  stage.settle();
+  EXPECT_THAT(stage.said(), HasSubstr("B, D against A; C against E"));
+}
+
+TEST(Words, a_lane_of_one_prompt_says_that_seed_had_one_branch) {
+  const auto said = [](const std::vector<engine::Event>& events, float width) {
+    Stage stage;
+    ImGui::GetIO().DisplaySize = {width, 1000};
+    stage.shell.take(events);
+    stage.shell.show(Screen::Compare);
+    stage.settle();
+    return stage.said();
+  };
+  const std::vector<std::string> five = {"ar", "lookahead", "jacobi", "seed", "prompt-lookup"};
+  EXPECT_THAT(said(streams::race(five), 1600), HasSubstr("D seed, 1 branch"));
+  EXPECT_THAT(said(streams::race({"ar", "mcsd"}), 1600), Not(HasSubstr("1 branch")));
+  EXPECT_THAT(said(streams::race(five), 700), Not(HasSubstr("1 branch")))
+      << "its verdict goes before where there is no room for both";
+  // A text of several took turns, and is no branch alone.
+  std::vector<engine::Event> turns = streams::race({"ar", "seed"});
+  const auto begun = std::ranges::find_if(turns, [](const engine::Event& event) {
+    const auto* started = std::get_if<engine::RunStarted>(&event);
+    return started && started->run == 2;
+  });
+  ASSERT_NE(begun, turns.end());
+  const engine::Nanoseconds t = std::get<engine::RunStarted>(*begun).t;
+  turns.insert(begun + 1, engine::Queued{.t = t, .run = 2, .resource = "draft"});
+  EXPECT_THAT(said(turns, 1600), Not(HasSubstr("1 branch")));
+}
+
 TEST(Words, a_text_that_took_turns_with_others_has_no_speedup_and_says_why) {
   std::vector<engine::Event> events = streams::race({"ar", "mcsd"});
   const auto begun = std::ranges::find_if(events, [](const engine::Event& event) {

@@ -42,25 +42,29 @@ Verdict verdict_of(const engine::RunRecord& run, const CatalogDecoder* info) {
 }
 
 void lane_head(Context& context, const engine::RunRecord& run) {
-  ImGui::PushFont(fonts().bold, kTextSize);
   const CatalogDecoder* info = context.catalog.decoder(run.started.decoder);
+  const Verdict verdict = verdict_of(run, info);
+  const float end = right_edge() - ImGui::CalcTextSize(verdict.text.c_str()).x;
   const std::string* given = context.given_name(run);
-  words(fmt::format("{}  {}", context.letter_of(run),
-                    given  ? *given
-                    : info ? info->title
-                           : run.started.decoder),
-        theme().bright);
+  std::string name = fmt::format("{}  {}", context.letter_of(run),
+                                 given  ? *given
+                                 : info ? info->title
+                                        : run.started.decoder);
+  const bool one_branch = engine::takes_turns(run.started.decoder) && run.queueing.empty();
+  ImGui::PushFont(fonts().bold, kTextSize);
+  if (const std::string told = name + ", 1 branch";
+      one_branch && ImGui::CalcTextSize(told.c_str()).x < end - px(10) - ImGui::GetCursorPosX())
+    name = told;
+  words(name, theme().bright);
   ImGui::PopFont();
   const engine::ModelLoaded* model = context.timeline.model(run.started.model);
   const engine::ModelLoaded* draft = context.timeline.model(run.started.draft);
   if (model && ImGui::IsItemHovered())
     tooltip("on " + model->name + (draft ? ", drafts by " + draft->name : "") +
-            (engine::takes_turns(run.started.decoder) && run.queueing.empty()
+            (one_branch
                  ? "\nOne prompt is one branch, which has nobody to take turns with: it drafts and "
                    "is judged in turn."
                  : ""));
-  const Verdict verdict = verdict_of(run, info);
-  const float end = right_edge() - ImGui::CalcTextSize(verdict.text.c_str()).x;
   // A narrow lane leaves the model out: the top bar names it.
   ImGui::SameLine(0, px(14));
   const float room = end - px(10) - ImGui::GetCursorPosX();

@@ -46,7 +46,8 @@ LaneFigures lane_figures(const Numbers& numbers,
                          const engine::RunRecord& run,
                          const RunTimes& times,
                          std::size_t n_steps);
-/// One sentence on how the speed-ups shown were measured.
+/// How the speed-ups shown were measured, and against which lane each: plain decoding by its own
+/// model. Lanes go by the letters that they have side by side.
 std::string how_measured(const engine::Timeline& timeline,
                          const std::vector<const engine::RunRecord*>& runs);
 std::string as_markdown(std::span<const LaneFigures> lanes);
