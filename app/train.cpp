@@ -156,6 +156,7 @@ int train(const TrainOptions& options) {
   if (options.export_only) return export_checkpoint(options, request);
   if (const auto texts = own_texts_of(options, request); texts.wanted) {
     request.own_texts = texts.path;
+    request.target = texts.target;
     if (!texts.complete) return stopped_before_the_first_step(options, out);
   }
   const engine::TrainResult result = trained(request, callbacks, std::move(device));

@@ -14,6 +14,7 @@
 #include "app/stop_flag.h"
 #include "app/terminal.h"
 #include "engine/event/table.h"
+#include "engine/model/model_files.h"
 #include "engine/train/train_heads.h"
 #include "kernels/error.h"
 
@@ -84,6 +85,7 @@ class LoadedTarget {
   engine::HeadsTarget for_heads() const {
     return {*loaded_.model, loaded_.files, loaded_.weights_hash};
   }
+  const std::string& directory() const { return loaded_.files.path; }
   engine::OwnTarget writer() const {
     return {*loaded_.model, loaded_.files.name, loaded_.weights_hash};
   }
@@ -156,6 +158,15 @@ std::string accuracies_for_people(const engine::HeadsRanks& ranks) {
   return engine::aligned_table(rows);
 }
 
+/// Of a target whose texts are given, so that it need not be: its directory, else nothing.
+std::string directory_if_here(const std::string& named) {
+  try {
+    return engine::find_model(named, assets_dir());
+  } catch (const kernels::Error&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 int train_heads(const TrainOptions& options) {
@@ -225,9 +236,12 @@ int train_outputs(const TrainOptions& options) {
 OwnTexts own_texts_of(const TrainOptions& options, const engine::TrainRequest& request) {
   const engine::TrainRecipe recipe = engine::read_train_recipe(request.recipe);
   if (recipe.own_outputs.count == 0) return {};
-  if (!options.texts.empty()) return {true, true, options.texts};
-  OwnTexts texts{true, false, engine::own_texts_path(request.out)};
+  if (!options.texts.empty()) {
+    const std::string& named = options.target.empty() ? recipe.target : options.target;
+    return {true, true, options.texts, directory_if_here(named)};
+  }
   const LoadedTarget target(options, recipe.target);
+  OwnTexts texts{true, false, engine::own_texts_path(request.out), target.directory()};
   Teller teller;
   texts.complete = engine::make_own_texts(target.writer(), recipe.own_outputs, texts.path,
                                           request.data, request.resume, teller.callbacks());

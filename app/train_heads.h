@@ -12,6 +12,7 @@ struct OwnTexts {
   bool wanted = false;    // by the recipe
   bool complete = false;  // false: stopped
   std::string path;
+  std::string target;  // directory of the model whose texts they are; empty: it is not here
 };
 
 /// Of a recipe for a target or a draft: completes the texts it learns from, or takes --texts.

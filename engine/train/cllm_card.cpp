@@ -60,7 +60,10 @@ std::string cllm_card(const CllmRecipe& recipe,
       "it several. Decode it with `jacobi`; with `ar` it is an ordinary model.\n\n",
       recipe.name, target_name, static_cast<double>(model.n_params()) * 1e-6);
   card +=
-      "## Data and licences\n\nTrajectories: " + words_of(collected) +
+      "## Data and licences\n\n" +
+      (recipe.points > 0 ? std::string("Trajectories: ")
+                         : "Collected by plain decoding, no trajectories (`points` is 0): ") +
+      words_of(collected) +
       fmt::format(
           ".\n\nTheir prompts are of the recipe's mixture, training split; the answers "
           "are {}'s own. Replayed texts are of the {} mixture. What {} itself had "

@@ -68,7 +68,7 @@ void write_heads_card(const std::string& directory,
       "prompts, at most {} tokens each{}); the mixture's own answers were not read.\n\n",
       training.config.base, recipe.outputs.count, recipe.outputs.max_tokens,
       recipe.outputs.drop_wrong ? ", answers that the task's checker rejects left out" : "");
-  card += data_and_licences(recipe.outputs.mixture, stream, target);
+  card += data_and_licences(recipe.outputs.mixture, stream, {target});
   card += fmt::format(
       "## Training\n\n- {} steps of {} texts, {} places in all, {:.1f} minutes ({:.0f} places/s), "
       "computed in {}\n- losses at the end, means of the last steps, nats a token: {}\n- hidden "

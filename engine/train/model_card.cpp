@@ -101,7 +101,7 @@ std::string loss_at_the_end(const TrainResult& result) {
 
 std::string data_and_licences(const std::string& mixture,
                               const TrainingStream& stream,
-                              const std::string& from) {
+                              const std::vector<std::string>& sources) {
   std::string text = "## Data and licences\n\n" + shares_table(stream) + "\n";
   if (const std::string generated = generated_parts(stream); !generated.empty()) {
     text += "Generated (" + generated +
@@ -110,9 +110,14 @@ std::string data_and_licences(const std::string& mixture,
             "problems too.\n\n";
   }
   std::vector<nlohmann::json> mixtures;
-  if (!from.empty()) mixtures = mixtures_in(contents(from + "/README.md"));
-  const bool known = from.empty() || !mixtures.empty();
-  if (!known) text += "What the weights it started from had read is not known here.\n\n";
+  bool known = true;
+  for (const std::string& source : sources) {
+    std::vector<nlohmann::json> read;
+    if (!source.empty()) read = mixtures_in(contents(source + "/README.md"));
+    known = known && !read.empty();
+    mixtures.insert(mixtures.end(), read.begin(), read.end());
+  }
+  if (!known) text += "What the model it started or learned from had read is not known here.\n\n";
   mixtures.push_back(nlohmann::json::parse(mixture, nullptr, false));
   std::vector<RealSetTerms> terms = real_set_terms();
   std::erase_if(terms, [&](const RealSetTerms& t) {
@@ -136,24 +141,33 @@ void write_model_card(const std::string& directory,
                       const TrainRecipe& recipe,
                       const TrainResult& result,
                       const TrainingStream& stream,
-                      const std::string& from) {
+                      const std::string& from,
+                      const std::string& target) {
   const ModelConfig& m = recipe.model;
+  const bool drafts = recipe.own_outputs.count > 0;
+  std::vector<std::string> sources;
+  if (!from.empty()) sources.push_back(from);
+  if (drafts) sources.push_back(target);
   std::string card = fmt::format("# {}\n\n", recipe.name);
   card += fmt::format(
       "A small LLaMA-style model: {} of width {} (feed-forward {}, {}), vocabulary {}, {:.2f} M "
-      "parameters, embedding and head tied, context {} (trained on {}). It was trained on "
-      "generated tasks, the scores below say how many it solves; it is here to be decoded, by "
-      "several methods, or to draft for a larger one, and is no general assistant.\n\n",
+      "parameters, embedding and head tied, context {} (trained on {}). ",
       counted(m.n_layers, "layer"), m.dim, m.hidden_dim, counted(m.n_heads, "head"), m.vocab_size,
       static_cast<double>(result.parameters.size()) * 1e-6, m.max_seq_len, recipe.context);
-  if (recipe.own_outputs.count > 0) {
+  if (drafts) {
     card += fmt::format(
-        "It learned from what {} itself writes, greedily, behind {} prompts of this mixture; the "
+        "It is here to draft for {}, the scores below say what that one takes of its drafts; by "
+        "itself it answers nothing.\n\nIt learned from what {} itself writes, greedily, behind {} "
+        "prompts of this mixture; the "
         "mixture's own answers were not read.\n\n",
-        recipe.target, recipe.own_outputs.count);
+        recipe.target, recipe.target, recipe.own_outputs.count);
+  } else {
+    card +=
+        "It was trained on generated tasks, the scores below say how many it solves; it is here to "
+        "be decoded, by several methods, or to draft for a larger one, and is no general "
+        "assistant.\n\n";
   }
-  card += data_and_licences(
-      recipe.own_outputs.count > 0 ? recipe.own_outputs.mixture : recipe.mixture, stream, from);
+  card += data_and_licences(drafts ? recipe.own_outputs.mixture : recipe.mixture, stream, sources);
   card += fmt::format(
       "{}\n{}- {} tokens in {} steps of {} rows, {:.0f} minutes ({:.0f} tokens/s), "
       "computed in {}\n- completion loss at the end: {}\n- rows filled {:.1f} %; {} texts cut at "
@@ -163,8 +177,9 @@ void write_model_card(const std::string& directory,
       static_cast<double>(result.tokens) / result.seconds, result.compute, loss_at_the_end(result),
       100 * result.fill, result.n_texts_cut, to_json(recipe));
   card += earlier_training(from);
-  card += std::string(kScores) +
-          "\nNot evaluated yet; `decoscope model score --model DIR --write` puts the table here.\n";
+  card += std::string(kScores) + "\nNot evaluated yet; " +
+          (drafts ? "`scripts/family_gates.sh`" : "`decoscope model score --model DIR --write`") +
+          " puts the table here.\n";
   write_whole_file(directory + "/README.md", card);
 }
 

@@ -212,7 +212,7 @@ TrainResult train_model(const TrainRequest& request,
   if (before && callbacks.notice)
     callbacks.notice(request.out + ": all steps were done before; writing what came of them");
   write_result(recipe, result.parameters, request);
-  write_model_card(request.out, recipe, result, stream, request.from);
+  write_model_card(request.out, recipe, result, stream, request.from, request.target);
   return result;
 }
 

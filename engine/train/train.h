@@ -16,6 +16,7 @@ struct TrainRequest {
   std::string data;       // folder of the open texts; empty if the mixture needs none
   std::string from;       // directory of a model to start from; empty: random weights
   std::string own_texts;  // file of the target's texts, for recipes with own_outputs
+  std::string target;     // directory of that target, for the card; empty: not here
   bool resume = false;
   int n_threads = 0;   // 0: as many as the process may use
   std::string device;  // of train_model: as TrainOptions has it

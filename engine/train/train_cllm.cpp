@@ -128,9 +128,12 @@ void CllmJob::read_stages() {
   stages_.collect_seconds = stages.value("collect_seconds", 0.0);
   if (stages.value("score_problems", 0) != recipe_.score_problems) return;
   stages_.after_step = stages.value("after_step", std::int64_t{0});
+  // Copied here from a run of the same target, before a training of this one's: what that target
+  // was stands, what came of it there is another model's.
+  const bool trained_here = fs::exists(path("checkpoint.bin"));
   for (const auto& [name, scores] :
        {std::pair("before", &stages_.before), std::pair("after", &stages_.after)})
-    if (stages.contains(name))
+    if (stages.contains(name) && (trained_here || scores == &stages_.before))
       *scores = speed_scores_from(stages[name].dump(), path("stages.json"));
 }
 

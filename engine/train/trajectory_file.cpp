@@ -163,12 +163,12 @@ CollectCounts counts_of(const std::vector<CollectedText>& texts) {
 }
 
 std::string words_of(const CollectCounts& c) {
-  std::string blocks = "no points";
+  std::string blocks;
   if (c.n_blocks > 0)
-    blocks = fmt::format("{} blocks, {} points, {:.1f} iterations a block", c.n_blocks, c.n_points,
-                         c.n_iterations / static_cast<double>(c.n_blocks));
+    blocks = fmt::format(": {} blocks, {} points, {:.1f} iterations a block", c.n_blocks,
+                         c.n_points, c.n_iterations / static_cast<double>(c.n_blocks));
   return fmt::format(
-      "{} answers, {} kept ({} not checked, {} not ended): {}; dropped: {} wrong, {} with a token "
+      "{} answers, {} kept ({} not checked, {} not ended){}; dropped: {} wrong, {} with a token "
       "over and over, {} with a sentence over and "
       "over, "
       "{} too long",

@@ -218,9 +218,16 @@ TEST_F(Cllm, what_the_context_has_no_room_for_is_counted_and_stands_in_the_card)
   outcome.training = result;
   outcome.collected = {.n_texts = 40, .n_kept = 39, .n_too_long = 1};
   const auto card = [&] { return cllm_card(recipe, test::small_model(2), outcome, "small", ""); };
+  EXPECT_THAT(card(), testing::HasSubstr("\n\nTrajectories: 40 answers, 39 kept (0 not checked, 0 "
+                                         "not ended); dropped: 0 wrong,"));
   EXPECT_THAT(card(), testing::HasSubstr("- no room in 32 rows: left out 1 of 40 answers (2.5 %) "
                                          "with their prompts and 8 of 32 points (25.0 %) beside "
                                          "their texts; cut 2 of 4 other texts (50.0 %)\n"));
+  recipe.points = 0;
+  EXPECT_THAT(card(),
+              testing::HasSubstr("\n\nCollected by plain decoding, no trajectories (`points` "
+                                 "is 0): 40 answers, 39 kept ("));
+  recipe.points = 4;
   outcome.training.room = {};
   EXPECT_THAT(card(), testing::HasSubstr("points and other texts were not counted\n"));
   // With room for all of it, and true answers beside.
@@ -393,6 +400,28 @@ TEST_F(CllmOfSmallTarget, replays_texts_of_its_own_mixture_or_of_the_one_named) 
     EXPECT_EQ(error.code(), ErrorCode::BadInput);
     EXPECT_THAT(error.what(), testing::HasSubstr("was made by another recipe"));
   }
+}
+
+TEST_F(CllmOfSmallTarget,
+       what_another_run_collected_and_measured_is_taken_and_not_what_came_of_it) {
+  namespace fs = std::filesystem;
+  ASSERT_TRUE(trained("first", "").finished);
+  // The time it took, and a score that this target does not have.
+  auto stages = nlohmann::json::parse(bytes_of(path("first/stages.json")));
+  stages["collect_seconds"] = 4711;
+  stages["before"][0]["tokens_per_step_block"] = 77;
+  stages["after"][0]["tokens_per_step_block"] = 78;
+  fs::create_directories(path("second"));
+  std::ofstream(path("second/stages.json")) << stages.dump();
+  fs::copy_file(path("first/trajectories.bin"), path("second/trajectories.bin"));
+  const CllmOutcome second = trained("second", R"(, "divergence": "reverse")", true);
+  EXPECT_TRUE(second.finished);
+  EXPECT_EQ(second.collect_seconds, 4711) << "nothing was left to collect";
+  EXPECT_THAT(bytes_of(path("second/README.md")),
+              testing::HasSubstr("- collecting took 4711 s, training "));
+  EXPECT_EQ(second.before.at(0).block, 77) << "of the same target";
+  EXPECT_EQ(second.training.step, stages["after_step"]);
+  EXPECT_NE(second.after.at(0).block, 78) << "of other weights, though of as many steps";
 }
 
 // From a recipe to a directory, on the bundled target.

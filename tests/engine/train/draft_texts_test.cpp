@@ -31,6 +31,7 @@ class DraftOfOwnTexts : public test::SmallTarget {
             .data = "",
             .from = "",
             .own_texts = path("texts.jsonl"),
+            .target = target_dir(),
             .n_threads = 1,
             .limits = {}};
   }
@@ -38,6 +39,8 @@ class DraftOfOwnTexts : public test::SmallTarget {
 
 TEST_F(DraftOfOwnTexts, learns_what_the_target_writes_and_says_so_in_its_card) {
   ASSERT_TRUE(write_own_outputs(target(), plan(6), path("texts.jsonl"), ""));
+  std::ofstream(target_dir() + "/README.md")
+      << "```json\n{\"mixture\": {\"real\": {\"weight\": 1, \"sets\": [\"creak\"]}}}\n```\n";
   double first = 0, last = 0;
   TrainCallbacks callbacks;
   callbacks.progress = [&](const TrainProgress& p) {
@@ -53,6 +56,7 @@ TEST_F(DraftOfOwnTexts, learns_what_the_target_writes_and_says_so_in_its_card) {
   const std::string text((std::istreambuf_iterator<char>(card)), {});
   EXPECT_NE(text.find("what small itself writes, greedily, behind 6 prompts"), std::string::npos);
   EXPECT_NE(text.find("| arith |"), std::string::npos);
+  EXPECT_NE(text.find("| creak | MIT |"), std::string::npos) << "what its target had read";
 }
 
 TEST_F(DraftOfOwnTexts, a_run_killed_behind_its_last_step_is_written_when_it_is_resumed) {

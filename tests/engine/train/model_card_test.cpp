@@ -29,8 +29,26 @@ class ModelCard : public testing::Test {
     result.tokens = 4096;
     result.seconds = 2;
     result.step = 1;
-    write_model_card(directory, recipe, result, TrainingStream(readable, 1), from);
+    write_model_card(directory, recipe, result, TrainingStream(readable, 1), from, {});
     return written();
+  }
+  /// The card of a draft that learned from what the model of `target` wrote.
+  std::string draft_card(const std::string& target, const std::string& from = {}) const {
+    TrainRecipe recipe;
+    recipe.name = "small-draft";
+    recipe.target = "large";
+    recipe.own_outputs.count = 6;
+    recipe.own_outputs.mixture = kArith;
+    write_model_card(directory, recipe, {}, TrainingStream(kArith, 1), from, target);
+    return written();
+  }
+  /// The directory of a model whose card tells that it read `set`.
+  std::string model_that_read(const std::string& set) const {
+    card(R"({"arith": {"weight": 1}, "real": {"weight": 1, "sets": [")" + set + "\"]}}", kArith);
+    std::string model = directory + "/read_" + set;
+    fs::create_directories(model);
+    fs::rename(directory + "/README.md", model + "/README.md");
+    return model;
   }
   std::string written() const { return test::read_file(directory + "/README.md"); }
   static bool has(const std::string& text, const std::string& part) {
@@ -39,9 +57,8 @@ class ModelCard : public testing::Test {
 
   const test::Folder folder;
   const std::string directory = folder / ".";
+  static constexpr const char* kArith = R"({"arith": {"weight": 1}})";
 };
-
-constexpr const char* kArith = R"({"arith": {"weight": 1}})";
 
 TEST_F(ModelCard, names_the_open_sets_it_read_with_their_licences) {
   const std::string text =
@@ -79,7 +96,7 @@ TEST_F(ModelCard, says_of_how_many_steps_its_loss_is_the_mean) {
     result.n_losses = n;
     TrainRecipe recipe;
     recipe.mixture = kArith;
-    write_model_card(directory, recipe, result, TrainingStream(kArith, 1), {});
+    write_model_card(directory, recipe, result, TrainingStream(kArith, 1), {}, {});
     EXPECT_TRUE(has(written(), std::string("0.250 nats a token (mean of the ") + words))
         << written();
   }
@@ -96,15 +113,27 @@ TEST_F(ModelCard, names_the_default_sets_where_the_recipe_names_none_and_none_wh
 }
 
 TEST_F(ModelCard, tells_what_the_weights_it_started_from_had_read) {
-  card(R"({"arith": {"weight": 1}, "real": {"weight": 1, "sets": ["creak"]}})", kArith);
-  const std::string first = directory + "/first", bare = directory + "/bare";
-  fs::create_directories(first);
+  const std::string bare = directory + "/bare";
   fs::create_directories(bare);
-  fs::copy_file(directory + "/README.md", first + "/README.md");
-  EXPECT_TRUE(has(card(kArith, kArith, first), "| creak | MIT |"));
+  EXPECT_TRUE(has(card(kArith, kArith, model_that_read("creak")), "| creak | MIT |"));
   const std::string unknown = card(kArith, kArith, bare);
   EXPECT_TRUE(has(unknown, "is not known here"));
   EXPECT_FALSE(has(unknown, "No text of anyone else"));
+}
+
+TEST_F(ModelCard, a_drafts_tells_what_its_target_had_read_and_that_it_is_there_for_that_one) {
+  const std::string target = model_that_read("creak"), weights = model_that_read("aqua");
+  const std::string text = draft_card(target);
+  EXPECT_TRUE(has(text, "| creak | MIT |")) << text;
+  EXPECT_FALSE(has(text, "No text of anyone else")) << text;
+  EXPECT_TRUE(has(text, "It is here to draft for large, the scores below say what that one takes"));
+  EXPECT_FALSE(has(text, "how many it solves")) << "it is asked nothing by itself";
+  EXPECT_TRUE(has(text, "what large itself writes, greedily, behind 6 prompts")) << text;
+  EXPECT_TRUE(has(text, "Not evaluated yet; `scripts/family_gates.sh` puts the table here."));
+  const std::string both = draft_card(target, weights);
+  EXPECT_TRUE(has(both, "| creak |") && has(both, "| aqua |")) << both;
+  const std::string unknown = draft_card({}, weights);
+  EXPECT_TRUE(has(unknown, "| aqua |") && has(unknown, "is not known here")) << unknown;
 }
 
 TEST_F(ModelCard, scores_take_the_place_of_the_notice_and_of_earlier_scores) {

@@ -376,8 +376,10 @@ TEST(Recipe, a_directory_is_refused_as_one) {
 }
 
 TEST(Recipe, every_recipe_of_the_tree_is_valid) {
-  for (const auto& entry : fs::directory_iterator(DECOSCOPE_SOURCE_DIR "/assets/recipes")) {
+  for (const auto& entry :
+       fs::recursive_directory_iterator(DECOSCOPE_SOURCE_DIR "/assets/recipes")) {
     const std::string path = entry.path().string();
+    if (entry.is_directory()) continue;
     if (entry.path().filename().string().starts_with("tokenizer")) {
       EXPECT_NO_THROW(read_tokenizer_recipe(path)) << path;
     } else if (entry.path().filename().string().find("cllm") != std::string::npos) {
