@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The gates that a trained family has to pass before it is installed (unseen problems of the dev split, greedy), a Markdown table; fails
-# where one is missed. The table goes into the target's card, the draft's part of it into the draft's.
+# where one is missed. The table goes into the target's card, of draft and consistency model their part into theirs.
 #   scripts/family_gates.sh FAMILY_DIR [OUT_DIR]      default: FAMILY_DIR/gates
 # DECOSCOPE_GATES_COUNT   problems a task and level (500)
 # DECOSCOPE_GATES_FEW     problems of what is decoded one by one: drafts, Jacobi blocks, rationales cut short (200)
@@ -67,4 +67,6 @@ python3 "$here/scripts/family_gates.py" table "$out" > "$out/gates.md" || status
 cat "$out/gates.md"
 python3 "$here/scripts/card_section.py" "$target/README.md" "Gates" < "$out/gates.md"
 python3 "$here/scripts/family_gates.py" draft "$out" | python3 "$here/scripts/card_section.py" "$family/demo-draft/README.md" "Scores"
+of_cllm=$(python3 "$here/scripts/family_gates.py" cllm "$out")
+[ -z "$of_cllm" ] || python3 "$here/scripts/card_section.py" "$family/demo-cllm/README.md" "Gates" <<< "$of_cllm"
 exit "$status"

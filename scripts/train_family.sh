@@ -5,18 +5,22 @@
 # Each stage goes on where it was stopped (Ctrl+C, a kill, a lost machine), and one that is done is not done again; so the same command
 # leads on from everywhere. A stage whose recipe has changed since is asked again: it goes on where only its length is another, and is
 # refused where what it has was made by another recipe. One that was begun with another tokenizer or target is refused; remove its folder.
-# Needs the folder of open texts (DECOSCOPE_DATA). What each stage took stands in the cards; pieces that were killed count up to the last
-# file they wrote. Hours: the target takes most of them. Then: scripts/family_gates.sh OUT_DIR, scripts/install_family.sh OUT_DIR.
+# Needs the folder of open texts (DECOSCOPE_DATA) where a recipe reads them, as the default ones do. What each stage took stands in
+# the cards: of a training all pieces, of a measurement those of the last one; pieces that were killed count up to the last file they
+# wrote. Hours: the target takes most of them. Then: scripts/family_gates.sh OUT_DIR, scripts/install_family.sh OUT_DIR.
 # DECOSCOPE_FAMILY_SCORES  problems a task and level are asked at the end (500)
 # DECOSCOPE_FAMILY_ROWS    rows a step that the heads' trees are grown for (16); auto: measured on this machine at 4x2
-# DECOSCOPE_FAMILY_CLLM    recipe of the consistency model (assets/recipes/cllm.json)
+# DECOSCOPE_FAMILY_RECIPES folder of the recipes (assets/recipes): tokenizer-family.json, target-family.json or target-family-on.json,
+#                          draft.json, medusa.json, chimera.json, cllm.json. assets/recipes/small has those of a family that takes
+#                          seconds, needs no open texts and learns next to nothing: whether all of it works here
+# DECOSCOPE_FAMILY_CLLM    recipe of the consistency model (cllm.json of that folder)
 # DECOSCOPE_FAMILY_FROM    folder of a model, with its tokenizer, that the target goes on from in place of random weights; then the
 #                          default recipe is target-family-on.json
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=scripts/measuring.sh
 source "$here/scripts/measuring.sh"
-recipes="$here/assets/recipes"
+recipes=${DECOSCOPE_FAMILY_RECIPES:-$here/assets/recipes}
 out=${1:?name a folder for the models}
 from=${DECOSCOPE_FAMILY_FROM:-}
 if [ -n "$from" ] && [ ! -f "$from/model.safetensors" ]; then
@@ -27,7 +31,15 @@ target_recipe=${2:-$recipes/target-family${from:+-on}.json}
 cllm_recipe=${DECOSCOPE_FAMILY_CLLM:-$recipes/cllm.json}
 scores=${DECOSCOPE_FAMILY_SCORES:-500}
 rows=${DECOSCOPE_FAMILY_ROWS:-16}
-[ -n "${DECOSCOPE_DATA:-}" ] || { echo "scripts/train_family.sh: DECOSCOPE_DATA: not set, expected the folder of open texts" >&2; exit 2; }
+read_by=("$target_recipe" "$recipes"/{draft,medusa,chimera}.json "$cllm_recipe")
+[ -n "$from" ] || read_by+=("$recipes/tokenizer-family.json")
+for recipe in "${read_by[@]}"; do
+  [ -f "$recipe" ] || { echo "scripts/train_family.sh: $recipe: there is no such recipe" >&2; exit 2; }
+done
+if [ -z "${DECOSCOPE_DATA:-}" ] && grep -qE '"real" *:|"open_texts" *: *true' "${read_by[@]}"; then
+  echo "scripts/train_family.sh: DECOSCOPE_DATA: not set, expected the folder of open texts" >&2
+  exit 2
+fi
 mkdir -p "$out"
 # Held by the program too: what was started by a script that was killed goes on, and must not meet a second one.
 exec 9> "$out/.lock"
@@ -69,6 +81,10 @@ stage() {
     fi
   fi
   [ "$(cat "$out/$name/.done" 2> /dev/null)" != "$now" ] || return 0
+  case $name in
+    # Measured anew, where a training goes on: what another measurement took is no part of it.
+    scores-* | tree-*) [ ! -s "$out/$name/.done" ] || rm -f "$out/$name/.seconds" "$out/$name/.done" ;;
+  esac
   echo "scripts/train_family.sh: $name, $(date +%H:%M)" >&2
   count_piece "$name" "$(find "$out/$name" -type f -printf '%T@\n' | sort -n | tail -n 1 | cut -d. -f1)"
   rm -f "$out/$name"/*.part[0-9]*  # of a file that a kill left half written

@@ -143,6 +143,63 @@ TEST_F(FamilyScripts, a_stage_that_was_asked_for_otherwise_is_made_again_and_non
   EXPECT_THAT(calls[3], HasSubstr("--count 7 "));
 }
 
+TEST_F(FamilyScripts, a_card_tells_what_the_last_measurement_took_and_all_pieces_of_a_training) {
+  ASSERT_EQ(trained(), 0) << told();
+  const auto seconds_of = [&](const std::string& stage) {
+    return std::stoi(read(out() + "/" + stage + "/.seconds"));
+  };
+  const auto took = [&](const std::string& stage, int seconds) {
+    write(out() + "/" + stage + "/.seconds", std::to_string(seconds) + "\n");
+  };
+  const std::vector<std::string> all = {"demo-cllm", "tree-medusa", "scores-demo-target",
+                                        "scores-demo-cllm"};
+  for (const std::string& stage : all) took(stage, 4000);
+  write(recipe("cllm"), "{\"epochs\": 2}");
+  ASSERT_EQ(trained("DECOSCOPE_FAMILY_ROWS=8"), 0) << told();
+  EXPECT_GE(seconds_of("demo-cllm"), 4000) << "it went on";
+  EXPECT_LT(seconds_of("scores-demo-cllm"), 1000) << "of other weights";
+  EXPECT_LT(seconds_of("tree-medusa"), 1000) << "for other rows";
+  EXPECT_EQ(seconds_of("scores-demo-target"), 4000) << "nobody asked for it again";
+  EXPECT_THAT(
+      rows_of(card("demo-cllm")),
+      Contains(ElementsAre("scores-demo-cllm", std::to_string(seconds_of("scores-demo-cllm")))));
+
+  // Asked for another count, and stopped on the way: both pieces are of this measurement.
+  EXPECT_EQ(trained("DECOSCOPE_FAMILY_ROWS=8 DECOSCOPE_FAMILY_SCORES=7 FAILS='model score'"), 6);
+  EXPECT_LT(seconds_of("scores-demo-target"), 1000);
+  took("scores-demo-target", 500);
+  ASSERT_EQ(trained("DECOSCOPE_FAMILY_ROWS=8 DECOSCOPE_FAMILY_SCORES=7"), 0) << told();
+  EXPECT_GE(seconds_of("scores-demo-target"), 500);
+  EXPECT_LT(seconds_of("scores-demo-target"), 1000);
+}
+
+TEST_F(FamilyScripts, its_recipes_are_those_of_the_folder_named) {
+  const std::string folder = out() + ".recipes";
+  fs::create_directories(folder);
+  const std::string named = "DECOSCOPE_DATA= DECOSCOPE_FAMILY_RECIPES=" + folder;
+  for (const char* name : {"tokenizer-family", "draft", "medusa", "chimera"})
+    write(folder + "/" + name + ".json", std::string("{\"about\": \"") + name + "\"}");
+  ASSERT_EQ(trained(named), 0) << told();
+  std::vector<std::string> given;
+  for (const std::string& call : asked())
+    if (const auto at = call.find("--recipe "); at != std::string::npos)
+      given.push_back(call.substr(at + 9, call.find(' ', at + 9) - at - 9));
+  EXPECT_THAT(given,
+              ElementsAre(folder + "/tokenizer-family.json", recipe("target"),
+                          folder + "/draft.json", folder + "/medusa.json", folder + "/medusa.json",
+                          folder + "/chimera.json", recipe("cllm")));
+  // Open texts are needed where a recipe reads them, and only there.
+  for (const char* reads : {R"("real": {"weight": 1})", R"("chat": {"open_texts": true})"}) {
+    write(folder + "/draft.json", std::string("{\"mixture\": {") + reads + "}}");
+    EXPECT_EQ(trained(named), 2) << reads;
+    EXPECT_THAT(told(), HasSubstr("DECOSCOPE_DATA: not set"));
+  }
+  fs::remove(folder + "/draft.json");
+  EXPECT_EQ(trained(named), 2);
+  EXPECT_THAT(told(), HasSubstr(folder + "/draft.json: there is no such recipe"));
+  EXPECT_THAT(asked(), IsEmpty());
+}
+
 TEST_F(FamilyScripts, what_was_made_of_another_target_is_refused_until_it_is_removed) {
   ASSERT_EQ(trained(), 0) << told();
   asked();
@@ -358,17 +415,17 @@ class FamilyGates : public FamilyScripts {
 
 TEST_F(FamilyGates, hold_what_the_program_measures_against_what_is_asked) {
   ASSERT_EQ(judged(), 0) << told();
-  EXPECT_EQ(gate("ends by itself"), "100.0 % (arith, level 1): met");
+  EXPECT_EQ(gate("ends by itself"), "100.0 % of 20 (arith, level 1): met");
   EXPECT_EQ(gate("arith, level 1 right, at least 90 %"), "95.0 % of 20: met");
   EXPECT_EQ(gate("arith, level 2 right"), "95.0 % of 20: no gate of this size");
   EXPECT_EQ(gate("kb, levels 1 and 2 right, at least 85 %"), "95.0 % of 40: met");
   EXPECT_EQ(gate("plans of four steps right, at least 90 %"), "95.0 % of 20: met");
   EXPECT_EQ(gate("plans of six steps, 4 blocks right"), "95.0 % of 20: no gate of this size");
   EXPECT_EQ(gate("passages whose four"), "90.0 % of 40: no gate of this size");
-  EXPECT_EQ(gate("entropy"), "0.250: met");
-  EXPECT_EQ(gate("draft four deep on chat"), "0.75 (of all drafted 0.50): met");
-  EXPECT_EQ(gate("kb right by share"), "0.0, 25.0, 50.0, 75.0, 100.0 % of 20: met");
-  EXPECT_EQ(gate("iterations of a Jacobi block"), "14.0 (20 blocks): met");
+  EXPECT_EQ(gate("entropy"), "0.250 (280 answers): met");
+  EXPECT_EQ(gate("draft four deep on chat"), "0.75 (of all drafted 0.50; 20 problems): met");
+  EXPECT_EQ(gate("kb right by share"), "0.0, 25.0, 50.0, 75.0, 100.0 % of 20 (level 1): met");
+  EXPECT_EQ(gate("iterations of a Jacobi block"), "14.0 (20 blocks of 10 problems, level 1): met");
   // Of what a problem asks, not of how its completion words it.
   expect_all("plans-4.jsonl", 20, "1/", 0);
   expect_all("plans-6.jsonl", 20, "", 1);
@@ -381,7 +438,8 @@ TEST_F(FamilyGates, hold_what_the_program_measures_against_what_is_asked) {
                               "/demo-draft --decoder speculative --set gamma=4 --prompt-file " +
                               out() + "/gates/few-chat.jsonl --max-tokens 128 --json"));
   EXPECT_THAT(card("demo-target"), HasSubstr("## Scores\n\nold\n\n## Gates\n"));
-  EXPECT_THAT(rows_of(card("demo-draft")), Contains(ElementsAre("blocks", "0.75", "0.50", "2.00")));
+  EXPECT_THAT(rows_of(card("demo-draft")),
+              Contains(ElementsAre("blocks", "20", "0.75", "0.50", "2.00")));
   EXPECT_THAT(card("demo-draft"), Not(HasSubstr("old")));
 
   EXPECT_EQ(judged(), 0) << told();
@@ -394,7 +452,7 @@ TEST_F(FamilyGates, ask_the_consistency_model_for_speed_at_little_loss) {
     std::string before, after;
     for (const char* task : {"arith", "kb", "sql", "py", "blocks"}) {
       const std::string head = std::string(before.empty() ? "" : ", ") + R"({"task": ")" + task +
-                               R"(", "n_checked": 1000, "n_correct": )";
+                               R"(", "n": 1000, "n_checked": 1000, "n_correct": )";
       before += head + R"(900, "tokens_per_step_block": 1.1, "tokens_per_step_slide": 1.2})";
       after += head + std::to_string(n_right) + R"(, "tokens_per_step_block": )" +
                std::to_string(block) + R"(, "tokens_per_step_slide": 4.25})";
@@ -409,25 +467,29 @@ TEST_F(FamilyGates, ask_the_consistency_model_for_speed_at_little_loss) {
   write(out() + "/demo-cllm/stages.json", R"({"before": []})");
   ASSERT_EQ(judged(), 0) << told();
   EXPECT_THAT(told(), HasSubstr("demo-cllm was not trained to its end")) << "half way";
+  write(out() + "/demo-cllm/README.md", "# m\n\n## Scores\n\nold\n");
   trained(3.6, 875);
   ASSERT_EQ(judged(), 0) << told();
   EXPECT_EQ(gate("consistency model, tokens a step with refill=block"),
-            "3.60 (3.60, 3.60, 3.60, 3.60; before 1.10): met");
+            "3.60 (3.60, 3.60, 3.60, 3.60; before 1.10) of 1000 problems each, test split: met");
   EXPECT_EQ(gate("consistency model, tokens a step with refill=slide"),
-            "4.25 (4.25, 4.25, 4.25, 4.25; before 1.20): met");
+            "4.25 (4.25, 4.25, 4.25, 4.25; before 1.20) of 1000 problems each, test split: met");
   EXPECT_EQ(gate("points of accuracy that it lost"),
-            "arith +2.5, sql +2.5, py +2.5, blocks +2.5 of 1000: met");
+            "arith +2.5, sql +2.5, py +2.5, blocks +2.5 of 1000 problems each, test split: met");
+  EXPECT_THAT(card("demo-cllm"), HasSubstr("## Scores\n\nold\n\n## Gates\n"));
+  EXPECT_THAT(rows_of(card("demo-cllm")), SizeIs(4)) << "the head, and none of the target's";
   trained(3.4, 869);
   EXPECT_EQ(judged(), 1);
+  EXPECT_THAT(card("demo-cllm"), HasSubstr("MISSED"));
   EXPECT_EQ(gate("consistency model, tokens a step with refill=block"),
-            "3.40 (3.40, 3.40, 3.40, 3.40; before 1.10): MISSED");
+            "3.40 (3.40, 3.40, 3.40, 3.40; before 1.10) of 1000 problems each, test split: MISSED");
   EXPECT_EQ(gate("points of accuracy that it lost"),
-            "arith +3.1, sql +3.1, py +3.1, blocks +3.1 of 1000: MISSED");
+            "arith +3.1, sql +3.1, py +3.1, blocks +3.1 of 1000 problems each, test split: MISSED");
 }
 
 TEST_F(FamilyGates, fail_where_one_is_missed_and_ask_more_of_a_larger_target) {
   EXPECT_EQ(judged("LOSES='--task sql'"), 1);
-  EXPECT_EQ(gate("ends by itself"), "90.0 % (sql, level 1): MISSED");
+  EXPECT_EQ(gate("ends by itself"), "90.0 % of 20 (sql, level 1): MISSED");
   EXPECT_THAT(told(), HasSubstr("missed: ends by itself"));
   EXPECT_THAT(card("demo-target"), HasSubstr("MISSED")) << "the card does not hide it";
   EXPECT_EQ(judged("PARAMETERS=20000000"), 1);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Stands in for the program under train_family.sh: its weights say what they were made of, and nothing is learnt.
 
-It logs what it was asked to $ASKED, a line a call. One that holds $FAILS ends half way with code 6, as after Ctrl+C; $KILLS is one at which
+It logs what it was asked to $ASKED, a line a call. One that holds $FAILS ends half way with code 6, as after Ctrl+C (a measurement with
+nothing written); $KILLS is one at which
 both this and the script that asked are killed. Half way a checkpoint and half a file lie in the folder, as of a training.
 """
 import hashlib
@@ -64,6 +65,8 @@ def main():
         log.write(" ".join(asked) + "\n")
     if asked[0] == "train":
         train(asked[1], given("--out"))
+    elif has("FAILS"):
+        sys.exit(6)
     elif asked[:2] == ["model", "tree"]:
         write(given("--out"), "{}\n")
     else:
