@@ -326,7 +326,8 @@ int bench_decode(const BenchOptions& options) {
                          .ignore_eos = true};
   check_options(run.decoder, run.options);
   check_helpers(helpers_of(options.model), decoders);
-  const engine::RunModels models = load(store, request, helpers_of(options.model), decoders);
+  engine::RunModels models = load(store, request, helpers_of(options.model), decoders);
+  load_ranks(store, models, run.decoder, run.options);
   engine::Model& model = *models.target.model;
   for (int i = 0; i < options.context; i++)
     run.prompt_tokens.push_back((5 * i + 1) % model.vocab_size());

@@ -281,10 +281,11 @@ int generate(const GenerationOptions& options) {
   const std::string& decoder = options.decoders.front();
   const bool in_rounds = engine::takes_turns(decoder) && prompts.size() > 1;
   const engine::ModelRequest wanted = model_request(options.model);
-  const engine::RunModels models =
-      in_rounds ? load_scheduled(store, wanted, helpers_of(options.model), decoder,
-                                 options_for(decoder, options.decoders, options.set))
+  const engine::OptionValues set = options_for(decoder, options.decoders, options.set);
+  engine::RunModels models =
+      in_rounds ? load_scheduled(store, wanted, helpers_of(options.model), decoder, set)
                 : load(store, wanted, helpers_of(options.model), options.decoders);
+  if (!in_rounds) load_ranks(store, models, decoder, set);
   Outputs outputs(options.record, options.trace);
   outputs.tell(models);
 

@@ -146,6 +146,15 @@ engine::RunModels load_scheduled(engine::ModelStore& store,
   return models;
 }
 
+void load_ranks(engine::ModelStore& store,
+                engine::RunModels& models,
+                const std::string& decoder,
+                const engine::OptionValues& options) {
+  ProgressLine line("loading " + models.target.request.model + " for every rank");
+  engine::add_ranks(store, models, decoder, options, shown_on(line));
+  line.finish();
+}
+
 void check_helpers(const engine::Helpers& helpers, const std::vector<std::string>& decoders) {
   if (!helpers.draft.empty())
     check_use("--draft " + helpers.draft, decoders,
@@ -237,7 +246,9 @@ engine::Sampling sampling_of(const GenerationOptions& options) {
 void check_decoder(const GenerationOptions& options, const std::string& decoder) {
   const engine::DecoderInfo& info = engine::decoder_named(decoder);
   check_options(decoder, options_for(decoder, options.decoders, options.set));
-  if (const auto reason = engine::refusal(info, sampling_of(options))) {
+  const engine::OptionValues complete =
+      engine::complete_options(info, options_for(decoder, options.decoders, options.set));
+  if (const auto reason = engine::refusal(info, sampling_of(options), complete)) {
     const bool raced = options.decoders.size() > 1;
     throw Error(ErrorCode::Usage, *reason + (raced ? ", or leave it out of --decoders" : ""));
   }

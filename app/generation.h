@@ -36,6 +36,12 @@ engine::RunModels load_scheduled(engine::ModelStore& store,
                                  const engine::Helpers& helpers,
                                  const std::string& decoder,
                                  const engine::OptionValues& options);
+/// Adds the ranks that a decoder's options ask for, with a progress line.
+/// @param options  of the decoder
+void load_ranks(engine::ModelStore& store,
+                engine::RunModels& models,
+                const std::string& decoder,
+                const engine::OptionValues& options);
 std::vector<Prompt> prompts_of(const GenerationOptions& options);
 /// name=value pairs that `decoder` knows; the others must be known to another of `all`.
 /// @throws Error(Usage)  for a pair without '=' or a name that no decoder of `all` has

@@ -263,7 +263,9 @@ int reason_tot(const TotOptions& given) {
                                     options.task));
   options.task = questions.front().task;  // a file of records says its own
   const engine::TotSettings settings = settings_of(options);
-  if (const auto why = engine::refusal(engine::decoder_named(options.decoder), settings.thoughts))
+  const engine::DecoderInfo& info = engine::decoder_named(options.decoder);
+  if (const auto why =
+          engine::refusal(info, settings.thoughts, engine::complete_options(info, set)))
     throw engine::Error(engine::ErrorCode::Usage, *why);
   ReasonRun run(options, set);
   ProgressLine line("reason");

@@ -30,6 +30,9 @@ struct TokenTree {
   std::vector<TokenId> token;  // [n_rows]
   std::vector<int> parent;     // [n_rows]
   std::vector<RowTag> tag;     // [n_rows]
+  /// [n_rows] the rank that computes it, where several share the rows (lookahead_rank.h); empty:
+  /// one computes all.
+  std::vector<std::uint8_t> owner = {};
 
   int n_rows() const { return static_cast<int>(token.size()); }
   /// @return the row's index

@@ -353,6 +353,8 @@ std::string why_not_with(const Catalog& catalog,
   }
   if (rejection && !info.supports_rejection)
     return info.title + " has no rejection sampling; choose coupled.";
+  if (rejection && engine::n_ranks_of(lane.options) > 1)
+    return info.title + " has no rejection sampling with ranks; choose coupled, or 1 rank.";
   return "";
 }
 

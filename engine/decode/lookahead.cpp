@@ -25,6 +25,7 @@ LookaheadDecoder::LookaheadDecoder(const DecoderContext& context)
       window_(int_option(context.options, "window")),
       ngram_size_(int_option(context.options, "ngram_size")),
       n_guesses_(int_option(context.options, "n_guesses")),
+      n_ranks_(int_option(context.options, "ranks")),
       prompt_pool_(bool_option(context.options, "prompt_pool")),
       bonus_(bool_option(context.options, "bonus")),
       merge_(bool_option(context.options, "merge")),
@@ -69,6 +70,7 @@ TokenTree LookaheadDecoder::propose(const Sequence& prefix) {
   if (window_sent_) add_window(tree);
   guesses_.clear();
   if (warm() || verify_while_warming_) add_guesses(tree, prefix);
+  if (n_ranks_ > 1) share_out(tree);
   proposed_ = std::chrono::steady_clock::now();
   return tree;
 }
@@ -125,6 +127,20 @@ void LookaheadDecoder::add_guesses(TokenTree& tree, const Sequence& prefix) {
                        static_cast<std::int16_t>(j)};
       parent = merged >= 0 ? merged : tree.add(token, parent, tag);
     }
+  }
+}
+
+/// Columns and guesses go to the ranks in chunks that follow each other: the first to rank 0, with
+/// the last token. What hangs on another rank's rows brings these along (lookahead_rank.h).
+void LookaheadDecoder::share_out(TokenTree& tree) const {
+  const auto chunk = [this](int n) { return std::max(1, (n + n_ranks_ - 1) / n_ranks_); };
+  const int columns = chunk(warm() ? n_working() : static_cast<int>(levels_[0].size()) + 1);
+  const int guesses = chunk(static_cast<int>(guesses_.size()));
+  for (const RowTag& tag : tree.tag) {
+    int owner = 0;
+    if (tag.kind == RowTag::Kind::Window) owner = tag.b / columns;
+    if (tag.kind == RowTag::Kind::Guess) owner = tag.a / guesses;
+    tree.owner.push_back(static_cast<std::uint8_t>(owner));
   }
 }
 

@@ -5,7 +5,8 @@
 //   lossless  greedy and coupled: token for token; rejection: in distribution
 //   needs     nothing; gains where text repeats itself or is locally predictable
 //   cost      1 target step of at most (W + G)(N - 1) rows; fewer where guesses share beginnings,
-//             and, where W < N - 2, up to (W + N - 1)^2 / 4 of the window's while it fills
+//             and, where W < N - 2, up to (W + N - 1)^2 / 4 of the window's while it fills;
+//             `ranks` shares them out among devices (lookahead_rank.h)
 //   differs   keeps the bonus token behind a full match, merges equal beginnings of guesses,
 //             verifies while the window warms up, looks n-grams up in prompt and text correctly;
 //             preset=paper turns the first three off; `adapt` chooses W by measured time
@@ -63,6 +64,7 @@ class LookaheadDecoder : public Decoder {
   void measure_step();
   void add_window(TokenTree& tree);
   void add_guesses(TokenTree& tree, const Sequence& prefix);
+  void share_out(TokenTree& tree) const;
   void advance_window(const std::vector<TokenId>& newest);
   void shift_window(const Sequence& prefix, int n);
   void insert_window_ngrams(TokenId last, const std::vector<TokenId>& newest);
@@ -74,6 +76,7 @@ class LookaheadDecoder : public Decoder {
   int window_;
   int ngram_size_;
   int n_guesses_;
+  int n_ranks_;
   bool prompt_pool_;
   bool bonus_;
   bool merge_;

@@ -57,6 +57,8 @@ OptionInfo counts_info(const char* name, const char* value, int min, int max, co
 
 constexpr int kMaxDraftRows = 255;  // of one step
 
+constexpr int kMaxRanks = 16;  // that decode one text together
+
 // Lookahead's defaults in one place, chosen by what they gain on two cores (docs/measurements/
 // first_race.md): small windows suit machines where extra rows are not free.
 constexpr int kDefaultWindow = 2;
@@ -171,6 +173,10 @@ DecoderInfo lookahead_info() {
           "adapt", 0, 0, 100,
           "Above 0: use the widest window, up to `window`, whose measured step costs at most "
           "this many times a step without one; which is used changes no token."),
+      int_info("ranks", 1, 1, kMaxRanks,
+               "Devices that share the rows of every step, each with all the weights: the model's "
+               "own and cuda devices behind it, or the CPU's threads in parts. Same tokens, same "
+               "steps; pays where each has memory of its own."),
       choice_info("preset", {"none", "paper"},
                   "'paper' sets what was published: W 15, N 5, G 15, no prompt pool, no bonus, no "
                   "merging, nothing verified while the window warms up. Options given by name "
@@ -488,6 +494,13 @@ void check_fastcot(const DecoderInfo&, const OptionValues& values) {
                   " leaves approximate would differ from run to run; use one of the two");
 }
 
+void check_lookahead(const DecoderInfo&, const OptionValues& values) {
+  if (n_ranks_of(values) == 1 || std::stod(values.at("adapt")) <= 0) return;
+  throw Error(ErrorCode::Usage,
+              "lookahead: adapt follows the time that one device measures, so ranks would choose "
+              "windows of different widths; use ranks=1 or adapt=0");
+}
+
 /// Of decoders that draft a tree: that a step can hold it.
 void check_tree(const DecoderInfo& info, const OptionValues& values) {
   if (is_auto(values, "k_config")) return;
@@ -524,7 +537,7 @@ const std::vector<Listed>& table() {
   static const std::vector<Listed> rows{
       {ar_info(), made<ArDecoder>},
       {jacobi_info(), made_jacobi, check_jacobi},
-      {lookahead_info(), made<LookaheadDecoder>},
+      {lookahead_info(), made<LookaheadDecoder>, check_lookahead},
       {prompt_lookup_info(), made<PromptLookupDecoder>},
       {fastcot_info(), made<FastCotDecoder>, check_fastcot},
       {speculative_info(), made<SpeculativeDecoder>},
@@ -595,11 +608,18 @@ bool is_lossless(const DecoderInfo& info, const OptionValues& options, const Sam
   return info.lossless && keeps_law(options, rejects(sampling), sampling.temperature);
 }
 
-std::optional<std::string> refusal(const DecoderInfo& info, const Sampling& sampling) {
+std::optional<std::string> refusal(const DecoderInfo& info,
+                                   const Sampling& sampling,
+                                   const OptionValues& options) {
   if (rejects(sampling) && !info.supports_rejection) {
     return info.name +
            " cannot run with sampling=rejection: it refines guesses towards a fixed point, which "
            "exists only for fixed random numbers; use sampling=coupled";
+  }
+  if (rejects(sampling) && n_ranks_of(options) > 1) {
+    return info.name + " cannot run with sampling=rejection and ranks=" + options.at("ranks") +
+           ": a guess is judged there by what was refused before it, which another rank may have "
+           "done; use sampling=coupled or ranks=1";
   }
   return std::nullopt;
 }
@@ -637,6 +657,8 @@ std::optional<std::string> refusal(const DecoderInfo& info,
 std::unique_ptr<Decoder> make_decoder(const std::string& name, DecoderContext context) {
   const DecoderInfo& info = decoder_named(name);
   context.options = complete_options(info, context.options);
+  if (const auto reason = refusal(info, context.sampling, context.options))
+    throw Error(ErrorCode::Usage, *reason);
   if (const auto reason =
           refusal(info, context.sampling, context.target, context.draft_model, context.heads)) {
     throw Error(ErrorCode::Usage, *reason);

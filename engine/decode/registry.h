@@ -42,7 +42,10 @@ OptionValues complete_options(const DecoderInfo& info, const OptionValues& given
 bool is_lossless(const DecoderInfo& info, const OptionValues& options, const Sampling& sampling);
 /// Why this decoder cannot run with these settings whatever the model, or nullopt. Refusals are by
 /// name and reason; nothing ever runs another decoder instead.
-std::optional<std::string> refusal(const DecoderInfo& info, const Sampling& sampling);
+/// @param options  complete; or empty: whatever they are
+std::optional<std::string> refusal(const DecoderInfo& info,
+                                   const Sampling& sampling,
+                                   const OptionValues& options = {});
 /// The same once models are there, and what depends on them.
 std::optional<std::string> refusal(const DecoderInfo& info,
                                    const Sampling& sampling,

@@ -58,9 +58,14 @@ void Sequence::commit(const Decision& decision, StopReason stop) {
 }
 
 Sequence Sequence::fork() const {
-  Sequence copy(tokens_, cache_->fork());
-  copy.n_prompt_ = n_prompt_;
+  Sequence copy = over(cache_->fork());
   copy.state_ = state_;
+  return copy;
+}
+
+Sequence Sequence::over(std::unique_ptr<SequenceCache> cache) const {
+  Sequence copy(tokens_, std::move(cache));
+  copy.n_prompt_ = n_prompt_;
   copy.stop_ = stop_;
   return copy;
 }

@@ -87,6 +87,8 @@ class Sequence {
   /// Keeps the decision's path in the cache and appends what it emitted.
   void commit(const Decision& decision, StopReason stop);
   Sequence fork() const;
+  /// The same tokens and end over another cache, of their first positions.
+  Sequence over(std::unique_ptr<SequenceCache> cache) const;
   /// The same keys and values under more tokens, all of it a prompt: what prefill() and a new lane
   /// go on from.
   Sequence restarted(std::span<const TokenId> more = {}) const;

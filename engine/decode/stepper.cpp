@@ -160,6 +160,18 @@ void Stepper::propose(Lane& lane) {
 
 void Stepper::judge(std::span<Lane* const> lanes) {
   ensure(!lanes.empty(), "a step needs a lane");
+  // What a forward brought is committed before the next, which may be one of the same model.
+  std::vector<Lane*> together;
+  for (Lane* const lane : lanes) {
+    if (lane->own_model)
+      judge_with(*lane->own_model, std::span(&lane, 1));
+    else
+      together.push_back(lane);
+  }
+  if (!together.empty()) judge_with(model_, together);
+}
+
+void Stepper::judge_with(LanguageModel& model, std::span<Lane* const> lanes) {
   std::vector<Notes> notes(lanes.size());
   std::vector<BatchItem> items(lanes.size());
   Wants wants;
@@ -178,12 +190,13 @@ void Stepper::judge(std::span<Lane* const> lanes) {
     items[i].tree = &lane.tree;
     items[i].prefix = lane.sequence.cached_tokens();
     items[i].sampling = lane.sampling;
+    items[i].shown = events_ != nullptr;
     items[i].attention_of = own.attention_of;
     if (!lane.sampling.greedy()) items[i].greedy_rows = notes[i].greedy_rows;
   }
 
   const Nanoseconds forward_begun = now_ns();
-  std::vector<StepOutput> outs = model_.forward(items, wants);
+  std::vector<StepOutput> outs = model.forward(items, wants);
   const Nanoseconds forward = now_ns() - forward_begun;
   ensure(outs.size() == lanes.size(), "a forward answers every sequence");
 
@@ -269,6 +282,7 @@ Lane make_lane(RunId run,
 
 std::map<std::string, std::int64_t> counts_of(const Lane& lane) {
   std::map<std::string, std::int64_t> counts = lane.decoder->counts();
+  if (lane.own_model) counts.merge(lane.own_model->counts());
   counts["rows"] = lane.n_rows;
   counts["proposed"] = lane.n_proposed;
   counts["accepted"] = lane.n_accepted;
@@ -279,6 +293,7 @@ std::map<std::string, std::int64_t> counts_of(const Lane& lane) {
 
 std::map<std::string, double> metrics_of(const Lane& lane) {
   std::map<std::string, double> metrics = lane.decoder->figures();
+  if (lane.own_model) metrics.merge(lane.own_model->figures());
   for (const auto& [name, n] : counts_of(lane)) metrics[name] = static_cast<double>(n);
   if (lane.n_steps > 0) metrics["rows_per_step"] = static_cast<double>(lane.n_rows) / lane.n_steps;
   const auto accepted = static_cast<double>(lane.n_accepted);

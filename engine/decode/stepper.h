@@ -12,9 +12,23 @@
 
 namespace engine {
 
+/// A model that answers one lane alone, as several ranks do that share its rows.
+class LaneModel : public LanguageModel {
+ public:
+  /// A sequence as its lane steps it, from one of the model behind.
+  virtual Sequence taken(Sequence sequence) = 0;
+  /// The other way: what is to be gone on from without the lane. It may lack keys and values of
+  /// its last tokens.
+  virtual Sequence given_back(Sequence sequence) = 0;
+  /// For the lane's (Decoder::counts, Decoder::figures).
+  virtual std::map<std::string, std::int64_t> counts() const = 0;
+  virtual std::map<std::string, double> figures() const = 0;
+};
+
 /// A sequence, its decoder, and what its steps cost so far.
 struct Lane {
   RunId run = 0;
+  std::unique_ptr<LaneModel> own_model = nullptr;  // of its forwards; null: the stepper's
   Sequence sequence;
   std::unique_ptr<Decoder> decoder;
   Sampling sampling;
@@ -64,8 +78,8 @@ class Stepper {
   /// @param events  where steps are told, or null
   Stepper(LanguageModel& model, EventSink* events) : model_(model), events_(events) {}
 
-  /// One forward for all lanes, none of them finished. A lane alone takes exactly the tokens it
-  /// takes among others.
+  /// One forward for all lanes, none of them finished; those with a model of their own have one
+  /// each. A lane alone takes exactly the tokens it takes among others.
   void step(std::span<Lane* const> lanes);
 
   // The two sides of a step, for who runs them on two threads. A lane is in one hand at a time.
@@ -77,6 +91,7 @@ class Stepper {
 
  private:
   struct Notes;
+  void judge_with(LanguageModel& model, std::span<Lane* const> lanes);
   void finish(Lane& lane, Notes& notes);
 
   LanguageModel& model_;  // owned by the engine

@@ -48,6 +48,7 @@ void fields(auto& visit, Is<Drafted> auto& e) {
   visit(e.t), visit(e.run), visit(e.step);
   visit(e.tree.token), visit(e.tree.parent), visit(e.tree.tag), visit(e.q);
   visit(e.forwards);
+  visit(e.tree.owner);
 }
 
 void fields(auto& visit, Is<BlockRefined> auto& e) {

@@ -40,6 +40,13 @@ bool keeps_law(const std::map<std::string, std::string>& options,
   return !is_greedy(own >= 0 ? own : temperature);
 }
 
+int n_ranks_of(const std::map<std::string, std::string>& options) {
+  int n = 1;
+  if (const auto given = options.find("ranks"); given != options.end())
+    std::from_chars(given->second.data(), given->second.data() + given->second.size(), n);
+  return n;
+}
+
 bool takes_turns(std::string_view decoder) {
   return decoder == "seed";
 }

@@ -26,6 +26,7 @@ std::string outside_vocabulary(TokenId token, int vocab_size) {
 std::string check_shape(const TokenTree& tree, const std::vector<float>& q) {
   const std::size_t n_rows = tree.token.size();
   if (tree.parent.size() != n_rows || tree.tag.size() != n_rows) return "rows of unequal length";
+  if (!tree.owner.empty() && tree.owner.size() != n_rows) return "owners do not fit the rows";
   if (!q.empty() && q.size() != n_rows) return "q does not fit the rows";
   for (std::size_t i = 0; i < n_rows; ++i) {
     if (tree.parent[i] < -1 || tree.parent[i] >= static_cast<int>(i)) {

@@ -69,6 +69,8 @@ struct BatchItem {
   std::span<const TokenId> prefix;  // tokens of the committed positions; [cache->length()]
   Sampling sampling;
   bool pick_rows = true;  // false: a prefill, nothing is chosen and no logits are computed
+  /// The step is told: rows that decide nothing are answered too, where that costs more.
+  bool shown = false;
   /// A chain of whole blocks of a prompt, LanguageModel::prompt_block() rows each, behind such
   /// blocks alone; nothing is chosen. Of all items of a forward, or of none.
   bool in_blocks = false;

@@ -124,7 +124,9 @@ class Asked {
     settings.thoughts.temperature = command_.temperature;
     settings.thoughts.seed = command_.seed;
     settings.thoughts.mode = sampling_mode(command_.sampling);
-    if (const auto why = refusal(decoder_named(settings.decoder), settings.thoughts))
+    const DecoderInfo& decoder = decoder_named(settings.decoder);
+    if (const auto why =
+            refusal(decoder, settings.thoughts, complete_options(decoder, settings.options)))
       throw Error(ErrorCode::Usage, *why);
     settings.value_temperature = command_.value_temperature;
     settings.depth = command_.depth > 0 ? command_.depth : info.depth;

@@ -55,7 +55,8 @@ int CompletionJob::until_stop(std::span<const TokenId> emitted) const {
 
 Completion CompletionJob::finished(EventSink* events, ScheduleTotals& totals) {
   RunResult result = result_of(lane, request.run, &tokenizer, static_cast<double>(prefill) * 1e-6);
-  Sequence end = std::move(lane.sequence);
+  Sequence end = lane.own_model ? lane.own_model->given_back(std::move(lane.sequence))
+                                : std::move(lane.sequence);
   if (events) events->push(finished_event(result, run));
   if (end.stop_reason() == StopReason::Text) {
     // The tokens of what stands before it: whoever goes on from here has read no more.

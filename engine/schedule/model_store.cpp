@@ -68,6 +68,18 @@ void refuse_other_vocabulary(const std::string& decoder,
   }
 }
 
+/// Where ranks of a model on this device go, in turn.
+std::vector<std::string> devices_from(const std::string& device) {
+  std::vector<std::string> names;
+  const std::vector<kernels::CudaDeviceInfo> all = kernels::list_cuda();
+  const auto first = std::ranges::find(all, device, &kernels::CudaDeviceInfo::name);
+  for (auto at = first; at != all.end(); ++at) {
+    const bool emulated = at->name == "cuda:emulated";
+    if (at == first || (at->available && !emulated)) names.push_back(at->name);
+  }
+  return names.empty() ? std::vector{device} : names;
+}
+
 }  // namespace
 
 bool ModelStore::may_go(const LoadedModel& model, const LoadedModel* kept) const {
@@ -288,6 +300,35 @@ RunModels ModelStore::get_with_draft(const ModelRequest& request,
     proposes = &load(draft_request, std::move(draft_wanted), progress, target);
   }
   return {*target, proposes};
+}
+
+std::vector<LoadedModel*> ModelStore::get_ranks(const LoadedModel& target,
+                                                int n_ranks,
+                                                const LoadProgress& progress) {
+  const bool on_cpu = kernels::is_cpu(target.request.device);
+  const std::vector<std::string> devices = devices_from(target.request.device);
+  const auto before = together_;
+  together_.push_back(&target);
+  std::vector<LoadedModel*> ranks;
+  try {
+    for (int rank = 1; rank < n_ranks; rank++) {
+      ModelRequest request = target.request;
+      request.rank = rank;
+      request.device = devices[static_cast<std::size_t>(rank) % devices.size()];
+      request.own_threads = on_cpu ? threads_of_rank(target.model->device(), n_ranks) : 1;
+      ranks.push_back(&get(request, progress));
+      together_.push_back(ranks.back());
+    }
+  } catch (...) {
+    together_ = before;
+    throw;
+  }
+  together_ = before;
+  return ranks;
+}
+
+int threads_of_rank(const kernels::Device& device, int n_ranks) {
+  return std::max(1, device.n_threads() / n_ranks);
 }
 
 ModelLoaded describe(const LoadedModel& loaded) {

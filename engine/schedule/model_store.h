@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ struct ModelRequest {
   /// Above 0: on a device of its own, a CPU with so many threads or a GPU with its own stream, to
   /// work beside another model. 0: on the device all share, one model at a time.
   int own_threads = 0;
+  int rank = 0;  // of several that decode one text together; each has a copy of its own
   bool operator==(const ModelRequest&) const = default;
 };
 
@@ -62,6 +64,7 @@ struct LoadedModel {
     return *tuner;
   }
   std::map<std::uint32_t, std::unique_ptr<TreeTuner>> tree_tuners = {};  // by the draft's id
+  std::mutex at_work = {};  // of a rank's: lanes that share it follow each other
 };
 
 /// The models of a run.
@@ -73,6 +76,7 @@ struct RunModels {
   LoadedHeads* medusa = nullptr;  // likewise
   LoadedHeads* chimera = nullptr;
   std::string trees_dir;  // where the trees lie that are known by name
+  std::vector<LoadedModel*> ranks = {};  // but the target, of decoders whose rows are shared
 
   /// The heads that a decoder asks, null where it asks none or there are none.
   LoadedHeads* heads_of(const std::string& decoder) const;
@@ -121,6 +125,14 @@ class ModelStore {
                     const std::vector<std::string>& decoders,
                     const LoadProgress& progress = {},
                     int draft_threads = 0);
+  /// The target once more for each further rank of a text (engine/schedule/lookahead_ranks.h), on a
+  /// device of its own: of a CPU so many of its threads as there are for each rank; of "cuda:N" the
+  /// devices behind it, from N on again where there are too few; the emulated one again.
+  /// @param n_ranks  with the target, which is the first
+  /// @throws Error(Resources, Device, Cancelled)
+  std::vector<LoadedModel*> get_ranks(const LoadedModel& target,
+                                      int n_ranks,
+                                      const LoadProgress& progress = {});
   /// Models that shall stay while others are asked for, until the next call; none: all may go.
   void keep_together(std::vector<const LoadedModel*> models) { together_ = std::move(models); }
   /// @throws Error(Resources)  if memory does not hold all of these at once,
@@ -199,6 +211,9 @@ class ModelStore {
   std::uint32_t n_loaded_ = 0;
   MemoryPlan beside_;  // what will be loaded beside the models asked for, while they are
 };
+
+/// Threads of a CPU that each of so many ranks of a text has.
+int threads_of_rank(const kernels::Device& device, int n_ranks);
 
 /// What the event stream says of a loaded model, its vocabulary included.
 ModelLoaded describe(const LoadedModel& loaded);

@@ -42,6 +42,7 @@ std::vector<RunModels> models_of_lanes(
     if (loaded) loaded(found);
     together.push_back(&found.target);
     if (found.draft) together.push_back(found.draft);
+    together.insert(together.end(), found.ranks.begin(), found.ranks.end());
     store.keep_together(together);
     return found;
   };
@@ -57,10 +58,14 @@ std::vector<RunModels> models_of_lanes(
   std::vector<RunModels> of_lanes;
   for (const LaneRequest& lane : lanes) {
     const std::string& name = model_of(lane);
-    of_lanes.push_back(in_rounds(lane)
-                           ? keep(models_for(store, request_of(name), helpers_of(name),
-                                             lane.decoder, lane.options, progress(name)))
-                           : models.at(name));
+    if (in_rounds(lane)) {
+      of_lanes.push_back(keep(models_for(store, request_of(name), helpers_of(name), lane.decoder,
+                                         lane.options, progress(name))));
+      continue;
+    }
+    of_lanes.push_back(models.at(name));
+    add_ranks(store, of_lanes.back(), lane.decoder, lane.options, progress(name));
+    if (!of_lanes.back().ranks.empty()) keep(of_lanes.back());
   }
   return of_lanes;
 }

@@ -7,8 +7,11 @@
 
 #include "engine/decode/sampling_mode.h"
 #include "engine/event/clock.h"
+#include "engine/event/run_rules.h"
 #include "engine/schedule/failure.h"
 #include "engine/schedule/load_sampler.h"
+#include "engine/schedule/lookahead_ranks.h"
+#include "kernels/threads_at_work.h"
 
 namespace engine {
 namespace {
@@ -52,6 +55,26 @@ Lane lane_of(RunId run,
           .decoder = std::move(decoder),
           .sampling = context.sampling,
           .limits = context.limits};
+}
+
+/// The ranks that a lane's rows are shared among, their prompt being read; null: there is one.
+std::unique_ptr<LookaheadRanks> ranks_for(const RunModels& models,
+                                          const RunRequest& request,
+                                          const DecoderContext& context) {
+  const auto n_others = static_cast<std::size_t>(n_ranks_of(context.options)) - 1;
+  if (n_others == 0) return nullptr;
+  ensure(models.ranks.size() >= n_others, "every rank has a model");
+  std::vector<RankPlace> others;
+  for (LoadedModel* const rank : std::span(models.ranks).first(n_others))
+    others.push_back({*rank->model, rank->at_work, rank->model->device().name()});
+  kernels::Device& device = models.target.model->device();
+  const auto at_work = [&device, n_ranks = static_cast<int>(n_others) + 1](bool begins) {
+    const int all = device.n_threads();
+    kernels::set_threads_at_work(device, begins ? threads_of_rank(device, n_ranks) : all);
+  };
+  return std::make_unique<LookaheadRanks>(
+      *models.target.model, std::move(others),
+      RankedText{request.prompt_tokens, request.decoder, context}, at_work);
 }
 
 }  // namespace
@@ -103,11 +126,15 @@ Lane make_lane(const RunModels& models,
                const std::function<bool(int, int)>& progress) {
   const DecoderContext context = context_for(models, request, nullptr);
   std::unique_ptr<Decoder> decoder = make_decoder(request.decoder, context);
+  std::unique_ptr<LookaheadRanks> ranks = ranks_for(models, request, context);
   Sequence prompt = shared ? shared->fork()
                            : prefilled(*models.target.model, request.prompt_tokens, progress,
                                        decoder_named(request.decoder).reads_prompt_state);
+  if (ranks) prompt = ranks->taken(std::move(prompt));
   Lane lane = lane_of(run, std::move(prompt), std::move(decoder), context);
   lane.decoder->begin(lane.sequence);
+  if (ranks) ranks->wait_until_ready();
+  lane.own_model = std::move(ranks);
   return lane;
 }
 

@@ -166,7 +166,11 @@ RunModels models_for(ModelStore& store,
                      const OptionValues& options,
                      const LoadProgress& progress) {
   const OptionValues complete = complete_options(decoder_named(decoder), options);
-  if (!takes_turns(decoder)) return store.get_for(request, helpers, {decoder}, progress);
+  if (!takes_turns(decoder)) {
+    RunModels models = store.get_for(request, helpers, {decoder}, progress);
+    add_ranks(store, models, decoder, options, progress);
+    return models;
+  }
   ModelRequest target = request;
   target.own_threads = int_option(complete, "target_threads");
   int draft_threads = int_option(complete, "draft_threads");
@@ -176,6 +180,15 @@ RunModels models_for(ModelStore& store,
     draft_threads = std::max(draft_threads, all);
   }
   return store.get_with_draft(target, helpers.draft, decoder, progress, draft_threads);
+}
+
+void add_ranks(ModelStore& store,
+               RunModels& models,
+               const std::string& decoder,
+               const OptionValues& options,
+               const LoadProgress& progress) {
+  const int n_ranks = n_ranks_of(complete_options(decoder_named(decoder), options));
+  if (n_ranks > 1) models.ranks = store.get_ranks(models.target, n_ranks, progress);
 }
 
 BatchScheduler::BatchScheduler(const RunModels& models, int n_at_once)

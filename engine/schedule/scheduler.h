@@ -88,14 +88,22 @@ std::unique_ptr<Scheduler> make_scheduler(const RunModels& models,
                                           const std::string& decoder,
                                           const OptionValues& options,
                                           int n_at_once);
-/// The models such a scheduler needs: with what the decoder needs beside the target; a draft model
-/// of "seed" has threads of its own.
+/// The models such a scheduler needs: with what the decoder needs beside the target, the ranks that
+/// share its rows among it; a draft model of "seed" has threads of its own.
 RunModels models_for(ModelStore& store,
                      const ModelRequest& request,
                      const Helpers& helpers,
                      const std::string& decoder,
                      const OptionValues& options,
                      const LoadProgress& progress = {});
+
+/// Adds the ranks that these options ask for (ModelStore::get_ranks()).
+/// @param options  of the decoder, as given
+void add_ranks(ModelStore& store,
+               RunModels& models,
+               const std::string& decoder,
+               const OptionValues& options,
+               const LoadProgress& progress = {});
 
 /// Up to `n_at_once` requests in one forward, whatever their lengths and decoders: as one ends the
 /// next takes its place. 1: one after the other.

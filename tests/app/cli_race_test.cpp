@@ -437,6 +437,55 @@ TEST_F(CliRace, a_lane_that_cannot_be_is_refused_before_anything_is_loaded) {
   refused("ar,mcsd@demo-draft", 2, "mcsd");
 }
 
+TEST_F(CliRace, ranks_of_lookahead_write_the_same_in_the_same_steps) {
+  const std::string common = " --prompt 'Anna has 3 apples.' --max-tokens 24 --threads 2 --json";
+  for (const char* sampling : {"", " --temperature 0.8"}) {
+    const auto generated = [&](const std::string& more) {
+      const Outcome outcome = run("generate --decoder lookahead" + common + sampling + more);
+      EXPECT_EQ(outcome.code, 0) << outcome.err;
+      return json::parse(outcome.out);
+    };
+    const json one = generated(""), two = generated(" --set ranks=2"),
+               three = generated(" --set ranks=3");
+    for (const json* shared : {&two, &three}) {
+      EXPECT_EQ((*shared)["tokens"], one["tokens"]);
+      EXPECT_EQ((*shared)["steps"], one["steps"]);
+      EXPECT_TRUE((*shared)["identical_to_ar"].get<bool>());
+      EXPECT_EQ((*shared)["metrics"]["rows"], one["metrics"]["rows"]);
+    }
+    EXPECT_EQ(two["metrics"]["ranks"], 2);
+    EXPECT_TRUE(three["metrics"].contains("rank_rows_2"));
+    EXPECT_FALSE(one["metrics"].contains("ranks"));
+  }
+}
+
+TEST_F(CliRace, ranks_race_beside_other_lanes_and_are_recorded) {
+  const std::string record = folder + "/ranks.pdrun";
+  const Outcome outcome = run(
+      "compare --decoders ar,jacobi,lookahead --set ranks=2 --prompt 'Anna has' --max-tokens 16 "
+      "--json --record " +
+      record);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const json& lane : json::parse(outcome.out)["summary"]) EXPECT_EQ(lane["identical"], 1);
+  EXPECT_EQ(run("trace convert " + record + " " + folder + "/ranks.json").code, 0);
+  const Outcome valid = run("trace validate " + folder + "/ranks.json");
+  EXPECT_EQ(valid.code, 0) << valid.out << valid.err;
+}
+
+TEST_F(CliRace, ranks_that_would_not_agree_are_refused_before_anything_is_loaded) {
+  const auto refused = [&](const std::string& arguments, const std::string& part) {
+    const Outcome outcome =
+        run("generate --decoder lookahead --model /nonexistent --prompt a " + arguments);
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+  };
+  refused("--set ranks=2 --sampling rejection --temperature 1", "ranks=2");
+  refused("--set ranks=2 --set adapt=1.5", "adapt");
+  refused("--set ranks=17", "between 1 and 16");
+  refused("--set rank=2", "did you mean ranks?");
+}
+
 TEST_F(CliRace, rejection_is_not_compared_token_for_token_and_says_so) {
   const std::string sampling = " --sampling rejection --temperature 0.8 --max-tokens 8 ";
   const Outcome checked =

@@ -40,6 +40,19 @@ TEST(Describe, a_drafted_token_tells_both_probabilities_and_what_the_draft_cost)
   EXPECT_GT(n_found, 3);
 }
 
+TEST(Describe, a_row_that_ranks_share_tells_whose_it_was) {
+  std::vector<engine::Event> events = streams::one_run("lookahead");
+  for (engine::Event& event : events)
+    if (auto* drafted = std::get_if<engine::Drafted>(&event); drafted && drafted->step == 1)
+      drafted->tree.owner.assign(drafted->tree.token.size(), 1);
+  const auto timeline = timeline_of(events);
+  const engine::RunRecord& run = *timeline.run(1);
+  EXPECT_TRUE(has_fact(ui::describe_place(timeline, run, {1, 1, -1, 1}), "computed by", "rank 1"));
+  const ui::PlaceFacts alone = ui::describe_place(timeline, run, {1, 0, -1, 1});
+  EXPECT_TRUE(std::ranges::none_of(
+      alone.rows, [](const ui::Fact& fact) { return fact.label == "computed by"; }));
+}
+
 TEST(Describe, a_rows_probe_score_is_told_and_a_steps_largest) {
   std::vector<engine::Event> events = streams::one_run("fastcot");
   for (engine::Event& event : events) {

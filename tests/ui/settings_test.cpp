@@ -63,6 +63,10 @@ TEST(SetupForm, says_why_run_is_off) {
   form.temperature = 1;
   form.sampling = "rejection";
   EXPECT_NE(ui::why_not(form, catalog, false).find("rejection"), std::string::npos);
+  form.live = ui::lane_with(catalog, "lookahead");
+  EXPECT_EQ(ui::why_not(form, catalog, false), "");
+  form.live.options["ranks"] = "2";
+  EXPECT_NE(ui::why_not(form, catalog, false).find("with ranks"), std::string::npos);
   form.prompt.clear();
   EXPECT_EQ(ui::why_not(form, catalog, false), "The prompt is empty.");
 }

@@ -154,6 +154,8 @@ void add_row_rows(PlaceFacts& facts,
   facts.token = tree.token[row];
   facts.mean = mean_of(tree.tag[row].kind);
   facts.rows.emplace_back("from", row_origin(tree.tag[row], asks_heads(run)));
+  if (!tree.owner.empty())
+    facts.rows.emplace_back("computed by", fmt::format("rank {}", tree.owner[row]));
   if (static_cast<std::size_t>(row) < step.verified.fate.size()) {
     const engine::RowFate fate = step.verified.fate[row];
     facts.mean = mean_of_fate(fate, tree.tag[row].kind);

@@ -11,6 +11,7 @@
 
 #include "engine/decode/rank_tree.h"
 #include "engine/decode/registry.h"
+#include "engine/event/run_rules.h"
 #include "engine/model/heads_files.h"
 #include "engine/schedule/run.h"
 #include "tests/engine/decode/tiny_transformer.h"
@@ -38,6 +39,13 @@ Job job_of(const char* decoder, OptionValues options = {}) {
   job.decoder = decoder;
   job.options = std::move(options);
   return job;
+}
+
+/// @param max_seq_len  0: its own
+ToyShape toy_shape(int max_seq_len) {
+  ToyShape shape{.vocab = 9, .context = 2, .seed = 21};
+  if (max_seq_len > 0) shape.max_seq_len = max_seq_len;
+  return shape;
 }
 
 }  // namespace
@@ -79,10 +87,9 @@ Loaded::Loaded(const Subject& subject,
                int max_seq_len,
                const ModelScale& scale,
                std::unique_ptr<kernels::Device> device)
-    : subject_(subject), device_(std::move(device)) {
+    : subject_(subject), max_seq_len_(max_seq_len), scale_(scale), device_(std::move(device)) {
   if (subject.kind == Subject::Kind::Toy) {
-    ToyShape shape{.vocab = 9, .context = 2, .seed = 21};
-    if (max_seq_len > 0) shape.max_seq_len = max_seq_len;
+    const ToyShape shape = toy_shape(max_seq_len);
     model_ = std::make_unique<ToyModel>(shape);
     draft_ = std::make_unique<ToyModel>(draft_of(shape));
     medusa_ = std::make_unique<ToyMedusa>(draft_of(shape), 4);
@@ -92,21 +99,14 @@ Loaded::Loaded(const Subject& subject,
   // Two threads in one dtype are enough: tests run two at a time, and threads that wait for each
   // other on cores that others use take twice as long.
   if (!device_) device_ = kernels::open_cpu(subject.dtype == kernels::DType::BF16 ? 2 : 1);
-  std::unique_ptr<Model> model;
+  std::unique_ptr<Model> model = transformer_on(*device_);
   ModelFiles target;  // what Chimera's heads read of it
   if (subject.kind == Subject::Kind::Tiny) {
-    ModelConfig config = tiny_config();
-    if (max_seq_len > 0) config.max_seq_len = max_seq_len;
-    model = tiny_transformer(*device_, subject.dtype, 11, config, scale);
     draft_ = tiny_draft(*device_, subject.dtype, 11);
     target.config = tiny_config();
     target.tensors = random_tensors(target.config, 11);
   } else {
     target = open_model(kAssets + "/models/demo-target");
-    const ModelFiles& files = target;
-    model = Model::load(
-        *device_, files,
-        {.dtype = subject.dtype, .scale = scale, .max_seq_len = max_seq_len, .progress = {}});
     draft_ = Model::load(*device_, open_model(kAssets + "/models/demo-draft"),
                          {.dtype = subject.dtype, .progress = {}});
     if (max_seq_len == 0) prompts_ = bundled_prompts(*model);
@@ -123,6 +123,37 @@ Loaded::Loaded(const Subject& subject,
   chimera_ = load_chimera(*device_, heads_for(HeadsKind::Chimera), target, options);
   transformer_ = model.get();
   model_ = std::move(model);
+}
+
+std::unique_ptr<Model> Loaded::transformer_on(kernels::Device& device) const {
+  if (subject_.kind == Subject::Kind::Tiny) {
+    ModelConfig config = tiny_config();
+    if (max_seq_len_ > 0) config.max_seq_len = max_seq_len_;
+    return tiny_transformer(device, subject_.dtype, 11, config, scale_);
+  }
+  return Model::load(
+      device, open_model(kAssets + "/models/demo-target"),
+      {.dtype = subject_.dtype, .scale = scale_, .max_seq_len = max_seq_len_, .progress = {}});
+}
+
+std::vector<OtherRank> Loaded::ranks(const Job& job) {
+  const int n_ranks = n_ranks_of(complete_options(decoder_named(job.decoder), job.options));
+  while (static_cast<int>(ranks_.size()) < n_ranks - 1) {
+    auto rank = std::make_unique<Rank>();
+    if (subject_.kind == Subject::Kind::Toy) {
+      rank->model = std::make_unique<ToyModel>(toy_shape(max_seq_len_));
+    } else {
+      rank->device = kernels::open_cpu(1);
+      rank->model = transformer_on(*rank->device);
+    }
+    ranks_.push_back(std::move(rank));
+  }
+  std::vector<OtherRank> others;
+  for (int i = 0; i < n_ranks - 1; i++) {
+    Rank& rank = *ranks_[static_cast<std::size_t>(i)];
+    others.push_back({rank.model.get(), &rank.at_work});
+  }
+  return others;
 }
 
 DraftHeads* Loaded::heads(const std::string& decoder) {
@@ -200,6 +231,12 @@ std::vector<Job> all_settings() {
       job_of("chimera", {{"tree", "rows8"}, {"verify", "sample"}}),
       job_of("chimera", {{"tree", "rows24"}, {"stop_below", "0.1"}}),
       job_of("chimera", {{"drafting", "branch"}, {"stop_below", "0.1"}, {"verify", "sample"}}),
+      job_of("lookahead", {{"ranks", "2"}}),
+      job_of("lookahead",
+             {{"ranks", "3"}, {"window", "5"}, {"ngram_size", "4"}, {"n_guesses", "5"}}),
+      job_of("lookahead",
+             {{"ranks", "2"}, {"ngram_size", "6"}, {"bonus", "false"}, {"merge", "false"}}),
+      job_of("lookahead", {{"ranks", "3"}, {"preset", "paper"}}),
   };
 }
 

@@ -40,6 +40,8 @@ class Loaded {
   DraftHeads* heads(const std::string& decoder);
   /// The file of the tree beside them; empty where there is none.
   std::string heads_tree(const std::string& decoder) const;
+  /// Further ranks, each the same model on a device of its own, for jobs that ask for some.
+  std::vector<OtherRank> ranks(const Job& job);
   const Model* transformer() const { return transformer_; }  // null for the toy
   /// Any i >= 0; the bundled model's are its bundled prompts in turn.
   std::vector<TokenId> prompt(int i) const;
@@ -48,11 +50,22 @@ class Loaded {
   int n_tokens() const;
 
  private:
+  /// A rank of its own and who waits for it.
+  struct Rank {
+    std::unique_ptr<kernels::Device> device;
+    std::unique_ptr<LanguageModel> model;
+    std::mutex at_work = {};
+  };
+  std::unique_ptr<Model> transformer_on(kernels::Device& device) const;
+
   Subject subject_;
+  int max_seq_len_;
+  ModelScale scale_;
   std::unique_ptr<kernels::Device> device_;
   std::unique_ptr<LanguageModel> model_, draft_;
   std::unique_ptr<DraftHeads> medusa_, chimera_;
   const Model* transformer_ = nullptr;
+  std::vector<std::unique_ptr<Rank>> ranks_;  // made when asked for
   std::vector<std::vector<TokenId>> prompts_;
 };
 /// Loaded once a process.

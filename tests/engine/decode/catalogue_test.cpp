@@ -28,6 +28,7 @@ class Catalogue : public testing::TestWithParam<Subject> {
     job.draft = &on().draft();
     job.heads = on().heads(job.decoder);
     job.heads_tree = on().heads_tree(job.decoder);
+    job.ranks = on().ranks(job);
     return job;
   }
   int n_tokens() const { return on().n_tokens(); }
@@ -343,7 +344,8 @@ TEST_P(Catalogue, T7_the_context_is_filled_to_its_last_position) {
   const Outcome ar = run_ar(full.model(), prompt, with(Job{}, 100));
   EXPECT_EQ(ar.tokens.size(), static_cast<std::size_t>(n_new));
   for (const Job& setting : all_settings()) {
-    const Job job = with(setting, 100);
+    Job job = with(setting, 100);
+    job.ranks = full.ranks(job);
     const Outcome found = run(full.model(), prompt, job);
     EXPECT_EQ(found.stop, StopReason::Context) << described(job);
     EXPECT_EQ(found.tokens, ar.tokens) << described(job);
@@ -372,8 +374,9 @@ TEST_P(Catalogue, T9_lanes_in_one_forward_take_the_tokens_they_take_alone) {
   for (std::size_t i = 0; i < settings.size(); i++) {
     Sampling sampling = coupled(i % 4 ? 0.7f : 0, i);
     if (i % 2 == 1) {  // beside them lanes that judge by drawn numbers
-      if (!decoder_named(settings[i].decoder).supports_rejection) continue;
       sampling.mode = Sampling::Mode::Rejection;
+      const DecoderInfo& info = decoder_named(settings[i].decoder);
+      if (refusal(info, sampling, complete_options(info, settings[i].options))) continue;
       n_rejecting++;
     }
     // Lengths differ, so that lanes leave the batch one after the other.

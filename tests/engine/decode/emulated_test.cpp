@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <set>
 
@@ -649,6 +650,50 @@ TEST(EmulatedSeed, has_a_stream_for_each_model_and_writes_what_plain_decoding_do
     for (std::size_t i = 0; i < requests.size(); i++)
       EXPECT_EQ(found[i].result.tokens, alone[i].result.tokens) << i << overlap;
   }
+}
+
+// Ranks of one text on one GPU: each has a device object, weights and pages of its own.
+TEST(EmulatedRanks, write_the_bits_of_plain_decoding_in_the_steps_of_one) {
+  kernels::emulation::fence_host_off(false);
+  for (const auto dtype : {kernels::DType::F32, kernels::DType::BF16}) {
+    Loaded first({Subject::Kind::Tiny, dtype}, 0, {}, kernels::open_cuda(kEmulated));
+    const auto device = kernels::open_cuda(kEmulated);
+    const auto second = tiny_transformer(*device, dtype, 11);
+    std::mutex at_work;
+    Job job;
+    job.decoder = "lookahead";
+    job.options = {{"window", "3"}, {"ngram_size", "4"}, {"n_guesses", "4"}};
+    job.limits.max_tokens = 24;
+    for (const float temperature : {0.0f, 0.8f}) {
+      job.sampling.temperature = temperature;
+      const std::vector<TokenId> prompt{3, 7, 1, 9, 3, 7, 1, 3};
+      const Outcome ar = run_ar(first.model(), prompt, job),
+                    alone = run(first.model(), prompt, job);
+      Job shared = job;
+      shared.options["ranks"] = "2";
+      shared.ranks = {{second.get(), &at_work}};
+      const Outcome found = run(first.model(), prompt, shared);
+      EXPECT_EQ(found.tokens, ar.tokens);
+      EXPECT_EQ(scores_of(found), scores_of(ar));
+      EXPECT_EQ(trace_of(found.events), trace_of(alone.events));
+      EXPECT_GT(found.counts.at("rank_rows_1"), found.n_steps);
+    }
+  }
+}
+
+TEST(EmulatedRanks, are_opened_by_the_store_as_often_as_there_are_ranks) {
+  kernels::emulation::fence_host_off(false);
+  ModelStore store(assets_folder(), 1);
+  RunRequest request{.decoder = "lookahead", .options = {{"ranks", "2"}}, .max_tokens = 6};
+  const RunModels models =
+      models_for(store, {.device = kEmulated}, {}, "lookahead", request.options);
+  ASSERT_EQ(models.ranks.size(), 1u);
+  EXPECT_EQ(models.ranks[0]->model->device().name(), kEmulated);
+  EXPECT_NE(&models.ranks[0]->model->device(), &models.target.model->device());
+  request.prompt_tokens = {1, 70, 81};
+  const RunResult shared = run_to_end(models, request, 1, nullptr);
+  request.decoder = "ar", request.options.clear();
+  EXPECT_EQ(shared.tokens, run_to_end(models, request, 2, nullptr).tokens);
 }
 
 // Zeros appended to every width change no bit there either.

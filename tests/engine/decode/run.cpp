@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/decode/registry.h"
+#include "engine/event/run_rules.h"
+#include "engine/schedule/lookahead_ranks.h"
 #include "tests/assets_folder.h"
 
 namespace engine::test {
@@ -21,6 +23,24 @@ DecoderContext context_for(LanguageModel& model, const Job& job) {
           .heads = job.heads,
           .trees_dir = assets_folder() + "/trees",
           .heads_tree = job.heads_tree};
+}
+
+/// Gives a lane over a prompt that is read the ranks its job asks for.
+void share_rows(LanguageModel& model, Lane& lane, const Job& job) {
+  DecoderContext context = context_for(model, job);
+  context.options = complete_options(decoder_named(job.decoder), job.options);
+  const auto n_others = static_cast<std::size_t>(n_ranks_of(context.options)) - 1;
+  if (n_others == 0 || job.ranks.empty()) return;
+  std::vector<RankPlace> others;
+  for (const OtherRank& rank : std::span(job.ranks).first(n_others))
+    others.push_back({*rank.model, *rank.at_work, "a device of the test"});
+  const auto prompt = lane.sequence.tokens();
+  auto ranks = std::make_unique<LookaheadRanks>(
+      model, std::move(others),
+      RankedText{{prompt.begin(), prompt.end()}, job.decoder, std::move(context)});
+  lane.sequence = ranks->taken(std::move(lane.sequence));
+  ranks->wait_until_ready();
+  lane.own_model = std::move(ranks);
 }
 
 Outcome run_to_end(LanguageModel& model, Lane& lane, const Job& job) {
@@ -45,6 +65,7 @@ Outcome run_to_end(LanguageModel& model, Lane& lane, const Job& job) {
   outcome.n_steps = lane.n_steps;
   outcome.approximate = lane.decoder->approximate();
   outcome.metrics = metrics_of(lane);
+  std::erase_if(outcome.metrics, [](const auto& metric) { return metric.first.ends_with("_ms"); });
   outcome.counts = counts_of(lane);
   outcome.events = std::move(events.events);
   outcome.n_proposed = lane.n_proposed;
@@ -58,6 +79,7 @@ Outcome run_to_end(LanguageModel& model, Lane& lane, const Job& job) {
 Lane start(LanguageModel& model, const std::vector<TokenId>& prompt, const Job& job, RunId run) {
   Lane lane = make_lane(run, model, prompt, job.decoder, context_for(model, job));
   prefill(model, lane.sequence, 7, {}, decoder_named(job.decoder).reads_prompt_state);
+  share_rows(model, lane, job);
   lane.decoder->begin(lane.sequence);
   return lane;
 }
@@ -72,6 +94,7 @@ Outcome run_from(LanguageModel& model, const Sequence& prefilled, const Job& job
   Lane lane =
       make_lane(1, model, {prompt.begin(), prompt.end()}, job.decoder, context_for(model, job));
   lane.sequence = prefilled.fork();
+  share_rows(model, lane, job);
   lane.decoder->begin(lane.sequence);
   return run_to_end(model, lane, job);
 }

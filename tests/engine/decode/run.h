@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,12 @@
 #include "engine/event/queue.h"
 
 namespace engine::test {
+
+/// A rank behind the first, for jobs whose rows are shared.
+struct OtherRank {
+  LanguageModel* model;
+  std::mutex* at_work;
+};
 
 struct Job {
   std::string decoder = "ar";
@@ -21,6 +28,8 @@ struct Job {
   TreeTuner* tree_tuner = nullptr;
   DraftHeads* heads = nullptr;     // likewise, of the decoder's kind
   std::string heads_tree;          // the file of the tree beside them
+  /// Of jobs with option "ranks"; none: one rank computes all, whatever the option says.
+  std::vector<OtherRank> ranks;
 };
 
 struct Outcome {
@@ -29,7 +38,7 @@ struct Outcome {
   StopReason stop = StopReason::None;
   int n_steps = 0;
   std::vector<int> emitted_per_step;
-  std::map<std::string, double> metrics;
+  std::map<std::string, double> metrics;  // without times
   std::map<std::string, std::int64_t> counts;
   std::vector<Event> events;
   std::int64_t n_proposed = 0, n_accepted = 0, n_rejected = 0;

@@ -36,6 +36,7 @@ TEST(Serialise, fields_arrive_where_they_belong) {
   EXPECT_EQ(drafted.tree.parent, (std::vector<int>{-1, 0}));
   EXPECT_EQ(drafted.tree.tag[1].kind, RowTag::Kind::Draft);
   EXPECT_EQ(drafted.tree.tag[1].b, -2);
+  EXPECT_EQ(drafted.tree.owner, (std::vector<std::uint8_t>{0, 200}));
   const auto pool = std::get<PoolChanged>(*decode(bytes_of(events[8])).event);
   ASSERT_EQ(pool.evicted.size(), 2U);
   EXPECT_EQ(pool.evicted[1].rest, (std::vector<TokenId>{5, 6}));

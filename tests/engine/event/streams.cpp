@@ -200,7 +200,7 @@ std::vector<Event> every_kind() {
       Drafted{.t = 14,
               .run = 3,
               .step = 4,
-              .tree = {.token = {1, 2}, .parent = {-1, 0}, .tag = {tag, tag}},
+              .tree = {.token = {1, 2}, .parent = {-1, 0}, .tag = {tag, tag}, .owner = {0, 200}},
               .q = {0.5F, 0.25F},
               .forwards = {{.begun = 2, .ended = 7, .n_rows = 1}, {8, 9, 2}}},
       BlockRefined{.t = 15,

@@ -226,6 +226,8 @@ TEST(Timeline, TR05_contradictions_do_not_reach_statistics) {
   EXPECT_EQ(with_altered<Drafted>([](Drafted& e) { e.tree.parent[1] = 1; }).n_inconsistent(), 1);
   EXPECT_EQ(with_altered<Drafted>([](Drafted& e) { e.tree.parent[1] = -2; }).n_inconsistent(), 1);
   EXPECT_EQ(with_altered<Drafted>([](Drafted& e) { e.tree.tag.pop_back(); }).n_inconsistent(), 1);
+  EXPECT_EQ(with_altered<Drafted>([](Drafted& e) { e.tree.owner.push_back(1); }).n_inconsistent(),
+            1);
   EXPECT_EQ(with_altered<Verified>([](Verified& e) { e.fate.pop_back(); }).n_inconsistent(), 1);
 }
 
