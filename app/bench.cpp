@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -46,17 +47,13 @@ void print_document(json document) {
   print(dumped(document));
 }
 
-/// The probes are the CPU's: of another device there are none.
-bool has_probes(const kernels::Device& device) {
-  return device.name() == "cpu";
-}
 /// Null once Ctrl+C was pressed: what comes after costs time.
 json read_probe(kernels::Device& device) {
-  if (interrupted() || !has_probes(device)) return nullptr;
-  return kernels::cpu::ReadProbe(device).gbps();
+  const std::optional<double> gbps = read_gbps(device);
+  return gbps ? json(*gbps) : json(nullptr);
 }
 json multiply_probe(kernels::Device& device, kernels::DType dtype) {
-  if (interrupted() || !has_probes(device)) return nullptr;
+  if (interrupted() || !kernels::cpu::has_probes(device)) return nullptr;
   return kernels::cpu::multiply_gflops(device, dtype);
 }
 
@@ -89,8 +86,15 @@ int bench_probe(const BenchOptions& options) {
        {kernels::DType::F32, kernels::DType::BF16, kernels::DType::F16}) {
     out["gflops"][kernels::name_of(dtype)] = multiply_probe(device, dtype);
   }
+  const bool probed = kernels::cpu::has_probes(device);
+  const std::string reason = device.name() +
+                             ": the probes are loops of the CPU's and measure no other device; "
+                             "`bench step` and `bench kernels` measure what this one does";
+  out["reason"] = probed ? json(nullptr) : json(reason);
   if (options.json) {
     print_document(out);
+  } else if (!probed) {
+    print(reason + "\n");
   } else {
     print(fmt::format(
         "{}, {} threads, kernels {}\n  memory read   {}\n  f32 multiply  {}\n  bf16 "

@@ -1,6 +1,7 @@
 #include "app/heads.h"
 
 #include <filesystem>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -20,7 +21,6 @@
 #include "engine/model/json.h"
 #include "engine/schedule/memory_plan.h"
 #include "engine/schedule/model_store.h"
-#include "kernels/cpu/probe.h"
 
 namespace app {
 namespace {
@@ -122,21 +122,25 @@ MeasuredCosts measured_costs(const ModelCommandOptions& options,
   engine::Model& model = *models.target.model;
   MeasuredCosts costs;
   ProgressLine line("measuring steps");
-  const double before = kernels::cpu::ReadProbe(model.device()).gbps();
+  const std::optional<double> before = read_gbps(model.device());
   const StepTimes steps =
       time_steps(model, timing, [&](int done) { line.show(done, timing.repeat, "repeats"); });
   costs.heads_ms = time_heads(*models.heads_of(kind)->heads, model.config().dim, timing);
   line.finish();
   if (interrupted()) throw Error(ErrorCode::Cancelled, "cancelled; no tree was grown");
-  const double after = kernels::cpu::ReadProbe(model.device()).gbps();
-  if (disturbed(before, after)) print_error("note: " + why_disturbed(before, after));
+  const std::optional<double> after = read_gbps(model.device());
+  nlohmann::json is_disturbed;  // null where nothing tells
+  if (before && after) {
+    is_disturbed = disturbed(*before, *after);
+    if (is_disturbed) print_error("note: " + why_disturbed(*before, *after));
+  }
   costs.told = {{"model", model.name()},
                 {"scale", engine::name_of(model.scale())},
                 {"dtype", kernels::name_of(model.dtype())},
                 {"threads", model.device().n_threads()},
                 {"context", timing.context},
                 {"heads_ms", costs.heads_ms},
-                {"disturbed", disturbed(before, after)},
+                {"disturbed", is_disturbed},
                 {"rows", nlohmann::json::array()}};
   for (std::size_t i = 0; i < steps.ms.size(); i++) {
     costs.rows.push_back({timing.rows[i], steps.ms[i]});

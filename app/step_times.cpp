@@ -8,6 +8,7 @@
 #include "app/report.h"
 #include "app/terminal.h"
 #include "engine/schedule/run.h"
+#include "kernels/cpu/probe.h"
 
 namespace app {
 namespace {
@@ -257,6 +258,11 @@ std::vector<std::vector<MeanSteps>> time_race_steps(engine::Model& model,
       if (!repeats.empty()) means.push_back(median_of(repeats));
   }
   return of_rows;
+}
+
+std::optional<double> read_gbps(kernels::Device& device) {
+  if (interrupted() || !kernels::cpu::has_probes(device)) return std::nullopt;
+  return kernels::cpu::ReadProbe(device).gbps();
 }
 
 double time_heads(engine::DraftHeads& heads, int dim, const StepTiming& timing) {

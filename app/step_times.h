@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "engine/model/draft_heads.h"
@@ -60,6 +61,10 @@ std::vector<std::vector<MeanSteps>> time_race_steps(
     const StepTiming& timing,
     const RaceTiming& race,
     const std::function<void(int done)>& progress = {});
+
+/// At how many GB/s this CPU's memory is read, which takes some tenths of a second; none of a
+/// device that is no CPU, nor after Ctrl+C.
+std::optional<double> read_gbps(kernels::Device& device);
 
 /// The median time of asking all heads once, Chimera's one after another along a chain, behind so
 /// many tokens; ms. 0 after Ctrl+C.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/error.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -22,28 +23,35 @@ double ns_since(Clock::time_point begin) {
 
 constexpr std::int64_t kBlock = 1 << 20;
 
+CpuDevice& probed(Device& device) {
+  ensure(has_probes(device), "the probes are loops of the CPU's");
+  return cpu_of(device);
+}
+
 }  // namespace
 
+bool has_probes(const Device& device) {
+  return dynamic_cast<const CpuDevice*>(&device) != nullptr;
+}
+
 ReadProbe::ReadProbe(Device& device, std::int64_t bytes)
-    : device_(device), buffer_(device, (bytes + kBlock - 1) / kBlock * kBlock) {
-  CpuDevice& cpu = cpu_of(device);
+    : device_(probed(device)), buffer_(device, (bytes + kBlock - 1) / kBlock * kBlock) {
   char* data = static_cast<char*>(buffer_.data());
   // Written, so that the pages exist, with bytes that make ordinary floats.
   const auto n_blocks = static_cast<int>(buffer_.bytes() / kBlock);
-  split(cpu, n_blocks, buffer_.bytes(), [&](int begin, int end, int) {
+  split(device_, n_blocks, buffer_.bytes(), [&](int begin, int end, int) {
     std::memset(data + begin * kBlock, 0x3c, (end - begin) * kBlock);
   });
 }
 
 double ReadProbe::read_ns(std::int64_t begin, std::int64_t end) {
-  CpuDevice& cpu = cpu_of(device_);
   const char* data = static_cast<const char*>(buffer_.data());
   std::atomic<float> result{0};
   std::atomic<std::int64_t> next{begin};
   const Clock::time_point start = Clock::now();
-  cpu.pool().run([&](int) {
+  device_.pool().run([&](int) {
     for (auto i = next.fetch_add(kBlock); i < end; i = next.fetch_add(kBlock))
-      result.store(cpu.kernels.probe_read(data + i, kBlock), std::memory_order_relaxed);
+      result.store(device_.kernels.probe_read(data + i, kBlock), std::memory_order_relaxed);
   });
   return ns_since(start);
 }
@@ -68,7 +76,7 @@ double ReadProbe::quiet_gbps() {
 }
 
 double multiply_gflops(Device& device, DType dtype) {
-  CpuDevice& cpu = cpu_of(device);
+  CpuDevice& cpu = probed(device);
   const auto probe = cpu.kernels.probe_multiply[static_cast<int>(dtype)];
   double best = 0;
   for (int pass = 0; pass < 5; pass++) {

@@ -204,6 +204,7 @@ TEST(Probe, reads_and_multiplies_at_a_positive_speed) {
   EXPECT_GT(read.gbps(1), 0);
   EXPECT_GT(cpu::multiply_gflops(*device, DType::BF16), 0);
   EXPECT_FALSE(cpu::processor_name().empty());
+  EXPECT_TRUE(cpu::has_probes(*device));
 }
 
 }  // namespace
