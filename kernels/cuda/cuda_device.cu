@@ -17,6 +17,7 @@ namespace kernels::DECOSCOPE_GPU {
 namespace {
 
 constexpr std::size_t kToldLaunches = 6;
+constexpr const char* kKeptWords = "; what was done before is kept";
 
 std::int64_t now_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -86,16 +87,29 @@ void copy_within(Device& device, void* to, const void* from, std::int64_t bytes)
   cuda_of(device).copy(to, from, bytes);
 }
 
+/// What a call said that failed, by its name; it is taken back, so that no later call is blamed.
+std::string failed_call_told(const char* call, cudaError_t error) {
+  static_cast<void>(cudaGetLastError());
+  return std::string(call) + ": " + told(error);
+}
+
+/// Why devices cannot be counted. Most often it is the driver's version, where that can be had.
+std::string why_not_counted(cudaError_t error) {
+  const std::string count = failed_call_told("cudaGetDeviceCount", error);
+  int driver = 0, runtime = 0;  // as CUDA numbers them; 0: none
+  if (const cudaError_t refused = cudaDriverGetVersion(&driver); refused != cudaSuccess)
+    return count + "; " + failed_call_told("cudaDriverGetVersion", refused);
+  if (const cudaError_t refused = cudaRuntimeGetVersion(&runtime); refused != cudaSuccess)
+    return count + "; " + failed_call_told("cudaRuntimeGetVersion", refused);
+  const std::string old = driver_words(driver, runtime);
+  return old.empty() ? count : old + " (" + count + ")";
+}
+
 int count_devices(std::string& reason) {
   int n = 0;
   const cudaError_t error = cudaGetDeviceCount(&n);
   if (error == cudaSuccess && n > 0) return n;
-  static_cast<void>(cudaGetLastError());
-  const auto [driver, runtime] = cuda_versions();
-  const std::string old = driver_words(driver, runtime);
-  reason = error == cudaSuccess ? "no GPU of NVIDIA's was found"
-           : old.empty()        ? told(error)
-                                : old + " (" + cudaGetErrorName(error) + ")";
+  reason = error == cudaSuccess ? "no GPU of NVIDIA's was found" : why_not_counted(error);
   return 0;
 }
 
@@ -118,11 +132,10 @@ GpuIdentity identity_of(const cudaDeviceProp& found) {
 
 GpuProperties properties_of(int ordinal) {
   cudaDeviceProp found = {};
-  if (const cudaError_t error = cudaGetDeviceProperties(&found, ordinal); error != cudaSuccess) {
-    static_cast<void>(cudaGetLastError());
-    throw Error(ErrorCode::Device, name_of(ordinal) + ": cudaGetDeviceProperties: " + told(error) +
-                                       "; try --device cpu");
-  }
+  if (const cudaError_t error = cudaGetDeviceProperties(&found, ordinal); error != cudaSuccess)
+    throw Error(ErrorCode::Device, name_of(ordinal) + ": " +
+                                       failed_call_told("cudaGetDeviceProperties", error) +
+                                       kKeptWords + "; try --device cpu");
   return {found.name, static_cast<std::int64_t>(found.totalGlobalMem), found.major, found.minor,
           identity_of(found)};
 }
@@ -328,7 +341,7 @@ std::string CudaDevice::failure_of(cudaError_t error, const std::string& call) c
           "; to find the kernel, run again with CUDA_GRAPHS=off and CUDA_LAUNCH_BLOCKING=1, "
           "or under compute-sanitizer";
   }
-  return message + "; what was done before is kept; try --device cpu";
+  return message + kKeptWords + "; try --device cpu";
 }
 
 void CudaDevice::fail(cudaError_t error, const std::string& call, bool for_good) {
@@ -358,7 +371,8 @@ std::optional<std::int64_t> CudaDevice::free_bytes() {
 
 std::string CudaDevice::memory_told() const {
   std::size_t free = 0, total = 0;
-  if (cudaMemGetInfo(&free, &total) != cudaSuccess) return "how much is free is not known";
+  if (const cudaError_t error = cudaMemGetInfo(&free, &total); error != cudaSuccess)
+    return "how much is free is not known (" + failed_call_told("cudaMemGetInfo", error) + ")";
   return megabytes(static_cast<std::int64_t>(free)) + " of " +
          megabytes(static_cast<std::int64_t>(total)) + " are free";
 }
@@ -372,7 +386,7 @@ void* CudaDevice::allocate(std::int64_t bytes, const char* what) {
   if (data) return data;
   const std::string purpose = *what ? std::string(", ") + what : "";
   throw Error(ErrorCode::Resources, name_ + ": " + megabytes(bytes) + " were asked for" + purpose +
-                                        ", " + memory_told() +
+                                        ", " + memory_told() + kKeptWords +
                                         "; try a smaller model, a shorter context, bf16 or "
                                         "--device cpu");
 }

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #if defined(DECOSCOPE_CUDA_EMULATION)
 
@@ -25,9 +24,6 @@ inline constexpr std::chrono::milliseconds kWorkPatience{50};
 inline std::string fault_details() {
   return fault_text();
 }
-inline std::pair<int, int> cuda_versions() {
-  return {0, 0};
-}
 }  // namespace kernels::cuda_emulated
 
 #else
@@ -42,13 +38,6 @@ inline constexpr bool kEmulated = false;
 inline constexpr std::chrono::seconds kWorkPatience{60};  // then the window offers to save and exit
 inline std::string fault_details() {
   return {};
-}
-/// Of the driver and of this program, as CUDA numbers them; 0: none.
-inline std::pair<int, int> cuda_versions() {
-  int driver = 0, runtime = 0;
-  static_cast<void>(cudaDriverGetVersion(&driver));
-  static_cast<void>(cudaRuntimeGetVersion(&runtime));
-  return {driver, runtime};
 }
 
 /// One object of type T in the block's shared memory; its constructor does not run.

@@ -106,6 +106,7 @@ class Multiprocessor {
                  const Where& where);
   void* static_object(const void* key, std::size_t bytes);
   void copy_async(void* to, const void* from);
+  void expect_aligned(std::uintptr_t places, std::size_t bytes) const;
   void commit_copies() {
     current_->group_ends.push_back(static_cast<int>(current_->copies.size()));
   }
@@ -128,7 +129,8 @@ class Multiprocessor {
   void release_barrier();
   void check_marks() const;
   [[noreturn]] void tell_stuck() const;
-  [[noreturn]] void fault(const std::string& what, bool address = false) const;
+  [[noreturn]] void fault(const std::string& what,
+                          cudaError_t error = cudaErrorLaunchFailure) const;
   static void entry(void* thread);
 
   const Launched* launched_ = nullptr;
@@ -191,10 +193,10 @@ void catch_bad_addresses() {
   static_cast<void>(once);
 }
 
-void Multiprocessor::fault(const std::string& what, bool address) const {
+void Multiprocessor::fault(const std::string& what, cudaError_t error) const {
   std::string message = "kernel " + launched_->name + ", block " + told(running.block);
   if (current_) message += ", thread " + told(current_->index);
-  throw Fault(message + ": " + what, address);
+  throw Fault(message + ": " + what, error);
 }
 
 void Multiprocessor::prepare(const Launched& launched) {
@@ -261,13 +263,14 @@ void Multiprocessor::run_blocks() {
 }
 
 void Multiprocessor::tell_bad_address() {
+  jumped_off_fiber();
   in_kernel = false;
   const std::ptrdiff_t behind = dynamic_.behind(bad_address);
   const bool is_shared = behind >= 0 && behind < 4096;
   fault("reads or writes " +
             (is_shared ? std::to_string(behind) + " bytes behind the block's dynamic shared memory"
                        : place_of(bad_address)),
-        true);
+        cudaErrorIllegalAddress);
 }
 
 void Multiprocessor::entry(void* argument) {
@@ -449,9 +452,15 @@ void Multiprocessor::check_marks() const {
   }
 }
 
+void Multiprocessor::expect_aligned(std::uintptr_t places, std::size_t bytes) const {
+  if (in_kernel && places % bytes != 0)
+    fault("reads or writes " + std::to_string(bytes) +
+              " bytes at an address that is no multiple of " + std::to_string(bytes),
+          cudaErrorMisalignedAddress);
+}
+
 void Multiprocessor::copy_async(void* to, const void* from) {
-  if (reinterpret_cast<std::uintptr_t>(to) % 16 || reinterpret_cast<std::uintptr_t>(from) % 16)
-    fault("copies 16 bytes from or to an address that is no multiple of 16");
+  expect_aligned(place(from) | place(to), 16);
   if (order_.copies_at_once) {
     std::memcpy(to, from, 16);
     return;
@@ -530,6 +539,9 @@ void meet_warp(unsigned mask, void* payload, void (*perform)(void* const*, unsig
 }
 void* static_shared_memory(const void* key, std::size_t bytes) {
   return the_multiprocessor->static_object(key, bytes);
+}
+void expect_aligned(std::uintptr_t places, std::size_t bytes) {
+  if (the_multiprocessor) the_multiprocessor->expect_aligned(places, bytes);
 }
 void copy_async_16(void* to_shared, const void* from) {
   the_multiprocessor->copy_async(to_shared, from);

@@ -7,6 +7,8 @@
 //                memory is filled with a pattern before each block, and ends likewise
 //   async copies are made when they are waited for, no sooner; until then the place holds rubbish
 //   streams      do their work when somebody waits for them, no sooner
+//   vectors      uint2 and uint4 are copied as a whole from and to multiples of their size alone, as
+//                asynchronous copies are
 //   limits       static and dynamic shared memory together: 48 KiB, or what every GPU has that
 //                this project names where the kernel was allowed more
 //   sums         multiply_tile adds its 16 products to the sum in order of k, each rounded to f32;
@@ -39,11 +41,35 @@ namespace kernels::emulation {
 struct uint3 {
   unsigned x = 0, y = 0, z = 0;
 };
-struct uint2 {
+/// A GPU reads and writes vectors at multiples of their size alone: in a kernel another place is a
+/// fault.
+/// @param places  addresses, joined by "or"
+void expect_aligned(std::uintptr_t places, std::size_t bytes);
+inline std::uintptr_t place(const void* at) {
+  return reinterpret_cast<std::uintptr_t>(at);
+}
+struct alignas(8) uint2 {
   unsigned x, y;
+  uint2() = default;
+  uint2(unsigned of_x, unsigned of_y) : x(of_x), y(of_y) {}
+  uint2(const uint2& from) { *this = from; }
+  uint2& operator=(const uint2& from) {
+    expect_aligned(place(&from) | place(this), sizeof *this);
+    x = from.x, y = from.y;
+    return *this;
+  }
 };
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
+  uint4() = default;
+  uint4(unsigned of_x, unsigned of_y, unsigned of_z, unsigned of_w)
+      : x(of_x), y(of_y), z(of_z), w(of_w) {}
+  uint4(const uint4& from) { *this = from; }
+  uint4& operator=(const uint4& from) {
+    expect_aligned(place(&from) | place(this), sizeof *this);
+    x = from.x, y = from.y, z = from.z, w = from.w;
+    return *this;
+  }
 };
 struct dim3 {
   unsigned x, y, z;
@@ -244,6 +270,7 @@ enum cudaError_t {
   cudaErrorNotReady = 600,
   cudaErrorIllegalAddress = 700,
   cudaErrorLaunchTimeout = 702,
+  cudaErrorMisalignedAddress = 716,
   cudaErrorLaunchFailure = 719,
   cudaErrorUnknown = 999,
 };
@@ -272,6 +299,8 @@ inline constexpr unsigned cudaEventDisableTiming = 2;
 
 const char* cudaGetErrorName(cudaError_t error);
 const char* cudaGetErrorString(cudaError_t error);
+cudaError_t cudaDriverGetVersion(int* version);
+cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaSetDevice(int device);

@@ -39,6 +39,8 @@ void fail_call_for_good(std::int64_t n, int error = 719);
 void fail_call_for_memory(std::int64_t n);
 /// From now on cudaStreamQuery says that a stream's work goes on, as a GPU's does that hangs.
 void work_never_ends(bool on);
+/// The CUDA that its driver says to know, by CUDA's number; 13000, the runtime's, at first.
+void driver_version(int version);
 /// The compute capability that it says to have; 9.0 at first.
 void capability(int major, int minor);
 /// The name that it says to have, of less than 256 characters; "this CPU, emulated" at first.

@@ -25,6 +25,8 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorIllegalAddress";
     case cudaErrorLaunchTimeout:
       return "cudaErrorLaunchTimeout";
+    case cudaErrorMisalignedAddress:
+      return "cudaErrorMisalignedAddress";
     case cudaErrorLaunchFailure:
       return "cudaErrorLaunchFailure";
     case cudaErrorUnknown:
@@ -55,6 +57,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "an illegal address was touched";
     case cudaErrorLaunchTimeout:
       return "a kernel took longer than the display's driver lets it";
+    case cudaErrorMisalignedAddress:
+      return "an address was touched that is no multiple of the size";
     case cudaErrorLaunchFailure:
       return "a kernel failed";
     case cudaErrorUnknown:

@@ -194,6 +194,13 @@ void entered_fiber() {
 #endif
 }
 
+void jumped_off_fiber() {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(nullptr, own_low, own_size);
+  __sanitizer_finish_switch_fiber(nullptr, nullptr, nullptr);
+#endif
+}
+
 void switch_fiber(FiberPoint& from, FiberPoint to, [[maybe_unused]] const FiberStack* stack) {
 #if defined(__SANITIZE_ADDRESS__)
   void* fake = nullptr;

@@ -43,6 +43,9 @@ class FiberStack {
 /// What every entry does first.
 void entered_fiber();
 
+/// What is done first where a signal's handler has jumped from a fiber to the thread's own stack.
+void jumped_off_fiber();
+
 /// Leaves for `to`; comes back when somebody switches to `from`.
 /// @param stack  the one that `to` runs on; null: the thread's own
 void switch_fiber(FiberPoint& from, FiberPoint to, const FiberStack* stack);

@@ -34,6 +34,7 @@ namespace {
 constexpr unsigned char kMark = 0xa5;
 constexpr int kNearMarks = 64;
 constexpr std::int64_t kMemoryBytes = std::int64_t{4} << 30;
+constexpr int kVersion = 13'000;  // of CUDA, by its number
 
 struct Allocation {
   char* mapped;
@@ -77,6 +78,7 @@ struct Runtime {
   bool fails_for_memory = false;
   bool never_ends = false;   // the work of streams
   int major = 9, minor = 0;  // compute capability
+  int driver = kVersion;
   std::string title = "this CPU, emulated";
   std::shared_ptr<const std::function<void(const std::string&)>> before_call;
   std::map<std::string, std::int64_t, std::less<>> calls;
@@ -416,6 +418,12 @@ void title(const std::string& name) {
   all.title = name;
 }
 
+void driver_version(int version) {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  all.driver = version;
+}
+
 void capability(int major, int minor) {
   Runtime& all = runtime();
   const std::lock_guard hold(all.lock);
@@ -460,6 +468,20 @@ std::int64_t memory_peak() {
   Runtime& all = runtime();
   const std::lock_guard hold(all.lock);
   return std::exchange(all.peak, all.in_use);
+}
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = 0;
+  if (const cudaError_t error = begin_call("cudaDriverGetVersion")) return error;
+  *version = runtime().driver;
+  return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = 0;
+  if (const cudaError_t error = begin_call("cudaRuntimeGetVersion")) return error;
+  *version = kVersion;
+  return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {

@@ -10,6 +10,8 @@
 
 #include <gmock/gmock.h>
 
+#include "kernels/cpu/probe.h"
+#include "kernels/cuda/emulate/emulation.h"
 #include "kernels/cuda/side.h"
 #include "kernels/error.h"
 #include "tests/kernels/cuda/cuda_kit.h"
@@ -76,6 +78,43 @@ TEST(CudaDevices, CU01_a_driver_that_is_missing_or_too_old_is_named_with_both_ve
   EXPECT_EQ(driver_words(13010, 12040), "");
 }
 
+/// Why there is no device where these calls fail, each once.
+std::string why_none(const std::set<std::string>& calls) {
+  emulation::before_calls([&](const std::string& name) {
+    if (calls.contains(name)) emulation::fail_call(1);
+  });
+  std::string reason;
+  EXPECT_EQ(cuda_emulated::side().count(reason), 0);
+  emulation::before_calls({});
+  emulation::fail_call(0);
+  EXPECT_EQ(cuda_emulated::side().count(reason), 1) << "no later call is blamed";
+  return reason;
+}
+
+TEST(CudaDevices, CU01_a_call_that_counts_devices_and_fails_is_named_beside_the_drivers_version) {
+  const std::string count = "cudaGetDeviceCount: cudaErrorUnknown (unknown error)";
+  EXPECT_EQ(why_none({"cudaGetDeviceCount"}), count);
+  for (const std::string call : {"cudaDriverGetVersion", "cudaRuntimeGetVersion"})
+    EXPECT_EQ(why_none({"cudaGetDeviceCount", call}),
+              count + "; " + call + ": cudaErrorUnknown (unknown error)");
+  emulation::driver_version(11'080);
+  EXPECT_EQ(
+      why_none({"cudaGetDeviceCount"}),
+      "the driver is too old, for CUDA 11.8; this program needs one for CUDA 13.0 (" + count + ")");
+  emulation::driver_version(13'000);
+}
+
+TEST(CudaDevices, CU19_a_device_that_does_not_tell_what_it_is_is_refused_by_the_calls_name) {
+  emulation::before_calls([](const std::string& name) {
+    if (name == "cudaGetDeviceProperties") emulation::fail_call(1);
+  });
+  EXPECT_EQ(refusal([] { open_cuda("cuda:emulated"); }, ErrorCode::Device),
+            "cuda:emulated: cudaGetDeviceProperties: cudaErrorUnknown (unknown error); what was "
+            "done before is kept; try --device cpu");
+  emulation::before_calls({});
+  emulation::fail_call(0);
+}
+
 TEST(CudaDevices, CU02_a_gpu_without_compiled_kernels_is_named_with_its_capability_and_the_list) {
   const std::string why = capability_words(7, 5, "80,90");
   EXPECT_EQ(why,
@@ -106,11 +145,29 @@ TEST(CudaDevices, out_of_memory_says_how_much_was_asked_for_and_is_free) {
   const std::string message =
       refusal([&] { DeviceBuffer(*device, 80'000'000); }, ErrorCode::Resources);
   EXPECT_THAT(message,
-              AllOf(HasSubstr("cuda:emulated: 81 MB were asked for"), HasSubstr("are free")));
+              AllOf(HasSubstr("cuda:emulated: 81 MB were asked for"),
+                    HasSubstr(" are free; what was done before is kept; try a smaller model")));
   EXPECT_EQ(emulation::memory_in_use(), before);
   { const DeviceBuffer fits(*device, 40'000'000); }
   EXPECT_EQ(emulation::memory_in_use(), before) << "what fits is had, and given back";
   emulation::limit_memory(std::int64_t{4} << 30);
+}
+
+// What is not known is told with the call that did not tell it, and no later call is blamed.
+TEST(CudaDevices, out_of_memory_names_the_call_that_does_not_say_what_is_free) {
+  const OpenedCuda device("cuda:emulated");
+  emulation::limit_memory(emulation::memory_in_use());
+  emulation::before_calls([](const std::string& name) {
+    if (name == "cudaMemGetInfo") emulation::fail_call(1);
+  });
+  const std::string message = refusal([&] { DeviceBuffer(*device, 1000); }, ErrorCode::Resources);
+  emulation::before_calls({});
+  emulation::fail_call(0);
+  emulation::limit_memory(std::int64_t{4} << 30);
+  EXPECT_THAT(message,
+              HasSubstr("asked for, how much is free is not known (cudaMemGetInfo: "
+                        "cudaErrorUnknown (unknown error)); what was done before is kept; try"));
+  EXPECT_EQ(emulation::cudaGetLastError(), emulation::cudaSuccess);
 }
 
 TEST(CudaDevices, CU05_memory_that_is_not_there_is_asked_for_once_more_without_the_graphs_kept) {
@@ -167,6 +224,16 @@ TEST(CudaDevices, CU05_working_memory_that_does_not_fit_twice_is_asked_for_as_it
                              HasSubstr("are free")));
   gathered(1000);  // what is small is had again
   emulation::limit_memory(std::int64_t{4} << 30);
+}
+
+// They touch memory from the host, which a GPU's is out of reach of.
+TEST(CudaDevices, are_refused_by_the_cpus_probes) {
+  const OpenedCuda device("cuda:emulated");
+  const std::int64_t memory = emulation::memory_in_use();
+  EXPECT_FALSE(cpu::has_probes(*device));
+  EXPECT_THROW(cpu::ReadProbe(*device, 1 << 20), ContractError);
+  EXPECT_THROW(cpu::multiply_gflops(*device, DType::BF16), ContractError);
+  EXPECT_EQ(emulation::memory_in_use(), memory);
 }
 
 /// Something of everything: memory, both halves of the staging, weights, products, a choice,

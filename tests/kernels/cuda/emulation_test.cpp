@@ -308,6 +308,54 @@ TEST_F(Emulation, an_asynchronous_copy_nobody_waited_for_is_caught) {
   EXPECT_EQ(cudaErrorLaunchFailure, run(copied<1>, 1, 16, in.data(), out.data()));
 }
 
+/// Vectors from `from` on, in unsigned, to `to` on.
+template <class V, bool kAsync>
+__global__ void copied_in_vectors(const unsigned* from, unsigned* to) {
+  constexpr unsigned kN = sizeof(V) / 4;
+  if (!kAsync) {
+    *reinterpret_cast<V*>(to + threadIdx.x * kN) =
+        *reinterpret_cast<const V*>(from + threadIdx.x * kN);
+    return;
+  }
+  auto* kept = reinterpret_cast<V*>(dynamic_shared());
+  copy_async_16(kept + threadIdx.x, from + threadIdx.x * kN);
+  copy_async_commit();
+  copy_async_wait(0);
+  reinterpret_cast<V*>(to)[threadIdx.x] = kept[threadIdx.x];
+}
+
+// Where a number alone may lie, a vector may not.
+TEST_F(Emulation, a_vector_at_an_address_that_is_no_multiple_of_its_size_is_caught) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP()
+      << "the build that watches addresses watches undefined behaviour too, and ends there";
+#endif
+  std::vector<unsigned> values(68);
+  std::iota(values.begin(), values.end(), 1u);
+  const Memory<unsigned> in(values), out(68, 0);
+  const auto expect_caught = [&](auto kernel, unsigned n, unsigned bytes, unsigned at,
+                                 unsigned to) {
+    EXPECT_EQ(cudaErrorMisalignedAddress, run(kernel, 1, n, in.data() + at, out.data() + to));
+    EXPECT_THAT(
+        fault_text(),
+        AllOf(HasSubstr("kernel tested, block (0, 0, 0), thread (0, 0, 0): reads or writes " +
+                        std::to_string(bytes) + " bytes"),
+              HasSubstr("no multiple of " + std::to_string(bytes))));
+    forget_faults();
+  };
+  EXPECT_EQ(cudaSuccess, run(copied_in_vectors<uint4, false>, 1, 16, in.data() + 4, out.data()));
+  EXPECT_EQ(out.read()[63], 68u);
+  EXPECT_EQ(cudaSuccess, run(copied_in_vectors<uint4, true>, 1, 16, in.data(), out.data() + 4));
+  EXPECT_EQ(cudaSuccess, run(copied_in_vectors<uint2, false>, 1, 33, in.data() + 2, out.data()));
+  EXPECT_EQ(out.read()[65], 68u);
+  for (const unsigned off : {1u, 2u, 3u}) {
+    expect_caught(copied_in_vectors<uint4, false>, 16, 16, off, 0);
+    expect_caught(copied_in_vectors<uint4, false>, 16, 16, 0, off);
+    expect_caught(copied_in_vectors<uint4, true>, 16, 16, off, 0);
+  }
+  expect_caught(copied_in_vectors<uint2, false>, 33, 8, 1, 0);
+}
+
 struct Triple {
   float of[3];
 };

@@ -72,6 +72,8 @@ F* real(const char* name, F*) {
     return behind(__VA_ARGS__);                                      \
   }
 
+STANDS_BEFORE(cudaDriverGetVersion, (int* version), version)
+STANDS_BEFORE(cudaRuntimeGetVersion, (int* version), version)
 STANDS_BEFORE(cudaGetDeviceCount, (int* n), n)
 STANDS_BEFORE(cudaGetDeviceProperties, (cudaDeviceProp * found, int device), found, device)
 STANDS_BEFORE(cudaSetDevice, (int device), device)

@@ -12,8 +12,8 @@ namespace {
 [[noreturn]] void three_calls_then_end() {
   int n = 0;
   const bool first = cudaGetDeviceCount(&n) == cudaErrorUnknown;
-  const bool second = cudaGetDeviceCount(&n) == cudaErrorUnknown;
-  const bool third = cudaGetDeviceCount(&n) == cudaErrorUnknown;
+  const bool second = cudaDriverGetVersion(&n) == cudaErrorUnknown;
+  const bool third = cudaRuntimeGetVersion(&n) == cudaErrorUnknown;
   std::exit(first * 1 + second * 2 + third * 4);
 }
 
@@ -32,8 +32,8 @@ TEST(FailCalls, the_call_that_is_named_fails_and_no_other) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EQ(told(0, 0), "3 -");
   EXPECT_EQ(told(1, 1), "3 cudaGetDeviceCount");
-  EXPECT_EQ(told(2, 2), "3 cudaGetDeviceCount");
-  EXPECT_EQ(told(3, 4), "3 cudaGetDeviceCount");
+  EXPECT_EQ(told(2, 2), "3 cudaDriverGetVersion");
+  EXPECT_EQ(told(3, 4), "3 cudaRuntimeGetVersion");
   EXPECT_EQ(told(4, 0), "3 -");
 }
 
