@@ -130,6 +130,22 @@ TEST_P(CudaEdges, from_one_token_on_and_to_an_end_token_anywhere) {
   }
 }
 
+TEST_P(CudaEdges, to_every_length) {
+  Loaded& on = on_device(GetParam().device, GetParam().dtype);
+  Job asked = job(on);
+  asked.limits.max_tokens = 12;
+  const std::vector<TokenId> prompt = {5, 9, 2};
+  const std::vector<TokenId> text = run_ar(on.model(), prompt, asked).tokens;
+  ASSERT_EQ(text.size(), 12u);
+  for (int length = 1; length <= 12; length++) {
+    asked.limits.max_tokens = length;
+    const Outcome found = run(on.model(), prompt, asked);
+    EXPECT_EQ(found.tokens, std::vector<TokenId>(text.begin(), text.begin() + length))
+        << described(asked);
+    EXPECT_EQ(found.stop, StopReason::Length);
+  }
+}
+
 // Kernels one behind the other, as no test of a kernel has them.
 TEST_P(CudaEdges, whatever_order_threads_run_in) {
   if (GetParam().device != kEmulated) return;  // its threads have no order to choose
@@ -146,6 +162,51 @@ TEST_P(CudaEdges, whatever_order_threads_run_in) {
   EXPECT_EQ(scores_of(found), scores_of(once));
 }
 INSTANTIATE_TEST_SUITE_P(Devices, CudaEdges, testing::ValuesIn(greedy_halves()), name_of_case);
+
+/// A device; what decoders are asked there, with options other than their own.
+class CudaSettings : public testing::TestWithParam<std::string> {
+ protected:
+  /// The bits of plain decoding, with and without chance.
+  static void expect_plain(Loaded& on, Job job, int i) {
+    job.limits.max_tokens = 20;
+    job.sampling = {.temperature = i % 2 ? 0.8f : 0, .seed = static_cast<std::uint64_t>(i)};
+    job.draft = &on.draft();
+    job.heads = on.heads(job.decoder);
+    const std::vector<TokenId> prompt = on.prompt(i);
+    const Outcome ar = run_ar(on.model(), prompt, job), found = run(on.model(), prompt, job);
+    ASSERT_EQ(found.tokens, ar.tokens) << described(job);
+    EXPECT_EQ(found.stop, ar.stop) << described(job);
+    ASSERT_EQ(scores_of(found), scores_of(ar)) << described(job);
+  }
+};
+
+TEST_P(CudaSettings, of_every_decoder_extremes_among_them_write_the_bits_of_plain_decoding) {
+  Loaded& on = on_device(GetParam(), kernels::DType::BF16);
+  const std::vector<Job> settings = all_settings();
+  for (std::size_t i = 0; i < settings.size(); i++)
+    expect_plain(on, settings[i], static_cast<int>(i));
+}
+
+TEST_P(CudaSettings, drawn_at_random_write_the_bits_of_plain_decoding) {
+  Loaded& on = on_device(GetParam(), kernels::DType::F16);
+  Dice dice(41);
+  for (int i = 0; i < 40; i++) expect_plain(on, random_job(dice, &on.draft()), i);
+}
+
+std::vector<std::string> devices_here() {
+  std::vector<std::string> names;
+  for (const kernels::CudaDeviceInfo& info : kernels::list_cuda())
+    if (info.available) names.push_back(info.name);
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(Devices,
+                         CudaSettings,
+                         testing::ValuesIn(devices_here()),
+                         [](const auto& of) {
+                           std::string name = of.param;
+                           std::ranges::replace(name, ':', '_');
+                           return name;
+                         });
 
 TEST(EmulatedGpuStep, waits_once_takes_no_memory_and_brings_back_what_was_picked) {
   const auto device = kernels::open_cuda(kEmulated);
