@@ -92,8 +92,17 @@ one_step() {
   decoscope train target --recipe "$here/results/step.json" --out "$here/results/learned" --device cuda:0
 }
 
-# Each call made to fail in turn: the program ends with a device's code or another's and one line, or did without the call.
+# What the program said names the call: a launch by its kernel and grid, cuBLAS's calls as its pages do.
+names_call() { # CALL FILE
+  word=${1%_v2}
+  [ "$word" != cudaLaunchKernel ] || word="(grid "
+  grep -qF -- "$word" "$2" || { echo "$1 is not named" && return 1; }
+}
+
+# Each call made to fail in turn: the program ends with a device's code or another's and a few lines that name the call, or did without
+# it.
 faults_of() { # few 4 | long_prompt | one_step
+  local n n_calls bad code failed
   preload="$here/lib/libfail_calls.so" log="$here/results/calls"
   DECOSCOPE_FAIL_CALL=0 DECOSCOPE_FAIL_LOG="$log" "$here/gpu_check.sh" "$@" > /dev/null
   read -r n_calls _ < "$log"
@@ -111,7 +120,9 @@ faults_of() { # few 4 | long_prompt | one_step
       cudaFree:0 | cudaFreeHost:0 | *Destroy:0 | cublasDestroy_v2:0) grep -q "note: cuda:0: $failed: " "$here/results/failed" || bad=1 ;;
       cudaMemGetInfo:0) ;;
       -:*) echo "call $n was not made" && bad=1 ;;
-      *:4 | *:5) [ "$(wc -l < "$here/results/failed")" -le 4 ] || bad=1 ;;
+      *:4 | *:5)
+        [ "$(wc -l < "$here/results/failed")" -le 4 ] || bad=1
+        names_call "$failed" "$here/results/failed" || bad=1 ;;
       *) bad=1 ;;
     esac
     n=$((n + n_shares))

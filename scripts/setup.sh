@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what is missing on Debian or Ubuntu: build tools, libraries, and the source archive of Dear ImGui.
-# Silent and quick when nothing is. --no-ui leaves out what only the window needs.
+# Installs what is missing on Debian or Ubuntu: build tools, libraries, the source archive of Dear ImGui and, where nvcc is, cuobjdump,
+# with which a test looks into the built program.
+# Silent and quick when nothing is. --no-ui leaves out what only the window and the tests need.
 set -euo pipefail
 
 with_ui=1
@@ -27,12 +28,36 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 [ $with_ui = 1 ] || exit 0
+cache="${XDG_CACHE_HOME:-$HOME/.cache}/decoscope"
+
+# In $cache/bin, which scripts/test.sh has on its PATH. Without it all is built; the test says that it is missing.
+fetch_cuobjdump() {
+  local work version=13.5.37
+  local x86_64=38780fee50863252a0b8926357faa91615ca1c8346490563f33a06100cd73f58
+  [ "$(uname -m)" = x86_64 ] || return 0
+  echo "setup: fetching cuobjdump (0.3 MB, once)" >&2
+  mkdir -p "$cache/bin"
+  work=$(mktemp -d "$cache/fetch.XXXXXX")
+  echo "nvidia-cuda-cuobjdump==$version --hash=sha256:$x86_64" >"$work/requirements.txt"
+  if python3 -m pip download --quiet --require-hashes --no-deps --only-binary :all: -d "$work" -r "$work/requirements.txt" \
+       >"$work/log" 2>&1 && python3 -m zipfile -e "$work"/*.whl "$work" >>"$work/log" 2>&1; then
+    chmod +x "$work/nvidia/cu13/bin/cuobjdump"
+    mv "$work/nvidia/cu13/bin/cuobjdump" "$cache/bin/cuobjdump"
+  else
+    cat "$work/log" >&2
+    echo "setup: cuobjdump could not be fetched; a test of what the program holds for GPUs will miss it" >&2
+  fi
+  rm -rf "$work"
+}
+if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
+  command -v cuobjdump >/dev/null || [ -x "$cache/bin/cuobjdump" ] || fetch_cuobjdump
+fi
+
 [ -n "${DECOSCOPE_IMGUI_DIR:-}" ] && exit 0
 
 # Dear ImGui, ImPlot, the test engine and the fonts come as the source archive of a PyPI package; docs/dependencies.md.
 name=imgui_bundle-1.92.801
 sha256=7d790708affe7476969d397784b40eb91760a201ce752131e5bedf4d514e3a45
-cache="${XDG_CACHE_HOME:-$HOME/.cache}/decoscope"
 if [ ! -f "$cache/$name/.complete" ]; then
   echo "setup: fetching the source archive of imgui-bundle (51 MB, once)" >&2
   mkdir -p "$cache"

@@ -8,6 +8,7 @@ scripts/setup.sh
 scripts/build.sh release
 # What setup.sh installs is there: a test that misses it fails instead of being skipped.
 export DECOSCOPE_TEST_NEEDS_ALL=1
+export PATH="$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/decoscope/bin"
 ctest --preset release --parallel "$(nproc)"
 if [ "${DECOSCOPE_TEST_FAST:-0}" != 1 ]; then
   # With the same flags, so that ccache has the engine's objects already.

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/needs.h"
 #include "tests/scripts/measuring_scripts.h"
 
 namespace {
@@ -191,6 +192,47 @@ TEST_F(GpuModel, gpu_check_runs_the_peers_in_its_folder_and_tells_them_in_its_do
   EXPECT_EQ(told["peers"]["ms_per_token"], 3.4);
 }
 
+// As on a machine with a GPU: of 43 calls that a program makes, every seventh is made to fail there.
+TEST_F(GpuModel, gpu_check_wants_every_call_that_fails_to_be_named) {
+  const std::string folder = out() + ".g", scripts = DECOSCOPE_SOURCE_DIR "/scripts/";
+  ASSERT_EQ(std::system(("mkdir -p " + folder + "/lib " + folder + "/bin").c_str()), 0);
+  for (const char* name : {"gpu_check.sh", "gpu_training.py", "gpu_results.py"})
+    ASSERT_EQ(std::system(("cp " + scripts + name + " " + folder).c_str()), 0);
+  // What starts the program there says what the program would, but of the call that is $UNNAMED.
+  const std::string loader = folder + "/lib/ld-linux-any.so.2";
+  std::ofstream(loader) << R"sh(#!/usr/bin/env bash
+calls=(cudaFree cudaLaunchKernel cublasCreate_v2 cudaGetDeviceCount)
+call=- code=0
+[ "$DECOSCOPE_FAIL_CALL" = 0 ] || call=${calls[$((DECOSCOPE_FAIL_CALL % 4))]}
+echo "43 $call" > "$DECOSCOPE_FAIL_LOG"
+said=${call%_v2}
+[ "$call" != cudaLaunchKernel ] || said="embed (grid 3, block 32)"
+[ "$call" != "${UNNAMED:-}" ] || said="a call"
+case $call in
+  -) ;;
+  cudaFree) echo "note: cuda:0: $said: cudaErrorUnknown (unknown error)" >&2 ;;
+  *) echo "decoscope: cuda:0: $said: cudaErrorUnknown (unknown error); try --device cpu" >&2 && code=5 ;;
+esac
+exit $code
+)sh";
+  ASSERT_EQ(std::system(("chmod +x " + loader).c_str()), 0);
+  const auto code = [&](const std::string& unnamed) {
+    return WEXITSTATUS(std::system(("UNNAMED=" + unnamed + " DECOSCOPE_CUBLAS=own " + folder +
+                                    "/gpu_check.sh run faults:1/7 > " + out() + ".printed 2>&1")
+                                       .c_str()));
+  };
+  const auto told = [&] { return read(folder + "/results/faults.1.7.log"); };
+  EXPECT_EQ(code("none"), 0) << told();
+  EXPECT_THAT(told(), AllOf(HasSubstr("few 4: 43 calls, of which share 1 of 7"),
+                            HasSubstr("\n1 cudaLaunchKernel: 5 decoscope: cuda:0: embed (grid 3"),
+                            HasSubstr("\n43 cudaGetDeviceCount: 5 decoscope: cuda:0: cudaGet")));
+  for (const std::string call : {"cudaLaunchKernel", "cublasCreate_v2", "cudaGetDeviceCount"}) {
+    EXPECT_EQ(code(call), 1) << told();
+    EXPECT_THAT(told(), HasSubstr("\n" + call + " is not named\n"));
+  }
+  EXPECT_EQ(code("cudaFree"), 1) << "its note says of what it is";
+}
+
 // A cuobjdump that lists what it is told to, and a program that says what it is.
 TEST_F(GpuModel, code_for_every_gpu_is_looked_for_in_the_program_itself) {
   const std::string script = DECOSCOPE_SOURCE_DIR "/scripts/check_archs.sh ";
@@ -233,9 +275,8 @@ TEST_F(GpuModel, code_for_every_gpu_is_looked_for_in_the_program_itself) {
 
 #if defined(DECOSCOPE_BUILT_ARCHS)
 TEST_F(GpuModel, the_program_of_this_build_holds_code_for_the_gpus_it_was_built_for) {
-  // Neither nvcc nor what the scripts install brings it along.
-  if (std::system("command -v \"${CUOBJDUMP:-cuobjdump}\" > /dev/null") != 0)
-    GTEST_SKIP() << "no cuobjdump; PyPI's nvidia-cuda-cuobjdump has it";
+  NEEDS(std::system("command -v \"${CUOBJDUMP:-cuobjdump}\" > /dev/null") == 0,
+        "no cuobjdump; PyPI's nvidia-cuda-cuobjdump has it");
   const std::string script = DECOSCOPE_SOURCE_DIR "/scripts/check_archs.sh " DECOSCOPE_PROGRAM
                                                   " " DECOSCOPE_BUILT_ARCHS " > ";
   EXPECT_EQ(std::system((script + out() + ".printed").c_str()), 0);
