@@ -31,6 +31,7 @@ int window(const WindowCommandOptions&) {
 #include "app/paths.h"
 #include "app/prompt_file.h"
 #include "app/terminal.h"
+#include "app/window_devices.h"
 #include "app/window_heads.h"
 #include "app/window_tasks.h"
 #include "engine/closest_name.h"
@@ -203,6 +204,7 @@ std::vector<ui::CatalogPrompt> catalog_prompts(const std::string& path) {
   return list;
 }
 
+/// All that can be chosen but devices, which WindowDevices adds.
 ui::Catalog catalog_of(const WindowCommandOptions& options) {
   const fs::path assets = assets_dir();
   ui::Catalog catalog;
@@ -213,19 +215,6 @@ ui::Catalog catalog_of(const WindowCommandOptions& options) {
   add_tree_notes(catalog);
   catalog.prompts = catalog_prompts((assets / "prompts/bundled.jsonl").string());
   add_tasks(catalog, data_dir_of_environment());
-  for (const engine::DeviceInfo& device : engine::list_devices()) {
-    const bool is_cpu = kernels::is_cpu(device.name);
-    catalog.devices.push_back(
-        {.name = device.name,
-         .title = device.available ? fmt::format("{}, {}", device.name, device.ops) : device.name,
-         .unavailable = device.reason});
-    catalog.health.push_back({.name = is_cpu ? "CPU" : "GPU (" + device.name + ")",
-                              .value = device.available ? "ready, computes with " + device.ops
-                                                        : "not used: " + device.reason,
-                              .ok = device.available,
-                              .fix = device.available ? "" : "Everything runs on the CPU.",
-                              .needed = is_cpu});
-  }
   const auto n_models = std::count_if(catalog.models.begin(), catalog.models.end(),
                                       [](const auto& m) { return m.unavailable.empty(); });
   catalog.health.push_back({.name = "models",
@@ -291,7 +280,9 @@ int window(const WindowCommandOptions& options) {
     print_error(what);
     events.push(engine::Notice{engine::now_ns(), engine::Notice::Level::Error, what});
   });
-  const ui::Catalog catalog = catalog_of(options);
+  ui::Catalog catalog = catalog_of(options);
+  WindowDevices devices(catalog);
+  if (!options.screenshot.empty()) devices.wait_and_take();  // a picture shows them all
   EngineThread thread(assets_dir(), data_dir_of_environment(), options.model, commands, events);
   ui::WindowOptions window_options;
   window_options.open = options.open;
@@ -312,6 +303,7 @@ int window(const WindowCommandOptions& options) {
   if (window_options.race_first && options.screen.empty()) window_options.screen = "compare";
   if (!options.screenshot.empty()) window_options.config_dir = "-";
   window_options.hooks.wants_to_close = interrupted;
+  window_options.hooks.has_news = [&devices] { return devices.take(); };
   if (!options.model.scale_given && options.open.empty()) {
     window_options.hooks.shell_made = [&](ui::Shell& shell) { tell_scale(catalog, shell.form()); };
   }

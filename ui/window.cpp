@@ -247,6 +247,7 @@ class Loop {
     while (!glfwWindowShouldClose(window_) && !shell_.wants_to_close()) {
       wait();
       if (options_.hooks.wants_to_close && options_.hooks.wants_to_close()) break;
+      if (has_news()) n_quiet_ = 0;
       std::vector<engine::Event> news = events_.take(kEventsAFrame);
       if (options_.race_first && !options_.screenshot.empty()) fail_with(news);
       shell_.take(std::move(news));
@@ -288,6 +289,8 @@ class Loop {
     while (left() > 0.0005 && !closes()) glfwWaitEventsTimeout(std::min(left(), kTickSeconds));
   }
 
+  bool has_news() const { return options_.hooks.has_news && options_.hooks.has_news(); }
+
   bool closes() const {
     return glfwWindowShouldClose(window_) ||
            (options_.hooks.wants_to_close && options_.hooks.wants_to_close());
@@ -300,7 +303,8 @@ class Loop {
       const double begun = glfwGetTime();
       glfwWaitEventsTimeout(kTickSeconds);
       const bool woken = glfwGetTime() - begun < 0.98 * kTickSeconds;
-      if (ticks || woken || events_.size() > 0 || waits() || shell_.has_news()) return;
+      if (ticks || woken || events_.size() > 0 || waits() || shell_.has_news() || has_news())
+        return;
     }
   }
 

@@ -20,8 +20,11 @@ struct WindowHooks {
   std::function<void()> context_made;      // Dear ImGui's context exists, no frame was drawn yet
   std::function<void()> frame_shown;       // after each swap
   std::function<bool()> wants_to_close;    // asked once a frame, and now and then while idle
-  std::function<void()> before_teardown;   // the context still exists; after an exception too
-  bool draw_always = false;                // no idling: scripts need frames
+  /// Likewise, while nothing is drawn: whether what the window shows has changed, the catalog by
+  /// the hook itself.
+  std::function<bool()> has_news;
+  std::function<void()> before_teardown;  // the context still exists; after an exception too
+  bool draw_always = false;               // no idling: scripts need frames
 };
 
 struct WindowOptions {

@@ -421,12 +421,16 @@ std::vector<std::string> pair_notices(const RunModels& models) {
   return notices;
 }
 
-std::vector<DeviceInfo> list_devices() {
+DeviceInfo cpu_info() {
   DeviceInfo cpu{.name = "cpu", .kind = "cpu", .available = true, .ops = kernels::cpu_ops().name};
   struct sysinfo memory {};
   if (sysinfo(&memory) == 0)
     cpu.memory_bytes = static_cast<std::int64_t>(memory.totalram) * memory.mem_unit;
-  std::vector<DeviceInfo> all{cpu};
+  return cpu;
+}
+
+std::vector<DeviceInfo> list_devices() {
+  std::vector<DeviceInfo> all{cpu_info()};
   for (const kernels::CudaDeviceInfo& cuda : kernels::list_cuda())
     all.push_back({.name = cuda.name,
                    .kind = "cuda",

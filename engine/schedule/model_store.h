@@ -236,6 +236,9 @@ struct DeviceInfo {
   std::int64_t memory_bytes = 0;
   std::string ops;  // the table of kernels it would use
 };
+/// The one that is always here; no driver is asked.
+DeviceInfo cpu_info();
+/// It, and those that drivers tell of, which takes them up to a second.
 std::vector<DeviceInfo> list_devices();
 /// How busy a "cuda:N" is now, as its driver tells, or the reason why that is not known.
 kernels::GpuLoad load_of(const DeviceInfo& device);

@@ -260,6 +260,38 @@ TEST(Window, draws_nothing_while_nothing_happens) {
   EXPECT_LE(cost / 2, 0.01) << "share of a core while idle";
 }
 
+// As when a driver tells late which devices there are.
+TEST(Window, an_idle_window_draws_what_its_program_has_changed) {
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  engine::EventQueue queue;
+  engine::CommandQueue commands;
+  std::atomic<int> n_frames = 0;
+  std::atomic<bool> changed = false, done = false;
+  ui::WindowOptions options;
+  options.config_dir = "-";
+  options.screen = "live";
+  options.hooks.frame_shown = [&] { ++n_frames; };
+  options.hooks.has_news = [&] { return changed.exchange(false); };
+  options.hooks.wants_to_close = [&] { return done.load(); };
+  bool drew = false;
+  std::jthread program([&] {
+    using namespace std::chrono_literals;
+    for (int quiet = 0, last = -1, i = 0; quiet < 10 && i < 600; ++i) {
+      std::this_thread::sleep_for(100ms);
+      quiet = n_frames == last && last > 0 ? quiet + 1 : 0;
+      last = n_frames;
+    }
+    const int settled = n_frames;
+    changed = true;  // nothing wakes the window system
+    for (int i = 0; i < 100 && n_frames == settled; ++i) std::this_thread::sleep_for(50ms);
+    drew = n_frames > settled;
+    done = true;
+  });
+  ui::run_window(queue, commands, streams::catalog(), options);
+  program.join();
+  EXPECT_TRUE(drew);
+}
+
 // Keys as quick as a program sends them: five presses and releases between two frames. Dear ImGui
 // takes them in ten.
 TEST(Window, quick_keys_in_an_idle_window_are_all_taken) {
