@@ -56,7 +56,7 @@ std::vector<Swept> all_swept() {
   rounds.limits.max_tokens = 3;
   return {
       {"ar", job_of("ar"), 8},          {"speculative", job_of("speculative", {{"gamma", "2"}})},
-      {"medusa", job_of("medusa")},     {"chimera", job_of("chimera"), 2},
+      {"medusa", job_of("medusa")},     {"chimera", job_of("chimera")},
       {"rejection", rejecting},         {"fastcot_probe", probing},
       {"seed_at_once", rounds, 0, true}};
 }
