@@ -58,7 +58,7 @@ class GpuTrainState {
   std::int64_t n_, n_sums_;
   kernels::DeviceBuffer results_;  // the gradient's squares in parts, then losses
   std::vector<char> arrived_;
-  kernels::DeviceBuffer adam_;  // a step's update of weights that do not decay, and of those that do
+  kernels::DeviceBuffer adam_;  // a step's update of weights that do not decay, of those that do
   kernels::DeviceBuffer parameters_, mean_, square_, gradient_, rounded_;
 };
 
