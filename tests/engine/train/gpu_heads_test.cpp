@@ -406,15 +406,15 @@ INSTANTIATE_TEST_SUITE_P(Devices, HeadsStepsOn, testing::ValuesIn(all_devices())
 
 /// Weights and moments, and what trains them on a device of this name.
 struct Steps {
-  Steps(const std::string& device, const HeadsConfig& of)
+  Steps(const std::string& device, const HeadsConfig& of, int n_texts = 3, int longest_places = 10)
       : heads(heads_in_f32(of)),
         optimizer({}, runs_of(heads.layout.parts, heads.layout.n), train_table()) {
     heads.disturb();
     const HeadsRunShape shape{.config = heads.config,
                               .embedding = heads.embedding,
                               .longest_rows = 64,
-                              .batch_texts = 3,
-                              .longest_places = 10};
+                              .batch_texts = n_texts,
+                              .longest_places = longest_places};
     const TrainState state{heads.parameters, optimizer};
     auto opened = open_training_device(device);
     steps = opened ? gpu_heads_steps(shape, Compute::F32Cuda, state, std::move(opened))
@@ -450,6 +450,31 @@ TEST_P(HeadsStepsOn, a_gradient_that_is_no_finite_number_changes_nothing_and_lea
     }
     EXPECT_NE(odd.heads.parameters, before);
   }
+}
+
+class GpuHeadsSteps : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Devices, GpuHeadsSteps, testing::ValuesIn(devices()), name_of_device);
+
+TEST_P(GpuHeadsSteps, that_need_two_passes_have_the_cpus_losses_and_norm) {
+  HeadsConfig config = small_heads(HeadsKind::Medusa);
+  config.n_heads = 1;
+  std::vector<Text> written;
+  for (std::uint64_t i = 0; i < 140; i++) written.push_back(random_text(63, 2, i));
+  std::vector<HeadsText> texts;
+  for (const Text& text : written) texts.push_back(text.read());
+  ASSERT_GT(texts.size() * static_cast<std::size_t>(texts[0].n_places(0)), 8192u);
+  const HeadsLoss loss{.of_head = {1.0f / 8400}};
+  const auto found = [&](const std::string& device) {
+    Steps on(device, config, 140, 60);
+    HeadsSums sums(1);
+    const double norm = on.steps->update(texts, loss, 1, 0.01, sums);
+    EXPECT_EQ(sums.n[0], 8400);
+    return std::pair(norm, sums.loss[0]);
+  };
+  const auto [norm, sum] = found(GetParam());
+  const auto [norm_expected, sum_expected] = found("cpu");
+  EXPECT_NEAR(sum, sum_expected, 1e-5 * sum_expected);
+  EXPECT_NEAR(norm, norm_expected, 1e-4 * norm_expected);
 }
 
 // ---- what the emulation counts
