@@ -3,10 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/model/limits.h"
+
+namespace kernels {
+class Device;
+}
 
 namespace app {
 
@@ -188,9 +193,11 @@ int compare(const GenerationOptions& options);
 int bench(const BenchOptions& options);
 int data(const DataOptions& options);
 int train(const TrainOptions& options);
-int train_cllm(const TrainOptions& options);     // of train()
-int train_heads(const TrainOptions& options);    // of train()
-int train_outputs(const TrainOptions& options);  // of train()
+/// Of train(), as are the two below it.
+/// @param device  options.device, opened; null: the CPU
+int train_heads(const TrainOptions& options, std::unique_ptr<kernels::Device> device);
+int train_cllm(const TrainOptions& options);
+int train_outputs(const TrainOptions& options);
 int model(const ModelCommandOptions& options);
 int score(const ScoreOptions& options);
 int reason_cot(const CotOptions& options);

@@ -1,5 +1,7 @@
 #include <unistd.h>
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -7,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/gpu_failure.h"
 #include "app/paths.h"
 #include "app/report.h"
 #include "app/stop_flag.h"
@@ -87,30 +90,14 @@ int stopped_before_the_first_step(const TrainOptions& options, const std::string
 /// Refused before anything is read or written.
 /// @return  null: the CPU
 std::unique_ptr<kernels::Device> opened_device(const TrainOptions& options) {
-  if (!kernels::is_cpu(options.device) && options.what != "target" && options.what != "draft")
-    throw kernels::Error(kernels::ErrorCode::Usage,
-                         "train " + options.what + ": --device " + options.device +
-                             ": target and draft can be trained on a GPU, all others on the CPU");
+  constexpr const char* kOnTheCpuAlone[] = {"tokenizer", "cllm", "outputs"};
+  const auto* end = std::end(kOnTheCpuAlone);
+  if (!kernels::is_cpu(options.device) &&
+      std::find(std::begin(kOnTheCpuAlone), end, options.what) != end)
+    throw kernels::Error(kernels::ErrorCode::Usage, "train " + options.what + ": --device " +
+                                                        options.device + ": " + options.what +
+                                                        " is trained on the CPU alone");
   return engine::open_training_device(options.device);
-}
-
-/// What a GPU's failure leaves, and how to go on from there.
-engine::TrainResult trained(const engine::TrainRequest& request,
-                            const engine::TrainCallbacks& callbacks,
-                            std::unique_ptr<kernels::Device> device) {
-  const std::string name = device ? device->name() : "";
-  try {
-    return engine::train_model(request, callbacks, std::move(device));
-  } catch (const kernels::Error& error) {
-    const std::string message = error.what();
-    if (name.empty() || !message.starts_with(name + ": ")) throw;
-    std::error_code unknown;
-    const bool saved = std::filesystem::exists(request.out + "/checkpoint.bin", unknown);
-    throw kernels::Error(error.code(),
-                         message + (saved ? "; --resume goes on from the last checkpoint, on the "
-                                            "CPU too"
-                                          : "; no step had been saved"));
-  }
 }
 
 }  // namespace
@@ -118,7 +105,8 @@ engine::TrainResult trained(const engine::TrainRequest& request,
 int train(const TrainOptions& options) {
   auto device = opened_device(options);
   if (options.what == "cllm") return train_cllm(options);
-  if (options.what == "medusa" || options.what == "chimera") return train_heads(options);
+  if (options.what == "medusa" || options.what == "chimera")
+    return train_heads(options, std::move(device));
   if (options.what == "outputs") return train_outputs(options);
   const std::string out = options.out.empty() ? recipe_name(options) : options.out;
   engine::TrainRequest request{
@@ -159,7 +147,9 @@ int train(const TrainOptions& options) {
     request.target = texts.target;
     if (!texts.complete) return stopped_before_the_first_step(options, out);
   }
-  const engine::TrainResult result = trained(request, callbacks, std::move(device));
+  const engine::TrainResult result =
+      or_the_way_on(options.device, {{out + "/checkpoint.bin", "the last checkpoint"}},
+                    [&] { return engine::train_model(request, callbacks, std::move(device)); });
   line.finish();
   if (result.n_left_out > 0)
     print_error(fmt::format("note: {} left out: the loss or its gradient was no finite number",

@@ -4,11 +4,14 @@
 
 #include <unistd.h>
 #include <filesystem>
+#include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "app/generation.h"
+#include "app/gpu_failure.h"
 #include "app/paths.h"
 #include "app/report.h"
 #include "app/stop_flag.h"
@@ -169,23 +172,33 @@ std::string directory_if_here(const std::string& named) {
 
 }  // namespace
 
-int train_heads(const TrainOptions& options) {
+int train_heads(const TrainOptions& options, std::unique_ptr<kernels::Device> device) {
   refuse_export(options);
   const auto kind =
       options.what == "medusa" ? engine::HeadsKind::Medusa : engine::HeadsKind::Chimera;
   const engine::HeadsRecipe recipe = engine::read_heads_recipe(options.recipe, kind);
   const std::string out = out_of(options, recipe.name);
-  const LoadedTarget target(options, recipe.target);
-  Teller teller;
-  const engine::HeadsTraining training = engine::make_heads({.recipe = options.recipe,
-                                                             .kind = kind,
-                                                             .out = out,
-                                                             .texts = options.texts,
-                                                             .data = data_folder(options),
-                                                             .resume = options.resume,
-                                                             .n_threads = options.n_threads},
-                                                            target.for_heads(), teller.callbacks());
-  teller.finish();
+  const engine::HeadsRequest request{.recipe = options.recipe,
+                                     .kind = kind,
+                                     .out = out,
+                                     .texts = options.texts,
+                                     .data = data_folder(options),
+                                     .resume = options.resume,
+                                     .n_threads = options.n_threads,
+                                     .device = options.device};
+  const engine::HeadsTraining training =
+      or_the_way_on(options.device,
+                    {{out + "/checkpoint.bin", "the last checkpoint"},
+                     {out + "/probe_outputs.jsonl", "the texts that are there"},
+                     {engine::own_texts_path(out), "the texts that are there"}},
+                    [&] {
+                      const LoadedTarget target(options, recipe.target);
+                      Teller teller;
+                      auto made = engine::make_heads(request, target.for_heads(),
+                                                     teller.callbacks(), std::move(device));
+                      teller.finish();
+                      return made;
+                    });
   const engine::HeadsResult& result = training.result;
   if (options.json) {
     print(dumped(heads_document(out, training)));

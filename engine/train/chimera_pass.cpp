@@ -1,21 +1,12 @@
-// Chimera's heads. The rows of a text lie one behind another in one segment of the encoder's
-// attention: first the text, then a chain for every place, as long as there are heads with a token
-// to be asked for.
-//   text    h_0 g_1 h_1 g_2 .. h_{n-1} g_n at their tokens' positions. A row sees those before it
-//           and itself, so g_{i+1} sees h_0 .. h_i and g_1 .. g_{i+1}: the 2 x 2 blocks of the
-//           published mask, each causal. g_{i+1} is what head 0 reads at place i
-//   chain   of place i: k-grams that end at tokens i + 2, i + 3, .., for the heads behind; it sees
-//           h_0 .. h_i, g_1 .. g_{i+1} and itself
-// Hidden states are there as keys and values, nothing is asked of their rows. Where heads see no
-// committed k-grams the text is h_0 .. h_{n-1}, and chains begin with their g_{i+1}.
-// A k-gram is W2 SiLU(W1 [e ..]), places before the text's begin zero. f is the block's output at a
-// k-gram's row, without a norm behind it. Beside the heads' losses f is drawn to the hidden state
-// of its own position, which the target will have there.
+// Chimera's heads. A k-gram is W2 SiLU(W1 [e ..]), places before the text's begin zero. f is the
+// block's output at a k-gram's row, without a norm behind it. Beside the heads' losses f is drawn
+// to the hidden state of its own position, which the target will have there.
 #include "engine/train/chimera_pass.h"
 
 #include <algorithm>
 #include <string>
 
+#include "engine/train/chimera_rows.h"
 #include "engine/train/heads_rows.h"
 #include "engine/train/ops/aligned_vector.h"
 #include "engine/train/vocab_rows.h"
@@ -40,7 +31,7 @@ class ChimeraPass final : public HeadsPass<T> {
         max_rows_(padded_rows(max_rows)),
         kept_(encoder_of(config), max_rows_),
         block_(encoder_of(config), *math_, table, max_rows_),
-        of_head_(static_cast<std::size_t>(config.n_heads)) {}
+        rows_(config, max_rows_) {}
 
   void forward_backward(const std::vector<float>& parameters,
                         const PackedHeads<T>& weights,
@@ -55,24 +46,12 @@ class ChimeraPass final : public HeadsPass<T> {
             HeadsRanks& ranks) override;
 
  private:
-  // The k-gram that ends at token `place + 1 + head` of its text.
-  struct Link {
-    const HeadsText* text;
-    int place, head;
-    int row;        // of the pass
-    int first;      // the place's link of head 0
-    TokenId token;  // it ends with
-    int end() const { return place + 1 + head; }
-  };
+  using Link = ChimeraRows::Link;
 
   void lay_out(std::span<const HeadsText> texts);
-  void add_text(const HeadsText& text);
-  void add_links(const HeadsText& text, int place, int begin);
-  int stand(int pos, RowView view);  // @return  the row
   void guess(const std::vector<float>& parameters, const PackedHeads<T>& weights);
   void forward(const std::vector<float>& parameters, const PackedHeads<T>& weights);
   void encode(const std::vector<float>& parameters, const PackedHeads<T>& weights);
-  TokenId token_of(const Link& link, int back) const;
   int join(int head);
   void backward_head(int head,
                      const PackedHeads<T>& weights,
@@ -84,7 +63,7 @@ class ChimeraPass final : public HeadsPass<T> {
                         float* gradient);
   void add_to_embedding(float* gradient);
   int head_width() const { return c_.residual ? 2 * c_.dim : c_.dim; }
-  BlockRows rows() const { return {pos_, segments_, views_}; }
+  BlockRows rows() const { return {rows_.pos, rows_.segments, rows_.views}; }
 
   const HeadsConfig c_;
   const HeadsLayout layout_;
@@ -96,94 +75,35 @@ class ChimeraPass final : public HeadsPass<T> {
   KeptBlock<T> kept_;
   BlockPass<T> block_;
 
-  std::vector<std::int32_t> pos_;  // [rows, filled up]
-  std::vector<Segment> segments_;
-  std::vector<RowView> views_;
-  std::vector<Link> links_;
-  std::vector<std::vector<int>> of_head_;  // links of each head
-  AlignedVector<T> gram_, silu_;           // [links, gram dim], [links, dim]
-  AlignedVector<float> z_, encoded_;       // [links, dim]
-  AlignedVector<float> f_, dx_;            // [rows, dim]
-  AlignedVector<T> joined_, d_joined_;     // [a head's rows, head_width]
-  std::vector<TokenId> target_;            // of the head under way
+  ChimeraRows rows_;                    // positions and views filled up
+  AlignedVector<T> gram_, silu_;        // [links, gram dim], [links, dim]
+  AlignedVector<float> z_, encoded_;    // [links, dim]
+  AlignedVector<float> f_, dx_;         // [rows, dim]
+  AlignedVector<T> joined_, d_joined_;  // [a head's rows, head_width]
+  std::vector<TokenId> target_;         // of the head under way
   std::vector<float> weight_, loss_;
   AlignedVector<T> dx_rounded_, d_encoded_, d_silu_, d_z_, d_gram_;
 };
 
 template <typename T>
-int ChimeraPass<T>::stand(int pos, RowView view) {
-  const int row = static_cast<int>(pos_.size());
-  ensure(row < max_rows_, "rows of a pass fit");
-  pos_.push_back(pos);
-  views_.push_back(view);
-  return row;
-}
-
-// The k-grams of one place. Of a place in the prompt there is the text's alone,
-// and no head is asked.
-template <typename T>
-void ChimeraPass<T>::add_links(const HeadsText& text, int place, int begin) {
-  const bool in_text = c_.sees_committed_grams;
-  const bool asked = place >= text.n_prompt - 1;
-  const int n_heads = asked ? c_.n_heads : in_text ? 1 : 0;
-  const int first = static_cast<int>(links_.size());
-  const RowView view{in_text ? 2 * place + 2 : place + 1,
-                     static_cast<std::int32_t>(pos_.size()) - begin};
-  for (int head = 0; head < n_heads && place + 2 + head < std::ssize(text.tokens); head++) {
-    if (asked) of_head_[static_cast<std::size_t>(head)].push_back(static_cast<int>(links_.size()));
-    const int end = place + 1 + head;
-    const int row = in_text && head == 0 ? begin + 2 * place + 1 : stand(end, view);
-    links_.push_back({&text, place, head, row, first, text.tokens[static_cast<std::size_t>(end)]});
-  }
-}
-
-template <typename T>
-void ChimeraPass<T>::add_text(const HeadsText& text) {
-  const auto begin = static_cast<int>(pos_.size());
-  // The state of the last place is the last that a chain sees.
-  const int n_hidden = static_cast<int>(text.tokens.size()) - 2;
-  for (int i = 0; i < n_hidden; i++) {
-    const int row = stand(i, {});
-    copy_row(text.hidden.data() + std::int64_t{i} * c_.dim, c_.dim,
-             kept_.x_attn.data() + std::int64_t{row} * c_.dim);
-    if (c_.sees_committed_grams) stand(i + 1, {});
-  }
-  for (int place = 0; place < n_hidden; place++) add_links(text, place, begin);
-  segments_.push_back({begin, static_cast<std::int32_t>(pos_.size())});
-}
-
-template <typename T>
 void ChimeraPass<T>::lay_out(std::span<const HeadsText> texts) {
-  pos_.clear();
-  segments_.clear();
-  views_.clear();
-  links_.clear();
-  for (auto& links : of_head_) links.clear();
-  for (const HeadsText& text : texts)
-    if (text.n_places(0) > 0) add_text(text);
-  const std::size_t n = pos_.size();
-  pos_.resize(static_cast<std::size_t>(padded_rows(static_cast<int>(n))), 0);
-  views_.resize(pos_.size());
+  rows_.lay_out(texts);
+  for (const ChimeraRows::State& state : rows_.states)
+    copy_row(state.text->hidden.data() + std::int64_t{state.place} * c_.dim, c_.dim,
+             kept_.x_attn.data() + std::int64_t{state.row} * c_.dim);
+  const std::size_t n = rows_.pos.size();
+  rows_.pos.resize(static_cast<std::size_t>(padded_rows(static_cast<int>(n))), 0);
+  rows_.views.resize(rows_.pos.size());
   std::fill(
       kept_.x_attn.begin() + static_cast<std::ptrdiff_t>(n * static_cast<std::size_t>(c_.dim)),
       kept_.x_attn.end(), 0.0f);
-  const auto links = static_cast<std::size_t>(padded_rows(static_cast<int>(links_.size())));
+  const auto links = static_cast<std::size_t>(padded_rows(static_cast<int>(rows_.links.size())));
   const auto dim = static_cast<std::size_t>(c_.dim);
   gram_.assign(links * dim * static_cast<std::size_t>(c_.gram), T{});
   z_.resize(links * dim);
   silu_.resize(links * dim);
   encoded_.resize(links * dim);
-  f_.resize(pos_.size() * dim);
-}
-
-// The token `back` places before the link's own; -1 before the text.
-template <typename T>
-TokenId ChimeraPass<T>::token_of(const Link& link, int back) const {
-  const int at = link.end() - back;
-  if (at < 0) return -1;
-  // The chain's first is the target's own pick, which the text has too.
-  if (at <= link.place + 1) return link.text->tokens[static_cast<std::size_t>(at)];
-  return links_[static_cast<std::size_t>(link.first + at - link.place - 1)].token;
+  f_.resize(rows_.pos.size() * dim);
 }
 
 template <typename T>
@@ -191,16 +111,16 @@ void ChimeraPass<T>::encode(const std::vector<float>& parameters, const PackedHe
   const float* embedding =
       c_.own_embedding ? parameters.data() + layout_.at("embed_tokens.weight") : embedding_.data();
   T* to = gram_.data();
-  for (const Link& link : links_) {
+  for (const Link& link : rows_.links) {
     for (int back = c_.gram - 1; back >= 0; back--, to += c_.dim) {
-      const TokenId token = token_of(link, back);
+      const TokenId token = rows_.token_of(link, back);
       if (token < 0)
         std::fill_n(to, c_.dim, T{});
       else
         copy_row(embedding + std::int64_t{token} * c_.dim, c_.dim, to);
     }
   }
-  const int n = padded_rows(static_cast<int>(links_.size()));
+  const int n = padded_rows(static_cast<int>(rows_.links.size()));
   math_->forward_f32(*weights.gram_in, gram_.data(), n, z_.data(), false);
   ops_.silu(z_.data(), nullptr, silu_.data(), std::int64_t{n} * c_.dim);
   math_->forward_f32(*weights.gram_out, silu_.data(), n, encoded_.data(), false);
@@ -209,9 +129,9 @@ void ChimeraPass<T>::encode(const std::vector<float>& parameters, const PackedHe
 template <typename T>
 void ChimeraPass<T>::forward(const std::vector<float>& parameters, const PackedHeads<T>& weights) {
   encode(parameters, weights);
-  for (std::size_t l = 0; l < links_.size(); l++)
+  for (std::size_t l = 0; l < rows_.links.size(); l++)
     std::copy_n(encoded_.data() + l * static_cast<std::size_t>(c_.dim), c_.dim,
-                kept_.x_attn.data() + std::int64_t{links_[l].row} * c_.dim);
+                kept_.x_attn.data() + std::int64_t{rows_.links[l].row} * c_.dim);
   block_.prepare(rows());
   block_.forward(parameters, layout_.encoder, weights.encoder, rows(), kept_, f_.data());
 }
@@ -219,12 +139,12 @@ void ChimeraPass<T>::forward(const std::vector<float>& parameters, const PackedH
 // What a head reads at its rows, laid together. @return  how many
 template <typename T>
 int ChimeraPass<T>::join(int head) {
-  const auto& links = of_head_[static_cast<std::size_t>(head)];
+  const auto& links = rows_.of_head[static_cast<std::size_t>(head)];
   const int n = padded_rows(static_cast<int>(links.size()));
   joined_.assign(static_cast<std::size_t>(n) * static_cast<std::size_t>(head_width()), T{});
   T* to = joined_.data();
   for (const int l : links) {
-    const Link& link = links_[static_cast<std::size_t>(l)];
+    const Link& link = rows_.links[static_cast<std::size_t>(l)];
     if (c_.residual) {
       copy_row(link.text->hidden.data() + std::int64_t{link.place} * c_.dim, c_.dim, to);
       to += c_.dim;
@@ -242,13 +162,12 @@ void ChimeraPass<T>::guess(const std::vector<float>& parameters, const PackedHea
     const auto k = static_cast<std::size_t>(head);
     forward(parameters, weights);
     join(head);
-    const auto& links = of_head_[k];
+    const auto& links = rows_.of_head[k];
     vocab_.logits(*weights.output[k], joined_.data(), head_width(), static_cast<int>(links.size()),
                   [&](int row, std::span<const float> logits) {
-                    const auto l = static_cast<std::size_t>(links[static_cast<std::size_t>(row)]);
-                    if (l + 1 >= links_.size() || links_[l + 1].first != links_[l].first) return;
-                    links_[l + 1].token = static_cast<TokenId>(
-                        std::max_element(logits.begin(), logits.end()) - logits.begin());
+                    rows_.feed(links[static_cast<std::size_t>(row)],
+                               static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) -
+                                                    logits.begin()));
                   });
   }
 }
@@ -261,14 +180,14 @@ void ChimeraPass<T>::backward_head(int head,
                                    float* gradient,
                                    HeadsSums& sums) {
   const auto k = static_cast<std::size_t>(head);
-  const auto& links = of_head_[k];
+  const auto& links = rows_.of_head[k];
   const auto n = static_cast<std::size_t>(join(head));
   target_.assign(n, 0);
   weight_.assign(n, 0.0f);
   loss_.resize(n);
   for (std::size_t r = 0; r < links.size(); r++) {
-    const Link& link = links_[static_cast<std::size_t>(links[r])];
-    target_[r] = link.text->tokens[static_cast<std::size_t>(link.end() + 1)];
+    const Link& link = rows_.links[static_cast<std::size_t>(links[r])];
+    target_[r] = link.asked();
     weight_[r] = loss.of_head[k];
   }
   d_joined_.resize(joined_.size());
@@ -280,7 +199,7 @@ void ChimeraPass<T>::backward_head(int head,
   sums.n_feature += std::ssize(links) * c_.dim;
   std::vector<float> wanted(static_cast<std::size_t>(c_.dim));
   for (std::size_t r = 0; r < links.size(); r++) {
-    const Link& link = links_[static_cast<std::size_t>(links[r])];
+    const Link& link = rows_.links[static_cast<std::size_t>(links[r])];
     float* dx = dx_.data() + std::int64_t{link.row} * c_.dim;
     const float* f = f_.data() + std::int64_t{link.row} * c_.dim;
     copy_row(link.text->hidden.data() + std::int64_t{link.end()} * c_.dim, c_.dim, wanted.data());
@@ -304,12 +223,12 @@ void ChimeraPass<T>::backward_encoder(const std::vector<float>& parameters,
   ops_.convert(dx_.data(), dx_rounded_.data(), static_cast<std::int64_t>(dx_.size()));
   block_.backward(parameters, layout_.encoder, weights.encoder, rows(), kept_, dx_.data(),
                   dx_rounded_.data(), gradient);
-  const int n = padded_rows(static_cast<int>(links_.size()));
+  const int n = padded_rows(static_cast<int>(rows_.links.size()));
   d_encoded_.assign(silu_.size(), T{});
   d_silu_.resize(silu_.size());
   d_z_.resize(silu_.size());
-  for (std::size_t l = 0; l < links_.size(); l++)
-    std::copy_n(dx_rounded_.data() + std::int64_t{links_[l].row} * c_.dim, c_.dim,
+  for (std::size_t l = 0; l < rows_.links.size(); l++)
+    std::copy_n(dx_rounded_.data() + std::int64_t{rows_.links[l].row} * c_.dim, c_.dim,
                 d_encoded_.data() + l * static_cast<std::size_t>(c_.dim));
   math_->backward_weight(*weights.gram_out, d_encoded_.data(), silu_.data(), n,
                          gradient + layout_.at("gram.1.weight"));
@@ -326,9 +245,9 @@ void ChimeraPass<T>::backward_encoder(const std::vector<float>& parameters,
 template <typename T>
 void ChimeraPass<T>::add_to_embedding(float* gradient) {
   const T* from = d_gram_.data();
-  for (const Link& link : links_) {
+  for (const Link& link : rows_.links) {
     for (int back = c_.gram - 1; back >= 0; back--, from += c_.dim) {
-      const TokenId token = token_of(link, back);
+      const TokenId token = rows_.token_of(link, back);
       if (token >= 0) add_row(from, c_.dim, gradient + std::int64_t{token} * c_.dim);
     }
   }
@@ -342,7 +261,7 @@ void ChimeraPass<T>::forward_backward(const std::vector<float>& parameters,
                                       float* gradient,
                                       HeadsSums& sums) {
   lay_out(texts);
-  if (links_.empty()) return;
+  if (rows_.links.empty()) return;
   if (loss.self_fed) guess(parameters, weights);
   forward(parameters, weights);
   dx_.assign(f_.size(), 0.0f);
@@ -357,20 +276,19 @@ void ChimeraPass<T>::rank(const std::vector<float>& parameters,
                           int n_valid,
                           HeadsRanks& ranks) {
   lay_out(texts);
-  if (links_.empty()) return;
+  if (rows_.links.empty()) return;
   forward(parameters, weights);
   for (int head = 0; head < c_.n_heads; head++) {
     const auto k = static_cast<std::size_t>(head);
     join(head);
-    const auto& links = of_head_[k];
-    vocab_.logits(*weights.output[k], joined_.data(), head_width(), static_cast<int>(links.size()),
-                  [&](int row, std::span<const float> logits) {
-                    const Link& link =
-                        links_[static_cast<std::size_t>(links[static_cast<std::size_t>(row)])];
-                    const auto at = static_cast<std::size_t>(link.end() + 1);
-                    ranks.add(head, rank_of(logits.first(static_cast<std::size_t>(n_valid)),
-                                            link.text->tokens[at]));
-                  });
+    const auto& links = rows_.of_head[k];
+    vocab_.logits(
+        *weights.output[k], joined_.data(), head_width(), static_cast<int>(links.size()),
+        [&](int row, std::span<const float> logits) {
+          const Link& link =
+              rows_.links[static_cast<std::size_t>(links[static_cast<std::size_t>(row)])];
+          ranks.add(head, rank_of(logits.first(static_cast<std::size_t>(n_valid)), link.asked()));
+        });
   }
 }
 

@@ -1,5 +1,7 @@
 #include "engine/train/heads_pass.h"
 
+#include <cmath>
+
 #include "engine/train/chimera_pass.h"
 #include "engine/train/medusa_pass.h"
 
@@ -12,6 +14,11 @@ void HeadsSums::operator+=(const HeadsSums& other) {
   }
   feature += other.feature;
   n_feature += other.n_feature;
+}
+
+bool HeadsSums::finite() const {
+  return std::isfinite(feature) &&
+         std::ranges::all_of(loss, [](double head) { return std::isfinite(head); });
 }
 
 void HeadsRanks::add(int head, int rank) {
@@ -40,6 +47,25 @@ int rows_of(const HeadsText& text, const HeadsConfig& c) {
   int rows = n_hidden + (c.sees_committed_grams ? n_hidden : text.n_places(0));
   for (int k = 1; k < c.n_heads; k++) rows += text.n_places(k);
   return rows;
+}
+
+std::vector<std::span<const HeadsText>> passes_of(std::span<const HeadsText> texts,
+                                                  const HeadsConfig& config,
+                                                  int max_rows) {
+  std::vector<std::span<const HeadsText>> passes;
+  std::size_t first = 0;
+  int rows = 0;
+  for (std::size_t i = 0; i < texts.size(); i++) {
+    const int more = rows_of(texts[i], config);
+    if (i > first && rows + more > max_rows) {
+      passes.push_back(texts.subspan(first, i - first));
+      first = i;
+      rows = 0;
+    }
+    rows += more;
+  }
+  if (first < texts.size()) passes.push_back(texts.subspan(first));
+  return passes;
 }
 
 template <typename T>

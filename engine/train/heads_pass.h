@@ -49,6 +49,8 @@ struct HeadsSums {
   explicit HeadsSums(int n_heads)
       : loss(static_cast<std::size_t>(n_heads)), n(static_cast<std::size_t>(n_heads)) {}
   void operator+=(const HeadsSums& other);
+  /// Whether all losses are finite numbers.
+  bool finite() const;
 };
 
 inline constexpr int kRanks = 10;
@@ -89,6 +91,11 @@ class HeadsPass {
 
 /// Rows that a text takes of a pass.
 int rows_of(const HeadsText& text, const HeadsConfig& config);
+/// The texts in their order, as many to a pass as fit.
+/// @param max_rows  of a pass; a longer text has one for itself
+std::vector<std::span<const HeadsText>> passes_of(std::span<const HeadsText> texts,
+                                                  const HeadsConfig& config,
+                                                  int max_rows);
 
 /// @param embedding  [vocab_size, dim] the target's, read where the heads have none of their own;
 ///                   outlives the pass

@@ -5,6 +5,7 @@
 #include <deque>
 #include <optional>
 
+#include "engine/train/heads_steps.h"
 #include "engine/train/hidden_states.h"
 #include "engine/train/optimizer.h"
 #include "engine/train/run_parts.h"
@@ -16,7 +17,6 @@
 namespace engine {
 namespace {
 
-constexpr int kPassRows = 1024;   // of a pass, or those of the longest text
 constexpr int kProbesInLog = 32;  // texts
 constexpr std::size_t kLosses = 100;
 
@@ -42,14 +42,6 @@ std::int64_t tokens_of(const HeadsRecipe& recipe, const std::vector<OwnOutput>& 
   return static_cast<std::int64_t>(recipe.epochs * static_cast<double>(places));
 }
 
-int longest_of(const std::vector<OwnOutput>& texts, const HeadsConfig& config) {
-  int rows = 0;
-  for (const OwnOutput& text : texts)
-    rows = std::max(rows, rows_of({text.tokens, {}, text.n_prompt}, config));
-  return rows;
-}
-
-template <typename T>
 class HeadsRun {
  public:
   HeadsRun(const HeadsRecipe& recipe,
@@ -60,20 +52,20 @@ class HeadsRun {
            Compute compute,
            int shards);
   void restore(Checkpoint checkpoint);
-  HeadsResult run(const TrainCallbacks& callbacks);
+  /// @param device  null: the CPU
+  HeadsResult run(const TrainCallbacks& callbacks, std::unique_ptr<kernels::Device> device);
 
  private:
+  HeadsRunShape shape() const;
   std::vector<int> next_texts();
   HeadsLoss loss_of(std::span<const HeadsText> texts) const;
-  std::vector<std::span<const HeadsText>> passes_of(std::span<const HeadsText> texts) const;
-  HeadsSums gradient_of(std::span<const HeadsText> texts, const HeadsLoss& loss);
   TrainProgress update(std::int64_t step, double lr);
   void tell_losses(const HeadsSums& sums, TrainProgress& progress) const;
   HeadsRanks ranks_of(int n_probes);
   HeadsText read(const OwnOutput& text, std::span<const Bf16> hidden) const {
     return {text.tokens, hidden, text.n_prompt};
   }
-  void save() const;
+  void save();
 
   const HeadsRecipe& recipe_;
   const HeadsConfig& config_;
@@ -86,24 +78,20 @@ class HeadsRun {
   TrainingLoop loop_;
   Workers workers_;
   Optimizer optimizer_;
-  int pass_rows_;
-  std::unique_ptr<LinearMath<T>> math_;
+  int shards_;
   std::vector<float> parameters_;
-  std::unique_ptr<PackedHeads<T>> weights_;
-  std::vector<std::unique_ptr<HeadsPass<T>>> passes_;
-  std::vector<std::vector<float>> gradients_;
+  std::unique_ptr<HeadsSteps> steps_;
   std::int64_t next_text_ = 0;
   std::deque<NamedFigures> recent_;  // losses of the last steps
 };
 
-template <typename T>
-HeadsRun<T>::HeadsRun(const HeadsRecipe& recipe,
-                      const HeadsConfig& config,
-                      const HeadsData& data,
-                      const TrainOptions& options,
-                      const TrainCallbacks& callbacks,
-                      Compute compute,
-                      int shards)
+HeadsRun::HeadsRun(const HeadsRecipe& recipe,
+                   const HeadsConfig& config,
+                   const HeadsData& data,
+                   const TrainOptions& options,
+                   const TrainCallbacks& callbacks,
+                   Compute compute,
+                   int shards)
     : recipe_(recipe),
       config_(config),
       data_(data),
@@ -119,8 +107,7 @@ HeadsRun<T>::HeadsRun(const HeadsRecipe& recipe,
       optimizer_({recipe.beta1, recipe.beta2, recipe.weight_decay, recipe.clip},
                  runs_of(layout_.parts, layout_.n),
                  train_table()),
-      pass_rows_(std::max({kPassRows, longest_of(texts_, config), longest_of(probes_, config)})),
-      math_(math_for<T>(compute)),
+      shards_(std::min(shards, recipe.batch_texts)),
       parameters_(initial_heads(config,
                                 data.output,
                                 data.embedding,
@@ -130,30 +117,35 @@ HeadsRun<T>::HeadsRun(const HeadsRecipe& recipe,
     throw Error(ErrorCode::BadInput, recipe.name +
                                          ": own_outputs: no text is long enough to "
                                          "learn from; raise count or max_tokens");
-  shards = std::min(shards, recipe.batch_texts);
-  for (int i = 0; i < shards; i++) {
-    passes_.push_back(make_heads_pass<T>(config, data.embedding, math_for<T>(compute),
-                                         train_table(), pass_rows_));
-    gradients_.emplace_back(static_cast<std::size_t>(layout_.n), 0.0f);
-  }
 }
 
-template <typename T>
-void HeadsRun<T>::restore(Checkpoint c) {
+HeadsRunShape HeadsRun::shape() const {
+  HeadsRunShape shape{.config = config_, .embedding = data_.embedding};
+  shape.batch_texts = recipe_.batch_texts;
+  for (const auto* texts : {&texts_, &probes_}) {
+    for (const OwnOutput& text : *texts) {
+      const HeadsText as_read = read(text, {});
+      shape.longest_rows = std::max(shape.longest_rows, rows_of(as_read, config_));
+      shape.longest_places = std::max(shape.longest_places, as_read.n_places(0));
+    }
+  }
+  return shape;
+}
+
+void HeadsRun::restore(Checkpoint c) {
   loop_.restore(c, layout_.n, "heads of another shape than the recipe's", parameters_, optimizer_);
   next_text_ = c.next_text;
 }
 
-template <typename T>
-void HeadsRun<T>::save() const {
-  Checkpoint c =
-      loop_.checkpoint(to_json(recipe_), compute_, passes_.size(), parameters_, optimizer_);
+void HeadsRun::save() {
+  steps_->fetch();
+  Checkpoint c = loop_.checkpoint(to_json(recipe_), compute_, static_cast<std::size_t>(shards_),
+                                  parameters_, optimizer_);
   c.next_text = next_text_;
   write_checkpoint(loop_.checkpoint_path(), c);
 }
 
-template <typename T>
-std::vector<int> HeadsRun<T>::next_texts() {
+std::vector<int> HeadsRun::next_texts() {
   std::vector<int> texts;
   for (int i = 0; i < recipe_.batch_texts; i++)
     texts.push_back(static_cast<int>(order_.at(next_text_++)));
@@ -161,8 +153,7 @@ std::vector<int> HeadsRun<T>::next_texts() {
 }
 
 // A head's loss is the mean over its rows of the step.
-template <typename T>
-HeadsLoss HeadsRun<T>::loss_of(std::span<const HeadsText> texts) const {
+HeadsLoss HeadsRun::loss_of(std::span<const HeadsText> texts) const {
   HeadsLoss loss;
   std::int64_t n_rows = 0;
   for (int head = 0; head < config_.n_heads; head++) {
@@ -179,46 +170,7 @@ HeadsLoss HeadsRun<T>::loss_of(std::span<const HeadsText> texts) const {
   return loss;
 }
 
-// In their order, as many to a pass as fit.
-template <typename T>
-std::vector<std::span<const HeadsText>> HeadsRun<T>::passes_of(
-    std::span<const HeadsText> texts) const {
-  std::vector<std::span<const HeadsText>> passes;
-  std::size_t first = 0;
-  int rows = 0;
-  for (std::size_t i = 0; i < texts.size(); i++) {
-    const int more = rows_of(texts[i], config_);
-    if (i > first && rows + more > pass_rows_) {
-      passes.push_back(texts.subspan(first, i - first));
-      first = i;
-      rows = 0;
-    }
-    rows += more;
-  }
-  if (first < texts.size()) passes.push_back(texts.subspan(first));
-  return passes;
-}
-
-// Texts are dealt to shards in runs; a shard's gradient is the sum of its passes in their order.
-template <typename T>
-HeadsSums HeadsRun<T>::gradient_of(std::span<const HeadsText> texts, const HeadsLoss& loss) {
-  const auto n_shards = passes_.size();
-  std::vector<HeadsSums> sums(n_shards, HeadsSums(config_.n_heads));
-  workers_.run(static_cast<int>(n_shards), [&](int i) {
-    const auto shard = static_cast<std::size_t>(i);
-    const std::size_t begin = texts.size() * shard / n_shards;
-    const std::size_t end = texts.size() * (shard + 1) / n_shards;
-    for (const auto pass : passes_of(texts.subspan(begin, end - begin)))
-      passes_[shard]->forward_backward(parameters_, *weights_, pass, loss, gradients_[shard].data(),
-                                       sums[shard]);
-  });
-  HeadsSums all(config_.n_heads);
-  for (const HeadsSums& shard : sums) all += shard;
-  return all;
-}
-
-template <typename T>
-void HeadsRun<T>::tell_losses(const HeadsSums& sums, TrainProgress& progress) const {
+void HeadsRun::tell_losses(const HeadsSums& sums, TrainProgress& progress) const {
   double mean = 0;
   for (int head = 0; head < config_.n_heads; head++) {
     const auto k = static_cast<std::size_t>(head);
@@ -234,8 +186,7 @@ void HeadsRun<T>::tell_losses(const HeadsSums& sums, TrainProgress& progress) co
   progress.loss += recipe_.feature_weight * feature;
 }
 
-template <typename T>
-TrainProgress HeadsRun<T>::update(std::int64_t step, double lr) {
+TrainProgress HeadsRun::update(std::int64_t step, double lr) {
   const std::vector<int> chosen = next_texts();
   hidden_.load(chosen);
   std::vector<HeadsText> texts;
@@ -244,12 +195,10 @@ TrainProgress HeadsRun<T>::update(std::int64_t step, double lr) {
     texts.push_back(read(texts_[static_cast<std::size_t>(text)], hidden_.of(text)));
     progress.tokens += texts.back().n_places(0);
   }
-  tell_losses(gradient_of(texts, loss_of(texts)), progress);
-  progress.gradient_norm = std::isfinite(progress.loss)
-                               ? optimizer_.update(parameters_, gradients_, step, lr, workers_)
-                               : optimizer_.leave_out(gradients_, workers_);
+  HeadsSums sums(config_.n_heads);
+  progress.gradient_norm = steps_->update(texts, loss_of(texts), step, lr, sums);
+  tell_losses(sums, progress);
   if (!std::isfinite(progress.gradient_norm)) return progress;
-  workers_.run(weights_->n_matrices(), [&](int i) { weights_->repack(i, *math_); });
   recent_.push_back(progress.losses);
   if (recent_.size() > kLosses) recent_.pop_front();
   if (recipe_.probe_steps > 0 && step % recipe_.probe_steps == 0) {
@@ -260,8 +209,7 @@ TrainProgress HeadsRun<T>::update(std::int64_t step, double lr) {
   return progress;
 }
 
-template <typename T>
-HeadsRanks HeadsRun<T>::ranks_of(int n_probes) {
+HeadsRanks HeadsRun::ranks_of(int n_probes) {
   std::vector<int> chosen;
   for (int i = 0; i < std::min<int>(n_probes, static_cast<int>(probes_.size())); i++)
     chosen.push_back(i);
@@ -270,21 +218,28 @@ HeadsRanks HeadsRun<T>::ranks_of(int n_probes) {
   for (const int i : chosen)
     texts.push_back(read(probes_[static_cast<std::size_t>(i)], probe_hidden_.of(i)));
   HeadsRanks ranks(config_.n_heads);
-  const int n_valid = data_.target.vocab_size();
-  for (const auto pass : passes_of(texts))
-    passes_[0]->rank(parameters_, *weights_, pass, n_valid, ranks);
+  steps_->rank(texts, data_.target.vocab_size(), ranks);
   return ranks;
 }
 
-template <typename T>
-HeadsResult HeadsRun<T>::run(const TrainCallbacks& callbacks) {
-  weights_ = std::make_unique<PackedHeads<T>>(config_, layout_, parameters_, *math_);
+HeadsResult HeadsRun::run(const TrainCallbacks& callbacks,
+                          std::unique_ptr<kernels::Device> device) {
+  const TrainState state{parameters_, optimizer_};
+  steps_ = device ? gpu_heads_steps(shape(), compute_, state, std::move(device))
+                  : cpu_heads_steps(shape(), compute_, shards_, state, workers_);
   if (callbacks.notice) {
+    callbacks.notice("computing in " + steps_->name());
     callbacks.notice(std::to_string(texts_.size()) + " texts, hidden states of " +
                      std::to_string(hidden_.n_bytes() / 1'000'000) + " MB, " +
                      (hidden_.kept() ? "kept in memory" : "made again for every step"));
   }
-  loop_.run([&](std::int64_t step, double lr) { return update(step, lr); }, [&] { save(); });
+  const auto told_update = [&](std::int64_t step, double lr) {
+    TrainProgress progress = update(step, lr);
+    for (const std::string& note : steps_->take_notes())
+      if (callbacks.notice) callbacks.notice(note);
+    return progress;
+  };
+  loop_.run(told_update, [&] { save(); });
   HeadsResult result;
   result.finished = loop_.done() >= 1;
   result.step = loop_.step;
@@ -306,41 +261,25 @@ HeadsResult HeadsRun<T>::run(const TrainCallbacks& callbacks) {
   return result;
 }
 
-template <typename T>
-HeadsResult start(const HeadsRecipe& recipe,
-                  const HeadsConfig& config,
-                  const HeadsData& data,
-                  const TrainOptions& options,
-                  const TrainCallbacks& callbacks,
-                  Compute compute,
-                  int shards,
-                  std::optional<Checkpoint> checkpoint) {
-  HeadsRun<T> run(recipe, config, data, options, callbacks, compute, shards);
-  if (checkpoint) run.restore(std::move(*checkpoint));
-  return run.run(callbacks);
-}
-
 }  // namespace
 
 HeadsResult train_heads(const HeadsRecipe& recipe,
                         const HeadsConfig& config,
                         const HeadsData& data,
                         const TrainOptions& options,
-                        const TrainCallbacks& callbacks) {
+                        const TrainCallbacks& callbacks,
+                        std::unique_ptr<kernels::Device> device) {
+  if (!device) device = open_training_device(options.device);
   std::optional<Checkpoint> checkpoint = checkpoint_to_resume(to_json(recipe), options, callbacks);
+  const std::string& named = checkpoint ? checkpoint->compute : recipe.compute;
   const Compute compute =
-      compute_named(checkpoint ? checkpoint->compute : recipe.compute, encoder_of(config));
+      device ? gpu_compute_named(named) : compute_named(named, encoder_of(config));
   const int shards = checkpoint          ? checkpoint->shards
                      : recipe.shards > 0 ? recipe.shards
                                          : usable_threads(options.n_threads);
-  if (callbacks.notice) {
-    callbacks.notice("computing in " + std::string(name_of(compute)) + " with " +
-                     std::to_string(shards) + " shards, elementwise " + train_table().name);
-  }
-  return compute == Compute::F32 ? start<float>(recipe, config, data, options, callbacks, compute,
-                                                shards, std::move(checkpoint))
-                                 : start<Bf16>(recipe, config, data, options, callbacks, compute,
-                                               shards, std::move(checkpoint));
+  HeadsRun run(recipe, config, data, options, callbacks, compute, shards);
+  if (checkpoint) run.restore(std::move(*checkpoint));
+  return run.run(callbacks, std::move(device));
 }
 
 }  // namespace engine

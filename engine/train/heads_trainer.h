@@ -1,8 +1,9 @@
 // Trains draft heads on texts that a target wrote. Like train(), a run is a function of (recipe,
-// texts, shards, engine of products), and one that was stopped and resumed ends with the same bits.
+// texts, shards, engine of products and device), and one that was stopped and resumed ends with the same bits.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,11 +37,13 @@ struct HeadsResult {
 };
 
 /// @param config  heads_config(recipe, the target's)
+/// @param device  options.device, opened before; null: it is opened here
 /// @throws Error  as train()
 HeadsResult train_heads(const HeadsRecipe& recipe,
                         const HeadsConfig& config,
                         const HeadsData& data,
                         const TrainOptions& options,
-                        const TrainCallbacks& callbacks);
+                        const TrainCallbacks& callbacks,
+                        std::unique_ptr<kernels::Device> device = nullptr);
 
 }  // namespace engine

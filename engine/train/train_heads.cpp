@@ -111,7 +111,9 @@ bool make_own_texts(const OwnTarget& target,
 
 HeadsTraining make_heads(const HeadsRequest& request,
                          const HeadsTarget& target,
-                         const HeadsCallbacks& callbacks) {
+                         const HeadsCallbacks& callbacks,
+                         std::unique_ptr<kernels::Device> device) {
+  if (!device) device = open_training_device(request.device);
   HeadsTraining training;
   training.recipe = read_heads_recipe(request.recipe, request.kind);
   training.config = heads_config(training.recipe, target.files.config);
@@ -137,8 +139,8 @@ HeadsTraining make_heads(const HeadsRequest& request,
   options.n_threads = request.n_threads;
   options.resume = request.resume;
   options.directory = request.out;
-  training.result =
-      train_heads(training.recipe, training.config, data, options, callbacks.training);
+  training.result = train_heads(training.recipe, training.config, data, options,
+                                callbacks.training, std::move(device));
   // A run that was killed while it wrote is finished by its checkpoint, and has no card yet.
   const bool written = training.result.steps_done == 0 && result_is_written(request.out);
   if (written && callbacks.training.notice)

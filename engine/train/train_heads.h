@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "engine/model/model_files.h"
@@ -17,7 +18,8 @@ struct HeadsRequest {
       texts;         // file of the target's own texts; empty: out/own_outputs.jsonl, made if absent
   std::string data;  // folder of the open texts; empty if the mixture needs none
   bool resume = false;
-  int n_threads = 0;  // 0: as many as the process may use
+  int n_threads = 0;   // 0: as many as the process may use
+  std::string device;  // that heads are trained on, as TrainOptions has it
 };
 
 /// The target the recipe names, in memory.
@@ -43,10 +45,12 @@ struct HeadsTraining {
 /// of the split train (own_outputs.jsonl), on prompts that no training reads (probe_outputs.jsonl),
 /// the training (checkpoint.bin, training.jsonl). When it is finished out/ also holds the heads in
 /// bf16, accuracies.json and a model card, README.md.
+/// @param device  request.device, opened before; null: it is opened here
 /// @throws Error  as write_own_outputs() and train()
 HeadsTraining make_heads(const HeadsRequest& request,
                          const HeadsTarget& target,
-                         const HeadsCallbacks& callbacks);
+                         const HeadsCallbacks& callbacks,
+                         std::unique_ptr<kernels::Device> device = nullptr);
 
 /// {"heads": [[share of rank 1, of rank 2, ..], ..], "prompts": .., "measured_on": ".."}
 std::string accuracies_json(const HeadsRanks& ranks, int n_prompts, const std::string& measured_on);

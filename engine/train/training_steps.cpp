@@ -88,7 +88,7 @@ void CpuSteps<T>::shard_gradient(int shard, const StepBatch& batch, std::vector<
 
 }  // namespace
 
-bool all_finite(const std::vector<float>& values) {
+bool all_finite(std::span<const float> values) {
   return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
 }
 

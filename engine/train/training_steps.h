@@ -28,7 +28,7 @@ struct StepBatch {
 };
 StepBatch lay_out(const std::vector<PackedRow>& rows, int context);
 
-bool all_finite(const std::vector<float>& values);
+bool all_finite(std::span<const float> values);
 
 /// Some packed rows of a batch as a pass takes them, weights as shares of the batch's.
 class BatchPart {

@@ -11,6 +11,7 @@
 #include "kernels/cuda/prompts.cu"
 #include "kernels/cuda/rows.cu"
 #include "kernels/cuda/train_attention.cu"
+#include "kernels/cuda/train_heads.cu"
 #include "kernels/cuda/train_norms.cu"
 #include "kernels/cuda/train_rows.cu"
 #include "kernels/cuda/transfers.cu"

@@ -161,6 +161,7 @@ const TrainKernels& training() {
     TrainKernels filled = {};
     add_train_norm_kernels(filled);
     add_train_row_kernels(filled);
+    add_train_head_kernels(filled);
     add_train_attention_kernels(filled);
     add_train_products(filled);
     return filled;

@@ -121,6 +121,39 @@ struct TrainKernels {
                           int n_rows,
                           int hidden);
 
+  /// z += bias unless bias is null, then y = x + silu(z), or silu(z) where x is null.
+  ///   z [n_rows, dim] f32, bias [dim];  x, y [n_rows, dim] of the type
+  void (*silu)(Device&,
+               DType type,
+               float* z,
+               const float* bias,
+               const void* x,
+               void* y,
+               int n_rows,
+               int dim);
+  /// dz = dy silu'(z).  z [n] f32;  dy, dz [n] of the type
+  void (*silu_backward)(
+      Device&, DType type, const float* z, const void* dy, void* dz, std::int64_t n);
+  /// y += x, rounded to the type.  x, y [n]
+  void (*add)(Device&, DType type, const void* x, void* y, std::int64_t n);
+  /// sums[i] += x[0, i] + x[1, i] + ..  x [n_rows, width] of the type
+  void (*column_sums)(Device&, DType type, const void* x, float* sums, int n_rows, int width);
+
+  /// to[to_row[r], :] = from[from_row[r], :], rounded to to_type; zeros where from_row[r] is
+  /// negative. No two rows go to the same place.
+  ///   from [.., dim];  to [.., to_stride], of which the first dim are written
+  ///   from_row, to_row [n_rows]; null: r itself
+  void (*copy_rows)(Device&,
+                    DType from_type,
+                    const void* from,
+                    const std::int32_t* from_row,
+                    DType to_type,
+                    void* to,
+                    const std::int32_t* to_row,
+                    int to_stride,
+                    int n_rows,
+                    int dim);
+
   /// Softmax attention, scores scaled by 1 / sqrt(head_dim). A row that sees nobody gets zeros.
   ///   qkv [n_rows, (n_heads + 2 n_kv_heads) head_dim], out [n_rows, n_heads head_dim], of the type
   ///   sight [n_rows];  lse [n_rows, n_heads]: the log of the row's sum
@@ -155,6 +188,35 @@ struct TrainKernels {
                         float* loss,
                         int n_rows,
                         int vocab);
+
+  /// The square of what a row of f is off what it shall become, and its gradient beside what comes
+  /// from elsewhere: dx[row[r], :] = 2 weight (f[row[r], :] - wanted[wanted_row[r], :]) + d_read[r].
+  ///   f, dx [.., dim];  wanted [.., dim] bf16;  row, wanted_row [n_rows], no row twice
+  ///   d_read [n_rows, d_stride] of the type, of which the first dim are read
+  ///   squares [n_rows]: each row's sum, not weighted
+  void (*feature_loss)(Device&,
+                       DType type,
+                       const float* f,
+                       const std::int32_t* row,
+                       const void* wanted,
+                       const std::int32_t* wanted_row,
+                       const void* d_read,
+                       int d_stride,
+                       float weight,
+                       float* dx,
+                       float* squares,
+                       int n_rows,
+                       int dim);
+  /// rank[r] = 1 + how many of the first n_valid tokens a row prefers to its target, of equal logits
+  /// those of a lower id; 0 where the target is negative.
+  ///   logits [n_rows, vocab];  target, rank [n_rows]
+  void (*target_ranks)(Device&,
+                       const float* logits,
+                       const std::int32_t* target,
+                       std::int32_t* rank,
+                       int n_rows,
+                       int vocab,
+                       int n_valid);
 
   /// sums[b] = the squares of g's elements from b kSquaresBlock on, so many of them.
   void (*squares)(Device&, const float* g, std::int64_t n, double* sums);

@@ -1,5 +1,5 @@
-// Training's norms and their backward: of the rows, and of the weights, whose gradients are sums
-// over rows.
+// Training's norms and their backward, and sums over rows: the gradients of norms' weights and of
+// biases.
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/math.cuh"
 #include "kernels/cuda/train_parts.h"
@@ -7,7 +7,7 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-// Of the sums over rows that a norm's weights need: rows a block adds, and its columns and lanes.
+// Of sums over rows: rows a block adds, and its columns and lanes.
 constexpr int kWeightRows = 128, kWeightColumns = 32, kWeightLanes = 8;
 
 // grid: a block a row
@@ -61,16 +61,16 @@ __global__ void __launch_bounds__(kTrainThreads)
 struct WeightSums {
   float of[kWeightLanes][kWeightColumns];
 };
-// partial[chunk, i] = the sum over the chunk's rows of dh x r.
+// partial[chunk, i] = the sum over the chunk's rows of dh x r, or of dh alone where x is null.
 // grid: blocks of columns, chunks of rows; a block's lane takes every eighth row
 template <class S>
 __global__ void __launch_bounds__(kWeightColumns* kWeightLanes)
-    train_norm_weights(const float* x,
-                       const float* r,
-                       const typename S::Element* dh,
-                       float* partial,
-                       int n_rows,
-                       int dim) {
+    train_column_sums(const float* x,
+                      const float* r,
+                      const typename S::Element* dh,
+                      float* partial,
+                      int n_rows,
+                      int dim) {
   auto& sums = static_shared<WeightSums>();
   const int column = threadIdx.x % kWeightColumns, lane = threadIdx.x / kWeightColumns;
   const int i = blockIdx.x * kWeightColumns + column, first = blockIdx.y * kWeightRows;
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kWeightColumns* kWeightLanes)
   float sum = 0;
   for (int row = first + lane; i < dim && row < last; row += kWeightLanes) {
     const std::int64_t at = std::int64_t{row} * dim + i;
-    sum = fmaf(S::widen(dh[at]) * x[at], r[row], sum);
+    sum = x ? fmaf(S::widen(dh[at]) * x[at], r[row], sum) : sum + S::widen(dh[at]);
   }
   sums.of[lane][column] = sum;
   __syncthreads();
@@ -94,6 +94,26 @@ __global__ void __launch_bounds__(kTrainThreads)
   float sum = 0;
   for (int chunk = 0; chunk < n_chunks; chunk++) sum += partial[std::int64_t{chunk} * width + i];
   sums[i] += sum;
+}
+
+/// sums += over the rows: dh x r, or dh alone where x is null.
+template <class S>
+void add_column_sums(CudaDevice& cuda,
+                     const float* x,
+                     const float* r,
+                     const typename S::Element* dh,
+                     float* sums,
+                     int n_rows,
+                     int dim) {
+  const int n_chunks = blocks_for(n_rows, kWeightRows);
+  auto* partial =
+      static_cast<float*>(cuda.scratch(Use::Partials, std::int64_t{n_chunks} * dim * 4));
+  cuda.launch(
+      "train_column_sums", train_column_sums<S>,
+      dim3(static_cast<unsigned>(blocks_for(dim, kWeightColumns)), static_cast<unsigned>(n_chunks)),
+      kWeightColumns * kWeightLanes, 0, x, r, dh, partial, n_rows, dim);
+  cuda.launch("train_add_partials", train_add_partials, blocks_for(dim, kTrainThreads),
+              kTrainThreads, 0, partial, sums, n_chunks, dim);
 }
 
 template <class S>
@@ -123,17 +143,9 @@ void norm_backward(Device& device,
                    int dim) {
   CudaDevice& cuda = cuda_of(device);
   const auto* gradient = static_cast<const typename S::Element*>(dh);
-  const int n_chunks = blocks_for(n_rows, kWeightRows);
-  auto* partial =
-      static_cast<float*>(cuda.scratch(Use::Partials, std::int64_t{n_chunks} * dim * 4));
   cuda.launch("train_norm_backward", train_norm_backward_rows<S>, n_rows, kTrainThreads, 0, x, w, r,
               gradient, dx, static_cast<typename S::Element*>(dx_copy), dim);
-  cuda.launch(
-      "train_norm_weights", train_norm_weights<S>,
-      dim3(static_cast<unsigned>(blocks_for(dim, kWeightColumns)), static_cast<unsigned>(n_chunks)),
-      kWeightColumns * kWeightLanes, 0, x, r, gradient, partial, n_rows, dim);
-  cuda.launch("train_add_partials", train_add_partials, blocks_for(dim, kTrainThreads),
-              kTrainThreads, 0, partial, dw, n_chunks, dim);
+  add_column_sums<S>(cuda, x, r, gradient, dw, n_rows, dim);
 }
 
 }  // namespace
@@ -151,6 +163,14 @@ void add_train_norm_kernels(TrainKernels& kernels) {
     if (n_rows == 0) return;
     for_train_type(type, [&]<class S>(S) {
       norm_backward<S>(device, x, w, r, dh, dx, dw, dx_copy, n_rows, dim);
+    });
+  };
+  kernels.column_sums = [](Device& device, DType type, const void* x, float* sums, int n_rows,
+                           int width) {
+    if (n_rows == 0) return;
+    for_train_type(type, [&]<class S>(S) {
+      add_column_sums<S>(cuda_of(device), nullptr, nullptr,
+                         static_cast<const typename S::Element*>(x), sums, n_rows, width);
     });
   };
 }

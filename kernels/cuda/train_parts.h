@@ -10,6 +10,7 @@ namespace kernels::DECOSCOPE_GPU {
 // The groups of operations, one file each.
 void add_train_norm_kernels(TrainKernels& kernels);
 void add_train_row_kernels(TrainKernels& kernels);
+void add_train_head_kernels(TrainKernels& kernels);
 void add_train_attention_kernels(TrainKernels& kernels);
 void add_train_products(TrainKernels& kernels);
 
@@ -25,6 +26,12 @@ void for_train_type(DType type, const Work& work) {
     work(StoreF32());
   else
     work(StoreBf16());
+}
+
+// 1 / (1 + e^-x); cut off where it is 0 to within f32.
+__device__ inline float logistic(float x) {
+  const float exponent = 0 - x > 88.0f ? 88.0f : 0 - x;  // a NaN passes
+  return 1.0f / (1.0f + exp_f32(exponent));
 }
 
 }  // namespace

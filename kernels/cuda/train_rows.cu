@@ -7,12 +7,6 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-// 1 / (1 + e^-x); cut off where it is 0 to within f32.
-__device__ inline float logistic(float x) {
-  const float exponent = 0 - x > 88.0f ? 88.0f : 0 - x;  // a NaN passes
-  return 1.0f / (1.0f + exp_f32(exponent));
-}
-
 // ---- rotation, activation. A thread is a pair of a head, or an element
 
 template <class S>

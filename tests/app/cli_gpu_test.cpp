@@ -100,6 +100,40 @@ TEST_F(CliModel, a_target_is_trained_on_the_emulated_gpu_and_gone_on_with_on_the
   EXPECT_EQ(run("generate --prompt a --max-tokens 2 --model " + folder + "/small").code, 0);
 }
 
+TEST_F(CliModel, draft_heads_are_trained_on_the_emulated_gpu_and_gone_on_with_on_the_cpu) {
+  const std::string target = folder + "/small";
+  std::ofstream(folder + "/small.json") << R"({"name": "small", "mixture": {"arith": {"weight": 1}},
+      "model": {"layers": 1, "dim": 32, "hidden_dim": 64, "heads": 1, "max_seq_len": 64},
+      "context": 64, "batch_tokens": 128, "tokens": 200})";
+  ASSERT_EQ(run("train target --recipe " + target + ".json --out " + target).code, 0);
+  for (const std::string kind : {"medusa", "chimera"}) {
+    SCOPED_TRACE(kind);
+    const std::string out = folder + "/" + kind;
+    const auto trained = [&](int epochs, const std::string& more) {
+      std::ofstream(out + ".json")
+          << R"({"heads_of": ")" << kind << R"(", "own_outputs": {"mixture": {"arith":
+          {"weight": 1, "levels": [1, 0, 0]}}, "count": 3, "max_tokens": 5, "lanes": 2},
+          "probe_texts": 2, "heads": 2, "batch_texts": 3, "shards": 1, "epochs": )"
+          << epochs << "}";
+      const Outcome outcome = run("train " + kind + " --json --target " + target + " --recipe " +
+                                  out + ".json --out " + out + " " + more);
+      EXPECT_EQ(outcome.code, 0) << outcome.err;
+      return json::parse(outcome.out, nullptr, false);
+    };
+    const json first = trained(2, "--device cuda:emulated");
+    EXPECT_EQ(first["finished"], true);
+    EXPECT_EQ(first["compute"], "bf16-cuda");
+    EXPECT_EQ(first["accuracies"].size(), 2u);
+    const json second = trained(4, "--resume --device cpu");
+    EXPECT_GT(second["steps"], first["steps"]);
+    EXPECT_NE(second["compute"], "bf16-cuda");
+    EXPECT_EQ(run("generate --prompt a --max-tokens 2 --decoder " + kind + " --model " + target +
+                  " --heads " + out)
+                  .code,
+              0);
+  }
+}
+
 // A call of CUDA's that fails, ever later: while it loads, reads the prompt, decodes.
 TEST_F(CliModel, CU08_a_gpu_that_fails_is_exit_5_in_one_line_and_what_was_decoded_is_recorded) {
   const std::string record = folder + "/failed.pdrun";

@@ -116,13 +116,13 @@ TEST_F(Cli, a_training_is_refused_on_a_device_that_is_not_here_or_cannot_train_i
     EXPECT_EQ(outcome.out, "");
     EXPECT_FALSE(std::filesystem::exists(folder + "/model"));
   };
-  for (const std::string what : {"target", "draft"}) {
+  for (const std::string what : {"target", "draft", "medusa", "chimera"}) {
     refused(what, "cuda:99", 5, "`decoscope devices`");
     refused(what, "tpu", 2, "expected auto, cpu or cuda:N");
   }
-  for (const std::string what : {"tokenizer", "medusa", "chimera", "cllm", "outputs"})
+  for (const std::string what : {"tokenizer", "cllm", "outputs"})
     for (const std::string device : {"cuda:0", "cuda:emulated", "cuda:99"})
-      refused(what, device, 2, "target and draft can be trained on a GPU");
+      refused(what, device, 2, what + " is trained on the CPU alone");
 }
 
 // The decoders of a race have different options: each --set must be somebody's.

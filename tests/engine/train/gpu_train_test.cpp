@@ -19,6 +19,7 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/emulate/emulation_checks.h"
 #include "tests/assets_folder.h"
+#include "tests/engine/train/gpu_devices.h"
 #include "tests/engine/train/small_model.h"
 #include "tests/engine/train/small_runs.h"
 #include "tests/engine/train/two_texts.h"
@@ -31,21 +32,13 @@ namespace emulation = kernels::emulation;
 using kernels::DeviceBuffer;
 using kernels::DType;
 using test::counting;
+using test::devices;
+using test::expect_every_call_to_end_in_one_line;
+using test::kEmulated;
+using test::name_of_device;
 using test::small_recipe;
 using test::Texts;
 using test::two_texts;
-
-const std::string kEmulated = "cuda:emulated";
-
-std::vector<std::string> devices() {
-  std::vector<std::string> names;
-  for (const auto& info : kernels::list_cuda())
-    if (info.available) names.push_back(info.name);
-  return names;
-}
-std::string name_of_device(const testing::TestParamInfo<std::string>& info) {
-  return info.param == kEmulated ? "cuda_emulated" : "cuda_" + info.param.substr(5);
-}
 
 /// A text with chains: rows 20 to 27 of the second one hang on its row 4, four and four.
 struct Chained {
@@ -91,7 +84,7 @@ Found gpu_gradient(const std::string& name,
                    const ModelConfig& config,
                    DType type,
                    const std::vector<TrainRows>& parts,
-                   std::int64_t logit_bytes = GpuTrainPass::kLogitBytes) {
+                   std::int64_t logit_bytes = GpuVocabRows::kLogitBytes) {
   const auto device = kernels::open_cuda(name);
   const auto& kernels = kernels::train_kernels(*device);
   const ParameterLayout layout(config);
@@ -200,7 +193,8 @@ TEST_P(GpuGradient, of_two_passes_with_logits_in_parts_is_the_sum_of_theirs) {
 
 TEST(GpuRows, see_what_their_segment_and_view_say_and_padding_sees_nobody) {
   const Chained chained;
-  const auto sights = sights_of(chained.rows());
+  const TrainRows rows = chained.rows();
+  const auto sights = sights_of({rows.pos, rows.segments, rows.views});
   const auto expect = [&](std::size_t row, const kernels::TrainSight& s) {
     EXPECT_EQ(sights[row].begin, s.begin);
     EXPECT_EQ(sights[row].prefix_end, s.prefix_end);
@@ -573,45 +567,7 @@ TEST_F(EmulatedTraining, every_call_that_fails_ends_in_one_line_and_leaves_nothi
     fs::remove_all(directory_);
     return train(recipe, counting, options, {}).parameters;
   };
-  emulation::forget_faults();
-  const std::int64_t in_use = emulation::memory_in_use();
-  emulation::fail_call(0);
-  const std::vector<float> expected = step();
-  const std::int64_t n_calls = emulation::fail_call(0);
-  ASSERT_GT(n_calls, 100);
-  for (std::int64_t n = 1; n <= n_calls; n++) {
-    emulation::fail_call(n);
-    std::string message;
-    try {
-      EXPECT_EQ(step(), expected);
-    } catch (const Error& e) {
-      message = e.what();
-    }
-    const std::string failed = emulation::failed_call();
-    emulation::fail_call(0);
-    SCOPED_TRACE("call " + std::to_string(n) + ", " + failed);
-    const bool gives_back = failed == "cudaFree" || failed == "cudaFreeHost" ||
-                            failed == "cudaStreamDestroy" || failed == "cudaEventDestroy" ||
-                            failed == "cudaGraphDestroy" || failed == "cudaGraphExecDestroy";
-    // What gives something back may be seen at the end alone, by a note.
-    const std::vector<std::string> notes = kernels::take_notes_of_closed();
-    if (gives_back && message.empty()) {
-      ASSERT_EQ(notes.size(), 1u);
-      message = notes[0];
-    }
-    if (gives_back) {
-      EXPECT_THAT(message, testing::HasSubstr(failed));
-    }
-    // Without memory for a graph its kernels are launched one by one. Memory is asked for once more.
-    const bool done_without = failed == "cudaGraphInstantiateWithFlags" || failed == "cudaMalloc";
-    EXPECT_EQ(message.empty(), done_without) << message;
-    if (!done_without) {
-      EXPECT_THAT(message, testing::HasSubstr("cuda:emulated: "));
-      EXPECT_THAT(message, testing::Not(testing::HasSubstr("\n")));
-    }
-    EXPECT_EQ(emulation::memory_in_use(), in_use);
-  }
-  EXPECT_EQ(step(), expected) << "the next attempt succeeds";
+  expect_every_call_to_end_in_one_line(step);
 }
 
 TEST_F(EmulatedTraining, devices_that_are_not_here_are_refused_before_anything_is_written) {

@@ -1,0 +1,534 @@
+// Training of draft heads on every CUDA device that is here, the emulated one always, beside the
+// CPU's: gradients, ranks, bits of a run that was stopped, runs that change the device, calls that
+// fail.
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/model/convert.h"
+#include "engine/train/gpu_heads_pass.h"
+#include "engine/train/heads_steps.h"
+#include "engine/train/heads_trainer.h"
+#include "engine/types.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/emulate/emulation_checks.h"
+#include "tests/engine/train/gpu_devices.h"
+#include "tests/engine/train/small_heads.h"
+#include "tests/engine/train/small_model.h"
+#include "tests/engine/train/small_runs.h"
+
+namespace engine {
+namespace {
+
+namespace emulation = kernels::emulation;
+using kernels::DeviceBuffer;
+using kernels::DType;
+using test::devices;
+using test::Heads;
+using test::heads_in_f32;
+using test::kEmulated;
+using test::kVocab;
+using test::name_of_device;
+using test::random_text;
+using test::small_heads;
+using test::Text;
+
+struct Form {
+  const char* name;
+  HeadsConfig config;
+};
+
+/// Heads whose passes differ.
+std::vector<Form> forms() {
+  std::vector<Form> all;
+  const auto add = [&](const char* name, HeadsKind kind) -> HeadsConfig& {
+    all.push_back({name, small_heads(kind)});
+    return all.back().config;
+  };
+  add("medusa", HeadsKind::Medusa);
+  add("medusa of two layers", HeadsKind::Medusa).n_layers = 2;
+  add("chimera", HeadsKind::Chimera);
+  add("chimera that sees no committed grams", HeadsKind::Chimera).sees_committed_grams = false;
+  HeadsConfig& five = add("chimera of 5-grams without the state", HeadsKind::Chimera);
+  five.gram = 5;
+  five.residual = false;
+  add("chimera with an embedding of its own", HeadsKind::Chimera).own_embedding = true;
+  return all;
+}
+
+/// Two texts, and one between them of which nothing is asked.
+struct ThreeTexts {
+  Text a = random_text(11, 3, 1), none = random_text(6, 5, 3), b = random_text(9, 5, 2);
+  std::vector<HeadsText> read() const { return {a.read(), none.read(), b.read()}; }
+};
+
+HeadsLoss counts() {
+  return {.of_head = {0.1f, 0.08f, 0.064f}, .of_feature = 0.002f};
+}
+
+struct Found {
+  std::vector<float> gradient;
+  std::vector<double> loss;  // of each head
+  double squares = 0;
+};
+
+Found cpu_gradient(const HeadsConfig& config,
+                   const std::vector<HeadsText>& texts,
+                   const HeadsLoss& loss) {
+  Heads<float> heads = heads_in_f32(config);
+  heads.disturb();
+  Found found{std::vector<float>(heads.parameters.size()), {}, 0};
+  HeadsSums sums(config.n_heads);
+  heads.pass->forward_backward(heads.parameters, *heads.weights, texts, loss, found.gradient.data(),
+                               sums);
+  found.loss = sums.loss;
+  found.squares = sums.feature;
+  return found;
+}
+
+/// A pass on a device, and the weights there.
+struct Pass {
+  Pass(const std::string& name, const HeadsConfig& config, DType type)
+      : device(kernels::open_cuda(name)), heads(heads_in_f32(config)) {
+    heads.disturb();
+    copy = std::make_unique<test::GpuCopy>(*device, heads.parameters, type);
+    pass = make_gpu_heads_pass({*device, type, 128}, config, heads.embedding);
+  }
+  std::unique_ptr<kernels::Device> device;
+  Heads<float> heads;
+  std::unique_ptr<test::GpuCopy> copy;
+  std::unique_ptr<GpuHeadsPass> pass;
+};
+
+/// @param passes  whose gradients are added up
+Found gpu_gradient(const std::string& name,
+                   const HeadsConfig& config,
+                   DType type,
+                   const std::vector<std::vector<HeadsText>>& passes,
+                   const HeadsLoss& loss) {
+  const Pass on(name, config, type);
+  std::int64_t n_rows = 0;
+  for (const auto& texts : passes)
+    for (const HeadsText& text : texts) n_rows += text.n_places(0);
+  const auto& kernels = kernels::train_kernels(*on.device);
+  const DeviceBuffer gradient(*on.device, 4 * std::ssize(on.heads.parameters)),
+      losses(*on.device, 8 * config.n_heads * n_rows);
+  kernels.clear(*on.device, gradient.data(), gradient.bytes());
+  kernels.clear(*on.device, losses.data(), losses.bytes());
+  GpuHeadsLosses there{
+      .loss = losses.f32(), .squares = losses.f32() + config.n_heads * n_rows, .n_rows = n_rows};
+  for (const auto& texts : passes) {
+    on.pass->forward_backward(on.copy->weights(), texts, loss, gradient.f32(), there);
+    for (const HeadsText& text : texts) there.first += text.n_places(0);
+  }
+  Found found{std::vector<float>(on.heads.parameters.size()), {}, 0};
+  std::vector<float> rows(static_cast<std::size_t>(2 * config.n_heads * n_rows));
+  on.device->ops().download(*on.device, found.gradient.data(), gradient.data(), gradient.bytes());
+  on.device->ops().download(*on.device, rows.data(), losses.data(), losses.bytes());
+  const float* row = rows.data();
+  for (int head = 0; head < config.n_heads; head++) {
+    found.loss.push_back(0);
+    for (std::int64_t i = 0; i < n_rows; i++) found.loss.back() += *row++;
+  }
+  for (; row < rows.data() + rows.size(); row++) found.squares += *row;
+  return found;
+}
+
+/// Part by part of the weights the differences' norm is at most `share` of the part's; of norms and
+/// biases, whose gradients are sums over rows that cancel, twice that.
+void expect_close(const HeadsConfig& config,
+                  const Found& found,
+                  const Found& expected,
+                  double share) {
+  for (const NamedPart& part : HeadsLayout(config).parts) {
+    std::int64_t n = 1;
+    for (const std::int64_t d : part.shape) n *= d;
+    const double allowed = part.shape.size() == 1 ? 2 * share : share;
+    double difference = 0, size = 0;
+    for (auto i = static_cast<std::size_t>(part.at); i < static_cast<std::size_t>(part.at + n);
+         i++) {
+      difference += std::pow(static_cast<double>(found.gradient[i]) - expected.gradient[i], 2);
+      size += std::pow(static_cast<double>(expected.gradient[i]), 2);
+    }
+    EXPECT_GT(size, 0) << part.name << ": nothing to compare";
+    EXPECT_LT(std::sqrt(difference), allowed * std::sqrt(size)) << part.name;
+  }
+  for (std::size_t k = 0; k < expected.loss.size(); k++)
+    EXPECT_NEAR(found.loss[k], expected.loss[k], share * expected.loss[k]) << "head " << k;
+  EXPECT_NEAR(found.squares, expected.squares, share * expected.squares);
+}
+
+class GpuHeadsGradient : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Devices, GpuHeadsGradient, testing::ValuesIn(devices()), name_of_device);
+
+// Sums of some dozen terms in another order: 1e-6; through a block and back it stays below 1e-5.
+TEST_P(GpuHeadsGradient, of_every_weight_and_the_losses_are_the_cpus_in_f32) {
+  const ThreeTexts texts;
+  for (const Form& form : forms()) {
+    SCOPED_TRACE(form.name);
+    const Found expected = cpu_gradient(form.config, texts.read(), counts());
+    const Found found = gpu_gradient(GetParam(), form.config, DType::F32, {texts.read()}, counts());
+    expect_close(form.config, found, expected, 1e-5);
+  }
+}
+
+// A number of 8 bits is off by 2^-9 of itself at most, and some twenty of them follow each other.
+TEST_P(GpuHeadsGradient, in_bf16_are_those_of_f32_to_within_its_roundings) {
+  const ThreeTexts texts;
+  for (const Form& form : forms()) {
+    SCOPED_TRACE(form.name);
+    const Found expected = cpu_gradient(form.config, texts.read(), counts());
+    const Found found =
+        gpu_gradient(GetParam(), form.config, DType::BF16, {texts.read()}, counts());
+    expect_close(form.config, found, expected, 20 * 0x1p-9);
+  }
+}
+
+TEST_P(GpuHeadsGradient, of_two_passes_is_the_sum_of_theirs) {
+  const ThreeTexts texts;
+  const std::vector<HeadsText> all = texts.read();
+  for (const Form& form : forms()) {
+    SCOPED_TRACE(form.name);
+    const Found whole = gpu_gradient(GetParam(), form.config, DType::F32, {all}, counts());
+    const Found parts =
+        gpu_gradient(GetParam(), form.config, DType::F32, {{all[0]}, {all[1], all[2]}}, counts());
+    expect_close(form.config, parts, whole, 1e-5);
+  }
+}
+
+TEST_P(GpuHeadsGradient, of_chains_fed_with_their_own_guesses_is_the_cpus) {
+  const ThreeTexts texts;
+  HeadsLoss fed = counts();
+  fed.self_fed = true;
+  for (const int gram : {1, 3}) {
+    HeadsConfig config = small_heads(HeadsKind::Chimera);
+    config.gram = gram;
+    config.own_embedding = true;
+    const Found expected = cpu_gradient(config, texts.read(), fed);
+    const Found found = gpu_gradient(GetParam(), config, DType::F32, {texts.read()}, fed);
+    expect_close(config, found, expected, 1e-5);
+    const Found taught = cpu_gradient(config, texts.read(), counts());
+    EXPECT_EQ(taught.loss[0], expected.loss[0]);
+    EXPECT_NE(taught.loss[1], expected.loss[1]) << "guesses are no other than the text's tokens";
+  }
+}
+
+TEST_P(GpuHeadsGradient, ranks_of_what_is_asked_for_are_the_cpus) {
+  const ThreeTexts texts;
+  const int n_valid = kVocab - 5;
+  for (const Form& form : forms()) {
+    SCOPED_TRACE(form.name);
+    Pass on(GetParam(), form.config, DType::F32);
+    HeadsRanks expected(form.config.n_heads), found(form.config.n_heads);
+    on.heads.pass->rank(on.heads.parameters, *on.heads.weights, texts.read(), n_valid, expected);
+    on.pass->rank(on.copy->weights(), texts.read(), n_valid, found);
+    EXPECT_EQ(found.n, expected.n);
+    EXPECT_EQ(found.hits, expected.hits);
+  }
+}
+
+// ---- whole runs
+
+/// A target of 64 tokens, and texts as if it had written them.
+class GpuHeadsTraining : public test::TrainingFolder,
+                         public testing::WithParamInterface<std::string> {
+ protected:
+  void SetUp() override {
+    TrainingFolder::SetUp();
+    ModelFiles files;
+    files.path = files.name = "small";
+    files.config = test::small_model(2);
+    files.tensors = random_tensors(files.config, 7);
+    model_ = Model::load(*cpu_, files, {.dtype = DType::F32, .scale = {}});
+    embedding_ = f32_of(files.tensors->read("model.embed_tokens.weight"));
+  }
+  TrainOptions on(const std::string& device, const std::string& folder) const {
+    TrainOptions options;
+    options.n_threads = 1;
+    options.device = device;
+    options.directory = directory(folder);
+    return options;
+  }
+  /// Eight steps.
+  static HeadsRecipe recipe(HeadsKind kind, const std::string& compute) {
+    HeadsRecipe r;
+    r.name = "small";
+    r.kind = kind;
+    r.outputs.mixture = R"({"arith": {"weight": 1}})";
+    r.outputs.count = 6;
+    r.heads = 2;
+    r.gram = 2;
+    r.batch_texts = 3;
+    r.peak_lr = 0.01;
+    r.warmup_steps = 2;
+    r.epochs = 4;
+    r.probe_steps = 3;
+    r.shards = 1;
+    r.compute = compute;
+    return r;
+  }
+  static std::vector<OwnOutput> texts(int n, int first) {
+    std::vector<OwnOutput> all;
+    for (int i = first; i < first + n; i++) {
+      const TokenText counted = test::counting(i);
+      OwnOutput text;
+      text.tokens = counted.tokens;
+      text.n_prompt = counted.n_prompt;
+      all.push_back(std::move(text));
+    }
+    return all;
+  }
+  HeadsResult trained(const HeadsRecipe& recipe,
+                      const TrainOptions& options,
+                      const TrainCallbacks& callbacks = {}) {
+    const HeadsData data{.target = *model_,
+                         .output = embedding_,
+                         .embedding = embedding_,
+                         .texts = texts(6, 0),
+                         .probes = texts(4, 20)};
+    return train_heads(recipe, heads_config(recipe, model_->config()), data, options, callbacks);
+  }
+  /// What each step says.
+  std::vector<TrainProgress> steps_of(const HeadsRecipe& recipe, const TrainOptions& options) {
+    std::vector<TrainProgress> all;
+    TrainCallbacks callbacks;
+    callbacks.progress = [&](const TrainProgress& p) { all.push_back(p); };
+    trained(recipe, options, callbacks);
+    return all;
+  }
+
+  std::unique_ptr<kernels::Device> cpu_ = kernels::open_cpu(1);
+  std::unique_ptr<Model> model_;
+  std::vector<float> embedding_;
+};
+INSTANTIATE_TEST_SUITE_P(Devices, GpuHeadsTraining, testing::ValuesIn(devices()), name_of_device);
+
+constexpr HeadsKind kBoth[] = {HeadsKind::Medusa, HeadsKind::Chimera};
+
+TEST_P(GpuHeadsTraining, follows_the_cpu_step_by_step) {
+  for (const HeadsKind kind : kBoth) {
+    HeadsRecipe r = recipe(kind, "f32");
+    const std::string name = name_of(kind);
+    const auto expected = steps_of(r, on("cpu", name + " cpu"));
+    ASSERT_GT(expected.size(), 5u);
+    EXPECT_LT(expected.back().loss, expected.front().loss - 0.1) << "so little learns nothing";
+    for (const char* compute : {"f32", "auto"}) {
+      SCOPED_TRACE(name + ", " + compute);
+      r.compute = compute;
+      // AdamW divides small gradients by their size, so rounding grows from step to step.
+      const double share = r.compute == "f32" ? 1e-4 : 0.03;
+      const auto found = steps_of(r, on(GetParam(), name + " " + compute));
+      ASSERT_EQ(found.size(), expected.size());
+      for (std::size_t i = 0; i < found.size(); i++) {
+        EXPECT_EQ(found[i].tokens, expected[i].tokens);
+        EXPECT_NEAR(found[i].loss, expected[i].loss, share * expected[i].loss) << "step " << i + 1;
+        EXPECT_NEAR(found[i].gradient_norm, expected[i].gradient_norm,
+                    2 * share * expected[i].gradient_norm);
+        ASSERT_EQ(found[i].losses.size(), expected[i].losses.size());
+        for (std::size_t k = 0; k < found[i].losses.size(); k++)
+          EXPECT_NEAR(found[i].losses[k].second, expected[i].losses[k].second,
+                      share * expected[i].losses[k].second)
+              << found[i].losses[k].first;
+        EXPECT_EQ(found[i].probes.size(), expected[i].probes.size());
+      }
+    }
+  }
+}
+
+TEST_P(GpuHeadsTraining, stopped_and_resumed_ends_with_the_same_bits) {
+  for (const HeadsKind kind : kBoth) {
+    for (const std::string compute : {"f32", "auto"}) {
+      const HeadsRecipe r = recipe(kind, compute);
+      const std::string name = name_of(kind) + (" " + compute);
+      SCOPED_TRACE(name);
+      const HeadsResult expected = trained(r, on(GetParam(), "whole " + name));
+      EXPECT_EQ(expected.compute, compute == "f32" ? "f32-cuda" : "bf16-cuda");
+      EXPECT_TRUE(expected.finished);
+      TrainOptions parts = on(GetParam(), "parts " + name);
+      parts.resume = true;
+      for (const int step : {1, 4, 0}) {
+        parts.stop_after_step = step;
+        const HeadsResult result = trained(r, parts);
+        EXPECT_EQ(result.finished, step == 0);
+        if (step > 0) continue;
+        EXPECT_EQ(result.parameters, expected.parameters);
+        EXPECT_EQ(result.ranks.hits, expected.ranks.hits);
+      }
+    }
+  }
+}
+
+TEST_P(GpuHeadsTraining, goes_on_from_the_cpus_checkpoint_and_the_cpu_from_its) {
+  for (const HeadsKind kind : kBoth) {
+    const HeadsRecipe r = recipe(kind, "f32");
+    SCOPED_TRACE(name_of(kind));
+    const HeadsResult expected = trained(r, on("cpu", std::string("cpu ") + name_of(kind)));
+    TrainOptions options = on("cpu", std::string("both ") + name_of(kind));
+    options.stop_after_step = 2;
+    EXPECT_FALSE(trained(r, options).finished);
+    options.resume = true;
+    options.device = GetParam();
+    options.stop_after_step = 5;
+    EXPECT_EQ(trained(r, options).compute, "f32-cuda");
+    options.device = "cpu";
+    options.stop_after_step = 0;
+    const HeadsResult result = trained(r, options);
+    EXPECT_TRUE(result.finished);
+    EXPECT_EQ(result.compute, "f32");
+    EXPECT_EQ(result.tokens, expected.tokens);
+    double difference = 0, size = 0;
+    for (std::size_t i = 0; i < result.parameters.size(); i++) {
+      difference += std::pow(static_cast<double>(result.parameters[i]) - expected.parameters[i], 2);
+      size += std::pow(static_cast<double>(expected.parameters[i]), 2);
+    }
+    EXPECT_LT(std::sqrt(difference), 1e-3 * std::sqrt(size));
+  }
+}
+
+// ---- steps by themselves: on every device, the CPU among them
+
+std::vector<std::string> all_devices() {
+  std::vector<std::string> names = devices();
+  names.insert(names.begin(), "cpu");
+  return names;
+}
+std::string name_of_any(const testing::TestParamInfo<std::string>& info) {
+  return info.param == "cpu" ? "cpu" : name_of_device(info);
+}
+
+class HeadsStepsOn : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Devices, HeadsStepsOn, testing::ValuesIn(all_devices()), name_of_any);
+
+/// Weights and moments, and what trains them on a device of this name.
+struct Steps {
+  Steps(const std::string& device, const HeadsConfig& of, int n_texts = 3, int longest_places = 10)
+      : heads(heads_in_f32(of)),
+        optimizer({}, runs_of(heads.layout.parts, heads.layout.n), train_table()) {
+    heads.disturb();
+    const HeadsRunShape shape{.config = heads.config,
+                              .embedding = heads.embedding,
+                              .longest_rows = 64,
+                              .batch_texts = n_texts,
+                              .longest_places = longest_places};
+    const TrainState state{heads.parameters, optimizer};
+    auto opened = open_training_device(device);
+    steps = opened ? gpu_heads_steps(shape, Compute::F32Cuda, state, std::move(opened))
+                   : cpu_heads_steps(shape, Compute::F32, 1, state, workers);
+  }
+  double update(const HeadsLoss& loss, std::int64_t step) {
+    HeadsSums sums(heads.config.n_heads);
+    const double norm = steps->update(texts.read(), loss, step, 0.01, sums);
+    steps->fetch();
+    return norm;
+  }
+  ThreeTexts texts;
+  Heads<float> heads;
+  Workers workers{1};
+  Optimizer optimizer;
+  std::unique_ptr<HeadsSteps> steps;
+};
+
+TEST_P(HeadsStepsOn, a_gradient_that_is_no_finite_number_changes_nothing_and_leaves_nothing) {
+  for (const HeadsKind kind : kBoth) {
+    Steps plain(GetParam(), small_heads(kind)), odd(GetParam(), small_heads(kind));
+    HeadsLoss infinite = counts();
+    infinite.of_head[1] = std::numeric_limits<float>::infinity();
+    const std::vector<float> before = odd.heads.parameters;
+    for (int i = 0; i < 2; i++) EXPECT_TRUE(std::isnan(odd.update(infinite, 1)));
+    EXPECT_EQ(odd.heads.parameters, before);
+    EXPECT_EQ(odd.optimizer.mean, std::vector<float>(before.size()));
+    EXPECT_EQ(odd.optimizer.square, std::vector<float>(before.size()));
+    for (int step = 1; step <= 2; step++) {
+      EXPECT_EQ(odd.update(counts(), step), plain.update(counts(), step));
+      EXPECT_EQ(odd.heads.parameters, plain.heads.parameters)
+          << "what was odd is in no later gradient";
+    }
+    EXPECT_NE(odd.heads.parameters, before);
+  }
+}
+
+class GpuHeadsSteps : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Devices, GpuHeadsSteps, testing::ValuesIn(devices()), name_of_device);
+
+TEST_P(GpuHeadsSteps, that_need_two_passes_have_the_cpus_losses_and_norm) {
+  HeadsConfig config = small_heads(HeadsKind::Medusa);
+  config.n_heads = 1;
+  std::vector<Text> written;
+  for (std::uint64_t i = 0; i < 140; i++) written.push_back(random_text(63, 2, i));
+  std::vector<HeadsText> texts;
+  for (const Text& text : written) texts.push_back(text.read());
+  ASSERT_GT(texts.size() * static_cast<std::size_t>(texts[0].n_places(0)), 8192u);
+  const HeadsLoss loss{.of_head = {1.0f / 8400}};
+  const auto found = [&](const std::string& device) {
+    Steps on(device, config, 140, 60);
+    HeadsSums sums(1);
+    const double norm = on.steps->update(texts, loss, 1, 0.01, sums);
+    EXPECT_EQ(sums.n[0], 8400);
+    return std::pair(norm, sums.loss[0]);
+  };
+  const auto [norm, sum] = found(GetParam());
+  const auto [norm_expected, sum_expected] = found("cpu");
+  EXPECT_NEAR(sum, sum_expected, 1e-5 * sum_expected);
+  EXPECT_NEAR(norm, norm_expected, 1e-4 * norm_expected);
+}
+
+// ---- what the emulation counts
+
+TEST(EmulatedHeadsTraining, brings_down_losses_and_squares_with_one_wait_a_step) {
+  for (const HeadsKind kind : kBoth) {
+    emulation::fence_host_off(true);
+    Steps on(kEmulated, small_heads(kind));
+    HeadsSums sums(3);
+    const std::vector<HeadsText> texts = on.texts.read();
+    std::int64_t n_places = 0;
+    for (const HeadsText& text : texts) n_places += text.n_places(0);
+    const std::int64_t n_squares =
+        (on.heads.layout.n + kernels::kSquaresBlock - 1) / kernels::kSquaresBlock;
+    on.steps->update(texts, counts(), 1, 0.01, sums);
+    for (int step = 2; step <= 4; step++) {
+      const std::int64_t down = emulation::bytes_to_host(),
+                         waits = emulation::calls_of("cudaStreamSynchronize"),
+                         memory = emulation::memory_in_use();
+      on.steps->update(texts, counts(), step, 0.01, sums);
+      EXPECT_EQ(emulation::bytes_to_host() - down,
+                4 * 3 * n_places * (kind == HeadsKind::Chimera ? 2 : 1) + 8 * n_squares);
+      EXPECT_EQ(emulation::calls_of("cudaStreamSynchronize") - waits, 1);
+      EXPECT_EQ(emulation::memory_in_use(), memory) << "a step takes no memory";
+    }
+    emulation::fence_host_off(false);
+  }
+}
+
+TEST(EmulatedHeadsTraining, every_call_that_fails_ends_in_one_line_and_leaves_nothing_behind) {
+  for (const HeadsKind kind : kBoth) {
+    HeadsConfig config = small_heads(kind);
+    config.n_heads = 2;
+    test::expect_every_call_to_end_in_one_line([&] {
+      Steps on(kEmulated, config);
+      HeadsRanks ranks(2);
+      on.update(counts(), 1);
+      on.steps->rank(on.texts.read(), kVocab, ranks);
+      return on.heads.parameters;
+    });
+  }
+}
+
+TEST(EmulatedHeadsTraining, too_little_memory_is_one_line) {
+  emulation::limit_memory(emulation::memory_in_use() + 200'000);
+  try {
+    Steps on(kEmulated, small_heads(HeadsKind::Medusa));
+    ADD_FAILURE() << "200 KB were enough";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::Resources);
+    EXPECT_THAT(e.what(), testing::HasSubstr("were asked for"));
+  }
+  emulation::limit_memory(std::int64_t{4} << 30);
+}
+
+}  // namespace
+}  // namespace engine
