@@ -1,5 +1,6 @@
 #include "engine/schedule/lookahead_ranks.h"
 
+#include <chrono>
 #include <exception>
 #include <system_error>
 #include <utility>
@@ -10,6 +11,9 @@
 
 namespace engine {
 namespace {
+
+/// How often who waits for the ranks is asked whether it should.
+constexpr std::chrono::milliseconds kAskPeriod{100};
 
 /// What rank 0's caller is told of another rank's failure: an Error says whose it was.
 std::exception_ptr of_rank(int rank, const std::string& device) {
@@ -121,11 +125,16 @@ void LookaheadRanks::run_steps(int rank) {
   while (wait_for_step()) stepper.step(lanes);
 }
 
-void LookaheadRanks::wait_until_ready() {
+void LookaheadRanks::wait_until_ready(const std::function<bool()>& go_on) {
+  const auto is_over = [this] {
+    return n_ready_ == static_cast<int>(others_.size()) || exchange_.ended();
+  };
   {
     std::unique_lock lock(ready_mutex_);
-    ready_.wait(
-        lock, [this] { return n_ready_ == static_cast<int>(others_.size()) || exchange_.ended(); });
+    while (!ready_.wait_for(lock, kAskPeriod, is_over)) {
+      if (go_on && !go_on())
+        throw Error(ErrorCode::Cancelled, "prefill: stopped while other ranks read the prompt");
+    }
   }
   exchange_.check();
 }

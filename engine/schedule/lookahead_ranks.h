@@ -47,8 +47,9 @@ class LookaheadRanks final : public LaneModel {
   ~LookaheadRanks() override;
 
   /// Until every rank has read the prompt.
+  /// @param go_on  asked now and then; false ends it with Error(Cancelled). Or empty
   /// @throws whatever a rank met
-  void wait_until_ready();
+  void wait_until_ready(const std::function<bool()>& go_on = {});
 
   int vocab_size() const override { return model_.vocab_size(); }
   int max_seq_len() const override { return model_.max_seq_len(); }

@@ -133,7 +133,8 @@ Lane make_lane(const RunModels& models,
   if (ranks) prompt = ranks->taken(std::move(prompt));
   Lane lane = lane_of(run, std::move(prompt), std::move(decoder), context);
   lane.decoder->begin(lane.sequence);
-  if (ranks) ranks->wait_until_ready();
+  const auto n_read = static_cast<int>(request.prompt_tokens.size()) - 1;
+  if (ranks) ranks->wait_until_ready([&] { return !progress || progress(n_read, n_read); });
   lane.own_model = std::move(ranks);
   return lane;
 }

@@ -517,6 +517,27 @@ TEST(LookaheadRanks, come_to_rest_where_the_text_is_let_go_of) {
   }
 }
 
+TEST(LookaheadRanks, that_still_read_the_prompt_are_not_waited_for_when_a_person_stops) {
+  const Deadline deadline;
+  auto ranks = toys(2, {.vocab = 5, .context = 2, .seed = 4});
+  std::atomic<bool> asked = false;
+  ranks.watched[1]->before = [&](bool) {
+    while (!asked) std::this_thread::yield();  // it would read for ever
+  };
+  const OptionValues options = complete_options(decoder_named("lookahead"), {{"ranks", "2"}});
+  LookaheadRanks shared(ranks.first(), {{*ranks.watched[1], ranks.at_work[1], "the test"}},
+                        {{1, 2, 3}, "lookahead", {.target = ranks.first(), .options = options}});
+  try {
+    shared.wait_until_ready([&] {
+      asked = true;
+      return false;
+    });
+    FAIL() << "it was not stopped";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Cancelled);
+  }
+}
+
 // As lanes of a race do, whose other ranks are the same models.
 TEST(LookaheadRanks, of_texts_that_take_turns_write_what_each_is_alone) {
   const Deadline deadline;
