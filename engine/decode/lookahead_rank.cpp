@@ -185,7 +185,7 @@ std::vector<StepOutput> LookaheadRank::forward(std::span<const BatchItem> items,
   put(first, answers.picked[0]);
   answers.picked[0] = answer_at(broadcast(0, std::move(first)), 0);
   tell_match(
-      tree, answers,
+      answers,
       {.tree = fingerprint(tree, cache.length()), .n_again = n_again, .forward = ended - begun});
   tell_window(tree, answers);
   if (shown_) show_rest(tree, answers);
@@ -210,7 +210,7 @@ std::vector<int> LookaheadRank::own_match(const StepOutput& out, int n_again) co
   return match;
 }
 
-void LookaheadRank::tell_match(const TokenTree& tree, StepOutput& out, const Own& step) {
+void LookaheadRank::tell_match(StepOutput& out, const Own& step) {
   const std::vector<int> match = own_match(out, step.n_again);
   const Nanoseconds us = std::min<Nanoseconds>(step.forward / 1000, 1 << 30);
   const Numbers own{static_cast<std::int32_t>(match.size()), part_.n_rows(),

@@ -106,7 +106,7 @@ class LookaheadRank : public LanguageModel {
     Nanoseconds forward = 0;
   };
   std::vector<int> own_match(const StepOutput& out, int n_again) const;
-  void tell_match(const TokenTree& tree, StepOutput& out, const Own& step);
+  void tell_match(StepOutput& out, const Own& step);
   void tell_window(const TokenTree& tree, StepOutput& out);
   void show_rest(const TokenTree& tree, StepOutput& out);
   Numbers broadcast(int from, Numbers numbers);
