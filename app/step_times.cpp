@@ -90,28 +90,46 @@ engine::Sequence read_bench_prompt(engine::Model& model, int n_tokens) {
   return engine::prefilled(model, bench_prompt(model, n_tokens + 1));
 }
 
-/// Texts of the same length, and forwards of a chain of rows behind each.
+/// Texts of the same length, and steps behind them.
 class BenchTexts {
  public:
   BenchTexts(engine::Model& model, std::vector<engine::Sequence> texts)
-      : model_(model), texts_(std::move(texts)) {}
+      : model_(model), texts_(std::move(texts)) {
+    for (engine::Sequence& text : texts_) {
+      const std::span<const engine::TokenId> cached = text.cached_tokens();
+      tokens_.emplace_back(cached.begin(), cached.end());
+    }
+    n_begun_ = tokens_.front().size();
+  }
 
-  /// Nothing of it is kept. @return  milliseconds
-  double forward(int n_rows) {
+  /// A forward of a chain of rows behind each text, of which the first is kept: its token was the
+  /// text's last, so that much every step of decoding keeps. @return  milliseconds
+  double step(int n_rows) {
+    if (static_cast<int>(tokens_.front().size()) + n_rows > model_.max_seq_len()) go_back();
     const engine::TokenTree tree = chain_of_rows(n_rows, model_.vocab_size());
     std::vector<engine::BatchItem> items;
-    for (engine::Sequence& text : texts_)
-      items.push_back({.cache = &text.cache(), .tree = &tree, .prefix = text.cached_tokens()});
+    for (std::size_t i = 0; i < texts_.size(); i++)
+      items.push_back({.cache = &texts_[i].cache(), .tree = &tree, .prefix = tokens_[i]});
+    const int first = 0;
     const double start = step_clock_ms();
     model_.forward(items, {});
+    for (engine::Sequence& text : texts_) text.cache().commit({&first, 1});
     const double ms = step_clock_ms() - start;
-    for (engine::Sequence& text : texts_) text.cache().commit({});
+    for (auto& tokens : tokens_) tokens.push_back(tree.token.front());
     return ms;
+  }
+
+  /// To where the texts began.
+  void go_back() {
+    for (engine::Sequence& text : texts_) text.cache().truncate(static_cast<int>(n_begun_));
+    for (auto& tokens : tokens_) tokens.resize(n_begun_);
   }
 
  private:
   engine::Model& model_;
   std::vector<engine::Sequence> texts_;
+  std::vector<std::vector<engine::TokenId>> tokens_;  // that have keys and values, of each text
+  std::size_t n_begun_;
 };
 
 /// What the prompts of a race share, and the prompts.
@@ -158,7 +176,8 @@ class RaceDrafts {
     if (race_.draft) {
       const auto text = std::make_shared<BenchTexts>(*race_.draft, prompts_->read(1));
       return [text, n = race_.n_forwards] {
-        for (int i = 0; i < n; i++) text->forward(1);
+        for (int i = 0; i < n; i++) text->step(1);
+        text->go_back();
       };
     }
     if (!race_.heads) return [] {};
@@ -185,7 +204,7 @@ std::vector<MeanSteps> steps_behind_prompt(BenchTexts texts,
     const double start = step_clock_ms();
     draft();
     draft_ms += step_clock_ms() - start;
-    ms += texts.forward(n_rows);
+    ms += texts.step(n_rows);
     if (step == steps[means.size()]) means.push_back({step, ms / step, draft_ms / step});
   }
   return means;
@@ -213,10 +232,11 @@ StepTimes time_steps(engine::Model& model,
   std::vector<std::vector<double>> ms(timing.rows.size());
   StepTimes times;
   for (int repeat = -2; repeat < timing.repeat && !interrupted(); repeat++) {
+    texts.go_back();
     for (std::size_t i = 0; i < timing.rows.size() && !interrupted(); i++) {
       const std::int64_t launched = model.device().n_launches(),
                          kernels = model.device().n_kernels();
-      const double took = texts.forward(timing.rows[i]);
+      const double took = texts.step(timing.rows[i]);
       if (repeat >= 0) ms[i].push_back(took);
       if (i == 0) {
         times.n_launches = model.device().n_launches() - launched;

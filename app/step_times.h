@@ -1,4 +1,5 @@
-// What a forward of so many rows takes on this machine: of `bench step`, and of trees sized to it.
+// What a step of so many rows takes on this machine, a forward and the keeping of its first row: of
+// `bench step`, and of trees sized to it.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,7 @@ struct StepTiming {
   int n_texts = 1;  // in a forward
 };
 
-/// Steps as a race has them: a few behind each prompt, at its length for nothing is kept, drafts
-/// between them.
+/// Steps as a race has them: a few behind each prompt, drafts between them.
 struct RaceTiming {
   std::vector<int> steps;  // behind a prompt, ascending, from 1
   /// What drafts before every step, at most one of them; or null.
@@ -34,13 +34,14 @@ struct RaceTiming {
 struct StepTimes {
   std::vector<double> ms;        // a median each of StepTiming::rows; fewer after Ctrl+C
   std::int64_t cache_bytes = 0;  // of the pages in use meanwhile
-  // On a GPU, of one forward of the first row count, the last of them: launches, and the kernels in
-  // them.
+  // On a GPU, of one step of the first row count, the last of them: launches, and the kernels in
+  // them. What the step before it keeps is copied there with its own kernels.
   std::int64_t n_launches = 0, n_kernels = 0;
 };
 
-/// Medians of a forward that computes the logits of every row, the row counts interleaved. After
-/// Ctrl+C those of the repeats so far.
+/// Medians of a step that computes the logits of every row and keeps the first, the row counts
+/// interleaved. Each repeat begins behind `context` tokens again. After Ctrl+C those of the repeats
+/// so far.
 /// @param progress  told after each repeat how many are done, of timing.repeat; or empty
 StepTimes time_steps(engine::Model& model,
                      const StepTiming& timing,
@@ -49,7 +50,7 @@ StepTimes time_steps(engine::Model& model,
 /// The mean of the first so many steps behind a prompt, ms: a median over the repeats.
 struct MeanSteps {
   int steps = 0;
-  double ms = 0;        // of a forward of the target
+  double ms = 0;        // of a step of the target
   double draft_ms = 0;  // of what drafts before it
 };
 

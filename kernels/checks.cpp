@@ -71,7 +71,13 @@ void check_download_rows(std::int64_t row_bytes, std::int64_t stride_bytes, int 
          "download_rows: the stride holds a row");
 }
 
-void check_commit(const int* src, const int* page, const int* slot, int n) {
+void check_commit(
+    const KvLayer* layers, int n_layers, const int* src, const int* page, const int* slot, int n) {
+  for (int l = 1; l < n_layers; l++)
+    ensure(layers[l].page_bytes == layers[0].page_bytes && layers[l].dtype == layers[0].dtype &&
+               layers[l].n_kv_heads == layers[0].n_kv_heads &&
+               layers[l].head_dim == layers[0].head_dim,
+           "kv_commit: the layers have one shape");
   for (int i = 0; i < n; i++)
     ensure(slot[i] >= 0 && slot[i] < kPageSize && page[i] >= 0 && src[i] >= 0,
            "kv_commit: a row, page or slot is out of range");

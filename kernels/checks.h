@@ -28,7 +28,9 @@ void check_pick(std::int64_t stride, int vocab, int n_valid);
 void check_rank(std::int64_t stride, int vocab, int n_valid, int k);
 /// @throws ContractError  unless a row lies before the next one begins
 void check_download_rows(std::int64_t row_bytes, std::int64_t stride_bytes, int n_rows);
-/// @throws ContractError  unless rows, pages and slots, [n] each, can be some
-void check_commit(const int* src, const int* page, const int* slot, int n);
+/// @throws ContractError  unless layers, [n_layers], have one shape, and rows, pages and slots, [n]
+/// each, can be some
+void check_commit(
+    const KvLayer* layers, int n_layers, const int* src, const int* page, const int* slot, int n);
 
 }  // namespace kernels

@@ -43,6 +43,12 @@ struct KvLayer {
   DType dtype = DType::F32;
 };
 
+/// One layer's rows of a forward, rounded to the cache's type.
+struct StagedLayer {
+  const void* k = nullptr;  // [n_rows, n_kv_heads, head_dim], as v
+  const void* v = nullptr;
+};
+
 /// Who sees what in one forward: rows of several sequences, each over its own prefix of cached
 /// positions and its own chain of ancestors among the rows. The same for every layer.
 struct RowsPlan {
@@ -187,12 +193,12 @@ struct Ops {
                    int head_dim,
                    DType dtype,
                    void* staged);
-  /// Copies rows src[i] of the staged keys and values to slot[i] of page[i].  src, page, slot:
-  /// host, [n]
+  /// Copies rows src[i] of the staged keys and values to slot[i] of page[i], in every layer.
+  ///   layers, staged [n_layers], the layers of one shape;  src, page, slot [n], no slot twice: host
   void (*kv_commit)(Device&,
-                    const KvLayer&,
-                    const void* staged_k,
-                    const void* staged_v,
+                    const KvLayer* layers,
+                    const StagedLayer* staged,
+                    int n_layers,
                     const int* src,
                     const int* page,
                     const int* slot,

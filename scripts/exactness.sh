@@ -9,8 +9,9 @@
 # -4x2: at that scale), prints a Markdown table and fails where any output differs, or where one was not made. DECOSCOPE_EXACT_COUNT
 # prompts a task, the same whether or not there are open sets, DECOSCOPE_EXACT_SCALED (5) of them at 4x2, where a step takes some thirty
 # times as long; DECOSCOPE_EXACT_TASKS names tasks; DECOSCOPE_EXACT_DEVICE the device of all runs, the reference's too (`cuda:0`; without
-# it the program's own choice, the CPU). A file that is there is not made again, so the same command goes on where it was stopped; a
-# folder holds one device's results, and another's are refused (2).
+# it the program's own choice, the CPU). Each task, sampling and dtype is a setting; DECOSCOPE_EXACT_SHARE=2/16 takes the second of every
+# sixteen of them, and DECOSCOPE_EXACT_JSON names a document for the table that holds those of all shares. A file that is there is not made
+# again, so the same command goes on where it was stopped; a folder holds one device's results, and another's are refused (2).
 set -euo pipefail
 unset DECOSCOPE_DATA
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -24,6 +25,20 @@ scaled=${DECOSCOPE_EXACT_SCALED:-5}
 [ "$scaled" -le "$count" ] || scaled=$count
 read -ra tasks <<< "${DECOSCOPE_EXACT_TASKS:-arith kb sql py blocks write chat plain}"
 device=${DECOSCOPE_EXACT_DEVICE:-auto}
+share=${DECOSCOPE_EXACT_SHARE:-1/1}
+{ [[ $share =~ ^[1-9][0-9]*/[1-9][0-9]*$ ]] && [ "${share%/*}" -le "${share#*/}" ]; } || {
+  echo "scripts/exactness.sh: DECOSCOPE_EXACT_SHARE: found \"$share\", expected I/N, of N shares one from 1 to N" >&2
+  exit 2
+}
+settings=() at=0
+for task in "${tasks[@]}"; do
+  for sampling in greedy coupled; do
+    for dtype in bf16 f32; do
+      [ $((at++ % ${share#*/})) -ne $((${share%/*} - 1)) ] || settings+=("$task-$sampling-$dtype")
+    done
+  done
+done
+[ "${#settings[@]}" -gt 0 ] || { echo "scripts/exactness.sh: share $share of $at settings has none of them" >&2 && exit 2; }
 lossless_lanes
 mkdir -p "$out"
 if [ -s "$out/device" ]; then
@@ -47,20 +62,21 @@ held() {
   into "$out/$2-cllm.json" compare --decoders "$cllm_lanes" "${options[@]}"
   into "$out/$2-cllm-variants.json" compare --decoders "$cllm_variants" --set refill=slide "${options[@]}"
 }
-for task in "${tasks[@]}"; do
+asked_task=""
+for setting in "${settings[@]}"; do
+  IFS=- read -r task sampling dtype <<< "$setting"
   prompts="$out/$task.jsonl"
-  problems "$task" "$count" | with_beginnings > "$prompts"
-  head -n "$scaled" "$prompts" > "$out/$task-4x2.jsonl"
-  for dtype in bf16 f32; do
-    for sampling in greedy coupled; do
-      options=(--dtype "$dtype")
-      [ "$device" = auto ] || options+=(--device "$device")
-      [ "$sampling" = coupled ] && options+=(--temperature 0.8 --top-p 0.95 --seed 7)
-      held "$prompts" "$task-$sampling-$dtype" "${options[@]}"
-      [ "$scaled" -eq 0 ] || held "$out/$task-4x2.jsonl" "$task-$sampling-$dtype-4x2" "${options[@]}" --scale 4x2
-    done
-  done
+  if [ "$task" != "$asked_task" ]; then
+    problems "$task" "$count" | with_beginnings > "$prompts"
+    head -n "$scaled" "$prompts" > "$out/$task-4x2.jsonl"
+    asked_task=$task
+  fi
+  options=(--dtype "$dtype")
+  [ "$device" = auto ] || options+=(--device "$device")
+  [ "$sampling" = coupled ] && options+=(--temperature 0.8 --top-p 0.95 --seed 7)
+  held "$prompts" "$setting" "${options[@]}"
+  [ "$scaled" -eq 0 ] || held "$out/$task-4x2.jsonl" "$setting-4x2" "${options[@]}" --scale 4x2
 done
 lanes+=${cllm_lanes:+,$cllm_lanes}
 variants+=${cllm_variants:+,$cllm_variants}
-python3 "$here/scripts/exactness_table.py" "$out" "$count" "$scaled" "$lanes" "$variants" "${tasks[@]}"
+python3 "$here/scripts/exactness_table.py" "$out" "$count" "$scaled" "$lanes" "$variants" "${settings[@]}"

@@ -29,31 +29,45 @@ def all_lanes(run):
     return lanes
 
 
+def add_to(path, figures):
+    """Into the document that all shares have, settings by name: of each scale and lane [identical, outputs]; and of all together."""
+    told = {"settings": {}}
+    if os.path.exists(path):
+        with open(path) as file:
+            told = json.load(file)
+    told["settings"] |= figures
+    every = [found for scales in told["settings"].values() for lanes in scales.values() for found in lanes.values()]
+    told |= {"n_settings": len(told["settings"]), "identical": sum(same for same, _ in every), "outputs": sum(n for _, n in every)}
+    with open(path, "w") as file:
+        json.dump(told, file, indent=1)
+
+
 def main():
-    out, count, scaled, lanes, variants, tasks = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5], sys.argv[6:]
+    out, count, scaled, lanes, variants, settings = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5], sys.argv[6:]
     names = [*lanes.split(","), "seed", *(name + OPTIONS[name.split("@")[0]] for name in variants.split(","))]
     print("| task | sampling | dtype | scale | " + " | ".join(names) + " |\n" + "| --- " * (4 + len(names)) + "|")
-    differ, missing = [], []
-    for task in tasks:
-        for sampling in ("greedy", "coupled"):
-            for dtype in ("bf16", "f32"):
-                run = f"{out}/{task}-{sampling}-{dtype}"
-                unscaled = all_lanes(run)
-                for scale, n in (("1x1", count), ("4x2", scaled)):
-                    if n == 0:
-                        continue
-                    of = unscaled if scale == "1x1" else all_lanes(f"{run}-{scale}")
-                    cells = []
-                    for name in names:
-                        found = of.get(name, {})
-                        same = [one for id, one in found.items()
-                                if one["identical_to_ar"] and one["tokens"] == unscaled.get(name, {}).get(id, {}).get("tokens")]
-                        cells.append(f"{len(same)} of {len(found)}")
-                        if len(same) != len(found):
-                            differ.append(f"{run} at {scale}: {name}")
-                        if len(found) != n:
-                            missing.append(f"{run} at {scale}: {name} {len(found)} of {n}")
-                    print(f"| {task} | {sampling} | {dtype} | {scale} | " + " | ".join(cells) + " |")
+    differ, missing, figures = [], [], {}
+    for setting in settings:
+        run = f"{out}/{setting}"
+        unscaled = all_lanes(run)
+        figures[setting] = {}
+        for scale, n in (("1x1", count), ("4x2", scaled)):
+            if n == 0:
+                continue
+            of = unscaled if scale == "1x1" else all_lanes(f"{run}-{scale}")
+            cells = figures[setting][scale] = {}
+            for name in names:
+                found = of.get(name, {})
+                same = [one for id, one in found.items()
+                        if one["identical_to_ar"] and one["tokens"] == unscaled.get(name, {}).get(id, {}).get("tokens")]
+                cells[name] = [len(same), len(found)]
+                if len(same) != len(found):
+                    differ.append(f"{run} at {scale}: {name}")
+                if len(found) != n:
+                    missing.append(f"{run} at {scale}: {name} {len(found)} of {n}")
+            print("| " + " | ".join([*setting.split("-"), scale, *(f"{same} of {n}" for same, n in cells.values())]) + " |")
+    if os.environ.get("DECOSCOPE_EXACT_JSON"):
+        add_to(os.environ["DECOSCOPE_EXACT_JSON"], figures)
     if missing:
         sys.exit("outputs that were not made: " + ", ".join(missing))
     if differ:

@@ -1,19 +1,29 @@
 #!/usr/bin/env bash
 # Checks and measures the CUDA path on a real GPU, in two steps, because a machine that has one often has nothing else:
-#   scripts/gpu_check.sh pack FOLDER     where this project builds and nvcc is: builds, and puts all that the check needs there
-#                                        (programs, the shared libraries they load, the bundled models); about 60 MB
-#   FOLDER/gpu_check.sh run [PART...]    where the GPU is: these parts, all by default; none takes longer than 10 minutes
-#   FOLDER/gpu_check.sh parts            their names
+#   scripts/gpu_check.sh pack FOLDER [--limit MIB] [--built BUILD]
+#                                        where this project builds and nvcc is: builds, and puts all that the check needs there: this script,
+#                                        and programs, the shared libraries they load and scripts in one .tar.xz. A FOLDER of the checkout
+#                                        has a link to its assets, to travel with it; any other has them too. It tells what it takes, and
+#                                        fails where that is more than --limit. --built: of this build folder, as it is
+#   FOLDER/gpu_check.sh run [PART...]    where the GPU is (python3, no xz): these parts, by default all, the most telling first
+#   FOLDER/gpu_check.sh run --minutes N  those that fit, and have not passed there; with N the time ends for the last of them too
+#   FOLDER/gpu_check.sh list [N]         the parts, or those that fit in N minutes: how long they take and what was found (gpu_parts.py)
+#   FOLDER/gpu_check.sh parts            their names. None takes longer than 10 minutes; without a GPU each is one line and status 5
+#   FOLDER/gpu_check.sh unpack WORK      for a FOLDER that comes anew each time: to where results and the large model stay, WORK
+#   FOLDER/gpu_check.sh decoscope ARGS   the packed program
 #   kernels, decoders   every test of a kernel, and every decoder in every dtype against plain decoding, on the device
+#   exact               scripts/exactness.sh: 200 unseen prompts of each task (DECOSCOPE_EXACT_COUNT), every decoder, dtype and sampling
+#                       against plain decoding there; in sixteen shares, each of which goes on where it was stopped
 #   soak, cancel, rows  2,000 generations of changing decoders, after each of which the same memory is free; 1,000 runs stopped at any
 #                       moment, 99 % of them within a step and a tenth of a second; rows' bits in 10,000 forwards of 1 to 17 rows
 #   same                1,000 runs of one prompt in changing company: one output; and an altered prompt, or another order of sums, is seen
 #   faults              every call of CUDA's made to fail once: the program names it, or does without and says so
 #   memcheck, racecheck, initcheck, synccheck      compute-sanitizer over the kernels' tests and 32 tokens of the small bundled model;
 #                       memcheck with every allocation that is not given back
-#                       PART:2/8 of faults and of these is the second of eight shares of it, so that each stays under 10 minutes
+#                       PART:2/8 of exact, faults and of these is the second of eight shares of it, so that each stays under 10 minutes
 #   shape               7B-shaped random weights (13.5 GB) into FOLDER/7B, or where DECOSCOPE_GPU_MODEL names; what follows reads them
-#   bench               steps of 1 to 120 rows at context 512 beside how fast this GPU copies, held against docs/cuda.md's model
+#   bench               steps of 1 to 120 rows at context 512 beside how fast this GPU copies, held against docs/cuda.md's model; plain
+#                       decoding's tokens/s there; `bench probe` of the CPU beside it
 #   prompts             a prompt of 2,049 and of 2,304 tokens read as steps are and by cuBLAS (CUDA_PROMPTS): ms for 1,000 tokens; then every
 #                       decoder behind long prompts read by cuBLAS: equal tokens
 #   speeds              every decoder beside plain decoding on the bundled prompts, heads where they are bundled: tokens/s, and equal tokens
@@ -26,36 +36,110 @@
 # a sanitizer reports, or where a target of docs/cuda.md is missed.
 set -euo pipefail
 
-shares() { # PART N
-  for i in $(seq "$2"); do printf '%s:%d/%d ' "$1" "$i" "$2"; done
-}
-all_parts="kernels decoders soak cancel rows same $(shares faults 8)memcheck $(shares racecheck 4)initcheck synccheck shape bench prompts speeds products training peers"
+here=$(cd "$(dirname "$0")" && pwd -P)
+packed_file=$here/gpu_check.tar.xz
 
-pack() {
-  folder=$(mkdir -p "$1" && cd "$1" && pwd)
-  cd "$(dirname "$0")/.."
-  # Code for the archs named alone (90: H100 and H200), and PTX, which later GPUs translate; DECOSCOPE_CUDA_ARCHS for older ones. The
-  # runtime is shared so that fail_calls can stand before it.
-  set -- -DWITH_CUDA=ON -DCUDA_EMULATION=ON -DWITH_UI=OFF -DDECOSCOPE_SHARED_CUDART=ON "-DDECOSCOPE_CUDA_ARCHS=${DECOSCOPE_CUDA_ARCHS:-90}"
-  programs="decoscope kernels_emulated_test engine_emulated_test train_emulated_test"
+# So many bytes as MiB.
+mib() {
+  awk -v bytes="$1" 'BEGIN { printf "%.1f", bytes / 1048576 }'
+}
+bytes_in() {
+  find "$@" -type f -printf '%s\n' | awk '{ all += $1 } END { printf "%d", all }'
+}
+
+# Code for the archs named alone (90: H100 and H200), and PTX, which later GPUs translate; DECOSCOPE_CUDA_ARCHS for older ones. The
+# runtime is shared so that fail_calls can stand before it.
+build_for_gpus() {
+  archs=${DECOSCOPE_CUDA_ARCHS:-90}
   scripts/build.sh release --folder gpu --target decoscope --target kernels_emulated_test --target engine_emulated_test \
-    --target train_emulated_test --target fail_calls "$@"
+    --target train_emulated_test --target fail_calls \
+    -DWITH_CUDA=ON -DCUDA_EMULATION=ON -DWITH_UI=OFF -DDECOSCOPE_SHARED_CUDART=ON "-DDECOSCOPE_CUDA_ARCHS=$archs"
   nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
-  "$nvcc" -std=c++17 -O2 -arch=all-major -o build/gpu/bin/gpu_probe tests/kernels/cuda/gpu/gpu_probe.cu
-  mkdir -p "$folder/bin" "$folder/lib" "$folder/assets"
-  for program in $programs gpu_probe; do
-    cp "build/gpu/bin/$program" "$folder/bin/"
-    ldd "build/gpu/bin/$program" | awk '/=> \//{print $3} /ld-linux/{print $1}' | xargs -I{} cp -L {} "$folder/lib/"
+  for_archs=()
+  for arch in ${archs//;/ }; do
+    for_archs+=(-gencode "arch=compute_$arch,code=[sm_$arch,compute_$arch]")
   done
-  find build/gpu -name libfail_calls.so -exec cp {} "$folder/lib/" \;
-  cp -r assets/models assets/prompts assets/recipes assets/shapes assets/trees "$folder/assets/"
-  cp scripts/gpu_check.sh scripts/gpu_model.py scripts/gpu_prompts.py scripts/gpu_training.py scripts/gpu_peers.py \
-    scripts/gpu_results.py scripts/eager_floor.py "$folder/"
-  du -sh "$folder"
+  "$nvcc" -std=c++17 -O2 "${for_archs[@]}" -o build/gpu/bin/gpu_probe tests/kernels/cuda/gpu/gpu_probe.cu
+}
+
+# Programs without their symbols, and the libraries that they load.
+gather() { # BUILD TO
+  mkdir -p "$2/bin" "$2/lib" "$2/scripts"
+  for program in decoscope kernels_emulated_test engine_emulated_test train_emulated_test gpu_probe; do
+    [ -x "$1/bin/$program" ] || { echo "gpu_check: $1/bin/$program: not there; pack without --built makes it" >&2 && return 2; }
+    cp -L "$1/bin/$program" "$2/bin/"
+    ldd "$1/bin/$program" | awk '/=> \//{print $3} /ld-linux/{print $1}' | xargs -I{} cp -L {} "$2/lib/"
+  done
+  find "$1" -name libfail_calls.so -exec cp -L {} "$2/lib/" \;
+  chmod -R u+w "$2"
+  strip "$2"/bin/*
+  strip --strip-unneeded "$2"/lib/*
+  for name in model parts peers prompts results training; do
+    cp "scripts/gpu_$name.py" "$2/"
+  done
+  cp scripts/eager_floor.py "$2/"
+  cp scripts/{exactness,measuring,lanes}.sh scripts/exactness_table.py "$2/scripts/"
+  # shellcheck disable=SC2016
+  printf '#!/bin/sh\nunset DECOSCOPE_PROGRAM\nexec "$(dirname "$0")/gpu_check.sh" decoscope "$@"\n' > "$2/program" # for exactness.sh
+  chmod +x "$2/program"
+}
+
+pack() { # FOLDER [--limit MIB] [--built BUILD]
+  folder="" limit="" built=""
+  while [ $# -gt 0 ]; do
+    case $1:${2:+given} in
+      --limit:given) limit=$2 && shift ;;
+      --built:given) built=$(cd "$2" && pwd -P) && shift ;;
+      [!-]*:*) folder=$1 ;;
+      *) echo "gpu_check: pack: found \"$1\", expected FOLDER, --limit MIB or --built BUILD" >&2 && return 2 ;;
+    esac
+    shift
+  done
+  [ -n "$folder" ] || { echo "gpu_check: pack: expected a FOLDER" >&2 && return 2; }
+  folder=$(mkdir -p "$folder" && cd "$folder" && pwd -P)
+  [ -z "$(ls -A "$folder")" ] || [ -e "$folder/gpu_check.tar.xz" ] ||
+    { echo "gpu_check: $folder: found other files than a pack's; name a folder of its own" >&2 && return 2; }
+  cd "$here/.."
+  checkout=$(pwd -P)
+  if [ -z "$built" ]; then
+    build_for_gpus
+    built=$checkout/build/gpu
+  fi
+  staged=$(mktemp -d)
+  trap 'rm -rf "$staged"' EXIT
+  gather "$built" "$staged"
+  rm -rf "${folder:?}"/{bin,lib,assets} # of a pack before, unpacked
+  case $folder in
+    "$checkout"/*) ln -s "$(realpath --relative-to="$folder" assets)" "$folder/assets" ;;
+    *)
+      mkdir "$staged/assets"
+      cp -r assets/{data,models,prompts,recipes,shapes,trees} "$staged/assets/" ;;
+  esac
+  cp scripts/gpu_check.sh "$folder/"
+  # A dictionary as large as the programs, which share most of their code.
+  python3 - "$folder/gpu_check.tar.xz" "$staged" <<'PYTHON'
+import os, sys, tarfile
+with tarfile.open(sys.argv[1], "w:xz", preset=9) as pack:
+    for name in sorted(os.listdir(sys.argv[2])):
+        pack.add(os.path.join(sys.argv[2], name), arcname=name)
+PYTHON
+  bytes=$(bytes_in "$folder/gpu_check.sh" "$folder/gpu_check.tar.xz")
+  echo "$folder: $(mib "$bytes") MiB packed, $(mib "$(bytes_in "$staged")") unpacked"
+  [ -z "$limit" ] || awk -v bytes="$bytes" -v limit="$limit" 'BEGIN { exit !(bytes <= limit * 1048576) }' ||
+    { echo "gpu_check: $folder: $(mib "$bytes") MiB packed, more than the $limit of --limit" >&2 && return 1; }
+}
+
+unpack() { # WORK
+  to=$(mkdir -p "$1" && cd "$1" && pwd -P)
+  [ -s "$packed_file" ] || { echo "gpu_check: $packed_file: not there; \`gpu_check.sh pack\` makes it" >&2 && return 2; }
+  python3 -W ignore -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$packed_file" "$to"
+  [ "$to" = "$here" ] || cp "$here/gpu_check.sh" "$to/"
+  [ -e "$to/assets" ] || ln -sfn "$(realpath -m "$here/assets")" "$to/assets"
+  [ -d "$to/assets/models" ] ||
+    { echo "gpu_check: $(realpath -m "$to/assets"): not there; the pack goes with the checkout that it was made in" >&2 && return 2; }
 }
 
 # A program of the folder with the folder's own libraries; the driver's stand where the machine has them.
-here=$(cd "$(dirname "$0")" && pwd)
 model=${DECOSCOPE_GPU_MODEL:-$here/7B}
 driver_folder() {
   driver=$(ldconfig -p | awk '/libcuda\.so\.1/{print $NF; exit}')
@@ -67,13 +151,28 @@ packed() {
   "$here"/lib/ld-linux-*.so.* ${preload:+--preload "$preload"} --library-path "$here/lib:$(driver_folder)" "$here/bin/$program" "$@"
 }
 decoscope() {
-  DECOSCOPE_ASSETS="$here/assets" packed decoscope "$@"
+  if [ -n "${DECOSCOPE_PROGRAM:-}" ]; then
+    "$DECOSCOPE_PROGRAM" "$@"
+  else
+    DECOSCOPE_ASSETS="$here/assets" packed decoscope "$@"
+  fi
+}
+# One line where the program finds no GPU that it can use.
+expect_gpu() { # PART
+  devices=$(decoscope devices --json) || { echo "gpu_check: $1: \`decoscope devices\` does not run" >&2 && return 5; }
+  DEVICES=$devices python3 - "$1" <<'PYTHON'
+import json, os, sys
+first = next((one for one in json.loads(os.environ["DEVICES"]) if one["name"] == "cuda:0"), {"available": False, "reason": "not listed"})
+if not first["available"]:
+    print(f"gpu_check: {sys.argv[1]}: no GPU: {first['reason']}", file=sys.stderr)
+    sys.exit(5)
+PYTHON
 }
 # Those of the device; that there are none is no success.
 tests_of() { # PROGRAM [FILTER]
   filter=${2:-'*cuda_0*'}
   packed "$1" --gtest_list_tests --gtest_filter="$filter" | grep -q '^  ' ||
-    { echo "gpu_check: $1: no test of a GPU; \`decoscope devices\` says why" >&2 && decoscope devices && return 5; }
+    { echo "gpu_check: $1: no test of a GPU; \`decoscope devices\` says why" >&2 && return 5; }
   DECOSCOPE_ASSETS="$here/assets" packed "$1" --gtest_filter="$filter" --gtest_brief=1
 }
 few_tokens() { # N
@@ -202,6 +301,12 @@ prompts() {
   return "$code"
 }
 
+# What its share has not made yet; the table of all shares is its document.
+exact() {
+  DECOSCOPE_PROGRAM=${DECOSCOPE_PROGRAM:-$here/program} DECOSCOPE_EXACT_DEVICE=cuda:0 DECOSCOPE_EXACT_SHARE=$share/$n_shares \
+    DECOSCOPE_EXACT_JSON="$here/results/exact.json" "$here/scripts/exactness.sh" "$here/results/exact"
+}
+
 # A share of a part, "faults:2/8"; a part without one is all of it.
 shared_part() { # PART[:SHARE/N]
   share=1 n_shares=1
@@ -212,18 +317,25 @@ shared_part() { # PART[:SHARE/N]
       { [ "$share" -ge 1 ] && [ "$share" -le "$n_shares" ]; } 2> /dev/null ||
         { echo "gpu_check: $1: expected PART:SHARE/N, of N shares one from 1 to N" >&2 && return 2; }
       case ${1%%:*} in
-        faults | memcheck | racecheck | initcheck | synccheck) ;;
-        *) echo "gpu_check: $1: faults and what compute-sanitizer does are shared, no other part" >&2 && return 2 ;;
+        exact | faults | memcheck | racecheck | initcheck | synccheck) ;;
+        *) echo "gpu_check: $1: exact, faults and what compute-sanitizer does are shared, no other part" >&2 && return 2 ;;
       esac ;;
   esac
   part "${1%%:*}"
 }
 part() {
+  all_parts=$(python3 "$here/gpu_parts.py" names)
+  case " $all_parts " in
+    *" $1"[:\ ]*) ;;
+    *) echo "gpu_check: $1: expected one of $all_parts" >&2 && return 2 ;;
+  esac
+  [ "$1" = peers ] || expect_gpu "$1" || return
   DECOSCOPE_CUBLAS=$(cublas_here)
   export DECOSCOPE_CUBLAS
   case $1 in
     kernels) tests_of kernels_emulated_test ;;
     decoders) tests_of engine_emulated_test ;;
+    exact) exact ;;
     soak) DECOSCOPE_SOAK=2000 tests_of engine_emulated_test '*.Soak*cuda_0*' ;;
     cancel) DECOSCOPE_CANCELS=1000 tests_of engine_emulated_test '*.Cancel*cuda_0*' ;;
     rows) DECOSCOPE_ROW_FORWARDS=10000 tests_of engine_emulated_test '*.RowBits*cuda_0*' ;;
@@ -253,7 +365,9 @@ part() {
     bench)
       [ -s "$model/config.json" ] || { echo "$model: not there; run the part named shape first" >&2 && return 2; }
       packed gpu_probe > "$here/results/probe.json"
+      decoscope bench probe --json > "$here/results/machine.json"
       decoscope bench step --model "$model" --rows 1,2,4,8,16,32,64,120 --context 512 --device cuda:0 --json > "$here/results/step.json"
+      decoscope bench decode --model "$model" --context 512 --max-tokens 128 --repeat 3 --device cuda:0 --json > "$here/results/decode.json"
       python3 "$here/gpu_model.py" "$here/results/probe.json" "$here/results/step.json" "$here/results/model.json" ;;
     prompts)
       [ -s "$model/config.json" ] || { echo "$model: not there; run the part named shape first" >&2 && return 2; }
@@ -265,33 +379,49 @@ part() {
       [ -s "$here/results/step.json" ] || { echo "$here/results/step.json: not there; run the part named bench first" >&2 && return 2; }
       python3 "$here/eager_floor.py" "$model" > "$here/results/floor.json"
       python3 "$here/gpu_peers.py" "$here/results/step.json" "$here/results/floor.json" "$here/results/peers.json" ;;
-    *) echo "gpu_check: $1: expected one of $all_parts" >&2 && return 2 ;;
   esac
 }
 
-run() {
+run() { # [PART...] | --minutes N
   mkdir -p "$here/results"
-  # shellcheck disable=SC2086
-  [ $# -gt 0 ] || set -- $all_parts
+  most=590 end=""
+  if [ "${1:-}" = --minutes ]; then
+    end=$(($(date +%s) + 60 * ${2:?minutes}))
+    # shellcheck disable=SC2046
+    set -- $(python3 "$here/gpu_parts.py" fit "$here/results" "$2")
+    [ $# -gt 0 ] || { echo "gpu_check: no part that has not passed fits" >&2 && return 2; }
+  fi
+  # shellcheck disable=SC2046
+  [ $# -gt 0 ] || set -- $(python3 "$here/gpu_parts.py" names)
   for name in "$@"; do
-    echo "== $name"
     begun=$(date +%s) code=0
+    if [ -n "$end" ]; then
+      most=$((end - begun < 590 ? end - begun : 590))
+      [ "$most" -ge 10 ] || { echo "== $name: no time is left" && continue; }
+    fi
+    echo "== $name"
     file="$here/results/$(echo "$name" | tr ':/' '..')" # faults:2/8 -> faults.2.8
-    timeout 590 "$here/gpu_check.sh" part "$name" > "$file.log" 2>&1 || code=$?
-    [ "$code" != 124 ] || echo "gpu_check: $name: took longer than 590 s" >> "$file.log"
+    timeout "$most" "$here/gpu_check.sh" part "$name" > "$file.log" 2>&1 || code=$?
+    [ "$code" != 124 ] || echo "gpu_check: $name: took longer than $most s" >> "$file.log"
     echo "$code $(($(date +%s) - begun))" > "$file.code"
     tail -n 3 "$file.log"
   done
   python3 "$here/gpu_results.py" "$here/results"
 }
 
-case ${1:-} in
-  pack) pack "${2:?a folder}" ;;
+verb=${1:-}
+# Where a pack was put, it is opened at its first use.
+[ "$verb" = pack ] || [ "$verb" = unpack ] || [ -d "$here/bin" ] || [ ! -e "$packed_file" ] || unpack "$here"
+case $verb in
+  pack) shift && pack "$@" ;;
+  unpack) unpack "${2:?a folder}" ;;
   run) shift && run "$@" ;;
-  parts) echo "$all_parts" ;;
+  list) python3 "$here/gpu_parts.py" list "$here/results" ${2:+"$2"} ;;
+  parts) python3 "$here/gpu_parts.py" names ;;
+  decoscope) shift && decoscope "$@" ;;
   part) shared_part "${2:?a name}" ;; # by run, under its limit of time
   few) preload="$here/lib/libfail_calls.so" && few_tokens "$2" ;; # by faults
   long_prompt) preload="$here/lib/libfail_calls.so" && long_prompt ;;
   one_step) preload="$here/lib/libfail_calls.so" && one_step ;;
-  *) sed -n '2,26s/^# \?//p' "$0" >&2 && exit 2 ;;
+  *) sed -n '2,36s/^# \?//p' "$0" >&2 && exit 2 ;;
 esac

@@ -3,8 +3,9 @@
 
   gpu_model.py PROBE.json STEP.json [OUT.json]
 
-PROBE: of gpu_probe (copy_gbps, launch_us, node_us). STEP: of `bench step --json`. Prints a table, writes OUT; fails where a target is missed:
-plain decoding reaches 90 % of the bound by copies, 32 rows take 1.10 times one row's time, 120 rows 1.35 times.
+PROBE: of gpu_probe (copy_gbps, launch_us, node_us). STEP: of `bench step --json`, whose kernels are a step's with the one that keeps what
+was chosen; what that one moves, a token's keys and values, is left out. Prints a table, writes OUT; fails where a target is missed: plain
+decoding reaches 90 % of the bound by copies, 32 rows take 1.10 times one row's time, 120 rows 1.35 times.
 """
 import json
 import sys

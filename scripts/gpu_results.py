@@ -12,7 +12,8 @@ import os
 import subprocess
 import sys
 
-DOCUMENTS = ("probe", "step", "model", "prompts", "long", "speeds", "kernels", "training", "floor", "peers")
+DOCUMENTS = ("machine", "probe", "step", "decode", "model", "exact", "prompts", "long", "speeds", "kernels", "training", "floor",
+             "peers")
 
 
 def gpu_here():

@@ -23,6 +23,7 @@ KvStore::KvStore(kernels::Device& device, const KvShape& shape)
   const auto n = static_cast<std::size_t>(shape.n_layers);
   pages_.resize(2 * n);
   staged_.resize(2 * n);
+  staged_layers_.resize(n);
   layers_.resize(n, {.page_bytes = page_bytes_,
                      .n_kv_heads = shape.n_kv_heads,
                      .head_dim = shape.head_dim,
@@ -114,15 +115,16 @@ void KvStore::begin_forward(int n_rows) {
     buffer = kernels::DeviceBuffer();
     buffer = kernels::DeviceBuffer(device_, bytes, "a step's keys and values");
   }
+  for (std::size_t l = 0; l < staged_layers_.size(); l++)
+    staged_layers_[l] = {staged_[2 * l].data(), staged_[2 * l + 1].data()};
   staged_rows_ = wanted;
 }
 
 void KvStore::commit(std::span<const int> src,
                      std::span<const int> page,
                      std::span<const int> slot) {
-  for (int l = 0; l < shape_.n_layers; l++)
-    device_.ops().kv_commit(device_, layer(l), staged_k(l), staged_v(l), src.data(), page.data(),
-                            slot.data(), static_cast<int>(src.size()));
+  device_.ops().kv_commit(device_, layers_.data(), staged_layers_.data(), shape_.n_layers,
+                          src.data(), page.data(), slot.data(), static_cast<int>(src.size()));
 }
 
 PagedCache::~PagedCache() {

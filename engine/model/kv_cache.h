@@ -67,7 +67,8 @@ class KvStore {
   std::vector<int> n_holders_;                // of each page ever used
   std::vector<int> free_;
   int capacity_ = 0;
-  std::vector<kernels::DeviceBuffer> staged_;  // [2 n_layers]
+  std::vector<kernels::DeviceBuffer> staged_;        // [2 n_layers]
+  std::vector<kernels::StagedLayer> staged_layers_;  // views of staged_
   int staged_rows_ = 0;
   std::int64_t forward_number_ = 0;
 };

@@ -59,26 +59,37 @@ void commit_head(const KvLayer& layer,
   }
 }
 
+void commit_layer(CpuDevice& cpu,
+                  const KvLayer& layer,
+                  const StagedLayer& staged,
+                  const int* src,
+                  const int* page,
+                  const int* slot,
+                  int n) {
+  const std::int64_t cost = std::int64_t{n} * layer.n_kv_heads * layer.head_dim;
+  split(cpu, layer.n_kv_heads, cost, [&](int begin, int end, int) {
+    for (int head = begin; head < end; head++) {
+      if (layer.dtype == DType::F32)
+        commit_head(layer, static_cast<const float*>(staged.k), static_cast<const float*>(staged.v),
+                    src, page, slot, n, head);
+      else
+        commit_head(layer, static_cast<const std::uint16_t*>(staged.k),
+                    static_cast<const std::uint16_t*>(staged.v), src, page, slot, n, head);
+    }
+  });
+}
+
 void kv_commit(Device& device,
-               const KvLayer& layer,
-               const void* staged_k,
-               const void* staged_v,
+               const KvLayer* layers,
+               const StagedLayer* staged,
+               int n_layers,
                const int* src,
                const int* page,
                const int* slot,
                int n) {
-  check_commit(src, page, slot, n);
-  const std::int64_t cost = std::int64_t{n} * layer.n_kv_heads * layer.head_dim;
-  split(cpu_of(device), layer.n_kv_heads, cost, [&](int begin, int end, int) {
-    for (int head = begin; head < end; head++) {
-      if (layer.dtype == DType::F32)
-        commit_head(layer, static_cast<const float*>(staged_k), static_cast<const float*>(staged_v),
-                    src, page, slot, n, head);
-      else
-        commit_head(layer, static_cast<const std::uint16_t*>(staged_k),
-                    static_cast<const std::uint16_t*>(staged_v), src, page, slot, n, head);
-    }
-  });
+  check_commit(layers, n_layers, src, page, slot, n);
+  for (int l = 0; l < n_layers; l++)
+    commit_layer(cpu_of(device), layers[l], staged[l], src, page, slot, n);
 }
 
 void kv_copy_page(Device&, const KvLayer& layer, int from, int to) {

@@ -1,5 +1,6 @@
 // The KV cache. Inside a page keys and values alike are [n_kv_heads, 64, head_dim]: a position's
 // vector of one head lies in one piece, as 16-byte copies want it.
+#include <algorithm>
 #include <vector>
 
 #include "kernels/checks.h"
@@ -53,23 +54,38 @@ __global__ void __launch_bounds__(kRowThreads) rope_and_stage(RopeCall call, Sta
   to[half] = Store::narrow(low[half]);
 }
 
-// Staged rows to their slots.  list [3, n]: rows, pages, slots.  grid: a block a row and a head
+/// Where a layer's staged rows lie, and its pages.
+struct CommitLayer {
+  const void *staged_k, *staged_v;
+  char *k, *v;
+};
+
+/// Layers that are committed together. They are an argument of the launch, so that the device knows
+/// whose memory it uses; CUDA takes 4 KiB of arguments everywhere.
+struct CommitLayers {
+  static constexpr int kMost = 120;
+  CommitLayer of[kMost];
+};
+static_assert(sizeof(CommitLayers) + 64 <= 4096);
+
+// Staged rows to their slots.  list [3, n]: rows, pages, slots.
+// grid: a block a row, a head and a layer
 template <class Element>
-__global__ void __launch_bounds__(kCacheThreads) commit_rows(const Element* staged_k,
-                                                             const Element* staged_v,
-                                                             char* k,
-                                                             char* v,
+__global__ void __launch_bounds__(kCacheThreads) commit_rows(CommitLayers layers,
                                                              std::int64_t bytes_of_page,
                                                              int n_kv_heads,
                                                              int head_dim,
                                                              const int* list,
                                                              int n) {
+  const CommitLayer layer = layers.of[blockIdx.z];
+  const auto* staged_k = static_cast<const Element*>(layer.staged_k);
+  const auto* staged_v = static_cast<const Element*>(layer.staged_v);
   const int i = blockIdx.x, head = blockIdx.y;
   const std::int64_t from = (std::int64_t{list[i]} * n_kv_heads + head) * head_dim;
   const std::int64_t page = std::int64_t{list[n + i]} * bytes_of_page;
   const std::int64_t to = in_page(head, list[2 * n + i], head_dim);
-  auto* to_k = reinterpret_cast<Element*>(k + page) + to;
-  auto* to_v = reinterpret_cast<Element*>(v + page) + to;
+  auto* to_k = reinterpret_cast<Element*>(layer.k + page) + to;
+  auto* to_v = reinterpret_cast<Element*>(layer.v + page) + to;
   for (int d = threadIdx.x; d < head_dim; d += kCacheThreads) {
     to_k[d] = staged_k[from + d];
     to_v[d] = staged_v[from + d];
@@ -173,38 +189,37 @@ void kv_stage(Device& device,
   stage(cuda_of(device), x, x_stride, n_rows, n_kv_heads, head_dim, staged);
 }
 
-template <class Element>
-void commit_as(CudaDevice& device,
-               const KvLayer& layer,
-               const void* staged_k,
-               const void* staged_v,
-               const int* list,
-               int n) {
-  device.launch("kv_commit", commit_rows<Element>,
-                dim3(static_cast<unsigned>(n), static_cast<unsigned>(layer.n_kv_heads)),
-                kCacheThreads, 0, static_cast<const Element*>(staged_k),
-                static_cast<const Element*>(staged_v), static_cast<char*>(layer.k),
-                static_cast<char*>(layer.v), layer.page_bytes, layer.n_kv_heads, layer.head_dim,
-                list, n);
-}
-
 void kv_commit(Device& device,
-               const KvLayer& layer,
-               const void* staged_k,
-               const void* staged_v,
+               const KvLayer* layers,
+               const StagedLayer* staged,
+               int n_layers,
                const int* src,
                const int* page,
                const int* slot,
                int n) {
-  check_commit(src, page, slot, n);
-  if (n == 0) return;
+  check_commit(layers, n_layers, src, page, slot, n);
+  if (n == 0 || n_layers == 0) return;
   std::vector<int> list(src, src + n);
   list.insert(list.end(), page, page + n);
   list.insert(list.end(), slot, slot + n);
   CudaDevice& cuda = cuda_of(device);
   const int* told = cuda.mirrored(Use::Commit, list);
-  const auto commit = layer.dtype == DType::F32 ? commit_as<float> : commit_as<std::uint16_t>;
-  commit(cuda, layer, staged_k, staged_v, told, n);
+  const KvLayer& shape = layers[0];
+  const auto commit = shape.dtype == DType::F32 ? commit_rows<float> : commit_rows<std::uint16_t>;
+  for (int first = 0; first < n_layers; first += CommitLayers::kMost) {
+    const int n_together = std::min(CommitLayers::kMost, n_layers - first);
+    CommitLayers together = {};
+    for (int l = 0; l < n_together; l++) {
+      const KvLayer& to = layers[first + l];
+      together.of[l] = {staged[first + l].k, staged[first + l].v, static_cast<char*>(to.k),
+                        static_cast<char*>(to.v)};
+    }
+    cuda.launch("kv_commit", commit,
+                dim3(static_cast<unsigned>(n), static_cast<unsigned>(shape.n_kv_heads),
+                     static_cast<unsigned>(n_together)),
+                kCacheThreads, 0, together, shape.page_bytes, shape.n_kv_heads, shape.head_dim,
+                told, n);
+  }
 }
 
 void kv_copy_page(Device& device, const KvLayer& layer, int from, int to) {

@@ -39,12 +39,15 @@ TEST_F(CliModel, the_emulated_gpu_is_a_device_like_the_cpu) {
   EXPECT_EQ(on("cuda:emulated"), on("cpu"));
 }
 
-TEST_F(CliModel, a_step_on_a_gpu_is_one_launch) {
+TEST_F(CliModel, a_step_on_a_gpu_is_one_launch_that_keeps_what_the_step_before_chose) {
+  const std::string tiny = tiny_model();
   const std::string step =
-      "bench step --json --device cuda:emulated --rows 1,3 --context 4 --repeat 2 --model " +
-      tiny_model();
+      "bench step --json --device cuda:emulated --rows 1,3 --context 4 --repeat 2 --model " + tiny;
+  const int n_layers = json::parse(run("model info --json " + tiny).out)["n_layers"];
   const json as_graph = json::parse(run(step).out);
   EXPECT_EQ(as_graph["launches_per_step"], 1);
+  EXPECT_EQ(as_graph["kernels_per_step"], 10 * n_layers + 5)
+      << "and what is kept in all layers, embed, norm, logits, choice";
   setenv("CUDA_GRAPHS", "off", 1);
   const json alone = json::parse(run(step).out);
   EXPECT_GT(alone["launches_per_step"], 20);

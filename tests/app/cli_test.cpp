@@ -418,6 +418,19 @@ TEST_F(Cli, model_random_info_scale_and_validate_agree) {
   EXPECT_EQ(big["n_layers"], 4);
 }
 
+// Steps keep a row each, and a text has an end.
+TEST_F(Cli, bench_step_measures_up_to_the_end_of_what_a_model_reads) {
+  const std::string tiny = tiny_model();
+  const int longest = json::parse(run("model info --json " + tiny).out)["max_seq_len"];
+  const auto code = [&](int context) {
+    return run("bench step --model " + tiny + " --rows 1,1,4 --repeat 2 --behind 1,9 --context " +
+               std::to_string(context))
+        .code;
+  };
+  EXPECT_EQ(code(longest - 4), 0);
+  EXPECT_EQ(code(longest - 3), 4);
+}
+
 TEST_F(Cli, bench_step_keeps_its_json_contract) {
   const Outcome outcome =
       run("bench step --model " + tiny_model() + " --rows 1,4 --context 16 --repeat 3 --json");

@@ -213,8 +213,8 @@ class Forward {
         slot.push_back(i % kPageSize);
       }
       const DeviceMemory staged_k = staged(k, width, n), staged_v = staged(v, width, n);
-      ops.kv_commit(device_, layer_, staged_k.data(), staged_v.data(), src.data(), page.data(),
-                    slot.data(), n);
+      const StagedLayer both{staged_k.data(), staged_v.data()};
+      ops.kv_commit(device_, &layer_, &both, 1, src.data(), page.data(), slot.data(), n);
       Guarded read_k(k.size()), read_v(v.size());
       ops.kv_read(device_, layer_, pages_.data() + page_begin_[s], n, read_k.data(), read_v.data());
       EXPECT_TRUE(std::equal(k.begin(), k.end(), read_k.data()) && read_k.intact());

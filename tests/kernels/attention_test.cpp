@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tests/kernels/attention_scene.h"
+#include "tests/kernels/commit_scene.h"
 
 namespace kernels::test {
 namespace {
@@ -211,6 +212,19 @@ TEST(Attention, what_a_row_does_not_see_may_be_nan) {
   });
 }
 
+TEST(Attention, rows_of_all_layers_go_to_their_slots) {
+  for_each_device([](Device& device) {
+    for (const DType dtype : kAllDTypes) {
+      for (const CommitShape& shape :
+           {CommitShape{1, 3, 10, 64}, CommitShape{3, 2, 33, 70}, CommitShape{2, 1, 130, 1}}) {
+        Commit commit(device, shape, dtype);
+        commit.ask();
+        commit.expect_done();
+      }
+    }
+  });
+}
+
 TEST(Attention, a_copied_page_reads_the_same) {
   const auto device = open_cpu(1);
   const Ops& ops = device->ops();
@@ -225,8 +239,8 @@ TEST(Attention, a_copied_page_reads_the_same) {
   std::vector<int> src(kPageSize), page(kPageSize, 2), slot(kPageSize);
   std::iota(src.begin(), src.end(), 0);
   slot = src;
-  ops.kv_commit(*device, layer, staged.data(), staged.data(), src.data(), page.data(), slot.data(),
-                kPageSize);
+  const StagedLayer both{staged.data(), staged.data()};
+  ops.kv_commit(*device, &layer, &both, 1, src.data(), page.data(), slot.data(), kPageSize);
   ops.kv_copy_page(*device, layer, 2, 0);
   std::vector<float> read_k(rows.size()), read_v(rows.size());
   const int first = 0;

@@ -1,5 +1,10 @@
 // The scripts that check and measure on a GPU, as far as they go without one.
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -11,6 +16,7 @@
 
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 using test::cell;
 using testing::AllOf;
@@ -137,6 +143,10 @@ TEST_F(GpuModel, peers_stand_beside_a_step_and_the_floor_must_not_be_faster) {
   EXPECT_THAT(printed(), HasSubstr("MISSED: plain decoding takes 3.40 ms a token"));
 }
 
+const char* const kDocuments[] = {"machine",  "probe",   "step", "decode", "model",
+                                  "exact",    "prompts", "long", "speeds", "kernels",
+                                  "training", "floor",   "peers"};
+
 TEST_F(GpuModel, what_the_parts_left_is_one_document_and_a_part_that_failed_fails_it) {
   const std::string folder = out() + ".d";
   ASSERT_EQ(std::system(("mkdir " + folder).c_str()), 0);
@@ -150,14 +160,11 @@ TEST_F(GpuModel, what_the_parts_left_is_one_document_and_a_part_that_failed_fail
   const auto told = [&] { return json::parse(read(folder + "/gpu_check.json")); };
   part("faults.2.8", "0");
   part("prompts", "0");
-  for (const char* name : {"probe", "step", "model", "prompts", "long", "speeds", "kernels",
-                           "training", "floor", "peers"})
+  for (const char* name : kDocuments)
     std::ofstream(folder + "/" + name + ".json") << json{{"of", name}};
   EXPECT_EQ(code(), 0) << printed();
   EXPECT_EQ(told()["parts"]["faults.2.8"], (json{{"passed", true}, {"seconds", 12}}));
-  for (const char* name : {"probe", "step", "model", "prompts", "long", "speeds", "kernels",
-                           "training", "floor", "peers"})
-    EXPECT_EQ(told()[name]["of"], name);
+  for (const char* name : kDocuments) EXPECT_EQ(told()[name]["of"], name);
   // One that was cut off, and one that its part never began to write.
   std::ofstream(folder + "/long.json") << R"({"summary": [)";
   std::ofstream(folder + "/peers.json") << "";
@@ -173,7 +180,8 @@ TEST_F(GpuModel, what_the_parts_left_is_one_document_and_a_part_that_failed_fail
 TEST_F(GpuModel, gpu_check_runs_the_peers_in_its_folder_and_tells_them_in_its_document) {
   const std::string folder = out() + ".f", scripts = DECOSCOPE_SOURCE_DIR "/scripts/";
   ASSERT_EQ(std::system(("mkdir -p " + folder + "/results").c_str()), 0);
-  for (const char* name : {"gpu_check.sh", "gpu_peers.py", "gpu_results.py", "eager_floor.py"})
+  for (const char* name :
+       {"gpu_check.sh", "gpu_parts.py", "gpu_peers.py", "gpu_results.py", "eager_floor.py"})
     ASSERT_EQ(std::system(("cp " + scripts + name + " " + folder).c_str()), 0);
   std::ofstream(folder + "/torch.py") << "raise ImportError('no torch here')\n";
   const auto code = [&] {
@@ -313,16 +321,224 @@ TEST_F(GpuModel, trainings_that_part_early_or_late_are_told_apart_from_equal_one
   EXPECT_EQ(json::parse(read(out() + "/small.json"))["compute"], "f32");
 }
 
+/// scripts/gpu_check.sh as it is packed, in a folder, over a program in place of ours.
+class GpuCheck : public GpuModel {
+ protected:
+  void SetUp() override {
+    GpuModel::SetUp();
+    if (IsSkipped()) return;
+    const std::string scripts = DECOSCOPE_SOURCE_DIR "/scripts/";
+    for (const std::string to : {"f/scripts", "checkout", "built/bin"})
+      ASSERT_TRUE(fs::create_directories(out() + "/" + to));
+    fs::copy(scripts, out() + "/checkout/scripts");
+    for (const char* name : {"data", "models", "prompts", "recipes", "shapes", "trees"}) {
+      fs::create_directories(out() + "/checkout/assets/" + name);
+      std::ofstream(out() + "/checkout/assets/" + name + "/one") << name;
+    }
+    for (const char* name : {"gpu_check.sh", "gpu_parts.py", "gpu_results.py", "gpu_peers.py"})
+      fs::copy(scripts + name, folder());
+    for (const char* name : {"exactness.sh", "measuring.sh", "lanes.sh", "exactness_table.py"})
+      fs::copy(scripts + name, folder() + "/scripts");
+    for (const char* name : kPrograms) fs::copy("/proc/self/exe", out() + "/built/bin/" + name);
+  }
+  static constexpr const char* kPrograms[] = {"decoscope", "kernels_emulated_test",
+                                              "engine_emulated_test", "train_emulated_test",
+                                              "gpu_probe"};
+  std::string folder() const { return out() + "/f"; }
+  std::string pack() const {
+    return out() + "/checkout/scripts/gpu_check.sh pack --built " + out() + "/built ";
+  }
+  /// Its exit code; what it printed and told is printed().
+  int ran(const std::string& command) const {
+    return WEXITSTATUS(std::system((command + " > " + out() + ".printed 2>&1").c_str()));
+  }
+  /// gpu_check.sh of the folder, over the program of known figures.
+  int check(const std::string& arguments, const std::string& settings = {}) const {
+    return ran("ASKED=" + log() +
+               " DECOSCOPE_PROGRAM=" DECOSCOPE_SOURCE_DIR "/tests/scripts/small_program.py " +
+               settings + " " + folder() + "/gpu_check.sh " + arguments);
+  }
+  json document() const { return json::parse(read(folder() + "/results/gpu_check.json")); }
+  static std::vector<std::string> words(const std::string& text) {
+    std::istringstream each(text);
+    return {std::istream_iterator<std::string>(each), {}};
+  }
+};
+
+TEST_F(GpuCheck, a_pack_has_programs_without_symbols_and_says_how_large_it_is) {
+  const std::string to = out() + "/checkout/pack", work = out() + "/work";
+  const auto size = [](const std::string& file) { return fs::file_size(file); };
+  ASSERT_EQ(ran(pack() + to), 0) << printed();
+  EXPECT_THAT(printed(), AllOf(HasSubstr(to + ": "), HasSubstr(" MiB packed, ")));
+  const auto whole = size("/proc/self/exe"), packed = size(to + "/gpu_check.tar.xz");
+  EXPECT_LT(packed, 3 * whole) << "five programs that share their code, and libraries";
+  // What is told is what is there.
+  const double told = std::stod(printed().substr(to.size() + 2));
+  EXPECT_NEAR(told, double(packed + size(to + "/gpu_check.sh")) / 1048576, 0.06);
+
+  ASSERT_EQ(ran(to + "/gpu_check.sh unpack " + work), 0) << printed();
+  EXPECT_LT(size(work + "/bin/decoscope"), whole);
+  EXPECT_EQ(read(work + "/assets/models/one"), "models") << "the checkout's";
+  ASSERT_EQ(ran(work + "/gpu_check.sh decoscope --gtest_list_tests"), 0) << printed();
+  EXPECT_THAT(printed(), HasSubstr("a_pack_has_programs_without_symbols"));
+  // Opened where it lies, at its first use.
+  ASSERT_EQ(ran(to + "/gpu_check.sh list"), 0);
+  EXPECT_TRUE(fs::exists(to + "/bin/decoscope"));
+  fs::remove_all(out() + "/checkout/assets");
+  EXPECT_EQ(ran(to + "/gpu_check.sh unpack " + out() + "/other"), 2);
+  EXPECT_THAT(printed(), HasSubstr("checkout/assets: not there; the pack goes with the checkout"));
+}
+
+TEST_F(GpuCheck, a_pack_for_elsewhere_has_the_assets_in_it) {
+  const std::string to = out() + "/pack";
+  ASSERT_EQ(ran(pack() + to), 0) << printed();
+  fs::remove_all(out() + "/checkout");
+  ASSERT_EQ(ran(to + "/gpu_check.sh parts"), 0) << printed();
+  for (const char* name : {"data", "models", "prompts", "recipes", "shapes", "trees"})
+    EXPECT_EQ(read(to + "/assets/" + name + "/one"), name);
+}
+
+TEST_F(GpuCheck, a_pack_above_its_limit_or_of_nothing_is_refused_in_a_line) {
+  const std::string to = out() + "/checkout/pack";
+  EXPECT_EQ(ran(pack() + to + " --limit 0.1"), 1);
+  EXPECT_THAT(printed(), HasSubstr(" MiB packed, more than the 0.1 of --limit\n"));
+  EXPECT_EQ(ran(pack() + to + " --limit 64"), 0) << printed();
+  EXPECT_EQ(ran(pack() + to + " --limit"), 2);
+  EXPECT_THAT(printed(),
+              HasSubstr("found \"--limit\", expected FOLDER, --limit MIB or --built BUILD"));
+  EXPECT_EQ(ran(pack() + out() + "/checkout"), 2);
+  EXPECT_THAT(printed(), HasSubstr("checkout: found other files than a pack's"));
+  fs::remove(out() + "/built/bin/gpu_probe");
+  EXPECT_EQ(ran(pack() + to), 2);
+  EXPECT_THAT(printed(),
+              HasSubstr("built/bin/gpu_probe: not there; pack without --built makes it"));
+}
+
+TEST_F(GpuCheck, without_a_gpu_every_part_is_one_line_and_status_5) {
+  ASSERT_EQ(check("parts"), 0);
+  std::set<std::string> seen;
+  for (const std::string& name : words(printed())) {
+    if (!seen.insert(name.substr(0, name.find(':'))).second) continue;
+    const int code = ran("CUDA_VISIBLE_DEVICES= DECOSCOPE_PROGRAM=" DECOSCOPE_PROGRAM " " +
+                         folder() + "/gpu_check.sh part " + name);
+    const std::string told = printed();
+    EXPECT_EQ(std::ranges::count(told, '\n'), 1) << told;
+    if (name == "peers") continue;  // of what bench left
+    EXPECT_EQ(code, 5) << name;
+    EXPECT_TRUE(told.starts_with("gpu_check: " + name.substr(0, name.find(':')) + ": no GPU: "))
+        << told;
+  }
+  EXPECT_GT(seen.size(), 15u);
+}
+
+TEST_F(GpuCheck, parts_come_by_what_is_learned_of_them_and_fit_in_minutes) {
+  const auto fit = [&](int minutes) {
+    EXPECT_EQ(ran("python3 " + folder() + "/gpu_parts.py fit " + folder() + "/results " +
+                  std::to_string(minutes)),
+              0);
+    return words(printed());
+  };
+  const auto code = [&](const std::string& name, const std::string& told) {
+    fs::create_directories(folder() + "/results");
+    std::ofstream(folder() + "/results/" + name + ".code") << told << "\n";
+  };
+  ASSERT_EQ(check("list"), 0);
+  std::map<std::string, int> minutes;
+  std::istringstream lines(printed());
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_THAT(line, HasSubstr(" min  a guess"));
+    minutes[words(line)[0]] = std::stoi(words(line)[1]);
+  }
+  ASSERT_EQ(check("parts"), 0);
+  EXPECT_EQ(words(printed()).size(), minutes.size());
+  for (const auto& [name, of] : minutes) EXPECT_TRUE(of >= 1 && of <= 10) << name;
+  for (const int most : {1, 4, 9, 17, 30, 59}) {
+    int all = 0;
+    for (const std::string& name : fit(most)) all += minutes[name];
+    EXPECT_LE(all, most);
+  }
+  EXPECT_EQ(fit(12), (std::vector<std::string>{"kernels", "shape", "bench"}));
+  EXPECT_EQ(fit(5), (std::vector<std::string>{"kernels", "products"})) << "bench is behind shape";
+  code("kernels", "0 61");
+  code("shape", "0 100");
+  code("exact.1.16", "124 590");
+  EXPECT_EQ(fit(6), (std::vector<std::string>{"bench", "products"}));
+  EXPECT_EQ(fit(20), (std::vector<std::string>{"bench", "decoders", "exact:1/16"}));
+  ASSERT_EQ(check("list 5"), 0);
+  EXPECT_THAT(printed(), HasSubstr("bench             5 min  a guess\n"));
+  ASSERT_EQ(check("list"), 0);
+  EXPECT_THAT(printed(), HasSubstr("kernels           2 min  passed in 61 s\n"));
+  EXPECT_THAT(printed(), HasSubstr("exact:1/16       10 min  ended with status 124 after 590 s\n"));
+  EXPECT_EQ(check("list soon"), 2);
+}
+
+TEST_F(GpuCheck, runs_what_fits_and_has_not_passed) {
+  EXPECT_EQ(check("run --minutes 1"), 0) << printed();
+  EXPECT_EQ(document()["parts"].size(), 1u);
+  EXPECT_EQ(document()["parts"]["products"]["passed"], true);
+  EXPECT_EQ(document()["kernels"]["kernels"].size(), 4u);
+  EXPECT_EQ(check("run --minutes 1"), 2);
+  EXPECT_THAT(printed(), HasSubstr("no part that has not passed fits"));
+}
+
+TEST_F(GpuCheck, exactness_on_the_device_goes_in_shares_whose_results_are_one_table) {
+  const std::string two =
+      "DECOSCOPE_EXACT_COUNT=2 DECOSCOPE_EXACT_SCALED=1 DECOSCOPE_EXACT_TASKS='arith kb' ";
+  EXPECT_EQ(check("run exact:1/8 exact:8/8", two), 0) << printed();
+  json told = document();
+  EXPECT_EQ(told["parts"]["exact.8.8"]["passed"], true);
+  EXPECT_EQ(told["exact"]["n_settings"], 2);
+  EXPECT_EQ(told["exact"]["settings"]["arith-greedy-bf16"]["1x1"]["seed"], json({2, 2}));
+  EXPECT_EQ(told["exact"]["settings"]["kb-coupled-f32"]["4x2"]["seed"], json({1, 1}));
+  // Seven lanes, SEED and two variants; two prompts, and one of them scaled.
+  EXPECT_EQ(told["exact"]["outputs"], 2 * 10 * 3);
+  EXPECT_EQ(told["exact"]["identical"], 2 * 10 * 3);
+  const auto runs = [&] {
+    int n = 0;
+    for (const std::string& call : asked()) {
+      if (call.find("--prompt-file") == std::string::npos) continue;
+      EXPECT_THAT(call, HasSubstr(" --device cuda:0")) << call;
+      n++;
+    }
+    return n;
+  };
+  EXPECT_EQ(runs(), 2 * 2 * 3) << "shares, scales; lanes, variants and SEED's";
+  // One that differs is named, fails its share and stands among the others; those are not made anew.
+  EXPECT_EQ(check("run exact:1/8 exact:2/8", two + "DIFFERS='--dtype f32 --device cuda:0 "
+                                                   "--scale 4x2'"),
+            1);
+  EXPECT_EQ(runs(), 2 * 3);
+  told = document();
+  EXPECT_EQ(told["parts"]["exact.1.8"]["passed"], true);
+  EXPECT_EQ(told["parts"]["exact.2.8"]["passed"], false);
+  EXPECT_EQ(told["exact"]["n_settings"], 3);
+  EXPECT_EQ(told["exact"]["outputs"], 3 * 10 * 3);
+  EXPECT_LT(told["exact"]["identical"], 3 * 10 * 3);
+  EXPECT_THAT(read(folder() + "/results/exact.2.8.log"),
+              HasSubstr("not what plain decoding writes, unscaled: "));
+}
+
 TEST_F(GpuModel, gpu_check_names_its_parts_and_refuses_others) {
   const std::string script = DECOSCOPE_SOURCE_DIR "/scripts/gpu_check.sh";
   ASSERT_EQ(std::system((script + " parts > " + out() + ".parts").c_str()), 0);
-  EXPECT_THAT(read(out() + ".parts"),
-              AllOf(HasSubstr("kernels decoders soak cancel rows same faults:1/8 faults:2/8 "),
-                    HasSubstr(" faults:8/8 memcheck racecheck:1/4 "),
-                    HasSubstr(" bench prompts speeds "), HasSubstr(" training peers")));
+  const std::string parts = " " + read(out() + ".parts");
+  std::size_t last = 0;
+  for (const char* name :
+       {" kernels ", " shape ", " bench ", " decoders ", " exact:1/16 ", " peers ", " memcheck "}) {
+    const auto at = parts.find(name);
+    ASSERT_NE(at, std::string::npos) << name;
+    EXPECT_GE(at, last) << "behind what is more telling: " << name;
+    last = at;
+  }
+  for (const char* name :
+       {" prompts ", " speeds ", " products ", " training ", " soak ", " cancel ", " rows ",
+        " same ", " faults:1/8 ", " faults:8/8 ", " racecheck:1/4 ", " racecheck:4/4 ",
+        " initcheck ", " synccheck ", " exact:15/16 "})
+    EXPECT_THAT(parts, HasSubstr(name));
   EXPECT_EQ(WEXITSTATUS(std::system((script + " part all 2> " + out() + ".told").c_str())), 2);
   EXPECT_THAT(read(out() + ".told"), HasSubstr("gpu_check: all: expected one of kernels"));
-  for (const char* share : {"faults:0/4", "faults:5/4", "racecheck:x/4", "bench:1/2"}) {
+  for (const char* share :
+       {"faults:0/4", "faults:5/4", "racecheck:x/4", "exact:17/16", "bench:1/2"}) {
     const int code = std::system((script + " part " + share + " 2> " + out() + ".told").c_str());
     EXPECT_EQ(WEXITSTATUS(code), 2) << share;
     EXPECT_THAT(read(out() + ".told"), HasSubstr(std::string("gpu_check: ") + share + ": "));

@@ -21,6 +21,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
+using testing::UnorderedElementsAreArray;
 
 TEST_F(MeasuringScripts, a_race_of_reasoning_shows_what_its_targets_ask_for) {
   const std::string text = printed("", "reason_race.sh");
@@ -225,6 +226,25 @@ TEST_F(MeasuringScripts, a_device_is_held_against_its_own_plain_decoding_in_a_fo
   EXPECT_EQ(n_runs, 2 * 2 * 3) << "dtypes, samplings; lanes, variants and SEED's";
   EXPECT_EQ(code_of(some, "exactness.sh"), 2);
   EXPECT_THAT(told(), HasSubstr("found results of device cuda:0, expected those of auto"));
+}
+
+TEST_F(MeasuringScripts, shares_of_the_settings_held_against_plain_decoding_are_all_of_them) {
+  const std::string two =
+      "DECOSCOPE_EXACT_COUNT=1 DECOSCOPE_EXACT_SCALED=0 DECOSCOPE_EXACT_TASKS='arith kb' ";
+  const auto rows = rows_of(printed(two, "exactness.sh"));
+  std::vector<std::vector<std::string>> of_shares;
+  for (const char* share : {"1/3", "2/3", "3/3"}) {
+    const std::string text = printed(two + "DECOSCOPE_EXACT_SHARE=" + share, "exactness.sh");
+    for (const auto& row : rows_of(text))
+      if (row[0] != "task") of_shares.push_back(row);
+  }
+  EXPECT_THAT(of_shares, UnorderedElementsAreArray(rows.begin() + 1, rows.end()));
+  for (const char* share : {"0/3", "4/3", "1", "two"}) {
+    EXPECT_EQ(code_of(two + "DECOSCOPE_EXACT_SHARE=" + share, "exactness.sh"), 2) << share;
+    EXPECT_THAT(told(), HasSubstr("DECOSCOPE_EXACT_SHARE: found"));
+  }
+  EXPECT_EQ(code_of(two + "DECOSCOPE_EXACT_SHARE=9/16", "exactness.sh"), 2);
+  EXPECT_THAT(told(), HasSubstr("share 9/16 of 8 settings has none of them"));
 }
 
 TEST_F(MeasuringScripts, every_decoder_is_measured_on_tasks_and_sets_at_both_scales) {

@@ -2,6 +2,7 @@
 // for bit across the number of rows.
 #include <numeric>
 
+#include "tests/kernels/commit_scene.h"
 #include "tests/kernels/cuda/cuda_kit.h"
 
 namespace kernels::test {
@@ -223,14 +224,56 @@ TEST_P(CudaCache, a_copied_page_reads_the_same) {
   const std::vector<int> page(kPageSize, 2);
   std::iota(src.rbegin(), src.rend(), 0);
   std::iota(slot.rbegin(), slot.rend(), 0);
-  ops.kv_commit(*device, layer, staged.data(), staged.data(), src.data(), page.data(), slot.data(),
-                kPageSize);
+  const StagedLayer both{staged.data(), staged.data()};
+  ops.kv_commit(*device, &layer, &both, 1, src.data(), page.data(), slot.data(), kPageSize);
   ops.kv_copy_page(*device, layer, 2, 0);
   std::vector<float> read_k(rows.size()), read_v(rows.size());
   const int first = 0;
   ops.kv_read(*device, layer, &first, kPageSize, read_k.data(), read_v.data());
   EXPECT_EQ(read_k, rows);
   EXPECT_EQ(read_v, rows);
+}
+
+// Of 121 layers those that an argument holds and one more; of a head more values than threads.
+TEST_P(CudaCache, rows_of_all_layers_go_to_their_slots_in_one_launch) {
+  const auto& [name, dtype] = GetParam();
+  const OpenedCuda device(name);
+  struct Case {
+    CommitShape shape;
+    int n_launches;
+  };
+  for (const Case& c : {Case{{1, 3, 10, 64}, 1}, Case{{3, 2, 33, 70}, 1}, Case{{2, 1, 130, 1}, 1},
+                        Case{{120, 1, 2, 3}, 1}, Case{{121, 1, 2, 3}, 2}}) {
+    SCOPED_TRACE(std::to_string(c.shape.n_layers) + " layers, rows " + std::to_string(c.shape.n));
+    Commit commit(*device, c.shape, dtype);
+    const std::int64_t before = device->n_kernels();
+    commit.ask();
+    char none = 0;
+    device->ops().download(*device, &none, nullptr, 0);  // waits
+    EXPECT_EQ(device->n_kernels() - before, c.n_launches);
+    commit.expect_done();
+  }
+  EXPECT_EQ(emulation::fault_text(), "");
+}
+
+TEST_P(CudaCache, rows_are_committed_to_layers_of_one_shape_and_to_slots_of_a_page) {
+  const auto& [name, dtype] = GetParam();
+  const OpenedCuda device(name);
+  const KvLayer layer{nullptr, nullptr, 1024, 1, 8, dtype};
+  KvLayer layers[] = {layer, layer};
+  layers[1].head_dim = 4;
+  const StagedLayer staged[2] = {};
+  const int zero = 0, behind = kPageSize;
+  const auto refused = [&](int n_layers, int slot) {
+    try {
+      device->ops().kv_commit(*device, layers, staged, n_layers, &zero, &zero, &slot, 1);
+    } catch (const ContractError&) {
+      return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(refused(2, zero));
+  EXPECT_TRUE(refused(1, behind));
 }
 INSTANTIATE_TEST_SUITE_P(Types, CudaCache, ::testing::ValuesIn(types()), name_of_type);
 

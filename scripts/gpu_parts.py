@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""The parts of scripts/gpu_check.sh, the one first of which most is learned: their names, or which of them fit in some minutes.
+
+  gpu_parts.py names
+  gpu_parts.py list RESULTS [MINUTES]     a line a part: its name, minutes, and what was found where it was run
+  gpu_parts.py fit RESULTS MINUTES        names alone, of those that have not passed and fit
+
+RESULTS: the folder of gpu_check.sh run, for what has passed there and how long it took. Of other parts the minutes are a guess, at most the
+ten that a part may take: none has been seen on a GPU. A part that needs another's files comes behind it, or where that has passed.
+"""
+import math
+import os
+import sys
+
+MOST = 10  # minutes of a part
+
+
+def shares(name, n, minutes, first=1, last=None):
+    return [(f"{name}:{share}/{n}", minutes, None) for share in range(first, (last or n) + 1)]
+
+
+# Name, minutes, and the part whose files it needs.
+PARTS = [("kernels", 3, None), ("shape", 4, None), ("bench", 5, "shape"), ("decoders", 5, None), *shares("exact", 16, 6, last=1),
+         ("peers", 4, "bench"), ("speeds", 3, None), ("prompts", 8, "shape"), ("memcheck", 10, None), *shares("racecheck", 4, 10, last=1),
+         ("training", 6, None), ("rows", 3, None), ("same", 3, None), ("products", 1, None), *shares("exact", 16, 6, first=2, last=4),
+         ("initcheck", 10, None), ("synccheck", 10, None), ("soak", 5, None), ("cancel", 3, None), *shares("racecheck", 4, 10, first=2),
+         *shares("faults", 8, 10), *shares("exact", 16, 6, first=5)]
+
+
+def found(results, name):
+    """Its exit code and seconds, or None."""
+    path = os.path.join(results, name.replace(":", ".").replace("/", ".") + ".code")
+    if not os.path.exists(path):
+        return None
+    with open(path) as file:
+        code, seconds = file.read().split()
+    return int(code), int(seconds)
+
+
+def looked_up(results):
+    """Name, minutes, what it needs, and what was found, of each."""
+    all_parts = []
+    for name, minutes, needs in PARTS:
+        ran = found(results, name)
+        if ran:
+            minutes = min(MOST, max(1, math.ceil(ran[1] / 60)))
+        all_parts.append((name, minutes, needs, ran))
+    return all_parts
+
+
+def fitting(results, most):
+    chosen, left, there = [], most, set()
+    for name, minutes, needs, ran in looked_up(results):
+        if ran and ran[0] == 0:
+            there.add(name)
+        elif minutes <= left and (needs is None or needs in there):
+            chosen.append((name, minutes, needs, ran))
+            left -= minutes
+            there.add(name)
+    return chosen
+
+
+def told(ran):
+    if ran is None:
+        return "a guess"
+    return f"passed in {ran[1]} s" if ran[0] == 0 else f"ended with status {ran[0]} after {ran[1]} s"
+
+
+def main(arguments):
+    verb, rest = arguments[:1], arguments[1:]
+    if verb == ["names"] and not rest:
+        print(*(name for name, _, _ in PARTS))
+    elif verb == ["fit"] and len(rest) == 2 and rest[1].isdecimal():
+        print(*(one[0] for one in fitting(rest[0], int(rest[1]))))
+    elif verb == ["list"] and rest and (len(rest) == 1 or rest[1:][0].isdecimal() and len(rest) == 2):
+        parts = looked_up(rest[0]) if len(rest) == 1 else fitting(rest[0], int(rest[1]))
+        for name, minutes, _, ran in parts:
+            print(f"{name:<16}{minutes:>3} min  {told(ran)}")
+    else:
+        print(__doc__, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
