@@ -103,10 +103,9 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
   c->add_option(
       "--data", p.train.data,
       "folder of the open texts (default: $DECOSCOPE_DATA); needed by recipes that name them");
-  c->add_option(
-       "--device", p.train.device,
-       "cpu (auto is the same); target, draft, medusa and chimera also on cuda:N; `decoscope "
-       "devices` lists them")
+  c->add_option("--device", p.train.device,
+                "cpu (auto is the same); all but a tokenizer also on cuda:N; `decoscope devices` "
+                "lists them")
       ->type_name("NAME")
       ->capture_default_str();
   c->add_option("--threads", p.train.n_threads, "CPU threads (0: all)")

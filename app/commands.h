@@ -195,8 +195,8 @@ int data(const DataOptions& options);
 int train(const TrainOptions& options);
 /// Of train(), as are the two below it.
 /// @param device  options.device, opened; null: the CPU
+int train_cllm(const TrainOptions& options, std::unique_ptr<kernels::Device> device);
 int train_heads(const TrainOptions& options, std::unique_ptr<kernels::Device> device);
-int train_cllm(const TrainOptions& options);
 int train_outputs(const TrainOptions& options);
 int model(const ModelCommandOptions& options);
 int score(const ScoreOptions& options);

@@ -1,7 +1,5 @@
 #include <unistd.h>
-#include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -90,13 +88,9 @@ int stopped_before_the_first_step(const TrainOptions& options, const std::string
 /// Refused before anything is read or written.
 /// @return  null: the CPU
 std::unique_ptr<kernels::Device> opened_device(const TrainOptions& options) {
-  constexpr const char* kOnTheCpuAlone[] = {"tokenizer", "cllm", "outputs"};
-  const auto* end = std::end(kOnTheCpuAlone);
-  if (!kernels::is_cpu(options.device) &&
-      std::find(std::begin(kOnTheCpuAlone), end, options.what) != end)
-    throw kernels::Error(kernels::ErrorCode::Usage, "train " + options.what + ": --device " +
-                                                        options.device + ": " + options.what +
-                                                        " is trained on the CPU alone");
+  if (!kernels::is_cpu(options.device) && options.what == "tokenizer")
+    throw kernels::Error(kernels::ErrorCode::Usage, "train tokenizer: --device " + options.device +
+                                                        ": a tokenizer is learnt on the CPU alone");
   return engine::open_training_device(options.device);
 }
 
@@ -104,7 +98,7 @@ std::unique_ptr<kernels::Device> opened_device(const TrainOptions& options) {
 
 int train(const TrainOptions& options) {
   auto device = opened_device(options);
-  if (options.what == "cllm") return train_cllm(options);
+  if (options.what == "cllm") return train_cllm(options, std::move(device));
   if (options.what == "medusa" || options.what == "chimera")
     return train_heads(options, std::move(device));
   if (options.what == "outputs") return train_outputs(options);

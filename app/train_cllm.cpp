@@ -1,16 +1,20 @@
 // `train cllm`: a target becomes a model that Jacobi decoding finishes in fewer steps.
 #include <unistd.h>
 #include <filesystem>
+#include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/gpu_failure.h"
 #include "app/paths.h"
 #include "app/report.h"
 #include "app/stop_flag.h"
 #include "app/terminal.h"
 #include "engine/train/train_cllm.h"
+#include "kernels/device.h"
 #include "kernels/error.h"
 
 namespace app {
@@ -102,7 +106,7 @@ nlohmann::json document(const std::string& out, const engine::CllmOutcome& outco
 
 }  // namespace
 
-int train_cllm(const TrainOptions& options) {
+int train_cllm(const TrainOptions& options, std::unique_ptr<kernels::Device> device) {
   std::string out = options.out;
   if (out.empty()) {
     out = engine::read_cllm_recipe(options.recipe).name;
@@ -117,16 +121,21 @@ int train_cllm(const TrainOptions& options) {
     line.show(static_cast<double>(p.done) / static_cast<double>(p.total), p);
   };
   callbacks.training = [&](const engine::CllmProgress& p) { line.show(p.done, p); };
+  const engine::CllmRequest request{
+      .recipe = options.recipe,
+      .target = options.from,
+      .assets = assets_dir(),
+      .out = out,
+      .data = options.data.empty() ? data_dir_of_environment() : options.data,
+      .resume = options.resume,
+      .n_threads = options.n_threads,
+      .device = options.device,
+      .limits = options.limits};
   const engine::CllmOutcome outcome =
-      engine::train_cllm({.recipe = options.recipe,
-                          .target = options.from,
-                          .assets = assets_dir(),
-                          .out = out,
-                          .data = options.data.empty() ? data_dir_of_environment() : options.data,
-                          .resume = options.resume,
-                          .n_threads = options.n_threads,
-                          .limits = options.limits},
-                         callbacks);
+      or_the_way_on(options.device,
+                    {{out + "/checkpoint.bin", "the last checkpoint"},
+                     {out + "/trajectories.bin", "the answers that were collected"}},
+                    [&] { return engine::train_cllm(request, callbacks, std::move(device)); });
   line.finish();
   if (options.json) {
     print(dumped(document(out, outcome)));

@@ -97,12 +97,29 @@ class LoadedTarget {
   static engine::ModelRequest request(const TrainOptions& options, const std::string& named) {
     engine::ModelRequest request;
     request.model = options.target.empty() ? named : options.target;
+    request.device = options.device;
     request.limits = options.limits;
     return request;
   }
   engine::ModelStore store_;
   engine::LoadedModel& loaded_;
 };
+
+/// A target's texts, which it is loaded for.
+OwnTexts write_texts(const TrainOptions& options,
+                     const std::string& target,
+                     const engine::OutputsPlan& plan,
+                     const std::string& path,
+                     const std::string& data) {
+  return or_the_way_on(options.device, {{path, "the texts that are there"}}, [&] {
+    const LoadedTarget loaded(options, target);
+    Teller teller;
+    const bool complete = engine::make_own_texts(loaded.writer(), plan, path, data, options.resume,
+                                                 teller.callbacks());
+    teller.finish();
+    return OwnTexts{true, complete, path, loaded.directory()};
+  });
+}
 
 std::string data_folder(const TrainOptions& options) {
   return options.data.empty() ? data_dir_of_environment() : options.data;
@@ -219,11 +236,8 @@ int train_outputs(const TrainOptions& options) {
   const engine::OutputsRecipe recipe = engine::read_outputs_recipe(options.recipe);
   const std::string out = out_of(options, recipe.name);
   const std::string path = options.texts.empty() ? engine::own_texts_path(out) : options.texts;
-  const LoadedTarget target(options, recipe.target);
-  Teller teller;
-  const bool complete = engine::make_own_texts(
-      target.writer(), recipe.plan, path, data_folder(options), options.resume, teller.callbacks());
-  teller.finish();
+  const bool complete =
+      write_texts(options, recipe.target, recipe.plan, path, data_folder(options)).complete;
   const auto texts = engine::read_own_outputs(path, recipe.plan, nullptr);
   std::int64_t tokens = 0, ended = 0, right = 0, checked = 0;
   for (const engine::OwnOutput& text : texts) {
@@ -253,12 +267,8 @@ OwnTexts own_texts_of(const TrainOptions& options, const engine::TrainRequest& r
     const std::string& named = options.target.empty() ? recipe.target : options.target;
     return {true, true, options.texts, directory_if_here(named)};
   }
-  const LoadedTarget target(options, recipe.target);
-  OwnTexts texts{true, false, engine::own_texts_path(request.out), target.directory()};
-  Teller teller;
-  texts.complete = engine::make_own_texts(target.writer(), recipe.own_outputs, texts.path,
-                                          request.data, request.resume, teller.callbacks());
-  teller.finish();
+  const OwnTexts texts = write_texts(options, recipe.target, recipe.own_outputs,
+                                     engine::own_texts_path(request.out), request.data);
   if (!texts.complete) print_error("saved in " + request.out + "; go on with --resume");
   return texts;
 }

@@ -28,8 +28,8 @@
 #                       decoder behind long prompts read by cuBLAS: equal tokens
 #   speeds              every decoder beside plain decoding on the bundled prompts, heads where they are bundled: tokens/s, and equal tokens
 #   products            single matrix products
-#   training            every test of training on the device; the same 300,000 tokens learned there and on the CPU, whose losses must agree;
-#                       tokens/s of a model of 14 M weights. cuBLAS: DECOSCOPE_CUBLAS, the machine's, or pip's; without one, own products
+#   training            every test of training on the device; the same 300,000 tokens learned there and on the CPU, and a consistency model of
+#                       the same answers, whose losses must agree; tokens/s of a model of 14 M weights. cuBLAS: DECOSCOPE_CUBLAS, the machine's, or pip's; without one, own products
 #   peers               a step of one row beside eager `generate` of transformers on the same weights, where that is installed, which must
 #                       not be faster; and beside what is published of llama.cpp and vLLM. Behind bench
 # run writes FOLDER/results/PART.log, and FOLDER/results/gpu_check.json of all parts that were run. A part fails where a test does, where
@@ -258,6 +258,10 @@ training() {
   decoscope train target --recipe "$runs/small.json" --out "$runs/cpu" --device cpu
   decoscope train target --recipe "$runs/small.json" --out "$runs/gpu" --device cuda:0
   decoscope train target --recipe "$runs/large.json" --out "$runs/large" --device cuda:0
+  # The answers that the CPU collected are learnt on both.
+  decoscope train cllm --recipe "$runs/cllm.json" --out "$runs/cllm-cpu" --device cpu
+  mkdir "$runs/cllm-gpu" && cp "$runs/cllm-cpu/trajectories.bin" "$runs/cllm-gpu/"
+  decoscope train cllm --recipe "$runs/cllm.json" --out "$runs/cllm-gpu" --device cuda:0 --resume
   python3 "$here/gpu_training.py" compare "$runs" "$here/results/training.json"
 }
 

@@ -1,6 +1,7 @@
 // Consistency training: trajectories of a target in, weights out. Like the trainer of targets
 // (trainer.h) a run is a function of (recipe, trajectories, replay, weights, shards, engine of
-// products): stopped and resumed it ends with the same bits, where its length is given in epochs.
+// products and device): stopped and resumed it ends with the same bits, where its length is given
+// in epochs.
 #pragma once
 
 #include <array>
@@ -13,6 +14,7 @@
 #include "engine/model/config.h"
 #include "engine/train/cllm_recipe.h"
 #include "engine/train/trainer.h"
+#include "kernels/device.h"
 
 namespace engine {
 
@@ -71,10 +73,12 @@ struct CllmResult {
   std::vector<float> parameters;
 };
 
+/// @param device  a CUDA device to train on; null: the CPU
 /// @throws as train()
 CllmResult train_consistency(const CllmRecipe& recipe,
                              CllmTraining training,
                              const CllmOptions& options,
-                             const CllmCallbacks& callbacks);
+                             const CllmCallbacks& callbacks,
+                             kernels::Device* device = nullptr);
 
 }  // namespace engine

@@ -24,24 +24,39 @@ class GpuTrainPass {
   /// @param type      of activations and products: F32 or BF16
   /// @param max_rows  rows a pass may have
   /// @param logit_bytes  of f32 logits that are alive together; the gradient's bits follow it
+  /// @param teaches   whether rows may have teachers: then the logits of max_rows rows have room
   GpuTrainPass(kernels::Device& device,
                const ModelConfig& config,
                const ParameterLayout& layout,
                kernels::DType type,
                int max_rows,
-               std::int64_t logit_bytes = GpuVocabRows::kLogitBytes);
+               std::int64_t logit_bytes = GpuVocabRows::kLogitBytes,
+               bool teaches = false);
 
-  /// Forward and backward of the rows, which have targets and no other goals. Does not wait.
+  /// Forward and backward of the rows. Does not wait.
+  /// @param rows      without logits of teachers, which are made here
   /// @param gradient  [layout.n] on the device, added to
-  /// @param loss      [n_rows] on the device: -log p of each row's target; 0 where its weight is
+  /// @param loss      [n_rows] on the device, as of TrainPass
+  /// @param teacher   the weights whose forward of the same rows gives teachers' laws; null: this
+  ///                  forward's own, held constant
   void forward_backward(const GpuWeights& weights,
                         const TrainRows& rows,
                         float* gradient,
-                        float* loss);
+                        float* loss,
+                        const GpuWeights* teacher = nullptr);
+  /// Forward alone. Waits for what each row predicts: its likeliest token, of equal ones the lowest;
+  /// of a row whose logits are no finite numbers 0.
+  std::vector<TokenId> likeliest(const GpuWeights& weights, const TrainRows& rows);
 
  private:
   void take_rows(const TrainRows& rows);
-  void backward_lm_head(const GpuWeights& w, float* gradient, float* loss);
+  void take_goals(std::span<const RowGoal> goals);
+  void run_layers(const GpuWeights& w);
+  /// @param known_logits  of all rows, where they are known already; else null
+  void backward_lm_head(const GpuWeights& w,
+                        const float* known_logits,
+                        float* gradient,
+                        float* loss);
 
   kernels::Device& device_;
   const kernels::TrainKernels& kernels_;
@@ -49,11 +64,14 @@ class GpuTrainPass {
   const ParameterLayout layout_;
   const kernels::DType type_;
   const int max_rows_;
-  int n_ = 0, n_groups_ = 0;  // of this pass
+  const GpuMatrix lm_head_;
+  int n_ = 0, n_groups_ = 0;                 // of this pass
+  bool has_goals_ = false, taught_ = false;  // likewise: other goals than targets; teachers
   std::vector<GpuKeptBlock> layers_;
   GpuBlockPass block_;
   GpuVocabRows vocab_;
-  kernels::DeviceBuffer token_, target_, weight_, group_row_, group_begin_;
+  kernels::DeviceBuffer token_, target_, weight_, goal_, group_row_, group_begin_;
+  kernels::DeviceBuffer teachers_;  // logits of all rows; nothing where none teaches
   kernels::DeviceBuffer x_final_, r_final_, h_final_;
   kernels::DeviceBuffer d_h_, dx_, dx_rounded_;
 };

@@ -84,7 +84,7 @@ class AccuracyProbe {
                 std::shared_ptr<const Tokenizer> tokenizer,
                 const TrainRequest& request,
                 const std::atomic<bool>* stop)
-      : n_threads_(request.n_threads), stop_(stop) {
+      : device_(request.device), n_threads_(request.n_threads), stop_(stop) {
     files_.name = recipe.name;
     files_.config = recipe.model;
     files_.tokenizer = std::move(tokenizer);
@@ -100,7 +100,8 @@ class AccuracyProbe {
     if (settings_.tasks.empty()) return {};
     ModelFiles files = files_;
     files.tensors = as_tensors(parameters, files_.config);
-    const auto device = kernels::open_cpu(n_threads_);
+    auto device = open_training_device(device_);
+    if (!device) device = kernels::open_cpu(n_threads_);
     const auto model = Model::load(*device, files, {.dtype = kernels::DType::BF16});
     const Evaluation evaluation =
         evaluate(*model, settings_, [this](int, int) { return !(stop_ && stop_->load()); });
@@ -128,6 +129,7 @@ class AccuracyProbe {
 
   ModelFiles files_;
   EvaluationSettings settings_;
+  std::string device_;
   int n_threads_;
   const std::atomic<bool>* stop_;  // the callbacks', which outlive the run
 };

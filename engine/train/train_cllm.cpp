@@ -21,6 +21,8 @@
 #include "engine/train/parameters.h"
 #include "engine/train/texts.h"
 #include "engine/types.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/train_kernels.h"
 
 namespace engine {
 namespace {
@@ -36,17 +38,26 @@ struct Stages {
   std::int64_t after_step = 0;            // of the weights that `after` is of
 };
 
+std::unique_ptr<kernels::Device> device_of(const CllmRequest& request) {
+  auto gpu = open_training_device(request.device);
+  return gpu ? std::move(gpu) : kernels::open_cpu(request.n_threads);
+}
+
 class CllmJob {
  public:
-  CllmJob(const CllmRequest& request, const CllmRunCallbacks& callbacks)
+  CllmJob(const CllmRequest& request,
+          const CllmRunCallbacks& callbacks,
+          std::unique_ptr<kernels::Device> device)
       : request_(request),
         callbacks_(callbacks),
+        device_(device ? std::move(device) : device_of(request)),
         recipe_(read_cllm_recipe(request.recipe)),
         files_(open_model(
             find_model(request.target.empty() ? recipe_.target : request.target, request.assets),
             {.limits = request.limits})),
-        stream_(recipe_.mixture, recipe_.seed, request.data),
-        device_(kernels::open_cpu(request.n_threads)) {
+        stream_(recipe_.mixture, recipe_.seed, request.data) {
+    // What it multiplies with is missed now, and not behind the answers.
+    if (on_gpu()) kernels::train_kernels(*device_).products(*device_);
     if (!recipe_.replay_mixture.empty())
       replay_.emplace(recipe_.replay_mixture, recipe_.seed, request.data);
     const Tokenizer& tokenizer = *files_.tokenizer;
@@ -63,6 +74,7 @@ class CllmJob {
   CllmOutcome run();
 
  private:
+  bool on_gpu() const { return !kernels::is_cpu(device_->name()); }
   bool stopped() const { return callbacks_.stop && callbacks_.stop->load(); }
   void notice(const std::string& text) const {
     if (callbacks_.notice) callbacks_.notice(text);
@@ -92,12 +104,12 @@ class CllmJob {
 
   const CllmRequest& request_;
   const CllmRunCallbacks& callbacks_;
+  std::unique_ptr<kernels::Device> device_;  // answers, measures and learns
   CllmRecipe recipe_;
   ModelFiles files_;
   TrainingStream stream_;
   std::optional<TrainingStream> replay_;  // where it is of another mixture
-  std::unique_ptr<kernels::Device> device_;
-  std::vector<float> parameters_;  // of the target
+  std::vector<float> parameters_;         // of the target
   std::vector<std::string> tasks_;
   Stages stages_;
 };
@@ -364,7 +376,8 @@ CllmResult CllmJob::train(std::vector<Trajectory> trajectories) const {
   };
   return train_consistency(
       recipe_, std::move(training),
-      {.n_threads = request_.n_threads, .resume = true, .directory = request_.out}, callbacks);
+      {.n_threads = request_.n_threads, .resume = true, .directory = request_.out}, callbacks,
+      on_gpu() ? device_.get() : nullptr);
 }
 
 // What the window needs to show it beside what it was: decoscope.json.
@@ -416,8 +429,10 @@ CllmOutcome CllmJob::run() {
 
 }  // namespace
 
-CllmOutcome train_cllm(const CllmRequest& request, const CllmRunCallbacks& callbacks) {
-  CllmJob job(request, callbacks);
+CllmOutcome train_cllm(const CllmRequest& request,
+                       const CllmRunCallbacks& callbacks,
+                       std::unique_ptr<kernels::Device> device) {
+  CllmJob job(request, callbacks, std::move(device));
   CllmOutcome outcome = job.run();
   outcome.training.parameters.clear();
   return outcome;

@@ -7,6 +7,7 @@
 // Each goes on where it was.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "engine/train/cllm_trainer.h"
 #include "engine/train/speed_score.h"
 #include "engine/train/trajectory_file.h"
+#include "kernels/device.h"
 
 namespace engine {
 
@@ -25,6 +27,7 @@ struct CllmRequest {
   std::string data;    // folder of the open texts; empty if the mixture needs none
   bool resume = false;
   int n_threads = 0;
+  std::string device = {};  // that answers, measures and learns, as TrainOptions has it
   FileLimits limits;
 };
 
@@ -49,10 +52,14 @@ struct CllmOutcome {
   std::vector<SpeedScore> before, after;  // empty: not measured
 };
 
+/// @param device  request.device, opened before; null: it is opened here
 /// @throws Error(Usage)      if the directory holds a run and resume is not asked for
 /// @throws Error(BadInput)   recipe, target or what an earlier run left
 /// @throws Error(Resources)  if the directory cannot be written
-CllmOutcome train_cllm(const CllmRequest& request, const CllmRunCallbacks& callbacks);
+/// @throws Error(Device)     as train()
+CllmOutcome train_cllm(const CllmRequest& request,
+                       const CllmRunCallbacks& callbacks,
+                       std::unique_ptr<kernels::Device> device = nullptr);
 
 /// The card of the result.
 std::string cllm_card(const CllmRecipe& recipe,

@@ -31,6 +31,14 @@ struct TrainHeads {
   int head_dim = 0;
 };
 
+/// What a row's law q is pulled towards: its target, or a teacher's law p.
+struct TrainGoal {
+  /// Forward: by sum of p log(p / q). Reverse: by sum of q log(q / p).
+  enum class By : std::int32_t { Target, Forward, Reverse } by = By::Target;
+  float smoothing = 0;       // of Target: share of the label that is spread over all tokens
+  std::int32_t teacher = 0;  // of the others: the row of the teachers whose law is p
+};
+
 /// C [m, n] = A B, added to C if `add`.  A [m, k], or [k, m] where turned; B [k, n], or [n, k].
 /// A and B of one type; C of that type or f32.
 struct TrainProduct {
@@ -189,6 +197,22 @@ struct TrainKernels {
                         int n_rows,
                         int vocab);
 
+  /// The same where rows have goals: how far each row is from its own, and the gradient of that.
+  ///   teachers [n_teachers, vocab]: logits, held constant, which may be `logits` and rows beside
+  ///   them; nothing where no row has a teacher.  goals [n_rows]
+  ///   d_logits = weight times the loss's derivative.  loss [n_rows]: -sum of label log p, or the
+  ///   divergence, in nats
+  void (*goal_losses)(Device&,
+                      DType type,
+                      const float* logits,
+                      const float* teachers,
+                      const TrainGoal* goals,
+                      const std::int32_t* target,
+                      const float* weight,
+                      void* d_logits,
+                      float* loss,
+                      int n_rows,
+                      int vocab);
   /// The square of what a row of f is off what it shall become, and its gradient beside what comes
   /// from elsewhere: dx[row[r], :] = 2 weight (f[row[r], :] - wanted[wanted_row[r], :]) + d_read[r].
   ///   f, dx [.., dim];  wanted [.., dim] bf16;  row, wanted_row [n_rows], no row twice

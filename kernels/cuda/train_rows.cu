@@ -102,6 +102,28 @@ void swiglu_backward_rows(Device& device,
 
 // ---- loss. grid: a block a row
 
+/// Of a row's law: p_i = exp(z_i - top) / sum.
+struct RowLaw {
+  float top, sum;
+};
+/// Meets the block.
+__device__ inline RowLaw law_of(const float* z, int vocab) {
+  RowLaw law = {-kInfinity, 0};
+  for (int i = threadIdx.x; i < vocab; i += kTrainThreads)
+    law.top = z[i] > law.top ? z[i] : law.top;
+  law.top = over_block<kTrainThreads>(law.top, Larger());
+  for (int i = threadIdx.x; i < vocab; i += kTrainThreads) law.sum += exp_f32(z[i] - law.top);
+  law.sum = over_block<kTrainThreads>(law.sum, Plus());
+  return law;
+}
+
+/// Of a row that does not count.
+template <class S>
+__device__ void no_loss(typename S::Element* d, float* loss, int vocab) {
+  for (int i = threadIdx.x; i < vocab; i += kTrainThreads) d[i] = S::narrow(0);
+  if (threadIdx.x == 0) *loss = 0;
+}
+
 template <class S>
 __global__ void __launch_bounds__(kTrainThreads) train_loss_rows(const float* logits,
                                                                  const std::int32_t* target,
@@ -113,23 +135,84 @@ __global__ void __launch_bounds__(kTrainThreads) train_loss_rows(const float* lo
   auto* d = d_logits + std::int64_t{blockIdx.x} * vocab;
   const float own = weight[blockIdx.x];
   if (own == 0) {
-    for (int i = threadIdx.x; i < vocab; i += kTrainThreads) d[i] = S::narrow(0);
-    if (threadIdx.x == 0) loss[blockIdx.x] = 0;
+    no_loss<S>(d, loss + blockIdx.x, vocab);
     return;
   }
-  float top = -kInfinity;
-  for (int i = threadIdx.x; i < vocab; i += kTrainThreads) top = z[i] > top ? z[i] : top;
-  top = over_block<kTrainThreads>(top, Larger());
-  float sum = 0;
-  for (int i = threadIdx.x; i < vocab; i += kTrainThreads) sum += exp_f32(z[i] - top);
-  sum = over_block<kTrainThreads>(sum, Plus());
+  const RowLaw law = law_of(z, vocab);
   const int right = target[blockIdx.x];
-  const float scale = own / sum;
+  const float scale = own / law.sum;
   for (int i = threadIdx.x; i < vocab; i += kTrainThreads) {
-    const float p = exp_f32(z[i] - top) * scale;
+    const float p = exp_f32(z[i] - law.top) * scale;
     d[i] = S::narrow(i == right ? p - own : p);
   }
-  if (threadIdx.x == 0) loss[blockIdx.x] = logf(sum) - (z[right] - top);
+  if (threadIdx.x == 0) loss[blockIdx.x] = logf(law.sum) - (z[right] - law.top);
+}
+
+// A label of 1 - smoothing on the target and smoothing over all tokens alike. @return  the loss
+template <class S>
+__device__ float smoothed_row(
+    const float* z, int vocab, int right, float smoothing, float weight, typename S::Element* d) {
+  const RowLaw law = law_of(z, vocab);
+  const float log_sum = logf(law.sum), spread = smoothing / static_cast<float>(vocab);
+  const float label = 1.0f - smoothing;
+  float sum = 0;
+  for (int i = threadIdx.x; i < vocab; i += kTrainThreads) {
+    const float log_p = z[i] - law.top - log_sum, p = exp_f32(log_p);
+    sum += log_p;
+    d[i] = S::narrow((i == right ? p - spread - label : p - spread) * weight);
+  }
+  sum = over_block<kTrainThreads>(sum, Plus());
+  return 0 - label * (z[right] - law.top - log_sum) - spread * sum;
+}
+
+// dD/dz = q - p for D = sum of p log(p / q), and q (log(q / p) - D) for sum of q log(q / p).
+// @return  D
+template <class S>
+__device__ float divergence_row(const float* z,
+                                const float* teacher,
+                                int vocab,
+                                bool reverse,
+                                float weight,
+                                typename S::Element* d) {
+  const RowLaw own = law_of(z, vocab), other = law_of(teacher, vocab);
+  const float own_log = logf(own.sum), other_log = logf(other.sum);
+  float sum = 0;
+  for (int i = threadIdx.x; i < vocab; i += kTrainThreads) {
+    const float log_q = z[i] - own.top - own_log, log_p = teacher[i] - other.top - other_log;
+    const float q = exp_f32(log_q), p = exp_f32(log_p);
+    sum += reverse ? q * (log_q - log_p) : p * (log_p - log_q);
+    if (!reverse) d[i] = S::narrow((q - p) * weight);
+  }
+  const float distance = over_block<kTrainThreads>(sum, Plus());
+  for (int i = threadIdx.x; reverse && i < vocab; i += kTrainThreads) {
+    const float log_q = z[i] - own.top - own_log, log_p = teacher[i] - other.top - other_log;
+    d[i] = S::narrow(exp_f32(log_q) * (log_q - log_p - distance) * weight);
+  }
+  return distance;
+}
+
+template <class S>
+__global__ void __launch_bounds__(kTrainThreads) train_goal_rows(const float* logits,
+                                                                 const float* teachers,
+                                                                 const TrainGoal* goals,
+                                                                 const std::int32_t* target,
+                                                                 const float* weight,
+                                                                 typename S::Element* d_logits,
+                                                                 float* loss,
+                                                                 int vocab) {
+  const float* z = logits + std::int64_t{blockIdx.x} * vocab;
+  auto* d = d_logits + std::int64_t{blockIdx.x} * vocab;
+  const float own = weight[blockIdx.x];
+  if (own == 0) {
+    no_loss<S>(d, loss + blockIdx.x, vocab);
+    return;
+  }
+  const TrainGoal goal = goals[blockIdx.x];
+  const float found = goal.by == TrainGoal::By::Target
+                          ? smoothed_row<S>(z, vocab, target[blockIdx.x], goal.smoothing, own, d)
+                          : divergence_row<S>(z, teachers + std::int64_t{goal.teacher} * vocab,
+                                              vocab, goal.by == TrainGoal::By::Reverse, own, d);
+  if (threadIdx.x == 0) loss[blockIdx.x] = found;
 }
 
 template <class S>
@@ -143,6 +226,22 @@ void loss_rows(Device& device,
                int vocab) {
   cuda_of(device).launch("train_loss", train_loss_rows<S>, n_rows, kTrainThreads, 0, logits, target,
                          weight, static_cast<typename S::Element*>(d_logits), loss, vocab);
+}
+
+template <class S>
+void goal_rows(Device& device,
+               const float* logits,
+               const float* teachers,
+               const TrainGoal* goals,
+               const std::int32_t* target,
+               const float* weight,
+               void* d_logits,
+               float* loss,
+               int n_rows,
+               int vocab) {
+  cuda_of(device).launch("train_goals", train_goal_rows<S>, n_rows, kTrainThreads, 0, logits,
+                         teachers, goals, target, weight,
+                         static_cast<typename S::Element*>(d_logits), loss, vocab);
 }
 
 // ---- the table of embeddings
@@ -281,6 +380,14 @@ void add_train_row_kernels(TrainKernels& kernels) {
     if (n_rows == 0) return;
     for_train_type(type, [&]<class S>(S) {
       loss_rows<S>(device, logits, target, weight, d_logits, loss, n_rows, vocab);
+    });
+  };
+  kernels.goal_losses = [](Device& device, DType type, const float* logits, const float* teachers,
+                           const TrainGoal* goals, const std::int32_t* target, const float* weight,
+                           void* d_logits, float* loss, int n_rows, int vocab) {
+    if (n_rows == 0) return;
+    for_train_type(type, [&]<class S>(S) {
+      goal_rows<S>(device, logits, teachers, goals, target, weight, d_logits, loss, n_rows, vocab);
     });
   };
   kernels.squares = [](Device& device, const float* g, std::int64_t n, double* sums) {

@@ -137,6 +137,105 @@ TEST_F(CliModel, draft_heads_are_trained_on_the_emulated_gpu_and_gone_on_with_on
   }
 }
 
+/// A recipe of texts that the bundled draft model writes, which is a small target.
+std::string texts_recipe(const std::string& folder, const std::string& more) {
+  const std::string path = folder + "/texts.json";
+  std::ofstream(path) << R"({"name": "texts", "own_outputs": {"mixture": {"arith": {"weight": 1,
+      "levels": [1, 0, 0]}}, "count": 4, "max_tokens": 8, "lanes": 2}, "target": "demo-draft")"
+                      << more << "}";
+  return path;
+}
+
+TEST_F(CliModel, a_targets_texts_are_written_on_the_emulated_gpu_and_gone_on_with_on_the_cpu) {
+  const std::string train = "train outputs --json --recipe " +
+                            texts_recipe(folder, R"(, "heads_of": "medusa", "epochs": 1)") +
+                            " --out " + folder;
+  const auto written = [&](const std::string& more) {
+    const Outcome outcome = run(train + more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const json result = json::parse(outcome.out);
+    EXPECT_EQ(result["finished"], true);
+    EXPECT_EQ(result["texts"], 4);
+    return read_file(result["file"].get<std::string>());
+  };
+  const std::string whole = written("/whole --device cuda:emulated");
+  // Ever later, until some texts are there; the rest then is the CPU's.
+  std::string failed;
+  int n_good = 0;  // without memory that is asked for once more, or a call so late
+  for (int call = 200; n_good < 3 && failed.find("--resume goes on") == std::string::npos;
+       call += call / 2) {
+    std::filesystem::remove_all(folder + "/parts");
+    const Outcome outcome = shell("DECOSCOPE_FAIL_CALL=" + std::to_string(call) + " $DECOSCOPE " +
+                                  train + "/parts --device cuda:emulated");
+    if (outcome.code == 0 && ++n_good) continue;
+    EXPECT_TRUE(outcome.code == 5 || outcome.code == 4) << outcome.err;
+    failed = outcome.err.substr(outcome.err.find("decoscope: cuda:emulated: "));
+    EXPECT_EQ(lines(failed), 1) << failed;
+  }
+  EXPECT_THAT(failed, HasSubstr("goes on from the texts that are there, on the CPU too"));
+  written("/parts --resume");
+  EXPECT_EQ(written("/again --device cuda:emulated"), whole);
+}
+
+TEST_F(CliModel, a_draft_learns_on_the_emulated_gpu_what_its_target_writes_there) {
+  const std::string recipe =
+      texts_recipe(folder, R"(, "model": {"layers": 1, "dim": 32, "hidden_dim": 64, "heads": 1,
+      "max_seq_len": 128}, "context": 128, "batch_tokens": 256, "tokens": 200, "probe_minutes": 1e-9,
+      "probe_problems": 1)");
+  const Outcome outcome = run("train draft --json --device cuda:emulated --recipe " + recipe +
+                              " --out " + folder + "/small");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(json::parse(outcome.out)["compute"], "bf16-cuda");
+  EXPECT_THAT(outcome.err, HasSubstr("demo-draft writes its own texts on 4 prompts"));
+}
+
+TEST_F(CliModel, a_consistency_model_is_made_on_the_emulated_gpu_and_gone_on_with_on_the_cpu) {
+  const auto recipe = [&](int epochs) {
+    std::ofstream(folder + "/taught.json") << R"({"name": "taught", "target": "demo-draft",
+      "mixture": {"arith": {"weight": 1, "levels": [1, 0, 0]}}, "block": 4, "prompts": 3,
+      "max_new_tokens": 8, "drop_wrong": false, "token_run": 0, "sentence_run": 0, "points": 2,
+      "fresh_points": 2, "fresh_iterations": 1, "batch_texts": 2, "replay_texts": 1,
+      "context": 256, "probe_minutes": 0, "score_problems": 1, "epochs": )"
+                                           << epochs << "}";
+  };
+  const std::string train =
+      "train cllm --json --recipe " + folder + "/taught.json --out " + folder + "/taught ";
+  recipe(1);
+  // Ever later, until some answers are kept.
+  std::string failed;
+  int n_good = 0;
+  for (int call = 400; n_good < 3 && failed.find("--resume goes on") == std::string::npos;
+       call += call / 2) {
+    std::filesystem::remove_all(folder + "/taught");
+    const Outcome outcome = shell("DECOSCOPE_FAIL_CALL=" + std::to_string(call) + " $DECOSCOPE " +
+                                  train + "--device cuda:emulated");
+    if (outcome.code == 0 && ++n_good) continue;
+    failed = outcome.err.substr(outcome.err.find("decoscope: cuda:emulated: "));
+    EXPECT_EQ(lines(failed), 1) << failed;
+  }
+  EXPECT_THAT(failed, HasSubstr("goes on from the answers that were collected, on the CPU too"));
+  const auto trained = [&](const std::string& more) {
+    const Outcome outcome = run(train + "--resume " + more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const json result = json::parse(outcome.out);
+    EXPECT_EQ(result["finished"], true);
+    return result;
+  };
+  const json first = trained("--device cuda:emulated");
+  EXPECT_EQ(first["compute"], "bf16-cuda");
+  EXPECT_EQ(first["collected"]["answers"], 3);
+  EXPECT_EQ(first["steps"], 2);
+  const Outcome jacobi =
+      run("generate --check --json --decoder jacobi --prompt Anna --max-tokens 6 "
+          "--device cuda:emulated --model " +
+          folder + "/taught");
+  EXPECT_EQ(json::parse(jacobi.out)["identical_to_ar"], true) << jacobi.err;
+  recipe(2);
+  const json second = trained("--device cpu");
+  EXPECT_EQ(second["steps"], 3);
+  EXPECT_NE(second["compute"], "bf16-cuda");
+}
+
 // A call of CUDA's that fails, ever later: while it loads, reads the prompt, decodes.
 TEST_F(CliModel, CU08_a_gpu_that_fails_is_exit_5_in_one_line_and_what_was_decoded_is_recorded) {
   const std::string record = folder + "/failed.pdrun";

@@ -292,16 +292,19 @@ TEST_F(GpuModel, the_program_of_this_build_holds_code_for_the_gpus_it_was_built_
 }
 #endif
 
-// Logs of two trainings of 21 lines: the GPU's losses are the CPU's times `first` in the first
-// three and times `last` in the others.
+// Logs of trainings of 21 lines: the GPU's losses are the CPU's times `first` in the first three and
+// times `last` in the others, and in consistency training times `consistency`.
 TEST_F(GpuModel, trainings_that_part_early_or_late_are_told_apart_from_equal_ones) {
   const std::string script = "python3 " DECOSCOPE_SOURCE_DIR "/scripts/gpu_training.py ";
-  const auto code = [&](double first, double last) {
-    for (const std::string name : {"cpu", "gpu", "large"}) {
+  const auto code = [&](double first, double last, double consistency = 1) {
+    for (const std::string name : {"cpu", "gpu", "large", "cllm-cpu", "cllm-gpu"}) {
       EXPECT_EQ(std::system(("mkdir -p " + out() + "/" + name).c_str()), 0);
       std::ofstream log(out() + "/" + name + "/training.jsonl");
       for (int line = 0; line < 21; line++) {
-        const double share = name == "cpu" ? 1 : line < 3 ? first : last;
+        const double share = name.ends_with("cpu") ? 1
+                             : name == "cllm-gpu"  ? consistency
+                             : line < 3            ? first
+                                                   : last;
         log << json{{"step", std::max(1, 10 * line)},
                     {"loss", share * (8 - 0.3 * line)},
                     {"tokens_per_second", 123456.0}}
@@ -314,9 +317,11 @@ TEST_F(GpuModel, trainings_that_part_early_or_late_are_told_apart_from_equal_one
   EXPECT_EQ(code(1.0005, 0.99), 0);
   EXPECT_THAT(read(out() + "/printed"), HasSubstr("123,456 tokens/s"));
   EXPECT_EQ(code(1.002, 1), 1);
-  EXPECT_THAT(read(out() + "/printed"), HasSubstr("MISSED: step 1:"));
+  EXPECT_THAT(read(out() + "/printed"), HasSubstr("MISSED: target: step 1:"));
   EXPECT_EQ(code(1, 1.03), 1);
-  EXPECT_THAT(read(out() + "/printed"), HasSubstr("MISSED: the last steps"));
+  EXPECT_THAT(read(out() + "/printed"), HasSubstr("MISSED: target: the last steps"));
+  EXPECT_EQ(code(1, 1, 1.002), 1);
+  EXPECT_THAT(read(out() + "/printed"), HasSubstr("MISSED: consistency: step 1:"));
   EXPECT_EQ(std::system((script + "recipes " + out()).c_str()), 0);
   EXPECT_EQ(json::parse(read(out() + "/small.json"))["compute"], "f32");
 }

@@ -22,6 +22,7 @@
 #include "engine/train/parameters.h"
 #include "engine/train/train_cllm.h"
 #include "engine/types.h"
+#include "tests/engine/train/small_cllm.h"
 #include "tests/engine/train/small_model.h"
 #include "tests/engine/train/small_target.h"
 
@@ -29,6 +30,9 @@ namespace engine {
 namespace {
 
 namespace fs = std::filesystem;
+using test::counting_trajectory;
+using test::small_cllm_recipe;
+using test::small_cllm_training;
 
 class Cllm : public testing::Test {
  protected:
@@ -47,51 +51,6 @@ class Cllm : public testing::Test {
   fs::path directory_;
 };
 
-CllmRecipe small_recipe(const std::string& more = {}) {
-  return cllm_recipe_from(
-      R"({"name": "small", "mixture": {"arith": {"weight": 1}}, "block": 6, "prompts": 40,
-          "context": 96, "points": 3, "batch_texts": 4, "replay_texts": 2, "epochs": 6,
-          "peak_lr": 0.01, "warmup_steps": 4, "checkpoint_minutes": 100, "shards": 2,
-          "compute": "f32")" +
-          more + "}",
-      "test");
-}
-
-// Texts that count, and blocks that get there a token at a time.
-Trajectory counting(std::int64_t index) {
-  Trajectory t;
-  t.index = index;
-  const auto start = static_cast<TokenId>(3 + index * 7 % 40);
-  for (int i = 0; i < 4; i++) t.prompt.push_back(start + i);
-  for (int i = 0; i < 12; i++) t.output.push_back(start + 4 + i);
-  t.truth = t.output;
-  for (std::size_t begin = 0; begin < 12; begin += 6) {
-    const std::vector<TokenId> fixed_point(
-        t.output.begin() + static_cast<std::ptrdiff_t>(begin),
-        t.output.begin() + static_cast<std::ptrdiff_t>(begin) + 6);
-    BlockPoints points;
-    for (std::size_t right = 0; right <= 6; right++) {
-      points.push_back(fixed_point);
-      for (std::size_t i = right; i < 6; i++)
-        points.back()[i] = static_cast<TokenId>(1 + (index * 5 + static_cast<int>(i * right)) % 60);
-    }
-    t.blocks.push_back(std::move(points));
-  }
-  return t;
-}
-
-CllmTraining training() {
-  CllmTraining training;
-  training.model = test::small_model(2);
-  initialise(training.parameters, ParameterLayout(training.model), training.model, 0.02f, 5);
-  for (std::int64_t i = 0; i < 20; i++) training.trajectories.push_back(counting(i));
-  training.replay = [](std::int64_t index) {
-    const Trajectory t = counting(100 + index % 50);
-    return truth_of(t);
-  };
-  return training;
-}
-
 TEST_F(Cllm, every_loss_falls_where_it_is_learnt_from) {
   for (const std::string more :
        {R"(, "consistency": "global", "divergence": "forward")",
@@ -106,7 +65,7 @@ TEST_F(Cllm, every_loss_falls_where_it_is_learnt_from) {
       last = p;
     };
     const CllmResult result = train_consistency(
-        small_recipe(more), training(),
+        small_cllm_recipe(more), small_cllm_training(),
         {.n_threads = 2, .directory = directory(std::to_string(std::hash<std::string>{}(more)))},
         callbacks);
     EXPECT_TRUE(result.finished);
@@ -125,8 +84,8 @@ TEST_F(Cllm, every_loss_falls_where_it_is_learnt_from) {
 TEST_F(Cllm, a_point_comes_to_predict_what_its_fixed_point_predicts) {
   // Against hard labels the loss of chains is a plain cross-entropy, so its fall is no matter of a
   // teacher that was flat at first.
-  CllmRecipe recipe =
-      small_recipe(R"(, "divergence": "hard", "smoothing": 0, "ar_weight": 0, "replay_weight": 0)");
+  CllmRecipe recipe = small_cllm_recipe(
+      R"(, "divergence": "hard", "smoothing": 0, "ar_weight": 0, "replay_weight": 0)");
   recipe.epochs = 40;
   CllmCallbacks callbacks;
   double first = 0, last = 0;
@@ -135,18 +94,19 @@ TEST_F(Cllm, a_point_comes_to_predict_what_its_fixed_point_predicts) {
     last = p.parts[static_cast<int>(LossPart::Consistency)];
     EXPECT_EQ(p.parts[static_cast<int>(LossPart::Replay)], 0);
   };
-  train_consistency(recipe, training(), {.n_threads = 2, .directory = directory("run")}, callbacks);
+  train_consistency(recipe, small_cllm_training(), {.n_threads = 2, .directory = directory("run")},
+                    callbacks);
   EXPECT_GT(first, 3.5) << "untrained: log 64 = 4.16";
   EXPECT_LT(last, 1.5);
 }
 
 TEST_F(Cllm, fresh_chains_alone_teach_what_points_do) {
   // Texts without a point, as plain decoding collects them.
-  CllmTraining answers = training();
+  CllmTraining answers = small_cllm_training();
   for (Trajectory& t : answers.trajectories) t.blocks.clear();
   const auto trained = [&](const std::string& name, const std::string& more) {
     CllmRecipe recipe =
-        small_recipe(R"(, "divergence": "hard", "smoothing": 0, "ar_weight": 1)" + more);
+        small_cllm_recipe(R"(, "divergence": "hard", "smoothing": 0, "ar_weight": 1)" + more);
     recipe.epochs = 40;
     recipe.points = 0;
     CllmCallbacks callbacks;
@@ -167,15 +127,15 @@ TEST_F(Cllm, fresh_chains_alone_teach_what_points_do) {
 
 TEST_F(Cllm, stopped_and_resumed_ends_with_the_same_bits) {
   for (const char* compute : {"f32", "auto"}) {
-    CllmRecipe recipe = small_recipe(R"(, "fresh_points": 3, "fresh_iterations": 2)");
+    CllmRecipe recipe = small_cllm_recipe(R"(, "fresh_points": 3, "fresh_iterations": 2)");
     recipe.compute = compute;
     const CllmResult expected = train_consistency(
-        recipe, training(),
+        recipe, small_cllm_training(),
         {.n_threads = 2, .directory = directory(std::string("whole") + compute)}, {});
     CllmOptions parts{.n_threads = 2,
                       .directory = directory(std::string("parts") + compute),
                       .stop_after_step = 7};
-    EXPECT_FALSE(train_consistency(recipe, training(), parts, {}).finished);
+    EXPECT_FALSE(train_consistency(recipe, small_cllm_training(), parts, {}).finished);
     parts.resume = true;
     parts.stop_after_step = 0;
     parts.n_threads = 1;  // shards, not threads, decide the sums
@@ -183,8 +143,8 @@ TEST_F(Cllm, stopped_and_resumed_ends_with_the_same_bits) {
     CllmCallbacks callbacks;
     callbacks.stop = &stop;
     callbacks.progress = [&](const CllmProgress& p) { stop = p.step == 19; };
-    EXPECT_EQ(train_consistency(recipe, training(), parts, callbacks).step, 19);
-    const CllmResult resumed = train_consistency(recipe, training(), parts, {});
+    EXPECT_EQ(train_consistency(recipe, small_cllm_training(), parts, callbacks).step, 19);
+    const CllmResult resumed = train_consistency(recipe, small_cllm_training(), parts, {});
     EXPECT_TRUE(resumed.finished);
     EXPECT_EQ(resumed.rows, expected.rows);
     EXPECT_EQ(resumed.room, expected.room) << "counted once, however often it was stopped";
@@ -194,19 +154,19 @@ TEST_F(Cllm, stopped_and_resumed_ends_with_the_same_bits) {
 
 TEST_F(Cllm, what_the_context_has_no_room_for_is_counted_and_stands_in_the_card) {
   // A text of 15 rows and four chains of 5: three fit 32 rows. Every second replayed text does not.
-  Trajectory t = counting(0);
+  Trajectory t = counting_trajectory(0);
   const std::vector<TokenId> right = t.blocks[0].back();
   std::vector<TokenId> wrong = right;
   for (TokenId& token : wrong) token++;
   t.blocks = {{wrong, wrong, wrong, wrong, right}, {t.blocks[1].back()}};
-  CllmTraining alone = training();
+  CllmTraining alone = small_cllm_training();
   alone.trajectories = {t};
   alone.replay = [](std::int64_t index) {
     TokenText text;
     text.tokens.assign(index % 2 ? 33u : 34u, 5);
     return text;
   };
-  CllmRecipe recipe = small_recipe();
+  CllmRecipe recipe = small_cllm_recipe();
   recipe.context = 32;
   recipe.points = 4;
   const CllmResult result = train_consistency(recipe, std::move(alone),
@@ -231,9 +191,9 @@ TEST_F(Cllm, what_the_context_has_no_room_for_is_counted_and_stands_in_the_card)
   outcome.training.room = {};
   EXPECT_THAT(card(), testing::HasSubstr("points and other texts were not counted\n"));
   // With room for all of it, and true answers beside.
-  recipe = small_recipe(R"(, "ar_labels": "truth")");
-  const CllmResult roomy =
-      train_consistency(recipe, training(), {.n_threads = 2, .directory = directory("roomy")}, {});
+  recipe = small_cllm_recipe(R"(, "ar_labels": "truth")");
+  const CllmResult roomy = train_consistency(recipe, small_cllm_training(),
+                                             {.n_threads = 2, .directory = directory("roomy")}, {});
   EXPECT_EQ(roomy.room.n_points, 6 * 20 * 3);
   EXPECT_EQ(roomy.room.n_left_out, 0);
   EXPECT_EQ(roomy.room.n_texts, 30 * 2 + 30 * 4) << "replayed, and of the trajectories themselves";
@@ -242,16 +202,17 @@ TEST_F(Cllm, what_the_context_has_no_room_for_is_counted_and_stands_in_the_card)
 
 TEST_F(Cllm, a_checkpoint_of_another_loss_is_refused_and_none_is_overwritten) {
   CllmOptions options{.n_threads = 1, .directory = directory("run"), .stop_after_step = 1};
-  train_consistency(small_recipe(), training(), options, {});
+  train_consistency(small_cllm_recipe(), small_cllm_training(), options, {});
   try {
-    train_consistency(small_recipe(), training(), options, {});
+    train_consistency(small_cllm_recipe(), small_cllm_training(), options, {});
     FAIL() << "overwrote a checkpoint";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Usage);
   }
   options.resume = true;
   try {
-    train_consistency(small_recipe(R"(, "divergence": "reverse")"), training(), options, {});
+    train_consistency(small_cllm_recipe(R"(, "divergence": "reverse")"), small_cllm_training(),
+                      options, {});
     FAIL() << "went on with another loss";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::BadInput);
@@ -260,13 +221,13 @@ TEST_F(Cllm, a_checkpoint_of_another_loss_is_refused_and_none_is_overwritten) {
 }
 
 TEST_F(Cllm, reports_tell_the_parts_of_the_loss_and_probes_where_there_are_some) {
-  CllmRecipe recipe = small_recipe();
+  CllmRecipe recipe = small_cllm_recipe();
   recipe.probe_minutes = 1e-9;  // at every step
   CllmCallbacks callbacks;
   callbacks.probe = [](std::int64_t step, const std::vector<float>&) {
     return NamedFigures{{"tokens per step, block", static_cast<double>(step)}};
   };
-  train_consistency(recipe, training(),
+  train_consistency(recipe, small_cllm_training(),
                     {.n_threads = 1, .directory = directory("run"), .stop_after_step = 3},
                     callbacks);
   const auto reports = read_training_reports(directory("run") + "/training.jsonl");
@@ -286,7 +247,7 @@ TEST(CllmRecipe, read_from_its_own_json_is_the_same_recipe) {
         R"(, "consistency": "local", "divergence": "reverse", "drop_wrong": false)",
         R"(, "replay_mixture": {"kb": {"weight": 1}})",
         R"(, "fresh_points": 5, "fresh_block": 3, "fresh_iterations": 2, "chain_decay": 0.8)"}) {
-    const CllmRecipe recipe = small_recipe(more);
+    const CllmRecipe recipe = small_cllm_recipe(more);
     EXPECT_EQ(to_json(cllm_recipe_from(to_json(recipe), "again")), to_json(recipe));
   }
 }
@@ -316,8 +277,8 @@ TEST(CllmRecipe, refusals_name_the_field_and_what_was_expected) {
 }
 
 TEST(CllmRecipe, a_replay_mixture_is_learnt_from_and_nothing_is_collected_by_it) {
-  const CllmRecipe same = small_recipe();
-  const CllmRecipe other = small_recipe(R"(, "replay_mixture": {"kb": {"weight": 1}})");
+  const CllmRecipe same = small_cllm_recipe();
+  const CllmRecipe other = small_cllm_recipe(R"(, "replay_mixture": {"kb": {"weight": 1}})");
   EXPECT_EQ(collecting_part(other), collecting_part(same));
   EXPECT_NE(training_part(other), training_part(same));
 }
@@ -330,7 +291,7 @@ TEST_F(Cllm, the_weight_of_consistency_moves_to_its_final_one) {
       EXPECT_NEAR(p.loss, p.parts[0] + 3 * share * p.parts[1] + p.parts[2], 1e-9) << p.step;
     };
     const CllmResult result = train_consistency(
-        small_recipe(R"(, "consistency_weight": 3)" + more), training(),
+        small_cllm_recipe(R"(, "consistency_weight": 3)" + more), small_cllm_training(),
         {.n_threads = 2, .directory = directory(more.empty() ? "same" : "moves")}, callbacks);
     EXPECT_EQ(result.step, 30);
   }
@@ -338,7 +299,7 @@ TEST_F(Cllm, the_weight_of_consistency_moves_to_its_final_one) {
 
 TEST(CllmRecipe, answers_are_collected_alone_where_no_points_are_learnt) {
   const auto part = [](int points) {
-    CllmRecipe recipe = small_recipe(R"(, "fresh_points": 4)");
+    CllmRecipe recipe = small_cllm_recipe(R"(, "fresh_points": 4)");
     recipe.points = points;
     return collecting_part(recipe);
   };

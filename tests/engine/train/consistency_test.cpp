@@ -10,33 +10,19 @@
 #include "engine/train/consistency.h"
 #include "engine/types.h"
 #include "tests/engine/train/gradient_check.h"
+#include "tests/engine/train/guided_rows.h"
 #include "tests/engine/train/small_model.h"
 
 namespace engine {
 namespace {
 
+using test::all_losses;
+using test::Guided;
 using test::small_model;
 using test::spread;
+using test::two_blocks;
 using Towards = ConsistencyLoss::Towards;
 using By = ConsistencyLoss::By;
-
-// A prompt of 3, an answer of 10 that ends by itself, two blocks of 6; the second goes on behind
-// the end token (2).
-Trajectory two_blocks() {
-  Trajectory t;
-  t.prompt = {1, 40, 41};
-  t.output = {10, 11, 12, 13, 14, 15, 16, 17, 18, 2};
-  t.ended = true;
-  t.truth = {10, 11, 19, 2};
-  t.blocks = {{{7, 7, 12, 7, 7, 7},      // first wrong 0
-               {10, 8, 8, 13, 8, 15},    // first wrong 1
-               {10, 11, 12, 13, 9, 15},  // first wrong 4
-               {10, 11, 12, 13, 14, 15}},
-              {{7, 7, 7, 7, 33, 34},     // first wrong 0
-               {16, 17, 18, 2, 50, 51},  // right as far as the text goes
-               {16, 17, 18, 2, 52, 53}}};
-  return t;
-}
 
 TEST(Consistency, points_that_differ_only_behind_the_end_token_or_nowhere_are_not_learnt) {
   const Trajectory t = two_blocks();
@@ -322,22 +308,6 @@ TEST(Cleaning, a_sentence_over_and_over_is_found_and_short_lines_are_not) {
 
 // Gradients.
 
-// The rows of two_blocks() with all its chains, padded to 32.
-struct Guided {
-  explicit Guided(const ConsistencyLoss& loss) : rows(rows_of(two_blocks(), loss)) {
-    const Trajectory t = two_blocks();
-    add_chains(rows, t, points_to_learn(t), loss, 64);
-    segments = {{0, rows.n_rows()}};
-    while (rows.n_rows() % 32) rows.add(0, 0, 0, {}, {}, 0, LossPart::Replay);
-    for (float& w : rows.weight) w *= 0.05f;
-  }
-  TrainRows train_rows() const {
-    return {rows.token, rows.target, rows.weight, rows.pos, segments, rows.view, rows.goal, {}};
-  }
-  GuidedRows rows;
-  std::vector<Segment> segments;
-};
-
 template <typename T>
 struct Learner {
   ModelConfig config = small_model();
@@ -369,15 +339,6 @@ struct Learner {
     return sum;
   }
 };
-
-std::vector<ConsistencyLoss> all_losses() {
-  std::vector<ConsistencyLoss> losses;
-  for (const Towards towards : {Towards::FixedPoint, Towards::NextPoint})
-    for (const By by : {By::ForwardKl, By::ReverseKl})
-      losses.push_back({.towards = towards, .by = by, .smoothing = 0.1, .prompt_weight = 0.5});
-  losses.push_back({.by = By::HardLabels, .smoothing = 0.1, .prompt_weight = 0.5});
-  return losses;
-}
 
 TEST(ConsistencyGradient, is_the_derivative_of_the_loss_with_the_teacher_held_still) {
   for (const ConsistencyLoss& loss : all_losses()) {

@@ -2,7 +2,7 @@
 // losses, bits of a run that was stopped, runs that change the device, calls that fail.
 #include <cmath>
 #include <filesystem>
-#include <functional>
+#include <fstream>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -11,15 +11,15 @@
 #include <gtest/gtest.h>
 
 #include "engine/train/gpu_pass.h"
-#include "engine/train/ops/linear.h"
 #include "engine/train/run_parts.h"
+#include "engine/train/train.h"
 #include "engine/train/trainer.h"
 #include "engine/train/training_steps.h"
 #include "engine/types.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/emulate/emulation_checks.h"
 #include "tests/assets_folder.h"
-#include "tests/engine/train/gpu_devices.h"
+#include "tests/engine/train/gpu_kit.h"
 #include "tests/engine/train/small_model.h"
 #include "tests/engine/train/small_runs.h"
 #include "tests/engine/train/two_texts.h"
@@ -29,11 +29,14 @@ namespace {
 
 namespace fs = std::filesystem;
 namespace emulation = kernels::emulation;
-using kernels::DeviceBuffer;
 using kernels::DType;
 using test::counting;
+using test::cpu_gradient;
 using test::devices;
+using test::expect_close;
 using test::expect_every_call_to_end_in_one_line;
+using test::Found;
+using test::gpu_gradient;
 using test::kEmulated;
 using test::name_of_device;
 using test::small_recipe;
@@ -57,90 +60,6 @@ struct Chained {
     return r;
   }
 };
-
-std::vector<float> initial(const ModelConfig& config) {
-  std::vector<float> parameters;
-  initialise(parameters, ParameterLayout(config), config, 0.3f, 7);
-  return parameters;
-}
-
-struct Found {
-  std::vector<float> gradient, loss;
-};
-
-Found cpu_gradient(const ModelConfig& config, const TrainRows& rows) {
-  const ParameterLayout layout(config);
-  const std::vector<float> parameters = initial(config);
-  const auto math = linear_math_f32();
-  const PackedWeights<float> weights(config, layout, parameters, *math);
-  TrainPass<float> pass(config, layout, linear_math_f32(), train_table(), 32);
-  Found found{std::vector<float>(parameters.size()), std::vector<float>(rows.token.size())};
-  pass.forward_backward(parameters, weights, rows, found.gradient.data(), found.loss);
-  return found;
-}
-
-/// @param parts  the passes whose gradients are added up
-Found gpu_gradient(const std::string& name,
-                   const ModelConfig& config,
-                   DType type,
-                   const std::vector<TrainRows>& parts,
-                   std::int64_t logit_bytes = GpuVocabRows::kLogitBytes) {
-  const auto device = kernels::open_cuda(name);
-  const auto& kernels = kernels::train_kernels(*device);
-  const ParameterLayout layout(config);
-  const std::vector<float> parameters = initial(config);
-  const DeviceBuffer masters(*device, 4 * layout.n), gradient(*device, 4 * layout.n),
-      rounded(*device, kernels::bytes_of(type) * layout.n), loss(*device, 4 * 32);
-  device->ops().upload(*device, masters.data(), parameters.data(), masters.bytes());
-  kernels.convert(*device, type, masters.f32(), rounded.data(), layout.n);
-  kernels.clear(*device, gradient.data(), gradient.bytes());
-  GpuTrainPass pass(*device, config, layout, type, 32, logit_bytes);
-  int first = 0;
-  for (const TrainRows& rows : parts) {
-    pass.forward_backward({masters.f32(), rounded.data()}, rows, gradient.f32(),
-                          loss.f32() + first);
-    first += rows.n_rows();
-  }
-  Found found{std::vector<float>(parameters.size()),
-              std::vector<float>(static_cast<std::size_t>(first))};
-  device->ops().download(*device, found.gradient.data(), gradient.data(), gradient.bytes());
-  device->ops().download(*device, found.loss.data(), loss.data(), 4 * first);
-  return found;
-}
-
-/// Part by part of the weights the differences' norm is at most `share` of the part's; of the
-/// norms' weights, whose gradients are sums over rows that cancel, twice that.
-void expect_close(const ModelConfig& config,
-                  const std::vector<float>& found,
-                  const std::vector<float>& expected,
-                  double share) {
-  const auto check = [&](std::int64_t at, std::int64_t n, const std::string& what) {
-    const double allowed = what.ends_with("norm") ? 2 * share : share;
-    double difference = 0, size = 0;
-    for (auto i = static_cast<std::size_t>(at); i < static_cast<std::size_t>(at + n); i++) {
-      difference += std::pow(static_cast<double>(found[i]) - expected[i], 2);
-      size += std::pow(static_cast<double>(expected[i]), 2);
-    }
-    EXPECT_GT(size, 0) << what << ": nothing to compare";
-    EXPECT_LT(std::sqrt(difference), allowed * std::sqrt(size)) << what;
-  };
-  const ParameterLayout layout(config);
-  const std::int64_t dim = config.dim, hidden = config.hidden_dim;
-  const std::int64_t q = std::int64_t{config.n_heads} * config.head_dim,
-                     kv = std::int64_t{config.n_kv_heads} * config.head_dim;
-  check(layout.embedding, config.vocab_size * dim, "embedding");
-  check(layout.final_norm, dim, "final norm");
-  for (const LayerAt& at : layout.layers) {
-    check(at.attn_norm, dim, "attention's norm");
-    check(at.qkv, q * dim, "queries");
-    check(at.qkv + q * dim, kv * dim, "keys");
-    check(at.qkv + (q + kv) * dim, kv * dim, "values");
-    check(at.attn_out, dim * q, "attention's output");
-    check(at.mlp_norm, dim, "feed-forward's norm");
-    check(at.gate_up, 2 * hidden * dim, "gate and up");
-    check(at.down, dim * hidden, "down");
-  }
-}
 
 class GpuGradient : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Devices, GpuGradient, testing::ValuesIn(devices()), name_of_device);
@@ -185,7 +104,8 @@ TEST_P(GpuGradient, of_two_passes_with_logits_in_parts_is_the_sum_of_theirs) {
   };
   const Found whole = gpu_gradient(GetParam(), config, DType::F32, {texts.rows()});
   const Found parts =
-      gpu_gradient(GetParam(), config, DType::F32, {part(0, 13, first), part(13, 19, second)});
+      gpu_gradient(GetParam(), config, DType::F32, {part(0, 13, first), part(13, 19, second)},
+                   {.logit_bytes = std::int64_t{5} * 4 * config.vocab_size});
   expect_close(config, parts.gradient, whole.gradient, 1e-5);
   for (std::size_t i = 0; i < whole.loss.size(); i++)
     EXPECT_NEAR(parts.loss[i], whole.loss[i], 1e-5 * (1 + whole.loss[i]));
@@ -525,6 +445,32 @@ TEST_F(EmulatedTraining, takes_up_tokens_and_brings_down_losses_with_one_wait_a_
     EXPECT_EQ(counts[i].waits - counts[i - 1].waits, 1);
     EXPECT_EQ(counts[i].memory, counts[0].memory) << "a step takes no memory";
   }
+}
+
+TEST_F(EmulatedTraining, a_probe_answers_on_the_device_that_learns) {
+  fs::create_directories(directory_);
+  std::ofstream(directory("small.json"))
+      << R"({"name": "small", "mixture": {"arith": {"weight": 1}}, "model": {"layers": 1, "dim": 32,
+      "hidden_dim": 64, "heads": 1, "max_seq_len": 512}, "context": 64, "batch_tokens": 128,
+      "tokens": 200, "peak_lr": 0.01, "probe_minutes": 1e-9, "probe_problems": 2})";
+  const auto trained_on = [&](const std::string& device) {
+    const std::int64_t before = emulation::calls_of("cudaStreamCreateWithFlags");
+    TrainRequest request;
+    request.recipe = directory("small.json");
+    request.tokenizer = assets_folder() + "/models/demo-target";
+    request.out = directory("on " + device);
+    request.n_threads = 1;
+    request.device = device;
+    int n_probes = 0;
+    TrainCallbacks callbacks;
+    callbacks.progress = [&](const TrainProgress& p) { n_probes += !p.probes.empty(); };
+    EXPECT_TRUE(train_model(request, callbacks).finished);
+    EXPECT_GT(n_probes, 0);
+    EXPECT_EQ(emulation::calls_of("cudaStreamCreateWithFlags") - before,
+              device == "cpu" ? 0 : 1 + n_probes);
+  };
+  trained_on("cpu");
+  trained_on(kEmulated);
 }
 
 // A batch has tokens of its own, and so a number of groups, and that is all a step's graph is told.

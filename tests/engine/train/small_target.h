@@ -2,6 +2,7 @@
 #pragma once
 
 #include <unistd.h>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "engine/model/model_files.h"
 #include "engine/train/own_outputs.h"
 #include "kernels/device.h"
+#include "tests/assets_folder.h"
 
 namespace engine::test {
 
@@ -19,12 +21,13 @@ class SmallTarget : public testing::Test {
  protected:
   void SetUp() override {
     namespace fs = std::filesystem;
-    directory_ = (fs::temp_directory_path() /
-                  ("own_test_" + std::to_string(::getpid()) + "_" +
-                   testing::UnitTest::GetInstance()->current_test_info()->name()))
-                     .string();
+    std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::ranges::replace(name, '/', '_');
+    directory_ =
+        (fs::temp_directory_path() / ("own_test_" + std::to_string(::getpid()) + "_" + name))
+            .string();
     fs::remove_all(directory_);
-    const std::string bundled = DECOSCOPE_SOURCE_DIR "/assets/models/demo-target";
+    const std::string bundled = assets_folder() + "/models/demo-target";
     ModelConfig c;
     c.model_type = "llama";
     c.dim = 32;

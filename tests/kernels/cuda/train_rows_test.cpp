@@ -1,5 +1,6 @@
 // Training's operations on rows and elements, their backwards and its products, on CUDA devices
 // against double loops, at odd sizes.
+#include <algorithm>
 #include <cmath>
 
 #include "tests/kernels/cuda/train_kit.h"
@@ -151,6 +152,100 @@ TEST_P(CudaTraining, cross_entropy_is_minus_log_p_and_its_gradient_the_derivativ
         const double gradient = weight[row] * (p - (i == target[row]));
         ASSERT_NEAR(found[std::size_t(row) * vocab + i], gradient,
                     1e-6 * weight[row] + rounding(gradient, type()));
+      }
+    }
+  }
+}
+
+/// log of softmax(z), in double.
+std::vector<double> log_law(const float* z, int n) {
+  const double top = *std::max_element(z, z + n);
+  double sum = 0;
+  for (int i = 0; i < n; i++) sum += std::exp(z[i] - top);
+  std::vector<double> law(z, z + n);
+  for (double& x : law) x -= top + std::log(sum);
+  return law;
+}
+
+/// A row's loss and its derivative, and what their terms are together: rounding follows that.
+struct GoalLoss {
+  double loss = 0, size = 0;
+  std::vector<double> d, d_size;
+};
+GoalLoss smoothed_loss(const std::vector<double>& log_q, int target, double smoothing) {
+  GoalLoss exact;
+  const auto n = static_cast<int>(log_q.size());
+  for (int i = 0; i < n; i++) {
+    const double label = smoothing / n + (i == target ? 1 - smoothing : 0);
+    exact.loss -= label * log_q[i];
+    exact.size += label * std::fabs(log_q[i]);
+    exact.d.push_back(std::exp(log_q[i]) - label);
+    exact.d_size.push_back(1);
+  }
+  return exact;
+}
+GoalLoss divergence_loss(const std::vector<double>& log_q,
+                         const std::vector<double>& log_p,
+                         bool reverse) {
+  GoalLoss exact;
+  for (std::size_t i = 0; i < log_q.size(); i++) {
+    const double weight = std::exp(reverse ? log_q[i] : log_p[i]);
+    exact.loss += weight * (reverse ? log_q[i] - log_p[i] : log_p[i] - log_q[i]);
+    exact.size += weight * (std::fabs(log_q[i]) + std::fabs(log_p[i]));
+  }
+  for (std::size_t i = 0; i < log_q.size(); i++) {
+    const double q = std::exp(log_q[i]), ratio = log_q[i] - log_p[i];
+    exact.d.push_back(reverse ? q * (ratio - exact.loss) : q - std::exp(log_p[i]));
+    exact.d_size.push_back(
+        reverse ? 1 + q * (std::fabs(log_q[i]) + std::fabs(log_p[i]) + exact.size) : 1);
+  }
+  return exact;
+}
+
+TEST_P(CudaTraining, goals_are_labels_and_teachers_laws_and_their_gradients_the_derivatives) {
+  using By = TrainGoal::By;
+  const OpenedCuda device(GetParam().device);
+  const TrainKernels& kernels = train_kernels(*device);
+  for (const int vocab : {1, 47, 300}) {
+    auto logits = normal_values(7 * vocab, 50, 5);
+    if (vocab > 1) logits[1] = logits[3 * vocab] = 60;
+    const auto others = normal_values(2 * vocab, 51, 5);
+    const std::vector<TrainGoal> goals = {{},
+                                          {By::Target, 0.25f, 0},
+                                          {By::Forward, 0, 1},
+                                          {By::Reverse, 0, 0},
+                                          {By::Reverse, 0, 1},
+                                          {By::Forward, 0, 0},
+                                          {By::Forward, 0, 1}};
+    const int n_rows = int(goals.size());
+    const std::vector<std::int32_t> target = {0, vocab - 1, 0, 0, 0, 0, 0};
+    const std::vector<float> weight = {1, 0.1f, 0.5f, 2, 0.1f, 1, 0};
+    const DeviceFloats in(*device, logits), beside(*device, others), weights(*device, weight);
+    const ListThere<std::int32_t> targets(*device, target);
+    const ListThere<TrainGoal> there(*device, goals);
+    // Teachers of another forward, and rows of the same.
+    for (const bool themselves : {false, true}) {
+      const DeviceFloats loss(*device, std::vector<float>(n_rows, -1));
+      const TypedArray d(*device, type(), std::vector<float>(logits.size(), -1));
+      kernels.goal_losses(*device, type(), in.data(), themselves ? in.data() : beside.data(),
+                          there.data(), targets.data(), weights.data(), d.data(), loss.data(),
+                          n_rows, vocab);
+      const auto losses = loss.read(), found = d.read();
+      for (int row = 0; row < n_rows; row++) {
+        const TrainGoal& goal = goals[row];
+        const float* teacher = (themselves ? logits : others).data() + goal.teacher * vocab;
+        const auto log_q = log_law(&logits[std::size_t(row) * vocab], vocab);
+        const GoalLoss exact =
+            goal.by == By::Target
+                ? smoothed_loss(log_q, target[row], goal.smoothing)
+                : divergence_loss(log_q, log_law(teacher, vocab), goal.by == By::Reverse);
+        SCOPED_TRACE("row " + std::to_string(row) + " of " + std::to_string(vocab));
+        ASSERT_NEAR(losses[row], weight[row] == 0 ? 0 : exact.loss, 1e-6 * (1 + exact.size));
+        for (int i = 0; i < vocab; i++) {
+          const double gradient = weight[row] * exact.d[i];
+          ASSERT_NEAR(found[std::size_t(row) * vocab + i], gradient,
+                      1e-6 * weight[row] * exact.d_size[i] + rounding(gradient, type()));
+        }
       }
     }
   }
