@@ -204,11 +204,12 @@ TEST_F(GpuModel, gpu_check_runs_the_peers_in_its_folder_and_tells_them_in_its_do
 TEST_F(GpuModel, gpu_check_wants_every_call_that_fails_to_be_named) {
   const std::string folder = out() + ".g", scripts = DECOSCOPE_SOURCE_DIR "/scripts/";
   ASSERT_EQ(std::system(("mkdir -p " + folder + "/lib " + folder + "/bin").c_str()), 0);
-  for (const char* name : {"gpu_check.sh", "gpu_training.py", "gpu_results.py"})
+  for (const char* name : {"gpu_check.sh", "gpu_training.py", "gpu_results.py", "gpu_parts.py"})
     ASSERT_EQ(std::system(("cp " + scripts + name + " " + folder).c_str()), 0);
   // What starts the program there says what the program would, but of the call that is $UNNAMED.
   const std::string loader = folder + "/lib/ld-linux-any.so.2";
   std::ofstream(loader) << R"sh(#!/usr/bin/env bash
+[[ "$*" != *"devices --json" ]] || { echo '[{"name": "cuda:0", "available": true}]' && exit; }
 calls=(cudaFree cudaLaunchKernel cublasCreate_v2 cudaGetDeviceCount)
 call=- code=0
 [ "$DECOSCOPE_FAIL_CALL" = 0 ] || call=${calls[$((DECOSCOPE_FAIL_CALL % 4))]}
