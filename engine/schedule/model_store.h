@@ -75,7 +75,7 @@ struct RunModels {
   LoadedModel* draft;             // null: there is none
   LoadedHeads* medusa = nullptr;  // likewise
   LoadedHeads* chimera = nullptr;
-  std::string trees_dir;  // where the trees lie that are known by name
+  std::string trees_dir;                 // where the trees lie that are known by name
   std::vector<LoadedModel*> ranks = {};  // but the target, of decoders whose rows are shared
 
   /// The heads that a decoder asks, null where it asks none or there are none.

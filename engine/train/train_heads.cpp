@@ -139,8 +139,8 @@ HeadsTraining make_heads(const HeadsRequest& request,
   options.n_threads = request.n_threads;
   options.resume = request.resume;
   options.directory = request.out;
-  training.result = train_heads(training.recipe, training.config, data, options,
-                                callbacks.training, std::move(device));
+  training.result = train_heads(training.recipe, training.config, data, options, callbacks.training,
+                                std::move(device));
   // A run that was killed while it wrote is finished by its checkpoint, and has no card yet.
   const bool written = training.result.steps_done == 0 && result_is_written(request.out);
   if (written && callbacks.training.notice)

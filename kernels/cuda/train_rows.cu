@@ -117,11 +117,37 @@ __device__ inline RowLaw law_of(const float* z, int vocab) {
   return law;
 }
 
-/// Of a row that does not count.
+/// The loss of the block's row, and its gradient; of a row that does not count both are 0.
+/// @param loss_of  of (logits [vocab], weight, d_logits [vocab]): the loss, to thread 0 at least
+template <class S, class LossOf>
+__device__ void loss_of_row(const float* logits,
+                            const float* weight,
+                            typename S::Element* d_logits,
+                            float* loss,
+                            int vocab,
+                            LossOf loss_of) {
+  auto* d = d_logits + std::int64_t{blockIdx.x} * vocab;
+  const float own = weight[blockIdx.x];
+  float found = 0;
+  if (own != 0) {
+    found = loss_of(logits + std::int64_t{blockIdx.x} * vocab, own, d);
+  } else {
+    for (int i = threadIdx.x; i < vocab; i += kTrainThreads) d[i] = S::narrow(0);
+  }
+  if (threadIdx.x == 0) loss[blockIdx.x] = found;
+}
+
+/// -log of the target's probability.
 template <class S>
-__device__ void no_loss(typename S::Element* d, float* loss, int vocab) {
-  for (int i = threadIdx.x; i < vocab; i += kTrainThreads) d[i] = S::narrow(0);
-  if (threadIdx.x == 0) *loss = 0;
+__device__ float target_row(
+    const float* z, int vocab, int right, float own, typename S::Element* d) {
+  const RowLaw law = law_of(z, vocab);
+  const float scale = own / law.sum;
+  for (int i = threadIdx.x; i < vocab; i += kTrainThreads) {
+    const float p = exp_f32(z[i] - law.top) * scale;
+    d[i] = S::narrow(i == right ? p - own : p);
+  }
+  return logf(law.sum) - (z[right] - law.top);
 }
 
 template <class S>
@@ -131,21 +157,9 @@ __global__ void __launch_bounds__(kTrainThreads) train_loss_rows(const float* lo
                                                                  typename S::Element* d_logits,
                                                                  float* loss,
                                                                  int vocab) {
-  const float* z = logits + std::int64_t{blockIdx.x} * vocab;
-  auto* d = d_logits + std::int64_t{blockIdx.x} * vocab;
-  const float own = weight[blockIdx.x];
-  if (own == 0) {
-    no_loss<S>(d, loss + blockIdx.x, vocab);
-    return;
-  }
-  const RowLaw law = law_of(z, vocab);
-  const int right = target[blockIdx.x];
-  const float scale = own / law.sum;
-  for (int i = threadIdx.x; i < vocab; i += kTrainThreads) {
-    const float p = exp_f32(z[i] - law.top) * scale;
-    d[i] = S::narrow(i == right ? p - own : p);
-  }
-  if (threadIdx.x == 0) loss[blockIdx.x] = logf(law.sum) - (z[right] - law.top);
+  loss_of_row<S>(logits, weight, d_logits, loss, vocab, [=](auto* z, float own, auto* d) {
+    return target_row<S>(z, vocab, target[blockIdx.x], own, d);
+  });
 }
 
 // A label of 1 - smoothing on the target and smoothing over all tokens alike. @return  the loss
@@ -200,19 +214,13 @@ __global__ void __launch_bounds__(kTrainThreads) train_goal_rows(const float* lo
                                                                  typename S::Element* d_logits,
                                                                  float* loss,
                                                                  int vocab) {
-  const float* z = logits + std::int64_t{blockIdx.x} * vocab;
-  auto* d = d_logits + std::int64_t{blockIdx.x} * vocab;
-  const float own = weight[blockIdx.x];
-  if (own == 0) {
-    no_loss<S>(d, loss + blockIdx.x, vocab);
-    return;
-  }
-  const TrainGoal goal = goals[blockIdx.x];
-  const float found = goal.by == TrainGoal::By::Target
-                          ? smoothed_row<S>(z, vocab, target[blockIdx.x], goal.smoothing, own, d)
-                          : divergence_row<S>(z, teachers + std::int64_t{goal.teacher} * vocab,
-                                              vocab, goal.by == TrainGoal::By::Reverse, own, d);
-  if (threadIdx.x == 0) loss[blockIdx.x] = found;
+  loss_of_row<S>(logits, weight, d_logits, loss, vocab, [=](auto* z, float own, auto* d) {
+    const TrainGoal goal = goals[blockIdx.x];
+    if (goal.by == TrainGoal::By::Target)
+      return smoothed_row<S>(z, vocab, target[blockIdx.x], goal.smoothing, own, d);
+    return divergence_row<S>(z, teachers + std::int64_t{goal.teacher} * vocab, vocab,
+                             goal.by == TrainGoal::By::Reverse, own, d);
+  });
 }
 
 template <class S>

@@ -26,8 +26,8 @@ struct Job {
   UniformSource* uniforms = nullptr;
   LanguageModel* draft = nullptr;  // of decoders that need one
   TreeTuner* tree_tuner = nullptr;
-  DraftHeads* heads = nullptr;     // likewise, of the decoder's kind
-  std::string heads_tree;          // the file of the tree beside them
+  DraftHeads* heads = nullptr;  // likewise, of the decoder's kind
+  std::string heads_tree;       // the file of the tree beside them
   /// Of jobs with option "ranks"; none: one rank computes all, whatever the option says.
   std::vector<OtherRank> ranks;
 };

@@ -428,8 +428,8 @@ int n_different(Lie lie) {
     const auto prompt = dice.text(8, 4);
     const Outcome single = run(*ranks.models[0], prompt, alone(job));
     const ByRanks told = tell(ranks, prompt, job, {.wrap = [lie](Exchange& exchange) {
-                             return std::make_unique<Lying>(exchange, lie, 4);
-                           }});
+                                return std::make_unique<Lying>(exchange, lie, 4);
+                              }});
     n += told.failed || told.tokens[0] != single.tokens || told.n_steps != single.n_steps;
   }
   return n;

@@ -273,12 +273,7 @@ TEST_P(GpuCllm, goes_on_from_the_cpus_checkpoint_and_the_cpu_from_its) {
   EXPECT_TRUE(result.finished);
   EXPECT_EQ(result.compute, "f32");
   EXPECT_EQ(result.rows, expected.rows);
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < result.parameters.size(); i++) {
-    difference += std::pow(static_cast<double>(result.parameters[i]) - expected.parameters[i], 2);
-    size += std::pow(static_cast<double>(expected.parameters[i]), 2);
-  }
-  EXPECT_LT(std::sqrt(difference), 1e-3 * std::sqrt(size));
+  EXPECT_LT(test::relative_distance(result.parameters, expected.parameters), 1e-3);
 }
 
 TEST_P(GpuCllm, a_probe_sees_the_weights_as_they_stand) {

@@ -2,8 +2,10 @@
 // fail one after the other.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,16 @@ inline std::vector<std::string> devices() {
 }
 inline std::string name_of_device(const testing::TestParamInfo<std::string>& info) {
   return info.param == kEmulated ? "cuda_emulated" : "cuda_" + info.param.substr(5);
+}
+
+/// |found - expected| / |expected|, of the same number of values.
+inline double relative_distance(std::span<const float> found, std::span<const float> expected) {
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < expected.size(); i++) {
+    difference += std::pow(static_cast<double>(found[i]) - expected[i], 2);
+    size += std::pow(static_cast<double>(expected[i]), 2);
+  }
+  return std::sqrt(difference / size);
 }
 
 /// Weights on a device.

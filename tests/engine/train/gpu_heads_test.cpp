@@ -381,12 +381,7 @@ TEST_P(GpuHeadsTraining, goes_on_from_the_cpus_checkpoint_and_the_cpu_from_its) 
     EXPECT_TRUE(result.finished);
     EXPECT_EQ(result.compute, "f32");
     EXPECT_EQ(result.tokens, expected.tokens);
-    double difference = 0, size = 0;
-    for (std::size_t i = 0; i < result.parameters.size(); i++) {
-      difference += std::pow(static_cast<double>(result.parameters[i]) - expected.parameters[i], 2);
-      size += std::pow(static_cast<double>(expected.parameters[i]), 2);
-    }
-    EXPECT_LT(std::sqrt(difference), 1e-3 * std::sqrt(size));
+    EXPECT_LT(test::relative_distance(result.parameters, expected.parameters), 1e-3);
   }
 }
 
