@@ -75,6 +75,7 @@ struct Totals {
   double rows_ms = 0, drafting_ms = 0;           // of the same texts, where rows ran once more
   double whole_decode_ms = 0, ar_decode_ms = 0;  // of runs that no bound cut, and of AR there
   int n = 0, n_identical = 0, n_compared = 0;
+  int n_alone = 0;       // texts whose rows ran once more
   bool lossless = true;  // with the options and the sampling asked for
 };
 
@@ -352,6 +353,7 @@ std::vector<LaneResults> race(const std::vector<RacingLane>& lanes,
 
 void add(Totals& totals, const RacingLane& of, const LaneResults& lane, const LaneResults& ar) {
   totals.decode_ms += lane.decode_ms;
+  totals.n_alone += static_cast<int>(lane.rows_ms.size());
   for (const double ms : lane.rows_ms) totals.rows_ms += ms;
   for (const double ms : lane.drafting_ms) totals.drafting_ms += ms;
   for (std::size_t i = 0; i < lane.texts.size(); i++) {
@@ -374,9 +376,9 @@ double speedup_of(const Totals& t) {
 }
 
 /// The speed-up over what it would be if nothing but rows and drafts were paid, those of plain
-/// decoding too; 0: not measured.
+/// decoding too; 0: not measured of every text.
 double of_its_rows(const Totals& t, const Totals& plain) {
-  if (t.rows_ms <= 0 || plain.rows_ms <= 0 || t.decode_ms <= 0) return 0;
+  if (t.n_alone < t.n || t.rows_ms <= 0 || plain.rows_ms <= 0 || t.decode_ms <= 0) return 0;
   return (t.rows_ms + t.drafting_ms) / t.decode_ms / (plain.rows_ms / plain.decode_ms);
 }
 
