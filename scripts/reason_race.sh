@@ -4,7 +4,7 @@
 #   scripts/reason_race.sh OUT_DIR [SCALE]      default scale: 4x2 (the draft is never scaled, but for the slow one below)
 # Writes OUT_DIR/<what>-<name>.<repeat>.json (the command line's contract) and prints Markdown tables; a file that is there is not made
 # again, so the same command goes on where it was stopped. About 16 minutes where a step takes 4 ms. Fails, behind its tables, where a
-# tree or a text is not that of plain decoding.
+# tree or a text is not that of plain decoding. With DECOSCOPE_RR_CHAINS= (nothing) FastCoT is left out.
 #   right      counted once, of DECOSCOPE_RR_ANSWERS questions (500), at 1x1: a scale changes no token, which is checked on those timed
 #   bound      of FastCoT: found on DECOSCOPE_RR_SAMPLE questions of the dev split (400), within a point of accuracy; used on the test split
 #   times      medians over DECOSCOPE_RR_REPEATS (4; every second time the trees from the last to the first) of what each gives against
@@ -24,7 +24,7 @@
 #              the least time in which one of each is done: at the same time as far as that saves any, each then slower than alone, and the
 #              rest of the longer one alone. How much slower is no figure of the schedule judged: `bench step` measures target and draft
 #              alone and beside the other, which decodes on and on, with all threads for the target (shared) and with one (own core). Never
-#              less than 1: taking turns is a schedule too
+#              less than 1, for taking turns is a schedule too, but where a name ends in -always: overlap=always, as published, takes none
 # With the bundled draft, of which a forward takes 0.005 ms and a step of the target 4, both bounds are 1.00 to 1.02: there is nothing
 # to overlap, and what says something is that no schedule is slower than its own base. The trees named slow-draft have the same draft
 # enlarged (DECOSCOPE_RR_DRAFT_SCALE, 16x1: the same tokens, a real cost), for which the bound has a meaning.
@@ -41,6 +41,7 @@ sample=${DECOSCOPE_RR_SAMPLE:-400}
 count=${DECOSCOPE_RR_COUNT:-15}
 n_trees=${DECOSCOPE_RR_TREES:-3}
 repeats=${DECOSCOPE_RR_REPEATS:-4}
+with_chains=${DECOSCOPE_RR_CHAINS-yes}
 draft_scale=${DECOSCOPE_RR_DRAFT_SCALE:-16x1}
 settle=${DECOSCOPE_RR_SETTLE:-3} # seconds until what works beside a measurement is loaded
 mkdir -p "$out"
@@ -146,9 +147,13 @@ for n in 3 6; do
   tree speculative-$n-texts - --decoder speculative --set gamma=3 --batch $n
   tree seed-$n-together speculative-$n-texts --decoder seed --set branches=$n --set batch_verify=$n
 done
+tree seed-3-always speculative "${seed_3[@]}" --set overlap=always
 tree speculative-slow-draft - --decoder speculative --set gamma=3 --draft "$slow"
 tree seed-3-slow-draft speculative-slow-draft "${seed_3[@]}" --draft "$slow"
 tree seed-3-slow-draft-own-core speculative-slow-draft "${seed_3[@]}" --set target_threads=1 --draft "$slow"
+for cores in "" -own-core; do
+  tree "seed-3-slow-draft$cores-always" speculative-slow-draft "${seed_3[@]}" ${cores:+--set target_threads=1} --set overlap=always --draft "$slow"
+done
 for repeat in $(seq "$repeats"); do
   for at in "${!tree_calls[@]}"; do
     # A machine that grows slower or faster favours nobody: every second time from the last to the first.
@@ -156,9 +161,11 @@ for repeat in $(seq "$repeats"); do
     eval "search ${tree_calls[$at]}"
   done
   steps "$repeat-trees"
-  windows "" "1 2 3 5" "3 5"
-  chain adapt-1.25 ar --decoder fastcot --set window=5 --set adapt=1.25
-  if there demo-cllm; then windows cllm- "3 5 9" "5 9" --model demo-cllm; fi
-  steps "$repeat"
+  if [ -n "$with_chains" ]; then
+    windows "" "1 2 3 5" "3 5"
+    chain adapt-1.25 ar --decoder fastcot --set window=5 --set adapt=1.25
+    if there demo-cllm; then windows cllm- "3 5 9" "5 9" --model demo-cllm; fi
+    steps "$repeat"
+  fi
 done
 python3 "$here/scripts/reason_tables.py" "$out" "$repeats" "${trees[*]}" "${chains[*]}"

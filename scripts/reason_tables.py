@@ -9,6 +9,7 @@ import sys
 from step_costs import at, behind, costs, listed, of_its_rows, race_costs
 
 OUT, REPEATS = sys.argv[1], int(sys.argv[2])
+CHAINS = sys.argv[4].split()
 WITHIN = 0.15  # of its bound a schedule is to gain
 DRAFT_FORWARDS = 3  # before a step, of each text, where the draft is timed
 CHAIN_STEPS = (24, 96)  # of the consistency model's rationales, and of the target's
@@ -46,7 +47,8 @@ def gain(of, base):
 
 def times_around(repeat, what):
     """The names of what was timed beside a repeat's trees or chains."""
-    return (repeat - 1, f"{repeat}-trees") if what == "trees" else (f"{repeat}-trees", repeat)
+    before = repeat - 1 if CHAINS or repeat == 1 else f"{repeat - 1}-trees"
+    return (before, f"{repeat}-trees") if what == "trees" else (f"{repeat}-trees", repeat)
 
 
 def step_ms(kind, repeat, rows, steps, draft=False):
@@ -86,15 +88,15 @@ def draft_of(name):
     return "slow-draft" if "slow-draft" in name else "draft"
 
 
-def least(draft, verify, draft_slower, verify_slower):
-    """Milliseconds in which a draft and a verification are both done: as far as that saves any at the same time, each so many times
-    slower, and the rest of the longer one alone."""
+def least(draft, verify, draft_slower, verify_slower, may_take_turns):
+    """Milliseconds in which a draft and a verification are both done: at the same time, each so many times slower, and the rest of the
+    longer one alone; one after the other where that takes less and the schedule may."""
     drafting, verifying = draft * draft_slower, verify * verify_slower
     if drafting <= verifying:
         at_once = drafting + verify - drafting / verify_slower
     else:
         at_once = verifying + draft - verifying / draft_slower
-    return min(at_once, draft + verify)
+    return min(at_once, draft + verify) if may_take_turns else at_once
 
 
 def bounds(name, seed, base, target):
@@ -111,8 +113,9 @@ def bounds(name, seed, base, target):
     alone_verify = verify * share(seed) / share(base) * times(f"target-{cores}", "target-shared", rows)
     draft_slower = max(1, times(f"{kind}-one-beside-{cores}", f"{kind}-one", 1))
     verify_slower = max(1, times(f"target-{cores}-beside-{kind}", f"target-{cores}", rows))
-    turn = max((alone_draft + m * alone_verify) / n, least(alone_draft, alone_verify, draft_slower, verify_slower))
-    return min(n, (draft + verify) / verify), max(1, (draft + verify) / turn)  # taking turns is a schedule too
+    may_take_turns = not name.endswith("-always")
+    turn = max((alone_draft + m * alone_verify) / n, least(alone_draft, alone_verify, draft_slower, verify_slower, may_take_turns))
+    return min(n, (draft + verify) / verify), max(1 if may_take_turns else 0, (draft + verify) / turn)
 
 
 def tree_step_ms(name, report, repeat):
@@ -216,7 +219,7 @@ def chain_table(names):
 
 
 def main():
-    beside = [0] + [name for repeat in range(1, REPEATS + 1) for name in (f"{repeat}-trees", repeat)]
+    beside = [0] + [name for repeat in range(1, REPEATS + 1) for name in [f"{repeat}-trees", repeat][:2 if CHAINS else 1]]
     target = costs(*(f"{OUT}/steps.{name}.json" for name in beside))
     drafts = {kind: costs(f"{OUT}/{kind}-steps.json") for kind in ("draft", "slow-draft")}
     print(f"A step of the target in ms by rows, mean of {len(beside)} timings beside the races: {listed(target)}")
@@ -224,10 +227,11 @@ def main():
         print(f"A forward of the {kind}: {listed(cost)}")
     others = tree_table(sys.argv[3].split(), target)
     memory_table()
-    chain_files = [f"{OUT}/chain.{name}.json" for name in beside]
-    by_steps = [f"over {steps} steps {listed(behind(race_costs(*chain_files), steps))}" for steps in CHAIN_STEPS]
-    print(f"\nA step of a chain in ms by rows, mean of the same timings, from a question on: {'; '.join(by_steps)}")
-    others += chain_table(sys.argv[4].split())
+    if CHAINS:
+        chain_files = [f"{OUT}/chain.{name}.json" for name in beside]
+        by_steps = [f"over {steps} steps {listed(behind(race_costs(*chain_files), steps))}" for steps in CHAIN_STEPS]
+        print(f"\nA step of a chain in ms by rows, mean of the same timings, from a question on: {'; '.join(by_steps)}")
+        others += chain_table(CHAINS)
     if others:
         sys.exit(f"not what plain decoding writes: {', '.join(others)}")
 

@@ -22,9 +22,9 @@ LookaheadDecoder::LookaheadDecoder(const DecoderContext& context)
     : target_(context.target),
       sampling_(context.sampling),
       limits_(context.limits),
-      window_(int_option(context.options, "window")),
-      ngram_size_(int_option(context.options, "ngram_size")),
-      n_guesses_(int_option(context.options, "n_guesses")),
+      most_{int_option(context.options, "window"), int_option(context.options, "ngram_size"),
+            int_option(context.options, "n_guesses")},
+      size_(most_),
       n_ranks_(int_option(context.options, "ranks")),
       prompt_pool_(bool_option(context.options, "prompt_pool")),
       bonus_(bool_option(context.options, "bonus")),
@@ -33,20 +33,22 @@ LookaheadDecoder::LookaheadDecoder(const DecoderContext& context)
       advance_accepted_(text_option(context.options, "advance") == "accepted"),
       whole_guesses_(text_option(context.options, "preset") == "paper"),
       verifier_(context.sampling, context.uniforms),
-      pool_(ngram_size_ - 1, n_guesses_) {
+      sizes_(most_),
+      pool_(most_.ngram_size - 1, most_.n_guesses) {
   const double factor = float_option(context.options, "adapt");
-  if (factor > 0) tuner_.emplace(window_, std::max(1.0, factor));
+  if (factor > 0) tuner_.emplace(most_.window + most_.n_guesses, std::max(1.0, factor));
 }
 
 void LookaheadDecoder::begin(const Sequence& prefix) {
   // Level 0 begins with N - 2 cells more than it will keep: warming up uses one a step.
-  std::vector<TokenId> level(static_cast<std::size_t>(window_ + ngram_size_ - 3));
+  std::vector<TokenId> level(static_cast<std::size_t>(most_.window + most_.ngram_size - 3));
   const auto position = static_cast<std::uint32_t>(prefix.tokens().size());
   for (std::size_t i = 0; i < level.size(); i++) {
     level[i] = random_token(prefix.tokens(), sampling_.seed, kernels::RandomStream::WindowInit,
                             position, static_cast<std::uint32_t>(i));
   }
   levels_.assign(1, std::move(level));
+  size_ = most_;
   if (!prompt_pool_) return;
   insert_text_ngrams(prefix.tokens(), 0, -1);
   pool_.settle_changes();
@@ -56,15 +58,16 @@ void LookaheadDecoder::begin(const Sequence& prefix) {
 /// still matter.
 bool LookaheadDecoder::window_fits(const Sequence& prefix) const {
   const int last_pos = static_cast<int>(prefix.tokens().size()) - 1;
-  const int n_columns = warm() ? n_working() : static_cast<int>(levels_[0].size()) + 1;
+  const int n_columns = warm() ? size_.window : static_cast<int>(levels_[0].size()) + 1;
   if (n_columns == 0) return false;
-  const int deepest = last_pos + n_columns - 1 + static_cast<int>(levels_.size()) - 1;
+  const int deepest = last_pos + n_columns - 1 + static_cast<int>(n_levels()) - 1;
   if (deepest >= context_of(limits_, target_.max_seq_len())) return false;
   return whole_guesses_ || room_left(prefix, limits_, target_.max_seq_len()) > 1;
 }
 
 TokenTree LookaheadDecoder::propose(const Sequence& prefix) {
   TokenTree tree;
+  if (tuner_ && warm()) size_ = sizes_.fitting(tuner_->window() * (most_.ngram_size - 1));
   tree.add(prefix.last(), -1, RowTag{});
   window_sent_ = window_fits(prefix);
   if (window_sent_) add_window(tree);
@@ -75,11 +78,18 @@ TokenTree LookaheadDecoder::propose(const Sequence& prefix) {
   return tree;
 }
 
-/// Tells the tuner what the step took, if it was one of the size it asked for.
-void LookaheadDecoder::measure_step() {
-  if (!tuner_ || !warm() || window_sent_ != (tuner_->window() > 0)) return;
+/// Tells the tuner what the step took, if it had about the rows that its size allows. A size that
+/// the pool does not fill for some steps is judged by what these had.
+void LookaheadDecoder::measure_step(const TokenTree& tree) {
+  if (!tuner_ || !warm()) return;
+  constexpr int kWait = 8;
+  if (4 * tree.n_rows() < 3 * size_.n_rows() && n_unfilled_++ < kWait) return;
+  const int before = tuner_->window();
   const std::chrono::duration<double> cost = std::chrono::steady_clock::now() - proposed_;
   tuner_->measured(cost.count());
+  if (tuner_->window() == before) return;
+  n_unfilled_ = 0;
+  if (tuner_->window() == 0) sizes_.fade();
 }
 
 void LookaheadDecoder::add_window(TokenTree& tree) {
@@ -88,13 +98,13 @@ void LookaheadDecoder::add_window(TokenTree& tree) {
                   static_cast<std::int16_t>(column)};
   };
   // Warming up, levels have cells of different number, and all are sent.
-  const auto n_columns = static_cast<std::size_t>(n_working());
+  const auto n_columns = static_cast<std::size_t>(size_.window);
   std::vector<int> above{0};  // rows of [last token, level 0...], then of each level
   const std::size_t n_chain = warm() ? n_columns - 1 : levels_[0].size();
   for (std::size_t k = 0; k < n_chain; k++) {
     above.push_back(tree.add(levels_[0][k], above.back(), tag(0, k + 1)));
   }
-  for (std::size_t level = 1; level < levels_.size(); level++) {
+  for (std::size_t level = 1; level < n_levels(); level++) {
     const std::size_t n_cells = warm() ? n_columns : levels_[level].size();
     for (std::size_t k = 0; k < n_cells; k++) {
       above[k] = tree.add(levels_[level][k], above[k], tag(level, k));
@@ -102,7 +112,7 @@ void LookaheadDecoder::add_window(TokenTree& tree) {
   }
   // The answers that make the next level: those to the last level's cells. Warming up from level 0
   // alone they are the chain's, without the last token's own.
-  n_newest_ = warm() ? n_working() : static_cast<int>(levels_.back().size());
+  n_newest_ = warm() ? size_.window : static_cast<int>(levels_.back().size());
   newest_first_row_ = tree.n_rows() - n_newest_;  // 2-grams: every cell's, the last token's too
   n_window_rows_ += tree.n_rows() - 1;
 }
@@ -110,17 +120,19 @@ void LookaheadDecoder::add_window(TokenTree& tree) {
 void LookaheadDecoder::add_guesses(TokenTree& tree, const Sequence& prefix) {
   const int last_pos = static_cast<int>(prefix.tokens().size()) - 1;
   const int context = context_of(limits_, target_.max_seq_len());
-  int depth = std::min(ngram_size_ - 1, context - 1 - last_pos);
+  guess_depth_ = std::min(size_.ngram_size - 1, context - 1 - last_pos);
   if (!whole_guesses_) {
-    depth = std::min(depth, room_left(prefix, limits_, target_.max_seq_len()) - 1);
+    guess_depth_ = std::min(guess_depth_, room_left(prefix, limits_, target_.max_seq_len()) - 1);
   }
-  if (depth < 1) return;
-  const std::span<const PoolNgram> found = pool_.find(prefix.last());
+  if (guess_depth_ < 1) return;
+  std::span<const PoolNgram> found = pool_.find(prefix.last());
+  found = found.last(std::min(found.size(), static_cast<std::size_t>(size_.n_guesses)));
   guesses_.assign(found.begin(), found.end());
   const int first_row = tree.n_rows();
   for (std::size_t g = 0; g < guesses_.size(); g++) {
     int parent = 0;
-    for (int j = 0; j < depth; j++) {
+    const int n_tokens = std::min(guess_depth_, static_cast<int>(guesses_[g].rest.size()));
+    for (int j = 0; j < n_tokens; j++) {
       const TokenId token = guesses_[g].rest[static_cast<std::size_t>(j)];
       const int merged = merge_ ? find_child(tree, first_row, parent, token) : -1;
       const RowTag tag{RowTag::Kind::Guess, static_cast<std::int16_t>(g),
@@ -134,7 +146,7 @@ void LookaheadDecoder::add_guesses(TokenTree& tree, const Sequence& prefix) {
 /// the last token. What hangs on another rank's rows brings these along (lookahead_rank.h).
 void LookaheadDecoder::share_out(TokenTree& tree) const {
   const auto chunk = [this](int n) { return std::max(1, (n + n_ranks_ - 1) / n_ranks_); };
-  const int columns = chunk(warm() ? n_working() : static_cast<int>(levels_[0].size()) + 1);
+  const int columns = chunk(warm() ? size_.window : static_cast<int>(levels_[0].size()) + 1);
   const int guesses = chunk(static_cast<int>(guesses_.size()));
   for (const RowTag& tag : tree.tag) {
     int owner = 0;
@@ -148,7 +160,7 @@ Decision LookaheadDecoder::verify(const Sequence& prefix,
                                   const TokenTree& tree,
                                   const StepOutput& out) {
   newest_.clear();
-  measure_step();
+  measure_step(tree);
   if (window_sent_) {
     for (int r = newest_first_row_; r < newest_first_row_ + n_newest_; r++) {
       newest_.push_back(out.picked[static_cast<std::size_t>(r)].id);
@@ -168,6 +180,7 @@ void LookaheadDecoder::committed(const Sequence& prefix, const Decision& cut) {
     hit_step |= hit;
   }
   n_hit_steps_ += hit_step;
+  if (tuner_ && warm()) count_gain(cut);
   if (window_sent_) {
     if (warm()) insert_window_ngrams(last, newest_);
     advance_window(newest_);
@@ -179,25 +192,49 @@ void LookaheadDecoder::committed(const Sequence& prefix, const Decision& cut) {
   step_++;
 }
 
+/// Tells which guesses, how deep and of which column have brought the tokens of this step.
+void LookaheadDecoder::count_gain(const Decision& cut) {
+  LookaheadGain gain;
+  gain.n_by_rank.resize(static_cast<std::size_t>(most_.n_guesses));
+  for (std::size_t rank = 0; rank < guesses_.size(); rank++) {
+    const PoolNgram& guess = guesses_[guesses_.size() - 1 - rank];
+    const auto differ = std::ranges::mismatch(guess.rest, cut.emitted);
+    const int n_right = std::min(static_cast<int>(differ.in1 - guess.rest.begin()), guess_depth_);
+    if (n_right <= gain.n_tokens) continue;
+    gain.n_by_rank[rank] = n_right - gain.n_tokens;
+    gain.n_tokens = n_right;
+    std::vector<TokenId> ngram{guess.first};
+    ngram.insert(ngram.end(), guess.rest.begin(), guess.rest.end());
+    const auto column = column_of_.find(ngram);
+    gain.column = column == column_of_.end() ? -1 : column->second;
+  }
+  LookaheadSize sent = size_;
+  sent.n_guesses = static_cast<int>(guesses_.size());
+  if (!window_sent_) sent.window = 0;
+  sizes_.count(sent, gain);
+}
+
 /// One n-gram a column: its cell of [last token, level 0...], down the levels, the newest answer.
 void LookaheadDecoder::insert_window_ngrams(TokenId last, const std::vector<TokenId>& newest) {
-  std::vector<TokenId> rest;
+  std::vector<TokenId> ngram;
   for (std::size_t k = 0; k < newest.size(); k++) {
-    rest.clear();
-    for (std::size_t level = 1; level < levels_.size(); level++) rest.push_back(levels_[level][k]);
-    rest.push_back(newest[k]);
-    pool_.insert(k == 0 ? last : levels_[0][k - 1], rest, step_);
+    ngram.assign(1, k == 0 ? last : levels_[0][k - 1]);
+    for (std::size_t level = 1; level < n_levels(); level++) ngram.push_back(levels_[level][k]);
+    ngram.push_back(newest[k]);
+    pool_.insert(ngram[0], std::span(ngram).subspan(1), step_);
+    if (tuner_) column_of_[ngram] = static_cast<int>(k);
   }
 }
 
 /// Moves the columns that were sent on by one token, whatever was accepted.
 void LookaheadDecoder::advance_window(const std::vector<TokenId>& newest) {
   if (warm()) {
+    const std::size_t last_level = n_levels() - 1;
     for (std::size_t k = 0; k < newest.size(); k++) {
-      if (k > 0) levels_[0][k - 1] = levels_.size() > 1 ? levels_[1][k] : newest[k];
-      for (std::size_t level = 2; level < levels_.size(); level++)
+      if (k > 0) levels_[0][k - 1] = last_level > 0 ? levels_[1][k] : newest[k];
+      for (std::size_t level = 2; level <= last_level; level++)
         levels_[level - 1][k] = levels_[level][k];
-      if (levels_.size() > 1) levels_.back()[k] = newest[k];
+      if (last_level > 0) levels_[last_level][k] = newest[k];
     }
     return;
   }
@@ -230,9 +267,12 @@ void LookaheadDecoder::shift_window(const Sequence& prefix, int n) {
 void LookaheadDecoder::insert_text_ngrams(std::span<const TokenId> text,
                                           std::size_t first_end,
                                           StepId born) {
-  const auto n = static_cast<std::size_t>(ngram_size_);
+  const auto n = static_cast<std::size_t>(most_.ngram_size);
   for (std::size_t end = std::max(first_end, n - 1); end < text.size(); end++) {
-    pool_.insert(text[end + 1 - n], text.subspan(end + 2 - n, n - 1), born);
+    const std::span<const TokenId> ngram = text.subspan(end + 1 - n, n);
+    pool_.insert(ngram[0], ngram.subspan(1), born);
+    // The text would have brought it without the window.
+    if (tuner_) column_of_.erase({ngram.begin(), ngram.end()});
   }
 }
 
@@ -255,7 +295,11 @@ std::map<std::string, std::int64_t> LookaheadDecoder::counts() const {
 std::map<std::string, double> LookaheadDecoder::figures() const {
   std::map<std::string, double> figures{{"pool_ngrams", pool_.n_ngrams()},
                                         {"pool_keys", pool_.n_keys()}};
-  if (tuner_) figures["window"] = tuner_->window();
+  if (tuner_) {
+    figures["window"] = size_.window;
+    figures["ngram_size"] = size_.ngram_size;
+    figures["n_guesses"] = size_.n_guesses;
+  }
   return figures;
 }
 

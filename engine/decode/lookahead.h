@@ -9,7 +9,7 @@
 //             `ranks` shares them out among devices (lookahead_rank.h)
 //   differs   keeps the bonus token behind a full match, merges equal beginnings of guesses,
 //             verifies while the window warms up, looks n-grams up in prompt and text correctly;
-//             preset=paper turns the first three off; `adapt` chooses W by measured time
+//             preset=paper turns the first three off; `adapt` chooses W, N and G by measured time
 //
 // The window is N - 1 levels. Level 0 is a chain behind the last token; column k of the higher
 // levels is a branch below cell k of [last token, level 0...]:
@@ -20,10 +20,10 @@
 //      |      |       |
 //     L2[0]  L2[1]   L2[2]
 //
-// Where W follows measured time, the leftmost columns work and the others rest: they keep their
-// cells until they are sent again. A column moves by itself, so what it holds stays an n-gram of
-// the model's answers; a cell that rested is a guess for a place further on, as every cell is where
-// several tokens are accepted at once.
+// Where W, N and G follow measured time, the leftmost columns and the first levels work and the
+// others rest: they keep their cells until they are sent again. A column moves by itself, so what it
+// holds stays an n-gram of the model's answers, shorter where fewer levels work; a cell that rested
+// is a guess for a place further on, as every cell is where several tokens are accepted at once.
 #pragma once
 
 #include <chrono>
@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "engine/decode/decoder.h"
+#include "engine/decode/lookahead_sizes.h"
 #include "engine/decode/ngram_pool.h"
 #include "engine/decode/verify.h"
 #include "engine/decode/window_tuner.h"
@@ -57,11 +58,14 @@ class LookaheadDecoder : public Decoder {
   const std::vector<std::vector<TokenId>>& levels() const { return levels_; }
 
  private:
-  bool warm() const { return static_cast<int>(levels_.size()) == ngram_size_ - 1; }
-  /// Columns that the next step sends, of levels that are all there.
-  int n_working() const { return tuner_ ? tuner_->window() : window_; }
+  bool warm() const { return static_cast<int>(levels_.size()) == most_.ngram_size - 1; }
+  /// Levels that this step sends; all there are until these are all there.
+  std::size_t n_levels() const {
+    return warm() ? static_cast<std::size_t>(size_.ngram_size - 1) : levels_.size();
+  }
   bool window_fits(const Sequence& prefix) const;
-  void measure_step();
+  void measure_step(const TokenTree& tree);
+  void count_gain(const Decision& cut);
   void add_window(TokenTree& tree);
   void add_guesses(TokenTree& tree, const Sequence& prefix);
   void share_out(TokenTree& tree) const;
@@ -73,9 +77,8 @@ class LookaheadDecoder : public Decoder {
   LanguageModel& target_;  // owned by the engine
   Sampling sampling_;
   Limits limits_;
-  int window_;
-  int ngram_size_;
-  int n_guesses_;
+  LookaheadSize most_;  // as asked for
+  LookaheadSize size_;  // of this step
   int n_ranks_;
   bool prompt_pool_;
   bool bonus_;
@@ -84,11 +87,15 @@ class LookaheadDecoder : public Decoder {
   bool advance_accepted_;
   bool whole_guesses_;  // as published: guesses are not cut to what may still be emitted
   Verifier verifier_;
-  std::optional<WindowTuner> tuner_;
+  std::optional<WindowTuner> tuner_;  // by columns and guesses together
+  LookaheadSizes sizes_;
+  int n_unfilled_ = 0;  // steps since the tuner's size changed that had far fewer rows
+  std::map<std::vector<TokenId>, int> column_of_;  // of n-grams, where the tuner asks
 
   NgramPool pool_;
   std::vector<std::vector<TokenId>> levels_;
   std::vector<PoolNgram> guesses_;  // of the step under way
+  int guess_depth_ = 0;             // tokens of them that it sends, at most
   bool window_sent_ = false;
   std::chrono::steady_clock::time_point proposed_;
   int newest_first_row_ = 0;  // row of the first cell whose answer makes the next level

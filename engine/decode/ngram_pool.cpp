@@ -5,6 +5,14 @@
 #include <utility>
 
 namespace engine {
+namespace {
+
+bool begins_with(std::span<const TokenId> tokens, std::span<const TokenId> beginning) {
+  return tokens.size() >= beginning.size() &&
+         std::ranges::equal(tokens.first(beginning.size()), beginning);
+}
+
+}  // namespace
 
 NgramPool::NgramPool(int n_rest, int max_per_key)
     : n_rest_(static_cast<std::size_t>(n_rest)),
@@ -28,15 +36,19 @@ PoolNgram* NgramPool::entry(TokenId first, std::span<const TokenId> rest) {
 }
 
 void NgramPool::insert(TokenId first, std::span<const TokenId> rest, StepId born) {
-  ensure(rest.size() == n_rest_, "an n-gram of another size than the pool's");
+  ensure(!rest.empty() && rest.size() <= n_rest_, "an n-gram of another size than the pool's");
   if (max_per_key_ == 0) return;
   std::vector<PoolNgram>& ngrams = keys_[first];
-  if (PoolNgram* known = entry(first, rest)) {
-    std::rotate(ngrams.begin() + (known - ngrams.data()),
-                ngrams.begin() + (known - ngrams.data()) + 1, ngrams.end());
+  // The most recent of those that begin so; of n-grams of one size there is one at most.
+  const auto known =
+      std::ranges::find_if(ngrams.rbegin(), ngrams.rend(),
+                           [&](const PoolNgram& kept) { return begins_with(kept.rest, rest); });
+  if (known != ngrams.rend()) {
+    std::rotate(known.base() - 1, known.base(), ngrams.end());
     return;
   }
-  n_ngrams_++;
+  const auto begun = std::ranges::find_if(
+      ngrams, [&](const PoolNgram& kept) { return begins_with(rest, kept.rest); });
   // Looked for before making room: what comes back must not push itself out.
   // A prompt is long and tells only what it leaves, so there it is not worth a search.
   const auto same = [&](const PoolNgram& ngram) {
@@ -51,12 +63,14 @@ void NgramPool::insert(TokenId first, std::span<const TokenId> rest, StepId born
   } else {
     changes_.added.push_back(ngram);
   }
-  if (ngrams.size() == max_per_key_) {
-    changes_.evicted.push_back(std::move(ngrams.front()));
-    ngrams.erase(ngrams.begin());
+  if (begun != ngrams.end() || ngrams.size() == max_per_key_) {
+    const auto leaves = begun != ngrams.end() ? begun : ngrams.begin();
+    changes_.evicted.push_back(std::move(*leaves));
+    ngrams.erase(leaves);
     n_ngrams_--;
   }
   ngrams.push_back(std::move(ngram));
+  n_ngrams_++;
 }
 
 void NgramPool::settle_changes() {

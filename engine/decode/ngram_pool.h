@@ -14,15 +14,16 @@ namespace engine {
 
 class NgramPool {
  public:
-  /// @param n_rest        tokens of an n-gram behind its first
+  /// @param n_rest        tokens of an n-gram behind its first, at most
   /// @param max_per_key   n-grams kept of one first token; 0: keeps nothing
   NgramPool(int n_rest, int max_per_key);
 
   /// N-grams that begin with `first`, least recently inserted first. Valid until the next insert.
   std::span<const PoolNgram> find(TokenId first) const;
   /// Keeps an n-gram; one that is there already becomes the most recent of its key, a full key
-  /// loses its oldest. One that was evicted since the last take_changes() comes back as it was.
-  /// @param rest  [n_rest]
+  /// loses its oldest. One that was evicted since the last take_changes() comes back as it was. A
+  /// shorter one is there already where a longer begins with it, and makes room for the longer.
+  /// @param rest  [1..n_rest]
   /// @param born  step it was seen in, -1: in the prompt
   void insert(TokenId first, std::span<const TokenId> rest, StepId born);
   /// Counts a verification of an n-gram, and whether it gave at least one token.

@@ -171,8 +171,9 @@ DecoderInfo lookahead_info() {
                 "Share rows between guesses that begin alike: same tokens, fewer rows."),
       float_info(
           "adapt", 0, 0, 100,
-          "Above 0: use the widest window, up to `window`, whose measured step costs at most "
-          "this many times a step without one; which is used changes no token."),
+          "Above 0: a step may take at most this many times one of plain decoding. Up to `window`, "
+          "`ngram_size` and `n_guesses`, what brings fewest tokens a row rests; no token depends "
+          "on it."),
       int_info("ranks", 1, 1, kMaxRanks,
                "Devices that share the rows of every step, each with all the weights: the model's "
                "own and cuda devices behind it, or the CPU's threads in parts. Same tokens, same "
@@ -498,7 +499,7 @@ void check_lookahead(const DecoderInfo&, const OptionValues& values) {
   if (n_ranks_of(values) == 1 || std::stod(values.at("adapt")) <= 0) return;
   throw Error(ErrorCode::Usage,
               "lookahead: adapt follows the time that one device measures, so ranks would choose "
-              "windows of different widths; use ranks=1 or adapt=0");
+              "windows of different sizes; use ranks=1 or adapt=0");
 }
 
 /// Of decoders that draft a tree: that a step can hold it.

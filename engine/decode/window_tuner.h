@@ -1,6 +1,6 @@
-// Adaptive windows of FastCoT and Lookahead (ours, not the papers'): the widest whose step stays
-// under a given multiple of a step without a window, if a wider window never costs less. Which size
-// is used changes no exact token.
+// Adaptive sizes of FastCoT's window and of Lookahead's columns and guesses (ours, not the papers'):
+// the largest whose step stays under a given multiple of a step without any, if a larger one never
+// costs less. Which size is used changes no exact token.
 #pragma once
 
 namespace engine {

@@ -13,8 +13,9 @@ constexpr std::size_t kKeptSamples = 5;
 constexpr int kFirstPause = 48, kLongestPause = 768;
 constexpr double kQuicker = 1.03;   // by so much the other way must be, to be kept
 constexpr double kChanged = 1.25;   // times what it was, or the other way: the load is another
-constexpr double kHopeless = 1.5;   // one sample like this ends a look
-constexpr double kUnlikely = 1.15;  // so do two
+constexpr double kHopeless = 1.3;   // one sample like this ends a look
+constexpr double kUnlikely = 1.15;  // so do two; and where a look has it, others are rarer
+constexpr int kRarer = 4;
 
 Nanoseconds median(std::vector<RoundTime> samples, Nanoseconds RoundTime::*of) {
   const auto middle = samples.begin() + std::ssize(samples) / 2;
@@ -35,7 +36,8 @@ double ratio(Nanoseconds a, Nanoseconds b) {
 OverlapTuner::OverlapTuner(const OverlapTuner* like) {
   if (!like) return;
   kept_ = like->kept_;
-  pause_ = kFirstPause;
+  lost_ = like->lost_;
+  pause_ = kFirstPause * (lost_ ? kRarer : 1);
 }
 
 void OverlapTuner::measured(const RoundTime& per_text) {
@@ -60,7 +62,8 @@ void OverlapTuner::measured(const RoundTime& per_text) {
   if (samples_.size() < kKeptSamples) return;
   if (of_kept() == 0) of_kept() = median(samples_);  // of another number of branches so far
   const double now = ratio(median(samples_), of_kept());
-  const bool has_changed = now > kChanged || now * kChanged < 1;
+  const bool has_changed =
+      (now > kChanged || now * kChanged < 1) && (!lost_ || n_since_ >= kFirstPause);
   if (has_changed) pause_ = kFirstPause / 2;  // doubled where the look changes nothing
   if (has_changed || n_since_ >= pause_) look_if_it_may_pay();
 }
@@ -78,6 +81,7 @@ void OverlapTuner::look_if_it_may_pay() {
 void OverlapTuner::judge(Nanoseconds other) {
   looking_ = false;
   median_[kept_ ? 0 : 1] = other;
+  lost_ = ratio(other, of_kept()) > kUnlikely;
   if (is_quicker(other)) {
     candidate_ = other;
     samples_.clear();
@@ -100,7 +104,8 @@ void OverlapTuner::confirm() {
 }
 
 void OverlapTuner::settle(bool changed) {
-  pause_ = changed || !knows() ? kFirstPause : std::min(2 * pause_, kLongestPause);
+  const int first = kFirstPause * (lost_ ? kRarer : 1);
+  pause_ = changed || !knows() ? first : std::min((lost_ ? kRarer : 2) * pause_, kLongestPause);
   samples_.clear();
   n_since_ = 0;
 }

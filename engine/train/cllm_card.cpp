@@ -71,11 +71,11 @@ std::string cllm_card(const CllmRecipe& recipe,
           target_name, recipe.replay_mixture.empty() ? "same" : "recipe's replay", target_name) +
       section(target_card, "## Data and licences") + "\n";
   card += fmt::format(
-      "## Training\n\n- collecting took {:.0f} s, training {:.0f} s\n- {} steps of {} trajectories "
+      "## Training\n\n- collecting took {:.0f} s, training {:.0f} s\n- {} steps of {} {} "
       "and {} replayed texts, {} rows ({:.0f} rows/s), computed in {}\n{}"
       "- losses at the end, nats a row, mean of the last {}: {}\n\nRecipe:\n\n```json\n{}\n```\n\n",
       outcome.collect_seconds, training.seconds, training.step, recipe.batch_texts,
-      recipe.replay_texts, training.rows,
+      recipe.points > 0 ? "trajectories" : "answers", recipe.replay_texts, training.rows,
       training.seconds > 0 ? static_cast<double>(training.rows) / training.seconds : 0.0,
       training.compute, without_room(recipe, outcome), counted(training.n_losses, "step"),
       losses(training), to_json(recipe));

@@ -65,7 +65,11 @@ TEST_F(CliFamily, its_consistency_model_settles_blocks_in_few_steps_and_writes_i
     expect_exact(greedy);
     EXPECT_GE(greedy.at("jacobi@demo-cllm")["tokens_per_step"].get<double>(), least) << refill;
     expect_exact(race(lanes + ",lookahead@demo-cllm", " --set refill=" + refill + kDrawn));
+    expect_exact(race(lanes, " --scale 4x2 --set refill=" + refill, 12));
   }
+  const auto block_of_one = race(lanes, " --set block=1");
+  expect_exact(block_of_one);
+  EXPECT_EQ(block_of_one.at("jacobi@demo-cllm")["tokens_per_step"], 1.0);
 }
 
 }  // namespace

@@ -80,11 +80,15 @@ TEST_F(MeasuringScripts, windows_of_the_consistency_model_are_held_against_its_o
                               "--tolerance 1"));
 }
 
+/// A step timed beside another model, as reason_race.sh keeps it.
+void time_beside(const std::string& file, double one_row, double four_rows) {
+  std::ofstream(file) << R"({"rows": [{"rows": 1, "ms": )" << one_row << R"(}, {"rows": 4, "ms": )"
+                      << four_rows << R"(}, {"rows": 24, "ms": 12}]})";
+}
+
 TEST_F(MeasuringScripts, the_bound_here_counts_what_the_models_cost_each_other_alone) {
   const auto measured = [&](const char* name, double one_row, double four_rows) {
-    std::ofstream file(out() + "/" + name + ".json");
-    file << R"({"rows": [{"rows": 1, "ms": )" << one_row << R"(}, {"rows": 4, "ms": )" << four_rows
-         << R"(}, {"rows": 24, "ms": 12}]})";
+    time_beside(out() + "/" + name + ".json", one_row, four_rows);
   };
   fs::create_directory(out());
   // All threads: both a quarter slower beside each other. A core each: the target takes half as
@@ -102,6 +106,24 @@ TEST_F(MeasuringScripts, the_bound_here_counts_what_the_models_cost_each_other_a
   // A verification of 9.45 ms hides the drafts.
   EXPECT_EQ(cell(text, "seed-3-own-core", "bound: here"), "1.33");
   EXPECT_EQ(cell(text, "seed-3-slow-draft-own-core", "bound: here"), "1.33");
+}
+
+TEST_F(MeasuringScripts, a_schedule_that_never_takes_turns_can_have_a_bound_below_one) {
+  fs::create_directory(out());
+  // Both three times as slow beside each other.
+  time_beside(out() + "/target-shared-beside-draft.json", 18, 18.9);
+  time_beside(out() + "/draft-one-beside-shared.json", 6.3, 6.3);
+  const std::string text = printed("DECOSCOPE_RR_CHAINS=", "reason_race.sh");
+  EXPECT_EQ(cell(text, "seed-3", "bound: here"), "1.00");
+  // 6.3 ms to draft and 6.3 to verify in turn, in 18.9 at the same time.
+  EXPECT_EQ(cell(text, "seed-3-always", "bound: here"), "0.67");
+  EXPECT_EQ(cell(text, "seed-3-always", "bound: paper"), "2.00");
+  const auto calls = asked();
+  const std::string slow = " --draft " + out() + "/slow-draft-16x1";
+  const std::string always = " --set overlap=always" + slow;
+  EXPECT_THAT(calls, Contains(HasSubstr("--decoder seed --set branches=3" + always)));
+  EXPECT_THAT(calls, Contains(HasSubstr("--set branches=3 --set target_threads=1" + always)));
+  EXPECT_THAT(calls, Not(Contains(HasSubstr("reason cot")))) << "FastCoT was left out";
 }
 
 TEST_F(MeasuringScripts, a_race_of_reasoning_goes_on_where_it_was_stopped) {

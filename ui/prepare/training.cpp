@@ -61,7 +61,7 @@ std::string stage_words(const TrainingHistory& history) {
     case TrainingStage::WritingTexts:
       return "the target writes the texts to be learnt from";
     case TrainingStage::Collecting:
-      return "collecting trajectories of the target's answers";
+      return "collecting the target's answers";
     case TrainingStage::Measuring:
       return "measuring the target before it is trained";
     case TrainingStage::Training:

@@ -31,7 +31,7 @@ struct TrainingCurves {
 };
 TrainingCurves curves_of(const engine::TrainingHistory& history, TrainingAxis axis);
 
-/// How far it is: "training, step 420", "collecting trajectories".
+/// How far it is: "training, step 420", "collecting the target's answers".
 struct TrainingStatus {
   std::string words;
   double share = -1;     // done, 0 to 1; -1: not known

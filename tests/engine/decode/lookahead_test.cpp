@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/decode/lookahead.h"
+#include "engine/decode/lookahead_sizes.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/toy_model.h"
 
@@ -55,27 +56,35 @@ TEST(Lookahead, a_window_that_adapts_to_measured_time_changes_no_token) {
   }
 }
 
-// Columns that rest keep their cells, those that work move on; each n-gram collected is a column's.
-TEST(Lookahead, a_window_of_any_width_has_whole_columns_that_gather_what_the_model_answered) {
-  std::set<int> widths;
-  for (std::uint64_t seed = 0; seed < 30; seed++) {
+// What rests keeps its cells, what works moves on; each n-gram collected is a column's.
+TEST(Lookahead, a_window_of_any_size_has_whole_columns_that_gather_what_the_model_answered) {
+  std::set<int> widths, depths;
+  for (std::uint64_t seed = 0; seed < 40; seed++) {
     Dice dice(seed);
-    const int window = dice(2, 9), n = dice(2, 5);
+    const int window = dice(2, 9), n = dice(2, 5), n_guesses = dice(1, 5);
     ToyModel model({.vocab = 5, .context = 2, .seed = seed});
     // A toy's step costs hardly more than its rows: all sizes are affordable, or few.
     const char* factor = seed % 2 ? "100" : "2";
-    Job job = lookahead(window, n, 4, {{"adapt", factor}, {"prompt_pool", "false"}});
-    job.limits.max_tokens = 100;
+    Job job = lookahead(window, n, n_guesses, {{"adapt", factor}, {"prompt_pool", "false"}});
+    job.limits.max_tokens = 200;
     const Outcome outcome = run(model, {1, 2, 3}, job);
     const auto drafted = all<Drafted>(outcome.events);
     for (std::size_t step = 0; step < drafted.size(); step++) {
       const TokenTree& tree = drafted[step].tree;
       const int n_rows = count(tree, RowTag::Kind::Window);
-      if (static_cast<int>(step) < n - 2 || n_rows == 0) continue;
-      EXPECT_EQ((n_rows + 1) % (n - 1), 0) << n_rows;
-      const int width = (n_rows + 1) / (n - 1);
+      if (static_cast<int>(step) < n - 2) continue;
+      EXPECT_LE(tree.n_rows(), (window + n_guesses) * (n - 1));
+      if (n_rows == 0) continue;
+      int n_levels = 1;
+      for (int row = 1; row <= n_rows; row++) {
+        n_levels = std::max(n_levels, tree.tag[static_cast<std::size_t>(row)].a + 1);
+      }
+      EXPECT_LE(n_levels, n - 1);
+      EXPECT_EQ((n_rows + 1) % n_levels, 0) << n_rows;
+      const int width = (n_rows + 1) / n_levels;
       EXPECT_LE(width, window);
       widths.insert(width);
+      depths.insert(n_levels);
       // Level 0 is a chain behind the last token, the others hang below their column.
       for (int row = 1; row <= n_rows; row++) {
         const RowTag& tag = tree.tag[static_cast<std::size_t>(row)];
@@ -84,8 +93,12 @@ TEST(Lookahead, a_window_of_any_width_has_whole_columns_that_gather_what_the_mod
       }
     }
     EXPECT_EQ(outcome.tokens, run_ar(model, {1, 2, 3}, job).tokens);
+    EXPECT_LE(outcome.metrics.at("window"), window);
+    EXPECT_LE(outcome.metrics.at("ngram_size"), n);
+    EXPECT_LE(outcome.metrics.at("n_guesses"), n_guesses);
   }
   EXPECT_GT(widths.size(), 3u) << "sizes were tried";
+  EXPECT_GT(depths.size(), 2u);
 }
 
 TEST(Lookahead, as_published_a_step_has_w_plus_g_times_n_minus_1_rows) {
@@ -419,6 +432,30 @@ TEST(NgramPool, tells_what_a_prompt_left_in_it) {
   EXPECT_TRUE(changes.evicted.empty());
 }
 
+TEST(NgramPool, a_shorter_one_is_there_with_the_longer_that_begins_so) {
+  NgramPool pool(3, 3);
+  const auto inserted = [&](std::vector<TokenId> rest) {
+    pool.insert(1, rest, 0);
+    std::vector<std::vector<TokenId>> all;
+    for (const PoolNgram& ngram : pool.find(1)) all.push_back(ngram.rest);
+    EXPECT_EQ(pool.n_ngrams(), static_cast<int>(all.size()));
+    return all;
+  };
+  using Rests = std::vector<std::vector<TokenId>>;
+  inserted({2, 3, 4});
+  EXPECT_EQ(inserted({5}), (Rests{{2, 3, 4}, {5}}));
+  EXPECT_EQ(inserted({2, 3}), (Rests{{5}, {2, 3, 4}})) << "seen again, so the most recent";
+  EXPECT_EQ(inserted({2, 4}), (Rests{{5}, {2, 3, 4}, {2, 4}}));
+  pool.take_changes();
+  EXPECT_EQ(inserted({5, 6, 7}), (Rests{{2, 3, 4}, {2, 4}, {5, 6, 7}}));
+  const PoolChanged changes = pool.take_changes();
+  ASSERT_EQ(changes.evicted.size(), 1u);
+  EXPECT_EQ(changes.evicted[0].rest, (std::vector<TokenId>{5}));
+  EXPECT_EQ(inserted({2}), (Rests{{2, 3, 4}, {5, 6, 7}, {2, 4}}))
+      << "the most recent that begins so";
+  EXPECT_THROW(inserted({}), ContractError);
+}
+
 TEST(NgramPool, counts_tries_and_hits) {
   NgramPool pool(1, 4);
   const std::vector<TokenId> rest{5};
@@ -429,6 +466,80 @@ TEST(NgramPool, counts_tries_and_hits) {
   EXPECT_EQ(pool.find(0)[0].n_hits, 1u);
   EXPECT_THROW(pool.count_try(9, rest, true), ContractError);
   EXPECT_THROW(pool.insert(0, std::vector<TokenId>{1, 2}, 0), ContractError);
+}
+
+// What `n_steps` steps of the largest size brought, `right` guessed tokens each by the guess of `rank`.
+LookaheadSizes counted(LookaheadSize most, int n_steps, int right, std::size_t rank, int column) {
+  LookaheadSizes sizes(most);
+  LookaheadGain gain{right, std::vector<int>(static_cast<std::size_t>(most.n_guesses)), column};
+  gain.n_by_rank[rank] = right;
+  for (int i = 0; i < n_steps; i++) sizes.count(most, gain);
+  return sizes;
+}
+
+TEST(LookaheadSizes, never_exceed_the_rows_that_there_are) {
+  for (std::uint64_t seed = 0; seed < 200; seed++) {
+    Dice dice(seed);
+    const LookaheadSize most{dice(0, 9), dice(2, 6), dice(1, 9)};
+    const LookaheadSizes sizes =
+        counted(most, dice(0, 200), dice(0, most.ngram_size - 1),
+                static_cast<std::size_t>(dice(0, most.n_guesses - 1)), dice(-1, most.window - 1));
+    for (int n_rows = 0; n_rows <= most.n_rows() + 1; n_rows++) {
+      const LookaheadSize size = sizes.fitting(n_rows);
+      EXPECT_LE(size.n_rows(), std::max(1, n_rows));
+      EXPECT_LE(size.window, most.window);
+      EXPECT_LE(size.n_guesses, most.n_guesses);
+      EXPECT_LE(size.ngram_size, most.ngram_size);
+      EXPECT_GE(size.ngram_size, 2);
+    }
+    EXPECT_EQ(sizes.fitting(most.n_rows()), most);
+  }
+}
+
+TEST(LookaheadSizes, are_as_many_columns_as_guesses_of_full_length_where_nothing_is_known) {
+  const LookaheadSizes sizes({.window = 15, .ngram_size = 5, .n_guesses = 15});
+  EXPECT_EQ(sizes.fitting(60), (LookaheadSize{.window = 7, .ngram_size = 5, .n_guesses = 8}));
+  EXPECT_EQ(sizes.fitting(8), (LookaheadSize{.window = 1, .ngram_size = 5, .n_guesses = 1}));
+}
+
+/// What steps of the largest size brought, a token each, by any of the guesses and of the text.
+LookaheadSizes shallow(LookaheadSize most) {
+  LookaheadSizes sizes(most);
+  for (int i = 0; i < 20 * most.n_guesses; i++) {
+    LookaheadGain gain{1, std::vector<int>(static_cast<std::size_t>(most.n_guesses))};
+    gain.n_by_rank[static_cast<std::size_t>(i % most.n_guesses)] = 1;
+    sizes.count(most, gain);
+  }
+  return sizes;
+}
+
+TEST(LookaheadSizes, keep_what_brings_tokens) {
+  constexpr LookaheadSize kMost{.window = 6, .ngram_size = 5, .n_guesses = 6};
+  // A token a step by any guess, all of the text's: depth and columns are for nothing.
+  EXPECT_EQ(shallow(kMost).fitting(8),
+            (LookaheadSize{.window = 0, .ngram_size = 2, .n_guesses = 6}));
+  // Four tokens a step: depth is worth more than a second guess.
+  const LookaheadSize deep = counted(kMost, 100, 4, 0, 0).fitting(8);
+  EXPECT_EQ(deep, (LookaheadSize{.window = 1, .ngram_size = 5, .n_guesses = 1}));
+  // The last guess alone is right: all guesses stay, and columns go.
+  const LookaheadSize wide = counted(kMost, 100, 2, 5, -1).fitting(13);
+  EXPECT_EQ(wide, (LookaheadSize{.window = 0, .ngram_size = 3, .n_guesses = 6}));
+}
+
+TEST(LookaheadSizes, what_rests_is_tried_again_where_what_is_sent_brings_nothing_any_more) {
+  constexpr LookaheadSize kMost{.window = 4, .ngram_size = 4, .n_guesses = 4};
+  LookaheadSizes sizes = shallow(kMost);
+  ASSERT_EQ(sizes.fitting(12), (LookaheadSize{.window = 0, .ngram_size = 3, .n_guesses = 4}));
+  int n_columns = 0, n_longer = 0;
+  for (int search = 0; search < 10; search++) {
+    sizes.fade();
+    const LookaheadSize sent = sizes.fitting(12);
+    n_columns += sent.window > 0;
+    n_longer += sent.ngram_size > 3;
+    for (int i = 0; i < 64; i++) sizes.count(sent, {0, std::vector<int>(4)});
+  }
+  EXPECT_GT(n_columns, 0);
+  EXPECT_GT(n_longer, 0);
 }
 
 }  // namespace
