@@ -291,6 +291,7 @@ void PackedChimera::take_in(PagedCache& cache,
     stage(0, static_cast<int>(n), pos.data() + begin);
     cache.set_staged(0, parent);
     cache.commit(path);
+    store_->write_commits();  // not between the next rows' rotation and staging, one kernel
   }
 }
 

@@ -95,16 +95,21 @@ void KvStore::hold(int page) {
   n_holders_[static_cast<std::size_t>(page)]++;
 }
 
+// What was to be written to a page that nobody holds would spoil it for whoever takes it next.
 void KvStore::drop(int page) {
-  if (--n_holders_[static_cast<std::size_t>(page)] == 0) free_.push_back(page);
+  if (--n_holders_[static_cast<std::size_t>(page)] > 0) return;
+  free_.push_back(page);
+  forget_commits_to(page);
 }
 
 void KvStore::copy_page(int from, int to) {
+  if (has_commits_to(from) || has_commits_to(to)) write_commits();
   for (const kernels::KvLayer& layer : layers_)
     device_.ops().kv_copy_page(device_, layer, from, to);
 }
 
 void KvStore::begin_forward(int n_rows) {
+  write_commits();
   forward_number_++;
   if (n_rows <= staged_rows_) return;
   const int wanted = (std::max(n_rows, 2 * staged_rows_) + kRowStep - 1) / kRowStep * kRowStep;
@@ -123,8 +128,37 @@ void KvStore::begin_forward(int n_rows) {
 void KvStore::commit(std::span<const int> src,
                      std::span<const int> page,
                      std::span<const int> slot) {
+  commits_.src.insert(commits_.src.end(), src.begin(), src.end());
+  commits_.page.insert(commits_.page.end(), page.begin(), page.end());
+  commits_.slot.insert(commits_.slot.end(), slot.begin(), slot.end());
+}
+
+// An operation a text would be a launch a text: a device holds one list of rows at a time, and the
+// next text's would send the kernel off that waits with the list before.
+void KvStore::write_commits() {
+  if (commits_.src.empty()) return;
   device_.ops().kv_commit(device_, layers_.data(), staged_layers_.data(), shape_.n_layers,
-                          src.data(), page.data(), slot.data(), static_cast<int>(src.size()));
+                          commits_.src.data(), commits_.page.data(), commits_.slot.data(),
+                          static_cast<int>(commits_.src.size()));
+  commits_.src.clear();
+  commits_.page.clear();
+  commits_.slot.clear();
+}
+
+bool KvStore::has_commits_to(int page) const {
+  return std::ranges::find(commits_.page, page) != commits_.page.end();
+}
+
+void KvStore::forget_commits_to(int page) {
+  std::size_t n_kept = 0;
+  for (std::size_t i = 0; i < commits_.page.size(); i++) {
+    if (commits_.page[i] == page) continue;
+    commits_.src[n_kept] = commits_.src[i];
+    commits_.page[n_kept] = commits_.page[i];
+    commits_.slot[n_kept] = commits_.slot[i];
+    n_kept++;
+  }
+  for (std::vector<int>* one : {&commits_.src, &commits_.page, &commits_.slot}) one->resize(n_kept);
 }
 
 PagedCache::~PagedCache() {

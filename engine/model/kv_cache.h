@@ -2,7 +2,8 @@
 // and the rows of the last forward, staged until a path of them is kept.
 //   page      the same id in every layer; counted; a fork shares every page of its prefix
 //   writing   a page that two caches hold is copied before one of them writes to it
-//   staged    commit() copies staged rows, bit for bit; the next forward overwrites them
+//   staged    commit() keeps staged rows, bit for bit; they are copied for all caches together
+//             before the next forward overwrites them, or somebody reads the pages
 //   growth    the pool doubles, or grows by what there is room for; a layer's pages stay one block,
 //             since ops count pages from its start
 #pragma once
@@ -43,13 +44,18 @@ class KvStore {
   }
 
   // Staged rows.
-  /// A new forward of n_rows rows: what was staged before is gone.
+  /// A new forward of n_rows rows: what was staged before is gone, once what was committed of it is
+  /// in its pages.
   void begin_forward(int n_rows);
   void* staged_k(int l) const { return staged_[static_cast<std::size_t>(2 * l)].data(); }
   void* staged_v(int l) const { return staged_[static_cast<std::size_t>(2 * l + 1)].data(); }
   std::int64_t forward_number() const { return forward_number_; }
-  /// Copies staged rows src[i] to slot[i] of page[i] in every layer.
+  /// Staged rows src[i] belong in slot[i] of page[i], in every layer; they come there by
+  /// write_commits(). No slot twice in a forward.
   void commit(std::span<const int> src, std::span<const int> page, std::span<const int> slot);
+  /// Copies what was committed since the last forward to its pages, with one operation. Where that
+  /// fails it is still to be copied, and may be asked for again.
+  void write_commits();
 
   const KvShape& shape() const { return shape_; }
   kernels::Device& device() const { return device_; }
@@ -58,6 +64,8 @@ class KvStore {
   void grow();
   bool fits(int n_pages) const;
   void grow_to(int n_pages);
+  bool has_commits_to(int page) const;
+  void forget_commits_to(int page);
 
   kernels::Device& device_;  // owned by the program, outlives every model and cache
   KvShape shape_;
@@ -71,6 +79,11 @@ class KvStore {
   std::vector<kernels::StagedLayer> staged_layers_;  // views of staged_
   int staged_rows_ = 0;
   std::int64_t forward_number_ = 0;
+  /// Rows that are not in their pages yet, as commit() was told them.
+  struct Commits {
+    std::vector<int> src, page, slot;
+  };
+  Commits commits_;
 };
 
 /// One sequence's committed prefix, as pages of a store.

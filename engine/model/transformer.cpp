@@ -556,6 +556,7 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
 }
 
 void Transformer::finish() {
+  store_->write_commits();
   device_.work_comes_once();  // what still stands in line is a prompt's
   char none = 0;
   ops_.download(device_, &none, &none, 0);
@@ -572,6 +573,7 @@ void Transformer::read_cache(const SequenceCache& cache,
                  static_cast<std::size_t>(c_.n_kv_heads * c_.head_dim);
   k.resize(n);
   v.resize(n);
+  store_->write_commits();
   if (n > 0)
     ops_.kv_read(device_, store_->layer(layer), own->pages().data(), cache.length(), k.data(),
                  v.data());

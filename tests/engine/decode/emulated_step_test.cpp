@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/decode/drafter.h"
 #include "engine/decode/sampling.h"
 #include "engine/model/kv_cache.h"
 #include "tests/engine/decode/asked.h"
@@ -131,7 +132,7 @@ TEST_F(EmulatedGpuPrompt, that_is_stopped_leaves_nothing_to_wait_for) {
 }
 
 TEST_F(EmulatedGpuPrompt, in_whose_kernels_there_is_a_fault_fails_before_the_first_step) {
-  const kernels::DeviceBuffer small(*device_, 64);
+  const kernels::DeviceBuffer small(*device_, 64, "a test");
   int told = 0;
   try {
     prefill(*model_, sequence_, kChunk, [&](int done, int) {
@@ -364,6 +365,62 @@ TEST(EmulatedGpuStep, of_several_texts_waits_no_more_often_than_of_one) {
   }
 }
 
+/// A text's cache holds what reading it anew leaves.
+void expect_fresh(Model& model, const Lane& lane) {
+  Lane fresh(model);
+  fresh.append(lane.tokens());
+  EXPECT_EQ(lane.bits() == fresh.bits(), true);
+}
+
+// What each keeps of the step before is written for all of them together.
+TEST(EmulatedGpuStep, of_several_texts_is_one_launch_whatever_each_keeps) {
+  const auto device = kernels::open_cuda(kEmulated);
+  const auto model = tiny_transformer(*device, kernels::DType::BF16, 11);
+  std::vector<Lane> lanes(3, Lane(*model));
+  for (std::size_t i = 0; i < lanes.size(); i++)
+    lanes[i].append(std::vector<TokenId>{static_cast<TokenId>(i), 7, 1});
+  const TokenTree tree = chain_tree(std::vector<TokenId>{3, 5, 7});
+  for (int step = 0; step < 9; step++) {
+    std::vector<BatchItem> items;
+    for (const Lane& lane : lanes) items.push_back(lane.item(tree));
+    const std::int64_t launches = device->n_launches();
+    const Asked asked = asked_by([&] {
+      model->forward(items, {});
+      for (int i = 0; i < 3; i++) {
+        std::vector<int> path(static_cast<std::size_t>((i + step) % 4));  // of one text nothing
+        std::iota(path.begin(), path.end(), 0);
+        lanes[static_cast<std::size_t>(i)].commit(tree, path);
+      }
+    });
+    if (step < 3) continue;  // the first has nothing to write, two more make the graph
+    EXPECT_EQ(device->n_launches() - launches, 1) << "step " << step;
+    EXPECT_EQ(asked.waits, 1);
+    EXPECT_EQ(asked.takes, 0);
+  }
+  for (const Lane& lane : lanes) expect_fresh(*model, lane);
+}
+
+// Branches are texts to the draft model; a child beside the first copies the page that it shares.
+TEST(EmulatedGpuStep, of_a_draft_model_is_one_launch_a_level_however_many_branches_it_has) {
+  const auto device = kernels::open_cuda(kEmulated);
+  const auto model = tiny_draft(*device, kernels::DType::BF16, 11);
+  Drafter drafter(*model, {.k_config = {2, 2, 2}});
+  Sequence text({3, 7, 1, 9}, model->make_cache());
+  drafter.begin(text);
+  PhiloxUniforms uniforms(1);
+  for (int step = 0; step < 9; step++) {
+    const std::int64_t launches = device->n_launches();
+    const Drafts drafts = drafter.propose(text, 3, uniforms);
+    ASSERT_EQ(drafts.forwards.size(), 3u);
+    EXPECT_EQ(drafts.forwards.back().n_rows, 4);
+    if (step >= 3) {
+      EXPECT_EQ(device->n_launches() - launches, 3) << "step " << step;
+    }
+    drafter.committed(std::vector<int>{0});
+    text = text.restarted(std::vector<TokenId>{static_cast<TokenId>(step)});
+  }
+}
+
 // Two layers of eight are tapped.
 TEST(EmulatedGpuStep, with_fastcots_probe_waits_once) {
   const auto device = kernels::open_cuda(kEmulated);
@@ -461,7 +518,10 @@ TEST(EmulatedCache, grows_within_the_device_and_keeps_what_it_holds) {
     return all;
   };
   for (int page = 0; page < kPages; page++) {
-    store->begin_forward(kPage);
+    const Asked written = asked_by([&] { store->begin_forward(kPage); });
+    EXPECT_EQ(written.waits, 0) << page;
+    EXPECT_EQ(written.to_host, 0) << page;
+    EXPECT_LE(written.to_device, 3 * 4 * kPage) << "rows, pages and slots";
     for (int of = 0; of < 4; of++) {
       const std::vector<float> own = values(page, of);
       device->ops().upload(*device, of % 2 ? store->staged_v(of / 2) : store->staged_k(of / 2),
@@ -471,8 +531,9 @@ TEST(EmulatedCache, grows_within_the_device_and_keeps_what_it_holds) {
     const Asked asked = asked_by([&] { cache.commit(path); });
     EXPECT_EQ(asked.waits, 0) << page;
     EXPECT_EQ(asked.to_host, 0) << page;
-    EXPECT_LE(asked.to_device, 3 * 4 * kPage) << "rows, pages and slots";
+    EXPECT_EQ(asked.to_device, 0) << "it is written before the next forward: " << page;
   }
+  store->write_commits();
   std::vector<float> k(static_cast<std::size_t>(kPages * kPage * shape.head_dim)), v(k.size());
   for (int l = 0; l < shape.n_layers; l++) {
     device->ops().kv_read(*device, store->layer(l), cache.pages().data(), cache.length(), k.data(),
@@ -484,6 +545,26 @@ TEST(EmulatedCache, grows_within_the_device_and_keeps_what_it_holds) {
       EXPECT_TRUE(std::equal(own.begin(), own.end(), v.begin() + at)) << page;
     }
   }
+}
+
+// Committed rows are staged until they can be written.
+TEST(EmulatedCache, whose_rows_cannot_be_written_has_them_when_there_is_memory_again) {
+  const auto device = kernels::open_cuda(kEmulated);
+  const auto model = tiny_transformer(*device, kernels::DType::F32, 11);
+  Lane lane(*model), other(*model);
+  const TokenTree tree = chain_tree(std::vector<TokenId>{3, 5, 7});
+  lane.append(std::vector<TokenId>{3, 7, 1, 9});
+  model->finish();
+  const std::vector<BatchItem> items = {lane.item(tree), other.item(tree)};
+  model->forward(items, {});
+  lane.commit(tree, {0, 1});
+  other.commit(tree, {0, 1, 2});
+  kernels::emulation::limit_memory(1);  // the list of five rows is longer than any before
+  EXPECT_THROW(lane.forward(tree, {}), Error);
+  kernels::emulation::limit_memory(std::int64_t{4} << 30);
+  lane.forward(tree, {});
+  lane.commit(tree, {0});
+  for (const Lane& one : {std::cref(lane), std::cref(other)}) expect_fresh(*model, one);
 }
 
 }  // namespace

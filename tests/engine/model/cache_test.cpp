@@ -168,6 +168,40 @@ TEST(Cache, cut_back_and_grown_again_it_holds_what_a_fresh_prefill_leaves) {
   });
 }
 
+// Rows of a forward are written for all texts together: what is done in between changes no bit.
+TEST(Cache, texts_that_are_forked_cut_and_let_go_between_commits_hold_what_a_fresh_prefill_leaves) {
+  const TestModel model = random_model("m", grouped_config(), 20);
+  const TokenTree tree = chain_tree(random_tokens(5, kVocab, 9));
+  for_every_table_and_type([&](kernels::Device& device, DType dtype) {
+    const auto loaded = load(device, model, dtype);
+    Lane cut(*loaded), shares(*loaded);
+    auto gone = std::make_unique<Lane>(*loaded);
+    cut.append(random_tokens(61, kVocab, 1));
+    shares.append(random_tokens(62, kVocab, 2));
+    gone->append(random_tokens(64, kVocab, 3));
+    Lane before(shares);
+    const std::vector<BatchItem> items{cut.item(tree), gone->item(tree), shares.item(tree)};
+    loaded->forward(items, {});
+    cut.commit(tree, {0, 1, 2, 3, 4});
+    Lane after(cut);  // with a page that cut gives up, and one that it goes on in
+    cut.truncate(62);
+    gone->commit(tree, {0, 1, 2, 3});
+    gone.reset();
+    shares.commit(tree, {0, 1, 2});  // copies the page that it shares to the one that is free now
+    EXPECT_EQ(shares.cache().own_bytes(), 2 * before.cache().own_bytes());
+
+    const std::vector<BatchItem> next{before.item(tree), shares.item(tree), after.item(tree),
+                                      cut.item(tree)};
+    loaded->forward(next, {});
+    for (Lane* lane : {&cut, &before, &after, &shares}) lane->commit(tree, {0, 1});
+    for (const Lane* lane : {&cut, &before, &after, &shares}) {
+      Lane fresh(*loaded);
+      fresh.append(lane->tokens());
+      EXPECT_EQ(lane->bits() == fresh.bits(), true) << lane->tokens().size() << " positions";
+    }
+  });
+}
+
 TEST(Cache, rows_of_a_forward_do_not_outlive_a_cut) {
   const TestModel model = random_model("m", grouped_config(), 16);
   const auto device = kernels::open_cpu(1);
