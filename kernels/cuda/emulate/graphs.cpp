@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cuda/emulate/launched.h"
+#include "kernels/cuda/emulate/watch.h"
 
 namespace kernels::emulation {
 

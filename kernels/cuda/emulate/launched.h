@@ -24,6 +24,7 @@ struct Order {
   enum class Way { Forward, Backward, Shuffled } way = Way::Forward;
   unsigned char pattern = 0xff;  // what shared memory holds before a block
   bool copies_at_once = false;   // asynchronous copies are made when asked for
+  unsigned char marks = 0xff;    // what lies around device memory
 };
 
 /// What a kernel did wrong.
@@ -49,12 +50,6 @@ cudaError_t read_launch(const cudaKernelNodeParams& params, Launched& launched);
 /// Whether all of [data, data + bytes) is one allocation's.
 bool on_device(const void* data, std::size_t bytes);
 void add_to_stream(cudaStream_t stream, std::function<void()> item);
-/// Runs a kernel as check_kernels() asked. @throws Fault
-void run_watched(const Launched& launched);
-/// Runs kernels in one order or, where they are watched, in both, each from the same memory.
-/// @throws Fault  if a bit differs
-void run_both_ways(const std::function<void()>& watched_too, const std::function<void()>& always);
-
 /// Notes that a kernel has so many bytes of static objects. @throws Fault when a launch with that
 /// much dynamic memory beside them would have been refused
 void count_static(const Launched& launched, std::size_t static_bytes);

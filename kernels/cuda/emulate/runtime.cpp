@@ -1,5 +1,5 @@
 // The runtime's calls: device memory between fences, streams that wait to be waited for, errors
-// that stay, and the ways a kernel is run to be watched.
+// that stay.
 #include <sys/mman.h>
 #include <unistd.h>
 #include <algorithm>
@@ -14,6 +14,7 @@
 
 #include "kernels/cuda/emulate/emulation_checks.h"
 #include "kernels/cuda/emulate/launched.h"
+#include "kernels/cuda/emulate/watch.h"
 
 namespace kernels::emulation {
 
@@ -31,18 +32,8 @@ struct Event {
 
 namespace {
 
-constexpr unsigned char kMark = 0xa5;
-constexpr int kNearMarks = 64;
 constexpr std::int64_t kMemoryBytes = std::int64_t{4} << 30;
 constexpr int kVersion = 13'000;  // of CUDA, by its number
-
-struct Allocation {
-  char* mapped;
-  std::size_t mapped_bytes;  // between the fences
-  char* data;
-  std::size_t bytes;
-  char* end() const { return mapped + mapped_bytes; }
-};
 
 /// What is known of a kernel.
 struct Kernel {
@@ -67,7 +58,6 @@ struct Runtime {
   std::mutex lock;
   std::map<char*, Allocation> allocations;  // by data
   std::int64_t in_use = 0, peak = 0, limit = kMemoryBytes;
-  Watch watch = Watch::Once;
   bool host_off = false;
   int n_at_work = 0;  // threads in kernels and copies
   std::string fault;
@@ -131,85 +121,6 @@ void stay(const Fault& fault) {
   all.sticky = fault.error;
 }
 
-// ---- watching
-
-/// All device memory, copied out.
-class Snapshot {
- public:
-  Snapshot() {
-    Runtime& all = runtime();
-    const std::lock_guard hold(all.lock);
-    for (const auto& [data, allocation] : all.allocations)
-      parts_.push_back({allocation, {data, data + allocation.bytes}});
-  }
-  void restore() const {
-    for (const Part& part : parts_) std::copy(part.bytes.begin(), part.bytes.end(), part.of.data);
-  }
-  /// "byte 3 of 400": the first that is not as it was; empty if none.
-  std::string difference() const {
-    for (const Part& part : parts_) {
-      const auto [was, is] = std::mismatch(part.bytes.begin(), part.bytes.end(), part.of.data);
-      if (was != part.bytes.end())
-        return "byte " + std::to_string(was - part.bytes.begin()) + " of " +
-               std::to_string(part.bytes.size()) + " of device memory";
-    }
-    return {};
-  }
-
- private:
-  struct Part {
-    Allocation of;
-    std::vector<char> bytes;
-  };
-  std::vector<Part> parts_;
-};
-
-/// Whether [begin, end) still holds marks.
-bool marked(const char* begin, const char* end) {
-  // Never destroyed, as runtime().
-  static const auto& marks = *new std::vector<char>(page_bytes(), static_cast<char>(kMark));
-  return std::memcmp(begin, marks.data(), static_cast<std::size_t>(end - begin)) == 0;
-}
-
-void check_marks(const std::string& kernel) {
-  Runtime& all = runtime();
-  const std::lock_guard hold(all.lock);
-  for (const auto& [data, allocation] : all.allocations) {
-    // All of them where kernels are watched closely, else the nearest.
-    const char* first = all.watch == Watch::Orders ? allocation.mapped
-                                                   : std::max(allocation.mapped, data - kNearMarks);
-    if (marked(first, data) && marked(data + allocation.bytes, allocation.end())) continue;
-    throw Fault("kernel " + kernel + ": wrote just outside " + std::to_string(allocation.bytes) +
-                    " bytes of device memory",
-                true);
-  }
-}
-
-void run_in_orders(const Launched& launched) {
-  using Way = Order::Way;
-  const Order plain;
-  const Snapshot before;
-  run_grid(launched, plain);
-  const Snapshot after;
-  for (const Order& other : {Order{Way::Backward, 0x3c, true}, Order{Way::Shuffled, 0x7f, false}}) {
-    before.restore();
-    run_grid(launched, other);
-    if (after.difference().empty()) continue;
-    before.restore();
-    run_grid(launched, {plain.way, other.pattern, plain.copies_at_once});
-    const std::string unwritten = after.difference();
-    if (!unwritten.empty())
-      throw Fault("kernel " + launched.name + ": " + unwritten +
-                  " depends on what shared memory held before the block: something is read that "
-                  "nothing wrote");
-    before.restore();
-    run_grid(launched, other);
-    throw Fault("kernel " + launched.name + ": " + after.difference() +
-                " depends on the order of threads: a race, or an asynchronous copy that nobody "
-                "waited for");
-  }
-}
-
 /// Does what stands in a stream. What fails leaves the error that stays, and the rest undone.
 cudaError_t drain(Stream& stream) {
   Runtime& all = runtime();
@@ -267,25 +178,10 @@ cudaError_t refused(cudaError_t error) {
   return last_error = error;
 }
 
-void run_watched(const Launched& launched) {
-  if (runtime().watch == Watch::Orders)
-    run_in_orders(launched);
-  else
-    run_grid(launched, {});
-  check_marks(launched.name);
-}
-
-void run_both_ways(const std::function<void()>& watched_too, const std::function<void()>& always) {
-  if (runtime().watch != Watch::Orders) return always();
-  const Snapshot before;
-  watched_too();
-  const Snapshot after;
-  before.restore();
-  always();
-  const std::string difference = after.difference();
-  if (!difference.empty())
-    throw Fault("a graph: " + difference +
-                " depends on the order of its kernels: a dependency is missing");
+void with_each_allocation(const std::function<void(Allocation&)>& work) {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  for (auto& [data, allocation] : all.allocations) work(allocation);
 }
 
 bool on_device(const void* data, std::size_t bytes) {
@@ -354,10 +250,6 @@ std::string place_of(const void* address) {
       return std::to_string(data - at) + " bytes before " + of;
   }
   return "an address where there is no device memory";
-}
-
-void check_kernels(Watch watch) {
-  runtime().watch = watch;
 }
 
 void fence_host_off(bool on) {
@@ -518,10 +410,11 @@ cudaError_t cudaMalloc(void** data, std::size_t bytes) {
   const std::size_t usable = (rounded + page - 1) / page * page;
   void* mapped = mmap(nullptr, usable + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return last_error = cudaErrorMemoryAllocation;
-  Allocation allocation{static_cast<char*>(mapped) + page, usable, nullptr, bytes};
-  allocation.data = allocation.end() - rounded;
+  char* const begin = static_cast<char*>(mapped) + page;
+  const Allocation allocation{
+      .mapped = begin, .mapped_bytes = usable, .data = begin + usable - rounded, .bytes = bytes};
   mprotect(allocation.mapped, usable, PROT_READ | PROT_WRITE);
-  std::memset(allocation.mapped, kMark, usable);
+  fill_marks(allocation);
   std::memset(allocation.data, 0xff, bytes);
   if (all.host_off && all.n_at_work == 0) mprotect(allocation.mapped, usable, PROT_NONE);
   all.in_use += static_cast<std::int64_t>(bytes);

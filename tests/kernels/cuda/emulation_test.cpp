@@ -214,6 +214,48 @@ TEST_F(Emulation, reads_far_outside_are_named_with_thread_and_distance) {
             run(reads_at, 1, 1, in.data(), out.data(), std::int64_t{-2000}));
 }
 
+enum class Made { Sum, SumOfProductsByZero, Largest, Smallest };
+
+/// What is made of in[first], .., in[end - 1].
+template <Made kMade, class T>
+__global__ void made_of(const T* in, T* out, int first, int end) {
+  T made = 0;
+  for (int i = first; i < end; i++) {
+    if (kMade == Made::Sum) made += in[i];
+    if (kMade == Made::SumOfProductsByZero) made += 0 * in[i];
+    if (kMade == Made::Largest) made = in[i] > made ? in[i] : made;
+    if (kMade == Made::Smallest) made = in[i] < made ? in[i] : made;
+  }
+  *out = made;
+}
+
+// Nothing else is wrong with these, and no page that nobody may touch is near.
+TEST_F(Emulation, a_read_outside_a_buffer_is_caught_within_its_pages_too) {
+  const auto expect_seen = [&](auto kernel, auto one, auto expected) {
+    for (const int n : {33, 1001}) {
+      const Memory<decltype(one)> in(static_cast<std::size_t>(n), one), out(1);
+      EXPECT_EQ(cudaSuccess, run(kernel, 1, 1, in.data(), out.data(), 0, n)) << fault_text();
+      EXPECT_EQ(out.read()[0], expected(n));
+      const std::string of = std::to_string(4 * n) + " bytes of device memory: it is read there";
+      EXPECT_EQ(cudaErrorIllegalAddress, run(kernel, 1, 1, in.data(), out.data(), 0, n + 1));
+      EXPECT_THAT(fault_text(), AllOf(HasSubstr("kernel tested: byte "),
+                                      HasSubstr("depends on what lies behind " + of)));
+      forget_faults();
+      for (const int first : {-1, n == 33 ? -900 : -20}) {
+        EXPECT_EQ(cudaErrorIllegalAddress, run(kernel, 1, 1, in.data(), out.data(), first, n));
+        EXPECT_THAT(fault_text(), HasSubstr("depends on what lies before " + of));
+        forget_faults();
+      }
+      EXPECT_EQ(cudaSuccess, run(kernel, 1, 1, in.data(), out.data(), 0, n)) << fault_text();
+    }
+  };
+  expect_seen(made_of<Made::Sum, float>, 1.0f, [](int n) { return static_cast<float>(n); });
+  expect_seen(made_of<Made::Sum, unsigned>, 1u, [](int n) { return static_cast<unsigned>(n); });
+  expect_seen(made_of<Made::SumOfProductsByZero, float>, 1.0f, [](int) { return 0.0f; });
+  expect_seen(made_of<Made::Largest, float>, 1.0f, [](int) { return 1.0f; });
+  expect_seen(made_of<Made::Smallest, float>, -1.0f, [](int) { return -1.0f; });
+}
+
 template <bool kRight>
 __global__ void summed(const float* in, float* out) {
   float* sum = reinterpret_cast<float*>(dynamic_shared());
