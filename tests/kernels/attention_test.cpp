@@ -20,15 +20,19 @@ TEST(Attention, agrees_with_a_double_loop_over_ragged_sequences_and_trees) {
               Forward forward(device, scene, rows_of(scene), prefixes_of(scene), window);
               const std::vector<float> out = forward.attend();
               const std::size_t width = heads.n_heads * heads.head_dim;
+              SquaredError error;
               for (std::size_t r = 0; r < out.size() / width; r++) {
                 const std::vector<double> exact = forward.exact(r, window);
                 // Scores of size about 1 err by head_dim 2^-24 sum |terms| ~ 1e-5, so do weights; a
                 // weighted mean of values below 5 errs by that times 5.
-                for (std::size_t i = 0; i < width; i++)
+                for (std::size_t i = 0; i < width; i++) {
                   ASSERT_NEAR(out[r * width + i], exact[i], 5e-5)
                       << name_of(dtype) << " head_dim " << heads.head_dim << " window " << window
                       << " row " << r;
+                  error.add(out[r * width + i], exact[i]);
+                }
               }
+              ASSERT_LT(error.normalized(), kMostSquaredError) << name_of(dtype);
             }
           }
         }

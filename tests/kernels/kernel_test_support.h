@@ -36,6 +36,21 @@ inline float stored(float x, DType dtype) {
   return x;
 }
 
+/// Squared errors over the squares of what values should be (NMSE), of all of them together.
+class SquaredError {
+ public:
+  void add(double found, double exact) {
+    errors_ += (found - exact) * (found - exact);
+    squares_ += exact * exact;
+  }
+  double normalized() const { return errors_ / squares_; }
+
+ private:
+  double errors_ = 0, squares_ = 0;
+};
+/// Most of it, of products and of attention in f32 sums over inputs that were rounded alike.
+constexpr double kMostSquaredError = 1e-9;
+
 inline std::uint32_t bits_of(float x) {
   return std::bit_cast<std::uint32_t>(x);
 }

@@ -41,6 +41,7 @@ TEST(Matmul, agrees_with_a_double_loop_in_every_set_type_and_shape) {
                 multiply(device, packed, x.data(), n_rows, y.data(),
                          with_more ? bias.data() : nullptr, with_more);
                 ASSERT_TRUE(y.intact());
+                SquaredError error;
                 for (int r = 0; r < n_rows; r++) {
                   for (int i = 0; i < n; i++) {
                     double sum = 0, size = 0;
@@ -60,8 +61,10 @@ TEST(Matmul, agrees_with_a_double_loop_in_every_set_type_and_shape) {
                     const double allowed = (k + 3) * 0x1p-23 * size + 1e-30;
                     ASSERT_NEAR(y[std::size_t(r) * n + i], sum, allowed)
                         << "row " << r << " output " << i;
+                    error.add(y[std::size_t(r) * n + i], sum);
                   }
                 }
+                ASSERT_LT(error.normalized(), kMostSquaredError);
               }
               ASSERT_TRUE(x.intact());
             }

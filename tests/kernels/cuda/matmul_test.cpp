@@ -62,6 +62,7 @@ TEST_P(CudaMatmul, agrees_with_a_double_loop) {
     const bool more = n_rows % 3 == 1;
     const auto y = multiplied(*device, packed, x, n_rows, more ? bias_there.data() : nullptr,
                               more ? &before : nullptr);
+    SquaredError error;
     for (std::size_t at = 0; at < y.size(); at++) {
       const std::size_t r = at / n, i = at % n;
       double sum = 0, size = 0;
@@ -73,7 +74,9 @@ TEST_P(CudaMatmul, agrees_with_a_double_loop) {
       // truncate where others round, hence one bit more.
       ASSERT_NEAR(y[at], sum, (k + 8) * 0x1p-23 * size + 1e-30)
           << n_rows << " rows, row " << r << " output " << i;
+      error.add(y[at], sum);
     }
+    ASSERT_LT(error.normalized(), kMostSquaredError) << n_rows << " rows";
   }
 }
 INSTANTIATE_TEST_SUITE_P(
