@@ -87,9 +87,11 @@ class Launches {
     std::size_t bytes, places;  // where its arguments begin
   };
   void begin(const char* name, const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes);
+  // Launches are compared by bytes: those of a structure that are nobody's are zeros.
   template <class T>
-  void add_argument(const T& value) {
+  void add_argument(T value) {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kAlignment);
+    __builtin_clear_padding(&value);
     const std::size_t at = (bytes_.size() + alignof(T) - 1) / alignof(T) * alignof(T);
     bytes_.resize(at + sizeof(T));
     std::memcpy(bytes_.data() + at, &value, sizeof(T));

@@ -190,6 +190,39 @@ TEST_F(Graphs, a_list_that_comes_again_is_one_launch_and_told_what_differs) {
   EXPECT_EQ(graphs_.n_launched(), 6 + 4);
 }
 
+struct Padded {
+  char of_char;
+  int of_int;
+  std::int64_t more[2];  // so many bytes are copied as they are
+};
+__global__ void add_padded(int* x, Padded by) {
+  *x += by.of_char + by.of_int;
+}
+
+TEST_F(Graphs, the_bytes_between_members_tell_nothing_anew) {
+  const auto told_for = [&](int between, int by) {
+    Padded one;
+    std::memset(&one, between, sizeof one);
+    asm volatile("" : : "r"(&one) : "memory");  // somebody may have read them: they stay
+    one.of_char = 1, one.of_int = by;
+    one.more[0] = one.more[1] = 0;
+    Launches launches;
+    launches.add("add_padded", add_padded, 1, 1, 0, x_.data(), one);
+    for (int i = 0; i < 4; i++) launches.add("add_to", add_to, 1, 1, 0, x_.data(), 1);
+    const std::int64_t before = calls_of("cudaGraphExecKernelNodeSetParams");
+    const int was = x();
+    EXPECT_EQ(graphs_.launch(launches, stream_).error, cudaSuccess);
+    EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
+    EXPECT_EQ(x(), was + 5 + by);
+    return calls_of("cudaGraphExecKernelNodeSetParams") - before;
+  };
+  EXPECT_EQ(told_for(0xff, 2), 0) << "seen";
+  EXPECT_EQ(told_for(0xff, 2), 0) << "made";
+  EXPECT_EQ(told_for(0x5a, 2), 0);
+  EXPECT_EQ(told_for(0x5a, 3), 1);
+  EXPECT_EQ(graphs_.n_launched(), 5 + 3);
+}
+
 TEST_F(Graphs, a_short_list_and_one_that_comes_once_are_launched_kernel_by_kernel) {
   for (int i = 0; i < 3; i++)
     EXPECT_EQ(run(3, 1, 3), (Calls{.kernels = 3, .made = 0, .told = 0, .graphs = 0}));
