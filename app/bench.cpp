@@ -364,12 +364,14 @@ json multiply_figures(kernels::Device& device,
                       const MatrixShape& shape,
                       const BenchOptions& options) {
   const std::vector<float> w(static_cast<std::size_t>(shape.n) * shape.k, 0.01f);
-  kernels::DeviceBuffer packed(device, device.ops().packed_bytes(dtype, shape.n, shape.k));
+  kernels::DeviceBuffer packed(device, device.ops().packed_bytes(dtype, shape.n, shape.k),
+                               "the matrix that is measured");
   device.ops().pack(device, w.data(), kernels::DType::F32, shape.n, shape.k, dtype, packed.data());
   const kernels::PackedMatrix matrix{packed.data(), shape.n, shape.k, dtype};
   json results = json::array();
   for (const int rows : options.rows) {
-    kernels::DeviceBuffer x(device, 4LL * rows * shape.k), y(device, 4LL * rows * shape.n);
+    kernels::DeviceBuffer x(device, 4LL * rows * shape.k, "a product's rows"),
+        y(device, 4LL * rows * shape.n, "a product's rows");
     const std::vector<float> host(static_cast<std::size_t>(rows) * shape.k, 0.5f);
     device.ops().upload(device, x.data(), host.data(), x.bytes());
     std::vector<double> us;

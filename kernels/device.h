@@ -89,7 +89,7 @@ class DeviceBuffer {
  public:
   DeviceBuffer() = default;
   /// @param what  as of Ops::allocate
-  DeviceBuffer(Device& device, std::int64_t bytes, const char* what = "")
+  DeviceBuffer(Device& device, std::int64_t bytes, const char* what)
       : device_(&device), data_(device.ops().allocate(device, bytes, what)), bytes_(bytes) {}
   DeviceBuffer(DeviceBuffer&& other) noexcept { swap(other); }
   DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {

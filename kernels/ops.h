@@ -115,7 +115,7 @@ struct Ops {
   const char* name;  // "scalar", "avx2", "avx512", "avx512_bf16", "amx_bf16", ...
 
   // Memory, 64-byte aligned. `download` waits for what was asked before it, of 0 bytes too.
-  /// @param what  it is for, in words for a message, "the weights"; "": not known
+  /// @param what  it is for, in words for a message: "the weights"
   void* (*allocate)(Device&, std::int64_t bytes, const char* what);
   void (*release)(Device&, void* data);
   void (*upload)(Device&, void* to, const void* from_host, std::int64_t bytes);

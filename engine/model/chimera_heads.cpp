@@ -201,9 +201,12 @@ PackedChimera::PackedChimera(kernels::Device& device,
                                                .head_dim = config.head_dim(),
                                                .dtype = options.dtype})),
       gram_rows_(device,
-                 static_cast<std::int64_t>(sizeof(float)) * kAppendRows * config.gram * config.dim),
+                 static_cast<std::int64_t>(sizeof(float)) * kAppendRows * config.gram * config.dim,
+                 "the k-grams of draft heads"),
       gram_silu_(device, kAppendRows, config.dim),
-      encoded_(device, static_cast<std::int64_t>(sizeof(float)) * kAppendRows * config.dim) {
+      encoded_(device,
+               static_cast<std::int64_t>(sizeof(float)) * kAppendRows * config.dim,
+               "the k-grams of draft heads") {
   for (int k = 0; k < c_.n_heads; k++)
     heads_.push_back(pack_side_by_side(device, tensors.read(fmt::format("heads.{}.weight", k)),
                                        c_.residual ? 2 : 1, options.dtype));

@@ -15,10 +15,13 @@ struct GpuArrays {
   int rows;
 
   /// [rows, width] of f32, or of what else takes four bytes
-  kernels::DeviceBuffer f32(std::int64_t width) const { return {device, 4 * width * rows}; }
+  /// @param what  as of Ops::allocate
+  kernels::DeviceBuffer f32(std::int64_t width, const char* what) const {
+    return {device, 4 * width * rows, what};
+  }
   /// [rows, width] of the type
-  kernels::DeviceBuffer typed(std::int64_t width) const {
-    return {device, kernels::bytes_of(type) * width * rows};
+  kernels::DeviceBuffer typed(std::int64_t width, const char* what) const {
+    return {device, kernels::bytes_of(type) * width * rows, what};
   }
 };
 

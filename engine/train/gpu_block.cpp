@@ -8,6 +8,9 @@ namespace engine {
 namespace {
 
 constexpr int kMinPositions = 512;  // of the table of rotations
+constexpr const char* kKept = "what a layer's backward needs of its forward";
+constexpr const char* kGradients = "gradients within a layer";
+constexpr const char* kPlaces = "where a pass's rows stand";
 
 int qkv_width_of(const ModelConfig& c) {
   return (c.n_heads + 2 * c.n_kv_heads) * c.head_dim;
@@ -31,16 +34,16 @@ std::vector<kernels::TrainSight> sights_of(const BlockRows& rows) {
 }
 
 GpuKeptBlock::GpuKeptBlock(const GpuArrays& arrays, const ModelConfig& config)
-    : x_attn(arrays.f32(config.dim)),
-      x_mlp(arrays.f32(config.dim)),
-      r_attn(arrays.f32(1)),
-      r_mlp(arrays.f32(1)),
-      h_attn(arrays.typed(config.dim)),
-      h_mlp(arrays.typed(config.dim)),
-      qkv(arrays.typed(qkv_width_of(config))),
-      attended(arrays.typed(config.n_heads * config.head_dim)),
-      lse(arrays.f32(config.n_heads)),
-      gate_up(arrays.typed(2 * config.hidden_dim)) {}
+    : x_attn(arrays.f32(config.dim, kKept)),
+      x_mlp(arrays.f32(config.dim, kKept)),
+      r_attn(arrays.f32(1, kKept)),
+      r_mlp(arrays.f32(1, kKept)),
+      h_attn(arrays.typed(config.dim, kKept)),
+      h_mlp(arrays.typed(config.dim, kKept)),
+      qkv(arrays.typed(qkv_width_of(config), kKept)),
+      attended(arrays.typed(config.n_heads * config.head_dim, kKept)),
+      lse(arrays.f32(config.n_heads, kKept)),
+      gate_up(arrays.typed(2 * config.hidden_dim, kKept)) {}
 
 GpuBlockPass::GpuBlockPass(const GpuArrays& arrays, const ModelConfig& config)
     : device_(arrays.device),
@@ -51,14 +54,14 @@ GpuBlockPass::GpuBlockPass(const GpuArrays& arrays, const ModelConfig& config)
       max_rows_(arrays.rows),
       qkv_width_(qkv_width_of(config)),
       out_width_(config.n_heads * config.head_dim),
-      pos_(arrays.f32(1)),
-      sight_(arrays.f32(4)),
-      act_(arrays.typed(config.hidden_dim)),
-      d_act_(arrays.typed(config.hidden_dim)),
-      d_gate_up_(arrays.typed(2 * config.hidden_dim)),
-      d_qkv_(arrays.typed(qkv_width_)),
-      d_attended_(arrays.typed(out_width_)),
-      d_h_(arrays.typed(config.dim)) {}
+      pos_(arrays.f32(1, kPlaces)),
+      sight_(arrays.f32(4, kPlaces)),
+      act_(arrays.typed(config.hidden_dim, kGradients)),
+      d_act_(arrays.typed(config.hidden_dim, kGradients)),
+      d_gate_up_(arrays.typed(2 * config.hidden_dim, kGradients)),
+      d_qkv_(arrays.typed(qkv_width_, kGradients)),
+      d_attended_(arrays.typed(out_width_, kGradients)),
+      d_h_(arrays.typed(config.dim, kGradients)) {}
 
 void GpuBlockPass::prepare(const BlockRows& rows) {
   n_ = rows.n_rows();
@@ -67,7 +70,8 @@ void GpuBlockPass::prepare(const BlockRows& rows) {
   if (n_positions > n_positions_) {
     n_positions_ = std::max(n_positions, kMinPositions);
     const std::vector<float> table = rope_table(config_, n_positions_);
-    rope_ = kernels::DeviceBuffer(device_, static_cast<std::int64_t>(4 * table.size()));
+    rope_ = kernels::DeviceBuffer(device_, static_cast<std::int64_t>(4 * table.size()),
+                                  "the table of positions");
     upload(device_, rope_, table);
   }
   upload(device_, pos_, rows.pos);

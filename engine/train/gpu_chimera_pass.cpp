@@ -16,6 +16,8 @@ namespace {
 using kernels::DeviceBuffer;
 using kernels::DType;
 
+constexpr const char* kGrams = "the k-grams of draft heads";
+
 const std::int32_t* ids(const DeviceBuffer& list) {
   return static_cast<const std::int32_t*>(list.data());
 }
@@ -111,23 +113,23 @@ GpuChimeraPass::GpuChimeraPass(const GpuArrays& arrays,
       rows_(config, arrays.rows),
       kept_(arrays, encoder_of(config)),
       block_(arrays, encoder_of(config)),
-      states_(GpuArrays{device_, DType::BF16, arrays.rows}.typed(config.dim)),
-      gram_token_(arrays.f32(config.gram)),
-      gram_(arrays.typed(std::int64_t{config.gram} * config.dim)),
-      joined_(arrays.typed(head_width())),
-      d_joined_(arrays.typed(head_width())) {
+      states_(GpuArrays{device_, DType::BF16, arrays.rows}.typed(config.dim, kStatesOfTarget)),
+      gram_token_(arrays.f32(config.gram, kGrams)),
+      gram_(arrays.typed(std::int64_t{config.gram} * config.dim, kGrams)),
+      joined_(arrays.typed(head_width(), kRowsOfHeads)),
+      d_joined_(arrays.typed(head_width(), kRowsOfHeads)) {
   for (DeviceBuffer* one : {&state_, &state_row_, &link_row_, &head_state_, &head_row_,
                             &head_wanted_, &target_, &weight_, &rank_})
-    *one = arrays.f32(1);
-  for (DeviceBuffer* one : {&z_, &encoded_, &f_, &dx_}) *one = arrays.f32(config.dim);
+    *one = arrays.f32(1, kRowsOfHeads);
+  for (DeviceBuffer* one : {&z_, &encoded_, &f_, &dx_}) *one = arrays.f32(config.dim, kRowsOfHeads);
   for (DeviceBuffer* one : {&silu_, &dx_rounded_, &d_encoded_, &d_silu_, &d_z_})
-    *one = arrays.typed(config.dim);
+    *one = arrays.typed(config.dim, kRowsOfHeads);
   if (config.own_embedding) {
-    d_gram_ = arrays.f32(std::int64_t{config.gram} * config.dim);
-    group_row_ = arrays.f32(config.gram);
-    group_begin_ = DeviceBuffer(device_, group_row_.bytes() + 4);
+    d_gram_ = arrays.f32(std::int64_t{config.gram} * config.dim, kGrams);
+    group_row_ = arrays.f32(config.gram, kGrams);
+    group_begin_ = DeviceBuffer(device_, group_row_.bytes() + 4, kGrams);
   } else {
-    embedding_ = DeviceBuffer(device_, 4 * std::ssize(embedding));
+    embedding_ = DeviceBuffer(device_, 4 * std::ssize(embedding), "the target's embeddings");
     upload(device_, embedding_, embedding);
   }
 }

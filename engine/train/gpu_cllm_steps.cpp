@@ -17,6 +17,7 @@ using kernels::DType;
 // Rows of a pass, about, and of teachers' logits, all alive together. As of targets no measure of
 // the memory there is.
 constexpr std::int64_t kCllmPassRows = 8192, kTeacherBytes = 512 << 20;
+constexpr const char* kTeacher = "the teacher's weights";
 
 bool has_teachers(const CllmRecipe& recipe) {
   return recipe.consistency_weight > 0 && recipe.loss.by != ConsistencyLoss::By::HardLabels;
@@ -37,10 +38,10 @@ int rows_of_pass(const CllmRecipe& recipe, int vocab_size) {
 class FrozenWeights {
  public:
   FrozenWeights(kernels::Device& device, const std::vector<float>& parameters, DType type)
-      : masters_(device, 4 * std::ssize(parameters)) {
+      : masters_(device, 4 * std::ssize(parameters), kTeacher) {
     device.ops().upload(device, masters_.data(), parameters.data(), masters_.bytes());
     if (type == DType::F32) return;
-    rounded_ = DeviceBuffer(device, kernels::bytes_of(type) * std::ssize(parameters));
+    rounded_ = DeviceBuffer(device, kernels::bytes_of(type) * std::ssize(parameters), kTeacher);
     kernels::train_kernels(device).convert(device, type, masters_.f32(), rounded_.data(),
                                            std::ssize(parameters));
   }

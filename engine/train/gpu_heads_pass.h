@@ -13,6 +13,10 @@
 
 namespace engine {
 
+// What memory of theirs is for (Ops::allocate).
+inline constexpr const char* kRowsOfHeads = "the rows of draft heads";
+inline constexpr const char* kStatesOfTarget = "the target's hidden states";
+
 /// Where the losses of a step's rows go: arrays [n_heads, n_rows] on the device, zero until they
 /// are written.
 struct GpuHeadsLosses {

@@ -24,15 +24,17 @@ class GpuMedusaPass final : public GpuHeadsPass {
         layout_(config),
         type_(arrays.type),
         max_rows_(arrays.rows),
-        states_(GpuArrays{device_, DType::BF16, max_rows_}.typed(c_.dim)),
-        target_(arrays.f32(c_.n_heads)),
-        weight_(arrays.f32(c_.n_heads)),
-        rank_(arrays.f32(c_.n_heads)),
-        dy_(arrays.typed(c_.dim)),
-        dz_(arrays.typed(c_.dim)),
-        dx_(arrays.typed(c_.dim)) {
-    for (int layer = 0; layer < c_.n_layers; layer++) z_.push_back(arrays.f32(c_.dim));
-    for (int layer = 0; layer <= c_.n_layers; layer++) y_.push_back(arrays.typed(c_.dim));
+        states_(GpuArrays{device_, DType::BF16, max_rows_}.typed(c_.dim, kStatesOfTarget)),
+        target_(arrays.f32(c_.n_heads, kRowsOfHeads)),
+        weight_(arrays.f32(c_.n_heads, kRowsOfHeads)),
+        rank_(arrays.f32(c_.n_heads, kRowsOfHeads)),
+        dy_(arrays.typed(c_.dim, kRowsOfHeads)),
+        dz_(arrays.typed(c_.dim, kRowsOfHeads)),
+        dx_(arrays.typed(c_.dim, kRowsOfHeads)) {
+    for (int layer = 0; layer < c_.n_layers; layer++)
+      z_.push_back(arrays.f32(c_.dim, kRowsOfHeads));
+    for (int layer = 0; layer <= c_.n_layers; layer++)
+      y_.push_back(arrays.typed(c_.dim, kRowsOfHeads));
   }
 
   void forward_backward(const GpuWeights& w,

@@ -12,6 +12,8 @@ namespace {
 using kernels::DeviceBuffer;
 using kernels::DType;
 
+constexpr const char* kRowsOfPass = "the rows of a training's pass";
+
 }  // namespace
 
 TokenGroups token_groups_of(std::span<const TokenId> token, std::vector<std::int32_t> rows) {
@@ -53,16 +55,17 @@ GpuTrainPass::GpuTrainPass(kernels::Device& device,
   ensure(max_rows > 0, "a pass has rows");
   const GpuArrays arrays{device, type, max_rows};
   for (int layer = 0; layer < config.n_layers; layer++) layers_.emplace_back(arrays, config);
-  for (DeviceBuffer* one : {&token_, &target_, &weight_, &group_row_}) *one = arrays.f32(1);
-  goal_ = DeviceBuffer(device, std::int64_t{sizeof(kernels::TrainGoal)} * max_rows);
-  group_begin_ = DeviceBuffer(device, 4 * (std::int64_t{max_rows} + 1));
-  if (teaches) teachers_ = arrays.f32(config.vocab_size);
-  x_final_ = arrays.f32(config.dim);
-  r_final_ = arrays.f32(1);
-  h_final_ = arrays.typed(config.dim);
-  d_h_ = arrays.typed(config.dim);
-  dx_ = arrays.f32(config.dim);
-  dx_rounded_ = arrays.typed(config.dim);
+  for (DeviceBuffer* one : {&token_, &target_, &weight_, &group_row_})
+    *one = arrays.f32(1, kRowsOfPass);
+  goal_ = DeviceBuffer(device, std::int64_t{sizeof(kernels::TrainGoal)} * max_rows, kRowsOfPass);
+  group_begin_ = DeviceBuffer(device, 4 * (std::int64_t{max_rows} + 1), kRowsOfPass);
+  if (teaches) teachers_ = arrays.f32(config.vocab_size, "the teachers' logits");
+  x_final_ = arrays.f32(config.dim, kRowsOfPass);
+  r_final_ = arrays.f32(1, kRowsOfPass);
+  h_final_ = arrays.typed(config.dim, kRowsOfPass);
+  d_h_ = arrays.typed(config.dim, kRowsOfPass);
+  dx_ = arrays.f32(config.dim, kRowsOfPass);
+  dx_rounded_ = arrays.typed(config.dim, kRowsOfPass);
 }
 
 void GpuTrainPass::take_rows(const TrainRows& rows) {

@@ -23,17 +23,21 @@ GpuTrainState::GpuTrainState(kernels::Device& device,
       type_(type),
       n_(runs_.back().end),
       n_sums_((n_ + kernels::kSquaresBlock - 1) / kernels::kSquaresBlock),
-      results_(device, 8 * n_sums_ + 4 * n_losses),
+      results_(device, 8 * n_sums_ + 4 * n_losses, "the losses of a training's step"),
       arrived_(static_cast<std::size_t>(results_.bytes())),
-      adam_(device, 2 * static_cast<std::int64_t>(sizeof(kernels::AdamStep))) {
+      adam_(device,
+            2 * static_cast<std::int64_t>(sizeof(kernels::AdamStep)),
+            "how weights are updated") {
   ensure(std::ssize(state_.parameters) == n_, "a run's weights end where its last run does");
-  for (DeviceBuffer* one : {&parameters_, &mean_, &square_, &gradient_})
-    *one = DeviceBuffer(device, 4 * n_);
+  parameters_ = DeviceBuffer(device, 4 * n_, "the weights that are trained");
+  for (DeviceBuffer* one : {&mean_, &square_})
+    *one = DeviceBuffer(device, 4 * n_, "the moments of the weights");
+  gradient_ = DeviceBuffer(device, 4 * n_, "the weights' gradient");
   for (const auto& [host, there] : arrays())
     device.ops().upload(device, there->data(), host->data(), there->bytes());
   kernels_.clear(device, gradient_.data(), gradient_.bytes());
   if (type_ == DType::F32) return;
-  rounded_ = DeviceBuffer(device, kernels::bytes_of(type_) * n_);
+  rounded_ = DeviceBuffer(device, kernels::bytes_of(type_) * n_, "the weights in bf16");
   kernels_.convert(device, type_, parameters_.f32(), rounded_.data(), n_);
 }
 

@@ -17,8 +17,8 @@ GpuVocabRows::GpuVocabRows(kernels::Device& device,
       rows_at_once_(
           static_cast<int>(std::clamp<std::int64_t>(logit_bytes / 4 / vocab_size, 1, max_rows))) {
   const std::int64_t n = std::int64_t{rows_at_once_} * vocab_size;
-  logits_ = kernels::DeviceBuffer(device, 4 * n);
-  d_logits_ = kernels::DeviceBuffer(device, kernels::bytes_of(type) * n);
+  logits_ = kernels::DeviceBuffer(device, 4 * n, "logits");
+  d_logits_ = kernels::DeviceBuffer(device, kernels::bytes_of(type) * n, "the logits' gradient");
 }
 
 void GpuVocabRows::forward_backward(const GpuWeights& w,

@@ -35,7 +35,8 @@ bool has_probes(const Device& device) {
 }
 
 ReadProbe::ReadProbe(Device& device, std::int64_t bytes)
-    : device_(probed(device)), buffer_(device, (bytes + kBlock - 1) / kBlock * kBlock) {
+    : device_(probed(device)),
+      buffer_(device, (bytes + kBlock - 1) / kBlock * kBlock, "a probe of memory") {
   char* data = static_cast<char*>(buffer_.data());
   // Written, so that the pages exist, with bytes that make ordinary floats.
   const auto n_blocks = static_cast<int>(buffer_.bytes() / kBlock);

@@ -142,8 +142,10 @@ class CublasProducts : public Products {
         whose_ == ProductsOf::Training
             ? "; the last checkpoint is kept; try DECOSCOPE_CUBLAS=own, or train without --device"
             : "; what was done before is kept; try CUDA_PROMPTS=own, or --device cpu";
-    throw Error(status == CUBLAS_STATUS_ALLOC_FAILED ? ErrorCode::Resources : ErrorCode::Device,
-                device_.name() + ": " + call + ": " + calls_.status_name(status) + instead);
+    const bool is_memory = status == CUBLAS_STATUS_ALLOC_FAILED;
+    throw Error(is_memory ? ErrorCode::Resources : ErrorCode::Device,
+                device_.name() + ": " + call + ": " + calls_.status_name(status) +
+                    (is_memory ? ", " + device_.memory_told() : "") + instead);
   }
 
   void destroy() {

@@ -17,7 +17,6 @@ namespace kernels::DECOSCOPE_GPU {
 namespace {
 
 constexpr std::size_t kToldLaunches = 6;
-constexpr const char* kKeptWords = "; what was done before is kept";
 
 std::int64_t now_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -217,13 +216,12 @@ void CudaDevice::open() {
   usable();
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   for (Half& half : halves_) {
-    void* pinned = nullptr;
-    check(cudaMallocHost(&pinned, kHalfBytes), "cudaMallocHost");
-    half.data = static_cast<char*>(pinned);
+    half.data = pinned(kHalfBytes, "copies to the device");
     check(cudaEventCreateWithFlags(&half.copied, cudaEventDisableTiming),
           "cudaEventCreateWithFlags");
   }
-  grow_landing(kHalfBytes);
+  landing_ = pinned(kHalfBytes, kForCopiesBack);
+  landing_bytes_ = kHalfBytes;
 }
 
 CudaDevice::~CudaDevice() {
@@ -265,7 +263,7 @@ void CudaDevice::given_back(cudaError_t error, const char* call) {
   if (stays(error))
     broken_ = failure_of(error, call);
   else
-    note(std::string(call) + ": " + told(error) +
+    note(std::string(call) + ": " + told_with_memory(error) +
          "; what it was to give back stays taken until the program ends");
 }
 
@@ -332,7 +330,7 @@ std::string CudaDevice::launched_told() const {
 
 // A kernel's fault is seen by a call behind it, and which kernel's it was CUDA does not say.
 std::string CudaDevice::failure_of(cudaError_t error, const std::string& call) const {
-  std::string message = name_ + ": " + call + ": " + told(error);
+  std::string message = name_ + ": " + call + ": " + told_with_memory(error);
   const std::string details = fault_details();
   if (!details.empty()) message += ": " + details;
   if (!launched_.empty()) {
@@ -374,8 +372,12 @@ std::string CudaDevice::memory_told() const {
   std::size_t free = 0, total = 0;
   if (const cudaError_t error = cudaMemGetInfo(&free, &total); error != cudaSuccess)
     return "how much is free is not known (" + failed_call_told("cudaMemGetInfo", error) + ")";
-  return megabytes(static_cast<std::int64_t>(free)) + " of " +
-         megabytes(static_cast<std::int64_t>(total)) + " are free";
+  return free_words(static_cast<std::int64_t>(free), static_cast<std::int64_t>(total));
+}
+
+/// The error, and where memory is short what is free of the device's.
+std::string CudaDevice::told_with_memory(cudaError_t error) const {
+  return told(error) + (error == cudaErrorMemoryAllocation ? ", " + memory_told() : "");
 }
 
 void* CudaDevice::allocate(std::int64_t bytes, const char* what) {
@@ -385,8 +387,7 @@ void* CudaDevice::allocate(std::int64_t bytes, const char* what) {
     data = try_allocate(bytes);
   }
   if (data) return data;
-  const std::string purpose = *what ? std::string(", ") + what : "";
-  throw Error(ErrorCode::Resources, name_ + ": " + megabytes(bytes) + " were asked for" + purpose +
+  throw Error(ErrorCode::Resources, name_ + ": " + megabytes(bytes) + " were asked for, " + what +
                                         ", " + memory_told() + kKeptWords +
                                         "; try a smaller model, a shorter context, bf16 or "
                                         "--device cpu");

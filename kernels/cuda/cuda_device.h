@@ -51,6 +51,8 @@ class CudaDevice final : public Device {
   std::int64_t busy_ns(int) const override { return busy_ns_; }
   std::string failure() const override { return broken_; }
   std::optional<std::int64_t> free_bytes() override;
+  /// "900 MB of 16000 MB are free", or why that is not known.
+  std::string memory_told() const;
 
   std::int64_t n_launches() const override { return graphs_.n_launched(); }
   std::int64_t n_kernels() const override { return n_kernels_; }
@@ -96,7 +98,7 @@ class CudaDevice final : public Device {
   /// Where there is no room it asks once more, behind the work that was given to the stream and
   /// without the graphs that are kept.
   /// @param what  as of Ops::allocate
-  void* allocate(std::int64_t bytes, const char* what = "");
+  void* allocate(std::int64_t bytes, const char* what);
   /// Waits for the work that may use it; where that does not end, the memory stays taken.
   void release(void* data);
   void upload(void* to, const void* from_host, std::int64_t bytes);
@@ -131,6 +133,7 @@ class CudaDevice final : public Device {
 
  private:
   static constexpr std::int64_t kHalfBytes = 4 << 20;  // of pinned memory on the way up
+  static constexpr const char* kForCopiesBack = "copies from the device";
   static constexpr std::size_t kMostHeld = 4096;
   struct Grown {
     void* data = nullptr;
@@ -177,11 +180,14 @@ class CudaDevice final : public Device {
   void close() noexcept;
   void give_all_back();
   char* staging(std::int64_t bytes);
+  /// Of the host, for copies to go through.  @param what  as of Ops::allocate
+  char* pinned(std::int64_t bytes, const char* what);
+  char* try_pinned(std::int64_t bytes, const char* what, std::string& refusal);
   void grow_landing(std::int64_t bytes);
   void bring_awaited();
   std::int64_t land(const Awaited& one, int first, int n, std::int64_t at);
   void take_landed();
-  std::string memory_told() const;
+  std::string told_with_memory(cudaError_t error) const;
 
   std::string name_;
   int ordinal_;

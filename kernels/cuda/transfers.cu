@@ -64,22 +64,41 @@ void CudaDevice::download(void* to_host, const void* from, std::int64_t bytes) {
   }
 }
 
+/// Null where there is no room, and then `refusal` says so.
+char* CudaDevice::try_pinned(std::int64_t bytes, const char* what, std::string& refusal) {
+  void* data = nullptr;
+  const cudaError_t error = cudaMallocHost(&data, static_cast<std::size_t>(bytes));
+  if (error != cudaErrorMemoryAllocation) {
+    check(error, "cudaMallocHost");
+    return static_cast<char*>(data);
+  }
+  static_cast<void>(cudaGetLastError());
+  refusal = "cudaMallocHost: " + told(error) + ": " + megabytes(bytes) +
+            " of pinned memory were asked for, " + what + ", " + host_memory_told();
+  return nullptr;
+}
+
+char* CudaDevice::pinned(std::int64_t bytes, const char* what) {
+  std::string refusal;
+  if (char* data = try_pinned(bytes, what, refusal)) return data;
+  throw Error(ErrorCode::Resources, name_ + ": " + refusal + kKeptWords +
+                                        "; try less beside it on this machine, or --device cpu");
+}
+
 // Where downloads arrive, so large if pinned memory can be had for it; nothing is on its way there.
 void CudaDevice::grow_landing(std::int64_t bytes) {
   if (bytes <= landing_bytes_ || landing_is_refused_) return;
   const std::int64_t wanted = std::max(bytes, std::min(2 * landing_bytes_, kMostLanding));
-  void* larger = nullptr;
-  const cudaError_t error = cudaMallocHost(&larger, static_cast<std::size_t>(wanted));
-  if (error == cudaErrorMemoryAllocation && landing_) {
-    static_cast<void>(cudaGetLastError());
+  std::string refusal;
+  char* larger = try_pinned(wanted, kForCopiesBack, refusal);
+  if (!larger) {
     landing_is_refused_ = true;
-    note("cudaMallocHost of " + megabytes(wanted) + ": " + told(error) +
-         "; rows are read in pieces of " + megabytes(landing_bytes_) + ": the same tokens, later");
+    note(refusal + "; rows are read in pieces of " + megabytes(landing_bytes_) +
+         ": the same tokens, later");
     return;
   }
-  check(error, "cudaMallocHost");
-  if (landing_) given_back(cudaFreeHost(landing_), "cudaFreeHost");
-  landing_ = static_cast<char*>(larger);
+  given_back(cudaFreeHost(landing_), "cudaFreeHost");
+  landing_ = larger;
   landing_bytes_ = wanted;
 }
 

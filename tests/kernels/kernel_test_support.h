@@ -100,7 +100,7 @@ class DeviceMemory {
     if (device.name() == "cpu")
       fenced_ = Fenced(bytes, align);
     else
-      own_ = DeviceBuffer(device, std::int64_t(bytes));
+      own_ = DeviceBuffer(device, std::int64_t(bytes), "a test");
   }
   void* data() const { return own_.data() ? own_.data() : fenced_.data(); }
   void write(const void* from) {

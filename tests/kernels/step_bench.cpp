@@ -43,7 +43,7 @@ class Step {
       layer.up = weights(values, 2 * shape.hidden, shape.dim);
       layer.down = weights(values, shape.dim, shape.hidden);
       const std::int64_t page = ops_.page_bytes(dtype, shape.n_heads, kHeadDim);
-      layer.pages = DeviceBuffer(device, 6 * page);
+      layer.pages = DeviceBuffer(device, 6 * page, "a layer's pages");
       std::fill_n(static_cast<std::uint16_t*>(layer.pages.data()), 3 * page, std::uint16_t{0x3c00});
       layer.kv = {layer.pages.data(),
                   static_cast<char*>(layer.pages.data()) + 3 * page,
@@ -54,7 +54,7 @@ class Step {
     }
     head_ = weights(values, shape.vocab, shape.dim);
     const auto floats = [&](std::int64_t n) {
-      DeviceBuffer buffer(device, 4 * n);
+      DeviceBuffer buffer(device, 4 * n, "a step's rows");
       std::fill_n(buffer.f32(), n, 0.01f);
       return buffer;
     };
@@ -148,7 +148,7 @@ class Step {
   }
   Weights weights(const std::vector<float>& values, int n, int k) {
     Weights w;
-    w.buffer = DeviceBuffer(device_, ops_.packed_bytes(dtype_, n, k));
+    w.buffer = DeviceBuffer(device_, ops_.packed_bytes(dtype_, n, k), "the weights");
     ops_.pack(device_, values.data(), DType::F32, n, k, dtype_, w.buffer.data());
     w.matrix = {w.buffer.data(), n, k, dtype_};
     weight_bytes_ += std::int64_t{n} * k * bytes_of(dtype_);

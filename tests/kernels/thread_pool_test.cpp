@@ -135,7 +135,7 @@ TEST(CpuOps, memory_is_aligned) {
   const auto device = open_cpu(1);
   for (const std::int64_t bytes :
        {std::int64_t{0}, std::int64_t{1}, std::int64_t{1000}, std::int64_t{5} << 20}) {
-    const DeviceBuffer buffer(*device, bytes);
+    const DeviceBuffer buffer(*device, bytes, "a test");
     ASSERT_NE(buffer.data(), nullptr);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64, 0u);
   }
@@ -152,7 +152,7 @@ TEST(Fenced, one_byte_past_the_end_stops_the_test) {
 TEST(CpuOps, memory_ends_for_ASan_where_it_was_asked_to_end) {
 #if defined(__SANITIZE_ADDRESS__)
   const auto device = open_cpu(1);
-  const DeviceBuffer buffer(*device, 1001);
+  const DeviceBuffer buffer(*device, 1001, "a test");
   volatile char* data = static_cast<char*>(buffer.data());
   data[1000] = 1;
   EXPECT_DEATH(data[1001] = 1, "use-after-poison");
@@ -167,11 +167,12 @@ TEST(CpuOps, memory_that_cannot_be_had_is_an_error_that_says_so) {
 #endif
   const auto device = open_cpu(1);
   try {
-    const DeviceBuffer buffer(*device, std::int64_t{1} << 60);
+    const DeviceBuffer buffer(*device, std::int64_t{1} << 60, "a test");
     ADD_FAILURE() << "2^60 bytes were had";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Resources);
     EXPECT_THAT(error.what(), testing::HasSubstr("memory: "));
+    EXPECT_THAT(error.what(), testing::HasSubstr(" MB could not be had for a test; "));
     EXPECT_THAT(error.what(), testing::HasSubstr("try "));
   }
 }

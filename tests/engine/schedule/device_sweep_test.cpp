@@ -269,6 +269,10 @@ TEST_P(MemorySweep, CU04_every_call_that_finds_no_memory_is_named_and_the_next_r
       const std::string& said = noted ? ended.notes.front() : ended.message;
       EXPECT_THAT(said,
                   AllOf(HasSubstr("cudaErrorMemoryAllocation"), HasSubstr("cuda:emulated: ")));
+      // No device is there yet whose memory could be asked for.
+      if (failed_ != "cudaGetDeviceProperties") {
+        EXPECT_THAT(said, testing::ContainsRegex("[0-9]+ MB of [0-9]+ MB are free"));
+      }
     }
     if (gives_back(failed_)) {
       EXPECT_TRUE(noted || !ended.message.empty());

@@ -319,7 +319,25 @@ TEST_P(GpuCllm, a_loss_that_is_no_finite_number_changes_nothing_and_five_end_the
   }
 }
 
-class EmulatedCllm : public GpuCllm {};
+class EmulatedCllm : public GpuCllm {
+ protected:
+  /// The weights behind one step towards a frozen teacher, with fresh chains, of a model of one
+  /// layer; the device opened for it.
+  std::vector<float> one_step() const {
+    CllmRecipe recipe =
+        small_cllm_recipe(R"(, "fresh_points": 2, "fresh_iterations": 1, "teacher": "frozen")");
+    recipe.compute = "auto";
+    recipe.batch_texts = 2;
+    CllmTraining training = small_cllm_training();
+    training.model.n_layers = 1;
+    training.parameters.clear();
+    initialise(training.parameters, ParameterLayout(training.model), training.model, 0.02f, 5);
+    fs::remove_all(directory_);
+    CllmOptions options = in("run");
+    options.stop_after_step = 1;
+    return trained(GetParam(), recipe, options, {}, training).parameters;
+  }
+};
 INSTANTIATE_TEST_SUITE_P(Emulated, EmulatedCllm, testing::Values(kEmulated), name_of_device);
 
 TEST_P(EmulatedCllm, waits_once_a_step_and_once_for_each_iteration_of_fresh_chains) {
@@ -356,20 +374,13 @@ TEST_P(EmulatedCllm, waits_once_a_step_and_once_for_each_iteration_of_fresh_chai
 }
 
 TEST_P(EmulatedCllm, every_call_that_fails_ends_in_one_line_and_leaves_nothing_behind) {
-  CllmRecipe recipe =
-      small_cllm_recipe(R"(, "fresh_points": 2, "fresh_iterations": 1, "teacher": "frozen")");
-  recipe.compute = "auto";
-  recipe.batch_texts = 2;
-  CllmTraining training = small_cllm_training();
-  training.model.n_layers = 1;
-  training.parameters.clear();
-  initialise(training.parameters, ParameterLayout(training.model), training.model, 0.02f, 5);
-  test::expect_every_call_to_end_in_one_line([&] {
-    fs::remove_all(directory_);
-    CllmOptions options = in("run");
-    options.stop_after_step = 1;
-    return trained(GetParam(), recipe, options, {}, training).parameters;
-  });
+  test::expect_every_call_to_end_in_one_line([&] { return one_step(); });
+}
+
+TEST_P(EmulatedCllm, every_allocation_that_is_refused_says_how_much_what_for_and_what_is_free) {
+  EXPECT_THAT(test::expect_every_allocation_to_be_named([&] { return one_step(); }),
+              testing::IsSupersetOf({"the teacher's weights", "the teachers' logits",
+                                     "the rows of a training's pass", "logits"}));
 }
 
 // ---- the whole way: answers, measures, training and a model directory, on one device

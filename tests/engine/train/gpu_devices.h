@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,8 +45,8 @@ inline double relative_distance(std::span<const float> found, std::span<const fl
 /// Weights on a device.
 struct GpuCopy {
   GpuCopy(kernels::Device& device, const std::vector<float>& parameters, kernels::DType type)
-      : masters(device, 4 * std::ssize(parameters)),
-        rounded(device, kernels::bytes_of(type) * std::ssize(parameters)) {
+      : masters(device, 4 * std::ssize(parameters), "a test"),
+        rounded(device, kernels::bytes_of(type) * std::ssize(parameters), "a test") {
     device.ops().upload(device, masters.data(), parameters.data(), masters.bytes());
     kernels::train_kernels(device).convert(device, type, masters.f32(), rounded.data(),
                                            std::ssize(parameters));
@@ -98,6 +99,47 @@ inline void expect_every_call_to_end_in_one_line(const std::function<std::vector
     EXPECT_EQ(emulation::memory_in_use(), in_use);
   }
   EXPECT_EQ(step(), expected) << "the next attempt succeeds";
+}
+
+/// Lets memory on the emulated GPU end with each allocation of a step in turn: what is said names how
+/// much was asked for, what for and what is free, unless the step does with what there is.
+/// @param step  from the device's opening to its closing; gives the weights
+/// @return      what memory was asked for
+inline std::set<std::string> expect_every_allocation_to_be_named(
+    const std::function<std::vector<float>()>& step) {
+  namespace emulation = kernels::emulation;
+  emulation::forget_faults();
+  const std::int64_t in_use = emulation::memory_in_use();
+  const std::vector<float> expected = step();
+  std::set<std::string> purposes;
+  std::int64_t n_allocations = 0;
+  for (std::int64_t failing = 1; failing == 1 || failing <= n_allocations; failing++) {
+    std::int64_t n = 0;
+    emulation::before_calls([&](const std::string& name) {
+      if (name == "cudaMalloc" && ++n == failing)
+        emulation::limit_memory(emulation::memory_in_use());
+    });
+    std::string said;
+    try {
+      EXPECT_EQ(step(), expected);
+    } catch (const Error& error) {
+      said = error.what();
+      EXPECT_EQ(error.code(), ErrorCode::Resources);
+    }
+    emulation::before_calls({});
+    emulation::limit_memory(std::int64_t{4} << 30);
+    SCOPED_TRACE("allocation " + std::to_string(failing) + ": " + said);
+    EXPECT_EQ(emulation::memory_in_use(), in_use);
+    if (n < failing) break;  // there are no more
+    n_allocations = failing + 1;
+    if (said.empty()) continue;
+    EXPECT_THAT(said, testing::ContainsRegex("^cuda:emulated: [0-9]+ MB were asked for, [^,;]+, "
+                                             "[0-9]+ MB of [0-9]+ MB are free; "));
+    const auto at = said.find("were asked for, ") + 16;
+    purposes.insert(said.substr(at, said.find(',', at) - at));
+  }
+  EXPECT_GT(n_allocations, 15);
+  return purposes;
 }
 
 }  // namespace engine::test

@@ -3,6 +3,7 @@
 // fail.
 #include <cmath>
 #include <limits>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -116,8 +117,8 @@ Found gpu_gradient(const std::string& name,
   for (const auto& texts : passes)
     for (const HeadsText& text : texts) n_rows += text.n_places(0);
   const auto& kernels = kernels::train_kernels(*on.device);
-  const DeviceBuffer gradient(*on.device, 4 * std::ssize(on.heads.parameters)),
-      losses(*on.device, 8 * config.n_heads * n_rows);
+  const DeviceBuffer gradient(*on.device, 4 * std::ssize(on.heads.parameters), "a test"),
+      losses(*on.device, 8 * config.n_heads * n_rows, "a test");
   kernels.clear(*on.device, gradient.data(), gradient.bytes());
   kernels.clear(*on.device, losses.data(), losses.bytes());
   GpuHeadsLosses there{
@@ -499,30 +500,31 @@ TEST(EmulatedHeadsTraining, brings_down_losses_and_squares_with_one_wait_a_step)
   }
 }
 
-TEST(EmulatedHeadsTraining, every_call_that_fails_ends_in_one_line_and_leaves_nothing_behind) {
-  for (const HeadsKind kind : kBoth) {
-    HeadsConfig config = small_heads(kind);
-    config.n_heads = 2;
-    test::expect_every_call_to_end_in_one_line([&] {
-      Steps on(kEmulated, config);
-      HeadsRanks ranks(2);
-      on.update(counts(), 1);
-      on.steps->rank(on.texts.read(), kVocab, ranks);
-      return on.heads.parameters;
-    });
-  }
+/// The weights of two heads behind a step and the counting of ranks, the device opened for it.
+std::vector<float> one_step_of(HeadsKind kind) {
+  HeadsConfig config = small_heads(kind);
+  config.n_heads = 2;
+  Steps on(kEmulated, config);
+  HeadsRanks ranks(2);
+  on.update(counts(), 1);
+  on.steps->rank(on.texts.read(), kVocab, ranks);
+  return on.heads.parameters;
 }
 
-TEST(EmulatedHeadsTraining, too_little_memory_is_one_line) {
-  emulation::limit_memory(emulation::memory_in_use() + 200'000);
-  try {
-    Steps on(kEmulated, small_heads(HeadsKind::Medusa));
-    ADD_FAILURE() << "200 KB were enough";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::Resources);
-    EXPECT_THAT(e.what(), testing::HasSubstr("were asked for"));
+TEST(EmulatedHeadsTraining, every_call_that_fails_ends_in_one_line_and_leaves_nothing_behind) {
+  for (const HeadsKind kind : kBoth)
+    test::expect_every_call_to_end_in_one_line([&] { return one_step_of(kind); });
+}
+
+TEST(EmulatedHeadsTraining, every_allocation_that_is_refused_says_how_much_and_what_for) {
+  for (const HeadsKind kind : kBoth) {
+    const std::set<std::string> purposes =
+        test::expect_every_allocation_to_be_named([&] { return one_step_of(kind); });
+    EXPECT_THAT(purposes, testing::IsSupersetOf(
+                              {"the rows of draft heads", "the target's hidden states", "logits",
+                               "the weights that are trained", "a step's working memory"}));
+    EXPECT_EQ(purposes.contains("the k-grams of draft heads"), kind == HeadsKind::Chimera);
   }
-  emulation::limit_memory(std::int64_t{4} << 30);
 }
 
 }  // namespace

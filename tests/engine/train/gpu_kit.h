@@ -80,7 +80,8 @@ inline Found gpu_gradient(const std::string& name,
   }
   const GpuCopy copy(*device, initial(config), type),
       frozen(*device, initial(config, settings.teacher_seed), type);
-  const kernels::DeviceBuffer gradient(*device, 4 * layout.n), loss(*device, 4 * n_rows);
+  const kernels::DeviceBuffer gradient(*device, 4 * layout.n, "a test"),
+      loss(*device, 4 * n_rows, "a test");
   kernels::train_kernels(*device).clear(*device, gradient.data(), gradient.bytes());
   GpuTrainPass pass(*device, config, layout, type, most, settings.logit_bytes, settings.teaches);
   const GpuWeights teacher = frozen.weights();

@@ -20,6 +20,7 @@ namespace kernels::test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -138,17 +139,17 @@ TEST(CudaDevices, CU02_a_gpu_without_compiled_kernels_is_named_with_its_capabili
   EXPECT_TRUE(list_cuda().back().available);
 }
 
-TEST(CudaDevices, out_of_memory_says_how_much_was_asked_for_and_is_free) {
+TEST(CudaDevices, out_of_memory_says_how_much_was_asked_for_what_for_and_what_is_free) {
   const OpenedCuda device("cuda:emulated");
   emulation::limit_memory(emulation::memory_in_use() + 50'000'000);
   const std::int64_t before = emulation::memory_in_use();
   const std::string message =
-      refusal([&] { DeviceBuffer(*device, 80'000'000); }, ErrorCode::Resources);
+      refusal([&] { DeviceBuffer(*device, 80'000'000, "a test"); }, ErrorCode::Resources);
   EXPECT_THAT(message,
-              AllOf(HasSubstr("cuda:emulated: 81 MB were asked for"),
+              AllOf(HasSubstr("cuda:emulated: 81 MB were asked for, a test, "),
                     HasSubstr(" are free; what was done before is kept; try a smaller model")));
   EXPECT_EQ(emulation::memory_in_use(), before);
-  { const DeviceBuffer fits(*device, 40'000'000); }
+  { const DeviceBuffer fits(*device, 40'000'000, "a test"); }
   EXPECT_EQ(emulation::memory_in_use(), before) << "what fits is had, and given back";
   emulation::limit_memory(std::int64_t{4} << 30);
 }
@@ -160,12 +161,13 @@ TEST(CudaDevices, out_of_memory_names_the_call_that_does_not_say_what_is_free) {
   emulation::before_calls([](const std::string& name) {
     if (name == "cudaMemGetInfo") emulation::fail_call(1);
   });
-  const std::string message = refusal([&] { DeviceBuffer(*device, 1000); }, ErrorCode::Resources);
+  const std::string message =
+      refusal([&] { DeviceBuffer(*device, 1000, "a test"); }, ErrorCode::Resources);
   emulation::before_calls({});
   emulation::fail_call(0);
   emulation::limit_memory(std::int64_t{4} << 30);
   EXPECT_THAT(message,
-              HasSubstr("asked for, how much is free is not known (cudaMemGetInfo: "
+              HasSubstr("asked for, a test, how much is free is not known (cudaMemGetInfo: "
                         "cudaErrorUnknown (unknown error)); what was done before is kept; try"));
   EXPECT_EQ(emulation::cudaGetLastError(), emulation::cudaSuccess);
 }
@@ -348,6 +350,13 @@ TEST(CudaDevices, CU04_every_call_that_finds_no_memory_is_named_and_leaves_nothi
                    }
                    named.insert(failed);
                    EXPECT_THAT(message, AllOf(HasSubstr("cuda:emulated: "), Not(HasSubstr("\n"))));
+                   // No device is there yet whose memory could be asked for.
+                   if (failed == "cudaGetDeviceProperties") return;
+                   EXPECT_THAT(message, ContainsRegex("[0-9]+ MB of [0-9]+ MB are free"));
+                   if (failed != "cudaMallocHost") return;
+                   EXPECT_THAT(message, ContainsRegex("[0-9]+ MB of pinned memory were asked for, "
+                                                      "copies (to|from) the device, of the host's "
+                                                      "memory [0-9]+ MB of "));
                    EXPECT_THAT(failed, Not(HasSubstr("Graph")));
                  });
   EXPECT_THAT(done_without,
@@ -388,9 +397,12 @@ TEST(CudaDevices, CU04_without_more_pinned_memory_rows_are_read_in_pieces_and_th
     EXPECT_EQ(emulation::calls_of("cudaMallocHost"), asked + 1) << "no step asks in vain again";
     const std::vector<std::string> notes = take_notes_of(*device);
     ASSERT_EQ(notes.size(), 1u);
-    EXPECT_THAT(notes[0], AllOf(HasSubstr("cuda:emulated: cudaMallocHost of"),
-                                HasSubstr("cudaErrorMemoryAllocation"),
-                                HasSubstr("in pieces of 5 MB"), Not(HasSubstr("\n"))));
+    EXPECT_THAT(
+        notes[0],
+        AllOf(HasSubstr("cuda:emulated: cudaMallocHost: cudaErrorMemoryAllocation"),
+              HasSubstr(" MB of pinned memory were asked for, copies from the device, of "
+                        "the host's memory "),
+              HasSubstr(" are free; rows are read in pieces of 5 MB"), Not(HasSubstr("\n"))));
     EXPECT_EQ(device->failure(), "");
   }
 }

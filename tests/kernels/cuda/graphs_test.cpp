@@ -395,7 +395,7 @@ TEST_F(Graphs, CU11_a_launch_that_no_device_takes_is_named_with_its_figures) {
 TEST_F(Graphs, memory_is_cleared_behind_the_kernels_that_use_it) {
   const auto device = open_cuda("cuda:emulated");
   CudaDevice& cuda = cuda_of(*device);
-  auto* number = static_cast<int*>(cuda.allocate(sizeof(int)));
+  auto* number = static_cast<int*>(cuda.allocate(sizeof(int), "a test"));
   cuda.clear(number, sizeof(int));
   cuda.launch("add_to", add_to, 1, 1, 0, number, 5);
   cuda.clear(number, sizeof(int));

@@ -240,7 +240,7 @@ TEST(CudaDevices, memory_whose_work_never_ends_stays_taken_and_the_device_ends) 
     EXPECT_GT(emulation::memory_in_use(), in_use);
     EXPECT_THAT(device->failure(),
                 AllOf(HasSubstr("cuda:emulated: cudaStreamQuery"), HasSubstr("cudaErrorNotReady")));
-    EXPECT_THAT(refusal([&] { DeviceBuffer(*device, 4); }, ErrorCode::Device),
+    EXPECT_THAT(refusal([&] { DeviceBuffer(*device, 4, "a test"); }, ErrorCode::Device),
                 HasSubstr("cudaErrorNotReady"));
   }
   emulation::work_never_ends(false);
@@ -297,7 +297,7 @@ TEST(CudaDevices, after_a_fault_every_call_says_what_it_was) {
   EXPECT_THAT(message, AllOf(HasSubstr("cudaErrorIllegalAddress"), HasSubstr("kernel rms_norm"),
                              HasSubstr("launched since the last wait"), HasSubstr("--device cpu")));
   EXPECT_EQ(refusal(download, ErrorCode::Device), message);
-  EXPECT_EQ(refusal([&] { DeviceBuffer(*device, 4); }, ErrorCode::Device), message);
+  EXPECT_EQ(refusal([&] { DeviceBuffer(*device, 4, "a test"); }, ErrorCode::Device), message);
   emulation::forget_faults();
 }
 
