@@ -8,10 +8,11 @@
 # defaults; -seed.json: SEED's, whose branches are the prompts themselves; -cllm and -cllm-variants: lanes of the consistency model;
 # -4x2: at that scale), prints a Markdown table and fails where any output differs, or where one was not made. DECOSCOPE_EXACT_COUNT
 # prompts a task, the same whether or not there are open sets, DECOSCOPE_EXACT_SCALED (5) of them at 4x2, where a step takes some thirty
-# times as long; DECOSCOPE_EXACT_TASKS names tasks; DECOSCOPE_EXACT_DEVICE the device of all runs, the reference's too (`cuda:0`; without
-# it the program's own choice, the CPU). Each task, sampling and dtype is a setting; DECOSCOPE_EXACT_SHARE=2/16 takes the second of every
-# sixteen of them, and DECOSCOPE_EXACT_JSON names a document for the table that holds those of all shares. A file that is there is not made
-# again, so the same command goes on where it was stopped; a folder holds one device's results, and another's are refused (2).
+# times as long; DECOSCOPE_EXACT_TASKS names tasks, DECOSCOPE_EXACT_DTYPES dtypes ("bf16 f32"; there is f16 too); DECOSCOPE_EXACT_DEVICE
+# the device of all runs, the reference's too (`cuda:0`; without it the program's own choice, the CPU). Each task, sampling and dtype is a
+# setting; DECOSCOPE_EXACT_SHARE=2/16 takes the second of every sixteen of them, and DECOSCOPE_EXACT_JSON names a document for the table
+# that holds those of all shares. A file that is there is not made again, so the same command goes on where it was stopped; a folder holds
+# one device's results, and another's are refused (2).
 set -euo pipefail
 unset DECOSCOPE_DATA
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -24,6 +25,13 @@ count=${DECOSCOPE_EXACT_COUNT:-200}
 scaled=${DECOSCOPE_EXACT_SCALED:-5}
 [ "$scaled" -le "$count" ] || scaled=$count
 read -ra tasks <<< "${DECOSCOPE_EXACT_TASKS:-arith kb sql py blocks write chat plain}"
+read -ra dtypes <<< "${DECOSCOPE_EXACT_DTYPES:-bf16 f32}"
+for dtype in "${dtypes[@]}"; do
+  [[ $dtype =~ ^(bf16|f16|f32)$ ]] || {
+    echo "scripts/exactness.sh: DECOSCOPE_EXACT_DTYPES: found \"$dtype\", expected bf16, f16 or f32" >&2
+    exit 2
+  }
+done
 device=${DECOSCOPE_EXACT_DEVICE:-auto}
 share=${DECOSCOPE_EXACT_SHARE:-1/1}
 { [[ $share =~ ^[1-9][0-9]*/[1-9][0-9]*$ ]] && [ "${share%/*}" -le "${share#*/}" ]; } || {
@@ -33,7 +41,7 @@ share=${DECOSCOPE_EXACT_SHARE:-1/1}
 settings=() at=0
 for task in "${tasks[@]}"; do
   for sampling in greedy coupled; do
-    for dtype in bf16 f32; do
+    for dtype in "${dtypes[@]}"; do
       [ $((at++ % ${share#*/})) -ne $((${share%/*} - 1)) ] || settings+=("$task-$sampling-$dtype")
     done
   done

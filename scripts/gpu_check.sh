@@ -13,7 +13,7 @@
 #   FOLDER/gpu_check.sh decoscope ARGS   the packed program
 #   kernels, decoders   every test of a kernel, and every decoder in every dtype against plain decoding, on the device
 #   exact               scripts/exactness.sh: 200 unseen prompts of each task (DECOSCOPE_EXACT_COUNT), every decoder, dtype and sampling
-#                       against plain decoding there; in sixteen shares, each of which goes on where it was stopped
+#                       against plain decoding there; in 24 shares, each of which goes on where it was stopped
 #   soak, cancel, rows  2,000 generations of changing decoders, after each of which the same memory is free; 1,000 runs stopped at any
 #                       moment, 99 % of them within a step and a tenth of a second; rows' bits in 10,000 forwards of 1 to 17 rows
 #   same                1,000 runs of one prompt in changing company: one output; and an altered prompt, or another order of sums, is seen
@@ -307,8 +307,8 @@ prompts() {
 
 # What its share has not made yet; the table of all shares is its document.
 exact() {
-  DECOSCOPE_PROGRAM=${DECOSCOPE_PROGRAM:-$here/program} DECOSCOPE_EXACT_DEVICE=cuda:0 DECOSCOPE_EXACT_SHARE=$share/$n_shares \
-    DECOSCOPE_EXACT_JSON="$here/results/exact.json" "$here/scripts/exactness.sh" "$here/results/exact"
+  DECOSCOPE_PROGRAM=${DECOSCOPE_PROGRAM:-$here/program} DECOSCOPE_EXACT_DEVICE=cuda:0 DECOSCOPE_EXACT_DTYPES="bf16 f16 f32" \
+    DECOSCOPE_EXACT_SHARE=$share/$n_shares DECOSCOPE_EXACT_JSON="$here/results/exact.json" "$here/scripts/exactness.sh" "$here/results/exact"
 }
 
 # A share of a part, "faults:2/8"; a part without one is all of it.

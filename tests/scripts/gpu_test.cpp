@@ -467,14 +467,14 @@ TEST_F(GpuCheck, parts_come_by_what_is_learned_of_them_and_fit_in_minutes) {
   EXPECT_EQ(fit(5), (std::vector<std::string>{"kernels", "products"})) << "bench is behind shape";
   code("kernels", "0 61");
   code("shape", "0 100");
-  code("exact.1.16", "124 590");
+  code("exact.1.24", "124 590");
   EXPECT_EQ(fit(6), (std::vector<std::string>{"bench", "products"}));
-  EXPECT_EQ(fit(20), (std::vector<std::string>{"bench", "decoders", "exact:1/16"}));
+  EXPECT_EQ(fit(20), (std::vector<std::string>{"bench", "decoders", "exact:1/24"}));
   ASSERT_EQ(check("list 5"), 0);
   EXPECT_THAT(printed(), HasSubstr("bench             5 min  a guess\n"));
   ASSERT_EQ(check("list"), 0);
   EXPECT_THAT(printed(), HasSubstr("kernels           2 min  passed in 61 s\n"));
-  EXPECT_THAT(printed(), HasSubstr("exact:1/16       10 min  ended with status 124 after 590 s\n"));
+  EXPECT_THAT(printed(), HasSubstr("exact:1/24       10 min  ended with status 124 after 590 s\n"));
   EXPECT_EQ(check("list soon"), 2);
 }
 
@@ -490,9 +490,9 @@ TEST_F(GpuCheck, runs_what_fits_and_has_not_passed) {
 TEST_F(GpuCheck, exactness_on_the_device_goes_in_shares_whose_results_are_one_table) {
   const std::string two =
       "DECOSCOPE_EXACT_COUNT=2 DECOSCOPE_EXACT_SCALED=1 DECOSCOPE_EXACT_TASKS='arith kb' ";
-  EXPECT_EQ(check("run exact:1/8 exact:8/8", two), 0) << printed();
+  EXPECT_EQ(check("run exact:1/12 exact:12/12", two), 0) << printed();
   json told = document();
-  EXPECT_EQ(told["parts"]["exact.8.8"]["passed"], true);
+  EXPECT_EQ(told["parts"]["exact.12.12"]["passed"], true);
   EXPECT_EQ(told["exact"]["n_settings"], 2);
   EXPECT_EQ(told["exact"]["settings"]["arith-greedy-bf16"]["1x1"]["seed"], json({2, 2}));
   EXPECT_EQ(told["exact"]["settings"]["kb-coupled-f32"]["4x2"]["seed"], json({1, 1}));
@@ -510,17 +510,17 @@ TEST_F(GpuCheck, exactness_on_the_device_goes_in_shares_whose_results_are_one_ta
   };
   EXPECT_EQ(runs(), 2 * 2 * 3) << "shares, scales; lanes, variants and SEED's";
   // One that differs is named, fails its share and stands among the others; those are not made anew.
-  EXPECT_EQ(check("run exact:1/8 exact:2/8", two + "DIFFERS='--dtype f32 --device cuda:0 "
-                                                   "--scale 4x2'"),
+  EXPECT_EQ(check("run exact:1/12 exact:2/12", two + "DIFFERS='--dtype f16 --device cuda:0 "
+                                                     "--scale 4x2'"),
             1);
   EXPECT_EQ(runs(), 2 * 3);
   told = document();
-  EXPECT_EQ(told["parts"]["exact.1.8"]["passed"], true);
-  EXPECT_EQ(told["parts"]["exact.2.8"]["passed"], false);
+  EXPECT_EQ(told["parts"]["exact.1.12"]["passed"], true);
+  EXPECT_EQ(told["parts"]["exact.2.12"]["passed"], false);
   EXPECT_EQ(told["exact"]["n_settings"], 3);
   EXPECT_EQ(told["exact"]["outputs"], 3 * 10 * 3);
   EXPECT_LT(told["exact"]["identical"], 3 * 10 * 3);
-  EXPECT_THAT(read(folder() + "/results/exact.2.8.log"),
+  EXPECT_THAT(read(folder() + "/results/exact.2.12.log"),
               HasSubstr("not what plain decoding writes, unscaled: "));
 }
 
@@ -530,7 +530,7 @@ TEST_F(GpuModel, gpu_check_names_its_parts_and_refuses_others) {
   const std::string parts = " " + read(out() + ".parts");
   std::size_t last = 0;
   for (const char* name :
-       {" kernels ", " shape ", " bench ", " decoders ", " exact:1/16 ", " peers ", " memcheck "}) {
+       {" kernels ", " shape ", " bench ", " decoders ", " exact:1/24 ", " peers ", " memcheck "}) {
     const auto at = parts.find(name);
     ASSERT_NE(at, std::string::npos) << name;
     EXPECT_GE(at, last) << "behind what is more telling: " << name;
@@ -539,12 +539,12 @@ TEST_F(GpuModel, gpu_check_names_its_parts_and_refuses_others) {
   for (const char* name :
        {" prompts ", " speeds ", " products ", " training ", " soak ", " cancel ", " rows ",
         " same ", " faults:1/8 ", " faults:8/8 ", " racecheck:1/4 ", " racecheck:4/4 ",
-        " initcheck ", " synccheck ", " exact:15/16 "})
+        " initcheck ", " synccheck ", " exact:23/24 "})
     EXPECT_THAT(parts, HasSubstr(name));
   EXPECT_EQ(WEXITSTATUS(std::system((script + " part all 2> " + out() + ".told").c_str())), 2);
   EXPECT_THAT(read(out() + ".told"), HasSubstr("gpu_check: all: expected one of kernels"));
   for (const char* share :
-       {"faults:0/4", "faults:5/4", "racecheck:x/4", "exact:17/16", "bench:1/2"}) {
+       {"faults:0/4", "faults:5/4", "racecheck:x/4", "exact:25/24", "bench:1/2"}) {
     const int code = std::system((script + " part " + share + " 2> " + out() + ".told").c_str());
     EXPECT_EQ(WEXITSTATUS(code), 2) << share;
     EXPECT_THAT(read(out() + ".told"), HasSubstr(std::string("gpu_check: ") + share + ": "));

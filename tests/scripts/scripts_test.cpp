@@ -269,6 +269,21 @@ TEST_F(MeasuringScripts, shares_of_the_settings_held_against_plain_decoding_are_
   EXPECT_THAT(told(), HasSubstr("share 9/16 of 8 settings has none of them"));
 }
 
+TEST_F(MeasuringScripts, outputs_are_held_against_plain_decoding_in_the_dtypes_asked_for) {
+  const std::string one =
+      "DECOSCOPE_EXACT_COUNT=1 DECOSCOPE_EXACT_SCALED=0 DECOSCOPE_EXACT_TASKS=arith ";
+  const auto rows = rows_of(printed(one + "DECOSCOPE_EXACT_DTYPES='f32 f16'", "exactness.sh"));
+  ASSERT_THAT(rows, SizeIs(1 + 2 * 2));
+  EXPECT_EQ(rows[1][2], "f32");
+  EXPECT_EQ(rows[2][2], "f16");
+  const auto calls = asked();
+  EXPECT_THAT(calls, Contains(HasSubstr("--dtype f16 ")));
+  EXPECT_THAT(calls, Not(Contains(HasSubstr("--dtype bf16 "))));
+  EXPECT_EQ(code_of(one + "DECOSCOPE_EXACT_DTYPES='f32 f64'", "exactness.sh"), 2);
+  EXPECT_THAT(told(),
+              HasSubstr("DECOSCOPE_EXACT_DTYPES: found \"f64\", expected bf16, f16 or f32"));
+}
+
 TEST_F(MeasuringScripts, every_decoder_is_measured_on_tasks_and_sets_at_both_scales) {
   const std::string settings = kAllModels +
                                "DECOSCOPE_DATA=/sets DECOSCOPE_ALL_TASKS='arith plain' "
