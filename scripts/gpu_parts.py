@@ -21,10 +21,12 @@ def shares(name, n, minutes, first=1, last=None):
 
 # Name, minutes, and the part whose files it needs.
 PARTS = [("kernels", 3, None), ("shape", 4, None), ("bench", 5, "shape"), ("decoders", 5, None), *shares("exact", 24, 6, last=1),
-         ("peers", 4, "bench"), ("speeds", 3, None), ("prompts", 8, "shape"), ("memcheck", 10, None), *shares("racecheck", 4, 10, last=1),
-         ("training", 6, None), ("rows", 3, None), ("same", 3, None), ("products", 1, None), *shares("exact", 24, 6, first=2, last=6),
-         ("initcheck", 10, None), ("synccheck", 10, None), ("soak", 5, None), ("cancel", 3, None), *shares("racecheck", 4, 10, first=2),
-         *shares("faults", 8, 10), *shares("exact", 24, 6, first=7)]
+         ("peers", 4, "bench"), ("speeds", 3, None), ("prompts", 8, "shape"), *shares("memcheck", 4, 10, last=1),
+         *shares("racecheck", 4, 10, last=1), ("training", 6, None), ("rows", 3, None), ("same", 3, None), ("products", 1, None),
+         *shares("exact", 24, 6, first=2, last=6), *shares("initcheck", 4, 10, last=1), *shares("synccheck", 4, 10, last=1),
+         ("soak", 5, None), ("cancel", 3, None), *shares("memcheck", 4, 10, first=2), *shares("racecheck", 4, 10, first=2),
+         *shares("faults", 8, 10), *shares("exact", 24, 6, first=7), *shares("initcheck", 4, 10, first=2),
+         *shares("synccheck", 4, 10, first=2)]
 
 
 def found(results, name):

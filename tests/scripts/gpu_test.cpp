@@ -52,9 +52,13 @@ TEST_F(GpuModel, a_gpu_that_reads_as_fast_as_it_copies_meets_every_target) {
   EXPECT_THAT(printed(), HasSubstr("bound by copies at 4000 GB/s: 3.200 ms"));
   EXPECT_EQ(cell(printed(), "32", "of one"), "1.06");
   EXPECT_EQ(cell(printed(), "1", "of the bound"), "0.94");
+  EXPECT_EQ(cell(printed(), "1", "of the model"), "1.03") << "it takes less than the model says";
+  EXPECT_EQ(cell(printed(), "120", "of the model"), "0.80");
   const json model = json::parse(read(out() + ".model"));
   EXPECT_EQ(model["bytes_moved"], 12'800'000'000);
   EXPECT_NEAR(model["model_ms"].get<double>(), 3.2 + 1 * 0.002 + 300 * 0.001, 1e-9);
+  EXPECT_NEAR(model["rows"][0]["of_model"].get<double>(), 3.502 / 3.4, 1e-9);
+  EXPECT_NEAR(model["rows"][1]["of_model"].get<double>(), 3.502 / 3.6, 1e-9);
   EXPECT_EQ(model["targets"].size(), 3u);
 }
 
@@ -530,7 +534,8 @@ TEST_F(GpuModel, gpu_check_names_its_parts_and_refuses_others) {
   const std::string parts = " " + read(out() + ".parts");
   std::size_t last = 0;
   for (const char* name :
-       {" kernels ", " shape ", " bench ", " decoders ", " exact:1/24 ", " peers ", " memcheck "}) {
+       {" kernels ", " shape ", " bench ", " decoders ", " exact:1/24 ", " peers ",
+        " memcheck:1/4 ", " racecheck:1/4 ", " initcheck:1/4 ", " synccheck:1/4 "}) {
     const auto at = parts.find(name);
     ASSERT_NE(at, std::string::npos) << name;
     EXPECT_GE(at, last) << "behind what is more telling: " << name;
@@ -538,8 +543,8 @@ TEST_F(GpuModel, gpu_check_names_its_parts_and_refuses_others) {
   }
   for (const char* name :
        {" prompts ", " speeds ", " products ", " training ", " soak ", " cancel ", " rows ",
-        " same ", " faults:1/8 ", " faults:8/8 ", " racecheck:1/4 ", " racecheck:4/4 ",
-        " initcheck ", " synccheck ", " exact:23/24 "})
+        " same ", " faults:1/8 ", " faults:8/8 ", " memcheck:4/4 ", " racecheck:4/4 ",
+        " initcheck:4/4 ", " synccheck:4/4 ", " exact:23/24 "})
     EXPECT_THAT(parts, HasSubstr(name));
   EXPECT_EQ(WEXITSTATUS(std::system((script + " part all 2> " + out() + ".told").c_str())), 2);
   EXPECT_THAT(read(out() + ".told"), HasSubstr("gpu_check: all: expected one of kernels"));
