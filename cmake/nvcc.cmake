@@ -2,31 +2,11 @@
 # last for those to come, and the runtime linked statically, so that the program starts where there is no driver.
 # Sets BUILT_ARCHS, "80,90".
 # (CMake 3.25 does not know that nvcc 13 speaks C++20, and asking nvcc what it is would double the configure step.)
-set(DECOSCOPE_CUDA_ARCHS "" CACHE STRING "Compute capabilities, 80;90; empty: of the GPU that is found, else 90")
+set(DECOSCOPE_CUDA_ARCHS "" CACHE STRING "Compute capabilities from 80 on, 80;90; empty: of the GPU that is found, else 90")
 option(DECOSCOPE_SHARED_CUDART "Link CUDA's runtime as a shared library, for a library to stand before it (scripts/gpu_check.sh)" OFF)
 
-function(found_cuda_archs result)
-  find_program(NVIDIA_SMI nvidia-smi)
-  set(archs "")
-  if(NVIDIA_SMI)
-    execute_process(COMMAND ${NVIDIA_SMI} --query-gpu=compute_cap --format=csv,noheader
-      OUTPUT_VARIABLE told ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
-    string(REGEX MATCHALL "[0-9]+\\.[0-9]" archs "${told}")
-    list(TRANSFORM archs REPLACE "\\." "")
-    list(REMOVE_DUPLICATES archs)
-    list(SORT archs COMPARE NATURAL)
-  endif()
-  if(NOT archs)
-    set(archs 90)
-  endif()
-  set(${result} ${archs} PARENT_SCOPE)
-endfunction()
-
 function(compiled_by_nvcc target source)
-  set(archs ${DECOSCOPE_CUDA_ARCHS})
-  if(NOT archs)
-    found_cuda_archs(archs)
-  endif()
+  wanted_cuda_archs(archs)
   set(code "")
   foreach(arch ${archs})
     list(APPEND code -gencode arch=compute_${arch},code=sm_${arch})

@@ -47,8 +47,8 @@ bytes_in() {
   find "$@" -type f -printf '%s\n' | awk '{ all += $1 } END { printf "%d", all }'
 }
 
-# Code for the archs named alone (90: H100 and H200), and PTX, which later GPUs translate; DECOSCOPE_CUDA_ARCHS for older ones. The
-# runtime is shared so that fail_calls can stand before it.
+# Code for the archs named alone (90: H100 and H200), and PTX, which later GPUs translate; DECOSCOPE_CUDA_ARCHS for older ones,
+# from 80 on. The runtime is shared so that fail_calls can stand before it.
 build_for_gpus() {
   archs=${DECOSCOPE_CUDA_ARCHS:-90}
   scripts/build.sh release --folder gpu --target decoscope --target kernels_emulated_test --target engine_emulated_test \

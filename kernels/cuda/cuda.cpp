@@ -19,6 +19,7 @@ const std::string kBuiltArchs = DECOSCOPE_BUILT_ARCHS;
 const std::string kBuiltArchs;
 #endif
 const std::string kEmulatedArchs = "90";  // it runs the kernels as sm_90 does
+constexpr int kOldestArch = 80;           // that they can be compiled for (cmake/cuda_found.cmake)
 
 std::string version_words(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -102,12 +103,13 @@ std::string capability_words(int major, int minor, const std::string& built) {
     sm += (sm.empty() ? "sm_" : ", sm_") + one;
   }
   if (runs || own >= last) return "";
-  const std::string needed = std::to_string(own);
+  const std::string way_on =
+      own < kOldestArch
+          ? "they need 8.0 at least; try --device cpu"
+          : "build it with -DDECOSCOPE_CUDA_ARCHS=" + std::to_string(own) + ", or try --device cpu";
   return "its compute capability is " + std::to_string(major) + "." + std::to_string(minor) +
          ", and this program has kernels for " + sm +
-         " and, as PTX, for later ones than the last; "
-         "build it with -DDECOSCOPE_CUDA_ARCHS=" +
-         needed + ", or try --device cpu";
+         " and, as PTX, for later ones than the last; " + way_on;
 }
 
 std::vector<CudaDeviceInfo> list_cuda() {

@@ -120,8 +120,9 @@ TEST(CudaDevices, CU02_a_gpu_without_compiled_kernels_is_named_with_its_capabili
   const std::string why = capability_words(7, 5, "80,90");
   EXPECT_EQ(why,
             "its compute capability is 7.5, and this program has kernels for sm_80, sm_90 and, as "
-            "PTX, for later ones than the last; build it with -DDECOSCOPE_CUDA_ARCHS=75, or try "
-            "--device cpu");
+            "PTX, for later ones than the last; they need 8.0 at least; try --device cpu");
+  EXPECT_THAT(capability_words(8, 0, "90"),
+              HasSubstr("; build it with -DDECOSCOPE_CUDA_ARCHS=80, or try --device cpu"));
   EXPECT_EQ(capability_words(8, 0, "80,90"), "");
   EXPECT_EQ(capability_words(8, 9, "80,90"), "") << "code of the same major number";
   EXPECT_EQ(capability_words(10, 0, "80,90"), "") << "PTX of the last";
