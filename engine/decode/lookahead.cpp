@@ -78,8 +78,8 @@ TokenTree LookaheadDecoder::propose(const Sequence& prefix) {
   return tree;
 }
 
-/// Tells the tuner what the step took, if it had about the rows that its size allows. A size that
-/// the pool does not fill for some steps is judged by what these had.
+/// Tells the tuner what the step took. Of a size, the first eight steps that the pool fills with far
+/// fewer rows are passed over; later ones are measured as they are.
 void LookaheadDecoder::measure_step(const TokenTree& tree) {
   if (!tuner_ || !warm()) return;
   constexpr int kWait = 8;

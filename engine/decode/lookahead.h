@@ -21,9 +21,11 @@
 //     L2[0]  L2[1]   L2[2]
 //
 // Where W, N and G follow measured time, the leftmost columns and the first levels work and the
-// others rest: they keep their cells until they are sent again. A column moves by itself, so what it
-// holds stays an n-gram of the model's answers, shorter where fewer levels work; a cell that rested
-// is a guess for a place further on, as every cell is where several tokens are accepted at once.
+// others rest: they keep their cells until they are sent again. A column moves by itself, so one
+// that rested whole still holds an n-gram of the model's answers, for a place further on, as every
+// cell is where several tokens are accepted at once; n-grams are shorter where fewer levels work.
+// Levels sent again hang below cells that they did not follow, for as many steps as they are: worse
+// guesses, never a wrong token.
 #pragma once
 
 #include <chrono>
@@ -59,7 +61,7 @@ class LookaheadDecoder : public Decoder {
 
  private:
   bool warm() const { return static_cast<int>(levels_.size()) == most_.ngram_size - 1; }
-  /// Levels that this step sends; all there are until these are all there.
+  /// Levels that this step sends: while the window warms up, as many as there are.
   std::size_t n_levels() const {
     return warm() ? static_cast<std::size_t>(size_.ngram_size - 1) : levels_.size();
   }
@@ -90,7 +92,9 @@ class LookaheadDecoder : public Decoder {
   std::optional<WindowTuner> tuner_;  // by columns and guesses together
   LookaheadSizes sizes_;
   int n_unfilled_ = 0;  // steps since the tuner's size changed that had far fewer rows
-  std::map<std::vector<TokenId>, int> column_of_;  // of n-grams, where the tuner asks
+  /// Of n-grams collected in the window, where the tuner asks: an entry a column and step at most,
+  /// for the run.
+  std::map<std::vector<TokenId>, int> column_of_;
 
   NgramPool pool_;
   std::vector<std::vector<TokenId>> levels_;

@@ -57,6 +57,7 @@ LookaheadSize LookaheadSizes::fitting(int n_rows) const {
 }
 
 void LookaheadSizes::count(const LookaheadSize& sent, const LookaheadGain& gain) {
+  if (sent.window + sent.n_guesses == 0) return;  // the last token alone: no part was sent
   for (int i = 0; i < sent.window; i++) columns_[static_cast<std::size_t>(i)].n_steps++;
   for (int i = 0; i < sent.n_guesses; i++) {
     Part& guess = guesses_[static_cast<std::size_t>(i)];

@@ -1,6 +1,6 @@
-// How much of its window and pool Lookahead sends where a step may have only so many rows (ours, not
-// the paper's, which has W = G and N set by hand): what brought the fewest tokens a row rests. Which
-// sizes are used changes no token.
+// How much of its window and pool Lookahead sends where a step may have only so many rows (ours,
+// not the paper's, which has W = G and N set by hand): what brought the fewest tokens a row rests.
+// Which sizes are used changes no token.
 #pragma once
 
 #include <vector>
@@ -29,8 +29,9 @@ class LookaheadSizes {
   /// @param most  the sizes asked for, never exceeded
   explicit LookaheadSizes(LookaheadSize most);
 
-  /// The sizes of at most `n_rows` rows: from the largest a column, a guess or a level of both goes
-  /// at a time, the one with the fewest tokens a row. At 1 row nothing is left.
+  /// The sizes of at most `n_rows` rows: from the largest the last column, the oldest guess or the
+  /// deepest level of both goes at a time, whichever has brought the fewest tokens a row. At 1 row
+  /// at most a column of 2-grams is left, whose only row is the last token's.
   LookaheadSize fitting(int n_rows) const;
   /// Counts one step with sizes `sent`, `n_guesses` those that there were.
   void count(const LookaheadSize& sent, const LookaheadGain& gain);

@@ -36,7 +36,8 @@ PoolNgram* NgramPool::entry(TokenId first, std::span<const TokenId> rest) {
 }
 
 void NgramPool::insert(TokenId first, std::span<const TokenId> rest, StepId born) {
-  ensure(!rest.empty() && rest.size() <= n_rest_, "an n-gram of another size than the pool's");
+  ensure(!rest.empty() && rest.size() <= n_rest_,
+         "an n-gram has at least two tokens, and at most the pool's");
   if (max_per_key_ == 0) return;
   std::vector<PoolNgram>& ngrams = keys_[first];
   // The most recent of those that begin so; of n-grams of one size there is one at most.

@@ -2,8 +2,8 @@
 // and the rows of the last forward, staged until a path of them is kept.
 //   page      the same id in every layer; counted; a fork shares every page of its prefix
 //   writing   a page that two caches hold is copied before one of them writes to it
-//   staged    commit() keeps staged rows, bit for bit; they are copied for all caches together
-//             before the next forward overwrites them, or somebody reads the pages
+//   staged    commit() keeps staged rows, bit for bit; they are copied for all caches together,
+//             before the next forward overwrites them or somebody reads their pages
 //   growth    the pool doubles, or grows by what there is room for; a layer's pages stay one block,
 //             since ops count pages from its start
 #pragma once

@@ -64,7 +64,7 @@ void OverlapTuner::measured(const RoundTime& per_text) {
   const double now = ratio(median(samples_), of_kept());
   const bool has_changed =
       (now > kChanged || now * kChanged < 1) && (!lost_ || n_since_ >= kFirstPause);
-  if (has_changed) pause_ = kFirstPause / 2;  // doubled where the look changes nothing
+  if (has_changed) pause_ = kFirstPause / 2;  // begins anew where the look changes nothing
   if (has_changed || n_since_ >= pause_) look_if_it_may_pay();
 }
 
@@ -105,7 +105,8 @@ void OverlapTuner::confirm() {
 
 void OverlapTuner::settle(bool changed) {
   const int first = kFirstPause * (lost_ ? kRarer : 1);
-  pause_ = changed || !knows() ? first : std::min((lost_ ? kRarer : 2) * pause_, kLongestPause);
+  const bool anew = changed || pause_ < kFirstPause;  // for the first time, or for another load
+  pause_ = anew ? first : std::min((lost_ ? kRarer : 2) * pause_, kLongestPause);
   samples_.clear();
   n_since_ = 0;
 }

@@ -42,9 +42,10 @@ class FixedOverlap final : public Overlap {
 /// median of three, the way kept so far being measured before the look and behind it; another look
 /// after a while, which doubles each time nothing has changed, and at once where what
 /// is kept takes a quarter more, or a fifth less, than it did. Where the other way took 15 % more
-/// than what is kept, the while is four times as long and grows fourfold, and what takes more or
-/// less than it did waits for the shortest while. No look at working at once where that could not
-/// be quicker if drafting cost nothing at all: the target's part of a round remains.
+/// than what is kept, the while is four times as long and grows fourfold; and where what is kept
+/// takes more or less than it did, the look that this brings waits until the shortest while has
+/// passed. No look at working at once where that could not be quicker if drafting cost nothing at
+/// all: the target's part of a round remains.
 class OverlapTuner {
  public:
   OverlapTuner() = default;

@@ -48,7 +48,9 @@ class SquaredError {
  private:
   double errors_ = 0, squares_ = 0;
 };
-/// Most of it, of products and of attention in f32 sums over inputs that were rounded alike.
+/// Most of it, of products and of attention over inputs that were rounded alike: an error of 3e-5 of
+/// the results' size on the whole. The longest sums tried, of some 400 terms in f32, err by at most
+/// 400 2^-23 = 5e-5 of their terms' size, and by a twentieth of that where roundings are at random.
 constexpr double kMostSquaredError = 1e-9;
 
 inline std::uint32_t bits_of(float x) {

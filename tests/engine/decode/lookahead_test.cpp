@@ -496,6 +496,14 @@ TEST(LookaheadSizes, never_exceed_the_rows_that_there_are) {
   }
 }
 
+// As every search by the clock begins with.
+TEST(LookaheadSizes, steps_of_the_last_token_alone_tell_nothing_of_any_part) {
+  LookaheadSizes sizes({.window = 15, .ngram_size = 5, .n_guesses = 15});
+  for (int i = 0; i < 10; i++)
+    sizes.count({.window = 0, .ngram_size = 5}, {0, std::vector<int>(15)});
+  EXPECT_EQ(sizes.fitting(8), (LookaheadSize{.window = 1, .ngram_size = 5, .n_guesses = 1}));
+}
+
 TEST(LookaheadSizes, are_as_many_columns_as_guesses_of_full_length_where_nothing_is_known) {
   const LookaheadSizes sizes({.window = 15, .ngram_size = 5, .n_guesses = 15});
   EXPECT_EQ(sizes.fitting(60), (LookaheadSize{.window = 7, .ngram_size = 5, .n_guesses = 8}));

@@ -71,6 +71,15 @@ TEST(OverlapTuner, a_load_that_changes_on_and_on_brings_few_looks_where_the_last
   EXPECT_GE(n_looks(51), 20);
 }
 
+TEST(OverlapTuner,
+     a_look_that_another_load_brought_and_that_lost_again_is_followed_by_none_for_long) {
+  OverlapTuner tuner;
+  feed(tuner, {.in_turn = 100, .at_once = 140}, 100);
+  feed(tuner, {.in_turn = 200, .at_once = 280}, 12);
+  ASSERT_EQ(tuner.n_looks(), 2) << "the load was another";
+  EXPECT_EQ(feed(tuner, {.in_turn = 200, .at_once = 280}, 180), 0);
+}
+
 TEST(OverlapTuner, of_another_number_of_branches_begins_with_what_that_one_lost_by) {
   OverlapTuner three;
   feed(three, {.in_turn = 100, .at_once = 140}, 20);
