@@ -23,9 +23,14 @@
 #include "tests/engine/decode/tiny_transformer.h"
 #include "tests/engine/decode/toy_model.h"
 #include "tests/engine/model/lane.h"
+#include "tests/kernels/cuda/gpu_here.h"
 
 namespace engine::test {
 namespace {
+
+TEST(Gpu, for_decoders_is_here_or_told_why) {
+  kernels::test::expect_gpus_that_open();
+}
 
 struct CudaCase {
   std::string device;

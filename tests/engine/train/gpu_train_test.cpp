@@ -23,6 +23,7 @@
 #include "tests/engine/train/small_model.h"
 #include "tests/engine/train/small_runs.h"
 #include "tests/engine/train/two_texts.h"
+#include "tests/kernels/cuda/gpu_here.h"
 
 namespace engine {
 namespace {
@@ -43,6 +44,10 @@ using test::name_of_device;
 using test::small_recipe;
 using test::Texts;
 using test::two_texts;
+
+TEST(Gpu, for_training_is_here_or_told_why) {
+  kernels::test::expect_gpus_that_open();
+}
 
 /// A text with chains: rows 20 to 27 of the second one hang on its row 4, four and four.
 struct Chained {

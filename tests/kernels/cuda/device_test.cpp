@@ -15,6 +15,7 @@
 #include "kernels/cuda/side.h"
 #include "kernels/error.h"
 #include "tests/kernels/cuda/cuda_kit.h"
+#include "tests/kernels/cuda/gpu_here.h"
 
 namespace kernels::test {
 namespace {
@@ -32,6 +33,10 @@ TEST(CudaDevices, the_emulated_one_is_here_and_says_what_it_is) {
   EXPECT_EQ(all.back().name, "cuda:emulated");
   EXPECT_TRUE(all.back().available);
   EXPECT_EQ(open_cuda("cuda:emulated")->name(), "cuda:emulated");
+}
+
+TEST(Gpu, for_kernels_is_here_or_told_why) {
+  expect_gpus_that_open();
 }
 
 TEST(CudaDevices, CU03_those_that_are_not_here_are_refused_in_one_line_with_those_that_are) {
