@@ -230,12 +230,14 @@ Lane begun_lane(const RunModels& models,
 }
 
 /// run_to_end behind the run's start.
+/// @param at_step  during a step, its number; else -1
 RunResult run_on(const RunModels& models,
                  const RunRequest& request,
                  RunId run,
                  EventSink* events,
                  const std::function<bool()>& stop,
-                 const std::function<void(const Lane&)>& step) {
+                 const std::function<void(const Lane&)>& step,
+                 int& at_step) {
   Model& model = *models.target.model;
   const Nanoseconds start = now_ns();
   Lane lane = begun_lane(models, request, run, events, stop);
@@ -246,7 +248,9 @@ RunResult run_on(const RunModels& models,
   Stepper stepper(model, events);
   Lane* const one = &lane;
   while (!lane.sequence.finished() && !(stop && stop())) {
+    at_step = lane.n_steps;
     stepper.step(std::span(&one, 1));
+    at_step = -1;
     if (sampler) sampler->step(lane.compute_ns);
     if (step) step(lane);
   }
@@ -265,11 +269,15 @@ RunResult run_to_end(const RunModels& models,
                      const std::function<bool()>& stop,
                      const std::function<void(const Lane&)>& step) {
   if (events) events->push(started_event(request, models, run));
+  int at_step = -1;
   try {
-    return run_on(models, request, run, events, stop, step);
+    return run_on(models, request, run, events, stop, step, at_step);
   } catch (...) {
     const Failure failure = current_failure();
     if (events && !failure.is_stop()) events->push(failed_event(failure, run));
+    // Behind the run's events stands its step; a device knows its kernels alone.
+    if (at_step >= 0 && failure.code == static_cast<int>(ErrorCode::Device))
+      throw Error(ErrorCode::Device, fmt::format("{}; at step {}", failure.message, at_step));
     throw;
   }
 }

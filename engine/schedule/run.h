@@ -116,7 +116,8 @@ RunResult result_of(const Lane& lane,
 RunStarted started_event(const RunRequest& request, const RunModels& models, RunId run);
 RunFinished finished_event(const RunResult& result, RunId run);
 
-/// Runs one request to its end. A failure is told as the run's, and thrown on.
+/// Runs one request to its end. A failure is told as the run's, and thrown on, a device's with the
+/// step in which it failed.
 /// @param models  a draft for decoders that need one; others leave it alone
 /// @param stop  asked before each step; true ends the run where it stands. Or empty
 /// @param step  called after each step with the lane. Or empty

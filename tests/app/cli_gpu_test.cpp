@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -239,13 +240,20 @@ TEST_F(CliModel, a_consistency_model_is_made_on_the_emulated_gpu_and_gone_on_wit
 // A call of CUDA's that fails, ever later: while it loads, reads the prompt, decodes.
 TEST_F(CliModel, CU08_a_gpu_that_fails_is_exit_5_in_one_line_and_what_was_decoded_is_recorded) {
   const std::string record = folder + "/failed.pdrun";
-  int n_failed = 0, n_with_text = 0, n_good = 0;
-  for (int call = 32; n_failed < 20; call += call / 2) {
-    std::filesystem::remove(record);
+  const auto timed = [&](int call) {
+    const auto begun = std::chrono::steady_clock::now();
     const Outcome outcome = shell("DECOSCOPE_FAIL_CALL=" + std::to_string(call) +
                                   " $DECOSCOPE generate --prompt Anna --max-tokens 8 --ignore-eos "
                                   "--device cuda:emulated --record " +
                                   record);
+    return std::pair(outcome, std::chrono::steady_clock::now() - begun);
+  };
+  const auto [sound, sound_took] = timed(0);
+  ASSERT_EQ(sound.code, 0) << sound.err;
+  int n_failed = 0, n_with_text = 0, n_good = 0;
+  for (int call = 32; n_failed < 20; call += call / 2) {
+    std::filesystem::remove(record);
+    const auto [outcome, took] = timed(call);
     if (outcome.code == 0) {  // memory was asked for once more, or no call is so late
       if (++n_good == 3) break;
       continue;
@@ -253,6 +261,8 @@ TEST_F(CliModel, CU08_a_gpu_that_fails_is_exit_5_in_one_line_and_what_was_decode
     n_failed++;
     SCOPED_TRACE(std::to_string(call) + ": " + outcome.err);
     EXPECT_TRUE(outcome.code == 5 || outcome.code == 4);
+    // It failed no later than the sound one, on as busy a machine, had ended.
+    EXPECT_LT(took, sound_took + std::chrono::seconds(5));
     const auto at = outcome.err.find("decoscope: cuda:emulated: ");
     ASSERT_NE(at, std::string::npos);
     EXPECT_EQ(lines(outcome.err.substr(at)), 1);
@@ -262,6 +272,9 @@ TEST_F(CliModel, CU08_a_gpu_that_fails_is_exit_5_in_one_line_and_what_was_decode
     for (const json& told : info["runs"]) {
       EXPECT_EQ(told["state"], "failed");
       n_with_text += told["tokens"] > 0;
+      if (told["tokens"] > 0 && outcome.code == 5) {
+        EXPECT_NE(outcome.err.find("; at step ", at), std::string::npos);
+      }
     }
   }
   EXPECT_GT(n_failed, 3);

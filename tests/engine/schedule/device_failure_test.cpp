@@ -278,6 +278,35 @@ ModelRequest tiny(const std::string& device) {
           .needs_tokenizer = false};
 }
 
+// The command line says in one line what the window takes from the run's events.
+TEST_F(FailingGpu, CU08_who_runs_to_the_end_is_told_the_step_too) {
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  const auto failed_by = [&](const std::function<bool(const Lane&)>& is_time, EventList& kept) {
+    LoadedModel& model = store.get(tiny(kEmulated));
+    std::string told = "it did not fail";
+    if (!is_time) emulation::fail_call_for_good(1);
+    try {
+      run_to_end(model, {.prompt_tokens = {1, 2, 3}, .max_tokens = 8, .ignore_eos = true}, 1, &kept,
+                 {}, [&](const Lane& lane) {
+                   if (is_time(lane)) emulation::fail_call_for_good(1);
+                 });
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::Device);
+      told = error.what();
+    }
+    emulation::forget_faults();
+    emulation::fail_call(0);
+    store.let_go_of_failed();
+    return told;
+  };
+  EventList in_a_step, in_the_prompt;
+  const std::string told = failed_by([](const Lane& lane) { return lane.n_steps == 2; }, in_a_step);
+  ASSERT_THAT(told, testing::EndsWith("try --device cpu; at step 2"));
+  const auto& failed = std::get<RunFailed>(in_a_step.events.back());
+  EXPECT_EQ(failed.message + "; at step 2", told);
+  EXPECT_THAT(failed_by({}, in_the_prompt), testing::EndsWith("try --device cpu"));
+}
+
 TEST(GpuMemory, a_model_held_on_a_gpu_goes_for_another_there_and_the_cpus_stays) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   ModelRequest held = tiny(kEmulated), other = held;
