@@ -202,6 +202,27 @@ TEST(Cache, texts_that_are_forked_cut_and_let_go_between_commits_hold_what_a_fre
   });
 }
 
+// A slot is written once: what a text that is gone had kept there is forgotten with its page.
+TEST(Cache, a_page_that_is_free_again_is_another_texts_within_the_same_forward) {
+  const TestModel model = random_model("m", grouped_config(), 20);
+  const TokenTree tree = chain_tree(random_tokens(5, kVocab, 9));
+  for_every_table_and_type([&](kernels::Device& device, DType dtype) {
+    const auto loaded = load(device, model, dtype);
+    Lane next(*loaded);
+    auto gone = std::make_unique<Lane>(*loaded);
+    next.append(random_tokens(64, kVocab, 1));
+    gone->append(random_tokens(64, kVocab, 3));
+    const std::vector<BatchItem> items{gone->item(tree), next.item(tree)};
+    loaded->forward(items, {});
+    gone->commit(tree, {0, 1, 2, 3});
+    gone.reset();
+    next.commit(tree, {0, 1});
+    Lane fresh(*loaded);
+    fresh.append(next.tokens());
+    EXPECT_EQ(next.bits() == fresh.bits(), true);
+  });
+}
+
 TEST(Cache, rows_of_a_forward_do_not_outlive_a_cut) {
   const TestModel model = random_model("m", grouped_config(), 16);
   const auto device = kernels::open_cpu(1);
