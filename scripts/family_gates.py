@@ -167,7 +167,7 @@ def cllm(out):
 
 def draft(out):
     print("A draft model answers nothing by itself. What the target takes of its drafts, four tokens deep, unseen problems of the dev\n"
-          "split, greedy; 0.5 to 0.9 of those judged are asked for:\n\n| task | problems | accepted of judged | accepted of drafted | tokens a step | |\n"
+          "split, greedy:\n\n| task | problems | accepted of judged | accepted of drafted | tokens a step | judged 0.5 to 0.9 |\n"
           "| --- | --- | --- | --- | --- | --- |")
     for task in DRAFTED:
         answered = document(f"{out}/draft-{task}.json")

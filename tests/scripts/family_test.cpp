@@ -439,7 +439,7 @@ TEST_F(FamilyGates, hold_what_the_program_measures_against_what_is_asked) {
                               out() + "/gates/few-chat.jsonl --max-tokens 128 --json"));
   EXPECT_THAT(card("demo-target"), HasSubstr("## Scores\n\nold\n\n## Gates\n"));
   EXPECT_THAT(rows_of(card("demo-draft")),
-              Contains(ElementsAre("blocks", "20", "0.75", "0.50", "2.00")));
+              Contains(ElementsAre("blocks", "20", "0.75", "0.50", "2.00", "met")));
   EXPECT_THAT(card("demo-draft"), Not(HasSubstr("old")));
 
   EXPECT_EQ(judged(), 0) << told();
