@@ -308,7 +308,9 @@ TEST_F(CliModel, CU07_without_memory_of_the_hosts_it_ends_with_code_4_in_a_line)
     for (int kib = least; n_good < 3 && kib < 4'000'000; kib += step) {
       const Outcome outcome = limited(kib, device, n_tokens);
       SCOPED_TRACE(device + " with " + std::to_string(kib) + " KiB: " + outcome.err);
-      if (outcome.code == 127) continue;
+      // Before the program begins: the system's loader, or OpenMP's library, finds no room.
+      if (outcome.code == 127 || outcome.err.find("libgomp: Out of memory") != std::string::npos)
+        continue;
       if (outcome.code == 0) {
         n_good++;
         continue;
