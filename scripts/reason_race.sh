@@ -3,8 +3,8 @@
 # decoding, in turns; FastCoT by the target and, where it is there, by the consistency model, each against plain decoding by its own.
 #   scripts/reason_race.sh OUT_DIR [SCALE]      default scale: 4x2 (the draft is never scaled, but for the slow one below)
 # Writes OUT_DIR/<what>-<name>.<repeat>.json (the command line's contract) and prints Markdown tables; a file that is there is not made
-# again, so the same command goes on where it was stopped. About 19 minutes where a step takes 4 ms, 10 without FastCoT where it takes 6. Fails, behind its tables, where a
-# tree or a text is not that of plain decoding. With DECOSCOPE_RR_CHAINS= (nothing) FastCoT is left out.
+# again, so the same command goes on where it was stopped. About 19 minutes where a step takes 4 ms, 10 without FastCoT where it takes 6.
+# Fails, behind its tables, where a tree or a text is not that of plain decoding. With DECOSCOPE_RR_CHAINS= (nothing) FastCoT is left out.
 #   right      counted once, of DECOSCOPE_RR_ANSWERS questions (500), at 1x1: a scale changes no token, which is checked on those timed
 #   bound      of FastCoT: found on DECOSCOPE_RR_SAMPLE questions of the dev split (400), within a point of accuracy; used on the test split
 #   times      medians over DECOSCOPE_RR_REPEATS (4; every second time the trees from the last to the first) of what each gives against

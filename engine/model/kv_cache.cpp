@@ -86,6 +86,7 @@ int KvStore::acquire() {
     return page;
   }
   if (static_cast<int>(n_holders_.size()) == capacity_) grow();
+  committed_.resize(n_holders_.size() + 1);
   n_holders_.push_back(1);
   free_.reserve(n_holders_.size());  // so that drop() cannot fail
   return static_cast<int>(n_holders_.size()) - 1;
@@ -128,6 +129,13 @@ void KvStore::begin_forward(int n_rows) {
 void KvStore::commit(std::span<const int> src,
                      std::span<const int> page,
                      std::span<const int> slot) {
+  static_assert(kernels::kPageSize <= 64, "a bit a slot");
+  for (std::size_t i = 0; i < slot.size(); i++) {
+    std::uint64_t& slots = committed_[static_cast<std::size_t>(page[i])];
+    const std::uint64_t bit = std::uint64_t{1} << slot[i];
+    ensure((slots & bit) == 0, "a slot is committed to once in a forward");
+    slots |= bit;
+  }
   commits_.src.insert(commits_.src.end(), src.begin(), src.end());
   commits_.page.insert(commits_.page.end(), page.begin(), page.end());
   commits_.slot.insert(commits_.slot.end(), slot.begin(), slot.end());
@@ -140,16 +148,15 @@ void KvStore::write_commits() {
   device_.ops().kv_commit(device_, layers_.data(), staged_layers_.data(), shape_.n_layers,
                           commits_.src.data(), commits_.page.data(), commits_.slot.data(),
                           static_cast<int>(commits_.src.size()));
+  for (const int page : commits_.page) committed_[static_cast<std::size_t>(page)] = 0;
   commits_.src.clear();
   commits_.page.clear();
   commits_.slot.clear();
 }
 
-bool KvStore::has_commits_to(int page) const {
-  return std::ranges::find(commits_.page, page) != commits_.page.end();
-}
-
 void KvStore::forget_commits_to(int page) {
+  if (!has_commits_to(page)) return;
+  committed_[static_cast<std::size_t>(page)] = 0;
   std::size_t n_kept = 0;
   for (std::size_t i = 0; i < commits_.page.size(); i++) {
     if (commits_.page[i] == page) continue;

@@ -64,7 +64,7 @@ class KvStore {
   void grow();
   bool fits(int n_pages) const;
   void grow_to(int n_pages);
-  bool has_commits_to(int page) const;
+  bool has_commits_to(int page) const { return committed_[static_cast<std::size_t>(page)] != 0; }
   void forget_commits_to(int page);
 
   kernels::Device& device_;  // owned by the program, outlives every model and cache
@@ -84,6 +84,7 @@ class KvStore {
     std::vector<int> src, page, slot;
   };
   Commits commits_;
+  std::vector<std::uint64_t> committed_;  // [page] a bit a slot of it that commits_ has a row for
 };
 
 /// One sequence's committed prefix, as pages of a store.
