@@ -7,6 +7,7 @@
 #                                        fails where that is more than --limit. --built: of this build folder, as it is
 #   FOLDER/gpu_check.sh run [PART...]    where the GPU is (python3, no xz): these parts, by default all, the most telling first
 #   FOLDER/gpu_check.sh run --minutes N  those that fit, and have not passed there; with N the time ends for the last of them too
+#   FOLDER/gpu_check.sh run --together PART...   at once, where there are many cores: what measures nothing, or builds the large model
 #   FOLDER/gpu_check.sh list [N]         the parts, or those that fit in N minutes: how long they take and what was found (gpu_parts.py)
 #   FOLDER/gpu_check.sh parts            their names. None takes longer than 10 minutes; without a GPU each is one line and status 5
 #   FOLDER/gpu_check.sh unpack WORK      for a FOLDER that comes anew each time: to where results and the large model stay, WORK
@@ -20,7 +21,8 @@
 #   faults              every call of CUDA's made to fail once: the program names it, or does without and says so
 #   memcheck, racecheck, initcheck, synccheck      compute-sanitizer over the kernels' tests and 32 tokens of the small bundled model;
 #                       memcheck with every allocation that is not given back
-#                       PART:2/8 of exact, faults and of these is the second of eight shares of it, so that each stays under 10 minutes
+#                       PART:2/8 of kernels, decoders, exact, faults and of these is the second of eight shares of it, so that each stays
+#                       under 10 minutes
 #   shape               7B-shaped random weights (13.5 GB) into FOLDER/7B, or where DECOSCOPE_GPU_MODEL names; what follows reads them
 #   bench               steps of 1 to 120 rows at context 512 beside how fast this GPU copies, held against docs/cuda.md's model; plain
 #                       decoding's tokens/s there; `bench probe` of the CPU beside it
@@ -171,7 +173,7 @@ PYTHON
 # Those of the device; that there are none is no success.
 tests_of() { # PROGRAM [FILTER]
   filter=${2:-'*cuda_0*'}
-  packed "$1" --gtest_list_tests --gtest_filter="$filter" | grep -q '^  ' ||
+  packed "$1" --gtest_list_tests --gtest_filter="$filter" | grep "^  " > /dev/null ||
     { echo "gpu_check: $1: no test of a GPU; \`decoscope devices\` says why" >&2 && return 5; }
   DECOSCOPE_ASSETS="$here/assets" packed "$1" --gtest_filter="$filter" --gtest_brief=1
 }
@@ -321,8 +323,8 @@ shared_part() { # PART[:SHARE/N]
       { [ "$share" -ge 1 ] && [ "$share" -le "$n_shares" ]; } 2> /dev/null ||
         { echo "gpu_check: $1: expected PART:SHARE/N, of N shares one from 1 to N" >&2 && return 2; }
       case ${1%%:*} in
-        exact | faults | memcheck | racecheck | initcheck | synccheck) ;;
-        *) echo "gpu_check: $1: exact, faults and what compute-sanitizer does are shared, no other part" >&2 && return 2 ;;
+        kernels | decoders | exact | faults | memcheck | racecheck | initcheck | synccheck) ;;
+        *) echo "gpu_check: $1: kernels, decoders, exact, faults and what compute-sanitizer does are shared, no other part" >&2 && return 2 ;;
       esac ;;
   esac
   part "${1%%:*}"
@@ -333,6 +335,7 @@ part() {
     *" $1"[:\ ]*) ;;
     *) echo "gpu_check: $1: expected one of $all_parts" >&2 && return 2 ;;
   esac
+  [ "$1" = exact ] || [ "$n_shares" = 1 ] || export GTEST_TOTAL_SHARDS="$n_shares" GTEST_SHARD_INDEX=$((share - 1))
   [ "$1" = peers ] || expect_gpu "$1" || return
   DECOSCOPE_CUBLAS=$(cublas_here)
   export DECOSCOPE_CUBLAS
@@ -351,7 +354,6 @@ part() {
       tool=$1 leaks=""
       [ "$tool" != memcheck ] || leaks="--leak-check full"
       code=0
-      export GTEST_TOTAL_SHARDS="$n_shares" GTEST_SHARD_INDEX=$((share - 1))
       for command in kernels tokens; do
         [ "$command" = kernels ] || [ "$share" = 1 ] || continue
         set -- kernels_emulated_test --gtest_filter='*cuda_0*' --gtest_brief=1
@@ -386,7 +388,15 @@ part() {
   esac
 }
 
-run() { # [PART...] | --minutes N
+run_one() { # PART, for at most so many seconds as most says
+  begun=$(date +%s) code=0
+  file="$here/results/$(echo "$1" | tr ':/' '..')" # faults:2/8 -> faults.2.8
+  timeout "$most" "$here/gpu_check.sh" part "$1" > "$file.log" 2>&1 || code=$?
+  [ "$code" != 124 ] || echo "gpu_check: $1: took longer than $most s" >> "$file.log"
+  echo "$code $(($(date +%s) - begun))" > "$file.code"
+  echo "== $1" && tail -n 3 "$file.log"
+}
+run() { # [PART...] | --minutes N | --together PART...
   mkdir -p "$here/results"
   most=590 end=""
   if [ "${1:-}" = --minutes ]; then
@@ -397,19 +407,19 @@ run() { # [PART...] | --minutes N
   fi
   # shellcheck disable=SC2046
   [ $# -gt 0 ] || set -- $(python3 "$here/gpu_parts.py" names)
-  for name in "$@"; do
-    begun=$(date +%s) code=0
-    if [ -n "$end" ]; then
-      most=$((end - begun < 590 ? end - begun : 590))
+  if [ "${1:-}" = --together ]; then
+    shift
+    for name in "$@"; do
+      run_one "$name" &
+    done
+    wait
+  else
+    for name in "$@"; do
+      [ -z "$end" ] || most=$((end - $(date +%s) < 590 ? end - $(date +%s) : 590))
       [ "$most" -ge 10 ] || { echo "== $name: no time is left" && continue; }
-    fi
-    echo "== $name"
-    file="$here/results/$(echo "$name" | tr ':/' '..')" # faults:2/8 -> faults.2.8
-    timeout "$most" "$here/gpu_check.sh" part "$name" > "$file.log" 2>&1 || code=$?
-    [ "$code" != 124 ] || echo "gpu_check: $name: took longer than $most s" >> "$file.log"
-    echo "$code $(($(date +%s) - begun))" > "$file.code"
-    tail -n 3 "$file.log"
-  done
+      run_one "$name"
+    done
+  fi
   python3 "$here/gpu_results.py" "$here/results"
 }
 
@@ -427,5 +437,5 @@ case $verb in
   few) preload="$here/lib/libfail_calls.so" && few_tokens "$2" ;; # by faults
   long_prompt) preload="$here/lib/libfail_calls.so" && long_prompt ;;
   one_step) preload="$here/lib/libfail_calls.so" && one_step ;;
-  *) sed -n '2,36s/^# \?//p' "$0" >&2 && exit 2 ;;
+  *) sed -n '2,38s/^# \?//p' "$0" >&2 && exit 2 ;;
 esac

@@ -171,6 +171,8 @@ __device__ inline void attend_query(const float* q,
 // grid: (items, kv heads); a warp is a query at a time
 template <class Store>
 __global__ void __launch_bounds__(kAttentionThreads) attend_chunks(AttentionCall call) {
+  let_next_begin();
+  wait_for_earlier();
   using Element = typename Store::Element;
   const int group = call.items[2 * blockIdx.x], chunk = call.items[2 * blockIdx.x + 1];
   const int head = blockIdx.y, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -349,12 +351,13 @@ class Passes {
 template <class Store>
 void run_pass(CudaDevice& cuda, const AttentionCall& call, const AttentionPass& pass) {
   const ChunkMemory memory(call.head_dim, sizeof(typename Store::Element));
-  cuda.launch("attention", attend_chunks<Store>,
-              dim3(static_cast<unsigned>(pass.n_items), static_cast<unsigned>(call.n_kv_heads)),
-              kAttentionThreads, static_cast<std::size_t>(memory.bytes), call);
-  cuda.launch("attention_join", join_chunks,
-              dim3(static_cast<unsigned>(pass.n_rows), static_cast<unsigned>(call.n_heads)),
-              join_threads(call.head_dim), 0, call);
+  cuda.launch_early(
+      "attention", attend_chunks<Store>,
+      dim3(static_cast<unsigned>(pass.n_items), static_cast<unsigned>(call.n_kv_heads)),
+      kAttentionThreads, static_cast<std::size_t>(memory.bytes), call);
+  cuda.launch_early("attention_join", join_chunks,
+                    dim3(static_cast<unsigned>(pass.n_rows), static_cast<unsigned>(call.n_heads)),
+                    join_threads(call.head_dim), 0, call);
 }
 
 /// What a row leaves of a chunk for the join.

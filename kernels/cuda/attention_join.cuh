@@ -54,6 +54,8 @@ inline int join_threads(int head_dim) {
 
 // grid: (rows of the pass, heads); a thread is a dimension at a time
 __global__ void __launch_bounds__(kAttentionThreads) join_chunks(AttentionCall call) {
+  let_next_begin();
+  wait_for_earlier();
   const int head = blockIdx.y, row = call.rows[blockIdx.x];
   for (int d = threadIdx.x; d < call.head_dim; d += blockDim.x)
     call.out[row * call.out_stride + std::int64_t{head} * call.head_dim + d] =

@@ -21,6 +21,8 @@ __device__ inline std::int64_t in_page(int head, int slot, int head_dim) {
 template <class Store>
 __global__ void __launch_bounds__(kCacheThreads)
     stage_rows(const float* x, std::int64_t x_stride, int width, typename Store::Element* staged) {
+  let_next_begin();
+  wait_for_earlier();
   const std::int64_t row = blockIdx.x;
   for (int i = threadIdx.x; i < width; i += kCacheThreads)
     staged[row * width + i] = Store::narrow(x[row * x_stride + i]);
@@ -36,6 +38,8 @@ struct StageCall {
 // Turns heads and stages what is behind them. A thread is a pair of a head of a row.
 template <class Store>
 __global__ void __launch_bounds__(kRowThreads) rope_and_stage(RopeCall call, StageCall staged) {
+  let_next_begin();
+  wait_for_earlier();
   using Element = typename Store::Element;
   const std::int64_t at = std::int64_t{blockIdx.x} * kRowThreads + threadIdx.x;
   const auto n_kv = static_cast<int>(staged.n_kv_heads);
@@ -77,6 +81,8 @@ __global__ void __launch_bounds__(kCacheThreads) commit_rows(CommitLayers layers
                                                              int head_dim,
                                                              const int* list,
                                                              int n) {
+  let_next_begin();
+  wait_for_earlier();
   const CommitLayer layer = layers.of[blockIdx.z];
   const auto* staged_k = static_cast<const Element*>(layer.staged_k);
   const auto* staged_v = static_cast<const Element*>(layer.staged_v);
@@ -124,9 +130,10 @@ __global__ void __launch_bounds__(kCacheThreads) read_positions(const char* k,
 template <class Store>
 void rope_and_stage_as(CudaDevice& device, const RopeCall& rope, const StageCall& staged) {
   const int n_heads = rope.n_heads + (staged.v ? static_cast<int>(staged.n_kv_heads) : 0);
-  device.launch("rope_and_stage", rope_and_stage<Store>,
-                blocks_for(std::int64_t{rope.n_rows} * n_heads * (rope.head_dim / 2), kRowThreads),
-                kRowThreads, 0, rope, staged);
+  device.launch_early(
+      "rope_and_stage", rope_and_stage<Store>,
+      blocks_for(std::int64_t{rope.n_rows} * n_heads * (rope.head_dim / 2), kRowThreads),
+      kRowThreads, 0, rope, staged);
 }
 
 /// Where the heads were turned just before, or their keys staged, in one kernel with that.
@@ -169,8 +176,8 @@ void stage_as(CudaDevice& device,
               void* staged) {
   if (staged_on_the_way<Store>(device, x, x_stride, n_rows, n_kv_heads, head_dim, staged)) return;
   const int width = n_kv_heads * head_dim;
-  device.launch("kv_stage", stage_rows<Store>, n_rows, kCacheThreads, 0, x, x_stride, width,
-                static_cast<typename Store::Element*>(staged));
+  device.launch_early("kv_stage", stage_rows<Store>, n_rows, kCacheThreads, 0, x, x_stride, width,
+                      static_cast<typename Store::Element*>(staged));
 }
 
 void kv_stage(Device& device,
@@ -214,11 +221,11 @@ void kv_commit(Device& device,
       together.of[l] = {staged[first + l].k, staged[first + l].v, static_cast<char*>(to.k),
                         static_cast<char*>(to.v)};
     }
-    cuda.launch("kv_commit", commit,
-                dim3(static_cast<unsigned>(n), static_cast<unsigned>(shape.n_kv_heads),
-                     static_cast<unsigned>(n_together)),
-                kCacheThreads, 0, together, shape.page_bytes, shape.n_kv_heads, shape.head_dim,
-                told, n);
+    cuda.launch_early("kv_commit", commit,
+                      dim3(static_cast<unsigned>(n), static_cast<unsigned>(shape.n_kv_heads),
+                           static_cast<unsigned>(n_together)),
+                      kCacheThreads, 0, together, shape.page_bytes, shape.n_kv_heads,
+                      shape.head_dim, told, n);
   }
 }
 

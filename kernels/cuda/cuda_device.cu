@@ -47,6 +47,11 @@ bool graphs_wanted() {
   return one_of("CUDA_GRAPHS", "on", "off") != "off";
 }
 
+// Likewise.
+bool early_wanted() {
+  return one_of("CUDA_EARLY", "on", "off") != "off";
+}
+
 // Not what a step would give, so only where it is asked for.
 bool prompts_by_products_wanted() {
   return one_of("CUDA_PROMPTS", "own", "cublas") == "cublas";
@@ -222,6 +227,16 @@ void CudaDevice::open() {
   }
   landing_ = pinned(kHalfBytes, kForCopiesBack);
   landing_bytes_ = kHalfBytes;
+  constexpr int kBeginsEarly = 9;  // from this compute capability on a kernel can
+  graphs_.let_begin_early(early_wanted() &&
+                          attribute(cudaDevAttrComputeCapabilityMajor) >= kBeginsEarly);
+  most_shared_ = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+}
+
+int CudaDevice::attribute(cudaDeviceAttr which) {
+  int value = 0;
+  check(cudaDeviceGetAttribute(&value, which, ordinal_), "cudaDeviceGetAttribute");
+  return value;
 }
 
 CudaDevice::~CudaDevice() {
@@ -517,13 +532,10 @@ void CudaDevice::begin_work() {
 // It gets all there is: another device object of the same GPU may need more than this one.
 void CudaDevice::allow_shared(const void* kernel) {
   if (allowed_.contains(kernel)) return;
-  int most = 0;
-  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal_),
-        "cudaDeviceGetAttribute");
   cudaFuncAttributes found = {};
   check(cudaFuncGetAttributes(&found, kernel), "cudaFuncGetAttributes");
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             most - static_cast<int>(found.sharedSizeBytes)),
+                             most_shared_ - static_cast<int>(found.sharedSizeBytes)),
         "cudaFuncSetAttribute");
   allowed_.insert(kernel);
 }

@@ -79,6 +79,19 @@ class CudaDevice final : public Device {
     if (held_.size() == kMostHeld) launch_held();
   }
 
+  /// The same for a kernel that calls wait_for_earlier() in every thread: in a graph it may begin
+  /// before the kernel before it has ended.
+  template <class... P, class... A>
+  void launch_early(const char* kernel_name,
+                    void (*kernel)(P...),
+                    dim3 grid,
+                    dim3 block,
+                    std::size_t shared_bytes,
+                    A... arguments) {
+    launch(kernel_name, kernel, grid, block, shared_bytes, arguments...);
+    if (!held_.empty()) held_.latest_is_early();
+  }
+
   /// Takes the kernel that was asked for last back, for another that does its work too: its
   /// arguments, if it is this one, still held back, and fits(grid, arguments...).
   template <class... P, class Fits>
@@ -94,6 +107,8 @@ class CudaDevice final : public Device {
   /// Bytes of a matrix that is put in order for them at a time, for tests; 64 outputs are always.
   void limit_slab(std::int64_t bytes) { slab_bytes_ = bytes; }
   std::int64_t slab_bytes() const { return slab_bytes_; }
+  /// Of a block, static objects and dynamic memory together.
+  int most_shared() const { return most_shared_; }
 
   /// Where there is no room it asks once more, behind the work that was given to the stream and
   /// without the graphs that are kept.
@@ -169,6 +184,7 @@ class CudaDevice final : public Device {
   void expect_memory_of_held();
   bool work_ends();
   void launch_held_that_use(const void* place);
+  int attribute(cudaDeviceAttr which);
   void allow_shared(const void* kernel);
   void wait();
   void check(cudaError_t error, const char* call);
@@ -191,6 +207,7 @@ class CudaDevice final : public Device {
 
   std::string name_;
   int ordinal_;
+  int most_shared_ = 0;  // bytes
   cudaStream_t stream_ = nullptr;
   Half halves_[2];
   int half_ = 0;

@@ -45,7 +45,7 @@ void Launches::begin(
     const char* name, const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes) {
   bytes_.resize((bytes_.size() + kAlignment - 1) / kAlignment * kAlignment);
   all_.push_back({name, kernel, grid, block, static_cast<unsigned>(shared_bytes), bytes_.size(),
-                  places_.size()});
+                  places_.size(), false});
 }
 
 void Launches::clear() {
@@ -155,18 +155,34 @@ bool KernelGraphs::seen(std::uint64_t hash) {
   return is_seen;
 }
 
-// In front of the others. Every kernel waits for the one before it, as in a stream.
+// Every kernel waits for the one before it, as in a stream: to begin, or where it does so itself.
+cudaError_t KernelGraphs::add_node(Kept& made, Launches& launches, std::size_t i) {
+  const bool early = early_ && i > 0 && launches.is_early(i);
+  const bool behind = i > 0 && !early;
+  cudaGraphNode_t node = nullptr;
+  if (const cudaError_t error =
+          cudaGraphAddKernelNode(&node, made.graph, behind ? &made.nodes.back() : nullptr,
+                                 behind ? 1 : 0, &launches.params(i));
+      error != cudaSuccess)
+    return error;
+  const cudaError_t error =
+      early ? add_early_edge(made.graph, made.nodes.back(), node) : cudaSuccess;
+  made.nodes.push_back(node);
+  return error;
+}
+
+// In front of the others.
 Answer KernelGraphs::make(Launches& launches, std::uint64_t hash) {
   std::list<Kept> one;
   Kept& made = one.emplace_back(given_back_);
   cudaError_t error = cudaGraphCreate(&made.graph, 0);
   if (error != cudaSuccess) return answered(error, "cudaGraphCreate", launches);
   for (std::size_t i = 0; i < launches.size(); i++) {
-    cudaGraphNode_t node = nullptr;
-    error = cudaGraphAddKernelNode(&node, made.graph, i > 0 ? &made.nodes.back() : nullptr,
-                                   i > 0 ? 1 : 0, &launches.params(i));
-    if (error != cudaSuccess) return {error, "cudaGraphAddKernelNode of " + launches.told(i)};
-    made.nodes.push_back(node);
+    error = add_node(made, launches, i);
+    if (error != cudaSuccess)
+      return {error, (made.nodes.size() > i ? "cudaGraphAddDependencies of "
+                                            : "cudaGraphAddKernelNode of ") +
+                         launches.told(i)};
   }
   error = cudaGraphInstantiateWithFlags(&made.exec, made.graph, 0);
   if (error != cudaSuccess) return answered(error, "cudaGraphInstantiateWithFlags", launches);

@@ -49,6 +49,9 @@ class Launches {
     all_.pop_back();
     return arguments;
   }
+  /// The latest may begin before the one before it has ended: its threads wait for that.
+  void latest_is_early() { all_.back().early = true; }
+  bool is_early(std::size_t i) const { return all_[i].early; }
   void clear();
   bool empty() const { return all_.empty(); }
   std::size_t size() const { return all_.size(); }
@@ -85,6 +88,7 @@ class Launches {
     dim3 grid, block;
     unsigned shared_bytes;
     std::size_t bytes, places;  // where its arguments begin
+    bool early = false;
   };
   void begin(const char* name, const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes);
   // Launches are compared by bytes: those of a structure that are nobody's are zeros.
@@ -143,6 +147,8 @@ class KernelGraphs {
   const Answer& refused() const { return refused_; }
   /// Graphs and single kernels that were launched.
   std::int64_t n_launched() const { return n_launched_; }
+  /// Kernels that can begin before the one before them has ended do, in graphs made from now on.
+  void let_begin_early(bool early) { early_ = early; }
   void forget_all() noexcept { kept_.clear(); }
   /// Leaves the graphs to the process's end: those of a stream whose work does not end.
   void abandon_all() noexcept {
@@ -167,12 +173,13 @@ class KernelGraphs {
   Place nearest(const Launches& launches, std::uint64_t hash);
   bool seen(std::uint64_t hash);
   Answer make(Launches& launches, std::uint64_t hash);
+  cudaError_t add_node(Kept& made, Launches& launches, std::size_t i);
   Answer tell(Kept& kept, Launches& launches);
   Answer one_by_one(Launches& launches, cudaStream_t stream);
   Answer go_without(const Answer& answer, Launches& launches, cudaStream_t stream);
   bool passes();
 
-  bool on_;
+  bool on_, early_ = false;
   GivenBack given_back_;
   std::int64_t n_launched_ = 0;
   std::list<Kept> kept_;             // the one used last is first

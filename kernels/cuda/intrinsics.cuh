@@ -56,6 +56,28 @@ __device__ __forceinline__ void copy_async_wait(int n) {
   }
 }
 
+/// The kernel behind this one in its graph may begin, once every block of this one is here.
+__device__ inline void let_next_begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+/// What earlier kernels wrote is there. A kernel that is launched early calls it in every thread, and
+/// before that touches nothing but what no kernel of a step writes.
+__device__ inline void wait_for_earlier() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+/// A hint: [data, data + bytes), multiples of 16, are read soon. By one thread.
+__device__ inline void prefetch_to_cache(const void* data, unsigned bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(data)),
+               "r"(bytes)
+               : "memory");
+#endif
+}
+
 }  // namespace kernels::cuda
 
 #endif

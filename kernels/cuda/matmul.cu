@@ -14,15 +14,18 @@
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/packed.cuh"
 #include "kernels/cuda/row_kernels.cuh"
+#include "kernels/cuda/row_tiles.cuh"
 
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
 constexpr int kPartials = 4;  // sums that a product is cut into
 constexpr int kWarps = 4, kMatThreads = 32 * kWarps;
-constexpr int kStages = 4;
+constexpr int kFewStages = 4, kMostStages = 6;  // of blocks with one group of warps, with two
+constexpr int kStaticBytes = 64;                // of shared memory, at most
+constexpr std::int64_t kBytesAhead = 16 << 20;  // of weights, asked for before the rows are there
 constexpr int kMaxRows = 128;
-constexpr int kWideOutputs = 256 * kBlockOutputs;  // from here on there are blocks enough
+constexpr int kWideOutputs = 192 * kBlockOutputs;  // from here on there are blocks enough
 constexpr int kChunkBytes = kBlockOutputs * kChunk * 2, kRowTileBytes = 8 * kChunk * 2;
 constexpr int kF32FewRows = 8, kF32MoreRows = 32;
 
@@ -69,6 +72,8 @@ __global__ void __launch_bounds__(kMatThreads) pack_f32(Raw raw, std::int64_t n,
 // grid: a block a row
 __global__ void __launch_bounds__(kMatThreads)
     embed_rows(const void* packed, DType type, int k, const int* ids, float* y) {
+  let_next_begin();
+  wait_for_earlier();
   const int id = ids[blockIdx.x], n_chunks = chunks_of(k);
   for (int j = threadIdx.x; j < k; j += kMatThreads) {
     const std::int64_t at =
@@ -88,9 +93,11 @@ struct MatmulCall {
   const float* bias;
   int n, k, n_rows;
   int add;           // 1: to what y holds. (No bool: bytes between members would have no value.)
-  const void* rows;  // halves: the rows' fragments
+  int n_stages;      // halves: chunks that are in shared memory at a time, at least 3
+  int n_ahead;       // halves: chunks behind those, that are asked for before the rows are there
+  const void* rows;  // halves: the rows, in place_of_row's order
   float* partials;   // halves, where partial sums are made by several blocks:
-                     // [blocks of outputs][kPartials][n_rows][64]
+                     // [blocks of outputs][kPartials][n_rows][outputs of a block]
   unsigned* done;    // [blocks of outputs], zeros before and after
 };
 
@@ -101,27 +108,24 @@ __device__ inline void finish(const MatmulCall& call, int row, int output, float
   *y = sum;
 }
 
-/// Where an element of the rows lies: [chunk][8 rows][16 k][lane][4], the fragments of
-/// multiply_tile's second operand.
+/// Where an element of the rows lies: [8 k][8 rows][row][k], in which both multiply_tile and Hopper's
+/// products of a group of warps read them.
 __device__ inline std::int64_t place_of_row(int row, int column, int n_row_tiles) {
-  const int lane = row % 8 * 4 + column % 8 / 2, element = column % 16 / 8 * 2 + column % 2;
-  const std::int64_t tile =
-      (std::int64_t{column / kChunk} * n_row_tiles + row / 8) * 4 + column % kChunk / 16;
-  return (tile * 32 + lane) * 4 + element;
+  return (std::int64_t{column / 8} * n_row_tiles + row / 8) * 64 + row % 8 * 8 + column % 8;
 }
 
-// The rows' fragments. grid: (chunks, tiles of 8 rows)
+// The rows in that order. grid: (chunks, tiles of 8 rows)
 template <class Store>
 __global__ void __launch_bounds__(kMatThreads)
     prepare_rows(const float* x, std::int64_t x_stride, int n_rows, int k, std::uint16_t* rows) {
-  const int lane = threadIdx.x % 32, tile = threadIdx.x / 32;
-  const int row = blockIdx.y * 8 + lane / 4, j = blockIdx.x * kChunk + tile * 16 + lane % 4 * 2;
-  const std::int64_t at =
-      ((std::int64_t{blockIdx.x} * gridDim.y + blockIdx.y) * 4 + tile) * 32 + lane;
-  for (int e = 0; e < 4; e++) {
-    const int column = j + e / 2 * 8 + e % 2;
+  let_next_begin();
+  wait_for_earlier();
+  const int row = blockIdx.y * 8 + threadIdx.x / 16;
+  const int first = blockIdx.x * kChunk + threadIdx.x % 16 * 4;
+  for (int column = first; column < first + 4; column++) {
     const bool there = row < n_rows && column < k;
-    rows[at * 4 + e] = Store::narrow(there ? x[row * x_stride + column] : 0.0f);
+    rows[place_of_row(row, column, gridDim.y)] =
+        Store::narrow(there ? x[row * x_stride + column] : 0.0f);
   }
 }
 
@@ -130,6 +134,8 @@ __global__ void __launch_bounds__(kMatThreads)
 template <class Store>
 __global__ void __launch_bounds__(kNormThreads) norm_and_prepare(
     const float* x, const float* w, float* y, int n_rows, int k, float eps, std::uint16_t* rows) {
+  let_next_begin();
+  wait_for_earlier();
   const int row = blockIdx.x, n_tiles = gridDim.x / 8;
   const bool there = row < n_rows;
   x += std::int64_t{row} * k;
@@ -146,6 +152,8 @@ __global__ void __launch_bounds__(kNormThreads) norm_and_prepare(
 template <class Store>
 __global__ void __launch_bounds__(kMatThreads)
     gate_and_prepare(const float* x, float* y, int n_rows, int k, std::uint16_t* rows) {
+  let_next_begin();
+  wait_for_earlier();
   const int row = blockIdx.y * 8 + threadIdx.x / 16;
   for (int i = threadIdx.x % 16; i < kChunk; i += 16) {
     const int column = blockIdx.x * kChunk + i;
@@ -162,6 +170,8 @@ __global__ void __launch_bounds__(kMatThreads)
 template <class Store>
 __global__ void __launch_bounds__(kAttentionThreads)
     join_and_prepare(AttentionCall call, int n_rows, std::uint16_t* rows) {
+  let_next_begin();
+  wait_for_earlier();
   const int listed = blockIdx.x, head = blockIdx.y, n_tiles = gridDim.x / 8;
   const bool there = listed < n_rows;
   const int row = there ? call.rows[listed] : listed;
@@ -189,38 +199,67 @@ __device__ inline int chunks_in(int partial, int n_chunks) {
   return partial < n_chunks ? (n_chunks - partial + kPartials - 1) / kPartials : 0;
 }
 
+/// How many groups of warps a block has, each with 64 outputs: they share the rows that they read.
+__host__ __device__ constexpr int groups_of(int n_row_tiles) {
+  return n_row_tiles >= kWideTiles ? 2 : 1;
+}
+/// Bytes of a stage: each group's weights, then the rows.
+__host__ __device__ constexpr int stage_bytes(int n_row_tiles) {
+  return groups_of(n_row_tiles) * kChunkBytes + n_row_tiles * kRowTileBytes;
+}
+__device__ inline int group_of_thread() {
+  return threadIdx.x / kMatThreads;
+}
+
+/// A chunk of the group's weights. Where the last block has a group too many, that one repeats the
+/// last outputs, and nobody takes what it makes.
+template <int kRowTiles>
+__device__ inline const unsigned char* weights_of(const MatmulCall& call, int chunk) {
+  const int last = (call.n - 1) / kBlockOutputs;
+  const int asked = blockIdx.x * groups_of(kRowTiles) + group_of_thread();
+  return static_cast<const unsigned char*>(call.weights) +
+         (std::int64_t{asked < last ? asked : last} * chunks_of(call.k) + chunk) * kChunkBytes;
+}
+
 /// One chunk from device to shared memory. A lane copies the weights that it reads itself.
 template <int kRowTiles>
-__device__ inline void fetch_chunk(const MatmulCall& call, int chunk, unsigned char* stage) {
-  const auto* weights = static_cast<const unsigned char*>(call.weights) +
-                        (std::int64_t{blockIdx.x} * chunks_of(call.k) + chunk) * kChunkBytes;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+__device__ inline void fetch_weights(const MatmulCall& call, int chunk, unsigned char* stage) {
+  const unsigned char* weights = weights_of<kRowTiles>(call, chunk);
+  const int thread = threadIdx.x % kMatThreads, lane = thread % 32, warp = thread / 32;
+  stage += group_of_thread() * kChunkBytes;
+#pragma unroll
   for (int tile = 0; tile < 4; tile++) {
     const int at = ((warp * 4 + tile) * 32 + lane) * 16;
     copy_async_16(stage + at, weights + at);
   }
+}
+template <int kRowTiles>
+__device__ inline void fetch_rows(const MatmulCall& call, int chunk, unsigned char* stage) {
+  constexpr int kGroups = groups_of(kRowTiles);
   const auto* rows = static_cast<const unsigned char*>(call.rows) +
                      std::int64_t{chunk} * kRowTiles * kRowTileBytes;
-  for (int at = threadIdx.x * 16; at < kRowTiles * kRowTileBytes; at += kMatThreads * 16)
-    copy_async_16(stage + kChunkBytes + at, rows + at);
+  for (int at = threadIdx.x * 16; at < kRowTiles * kRowTileBytes; at += kGroups * kMatThreads * 16)
+    copy_async_16(stage + kGroups * kChunkBytes + at, rows + at);
 }
 
 template <class Store, int kRowTiles>
 __device__ inline void multiply_chunk(const unsigned char* stage, float (&sum)[kRowTiles][4]) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const auto* weights = reinterpret_cast<const uint4*>(stage) + warp * 4 * 32 + lane;
-  const auto* rows = reinterpret_cast<const uint2*>(stage + kChunkBytes) + lane;
+  const int thread = threadIdx.x % kMatThreads, lane = thread % 32, warp = thread / 32;
+  const auto* weights = reinterpret_cast<const uint4*>(stage + group_of_thread() * kChunkBytes) +
+                        warp * 4 * 32 + lane;
+  const unsigned char* rows = stage + groups_of(kRowTiles) * kChunkBytes;
+  unsigned a[4][4];
 #pragma unroll
   for (int tile = 0; tile < 4; tile++) {
     const uint4 w = weights[tile * 32];
-    const unsigned a[4] = {w.x, w.y, w.z, w.w};
-#pragma unroll
-    for (int r = 0; r < kRowTiles; r++) {
-      const uint2 x = rows[(r * 4 + tile) * 32];
-      const unsigned b[2] = {x.x, x.y};
-      multiply_tile(Store::kHalf, sum[r], a, b);
-    }
+    a[tile][0] = w.x, a[tile][1] = w.y, a[tile][2] = w.z, a[tile][3] = w.w;
   }
+  multiply_rows_begin<kRowTiles>();
+#pragma unroll
+  for (int tile = 0; tile < 4; tile++)
+    multiply_rows<kRowTiles>(Store::kHalf, sum, a[tile],
+                             rows + tile * kRowTiles * kRowTileBytes / 4);
+  multiply_rows_end<kRowTiles>();
 }
 
 /// Calls take(row, output of the block, sum) for the sums that this lane holds.
@@ -229,12 +268,13 @@ __device__ inline void for_sums(const MatmulCall& call,
                                 const float (&sum)[kRowTiles][4],
                                 const Take& take) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  constexpr int kOutputs = groups_of(kRowTiles) * kBlockOutputs;
 #pragma unroll
   for (int r = 0; r < kRowTiles; r++) {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       const int row = r * 8 + lane % 4 * 2 + i % 2, output = warp * 16 + lane / 4 + i / 2 * 8;
-      if (row < call.n_rows && static_cast<int>(blockIdx.x) * kBlockOutputs + output < call.n)
+      if (row < call.n_rows && static_cast<int>(blockIdx.x) * kOutputs + output < call.n)
         take(row, output, sum[r][i]);
     }
   }
@@ -254,74 +294,140 @@ __device__ inline bool last_to_come(unsigned* done) {
   return told.is_last;
 }
 
+/// Several elements at a time, so that their reads are on the way together.
+template <int kRowTiles>
 __device__ inline void add_partials(const MatmulCall& call) {
-  const int first = static_cast<int>(blockIdx.x) * kBlockOutputs;
-  const std::int64_t step = std::int64_t{call.n_rows} * kBlockOutputs;
-  const float* partials = call.partials + blockIdx.x * kPartials * step;
-  for (int i = threadIdx.x; i < step; i += kMatThreads) {
-    const int row = i / kBlockOutputs, output = first + i % kBlockOutputs;
-    if (output >= call.n) continue;
-    float sum = partials[i];
-    for (int p = 1; p < kPartials; p++) sum += partials[p * step + i];
-    finish(call, row, output, sum);
+  constexpr int kThreads = groups_of(kRowTiles) * kMatThreads;
+  constexpr int kOutputs = groups_of(kRowTiles) * kBlockOutputs;
+  constexpr int kAtOnce = kRowTiles < kWideTiles ? 4 : 8;
+  const int first = static_cast<int>(blockIdx.x) * kOutputs;
+  const int n = call.n_rows * kOutputs;
+  const float* partials = call.partials + std::int64_t{blockIdx.x} * kPartials * n;
+  for (int begin = threadIdx.x; begin < n; begin += kAtOnce * kThreads) {
+    float part[kAtOnce][kPartials], before[kAtOnce];
+    const auto place = [&](int j) {  // in y; -1: of none
+      const int i = begin + j * kThreads, output = first + i % kOutputs;
+      return i < n && output < call.n ? i / kOutputs * call.y_stride + output : -1;
+    };
+#pragma unroll
+    for (int j = 0; j < kAtOnce; j++) {
+      const std::int64_t at = place(j);
+#pragma unroll
+      for (int p = 0; p < kPartials; p++)
+        part[j][p] = at >= 0 ? partials[p * n + begin + j * kThreads] : 0;
+      before[j] = at >= 0 && call.add ? call.y[at] : 0;
+    }
+#pragma unroll
+    for (int j = 0; j < kAtOnce; j++) {
+      const std::int64_t at = place(j);
+      if (at < 0) continue;
+      float sum = part[j][0];
+      for (int p = 1; p < kPartials; p++) sum += part[j][p];
+      if (call.bias) sum += call.bias[first + (begin + j * kThreads) % kOutputs];
+      call.y[at] = call.add ? sum + before[j] : sum;
+    }
   }
 }
 
-// grid: (blocks of 64 outputs, 1 or kPartials: who makes the partial sums); a warp has 16 outputs
+/// The chunks of a block's partial sums, some stages of them on their way to shared memory. Weights
+/// need no kernel before this one: the first of them, and those that go to the GPU's cache, are asked
+/// for before the rows are there.
+template <int kRowTiles>
+class Chunks {
+ public:
+  /// @param first, end  partial sums
+  __device__ Chunks(const MatmulCall& call, int first, int end)
+      : call_(call), n_chunks_(chunks_of(call.k)), ahead_{first, first} {
+    for (int p = first; p < end; p++) n_ += chunks_in(p, n_chunks_);
+    ChunkCursor of_rows = ahead_;
+    begin_weights();
+    wait_for_earlier();
+    for (int i = 0; i < call.n_stages - 1; i++) {
+      if (i < n_) fetch_rows<kRowTiles>(call, of_rows.chunk, at(i));
+      of_rows.advance(n_chunks_);
+      copy_async_commit();
+    }
+    free_stage_ = call.n_stages - 1;
+  }
+  __device__ int n() const { return n_; }
+  /// The stage of chunk i, that is called for in turn; meets the block.
+  __device__ const unsigned char* wait(int i) {
+    copy_async_wait(call_.n_stages - 2);
+    share_copies<kRowTiles>();
+    __syncthreads();  // the chunk is there for all, and the stage before it is free
+    if (i + call_.n_stages - 1 < n_) {
+      fetch_weights<kRowTiles>(call_, ahead_.chunk, at(free_stage_));
+      fetch_rows<kRowTiles>(call_, ahead_.chunk, at(free_stage_));
+      ahead_.advance(n_chunks_);
+    }
+    copy_async_commit();
+    free_stage_ = stage_;
+    stage_ = stage_ + 1 < call_.n_stages ? stage_ + 1 : 0;
+    return at(free_stage_);
+  }
+
+ private:
+  __device__ unsigned char* at(int stage) const {
+    return dynamic_shared() + stage * stage_bytes(kRowTiles);
+  }
+  __device__ void begin_weights() {
+    for (int i = 0; i < call_.n_stages - 1 && i < n_; i++) {
+      fetch_weights<kRowTiles>(call_, ahead_.chunk, at(i));
+      ahead_.advance(n_chunks_);
+    }
+    if (threadIdx.x % kMatThreads != 0) return;
+    ChunkCursor later = ahead_;
+    const int end = call_.n_stages - 1 + call_.n_ahead;
+    for (int i = call_.n_stages - 1; i < end && i < n_; i++) {
+      prefetch_to_cache(weights_of<kRowTiles>(call_, later.chunk), kChunkBytes);
+      later.advance(n_chunks_);
+    }
+  }
+
+  const MatmulCall& call_;
+  int n_chunks_, n_ = 0;
+  ChunkCursor ahead_;
+  int stage_ = 0, free_stage_;
+};
+
+// grid: (blocks of 64 outputs a group, 1 or kPartials: who makes the partial sums); a warp has 16
+// outputs
 template <class Store, int kRowTiles>
-__global__ void __launch_bounds__(kMatThreads) multiply_tiles(MatmulCall call) {
-  constexpr int kStageBytes = kChunkBytes + kRowTiles * kRowTileBytes;
-  unsigned char* stages = dynamic_shared();
-  const int n_chunks = chunks_of(call.k);
+__global__ void __launch_bounds__(kMatThreads* groups_of(kRowTiles))
+    multiply_tiles(MatmulCall call) {
+  constexpr int kOutputs = groups_of(kRowTiles) * kBlockOutputs;
+  let_next_begin();
   const bool alone = gridDim.y == 1;
   const int first = alone ? 0 : blockIdx.y, end = alone ? kPartials : first + 1;
-  int n_items = 0;
-  for (int p = first; p < end; p++) n_items += chunks_in(p, n_chunks);
-
-  ChunkCursor ahead = {first, first}, here = ahead;
-  for (int stage = 0; stage < kStages - 1; stage++) {
-    if (stage < n_items) {
-      fetch_chunk<kRowTiles>(call, ahead.chunk, stages + stage * kStageBytes);
-      ahead.advance(n_chunks);
-    }
-    copy_async_commit();
-  }
+  Chunks<kRowTiles> chunks(call, first, end);
+  ChunkCursor here = {first, first};
   float sum[kRowTiles][4] = {}, total[kRowTiles][4] = {};
-  for (int item = 0; item < n_items; item++) {
-    copy_async_wait(kStages - 2);
-    __syncthreads();  // the chunk is there for all, and the stage before it is free
-    const int next = item + kStages - 1;
-    if (next < n_items) {
-      fetch_chunk<kRowTiles>(call, ahead.chunk, stages + next % kStages * kStageBytes);
-      ahead.advance(n_chunks);
-    }
-    copy_async_commit();
-    multiply_chunk<Store, kRowTiles>(stages + item % kStages * kStageBytes, sum);
+  for (int i = 0; i < chunks.n(); i++) {
+    multiply_chunk<Store, kRowTiles>(chunks.wait(i), sum);
     const int partial = here.partial;
-    here.advance(n_chunks);
+    here.advance(chunks_of(call.k));
     if (here.partial == partial) continue;
 #pragma unroll
     for (int r = 0; r < kRowTiles; r++) {
 #pragma unroll
-      for (int i = 0; i < 4; i++) {
-        total[r][i] += sum[r][i];
-        sum[r][i] = 0;
+      for (int j = 0; j < 4; j++) {
+        total[r][j] += sum[r][j];
+        sum[r][j] = 0;
       }
     }
   }
   if (alone) {
     for_sums<kRowTiles>(call, total, [&](int row, int output, float x) {
-      finish(call, row, static_cast<int>(blockIdx.x) * kBlockOutputs + output, x);
+      finish(call, row, static_cast<int>(blockIdx.x) * kOutputs + output, x);
     });
     return;
   }
   float* partials =
-      call.partials + (std::int64_t{blockIdx.x} * kPartials + first) * call.n_rows * kBlockOutputs;
-  for_sums<kRowTiles>(call, total, [&](int row, int output, float x) {
-    partials[row * kBlockOutputs + output] = x;
-  });
+      call.partials + (std::int64_t{blockIdx.x} * kPartials + first) * call.n_rows * kOutputs;
+  for_sums<kRowTiles>(call, total,
+                      [&](int row, int output, float x) { partials[row * kOutputs + output] = x; });
   if (!last_to_come(call.done + blockIdx.x)) return;
-  add_partials(call);
+  add_partials<kRowTiles>(call);
   if (threadIdx.x == 0) call.done[blockIdx.x] = 0;
 }
 
@@ -411,8 +517,8 @@ void embed(
   if (n_rows == 0) return;
   CudaDevice& cuda = cuda_of(device);
   const int* told = cuda.mirrored(Use::Ids, {ids, static_cast<std::size_t>(n_rows)});
-  cuda.launch("embed", embed_rows, n_rows, kMatThreads, 0, table.data, table.dtype, table.k, told,
-              y);
+  cuda.launch_early("embed", embed_rows, n_rows, kMatThreads, 0, table.data, table.dtype, table.k,
+                    told, y);
 }
 
 /// The rows' fragments; a norm, a gate or a join that was asked for just before, of these rows, is
@@ -434,25 +540,27 @@ void launch_prepare(CudaDevice& cuda, const MatmulCall& call, int n_tiles, std::
   const dim3 grid(chunks_of(call.k), n_tiles);
   if (const auto norm = cuda.take_back(rms_norm_rows, is_normed)) {
     const auto& [x, w, y, dim, eps] = *norm;
-    cuda.launch("norm_and_prepare", norm_and_prepare<Store>, 8 * n_tiles, kNormThreads, 0, x, w, y,
-                call.n_rows, dim, eps, rows);
+    cuda.launch_early("norm_and_prepare", norm_and_prepare<Store>, 8 * n_tiles, kNormThreads, 0, x,
+                      w, y, call.n_rows, dim, eps, rows);
   } else if (const auto gate = cuda.take_back(swiglu_elements, is_gated)) {
     const auto& [x, y, n, hidden] = *gate;
-    cuda.launch("gate_and_prepare", gate_and_prepare<Store>, grid, kMatThreads, 0, x, y,
-                call.n_rows, hidden, rows);
+    cuda.launch_early("gate_and_prepare", gate_and_prepare<Store>, grid, kMatThreads, 0, x, y,
+                      call.n_rows, hidden, rows);
   } else if (const auto join = cuda.take_back(join_chunks, is_joined)) {
     const AttentionCall& chunks = std::get<0>(*join);
-    cuda.launch("join_and_prepare", join_and_prepare<Store>, dim3(8 * n_tiles, chunks.n_heads),
-                join_threads(chunks.head_dim), 0, chunks, call.n_rows, rows);
+    cuda.launch_early("join_and_prepare", join_and_prepare<Store>,
+                      dim3(8 * n_tiles, chunks.n_heads), join_threads(chunks.head_dim), 0, chunks,
+                      call.n_rows, rows);
   } else {
-    cuda.launch("prepare_rows", prepare_rows<Store>, grid, kMatThreads, 0, call.x, call.x_stride,
-                call.n_rows, call.k, rows);
+    cuda.launch_early("prepare_rows", prepare_rows<Store>, grid, kMatThreads, 0, call.x,
+                      call.x_stride, call.n_rows, call.k, rows);
   }
 }
 
 template <class Store, int kRowTiles>
 void launch_tiles(CudaDevice& cuda, MatmulCall call) {
-  const int n_chunks = chunks_of(call.k), n_blocks = blocks_for(call.n, kBlockOutputs);
+  constexpr int kGroups = groups_of(kRowTiles), kOutputs = kGroups * kBlockOutputs;
+  const int n_chunks = chunks_of(call.k), n_blocks = blocks_for(call.n, kOutputs);
   auto* rows = static_cast<std::uint16_t*>(
       cuda.scratch(Use::Rows, std::int64_t{n_chunks} * kRowTiles * kRowTileBytes));
   launch_prepare<Store>(cuda, call, kRowTiles, rows);
@@ -460,13 +568,18 @@ void launch_tiles(CudaDevice& cuda, MatmulCall call) {
   const bool alone = call.n >= kWideOutputs;
   if (!alone) {
     call.partials = static_cast<float*>(cuda.scratch(
-        Use::Partials, std::int64_t{n_blocks} * kPartials * call.n_rows * kBlockOutputs * 4));
+        Use::Partials, std::int64_t{n_blocks} * kPartials * call.n_rows * kOutputs * 4));
     call.done = static_cast<unsigned*>(cuda.scratch(Use::Done, std::int64_t{n_blocks} * 4, true));
   }
-  constexpr std::size_t kShared =
-      static_cast<std::size_t>(kStages) * (kChunkBytes + kRowTiles * kRowTileBytes);
-  cuda.launch("matmul", multiply_tiles<Store, kRowTiles>, dim3(n_blocks, alone ? 1 : kPartials),
-              kMatThreads, kShared, call);
+  const int n_parts = alone ? 1 : kPartials;
+  constexpr int kStageBytes = stage_bytes(kRowTiles);
+  const int most_stages = kGroups == 1 ? kFewStages : kMostStages;
+  call.n_stages = std::min(most_stages, (cuda.most_shared() - kStaticBytes) / kStageBytes);
+  call.n_ahead =
+      static_cast<int>(kBytesAhead / (std::int64_t{n_blocks} * n_parts * kGroups * kChunkBytes));
+  cuda.launch_early("matmul", multiply_tiles<Store, kRowTiles>, dim3(n_blocks, n_parts),
+                    kMatThreads * kGroups, static_cast<std::size_t>(call.n_stages) * kStageBytes,
+                    call);
 }
 
 template <class Store>
@@ -505,8 +618,8 @@ void matmul(Device& device,
   check_matmul(w, n_rows, x_stride, y_stride);
   if (n_rows == 0) return;
   CudaDevice& cuda = cuda_of(device);
-  const MatmulCall call = {w.data, x,      x_stride, y,       y_stride, bias,   w.n,
-                           w.k,    n_rows, add,      nullptr, nullptr,  nullptr};
+  const MatmulCall call = {w.data, x,   x_stride, y, y_stride, bias,    w.n,    w.k,
+                           n_rows, add, 0,        0, nullptr,  nullptr, nullptr};
   if (w.dtype == DType::F32)
     (n_rows <= kF32FewRows ? launch_f32<kF32FewRows> : launch_f32<kF32MoreRows>)(cuda, call);
   else if (w.dtype == DType::F16)

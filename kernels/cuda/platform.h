@@ -52,6 +52,22 @@ __device__ inline unsigned char* dynamic_shared() {
   return bytes;
 }
 
+/// `to` may begin once every block of `from` has let it (let_next_begin) or has ended.
+inline cudaError_t add_early_edge(cudaGraph_t graph, cudaGraphNode_t from, cudaGraphNode_t to) {
+#if CUDART_VERSION >= 12030
+  cudaGraphEdgeData edge = {};
+  edge.from_port = cudaGraphKernelNodePortProgrammatic;
+  edge.type = cudaGraphDependencyTypeProgrammatic;
+#if CUDART_VERSION >= 13000
+  return cudaGraphAddDependencies(graph, &from, &to, &edge, 1);
+#else
+  return cudaGraphAddDependencies_v2(graph, &from, &to, &edge, 1);
+#endif
+#else
+  return cudaGraphAddDependencies(graph, &from, &to, 1);
+#endif
+}
+
 /// What a kernel is called by, where the runtime is told about it.
 template <class... P>
 const void* handle_of(const char*, void (*kernel)(P...)) {

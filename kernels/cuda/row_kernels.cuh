@@ -23,6 +23,8 @@ __device__ inline float norm_scale(const float* x, int dim, float eps) {
 // grid: a block a row
 __global__ void __launch_bounds__(kNormThreads)
     rms_norm_rows(const float* x, const float* w, float* y, int dim, float eps) {
+  let_next_begin();
+  wait_for_earlier();
   x += std::int64_t{blockIdx.x} * dim;
   y += std::int64_t{blockIdx.x} * dim;
   const float scale = norm_scale(x, dim, eps);
@@ -38,6 +40,8 @@ __device__ inline float gated(float gate, float up) {
 // y[r, i] = silu(x[r, i]) x[r, hidden + i]
 __global__ void __launch_bounds__(kRowThreads)
     swiglu_elements(const float* x, float* y, std::int64_t n, int hidden) {
+  let_next_begin();
+  wait_for_earlier();
   const std::int64_t at = std::int64_t{blockIdx.x} * kRowThreads + threadIdx.x;
   if (at >= n) return;
   const std::int64_t row = at / hidden, i = at % hidden;
@@ -65,6 +69,8 @@ __device__ inline void turn_pair(const RopeCall& call, std::int64_t row, float* 
 
 // In place. A thread is a pair of a head of a row.
 __global__ void __launch_bounds__(kRowThreads) rope_pairs(RopeCall call) {
+  let_next_begin();
+  wait_for_earlier();
   const std::int64_t at = std::int64_t{blockIdx.x} * kRowThreads + threadIdx.x;
   const int half = call.head_dim / 2, i = static_cast<int>(at % half);
   const std::int64_t head = at / half, row = head / call.n_heads;

@@ -29,7 +29,8 @@ void rms_norm(
     Device& device, const float* x, const float* w, float* y, int n_rows, int dim, float eps) {
   check_rms_norm(n_rows, dim);
   if (n_rows == 0) return;
-  cuda_of(device).launch("rms_norm", rms_norm_rows, n_rows, kNormThreads, 0, x, w, y, dim, eps);
+  cuda_of(device).launch_early("rms_norm", rms_norm_rows, n_rows, kNormThreads, 0, x, w, y, dim,
+                               eps);
 }
 
 void rope(Device& device,
@@ -44,26 +45,30 @@ void rope(Device& device,
   const std::int64_t n = std::int64_t{n_rows} * n_heads * (head_dim / 2);
   if (n == 0) return;
   const RopeCall call = {x, x_stride, pos, table, n_rows, n_heads, head_dim};
-  cuda_of(device).launch("rope", rope_pairs, blocks_for(n, kRowThreads), kRowThreads, 0, call);
+  cuda_of(device).launch_early("rope", rope_pairs, blocks_for(n, kRowThreads), kRowThreads, 0,
+                               call);
 }
 
 void swiglu(Device& device, const float* x, float* y, int n_rows, int hidden) {
   check_swiglu(n_rows, hidden);
   const std::int64_t n = std::int64_t{n_rows} * hidden;
   if (n == 0) return;
-  cuda_of(device).launch("swiglu", swiglu_elements, blocks_for(n, kRowThreads), kRowThreads, 0, x,
-                         y, n, hidden);
+  cuda_of(device).launch_early("swiglu", swiglu_elements, blocks_for(n, kRowThreads), kRowThreads,
+                               0, x, y, n, hidden);
 }
 
 __global__ void __launch_bounds__(kRowThreads)
     add_elements(const float* x, float* y, std::int64_t n) {
+  let_next_begin();
+  wait_for_earlier();
   const std::int64_t i = std::int64_t{blockIdx.x} * kRowThreads + threadIdx.x;
   if (i < n) y[i] += x[i];
 }
 
 void add(Device& device, const float* x, float* y, std::int64_t n) {
   if (n == 0) return;
-  cuda_of(device).launch("add", add_elements, blocks_for(n, kRowThreads), kRowThreads, 0, x, y, n);
+  cuda_of(device).launch_early("add", add_elements, blocks_for(n, kRowThreads), kRowThreads, 0, x,
+                               y, n);
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ struct Thread {
   uint3 index;
   int warp = 0, lane = 0;
   State state = State::Done;
+  bool waited = false;  // for earlier kernels
   Where barrier;
   std::vector<AsyncCopy> copies;  // not made yet, in order
   std::vector<int> group_ends;  // committed groups: copies [0, end) belong to them or earlier ones
@@ -111,6 +112,7 @@ class Multiprocessor {
     current_->group_ends.push_back(static_cast<int>(current_->copies.size()));
   }
   void wait_copies(int n);
+  void wait_for_earlier() { current_->waited = true; }
 
   // Of SIGSEGV's handler.
   sigjmp_buf jump;
@@ -278,6 +280,8 @@ void Multiprocessor::entry(void* argument) {
   Multiprocessor& own = *the_multiprocessor;
   try {
     own.launched_->body();
+    if (own.launched_->early && !own.current_->waited)
+      own.fault("it begins early and ends without waiting for the kernels before it");
   } catch (const Fault& fault) {
     own.failed_ = fault;
   } catch (const std::exception& e) {
@@ -339,6 +343,7 @@ void Multiprocessor::run_block() {
     Thread& thread = *threads_[static_cast<std::size_t>(i)];
     thread.point = thread.stack.begin(entry, &thread);
     thread.state = Thread::State::Ready;
+    thread.waited = false;
     thread.copies.clear();
     thread.group_ends.clear();
   }
@@ -548,6 +553,9 @@ void copy_async_16(void* to_shared, const void* from) {
 }
 void copy_async_commit() {
   the_multiprocessor->commit_copies();
+}
+void wait_for_earlier() {
+  the_multiprocessor->wait_for_earlier();
 }
 void copy_async_wait(int n) {
   the_multiprocessor->wait_copies(n);

@@ -228,6 +228,13 @@ void copy_async_commit();
 /// Waits until at most n of this thread's committed groups are not there yet.
 void copy_async_wait(int n);
 
+// ---- kernels that begin before those before them have ended
+
+inline void let_next_begin() {}
+/// Counts the threads that call it.
+void wait_for_earlier();
+inline void prefetch_to_cache(const void*, unsigned) {}
+
 // ---- numbers
 
 inline float __uint_as_float(unsigned x) {
@@ -296,7 +303,7 @@ struct cudaFuncAttributes {
   std::size_t sharedSizeBytes;  // what is known of it: of the static objects that were met so far
 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
-enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin };
+enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin, cudaDevAttrComputeCapabilityMajor };
 inline constexpr unsigned cudaStreamNonBlocking = 1;
 inline constexpr unsigned cudaEventDisableTiming = 2;
 
@@ -393,6 +400,8 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node,
                                    const cudaGraphNode_t* dependencies,
                                    std::size_t n_dependencies,
                                    const cudaKernelNodeParams* params);
+/// `to` may begin before `from` has ended: all its threads must call wait_for_earlier().
+cudaError_t add_early_edge(cudaGraph_t graph, cudaGraphNode_t from, cudaGraphNode_t to);
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec,
                                           cudaGraph_t graph,
                                           unsigned long long flags);

@@ -114,6 +114,18 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node,
   return cudaSuccess;
 }
 
+cudaError_t add_early_edge(cudaGraph_t graph, cudaGraphNode_t from, cudaGraphNode_t to) {
+  if (const cudaError_t error = begin_call("cudaGraphAddDependencies")) return error;
+  const auto there = [&](const GraphNode* node) {
+    return std::any_of(graph->nodes.begin(), graph->nodes.end(),
+                       [&](const auto& one) { return one.get() == node; });
+  };
+  if (!there(from) || !there(to)) return refused(cudaErrorInvalidValue);
+  to->after.push_back(from);
+  to->launched.early = true;
+  return cudaSuccess;
+}
+
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec,
                                           cudaGraph_t graph,
                                           unsigned long long) {
@@ -136,8 +148,11 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec,
   const auto found = std::find(exec->nodes.begin(), exec->nodes.end(), node);
   if (found == exec->nodes.end() || !is_there(node) || node->launched.kernel != params->func)
     return refused(cudaErrorInvalidValue);
-  return read_launch(*params,
-                     exec->launches[static_cast<std::size_t>(found - exec->nodes.begin())]);
+  Launched& launched = exec->launches[static_cast<std::size_t>(found - exec->nodes.begin())];
+  const bool early = launched.early;
+  const cudaError_t error = read_launch(*params, launched);
+  launched.early = early;
+  return error;
 }
 
 // As it is now: what it is told later is for later launches.

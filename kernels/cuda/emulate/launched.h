@@ -17,6 +17,7 @@ struct Launched {
   dim3 grid, block;
   std::size_t shared_bytes = 0;
   std::function<void()> body;
+  bool early = false;  // it may begin before the one before it has ended
 };
 
 /// One way through a kernel that ought to make no difference.

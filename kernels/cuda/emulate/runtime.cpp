@@ -529,10 +529,11 @@ cudaError_t cudaGetLastError() {
   return std::exchange(last_error, cudaSuccess);
 }
 
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int device) {
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   if (const cudaError_t error = begin_call("cudaDeviceGetAttribute")) return error;
   if (device != 0) return last_error = cudaErrorInvalidDevice;
-  *value = static_cast<int>(kMaxShared);
+  *value = attribute == cudaDevAttrComputeCapabilityMajor ? runtime().major
+                                                          : static_cast<int>(kMaxShared);
   return cudaSuccess;
 }
 

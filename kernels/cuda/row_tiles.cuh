@@ -1,0 +1,128 @@
+// Hopper's products of a group of four warps (wgmma), which read the rows in shared memory once for
+// all four. Of the same operands they give multiply_tile's bits, whatever their width: seen on an
+// H100, and asked again by the tests of products. Other GPUs and the emulation take multiply_tile.
+#pragma once
+
+#include "kernels/cuda/intrinsics.cuh"
+#include "kernels/cuda/platform.h"
+
+namespace kernels::DECOSCOPE_GPU {
+namespace {
+
+/// From so many tiles of 8 rows on a block has two groups of warps, and Hopper's products pay.
+constexpr int kWideTiles = 4;
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+/// Where tiles of 8 rows by 8 k, 128 bytes each, lie in shared memory: from tile to tile of the next
+/// rows 128 bytes, of the next k `k_bytes`. (PTX ISA, "Matrix Descriptor Format": no swizzle.)
+__device__ inline std::uint64_t described(const void* shared, int k_bytes) {
+  const auto at = static_cast<std::uint64_t>(__cvta_generic_to_shared(shared));
+  return (at & 0x3ffff) >> 4 | static_cast<std::uint64_t>(k_bytes >> 4) << 16 |
+         std::uint64_t{128 >> 4} << 32;
+}
+
+#define DECOSCOPE_WGMMA_32(type)                                                            \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n32k16.f32." type "." type                  \
+               " {"                                                                         \
+               "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, "                   \
+               "{%16,%17,%18,%19}, %20, 1, 1, 1, 0;"                                        \
+               : "+f"(d[0][0]), "+f"(d[0][1]), "+f"(d[0][2]), "+f"(d[0][3]), "+f"(d[1][0]), \
+                 "+f"(d[1][1]), "+f"(d[1][2]), "+f"(d[1][3]), "+f"(d[2][0]), "+f"(d[2][1]), \
+                 "+f"(d[2][2]), "+f"(d[2][3]), "+f"(d[3][0]), "+f"(d[3][1]), "+f"(d[3][2]), \
+                 "+f"(d[3][3])                                                              \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows))
+
+/// d += 64 outputs by 32 rows over 16 k; a: the warp's 16 outputs, as of multiply_tile.
+__device__ inline void multiply_32(Half type,
+                                   float (*d)[4],
+                                   const unsigned (&a)[4],
+                                   std::uint64_t rows) {
+  if (type == Half::Bf16)
+    DECOSCOPE_WGMMA_32("bf16");
+  else
+    DECOSCOPE_WGMMA_32("f16");
+}
+
+#define DECOSCOPE_WGMMA_64(type)                                                            \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                  \
+               " {"                                                                         \
+               "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"                     \
+               "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, "         \
+               "{%32,%33,%34,%35}, %36, 1, 1, 1, 0;"                                        \
+               : "+f"(d[0][0]), "+f"(d[0][1]), "+f"(d[0][2]), "+f"(d[0][3]), "+f"(d[1][0]), \
+                 "+f"(d[1][1]), "+f"(d[1][2]), "+f"(d[1][3]), "+f"(d[2][0]), "+f"(d[2][1]), \
+                 "+f"(d[2][2]), "+f"(d[2][3]), "+f"(d[3][0]), "+f"(d[3][1]), "+f"(d[3][2]), \
+                 "+f"(d[3][3]), "+f"(d[4][0]), "+f"(d[4][1]), "+f"(d[4][2]), "+f"(d[4][3]), \
+                 "+f"(d[5][0]), "+f"(d[5][1]), "+f"(d[5][2]), "+f"(d[5][3]), "+f"(d[6][0]), \
+                 "+f"(d[6][1]), "+f"(d[6][2]), "+f"(d[6][3]), "+f"(d[7][0]), "+f"(d[7][1]), \
+                 "+f"(d[7][2]), "+f"(d[7][3])                                               \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows))
+
+/// d += 64 outputs by 64 rows over 16 k; a: the warp's 16 outputs, as of multiply_tile.
+__device__ inline void multiply_64(Half type,
+                                   float (*d)[4],
+                                   const unsigned (&a)[4],
+                                   std::uint64_t rows) {
+  if (type == Half::Bf16)
+    DECOSCOPE_WGMMA_64("bf16");
+  else
+    DECOSCOPE_WGMMA_64("f16");
+}
+
+/// Asynchronous copies that this thread waited for are there for products too, behind a barrier.
+template <int kRowTiles>
+__device__ inline void share_copies() {
+  if (kRowTiles >= kWideTiles) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+template <int kRowTiles>
+__device__ inline void multiply_rows_begin() {
+  if (kRowTiles >= kWideTiles) asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+template <int kRowTiles>
+__device__ inline void multiply_rows_end() {
+  if (kRowTiles < kWideTiles) return;
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+
+#else
+
+template <int kRowTiles>
+__device__ inline void share_copies() {}
+template <int kRowTiles>
+__device__ inline void multiply_rows_begin() {}
+template <int kRowTiles>
+__device__ inline void multiply_rows_end() {}
+
+#endif
+
+/// sum[r] += the warp's 16 outputs by tile r of the rows, over 16 k. Between begin and end nothing
+/// touches a sum, nor what was multiplied.
+/// @param rows  in shared memory, [2 of 8 k][kRowTiles][8 rows][8 k]
+template <int kRowTiles>
+__device__ inline void multiply_rows(Half type,
+                                     float (&sum)[kRowTiles][4],
+                                     const unsigned (&a)[4],
+                                     const unsigned char* rows) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  if constexpr (kRowTiles == 4) {
+    multiply_32(type, sum, a, described(rows, kRowTiles * 128));
+    return;
+  } else if constexpr (kRowTiles > 4) {
+#pragma unroll
+    for (int r = 0; r < kRowTiles; r += 8)
+      multiply_64(type, sum + r, a, described(rows + r * 128, kRowTiles * 128));
+    return;
+  }
+#endif
+  const auto* words = reinterpret_cast<const unsigned*>(rows) + threadIdx.x % 32;
+#pragma unroll
+  for (int r = 0; r < kRowTiles; r++) {
+    const unsigned b[2] = {words[r * 32], words[(kRowTiles + r) * 32]};
+    multiply_tile(type, sum[r], a, b);
+  }
+}
+
+}  // namespace
+}  // namespace kernels::DECOSCOPE_GPU
