@@ -35,27 +35,30 @@ struct StageCall {
   std::int64_t n_kv_heads;
 };
 
-// Turns heads and stages what is behind them. A thread is a pair of a head of a row.
+// Turns heads and stages what is behind them. Launched as rope_block and rope_grid say, for heads
+// that are staged as they are too.
 template <class Store>
-__global__ void __launch_bounds__(kRowThreads) rope_and_stage(RopeCall call, StageCall staged) {
+__global__ void __launch_bounds__(kRopeThreads) rope_and_stage(RopeCall call, StageCall staged) {
   let_next_begin();
   wait_for_earlier();
   using Element = typename Store::Element;
-  const std::int64_t at = std::int64_t{blockIdx.x} * kRowThreads + threadIdx.x;
   const auto n_kv = static_cast<int>(staged.n_kv_heads);
-  const int half = call.head_dim / 2, i = static_cast<int>(at % half);
-  const int n_heads = call.n_heads + (staged.v ? n_kv : 0);
-  const std::int64_t row = at / half / n_heads;
-  const auto head = static_cast<int>(at / half % n_heads);
-  if (row >= call.n_rows) return;
-  float* low = call.x + row * call.x_stride + std::int64_t{head} * call.head_dim + i;
-  if (head < call.n_heads) turn_pair(call, row, low, i);
-  const int kv_head = head < call.n_heads ? head - (call.n_heads - n_kv) : head - call.n_heads;
-  if (kv_head < 0) return;
-  auto* to = static_cast<Element*>(head < call.n_heads ? staged.k : staged.v) +
-             (row * n_kv + kv_head) * call.head_dim + i;
-  to[0] = Store::narrow(low[0]);
-  to[half] = Store::narrow(low[half]);
+  const auto head = static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y);
+  if (head >= call.n_heads + (staged.v ? n_kv : 0)) return;
+  const bool is_turned = head < call.n_heads, in_fours = heads_in_fours(call);
+  const int half = call.head_dim / 2;
+  const int kv_head = is_turned ? head - (call.n_heads - n_kv) : head - call.n_heads;
+  float* low = call.x + blockIdx.x * call.x_stride + std::int64_t{head} * call.head_dim;
+  auto* to = static_cast<Element*>(is_turned ? staged.k : staged.v) +
+             (std::int64_t{blockIdx.x} * n_kv + kv_head) * call.head_dim;
+  const bool to_fours = lie_in_fours(half, is_turned ? staged.k : staged.v);
+  for (int i = 4 * threadIdx.x; i < half; i += 4 * blockDim.x) {
+    const Halves own =
+        is_turned ? turn_halves(call, low, i, in_fours) : load_halves(call, low, i, in_fours);
+    if (kv_head < 0) continue;
+    store_four_as<Store>(to + i, own.low, half - i, to_fours);
+    store_four_as<Store>(to + half + i, own.high, half - i, to_fours);
+  }
 }
 
 /// Where a layer's staged rows lie, and its pages.
@@ -130,10 +133,8 @@ __global__ void __launch_bounds__(kCacheThreads) read_positions(const char* k,
 template <class Store>
 void rope_and_stage_as(CudaDevice& device, const RopeCall& rope, const StageCall& staged) {
   const int n_heads = rope.n_heads + (staged.v ? static_cast<int>(staged.n_kv_heads) : 0);
-  device.launch_early(
-      "rope_and_stage", rope_and_stage<Store>,
-      blocks_for(std::int64_t{rope.n_rows} * n_heads * (rope.head_dim / 2), kRowThreads),
-      kRowThreads, 0, rope, staged);
+  device.launch_early("rope_and_stage", rope_and_stage<Store>, rope_grid(rope, n_heads),
+                      rope_block(rope.head_dim), 0, rope, staged);
 }
 
 /// Where the heads were turned just before, or their keys staged, in one kernel with that.

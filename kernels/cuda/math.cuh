@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include <cstdint>
+
 #include "kernels/cuda/intrinsics.cuh"
 
 #if !defined(DECOSCOPE_CUDA_EMULATION)
@@ -167,6 +169,72 @@ __device__ T over_block(T x, const Combine& combine) {
   T all = results.of[0];
   for (int warp = 1; warp < kWarps; warp++) all = combine(all, results.of[warp]);
   return all;
+}
+/// Over the block's threads, whole warps: a tree over each warp's lanes, then one over 32 warps, of
+/// which those that are not there hold `none`. So threads that would add zeros may be left out.
+/// Every thread has it. Meets the block twice.
+template <class T, class Combine>
+__device__ T over_warps(T x, T none, const Combine& combine) {
+  auto& results = static_shared<WarpResults<T, 32>>();
+  const int lane = threadIdx.x % 32, n_warps = blockDim.x / 32;
+  x = over_warp(x, combine);
+  __syncthreads();  // what another call left there has been read
+  if (lane == 0) results.of[threadIdx.x / 32] = x;
+  __syncthreads();
+  return over_warp(lane < n_warps ? results.of[lane] : none, combine);
+}
+
+// ---- four neighbours of a row at a time: one thread's
+
+struct Four {
+  float of[4];
+};
+/// Whether rows that begin `stride` elements of 4 bytes apart, from these addresses on, may be read
+/// and written in vectors of four.
+template <class... T>
+__device__ bool lie_in_fours(std::int64_t stride, const T*... at) {
+  return ((static_cast<std::uintptr_t>(stride * 4) | ... | reinterpret_cast<std::uintptr_t>(at)) %
+          16) == 0;
+}
+/// The first n of them; zeros in place of others.
+__device__ inline Four load_four(const float* from, int n, bool in_fours) {
+  if (in_fours && n >= 4) {
+    const float4 all = *reinterpret_cast<const float4*>(from);
+    return {{all.x, all.y, all.z, all.w}};
+  }
+  Four four = {};
+#pragma unroll
+  for (int j = 0; j < 4; j++)
+    if (j < n) four.of[j] = from[j];
+  return four;
+}
+__device__ inline void store_four(float* to, const Four& four, int n, bool in_fours) {
+  if (in_fours && n >= 4) {
+    *reinterpret_cast<float4*>(to) = float4{four.of[0], four.of[1], four.of[2], four.of[3]};
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < 4; j++)
+    if (j < n) to[j] = four.of[j];
+}
+/// Two halves as they lie one behind the other.
+template <class Store>
+__device__ unsigned narrow_two(float first, float second) {
+  return Store::narrow(first) | static_cast<unsigned>(Store::narrow(second)) << 16;
+}
+/// Rounded to the storage type.
+template <class Store>
+__device__ void store_four_as(typename Store::Element* to, const Four& four, int n, bool in_fours) {
+  if constexpr (sizeof(*to) == 4) {
+    store_four(to, four, n, in_fours);
+  } else if (in_fours && n >= 4) {
+    *reinterpret_cast<uint2*>(to) =
+        uint2{narrow_two<Store>(four.of[0], four.of[1]), narrow_two<Store>(four.of[2], four.of[3])};
+  } else {
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+      if (j < n) to[j] = Store::narrow(four.of[j]);
+  }
 }
 
 }  // namespace

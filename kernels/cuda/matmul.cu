@@ -69,16 +69,37 @@ __global__ void __launch_bounds__(kMatThreads) pack_f32(Raw raw, std::int64_t n,
       row < raw.n ? element_of(raw.data, raw.type, std::int64_t{row} * raw.k + line % raw.k) : 0;
 }
 
-// grid: a block a row
+// Thread 4 t + l has columns 16 t + 2 l and 16 t + 2 l + 8 and those behind them, which of halves are
+// two words of one fragment.  grid: (rows, blocks of threads)
 __global__ void __launch_bounds__(kMatThreads)
     embed_rows(const void* packed, DType type, int k, const int* ids, float* y) {
   let_next_begin();
   wait_for_earlier();
-  const int id = ids[blockIdx.x], n_chunks = chunks_of(k);
-  for (int j = threadIdx.x; j < k; j += kMatThreads) {
-    const std::int64_t at =
-        type == DType::F32 ? place_of_f32(id, j, k) : place_of_half(id, j, n_chunks);
-    y[std::int64_t{blockIdx.x} * k + j] = element_of(packed, type, at);
+  const int id = ids[blockIdx.x], thread = blockIdx.y * kMatThreads + threadIdx.x;
+  const int first = thread / 4 * 16 + thread % 4 * 2;
+  if (first >= k) return;
+  Four own = {};
+  if (type == DType::F32) {
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+      const int j = first + e / 2 * 8 + e % 2;
+      if (j < k) own.of[e] = static_cast<const float*>(packed)[place_of_f32(id, j, k)];
+    }
+  } else {
+    const auto* words =
+        static_cast<const unsigned*>(packed) + place_of_half(id, first, chunks_of(k)) / 2;
+    const unsigned low = words[0], high = words[2];
+    const auto widen = [&](unsigned half) {
+      const auto bits = static_cast<std::uint16_t>(half);
+      return type == DType::BF16 ? StoreBf16::widen(bits) : StoreF16::widen(bits);
+    };
+    own = {{widen(low & 0xffff), widen(low >> 16), widen(high & 0xffff), widen(high >> 16)}};
+  }
+  y += std::int64_t{blockIdx.x} * k;
+#pragma unroll
+  for (int e = 0; e < 4; e++) {
+    const int j = first + e / 2 * 8 + e % 2;
+    if (j < k) y[j] = own.of[e];
   }
 }
 
@@ -114,37 +135,47 @@ __device__ inline std::int64_t place_of_row(int row, int column, int n_row_tiles
   return (std::int64_t{column / 8} * n_row_tiles + row / 8) * 64 + row % 8 * 8 + column % 8;
 }
 
-// The rows in that order. grid: (chunks, tiles of 8 rows)
+/// Columns i .. i + 3 of a row, i a multiple of 4, rounded: they lie side by side.
+template <class Store>
+__device__ inline void store_prepared(
+    std::uint16_t* rows, int row, int i, int n_row_tiles, const Four& four) {
+  *reinterpret_cast<uint2*>(rows + place_of_row(row, i, n_row_tiles)) = {
+      narrow_two<Store>(four.of[0], four.of[1]), narrow_two<Store>(four.of[2], four.of[3])};
+}
+
+// The rows in that order. grid: (chunks, tiles of 8 rows); a thread has four neighbours of a row
 template <class Store>
 __global__ void __launch_bounds__(kMatThreads)
     prepare_rows(const float* x, std::int64_t x_stride, int n_rows, int k, std::uint16_t* rows) {
   let_next_begin();
   wait_for_earlier();
-  const int row = blockIdx.y * 8 + threadIdx.x / 16;
-  const int first = blockIdx.x * kChunk + threadIdx.x % 16 * 4;
-  for (int column = first; column < first + 4; column++) {
-    const bool there = row < n_rows && column < k;
-    rows[place_of_row(row, column, gridDim.y)] =
-        Store::narrow(there ? x[row * x_stride + column] : 0.0f);
-  }
+  const int row = blockIdx.y * 8 + threadIdx.x / 16, i = blockIdx.x * kChunk + threadIdx.x % 16 * 4;
+  const int n = row < n_rows ? k - i : 0;
+  const Four own = load_four(x + row * x_stride + i, n, lie_in_fours(x_stride, x));
+  store_prepared<Store>(rows, row, i, gridDim.y, own);
 }
 
 // The same for rows that are normed on the way: y [n_rows, k] is what rms_norm_rows makes of x.
-// grid: a block a row, those that fill the last tile of 8 too
+// grid: a block of norm_threads(k) a row, those that fill the last tile of 8 too
 template <class Store>
 __global__ void __launch_bounds__(kNormThreads) norm_and_prepare(
     const float* x, const float* w, float* y, int n_rows, int k, float eps, std::uint16_t* rows) {
   let_next_begin();
   wait_for_earlier();
   const int row = blockIdx.x, n_tiles = gridDim.x / 8;
-  const bool there = row < n_rows;
-  x += std::int64_t{row} * k;
-  const float scale = there ? norm_scale(x, k, eps) : 0.0f;
-  for (int i = threadIdx.x; i < padded_to(k, kChunk); i += kNormThreads) {
-    const float normed = there && i < k ? x[i] * scale * w[i] : 0.0f;
-    if (there && i < k) y[std::int64_t{row} * k + i] = normed;
-    rows[place_of_row(row, i, n_tiles)] = Store::narrow(normed);
+  const auto width = static_cast<int>(padded_to(k, kChunk));
+  if (row >= n_rows) {
+    for (int i = 4 * threadIdx.x; i < width; i += 4 * blockDim.x)
+      store_prepared<Store>(rows, row, i, n_tiles, {});
+    return;
   }
+  const bool in_fours = lie_in_fours(k, x, w, y);
+  x += std::int64_t{row} * k;
+  y += std::int64_t{row} * k;
+  for_normed({x, w, k, in_fours}, eps, width, [&](int i, int n, const Four& normed) {
+    store_prepared<Store>(rows, row, i, n_tiles, normed);
+    store_four(y + i, normed, n, in_fours);
+  });
 }
 
 // The same for rows that are gated on the way: y [n_rows, k] is what swiglu_elements makes of x.
@@ -154,15 +185,16 @@ __global__ void __launch_bounds__(kMatThreads)
     gate_and_prepare(const float* x, float* y, int n_rows, int k, std::uint16_t* rows) {
   let_next_begin();
   wait_for_earlier();
-  const int row = blockIdx.y * 8 + threadIdx.x / 16;
-  for (int i = threadIdx.x % 16; i < kChunk; i += 16) {
-    const int column = blockIdx.x * kChunk + i;
-    const bool there = row < n_rows && column < k;
-    const float* gate = x + std::int64_t{row} * 2 * k + column;
-    const float act = there ? gated(gate[0], gate[k]) : 0.0f;
-    if (there) y[std::int64_t{row} * k + column] = act;
-    rows[place_of_row(row, column, gridDim.y)] = Store::narrow(act);
+  const int row = blockIdx.y * 8 + threadIdx.x / 16, i = blockIdx.x * kChunk + threadIdx.x % 16 * 4;
+  const int n = row < n_rows ? k - i : 0;
+  Four own = {};
+  if (n > 0) {
+    const bool in_fours = lie_in_fours(k, x, y);
+    const float* gate = x + std::int64_t{row} * 2 * k + i;
+    own = gated(load_four(gate, n, in_fours), load_four(gate + k, n, in_fours));
+    store_four(y + std::int64_t{row} * k + i, own, n, in_fours);
   }
+  store_prepared<Store>(rows, row, i, gridDim.y, own);
 }
 
 // The same for rows that attention leaves in chunks: what it makes of them is what join_chunks does.
@@ -517,8 +549,9 @@ void embed(
   if (n_rows == 0) return;
   CudaDevice& cuda = cuda_of(device);
   const int* told = cuda.mirrored(Use::Ids, {ids, static_cast<std::size_t>(n_rows)});
-  cuda.launch_early("embed", embed_rows, n_rows, kMatThreads, 0, table.data, table.dtype, table.k,
-                    told, y);
+  const int fours = blocks_for(table.k, 16) * 4;
+  cuda.launch_early("embed", embed_rows, dim3(n_rows, blocks_for(fours, kMatThreads)), kMatThreads,
+                    0, table.data, table.dtype, table.k, told, y);
 }
 
 /// The rows' fragments; a norm, a gate or a join that was asked for just before, of these rows, is
@@ -530,8 +563,8 @@ void launch_prepare(CudaDevice& cuda, const MatmulCall& call, int n_tiles, std::
                              float) {
     return dense && y == call.x && dim == call.k && static_cast<int>(grid.x) == call.n_rows;
   };
-  const auto is_gated = [&](dim3, const float*, const float* y, std::int64_t n, int hidden) {
-    return dense && y == call.x && hidden == call.k && n == std::int64_t{call.n_rows} * hidden;
+  const auto is_gated = [&](dim3 grid, const float*, const float* y, int hidden) {
+    return dense && y == call.x && hidden == call.k && static_cast<int>(grid.x) == call.n_rows;
   };
   const auto is_joined = [&](dim3 grid, const AttentionCall& join) {
     return dense && join.out == call.x && join.out_stride == call.k &&
@@ -540,10 +573,10 @@ void launch_prepare(CudaDevice& cuda, const MatmulCall& call, int n_tiles, std::
   const dim3 grid(chunks_of(call.k), n_tiles);
   if (const auto norm = cuda.take_back(rms_norm_rows, is_normed)) {
     const auto& [x, w, y, dim, eps] = *norm;
-    cuda.launch_early("norm_and_prepare", norm_and_prepare<Store>, 8 * n_tiles, kNormThreads, 0, x,
-                      w, y, call.n_rows, dim, eps, rows);
+    cuda.launch_early("norm_and_prepare", norm_and_prepare<Store>, 8 * n_tiles, norm_threads(dim),
+                      0, x, w, y, call.n_rows, dim, eps, rows);
   } else if (const auto gate = cuda.take_back(swiglu_elements, is_gated)) {
-    const auto& [x, y, n, hidden] = *gate;
+    const auto& [x, y, hidden] = *gate;
     cuda.launch_early("gate_and_prepare", gate_and_prepare<Store>, grid, kMatThreads, 0, x, y,
                       call.n_rows, hidden, rows);
   } else if (const auto join = cuda.take_back(join_chunks, is_joined)) {

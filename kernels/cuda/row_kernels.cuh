@@ -7,28 +7,72 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-constexpr int kNormThreads = 256, kRowThreads = 256;
+constexpr int kNormThreads = 1024, kRowThreads = 256;
+constexpr int kNormFours = 2;  // of a row, that a thread keeps in registers
 
-/// 1 / sqrt(mean(x^2) + eps) of a row. Element i is thread i % 256's, added in order; so zeros
-/// appended to a row add nothing but zeros. Meets the block.
-__device__ inline float norm_scale(const float* x, int dim, float eps) {
+/// Threads of a norm's block: one for four neighbours, whole warps, as many as may be.
+constexpr int norm_threads(int dim) {
+  return dim > 4 * kNormThreads - 128 ? kNormThreads : (dim + 127) / 128 * 32;
+}
+
+/// A row of a norm. Elements i .. i + 3, i a multiple of 4, are thread i / 4 % 1024's, which adds
+/// their squares in order; so zeros appended to a row add nothing but zeros.
+struct NormRow {
+  const float *x, *w;
+  int dim;
+  bool in_fours;
+};
+
+/// Calls take(i, how many there are, x / sqrt(mean(x^2) + eps) * w) for each four in [0, width),
+/// where width is at most dim and a chunk more and what is behind dim is zeros. take() may write
+/// over the four's x. Meets the block.
+template <class Take>
+__device__ inline void for_normed(const NormRow& row, float eps, int width, const Take& take) {
+  constexpr int kStep = 4 * kNormThreads;
+  const int own = 4 * static_cast<int>(threadIdx.x);
+  Four x[kNormFours], w[kNormFours];
+#pragma unroll
+  for (int at = 0; at < kNormFours; at++) {
+    const int i = own + at * kStep;
+    x[at] = load_four(row.x + i, row.dim - i, row.in_fours);
+    w[at] = load_four(row.w + i, row.dim - i, row.in_fours);
+  }
   float sum = 0;
-  for (int i = threadIdx.x; i < dim; i += kNormThreads) sum = fmaf(x[i], x[i], sum);
-  sum = over_block<kNormThreads>(sum, Plus());
+  const auto add_squares = [&](const Four& four) {
+#pragma unroll
+    for (int j = 0; j < 4; j++) sum = fmaf(four.of[j], four.of[j], sum);
+  };
+#pragma unroll
+  for (int at = 0; at < kNormFours; at++) add_squares(x[at]);
+  for (int i = own + kNormFours * kStep; i < row.dim; i += kStep)
+    add_squares(load_four(row.x + i, row.dim - i, row.in_fours));
+  sum = over_warps(sum, 0.0f, Plus());
   // Plain divisions and a root: scaling dim by 4 and eps by 1/4 scales each by a power of two.
-  return 1.0f / sqrtf(sum / static_cast<float>(dim) + eps);
+  const float scale = 1.0f / sqrtf(sum / static_cast<float>(row.dim) + eps);
+  const auto give = [&](int i, Four of_x, const Four& of_w) {
+    if (i >= width) return;
+#pragma unroll
+    for (int j = 0; j < 4; j++) of_x.of[j] = of_x.of[j] * scale * of_w.of[j];
+    take(i, row.dim - i, of_x);
+  };
+#pragma unroll
+  for (int at = 0; at < kNormFours; at++) give(own + at * kStep, x[at], w[at]);
+  for (int i = own + kNormFours * kStep; i < width; i += kStep)
+    give(i, load_four(row.x + i, row.dim - i, row.in_fours),
+         load_four(row.w + i, row.dim - i, row.in_fours));
 }
 
 // y = x / sqrt(mean(x^2) + eps) * w.  x, y [rows, dim], may be the same; w [dim]
-// grid: a block a row
+// grid: a block of norm_threads(dim) a row
 __global__ void __launch_bounds__(kNormThreads)
     rms_norm_rows(const float* x, const float* w, float* y, int dim, float eps) {
   let_next_begin();
   wait_for_earlier();
+  const bool in_fours = lie_in_fours(dim, x, w, y);
   x += std::int64_t{blockIdx.x} * dim;
   y += std::int64_t{blockIdx.x} * dim;
-  const float scale = norm_scale(x, dim, eps);
-  for (int i = threadIdx.x; i < dim; i += kNormThreads) y[i] = x[i] * scale * w[i];
+  for_normed({x, w, dim, in_fours}, eps, dim,
+             [&](int i, int n, const Four& normed) { store_four(y + i, normed, n, in_fours); });
 }
 
 /// silu(gate) up; exp is cut off at 88, where silu is 0 to within f32.
@@ -37,15 +81,26 @@ __device__ inline float gated(float gate, float up) {
   return gate / (1.0f + exp_f32(exponent)) * up;
 }
 
-// y[r, i] = silu(x[r, i]) x[r, hidden + i]
+/// The same of four neighbours; where none are, zeros come of zeros.
+__device__ inline Four gated(const Four& gate, const Four& up) {
+  Four y;
+#pragma unroll
+  for (int j = 0; j < 4; j++) y.of[j] = gated(gate.of[j], up.of[j]);
+  return y;
+}
+
+// y[r, i] = silu(x[r, i]) x[r, hidden + i].  grid: (rows, blocks of fours)
 __global__ void __launch_bounds__(kRowThreads)
-    swiglu_elements(const float* x, float* y, std::int64_t n, int hidden) {
+    swiglu_elements(const float* x, float* y, int hidden) {
   let_next_begin();
   wait_for_earlier();
-  const std::int64_t at = std::int64_t{blockIdx.x} * kRowThreads + threadIdx.x;
-  if (at >= n) return;
-  const std::int64_t row = at / hidden, i = at % hidden;
-  y[at] = gated(x[row * 2 * hidden + i], x[row * 2 * hidden + hidden + i]);
+  const bool in_fours = lie_in_fours(hidden, x, y);
+  const std::int64_t row = blockIdx.x;
+  const int i = 4 * static_cast<int>(blockIdx.y * kRowThreads + threadIdx.x);
+  const float* gate = x + row * 2 * hidden + i;
+  const Four own =
+      gated(load_four(gate, hidden - i, in_fours), load_four(gate + hidden, hidden - i, in_fours));
+  store_four(y + row * hidden + i, own, hidden - i, in_fours);
 }
 
 /// Heads side by side from x, and by how much they are turned.
@@ -58,24 +113,61 @@ struct RopeCall {
   int n_heads, head_dim;
 };
 
-/// Turns elements i and i + half of a head.
-__device__ inline void turn_pair(const RopeCall& call, std::int64_t row, float* low, int i) {
-  float* high = low + call.head_dim / 2;
-  const float* turn = call.table + std::int64_t{call.pos[row]} * call.head_dim + 2 * i;
-  const float c = turn[0], s = turn[1], a = *low, b = *high;
-  *low = a * c - b * s;
-  *high = b * c + a * s;
+constexpr int kRopeThreads = 128;
+
+/// (threads a head, heads a block), and (rows, blocks of heads): a thread has four pairs of a head.
+inline dim3 rope_block(int head_dim) {
+  const int fours = (head_dim / 2 + 3) / 4, a_head = fours < kRopeThreads ? fours : kRopeThreads;
+  return dim3(static_cast<unsigned>(a_head), static_cast<unsigned>(kRopeThreads / a_head));
+}
+inline dim3 rope_grid(const RopeCall& call, int n_heads) {
+  const int a_block = static_cast<int>(rope_block(call.head_dim).y);
+  return dim3(static_cast<unsigned>(call.n_rows),
+              static_cast<unsigned>((n_heads + a_block - 1) / a_block));
 }
 
-// In place. A thread is a pair of a head of a row.
-__global__ void __launch_bounds__(kRowThreads) rope_pairs(RopeCall call) {
+/// Elements i .. i + 3 of a head, and those half a head behind them.
+struct Halves {
+  Four low, high;
+};
+__device__ inline bool heads_in_fours(const RopeCall& call) {
+  return lie_in_fours(call.x_stride | call.head_dim / 2, call.x, call.table);
+}
+__device__ inline Halves load_halves(const RopeCall& call, const float* low, int i, bool in_fours) {
+  const int half = call.head_dim / 2, n = half - i;
+  return {load_four(low + i, n, in_fours), load_four(low + half + i, n, in_fours)};
+}
+
+/// Turns elements i .. i + 3 of a head, with those half a head behind them, in place.
+__device__ inline Halves turn_halves(const RopeCall& call, float* low, int i, bool in_fours) {
+  const int half = call.head_dim / 2, n = half - i;
+  const float* turn = call.table + std::int64_t{call.pos[blockIdx.x]} * call.head_dim + 2 * i;
+  const Halves from = load_halves(call, low, i, in_fours);
+  const Four turns[2] = {load_four(turn, 2 * n, in_fours),
+                         load_four(turn + 4, 2 * n - 4, in_fours)};
+  Halves to;
+#pragma unroll
+  for (int j = 0; j < 4; j++) {
+    const float c = turns[j / 2].of[j % 2 * 2], s = turns[j / 2].of[j % 2 * 2 + 1];
+    const float a = from.low.of[j], b = from.high.of[j];
+    to.low.of[j] = a * c - b * s;
+    to.high.of[j] = b * c + a * s;
+  }
+  store_four(low + i, to.low, n, in_fours);
+  store_four(low + half + i, to.high, n, in_fours);
+  return to;
+}
+
+// In place. Launched as rope_block and rope_grid say.
+__global__ void __launch_bounds__(kRopeThreads) rope_pairs(RopeCall call) {
   let_next_begin();
   wait_for_earlier();
-  const std::int64_t at = std::int64_t{blockIdx.x} * kRowThreads + threadIdx.x;
-  const int half = call.head_dim / 2, i = static_cast<int>(at % half);
-  const std::int64_t head = at / half, row = head / call.n_heads;
-  if (row >= call.n_rows) return;
-  turn_pair(call, row, call.x + row * call.x_stride + head % call.n_heads * call.head_dim + i, i);
+  const auto head = static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y);
+  if (head >= call.n_heads) return;
+  const bool in_fours = heads_in_fours(call);
+  float* low = call.x + blockIdx.x * call.x_stride + std::int64_t{head} * call.head_dim;
+  for (int i = 4 * threadIdx.x; i < call.head_dim / 2; i += 4 * blockDim.x)
+    turn_halves(call, low, i, in_fours);
 }
 
 }  // namespace

@@ -29,8 +29,8 @@ void rms_norm(
     Device& device, const float* x, const float* w, float* y, int n_rows, int dim, float eps) {
   check_rms_norm(n_rows, dim);
   if (n_rows == 0) return;
-  cuda_of(device).launch_early("rms_norm", rms_norm_rows, n_rows, kNormThreads, 0, x, w, y, dim,
-                               eps);
+  cuda_of(device).launch_early("rms_norm", rms_norm_rows, n_rows, norm_threads(dim), 0, x, w, y,
+                               dim, eps);
 }
 
 void rope(Device& device,
@@ -42,19 +42,19 @@ void rope(Device& device,
           const int* pos,
           const float* table) {
   check_rope(n_rows, n_heads, head_dim, x_stride);
-  const std::int64_t n = std::int64_t{n_rows} * n_heads * (head_dim / 2);
-  if (n == 0) return;
+  if (n_rows == 0 || n_heads == 0) return;
   const RopeCall call = {x, x_stride, pos, table, n_rows, n_heads, head_dim};
-  cuda_of(device).launch_early("rope", rope_pairs, blocks_for(n, kRowThreads), kRowThreads, 0,
-                               call);
+  cuda_of(device).launch_early("rope", rope_pairs, rope_grid(call, n_heads), rope_block(head_dim),
+                               0, call);
 }
 
 void swiglu(Device& device, const float* x, float* y, int n_rows, int hidden) {
   check_swiglu(n_rows, hidden);
-  const std::int64_t n = std::int64_t{n_rows} * hidden;
-  if (n == 0) return;
-  cuda_of(device).launch_early("swiglu", swiglu_elements, blocks_for(n, kRowThreads), kRowThreads,
-                               0, x, y, n, hidden);
+  if (n_rows == 0) return;
+  const auto a_row = static_cast<unsigned>(blocks_for(hidden, 4 * kRowThreads));
+  cuda_of(device).launch_early("swiglu", swiglu_elements,
+                               dim3(static_cast<unsigned>(n_rows), a_row), kRowThreads, 0, x, y,
+                               hidden);
 }
 
 __global__ void __launch_bounds__(kRowThreads)

@@ -7,7 +7,7 @@
 //                memory is filled with a pattern before each block, and ends likewise
 //   async copies are made when they are waited for, no sooner; until then the place holds rubbish
 //   streams      do their work when somebody waits for them, no sooner
-//   vectors      uint2 and uint4 are copied as a whole from and to multiples of their size alone, as
+//   vectors      uint2, uint4 and float4 are copied as a whole from and to multiples of their size alone, as
 //                asynchronous copies are
 //   limits       static and dynamic shared memory together: 48 KiB, or what every GPU has that
 //                this project names where the kernel was allowed more
@@ -66,6 +66,17 @@ struct alignas(16) uint4 {
       : x(of_x), y(of_y), z(of_z), w(of_w) {}
   uint4(const uint4& from) { *this = from; }
   uint4& operator=(const uint4& from) {
+    expect_aligned(place(&from) | place(this), sizeof *this);
+    x = from.x, y = from.y, z = from.z, w = from.w;
+    return *this;
+  }
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+  float4() = default;
+  float4(float of_x, float of_y, float of_z, float of_w) : x(of_x), y(of_y), z(of_z), w(of_w) {}
+  float4(const float4& from) { *this = from; }
+  float4& operator=(const float4& from) {
     expect_aligned(place(&from) | place(this), sizeof *this);
     x = from.x, y = from.y, z = from.z, w = from.w;
     return *this;

@@ -390,10 +390,14 @@ TEST_F(Emulation, a_vector_at_an_address_that_is_no_multiple_of_its_size_is_caug
   EXPECT_EQ(cudaSuccess, run(copied_in_vectors<uint4, true>, 1, 16, in.data(), out.data() + 4));
   EXPECT_EQ(cudaSuccess, run(copied_in_vectors<uint2, false>, 1, 33, in.data() + 2, out.data()));
   EXPECT_EQ(out.read()[65], 68u);
+  EXPECT_EQ(cudaSuccess, run(copied_in_vectors<float4, false>, 1, 16, in.data(), out.data() + 4));
+  EXPECT_EQ(out.read()[67], 64u);
   for (const unsigned off : {1u, 2u, 3u}) {
     expect_caught(copied_in_vectors<uint4, false>, 16, 16, off, 0);
     expect_caught(copied_in_vectors<uint4, false>, 16, 16, 0, off);
     expect_caught(copied_in_vectors<uint4, true>, 16, 16, off, 0);
+    expect_caught(copied_in_vectors<float4, false>, 16, 16, off, 0);
+    expect_caught(copied_in_vectors<float4, false>, 16, 16, 0, off);
   }
   expect_caught(copied_in_vectors<uint2, false>, 33, 8, 1, 0);
 }

@@ -31,7 +31,7 @@ struct Rows {
 
 TEST_P(CudaFused, a_norm_before_a_product_of_halves) {
   for (const DType dtype : {DType::BF16, DType::F16}) {
-    for (const int k : {24, 64, 200}) {
+    for (const int k : {24, 64, 200, 203}) {
       const PackedThere w =
           pack_there(*device_, normal_values(std::size_t(40) * k, 1), 40, k, dtype);
       const DeviceFloats norm(*device_, normal_values(k, 2));
@@ -56,7 +56,7 @@ TEST_P(CudaFused, a_norm_before_a_product_of_halves) {
 
 TEST_P(CudaFused, a_gate_before_a_product_of_halves) {
   for (const DType dtype : {DType::BF16, DType::F16}) {
-    for (const int k : {24, 64, 200}) {
+    for (const int k : {24, 64, 200, 203}) {
       const PackedThere w =
           pack_there(*device_, normal_values(std::size_t(40) * k, 1), 40, k, dtype);
       for (const int n_rows : {1, 8, 9, 40}) {

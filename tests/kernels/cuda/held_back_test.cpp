@@ -138,7 +138,7 @@ TEST_F(HeldBack, once_a_launch_fails_every_call_says_which_it_was) {
   const auto download = [&] { static_cast<void>(y_.read()); };
   const std::string message = refusal(download, ErrorCode::Device);
   emulation::fail_call(0);
-  EXPECT_THAT(message, HasSubstr("cuda:emulated: rms_norm (grid 2 x 1 x 1, block 256 x 1 x 1, "));
+  EXPECT_THAT(message, HasSubstr("cuda:emulated: rms_norm (grid 2 x 1 x 1, block 32 x 1 x 1, "));
   EXPECT_EQ(refusal(download, ErrorCode::Device), message) << "its result is lost";
 }
 
@@ -150,7 +150,7 @@ TEST_F(HeldBack, a_launch_that_fails_while_memory_is_given_back_is_said_by_the_n
   }
   emulation::fail_call(0);
   EXPECT_THAT(refusal([&] { static_cast<void>(y_.read()); }, ErrorCode::Device),
-              HasSubstr("cuda:emulated: rms_norm (grid 2 x 1 x 1, block 256 x 1 x 1, "));
+              HasSubstr("cuda:emulated: rms_norm (grid 2 x 1 x 1, block 32 x 1 x 1, "));
 }
 
 TEST_F(HeldBack, CU14_where_a_graph_cannot_be_had_kernels_go_one_by_one_and_that_is_told_once) {

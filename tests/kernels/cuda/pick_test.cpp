@@ -78,7 +78,7 @@ TEST_P(CudaPickGreedy, takes_the_largest_and_of_equals_the_lowest) {
 }
 INSTANTIATE_TEST_SUITE_P(Vocabularies,
                          CudaPickGreedy,
-                         ::testing::ValuesIn(cases_of({1, 2, 17, 256, 1000}, 1)),
+                         ::testing::ValuesIn(cases_of({1, 2, 17, 256, 1000, 2048, 2049, 6151}, 1)),
                          name_of_case);
 
 class CudaPickBad : public ::testing::TestWithParam<VocabCase> {};
@@ -106,7 +106,7 @@ TEST_P(CudaPickBad, names_logits_that_are_not_finite) {
 }
 INSTANTIATE_TEST_SUITE_P(Vocabularies,
                          CudaPickBad,
-                         ::testing::ValuesIn(cases_of({3, 40, 1000}, 2)),
+                         ::testing::ValuesIn(cases_of({3, 40, 1000, 5000}, 2)),
                          name_of_case);
 
 class CudaPickSampling : public ::testing::TestWithParam<VocabCase> {};
@@ -140,7 +140,7 @@ TEST_P(CudaPickSampling, takes_the_token_of_the_formula) {
 }
 INSTANTIATE_TEST_SUITE_P(Vocabularies,
                          CudaPickSampling,
-                         ::testing::ValuesIn(cases_of({3, 64, 130, 2053}, 3)),
+                         ::testing::ValuesIn(cases_of({3, 64, 130, 2053, 4160}, 3)),
                          name_of_case);
 
 class CudaPickLaw : public ::testing::TestWithParam<VocabCase> {};
@@ -239,7 +239,7 @@ TEST_P(CudaPickFilters, keep_what_the_cpu_keeps) {
 }
 INSTANTIATE_TEST_SUITE_P(Vocabularies,
                          CudaPickFilters,
-                         ::testing::ValuesIn(cases_of({60, 300, 900}, 8)),
+                         ::testing::ValuesIn(cases_of({60, 300, 900, 4101}, 8)),
                          name_of_case);
 
 }  // namespace

@@ -74,7 +74,8 @@ TEST_P(CudaRmsNorm, four_times_the_width_in_zeros_gives_exactly_twice_the_value)
 }
 INSTANTIATE_TEST_SUITE_P(Dims,
                          CudaRmsNorm,
-                         ::testing::ValuesIn(sizes({1, 5, 63, 192, 256, 300, 1100})),
+                         ::testing::ValuesIn(sizes({1, 5, 63, 192, 256, 300, 1100, 4096, 4100,
+                                                    8205})),
                          name_of_size);
 
 class CudaRope : public ::testing::TestWithParam<SizeCase> {};
