@@ -9,6 +9,20 @@ namespace {
 
 constexpr int kAttentionWarps = 4, kAttentionThreads = 32 * kAttentionWarps;
 
+/// A chunk of a group of rows. Of ints alone, as the lists are.
+struct ChunkItem {
+  int first, end;  // of the group, among the pass's rows
+  int chunk;
+  int page, n_cached;  // how many of the chunk's positions lie in the page, from its first
+};
+/// A row of the pass.
+struct ListedRow {
+  int row;         // of the plan
+  int first, pos;  // positions that it sees, [first, pos]
+  int chain;       // where its chain would have position 0
+  int chunks;      // where chunk 0 would be among all chunks of the pass
+};
+
 /// What one pass of the two kernels is told. Lists are in device memory.
 struct AttentionCall {
   const char* k_pages;
@@ -27,39 +41,63 @@ struct AttentionCall {
   const int *seq, *pos, *chain_begin, *prefix_len, *page_begin, *pages, *chain;  // of the plan
   const int* rows;        // of the pass, sequence by sequence
   const int* chunk_base;  // [rows of the pass + 1]  where a row's chunks begin
-  const int* groups;      // [groups + 1]  into rows
-  const int* items;       // [items, 2]    group, chunk
+  const ListedRow* listed;
+  const ChunkItem* items;
 };
 
-/// A listed row's chunks of one head at one dimension, in order.
-__device__ inline float joined(const AttentionCall& call, int listed, int head, int d) {
-  const int begin = call.chunk_base[listed], end = call.chunk_base[listed + 1];
+/// Of every fourth chunk, 128 dimensions.
+struct FourthsOfJoin {
+  float of[kAttentionWarps][kAttentionThreads];
+};
+
+/// Joins a listed row's chunks of one head: weights relative to the largest score of all; their sum
+/// by a lane's chunks in order, then a tree; values by every fourth chunk in order, then the four in
+/// order. write(dimension, value) is called by one thread each. Meets the block.
+template <class Write>
+__device__ inline void join(const AttentionCall& call, int listed, int head, const Write& write) {
+  auto& fourths = static_shared<FourthsOfJoin>();
+  const int begin = call.chunk_base[listed], n = call.chunk_base[listed + 1] - begin;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const std::int64_t step = std::int64_t{call.n_heads} * (2 + call.head_dim);
-  const float* chunk = call.partials + begin * step + std::int64_t{head} * (2 + call.head_dim);
-  float top = -kInfinity, sum = 0, value = 0;
-  for (int c = begin; c < end; c++, chunk += step) {
-    const float new_top = Larger()(top, chunk[0]);
-    const float old_part = exp_f32(top - new_top), part = exp_f32(chunk[0] - new_top);
-    sum = fmaf(chunk[1], part, sum * old_part);
-    value = fmaf(chunk[2 + d], part, value * old_part);
-    top = new_top;
+  const float* chunks = call.partials + begin * step + std::int64_t{head} * (2 + call.head_dim);
+  float top = -kInfinity, sum = 0;
+  for (int c = lane; c < n; c += 32) top = Larger()(top, chunks[c * step]);
+  top = over_warp(top, Larger());
+  for (int c = lane; c < n; c += 32)
+    sum = fmaf(chunks[c * step + 1], exp_f32(chunks[c * step] - top), sum);
+  const float scale = 1.0f / over_warp(sum, Plus());
+  for (int first = 0; first < call.head_dim; first += kAttentionThreads) {
+    constexpr int kDims = kAttentionThreads / 32;
+    float values[kDims] = {};
+#pragma unroll 4
+    for (int c = warp; c < n; c += kAttentionWarps) {
+      const float* chunk = chunks + c * step;
+      const float part = exp_f32(chunk[0] - top);
+#pragma unroll
+      for (int i = 0; i < kDims; i++) {
+        const int d = first + lane + 32 * i;
+        if (d < call.head_dim) values[i] = fmaf(chunk[2 + d], part, values[i]);
+      }
+    }
+    if (first > 0) __syncthreads();
+#pragma unroll
+    for (int i = 0; i < kDims; i++) fourths.of[warp][lane + 32 * i] = values[i];
+    __syncthreads();
+    const int d = threadIdx.x;
+    float value = fourths.of[0][d];
+    for (int i = 1; i < kAttentionWarps; i++) value += fourths.of[i][d];
+    if (first + d < call.head_dim) write(first + d, value * scale);
   }
-  return value * (1.0f / sum);
 }
 
-/// Of a block of the join.
-inline int join_threads(int head_dim) {
-  return head_dim < kAttentionThreads ? (head_dim + 31) / 32 * 32 : kAttentionThreads;
-}
-
-// grid: (rows of the pass, heads); a thread is a dimension at a time
+// grid: (rows of the pass, heads)
 __global__ void __launch_bounds__(kAttentionThreads) join_chunks(AttentionCall call) {
   let_next_begin();
   wait_for_earlier();
-  const int head = blockIdx.y, row = call.rows[blockIdx.x];
-  for (int d = threadIdx.x; d < call.head_dim; d += blockDim.x)
-    call.out[row * call.out_stride + std::int64_t{head} * call.head_dim + d] =
-        joined(call, blockIdx.x, head, d);
+  const int head = blockIdx.y;
+  float* out =
+      call.out + call.rows[blockIdx.x] * call.out_stride + std::int64_t{head} * call.head_dim;
+  join(call, blockIdx.x, head, [&](int d, float value) { out[d] = value; });
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ class CudaDevice;
 struct AttentionPass {
   std::size_t rows;        // sequence by sequence
   std::size_t chunk_base;  // [n_rows + 1]  where a row's chunks begin
-  std::size_t groups;      // [groups + 1]  into rows
-  std::size_t items;       // [n_items, 2]  group, chunk
+  std::size_t listed;      // [n_rows]  ListedRow
+  std::size_t items;       // [n_items]  ChunkItem
   int n_rows, n_items;
 };
 

@@ -30,6 +30,24 @@ __device__ inline void multiply_tile(Half type,
   }
 }
 
+/// Four tiles of 8 by 8 halves from shared memory: lane l points at row l % 8 of tile l / 8. Of each
+/// tile it has two halves of row l / 4, from column l % 4 * 2 on.
+__device__ inline void load_tiles(unsigned (&tiles)[4], const void* row) {
+  const auto from = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(tiles[0]), "=r"(tiles[1]), "=r"(tiles[2]), "=r"(tiles[3])
+               : "r"(from)
+               : "memory");
+}
+/// The same of the transposed tiles: two halves of column l / 4, from row l % 4 * 2 on.
+__device__ inline void load_tiles_transposed(unsigned (&tiles)[4], const void* row) {
+  const auto from = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(tiles[0]), "=r"(tiles[1]), "=r"(tiles[2]), "=r"(tiles[3])
+               : "r"(from)
+               : "memory");
+}
+
 /// 16 bytes from device to shared memory, past the registers and the first-level cache.
 __device__ inline void copy_async_16(void* to_shared, const void* from) {
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(to_shared));

@@ -207,15 +207,18 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const int listed = blockIdx.x, head = blockIdx.y, n_tiles = gridDim.x / 8;
   const bool there = listed < n_rows;
   const int row = there ? call.rows[listed] : listed;
-  for (int d = threadIdx.x; d < call.head_dim; d += blockDim.x) {
+  const auto write = [&](int d, float value) {
     const int column = head * call.head_dim + d;
-    const float value = there ? joined(call, listed, head, d) : 0.0f;
     if (there) call.out[row * call.out_stride + column] = value;
     rows[place_of_row(row, column, n_tiles)] = Store::narrow(value);
-  }
+  };
+  if (there)
+    join(call, listed, head, write);
+  else
+    for (int d = threadIdx.x; d < call.head_dim; d += kAttentionThreads) write(d, 0.0f);
   if (head + 1 < call.n_heads) return;
   const int k = call.n_heads * call.head_dim;
-  for (int i = k + static_cast<int>(threadIdx.x); i < padded_to(k, kChunk); i += blockDim.x)
+  for (int i = k + static_cast<int>(threadIdx.x); i < padded_to(k, kChunk); i += kAttentionThreads)
     rows[place_of_row(row, i, n_tiles)] = Store::narrow(0.0f);
 }
 
@@ -582,8 +585,8 @@ void launch_prepare(CudaDevice& cuda, const MatmulCall& call, int n_tiles, std::
   } else if (const auto join = cuda.take_back(join_chunks, is_joined)) {
     const AttentionCall& chunks = std::get<0>(*join);
     cuda.launch_early("join_and_prepare", join_and_prepare<Store>,
-                      dim3(8 * n_tiles, chunks.n_heads), join_threads(chunks.head_dim), 0, chunks,
-                      call.n_rows, rows);
+                      dim3(8 * n_tiles, chunks.n_heads), kAttentionThreads, 0, chunks, call.n_rows,
+                      rows);
   } else {
     cuda.launch_early("prepare_rows", prepare_rows<Store>, grid, kMatThreads, 0, call.x,
                       call.x_stride, call.n_rows, call.k, rows);

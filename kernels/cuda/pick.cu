@@ -371,6 +371,8 @@ __global__ void __launch_bounds__(kPickThreads) pick_rows(const float* logits,
                                                           Slice* slices,
                                                           unsigned* done,
                                                           Picked* out) {
+  let_next_begin();
+  wait_for_earlier();
   const int first = static_cast<int>(blockIdx.x) * kSlice + 4 * static_cast<int>(threadIdx.x);
   const float* x = logits + blockIdx.y * stride;
   Four four = load_four(x + first, n - first, lie_in_fours(stride, logits));
@@ -454,6 +456,8 @@ __global__ void __launch_bounds__(kPickThreads) rank_rows(const float* logits,
                                                           int k,
                                                           Ranking* out,
                                                           RankedToken* tokens) {
+  let_next_begin();
+  wait_for_earlier();
   Asked asked = rows[blockIdx.x];
   const float* x = logits + blockIdx.x * stride;
   const bool first = threadIdx.x == 0, greedy = asked.temperature < kGreedyTemperature;
@@ -552,11 +556,11 @@ void pick(Device& device,
   auto* done = n_slices > 1
                    ? static_cast<unsigned*>(cuda.scratch(Use::Done, std::int64_t{n_rows} * 4, true))
                    : nullptr;
-  cuda.launch("pick", pick_rows,
-              dim3(static_cast<unsigned>(n_slices), static_cast<unsigned>(n_rows)),
-              pick_threads(n_valid), 0, logits, stride, n_valid, there.rows, there.history,
-              there.own, reinterpret_cast<Slice*>(there.results + slices_at), done,
-              reinterpret_cast<Picked*>(there.results));
+  cuda.launch_early("pick", pick_rows,
+                    dim3(static_cast<unsigned>(n_slices), static_cast<unsigned>(n_rows)),
+                    pick_threads(n_valid), 0, logits, stride, n_valid, there.rows, there.history,
+                    there.own, reinterpret_cast<Slice*>(there.results + slices_at), done,
+                    reinterpret_cast<Picked*>(there.results));
   cuda.await(out, there.results, bytes);
   cuda.answer();
 }
@@ -578,10 +582,10 @@ void rank(Device& device,
                      token_bytes =
                          std::int64_t{n_rows} * k * static_cast<std::int64_t>(sizeof(RankedToken));
   const AskedThere there = tell_asked(cuda, rows, n_rows, n_valid, ranking_bytes + token_bytes);
-  cuda.launch("rank", rank_rows, n_rows, pick_threads(n_valid), static_cast<std::size_t>(k) * 8,
-              logits, stride, n_valid, there.rows, there.history, there.own, k,
-              reinterpret_cast<Ranking*>(there.results),
-              reinterpret_cast<RankedToken*>(there.results + ranking_bytes));
+  cuda.launch_early("rank", rank_rows, n_rows, pick_threads(n_valid),
+                    static_cast<std::size_t>(k) * 8, logits, stride, n_valid, there.rows,
+                    there.history, there.own, k, reinterpret_cast<Ranking*>(there.results),
+                    reinterpret_cast<RankedToken*>(there.results + ranking_bytes));
   cuda.await(out, there.results, ranking_bytes);
   cuda.await(tokens, there.results + ranking_bytes, token_bytes);
   cuda.answer();

@@ -530,6 +530,32 @@ void multiply_fragments(void* const* payloads, unsigned) {
   }
 }
 
+struct TilesOfLane {
+  std::uint16_t row[8];  // that the lane points at
+  std::uint16_t halves[4][2];
+};
+template <bool kTransposed>
+void share_tiles(void* const* payloads, unsigned) {
+  const auto of_lane = [&](int lane) { return static_cast<TilesOfLane*>(payloads[lane]); };
+  for (int lane = 0; lane < 32; lane++) {
+    for (int tile = 0; tile < 4; tile++) {
+      for (int i = 0; i < 2; i++) {
+        const int line = lane / 4, along = lane % 4 * 2 + i;
+        of_lane(lane)->halves[tile][i] = kTransposed ? of_lane(tile * 8 + along)->row[line]
+                                                     : of_lane(tile * 8 + line)->row[along];
+      }
+    }
+  }
+}
+template <bool kTransposed>
+void load_of_warp(unsigned (&tiles)[4], const void* row, Where where) {
+  the_multiprocessor->expect_aligned(place(row), 16);
+  TilesOfLane own;
+  std::memcpy(own.row, row, sizeof own.row);
+  meet_warp(~0u, &own, share_tiles<kTransposed>, where);
+  std::memcpy(tiles, own.halves, sizeof tiles);
+}
+
 }  // namespace
 
 void run_grid(const Launched& launched, const Order& order) {
@@ -581,6 +607,13 @@ void multiply_tile(
     Half type, float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], Where where) {
   TileOperands own{type, d, a, b};
   meet_warp(~0u, &own, multiply_fragments, where);
+}
+
+void load_tiles(unsigned (&tiles)[4], const void* row, Where where) {
+  load_of_warp<false>(tiles, row, where);
+}
+void load_tiles_transposed(unsigned (&tiles)[4], const void* row, Where where) {
+  load_of_warp<true>(tiles, row, where);
 }
 
 }  // namespace kernels::emulation

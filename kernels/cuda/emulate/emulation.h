@@ -1,8 +1,8 @@
 // What CUDA gives a kernel, in plain C++: with this header in place of CUDA's own, the same .cu and
 // .cuh files compile with any C++20 compiler and run on the CPU, block by block, every GPU thread
 // on a fiber of its own (fiber.h).
-//   barriers     __syncthreads, __syncwarp, shuffles, votes and multiply_tile stop a thread until
-//                those it meets have come to the same line
+//   barriers     __syncthreads, __syncwarp, shuffles, votes, load_tiles and multiply_tile stop a
+//                thread until those it meets have come to the same line
 //   memory       device memory ends at a page nobody may touch and begins behind marks; shared
 //                memory is filled with a pattern before each block, and ends likewise
 //   async copies are made when they are waited for, no sooner; until then the place holds rubbish
@@ -254,6 +254,9 @@ inline float __uint_as_float(unsigned x) {
 inline unsigned __float_as_uint(float x) {
   return std::bit_cast<unsigned>(x);
 }
+inline int __popc(unsigned x) {
+  return std::popcount(x);
+}
 inline unsigned __umulhi(unsigned a, unsigned b) {
   return static_cast<unsigned>((std::uint64_t{a} * b) >> 32);
 }
@@ -274,6 +277,12 @@ void multiply_tile(Half type,
                    const unsigned (&a)[4],
                    const unsigned (&b)[2],
                    Where where = Where::current());
+
+/// Four tiles of 8 by 8 halves from shared memory: lane l points at row l % 8 of tile l / 8. Of each
+/// tile it has two halves of row l / 4, from column l % 4 * 2 on.
+void load_tiles(unsigned (&tiles)[4], const void* row, Where where = Where::current());
+/// The same of the transposed tiles: two halves of column l / 4, from row l % 4 * 2 on.
+void load_tiles_transposed(unsigned (&tiles)[4], const void* row, Where where = Where::current());
 
 // ---- the runtime's calls, as far as they are used; every one may be made to fail
 
