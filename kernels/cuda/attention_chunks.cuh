@@ -87,7 +87,7 @@ struct ChunkMemory {
 };
 
 /// What a batch of queries sees. Rows and queries are numbered from its first.
-struct Seen {
+struct SeenByBatch {
   int lo[kMostQueries], hi[kMostQueries];  // slots of a row
   int chain[kMostQueries];                 // where a row's chain has the chunk's first slot
   int partial[kMostQueries];               // a row's chunk among all
@@ -107,7 +107,7 @@ class ChunkBlock {
         item_(item),
         memory_(call.head_dim, kTiles * kTileQueries),
         n_rep_(call.n_heads / call.n_kv_heads),
-        seen_(static_shared<Seen>()) {}
+        seen_(static_shared<SeenByBatch>()) {}
 
   /// Of n queries from `begin` as many as have their keys in shared memory together, one at least.
   __device__ int attend(int begin, int n) {
@@ -538,7 +538,7 @@ class ChunkBlock {
   const ChunkItem item_;
   const Memory memory_;
   const int n_rep_;
-  Seen& seen_;
+  SeenByBatch& seen_;
   int begin_ = 0, n_ = 0;  // queries of the batch
   int n_stored_ = 0;       // keys in shared memory, cached ones first
 };
