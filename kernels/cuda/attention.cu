@@ -154,7 +154,6 @@ class Passes {
   std::vector<PassOfRows> all_;
 };
 
-/// The bits do not depend on how many queries a block has: few leave memory to more blocks.
 template <class Store, int kTiles>
 void attend(CudaDevice& cuda, const AttentionCall& call, int n_items, int n_queries) {
   const ChunkMemory<Store> memory(call.head_dim, kTiles * kTileQueries);
@@ -167,7 +166,9 @@ void attend(CudaDevice& cuda, const AttentionCall& call, int n_items, int n_quer
 template <class Store>
 void run_pass(CudaDevice& cuda, const AttentionCall& call, const AttentionPass& pass) {
   const int n_queries = std::min(pass.n_rows, kGroupRows) * (call.n_heads / call.n_kv_heads);
-  if (n_queries <= kTileQueries)
+  // No bit depends on how many queries a block has. Few leave memory to more blocks; and 8 rows, as
+  // in products, so that lists of the same kernels come for them.
+  if (pass.n_rows <= 8)
     attend<Store, 1>(cuda, call, pass.n_items, n_queries);
   else
     attend<Store, kMostQueries / kTileQueries>(cuda, call, pass.n_items, n_queries);

@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts,
                          ::testing::ValuesIn(cases_of({{4, 4, 64}, {6, 2, 20}, {4, 1, 48}},
                                                       {0, 5, 64, 100})),
                          name_of_case);
-// Keys and values of 200 dimensions in f32 are too wide for shared memory; of halves they fit.
+// 200 dimensions go through shared memory in two slabs, of f32 in four.
 INSTANTIATE_TEST_SUITE_P(Wide,
                          CudaAttention,
                          ::testing::ValuesIn(cases_of({{2, 1, 200}}, {0, 64})),
@@ -90,6 +90,22 @@ INSTANTIATE_TEST_SUITE_P(Layouts,
                          ::testing::ValuesIn(cases_of({{4, 4, 64}, {6, 2, 20}}, {0, 5, 100})),
                          name_of_case);
 
+using Bits = std::vector<std::uint32_t>;
+Bits row_of(const std::vector<float>& out, std::size_t r, std::size_t width) {
+  Bits bits(width);
+  std::memcpy(bits.data(), &out[r * width], 4 * width);
+  return bits;
+}
+/// What a row has with its ancestors and nobody else.
+Bits alone(Device& device, const Scene& scene, const RowOf& row, int window) {
+  const Scene apart{scene.heads, scene.dtype, {scene.seqs[row.seq]}};
+  const Scene::Seq& seq = apart.seqs[0];
+  std::vector<RowOf> chain;
+  for (int i = row.node; i >= seq.n_prefix; i = seq.nodes[i].parent) chain.push_back({0, i});
+  const auto out = Forward(device, apart, chain, {seq.n_prefix}, window).attend();
+  return row_of(out, 0, scene.heads.n_heads * scene.heads.head_dim);
+}
+
 class CudaAttentionRows : public ::testing::TestWithParam<AttentionCase> {};
 
 TEST_P(CudaAttentionRows, have_the_same_bits_in_any_company_and_order) {
@@ -107,15 +123,21 @@ TEST_P(CudaAttentionRows, have_the_same_bits_in_any_company_and_order) {
   const auto mixed = Forward(*device, scene, shuffled, prefixes_of(scene), window).attend();
   for (std::size_t i = 0; i < order.size(); i++)
     ASSERT_EQ(0, std::memcmp(&mixed[i * width], &all[order[i] * width], 4 * width)) << order[i];
-  for (std::size_t r = 0; r < rows.size(); r += 17) {
-    // The row with its ancestors, the other sequences gone.
-    const Scene apart{heads, dtype, {scene.seqs[rows[r].seq]}};
-    const Scene::Seq& seq = apart.seqs[0];
-    std::vector<RowOf> chain;
-    for (int i = rows[r].node; i >= seq.n_prefix; i = seq.nodes[i].parent) chain.push_back({0, i});
-    const auto alone = Forward(*device, apart, chain, {seq.n_prefix}, window).attend();
-    ASSERT_EQ(0, std::memcmp(alone.data(), &all[r * width], 4 * width)) << "row " << r << " alone";
-  }
+  for (std::size_t r = 0; r < rows.size(); r += 17)
+    ASSERT_EQ(alone(*device, scene, rows[r], window), row_of(all, r, width)) << "row " << r;
+}
+
+// A group's rows that have more keys in flight than fit beside the chunk's cached ones.
+TEST_P(CudaAttentionRows, have_the_same_bits_where_a_group_has_no_room_for_its_keys) {
+  const auto& [name, dtype, heads, window] = GetParam();
+  const OpenedCuda device(name, Watch::Once);
+  const Scene scene{heads, dtype, {random_seq(heads, dtype, 110, 40, 30, 21)}};
+  const auto rows = rows_of(scene);
+  const auto all = Forward(*device, scene, rows, {110}, window).attend();
+  for (std::size_t r = 0; r < rows.size(); r += 3)
+    ASSERT_EQ(alone(*device, scene, rows[r], window),
+              row_of(all, r, heads.n_heads * heads.head_dim))
+        << "row " << r;
 }
 INSTANTIATE_TEST_SUITE_P(
     Layouts,
@@ -163,7 +185,8 @@ TEST_P(CudaAttentionStorage, what_a_row_does_not_see_may_be_nan) {
 }
 INSTANTIATE_TEST_SUITE_P(Layouts,
                          CudaAttentionStorage,
-                         ::testing::ValuesIn(cases_of({{4, 2, 64}, {2, 1, 31}}, {0, 50})),
+                         ::testing::ValuesIn(cases_of({{4, 2, 64}, {2, 1, 31}, {9, 1, 136}},
+                                                      {0, 50})),
                          name_of_case);
 
 }  // namespace

@@ -53,7 +53,8 @@ __global__ void warp_words(unsigned* out) {
   out[at + 1] = __shfl_down_sync(kAllLanes, lane, 4);
   out[at + 2] = __shfl_up_sync(kAllLanes, lane, 2);
   out[at + 3] = __ballot_sync(kAllLanes, lane % 3 == 0);
-  out[at + 4] = __any_sync(kAllLanes, lane == 31) * 2 + __all_sync(kAllLanes, lane < 31);
+  out[at + 4] =
+      __any_sync(kAllLanes, lane == 31) * 2 + __all_sync(kAllLanes, lane < 31) + __popc(0xf0u) * 4;
 }
 
 TEST_F(Emulation, lanes_exchange_what_they_hold) {
@@ -66,7 +67,7 @@ TEST_F(Emulation, lanes_exchange_what_they_hold) {
     EXPECT_EQ(words[i * 5 + 1], lane < 28 ? lane + 4 : lane);
     EXPECT_EQ(words[i * 5 + 2], lane > 1 ? lane - 2 : lane);
     EXPECT_EQ(words[i * 5 + 3], 0x49249249u);
-    EXPECT_EQ(words[i * 5 + 4], 2u);
+    EXPECT_EQ(words[i * 5 + 4], 2u + 4 * 4);
   }
 }
 
@@ -126,6 +127,41 @@ TEST_F(Emulation, a_tile_of_products_rounds_its_inputs_and_adds_in_order) {
         for (int k = 0; k < 16; k++) sum += rounded(w[i * 16 + k]) * rounded(x[j * 16 + k]);
         ASSERT_EQ(y.read()[i * 8 + j], sum) << i << " " << j;
       }
+    }
+  }
+}
+
+struct FourTiles {
+  uint4 rows[32];
+};
+__global__ void four_tiles(const uint4* in, unsigned* out) {
+  uint4* rows = static_shared<FourTiles>().rows;
+  rows[threadIdx.x] = in[threadIdx.x];
+  __syncwarp();
+  unsigned straight[4], transposed[4];
+  load_tiles(straight, rows + threadIdx.x);
+  load_tiles_transposed(transposed, rows + threadIdx.x);
+  for (int tile = 0; tile < 4; tile++) {
+    out[threadIdx.x * 8 + tile] = straight[tile];
+    out[threadIdx.x * 8 + 4 + tile] = transposed[tile];
+  }
+}
+
+TEST_F(Emulation, tiles_are_loaded_by_rows_and_by_columns) {
+  std::vector<std::uint16_t> halves(32 * 8);
+  std::iota(halves.begin(), halves.end(), std::uint16_t{0});
+  std::vector<uint4> rows(32);
+  std::memcpy(rows.data(), halves.data(), 32 * sizeof(uint4));
+  const Memory<uint4> in(rows);
+  const Memory<unsigned> out(32 * 8);
+  ASSERT_EQ(cudaSuccess, run(four_tiles, 1, 32, in.data(), out.data()));
+  const auto words = out.read();
+  for (unsigned lane = 0; lane < 32; lane++) {
+    for (unsigned tile = 0; tile < 4; tile++) {
+      const unsigned line = lane / 4, along = lane % 4 * 2;
+      const unsigned straight = tile * 64 + line * 8 + along, column = tile * 64 + along * 8 + line;
+      ASSERT_EQ(words[lane * 8 + tile], straight | (straight + 1) << 16);
+      ASSERT_EQ(words[lane * 8 + 4 + tile], column | (column + 8) << 16);
     }
   }
 }
