@@ -362,15 +362,15 @@ __device__ inline Slice joined_slices(const Slice* slices, int n, float temperat
 
 // grid: (slices of a row, rows).  own [rows, n] for rows with a penalty; where a row has several
 // slices: slices [rows, slices], done [rows], zeros before and after
-__global__ void __launch_bounds__(kPickThreads) pick_rows(const float* logits,
-                                                          std::int64_t stride,
-                                                          int n,
-                                                          const Asked* rows,
-                                                          const int* history,
-                                                          float* own,
-                                                          Slice* slices,
-                                                          unsigned* done,
-                                                          Picked* out) {
+__global__ void __launch_bounds__(kPickThreads, 2) pick_rows(const float* logits,
+                                                             std::int64_t stride,
+                                                             int n,
+                                                             const Asked* rows,
+                                                             const int* history,
+                                                             float* own,
+                                                             Slice* slices,
+                                                             unsigned* done,
+                                                             Picked* out) {
   let_next_begin();
   wait_for_earlier();
   const int first = static_cast<int>(blockIdx.x) * kSlice + 4 * static_cast<int>(threadIdx.x);
@@ -403,6 +403,7 @@ __global__ void __launch_bounds__(kPickThreads) pick_rows(const float* logits,
     slices += blockIdx.y * gridDim.x;
     if (threadIdx.x == 0) slices[blockIdx.x] = all;
     if (!last_slice(done + blockIdx.y)) return;
+    if (!filtered && threadIdx.x >= 32) return;  // a warp is enough
     all = joined_slices(slices, static_cast<int>(gridDim.x), row.temperature);
     row.top = all.top;
   }
@@ -447,15 +448,15 @@ __device__ int collect_ranked(
 
 // grid: a block a row; shared: k keys.  own [rows, n] for rows with a penalty;  tokens [rows, k].
 // The place of a token is the number of larger keys, so it does not matter who wrote its key when.
-__global__ void __launch_bounds__(kPickThreads) rank_rows(const float* logits,
-                                                          std::int64_t stride,
-                                                          int n,
-                                                          const Asked* rows,
-                                                          const int* history,
-                                                          float* own,
-                                                          int k,
-                                                          Ranking* out,
-                                                          RankedToken* tokens) {
+__global__ void __launch_bounds__(kPickThreads, 1) rank_rows(const float* logits,
+                                                             std::int64_t stride,
+                                                             int n,
+                                                             const Asked* rows,
+                                                             const int* history,
+                                                             float* own,
+                                                             int k,
+                                                             Ranking* out,
+                                                             RankedToken* tokens) {
   let_next_begin();
   wait_for_earlier();
   Asked asked = rows[blockIdx.x];

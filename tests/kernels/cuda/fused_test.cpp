@@ -152,8 +152,8 @@ TEST_P(CudaFused, a_rotation_before_keys_and_values_are_staged) {
   DeviceMemory pos(*device_, at.size() * 4);
   pos.write(at.data());
   for (const DType dtype : kAllDTypes) {
-    for (const int head_dim : {2, 10, 64}) {
-      const int width = (kHeads + 2 * kKv) * head_dim + 3;
+    for (const auto& [head_dim, between] : {std::pair(2, 3), {10, 3}, {64, 3}, {64, 4}, {72, 0}}) {
+      const int width = (kHeads + 2 * kKv) * head_dim + between;
       const DeviceFloats table(*device_, normal_values(std::size_t(10) * head_dim, 4));
       // Words of 4 bytes: rows of both types fill them.
       const std::size_t words =

@@ -78,33 +78,63 @@ INSTANTIATE_TEST_SUITE_P(Dims,
                                                     8205})),
                          name_of_size);
 
+class CudaFours : public OnEachCuda {};
+
+// From addresses where vectors may not lie, and where they may.
+TEST_P(CudaFours, a_row_has_the_same_bits_wherever_it_lies) {
+  const OpenedCuda device(GetParam());
+  const Ops& ops = device->ops();
+  constexpr int kDim = 4096;
+  const auto x = normal_values(2 * kDim, 1), w = normal_values(kDim, 2);
+  const auto made_at = [&](int offset, bool is_norm) {
+    std::vector<float> values(offset);
+    values.insert(values.end(), x.begin(), x.end());
+    const DeviceFloats from(*device, values), weights(*device, w),
+        to(*device, std::vector<float>(2 * kDim));
+    if (is_norm)
+      ops.rms_norm(*device, from.data() + offset, weights.data(), to.data(), 2, kDim, 1e-5f);
+    else
+      ops.swiglu(*device, from.data() + offset, to.data(), 1, kDim);
+    return to.read();
+  };
+  for (const bool is_norm : {true, false})
+    for (const int offset : {1, 2, 4}) EXPECT_EQ(made_at(offset, is_norm), made_at(0, is_norm));
+}
+INSTANTIATE_TEST_SUITE_P(Devices,
+                         CudaFours,
+                         ::testing::ValuesIn(cuda_devices_here()),
+                         name_of_device);
+
 class CudaRope : public ::testing::TestWithParam<SizeCase> {};
 
 TEST_P(CudaRope, rotates_the_halves_of_each_head) {
   const auto& [name, head_dim] = GetParam();
   const OpenedCuda device(name);
-  const int n_heads = 3, n_rows = 21, width = n_heads * head_dim, stride = width + 7;
+  const int n_heads = 3, n_rows = 21, width = n_heads * head_dim;
   const auto turns = normal_values(50 * head_dim, 5);
-  const auto before = normal_values((n_rows - 1) * stride + width, 6);
-  std::vector<int> pos(n_rows);
-  for (int r = 0; r < n_rows; r++) pos[r] = r * 13 % 50;
-  DeviceMemory there(*device, pos.size() * sizeof(int));
-  there.write(pos.data());
-  const DeviceFloats table(*device, turns), x(*device, before);
-  device->ops().rope(*device, x.data(), stride, n_rows, n_heads, head_dim,
-                     static_cast<const int*>(there.data()), table.data());
-  const auto after = x.read();
-  for (int at = 0; at < int(after.size()); at++) {
-    const int r = at / stride, i = at % stride, d = i % head_dim, half = head_dim / 2;
-    if (i >= width) {
-      ASSERT_EQ(after[at], before[at]) << "between rows";
-      continue;
+  for (const int between : {7, 8}) {
+    const int stride = width + between;
+    const auto before = normal_values((n_rows - 1) * stride + width, 6);
+    std::vector<int> pos(n_rows);
+    for (int r = 0; r < n_rows; r++) pos[r] = r * 13 % 50;
+    DeviceMemory there(*device, pos.size() * sizeof(int));
+    there.write(pos.data());
+    const DeviceFloats table(*device, turns), x(*device, before);
+    device->ops().rope(*device, x.data(), stride, n_rows, n_heads, head_dim,
+                       static_cast<const int*>(there.data()), table.data());
+    const auto after = x.read();
+    for (int at = 0; at < int(after.size()); at++) {
+      const int r = at / stride, i = at % stride, d = i % head_dim, half = head_dim / 2;
+      if (i >= width) {
+        ASSERT_EQ(after[at], before[at]) << "between rows";
+        continue;
+      }
+      const double c = turns[pos[r] * head_dim + d % half * 2],
+                   s = turns[pos[r] * head_dim + d % half * 2 + 1];
+      const double low = before[at - d + d % half], high = before[at - d + d % half + half];
+      const double exact = d < half ? low * c - high * s : high * c + low * s;
+      ASSERT_NEAR(after[at], exact, 15 * 0x1p-24 * (std::fabs(low) + std::fabs(high)));
     }
-    const double c = turns[pos[r] * head_dim + d % half * 2],
-                 s = turns[pos[r] * head_dim + d % half * 2 + 1];
-    const double low = before[at - d + d % half], high = before[at - d + d % half + half];
-    const double exact = d < half ? low * c - high * s : high * c + low * s;
-    ASSERT_NEAR(after[at], exact, 15 * 0x1p-24 * (std::fabs(low) + std::fabs(high)));
   }
 }
 INSTANTIATE_TEST_SUITE_P(HeadDims,
