@@ -17,7 +17,9 @@ def measured(folder, context, tokens):
 
     if not torch.cuda.is_available():
         return {"absent": "torch finds no GPU"}
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, torch_dtype=torch.bfloat16).to("cuda").eval()
+    # Of the option's two names transformers 5 knows the first, 4 up to its last releases the second.
+    name = "dtype" if int(transformers.__version__.split(".")[0]) >= 5 else "torch_dtype"
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, **{name: torch.bfloat16}).to("cuda").eval()
     prompt = torch.randint(3, model.config.vocab_size, (1, context), device="cuda")
 
     def seconds(n):

@@ -75,8 +75,9 @@ for setting in "${settings[@]}"; do
   IFS=- read -r task sampling dtype <<< "$setting"
   prompts="$out/$task.jsonl"
   if [ "$task" != "$asked_task" ]; then
-    problems "$task" "$count" | with_beginnings > "$prompts"
-    head -n "$scaled" "$prompts" > "$out/$task-4x2.jsonl"
+    # Shares at once make the same files.
+    problems "$task" "$count" | with_beginnings > "$prompts.$$" && mv "$prompts.$$" "$prompts"
+    head -n "$scaled" "$prompts" > "$out/$task-4x2.jsonl.$$" && mv "$out/$task-4x2.jsonl.$$" "$out/$task-4x2.jsonl"
     asked_task=$task
   fi
   options=(--dtype "$dtype")

@@ -543,24 +543,12 @@ class ChunkBlock {
   int n_stored_ = 0;       // keys in shared memory, cached ones first
 };
 
-/// The chunk's page on its way to the GPU's cache, while earlier kernels end; lists are the host's.
-template <class Store>
-__device__ inline void prefetch_page(const AttentionCall& call, const ChunkItem& item) {
-  const auto vector = static_cast<unsigned>(call.head_dim * sizeof(typename Store::Element));
-  if (threadIdx.x != 0 || blockIdx.z != 0 || item.n_cached == 0 || vector % 16 != 0) return;
-  const std::int64_t from =
-      item.page * call.page_bytes + std::int64_t{blockIdx.y} * kPageSize * vector;
-  prefetch_to_cache(call.k_pages + from, static_cast<unsigned>(item.n_cached) * vector);
-  prefetch_to_cache(call.v_pages + from, static_cast<unsigned>(item.n_cached) * vector);
-}
-
 // grid: (items, kv heads, queries of a group by 8 kTiles)
 template <class Store, int kTiles>
 __global__ void __launch_bounds__(kAttentionThreads) attend_chunks(AttentionCall call) {
   let_next_begin();
-  const ChunkItem item = call.items[blockIdx.x];
-  prefetch_page<Store>(call, item);
   wait_for_earlier();
+  const ChunkItem item = call.items[blockIdx.x];
   const int n_queries = (item.end - item.first) * (call.n_heads / call.n_kv_heads);
   int begin = static_cast<int>(blockIdx.z) * kTiles * kTileQueries;
   const int end =

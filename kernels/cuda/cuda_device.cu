@@ -47,9 +47,9 @@ bool graphs_wanted() {
   return one_of("CUDA_GRAPHS", "on", "off") != "off";
 }
 
-// Likewise.
+// What it gains is not more than it costs so far (docs/cuda.md, "Early"), so only where asked for.
 bool early_wanted() {
-  return one_of("CUDA_EARLY", "on", "off") != "off";
+  return one_of("CUDA_EARLY", "on", "off") == "on";
 }
 
 // Not what a step would give, so only where it is asked for.
@@ -529,15 +529,20 @@ void CudaDevice::begin_work() {
 }
 
 // Beyond 48 KiB, static objects counted in, a launch is refused unless the kernel was allowed more.
-// It gets all there is: another device object of the same GPU may need more than this one.
-void CudaDevice::allow_shared(const void* kernel) {
-  if (allowed_.contains(kernel)) return;
+// It gets all there is: another device object of the same GPU may need more than this one. And all
+// kernels leave as much of a multiprocessor's memory to shared memory: one that begins beside
+// another takes what is set up there, and does not wait until it is free.
+void CudaDevice::prepare(const void* kernel) {
+  if (prepared_.contains(kernel)) return;
   cudaFuncAttributes found = {};
   check(cudaFuncGetAttributes(&found, kernel), "cudaFuncGetAttributes");
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              most_shared_ - static_cast<int>(found.sharedSizeBytes)),
         "cudaFuncSetAttribute");
-  allowed_.insert(kernel);
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                             cudaSharedmemCarveoutMaxShared),
+        "cudaFuncSetAttribute");
+  prepared_.insert(kernel);
 }
 
 void CudaDevice::clear(void* data, std::int64_t bytes) {

@@ -74,7 +74,7 @@ class CudaDevice final : public Device {
               std::size_t shared_bytes,
               A... arguments) {
     usable();
-    if (shared_bytes > 0) allow_shared(handle_of(kernel_name, kernel));
+    prepare(handle_of(kernel_name, kernel));
     held_.add(kernel_name, kernel, grid, block, shared_bytes, arguments...);
     if (held_.size() == kMostHeld) launch_held();
   }
@@ -185,7 +185,7 @@ class CudaDevice final : public Device {
   bool work_ends();
   void launch_held_that_use(const void* place);
   int attribute(cudaDeviceAttr which);
-  void allow_shared(const void* kernel);
+  void prepare(const void* kernel);
   void wait();
   void check(cudaError_t error, const char* call);
   [[noreturn]] void fail(cudaError_t error, const std::string& call, bool for_good);
@@ -225,7 +225,7 @@ class CudaDevice final : public Device {
   bool prompts_by_products_;         // as the environment asks
   std::optional<int> prompt_block_;  // once it is known
   std::int64_t slab_bytes_ = 64 << 20;
-  std::unordered_set<const void*> allowed_;  // kernels that may take all shared memory of a block
+  std::unordered_set<const void*> prepared_;                        // kernels
   std::map<const char*, std::int64_t, std::greater<>> allocated_;   // bytes, by where they begin
   std::map<const char*, std::int64_t, std::greater<>> given_back_;  // likewise, where it is checked
   Launches held_;

@@ -87,6 +87,10 @@ __device__ inline void wait_for_earlier() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
+/// 16 bytes that are read once: past the first-level cache.
+__device__ inline uint4 load_streamed(const uint4* from) {
+  return __ldcs(from);
+}
 /// A hint: [data, data + bytes), multiples of 16, are read soon. By one thread.
 __device__ inline void prefetch_to_cache(const void* data, unsigned bytes) {
 #if __CUDA_ARCH__ >= 900

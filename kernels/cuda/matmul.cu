@@ -12,21 +12,16 @@
 #include "kernels/checks.h"
 #include "kernels/cuda/attention_join.cuh"
 #include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/matmul_halves.cuh"
 #include "kernels/cuda/packed.cuh"
 #include "kernels/cuda/row_kernels.cuh"
-#include "kernels/cuda/row_tiles.cuh"
 
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-constexpr int kPartials = 4;  // sums that a product is cut into
-constexpr int kWarps = 4, kMatThreads = 32 * kWarps;
-constexpr int kFewStages = 4, kMostStages = 6;  // of blocks with one group of warps, with two
-constexpr int kStaticBytes = 64;                // of shared memory, at most
-constexpr std::int64_t kBytesAhead = 16 << 20;  // of weights, asked for before the rows are there
+constexpr std::int64_t kBytesAhead = 8 << 20;  // of weights, asked for before the rows are there
 constexpr int kMaxRows = 128;
-constexpr int kWideOutputs = 192 * kBlockOutputs;  // from here on there are blocks enough
-constexpr int kChunkBytes = kBlockOutputs * kChunk * 2, kRowTileBytes = 8 * kChunk * 2;
+constexpr int kWideOutputs = 256 * kBlockOutputs;  // from here on there are blocks enough
 constexpr int kF32FewRows = 8, kF32MoreRows = 32;
 
 __device__ inline float element_of(const void* data, DType type, std::int64_t i) {
@@ -50,7 +45,8 @@ __global__ void __launch_bounds__(kMatThreads)
   const auto lane = static_cast<int>(at % 32);
   const std::int64_t tile = at / 32, chunk = tile / 16;
   const auto output = static_cast<int>(chunk / n_chunks * kBlockOutputs + tile / 4 % 4 * 16);
-  const auto j = static_cast<int>(chunk % n_chunks * kChunk + tile % 4 * 16);
+  const int in_order = chunk_at(static_cast<int>(chunk % n_chunks), n_chunks);
+  const auto j = static_cast<int>(in_order * kChunk + tile % 4 * 16);
   for (int e = 0; e < 8; e++) {
     const int row = output + lane / 4 + e / 2 % 2 * 8,
               column = j + lane % 4 * 2 + e / 4 * 8 + e % 2;
@@ -105,44 +101,6 @@ __global__ void __launch_bounds__(kMatThreads)
 
 // ---- products
 
-struct MatmulCall {
-  const void* weights;
-  const float* x;
-  std::int64_t x_stride;
-  float* y;
-  std::int64_t y_stride;
-  const float* bias;
-  int n, k, n_rows;
-  int add;           // 1: to what y holds. (No bool: bytes between members would have no value.)
-  int n_stages;      // halves: chunks that are in shared memory at a time, at least 3
-  int n_ahead;       // halves: chunks behind those, that are asked for before the rows are there
-  const void* rows;  // halves: the rows, in place_of_row's order
-  float* partials;   // halves, where partial sums are made by several blocks:
-                     // [blocks of outputs][kPartials][n_rows][outputs of a block]
-  unsigned* done;    // [blocks of outputs], zeros before and after
-};
-
-__device__ inline void finish(const MatmulCall& call, int row, int output, float sum) {
-  if (call.bias) sum += call.bias[output];
-  float* y = call.y + row * call.y_stride + output;
-  if (call.add) sum += *y;
-  *y = sum;
-}
-
-/// Where an element of the rows lies: [8 k][8 rows][row][k], in which both multiply_tile and Hopper's
-/// products of a group of warps read them.
-__device__ inline std::int64_t place_of_row(int row, int column, int n_row_tiles) {
-  return (std::int64_t{column / 8} * n_row_tiles + row / 8) * 64 + row % 8 * 8 + column % 8;
-}
-
-/// Columns i .. i + 3 of a row, i a multiple of 4, rounded: they lie side by side.
-template <class Store>
-__device__ inline void store_prepared(
-    std::uint16_t* rows, int row, int i, int n_row_tiles, const Four& four) {
-  *reinterpret_cast<uint2*>(rows + place_of_row(row, i, n_row_tiles)) = {
-      narrow_two<Store>(four.of[0], four.of[1]), narrow_two<Store>(four.of[2], four.of[3])};
-}
-
 // The rows in that order. grid: (chunks, tiles of 8 rows); a thread has four neighbours of a row
 template <class Store>
 __global__ void __launch_bounds__(kMatThreads)
@@ -158,11 +116,20 @@ __global__ void __launch_bounds__(kMatThreads)
 // The same for rows that are normed on the way: y [n_rows, k] is what rms_norm_rows makes of x.
 // grid: a block of norm_threads(k) a row, those that fill the last tile of 8 too
 template <class Store>
-__global__ void __launch_bounds__(kNormThreads) norm_and_prepare(
-    const float* x, const float* w, float* y, int n_rows, int k, float eps, std::uint16_t* rows) {
+__global__ void __launch_bounds__(kNormThreads) norm_and_prepare(const float* x,
+                                                                 const float* w,
+                                                                 float* y,
+                                                                 int n_rows,
+                                                                 int k,
+                                                                 float eps,
+                                                                 std::uint16_t* rows,
+                                                                 int n_tiles,
+                                                                 Ahead ahead) {
   let_next_begin();
+  const int row = blockIdx.x;
+  ask_for(ahead, row - 8 * n_tiles);
   wait_for_earlier();
-  const int row = blockIdx.x, n_tiles = gridDim.x / 8;
+  if (row >= 8 * n_tiles) return;
   const auto width = static_cast<int>(padded_to(k, kChunk));
   if (row >= n_rows) {
     for (int i = 4 * threadIdx.x; i < width; i += 4 * blockDim.x)
@@ -181,10 +148,13 @@ __global__ void __launch_bounds__(kNormThreads) norm_and_prepare(
 // The same for rows that are gated on the way: y [n_rows, k] is what swiglu_elements makes of x.
 // grid: as prepare_rows
 template <class Store>
-__global__ void __launch_bounds__(kMatThreads)
-    gate_and_prepare(const float* x, float* y, int n_rows, int k, std::uint16_t* rows) {
+__global__ void __launch_bounds__(kMatThreads) gate_and_prepare(
+    const float* x, float* y, int n_rows, int k, std::uint16_t* rows, Ahead ahead) {
+  const int n_tiles = gridDim.y - 1;
   let_next_begin();
+  if (static_cast<int>(blockIdx.y) == n_tiles) ask_for(ahead, blockIdx.x);
   wait_for_earlier();
+  if (static_cast<int>(blockIdx.y) == n_tiles) return;
   const int row = blockIdx.y * 8 + threadIdx.x / 16, i = blockIdx.x * kChunk + threadIdx.x % 16 * 4;
   const int n = row < n_rows ? k - i : 0;
   Four own = {};
@@ -194,17 +164,19 @@ __global__ void __launch_bounds__(kMatThreads)
     own = gated(load_four(gate, n, in_fours), load_four(gate + k, n, in_fours));
     store_four(y + std::int64_t{row} * k + i, own, n, in_fours);
   }
-  store_prepared<Store>(rows, row, i, gridDim.y, own);
+  store_prepared<Store>(rows, row, i, n_tiles, own);
 }
 
 // The same for rows that attention leaves in chunks: what it makes of them is what join_chunks does.
 // grid: (rows, those that fill the last tile of 8 too; heads)
 template <class Store>
-__global__ void __launch_bounds__(kAttentionThreads)
-    join_and_prepare(AttentionCall call, int n_rows, std::uint16_t* rows) {
+__global__ void __launch_bounds__(kAttentionThreads) join_and_prepare(
+    AttentionCall call, int n_rows, std::uint16_t* rows, int n_tiles, Ahead ahead) {
+  const int listed = blockIdx.x, head = blockIdx.y;
   let_next_begin();
+  ask_for(ahead, (listed - 8 * n_tiles) * static_cast<int>(gridDim.y) + head);
   wait_for_earlier();
-  const int listed = blockIdx.x, head = blockIdx.y, n_tiles = gridDim.x / 8;
+  if (listed >= 8 * n_tiles) return;
   const bool there = listed < n_rows;
   const int row = there ? call.rows[listed] : listed;
   const auto write = [&](int d, float value) {
@@ -220,250 +192,6 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const int k = call.n_heads * call.head_dim;
   for (int i = k + static_cast<int>(threadIdx.x); i < padded_to(k, kChunk); i += kAttentionThreads)
     rows[place_of_row(row, i, n_tiles)] = Store::narrow(0.0f);
-}
-
-/// The chunks of some partial sums, sum by sum.
-struct ChunkCursor {
-  int partial, chunk;
-  __device__ void advance(int n_chunks) {
-    chunk += kPartials;
-    if (chunk >= n_chunks) chunk = ++partial;
-  }
-};
-__device__ inline int chunks_in(int partial, int n_chunks) {
-  return partial < n_chunks ? (n_chunks - partial + kPartials - 1) / kPartials : 0;
-}
-
-/// How many groups of warps a block has, each with 64 outputs: they share the rows that they read.
-__host__ __device__ constexpr int groups_of(int n_row_tiles) {
-  return n_row_tiles >= kWideTiles ? 2 : 1;
-}
-/// Bytes of a stage: each group's weights, then the rows.
-__host__ __device__ constexpr int stage_bytes(int n_row_tiles) {
-  return groups_of(n_row_tiles) * kChunkBytes + n_row_tiles * kRowTileBytes;
-}
-__device__ inline int group_of_thread() {
-  return threadIdx.x / kMatThreads;
-}
-
-/// A chunk of the group's weights. Where the last block has a group too many, that one repeats the
-/// last outputs, and nobody takes what it makes.
-template <int kRowTiles>
-__device__ inline const unsigned char* weights_of(const MatmulCall& call, int chunk) {
-  const int last = (call.n - 1) / kBlockOutputs;
-  const int asked = blockIdx.x * groups_of(kRowTiles) + group_of_thread();
-  return static_cast<const unsigned char*>(call.weights) +
-         (std::int64_t{asked < last ? asked : last} * chunks_of(call.k) + chunk) * kChunkBytes;
-}
-
-/// One chunk from device to shared memory. A lane copies the weights that it reads itself.
-template <int kRowTiles>
-__device__ inline void fetch_weights(const MatmulCall& call, int chunk, unsigned char* stage) {
-  const unsigned char* weights = weights_of<kRowTiles>(call, chunk);
-  const int thread = threadIdx.x % kMatThreads, lane = thread % 32, warp = thread / 32;
-  stage += group_of_thread() * kChunkBytes;
-#pragma unroll
-  for (int tile = 0; tile < 4; tile++) {
-    const int at = ((warp * 4 + tile) * 32 + lane) * 16;
-    copy_async_16(stage + at, weights + at);
-  }
-}
-template <int kRowTiles>
-__device__ inline void fetch_rows(const MatmulCall& call, int chunk, unsigned char* stage) {
-  constexpr int kGroups = groups_of(kRowTiles);
-  const auto* rows = static_cast<const unsigned char*>(call.rows) +
-                     std::int64_t{chunk} * kRowTiles * kRowTileBytes;
-  for (int at = threadIdx.x * 16; at < kRowTiles * kRowTileBytes; at += kGroups * kMatThreads * 16)
-    copy_async_16(stage + kGroups * kChunkBytes + at, rows + at);
-}
-
-template <class Store, int kRowTiles>
-__device__ inline void multiply_chunk(const unsigned char* stage, float (&sum)[kRowTiles][4]) {
-  const int thread = threadIdx.x % kMatThreads, lane = thread % 32, warp = thread / 32;
-  const auto* weights = reinterpret_cast<const uint4*>(stage + group_of_thread() * kChunkBytes) +
-                        warp * 4 * 32 + lane;
-  const unsigned char* rows = stage + groups_of(kRowTiles) * kChunkBytes;
-  unsigned a[4][4];
-#pragma unroll
-  for (int tile = 0; tile < 4; tile++) {
-    const uint4 w = weights[tile * 32];
-    a[tile][0] = w.x, a[tile][1] = w.y, a[tile][2] = w.z, a[tile][3] = w.w;
-  }
-  multiply_rows_begin<kRowTiles>();
-#pragma unroll
-  for (int tile = 0; tile < 4; tile++)
-    multiply_rows<kRowTiles>(Store::kHalf, sum, a[tile],
-                             rows + tile * kRowTiles * kRowTileBytes / 4);
-  multiply_rows_end<kRowTiles>();
-}
-
-/// Calls take(row, output of the block, sum) for the sums that this lane holds.
-template <int kRowTiles, class Take>
-__device__ inline void for_sums(const MatmulCall& call,
-                                const float (&sum)[kRowTiles][4],
-                                const Take& take) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  constexpr int kOutputs = groups_of(kRowTiles) * kBlockOutputs;
-#pragma unroll
-  for (int r = 0; r < kRowTiles; r++) {
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-      const int row = r * 8 + lane % 4 * 2 + i % 2, output = warp * 16 + lane / 4 + i / 2 * 8;
-      if (row < call.n_rows && static_cast<int>(blockIdx.x) * kOutputs + output < call.n)
-        take(row, output, sum[r][i]);
-    }
-  }
-}
-
-struct LastOne {
-  bool is_last;
-};
-/// Whether all other blocks of these outputs have left their sums; meets the block.
-__device__ inline bool last_to_come(unsigned* done) {
-  LastOne& told = static_shared<LastOne>();
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) told.is_last = atomicAdd(done, 1u) + 1 == gridDim.y;
-  __syncthreads();
-  __threadfence();
-  return told.is_last;
-}
-
-/// Several elements at a time, so that their reads are on the way together.
-template <int kRowTiles>
-__device__ inline void add_partials(const MatmulCall& call) {
-  constexpr int kThreads = groups_of(kRowTiles) * kMatThreads;
-  constexpr int kOutputs = groups_of(kRowTiles) * kBlockOutputs;
-  constexpr int kAtOnce = kRowTiles < kWideTiles ? 4 : 8;
-  const int first = static_cast<int>(blockIdx.x) * kOutputs;
-  const int n = call.n_rows * kOutputs;
-  const float* partials = call.partials + std::int64_t{blockIdx.x} * kPartials * n;
-  for (int begin = threadIdx.x; begin < n; begin += kAtOnce * kThreads) {
-    float part[kAtOnce][kPartials], before[kAtOnce];
-    const auto place = [&](int j) {  // in y; -1: of none
-      const int i = begin + j * kThreads, output = first + i % kOutputs;
-      return i < n && output < call.n ? i / kOutputs * call.y_stride + output : -1;
-    };
-#pragma unroll
-    for (int j = 0; j < kAtOnce; j++) {
-      const std::int64_t at = place(j);
-#pragma unroll
-      for (int p = 0; p < kPartials; p++)
-        part[j][p] = at >= 0 ? partials[p * n + begin + j * kThreads] : 0;
-      before[j] = at >= 0 && call.add ? call.y[at] : 0;
-    }
-#pragma unroll
-    for (int j = 0; j < kAtOnce; j++) {
-      const std::int64_t at = place(j);
-      if (at < 0) continue;
-      float sum = part[j][0];
-      for (int p = 1; p < kPartials; p++) sum += part[j][p];
-      if (call.bias) sum += call.bias[first + (begin + j * kThreads) % kOutputs];
-      call.y[at] = call.add ? sum + before[j] : sum;
-    }
-  }
-}
-
-/// The chunks of a block's partial sums, some stages of them on their way to shared memory. Weights
-/// need no kernel before this one: the first of them, and those that go to the GPU's cache, are asked
-/// for before the rows are there.
-template <int kRowTiles>
-class Chunks {
- public:
-  /// @param first, end  partial sums
-  __device__ Chunks(const MatmulCall& call, int first, int end)
-      : call_(call), n_chunks_(chunks_of(call.k)), ahead_{first, first} {
-    for (int p = first; p < end; p++) n_ += chunks_in(p, n_chunks_);
-    ChunkCursor of_rows = ahead_;
-    begin_weights();
-    wait_for_earlier();
-    for (int i = 0; i < call.n_stages - 1; i++) {
-      if (i < n_) fetch_rows<kRowTiles>(call, of_rows.chunk, at(i));
-      of_rows.advance(n_chunks_);
-      copy_async_commit();
-    }
-    free_stage_ = call.n_stages - 1;
-  }
-  __device__ int n() const { return n_; }
-  /// The stage of chunk i, that is called for in turn; meets the block.
-  __device__ const unsigned char* wait(int i) {
-    copy_async_wait(call_.n_stages - 2);
-    share_copies<kRowTiles>();
-    __syncthreads();  // the chunk is there for all, and the stage before it is free
-    if (i + call_.n_stages - 1 < n_) {
-      fetch_weights<kRowTiles>(call_, ahead_.chunk, at(free_stage_));
-      fetch_rows<kRowTiles>(call_, ahead_.chunk, at(free_stage_));
-      ahead_.advance(n_chunks_);
-    }
-    copy_async_commit();
-    free_stage_ = stage_;
-    stage_ = stage_ + 1 < call_.n_stages ? stage_ + 1 : 0;
-    return at(free_stage_);
-  }
-
- private:
-  __device__ unsigned char* at(int stage) const {
-    return dynamic_shared() + stage * stage_bytes(kRowTiles);
-  }
-  __device__ void begin_weights() {
-    for (int i = 0; i < call_.n_stages - 1 && i < n_; i++) {
-      fetch_weights<kRowTiles>(call_, ahead_.chunk, at(i));
-      ahead_.advance(n_chunks_);
-    }
-    if (threadIdx.x % kMatThreads != 0) return;
-    ChunkCursor later = ahead_;
-    const int end = call_.n_stages - 1 + call_.n_ahead;
-    for (int i = call_.n_stages - 1; i < end && i < n_; i++) {
-      prefetch_to_cache(weights_of<kRowTiles>(call_, later.chunk), kChunkBytes);
-      later.advance(n_chunks_);
-    }
-  }
-
-  const MatmulCall& call_;
-  int n_chunks_, n_ = 0;
-  ChunkCursor ahead_;
-  int stage_ = 0, free_stage_;
-};
-
-// grid: (blocks of 64 outputs a group, 1 or kPartials: who makes the partial sums); a warp has 16
-// outputs
-template <class Store, int kRowTiles>
-__global__ void __launch_bounds__(kMatThreads* groups_of(kRowTiles))
-    multiply_tiles(MatmulCall call) {
-  constexpr int kOutputs = groups_of(kRowTiles) * kBlockOutputs;
-  let_next_begin();
-  const bool alone = gridDim.y == 1;
-  const int first = alone ? 0 : blockIdx.y, end = alone ? kPartials : first + 1;
-  Chunks<kRowTiles> chunks(call, first, end);
-  ChunkCursor here = {first, first};
-  float sum[kRowTiles][4] = {}, total[kRowTiles][4] = {};
-  for (int i = 0; i < chunks.n(); i++) {
-    multiply_chunk<Store, kRowTiles>(chunks.wait(i), sum);
-    const int partial = here.partial;
-    here.advance(chunks_of(call.k));
-    if (here.partial == partial) continue;
-#pragma unroll
-    for (int r = 0; r < kRowTiles; r++) {
-#pragma unroll
-      for (int j = 0; j < 4; j++) {
-        total[r][j] += sum[r][j];
-        sum[r][j] = 0;
-      }
-    }
-  }
-  if (alone) {
-    for_sums<kRowTiles>(call, total, [&](int row, int output, float x) {
-      finish(call, row, static_cast<int>(blockIdx.x) * kOutputs + output, x);
-    });
-    return;
-  }
-  float* partials =
-      call.partials + (std::int64_t{blockIdx.x} * kPartials + first) * call.n_rows * kOutputs;
-  for_sums<kRowTiles>(call, total,
-                      [&](int row, int output, float x) { partials[row * kOutputs + output] = x; });
-  if (!last_to_come(call.done + blockIdx.x)) return;
-  add_partials<kRowTiles>(call);
-  if (threadIdx.x == 0) call.done[blockIdx.x] = 0;
 }
 
 template <int kRows>
@@ -557,10 +285,22 @@ void embed(
                     0, table.data, table.dtype, table.k, told, y);
 }
 
-/// The rows' fragments; a norm, a gate or a join that was asked for just before, of these rows, is
-/// made on the way.
+Ahead ahead_of(const MatmulCall& call, int n_blocks, int n_outputs, int n_parts) {
+  const std::int64_t stride =
+      std::int64_t{n_outputs} / kBlockOutputs * chunks_of(call.k) / n_parts * kChunkBytes;
+  const std::int64_t bytes = std::min(stride, kBytesAhead / (n_blocks * n_parts));
+  return {static_cast<const unsigned char*>(call.weights), stride, n_blocks * n_parts,
+          static_cast<int>(bytes)};
+}
+
+/// The rows in place_of_row's order; a norm, a gate or a join that was asked for just before, of these
+/// rows, is made on the way.
 template <class Store>
-void launch_prepare(CudaDevice& cuda, const MatmulCall& call, int n_tiles, std::uint16_t* rows) {
+void launch_prepare(CudaDevice& cuda,
+                    const MatmulCall& call,
+                    int n_tiles,
+                    std::uint16_t* rows,
+                    const Ahead& ahead) {
   const bool dense = call.x_stride == call.k;
   const auto is_normed = [&](dim3 grid, const float*, const float*, const float* y, int dim,
                              float) {
@@ -573,49 +313,51 @@ void launch_prepare(CudaDevice& cuda, const MatmulCall& call, int n_tiles, std::
     return dense && join.out == call.x && join.out_stride == call.k &&
            join.n_heads * join.head_dim == call.k && static_cast<int>(grid.x) == call.n_rows;
   };
-  const dim3 grid(chunks_of(call.k), n_tiles);
+  const int n_ask = blocks_for(ahead.n_blocks, kAskWarps);
   if (const auto norm = cuda.take_back(rms_norm_rows, is_normed)) {
     const auto& [x, w, y, dim, eps] = *norm;
-    cuda.launch_early("norm_and_prepare", norm_and_prepare<Store>, 8 * n_tiles, norm_threads(dim),
-                      0, x, w, y, call.n_rows, dim, eps, rows);
+    cuda.launch_early("norm_and_prepare", norm_and_prepare<Store>, 8 * n_tiles + n_ask,
+                      norm_threads(dim), 0, x, w, y, call.n_rows, dim, eps, rows, n_tiles, ahead);
   } else if (const auto gate = cuda.take_back(swiglu_elements, is_gated)) {
     const auto& [x, y, hidden] = *gate;
-    cuda.launch_early("gate_and_prepare", gate_and_prepare<Store>, grid, kMatThreads, 0, x, y,
-                      call.n_rows, hidden, rows);
+    cuda.launch_early("gate_and_prepare", gate_and_prepare<Store>,
+                      dim3(chunks_of(call.k), n_tiles + 1), kMatThreads, 0, x, y, call.n_rows,
+                      hidden, rows, ahead);
   } else if (const auto join = cuda.take_back(join_chunks, is_joined)) {
     const AttentionCall& chunks = std::get<0>(*join);
     cuda.launch_early("join_and_prepare", join_and_prepare<Store>,
-                      dim3(8 * n_tiles, chunks.n_heads), kAttentionThreads, 0, chunks, call.n_rows,
-                      rows);
+                      dim3(8 * n_tiles + blocks_for(n_ask, chunks.n_heads), chunks.n_heads),
+                      kAttentionThreads, 0, chunks, call.n_rows, rows, n_tiles, ahead);
   } else {
-    cuda.launch_early("prepare_rows", prepare_rows<Store>, grid, kMatThreads, 0, call.x,
-                      call.x_stride, call.n_rows, call.k, rows);
+    cuda.launch_early("prepare_rows", prepare_rows<Store>, dim3(chunks_of(call.k), n_tiles),
+                      kMatThreads, 0, call.x, call.x_stride, call.n_rows, call.k, rows);
   }
 }
 
 template <class Store, int kRowTiles>
 void launch_tiles(CudaDevice& cuda, MatmulCall call) {
-  constexpr int kGroups = groups_of(kRowTiles), kOutputs = kGroups * kBlockOutputs;
-  const int n_chunks = chunks_of(call.k), n_blocks = blocks_for(call.n, kOutputs);
-  auto* rows = static_cast<std::uint16_t*>(
-      cuda.scratch(Use::Rows, std::int64_t{n_chunks} * kRowTiles * kRowTileBytes));
-  launch_prepare<Store>(cuda, call, kRowTiles, rows);
-  call.rows = rows;
+  constexpr bool kMany = kRowTiles >= kWideTiles;
+  constexpr int kGroups = kMany ? kManyGroups : 1, kOutputs = kGroups * kBlockOutputs;
+  const int n_blocks = blocks_for(call.n, kOutputs);
   const bool alone = call.n >= kWideOutputs;
+  const int n_parts = alone ? 1 : kPartials;
+  auto* rows = static_cast<std::uint16_t*>(
+      cuda.scratch(Use::Rows, std::int64_t{chunks_of(call.k)} * kRowTiles * kRowTileBytes));
+  launch_prepare<Store>(cuda, call, kRowTiles, rows, ahead_of(call, n_blocks, kOutputs, n_parts));
+  call.rows = rows;
   if (!alone) {
     call.partials = static_cast<float*>(cuda.scratch(
         Use::Partials, std::int64_t{n_blocks} * kPartials * call.n_rows * kOutputs * 4));
     call.done = static_cast<unsigned*>(cuda.scratch(Use::Done, std::int64_t{n_blocks} * 4, true));
   }
-  const int n_parts = alone ? 1 : kPartials;
-  constexpr int kStageBytes = stage_bytes(kRowTiles);
-  const int most_stages = kGroups == 1 ? kFewStages : kMostStages;
-  call.n_stages = std::min(most_stages, (cuda.most_shared() - kStaticBytes) / kStageBytes);
-  call.n_ahead =
-      static_cast<int>(kBytesAhead / (std::int64_t{n_blocks} * n_parts * kGroups * kChunkBytes));
-  cuda.launch_early("matmul", multiply_tiles<Store, kRowTiles>, dim3(n_blocks, n_parts),
-                    kMatThreads * kGroups, static_cast<std::size_t>(call.n_stages) * kStageBytes,
-                    call);
+  const dim3 grid(static_cast<unsigned>(n_blocks), static_cast<unsigned>(n_parts));
+  if constexpr (kMany)
+    cuda.launch_early("matmul", multiply_many<Store, kRowTiles>, grid, kManyGroups * kMatThreads,
+                      static_cast<std::size_t>(RowsInShared<kRowTiles>::kStages) *
+                          RowsInShared<kRowTiles>::kBytes,
+                      call);
+  else
+    cuda.launch_early("matmul", multiply_few<Store, kRowTiles>, grid, kMatThreads, 0, call);
 }
 
 template <class Store>
@@ -654,8 +396,8 @@ void matmul(Device& device,
   check_matmul(w, n_rows, x_stride, y_stride);
   if (n_rows == 0) return;
   CudaDevice& cuda = cuda_of(device);
-  const MatmulCall call = {w.data, x,   x_stride, y, y_stride, bias,    w.n,    w.k,
-                           n_rows, add, 0,        0, nullptr,  nullptr, nullptr};
+  const MatmulCall call = {w.data, x,      x_stride, y,       y_stride, bias,   w.n,
+                           w.k,    n_rows, add,      nullptr, nullptr,  nullptr};
   if (w.dtype == DType::F32)
     (n_rows <= kF32FewRows ? launch_f32<kF32FewRows> : launch_f32<kF32MoreRows>)(cuda, call);
   else if (w.dtype == DType::F16)

@@ -42,7 +42,8 @@ __global__ void __launch_bounds__(kPromptThreads)
   const std::int64_t tile = at / 32, chunk = tile / 16;
   const std::int64_t row =
       chunk / n_chunks * kBlockOutputs + tile / 4 % 4 * 16 + lane / 4 + mine % 2 * 8;
-  const auto column = chunk % n_chunks * kChunk + tile % 4 * 16 + mine / 2 * 8;
+  const auto place = static_cast<int>(chunk % n_chunks);
+  const auto column = chunk_at(place, n_chunks) * kChunk + tile % 4 * 16 + mine / 2 * 8;
   rows[(row * n_chunks * kChunk + column) / 8] = {run[0], run[1], run[2], run[3]};
 }
 

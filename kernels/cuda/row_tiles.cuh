@@ -9,7 +9,7 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-/// From so many tiles of 8 rows on a block has two groups of warps, and Hopper's products pay.
+/// From so many tiles of 8 rows on rows go through shared memory, and Hopper's products pay.
 constexpr int kWideTiles = 4;
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -70,32 +70,112 @@ __device__ inline void multiply_64(Half type,
     DECOSCOPE_WGMMA_64("f16");
 }
 
-/// Asynchronous copies that this thread waited for are there for products too, behind a barrier.
-template <int kRowTiles>
-__device__ inline void share_copies() {
-  if (kRowTiles >= kWideTiles) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-template <int kRowTiles>
 __device__ inline void multiply_rows_begin() {
-  if (kRowTiles >= kWideTiles) asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
-template <int kRowTiles>
 __device__ inline void multiply_rows_end() {
-  if (kRowTiles < kWideTiles) return;
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 }
 
+/// A copy of a stage in one instruction, and what it reports to (PTX ISA, "mbarrier", "cp.async.bulk").
+/// Hopper's products see what it wrote without a fence, which would wait for all copies on their way.
+class Arrivals {
+ public:
+  __device__ explicit Arrivals(std::uint64_t* barrier)
+      : at_(static_cast<unsigned>(__cvta_generic_to_shared(barrier))) {}
+  __device__ void begin() {
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(at_) : "memory");
+  }
+  /// Makes what begin() wrote known to copies.
+  __device__ static void begun() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __device__ void copy(void* to_shared, const void* from, unsigned bytes) {
+    const auto to = static_cast<unsigned>(__cvta_generic_to_shared(to_shared));
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(at_), "r"(bytes)
+                 : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"(to),
+        "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(at_)
+        : "memory");
+  }
+  /// @param parity  of how many copies came before this one
+  __device__ void wait(unsigned parity) {
+    unsigned done = 0;
+    while (!done)
+      asm volatile(
+          "{ .reg .pred arrived; mbarrier.try_wait.parity.shared.b64 arrived, [%1], %2; "
+          "selp.u32 %0, 1, 0, arrived; }"
+          : "=r"(done)
+          : "r"(at_), "r"(parity)
+          : "memory");
+  }
+
+ private:
+  unsigned at_;
+};
+
 #else
 
-template <int kRowTiles>
-__device__ inline void share_copies() {}
-template <int kRowTiles>
 __device__ inline void multiply_rows_begin() {}
-template <int kRowTiles>
 __device__ inline void multiply_rows_end() {}
 
 #endif
+
+/// Chunks of rows on their way to shared memory, 64 k each, of a block that takes them in turn.
+template <int kRowTiles>
+class RowsInShared {
+ public:
+  static constexpr int kStages = 4, kBytes = kRowTiles * 8 * 64 * 2;
+
+  /// @param n  chunks; meets the block
+  __device__ explicit RowsInShared(int n) : n_(n) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    if (threadIdx.x == 0) {
+      for (int i = 0; i < kStages; i++) arrivals(i).begin();
+      Arrivals::begun();
+    }
+    __syncthreads();
+#endif
+  }
+  /// Chunk i, if there is one: the first kStages - 1, then one more behind each wait.
+  __device__ void fetch(int i, const unsigned char* from) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    if (i < n_ && threadIdx.x == 0) arrivals(i % kStages).copy(at(i), from, kBytes);
+#else
+    if (i < n_)
+      for (unsigned byte = threadIdx.x * 16; byte < kBytes; byte += blockDim.x * 16)
+        copy_async_16(at(i) + byte, from + byte);
+    copy_async_commit();
+#endif
+  }
+  /// Chunk i, which is there for all; what chunk i - 1 took is free. Meets the block.
+  __device__ const unsigned char* wait(int i) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    arrivals(i % kStages).wait(static_cast<unsigned>(i / kStages % 2));
+#else
+    copy_async_wait(kStages - 2);
+#endif
+    __syncthreads();
+    return at(i);
+  }
+
+ private:
+  __device__ unsigned char* at(int i) const {
+    return dynamic_shared() + i % kStages * kBytes;
+  }
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  struct Barriers {
+    std::uint64_t of[kStages];
+  };
+  __device__ static Arrivals arrivals(int stage) {
+    return Arrivals(&static_shared<Barriers>().of[stage]);
+  }
+#endif
+  int n_;
+};
 
 /// sum[r] += the warp's 16 outputs by tile r of the rows, over 16 k. Between begin and end nothing
 /// touches a sum, nor what was multiplied.

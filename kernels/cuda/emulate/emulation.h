@@ -245,6 +245,9 @@ inline void let_next_begin() {}
 /// Counts the threads that call it.
 void wait_for_earlier();
 inline void prefetch_to_cache(const void*, unsigned) {}
+inline uint4 load_streamed(const uint4* from) {
+  return *from;
+}
 
 // ---- numbers
 
@@ -322,7 +325,11 @@ struct cudaDeviceProp {
 struct cudaFuncAttributes {
   std::size_t sharedSizeBytes;  // what is known of it: of the static objects that were met so far
 };
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+enum cudaFuncAttribute {
+  cudaFuncAttributeMaxDynamicSharedMemorySize,
+  cudaFuncAttributePreferredSharedMemoryCarveout
+};
+inline constexpr int cudaSharedmemCarveoutMaxShared = 100;  // percent
 enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin, cudaDevAttrComputeCapabilityMajor };
 inline constexpr unsigned cudaStreamNonBlocking = 1;
 inline constexpr unsigned cudaEventDisableTiming = 2;

@@ -400,8 +400,8 @@ ReadOnce read_once(std::int64_t failing, bool for_memory) {
     }
     if (read.failed.empty()) read.failed = emulation::failed_call();
     emulation::fail_call(0);
-    emulation::forget_faults();
   }
+  emulation::forget_faults();  // behind the device, which ends what it was given
   for (const std::string& note : kernels::take_notes_of_closed()) read.said += note;
   return read;
 }

@@ -1,0 +1,195 @@
+// What the kernels of a product of halves are told, and what they leave. k is cut into chunks of 64;
+// chunk c belongs to partial sum c % 4, which adds its chunks in order; the four are added in order.
+// Whether one block makes the four or a block each changes no bit.
+#pragma once
+
+#include "kernels/cuda/ahead.cuh"
+#include "kernels/cuda/math.cuh"
+#include "kernels/cuda/packed.cuh"
+#include "kernels/cuda/row_tiles.cuh"
+
+namespace kernels::DECOSCOPE_GPU {
+namespace {
+
+constexpr int kWarps = 4, kMatThreads = 32 * kWarps;  // of a group, which has 64 outputs
+constexpr int kRowTileBytes = 8 * kChunk * 2;
+
+struct MatmulCall {
+  const void* weights;
+  const float* x;
+  std::int64_t x_stride;
+  float* y;
+  std::int64_t y_stride;
+  const float* bias;
+  int n, k, n_rows;
+  int add;           // 1: to what y holds. (No bool: bytes between members would have no value.)
+  const void* rows;  // halves: the rows, in place_of_row's order
+  float* partials;   // halves, where partial sums are made by several blocks:
+                     // [blocks of outputs][kPartials][n_rows][outputs of a block]
+  unsigned* done;    // [blocks of outputs], zeros before and after
+};
+
+__device__ inline void finish(const MatmulCall& call, int row, int output, float sum) {
+  if (call.bias) sum += call.bias[output];
+  float* y = call.y + row * call.y_stride + output;
+  if (call.add) sum += *y;
+  *y = sum;
+}
+
+/// Where an element of the rows lies: [8 k][8 rows][row][k], in which both multiply_tile and Hopper's
+/// products of a group of warps read them.
+__device__ inline std::int64_t place_of_row(int row, int column, int n_row_tiles) {
+  return (std::int64_t{column / 8} * n_row_tiles + row / 8) * 64 + row % 8 * 8 + column % 8;
+}
+
+/// Columns i .. i + 3 of a row, i a multiple of 4, rounded: they lie side by side.
+template <class Store>
+__device__ inline void store_prepared(
+    std::uint16_t* rows, int row, int i, int n_row_tiles, const Four& four) {
+  *reinterpret_cast<uint2*>(rows + place_of_row(row, i, n_row_tiles)) = {
+      narrow_two<Store>(four.of[0], four.of[1]), narrow_two<Store>(four.of[2], four.of[3])};
+}
+
+/// The partial sums of a block, [first, end), and its chunks in their order.
+struct Share {
+  int first, end, n_chunks;
+  __device__ explicit Share(const MatmulCall& call) : n_chunks(chunks_of(call.k)) {
+    const bool alone = gridDim.y == 1;
+    first = alone ? 0 : blockIdx.y;
+    end = alone ? kPartials : first + 1;
+  }
+  __device__ int size() const { return place_of_partial(end, n_chunks) - begin(); }
+  /// Where its first chunk lies among those of a block of outputs; the others follow it.
+  __device__ int begin() const { return place_of_partial(first, n_chunks); }
+};
+
+struct ChunkCursor {
+  int partial, chunk;
+  __device__ void advance(int n_chunks) {
+    chunk += kPartials;
+    if (chunk >= n_chunks) chunk = ++partial;
+  }
+};
+
+/// The weights of a lane, chunk after chunk, in registers ahead of their use.
+class Weights {
+ public:
+  using OfChunk = uint4[4];  // 16 k each
+
+  /// @param block  of 64 outputs; one that is not there has the last one's weights
+  __device__ Weights(const MatmulCall& call, const Share& share, int block) : left_(share.size()) {
+    const int last = (call.n - 1) / kBlockOutputs;
+    const std::int64_t chunk =
+        std::int64_t{block < last ? block : last} * share.n_chunks + share.begin();
+    at_ = static_cast<const uint4*>(call.weights) + chunk * (kChunkBytes / 16) +
+          threadIdx.x % kMatThreads / 32 * 128 + threadIdx.x % 32;
+  }
+  /// The next chunk, if there is one.
+  __device__ void load(OfChunk& w) {
+    if (left_ <= 0) return;
+    left_--;
+#pragma unroll
+    for (int tile = 0; tile < 4; tile++) w[tile] = load_streamed(at_ + tile * 32);
+    at_ += kChunkBytes / 16;
+  }
+
+ private:
+  const uint4* at_;
+  int left_;
+};
+
+/// A lane's sums: of the partial sum in progress, and of those before it.
+template <int kRowTiles>
+struct Sums {
+  float now[kRowTiles][4] = {}, before[kRowTiles][4] = {};
+  __device__ void end_partial() {
+#pragma unroll
+    for (int r = 0; r < kRowTiles; r++) {
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        before[r][i] += now[r][i];
+        now[r][i] = 0;
+      }
+    }
+  }
+};
+
+struct LastOne {
+  bool is_last;
+};
+/// Whether all other blocks of these outputs have left their sums; meets the block.
+__device__ inline bool last_to_come(unsigned* done) {
+  LastOne& told = static_shared<LastOne>();
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) told.is_last = atomicAdd(done, 1u) + 1 == gridDim.y;
+  __syncthreads();
+  __threadfence();
+  return told.is_last;
+}
+
+/// Several elements at a time, so that their reads are on the way together.
+template <int kRowTiles, int kGroups>
+__device__ inline void add_partials(const MatmulCall& call) {
+  constexpr int kThreads = kGroups * kMatThreads, kOutputs = kGroups * kBlockOutputs;
+  constexpr int kAtOnce = kRowTiles < kWideTiles ? 4 : 8;
+  const int first = static_cast<int>(blockIdx.x) * kOutputs;
+  const int n = call.n_rows * kOutputs;
+  const float* partials = call.partials + std::int64_t{blockIdx.x} * kPartials * n;
+  for (int begin = threadIdx.x; begin < n; begin += kAtOnce * kThreads) {
+    float part[kAtOnce][kPartials], before[kAtOnce];
+    const auto place = [&](int j) {  // in y; -1: of none
+      const int i = begin + j * kThreads, output = first + i % kOutputs;
+      return i < n && output < call.n ? i / kOutputs * call.y_stride + output : -1;
+    };
+#pragma unroll
+    for (int j = 0; j < kAtOnce; j++) {
+      const std::int64_t at = place(j);
+#pragma unroll
+      for (int p = 0; p < kPartials; p++)
+        part[j][p] = at >= 0 ? partials[p * n + begin + j * kThreads] : 0;
+      before[j] = at >= 0 && call.add ? call.y[at] : 0;
+    }
+#pragma unroll
+    for (int j = 0; j < kAtOnce; j++) {
+      const std::int64_t at = place(j);
+      if (at < 0) continue;
+      float sum = part[j][0];
+      for (int p = 1; p < kPartials; p++) sum += part[j][p];
+      if (call.bias) sum += call.bias[first + (begin + j * kThreads) % kOutputs];
+      call.y[at] = call.add ? sum + before[j] : sum;
+    }
+  }
+}
+
+/// What a block has summed goes to y or, where others have the other partial sums, to the last of
+/// them.
+template <int kRowTiles, int kGroups>
+__device__ inline void leave_sums(const MatmulCall& call,
+                                  const float (&sum)[kRowTiles][4],
+                                  int partial) {
+  constexpr int kOutputs = kGroups * kBlockOutputs;
+  const bool alone = gridDim.y == 1;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int first = static_cast<int>(blockIdx.x) * kOutputs;
+  float* partials =
+      call.partials + (std::int64_t{blockIdx.x} * kPartials + partial) * call.n_rows * kOutputs;
+#pragma unroll
+  for (int r = 0; r < kRowTiles; r++) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const int row = r * 8 + lane % 4 * 2 + i % 2, output = warp * 16 + lane / 4 + i / 2 * 8;
+      if (row >= call.n_rows || first + output >= call.n) continue;
+      if (alone)
+        finish(call, row, first + output, sum[r][i]);
+      else
+        partials[row * kOutputs + output] = sum[r][i];
+    }
+  }
+  if (alone || !last_to_come(call.done + blockIdx.x)) return;
+  add_partials<kRowTiles, kGroups>(call);
+  if (threadIdx.x == 0) call.done[blockIdx.x] = 0;
+}
+
+}  // namespace
+}  // namespace kernels::DECOSCOPE_GPU
