@@ -19,9 +19,9 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-constexpr std::int64_t kBytesAhead = 8 << 20;  // of weights, asked for before the rows are there
+constexpr std::int64_t kBytesAhead = 16 << 20;  // of weights, asked for before the rows are there
 constexpr int kMaxRows = 128;
-constexpr int kWideOutputs = 256 * kBlockOutputs;  // from here on there are blocks enough
+constexpr int kWideOutputs = 192 * kBlockOutputs;  // from here on there are blocks enough
 constexpr int kF32FewRows = 8, kF32MoreRows = 32;
 
 __device__ inline float element_of(const void* data, DType type, std::int64_t i) {
