@@ -23,7 +23,7 @@ constexpr int kFirstPages = 8;  // of the cache
 constexpr double kChunk = kernels::kPageSize;
 // Of a GPU: raw rows of a matrix that is packed, what attention's chunks leave, and from how many
 // outputs on a product is not cut into partial sums.
-constexpr double kPackSlab = 16 << 20, kMostPartials = 64 << 20, kWideOutputs = 16'384;
+constexpr double kPackSlab = 16 << 20, kMostPartials = 64 << 20, kWideOutputs = 12'288;
 constexpr double kUnpackSlab = 64 << 20;  // of a matrix, as cuBLAS reads it
 
 /// Rows of a prompt's largest forward: a text has no more positions to read than the context but
@@ -114,7 +114,7 @@ double scratch_bytes(const ModelConfig& config, kernels::DType dtype, const Prom
   for (std::size_t i = 0; i < std::size(all); i++) {
     const auto& [n, k] = all[i];
     if (halves) rows.ask(2 * kStepRows * (k + 63));
-    if (halves && n < kWideOutputs) partials.ask(16 * kStepRows * (n + 63));
+    if (halves && n < kWideOutputs) partials.ask(16 * kStepRows * (n + 127));
     if (i == 0) attend(kChunk * prompt_chunks * (prompt_chunks + 1) / 2);
   }
   attend(kStepRows * double{kFirstPages});

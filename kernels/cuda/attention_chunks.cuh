@@ -1,7 +1,7 @@
 // The first of attention's kernels: what rows of one sequence leave of a chunk, 64 positions.
 //   a score    over head_dim in slabs of 256 bytes, slabs in order; halves by multiply_tile, 16
-//              dimensions after 16, with a sum for each part that the query is split in; f32 in four
-//              sums of every fourth dimension
+//              dimensions after 16, with a sum for each part that the query is split in; f32 in
+//              four sums of every fourth dimension
 //   weights    relative to the largest score the row sees; 16 lanes with 4 slots each, then a tree
 //   values     halves by multiply_tile, 16 slots after 16, with a sum for each part of the weights;
 //              f32 in four sums of every fourth slot
@@ -225,7 +225,8 @@ class ChunkBlock {
 
   // ---- who sees what, and where it lies
 
-  /// Takes of n queries those whose staged keys have room, the first half of them as often as needed.
+  /// Takes of n queries those whose staged keys have room, the first half of them as often as
+  /// needed.
   __device__ void place_rows(int begin, int n) {
     begin_ = begin;
     for (n_ = n;; n_ = (n_ + 1) / 2) {

@@ -51,8 +51,8 @@ struct FourthsOfJoin {
 };
 
 /// Joins a listed row's chunks of one head: weights relative to the largest score of all; their sum
-/// by a lane's chunks in order, then a tree; values by every fourth chunk in order, then the four in
-/// order. write(dimension, value) is called by one thread each. Meets the block.
+/// by a lane's chunks in order, then a tree; values by every fourth chunk in order, then the four
+/// in order. write(dimension, value) is called by one thread each. Meets the block.
 template <class Write>
 __device__ inline void join(const AttentionCall& call, int listed, int head, const Write& write) {
   auto& fourths = static_shared<FourthsOfJoin>();

@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kRopeThreads) rope_and_stage(RopeCall call, St
              (std::int64_t{blockIdx.x} * n_kv + kv_head) * call.head_dim;
   const bool to_fours = lie_in_fours(half, is_turned ? staged.k : staged.v);
   for (int i = 4 * threadIdx.x; i < half; i += 4 * blockDim.x) {
-    const Halves own =
+    const HeadHalves own =
         is_turned ? turn_halves(call, low, i, in_fours) : load_halves(call, low, i, in_fours);
     if (kv_head < 0) continue;
     store_four_as<Store>(to + i, own.low, half - i, to_fours);

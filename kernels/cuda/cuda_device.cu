@@ -227,10 +227,15 @@ void CudaDevice::open() {
   }
   landing_ = pinned(kHalfBytes, kForCopiesBack);
   landing_bytes_ = kHalfBytes;
-  constexpr int kBeginsEarly = 9;  // from this compute capability on a kernel can
-  graphs_.let_begin_early(early_wanted() &&
-                          attribute(cudaDevAttrComputeCapabilityMajor) >= kBeginsEarly);
+  graphs_.let_begin_early(early_wanted() && can_begin_early());
   most_shared_ = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+}
+
+/// Compute capability 9, and a driver that knows such edges, CUDA 12.3's.
+bool CudaDevice::can_begin_early() {
+  int driver = 0;
+  check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+  return driver >= 12'030 && attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
 }
 
 int CudaDevice::attribute(cudaDeviceAttr which) {

@@ -107,8 +107,6 @@ class CudaDevice final : public Device {
   /// Bytes of a matrix that is put in order for them at a time, for tests; 64 outputs are always.
   void limit_slab(std::int64_t bytes) { slab_bytes_ = bytes; }
   std::int64_t slab_bytes() const { return slab_bytes_; }
-  /// Of a block, static objects and dynamic memory together.
-  int most_shared() const { return most_shared_; }
 
   /// Where there is no room it asks once more, behind the work that was given to the stream and
   /// without the graphs that are kept.
@@ -185,6 +183,7 @@ class CudaDevice final : public Device {
   bool work_ends();
   void launch_held_that_use(const void* place);
   int attribute(cudaDeviceAttr which);
+  bool can_begin_early();
   void prepare(const void* kernel);
   void wait();
   void check(cudaError_t error, const char* call);
@@ -207,7 +206,7 @@ class CudaDevice final : public Device {
 
   std::string name_;
   int ordinal_;
-  int most_shared_ = 0;  // bytes
+  int most_shared_ = 0;  // bytes of a block, static objects and dynamic memory together
   cudaStream_t stream_ = nullptr;
   Half halves_[2];
   int half_ = 0;

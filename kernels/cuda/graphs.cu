@@ -155,7 +155,8 @@ bool KernelGraphs::seen(std::uint64_t hash) {
   return is_seen;
 }
 
-// Every kernel waits for the one before it, as in a stream: to begin, or where it does so itself.
+// Every kernel waits for the one before it, as in a stream: before it begins or, with an early
+// edge, in wait_for_earlier().
 cudaError_t KernelGraphs::add_node(Kept& made, Launches& launches, std::size_t i) {
   const bool early = early_ && i > 0 && launches.is_early(i);
   const bool behind = i > 0 && !early;

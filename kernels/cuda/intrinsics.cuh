@@ -1,4 +1,5 @@
-// The few things that need PTX, one wrapper each; the emulation has a twin of every one.
+// The few things that need PTX, one wrapper each; the emulation has a twin of every one. What
+// Hopper alone has is in row_tiles.cuh.
 #pragma once
 
 #include "kernels/cuda/platform.h"
@@ -30,8 +31,8 @@ __device__ inline void multiply_tile(Half type,
   }
 }
 
-/// Four tiles of 8 by 8 halves from shared memory: lane l points at row l % 8 of tile l / 8. Of each
-/// tile it has two halves of row l / 4, from column l % 4 * 2 on.
+/// Four tiles of 8 by 8 halves from shared memory: lane l points at row l % 8 of tile l / 8. Of
+/// each tile it has two halves of row l / 4, from column l % 4 * 2 on.
 __device__ inline void load_tiles(unsigned (&tiles)[4], const void* row) {
   const auto from = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -80,8 +81,8 @@ __device__ inline void let_next_begin() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-/// What earlier kernels wrote is there. A kernel that is launched early calls it in every thread, and
-/// before that touches nothing but what no kernel of a step writes.
+/// What earlier kernels wrote is there. A kernel that is launched early calls it in every thread,
+/// and before that touches nothing but what no kernel of a step writes.
 __device__ inline void wait_for_earlier() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");

@@ -157,7 +157,8 @@ template <class T, int kWarps>
 struct WarpResults {
   T of[kWarps];
 };
-/// Over all kThreads of the block, in the order of warps; every thread has it. Meets the block twice.
+/// Over all kThreads of the block, in the order of warps; every thread has it. Meets the block
+/// twice.
 template <int kThreads, class T, class Combine>
 __device__ T over_block(T x, const Combine& combine) {
   constexpr int kWarps = kThreads / 32;
@@ -235,6 +236,24 @@ __device__ void store_four_as(typename Store::Element* to, const Four& four, int
     for (int j = 0; j < 4; j++)
       if (j < n) to[j] = Store::narrow(four.of[j]);
   }
+}
+
+struct LastOne {
+  bool is_last;
+};
+/// Whether all n blocks that call it with this counter have left what they write; the counter is
+/// zero before and after. Meets the block.
+__device__ inline bool last_to_come(unsigned* done, unsigned n) {
+  LastOne& told = static_shared<LastOne>();
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    told.is_last = atomicAdd(done, 1u) + 1 == n;
+    if (told.is_last) *done = 0;
+  }
+  __syncthreads();
+  __threadfence();
+  return told.is_last;
 }
 
 }  // namespace

@@ -1,12 +1,11 @@
 // y = x w^T for a step's rows, and the tables that it and embedding read.
-//   halves  tensor cores, 16 outputs by 8 rows at a time; weights lie in the order in which lanes
-//           read their fragments, are streamed once through four stages of asynchronous copies, and
-//           activations are rounded to the weights' type
+//   halves  tensor cores (matmul_halves.cuh); weights lie in the order in which lanes read their
+//           fragments, and activations are rounded to the weights' type
 //   f32     plain fused multiply-adds, 8 rows at a time or 32
 //   sums    k is cut into chunks of 64; chunk c belongs to partial sum c % 4, which adds its chunks
 //           in order; the four are added in order. Nothing of this depends on the rows, their
 //           number or the device, and zeros appended to k add only zeros
-//   many    over 128 rows go 128 at a time: the same path, so a prompt's cache has a step's bits
+//   many    over 128 rows go 128 at a time, so a prompt's cache has a step's bits
 #include <algorithm>
 
 #include "kernels/checks.h"
@@ -65,8 +64,8 @@ __global__ void __launch_bounds__(kMatThreads) pack_f32(Raw raw, std::int64_t n,
       row < raw.n ? element_of(raw.data, raw.type, std::int64_t{row} * raw.k + line % raw.k) : 0;
 }
 
-// Thread 4 t + l has columns 16 t + 2 l and 16 t + 2 l + 8 and those behind them, which of halves are
-// two words of one fragment.  grid: (rows, blocks of threads)
+// Thread 4 t + l has columns 16 t + 2 l and 16 t + 2 l + 8 and those behind them, which of halves
+// are two words of one fragment.  grid: (rows, blocks of threads)
 __global__ void __launch_bounds__(kMatThreads)
     embed_rows(const void* packed, DType type, int k, const int* ids, float* y) {
   let_next_begin();
@@ -101,7 +100,8 @@ __global__ void __launch_bounds__(kMatThreads)
 
 // ---- products
 
-// The rows in that order. grid: (chunks, tiles of 8 rows); a thread has four neighbours of a row
+// The rows, rounded, in place_of_row's order. grid: (chunks, tiles of 8 rows); a thread has four
+// neighbours of a row
 template <class Store>
 __global__ void __launch_bounds__(kMatThreads)
     prepare_rows(const float* x, std::int64_t x_stride, int n_rows, int k, std::uint16_t* rows) {
@@ -167,7 +167,8 @@ __global__ void __launch_bounds__(kMatThreads) gate_and_prepare(
   store_prepared<Store>(rows, row, i, n_tiles, own);
 }
 
-// The same for rows that attention leaves in chunks: what it makes of them is what join_chunks does.
+// The same for rows that attention leaves in chunks: what it makes of them is what join_chunks
+// does.
 // grid: (rows, those that fill the last tile of 8 too; heads)
 template <class Store>
 __global__ void __launch_bounds__(kAttentionThreads) join_and_prepare(
@@ -271,6 +272,7 @@ void pack(Device& device, const void* w_host, DType from, int n, int k, DType to
                   static_cast<std::uint16_t*>(slab));
     }
   }
+  cuda.work_comes_once();  // nothing begins early behind what writes weights
 }
 
 void embed(
@@ -285,23 +287,23 @@ void embed(
                     0, table.data, table.dtype, table.k, told, y);
 }
 
-Ahead ahead_of(const MatmulCall& call, int n_blocks, int n_outputs, int n_parts) {
-  const std::int64_t stride =
-      std::int64_t{n_outputs} / kBlockOutputs * chunks_of(call.k) / n_parts * kChunkBytes;
-  const std::int64_t bytes = std::min(stride, kBytesAhead / (n_blocks * n_parts));
-  return {static_cast<const unsigned char*>(call.weights), stride, n_blocks * n_parts,
-          static_cast<int>(bytes)};
+Ahead ahead_of(const MatmulCall& call, int n_parts) {
+  const int n = blocks_for(call.n, kBlockOutputs) * n_parts;
+  const auto n_asked = static_cast<int>(std::min<std::int64_t>(32, kBytesAhead / kChunkBytes / n));
+  return {static_cast<const unsigned char*>(call.weights), chunks_of(call.k), n_parts, n, n_asked};
 }
 
-/// The rows in place_of_row's order; a norm, a gate or a join that was asked for just before, of these
-/// rows, is made on the way.
+/// The rows in place_of_row's order; a norm, a gate or a join that was asked for just before, of
+/// these rows, is made on the way.
+/// @param all  whether the operation has no other rows; attention's last pass may have as many
 template <class Store>
 void launch_prepare(CudaDevice& cuda,
                     const MatmulCall& call,
+                    bool all,
                     int n_tiles,
                     std::uint16_t* rows,
                     const Ahead& ahead) {
-  const bool dense = call.x_stride == call.k;
+  const bool dense = all && call.x_stride == call.k;
   const auto is_normed = [&](dim3 grid, const float*, const float*, const float* y, int dim,
                              float) {
     return dense && y == call.x && dim == call.k && static_cast<int>(grid.x) == call.n_rows;
@@ -313,7 +315,7 @@ void launch_prepare(CudaDevice& cuda,
     return dense && join.out == call.x && join.out_stride == call.k &&
            join.n_heads * join.head_dim == call.k && static_cast<int>(grid.x) == call.n_rows;
   };
-  const int n_ask = blocks_for(ahead.n_blocks, kAskWarps);
+  const int n_ask = blocks_for(ahead.n, kAskWarps);
   if (const auto norm = cuda.take_back(rms_norm_rows, is_normed)) {
     const auto& [x, w, y, dim, eps] = *norm;
     cuda.launch_early("norm_and_prepare", norm_and_prepare<Store>, 8 * n_tiles + n_ask,
@@ -335,7 +337,7 @@ void launch_prepare(CudaDevice& cuda,
 }
 
 template <class Store, int kRowTiles>
-void launch_tiles(CudaDevice& cuda, MatmulCall call) {
+void launch_tiles(CudaDevice& cuda, MatmulCall call, bool all) {
   constexpr bool kMany = kRowTiles >= kWideTiles;
   constexpr int kGroups = kMany ? kManyGroups : 1, kOutputs = kGroups * kBlockOutputs;
   const int n_blocks = blocks_for(call.n, kOutputs);
@@ -343,7 +345,7 @@ void launch_tiles(CudaDevice& cuda, MatmulCall call) {
   const int n_parts = alone ? 1 : kPartials;
   auto* rows = static_cast<std::uint16_t*>(
       cuda.scratch(Use::Rows, std::int64_t{chunks_of(call.k)} * kRowTiles * kRowTileBytes));
-  launch_prepare<Store>(cuda, call, kRowTiles, rows, ahead_of(call, n_blocks, kOutputs, n_parts));
+  launch_prepare<Store>(cuda, call, all, kRowTiles, rows, ahead_of(call, n_parts));
   call.rows = rows;
   if (!alone) {
     call.partials = static_cast<float*>(cuda.scratch(
@@ -371,7 +373,7 @@ void multiply_halves(CudaDevice& cuda, MatmulCall call) {
                           : tiles <= 4 ? launch_tiles<Store, 4>
                           : tiles <= 8 ? launch_tiles<Store, 8>
                                        : launch_tiles<Store, 16>;
-    multiply(cuda, call);
+    multiply(cuda, call, n_rows <= kMaxRows);
     call.x += kMaxRows * call.x_stride;
     call.y += kMaxRows * call.y_stride;
   }

@@ -1,6 +1,6 @@
-// What the kernels of a product of halves are told, and what they leave. k is cut into chunks of 64;
-// chunk c belongs to partial sum c % 4, which adds its chunks in order; the four are added in order.
-// Whether one block makes the four or a block each changes no bit.
+// What the kernels of a product of halves are told, and what they leave. k is cut into chunks of
+// 64; chunk c belongs to partial sum c % 4, which adds its chunks in order; the four are added in
+// order. Whether one block makes the four or a block each changes no bit.
 #pragma once
 
 #include "kernels/cuda/ahead.cuh"
@@ -12,7 +12,6 @@ namespace kernels::DECOSCOPE_GPU {
 namespace {
 
 constexpr int kWarps = 4, kMatThreads = 32 * kWarps;  // of a group, which has 64 outputs
-constexpr int kRowTileBytes = 8 * kChunk * 2;
 
 struct MatmulCall {
   const void* weights;
@@ -36,8 +35,8 @@ __device__ inline void finish(const MatmulCall& call, int row, int output, float
   *y = sum;
 }
 
-/// Where an element of the rows lies: [8 k][8 rows][row][k], in which both multiply_tile and Hopper's
-/// products of a group of warps read them.
+/// Where an element of the rows lies: [8 k][8 rows][row][k], in which both multiply_tile and
+/// Hopper's products of a group of warps read them.
 __device__ inline std::int64_t place_of_row(int row, int column, int n_row_tiles) {
   return (std::int64_t{column / 8} * n_row_tiles + row / 8) * 64 + row % 8 * 8 + column % 8;
 }
@@ -114,20 +113,6 @@ struct Sums {
   }
 };
 
-struct LastOne {
-  bool is_last;
-};
-/// Whether all other blocks of these outputs have left their sums; meets the block.
-__device__ inline bool last_to_come(unsigned* done) {
-  LastOne& told = static_shared<LastOne>();
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) told.is_last = atomicAdd(done, 1u) + 1 == gridDim.y;
-  __syncthreads();
-  __threadfence();
-  return told.is_last;
-}
-
 /// Several elements at a time, so that their reads are on the way together.
 template <int kRowTiles, int kGroups>
 __device__ inline void add_partials(const MatmulCall& call) {
@@ -186,9 +171,8 @@ __device__ inline void leave_sums(const MatmulCall& call,
         partials[row * kOutputs + output] = sum[r][i];
     }
   }
-  if (alone || !last_to_come(call.done + blockIdx.x)) return;
+  if (alone || !last_to_come(call.done + blockIdx.x, gridDim.y)) return;
   add_partials<kRowTiles, kGroups>(call);
-  if (threadIdx.x == 0) call.done[blockIdx.x] = 0;
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // Products of halves by the tensor cores: weights lie in the order in which lanes read their
 // fragments, and go from the GPU's memory to the registers of the lane that multiplies them, chunks
-// ahead of their use. A block of few rows reads these where they lie; of more, through shared memory.
-// Weights need no kernel before this one: a block that begins early has its first ones on the way.
+// ahead of their use. A block of few rows reads these where they lie; of more, through shared
+// memory. Weights need no kernel before this one: a block that begins early has its first ones on
+// the way.
 #pragma once
 
 #include "kernels/cuda/matmul_call.cuh"
@@ -100,14 +101,17 @@ __global__ void __launch_bounds__(kManyGroups* kMatThreads) multiply_many(Matmul
       const unsigned char* stage = rows.wait(begin + i);
       rows.fetch(begin + i + rows.kStages - 1, chunk_bytes(call, later.chunk));
       later.advance(share.n_chunks);
-      multiply_rows_begin();
+      unsigned a[4][4];
 #pragma unroll
-      for (int tile = 0; tile < 4; tile++) {
-        const unsigned a[4] = {w[i][tile].x, w[i][tile].y, w[i][tile].z, w[i][tile].w};
-        multiply_rows<kRowTiles>(Store::kHalf, sums.now, a,
+      for (int tile = 0; tile < 4; tile++)
+        a[tile][0] = w[i][tile].x, a[tile][1] = w[i][tile].y, a[tile][2] = w[i][tile].z,
+        a[tile][3] = w[i][tile].w;
+      multiply_rows_begin(sums.now, a);
+#pragma unroll
+      for (int tile = 0; tile < 4; tile++)
+        multiply_rows<kRowTiles>(Store::kHalf, sums.now, a[tile],
                                  stage + tile * kRowTiles * kRowTileBytes / 4);
-      }
-      multiply_rows_end();
+      multiply_rows_end(sums.now);
       weights.load(w[i]);
       const int partial = here.partial;
       here.advance(share.n_chunks);

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kChunk = 64;  // of k
 constexpr int kBlockOutputs = 64, kF32Outputs = 32;
+constexpr int kChunkBytes = kBlockOutputs * kChunk * 2;  // of halves
 
 __host__ __device__ constexpr int chunks_of(int k) {
   return (k + kChunk - 1) / kChunk;

@@ -1,7 +1,8 @@
 // Choosing and ranking tokens: only ids and their numbers cross the bus. A choice has a block for
-// every 2,048 tokens of a row, of which the last to come joins what they found, and cuts where there
-// are filters; a ranking has a block a row. Scores are made in double by the formula of kernels/philox.h, so a GPU picks what a CPU picks but where
-// two scores are apart by no more than the last bits of their machines' exp and log.
+// every 2,048 tokens of a row, of which the last to come joins what they found, and cuts where
+// there are filters; a ranking has a block a row. Scores are made in double by the formula of
+// kernels/philox.h, so a GPU picks what a CPU picks but where two scores are apart by no more than
+// the last bits of their machines' exp and log.
 //   order    a token's key is (logit, lowest id first) in 64 bits: all differ, so "the first k" is
 //            one threshold, found digit by digit
 //   top-p    sums of weights are kept in units of 2^-44 of the largest: whole numbers, so atomics
@@ -85,8 +86,8 @@ struct Row {
   float top, temperature;
 };
 
-/// Calls take(first id, four logits, how many there are) for this thread's fours of a row, in order;
-/// kTogether of them are read at a time.
+/// Calls take(first id, four logits, how many there are) for this thread's fours of a row, in
+/// order; kTogether of them are read at a time.
 template <int kTogether, class Take>
 __device__ inline void for_fours(const Row& row, const Take& take) {
   const int step = 4 * static_cast<int>(blockDim.x);
@@ -130,8 +131,8 @@ __device__ inline Count amount_of(const Digits& digits, int digit, bool by_weigh
   return static_cast<Count>(digits.high[digit]) << 32 | digits.low[digit];
 }
 
-// The next digit: the largest where the sum crosses what is wanted, or the last one there is. A warp
-// finds it, a lane has eight. @param share  at first, of all that there is; else 0
+// The next digit: the largest where the sum crosses what is wanted, or the last one there is. A
+// warp finds it, a lane has eight. @param share  at first, of all that there is; else 0
 __device__ inline void find_digit(Digits& digits, bool by_weight, double share) {
   constexpr int kOwn = kDigits / 32;
   const int lane = threadIdx.x, largest = kDigits - 1 - kOwn * lane;
@@ -273,7 +274,8 @@ __device__ inline Words bits_of_four(const Asked& asked, int first) {
   return philox_block(asked.seed, asked.stream, asked.position, static_cast<unsigned>(first / 4));
 }
 
-// Of the kept tokens the one with the best noisy score; `sum` is what all kept weigh. Meets the block.
+// Of the kept tokens the one with the best noisy score; `sum` is what all kept weigh. Meets the
+// block.
 __device__ Best<double> best_of_kept(const Row& row, const Asked& asked, double& sum) {
   const std::uint64_t floor = lowest_kept(row, asked);
   Best<double> best = nothing<double>();
@@ -298,6 +300,8 @@ __device__ Best<double> best_of_kept(const Row& row, const Asked& asked, double&
 
 // ---- choice
 
+constexpr int kMostPicked = 65'535;  // rows
+
 /// What a block finds among its tokens, none of which is filtered away.
 struct Slice {
   Best<double> best;  // of the scores
@@ -306,24 +310,8 @@ struct Slice {
   int bad;  // as of Seen
 };
 
-struct LastSlice {
-  bool is_last;
-};
-/// Whether all other blocks of this row have left their slices. Meets the block.
-__device__ inline bool last_slice(unsigned* done) {
-  LastSlice& told = static_shared<LastSlice>();
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    told.is_last = atomicAdd(done, 1u) + 1 == gridDim.x;
-    if (told.is_last) *done = 0;
-  }
-  __syncthreads();
-  __threadfence();
-  return told.is_last;
-}
-
-/// Of this thread's four, which are from `first` on, what is scored without filters; over the block.
+/// Of this thread's four, which are from `first` on, what is scored without filters; over the
+/// block.
 __device__ inline void score_slice(
     const Row& row, const Asked& asked, bool greedy, int first, const Four& four, Slice& slice) {
   double weights = 0;
@@ -402,7 +390,7 @@ __global__ void __launch_bounds__(kPickThreads, 2) pick_rows(const float* logits
   if (gridDim.x > 1) {
     slices += blockIdx.y * gridDim.x;
     if (threadIdx.x == 0) slices[blockIdx.x] = all;
-    if (!last_slice(done + blockIdx.y)) return;
+    if (!last_to_come(done + blockIdx.y, gridDim.x)) return;
     if (!filtered && threadIdx.x >= 32) return;  // a warp is enough
     all = joined_slices(slices, static_cast<int>(gridDim.x), row.temperature);
     row.top = all.top;
@@ -547,6 +535,7 @@ void pick(Device& device,
           Picked* out) {
   check_pick(stride, vocab, n_valid);
   if (n_rows == 0) return;
+  ensure(n_rows <= kMostPicked, "pick: more rows than a grid has");
   CudaDevice& cuda = cuda_of(device);
   const std::int64_t bytes = n_rows * static_cast<std::int64_t>(sizeof(Picked)),
                      slices_at = (bytes + 15) / 16 * 16;

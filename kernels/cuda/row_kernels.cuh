@@ -127,25 +127,28 @@ inline dim3 rope_grid(const RopeCall& call, int n_heads) {
 }
 
 /// Elements i .. i + 3 of a head, and those half a head behind them.
-struct Halves {
+struct HeadHalves {
   Four low, high;
 };
 __device__ inline bool heads_in_fours(const RopeCall& call) {
   return lie_in_fours(call.x_stride | call.head_dim / 2, call.x, call.table);
 }
-__device__ inline Halves load_halves(const RopeCall& call, const float* low, int i, bool in_fours) {
+__device__ inline HeadHalves load_halves(const RopeCall& call,
+                                         const float* low,
+                                         int i,
+                                         bool in_fours) {
   const int half = call.head_dim / 2, n = half - i;
   return {load_four(low + i, n, in_fours), load_four(low + half + i, n, in_fours)};
 }
 
 /// Turns elements i .. i + 3 of a head, with those half a head behind them, in place.
-__device__ inline Halves turn_halves(const RopeCall& call, float* low, int i, bool in_fours) {
+__device__ inline HeadHalves turn_halves(const RopeCall& call, float* low, int i, bool in_fours) {
   const int half = call.head_dim / 2, n = half - i;
   const float* turn = call.table + std::int64_t{call.pos[blockIdx.x]} * call.head_dim + 2 * i;
-  const Halves from = load_halves(call, low, i, in_fours);
+  const HeadHalves from = load_halves(call, low, i, in_fours);
   const Four turns[2] = {load_four(turn, 2 * n, in_fours),
                          load_four(turn + 4, 2 * n - 4, in_fours)};
-  Halves to;
+  HeadHalves to;
 #pragma unroll
   for (int j = 0; j < 4; j++) {
     const float c = turns[j / 2].of[j % 2 * 2], s = turns[j / 2].of[j % 2 * 2 + 1];

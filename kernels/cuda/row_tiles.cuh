@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/cuda/intrinsics.cuh"
+#include "kernels/cuda/packed.cuh"
 #include "kernels/cuda/platform.h"
 
 namespace kernels::DECOSCOPE_GPU {
@@ -11,11 +12,12 @@ namespace {
 
 /// From so many tiles of 8 rows on rows go through shared memory, and Hopper's products pay.
 constexpr int kWideTiles = 4;
+constexpr int kRowTileBytes = 8 * kChunk * 2;  // of a chunk
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-/// Where tiles of 8 rows by 8 k, 128 bytes each, lie in shared memory: from tile to tile of the next
-/// rows 128 bytes, of the next k `k_bytes`. (PTX ISA, "Matrix Descriptor Format": no swizzle.)
+/// Where tiles of 8 rows by 8 k, 128 bytes each, lie in shared memory: from tile to tile of the
+/// next rows 128 bytes, of the next k `k_bytes`. (PTX ISA, "Matrix Descriptor Format": no swizzle.)
 __device__ inline std::uint64_t described(const void* shared, int k_bytes) {
   const auto at = static_cast<std::uint64_t>(__cvta_generic_to_shared(shared));
   return (at & 0x3ffff) >> 4 | static_cast<std::uint64_t>(k_bytes >> 4) << 16 |
@@ -70,16 +72,36 @@ __device__ inline void multiply_64(Half type,
     DECOSCOPE_WGMMA_64("f16");
 }
 
-__device__ inline void multiply_rows_begin() {
+#undef DECOSCOPE_WGMMA_32
+#undef DECOSCOPE_WGMMA_64
+
+/// What is done with the sums before this is done before it, and what comes behind, behind it.
+template <int kRowTiles>
+__device__ inline void keep_in_place(float (&sum)[kRowTiles][4]) {
+#pragma unroll
+  for (int r = 0; r < kRowTiles; r++)
+    asm volatile("" : "+f"(sum[r][0]), "+f"(sum[r][1]), "+f"(sum[r][2]), "+f"(sum[r][3])::"memory");
+}
+template <int kRowTiles>
+__device__ inline void multiply_rows_begin(float (&sum)[kRowTiles][4], unsigned (&a)[4][4]) {
+  keep_in_place(sum);
+#pragma unroll
+  for (int tile = 0; tile < 4; tile++)
+    asm volatile(""
+                 : "+r"(a[tile][0]), "+r"(a[tile][1]), "+r"(a[tile][2]),
+                   "+r"(a[tile][3])::"memory");
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
-__device__ inline void multiply_rows_end() {
+template <int kRowTiles>
+__device__ inline void multiply_rows_end(float (&sum)[kRowTiles][4]) {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+  keep_in_place(sum);
 }
 
-/// A copy of a stage in one instruction, and what it reports to (PTX ISA, "mbarrier", "cp.async.bulk").
-/// Hopper's products see what it wrote without a fence, which would wait for all copies on their way.
+/// A copy of a stage in one instruction, and what it reports to (PTX ISA, "mbarrier",
+/// "cp.async.bulk"). Hopper's products see what it wrote without a fence, which would wait for all
+/// copies on their way.
 class Arrivals {
  public:
   __device__ explicit Arrivals(std::uint64_t* barrier)
@@ -119,8 +141,10 @@ class Arrivals {
 
 #else
 
-__device__ inline void multiply_rows_begin() {}
-__device__ inline void multiply_rows_end() {}
+template <int kRowTiles>
+__device__ inline void multiply_rows_begin(float (&)[kRowTiles][4], unsigned (&)[4][4]) {}
+template <int kRowTiles>
+__device__ inline void multiply_rows_end(float (&)[kRowTiles][4]) {}
 
 #endif
 
@@ -128,7 +152,7 @@ __device__ inline void multiply_rows_end() {}
 template <int kRowTiles>
 class RowsInShared {
  public:
-  static constexpr int kStages = 4, kBytes = kRowTiles * 8 * 64 * 2;
+  static constexpr int kStages = 4, kBytes = kRowTiles * kRowTileBytes;
 
   /// @param n  chunks; meets the block
   __device__ explicit RowsInShared(int n) : n_(n) {

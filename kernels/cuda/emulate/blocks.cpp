@@ -113,6 +113,10 @@ class Multiprocessor {
   }
   void wait_copies(int n);
   void wait_for_earlier() { current_->waited = true; }
+  void prefetch(const void* data, unsigned bytes) const {
+    expect_aligned(place(data) | bytes, 16);
+    if (!on_device(data, bytes)) fault("asks for bytes that are not in device memory");
+  }
 
   // Of SIGSEGV's handler.
   sigjmp_buf jump;
@@ -582,6 +586,9 @@ void copy_async_commit() {
 }
 void wait_for_earlier() {
   the_multiprocessor->wait_for_earlier();
+}
+void prefetch_to_cache(const void* data, unsigned bytes) {
+  the_multiprocessor->prefetch(data, bytes);
 }
 void copy_async_wait(int n) {
   the_multiprocessor->wait_copies(n);

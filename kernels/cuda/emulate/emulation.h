@@ -7,8 +7,8 @@
 //                memory is filled with a pattern before each block, and ends likewise
 //   async copies are made when they are waited for, no sooner; until then the place holds rubbish
 //   streams      do their work when somebody waits for them, no sooner
-//   vectors      uint2, uint4 and float4 are copied as a whole from and to multiples of their size alone, as
-//                asynchronous copies are
+//   vectors      uint2, uint4 and float4 are copied as a whole from and to multiples of their size
+//                alone, as asynchronous copies are
 //   limits       static and dynamic shared memory together: 48 KiB, or what every GPU has that
 //                this project names where the kernel was allowed more
 //   sums         multiply_tile adds its 16 products to the sum in order of k, each rounded to f32;
@@ -242,9 +242,10 @@ void copy_async_wait(int n);
 // ---- kernels that begin before those before them have ended
 
 inline void let_next_begin() {}
-/// Counts the threads that call it.
+/// Notes of a thread that it did.
 void wait_for_earlier();
-inline void prefetch_to_cache(const void*, unsigned) {}
+/// Does nothing but look: the bytes lie in one piece of device memory, at multiples of 16.
+void prefetch_to_cache(const void* data, unsigned bytes);
 inline uint4 load_streamed(const uint4* from) {
   return *from;
 }
@@ -281,8 +282,8 @@ void multiply_tile(Half type,
                    const unsigned (&b)[2],
                    Where where = Where::current());
 
-/// Four tiles of 8 by 8 halves from shared memory: lane l points at row l % 8 of tile l / 8. Of each
-/// tile it has two halves of row l / 4, from column l % 4 * 2 on.
+/// Four tiles of 8 by 8 halves from shared memory: lane l points at row l % 8 of tile l / 8. Of
+/// each tile it has two halves of row l / 4, from column l % 4 * 2 on.
 void load_tiles(unsigned (&tiles)[4], const void* row, Where where = Where::current());
 /// The same of the transposed tiles: two halves of column l / 4, from row l % 4 * 2 on.
 void load_tiles_transposed(unsigned (&tiles)[4], const void* row, Where where = Where::current());
