@@ -59,7 +59,7 @@ fi
   echo "scripts/exactness.sh: $out: found results of device $held_for, expected those of $device; name another folder" >&2
   exit 2
 }
-[ "$device" = auto ] || echo "$device" > "$out/device"
+[ "$device" = auto ] || [ -s "$out/device" ] || echo "$device" > "$out/device"
 # PROMPTS NAME and options: every lane of one setting.
 held() {
   local options=(--prompt-file "$1" "${@:3}" --max-tokens 128 --json)
@@ -76,8 +76,10 @@ for setting in "${settings[@]}"; do
   prompts="$out/$task.jsonl"
   if [ "$task" != "$asked_task" ]; then
     # Shares at once make the same files.
-    problems "$task" "$count" | with_beginnings > "$prompts.$$" && mv "$prompts.$$" "$prompts"
-    head -n "$scaled" "$prompts" > "$out/$task-4x2.jsonl.$$" && mv "$out/$task-4x2.jsonl.$$" "$out/$task-4x2.jsonl"
+    problems "$task" "$count" | with_beginnings > "$prompts.$$"
+    mv "$prompts.$$" "$prompts"
+    head -n "$scaled" "$prompts" > "$out/$task-4x2.jsonl.$$"
+    mv "$out/$task-4x2.jsonl.$$" "$out/$task-4x2.jsonl"
     asked_task=$task
   fi
   options=(--dtype "$dtype")

@@ -1,4 +1,5 @@
 """What exactness.sh found, as a Markdown table; fails where an output is not plain decoding's, or not there."""
+import fcntl
 import json
 import os
 import sys
@@ -30,7 +31,14 @@ def all_lanes(run):
 
 
 def add_to(path, figures):
-    """Into the document that all shares have, settings by name: of each scale and lane [identical, outputs]; and of all together."""
+    """Into the document that all shares have, settings by name: of each scale and lane [identical, outputs]; and of all together.
+    Shares at once take turns."""
+    with open(path + ".lock", "w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        write_with(path, figures)
+
+
+def write_with(path, figures):
     told = {"settings": {}}
     if os.path.exists(path):
         with open(path) as file:

@@ -93,8 +93,9 @@ std::uint64_t Launches::hash() const {
 }
 
 bool Launches::same_kernels(const Launches& other) const {
-  return std::equal(all_.begin(), all_.end(), other.all_.begin(), other.all_.end(),
-                    [](const One& a, const One& b) { return a.kernel == b.kernel; });
+  return std::equal(
+      all_.begin(), all_.end(), other.all_.begin(), other.all_.end(),
+      [](const One& a, const One& b) { return a.kernel == b.kernel && a.early == b.early; });
 }
 
 bool Launches::same_launch(const Launches& other, std::size_t i) const {

@@ -62,6 +62,7 @@ class Launches {
   const cudaKernelNodeParams& params(std::size_t i);
   /// Equal where the kernels are.
   std::uint64_t hash() const;
+  /// And whether those that begin early do in both.
   bool same_kernels(const Launches& other) const;
   bool same_launch(const Launches& other, std::size_t i) const;
   /// Whether an argument points to one of these bytes.

@@ -1,4 +1,5 @@
 // The scripts that check and measure on a GPU, as far as they go without one.
+#include <fnmatch.h>
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -528,6 +529,118 @@ TEST_F(GpuCheck, exactness_on_the_device_goes_in_shares_whose_results_are_one_ta
               HasSubstr("not what plain decoding writes, unscaled: "));
 }
 
+/// What starts the packed tests there: a line in $ASKED of what they were asked.
+class GpuCheckTests : public GpuCheck {
+ protected:
+  void SetUp() override {
+    GpuCheck::SetUp();
+    if (IsSkipped()) return;
+    for (const char* name : {"lib", "bin"}) fs::create_directories(folder() + "/" + name);
+    const std::string loader = folder() + "/lib/ld-linux-any.so.2";
+    std::ofstream(loader) << R"sh(#!/usr/bin/env bash
+[[ "$*" != *--gtest_list_tests* ]] || { printf 'Suite.\n  test/cuda_0\n' && exit; }
+share=${GTEST_SHARD_INDEX:-none}
+for word; do
+  case $word in
+    */bin/*) program=${word##*/} ;;
+    --gtest_filter=*) filter=${word#*=} ;;
+  esac
+done
+echo "$program share $share of ${GTEST_TOTAL_SHARDS:-none} soak ${DECOSCOPE_SOAK:-} cancels ${DECOSCOPE_CANCELS:-} rows ${DECOSCOPE_ROW_FORWARDS:-} same ${DECOSCOPE_SAME_PROMPTS:-} filter $filter" >> "$ASKED"
+# Goes on when so many are here.
+touch "$ASKED.here.$share"
+for ((i = 0; i < 200; i++)); do
+  here=("$ASKED".here.*)
+  [ "${#here[@]}" -lt "${TOGETHER:-1}" ] || break
+  sleep 0.05
+done
+[ "${#here[@]}" -ge "${TOGETHER:-1}" ] || { echo "alone" && exit 1; }
+[ "$share" != "${FAILING_SHARE:-}" ] || { echo "share $share failed" && exit 1; }
+)sh";
+    ASSERT_EQ(std::system(("chmod +x " + loader).c_str()), 0);
+  }
+  /// The line of the only program that was asked for, behind this part's run.
+  std::string asked_by(const std::string& part, const std::string& settings = {}) const {
+    EXPECT_EQ(check("run " + part, settings), 0) << printed();
+    std::string line;
+    for (const std::string& call : asked())
+      if (call.find(" filter ") != std::string::npos) line += call;
+    return line;
+  }
+};
+
+TEST_F(GpuCheckTests, parts_together_run_at_once_and_one_that_fails_is_told) {
+  const std::string parts = "run --together kernels:1/3 kernels:2/3 products kernels:3/3";
+  const std::string own = "DECOSCOPE_CUBLAS=own ";
+  EXPECT_EQ(check(parts, own + "TOGETHER=3 "), 0) << printed();
+  for (const char* name : {"kernels.1.3", "kernels.2.3", "kernels.3.3", "products"})
+    EXPECT_EQ(document()["parts"][name]["passed"], true) << name;
+  EXPECT_EQ(document()["parts"].size(), 4u);
+  fs::remove_all(folder() + "/results");
+  EXPECT_EQ(check(parts, own + "TOGETHER=3 FAILING_SHARE=1 "), 1);
+  EXPECT_THAT(printed(), HasSubstr("== kernels:2/3\nshare 1 failed\n"));
+  EXPECT_EQ(document()["parts"]["kernels.2.3"]["passed"], false);
+  for (const char* name : {"kernels.1.3", "kernels.3.3", "products"})
+    EXPECT_EQ(document()["parts"][name]["passed"], true) << name;
+}
+
+TEST_F(GpuCheckTests, a_share_of_tests_is_googletests_own) {
+  EXPECT_THAT(asked_by("kernels:2/4"), HasSubstr("kernels_emulated_test share 1 of 4 "));
+  EXPECT_THAT(asked_by("decoders:4/4"), HasSubstr("engine_emulated_test share 3 of 4 "));
+  EXPECT_THAT(asked_by("kernels"), HasSubstr("kernels_emulated_test share none of none "));
+  EXPECT_EQ(check("run decoders:5/4"), 1);
+  EXPECT_THAT(printed(), HasSubstr("gpu_check: decoders:5/4: expected PART:SHARE/N"));
+}
+
+TEST_F(GpuCheckTests, long_ones_are_of_their_own_parts_and_all_others_of_decoders) {
+  const auto takes = [](const std::string& filter, const std::string& test) {
+    const auto matches = [&](std::string patterns) {
+      std::ranges::replace(patterns, ':', ' ');
+      return std::ranges::any_of(words(patterns), [&](const std::string& one) {
+        return fnmatch(one.c_str(), test.c_str(), 0) == 0;
+      });
+    };
+    const auto without = filter.find('-');
+    return matches(filter.substr(0, without)) &&
+           (without == std::string::npos || !matches(filter.substr(without + 1)));
+  };
+  const std::map<std::string, std::string> part_of = {
+      {"Soak_memory_is_free_again_after_every_generation", "soak"},
+      {"Cancel_ends_a_run_within_a_step_and_a_tenth_of_a_second", "cancel"},
+      {"RowBits_are_the_same_however_many_rows_are_beside_it", "rows"},
+      {"SamePrompt_gives_one_output_however_often_and_beside_what_it_is_asked", "same"},
+      {"SamePrompt_read_by_another_order_of_sums_is_seen_to_give_another_output", "same"},
+      {"NonFinite_logits_are_named_by_their_row_with_graphs_and_without", "decoders"}};
+  const std::string tests = read(DECOSCOPE_SOURCE_DIR "/tests/engine/decode/device_long_test.cpp");
+  for (const std::string part : {"soak", "cancel", "rows", "same", "decoders"}) {
+    const std::string line = asked_by(part), filter = line.substr(line.find(" filter ") + 8);
+    for (const auto& [name, own] : part_of) {
+      EXPECT_THAT(tests, HasSubstr("TEST_P(DeviceLong, " + name + ")"));
+      EXPECT_EQ(takes(filter, "Devices/DeviceLong." + name + "/cuda_0"), own == part)
+          << part << " " << name;
+      EXPECT_FALSE(takes(filter, "Devices/DeviceLong." + name + "/cuda_emulated")) << part;
+    }
+    EXPECT_EQ(takes(filter, "Devices/CudaEdges.to_every_length/cuda_0_bf16_greedy_ar"),
+              part == "decoders");
+  }
+}
+
+TEST_F(GpuCheckTests, how_long_the_long_ones_are_the_environment_says_or_the_script) {
+  struct Long {
+    const char *part, *setting, *word, *given;
+  };
+  for (const auto& [part, setting, word, given] :
+       {Long{"soak", "DECOSCOPE_SOAK", " soak ", "2000"},
+        Long{"cancel", "DECOSCOPE_CANCELS", " cancels ", "1000"},
+        Long{"rows", "DECOSCOPE_ROW_FORWARDS", " rows ", "10000"},
+        Long{"same", "DECOSCOPE_SAME_PROMPTS", " same ", "1000"}}) {
+    const std::string unset = "-u " + std::string(setting) + " ";
+    EXPECT_THAT(asked_by(part, "env " + unset), HasSubstr(std::string(word) + given + " "));
+    EXPECT_THAT(asked_by(part, std::string(setting) + "=12 "),
+                HasSubstr(std::string(word) + "12 "));
+  }
+}
+
 TEST_F(GpuModel, gpu_check_names_its_parts_and_refuses_others) {
   const std::string script = DECOSCOPE_SOURCE_DIR "/scripts/gpu_check.sh";
   ASSERT_EQ(std::system((script + " parts > " + out() + ".parts").c_str()), 0);
@@ -549,7 +662,7 @@ TEST_F(GpuModel, gpu_check_names_its_parts_and_refuses_others) {
   EXPECT_EQ(WEXITSTATUS(std::system((script + " part all 2> " + out() + ".told").c_str())), 2);
   EXPECT_THAT(read(out() + ".told"), HasSubstr("gpu_check: all: expected one of kernels"));
   for (const char* share :
-       {"faults:0/4", "faults:5/4", "racecheck:x/4", "exact:25/24", "bench:1/2"}) {
+       {"faults:0/4", "faults:5/4", "racecheck:x/4", "exact:25/24", "kernels:5/4", "bench:1/2"}) {
     const int code = std::system((script + " part " + share + " 2> " + out() + ".told").c_str());
     EXPECT_EQ(WEXITSTATUS(code), 2) << share;
     EXPECT_THAT(read(out() + ".told"), HasSubstr(std::string("gpu_check: ") + share + ": "));

@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 using test::cell;
 using test::MeasuringScripts;
 using test::rows_of;
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
@@ -267,6 +268,64 @@ TEST_F(MeasuringScripts, shares_of_the_settings_held_against_plain_decoding_are_
   }
   EXPECT_EQ(code_of(two + "DECOSCOPE_EXACT_SHARE=9/16", "exactness.sh"), 2);
   EXPECT_THAT(told(), HasSubstr("share 9/16 of 8 settings has none of them"));
+}
+
+// As gpu_check.sh runs them with --together.
+TEST_F(MeasuringScripts, shares_at_once_in_one_folder_leave_each_other_their_prompts) {
+  const auto share = [&](int i, const std::string& waits) {
+    return "WAITS='" + waits +
+           "' DECOSCOPE_EXACT_COUNT=3 DECOSCOPE_EXACT_SCALED=1 DECOSCOPE_EXACT_TASKS=arith "
+           "DECOSCOPE_EXACT_DEVICE=cuda:0 DECOSCOPE_EXACT_SHARE=" +
+           std::to_string(i) + "/4 ASKED=" + log() + "." + std::to_string(i) +
+           " DECOSCOPE_PROGRAM=" DECOSCOPE_SOURCE_DIR
+           "/tests/scripts/small_program.py " DECOSCOPE_SOURCE_DIR "/scripts/exactness.sh " +
+           out() + " >" + log() + ".told." + std::to_string(i) + " 2>&1";
+  };
+  const auto code = [](const std::string& first, const std::string& between,
+                       const std::string& second) {
+    return WEXITSTATUS(std::system(
+        ("(" + first + ") & " + between + second + "; there=$?; wait $! && exit $there").c_str()));
+  };
+  const auto told = [&] { return read(log() + ".told.1") + read(log() + ".told.2"); };
+  // Both make the prompts.
+  EXPECT_EQ(code(share(1, "data generate"), "", share(2, "data generate")), 0) << told();
+  // One makes them anew while the other is about to read them.
+  fs::remove_all(out());
+  fs::remove(log() + ".1");
+  EXPECT_EQ(
+      code(share(1, "compare"), "until grep -qs compare " + log() + ".1; do sleep 0.02; done; ",
+           share(2, "data generate")),
+      0)
+      << told();
+  for (const auto& entry : fs::directory_iterator(out())) {
+    const std::string name = entry.path().filename();
+    EXPECT_TRUE(name.ends_with(".json") || name.ends_with(".jsonl") || name == "device") << name;
+  }
+}
+
+TEST_F(MeasuringScripts, prompts_that_cannot_be_made_end_the_script_and_leave_those_of_before) {
+  const std::string one =
+      "DECOSCOPE_EXACT_COUNT=2 DECOSCOPE_EXACT_SCALED=1 DECOSCOPE_EXACT_TASKS=arith ";
+  printed(one, "exactness.sh");
+  const std::string prompts = read(out() + "/arith.jsonl");
+  EXPECT_NE(code_of(one + "FAILS='data generate'", "exactness.sh"), 0);
+  EXPECT_EQ(read(out() + "/arith.jsonl"), prompts);
+}
+
+TEST_F(MeasuringScripts, shares_that_end_at_once_are_all_in_their_document) {
+  const std::string document = log() + ".json";
+  const std::string one =
+      "DECOSCOPE_EXACT_COUNT=1 DECOSCOPE_EXACT_SCALED=0 DECOSCOPE_EXACT_TASKS=arith "
+      "DECOSCOPE_EXACT_SHARE=1/4 DECOSCOPE_EXACT_JSON=" +
+      document;
+  printed(one, "exactness.sh");
+  // Another's turn, which begins before this one's.
+  const std::string other = "flock " + document + ".lock -c 'touch " + log() +
+                            ".begun; sleep 1; echo \"{\\\"settings\\\": {\\\"other\\\": {}}}\" > " +
+                            document + "' & until [ -e " + log() + ".begun ]; do sleep 0.01; done";
+  ASSERT_EQ(std::system(other.c_str()), 0);
+  EXPECT_EQ(code_of(one, "exactness.sh"), 0);
+  EXPECT_THAT(read(document), AllOf(HasSubstr("other"), HasSubstr("arith-greedy-bf16")));
 }
 
 TEST_F(MeasuringScripts, outputs_are_held_against_plain_decoding_in_the_dtypes_asked_for) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Stands in for the program under the scripts that measure: a run of it takes what its rows cost, and nothing else.
 
-It logs what it was asked to $ASKED, a line a call. One that holds $FAILS ends half way with code 6, as after Ctrl+C; $LOSES takes an
-output from the lists of one that holds it, and $DIFFERS changes its texts. $HAS names the models and draft heads that are there, and
+It logs what it was asked to $ASKED, a line a call. One that holds $FAILS ends half way with code 6, as after Ctrl+C; one that holds
+$WAITS begins half a second later; $LOSES takes an output from the lists of one that holds it, and $DIFFERS changes its texts. $HAS names the models and draft heads that are there, and
 $PARAMETERS counts those of the target.
 """
 import json
@@ -166,6 +166,8 @@ def tree_of_heads():
 def main():
     with open(os.environ["ASKED"], "a") as log:
         log.write(" ".join(asked) + "\n")
+    if has("WAITS"):
+        time.sleep(0.5)
     if has("FAILS"):
         print('{"half": ')
         sys.exit(6)

@@ -23,6 +23,7 @@
 #include "tests/engine/decode/tiny_transformer.h"
 #include "tests/engine/decode/toy_model.h"
 #include "tests/engine/model/lane.h"
+#include "tests/in_environment.h"
 #include "tests/kernels/cuda/gpu_here.h"
 
 namespace engine::test {
@@ -154,6 +155,47 @@ TEST_P(CudaEdges, whatever_order_threads_run_in) {
   EXPECT_EQ(scores_of(found), scores_of(once));
 }
 INSTANTIATE_TEST_SUITE_P(Devices, CudaEdges, testing::ValuesIn(greedy_halves()), name_of_case);
+
+std::vector<CudaCase> greedy_bf16_and_f32() {
+  std::vector<CudaCase> some;
+  for (const CudaCase& one : all_cases())
+    if (one.dtype != kernels::DType::F16 && one.temperature == 0) some.push_back(one);
+  return some;
+}
+
+class CudaEarly : public CudaEdges {};
+
+// CUDA_EARLY. A kernel of a step that begins early and in which a thread does not wait is a fault of the
+// emulation, so there every kernel does.
+TEST_P(CudaEarly, kernels_give_the_bits_of_those_that_begin_behind_one_another) {
+  Loaded& on = on_device(GetParam().device, GetParam().dtype);
+  const auto early_device = [] {
+    const InEnvironment early("CUDA_EARLY", "on");
+    return kernels::open_cuda(GetParam().device);
+  };
+  Loaded early({Subject::Kind::Tiny, GetParam().dtype}, 0, {}, early_device());
+  const std::int64_t edges = kernels::emulation::calls_of("cudaGraphAddDependencies");
+  for (const float temperature : {0.0f, 0.8f}) {
+    Job asked = job(on), there = job(early);
+    for (Job* one : {&asked, &there}) {
+      one->limits.max_tokens = 16;
+      one->sampling.temperature = temperature;
+      if (temperature > 0) one->sampling.top_k = 12, one->sampling.repetition_penalty = 1.2f;
+    }
+    const std::vector<TokenId> prompt = {5, 9, 2, 5, 9, 2, 5};
+    const Outcome expected = run(on.model(), prompt, asked);
+    const Outcome found = run(early.model(), prompt, there);
+    EXPECT_EQ(kernels::emulation::fault_text(), "");
+    EXPECT_EQ(found.tokens, expected.tokens) << described(asked);
+    EXPECT_EQ(scores_of(found), scores_of(expected)) << described(asked);
+  }
+  if (GetParam().device != kEmulated) return;
+  EXPECT_GT(kernels::emulation::calls_of("cudaGraphAddDependencies"), edges) << "none began early";
+}
+INSTANTIATE_TEST_SUITE_P(Devices,
+                         CudaEarly,
+                         testing::ValuesIn(greedy_bf16_and_f32()),
+                         name_of_case);
 
 /// A device; what decoders are asked there, with options other than their own.
 class CudaSettings : public testing::TestWithParam<std::string> {

@@ -151,7 +151,7 @@ TEST_F(Emulation, tiles_are_loaded_by_rows_and_by_columns) {
   std::vector<std::uint16_t> halves(32 * 8);
   std::iota(halves.begin(), halves.end(), std::uint16_t{0});
   std::vector<uint4> rows(32);
-  std::memcpy(rows.data(), halves.data(), 32 * sizeof(uint4));
+  std::memcpy(static_cast<void*>(rows.data()), halves.data(), 32 * sizeof(uint4));
   const Memory<uint4> in(rows);
   const Memory<unsigned> out(32 * 8);
   ASSERT_EQ(cudaSuccess, run(four_tiles, 1, 32, in.data(), out.data()));

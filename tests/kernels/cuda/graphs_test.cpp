@@ -2,14 +2,19 @@
 // device's, which are made of lists of kernels and told what differs.
 #include "kernels/cuda/cuda_device.h"
 //
+#include <bit>
+
 #include <gmock/gmock.h>
 
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/side.h"
+#include "tests/in_environment.h"
 #include "tests/kernels/cuda/emulation_kit.h"
 
 namespace kernels::cuda_emulated {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 __global__ void add_to(int* x, int n) {
@@ -403,6 +408,283 @@ TEST_F(Graphs, memory_is_cleared_behind_the_kernels_that_use_it) {
   cuda.download(&found, number, sizeof found);
   EXPECT_EQ(found, 0);
   cuda.release(number);
+}
+
+// ---- kernels that may begin before the one before them has ended
+
+__global__ void add_early(int* x, int n) {
+  let_next_begin();
+  wait_for_earlier();
+  *x += n;
+}
+__global__ void multiply_early(int* x, int n) {
+  let_next_begin();
+  wait_for_earlier();
+  *x *= n;
+}
+__global__ void one_does_not_wait(int* x, int n) {
+  let_next_begin();
+  if (threadIdx.x == 1) return;
+  wait_for_earlier();
+  if (threadIdx.x == 0) *x += n;
+}
+
+std::int64_t early_edges() {
+  return calls_of("cudaGraphAddDependencies");
+}
+
+class EarlyKernels : public Emulation {
+ protected:
+  EarlyKernels() { graphs_.let_begin_early(true); }
+  /// x = (0 + by) * 2 + by * ..: a plain kernel, then one for each bit of `early` from the lowest on,
+  /// launched early where it is 1.
+  Launches asked(unsigned early, int n, int by) const {
+    Launches launches;
+    launches.add("copy_int", copy_int, 1, 1, 0, zero_.data(), x_.data());
+    for (int i = 0; i < n; i++) {
+      const bool is_early = early >> i & 1;
+      if (i % 2 == 0)
+        launches.add("add", is_early ? add_early : add_to, 1, 1, 0, x_.data(), by);
+      else
+        launches.add("multiply", is_early ? multiply_early : multiply_by, 1, 1, 0, x_.data(), 2);
+      if (is_early) launches.latest_is_early();
+    }
+    return launches;
+  }
+  static int expected(int n, int by) {
+    int x = 0;
+    for (int i = 0; i < n; i++) x = i % 2 == 0 ? x + by : x * 2;
+    return x;
+  }
+  /// The answer, and what the work in the stream ended with.
+  Answer launch(Launches launches, KernelGraphs& graphs) {
+    Answer answer = graphs.launch(launches, stream_);
+    if (answer.error == cudaSuccess) answer.error = cudaStreamSynchronize(stream_);
+    return answer;
+  }
+  int x() const { return x_.read()[0]; }
+
+  const GivenBack given_back_ = [](cudaError_t error, const char* call) {
+    EXPECT_EQ(error, cudaSuccess) << call;
+  };
+  KernelGraphs graphs_{true, given_back_};
+  const Memory<int> zero_{1, 0}, x_{1, -1};
+};
+
+TEST_F(EarlyKernels, that_wait_give_what_they_give_behind_one_another_in_one_graph) {
+  KernelGraphs plain{true, given_back_};
+  for (KernelGraphs* graphs : {&graphs_, &plain}) {
+    const std::int64_t before = early_edges();
+    for (int by = 1; by <= 4; by++) {
+      const std::int64_t kernels = calls_of("cudaLaunchKernel"), all = calls_of("cudaGraphLaunch");
+      EXPECT_EQ(launch(asked(0b11111, 5, by), *graphs).error, cudaSuccess) << fault_text();
+      EXPECT_EQ(x(), expected(5, by));
+      EXPECT_EQ(calls_of("cudaGraphLaunch") - all, by > 1);
+      EXPECT_EQ(calls_of("cudaLaunchKernel") - kernels, by > 1 ? 0 : 6);
+    }
+    EXPECT_EQ(early_edges() - before, graphs == &graphs_ ? 5 : 0) << "of the graph, made once";
+  }
+}
+
+TEST_F(EarlyKernels, stand_beside_others_that_begin_behind_what_is_before_them) {
+  for (unsigned early = 0; early < 32; early++) {
+    KernelGraphs graphs{true, given_back_};
+    graphs.let_begin_early(true);
+    const std::int64_t before = early_edges();
+    for (int by = 1; by <= 2; by++) {
+      EXPECT_EQ(launch(asked(early, 5, by), graphs).error, cudaSuccess) << fault_text();
+      EXPECT_EQ(x(), expected(5, by)) << early;
+    }
+    EXPECT_EQ(early_edges() - before, std::popcount(early)) << early;
+  }
+}
+
+TEST_F(EarlyKernels, of_which_the_first_has_nothing_before_it) {
+  for (int i = 0; i < 2; i++) {
+    const std::int64_t before = early_edges();
+    Launches launches;
+    for (int n = 0; n < 4; n++) {
+      launches.add("add_early", add_early, 1, 1, 0, x_.data(), 1);
+      launches.latest_is_early();
+    }
+    EXPECT_EQ(launch(std::move(launches), graphs_).error, cudaSuccess) << fault_text();
+    EXPECT_EQ(early_edges() - before, i == 0 ? 0 : 3);
+  }
+  EXPECT_EQ(x(), -1 + 8);
+}
+
+// As where another kernel takes its place in the list, that list is another.
+TEST_F(EarlyKernels, that_come_again_as_others_do_begin_behind_what_is_before_them) {
+  const auto early_of = [&](bool early) {
+    const std::int64_t before = early_edges();
+    Launches launches;
+    for (int n = 0; n < 4; n++) {
+      launches.add("add_early", add_early, 1, 1, 0, x_.data(), 1);
+      if (early) launches.latest_is_early();
+    }
+    const std::int64_t all = calls_of("cudaGraphLaunch");
+    EXPECT_EQ(launch(std::move(launches), graphs_).error, cudaSuccess) << fault_text();
+    EXPECT_EQ(calls_of("cudaGraphLaunch") - all, 1);
+    return early_edges() - before;
+  };
+  Launches seen;
+  for (int n = 0; n < 4; n++) seen.add("add_early", add_early, 1, 1, 0, x_.data(), 1);
+  launch(std::move(seen), graphs_);
+  const std::int64_t made = calls_of("cudaGraphInstantiateWithFlags");
+  EXPECT_EQ(early_of(true), 3);
+  EXPECT_EQ(early_of(false), 0);
+  EXPECT_EQ(calls_of("cudaGraphInstantiateWithFlags") - made, 2) << "a graph each";
+  EXPECT_EQ(early_of(true), 0) << "its graph is there";
+  EXPECT_EQ(calls_of("cudaGraphInstantiateWithFlags") - made, 2);
+}
+
+TEST_F(EarlyKernels, of_which_one_thread_does_not_wait_are_named_when_first_made_and_when_told) {
+  const auto faulty = [&](bool early, int by) {
+    Launches launches = asked(0, 3, by);
+    launches.add("one_does_not_wait", one_does_not_wait, 1, 4, 0, x_.data(), by);
+    if (early) launches.latest_is_early();
+    return launches;
+  };
+  for (int i = 0; i < 2; i++)
+    EXPECT_EQ(launch(faulty(false, 1), graphs_).error, cudaSuccess) << "behind the others";
+  graphs_.forget_all();
+  for (int by = 1; by <= 2; by++) {
+    EXPECT_EQ(launch(faulty(true, by), graphs_).error, cudaErrorLaunchFailure);
+    EXPECT_THAT(fault_text(), AllOf(HasSubstr("kernel one_does_not_wait, block (0, 0, 0), thread "
+                                              "(1, 0, 0)"),
+                                    HasSubstr("without waiting for the kernels before it")));
+    forget_faults();
+  }
+}
+
+// A kernel in front, three early ones: a graph, a node, three nodes with an edge each.
+TEST_F(EarlyKernels, whose_graph_cannot_be_had_go_one_by_one_and_the_call_is_told) {
+  const std::vector<std::string> calls = {
+      "cudaGraphCreate",          "cudaGraphAddKernelNode",   "cudaGraphAddKernelNode",
+      "cudaGraphAddDependencies", "cudaGraphAddKernelNode",   "cudaGraphAddDependencies",
+      "cudaGraphAddKernelNode",   "cudaGraphAddDependencies", "cudaGraphInstantiateWithFlags",
+      "cudaGraphLaunch"};
+  const char* const kernel_of_call[] = {"",         "copy_int", "add", "add", "multiply",
+                                        "multiply", "add",      "add", "",    ""};
+  for (std::size_t i = 0; i < calls.size(); i++) {
+    KernelGraphs graphs{true, given_back_};
+    graphs.let_begin_early(true);
+    EXPECT_EQ(launch(asked(0b111, 3, 1), graphs).error, cudaSuccess);
+    for (const bool for_memory : {true, false}) {
+      const auto n = static_cast<std::int64_t>(i) + 1;
+      const std::int64_t kernels = calls_of("cudaLaunchKernel");
+      for_memory ? fail_call_for_memory(n) : static_cast<void>(fail_call(n));
+      const Answer answer = launch(asked(0b111, 3, 2), graphs);
+      EXPECT_EQ(failed_call(), calls[i]);
+      fail_call(0);
+      const bool one_by_one = for_memory || calls[i] == "cudaGraphInstantiateWithFlags";
+      EXPECT_EQ(answer.error, one_by_one ? cudaSuccess : cudaErrorUnknown) << calls[i];
+      EXPECT_EQ(calls_of("cudaLaunchKernel") - kernels, one_by_one ? 4 : 0) << calls[i];
+      if (one_by_one) {
+        EXPECT_EQ(x(), expected(3, 2)) << calls[i];
+      }
+      const std::string told = for_memory || one_by_one ? graphs.refused().call : answer.call;
+      EXPECT_THAT(told, HasSubstr(calls[i] + " of " + kernel_of_call[i])) << calls[i];
+    }
+    for (int more = 0; more < 4; more++)
+      EXPECT_EQ(launch(asked(0b111, 3, 3), graphs).error, cudaSuccess) << fault_text();
+    EXPECT_EQ(x(), expected(3, 3));
+  }
+}
+
+// What a device is asked, and how many edges of its graph are early.
+std::int64_t early_edges_of_device(int& result) {
+  const auto device = side().open(0);  // whatever capabilities this program is built for
+  CudaDevice& cuda = cuda_of(*device);
+  auto* x = static_cast<int*>(cuda.allocate(sizeof(int), "a test"));
+  cuda.clear(x, sizeof(int));
+  const std::int64_t before = early_edges();
+  for (int i = 0; i < 3; i++) {
+    cuda.launch("add_to", add_to, 1, 1, 0, x, 3);
+    cuda.launch_early("multiply_early", multiply_early, 1, 1, 0, x, 2);
+    cuda.launch_early("add_early", add_early, 1, 1, 0, x, i);
+    cuda.launch("multiply_by", multiply_by, 1, 1, 0, x, 3);
+    cuda.launch_early("add_early", add_early, 1, 1, 0, x, 7);
+    cuda.download(&result, x, sizeof result);
+  }
+  cuda.release(x);
+  return early_edges() - before;
+}
+
+TEST_F(EarlyKernels, are_those_launched_so_where_it_is_asked_for_and_the_gpu_can) {
+  const auto of_capability = [&](int major, int minor) {
+    capability(major, minor);
+    int found = 0, expected = 0;
+    for (int i = 0; i < 3; i++) expected = ((expected + 3) * 2 + i) * 3 + 7;
+    const std::int64_t n = early_edges_of_device(found);
+    capability(9, 0);
+    EXPECT_EQ(fault_text(), "");
+    EXPECT_EQ(found, expected);
+    return n;
+  };
+  unsetenv("CUDA_EARLY");
+  EXPECT_EQ(of_capability(9, 0), 0) << "it is not asked for";
+  {
+    const InEnvironment off("CUDA_EARLY", "off");
+    EXPECT_EQ(of_capability(9, 0), 0);
+  }
+  const InEnvironment on("CUDA_EARLY", "on");
+  EXPECT_EQ(of_capability(9, 0), 3);
+  EXPECT_EQ(of_capability(12, 0), 3);
+  EXPECT_EQ(of_capability(8, 6), 0) << "it cannot";
+  EXPECT_EQ(of_capability(8, 9), 0) << "it cannot";
+  const InEnvironment without("CUDA_GRAPHS", "off");
+  EXPECT_EQ(of_capability(9, 0), 0) << "kernels one by one have no edges";
+}
+
+TEST_F(EarlyKernels, are_asked_for_by_on_or_off_and_by_no_other_word) {
+  const auto refused = [](const std::string& word) -> std::string {
+    const InEnvironment asked("CUDA_EARLY", word);
+    try {
+      open_cuda("cuda:emulated");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::Usage);
+      return error.what();
+    }
+    return "";
+  };
+  for (const char* word : {"on", "off", ""}) EXPECT_EQ(refused(word), "") << word;
+  for (const std::string word : {"o", "On", "1"})
+    EXPECT_THAT(refused(word), HasSubstr("CUDA_EARLY: found \"" + word + "\", expected on or off"));
+}
+
+// Of a device: it says once what it does without, and each call that fails is named.
+TEST_F(EarlyKernels, whose_edges_are_refused_give_the_same_and_their_device_says_so) {
+  const InEnvironment on("CUDA_EARLY", "on");
+  const auto failing = [&](bool for_memory) {
+    before_calls([for_memory](const std::string& name) {
+      if (name != "cudaGraphAddDependencies") return;
+      for_memory ? fail_call_for_memory(1) : static_cast<void>(fail_call(1));
+    });
+    std::string refusal;
+    int found = -1;
+    try {
+      early_edges_of_device(found);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::Device);
+      refusal = error.what();
+    }
+    before_calls({});
+    fail_call(0);
+    int right = 0;
+    for (int i = 0; i < 3; i++) right = ((right + 3) * 2 + i) * 3 + 7;
+    if (refusal.empty()) {
+      EXPECT_EQ(found, right);
+    }
+    return refusal;
+  };
+  static_cast<void>(CudaDevice::take_notes_of_closed());
+  EXPECT_EQ(failing(true), "");
+  const std::vector<std::string> notes = CudaDevice::take_notes_of_closed();
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_THAT(notes[0], AllOf(HasSubstr("cudaGraphAddDependencies of multiply_early (grid 1"),
+                              HasSubstr("kernels go one by one")));
+  EXPECT_THAT(failing(false), HasSubstr("cudaGraphAddDependencies of multiply_early (grid 1"));
 }
 
 }  // namespace

@@ -165,6 +165,83 @@ INSTANTIATE_TEST_SUITE_P(Shapes,
                          ::testing::ValuesIn(cases_of({{16390, 70}, {16384, 300}})),
                          name_of_case);
 
+std::vector<MatrixCase> halves_of(const std::vector<std::pair<int, int>>& shapes) {
+  std::vector<MatrixCase> some = cases_of(shapes);
+  std::erase_if(some, [](const MatrixCase& one) { return one.dtype == DType::F32; });
+  return some;
+}
+
+/// The double loop's sums of products and of their sizes, of rows of x and outputs [first, n).
+struct Sums {
+  std::vector<double> sum, size;
+  Sums(const MatrixCase& of, const std::vector<float>& w, const std::vector<float>& x, int first) {
+    const int n_outputs = of.n - first, n_rows = static_cast<int>(x.size()) / of.k;
+    std::vector<float> weights(w.size()), rows(x.size());
+    for (std::size_t i = 0; i < w.size(); i++) weights[i] = stored(w[i], of.dtype);
+    for (std::size_t i = 0; i < x.size(); i++) rows[i] = taken(x[i], of.dtype);
+    sum.resize(std::size_t(n_rows) * n_outputs), size = sum;
+    for (std::size_t at = 0; at < sum.size(); at++) {
+      const float* row = &rows[at / n_outputs * of.k];
+      const float* own = &weights[(first + at % n_outputs) * of.k];
+      for (int j = 0; j < of.k; j++) {
+        const double term = double(row[j]) * own[j];
+        sum[at] += term, size[at] += std::fabs(term);
+      }
+    }
+  }
+};
+
+// Blocks of 64 outputs, or of 128 for many rows; around those numbers of outputs from which on a block
+// makes all of a sum.
+class CudaMatmulBlocks : public ::testing::TestWithParam<MatrixCase> {};
+
+TEST_P(CudaMatmulBlocks, agree_with_a_double_loop_and_with_a_row_alone) {
+  const auto& [name, dtype, n, k] = GetParam();
+  const OpenedCuda device(name, emulation::Watch::Once);
+  const bool is_wide = n > 1000;
+  const auto w = normal_values(std::size_t(n) * k, 13);
+  const auto x = normal_values(std::size_t(128) * k, 14);
+  const PackedThere packed = pack_there(*device, w, n, k, dtype);
+  const int first = is_wide ? n - 200 : 0;  // of a wide one the last blocks
+  const Sums expected(GetParam(), w, x, first);
+  std::vector<std::vector<float>> alone;
+  for (const int r : {0, 77, 127}) {
+    const std::vector<float> row(&x[std::size_t(r) * k], &x[std::size_t(r) * k] + k);
+    alone.push_back(multiplied(*device, packed, row, 1));
+  }
+  const std::vector<int> wide_rows = {17, 128},
+                         narrow_rows = {1, 8, 9, 16, 17, 24, 32, 33, 64, 65, 127, 128};
+  for (const int n_rows : is_wide ? wide_rows : narrow_rows) {
+    const std::vector<float> some(x.begin(), x.begin() + std::ptrdiff_t(n_rows) * k);
+    const auto y = multiplied(*device, packed, some, n_rows);
+    for (int r = 0; r < n_rows; r++) {
+      for (int i = first; i < n; i++) {
+        const std::size_t at = std::size_t(r) * (n - first) + (i - first);
+        // As of products in general: k of them, each within 2^-24, and a tensor core may truncate.
+        ASSERT_NEAR(y[std::size_t(r) * n + i], expected.sum[at],
+                    (k + 8) * 0x1p-23 * expected.size[at] + 1e-30)
+            << n_rows << " rows, row " << r << " output " << i;
+      }
+    }
+    for (const auto& [r, own] : {std::pair(0, 0), {77, 1}, {127, 2}}) {
+      if (r >= n_rows) continue;
+      ASSERT_EQ(0, std::memcmp(&y[std::size_t(r) * n], alone[std::size_t(own)].data(), n * 4))
+          << n_rows << " rows, row " << r;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    Outputs,
+    CudaMatmulBlocks,
+    ::testing::ValuesIn(halves_of(
+        {{64, 70}, {192, 130}, {193, 70}, {320, 70}, {16320, 40}, {16384, 40}, {16448, 70}})),
+    name_of_case);
+INSTANTIATE_TEST_SUITE_P(Chunks,
+                         CudaMatmulBlocks,
+                         ::testing::ValuesIn(halves_of(
+                             {{70, 256}, {70, 257}, {70, 321}, {70, 448}, {70, 500}, {70, 576}})),
+                         name_of_case);
+
 struct PackCase {
   std::string device;
   DType from, to;
@@ -186,7 +263,8 @@ TEST_P(CudaPack, from_any_type_gives_what_that_type_holds) {
   const auto& [name, from, to] = GetParam();
   const OpenedCuda device(name);
   const Ops& ops = device->ops();
-  for (const auto& [n, k] : {std::pair{21, 35}, {64, 64}, {150, 3}}) {
+  for (const auto& [n, k] :
+       {std::pair{21, 35}, {64, 64}, {150, 3}, {70, 200}, {20, 321}, {9, 570}}) {
     const auto w = normal_values(n * k, 11);
     std::vector<std::uint16_t> narrow;
     for (const float x : w)
