@@ -77,5 +77,30 @@ TEST_F(EmulatedPasses, a_step_in_three_is_one_launch_told_its_lists_once) {
   }
 }
 
+// The first 128 of 256 rows are multiplied together: the join behind the last pass is of the other
+// 128, and is not made with them.
+TEST_F(EmulatedPasses, a_last_pass_of_as_many_rows_as_are_multiplied_at_a_time) {
+  const ModelConfig config = tiny_config();
+  const auto logits = [&](std::int64_t chunks) {
+    const auto device = kernels::open_cuda("cuda:emulated");
+    kernels::cuda_emulated::cuda_of(*device).attention_plans().limit_partials(
+        chunks * config.n_heads * (2 + config.head_dim));
+    const auto model = tiny_transformer(*device, kernels::DType::BF16, 11, config);
+    std::vector<TokenId> text(64);
+    for (std::size_t i = 0; i < text.size(); i++) text[i] = static_cast<TokenId>(i * 7 % 24);
+    const TokenTree tree = chain_tree(text);
+    std::vector<Lane> lanes;
+    for (int i = 0; i < 4; i++) lanes.emplace_back(*model);
+    std::vector<BatchItem> items;
+    for (const Lane& lane : lanes) items.push_back(lane.item(tree));
+    std::vector<std::vector<float>> all;
+    for (auto& out : model->forward(items, {.logits = true})) all.push_back(std::move(out.logits));
+    return all;
+  };
+  const auto of_one_pass = logits(1 << 20);
+  EXPECT_EQ(of_one_pass.front(), of_one_pass.back());
+  EXPECT_EQ(logits(128), of_one_pass);
+}
+
 }  // namespace
 }  // namespace engine::test
