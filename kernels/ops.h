@@ -209,8 +209,8 @@ struct Ops {
   /// host
   void (*kv_read)(Device&, const KvLayer&, const int* pages, int n, float* k, float* v);
 
-  /// out[r, h, :] = softmax(q[r, h] . k * scale) v over what row r sees, in position order, chunk
-  /// by chunk. Query head h reads kv head h / (n_heads / n_kv_heads).
+  /// out[r, h, :] = softmax(q[r, h] . k * scale) v over what row r sees, chunk of positions by
+  /// chunk, in an order that is the device's own. Query head h reads kv head h / (n_heads / n_kv_heads).
   ///   q, out [n_rows, n_heads, head_dim] with strides in elements; plan's arrays in host memory
   void (*attention)(Device&,
                     const KvLayer&,

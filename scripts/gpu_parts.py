@@ -6,7 +6,7 @@
   gpu_parts.py fit RESULTS MINUTES        names alone, of those that have not passed and fit
 
 RESULTS: the folder of gpu_check.sh run, for what has passed there and how long it took. Of other parts the minutes are a guess, at most the
-ten that a part may take: none has been seen on a GPU. A part that needs another's files comes behind it, or where that has passed.
+ten that a part may take. A part that needs another's files comes behind it, or where that has passed.
 """
 import math
 import os

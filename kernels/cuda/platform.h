@@ -1,5 +1,6 @@
 // What every .cu file includes first: CUDA's own header, or the emulation's in its place. Below it
-// the two are one language; only this file, intrinsics.cuh and the emulation know which it is.
+// the two are one language; besides this file only intrinsics.cuh, row_tiles.cuh, f16's conversion in
+// math.cuh and the emulation know which it is.
 //   nvcc            namespace kernels::cuda
 //   any C++ (with DECOSCOPE_CUDA_EMULATION)   namespace kernels::cuda_emulated
 #pragma once
