@@ -7,7 +7,8 @@
 #                                        fails where that is more than --limit. --built: of this build folder, as it is
 #   FOLDER/gpu_check.sh run [PART...]    where the GPU is (python3, no xz): these parts, by default all, the most telling first
 #   FOLDER/gpu_check.sh run --minutes N  those that fit, and have not passed there; with N the time ends for the last of them too
-#   FOLDER/gpu_check.sh run --together PART...   at once, where there are many cores: what measures nothing, or builds the large model
+#   FOLDER/gpu_check.sh run --together [SECONDS] PART...   at once, where there are many cores: what measures nothing, or builds the
+#                                        large model; each ends after so many seconds
 #   FOLDER/gpu_check.sh list [N]         the parts, or those that fit in N minutes: how long they take and what was found (gpu_parts.py)
 #   FOLDER/gpu_check.sh parts            their names. None takes longer than 10 minutes; without a GPU each is one line and status 5
 #   FOLDER/gpu_check.sh unpack WORK      for a FOLDER that comes anew each time: to where results and the large model stay, WORK
@@ -396,7 +397,7 @@ run_one() { # PART, for at most so many seconds as most says
   echo "$code $(($(date +%s) - begun))" > "$file.code"
   echo "== $1" && tail -n 3 "$file.log"
 }
-run() { # [PART...] | --minutes N | --together PART...
+run() { # [PART...] | --minutes N | --together [SECONDS] PART...
   mkdir -p "$here/results"
   most=590 end=""
   if [ "${1:-}" = --minutes ]; then
@@ -409,6 +410,7 @@ run() { # [PART...] | --minutes N | --together PART...
   [ $# -gt 0 ] || set -- $(python3 "$here/gpu_parts.py" names)
   if [ "${1:-}" = --together ]; then
     shift
+    [[ ! ${1:-} =~ ^[0-9]+$ ]] || { most=$1 && shift; }
     for name in "$@"; do
       run_one "$name" &
     done
@@ -437,5 +439,5 @@ case $verb in
   few) preload="$here/lib/libfail_calls.so" && few_tokens "$2" ;; # by faults
   long_prompt) preload="$here/lib/libfail_calls.so" && long_prompt ;;
   one_step) preload="$here/lib/libfail_calls.so" && one_step ;;
-  *) sed -n '2,38s/^# \?//p' "$0" >&2 && exit 2 ;;
+  *) sed -n '2,39s/^# \?//p' "$0" >&2 && exit 2 ;;
 esac
