@@ -16,6 +16,7 @@
 #include "tests/engine/decode/tiny_transformer.h"
 #include "tests/engine/decode/toy_model.h"
 #include "tests/engine/model/lane.h"
+#include "tests/in_environment.h"
 
 namespace engine::test {
 namespace {
@@ -255,6 +256,46 @@ TEST(EmulatedGpuStep, of_a_prompt_goes_kernel_by_kernel_however_long_it_is) {
   EXPECT_EQ(device->n_launches() - launches, device->n_kernels() - n_kernels);
   lane.forward(tree, {});
   EXPECT_EQ(made(), before + 1) << "a step's kernels come again";
+}
+
+/// The logits of steps of these many rows, each three times, of which each keeps two rows.
+std::vector<std::vector<float>> logits_of_steps(kernels::DType dtype, std::span<const int> n_rows) {
+  const auto device = kernels::open_cuda(kEmulated);
+  ModelConfig config = tiny_config();
+  config.n_layers = 1;
+  const auto model = tiny_transformer(*device, dtype, 11, config);
+  const kernels::DeviceBuffer other(*device, 64, "a test");
+  Lane lane(*model);
+  lane.append(std::vector<TokenId>{3, 7, 1, 9});
+  std::vector<std::vector<float>> all;
+  for (const int n : n_rows) {
+    std::vector<TokenId> rows(static_cast<std::size_t>(n));
+    for (std::size_t r = 0; r < rows.size(); r++) rows[r] = static_cast<TokenId>(r * 7 % 24);
+    const TokenTree tree = chain_tree(rows);
+    for (int i = 0; i < 3; i++) {
+      // So that what the step before keeps is written behind a kernel.
+      device->ops().add(*device, other.f32(), other.f32(), 16);
+      all.push_back(lane.forward(tree, {.logits = true, .hidden = true}).logits);
+      lane.commit(tree, {0, 1});
+    }
+  }
+  return all;
+}
+
+// A kernel that begins early and in which a thread does not wait is a fault: of few rows and of many,
+// whose kernels are others.
+TEST(EmulatedGpuStep, of_any_number_of_rows_has_the_same_bits_where_kernels_begin_early) {
+  kernels::emulation::fence_host_off(false);
+  const int n_rows[] = {2, 9, 17, 33, 65, 100};
+  for (const auto dtype : {kernels::DType::F32, kernels::DType::BF16, kernels::DType::F16}) {
+    const auto edges = [] { return kernels::emulation::calls_of("cudaGraphAddDependencies"); };
+    const std::int64_t before = edges();
+    const auto expected = logits_of_steps(dtype, n_rows);
+    EXPECT_EQ(edges(), before);
+    const InEnvironment early("CUDA_EARLY", "on");
+    EXPECT_EQ(logits_of_steps(dtype, n_rows), expected);
+    EXPECT_GT(edges(), before + 6 * 10) << "of six graphs, nearly all";
+  }
 }
 
 // What the host does before a step's launch, a GPU waits for: --gtest_output=xml tells how long.
