@@ -325,7 +325,7 @@ shared_part() { # PART[:SHARE/N]
         { echo "gpu_check: $1: expected PART:SHARE/N, of N shares one from 1 to N" >&2 && return 2; }
       case ${1%%:*} in
         kernels | decoders | exact | faults | memcheck | racecheck | initcheck | synccheck) ;;
-        *) echo "gpu_check: $1: kernels, decoders, exact, faults and what compute-sanitizer does are shared, no other part" >&2 && return 2 ;;
+        *) echo "gpu_check: $1: expected a share of kernels, decoders, exact, faults or what compute-sanitizer does" >&2 && return 2 ;;
       esac ;;
   esac
   part "${1%%:*}"
@@ -411,6 +411,7 @@ run() { # [PART...] | --minutes N | --together [SECONDS] PART...
   if [ "${1:-}" = --together ]; then
     shift
     [[ ! ${1:-} =~ ^[0-9]+$ ]] || { most=$1 && shift; }
+    [ $# -gt 0 ] || { echo "gpu_check: run --together: expected a PART" >&2 && return 2; }
     for name in "$@"; do
       run_one "$name" &
     done
