@@ -84,13 +84,13 @@ __global__ void __launch_bounds__(kManyGroups* kMatThreads) multiply_many(Matmul
   ChunkCursor here = {share.first, share.first};
   RowsInShared<kRowTiles> rows(n);
   wait_for_earlier();
-  const auto chunk_bytes = [](const MatmulCall& of, int chunk) {
+  const auto rows_of_chunk = [](const MatmulCall& of, int chunk) {
     return static_cast<const unsigned char*>(of.rows) +
            std::int64_t{chunk} * kRowTiles * kRowTileBytes;
   };
   ChunkCursor later = here;
   for (int i = 0; i < rows.kStages - 1; i++) {
-    rows.fetch(i, chunk_bytes(call, later.chunk));
+    rows.fetch(i, rows_of_chunk(call, later.chunk));
     later.advance(share.n_chunks);
   }
   Sums<kRowTiles> sums;
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kManyGroups* kMatThreads) multiply_many(Matmul
     for (int i = 0; i < kAhead; i++) {
       if (begin + i >= n) break;
       const unsigned char* stage = rows.wait(begin + i);
-      rows.fetch(begin + i + rows.kStages - 1, chunk_bytes(call, later.chunk));
+      rows.fetch(begin + i + rows.kStages - 1, rows_of_chunk(call, later.chunk));
       later.advance(share.n_chunks);
       unsigned a[4][4];
 #pragma unroll
