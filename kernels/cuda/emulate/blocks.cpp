@@ -24,6 +24,7 @@ std::string told(const Where& where) {
   return file.substr(file.find_last_of('/') + 1) + ":" + std::to_string(where.line());
 }
 bool same(const Where& a, const Where& b) {
+  if (std::memcmp(&a, &b, sizeof a) == 0) return true;  // most are
   return a.line() == b.line() && a.column() == b.column() &&
          (a.file_name() == b.file_name() || std::strcmp(a.file_name(), b.file_name()) == 0);
 }
@@ -38,16 +39,20 @@ struct AsyncCopy {
 };
 
 struct Thread {
-  enum class State { Ready, AtBarrier, InWarp, Done };
   FiberStack stack;
-  FiberPoint point;
-  uint3 index;
-  int warp = 0, lane = 0;
-  State state = State::Done;
+  bool done = true;
   bool waited = false;  // for earlier kernels
   Where barrier;
   std::vector<AsyncCopy> copies;  // not made yet, in order
   std::vector<int> group_ends;  // committed groups: copies [0, end) belong to them or earlier ones
+};
+
+/// Of a thread, what is read when others leave to it.
+struct Lane {
+  FiberPoint point;
+  const FiberStack* stack;
+  uint3 index;
+  int lane;
 };
 
 /// Lanes of a warp on their way to one line.
@@ -55,6 +60,16 @@ struct Meeting {
   unsigned mask, here;
   Where where;
   void* payloads[32];
+};
+
+struct Warp {
+  int first_thread, n_lanes;
+  unsigned ready;  // lanes that can go on
+  int n_meetings;
+  Lane lanes[32];
+  Meeting meetings[32];
+
+  unsigned all() const { return n_lanes < 32 ? (1u << n_lanes) - 1 : ~0u; }
 };
 
 /// Memory for one block's shared objects that ends where nobody may touch.
@@ -100,21 +115,19 @@ class Multiprocessor {
  public:
   void run(const Launched& launched, const Order& order);
 
-  void meet_block(const Where& where);
-  void meet_warp(unsigned mask,
-                 void* payload,
-                 void (*perform)(void* const*, unsigned),
-                 const Where& where);
+  void meet_block(Where where);
+  void meet_warp(unsigned mask, void* payload, Perform perform, Where where);
   void* static_object(const void* key, std::size_t bytes);
   void copy_async(void* to, const void* from);
-  void expect_aligned(std::uintptr_t places, std::size_t bytes) const;
+  void misaligned(std::size_t bytes) const;
   void commit_copies() {
-    current_->group_ends.push_back(static_cast<int>(current_->copies.size()));
+    Thread& own = current();
+    own.group_ends.push_back(static_cast<int>(own.copies.size()));
   }
   void wait_copies(int n);
-  void wait_for_earlier() { current_->waited = true; }
+  void wait_for_earlier() { current().waited = true; }
   void prefetch(const void* data, unsigned bytes) const {
-    expect_aligned(place(data) | bytes, 16);
+    kernels::emulation::expect_aligned(place(data) | bytes, 16);
     if (!on_device(data, bytes)) fault("asks for bytes that are not in device memory");
   }
 
@@ -130,8 +143,15 @@ class Multiprocessor {
   [[noreturn]] void tell_bad_address();
   bool run_warps();
   bool run_lanes(int warp);
-  void resume(Thread& thread);
-  void leave() { switch_fiber(current_->point, scheduler_, nullptr); }
+  Thread& thread(int i) const { return *threads_[static_cast<std::size_t>(i)]; }
+  Thread& current() const { return thread(warp_->first_thread + lane_->lane); }
+  void make_current(Lane& lane);
+  void resume(Lane& lane);
+  int next_ready() const;
+  void leave();
+  Meeting& meeting_at(unsigned mask, Where where);
+  [[noreturn, gnu::cold]] void tell_other_meeting(Where where, Where waited_for) const;
+  [[noreturn, gnu::cold]] void tell_not_in_mask(Where where) const;
   void release_barrier();
   void check_marks() const;
   [[noreturn]] void tell_stuck() const;
@@ -146,8 +166,9 @@ class Multiprocessor {
   int n_threads_ = 0, n_done_ = 0, n_at_barrier_ = 0;
   std::vector<std::uint64_t> blocks_;  // in the order in which they run
   std::vector<int> warp_order_, lane_order_;
-  std::vector<std::vector<Meeting>> meetings_;  // [warps]
-  Thread* current_ = nullptr;
+  std::vector<std::unique_ptr<Warp>> warps_;
+  Warp* warp_ = nullptr;  // of the thread that runs
+  Lane* lane_ = nullptr;
   FiberPoint scheduler_;
   std::optional<Fault> failed_;  // what a thread threw
   SharedMemory dynamic_, static_;
@@ -201,7 +222,7 @@ void catch_bad_addresses() {
 
 void Multiprocessor::fault(const std::string& what, cudaError_t error) const {
   std::string message = "kernel " + launched_->name + ", block " + told(running.block);
-  if (current_) message += ", thread " + told(current_->index);
+  if (lane_) message += ", thread " + told(lane_->index);
   throw Fault(message + ": " + what, error);
 }
 
@@ -213,13 +234,19 @@ void Multiprocessor::prepare(const Launched& launched) {
   while (static_cast<int>(threads_.size()) < n_threads_)
     threads_.push_back(std::make_unique<Thread>());
   const int n_warps = (n_threads_ + 31) / 32;
-  meetings_.resize(static_cast<std::size_t>(n_warps));
-  for (int i = 0; i < n_threads_; i++) {
-    Thread& thread = *threads_[static_cast<std::size_t>(i)];
-    const auto linear = static_cast<unsigned>(i);
-    thread.index = {linear % block.x, linear / block.x % block.y, linear / block.x / block.y};
-    thread.warp = i / 32;
-    thread.lane = i % 32;
+  while (static_cast<int>(warps_.size()) < n_warps) warps_.push_back(std::make_unique<Warp>());
+  for (int w = 0; w < n_warps; w++) {
+    Warp& warp = *warps_[static_cast<std::size_t>(w)];
+    warp.first_thread = w * 32;
+    warp.n_lanes = std::min(32, n_threads_ - w * 32);
+    for (int lane = 0; lane < warp.n_lanes; lane++) {
+      const auto linear = static_cast<unsigned>(w * 32 + lane);
+      warp.lanes[lane] = {
+          {},
+          &thread(w * 32 + lane).stack,
+          {linear % block.x, linear / block.x % block.y, linear / block.x / block.y},
+          lane};
+    }
   }
   warp_order_.resize(static_cast<std::size_t>(n_warps));
   lane_order_.resize(32);
@@ -237,7 +264,7 @@ void Multiprocessor::run(const Launched& launched, const Order& order) {
   catch_bad_addresses();
   order_ = order;
   random_.seed(1);
-  current_ = nullptr;
+  lane_ = nullptr;
   prepare(launched);
   const dim3& grid = launched.grid;
   blocks_.resize(std::uint64_t{grid.x} * grid.y * grid.z);
@@ -284,7 +311,7 @@ void Multiprocessor::entry(void* argument) {
   Multiprocessor& own = *the_multiprocessor;
   try {
     own.launched_->body();
-    if (own.launched_->early && !own.current_->waited)
+    if (own.launched_->early && !own.current().waited)
       own.fault("it begins early and ends without waiting for the kernels before it");
   } catch (const Fault& fault) {
     own.failed_ = fault;
@@ -293,16 +320,21 @@ void Multiprocessor::entry(void* argument) {
   } catch (...) {
     own.failed_ = Fault("the kernel threw");
   }
-  static_cast<Thread*>(argument)->state = Thread::State::Done;
+  static_cast<Thread*>(argument)->done = true;
   own.n_done_++;
   own.leave();
 }
 
-void Multiprocessor::resume(Thread& thread) {
-  current_ = &thread;
-  running.thread = thread.index;
-  running.lane = thread.lane;
-  switch_fiber(scheduler_, thread.point, &thread.stack);
+void Multiprocessor::make_current(Lane& lane) {
+  lane_ = &lane;
+  running.thread = lane.index;
+  running.lane = lane.lane;
+  warp_->ready &= ~(1u << lane.lane);
+}
+
+void Multiprocessor::resume(Lane& lane) {
+  make_current(lane);
+  switch_fiber(scheduler_, lane.point, lane.stack);
   if (failed_) {
     const Fault thrown = *failed_;
     failed_.reset();
@@ -310,14 +342,31 @@ void Multiprocessor::resume(Thread& thread) {
   }
 }
 
+/// The lane of this warp whose turn is next; -1: none, or it is drawn by the scheduler.
+int Multiprocessor::next_ready() const {
+  const unsigned ready = warp_->ready;
+  if (!ready || order_.way == Order::Way::Shuffled) return -1;
+  const unsigned lower = ready & ((1u << lane_->lane) - 1), higher = ready & ~lower;
+  if (order_.way == Order::Way::Forward) return std::countr_zero(higher ? higher : lower);
+  return 31 - std::countl_zero(lower ? lower : higher);
+}
+
+/// Of the thread that runs: others have their turns, a lane of its own warp at once if one can.
+void Multiprocessor::leave() {
+  FiberPoint& own = lane_->point;
+  const int next = failed_ ? -1 : next_ready();
+  if (next < 0) return switch_fiber(own, scheduler_, nullptr);
+  Lane& other = warp_->lanes[next];
+  make_current(other);
+  switch_fiber(own, other.point, other.stack);
+}
+
 bool Multiprocessor::run_lanes(int warp) {
+  warp_ = warps_[static_cast<std::size_t>(warp)].get();
   bool ran = false;
   for (const int lane : lane_order_) {
-    const int i = warp * 32 + lane;
-    if (i >= n_threads_) continue;
-    Thread& thread = *threads_[static_cast<std::size_t>(i)];
-    if (thread.state != Thread::State::Ready) continue;
-    resume(thread);
+    if (!(warp_->ready >> lane & 1)) continue;
+    resume(warp_->lanes[lane]);
     ran = true;
   }
   return ran;
@@ -342,14 +391,17 @@ void Multiprocessor::run_block() {
   objects_.clear();
   static_begin_ = nullptr;
   n_done_ = n_at_barrier_ = 0;
-  for (auto& meetings : meetings_) meetings.clear();
   for (int i = 0; i < n_threads_; i++) {
-    Thread& thread = *threads_[static_cast<std::size_t>(i)];
-    thread.point = thread.stack.begin(entry, &thread);
-    thread.state = Thread::State::Ready;
-    thread.waited = false;
-    thread.copies.clear();
-    thread.group_ends.clear();
+    Thread& own = thread(i);
+    Lane& lane = warps_[static_cast<std::size_t>(i / 32)]->lanes[i % 32];
+    lane.point = own.stack.begin(entry, &own);
+    own.done = own.waited = false;
+    own.copies.clear();
+    own.group_ends.clear();
+  }
+  for (const auto& warp : warps_) {
+    warp->ready = warp->all();
+    warp->n_meetings = 0;
   }
   while (n_done_ < n_threads_) {
     const bool ran = run_warps();
@@ -362,74 +414,75 @@ void Multiprocessor::run_block() {
 }
 
 void Multiprocessor::release_barrier() {
-  const Thread* first = nullptr;
-  for (int i = 0; i < n_threads_; i++) {
-    Thread& thread = *threads_[static_cast<std::size_t>(i)];
-    current_ = &thread;
-    if (thread.state == Thread::State::Done) fault("ended while others wait at a barrier");
-    if (first && !same(first->barrier, thread.barrier))
-      fault("waits at the barrier at " + told(thread.barrier) + ", thread " + told(first->index) +
-            " at the one at " + told(first->barrier));
-    if (!first) first = &thread;
+  const Lane& first = warps_[0]->lanes[0];
+  for (const int w : warp_order_) {
+    warp_ = warps_[static_cast<std::size_t>(w)].get();
+    for (int lane = 0; lane < warp_->n_lanes; lane++) {
+      lane_ = &warp_->lanes[lane];
+      if (current().done) fault("ended while others wait at a barrier");
+      if (!same(thread(0).barrier, current().barrier))
+        fault("waits at the barrier at " + told(current().barrier) + ", thread " +
+              told(first.index) + " at the one at " + told(thread(0).barrier));
+    }
+    warp_->ready = warp_->all();
   }
-  for (int i = 0; i < n_threads_; i++)
-    threads_[static_cast<std::size_t>(i)]->state = Thread::State::Ready;
   n_at_barrier_ = 0;
 }
 
 void Multiprocessor::tell_stuck() const {
-  for (const auto& meetings : meetings_) {
-    for (const Meeting& meeting : meetings) {
-      const unsigned missing = meeting.mask & ~meeting.here;
-      fault("lane " + std::to_string(std::countr_zero(missing)) + " of warp " +
-            std::to_string(&meetings - meetings_.data()) + " never comes to " +
-            told(meeting.where) + ", where others wait for it");
-    }
+  for (const int w : warp_order_) {
+    const Warp& warp = *warps_[static_cast<std::size_t>(w)];
+    if (warp.n_meetings == 0) continue;
+    const Meeting& meeting = warp.meetings[0];
+    fault("lane " + std::to_string(std::countr_zero(meeting.mask & ~meeting.here)) + " of warp " +
+          std::to_string(w) + " never comes to " + told(meeting.where) +
+          ", where others wait for it");
   }
   fault("no thread can go on");
 }
 
-void Multiprocessor::meet_block(const Where& where) {
-  current_->state = Thread::State::AtBarrier;
-  current_->barrier = where;
+void Multiprocessor::tell_other_meeting(Where where, Where waited_for) const {
+  fault("is at " + told(where) + " while lanes of its warp wait for it at " + told(waited_for));
+}
+void Multiprocessor::tell_not_in_mask(Where where) const {
+  fault("is not in the mask it meets others with at " + told(where));
+}
+
+void Multiprocessor::meet_block(Where where) {
+  current().barrier = where;
   n_at_barrier_++;
   leave();
 }
 
-void Multiprocessor::meet_warp(unsigned mask,
-                               void* payload,
-                               void (*perform)(void* const*, unsigned),
-                               const Where& where) {
-  Thread& own = *current_;
-  const int n_lanes = std::min(32, n_threads_ - own.warp * 32);
-  if (n_lanes < 32) mask &= (1u << n_lanes) - 1;
-  const unsigned bit = 1u << own.lane;
-  if (!(mask & bit)) fault("is not in the mask it meets others with at " + told(where));
-  auto& meetings = meetings_[static_cast<std::size_t>(own.warp)];
-  auto found = meetings.begin();
-  for (; found != meetings.end(); ++found) {
-    if (found->mask == mask && same(found->where, where)) break;
-    if (found->mask & bit)
-      fault("is at " + told(where) + " while lanes of its warp wait for it at " +
-            told(found->where));
+/// The one that this lane joins, or begins.
+Meeting& Multiprocessor::meeting_at(unsigned mask, Where where) {
+  Warp& warp = *warp_;
+  for (int i = 0; i < warp.n_meetings; i++) {
+    Meeting& one = warp.meetings[i];
+    if (one.mask == mask && same(one.where, where)) return one;
+    if (one.mask >> lane_->lane & 1) tell_other_meeting(where, one.where);
   }
-  if (found == meetings.end()) {
-    meetings.push_back({mask, 0, where, {}});
-    found = meetings.end() - 1;
-  }
-  found->here |= bit;
-  found->payloads[own.lane] = payload;
-  if (found->here != mask) {
-    own.state = Thread::State::InWarp;
-    leave();
-    return;
-  }
-  perform(found->payloads, mask);
-  meetings.erase(found);
-  for (int lane = 0; lane < n_lanes; lane++) {
-    if (mask >> lane & 1)
-      threads_[static_cast<std::size_t>(own.warp * 32 + lane)]->state = Thread::State::Ready;
-  }
+  Meeting& one = warp.meetings[warp.n_meetings++];
+  one.mask = mask;
+  one.here = 0;
+  one.where = where;
+  return one;
+}
+
+// Its last call is the switch, as the last one's of what calls it: a thread that goes on then does so
+// in its kernel, and the processor foretells where.
+void Multiprocessor::meet_warp(unsigned mask, void* payload, Perform perform, Where where) {
+  const unsigned bit = 1u << lane_->lane;
+  if (!(mask & bit)) tell_not_in_mask(where);
+  mask &= warp_->all();
+  Meeting& meeting = meeting_at(mask, where);
+  meeting.here |= bit;
+  meeting.payloads[lane_->lane] = payload;
+  if (meeting.here != mask) return leave();
+  perform(meeting.payloads, mask);
+  if (&meeting != &warp_->meetings[--warp_->n_meetings])
+    meeting = warp_->meetings[warp_->n_meetings];
+  warp_->ready |= mask & ~bit;
 }
 
 void* Multiprocessor::static_object(const void* key, std::size_t bytes) {
@@ -461,103 +514,35 @@ void Multiprocessor::check_marks() const {
   }
 }
 
-void Multiprocessor::expect_aligned(std::uintptr_t places, std::size_t bytes) const {
-  if (in_kernel && places % bytes != 0)
+void Multiprocessor::misaligned(std::size_t bytes) const {
+  if (in_kernel)
     fault("reads or writes " + std::to_string(bytes) +
               " bytes at an address that is no multiple of " + std::to_string(bytes),
           cudaErrorMisalignedAddress);
 }
 
 void Multiprocessor::copy_async(void* to, const void* from) {
-  expect_aligned(place(from) | place(to), 16);
+  kernels::emulation::expect_aligned(place(from) | place(to), 16);
   if (order_.copies_at_once) {
     std::memcpy(to, from, 16);
     return;
   }
   std::memset(to, order_.pattern, 16);
-  current_->copies.push_back({to, from});
+  current().copies.push_back({to, from});
 }
 
 void Multiprocessor::wait_copies(int n) {
-  auto& ends = current_->group_ends;
+  auto& ends = current().group_ends;
   const auto n_groups = static_cast<int>(ends.size());
   if (n_groups <= n) return;
   const int end = ends[static_cast<std::size_t>(n_groups - n - 1)];
-  auto& copies = current_->copies;
+  auto& copies = current().copies;
   for (int i = 0; i < end; i++)
     std::memcpy(copies[static_cast<std::size_t>(i)].to, copies[static_cast<std::size_t>(i)].from,
                 16);
   copies.erase(copies.begin(), copies.begin() + end);
   ends.erase(ends.begin(), ends.begin() + (n_groups - n));
   for (int& group_end : ends) group_end -= end;
-}
-
-float widened(Half type, unsigned half) {
-  return type == Half::Bf16 ? std::bit_cast<float>(half << 16) : f32_of_f16(half);
-}
-
-struct TileOperands {
-  Half type;
-  float* d;
-  const unsigned *a, *b;
-};
-using Row = float __attribute__((vector_size(32)));
-
-void multiply_fragments(void* const* payloads, unsigned) {
-  float a[16][16];
-  alignas(32) float b[16][8], d[16][8];
-  for (int lane = 0; lane < 32; lane++) {
-    const auto& own = *static_cast<const TileOperands*>(payloads[lane]);
-    const int row = lane / 4, pair = lane % 4 * 2;
-    for (int half = 0; half < 2; half++) {
-      const auto part = [&](unsigned x) { return widened(own.type, half ? x >> 16 : x & 0xffff); };
-      for (int i = 0; i < 4; i++) a[row + i % 2 * 8][pair + i / 2 * 8 + half] = part(own.a[i]);
-      for (int i = 0; i < 2; i++) b[pair + i * 8 + half][row] = part(own.b[i]);
-      for (int i = 0; i < 2; i++) d[row + i * 8][pair + half] = own.d[2 * i + half];
-    }
-  }
-  for (auto& sums : d) {
-    Row sum, products;
-    std::memcpy(&sum, sums, sizeof sum);
-    const float* factors = a[&sums - d];
-    for (int k = 0; k < 16; k++) {
-      std::memcpy(&products, b[k], sizeof products);
-      products *= factors[k];  // exact: two halves' product fits an f32
-      sum += products;
-    }
-    std::memcpy(sums, &sum, sizeof sum);
-  }
-  for (int lane = 0; lane < 32; lane++) {
-    const auto& own = *static_cast<const TileOperands*>(payloads[lane]);
-    const int row = lane / 4, pair = lane % 4 * 2;
-    for (int i = 0; i < 4; i++) own.d[i] = d[row + i / 2 * 8][pair + i % 2];
-  }
-}
-
-struct TilesOfLane {
-  std::uint16_t row[8];  // that the lane points at
-  std::uint16_t halves[4][2];
-};
-template <bool kTransposed>
-void share_tiles(void* const* payloads, unsigned) {
-  const auto of_lane = [&](int lane) { return static_cast<TilesOfLane*>(payloads[lane]); };
-  for (int lane = 0; lane < 32; lane++) {
-    for (int tile = 0; tile < 4; tile++) {
-      for (int i = 0; i < 2; i++) {
-        const int line = lane / 4, along = lane % 4 * 2 + i;
-        of_lane(lane)->halves[tile][i] = kTransposed ? of_lane(tile * 8 + along)->row[line]
-                                                     : of_lane(tile * 8 + line)->row[along];
-      }
-    }
-  }
-}
-template <bool kTransposed>
-void load_of_warp(unsigned (&tiles)[4], const void* row, Where where) {
-  the_multiprocessor->expect_aligned(place(row), 16);
-  TilesOfLane own;
-  std::memcpy(own.row, row, sizeof own.row);
-  meet_warp(~0u, &own, share_tiles<kTransposed>, where);
-  std::memcpy(tiles, own.halves, sizeof tiles);
 }
 
 }  // namespace
@@ -569,14 +554,14 @@ void run_grid(const Launched& launched, const Order& order) {
 void meet_block(Where where) {
   the_multiprocessor->meet_block(where);
 }
-void meet_warp(unsigned mask, void* payload, void (*perform)(void* const*, unsigned), Where where) {
+void meet_warp(unsigned mask, void* payload, Perform perform, Where where) {
   the_multiprocessor->meet_warp(mask, payload, perform, where);
 }
 void* static_shared_memory(const void* key, std::size_t bytes) {
   return the_multiprocessor->static_object(key, bytes);
 }
-void expect_aligned(std::uintptr_t places, std::size_t bytes) {
-  if (the_multiprocessor) the_multiprocessor->expect_aligned(places, bytes);
+void misaligned(std::size_t bytes) {
+  if (the_multiprocessor) the_multiprocessor->misaligned(bytes);
 }
 void copy_async_16(void* to_shared, const void* from) {
   the_multiprocessor->copy_async(to_shared, from);
@@ -608,19 +593,6 @@ unsigned __ballot_sync(unsigned mask, bool vote, Where where) {
   };
   meet_warp(mask, &own, count, where);
   return own.out;
-}
-
-void multiply_tile(
-    Half type, float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], Where where) {
-  TileOperands own{type, d, a, b};
-  meet_warp(~0u, &own, multiply_fragments, where);
-}
-
-void load_tiles(unsigned (&tiles)[4], const void* row, Where where) {
-  load_of_warp<false>(tiles, row, where);
-}
-void load_tiles_transposed(unsigned (&tiles)[4], const void* row, Where where) {
-  load_of_warp<true>(tiles, row, where);
 }
 
 }  // namespace kernels::emulation

@@ -41,10 +41,14 @@ namespace kernels::emulation {
 struct uint3 {
   unsigned x = 0, y = 0, z = 0;
 };
+/// In a kernel it is a fault; outside, nothing.
+void misaligned(std::size_t bytes);
 /// A GPU reads and writes vectors at multiples of their size alone: in a kernel another place is a
 /// fault.
 /// @param places  addresses, joined by "or"
-void expect_aligned(std::uintptr_t places, std::size_t bytes);
+inline void expect_aligned(std::uintptr_t places, std::size_t bytes) {
+  if (places % bytes != 0) misaligned(bytes);
+}
 inline std::uintptr_t place(const void* at) {
   return reinterpret_cast<std::uintptr_t>(at);
 }
@@ -119,11 +123,9 @@ using Where = std::source_location;
 // ---- meeting points
 
 void meet_block(Where where);
+using Perform = void (*)(void* const* payloads, unsigned lanes);
 /// Meets the lanes of `mask`; the last to come calls perform(payloads of all lanes, mask).
-void meet_warp(unsigned mask,
-               void* payload,
-               void (*perform)(void* const* payloads, unsigned lanes),
-               Where where);
+void meet_warp(unsigned mask, void* payload, Perform perform, Where where);
 
 inline void __syncthreads(Where where = Where::current()) {
   meet_block(where);
@@ -275,18 +277,49 @@ inline float f32_of_f16(unsigned half) {
 }
 
 enum class Half { F16, Bf16 };
+/// Of a lane.
+struct TileOperands {
+  Half type;
+  float* d;
+  const unsigned *a, *b;
+};
+/// payloads: TileOperands of all lanes
+void multiply_fragments(void* const* payloads, unsigned);
 /// d += a b for a warp: 16 x 16 times 16 x 8, in the fragments of PTX mma.m16n8k16 (row, col).
-void multiply_tile(Half type,
-                   float (&d)[4],
-                   const unsigned (&a)[4],
-                   const unsigned (&b)[2],
-                   Where where = Where::current());
+inline void multiply_tile(Half type,
+                          float (&d)[4],
+                          const unsigned (&a)[4],
+                          const unsigned (&b)[2],
+                          Where where = Where::current()) {
+  TileOperands own{type, d, a, b};
+  meet_warp(~0u, &own, multiply_fragments, where);
+}
 
+/// Of a lane.
+struct TilePlaces {
+  const void* row;
+  unsigned* tiles;  // [4]
+};
+/// payloads: TilePlaces of all lanes
+template <bool kTransposed>
+void share_tiles(void* const* payloads, unsigned);
+extern template void share_tiles<false>(void* const*, unsigned);
+extern template void share_tiles<true>(void* const*, unsigned);
 /// Four tiles of 8 by 8 halves from shared memory: lane l points at row l % 8 of tile l / 8. Of
 /// each tile it has two halves of row l / 4, from column l % 4 * 2 on.
-void load_tiles(unsigned (&tiles)[4], const void* row, Where where = Where::current());
+inline void load_tiles(unsigned (&tiles)[4], const void* row, Where where = Where::current()) {
+  expect_aligned(place(row), 16);
+  TilePlaces own{row, tiles};
+  meet_warp(~0u, &own, share_tiles<false>, where);
+}
 /// The same of the transposed tiles: two halves of column l / 4, from row l % 4 * 2 on.
-void load_tiles_transposed(unsigned (&tiles)[4], const void* row, Where where = Where::current());
+inline void load_tiles_transposed(unsigned (&tiles)[4],
+                                  const void* row,
+                                  Where where = Where::current()) {
+  expect_aligned(place(row), 16);
+  TilePlaces own{row, tiles};
+  meet_warp(~0u, &own, share_tiles<true>, where);
+}
 
 // ---- the runtime's calls, as far as they are used; every one may be made to fail
 

@@ -16,7 +16,8 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-// The callee-saved registers go on the old stack and come from the new one.
+// The callee-saved registers go on the old stack and come from the new one. A jump, for a processor
+// would foretell that `ret` goes back to the stack left.
 #if defined(__x86_64__)
 asm(R"(
 .text
@@ -37,7 +38,8 @@ decoscope_switch_stack:
   popq %r12
   popq %rbx
   popq %rbp
-  ret
+  popq %rcx
+  jmpq *%rcx
 .size decoscope_switch_stack,.-decoscope_switch_stack
 .globl decoscope_first_entry
 .type decoscope_first_entry,@function
