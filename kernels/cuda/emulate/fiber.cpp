@@ -10,6 +10,7 @@
 #include <ucontext.h>
 #endif
 #if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #if defined(__SANITIZE_THREAD__)
@@ -147,8 +148,16 @@ FiberStack::~FiberStack() {
   munmap(mapped_, page + kStackBytes);
 }
 
-#if defined(__x86_64__)
 FiberPoint FiberStack::begin(void (*entry)(void*), void* argument) {
+#if defined(__SANITIZE_ADDRESS__)
+  // Frames that were left, never to be returned to, may not trap those that come to lie there.
+  __asan_unpoison_memory_region(low_, kStackBytes);
+#endif
+  return first_point(entry, argument);
+}
+
+#if defined(__x86_64__)
+FiberPoint FiberStack::first_point(void (*entry)(void*), void* argument) const {
   auto* at = reinterpret_cast<void**>(top_);
   *--at = nullptr, *--at = nullptr;  // aligns the first call
   *--at = reinterpret_cast<void*>(decoscope_first_entry);
@@ -159,7 +168,7 @@ FiberPoint FiberStack::begin(void (*entry)(void*), void* argument) {
   return {at};
 }
 #elif defined(__aarch64__)
-FiberPoint FiberStack::begin(void (*entry)(void*), void* argument) {
+FiberPoint FiberStack::first_point(void (*entry)(void*), void* argument) const {
   auto* at = reinterpret_cast<void**>(top_ - 160);
   for (int i = 0; i < 20; i++) at[i] = nullptr;
   at[0] = reinterpret_cast<void*>(entry);                   // x19
@@ -168,7 +177,7 @@ FiberPoint FiberStack::begin(void (*entry)(void*), void* argument) {
   return {at};
 }
 #else
-FiberPoint FiberStack::begin(void (*entry)(void*), void* argument) {
+FiberPoint FiberStack::first_point(void (*entry)(void*), void* argument) const {
   auto* context = static_cast<ucontext_t*>(context_);
   getcontext(context);
   context->uc_stack.ss_sp = low_;

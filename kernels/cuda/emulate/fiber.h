@@ -33,6 +33,8 @@ class FiberStack {
   void* sanitizer_fiber() const { return sanitizer_fiber_; }
 
  private:
+  FiberPoint first_point(void (*entry)(void*), void* argument) const;
+
   char* mapped_ = nullptr;
   void* low_ = nullptr;
   std::uintptr_t top_ = 0;           // where its first frame begins
