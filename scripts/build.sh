@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds one preset: release (default), debug, asan, tsan; all of it, or with --target NAME behind the preset that alone.
+# Builds one preset: release (default), debug, asan, asan-emulated, tsan; all of it, or with --target NAME behind the preset that alone.
 # --folder NAME builds in build/NAME instead of the preset's own folder. Further arguments go to CMake's configure step.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -62,7 +62,7 @@ build_for_gpus() {
   for arch in ${archs//;/ }; do
     for_archs+=(-gencode "arch=compute_$arch,code=[sm_$arch,compute_$arch]")
   done
-  "$nvcc" -std=c++17 -O2 "${for_archs[@]}" -o build/gpu/bin/gpu_probe tests/kernels/cuda/gpu/gpu_probe.cu
+  "$nvcc" -std=c++20 -O2 -I. "${for_archs[@]}" -o build/gpu/bin/gpu_probe tests/kernels/cuda/gpu/gpu_probe.cu
 }
 
 # Programs without their symbols, and the libraries that they load.

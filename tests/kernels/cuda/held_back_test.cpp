@@ -5,6 +5,9 @@
 #include <optional>
 
 #include <gmock/gmock.h>
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/lsan_interface.h>
+#endif
 
 #include "kernels/cuda/emulate/emulation.h"
 #include "kernels/cuda/side.h"
@@ -234,6 +237,9 @@ TEST_F(HeldBack, memory_that_is_given_back_waits_for_the_work_that_may_use_it) {
 TEST(CudaDevices, memory_whose_work_never_ends_stays_taken_and_the_device_ends) {
   const std::int64_t in_use = emulation::memory_in_use();
   {
+#if defined(__SANITIZE_ADDRESS__)
+    const __lsan::ScopedDisabler what_stays_taken;
+#endif
     const auto device = open_cuda("cuda:emulated");
     emulation::work_never_ends(true);
     { const DeviceFloats passing(*device, std::vector<float>(8)); }

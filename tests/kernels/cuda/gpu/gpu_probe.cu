@@ -1,6 +1,14 @@
 // What scripts/gpu_model.py holds steps against: how fast this GPU copies, what a launch costs, and
-// a kernel of a graph.
+// a kernel of a graph. And how products' weights and the small kernels between them can overlap: a
+// graph of pairs of a kernel that reads 96 MiB and one that waits for some reads one after another.
 //   gpu_probe [ORDINAL]      one JSON document
+//   pair_us                  microseconds of a pair
+//     small_alone, weights_alone   the one kernel without the other
+//     plain                        each begins when the one before it has ended
+//     asked                        blocks of the small one ask for the first 16 MiB of the weights
+//     early_both                   each lets the next begin first of all, and reads weights before it
+//                                  waits; early_weights: only what reads weights begins early
+//     early_both_late              each lets the next begin when it has done all it does
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -9,7 +17,11 @@
 
 #include <cuda_runtime.h>
 
+#include "kernels/cuda/intrinsics.cuh"
+
 namespace {
+
+using namespace kernels::cuda;
 
 void check(cudaError_t error, const char* call) {
   if (error == cudaSuccess) return;
@@ -97,6 +109,138 @@ double node_us(cudaStream_t stream) {
   return median(each);
 }
 
+constexpr std::size_t kPairBytes = 96u << 20;
+constexpr int kWide = 128, kLoads = 8;  // threads of a block that reads weights; 16 bytes each
+constexpr int kAskedBytes = 16 << 20, kAskedPart = 4096, kReads = 8;
+
+struct Pair {
+  bool asks = false;
+  bool early_weights = false, early_small = false;  // begins before the one before it has ended
+  bool lets_late = false;
+  bool has_weights = true, has_small = true;
+};
+
+__global__ void __launch_bounds__(kWide)
+    read_weights(const uint4* weights, unsigned* out, Pair pair) {
+  if (!pair.lets_late) let_next_begin();
+  uint4 kept[kLoads];
+  const uint4* own = weights + std::size_t{blockIdx.x} * kWide * kLoads + threadIdx.x;
+  for (int i = 0; i < kLoads; i++) kept[i] = load_streamed(own + i * kWide);
+  wait_for_earlier();
+  unsigned all = *static_cast<volatile unsigned*>(out);
+  for (const uint4& one : kept) all ^= one.x ^ one.y ^ one.z ^ one.w;
+  if (all == 1) out[1] = all;  // never: weights are of one byte
+  if (pair.lets_late) let_next_begin();
+}
+
+/// Block 0 reads one thing after another; the others ask for weights.
+__global__ void __launch_bounds__(256) small_one(const uint4* weights, unsigned* out, Pair pair) {
+  if (!pair.lets_late) let_next_begin();
+  if (blockIdx.x > 0) {
+    const std::size_t part = (std::size_t{blockIdx.x} - 1) * 256 + threadIdx.x;
+    if (part < kAskedBytes / kAskedPart)
+      prefetch_to_cache(reinterpret_cast<const char*>(weights) + part * kAskedPart, kAskedPart);
+  }
+  wait_for_earlier();
+  if (blockIdx.x == 0) {
+    unsigned at = 0;
+    for (int i = 0; i < kReads; i++) at = static_cast<volatile unsigned*>(out)[at];
+    if (threadIdx.x == 0) *out = at;
+  }
+  if (pair.lets_late) let_next_begin();
+}
+
+void add_kernel(cudaGraph_t graph,
+                cudaGraphNode_t& last,
+                const cudaKernelNodeParams& params,
+                bool early) {
+  const bool is_first = last == nullptr;
+  cudaGraphNode_t node;
+  check(cudaGraphAddKernelNode(&node, graph, &last, is_first || early ? 0 : 1, &params),
+        "cudaGraphAddKernelNode");
+  if (!is_first && early) check(add_early_edge(graph, last, node), "cudaGraphAddDependencies");
+  last = node;
+}
+
+/// Microseconds of a pair, the median of many graphs of them.
+double pair_us(const std::vector<uint4*>& weights, unsigned* out, Pair pair, cudaStream_t stream) {
+  constexpr int kPairs = 64;
+  cudaGraph_t graph;
+  check(cudaGraphCreate(&graph, 0), "cudaGraphCreate");
+  cudaGraphNode_t last = nullptr;
+  for (int i = 0; i < kPairs; i++) {
+    const uint4* of_pair = weights[static_cast<std::size_t>(i) % weights.size()];
+    void* arguments[] = {&of_pair, &out, &pair};
+    cudaKernelNodeParams params{};
+    params.kernelParams = arguments;
+    params.func = reinterpret_cast<void*>(small_one);
+    params.gridDim = dim3(pair.asks ? 1 + kAskedBytes / kAskedPart / 256 : 1);
+    params.blockDim = dim3(256);
+    if (pair.has_small) add_kernel(graph, last, params, pair.early_small);
+    params.func = reinterpret_cast<void*>(read_weights);
+    params.gridDim = dim3(kPairBytes / (kWide * kLoads * sizeof(uint4)));
+    params.blockDim = dim3(kWide);
+    if (pair.has_weights) add_kernel(graph, last, params, pair.early_weights);
+  }
+  cudaGraphExec_t exec;
+  check(cudaGraphInstantiateWithFlags(&exec, graph, 0), "cudaGraphInstantiateWithFlags");
+  cudaEvent_t begin, end;
+  check(cudaEventCreate(&begin), "cudaEventCreate");
+  check(cudaEventCreate(&end), "cudaEventCreate");
+  std::vector<double> each;
+  for (int i = 0; i < 12; i++) {
+    check(cudaEventRecord(begin, stream), "cudaEventRecord");
+    check(cudaGraphLaunch(exec, stream), "cudaGraphLaunch");
+    check(cudaEventRecord(end, stream), "cudaEventRecord");
+    check(cudaEventSynchronize(end), "cudaEventSynchronize");
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, begin, end), "cudaEventElapsedTime");
+    each.push_back(1e3 * ms / kPairs);
+  }
+  check(cudaEventDestroy(begin), "cudaEventDestroy");
+  check(cudaEventDestroy(end), "cudaEventDestroy");
+  check(cudaGraphExecDestroy(exec), "cudaGraphExecDestroy");
+  check(cudaGraphDestroy(graph), "cudaGraphDestroy");
+  return median(each);
+}
+
+struct NamedPair {
+  const char* name;
+  Pair pair;
+  bool early() const { return pair.early_weights || pair.early_small; }
+};
+
+void print_pairs(bool can_be_early, cudaStream_t stream) {
+  std::vector<uint4*> weights(4);  // more than a cache holds
+  for (uint4*& one : weights) {
+    check(cudaMalloc(&one, kPairBytes), "cudaMalloc");
+    check(cudaMemsetAsync(one, 0, kPairBytes, stream), "cudaMemsetAsync");
+  }
+  unsigned* out = nullptr;
+  check(cudaMalloc(&out, 2 * sizeof *out), "cudaMalloc");
+  check(cudaMemsetAsync(out, 0, 2 * sizeof *out, stream), "cudaMemsetAsync");
+  const NamedPair all[] = {
+      {"small_alone", {.has_weights = false}},
+      {"weights_alone", {.has_small = false}},
+      {"plain", {}},
+      {"asked", {.asks = true}},
+      {"early_weights", {.early_weights = true}},
+      {"early_both", {.early_weights = true, .early_small = true}},
+      {"early_both_late", {.early_weights = true, .early_small = true, .lets_late = true}},
+      {"early_both_asked", {.asks = true, .early_weights = true, .early_small = true}},
+  };
+  std::printf(", \"pair_bytes\": %zu, \"pair_us\": {", kPairBytes);
+  const char* comma = "";
+  for (const NamedPair& one : all) {
+    if (one.early() && !can_be_early) continue;
+    std::printf("%s\"%s\": %.3f", comma, one.name, pair_us(weights, out, one.pair, stream));
+    comma = ", ";
+  }
+  std::printf("}");
+  for (uint4* one : weights) check(cudaFree(one), "cudaFree");
+  check(cudaFree(out), "cudaFree");
+}
+
 }  // namespace
 
 int main(int n_arguments, char** arguments) {
@@ -109,7 +253,9 @@ int main(int n_arguments, char** arguments) {
   const double gbps = copy_gbps(std::size_t{2} << 30, stream);
   std::printf(
       "{\"gpu\": \"%s\", \"sm\": %d, \"memory_bytes\": %zu, \"copy_gbps\": %.1f, "
-      "\"launch_us\": %.3f, \"node_us\": %.3f}\n",
+      "\"launch_us\": %.3f, \"node_us\": %.3f",
       gpu.name, gpu.major * 10 + gpu.minor, gpu.totalGlobalMem, gbps, launch_us(stream),
       node_us(stream));
+  print_pairs(gpu.major >= 9, stream);
+  std::printf("}\n");
 }
