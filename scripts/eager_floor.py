@@ -43,8 +43,8 @@ def main(arguments):
     context, tokens = (int(arguments[i]) if len(arguments) > i else default for i, default in ((1, 512), (2, 64)))
     try:
         out = measured(arguments[0], context, tokens)
-    except ImportError as error:
-        out = {"absent": str(error)}
+    except Exception as error:  # not installed, another version's ways, no memory: the reason is what is told
+        out = {"absent": f"{type(error).__name__}: {error}"}
     print(json.dumps(out, indent=2))
     return 0
 

@@ -162,7 +162,8 @@ decoscope() {
 }
 # One line where the program finds no GPU that it can use.
 expect_gpu() { # PART
-  devices=$(decoscope devices --json) || { echo "gpu_check: $1: \`decoscope devices\` does not run" >&2 && return 5; }
+  mkdir -p "$here/results"
+  devices=$(decoscope devices --json | tee "$here/results/devices.json") || { echo "gpu_check: $1: \`decoscope devices\` does not run" >&2 && return 5; }
   DEVICES=$devices python3 - "$1" <<'PYTHON'
 import json, os, sys
 first = next((one for one in json.loads(os.environ["DEVICES"]) if one["name"] == "cuda:0"), {"available": False, "reason": "not listed"})
@@ -178,8 +179,8 @@ tests_of() { # PROGRAM [FILTER]
     { echo "gpu_check: $1: no test of a GPU; \`decoscope devices\` says why" >&2 && return 5; }
   DECOSCOPE_ASSETS="$here/assets" packed "$1" --gtest_filter="$filter" --gtest_brief=1
 }
-few_tokens() { # N
-  decoscope generate --model demo-draft --prompt "Question: " --max-tokens "$1" --ignore-eos --device cuda:0
+few_tokens() { # N MORE...
+  decoscope generate --model demo-draft --prompt "Question: " --max-tokens "$@" --ignore-eos --device cuda:0
 }
 
 # A prompt of more than a block, read by cuBLAS.
@@ -231,8 +232,33 @@ faults_of() { # few 4 | long_prompt | one_step
   done
   return "$bad"
 }
+# What a call that fails once does not show: the CPU alone makes none; memory that is asked for once more, or refused; an error that stays,
+# as after a bad address, behind which the program ends soon and what it recorded can be read.
+faults_besides() {
+  local n n_calls bad=0 code
+  preload="$here/lib/libfail_calls.so" log="$here/results/calls" record="$here/results/failed.pdrun"
+  export DECOSCOPE_FAIL_LOG="$log"
+  DECOSCOPE_FAIL_CALL=0 decoscope generate --model demo-draft --prompt "Question: " --max-tokens 4 --device cpu > /dev/null
+  [ "$(cat "$log")" = "0 -" ] || { echo "the CPU alone: calls of CUDA's: $(cat "$log")" && bad=1; }
+  DECOSCOPE_FAIL_CALL=0 few_tokens 4 > /dev/null
+  read -r n_calls _ < "$log"
+  for n in $(seq 1 $((n_calls / 20 + 1)) "$n_calls"); do
+    code=0
+    DECOSCOPE_FAIL_CALL=$n DECOSCOPE_FAIL_ERROR=2 timeout 60 "$here/gpu_check.sh" few 4 > /dev/null 2> "$here/results/failed" || code=$?
+    echo "$n no memory: $code $(head -n 1 "$here/results/failed")"
+    case $code in 0 | 4 | 5) ;; *) bad=1 ;; esac
+  done
+  code=0
+  DECOSCOPE_FAIL_CALL=$((n_calls * 3 / 4)) DECOSCOPE_FAIL_ERROR=700 DECOSCOPE_FAIL_FOR_GOOD=1 \
+    timeout 10 "$here/gpu_check.sh" few 4 --record "$record" > /dev/null 2> "$here/results/failed" || code=$?
+  echo "an error that stays: $code $(head -n 1 "$here/results/failed")"
+  [ "$code" = 5 ] && grep -qF cudaErrorIllegalAddress "$here/results/failed" || bad=1
+  DECOSCOPE_FAIL_CALL=0 decoscope trace info "$record" || bad=1
+  return "$bad"
+}
 faults() {
   code=0
+  [ "$share" != 1 ] || faults_besides || code=1
   faults_of few 4 || code=1
   DECOSCOPE_FAIL_CUBLAS=$DECOSCOPE_CUBLAS
   [ "$DECOSCOPE_CUBLAS" = own ] || DECOSCOPE_CUBLAS="$here/lib/libfail_calls.so"
@@ -384,6 +410,7 @@ part() {
     training) training ;;
     peers)
       [ -s "$here/results/step.json" ] || { echo "$here/results/step.json: not there; run the part named bench first" >&2 && return 2; }
+      [ -s "$model/config.json" ] || { echo "$model: not there; run the part named shape first" >&2 && return 2; }
       python3 "$here/eager_floor.py" "$model" > "$here/results/floor.json"
       python3 "$here/gpu_peers.py" "$here/results/step.json" "$here/results/floor.json" "$here/results/peers.json" ;;
   esac
@@ -437,7 +464,7 @@ case $verb in
   parts) python3 "$here/gpu_parts.py" names ;;
   decoscope) shift && decoscope "$@" ;;
   part) shared_part "${2:?a name}" ;; # by run, under its limit of time
-  few) preload="$here/lib/libfail_calls.so" && few_tokens "$2" ;; # by faults
+  few) preload="$here/lib/libfail_calls.so" && few_tokens "${@:2}" ;; # by faults
   long_prompt) preload="$here/lib/libfail_calls.so" && long_prompt ;;
   one_step) preload="$here/lib/libfail_calls.so" && one_step ;;
   *) sed -n '2,39s/^# \?//p' "$0" >&2 && exit 2 ;;

@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 
-DOCUMENTS = ("machine", "probe", "step", "decode", "model", "exact", "prompts", "long", "speeds", "kernels", "training", "floor",
+DOCUMENTS = ("devices", "machine", "probe", "step", "decode", "model", "exact", "prompts", "long", "speeds", "kernels", "training", "floor",
              "peers")
 
 

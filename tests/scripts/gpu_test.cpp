@@ -112,7 +112,7 @@ TEST_F(GpuModel, the_floor_is_absent_with_a_reason_where_transformers_is_not_ins
                              "/scripts/eager_floor.py 7B > floor";
   ASSERT_EQ(std::system(("mkdir -p " + out() + "s").c_str()), 0);
   ASSERT_EQ(std::system(hidden.c_str()), 0);
-  EXPECT_EQ(json::parse(read(out() + "s/floor"))["absent"], "no torch here");
+  EXPECT_EQ(json::parse(read(out() + "s/floor"))["absent"], "ImportError: no torch here");
 }
 
 TEST_F(GpuModel, peers_stand_beside_a_step_and_the_floor_must_not_be_faster) {
@@ -197,11 +197,16 @@ TEST_F(GpuModel, gpu_check_runs_the_peers_in_its_folder_and_tells_them_in_its_do
   EXPECT_THAT(printed(), HasSubstr("step.json: not there; run the part named bench first"));
   measured(3.4, 3.6, 4.4);
   ASSERT_EQ(std::system(("cp " + out() + ".step " + folder + "/results/step.json").c_str()), 0);
+  EXPECT_EQ(code(), 1);
+  EXPECT_THAT(printed(), HasSubstr("/7B: not there; run the part named shape first"));
+  ASSERT_EQ(
+      std::system(("mkdir " + folder + "/7B && echo {} > " + folder + "/7B/config.json").c_str()),
+      0);
   EXPECT_EQ(code(), 0) << printed();
   const json told = json::parse(read(folder + "/results/gpu_check.json"));
   EXPECT_EQ(told["parts"]["peers"]["passed"], true);
-  EXPECT_EQ(told["floor"]["absent"], "no torch here");
-  EXPECT_EQ(told["peers"]["peers"][0]["absent"], "no torch here");
+  EXPECT_EQ(told["floor"]["absent"], "ImportError: no torch here");
+  EXPECT_EQ(told["peers"]["peers"][0]["absent"], "ImportError: no torch here");
   EXPECT_EQ(told["peers"]["ms_per_token"], 3.4);
 }
 
@@ -217,6 +222,9 @@ TEST_F(GpuModel, gpu_check_wants_every_call_that_fails_to_be_named) {
 [[ "$*" != *"devices --json" ]] || { echo '[{"name": "cuda:0", "available": true}]' && exit; }
 calls=(cudaFree cudaLaunchKernel cublasCreate_v2 cudaGetDeviceCount)
 call=- code=0
+[[ "$*" != *"--device cpu"* ]] || { echo "${CPU_CALLS:-0} -" > "$DECOSCOPE_FAIL_LOG" && exit; }
+[[ "$*" != *"trace info"* ]] || exit ${UNREADABLE:-0}
+[ -z "$DECOSCOPE_FAIL_FOR_GOOD" ] || { echo "embed: cudaErrorIllegalAddress" >&2 && exit ${FOR_GOOD:-5}; }
 [ "$DECOSCOPE_FAIL_CALL" = 0 ] || call=${calls[$((DECOSCOPE_FAIL_CALL % 4))]}
 echo "43 $call" > "$DECOSCOPE_FAIL_LOG"
 said=${call%_v2}
@@ -245,6 +253,10 @@ exit $code
     EXPECT_THAT(told(), HasSubstr("\n" + call + " is not named\n"));
   }
   EXPECT_EQ(code("cudaFree"), 1) << "its note says of what it is";
+  EXPECT_EQ(code("none CPU_CALLS=1"), 1);
+  EXPECT_THAT(told(), HasSubstr("the CPU alone: calls of CUDA's: 1 -"));
+  EXPECT_EQ(code("none FOR_GOOD=0"), 1) << "an error that stays ends a run";
+  EXPECT_EQ(code("none UNREADABLE=3"), 1) << "what was recorded can be read";
 }
 
 // A cuobjdump that lists what it is told to, and a program that says what it is.
@@ -648,7 +660,7 @@ TEST_F(GpuModel, gpu_check_names_its_parts_and_refuses_others) {
   std::size_t last = 0;
   for (const char* name :
        {" kernels ", " shape ", " bench ", " decoders ", " exact:1/24 ", " peers ",
-        " memcheck:1/4 ", " racecheck:1/4 ", " initcheck:1/4 ", " synccheck:1/4 "}) {
+        " memcheck:1/16 ", " racecheck:1/20 ", " initcheck:1/16 ", " synccheck:1/12 "}) {
     const auto at = parts.find(name);
     ASSERT_NE(at, std::string::npos) << name;
     EXPECT_GE(at, last) << "behind what is more telling: " << name;
@@ -656,8 +668,8 @@ TEST_F(GpuModel, gpu_check_names_its_parts_and_refuses_others) {
   }
   for (const char* name :
        {" prompts ", " speeds ", " products ", " training ", " soak ", " cancel ", " rows ",
-        " same ", " faults:1/8 ", " faults:8/8 ", " memcheck:4/4 ", " racecheck:4/4 ",
-        " initcheck:4/4 ", " synccheck:3/4 ", " exact:23/24 "})
+        " same ", " faults:1/8 ", " faults:8/8 ", " memcheck:16/16 ", " racecheck:20/20 ",
+        " initcheck:16/16 ", " synccheck:11/12 ", " exact:23/24 "})
     EXPECT_THAT(parts, HasSubstr(name));
   EXPECT_EQ(WEXITSTATUS(std::system((script + " part all 2> " + out() + ".told").c_str())), 2);
   EXPECT_THAT(read(out() + ".told"), HasSubstr("gpu_check: all: expected one of kernels"));

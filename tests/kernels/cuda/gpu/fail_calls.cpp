@@ -1,6 +1,8 @@
 // Stands before CUDA's runtime (LD_PRELOAD, or earlier in the order of linking) and makes one of a
 // program's calls fail, to see what the program makes of it:
 //   DECOSCOPE_FAIL_CALL=N    the N-th call returns cudaErrorUnknown, and is not made; 0: none
+//   DECOSCOPE_FAIL_ERROR=E   it returns that error instead, a number of cudaError_t's
+//   DECOSCOPE_FAIL_FOR_GOOD=1  and so does every call of CUDA's after it, as after a bad address
 //   DECOSCOPE_FAIL_LOG=FILE  gets "calls made, call that failed" when the program ends
 // It also stands for cuBLAS (DECOSCOPE_CUBLAS), whose calls count too and return
 // CUBLAS_STATUS_INTERNAL_ERROR:
@@ -25,7 +27,10 @@ class Turns {
  public:
   Turns() {
     const char* asked = std::getenv("DECOSCOPE_FAIL_CALL");
+    const char* error = std::getenv("DECOSCOPE_FAIL_ERROR");
     fails_ = asked ? std::atoll(asked) : 0;
+    error_ = error ? static_cast<cudaError_t>(std::atoi(error)) : cudaErrorUnknown;
+    for_good_ = std::getenv("DECOSCOPE_FAIL_FOR_GOOD") != nullptr;
   }
   ~Turns() {
     const char* path = std::getenv("DECOSCOPE_FAIL_LOG");
@@ -40,9 +45,14 @@ class Turns {
     failed_ = name;
     return true;
   }
+  /// Whether it is, or comes after the one that failed for good.
+  bool now_or_later(const char* name) { return now(name) || (for_good_ && failed_.load()); }
+  cudaError_t error() const { return error_; }
 
  private:
   long long fails_ = 0;
+  cudaError_t error_ = cudaErrorUnknown;
+  bool for_good_ = false;
   std::atomic<long long> n_{0};
   std::atomic<const char*> failed_{nullptr};
 };
@@ -67,7 +77,7 @@ F* real(const char* name, F*) {
 
 #define STANDS_BEFORE(name, parameters, ...)                         \
   extern "C" cudaError_t name parameters {                           \
-    if (turns().now(#name)) return cudaErrorUnknown;                 \
+    if (turns().now_or_later(#name)) return turns().error();         \
     static const auto behind = real<decltype(name)>(#name, nullptr); \
     return behind(__VA_ARGS__);                                      \
   }
@@ -152,6 +162,39 @@ STANDS_BEFORE(cudaGraphAddKernelNode,
               dependencies,
               n,
               params)
+#if CUDART_VERSION >= 13000
+STANDS_BEFORE(cudaGraphAddDependencies,
+              (cudaGraph_t graph,
+               const cudaGraphNode_t* from,
+               const cudaGraphNode_t* to,
+               const cudaGraphEdgeData* edges,
+               size_t n),
+              graph,
+              from,
+              to,
+              edges,
+              n)
+#else
+STANDS_BEFORE(cudaGraphAddDependencies,
+              (cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to, size_t n),
+              graph,
+              from,
+              to,
+              n)
+#if CUDART_VERSION >= 12030
+STANDS_BEFORE(cudaGraphAddDependencies_v2,
+              (cudaGraph_t graph,
+               const cudaGraphNode_t* from,
+               const cudaGraphNode_t* to,
+               const cudaGraphEdgeData* edges,
+               size_t n),
+              graph,
+              from,
+              to,
+              edges,
+              n)
+#endif
+#endif
 STANDS_BEFORE(cudaGraphInstantiateWithFlags,
               (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags),
               exec,

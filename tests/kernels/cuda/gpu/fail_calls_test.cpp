@@ -1,10 +1,14 @@
 // fail_calls.cpp before CUDA's own runtime, which answers here whether there is a GPU or not.
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
+#include <set>
 #include <string>
 
 #include <cuda_runtime_api.h>
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 namespace {
 
@@ -26,6 +30,50 @@ std::string told(int fails, int expected_code) {
   std::ifstream file(log);
   std::getline(file, line);
   return line;
+}
+
+[[noreturn]] void out_of_memory_then_end() {
+  int n = 0;
+  void* data = nullptr;
+  const bool others = cudaGetDeviceCount(&n) != cudaErrorMemoryAllocation;
+  const bool first = cudaMalloc(&data, 4) == cudaErrorMemoryAllocation;
+  std::exit(others * 1 + first * 2 + (cudaMalloc(&data, 4) == cudaErrorMemoryAllocation) * 4);
+}
+
+/// The names that begin with "cuda" of those that `nm` tells of a file.
+std::set<std::string> cuda_names(const std::string& nm) {
+  std::set<std::string> names;
+  std::FILE* told = popen(("nm " + nm + " 2>/dev/null").c_str(), "r");
+  char line[4096];
+  while (told && std::fgets(line, sizeof line, told)) {
+    std::string name(line);
+    name = name.substr(0, name.find_last_not_of("\n") + 1);
+    name = name.substr(name.find_last_of(' ') + 1);
+    if (name.starts_with("cuda") && !name.ends_with(":")) names.insert(name);
+  }
+  if (told) pclose(told);
+  return names;
+}
+
+TEST(FailCalls, all_calls_of_the_program_that_can_fail_are_stood_before) {
+  const auto used = cuda_names("--undefined-only " DECOSCOPE_KERNELS);
+  const auto stood_before = cuda_names("-D --defined-only " DECOSCOPE_FAIL_CALLS);
+  EXPECT_THAT(used, testing::IsSupersetOf({"cudaMalloc", "cudaLaunchKernel"}));
+  std::set<std::string> not_so;
+  std::ranges::set_difference(used, stood_before, std::inserter(not_so, not_so.end()));
+  EXPECT_THAT(not_so,
+              testing::ElementsAre("cudaGetErrorName", "cudaGetErrorString", "cudaGetLastError"));
+}
+
+TEST(FailCalls, the_error_and_whether_it_stays_can_be_chosen) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  setenv("DECOSCOPE_FAIL_CALL", "2", 1);
+  setenv("DECOSCOPE_FAIL_ERROR", "2", 1);
+  EXPECT_EXIT(out_of_memory_then_end(), testing::ExitedWithCode(1 + 2), "");
+  setenv("DECOSCOPE_FAIL_FOR_GOOD", "1", 1);
+  EXPECT_EXIT(out_of_memory_then_end(), testing::ExitedWithCode(1 + 2 + 4), "");
+  unsetenv("DECOSCOPE_FAIL_ERROR");
+  unsetenv("DECOSCOPE_FAIL_FOR_GOOD");
 }
 
 TEST(FailCalls, the_call_that_is_named_fails_and_no_other) {
