@@ -52,7 +52,10 @@ int devices(bool json) {
     const bool gpu = device.kind == "cuda" && device.name != "cuda:emulated";
     const std::optional<kernels::GpuLoad> load =
         gpu ? std::optional(engine::load_of(device)) : std::nullopt;
-    if (load) lines += gpu_line(device.name, *load);
+    if (!device.available)
+      lines += fmt::format("{}: {}\n", device.name, device.reason);
+    else if (load)
+      lines += gpu_line(device.name, *load);
     list.push_back({{"name", device.name},
                     {"kind", device.kind},
                     {"available", device.available},
@@ -61,7 +64,7 @@ int devices(bool json) {
                                                              : nlohmann::json(nullptr)},
                     {"ops", device.ops},
                     {"gpu", load ? gpu_json(*load) : nlohmann::json(nullptr)}});
-    rows.push_back({device.name, device.available ? "yes" : "no: " + device.reason,
+    rows.push_back({device.name, device.available ? "yes" : "no",
                     device.memory_bytes
                         ? fmt::format("{:.1f} GB", static_cast<double>(device.memory_bytes) * 1e-9)
                         : "-",

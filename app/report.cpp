@@ -75,6 +75,7 @@ json number_json(double value) {
 
 json machine_json(const kernels::Device& device) {
   return {{"cpu", kernels::cpu::processor_name()},
+          {"gpu", device.title().empty() ? json(nullptr) : json(device.title())},
           {"threads", device.n_threads()},
           {"ops", device.ops().name}};
 }

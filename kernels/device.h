@@ -53,6 +53,9 @@ class Device {
   /// Of a GPU: what its driver tells, once it is started; it ends with the device. Null: none.
   GpuMonitor* monitor() const { return monitor_.get(); }
   void watched_by(std::shared_ptr<GpuMonitor> monitor) { monitor_ = std::move(monitor); }
+  /// What a GPU is, as its driver says: "NVIDIA H200". Empty: it is none.
+  const std::string& title() const { return title_; }
+  void titled(std::string title) { title_ = std::move(title); }
 
  protected:
   explicit Device(const Ops& ops) : ops_(ops) {}
@@ -60,6 +63,7 @@ class Device {
  private:
   const Ops& ops_;
   std::shared_ptr<GpuMonitor> monitor_;
+  std::string title_;
 };
 
 /// Answers of a device that come together, if deliver() is reached.

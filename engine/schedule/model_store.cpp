@@ -340,6 +340,7 @@ ModelLoaded describe(const LoadedModel& loaded) {
   event.dtype = kernels::name_of(model.dtype());
   event.device = model.device().name();
   event.ops = model.device().ops().name;
+  if (!model.device().title().empty()) event.ops += " on " + model.device().title();
   event.scale = name_of(model.scale());
   event.n_params = model.config().n_params();
   event.weight_bytes = model.weight_bytes();

@@ -150,13 +150,15 @@ std::unique_ptr<Device> open_cuda(const std::string& name) {
                                         "; here: " + device_words(list_cuda()) +
                                         "; `decoscope devices` says more");
   };
-  const auto expect_kernels = [&](const CudaSide& side, int ordinal) {
-    const std::string why = without_kernels(side, side.properties(ordinal));
+  const auto with_kernels = [&](const CudaSide& side, int ordinal) {
+    GpuProperties properties = side.properties(ordinal);
+    const std::string why = without_kernels(side, properties);
     if (!why.empty()) throw refuse(why);
+    return properties;
   };
   if (name == kEmulatedName) {
     if (!emulated()) throw refuse("this program was built without the emulation (CUDA_EMULATION)");
-    expect_kernels(*emulated(), 0);
+    static_cast<void>(with_kernels(*emulated(), 0));
     return emulated()->open(0);
   }
   const int ordinal = ordinal_of(name);
@@ -165,8 +167,9 @@ std::unique_ptr<Device> open_cuda(const std::string& name) {
   const int n = count_gpus(reason);
   if (n == 0) throw refuse(reason);
   if (ordinal >= n) throw refuse("not on this machine, which has " + std::to_string(n));
-  expect_kernels(*gpus(), ordinal);
+  GpuProperties properties = with_kernels(*gpus(), ordinal);
   std::unique_ptr<Device> device = gpus()->open(ordinal);
+  device->titled(std::move(properties.title));
   device->watched_by(std::make_shared<GpuMonitor>(source_of(ordinal)));
   return device;
 }

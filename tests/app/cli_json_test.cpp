@@ -57,7 +57,8 @@ const json kResult = json::parse(R"({
   "lossless": "boolean", "identical_to_ar": "boolean|null", "speedup": "number|null",
   "metrics": {"rows": "integer"}})");
 
-const json kMachine = json::parse(R"({"cpu": "string", "threads": "integer", "ops": "string"})");
+const json kMachine =
+    json::parse(R"({"cpu": "string", "gpu": "null", "threads": "integer", "ops": "string"})");
 
 json with(json form, const json& more) {
   form.update(more);
