@@ -1,0 +1,86 @@
+// Kernels that go where they may not, on every CUDA device that is here: each in a process of its
+// own, for a GPU's context is lost behind one.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include <gmock/gmock.h>
+
+#include "tests/kernels/cuda/cuda_kit.h"
+
+namespace kernels::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Norms a row that begins there, waits, and ends with the error's code; 1: nothing was refused, 2:
+/// it took 5 s from the fault to the device's end.
+[[noreturn]] void norm_from(const std::string& name, std::intptr_t offset_or_place, bool is_place) {
+  int code = 1;
+  auto failed = Clock::now();
+  {
+    const auto device = open_cuda(name);
+    const DeviceFloats x(*device, std::vector<float>(64, 1)), w(*device, std::vector<float>(8, 1)),
+        y(*device, std::vector<float>(8));
+    const auto from =
+        is_place ? offset_or_place : reinterpret_cast<std::intptr_t>(x.data()) + offset_or_place;
+    try {
+      device->ops().rms_norm(*device, reinterpret_cast<const float*>(from), w.data(), y.data(), 1,
+                             8, 1e-5f);
+      static_cast<void>(y.read());
+    } catch (const Error& e) {
+      code = static_cast<int>(e.code());
+      std::fprintf(stderr, "%s\n", e.what());
+    }
+    failed = Clock::now();
+  }
+  if (Clock::now() - failed > std::chrono::seconds(5)) code = 2;
+  std::_Exit(code);
+}
+
+class WreckedKernels : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+  static auto device_code() {
+    return ::testing::ExitedWithCode(static_cast<int>(ErrorCode::Device));
+  }
+};
+
+TEST_P(WreckedKernels, CU08_a_bad_address_is_named_and_the_device_ends_within_five_seconds) {
+  EXPECT_EXIT(norm_from(GetParam(), 0x10, true), device_code(),
+              ::testing::HasSubstr("cudaErrorIllegalAddress"));
+}
+
+// Of GPUs alone: in the emulation a single number may stand anywhere.
+using WreckedGpuKernels = WreckedKernels;
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(WreckedGpuKernels);
+
+TEST_P(WreckedGpuKernels, CU08_an_address_between_numbers_is_named) {
+  EXPECT_EXIT(norm_from(GetParam(), 2, false), device_code(),
+              ::testing::HasSubstr("cudaErrorMisalignedAddress"));
+}
+
+TEST_P(WreckedKernels, one_that_goes_where_it_may_is_refused_by_nobody) {
+  EXPECT_EXIT(norm_from(GetParam(), 4, false), ::testing::ExitedWithCode(1), "^$");
+}
+
+std::vector<std::string> gpus_here() {
+  std::vector<std::string> names = cuda_devices_here();
+  std::erase(names, "cuda:emulated");
+  return names;
+}
+
+const auto kNameOfDevice = [](const ::testing::TestParamInfo<std::string>& device) {
+  return as_test_name(device.param);
+};
+INSTANTIATE_TEST_SUITE_P(Devices,
+                         WreckedKernels,
+                         ::testing::ValuesIn(cuda_devices_here()),
+                         kNameOfDevice);
+INSTANTIATE_TEST_SUITE_P(Devices,
+                         WreckedGpuKernels,
+                         ::testing::ValuesIn(gpus_here()),
+                         kNameOfDevice);
+
+}  // namespace
+}  // namespace kernels::test
