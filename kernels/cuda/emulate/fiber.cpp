@@ -138,6 +138,7 @@ FiberStack::FiberStack() {
 }
 
 FiberStack::~FiberStack() {
+  forget_frames();
 #if defined(__SANITIZE_THREAD__)
   __tsan_destroy_fiber(sanitizer_fiber_);
 #endif
@@ -148,11 +149,15 @@ FiberStack::~FiberStack() {
   munmap(mapped_, page + kStackBytes);
 }
 
-FiberPoint FiberStack::begin(void (*entry)(void*), void* argument) {
+/// What frames that were left, never to be returned to, have marked is anybody's again.
+void FiberStack::forget_frames() const {
 #if defined(__SANITIZE_ADDRESS__)
-  // Frames that were left, never to be returned to, may not trap those that come to lie there.
   __asan_unpoison_memory_region(low_, kStackBytes);
 #endif
+}
+
+FiberPoint FiberStack::begin(void (*entry)(void*), void* argument) {
+  forget_frames();
   return first_point(entry, argument);
 }
 

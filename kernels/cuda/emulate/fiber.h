@@ -33,6 +33,7 @@ class FiberStack {
   void* sanitizer_fiber() const { return sanitizer_fiber_; }
 
  private:
+  void forget_frames() const;
   FiberPoint first_point(void (*entry)(void*), void* argument) const;
 
   char* mapped_ = nullptr;
