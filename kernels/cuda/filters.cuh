@@ -211,9 +211,9 @@ __device__ std::uint64_t lowest_kept(const Row& row, const Asked& asked) {
   std::uint64_t floor = 0;
   if (asked.top_k > 0 && asked.top_k < row.n)
     floor = cut_at(row, 0, /*by_weight=*/false, static_cast<double>(asked.top_k));
-  if (asked.top_p < 1)
-    floor = cut_at(row, floor, /*by_weight=*/true, static_cast<double>(asked.top_p));
-  return floor;
+  if (asked.top_p >= 1) return floor;
+  // A cut is a key that tokens below `floor` may reach.
+  return Larger()(floor, cut_at(row, floor, /*by_weight=*/true, static_cast<double>(asked.top_p)));
 }
 __device__ inline bool has_filters(const Asked& asked, int n) {
   return (asked.top_k > 0 && asked.top_k < n) || asked.top_p < 1 || asked.min_p > 0;
