@@ -16,12 +16,13 @@ LanguageModel& draft_of(const DecoderContext& context) {
   return *context.draft_model;
 }
 
-/// Whether the target's device reads what the draft's has written: device objects of one GPU have
-/// one name.
+/// Whether the target's device reads laws that the draft's has written: device objects of one GPU
+/// have one name.
 bool share_memory(LanguageModel& target, LanguageModel& draft) {
   const kernels::Device* there = target.laws_device();
   const kernels::Device* drafts = draft.laws_device();
-  return there && drafts && there->name() == drafts->name();
+  return there && drafts && there->name() == drafts->name() &&
+         target.vocab_size() == draft.vocab_size();
 }
 
 DraftSettings with_laws(DraftSettings settings, const DecoderContext& context) {

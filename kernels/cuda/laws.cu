@@ -31,31 +31,30 @@ struct Law {
   __device__ double p(int id) const { return weight(id, row.logits[id]) / total; }
 };
 
-/// The law of a row that is penalised in `own`, [n], where that is asked for. Where it is none,
-/// is_a_law() says so of `seen`, and `total` is 0. Meets the block.
+/// The law of a row that is penalised in `own`, [n], where that is asked for; what it weighs in all
+/// write_law() finds. Where it is none is_a_law() says so of `seen`. Meets the block.
 __device__ Law law_of(
     const float* logits, int n, bool in_fours, const Asked& asked, const int* history, float* own) {
   Law law = {{logits, n, in_fours, 0, asked.temperature}, asked, {}, 0, 0, false};
   law.greedy = asked.temperature < kGreedyTemperature;
   law.seen = see_row(law.row, asked, history, own);
-  if (!is_a_law(law.seen, n)) return law;
-  if (!law.greedy) law.floor = lowest_kept(law.row, asked);
-  double sum = 0;
-  for_tokens<2>(law.row, [&](int id, float logit) { sum += law.weight(id, logit); });
-  law.total = over_warps(sum, 0.0, Plus());
+  if (is_a_law(law.seen, n) && !law.greedy) law.floor = lowest_kept(law.row, asked);
   return law;
-}
-
-/// p of every token, [n]. Meets the block.
-__device__ void write_law(const Law& law, double* to) {
-  for_tokens<2>(law.row, [&](int id, float logit) { to[id] = law.weight(id, logit) / law.total; });
-  __syncthreads();
 }
 
 /// Calls take(id) for this thread's tokens of an array.
 template <class Take>
 __device__ inline void for_own(int n, const Take& take) {
   for (int id = static_cast<int>(threadIdx.x); id < n; id += static_cast<int>(blockDim.x)) take(id);
+}
+
+/// p of every token, [n]. Meets the block.
+__device__ void write_law(Law& law, double* to) {
+  double sum = 0;
+  for_tokens<2>(law.row, [&](int id, float logit) { sum += to[id] = law.weight(id, logit); });
+  law.total = over_warps(sum, 0.0, Plus());
+  for_own(law.row.n, [&](int id) { to[id] /= law.total; });
+  __syncthreads();
 }
 
 /// law[v] becomes of(v), scaled to sum 1. @return  false if there is nothing to scale. Meets the
@@ -148,8 +147,8 @@ __global__ void __launch_bounds__(kPickThreads, 1) draw_nodes(const float* logit
   wait_for_earlier();
   const DrawNode node = nodes[blockIdx.x];
   const bool first = threadIdx.x == 0;
-  const Law law = law_of(logits + node.row * stride, n, lie_in_fours(stride, logits),
-                         rows[blockIdx.x], history, own + std::int64_t{blockIdx.x} * n);
+  Law law = law_of(logits + node.row * stride, n, lie_in_fours(stride, logits), rows[blockIdx.x],
+                   history, own + std::int64_t{blockIdx.x} * n);
   tokens += node.first;
   Drawn drawn = {0, law.seen.bad < n ? law.seen.bad : -1, 0};
   if (is_a_law(law.seen, n)) {
@@ -369,8 +368,8 @@ __global__ void __launch_bounds__(kPickThreads, 1) judge_nodes(const float* logi
   wait_for_earlier();
   const JudgeNode node = nodes[blockIdx.x];
   const std::int64_t at = std::int64_t{blockIdx.x} * n;
-  const Law law = law_of(logits + node.row * stride, n, lie_in_fours(stride, logits),
-                         rows[blockIdx.x], history, own + at);
+  Law law = law_of(logits + node.row * stride, n, lie_in_fours(stride, logits), rows[blockIdx.x],
+                   history, own + at);
   Trial trial = {
       law, node, candidates + node.first, of_candidates + node.first, left + at, own_q + at, n, 0};
   weighed += std::int64_t{blockIdx.x} * n_weighed;

@@ -240,6 +240,28 @@ TEST(EmulatedLaws, of_a_draft_that_computes_elsewhere_come_to_the_host) {
   EXPECT_EQ(found.tokens, run(on.model(), on.prompt(1), job).tokens);
 }
 
+// A device object of its own on the same GPU, as SEED's models have.
+TEST(EmulatedLaws, of_a_draft_on_a_stream_of_its_own_stay_too) {
+  Loaded& on = on_device(kEmulated, kernels::DType::F32);
+  const auto stream = kernels::open_cuda(kEmulated);
+  const auto beside = tiny_draft(*stream, kernels::DType::F32, 11);
+  Job job;
+  job.decoder = "mcsd";
+  job.limits.max_tokens = 20;
+  job.draft = beside.get();
+  job.sampling = {.temperature = 1, .seed = 22, .mode = Sampling::Mode::Rejection};
+  const Outcome found = run(on.model(), on.prompt(1), job);
+  Lane lane = start(on.model(), on.prompt(1), job);
+  Lane* const lanes[] = {&lane};
+  Stepper(on.model(), nullptr).step(lanes);
+  const Questions* asked = lane.decoder->questions(lane.sequence, lane.tree);
+  ASSERT_NE(asked, nullptr);
+  EXPECT_NE(asked->nodes[0].q, nullptr);
+  LateUniforms late(job.sampling.seed);
+  job.uniforms = &late;
+  EXPECT_EQ(found.tokens, run(on.model(), on.prompt(1), job).tokens);
+}
+
 // A law is written over by the next step's alone: memory is taken for the largest tree, once.
 TEST(EmulatedLaws, take_no_memory_in_a_step_of_a_size_seen_before) {
   Loaded& on = on_device(kEmulated, kernels::DType::BF16);

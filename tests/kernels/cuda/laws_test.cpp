@@ -328,12 +328,15 @@ TEST_P(CudaJudge, candidates_without_a_law_by_every_rule) {
     Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid + 7 * int(rule)));
     for (JudgeNode& node : scene.judging) node.rule = rule;
     expect_naive(*device, scene, nullptr);
-    // The likeliest, and one of them twice.
+    // One that has no probability and takes no number, then the likeliest, twice.
     for (int i = 0; i < int(scene.judging.size()); i++) {
       const LawOf law = scene.law(scene.target, i);
       const auto best = std::ranges::max_element(law) - law.begin();
-      for (int c = 0; c < scene.judging[i].n; c++)
-        scene.candidates[scene.judging[i].first + c].token = c == 1 ? 0 : int(best);
+      const auto none = std::ranges::min_element(law) - law.begin();
+      for (int c = 0; c < scene.judging[i].n; c++) {
+        Candidate& one = scene.candidates[scene.judging[i].first + c];
+        one = {int(c == 0 ? none : best), c == i % 2 ? 1e-9 : 1 - 1e-9};
+      }
     }
     expect_naive(*device, scene, nullptr);
   }
@@ -463,6 +466,36 @@ TEST_P(CudaLaws, that_are_none_are_named) {
       ASSERT_EQ(judged.weighed[3 * i].id, -1);
     }
   }
+}
+
+// Four tokens of equal probability: a chance of 1/4, and of 1/2 where q is twice p.
+TEST_P(CudaJudge, a_number_equal_to_the_chance_refuses) {
+  const auto& [name, n_valid] = GetParam();
+  if (n_valid < 7) return;
+  const OpenedCuda device(name);
+  Scene scene = scene_of(n_valid, 2, 1);
+  std::fill(scene.target.begin(), scene.target.end(), -std::numeric_limits<float>::infinity());
+  for (int r = 0; r < kRows; r++)
+    for (const int v : {1, 2, 4, 5}) scene.target[r * scene.stride + v] = 3;
+  scene.draft = scene.target;
+  for (int r = 0; r < kRows; r++)
+    scene.draft[r * scene.stride + 1] = scene.draft[r * scene.stride + 2] = -90;
+  scene.rows.assign(2, {.temperature = 1});
+  const LawsThere laws(*device, scene);
+  propose_drawn(scene, drawn_there(*device, scene));
+  scene.judging[0].q = nullptr;
+  scene.candidates = {{4, 0.25}, {4, 0.5}, {5, 0.5}};
+  scene.judging[1].n = 1, scene.judging[1].first = 1;
+  const JudgedThere judged = judged_there(*device, scene);
+  EXPECT_EQ(judged.nodes[0].kept, -1);
+  EXPECT_EQ(judged.candidates[0].chance, 0.25);
+  EXPECT_EQ(judged.nodes[1].kept, -1);
+  EXPECT_EQ(judged.candidates[1].chance, 0.5);
+  scene.candidates[0].uniform = std::nextafter(0.25, 0),
+  scene.candidates[1].uniform = std::nextafter(0.5, 0);
+  const JudgedThere below = judged_there(*device, scene);
+  EXPECT_EQ(below.nodes[0].kept, 0);
+  EXPECT_EQ(below.nodes[1].kept, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Vocabularies,
