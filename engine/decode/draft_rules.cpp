@@ -274,8 +274,8 @@ kernels::JudgeRule rule_there(DraftRule rule) {
   return kernels::JudgeRule::Naive;
 }
 
-/// The candidate that has this token; -1: none.
-int candidate_of(const JudgedRow& judged, TokenId token) {
+/// The row of the candidate that has this token; -1: none has.
+int row_with(const JudgedRow& judged, TokenId token) {
   const auto found = std::ranges::find(judged.candidates.rows, token,
                                        [&](int row) { return judged.token_of(row); });
   return found == judged.candidates.rows.end() ? -1 : *found;
@@ -360,7 +360,7 @@ Decision reject_drafted(std::span<const TokenId> tokens,
     decision.emitted.push_back(verdict.token);
     decision.logp.push_back(static_cast<float>(std::log(verdict.p)));
     history.push_back(verdict.token);
-    row = candidate_of(judged, verdict.token);
+    row = row_with(judged, verdict.token);
   }
   return decision;
 }

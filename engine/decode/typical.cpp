@@ -137,8 +137,8 @@ Decision accept_typical(std::span<const TokenId> tokens,
   const auto position = static_cast<std::uint32_t>(tokens.size() + decision.emitted.size());
   const kernels::Picked& pick = out.picked[best];
   TokenId next = pick.id;
-  double next_logp =
-      sampling.greedy() ? 0 : static_cast<double>(pick.logp);  // greedy, its law is one
+  // The pick's, by the same law; a greedy one is one at it.
+  double next_logp = sampling.greedy() ? 0 : static_cast<double>(pick.logp);
   if (settings.root == Root::Sample && !rejects(sampling)) {
     if (!there) next_logp = std::log(law(best)[static_cast<std::size_t>(next)]);
   } else if (there) {

@@ -265,6 +265,7 @@ TEST(EmulatedLaws, of_a_draft_on_a_stream_of_its_own_stay_too) {
 // A law is written over by the next step's alone: memory is taken for the largest tree, once.
 TEST(EmulatedLaws, take_no_memory_in_a_step_of_a_size_seen_before) {
   Loaded& on = on_device(kEmulated, kernels::DType::BF16);
+  const kernels::Device& device = on.transformer()->device();
   for (const char* decoder : {"ar", "speculative", "mcsd", "medusa"}) {
     for (const bool shown : {false, true}) {
       Job job;
@@ -279,8 +280,12 @@ TEST(EmulatedLaws, take_no_memory_in_a_step_of_a_size_seen_before) {
       Lane* const lanes[] = {&lane};
       Stepper stepper(on.model(), shown ? &events : nullptr);
       for (int i = 0; !lane.sequence.finished(); i++) {
+        const std::int64_t launched = device.n_launches();
         const Asked asked = asked_by([&] { stepper.step(lanes); });
         EXPECT_TRUE(i < 3 || asked.takes == 0) << decoder << " step " << i << ": " << asked.takes;
+        // Its kernels are the step's graph.
+        if (i < 3 || decoder != std::string("ar")) continue;
+        EXPECT_EQ(device.n_launches() - launched, 1);
       }
     }
   }
