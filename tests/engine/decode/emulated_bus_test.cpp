@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/decode/rank_tree.h"
+#include "engine/event/queue.h"
 #include "kernels/cuda/cuda.h"
 #include "tests/assets_folder.h"
 #include "tests/engine/decode/asked.h"
@@ -38,9 +39,10 @@ class EmulatedGpuBus : public testing::Test {
     std::vector<DraftForward> drafted;
     std::int64_t n_encoded = 0;  // k-grams that were new
   };
-  static std::vector<Step> steps_of(const Job& job) {
+  static std::vector<Step> steps_of(const Job& job, bool shown = false) {
     engine::Lane lane = start(on().model(), std::vector<TokenId>{3, 7, 1, 9, 2, 9, 5}, job);
-    Stepper stepper(on().model(), nullptr);
+    EventList events;
+    Stepper stepper(on().model(), shown ? &events : nullptr);
     engine::Lane* const lanes[] = {&lane};
     std::vector<Step> steps;
     while (!lane.sequence.finished()) {
@@ -93,6 +95,17 @@ TEST_F(EmulatedGpuBus, a_draft_model_waits_once_a_forward_and_laws_stay_by_rejec
       n_drafted += step.drafted.size() == 4;
     }
     EXPECT_GT(n_drafted, 2);
+  }
+}
+
+// Eight tokens of every node, of 16 bytes each.
+TEST_F(EmulatedGpuBus, of_a_step_that_is_shown_what_was_weighed_comes_too) {
+  const Job job = job_of("speculative", {{"gamma", "4"}}, true);
+  const std::vector<Step> shown = steps_of(job, true), unseen = steps_of(job);
+  ASSERT_EQ(shown.size(), unseen.size());
+  for (std::size_t i = 0; i < shown.size(); i++) {
+    EXPECT_EQ(shown[i].asked.to_host, unseen[i].asked.to_host + 128 * shown[i].n_rows);
+    EXPECT_EQ(shown[i].asked.waits, unseen[i].asked.waits);
   }
 }
 
