@@ -66,6 +66,32 @@ void check_rank(std::int64_t stride, int vocab, int n_valid, int k) {
   ensure(k > 0 && k <= kMaxRanked, "rank: k is 1 to kMaxRanked");
 }
 
+void check_draw(std::int64_t stride, int vocab, int n_valid, const DrawNode* nodes, int n_nodes) {
+  check_pick(stride, vocab, n_valid);
+  for (int i = 0; i < n_nodes; i++)
+    ensure(nodes[i].row >= 0 && nodes[i].first >= 0 && nodes[i].n >= 0 && nodes[i].law,
+           "draw: a node has a row, candidates and memory for its law");
+}
+
+void check_judge(std::int64_t stride,
+                 int vocab,
+                 int n_valid,
+                 const JudgeNode* nodes,
+                 int n_nodes,
+                 const Candidate* candidates,
+                 int n_candidates,
+                 int n_weighed) {
+  check_pick(stride, vocab, n_valid);
+  ensure(n_weighed >= 0 && n_weighed <= kMostWeighed, "judge: 0 to kMostWeighed are told of");
+  for (int i = 0; i < n_nodes; i++)
+    ensure(nodes[i].row >= 0 && nodes[i].first >= 0 && nodes[i].n >= 0 &&
+               nodes[i].n <= n_candidates - nodes[i].first,
+           "judge: a node has a row, and candidates of the list");
+  for (int i = 0; i < n_candidates; i++)
+    ensure(candidates[i].token >= 0 && candidates[i].token < n_valid,
+           "judge: a candidate may be chosen");
+}
+
 void check_download_rows(std::int64_t row_bytes, std::int64_t stride_bytes, int n_rows) {
   ensure(row_bytes > 0 && stride_bytes >= row_bytes && n_rows >= 0,
          "download_rows: the stride holds a row");

@@ -38,7 +38,7 @@ class Device {
   virtual int prompt_block() { return 0; }
   /// What makes them: "cuBLAS 130100"; empty: there are none. Asked for after prompt_block().
   virtual std::string prompt_products() const { return {}; }
-  /// What `pick`, `rank`, `gather` and `download_rows` bring to the host need not be there before
+  /// What operations bring to the host (kernels/ops.h, "answers") need not be there before
   /// deliver_answers(), which waits once for all of it. Until then the memory that it is read from
   /// keeps its values, and where it goes stays. As AnswersTogether asks; a device that waits for
   /// nothing brings it at once.

@@ -5,8 +5,8 @@
 //   invariance row r of every result has the same bits whatever rows stand beside it, however many
 //              they are, in whatever order, on any number of threads
 //   pointers   device memory, made by `allocate`, unless a comment says "host"
-//   answers    what `gather`, `download_rows`, `pick` and `rank` bring to the host is there when they
-//              return, unless the device was asked to hold answers (kernels/device.h)
+//   answers    what `gather`, `download_rows`, `pick`, `rank`, `draw` and `judge` bring to the host is
+//              there when they return, unless the device was asked to hold answers (kernels/device.h)
 //   types      activations are f32 between operations; weights and caches are f32, f16 or bf16. An
 //              operation over weights of a half type may round its activations to that type, to
 //              nearest even
@@ -102,12 +102,89 @@ struct RankedToken {
   float logit = 0;  // behind the repetition penalty
 };
 
+/// Tokens of a node that `judge` tells of, at most.
+inline constexpr int kMostWeighed = 16;
+
 /// What the law of one ranked row is: a token's probability is
 /// exp((logit - the first one's) / temperature) / sum, temperature 1 where that is greedy's.
 struct Ranking {
   int n = 0;                    // tokens ranked; 0: none, the logits were not finite
   std::int32_t bad_index = -1;  // first index of a logit that is NaN or +inf
   double sum = 0;               // over all tokens that the filters keep
+};
+
+/// How the candidates for the token behind a row are judged. `left` is the row's law p at first; of
+/// what candidates in turn were refused for it is what is left, scaled to sum 1. Formulas, and the
+/// papers they are from: engine/decode/draft_rules.h, typical.h.
+enum class JudgeRule : std::int32_t {
+  Without,  // x is kept with chance left(x) / q(x), else left = (left - q)+ and q(x) = 0
+  With,     // the same, and q stays
+  KSeq,     // p(x) / (rho q(x)); what is left is made once, behind all refusals
+  Naive,    // none is kept, and nothing taken from p
+  Typical,  // every one is judged: the chance is 1 where p(x) > min(epsilon, delta exp(-H(p)))
+};
+
+/// How the token behind a row is taken where no candidate is kept.
+enum class TakeLeft : std::int32_t {
+  Draw,          // from what is left, in order of ids, with the row's uniform number
+  Likeliest,     // of equals the lowest id
+  LikelyEnough,  // drawn from those that Typical would keep, of p where there is none
+};
+
+/// A row whose law judges candidates. Plain data, host memory.
+struct JudgeNode {
+  int row = 0;  // of the logits
+  JudgeRule rule = JudgeRule::Without;
+  TakeLeft take = TakeLeft::Draw;
+  int first = 0, n = 0;  // its candidates in the list of all, in the order in which they are judged
+  double uniform = 0;    // in (0, 1), for the token that is drawn
+  double epsilon = 0, delta = 0;  // of typical acceptance
+  /// [n_valid] the law that the candidates were drawn from, in the device's memory, written by
+  /// `draw` of this device or of another of the same GPU, whose answer has come. Null: they were
+  /// proposed without one, q is one at the candidate that is judged: it is kept with chance left(x),
+  /// else left(x) = 0. Naive and Typical do not read it.
+  const double* q = nullptr;
+};
+struct Candidate {
+  std::int32_t token = 0;
+  /// In (0, 1); the i-th of the row's numbers is compared with the i-th chance. A candidate that was
+  /// proposed without q and of which nothing is left takes none.
+  double uniform = 0;
+};
+
+/// What was found of a node. Host memory.
+struct Judged {
+  std::int32_t kept = -1;   // which of the node's candidates; -1: none
+  std::int32_t token = -1;  // that follows the row: the one kept, or taken; -1: the logits were not
+                            // finite
+  double p = 0;             // its probability, before anything was judged
+};
+struct JudgedCandidate {
+  double p = 0;        // its probability, before anything was judged
+  double chance = -1;  // to keep it; -1: it was not judged
+};
+/// A token that is told of, with what was weighed for it.
+struct WeighedToken {
+  std::int32_t id = -1;  // -1: none
+  float p = 0, q = 0, left = 0;
+};
+
+/// A row from whose law candidates are drawn. Plain data, host memory.
+struct DrawNode {
+  int row = 0;             // of the logits
+  int first = 0, n = 0;    // its candidates in the list of all, and its numbers in that of numbers
+  std::int32_t again = 0;  // not 0: each is drawn from all of the law; else none twice
+  double* law = nullptr;   // [n_valid], in the device's memory: becomes the law
+};
+/// What was drawn for a node. Host memory.
+struct Drawn {
+  std::int32_t n = 0;           // fewer than asked for where no more have a probability
+  std::int32_t bad_index = -1;  // where the logits are not finite, n is 0: the first NaN or +inf
+  double largest = 0;           // probability of the law; 0: the logits were not finite
+};
+struct DrawnToken {
+  std::int32_t id = -1;
+  double p = 0;
 };
 
 /// The table. Every function throws Error(Resources or Device) when the device refuses.
@@ -266,6 +343,41 @@ struct Ops {
                int k,
                Ranking* out,
                RankedToken* tokens);
+
+  // Laws, in double. Null where the host makes them of logits (kernels::filtered_law): on the CPU.
+  /// Draws candidates from rows' laws, which stay on the device.
+  ///   logits [.., vocab] with stride;  rows, nodes, out [n_nodes] host: rows[i] is what shapes the
+  ///   law of node i, no seed, stream or position
+  ///   uniforms, tokens: host, as long as the nodes' `first` and `n` say
+  void (*draw)(Device&,
+               const float* logits,
+               std::int64_t stride,
+               int vocab,
+               int n_valid,
+               const PickRow* rows,
+               const DrawNode* nodes,
+               int n_nodes,
+               const double* uniforms,
+               Drawn* out,
+               DrawnToken* tokens);
+  /// Judges candidates by rows' laws. A node's result does not depend on the others.
+  ///   logits, rows, nodes, out as of `draw`;  candidates, of_candidates [n_candidates] host
+  ///   weighed [n_nodes, n_weighed] host: the token that follows, the candidates', then the
+  ///   likeliest under p or q, each once; n_weighed is 0 to kMostWeighed
+  void (*judge)(Device&,
+                const float* logits,
+                std::int64_t stride,
+                int vocab,
+                int n_valid,
+                const PickRow* rows,
+                const JudgeNode* nodes,
+                int n_nodes,
+                const Candidate* candidates,
+                int n_candidates,
+                Judged* out,
+                JudgedCandidate* of_candidates,
+                int n_weighed,
+                WeighedToken* weighed);
 };
 
 }  // namespace kernels

@@ -25,16 +25,29 @@ enum class DraftRule { Without, With, Naive, KSeq };
 /// What a draft model proposed below one row.
 struct Candidates {
   std::vector<int> rows;  // of the tree, in the order drawn; a row stands as often as it was drawn
-  std::vector<double> law;  // [vocab_size] q that the first was drawn from, sums to 1; empty: the
-                            // candidates were proposed without a distribution
+  std::vector<double> law;            // [vocab_size] q that the first was drawn from, sums to 1
+  const double* law_there = nullptr;  // it, in place of `law`, where the target's device reads it
+      // (LanguageModel::laws_device()). Neither: the candidates were
+      // proposed without a distribution
 };
+
+/// What the target's device is to judge for reject_drafted() to need no logits: every row that can
+/// be reached, in order.
+/// @param candidates  [n_rows], no law of which is the host's
+/// @param uniforms    known ahead
+Questions drafted_questions(std::span<const TokenId> tokens,
+                            const TokenTree& tree,
+                            std::span<const Candidates> candidates,
+                            DraftRule rule,
+                            UniformSource& uniforms);
 
 /// Judges candidates from row 0 down: at each row those below it, by `rule`; where none is kept the
 /// residual gives the token, and if that is a candidate's too its row is followed after all.
 /// Behind a row without candidates the target's own distribution gives the last token.
 /// @param tokens      the committed tokens, row 0's the last of them
 /// @param candidates  [n_rows]
-/// @param out         with logits
+/// @param out         with logits, or the verdicts on drafted_questions()
+/// @param ends_bare   nothing is drawn after a row that has no candidates, if a token was emitted
 /// @return            with draws and log probabilities
 Decision reject_drafted(std::span<const TokenId> tokens,
                         const TokenTree& tree,
@@ -42,7 +55,8 @@ Decision reject_drafted(std::span<const TokenId> tokens,
                         const StepOutput& out,
                         const Sampling& sampling,
                         DraftRule rule,
-                        UniformSource& uniforms);
+                        UniformSource& uniforms,
+                        bool ends_bare = false);
 
 /// SpecTr's division factor for `k` independent candidates: the least rho in [1, k] with
 /// 1 - (1 - beta)^k <= rho beta, where beta = sum min(q, p / rho); bisection, from above.

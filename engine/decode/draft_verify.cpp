@@ -6,18 +6,30 @@
 #include "engine/decode/options.h"
 #include "engine/decode/verify.h"
 #include "engine/types.h"
+#include "kernels/device.h"
 
 namespace engine {
 namespace {
 
-DraftSettings with_laws(DraftSettings settings, const Sampling& target) {
-  settings.with_laws = rejects(target);
-  return settings;
-}
-
 LanguageModel& draft_of(const DecoderContext& context) {
   ensure(context.draft_model != nullptr, "a decoder that drafts was made without a draft model");
   return *context.draft_model;
+}
+
+/// Whether the target's device reads laws that the draft's has written: device objects of one GPU
+/// have one name.
+bool share_memory(LanguageModel& target, LanguageModel& draft) {
+  const kernels::Device* there = target.laws_device();
+  const kernels::Device* drafts = draft.laws_device();
+  return there && drafts && there->name() == drafts->name() &&
+         target.vocab_size() == draft.vocab_size();
+}
+
+DraftSettings with_laws(DraftSettings settings, const DecoderContext& context) {
+  settings.with_laws = rejects(context.sampling);
+  settings.laws_stay = settings.with_laws && share_memory(context.target, draft_of(context)) &&
+                       (!context.uniforms || context.uniforms->known_ahead());
+  return settings;
 }
 
 /// After so many steps in a row whose draft failed a text is asked no more drafts for.
@@ -55,9 +67,7 @@ DraftVerifyDecoder::DraftVerifyDecoder(const DecoderContext& context,
       rejects_(rejects(context.sampling)),
       philox_(context.sampling.seed),
       uniforms_(context.uniforms),
-      drafter_(draft_of(context),
-               with_laws(std::move(settings), context.sampling),
-               context.draft_prompts) {
+      drafter_(draft_of(context), with_laws(std::move(settings), context), context.draft_prompts) {
   if (!sized) return;
   if (!context.tree_tuner) own_tuner_ = std::make_unique<TreeTuner>();
   tuner_ = context.tree_tuner ? context.tree_tuner : own_tuner_.get();
@@ -121,6 +131,14 @@ TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
   for (const RowTag& tag : drafts_.tree.tag) depth = std::max(depth, static_cast<int>(tag.a));
   n_depth_ += depth;
   return drafts_.tree;
+}
+
+const Questions* DraftVerifyDecoder::questions(const Sequence& prefix, const TokenTree& tree) {
+  const bool needs_host = std::ranges::any_of(
+      drafts_.candidates, [](const Candidates& below) { return !below.law.empty(); });
+  if (!rejects_ || needs_host || !uniforms().known_ahead()) return nullptr;
+  questions_ = drafted_questions(prefix.tokens(), tree, drafts_.candidates, rule_, uniforms());
+  return &questions_;
 }
 
 Decision DraftVerifyDecoder::verify(const Sequence& prefix,

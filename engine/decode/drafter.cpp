@@ -44,6 +44,10 @@ std::vector<std::size_t> perturbed(const RankedTokens& ranked,
   return places;
 }
 
+bool draws_again(DraftRule rule) {
+  return rule == DraftRule::With || rule == DraftRule::KSeq;
+}
+
 }  // namespace
 
 Drafter::Drafter(LanguageModel& model, DraftSettings settings, PromptCaches* prompts)
@@ -85,6 +89,7 @@ int Drafter::usable_depth(std::size_t n_tokens, int max_depth) const {
 Drafts Drafter::propose(const Sequence& prefix, int max_depth, UniformSource& uniforms) {
   Drafts drafts = Drafts::none(prefix.last());
   fed_.clear();
+  n_laws_ = 0;
   const int depth = usable_depth(prefix.tokens().size(), max_depth);
   if (depth < 1) return drafts;
 
@@ -96,10 +101,14 @@ Drafts Drafter::propose(const Sequence& prefix, int max_depth, UniformSource& un
   level.push_back(std::move(root));
   for (int d = 1; d <= depth && !level.empty(); d++) {
     const int n_children = settings_.k_config[static_cast<std::size_t>(d) - 1];
-    const std::vector<StepOutput> outs = feed(level, n_children, drafts);
+    const std::vector<StepOutput> outs = feed(level, n_children, drafts, uniforms);
     n_draws_ = 0;
     for (std::size_t i = 0; i < level.size(); i++) {
-      add_children({level[i], d, n_children, drafts}, outs[i], uniforms);
+      const Parent parent{level[i], d, n_children, drafts};
+      if (draws() && settings_.laws_stay)
+        add_drawn_there(parent, outs[i].drawn, drawing_[i].law);
+      else
+        add_children(parent, outs[i], uniforms);
       n_draws_ += static_cast<std::uint32_t>(n_children);
     }
     std::vector<Branch> next;
@@ -114,6 +123,7 @@ Drafts Drafter::propose(const Sequence& prefix, int max_depth, UniformSource& un
 /// likeliest tokens, or all of the law where candidates are drawn from it; else the pick serves.
 Wants Drafter::wants_for(int n_children, Sampling& sampling) const {
   if (draws()) {
+    if (settings_.laws_stay) return {.draws = true};
     sampling.temperature = 0;  // the pick is not used: no noise is made for it
     return {.logits = true};
   }
@@ -123,17 +133,45 @@ Wants Drafter::wants_for(int n_children, Sampling& sampling) const {
   return {.n_ranked = n_children};
 }
 
+double* Drafter::law_there(std::size_t i) {
+  if (i == laws_.size())
+    laws_.emplace_back(*model_.laws_device(), std::int64_t{model_.vocab_size()} * 8,
+                       "laws of drafts");
+  return static_cast<double*>(laws_[i].data());
+}
+
+std::vector<DrawRequest> Drafter::draws_of(std::span<const Branch> level,
+                                           int n_children,
+                                           UniformSource& uniforms) {
+  std::vector<DrawRequest> all;
+  std::uint32_t n_draws = 0;
+  for (const Branch& branch : level) {
+    const auto position = static_cast<std::uint32_t>(branch.text.size());
+    DrawRequest one{
+        .uniforms = {}, .again = draws_again(settings_.rule), .law = law_there(n_laws_++)};
+    for (int i = 0; i < n_children; i++)
+      one.uniforms.push_back(uniforms.proposal(position, n_draws++, {}));
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
 /// One forward over all branches of a level; their rows stay.
 /// @param n_children  each will get
-std::vector<StepOutput> Drafter::feed(std::span<Branch> level, int n_children, Drafts& drafts) {
+std::vector<StepOutput> Drafter::feed(std::span<Branch> level,
+                                      int n_children,
+                                      Drafts& drafts,
+                                      UniformSource& uniforms) {
   Sampling sampling = settings_.sampling;
   const Wants wants = wants_for(n_children, sampling);
+  if (wants.draws) drawing_ = draws_of(level, n_children, uniforms);
   DraftForward told{.begun = now_ns()};
   std::vector<BatchItem> items;
   for (const Branch& branch : level) {
     BatchItem item{.cache = branch.cache.get(), .tree = &branch.feed};
     item.prefix = std::span(branch.text).first(static_cast<std::size_t>(branch.cache->length()));
     item.sampling = sampling;
+    if (wants.draws) item.draw = &drawing_[items.size()];
     items.push_back(item);
     told.n_rows += branch.feed.n_rows();
   }
@@ -210,7 +248,7 @@ void Drafter::add_likeliest(const Parent& parent, const RankedTokens& ranked, in
 
 /// Candidates drawn from the law, which is kept to judge them by.
 void Drafter::add_drawn(const Parent& parent, std::vector<double> law, UniformSource& uniforms) {
-  const bool again = settings_.rule == DraftRule::With || settings_.rule == DraftRule::KSeq;
+  const bool again = draws_again(settings_.rule);
   std::vector<double> left = law;
   for (int i = 0; i < parent.n; i++) {
     const double mass = std::accumulate(left.begin(), left.end(), 0.0);
@@ -221,6 +259,15 @@ void Drafter::add_drawn(const Parent& parent, std::vector<double> law, UniformSo
     if (!again) left[static_cast<std::size_t>(id)] = 0;
   }
   parent.drafts.candidates[static_cast<std::size_t>(parent.branch.row)].law = std::move(law);
+}
+
+/// The same where it was done on the device, which keeps the law.
+void Drafter::add_drawn_there(const Parent& parent,
+                              const DrawnCandidates& drawn,
+                              const double* law) {
+  if (is_unsure(drawn.largest)) return;
+  for (const kernels::DrawnToken& token : drawn.tokens) parent.add(token.id, token.p);
+  parent.drafts.candidates[static_cast<std::size_t>(parent.branch.row)].law_there = law;
 }
 
 /// The branches below a level that was fed: the first child of each goes on in its cache.

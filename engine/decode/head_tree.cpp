@@ -106,16 +106,24 @@ void HeadTreeDecoder::add_level(TokenTree& tree, int depth) {
   }
 }
 
+const Questions* HeadTreeDecoder::questions(const Sequence& prefix, const TokenTree& tree) {
+  if (!needs_laws_ || !uniforms().known_ahead()) return nullptr;
+  questions_ =
+      rule_ == Rule::Typical
+          ? typical_questions(prefix.tokens(), tree, sampling_, typical_, uniforms())
+          : drafted_questions(prefix.tokens(), tree, candidates_, draft_rule(), uniforms());
+  return &questions_;
+}
+
 Decision HeadTreeDecoder::verify(const Sequence& prefix,
                                  const TokenTree& tree,
                                  const StepOutput& out) {
   hidden_ = out.hidden;
-  UniformSource& uniforms = uniforms_ ? *uniforms_ : philox_;
   if (rule_ == Rule::Typical)
-    return accept_typical(prefix.tokens(), tree, out, sampling_, typical_, uniforms);
+    return accept_typical(prefix.tokens(), tree, out, sampling_, typical_, uniforms());
   if (!rejects(sampling_)) return walk(tree, out);
-  const DraftRule rule = rule_ == Rule::Sample ? DraftRule::Naive : DraftRule::Without;
-  return reject_drafted(prefix.tokens(), tree, candidates_, out, sampling_, rule, uniforms);
+  return reject_drafted(prefix.tokens(), tree, candidates_, out, sampling_, draft_rule(),
+                        uniforms());
 }
 
 void HeadTreeDecoder::committed(const Sequence& /*prefix*/, const Decision& cut) {

@@ -35,6 +35,7 @@ class HeadTreeDecoder : public Decoder {
   bool drafts() const override { return true; }
   std::vector<float> proposal_probabilities() const override { return q_; }
   std::vector<DraftForward> draft_forwards() const override { return forwards_; }
+  const Questions* questions(const Sequence& prefix, const TokenTree& tree) override;
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
   /// head_N_judged, head_N_accepted: steps in which head N's tokens (from 1) were judged, and in
@@ -70,6 +71,10 @@ class HeadTreeDecoder : public Decoder {
 
  private:
   void add_level(TokenTree& tree, int depth);
+  DraftRule draft_rule() const {
+    return rule_ == Rule::Sample ? DraftRule::Naive : DraftRule::Without;
+  }
+  UniformSource& uniforms() { return uniforms_ ? *uniforms_ : philox_; }
 
   LanguageModel& target_;  // owned by the engine
   Sampling sampling_;
@@ -86,6 +91,7 @@ class HeadTreeDecoder : public Decoder {
   TokenTree tree_;
   std::vector<int> row_of_;  // [n_nodes] of the tree of ranks; -1: not proposed
   std::vector<Candidates> candidates_;
+  Questions questions_;
   std::vector<float> q_;
   std::vector<double> path_p_;  // [n_rows] the heads' product from the root's child down to the row
   std::vector<DraftForward> forwards_;

@@ -49,6 +49,9 @@ class LookaheadDecoder : public Decoder {
   void begin(const Sequence& prefix) override;
   Wants wants() const override { return verifier_.wants(); }
   TokenTree propose(const Sequence& prefix) override;
+  const Questions* questions(const Sequence& prefix, const TokenTree& tree) override {
+    return verifier_.questions(prefix, tree);
+  }
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
   std::vector<Event> take_events() override;

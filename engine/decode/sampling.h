@@ -28,6 +28,9 @@ bool rejects(const Sampling& sampling);
 class UniformSource {
  public:
   virtual ~UniformSource() = default;
+  /// Whether a number does not depend on what it is compared with: then it may be asked for before
+  /// that is known, with anything in its place, by who judges or draws elsewhere.
+  virtual bool known_ahead() const { return false; }
   /// In (0, 1). Draw `index` on accepting a candidate for the token at `position`; the candidate is
   /// kept if the number is below `threshold`.
   virtual double accept(std::uint32_t position, std::uint32_t index, double threshold) = 0;
@@ -45,6 +48,7 @@ class UniformSource {
 class PhiloxUniforms : public UniformSource {
  public:
   explicit PhiloxUniforms(std::uint64_t seed) : seed_(seed) {}
+  bool known_ahead() const override { return true; }
   double accept(std::uint32_t position, std::uint32_t index, double threshold) override;
   double residual(std::uint32_t position, std::span<const double> law) override;
   double proposal(std::uint32_t position,

@@ -182,7 +182,8 @@ void Stepper::judge_with(LanguageModel& model, std::span<Lane* const> lanes) {
     for (const RowTag& tag : lane.tree.tag)
       notes[i].greedy_rows.push_back(tag.kind == RowTag::Kind::Window);
     const Wants own = lane.decoder->wants();
-    wants.logits |= own.logits;
+    if (model.laws_device()) items[i].questions = lane.decoder->questions(lane.sequence, lane.tree);
+    wants.logits |= own.logits && !items[i].questions;
     wants.hidden |= own.hidden;
     wants.row_p |= own.row_p;
     n_rows += lane.tree.n_rows();

@@ -28,8 +28,16 @@ struct TypicalSettings {
 /// @param law  sums to 1
 double typical_threshold(std::span<const double> law, const TypicalSettings& settings);
 
+/// What the target's device is to judge for accept_typical() to need no logits: every row.
+/// @param uniforms  known ahead
+Questions typical_questions(std::span<const TokenId> tokens,
+                            const TokenTree& tree,
+                            const Sampling& sampling,
+                            const TypicalSettings& settings,
+                            UniformSource& uniforms);
+
 /// @param tokens  the committed tokens, row 0's the last of them
-/// @param out     with logits
+/// @param out     with logits, or the verdicts on typical_questions()
 /// @return        with log probabilities
 Decision accept_typical(std::span<const TokenId> tokens,
                         const TokenTree& tree,

@@ -1,7 +1,8 @@
 #include "engine/decode/verify.h"
 
-#include <cmath>
-#include <iterator>
+#include <algorithm>
+
+#include "engine/decode/draft_rules.h"
 
 namespace engine {
 namespace {
@@ -29,47 +30,25 @@ bool is_leaf(const TokenTree& tree, std::size_t row) {
   return true;
 }
 
-/// Proposals that hang on a row of `alive`, in order.
-std::vector<int> proposals_below(const TokenTree& tree,
-                                 const std::vector<int>& alive,
-                                 int leading_rows) {
-  std::vector<int> children;
-  for (int r = leading_rows; r < tree.n_rows(); r++) {
-    const auto row = static_cast<std::size_t>(r);
-    if (is_no_proposal(tree, row)) continue;
-    for (const int parent : alive) {
-      if (tree.parent[row] == parent) children.push_back(r);
-    }
+/// Below each row that can be reached its proposals, as they are judged. Where equal proposals were
+/// not merged several rows stand for one path: the first for all of them, with what hangs on any.
+std::vector<Candidates> proposals_of(const TokenTree& tree) {
+  const auto n = tree.token.size();
+  std::vector<Candidates> proposals(n);
+  std::vector<int> stands_for(n, -1);  // the first row of the same path; -1: no proposal
+  stands_for[0] = 0;
+  for (std::size_t r = 1; r < n; r++) {
+    const int parent =
+        tree.parent[r] < 0 ? -1 : stands_for[static_cast<std::size_t>(tree.parent[r])];
+    if (parent < 0 || is_no_proposal(tree, r)) continue;
+    std::vector<int>& rows = proposals[static_cast<std::size_t>(parent)].rows;
+    const auto same = std::ranges::find(rows, tree.token[r], [&tree](int row) {
+      return tree.token[static_cast<std::size_t>(row)];
+    });
+    stands_for[r] = same == rows.end() ? static_cast<int>(r) : *same;
+    if (same == rows.end()) rows.push_back(static_cast<int>(r));
   }
-  return children;
-}
-
-/// Judges proposals of one position, one after another, until one is kept.
-/// @param left   the target's law there; what was refused is taken out of it
-/// @param draws  gains a draw for each row judged
-/// @return       the token kept, -1: none
-TokenId first_kept(const std::vector<int>& children,
-                   const TokenTree& tree,
-                   std::uint32_t position,
-                   UniformSource& uniforms,
-                   std::vector<double>& left,
-                   std::vector<Draw>& draws) {
-  double sum = 1;
-  std::uint32_t n_draws = 0;
-  for (const int child : children) {
-    const TokenId x = tree.token[static_cast<std::size_t>(child)];
-    double& mass = left[static_cast<std::size_t>(x)];
-    if (mass <= 0) continue;  // filtered out, or refused before
-    const double threshold = mass >= sum ? 1.0 : mass / sum;
-    const double u = uniforms.accept(position, n_draws++, threshold);
-    draws.push_back(
-        {.row = child, .uniform = static_cast<float>(u), .keep = static_cast<float>(threshold)});
-    if (u < threshold) return x;
-    mass = 0;
-    sum = 0;
-    for (const double p : left) sum += p;  // summed anew: subtracting would lose small parts
-  }
-  return -1;
+  return proposals;
 }
 
 }  // namespace
@@ -109,41 +88,9 @@ Decision reject(std::span<const TokenId> tokens,
                 const StepOutput& out,
                 const Sampling& sampling,
                 UniformSource& uniforms,
-                int leading_rows,
                 bool bonus_at_end) {
-  check_leading(tree, leading_rows);
-  ensure(out.logits.size() == tree.token.size() * static_cast<std::size_t>(out.vocab_size),
-         "rejection sampling needs every row's logits");
-  std::vector<TokenId> history(tokens.begin(), tokens.end());
-  Decision decision;
-  bool last_row_leads = false;  // the last accepted row is not kept: its token leads the next step
-  // Rows that stand for the path so far: several where equal proposals were not merged.
-  std::vector<int> alive{leading_rows - 1};
-  for (bool accepted = true; accepted;) {
-    std::vector<int> children = proposals_below(tree, alive, leading_rows);
-    last_row_leads = children.empty() && !bonus_at_end && !decision.emitted.empty();
-    if (last_row_leads) break;
-    const std::vector<double> law = token_law(out.logits_of(alive.front()), sampling, history);
-    std::vector<double> left = law;
-    const auto position = static_cast<std::uint32_t>(history.size());
-    TokenId token = first_kept(children, tree, position, uniforms, left, decision.draws);
-    accepted = token >= 0;
-    if (accepted) {
-      std::erase_if(children,
-                    [&](int r) { return tree.token[static_cast<std::size_t>(r)] != token; });
-      alive = std::move(children);
-    } else {
-      const double u = uniforms.residual(position, left);
-      decision.last_uniform = static_cast<float>(u);
-      token = draw(left, u);
-    }
-    decision.emitted.push_back(token);
-    decision.logp.push_back(static_cast<float>(std::log(law[static_cast<std::size_t>(token)])));
-    history.push_back(token);
-  }
-  decision.path = chain_of(tree, alive.front());
-  if (last_row_leads) decision.path.pop_back();
-  return decision;
+  return reject_drafted(tokens, tree, proposals_of(tree), out, sampling, DraftRule::Without,
+                        uniforms, !bonus_at_end);
 }
 
 int leading_rows_of(const Decision& decision) {
@@ -193,14 +140,18 @@ Verifier::Verifier(const Sampling& sampling, UniformSource* uniforms)
       philox_(sampling.seed),
       uniforms_(uniforms) {}
 
+const Questions* Verifier::questions(const Sequence& prefix, const TokenTree& tree) {
+  if (!rejects_ || !uniforms().known_ahead()) return nullptr;
+  questions_ =
+      drafted_questions(prefix.tokens(), tree, proposals_of(tree), DraftRule::Without, uniforms());
+  return &questions_;
+}
+
 Decision Verifier::operator()(const Sequence& prefix,
                               const TokenTree& tree,
                               const StepOutput& out,
                               bool bonus_at_end) {
-  if (rejects_) {
-    return reject(prefix.tokens(), tree, out, sampling_, uniforms_ ? *uniforms_ : philox_, 1,
-                  bonus_at_end);
-  }
+  if (rejects_) return reject(prefix.tokens(), tree, out, sampling_, uniforms(), bonus_at_end);
   return walk(tree, out, 1, bonus_at_end);
 }
 

@@ -1,7 +1,8 @@
 // The one place where exactness is decided: which proposals the target agrees with.
 //   walk     greedy and coupled: a proposal is kept if the target picked the same token
 //   reject   rejection sampling of proposals made without a distribution: Leviathan et al. 2023
-//            (arXiv:2211.17192) with q = 1, several a position as in Lookahead (arXiv:2402.02057)
+//            (arXiv:2211.17192) with q = 1, several a position as in Lookahead (arXiv:2402.02057);
+//            draft_rules.h has it
 #pragma once
 
 #include "engine/decode/sampling.h"
@@ -29,15 +30,14 @@ Decision walk(const TokenTree& tree,
 /// the children are tried in row order; a token x is kept with probability p(x), otherwise p(x) is
 /// set to 0 and p renormalised. The emitted tokens are distributed as AR's, after penalty,
 /// temperature and filters, for any proposals (Lookahead's rule, after SpecInfer's).
-/// @param tokens        the committed tokens, the leading rows' among them
-/// @param out           with logits
+/// @param tokens        the committed tokens, row 0's the last of them
+/// @param out           with logits, or the verdicts on Verifier::questions()
 /// @param bonus_at_end  false: nothing is drawn after a leaf was kept
 Decision reject(std::span<const TokenId> tokens,
                 const TokenTree& tree,
                 const StepOutput& out,
                 const Sampling& sampling,
                 UniformSource& uniforms,
-                int leading_rows = 1,
                 bool bonus_at_end = true);
 
 /// Rows at the path's start behind which nothing was emitted, and the one behind which the first
@@ -55,6 +55,8 @@ class Verifier {
   /// @param uniforms  null: Philox from the sampling's seed
   Verifier(const Sampling& sampling, UniformSource* uniforms);
   Wants wants() const { return {.logits = rejects_, .hidden = false}; }
+  /// As Decoder::questions().
+  const Questions* questions(const Sequence& prefix, const TokenTree& tree);
   Decision operator()(const Sequence& prefix,
                       const TokenTree& tree,
                       const StepOutput& out,
@@ -65,6 +67,9 @@ class Verifier {
   bool rejects_;
   PhiloxUniforms philox_;
   UniformSource* uniforms_;  // null: philox_
+  Questions questions_;      // of the step under way
+
+  UniformSource& uniforms() { return uniforms_ ? *uniforms_ : philox_; }
 };
 
 }  // namespace engine

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/model/laws.h"
 #include "engine/model/ranked.h"
 #include "engine/tree.h"
 #include "engine/types.h"
@@ -26,6 +27,9 @@ struct Wants {
   /// So many likeliest tokens of every row in place of a choice, as a draft model is asked for
   /// them; 0: a choice. Not together with row_p.
   int n_ranked = 0;
+  /// Candidates drawn as the items ask (BatchItem::draw) in place of choices. Of a model with
+  /// laws_device(); not together with row_p or n_ranked.
+  bool draws = false;
 };
 
 /// How tokens are chosen. Part of a run's settings; the same for every decoder.
@@ -78,6 +82,11 @@ struct BatchItem {
   /// [n_rows] or empty: rows marked 1 take the largest logit whatever the temperature.
   std::span<const std::uint8_t> greedy_rows;
   int attention_of = -1;  // a row of the tree, or -1
+  /// What the model's device judges by its laws, of a model with laws_device(); null: nothing.
+  /// Filters and penalty are the item's.
+  const Questions* questions = nullptr;
+  /// What it draws, if that is wanted; null: nothing.
+  const DrawRequest* draw = nullptr;
   /// Of an item without picks that is alone in its forward: a row whose state after the final norm
   /// comes back by itself, StepOutput::hidden being its [dim]; -1: none. Others cost no more.
   int hidden_of = -1;
@@ -99,6 +108,8 @@ struct StepOutput {
   /// made by (T as asked; T = 1 if greedy). -1 where that is not told: behind the prefix, and where
   /// filters or a penalty shape the law. Empty: not asked for, or this model does not tell.
   std::vector<float> row_p;
+  Verdicts verdicts;      // on the item's questions
+  DrawnCandidates drawn;  // as the item asked. Rows of `picked` then hold no choice
   int vocab_size = 0;
 
   std::span<const float> logits_of(int row) const {
@@ -116,6 +127,9 @@ class LanguageModel {
   /// positions then come in blocks engine/decode/prompt_blocks.h says.
   virtual int prompt_block() { return 0; }
   virtual std::unique_ptr<SequenceCache> make_cache() = 0;
+  /// Where its laws stay when forwards judge by them and draw from them; null: forwards do neither,
+  /// and who needs laws makes them of logits (engine/decode/sampling.h).
+  virtual kernels::Device* laws_device() { return nullptr; }
   /// One forward over the rows of all items. A row sees its sequence's committed prefix, its
   /// ancestors and itself; its position is its parent's plus one. The choice for a row is made at
   /// the position after it, over the penalty history prefix + chain.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/model/kv_cache.h"
+#include "engine/model/laws_asked.h"
 #include "engine/model/model.h"
 #include "engine/model/rope.h"
 #include "engine/model/rows_plan.h"
@@ -13,6 +14,10 @@
 
 namespace engine {
 namespace {
+
+bool asks_laws(std::span<const BatchItem> items) {
+  return std::ranges::any_of(items, [](const BatchItem& item) { return item.questions; });
+}
 
 // Buffers of one forward, [rows, width]; they grow to the largest forward seen and stay.
 struct Activations {
@@ -45,6 +50,7 @@ class Transformer final : public Model {
   std::unique_ptr<SequenceCache> make_cache() override {
     return std::make_unique<PagedCache>(store_);
   }
+  kernels::Device* laws_device() override { return ops_.judge ? &device_ : nullptr; }
   std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) override;
   void finish() override;
 
@@ -86,6 +92,7 @@ class Transformer final : public Model {
   void ask(std::span<const BatchItem> items, Wants wants, std::vector<StepOutput>& outputs);
   void ask_row_p(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
   void tell_picks(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
+  void tell_draws(std::span<const BatchItem> items, std::vector<StepOutput>& outputs);
   void tell_ranks(std::span<const BatchItem> items, int k, std::vector<StepOutput>& outputs);
   [[noreturn]] void refuse_logits(int row, int bad_index) const;
   void tell_row_p();
@@ -128,6 +135,7 @@ class Transformer final : public Model {
   std::vector<std::int64_t> told_at_;  // their logits
   std::vector<float> told_logits_;
   std::vector<void*> row_to_;  // where each row that is downloaded goes
+  LawsAsked laws_;
   struct Tap {
     int row;             // of the batch
     std::int64_t begin;  // in the device's memory, in floats
@@ -367,7 +375,10 @@ void Transformer::ask(std::span<const BatchItem> items,
                       std::vector<StepOutput>& outputs) {
   describe_picks(items);
   const int n_rows = plan_.n_picked();
-  if (wants.n_ranked > 0) {
+  const LogitsThere there{device_, a_.logits.f32(), c_.vocab_size, n_valid_, pick_rows_.data()};
+  if (wants.draws) {
+    laws_.draw(there, items, plan_);
+  } else if (wants.n_ranked > 0) {
     rankings_.resize(pick_rows_.size());
     ranked_.resize(pick_rows_.size() * static_cast<std::size_t>(wants.n_ranked));
     ops_.rank(device_, a_.logits.f32(), c_.vocab_size, n_rows, c_.vocab_size, n_valid_,
@@ -377,8 +388,16 @@ void Transformer::ask(std::span<const BatchItem> items,
     ops_.pick(device_, a_.logits.f32(), c_.vocab_size, n_rows, c_.vocab_size, n_valid_,
               pick_rows_.data(), picked_.data());
   }
+  if (asks_laws(items)) laws_.judge(there, items, plan_);
   if (wants.row_p) ask_row_p(items, outputs);
   if (wants.logits) download_logits(items, outputs);
+}
+
+// Rows that are drawn from have no choice, as ranked ones.
+void Transformer::tell_draws(std::span<const BatchItem> items, std::vector<StepOutput>& outputs) {
+  for (std::size_t i = 0; i < items.size(); i++)
+    if (items[i].pick_rows) outputs[i].picked.resize(items[i].tree->token.size());
+  laws_.tell_drawn(items, outputs, [this](int row, int bad) { refuse_logits(row, bad); });
 }
 
 void Transformer::tell_picks(std::span<const BatchItem> items, std::vector<StepOutput>& outputs) {
@@ -509,7 +528,8 @@ std::vector<float> Transformer::attention_told(int row_begin, const BatchItem& i
 std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, Wants wants) {
   check_items(items);
   const bool in_blocks = take_blocks(items);
-  ensure(wants.n_ranked == 0 || !wants.row_p, "a row that is ranked has no choice to tell of");
+  ensure((wants.n_ranked == 0 && !wants.draws) || !wants.row_p,
+         "a row that is ranked or drawn from has no choice to tell of");
   plan_.build(items, n_valid_, c_.max_seq_len);
   std::vector<StepOutput> outputs(items.size());
   for (StepOutput& output : outputs) output.vocab_size = n_valid_;
@@ -543,8 +563,13 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
   download_taps();
   answers.deliver();
 
-  if (n_picked > 0 && wants.n_ranked > 0) tell_ranks(items, wants.n_ranked, outputs);
-  if (n_picked > 0 && wants.n_ranked == 0) tell_picks(items, outputs);
+  if (n_picked > 0 && wants.draws)
+    tell_draws(items, outputs);
+  else if (n_picked > 0 && wants.n_ranked > 0)
+    tell_ranks(items, wants.n_ranked, outputs);
+  else if (n_picked > 0)
+    tell_picks(items, outputs);
+  if (asks_laws(items)) laws_.tell_judged(items, outputs);
   if (n_picked > 0 && wants.row_p) tell_row_p();
   for (std::size_t i = 0; i < items.size(); i++) {
     const int begin = plan_.row_begin(i);

@@ -5,6 +5,7 @@
 #include "kernels/cuda/cublas.cu"
 #include "kernels/cuda/cuda_device.cu"
 #include "kernels/cuda/graphs.cu"
+#include "kernels/cuda/laws.cu"
 #include "kernels/cuda/matmul.cu"
 #include "kernels/cuda/pick.cu"
 #include "kernels/cuda/products.cu"

@@ -363,6 +363,21 @@ TEST_P(DeviceLong, NonFinite_logits_are_named_by_their_row_with_graphs_and_witho
                       HasSubstr("non-finite logits at row " + std::to_string(n_rows - 1)));
         }
       }
+      // And where a draft is to be drawn from them.
+      const auto cache = model->make_cache();
+      const kernels::DeviceBuffer law(*device, std::int64_t{model->vocab_size()} * 8, "a test");
+      const DrawRequest request{.uniforms = {0.5}, .law = static_cast<double*>(law.data())};
+      BatchItem item{.cache = cache.get(), .tree = &bad};
+      item.sampling.temperature = 1;
+      item.draw = &request;
+      try {
+        model->forward(std::span(&item, 1), {.draws = true});
+        ADD_FAILURE() << "nothing was refused";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::BadInput);
+        EXPECT_THAT(error.what(),
+                    HasSubstr("non-finite logits at row " + std::to_string(n_rows - 1)));
+      }
       EXPECT_EQ(device->failure(), "");
     }
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/decode/rank_tree.h"
+#include "engine/event/queue.h"
 #include "kernels/cuda/cuda.h"
 #include "tests/assets_folder.h"
 #include "tests/engine/decode/asked.h"
@@ -34,12 +35,14 @@ class EmulatedGpuBus : public testing::Test {
   struct Step {
     Asked asked;
     int n_rows = 0, n_with_parent = 0;  // of the target
+    int n_judged = 0;                   // rows of no window
     std::vector<DraftForward> drafted;
     std::int64_t n_encoded = 0;  // k-grams that were new
   };
-  static std::vector<Step> steps_of(const Job& job) {
+  static std::vector<Step> steps_of(const Job& job, bool shown = false) {
     engine::Lane lane = start(on().model(), std::vector<TokenId>{3, 7, 1, 9, 2, 9, 5}, job);
-    Stepper stepper(on().model(), nullptr);
+    EventList events;
+    Stepper stepper(on().model(), shown ? &events : nullptr);
     engine::Lane* const lanes[] = {&lane};
     std::vector<Step> steps;
     while (!lane.sequence.finished()) {
@@ -51,13 +54,15 @@ class EmulatedGpuBus : public testing::Test {
       step.n_encoded = counts["gram_lookups"] - counts["gram_hits"] - before;
       step.n_rows = lane.tree.n_rows();
       for (const int parent : lane.tree.parent) step.n_with_parent += parent >= 0;
+      for (const RowTag& tag : lane.tree.tag) step.n_judged += tag.kind != RowTag::Kind::Window;
       step.drafted = lane.decoder->draft_forwards();
       steps.push_back(step);
     }
     return steps;
   }
   static std::int64_t dim() { return on().transformer()->config().dim; }
-  static std::int64_t law() { return on().model().vocab_size() * std::int64_t{4}; }
+  /// Of n nodes that are judged, each but row 0 a candidate of one of them.
+  static std::int64_t verdicts(int n) { return 16 * std::int64_t{n} + 16 * std::int64_t{n - 1}; }
   /// Of a row that is ranked.
   static std::int64_t ranking(int width) { return 16 + 8 * std::int64_t{width}; }
 };
@@ -70,27 +75,55 @@ TEST_F(EmulatedGpuBus, without_drafts_only_choices_come_over_with_one_wait) {
       SCOPED_TRACE(std::string(decoder) + (rejects ? " by rejection" : ""));
       for (const Step& step : steps_of(job_of(decoder, {}, rejects))) {
         EXPECT_EQ(step.asked.waits, 1);
-        EXPECT_EQ(step.asked.to_host, step.n_rows * (24 + (rejects ? law() : 0)));
+        EXPECT_EQ(step.asked.to_host, step.n_rows * 24 + (rejects ? verdicts(step.n_judged) : 0));
       }
     }
   }
 }
 
-TEST_F(EmulatedGpuBus, a_draft_model_waits_once_a_forward_and_whole_laws_come_over_by_rejection) {
+TEST_F(EmulatedGpuBus, a_draft_model_waits_once_a_forward_and_laws_stay_by_rejection) {
   for (const bool rejects : {false, true}) {
     SCOPED_TRACE(rejects);
     int n_drafted = 0;
     for (const Step& step : steps_of(job_of("speculative", {{"gamma", "4"}}, rejects))) {
-      std::int64_t bytes = step.n_rows * (24 + (rejects ? law() : 0)) +
-                           (rejects ? 0 : 4 * std::int64_t{step.n_with_parent});
-      for (const DraftForward& one : step.drafted)
-        bytes += one.n_rows * (24 + (rejects ? law() : 0));
+      std::int64_t bytes = step.n_rows * 24 +
+                           (rejects ? verdicts(step.n_rows) : 4 * std::int64_t{step.n_with_parent});
+      for (const DraftForward& one : step.drafted) bytes += rejects ? 16 + 16 : one.n_rows * 24;
       EXPECT_EQ(step.asked.waits, 1 + std::ssize(step.drafted));
       EXPECT_EQ(step.asked.to_host, bytes);
+      EXPECT_LT(step.asked.to_device, 4000);
       n_drafted += step.drafted.size() == 4;
     }
     EXPECT_GT(n_drafted, 2);
   }
+}
+
+// Eight tokens of every node, of 16 bytes each.
+TEST_F(EmulatedGpuBus, of_a_step_that_is_shown_what_was_weighed_comes_too) {
+  const Job job = job_of("speculative", {{"gamma", "4"}}, true);
+  const std::vector<Step> shown = steps_of(job, true), unseen = steps_of(job);
+  ASSERT_EQ(shown.size(), unseen.size());
+  for (std::size_t i = 0; i < shown.size(); i++) {
+    EXPECT_EQ(shown[i].asked.to_host, unseen[i].asked.to_host + 128 * shown[i].n_rows);
+    EXPECT_EQ(shown[i].asked.waits, unseen[i].asked.waits);
+  }
+}
+
+// Of every node that is drawn from a head of 16 bytes, and of every candidate 16.
+TEST_F(EmulatedGpuBus, a_tree_that_is_drawn_brings_its_candidates_alone) {
+  int n_drafted = 0;
+  for (const char* rule : {"without", "with", "kseq", "naive"}) {
+    const Job job = job_of("mcsd", {{"k_config", "3,2,1"}, {"rule", rule}}, true);
+    for (const Step& step : steps_of(job)) {
+      EXPECT_EQ(step.asked.waits, 1 + std::ssize(step.drafted));
+      if (step.drafted.size() != 3) continue;
+      if (step.n_rows < 1 + 3 + 6 + 6) continue;  // a token drawn again has one row
+      EXPECT_EQ(step.asked.to_host, step.n_rows * 24 + verdicts(step.n_rows) + (16 + 3 * 16) +
+                                        3 * (16 + 2 * 16) + 6 * (16 + 16));
+      n_drafted++;
+    }
+  }
+  EXPECT_GT(n_drafted, 4);
 }
 
 // Levels of one candidate a node are picked, wider ones ranked: coupled, 64 tokens for the noise.
@@ -124,7 +157,8 @@ TEST_F(EmulatedGpuBus, medusas_states_come_over_row_by_row_and_a_step_waits_twic
     if (verify == "typical") job.sampling.temperature = 0.8f;
     int n_drafted = 0;
     for (const Step& step : steps_of(job)) {
-      const std::int64_t more = verify == "typical" ? step.n_rows * law() : 4 * step.n_with_parent;
+      const std::int64_t more =
+          verify == "typical" ? verdicts(step.n_rows) : 4 * std::int64_t{step.n_with_parent};
       const std::int64_t target = step.n_rows * (24 + 4 * dim()) + more;
       EXPECT_EQ(step.asked.waits, 1 + std::ssize(step.drafted));
       if (step.n_rows < 16) continue;  // fewer heads are asked near the end

@@ -282,6 +282,29 @@ TEST(EmulatedSeed, has_a_stream_for_each_model_and_writes_what_plain_decoding_do
   }
 }
 
+// By rejection the target's device reads laws that the draft's has written, while that is at work
+// for another text.
+TEST(EmulatedSeed, by_rejection_writes_of_each_text_what_it_is_alone) {
+  kernels::emulation::fence_host_off(false);
+  ModelStore store(assets_folder(), 1);
+  const RunModels models =
+      models_for(store, {.device = kEmulated}, {}, "seed", {{"overlap", "always"}});
+  std::vector<CompletionRequest> requests(3);
+  for (std::size_t i = 0; i < requests.size(); i++) {
+    RunRequest& run = requests[i].run;
+    run.prompt_tokens = {1, 70 + static_cast<TokenId>(i), 81};
+    run.decoder = "seed";
+    run.options = {{"k_config", "2,1"}};
+    run.sampling = {.temperature = 1, .seed = 5 + i, .mode = Sampling::Mode::Rejection};
+    run.max_tokens = 6;
+  }
+  const auto found =
+      RoundsScheduler(models, {.n_branches = 3, .n_together = 2, .overlap = "always"})
+          .run(requests, {});
+  for (std::size_t i = 0; i < requests.size(); i++)
+    EXPECT_EQ(found[i].result.tokens, run_to_end(models, requests[i].run, 1, nullptr).tokens) << i;
+}
+
 // Ranks of one text on one GPU: each has a device object, weights and pages of its own.
 TEST(EmulatedRanks, write_the_bits_of_plain_decoding_in_the_steps_of_one) {
   kernels::emulation::fence_host_off(false);

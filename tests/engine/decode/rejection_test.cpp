@@ -342,6 +342,32 @@ TEST(Rejection, a_number_at_the_threshold_refuses) {
   EXPECT_FLOAT_EQ(decision.last_uniform, 0.5f);
 }
 
+// Two guesses begin alike and are rows of their own: what is kept of the first goes on in both.
+TEST(Rejection, equal_guesses_that_were_not_merged_are_judged_as_one) {
+  class RefusesTheFirstOfTheSecond : public UniformSource {
+   public:
+    double accept(std::uint32_t position, std::uint32_t index, double threshold) override {
+      return position == 2 && index == 0 ? threshold : 0;
+    }
+    double residual(std::uint32_t, std::span<const double>) override { return 0.5; }
+    double proposal(std::uint32_t, std::uint32_t, std::span<const double>) override { return 0.5; }
+  } uniforms;
+  TokenTree tree;
+  const RowTag guess{RowTag::Kind::Guess, 0, 0};
+  tree.add(0, -1, RowTag{});
+  tree.add(1, tree.add(2, 0, guess), guess);
+  tree.add(3, tree.add(2, 0, guess), guess);
+  StepOutput out;
+  out.vocab_size = 4;
+  out.logits.resize(tree.token.size() * 4);
+  const Decision decision =
+      reject(std::vector<TokenId>{0}, tree, out, {.temperature = 1}, uniforms);
+  EXPECT_EQ(decision.path, (std::vector<int>{0, 3, 4}));
+  ASSERT_EQ(decision.emitted.size(), 3u);
+  EXPECT_EQ(decision.emitted[0], 2);
+  EXPECT_EQ(decision.emitted[1], 3);
+}
+
 TEST(Rejection, a_verification_tells_the_numbers_that_judged_its_rows) {
   ToyModel model({.vocab = 4, .context = 2, .spread = 3, .seed = 5});
   Job job = cases()[0].job;

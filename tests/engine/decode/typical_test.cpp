@@ -171,5 +171,24 @@ TEST(Typical, the_token_behind_the_kept_ones_has_the_law_of_its_option) {
   expect(drawn(Root::Sample), law);
 }
 
+// A device answers parent by parent, and the tree's rows may stand in another order.
+TEST(Typical, a_devices_verdicts_are_read_row_by_row) {
+  const TokenTree tree = tree_of({{0, -1}, {1, 0}, {2, 1}, {3, 0}, {4, 1}, {5, 3}});
+  PhiloxUniforms uniforms(1);
+  const Questions asked = typical_questions(kText, tree, kWarm, {}, uniforms);
+  StepOutput out;
+  out.picked.resize(tree.token.size());
+  for (const kernels::JudgeNode& node : asked.nodes)
+    out.verdicts.nodes.push_back({.kept = -1, .token = 10 + node.row, .p = 0.5});
+  for (const kernels::Candidate& one : asked.candidates)  // 3 is kept, and 5 behind it
+    out.verdicts.candidates.push_back(
+        {one.token / 10.0, one.token == 3 || one.token == 5 ? 1. : 0.});
+  const Decision decision = judged(tree, out);
+  EXPECT_EQ(decision.emitted, (std::vector<TokenId>{3, 5, 15}));
+  EXPECT_EQ(decision.path, (std::vector<int>{0, 3, 5}));
+  EXPECT_EQ(decision.row_p, (std::vector<float>{-1, 0.1f, -1, 0.3f, -1, 0.5f}));
+  EXPECT_FLOAT_EQ(decision.logp.back(), std::log(0.5f));
+}
+
 }  // namespace
 }  // namespace engine::test

@@ -237,6 +237,20 @@ TEST_P(CudaPickFilters, keep_what_the_cpu_keeps) {
     ASSERT_EQ(bits_of(alone.logp), bits_of(found[r].logp));
   }
 }
+// The last token that top-k keeps is the one where top-p crosses, and what is below it shares its
+// key's first digits.
+TEST_P(CudaPickFilters, keep_no_token_below_the_first_k_where_top_p_needs_all_of_them) {
+  const auto& [name, vocab, kind] = GetParam();
+  const OpenedCuda device(name, emulation::Watch::Once);
+  std::vector<float> logits(vocab, 0.75f);
+  logits[1 + kind] = 2, logits[20 + kind] = 1, logits[2 + kind] = 0.99f;
+  PickRow row{.temperature = 1, .top_k = 2, .top_p = 0.9f};
+  for (row.seed = 0; row.seed < 10; row.seed++) {
+    const Picked picked = pick_one(*device, logits, row);
+    ASSERT_TRUE(picked.id == 1 + kind || picked.id == 20 + kind) << picked.id;
+    ASSERT_NEAR(picked.logp, std::log(filtered_law(logits, vocab, row)[picked.id]), 1e-6);
+  }
+}
 INSTANTIATE_TEST_SUITE_P(Vocabularies,
                          CudaPickFilters,
                          ::testing::ValuesIn(cases_of({60, 300, 900, 4101}, 8)),

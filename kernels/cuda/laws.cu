@@ -1,0 +1,505 @@
+// Laws that stay on the device, in double: candidates are drawn from a draft's, and judged by the
+// target's, by the rules of engine/decode/draft_rules.h and typical.h. A block a node.
+//   law    as kernels::filtered_law has it. Sums run thread by thread, in one order that the number
+//          of valid tokens alone decides, so a node's bits do not depend on the others; they are not
+//          the host's order, so a probability may be another in its last bits
+//   draw   in order of ids: each warp has a stretch of them, whose sums go one behind the other
+#include <algorithm>
+
+#include "kernels/checks.h"
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/filters.cuh"
+#include "kernels/cuda/math.cuh"
+#include "kernels/sampling.h"
+
+namespace kernels::DECOSCOPE_GPU {
+namespace {
+
+/// A row's law: a token's probability is what it weighs of what all kept tokens weigh.
+struct Law {
+  Row row;
+  Asked asked;
+  Seen seen;
+  std::uint64_t floor;
+  double total;
+  bool greedy;
+
+  __device__ double weight(int id, float logit) const {
+    if (greedy) return id == seen.best.id ? 1 : 0;
+    return keeps(row, asked, floor, id, logit) ? weight_of(logit, row.top, row.temperature) : 0;
+  }
+  __device__ double p(int id) const { return weight(id, row.logits[id]) / total; }
+};
+
+/// The law of a row that is penalised in `own`, [n], where that is asked for; what it weighs in all
+/// write_law() finds. Where it is none is_a_law() says so of `seen`. Meets the block.
+__device__ Law law_of(
+    const float* logits, int n, bool in_fours, const Asked& asked, const int* history, float* own) {
+  Law law = {{logits, n, in_fours, 0, asked.temperature}, asked, {}, 0, 0, false};
+  law.greedy = asked.temperature < kGreedyTemperature;
+  law.seen = see_row(law.row, asked, history, own);
+  if (is_a_law(law.seen, n) && !law.greedy) law.floor = lowest_kept(law.row, asked);
+  return law;
+}
+
+/// Calls take(id) for this thread's tokens of an array.
+template <class Take>
+__device__ inline void for_own(int n, const Take& take) {
+  for (int id = static_cast<int>(threadIdx.x); id < n; id += static_cast<int>(blockDim.x)) take(id);
+}
+
+/// p of every token, [n]. Meets the block.
+__device__ void write_law(Law& law, double* to) {
+  double sum = 0;
+  for_tokens<2>(law.row, [&](int id, float logit) { sum += to[id] = law.weight(id, logit); });
+  law.total = over_warps(sum, 0.0, Plus());
+  for_own(law.row.n, [&](int id) { to[id] /= law.total; });
+  __syncthreads();
+}
+
+/// law[v] becomes of(v), scaled to sum 1. @return  false if there is nothing to scale. Meets the
+/// block.
+template <class Of>
+__device__ bool remake(double* law, int n, const Of& of) {
+  __syncthreads();  // all have read what one of them writes
+  double sum = 0;
+  for_own(n, [&](int v) { sum += law[v] = of(v); });
+  sum = over_warps(sum, 0.0, Plus());
+  if (!(sum > 0)) return false;
+  for_own(n, [&](int v) { law[v] /= sum; });
+  __syncthreads();
+  return true;
+}
+
+/// The sum over all tokens of of(v). Meets the block.
+template <class Of>
+__device__ double sum_over(int n, const Of& of) {
+  double sum = 0;
+  for_own(n, [&](int v) { sum += of(v); });
+  return over_warps(sum, 0.0, Plus());
+}
+
+/// The token whose part of the cumulative law holds u; parts of length zero are never chosen.
+struct Drawing {
+  double of_warp[kPickThreads / 32];
+  int token;
+};
+/// @return  -1: nothing is positive. Meets the block.
+__device__ int draw_from(const double* law, int n, double u) {
+  Drawing& drawing = static_shared<Drawing>();
+  const int n_warps = static_cast<int>(blockDim.x) / 32, lane = threadIdx.x % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int stretch = (n + 32 * n_warps - 1) / (32 * n_warps) * 32, begin = warp * stretch;
+  const int end = begin + stretch < n ? begin + stretch : n;
+  __syncthreads();  // what another call left there has been read, and the law is there
+  double sum = 0;
+  for (int v = begin + lane; v < end; v += 32) sum += law[v];
+  sum = over_warp(sum, Plus());
+  if (lane == 0) drawing.of_warp[warp] = sum;
+  if (threadIdx.x == 0) drawing.token = -1;
+  __syncthreads();
+  double all = 0, before = 0;
+  for (int w = 0; w < n_warps; w++) all += drawing.of_warp[w];
+  const double target = u * all;
+  int drawn = -1;  // the warp: where rounding lets none cross, the last that has something
+  for (int w = 0; w < n_warps; w++) {
+    const double own = drawing.of_warp[w];
+    if (own <= 0) continue;
+    if (drawn >= 0) before += drawing.of_warp[drawn];
+    drawn = w;
+    if (target < before + own) break;
+  }
+  if (warp == drawn) {
+    int last = -1, crossing = 0x7fffffff;
+    for (int first = begin; first < end && crossing == 0x7fffffff; first += 32) {
+      const int v = first + lane;
+      const double p = v < end ? law[v] : 0;
+      double until = p;  // of the lanes up to this one
+      for (int by = 1; by < 32; by *= 2) {
+        const double other = __shfl_up_sync(kAllLanes, until, by);
+        if (lane >= by) until += other;
+      }
+      if (p > 0) last = v;
+      crossing = over_warp(p > 0 && target < before + until ? v : 0x7fffffff, Smaller());
+      before += __shfl_sync(kAllLanes, until, 31);
+    }
+    last = over_warp(last, Larger());
+    if (lane == 0) drawing.token = crossing < n ? crossing : last;
+  }
+  __syncthreads();
+  return drawing.token;
+}
+
+// ---- drawing
+
+// grid: a block a node.  rows [nodes];  own [nodes, n] for rows with a penalty
+__global__ void __launch_bounds__(kPickThreads, 1) draw_nodes(const float* logits,
+                                                              std::int64_t stride,
+                                                              int n,
+                                                              const Asked* rows,
+                                                              const int* history,
+                                                              float* own,
+                                                              const DrawNode* nodes,
+                                                              const double* uniforms,
+                                                              Drawn* out,
+                                                              DrawnToken* tokens) {
+  let_next_begin();
+  wait_for_earlier();
+  const DrawNode node = nodes[blockIdx.x];
+  const bool first = threadIdx.x == 0;
+  Law law = law_of(logits + node.row * stride, n, lie_in_fours(stride, logits), rows[blockIdx.x],
+                   history, own + std::int64_t{blockIdx.x} * n);
+  tokens += node.first;
+  Drawn drawn = {0, law.seen.bad < n ? law.seen.bad : -1, 0};
+  if (is_a_law(law.seen, n)) {
+    write_law(law, node.law);
+    drawn.largest = law.p(law.seen.best.id);
+    for (; drawn.n < node.n; drawn.n++) {
+      const int id = draw_from(node.law, n, uniforms[node.first + drawn.n]);
+      if (id < 0) break;
+      if (first) {
+        tokens[drawn.n] = {id, node.law[id]};
+        if (!node.again) node.law[id] = 0;  // the next draw meets the block before it reads
+      }
+    }
+    if (first && !node.again)
+      for (int i = 0; i < drawn.n; i++) node.law[tokens[i].id] = tokens[i].p;
+  }
+  if (!first) return;
+  for (int i = drawn.n; i < node.n; i++) tokens[i] = {-1, 0};
+  out[blockIdx.x] = drawn;
+}
+
+// ---- judging
+
+/// A node's candidates, and what is left of its law.
+struct Trial {
+  const Law& law;
+  const JudgeNode& node;
+  const Candidate* candidates;  // the node's
+  JudgedCandidate* out;         // likewise
+  double *left, *own_q;         // [n]
+  int n, n_drawn;
+
+  /// A number equal to the chance refuses.
+  __device__ bool keeps(int i, double chance) {
+    if (threadIdx.x == 0) out[i].chance = chance;
+    return candidates[n_drawn++].uniform < chance;
+  }
+};
+__device__ inline double at_most_one(double x) {
+  return x < 1 ? x : 1;
+}
+
+__device__ int judge_certain(Trial& trial) {
+  for (int i = 0; i < trial.node.n; i++) {
+    const int x = trial.candidates[i].token;
+    const double p = trial.left[x];
+    if (p <= 0) continue;  // filtered out, or refused before
+    if (trial.keeps(i, at_most_one(p))) return i;
+    const auto rest = [&](int v) { return v == x ? 0 : trial.left[v]; };
+    if (!remake(trial.left, trial.n, rest)) return i;  // nothing else is possible
+  }
+  return -1;
+}
+
+__device__ int judge_drawn(Trial& trial) {
+  const double* q = trial.node.q;
+  for (int i = 0; i < trial.node.n; i++) {
+    const int x = trial.candidates[i].token;
+    if (trial.keeps(i, at_most_one(trial.left[x] / q[x]))) return i;
+    const auto residual = [&](int v) {
+      const double left = trial.left[v] - q[v];
+      return left > 0 ? left : 0;
+    };
+    if (!remake(trial.left, trial.n, residual)) return i;  // p was q but for rounding
+    if (trial.node.rule == JudgeRule::With || i + 1 == trial.node.n) continue;
+    const auto others = [&](int v) { return v == x ? 0 : q[v]; };
+    if (!remake(trial.own_q, trial.n, others)) break;  // it was the last that could be drawn
+    q = trial.own_q;
+  }
+  return -1;
+}
+
+__device__ inline double smaller_part(double p, double q, double rho) {
+  return q < p / rho ? q : p / rho;
+}
+__device__ inline double overlap(const Trial& trial, double rho) {
+  return sum_over(trial.n,
+                  [&](int v) { return smaller_part(trial.left[v], trial.node.q[v], rho); });
+}
+__device__ inline double any_of_k(double beta, int k) {
+  return 1 - pow(1 - at_most_one(beta), static_cast<double>(k));
+}
+
+/// As engine::k_seq_factor.
+__device__ double k_seq_factor(const Trial& trial) {
+  const int k = trial.node.n;
+  const auto is_valid = [&](double rho) {
+    const double beta = overlap(trial, rho);
+    return any_of_k(beta, k) <= rho * beta;
+  };
+  double low = 1, high = k;
+  if (k <= 1 || is_valid(low)) return low;
+  for (int i = 0; i < 40; i++) {
+    const double middle = (low + high) / 2;
+    (is_valid(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+__device__ int judge_k_seq(Trial& trial) {
+  const double* q = trial.node.q;
+  const double rho = k_seq_factor(trial);
+  for (int i = 0; i < trial.node.n; i++) {
+    const int x = trial.candidates[i].token;
+    if (trial.keeps(i, at_most_one(trial.left[x] / (rho * q[x])))) return i;
+  }
+  const double beta = overlap(trial, rho);
+  const double share = beta > 0 ? any_of_k(beta, trial.node.n) / beta : 0;
+  const auto rest = [&](int v) {
+    const double left = trial.left[v] - share * smaller_part(trial.left[v], q[v], rho);
+    return left > 0 ? left : 0;
+  };
+  return remake(trial.left, trial.n, rest) ? -1 : trial.node.n - 1;
+}
+
+/// What a token's probability must exceed to be kept.
+__device__ double typical_threshold(const Trial& trial) {
+  const double entropy = sum_over(trial.n, [&](int v) {
+    const double p = trial.left[v];
+    return p > 0 ? -p * log(p) : 0;
+  });
+  const double by_entropy = trial.node.delta * exp(-entropy);
+  return trial.node.epsilon < by_entropy ? trial.node.epsilon : by_entropy;
+}
+
+__device__ int judge_by_rule(Trial& trial) {
+  const JudgeNode& node = trial.node;
+  if (node.n == 0 || node.rule == JudgeRule::Naive) return -1;
+  if (node.rule == JudgeRule::Typical) {
+    const double threshold = typical_threshold(trial);
+    for_own(node.n, [&](int i) { trial.out[i].chance = trial.out[i].p > threshold ? 1 : 0; });
+    return -1;
+  }
+  if (!node.q) return judge_certain(trial);
+  return node.rule == JudgeRule::KSeq ? judge_k_seq(trial) : judge_drawn(trial);
+}
+
+/// The token behind a row whose candidates were refused.
+__device__ int take_left(const Trial& trial) {
+  double* left = trial.left;
+  if (trial.node.take != TakeLeft::Draw) {
+    Best<double> best = nothing<double>();
+    for_own(trial.n, [&](int v) { best = Better()(best, one_of(left[v], v)); });
+    best = over_warps(best, nothing<double>(), Better());
+    if (trial.node.take == TakeLeft::Likeliest) return best.id;
+    const double threshold = typical_threshold(trial);
+    if (best.score > threshold)
+      for_own(trial.n, [&](int v) { left[v] = left[v] > threshold ? left[v] : 0; });
+  }
+  return draw_from(left, trial.n, trial.node.uniform);
+}
+
+struct Named {
+  int id[kMostWeighed], n;
+
+  __device__ bool has(int token) const {
+    for (int i = 0; i < n; i++)
+      if (id[i] == token) return true;
+    return false;
+  }
+};
+// The tokens worth telling: those named first, then the likeliest under either law. Meets the block.
+__device__ void tell_weighed(const Trial& trial, int token, int n_weighed, WeighedToken* told) {
+  const double* q = trial.node.q;
+  const auto is_first = threadIdx.x == 0;
+  Named& named = static_shared<Named>();
+  const auto name = [&](int id) {
+    if (named.n < n_weighed && !named.has(id)) named.id[named.n++] = id;
+  };
+  __syncthreads();
+  if (is_first) {
+    named.n = 0;
+    name(token);
+    for (int i = 0; i < trial.node.n; i++) name(trial.candidates[i].token);
+  }
+  __syncthreads();
+  while (named.n < n_weighed) {
+    Best<double> best = nothing<double>();
+    for_tokens<2>(trial.law.row, [&](int id, float logit) {
+      const double p = trial.law.weight(id, logit) / trial.law.total;
+      const double weight = q && q[id] > p ? q[id] : p;
+      if (weight > 0 && !named.has(id)) best = Better()(best, one_of(weight, id));
+    });
+    best = over_warps(best, nothing<double>(), Better());
+    if (!(best.score > 0)) break;
+    if (is_first) name(best.id);
+    __syncthreads();
+  }
+  for_own(n_weighed, [&](int i) {
+    if (i >= named.n) {
+      told[i] = {-1, 0, 0, 0};
+      return;
+    }
+    const int id = named.id[i];
+    told[i] = {id, static_cast<float>(trial.law.p(id)), q ? static_cast<float>(q[id]) : 0.0f,
+               static_cast<float>(trial.left[id])};
+  });
+}
+
+// grid: a block a node.  rows [nodes];  own [nodes, n] for rows with a penalty;  left [nodes, n];
+// own_q [nodes, n] where a node may need it
+__global__ void __launch_bounds__(kPickThreads, 1) judge_nodes(const float* logits,
+                                                               std::int64_t stride,
+                                                               int n,
+                                                               const Asked* rows,
+                                                               const int* history,
+                                                               float* own,
+                                                               const JudgeNode* nodes,
+                                                               const Candidate* candidates,
+                                                               double* left,
+                                                               double* own_q,
+                                                               Judged* out,
+                                                               JudgedCandidate* of_candidates,
+                                                               int n_weighed,
+                                                               WeighedToken* weighed) {
+  let_next_begin();
+  wait_for_earlier();
+  const JudgeNode node = nodes[blockIdx.x];
+  const std::int64_t at = std::int64_t{blockIdx.x} * n;
+  Law law = law_of(logits + node.row * stride, n, lie_in_fours(stride, logits), rows[blockIdx.x],
+                   history, own + at);
+  Trial trial = {
+      law, node, candidates + node.first, of_candidates + node.first, left + at, own_q + at, n, 0};
+  weighed += std::int64_t{blockIdx.x} * n_weighed;
+  if (!is_a_law(law.seen, n)) {
+    for_own(node.n, [&](int i) { trial.out[i] = {0, -1}; });
+    for_own(n_weighed, [&](int i) { weighed[i] = {-1, 0, 0, 0}; });
+    if (threadIdx.x == 0) out[blockIdx.x] = {-1, -1, 0};
+    return;
+  }
+  write_law(law, trial.left);
+  for_own(node.n, [&](int i) { trial.out[i] = {trial.left[trial.candidates[i].token], -1}; });
+  __syncthreads();
+  const int kept = judge_by_rule(trial);
+  const int token = kept >= 0 ? trial.candidates[kept].token : take_left(trial);
+  if (threadIdx.x == 0) out[blockIdx.x] = {kept, token, law.p(token)};
+  if (n_weighed > 0) tell_weighed(trial, token, n_weighed, weighed);
+}
+
+// ---- the host's side
+
+template <class T>
+constexpr std::int64_t bytes_of_all(std::int64_t n) {
+  return n * static_cast<std::int64_t>(sizeof(T));
+}
+
+/// Parts of one piece of memory, each at a multiple of 16 bytes.
+class Layout {
+ public:
+  template <class T>
+  std::int64_t add(std::int64_t n) {
+    const std::int64_t at = bytes_;
+    bytes_ += in_sixteens(bytes_of_all<T>(n));
+    return at;
+  }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  std::int64_t bytes_ = 0;
+};
+
+void draw(Device& device,
+          const float* logits,
+          std::int64_t stride,
+          int vocab,
+          int n_valid,
+          const PickRow* rows,
+          const DrawNode* nodes,
+          int n_nodes,
+          const double* uniforms,
+          Drawn* out,
+          DrawnToken* tokens) {
+  check_draw(stride, vocab, n_valid, nodes, n_nodes);
+  if (n_nodes == 0) return;
+  int n_draws = 0;
+  for (int i = 0; i < n_nodes; i++) n_draws = std::max(n_draws, nodes[i].first + nodes[i].n);
+  Layout parts;
+  const std::int64_t nodes_at = parts.add<DrawNode>(n_nodes),
+                     uniforms_at = parts.add<double>(n_draws), out_at = parts.add<Drawn>(n_nodes),
+                     tokens_at = parts.add<DrawnToken>(n_draws);
+  CudaDevice& cuda = cuda_of(device);
+  const AskedThere there = tell_asked(cuda, Use::Laws, rows, n_nodes, n_valid, parts.bytes());
+  char* const memory = there.results;
+  cuda.upload(memory + nodes_at, nodes, bytes_of_all<DrawNode>(n_nodes));
+  cuda.upload(memory + uniforms_at, uniforms, bytes_of_all<double>(n_draws));
+  cuda.launch_early(
+      "draw", draw_nodes, n_nodes, pick_threads(n_valid), 0, logits, stride, n_valid, there.rows,
+      there.history, there.own, reinterpret_cast<const DrawNode*>(memory + nodes_at),
+      reinterpret_cast<const double*>(memory + uniforms_at),
+      reinterpret_cast<Drawn*>(memory + out_at), reinterpret_cast<DrawnToken*>(memory + tokens_at));
+  cuda.await(out, memory + out_at, bytes_of_all<Drawn>(n_nodes));
+  cuda.await(tokens, memory + tokens_at, bytes_of_all<DrawnToken>(n_draws));
+  cuda.answer();
+}
+
+/// Whether its q changes from candidate to candidate.
+bool alters_q(const JudgeNode& node) {
+  return node.rule == JudgeRule::Without && node.q && node.n > 1;
+}
+
+void judge(Device& device,
+           const float* logits,
+           std::int64_t stride,
+           int vocab,
+           int n_valid,
+           const PickRow* rows,
+           const JudgeNode* nodes,
+           int n_nodes,
+           const Candidate* candidates,
+           int n_candidates,
+           Judged* out,
+           JudgedCandidate* of_candidates,
+           int n_weighed,
+           WeighedToken* weighed) {
+  check_judge(stride, vocab, n_valid, nodes, n_nodes, candidates, n_candidates, n_weighed);
+  if (n_nodes == 0) return;
+  const std::int64_t n_told = std::int64_t{n_nodes} * n_weighed,
+                     n_in_laws = std::int64_t{n_nodes} * n_valid;
+  const bool alters = std::any_of(nodes, nodes + n_nodes, alters_q);
+  Layout parts;
+  const std::int64_t nodes_at = parts.add<JudgeNode>(n_nodes),
+                     candidates_at = parts.add<Candidate>(n_candidates),
+                     out_at = parts.add<Judged>(n_nodes),
+                     of_candidates_at = parts.add<JudgedCandidate>(n_candidates),
+                     weighed_at = parts.add<WeighedToken>(n_told),
+                     left_at = parts.add<double>(n_in_laws),
+                     own_q_at = parts.add<double>(alters ? n_in_laws : 0);
+  CudaDevice& cuda = cuda_of(device);
+  const AskedThere there = tell_asked(cuda, Use::Laws, rows, n_nodes, n_valid, parts.bytes());
+  char* const memory = there.results;
+  cuda.upload(memory + nodes_at, nodes, bytes_of_all<JudgeNode>(n_nodes));
+  cuda.upload(memory + candidates_at, candidates, bytes_of_all<Candidate>(n_candidates));
+  cuda.launch_early(
+      "judge", judge_nodes, n_nodes, pick_threads(n_valid), 0, logits, stride, n_valid, there.rows,
+      there.history, there.own, reinterpret_cast<const JudgeNode*>(memory + nodes_at),
+      reinterpret_cast<const Candidate*>(memory + candidates_at),
+      reinterpret_cast<double*>(memory + left_at), reinterpret_cast<double*>(memory + own_q_at),
+      reinterpret_cast<Judged*>(memory + out_at),
+      reinterpret_cast<JudgedCandidate*>(memory + of_candidates_at), n_weighed,
+      reinterpret_cast<WeighedToken*>(memory + weighed_at));
+  cuda.await(out, memory + out_at, bytes_of_all<Judged>(n_nodes));
+  cuda.await(of_candidates, memory + of_candidates_at, bytes_of_all<JudgedCandidate>(n_candidates));
+  cuda.await(weighed, memory + weighed_at, bytes_of_all<WeighedToken>(n_told));
+  cuda.answer();
+}
+
+}  // namespace
+
+void add_law_ops(Ops& ops) {
+  ops.draw = draw;
+  ops.judge = judge;
+}
+
+}  // namespace kernels::DECOSCOPE_GPU

@@ -1,0 +1,511 @@
+// Drawing from laws and judging by them on CUDA devices, beside double loops over
+// kernels::filtered_law().
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "kernels/sampling.h"
+#include "tests/kernels/cuda/cuda_kit.h"
+
+namespace kernels::test {
+namespace {
+
+using LawOf = std::vector<double>;
+// 1,000 terms of a sum in another order, and exp's last bit.
+constexpr double kRounding = 1e-13;
+
+double sum_of(const LawOf& law) {
+  return std::accumulate(law.begin(), law.end(), 0.0);
+}
+bool scaled_to_one(LawOf& law) {
+  const double sum = sum_of(law);
+  for (double& p : law) p /= sum > 0 ? sum : 1;
+  return sum > 0;
+}
+int drawn_of(const LawOf& law, double u) {
+  double below = 0, target = u * sum_of(law);
+  int last = -1;
+  for (int v = 0; v < int(law.size()); v++) {
+    if (law[v] <= 0) continue;
+    last = v;
+    below += law[v];
+    if (target < below) break;
+  }
+  return last;
+}
+
+struct Verdict {
+  int kept = -1, token = -1;
+  std::vector<double> chance;
+  LawOf left;
+};
+
+double naive_threshold(const LawOf& law, const JudgeNode& node) {
+  double entropy = 0;
+  for (const double p : law) entropy -= p > 0 ? p * std::log(p) : 0;
+  return std::min(node.epsilon, node.delta * std::exp(-entropy));
+}
+double naive_overlap(const LawOf& p, const LawOf& q, double rho) {
+  double beta = 0;
+  for (std::size_t v = 0; v < p.size(); v++) beta += std::min(q[v], p[v] / rho);
+  return beta;
+}
+/// SpecTr's factor, and the share of min(q, p / rho) that goes from p behind k refusals.
+std::pair<double, double> naive_k_seq(const LawOf& p, const LawOf& q, int k) {
+  const auto any = [&](double rho) {
+    return 1 - std::pow(1 - std::min(1.0, naive_overlap(p, q, rho)), k);
+  };
+  const auto valid = [&](double rho) { return any(rho) <= rho * naive_overlap(p, q, rho); };
+  double low = 1, high = k;
+  if (k <= 1 || valid(1)) high = 1;
+  for (int i = 0; i < 40 && high > 1; i++) {
+    const double middle = (low + high) / 2;
+    (valid(middle) ? high : low) = middle;
+  }
+  const double beta = naive_overlap(p, q, high);
+  return {high, beta > 0 ? any(high) / beta : 0};
+}
+
+Verdict naive_verdict(const LawOf& law,
+                      const std::optional<LawOf>& asked_q,
+                      const JudgeNode& node,
+                      const std::vector<Candidate>& all) {
+  Verdict verdict{.chance = std::vector<double>(node.n, -1), .left = law};
+  const std::vector<Candidate> own(all.begin() + node.first, all.begin() + node.first + node.n);
+  LawOf& left = verdict.left;
+  LawOf q = asked_q.value_or(LawOf(law.size()));
+  const bool certain = !asked_q && node.rule != JudgeRule::Naive && node.rule != JudgeRule::Typical;
+  const auto [rho, share] =
+      node.rule == JudgeRule::KSeq && asked_q ? naive_k_seq(left, q, node.n) : std::pair(1.0, 0.0);
+  int n_drawn = 0;
+  for (int i = 0; i < node.n && verdict.kept < 0 && node.rule != JudgeRule::Naive; i++) {
+    const int x = own[i].token;
+    if (node.rule == JudgeRule::Typical) {
+      verdict.chance[i] = law[x] > naive_threshold(law, node);
+      continue;
+    }
+    if (certain && left[x] <= 0) continue;
+    verdict.chance[i] = std::min(1.0, certain ? left[x] : left[x] / (rho * q[x]));
+    if (own[n_drawn++].uniform < verdict.chance[i]) verdict.kept = i;
+    if (verdict.kept >= 0 || (node.rule == JudgeRule::KSeq && !certain)) continue;
+    for (std::size_t v = 0; v < left.size(); v++)
+      left[v] = certain ? (int(v) == x ? 0 : left[v]) : std::max(0.0, left[v] - q[v]);
+    if (!scaled_to_one(left)) verdict.kept = i;
+    if (node.rule == JudgeRule::Without && !certain) {
+      q[x] = 0;
+      if (!scaled_to_one(q)) break;
+    }
+  }
+  if (node.rule == JudgeRule::KSeq && !certain && verdict.kept < 0) {
+    for (std::size_t v = 0; v < left.size(); v++)
+      left[v] = std::max(0.0, left[v] - share * std::min(q[v], left[v] / rho));
+    if (!scaled_to_one(left)) verdict.kept = node.n - 1;
+  }
+  if (verdict.kept >= 0) {
+    verdict.token = own[verdict.kept].token;
+    return verdict;
+  }
+  const auto best = std::ranges::max_element(left);
+  const double least = naive_threshold(law, node);
+  if (node.take == TakeLeft::LikelyEnough && *best > least)
+    for (double& p : left) p = p > least ? p : 0;
+  verdict.token =
+      node.take == TakeLeft::Likeliest ? int(best - left.begin()) : drawn_of(left, node.uniform);
+  return verdict;
+}
+
+/// Nodes over rows of two models' logits, of every filter in turn.
+struct Scene {
+  int n_valid = 0, stride = 0;
+  std::vector<float> target, draft;  // [kRows, stride]
+  std::vector<PickRow> rows;         // [nodes]
+  std::vector<DrawNode> drawing;
+  std::vector<double> uniforms;
+  std::vector<JudgeNode> judging;
+  std::vector<Candidate> candidates;  // [as many as uniforms]; tokens as they were drawn
+
+  LawOf law(const std::vector<float>& logits, int node) const {
+    const auto begin = logits.begin() + std::ptrdiff_t(judging[node].row) * stride;
+    return filtered_law(std::vector<float>(begin, begin + n_valid), n_valid, rows[node]);
+  }
+};
+constexpr int kRows = 5, kWidth = 3;
+const std::vector<std::int32_t> kHistory = {3, 3, 50, 7, 29, 0, 5000};
+
+Scene scene_of(int n_valid, int n_nodes, std::uint32_t seed) {
+  Scene scene;
+  scene.n_valid = n_valid;
+  scene.stride = n_valid + int(seed % 5);
+  const auto n = std::size_t(kRows) * scene.stride;
+  scene.target = normal_values(n, seed, 2);
+  const auto noise = normal_values(n, seed + 1);
+  for (std::size_t i = 0; i < n; i++) scene.draft.push_back(scene.target[i] + noise[i]);
+  for (int r = 0; r < kRows; r++)  // what is not valid is not looked at
+    for (int v = n_valid; v < scene.stride; v++) scene.target[r * scene.stride + v] = NAN;
+  if (n_valid > 20) scene.target[11] = scene.target[12] = -std::numeric_limits<float>::infinity();
+  std::mt19937 random(seed);
+  const auto uniform = [&] { return (double(random()) + 0.5) * 0x1p-32; };
+  for (int i = 0; i < n_nodes; i++) {
+    PickRow row;
+    row.temperature = i % 7 == 6 ? 0.0f : i % 2 ? 0.7f : 1.0f;
+    if (i % 4 == 1) row.top_k = 1 + int(random() % n_valid);
+    if (i % 4 == 2) row.top_p = 0.9f;
+    if (i % 4 == 3) row.min_p = 0.05f;
+    if (i % 5 == 4) {
+      row.repetition_penalty = 1.3f;
+      row.history = kHistory.data();
+      row.n_history = int(kHistory.size());
+    }
+    scene.rows.push_back(row);
+    const int at = int(random() % kRows), first = int(scene.uniforms.size());
+    scene.drawing.push_back({.row = at, .first = first, .n = 1 + i % kWidth, .again = i / 3 % 2});
+    scene.judging.push_back({.row = at, .first = first, .n = 1 + i % kWidth, .uniform = uniform()});
+    for (int c = 0; c <= i % kWidth; c++) scene.uniforms.push_back(uniform());
+  }
+  for (std::size_t c = 0; c < scene.uniforms.size(); c++)
+    scene.candidates.push_back({int(random() % n_valid), uniform()});
+  return scene;
+}
+
+/// Memory for as many laws as a scene has nodes.
+class LawsThere {
+ public:
+  LawsThere(Device& device, Scene& scene) : n_(scene.n_valid) {
+    for (DrawNode& node : scene.drawing) {
+      all_.emplace_back(device, std::size_t(n_) * 8, 8);
+      node.law = static_cast<double*>(all_.back().data());
+    }
+  }
+  LawOf read(int node) const {
+    LawOf law(n_);
+    all_[node].read(law.data());
+    return law;
+  }
+
+ private:
+  int n_;
+  std::vector<DeviceMemory> all_;
+};
+
+struct DrawnThere {
+  std::vector<Drawn> nodes;
+  std::vector<DrawnToken> tokens;
+};
+DrawnThere drawn_there(Device& device, const Scene& scene) {
+  const DeviceFloats logits(device, scene.draft);
+  DrawnThere drawn;
+  drawn.nodes.resize(scene.drawing.size());
+  drawn.tokens.resize(scene.uniforms.size());
+  device.ops().draw(device, logits.data(), scene.stride, scene.stride, scene.n_valid,
+                    scene.rows.data(), scene.drawing.data(), int(scene.drawing.size()),
+                    scene.uniforms.data(), drawn.nodes.data(), drawn.tokens.data());
+  return drawn;
+}
+
+struct JudgedThere {
+  std::vector<Judged> nodes;
+  std::vector<JudgedCandidate> candidates;
+  std::vector<WeighedToken> weighed;
+};
+JudgedThere judged_there(Device& device, const Scene& scene, int n_weighed = 0) {
+  const DeviceFloats logits(device, scene.target);
+  JudgedThere judged;
+  judged.nodes.resize(scene.judging.size());
+  judged.candidates.resize(scene.candidates.size());
+  judged.weighed.resize(scene.judging.size() * n_weighed);
+  device.ops().judge(device, logits.data(), scene.stride, scene.stride, scene.n_valid,
+                     scene.rows.data(), scene.judging.data(), int(scene.judging.size()),
+                     scene.candidates.data(), int(scene.candidates.size()), judged.nodes.data(),
+                     judged.candidates.data(), n_weighed, judged.weighed.data());
+  return judged;
+}
+/// Candidates become what was drawn for them; a node has as many as there were.
+void propose_drawn(Scene& scene, const DrawnThere& drawn) {
+  for (std::size_t i = 0; i < scene.judging.size(); i++) {
+    scene.judging[i].n = drawn.nodes[i].n;
+    scene.judging[i].q = scene.drawing[i].law;
+    for (int c = 0; c < drawn.nodes[i].n; c++)
+      scene.candidates[scene.judging[i].first + c].token =
+          drawn.tokens[scene.judging[i].first + c].id;
+  }
+}
+
+struct LawsCase {
+  std::string device;
+  int n_valid;
+};
+std::vector<LawsCase> laws_cases() {
+  std::vector<LawsCase> all;
+  for (const std::string& device : cuda_devices_here())
+    for (const int n_valid : {1, 2, 7, 33, 300, 1021}) all.push_back({device, n_valid});
+  return all;
+}
+std::string name_of_laws_case(const ::testing::TestParamInfo<LawsCase>& info) {
+  return as_test_name(info.param.device + "_" + std::to_string(info.param.n_valid));
+}
+
+class CudaLaws : public ::testing::TestWithParam<LawsCase> {};
+
+TEST_P(CudaLaws, are_drawn_from_and_stay) {
+  const auto& [name, n_valid] = GetParam();
+  const OpenedCuda device(name);
+  Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid));
+  const LawsThere laws(*device, scene);
+  const DrawnThere drawn = drawn_there(*device, scene);
+  for (int i = 0; i < int(scene.drawing.size()); i++) {
+    SCOPED_TRACE("node " + std::to_string(i));
+    const DrawNode& node = scene.drawing[i];
+    const LawOf law = scene.law(scene.draft, i), there = laws.read(i);
+    for (int v = 0; v < n_valid; v++) ASSERT_NEAR(there[v], law[v], kRounding) << v;
+    ASSERT_NEAR(drawn.nodes[i].largest, *std::ranges::max_element(law), kRounding);
+    ASSERT_EQ(drawn.nodes[i].bad_index, -1);
+    LawOf left = law;
+    int n = 0;
+    for (; n < node.n && sum_of(left) > 0; n++) {
+      const DrawnToken& token = drawn.tokens[node.first + n];
+      ASSERT_EQ(token.id, drawn_of(left, scene.uniforms[node.first + n]));
+      ASSERT_NEAR(token.p, law[token.id], kRounding);
+      if (!node.again) left[token.id] = 0;
+    }
+    ASSERT_EQ(drawn.nodes[i].n, n);
+  }
+}
+
+class CudaJudge : public CudaLaws {
+ protected:
+  static void expect_naive(Device& device, const Scene& scene, const LawsThere* laws) {
+    const JudgedThere judged = judged_there(device, scene);
+    for (int i = 0; i < int(scene.judging.size()); i++) {
+      SCOPED_TRACE("node " + std::to_string(i));
+      const JudgeNode& node = scene.judging[i];
+      const LawOf law = scene.law(scene.target, i);
+      const Verdict verdict = naive_verdict(law, laws ? std::optional(laws->read(i)) : std::nullopt,
+                                            node, scene.candidates);
+      ASSERT_EQ(judged.nodes[i].kept, verdict.kept);
+      ASSERT_EQ(judged.nodes[i].token, verdict.token);
+      ASSERT_NEAR(judged.nodes[i].p, law[verdict.token], kRounding);
+      for (int c = 0; c < node.n; c++) {
+        const JudgedCandidate& found = judged.candidates[node.first + c];
+        ASSERT_NEAR(found.p, law[scene.candidates[node.first + c].token], kRounding);
+        // What is left is a difference, scaled: small parts of it are off by more.
+        ASSERT_NEAR(found.chance, verdict.chance[c], 1e-9) << "candidate " << c;
+      }
+    }
+  }
+};
+
+TEST_P(CudaJudge, drawn_candidates_by_every_rule) {
+  const auto& [name, n_valid] = GetParam();
+  const OpenedCuda device(name);
+  for (const JudgeRule rule :
+       {JudgeRule::Without, JudgeRule::With, JudgeRule::KSeq, JudgeRule::Naive}) {
+    SCOPED_TRACE(int(rule));
+    Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid + 31 * int(rule)));
+    for (DrawNode& node : scene.drawing) {
+      node.again = rule != JudgeRule::Without;
+      node.n = kWidth;
+    }
+    for (std::size_t i = 0; i < scene.drawing.size(); i++)
+      scene.drawing[i].first = scene.judging[i].first = kWidth * int(i);
+    while (scene.uniforms.size() < kWidth * scene.drawing.size()) {
+      scene.uniforms.push_back(scene.uniforms[scene.uniforms.size() / 2]);
+      scene.candidates.push_back({0, scene.candidates[scene.uniforms.size() / 3].uniform});
+    }
+    // Most numbers are large, so that most candidates are refused.
+    for (Candidate& one : scene.candidates) one.uniform = 1 - one.uniform * one.uniform / 2;
+    const LawsThere laws(*device, scene);
+    propose_drawn(scene, drawn_there(*device, scene));
+    for (JudgeNode& node : scene.judging) node.rule = rule;
+    expect_naive(*device, scene, &laws);
+  }
+}
+
+TEST_P(CudaJudge, candidates_without_a_law_by_every_rule) {
+  const auto& [name, n_valid] = GetParam();
+  const OpenedCuda device(name);
+  for (const JudgeRule rule : {JudgeRule::Without, JudgeRule::KSeq, JudgeRule::Naive}) {
+    SCOPED_TRACE(int(rule));
+    Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid + 7 * int(rule)));
+    for (JudgeNode& node : scene.judging) node.rule = rule;
+    expect_naive(*device, scene, nullptr);
+    // One that has no probability and takes no number, then the likeliest, twice.
+    for (int i = 0; i < int(scene.judging.size()); i++) {
+      const LawOf law = scene.law(scene.target, i);
+      const auto best = std::ranges::max_element(law) - law.begin();
+      const auto none = std::ranges::min_element(law) - law.begin();
+      for (int c = 0; c < scene.judging[i].n; c++) {
+        Candidate& one = scene.candidates[scene.judging[i].first + c];
+        one = {int(c == 0 ? none : best), c == i % 2 ? 1e-9 : 1 - 1e-9};
+      }
+    }
+    expect_naive(*device, scene, nullptr);
+  }
+}
+
+TEST_P(CudaJudge, typical_tokens_are_kept_and_the_next_is_taken_in_three_ways) {
+  const auto& [name, n_valid] = GetParam();
+  const OpenedCuda device(name);
+  for (const TakeLeft take : {TakeLeft::Draw, TakeLeft::Likeliest, TakeLeft::LikelyEnough}) {
+    for (const double epsilon : {0.02, 0.9}) {
+      SCOPED_TRACE(int(take));
+      Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid + 3 * int(take)));
+      for (std::size_t i = 0; i < scene.judging.size(); i++) {
+        JudgeNode& node = scene.judging[i];
+        node.rule = JudgeRule::Typical;
+        node.take = take;
+        node.epsilon = epsilon;
+        node.delta = i % 3 ? 0.3 : 40;  // where it is large nothing is likely enough
+        if (i % 5 == 0) node.n = 0;
+      }
+      expect_naive(*device, scene, nullptr);
+    }
+  }
+}
+
+TEST_P(CudaJudge, a_node_has_the_same_bits_alone_and_in_another_order) {
+  const auto& [name, n_valid] = GetParam();
+  const OpenedCuda device(name, emulation::Watch::Once);
+  Scene scene = scene_of(n_valid, 12, std::uint32_t(n_valid) + 5);
+  const LawsThere laws(*device, scene);
+  propose_drawn(scene, drawn_there(*device, scene));
+  for (int i = 0; i < 12; i++) scene.judging[i].rule = JudgeRule(i % 4);
+  constexpr int kTold = 5;
+  const JudgedThere all = judged_there(*device, scene, kTold);
+  const auto expect_same = [&](const Scene& some, const std::vector<int>& which) {
+    const JudgedThere found = judged_there(*device, some, kTold);
+    for (std::size_t i = 0; i < which.size(); i++) {
+      const auto from = std::size_t(which[i]);
+      ASSERT_EQ(std::memcmp(&found.nodes[i], &all.nodes[from], sizeof(Judged)), 0) << from;
+      ASSERT_EQ(std::memcmp(&found.weighed[i * kTold], &all.weighed[from * kTold],
+                            kTold * sizeof(WeighedToken)),
+                0);
+      const JudgeNode& node = some.judging[i];
+      for (int c = node.first; c < node.first + node.n; c++)
+        ASSERT_EQ(std::memcmp(&found.candidates[c], &all.candidates[c], sizeof(JudgedCandidate)),
+                  0);
+    }
+  };
+  const auto some_of = [&](const std::vector<int>& which) {
+    Scene some = scene;
+    some.judging.clear(), some.rows.clear();
+    for (const int i : which) {
+      some.judging.push_back(scene.judging[i]);
+      some.rows.push_back(scene.rows[i]);
+    }
+    return some;
+  };
+  for (int i = 0; i < 12; i++) expect_same(some_of({i}), {i});
+  const std::vector<int> mixed = {7, 3, 11, 0, 5};
+  expect_same(some_of(mixed), mixed);
+}
+
+TEST_P(CudaJudge, the_token_the_candidates_and_the_likeliest_are_told_of) {
+  const auto& [name, n_valid] = GetParam();
+  const OpenedCuda device(name);
+  Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid) + 9);
+  const LawsThere laws(*device, scene);
+  propose_drawn(scene, drawn_there(*device, scene));
+  for (int i = 0; i < 14; i++) {
+    scene.judging[i].rule = i % 2 ? JudgeRule::Without : JudgeRule::With;
+    if (i % 3 == 0) scene.judging[i].q = nullptr;
+  }
+  constexpr int kTold = 8;
+  const JudgedThere judged = judged_there(*device, scene, kTold);
+  for (int i = 0; i < 14; i++) {
+    SCOPED_TRACE("node " + std::to_string(i));
+    const JudgeNode& node = scene.judging[i];
+    const LawOf p = scene.law(scene.target, i), q = node.q ? laws.read(i) : LawOf(n_valid);
+    const Verdict verdict =
+        naive_verdict(p, node.q ? std::optional(q) : std::nullopt, node, scene.candidates);
+    std::vector<int> told{verdict.token};
+    const auto add = [&](int id) {
+      if (told.size() < kTold && std::ranges::find(told, id) == told.end()) told.push_back(id);
+    };
+    for (int c = 0; c < node.n; c++) add(scene.candidates[node.first + c].token);
+    std::vector<int> order(n_valid);
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, std::greater(), [&](int v) { return std::max(p[v], q[v]); });
+    for (const int v : order)
+      if (p[v] > 0 || q[v] > 0) add(v);
+    for (int t = 0; t < kTold; t++) {
+      const WeighedToken& found = judged.weighed[i * kTold + t];
+      ASSERT_EQ(found.id, t < int(told.size()) ? told[t] : -1) << t;
+      if (found.id < 0) continue;
+      ASSERT_NEAR(found.p, p[found.id], 1e-7);
+      ASSERT_NEAR(found.q, q[found.id], 1e-7);
+      if (verdict.kept >= 0) continue;
+      ASSERT_NEAR(found.left, verdict.left[found.id], 1e-7);
+    }
+  }
+}
+
+TEST_P(CudaLaws, that_are_none_are_named) {
+  const auto& [name, n_valid] = GetParam();
+  const OpenedCuda device(name);
+  for (const float bad : {NAN, std::numeric_limits<float>::infinity()}) {
+    Scene scene = scene_of(n_valid, 8, 3);
+    const int at = n_valid / 2;
+    for (std::vector<float>* logits : {&scene.draft, &scene.target})
+      (*logits)[2 * scene.stride + at] = (*logits)[2 * scene.stride + n_valid - 1] = bad;
+    for (int v = 0; v < n_valid; v++)
+      scene.draft[3 * scene.stride + v] = scene.target[3 * scene.stride + v] =
+          -std::numeric_limits<float>::infinity();
+    for (int i = 0; i < 8; i++) scene.drawing[i].row = scene.judging[i].row = i % kRows;
+    const LawsThere laws(*device, scene);
+    const DrawnThere drawn = drawn_there(*device, scene);
+    const JudgedThere judged = judged_there(*device, scene, 3);
+    for (int i = 0; i < 8; i++) {
+      SCOPED_TRACE("node " + std::to_string(i));
+      const bool is_law = i % kRows != 2 && i % kRows != 3;
+      ASSERT_EQ(drawn.nodes[i].bad_index, i % kRows == 2 ? at : -1);
+      ASSERT_EQ(drawn.nodes[i].largest > 0, is_law);
+      ASSERT_EQ(judged.nodes[i].token >= 0, is_law);
+      if (is_law) continue;
+      ASSERT_EQ(drawn.nodes[i].n, 0);
+      ASSERT_EQ(judged.nodes[i].kept, -1);
+      ASSERT_EQ(judged.weighed[3 * i].id, -1);
+    }
+  }
+}
+
+// Four tokens of equal probability: a chance of 1/4, and of 1/2 where q is twice p.
+TEST_P(CudaJudge, a_number_equal_to_the_chance_refuses) {
+  const auto& [name, n_valid] = GetParam();
+  if (n_valid < 7) return;
+  const OpenedCuda device(name);
+  Scene scene = scene_of(n_valid, 2, 1);
+  std::fill(scene.target.begin(), scene.target.end(), -std::numeric_limits<float>::infinity());
+  for (int r = 0; r < kRows; r++)
+    for (const int v : {1, 2, 4, 5}) scene.target[r * scene.stride + v] = 3;
+  scene.draft = scene.target;
+  for (int r = 0; r < kRows; r++)
+    scene.draft[r * scene.stride + 1] = scene.draft[r * scene.stride + 2] = -90;
+  scene.rows.assign(2, {.temperature = 1});
+  const LawsThere laws(*device, scene);
+  propose_drawn(scene, drawn_there(*device, scene));
+  scene.judging[0].q = nullptr;
+  scene.candidates = {{4, 0.25}, {4, 0.5}, {5, 0.5}};
+  scene.judging[1].n = 1, scene.judging[1].first = 1;
+  const JudgedThere judged = judged_there(*device, scene);
+  EXPECT_EQ(judged.nodes[0].kept, -1);
+  EXPECT_EQ(judged.candidates[0].chance, 0.25);
+  EXPECT_EQ(judged.nodes[1].kept, -1);
+  EXPECT_EQ(judged.candidates[1].chance, 0.5);
+  scene.candidates[0].uniform = std::nextafter(0.25, 0),
+  scene.candidates[1].uniform = std::nextafter(0.5, 0);
+  const JudgedThere below = judged_there(*device, scene);
+  EXPECT_EQ(below.nodes[0].kept, 0);
+  EXPECT_EQ(below.nodes[1].kept, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Vocabularies,
+                         CudaLaws,
+                         ::testing::ValuesIn(laws_cases()),
+                         name_of_laws_case);
+INSTANTIATE_TEST_SUITE_P(Vocabularies,
+                         CudaJudge,
+                         ::testing::ValuesIn(laws_cases()),
+                         name_of_laws_case);
+
+}  // namespace
+}  // namespace kernels::test
