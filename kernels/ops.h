@@ -5,8 +5,9 @@
 //   invariance row r of every result has the same bits whatever rows stand beside it, however many
 //              they are, in whatever order, on any number of threads
 //   pointers   device memory, made by `allocate`, unless a comment says "host"
-//   answers    what `gather`, `download_rows`, `pick`, `rank`, `draw` and `judge` bring to the host is
-//              there when they return, unless the device was asked to hold answers (kernels/device.h)
+//   answers    what `gather`, `download_rows`, `pick`, `rank`, `draw` and `judge` bring to the host
+//              is there when they return, unless the device was asked to hold answers
+//              (kernels/device.h)
 //   types      activations are f32 between operations; weights and caches are f32, f16 or bf16. An
 //              operation over weights of a half type may round its activations to that type, to
 //              nearest even
@@ -142,7 +143,7 @@ struct JudgeNode {
   /// [n_valid] the law that the candidates were drawn from, in the device's memory, written by
   /// `draw` of this device or of another of the same GPU, whose answer has come. Null: they were
   /// proposed without one, q is one at the candidate that is judged: it is kept with chance left(x),
-  /// else left(x) = 0. Naive and Typical do not read it.
+  /// else left(x) = 0. Naive and Typical judge without it; it is told of all the same.
   const double* q = nullptr;
 };
 struct Candidate {

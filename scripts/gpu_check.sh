@@ -234,9 +234,8 @@ faults_of() { # few 4 | long_prompt | one_step
 }
 # What a call that fails once does not show: the CPU alone makes none; memory that is asked for once more, or refused; an error that stays,
 # as after a bad address, behind which the program ends soon and what it recorded can be read.
-faults_besides() {
-  local n n_calls bad=0 code
-  preload="$here/lib/libfail_calls.so" log="$here/results/calls" record="$here/results/failed.pdrun"
+faults_besides() ( # in a shell of its own, for what it exports
+  preload="$here/lib/libfail_calls.so" log="$here/results/calls" record="$here/results/failed.pdrun" bad=0
   export DECOSCOPE_FAIL_LOG="$log"
   DECOSCOPE_FAIL_CALL=0 decoscope generate --model demo-draft --prompt "Question: " --max-tokens 4 --device cpu > /dev/null
   [ "$(cat "$log")" = "0 -" ] || { echo "the CPU alone: calls of CUDA's: $(cat "$log")" && bad=1; }
@@ -254,8 +253,8 @@ faults_besides() {
   echo "an error that stays: $code $(head -n 1 "$here/results/failed")"
   [ "$code" = 5 ] && grep -qF cudaErrorIllegalAddress "$here/results/failed" || bad=1
   DECOSCOPE_FAIL_CALL=0 decoscope trace info "$record" || bad=1
-  return "$bad"
-}
+  exit "$bad"
+)
 faults() {
   code=0
   [ "$share" != 1 ] || faults_besides || code=1

@@ -9,6 +9,8 @@
 namespace engine {
 namespace {
 
+static_assert(kMaxWeighed <= kernels::kMostWeighed);
+
 /// Scales to sum 1. @return false  if there is nothing to scale
 bool normalise(std::vector<double>& law) {
   const double sum = std::accumulate(law.begin(), law.end(), 0.0);
@@ -64,7 +66,7 @@ std::vector<TokenId> worth_telling(std::vector<TokenId> named,
 }
 
 /// What came of one row's candidates.
-struct Verdict {
+struct RowVerdict {
   int kept = -1;                         // which of them; -1: none
   TokenId token = -1;                    // that follows: the one kept, or drawn from what is left
   double p = 0;                          // its probability, before anything was judged
@@ -75,7 +77,7 @@ struct Verdict {
 };
 
 /// A row whose candidates are to be judged.
-struct JudgedRow {
+struct RowToJudge {
   const TokenTree& tree;
   const Candidates& candidates;
   int row;
@@ -96,12 +98,12 @@ struct JudgedRow {
 /// token of probability 0 is never kept.
 class Node {
  public:
-  Node(const JudgedRow& judged, std::vector<double> law)
+  Node(const RowToJudge& judged, std::vector<double> law)
       : judged_(judged), candidates_(judged.candidates), law_(std::move(law)), left_(law_) {
     for (const int row : candidates_.rows) verdict_.candidate_p.push_back(law_[token_of(row)]);
   }
 
-  Verdict verdict(DraftRule rule) {
+  RowVerdict verdict(DraftRule rule) {
     verdict_.kept = judge(rule);
     if (verdict_.kept >= 0) {
       verdict_.token = judged_.token_of(candidates_.rows[static_cast<std::size_t>(verdict_.kept)]);
@@ -201,11 +203,11 @@ class Node {
     if (verdict_.kept < 0) weighed.left = of(left_);
   }
 
-  const JudgedRow& judged_;
+  const RowToJudge& judged_;
   const Candidates& candidates_;
   std::vector<double> law_;   // [vocab_size] the target's
   std::vector<double> left_;  // [vocab_size] the same, then what refusals leave of it; sums to 1
-  Verdict verdict_;
+  RowVerdict verdict_;
 };
 
 /// Where drafted_questions() has a row: which node it is, -1: none, and where its candidates begin.
@@ -231,11 +233,11 @@ std::vector<Place> places_of(std::span<const Candidates> candidates) {
 
 /// The device's verdict on a row.
 /// @param place  of drafted_questions()
-Verdict verdict_of(const JudgedRow& judged, const Verdicts& all, const Place& place) {
+RowVerdict verdict_of(const RowToJudge& judged, const Verdicts& all, const Place& place) {
   const auto [node, first] = place;
   const kernels::Judged& found = all.nodes[static_cast<std::size_t>(node)];
   ensure(found.token >= 0, "a row that is judged has finite logits");
-  Verdict verdict{.kept = found.kept, .token = found.token, .p = found.p};
+  RowVerdict verdict{.kept = found.kept, .token = found.token, .p = found.p};
   if (found.kept < 0) verdict.last_uniform = judged.uniforms.residual(judged.position, {});
   for (std::size_t i = 0; i < judged.candidates.rows.size(); i++) {
     const auto& [p, chance] = all.candidates[first + i];
@@ -254,13 +256,13 @@ Verdict verdict_of(const JudgedRow& judged, const Verdicts& all, const Place& pl
     if (told.id < 0) break;
     weighed.token.push_back(told.id);
     weighed.p.push_back(told.p);
-    if (judged.candidates.law_there) weighed.q.push_back(told.q);
+    if (judged.candidates.device_law) weighed.q.push_back(told.q);
     if (found.kept < 0) weighed.left.push_back(told.left);
   }
   return verdict;
 }
 
-kernels::JudgeRule rule_there(DraftRule rule) {
+kernels::JudgeRule device_rule(DraftRule rule) {
   switch (rule) {
     case DraftRule::Without:
       return kernels::JudgeRule::Without;
@@ -275,7 +277,7 @@ kernels::JudgeRule rule_there(DraftRule rule) {
 }
 
 /// The row of the candidate that has this token; -1: none has.
-int row_with(const JudgedRow& judged, TokenId token) {
+int row_with(const RowToJudge& judged, TokenId token) {
   const auto found = std::ranges::find(judged.candidates.rows, token,
                                        [&](int row) { return judged.token_of(row); });
   return found == judged.candidates.rows.end() ? -1 : *found;
@@ -312,9 +314,9 @@ Questions drafted_questions(std::span<const TokenId> tokens,
     if (places[r].node < 0) continue;
     ensure(candidates[r].law.empty(), "a law on the host is not the device's to judge by");
     questions.add({.row = static_cast<int>(r),
-                   .rule = rule_there(rule),
+                   .rule = device_rule(rule),
                    .uniform = uniforms.residual(position[r], {}),
-                   .q = candidates[r].law_there});
+                   .q = candidates[r].device_law});
     std::uint32_t n_draws = 0;
     for (const int row : candidates[r].rows)
       questions.add_candidate(tree.token[static_cast<std::size_t>(row)],
@@ -336,19 +338,22 @@ Decision reject_drafted(std::span<const TokenId> tokens,
   ensure(there || out.logits.size() == tree.token.size() * static_cast<std::size_t>(out.vocab_size),
          "rejection sampling needs verdicts, or every row's logits");
   const std::vector<Place> places = there ? places_of(candidates) : std::vector<Place>();
+  ensure(!there || std::ranges::count_if(places, [](const Place& one) { return one.node >= 0; }) ==
+                       std::ssize(out.verdicts.nodes),
+         "verdicts are of drafted_questions()");
   std::vector<TokenId> history(tokens.begin(), tokens.end());
   Decision decision;
   decision.row_p.assign(tree.token.size(), -1);
   for (int row = 0; row >= 0;) {
     const auto at = static_cast<std::size_t>(row);
-    const JudgedRow judged{tree, candidates[at], row, static_cast<std::uint32_t>(history.size()),
-                           uniforms};
+    const RowToJudge judged{tree, candidates[at], row, static_cast<std::uint32_t>(history.size()),
+                            uniforms};
     decision.path = chain_of(tree, row);
     if (ends_bare && judged.candidates.rows.empty() && !decision.emitted.empty()) {
       decision.path.pop_back();  // the last token kept leads the next step
       break;
     }
-    Verdict verdict =
+    RowVerdict verdict =
         there ? verdict_of(judged, out.verdicts, places[at])
               : Node(judged, token_law(out.logits_of(row), sampling, history)).verdict(rule);
     for (std::size_t i = 0; i < verdict.candidate_p.size(); i++)

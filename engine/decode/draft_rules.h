@@ -25,10 +25,11 @@ enum class DraftRule { Without, With, Naive, KSeq };
 /// What a draft model proposed below one row.
 struct Candidates {
   std::vector<int> rows;  // of the tree, in the order drawn; a row stands as often as it was drawn
-  std::vector<double> law;            // [vocab_size] q that the first was drawn from, sums to 1
-  const double* law_there = nullptr;  // it, in place of `law`, where the target's device reads it
-      // (LanguageModel::laws_device()). Neither: the candidates were
-      // proposed without a distribution
+  /// [vocab_size] q that the first was drawn from, sums to 1.
+  std::vector<double> law;
+  /// The same in its place, where the target's device reads it (LanguageModel::laws_device()). With
+  /// neither the candidates were proposed without a distribution.
+  const double* device_law = nullptr;
 };
 
 /// What the target's device is to judge for reject_drafted() to need no logits: every row that can

@@ -133,7 +133,8 @@ Wants Drafter::wants_for(int n_children, Sampling& sampling) const {
   return {.n_ranked = n_children};
 }
 
-double* Drafter::law_there(std::size_t i) {
+// Grows to the largest tree seen; later steps take no memory.
+double* Drafter::device_law(std::size_t i) {
   if (i == laws_.size())
     laws_.emplace_back(*model_.laws_device(), std::int64_t{model_.vocab_size()} * 8,
                        "laws of drafts");
@@ -148,7 +149,7 @@ std::vector<DrawRequest> Drafter::draws_of(std::span<const Branch> level,
   for (const Branch& branch : level) {
     const auto position = static_cast<std::uint32_t>(branch.text.size());
     DrawRequest one{
-        .uniforms = {}, .again = draws_again(settings_.rule), .law = law_there(n_laws_++)};
+        .uniforms = {}, .again = draws_again(settings_.rule), .law = device_law(n_laws_++)};
     for (int i = 0; i < n_children; i++)
       one.uniforms.push_back(uniforms.proposal(position, n_draws++, {}));
     all.push_back(std::move(one));
@@ -267,7 +268,7 @@ void Drafter::add_drawn_there(const Parent& parent,
                               const double* law) {
   if (is_unsure(drawn.largest)) return;
   for (const kernels::DrawnToken& token : drawn.tokens) parent.add(token.id, token.p);
-  parent.drafts.candidates[static_cast<std::size_t>(parent.branch.row)].law_there = law;
+  parent.drafts.candidates[static_cast<std::size_t>(parent.branch.row)].device_law = law;
 }
 
 /// The branches below a level that was fed: the first child of each goes on in its cache.

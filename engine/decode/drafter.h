@@ -97,7 +97,7 @@ class Drafter {
   /// Whether candidates are drawn from the draft's law, which the verification then needs whole.
   bool draws() const { return settings_.with_laws && !settings_.sampling.greedy(); }
   /// Memory for the law of the i-th node of a tree that is drawn from.
-  double* law_there(std::size_t i);
+  double* device_law(std::size_t i);
   /// What is to be drawn on the device behind each node of a level.
   std::vector<DrawRequest> draws_of(std::span<const Branch> level,
                                     int n_children,

@@ -99,6 +99,8 @@ Decision accept_typical(std::span<const TokenId> tokens,
   const bool there = !out.verdicts.nodes.empty();
   ensure(there || out.logits.size() == n * static_cast<std::size_t>(out.vocab_size),
          "typical acceptance needs verdicts, or every row's logits");
+  ensure(!there || (out.verdicts.nodes.size() == n && out.verdicts.candidates.size() == n - 1),
+         "verdicts are of typical_questions()");
   const std::vector<std::size_t> place = places_of(tree);
   // Of rows kept so far: their depth from 1 (0: not kept), and their path's log probability.
   std::vector<int> depth(n);

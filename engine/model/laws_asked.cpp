@@ -4,12 +4,13 @@
 
 namespace engine {
 
-void LawsAsked::draw(const LogitsThere& there,
+void LawsAsked::draw(const DeviceLogits& there,
                      std::span<const BatchItem> items,
                      const ForwardPlan& plan) {
   rows_.clear(), drawing_.clear(), uniforms_.clear();
   for (std::size_t i = 0; i < items.size(); i++) {
     if (!items[i].draw) continue;
+    ensure(items[i].pick_rows, "a law is of a row that has logits");
     const DrawRequest& asked = *items[i].draw;
     const int row = plan.row_begin(i) + items[i].tree->n_rows() - 1;
     rows_.push_back(there.rows[row]);
@@ -27,13 +28,14 @@ void LawsAsked::draw(const LogitsThere& there,
                           uniforms_.data(), drawn_.data(), tokens_.data());
 }
 
-void LawsAsked::judge(const LogitsThere& there,
+void LawsAsked::judge(const DeviceLogits& there,
                       std::span<const BatchItem> items,
                       const ForwardPlan& plan) {
   rows_.clear(), judging_.clear(), candidates_.clear();
   n_weighed_ = 0;
   for (std::size_t i = 0; i < items.size(); i++) {
     if (!items[i].questions) continue;
+    ensure(items[i].pick_rows, "a law is of a row that has logits");
     const Questions& asked = *items[i].questions;
     if (items[i].shown) n_weighed_ = std::max(n_weighed_, asked.n_weighed);
     for (kernels::JudgeNode node : asked.nodes) {

@@ -12,7 +12,7 @@
 namespace engine {
 
 /// The logits that laws are made of.
-struct LogitsThere {
+struct DeviceLogits {
   kernels::Device& device;
   const float* logits;  // [rows of the batch, vocab] in the device's memory
   int vocab, n_valid;
@@ -22,8 +22,8 @@ struct LogitsThere {
 /// Kept between forwards for its memory. What is asked for is there when answers were delivered.
 class LawsAsked {
  public:
-  void draw(const LogitsThere& there, std::span<const BatchItem> items, const ForwardPlan& plan);
-  void judge(const LogitsThere& there, std::span<const BatchItem> items, const ForwardPlan& plan);
+  void draw(const DeviceLogits& there, std::span<const BatchItem> items, const ForwardPlan& plan);
+  void judge(const DeviceLogits& there, std::span<const BatchItem> items, const ForwardPlan& plan);
 
   /// Gives every item what was drawn for it.
   /// @param refuse  is called with an item's row whose logits make no law and the first index of one

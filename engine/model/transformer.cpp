@@ -375,7 +375,7 @@ void Transformer::ask(std::span<const BatchItem> items,
                       std::vector<StepOutput>& outputs) {
   describe_picks(items);
   const int n_rows = plan_.n_picked();
-  const LogitsThere there{device_, a_.logits.f32(), c_.vocab_size, n_valid_, pick_rows_.data()};
+  const DeviceLogits there{device_, a_.logits.f32(), c_.vocab_size, n_valid_, pick_rows_.data()};
   if (wants.draws) {
     laws_.draw(there, items, plan_);
   } else if (wants.n_ranked > 0) {
@@ -530,6 +530,9 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
   const bool in_blocks = take_blocks(items);
   ensure((wants.n_ranked == 0 && !wants.draws) || !wants.row_p,
          "a row that is ranked or drawn from has no choice to tell of");
+  for (const BatchItem& item : items)
+    ensure(!wants.draws || !item.pick_rows || item.draw,
+           "all that is picked is drawn from, or none");
   plan_.build(items, n_valid_, c_.max_seq_len);
   std::vector<StepOutput> outputs(items.size());
   for (StepOutput& output : outputs) output.vocab_size = n_valid_;

@@ -1,5 +1,5 @@
-// What the filters keep of a row, for whoever chooses, ranks, draws or judges: penalty, top-k, top-p,
-// min-p, as kernels/sampling.h has them.
+// What the filters keep of a row, for whoever chooses, ranks, draws or judges: penalty, top-k,
+// top-p, min-p, as kernels/sampling.h has them.
 //   order    a token's key is (logit, lowest id first) in 64 bits: all differ, so "the first k" is
 //            one threshold, found digit by digit
 //   top-p    sums of weights are kept in units of 2^-44 of the largest: whole numbers, so atomics
@@ -292,18 +292,18 @@ constexpr std::int64_t in_sixteens(std::int64_t bytes) {
 }
 
 /// What the host says of rows, on the device, and room for what comes back and for penalised rows.
-struct AskedThere {
+struct AskedOnDevice {
   const Asked* rows;
   const int* history;
   char* results;  // 16-byte aligned
   float* own;     // [n_rows, n_valid]; nothing where no row has a penalty
 };
-inline AskedThere tell_asked(CudaDevice& cuda,
-                             Use use,
-                             const PickRow* rows,
-                             int n_rows,
-                             int n_valid,
-                             std::int64_t result_bytes) {
+inline AskedOnDevice tell_asked(CudaDevice& cuda,
+                                Use use,
+                                const PickRow* rows,
+                                int n_rows,
+                                int n_valid,
+                                std::int64_t result_bytes) {
   std::vector<Asked> asked;
   std::vector<int> history;
   bool penalty = false;

@@ -1,8 +1,8 @@
 // Laws that stay on the device, in double: candidates are drawn from a draft's, and judged by the
 // target's, by the rules of engine/decode/draft_rules.h and typical.h. A block a node.
 //   law    as kernels::filtered_law has it. Sums run thread by thread, in one order that the number
-//          of valid tokens alone decides, so a node's bits do not depend on the others; they are not
-//          the host's order, so a probability may be another in its last bits
+//          of valid tokens alone decides, so a node's bits do not depend on the others; they are
+//          not the host's order, so a probability may be another in its last bits
 //   draw   in order of ids: each warp has a stretch of them, whose sums go one behind the other
 #include <algorithm>
 
@@ -310,7 +310,8 @@ struct Named {
     return false;
   }
 };
-// The tokens worth telling: those named first, then the likeliest under either law. Meets the block.
+// The tokens worth telling: those named first, then the likeliest under either law. Meets the
+// block.
 __device__ void tell_weighed(const Trial& trial, int token, int n_weighed, WeighedToken* told) {
   const double* q = trial.node.q;
   const auto is_first = threadIdx.x == 0;
@@ -430,7 +431,7 @@ void draw(Device& device,
                      uniforms_at = parts.add<double>(n_draws), out_at = parts.add<Drawn>(n_nodes),
                      tokens_at = parts.add<DrawnToken>(n_draws);
   CudaDevice& cuda = cuda_of(device);
-  const AskedThere there = tell_asked(cuda, Use::Laws, rows, n_nodes, n_valid, parts.bytes());
+  const AskedOnDevice there = tell_asked(cuda, Use::Laws, rows, n_nodes, n_valid, parts.bytes());
   char* const memory = there.results;
   cuda.upload(memory + nodes_at, nodes, bytes_of_all<DrawNode>(n_nodes));
   cuda.upload(memory + uniforms_at, uniforms, bytes_of_all<double>(n_draws));
@@ -477,7 +478,7 @@ void judge(Device& device,
                      left_at = parts.add<double>(n_in_laws),
                      own_q_at = parts.add<double>(alters ? n_in_laws : 0);
   CudaDevice& cuda = cuda_of(device);
-  const AskedThere there = tell_asked(cuda, Use::Laws, rows, n_nodes, n_valid, parts.bytes());
+  const AskedOnDevice there = tell_asked(cuda, Use::Laws, rows, n_nodes, n_valid, parts.bytes());
   char* const memory = there.results;
   cuda.upload(memory + nodes_at, nodes, bytes_of_all<JudgeNode>(n_nodes));
   cuda.upload(memory + candidates_at, candidates, bytes_of_all<Candidate>(n_candidates));

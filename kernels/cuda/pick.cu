@@ -242,7 +242,7 @@ void pick(Device& device,
   const int n_slices = blocks_for(n_valid, kSlice);
   const std::int64_t slice_bytes =
       n_slices > 1 ? std::int64_t{n_rows} * n_slices * static_cast<std::int64_t>(sizeof(Slice)) : 0;
-  const AskedThere there =
+  const AskedOnDevice there =
       tell_asked(cuda, Use::Pick, rows, n_rows, n_valid, slices_at + slice_bytes);
   auto* done = n_slices > 1
                    ? static_cast<unsigned*>(cuda.scratch(Use::Done, std::int64_t{n_rows} * 4, true))
@@ -272,7 +272,7 @@ void rank(Device& device,
   const std::int64_t ranking_bytes = n_rows * static_cast<std::int64_t>(sizeof(Ranking)),
                      token_bytes =
                          std::int64_t{n_rows} * k * static_cast<std::int64_t>(sizeof(RankedToken));
-  const AskedThere there =
+  const AskedOnDevice there =
       tell_asked(cuda, Use::Pick, rows, n_rows, n_valid, ranking_bytes + token_bytes);
   cuda.launch_early("rank", rank_rows, n_rows, pick_threads(n_valid),
                     static_cast<std::size_t>(k) * 8, logits, stride, n_valid, there.rows,

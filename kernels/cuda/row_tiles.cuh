@@ -1,6 +1,7 @@
 // Hopper's products of a group of four warps (wgmma), which read the rows in shared memory once for
-// all four. Of the same operands they give multiply_tile's bits: seen on an H100 in bf16 for 8,
-// 16 and 64 rows at a time, and asked of every width by the tests of products. Other GPUs and the emulation take multiply_tile.
+// all four. Of the same operands they shall give multiply_tile's bits: seen on an H100 in bf16 for
+// 8, 16 and 64 rows at a time, and asked of every width by the tests of products. Other GPUs and
+// the emulation take multiply_tile.
 #pragma once
 
 #include "kernels/cuda/intrinsics.cuh"

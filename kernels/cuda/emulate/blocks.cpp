@@ -120,6 +120,9 @@ class Multiprocessor {
   void* static_object(const void* key, std::size_t bytes);
   void copy_async(void* to, const void* from);
   void misaligned(std::size_t bytes) const;
+  void expect_whole_warp(unsigned lanes) const {
+    if (lanes != ~0u) fault("products of tiles and their loads need all 32 lanes of a warp");
+  }
   void commit_copies() {
     Thread& own = current();
     own.group_ends.push_back(static_cast<int>(own.copies.size()));
@@ -415,12 +418,12 @@ void Multiprocessor::run_block() {
 
 void Multiprocessor::release_barrier() {
   const Lane& first = warps_[0]->lanes[0];
-  for (const int w : warp_order_) {
+  for (int w = 0; w < static_cast<int>(warp_order_.size()); w++) {
     warp_ = warps_[static_cast<std::size_t>(w)].get();
     for (int lane = 0; lane < warp_->n_lanes; lane++) {
       lane_ = &warp_->lanes[lane];
       if (current().done) fault("ended while others wait at a barrier");
-      if (!same(thread(0).barrier, current().barrier))
+      if (n_done_ == 0 && !same(thread(0).barrier, current().barrier))
         fault("waits at the barrier at " + told(current().barrier) + ", thread " +
               told(first.index) + " at the one at " + told(thread(0).barrier));
     }
@@ -469,8 +472,8 @@ Meeting& Multiprocessor::meeting_at(unsigned mask, Where where) {
   return one;
 }
 
-// Its last call is the switch, as the last one's of what calls it: a thread that goes on then does so
-// in its kernel, and the processor foretells where.
+// Ends in tail calls down to the switch, so that a lane that goes on jumps straight into its kernel:
+// an indirect jump, which processors predict well.
 void Multiprocessor::meet_warp(unsigned mask, void* payload, Perform perform, Where where) {
   const unsigned bit = 1u << lane_->lane;
   if (!(mask & bit)) tell_not_in_mask(where);
@@ -562,6 +565,9 @@ void* static_shared_memory(const void* key, std::size_t bytes) {
 }
 void misaligned(std::size_t bytes) {
   if (the_multiprocessor) the_multiprocessor->misaligned(bytes);
+}
+void expect_whole_warp(unsigned lanes) {
+  the_multiprocessor->expect_whole_warp(lanes);
 }
 void copy_async_16(void* to_shared, const void* from) {
   the_multiprocessor->copy_async(to_shared, from);

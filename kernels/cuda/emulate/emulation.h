@@ -283,8 +283,8 @@ struct TileOperands {
   float* d;
   const unsigned *a, *b;
 };
-/// payloads: TileOperands of all lanes
-void multiply_fragments(void* const* payloads, unsigned);
+/// payloads: TileOperands of all 32 lanes, in a kernel; fewer are a fault
+void multiply_fragments(void* const* payloads, unsigned lanes);
 /// d += a b for a warp: 16 x 16 times 16 x 8, in the fragments of PTX mma.m16n8k16 (row, col).
 inline void multiply_tile(Half type,
                           float (&d)[4],
@@ -300,9 +300,9 @@ struct TilePlaces {
   const void* row;
   unsigned* tiles;  // [4]
 };
-/// payloads: TilePlaces of all lanes
+/// payloads: TilePlaces of all 32 lanes, in a kernel; fewer are a fault
 template <bool kTransposed>
-void share_tiles(void* const* payloads, unsigned);
+void share_tiles(void* const* payloads, unsigned lanes);
 extern template void share_tiles<false>(void* const*, unsigned);
 extern template void share_tiles<true>(void* const*, unsigned);
 /// Four tiles of 8 by 8 halves from shared memory: lane l points at row l % 8 of tile l / 8. Of

@@ -17,9 +17,9 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-// The callee-saved registers go on the old stack and come from the new one. A jump, for a processor
-// would foretell that `ret` goes back to the stack left.
+// The callee-saved registers go on the old stack and come from the new one.
 #if defined(__x86_64__)
+// A jump at its end: processors predict that `ret` goes back to where the stack left was called from.
 asm(R"(
 .text
 .globl decoscope_switch_stack

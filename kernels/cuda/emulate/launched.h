@@ -55,6 +55,9 @@ void add_to_stream(cudaStream_t stream, std::function<void()> item);
 /// much dynamic memory beside them would have been refused
 void count_static(const Launched& launched, std::size_t static_bytes);
 
+/// Of the kernel that runs. @throws Fault  unless `lanes` are all 32 of a warp
+void expect_whole_warp(unsigned lanes);
+
 /// Runs all blocks. @throws Fault
 void run_grid(const Launched& launched, const Order& order);
 

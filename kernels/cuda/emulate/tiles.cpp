@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/cuda/emulate/emulation.h"
+#include "kernels/cuda/emulate/launched.h"
 
 namespace kernels::emulation {
 namespace {
@@ -43,7 +43,7 @@ inline __attribute__((always_inline)) void multiply(void* const* payloads) {
     std::memcpy(&sum, d[row], sizeof sum);
     for (int k = 0; k < 16; k++) {
       std::memcpy(&products, b[k], sizeof products);
-      products *= a[row][k];  // exact: two halves' product fits an f32
+      products *= a[row][k];  // exact, but where a product of bf16 leaves f32's range
       sum += products;
     }
     std::memcpy(d[row], &sum, sizeof sum);
@@ -70,7 +70,8 @@ __attribute__((target("avx2"))) void multiply_avx2(void* const* payloads) {
 
 }  // namespace
 
-void multiply_fragments(void* const* payloads, unsigned) {
+void multiply_fragments(void* const* payloads, unsigned lanes) {
+  expect_whole_warp(lanes);
 #if defined(__x86_64__)
   static const bool has_avx2 = __builtin_cpu_supports("avx2");
   if (has_avx2) return multiply_avx2(payloads);
@@ -79,7 +80,8 @@ void multiply_fragments(void* const* payloads, unsigned) {
 }
 
 template <bool kTransposed>
-void share_tiles(void* const* payloads, unsigned) {
+void share_tiles(void* const* payloads, unsigned lanes) {
+  expect_whole_warp(lanes);
   const auto place_of_lane = [&](int lane) { return *static_cast<TilePlaces*>(payloads[lane]); };
   for (int tile = 0; tile < 4; tile++) {
     std::uint16_t halves[8][8];

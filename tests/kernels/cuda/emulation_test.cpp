@@ -379,6 +379,33 @@ __global__ void copied(const uint4* in, uint4* out) {
   out[threadIdx.x] = kept[threadIdx.x];
 }
 
+__global__ void tiles_of_all(float* out) {
+  float d[4] = {};
+  const unsigned a[4] = {}, b[2] = {};
+  multiply_tile(Half::Bf16, d, a, b);
+  out[threadIdx.x] = d[0];
+}
+
+// In a warp of fewer lanes, behind a whole one whose lanes have met there too.
+TEST_F(Emulation, a_product_of_tiles_by_less_than_a_warp_is_caught) {
+  const Memory<float> out(64);
+  EXPECT_EQ(cudaSuccess, run(tiles_of_all, 1, 64, out.data()));
+  EXPECT_EQ(cudaErrorLaunchFailure, run(tiles_of_all, 1, 40, out.data()));
+  EXPECT_THAT(fault_text(), HasSubstr("need all 32 lanes of a warp"));
+}
+
+__global__ void first_ends(float* out) {
+  if (threadIdx.x == 0) return;
+  __syncthreads();
+  out[threadIdx.x] = 1;
+}
+
+TEST_F(Emulation, a_thread_that_ends_before_the_barrier_of_others_is_named) {
+  const Memory<float> out(64);
+  EXPECT_EQ(cudaErrorLaunchFailure, run(first_ends, 1, 64, out.data()));
+  EXPECT_THAT(fault_text(), HasSubstr("thread (0, 0, 0): ended while others wait at a barrier"));
+}
+
 TEST_F(Emulation, an_asynchronous_copy_nobody_waited_for_is_caught) {
   const Memory<uint4> in(16, {1, 2, 3, 4}), out(16);
   EXPECT_EQ(cudaSuccess, run(copied<0>, 1, 16, in.data(), out.data()));

@@ -13,17 +13,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Norms a row that begins there, waits, and ends with the error's code; 1: nothing was refused, 2:
-/// it took 5 s from the fault to the device's end.
-[[noreturn]] void norm_from(const std::string& name, std::intptr_t offset_or_place, bool is_place) {
-  int code = 1;
+constexpr int kNothingRefused = 100, kEndedLate = 101;  // no ErrorCode's
+
+/// Norms a row that begins where row_of(eight good ones) says, waits, and ends with the error's code,
+/// or kEndedLate: it took more than 5 s from the fault to the device's end.
+[[noreturn]] void norm_and_end(const std::string& name,
+                               const std::function<std::intptr_t(std::intptr_t)>& row_of) {
+  int code = kNothingRefused;
   auto failed = Clock::now();
   {
     const auto device = open_cuda(name);
     const DeviceFloats x(*device, std::vector<float>(64, 1)), w(*device, std::vector<float>(8, 1)),
         y(*device, std::vector<float>(8));
-    const auto from =
-        is_place ? offset_or_place : reinterpret_cast<std::intptr_t>(x.data()) + offset_or_place;
+    const std::intptr_t from = row_of(reinterpret_cast<std::intptr_t>(x.data()));
     try {
       device->ops().rms_norm(*device, reinterpret_cast<const float*>(from), w.data(), y.data(), 1,
                              8, 1e-5f);
@@ -34,7 +36,7 @@ using Clock = std::chrono::steady_clock;
     }
     failed = Clock::now();
   }
-  if (Clock::now() - failed > std::chrono::seconds(5)) code = 2;
+  if (Clock::now() - failed > std::chrono::seconds(5)) code = kEndedLate;
   std::_Exit(code);
 }
 
@@ -47,7 +49,7 @@ class WreckedKernels : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(WreckedKernels, CU08_a_bad_address_is_named_and_the_device_ends_within_five_seconds) {
-  EXPECT_EXIT(norm_from(GetParam(), 0x10, true), device_code(),
+  EXPECT_EXIT(norm_and_end(GetParam(), [](auto) { return 0x10; }), device_code(),
               ::testing::HasSubstr("cudaErrorIllegalAddress"));
 }
 
@@ -56,12 +58,13 @@ using WreckedGpuKernels = WreckedKernels;
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(WreckedGpuKernels);
 
 TEST_P(WreckedGpuKernels, CU08_an_address_between_numbers_is_named) {
-  EXPECT_EXIT(norm_from(GetParam(), 2, false), device_code(),
+  EXPECT_EXIT(norm_and_end(GetParam(), [](auto good) { return good + 2; }), device_code(),
               ::testing::HasSubstr("cudaErrorMisalignedAddress"));
 }
 
 TEST_P(WreckedKernels, one_that_goes_where_it_may_is_refused_by_nobody) {
-  EXPECT_EXIT(norm_from(GetParam(), 4, false), ::testing::ExitedWithCode(1), "^$");
+  EXPECT_EXIT(norm_and_end(GetParam(), [](auto good) { return good + 4; }),
+              ::testing::ExitedWithCode(kNothingRefused), "^$");
 }
 
 std::vector<std::string> gpus_here() {
