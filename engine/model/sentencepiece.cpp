@@ -1,5 +1,6 @@
 #include "engine/model/sentencepiece.h"
 
+#include <sys/mman.h>
 #include <filesystem>
 #include <new>
 #include <unordered_map>
@@ -37,7 +38,12 @@ std::string with_spaces(std::string_view piece) {
 /// given back, so more has to be there than it takes: 17 bytes for each of the file's were seen.
 /// @throws std::bad_alloc
 void expect_room_to_load(std::size_t file_bytes) {
-  ::operator delete(::operator new((1 << 20) + 32 * file_bytes));
+  const std::size_t bytes = (1 << 20) + 32 * file_bytes;
+  // Past malloc, which would deal with later requests in another way behind one of such a size.
+  void* room = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) throw std::bad_alloc();
+  munmap(room, bytes);
 }
 
 class SentencePieceTokenizer : public Tokenizer {
