@@ -65,8 +65,7 @@ DraftVerifyDecoder::DraftVerifyDecoder(const DecoderContext& context,
       limits_(context.limits),
       rule_(settings.rule),
       rejects_(rejects(context.sampling)),
-      philox_(context.sampling.seed),
-      uniforms_(context.uniforms),
+      uniforms_(context.sampling.seed, context.uniforms),
       drafter_(draft_of(context), with_laws(std::move(settings), context), context.draft_prompts) {
   if (!sized) return;
   if (!context.tree_tuner) own_tuner_ = std::make_unique<TreeTuner>();
@@ -101,7 +100,7 @@ Drafts DraftVerifyDecoder::drafted(const Sequence& prefix, int room) {
   try {
     if (!is_begun_) drafter_.begin_again(prefix);
     is_begun_ = true;
-    Drafts drafts = drafter_.propose(prefix, room, uniforms());
+    Drafts drafts = drafter_.propose(prefix, room, *uniforms_);
     n_failed_in_a_row_ = 0;
     return drafts;
   } catch (const Error& error) {
@@ -136,8 +135,8 @@ TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
 const Questions* DraftVerifyDecoder::questions(const Sequence& prefix, const TokenTree& tree) {
   const bool needs_host = std::ranges::any_of(
       drafts_.candidates, [](const Candidates& below) { return !below.law.empty(); });
-  if (!rejects_ || needs_host || !uniforms().known_ahead()) return nullptr;
-  questions_ = drafted_questions(prefix.tokens(), tree, drafts_.candidates, rule_, uniforms());
+  if (!rejects_ || needs_host || !uniforms_->known_ahead()) return nullptr;
+  questions_ = drafted_questions(prefix.tokens(), tree, drafts_.candidates, rule_, *uniforms_);
   return &questions_;
 }
 
@@ -147,7 +146,7 @@ Decision DraftVerifyDecoder::verify(const Sequence& prefix,
   if (tuner_) learn_cost();
   if (!rejects_) return walk(tree, out);
   return reject_drafted(prefix.tokens(), tree, drafts_.candidates, out, sampling_, rule_,
-                        uniforms());
+                        *uniforms_);
 }
 
 void DraftVerifyDecoder::committed(const Sequence& /*prefix*/, const Decision& cut) {

@@ -58,8 +58,7 @@ class DraftVerifyDecoder : public Decoder {
   Limits limits_;
   DraftRule rule_;
   bool rejects_;
-  PhiloxUniforms philox_;
-  UniformSource* uniforms_;  // null: philox_
+  Uniforms uniforms_;
   Drafter drafter_;
   Drafts drafts_;  // of the step under way
   Questions questions_;
@@ -81,7 +80,6 @@ class DraftVerifyDecoder : public Decoder {
   void tell_failed(const std::string& why);
   void learn_cost();
   void learn_kept(const Decision& cut);
-  UniformSource& uniforms() { return uniforms_ ? *uniforms_ : philox_; }
 };
 
 }  // namespace engine

@@ -45,8 +45,7 @@ HeadTreeDecoder::HeadTreeDecoder(const DecoderContext& context, int n_heads)
       ranks_(tree_of(context, n_heads)),
       stop_below_(static_cast<double>(float_option(context.options, "stop_below"))),
       typical_(typical_of(context.options)),
-      philox_(context.sampling.seed),
-      uniforms_(context.uniforms) {
+      uniforms_(context.sampling.seed, context.uniforms) {
   const std::string& rule = text_option(context.options, "verify");
   rule_ = rule == "typical" ? Rule::Typical : rule == "sample" ? Rule::Sample : Rule::Greedy;
   needs_laws_ = rule_ == Rule::Typical || rejects(sampling_);
@@ -107,11 +106,11 @@ void HeadTreeDecoder::add_level(TokenTree& tree, int depth) {
 }
 
 const Questions* HeadTreeDecoder::questions(const Sequence& prefix, const TokenTree& tree) {
-  if (!needs_laws_ || !uniforms().known_ahead()) return nullptr;
+  if (!needs_laws_ || !uniforms_->known_ahead()) return nullptr;
   questions_ =
       rule_ == Rule::Typical
-          ? typical_questions(prefix.tokens(), tree, sampling_, typical_, uniforms())
-          : drafted_questions(prefix.tokens(), tree, candidates_, draft_rule(), uniforms());
+          ? typical_questions(prefix.tokens(), tree, sampling_, typical_, *uniforms_)
+          : drafted_questions(prefix.tokens(), tree, candidates_, draft_rule(), *uniforms_);
   return &questions_;
 }
 
@@ -120,10 +119,10 @@ Decision HeadTreeDecoder::verify(const Sequence& prefix,
                                  const StepOutput& out) {
   hidden_ = out.hidden;
   if (rule_ == Rule::Typical)
-    return accept_typical(prefix.tokens(), tree, out, sampling_, typical_, uniforms());
+    return accept_typical(prefix.tokens(), tree, out, sampling_, typical_, *uniforms_);
   if (!rejects(sampling_)) return walk(tree, out);
   return reject_drafted(prefix.tokens(), tree, candidates_, out, sampling_, draft_rule(),
-                        uniforms());
+                        *uniforms_);
 }
 
 void HeadTreeDecoder::committed(const Sequence& /*prefix*/, const Decision& cut) {

@@ -74,8 +74,6 @@ class HeadTreeDecoder : public Decoder {
   DraftRule draft_rule() const {
     return rule_ == Rule::Sample ? DraftRule::Naive : DraftRule::Without;
   }
-  UniformSource& uniforms() { return uniforms_ ? *uniforms_ : philox_; }
-
   LanguageModel& target_;  // owned by the engine
   Sampling sampling_;
   Limits limits_;
@@ -84,8 +82,7 @@ class HeadTreeDecoder : public Decoder {
   enum class Rule { Greedy, Sample, Typical } rule_;
   TypicalSettings typical_;
   bool needs_laws_;  // the rule looks at laws, not at choices
-  PhiloxUniforms philox_;
-  UniformSource* uniforms_;  // null: philox_
+  Uniforms uniforms_;
 
   // Of the step under way.
   TokenTree tree_;

@@ -59,6 +59,19 @@ class PhiloxUniforms : public UniformSource {
   std::uint64_t seed_;
 };
 
+/// Where a run's numbers come from: what it was given, else Philox by its seed.
+class Uniforms {
+ public:
+  /// @param given  outlives this; null: Philox
+  Uniforms(std::uint64_t seed, UniformSource* given) : philox_(seed), given_(given) {}
+  UniformSource& operator*() { return given_ ? *given_ : philox_; }
+  UniformSource* operator->() { return &**this; }
+
+ private:
+  PhiloxUniforms philox_;
+  UniformSource* given_;
+};
+
 /// The token whose part of the cumulative law holds u; parts of length zero are never chosen.
 /// @param law  [vocab_size] not negative, at least one positive; need not sum to 1
 TokenId draw(std::span<const double> law, double u);

@@ -25,19 +25,6 @@ std::vector<std::size_t> places_of(const TokenTree& tree) {
   return place;
 }
 
-/// The target's law behind a row.
-std::vector<double> law_behind(std::span<const TokenId> tokens,
-                               const TokenTree& tree,
-                               const StepOutput& out,
-                               const Sampling& sampling,
-                               int row) {
-  std::vector<TokenId> history(tokens.begin(), tokens.end());
-  const std::vector<int> chain = chain_of(tree, row);
-  for (std::size_t i = 1; i < chain.size(); i++)
-    history.push_back(tree.token[static_cast<std::size_t>(chain[i])]);
-  return token_law(out.logits_of(row), sampling, history);
-}
-
 /// The token behind the kept ones.
 /// @param uniform  what was drawn for it, where something was
 TokenId root_token(const std::vector<double>& law,
@@ -59,6 +46,93 @@ TokenId root_token(const std::vector<double>& law,
   uniform = static_cast<float>(u);
   return draw(left, u);
 }
+
+/// What is known of rows: a device's verdicts, or laws that are made here of logits as they are needed.
+class JudgedRows {
+ public:
+  JudgedRows(std::span<const TokenId> tokens,
+             const TokenTree& tree,
+             const StepOutput& out,
+             const Sampling& sampling,
+             const TypicalSettings& settings)
+      : tokens_(tokens),
+        tree_(tree),
+        out_(out),
+        sampling_(sampling),
+        settings_(settings),
+        on_device_(!out.verdicts.nodes.empty()),
+        place_(places_of(tree)),
+        laws_(tree.token.size()) {
+    const auto n = tree.token.size();
+    ensure(on_device_ || out.logits.size() == n * static_cast<std::size_t>(out.vocab_size),
+           "typical acceptance needs verdicts, or every row's logits");
+    ensure(
+        !on_device_ || (out.verdicts.nodes.size() == n && out.verdicts.candidates.size() == n - 1),
+        "verdicts are of typical_questions()");
+  }
+
+  /// Of the row's token behind its parent.
+  double p(std::size_t row) {
+    return on_device_ ? out_.verdicts.candidates[place_[row]].p
+                      : law(parent_of(row))[static_cast<std::size_t>(tree_.token[row])];
+  }
+  bool is_typical(std::size_t row) {
+    return on_device_ ? out_.verdicts.candidates[place_[row]].chance > 0
+                      : p(row) > typical_threshold(law(parent_of(row)), settings_);
+  }
+
+  struct Next {
+    TokenId token;
+    double logp;
+    float uniform = -1;  // drawn for it; -1: none
+  };
+  /// The token behind the last row kept, which is `position` tokens into the text.
+  Next behind(std::size_t row, std::uint32_t position, UniformSource& uniforms) {
+    if (settings_.root == Root::Sample && !rejects(sampling_)) return picked(row);
+    if (!on_device_) {
+      Next next{};
+      next.token = root_token(law(row), sampling_, settings_, position, uniforms, next.uniform);
+      next.logp = std::log(law(row)[static_cast<std::size_t>(next.token)]);
+      return next;
+    }
+    const kernels::Judged& found = out_.verdicts.nodes[row];
+    Next next{.token = found.token, .logp = std::log(found.p)};
+    if (take_of(sampling_, settings_) != kernels::TakeLeft::Likeliest)
+      next.uniform = static_cast<float>(uniforms.residual(position, {}));
+    return next;
+  }
+
+ private:
+  std::size_t parent_of(std::size_t row) const {
+    return static_cast<std::size_t>(tree_.parent[row]);
+  }
+
+  Next picked(std::size_t row) {
+    const kernels::Picked& pick = out_.picked[row];
+    if (!on_device_) return {pick.id, std::log(law(row)[static_cast<std::size_t>(pick.id)])};
+    // The pick's, by the same law; a greedy one is one at it.
+    return {pick.id, sampling_.greedy() ? 0 : static_cast<double>(pick.logp)};
+  }
+
+  const std::vector<double>& law(std::size_t row) {
+    if (!laws_[row].empty()) return laws_[row];
+    std::vector<TokenId> history(tokens_.begin(), tokens_.end());
+    const std::vector<int> chain = chain_of(tree_, static_cast<int>(row));
+    for (std::size_t i = 1; i < chain.size(); i++)
+      history.push_back(tree_.token[static_cast<std::size_t>(chain[i])]);
+    laws_[row] = token_law(out_.logits_of(static_cast<int>(row)), sampling_, history);
+    return laws_[row];
+  }
+
+  std::span<const TokenId> tokens_;
+  const TokenTree& tree_;
+  const StepOutput& out_;
+  const Sampling& sampling_;
+  const TypicalSettings& settings_;
+  bool on_device_;
+  std::vector<std::size_t> place_;
+  std::vector<std::vector<double>> laws_;  // [n_rows] behind each; empty: not made
+};
 
 }  // namespace
 
@@ -95,22 +169,11 @@ Decision accept_typical(std::span<const TokenId> tokens,
                         const Sampling& sampling,
                         const TypicalSettings& settings,
                         UniformSource& uniforms) {
+  JudgedRows rows(tokens, tree, out, sampling, settings);
   const auto n = tree.token.size();
-  const bool there = !out.verdicts.nodes.empty();
-  ensure(there || out.logits.size() == n * static_cast<std::size_t>(out.vocab_size),
-         "typical acceptance needs verdicts, or every row's logits");
-  ensure(!there || (out.verdicts.nodes.size() == n && out.verdicts.candidates.size() == n - 1),
-         "verdicts are of typical_questions()");
-  const std::vector<std::size_t> place = places_of(tree);
   // Of rows kept so far: their depth from 1 (0: not kept), and their path's log probability.
   std::vector<int> depth(n);
   std::vector<double> logp(n);
-  std::vector<std::vector<double>> laws(n);  // on the host, as they are needed
-  const auto law = [&](std::size_t row) -> const std::vector<double>& {
-    if (laws[row].empty())
-      laws[row] = law_behind(tokens, tree, out, sampling, static_cast<int>(row));
-    return laws[row];
-  };
   Decision decision;
   decision.row_p.assign(n, -1);
   depth[0] = 1;
@@ -118,12 +181,9 @@ Decision accept_typical(std::span<const TokenId> tokens,
   for (std::size_t r = 1; r < n; r++) {
     const auto parent = static_cast<std::size_t>(tree.parent[r]);
     if (depth[parent] == 0) continue;
-    const double p = there ? out.verdicts.candidates[place[r]].p
-                           : law(parent)[static_cast<std::size_t>(tree.token[r])];
+    const double p = rows.p(r);
     decision.row_p[r] = static_cast<float>(p);
-    const bool is_typical = there ? out.verdicts.candidates[place[r]].chance > 0
-                                  : p > typical_threshold(law(parent), settings);
-    if (!is_typical) continue;
+    if (!rows.is_typical(r)) continue;
     depth[r] = depth[parent] + 1;
     logp[r] = logp[parent] + std::log(p);
     if (depth[r] > depth[best] || (depth[r] == depth[best] && logp[r] > logp[best])) best = r;
@@ -135,25 +195,11 @@ Decision accept_typical(std::span<const TokenId> tokens,
     decision.logp.push_back(
         static_cast<float>(logp[row] - logp[static_cast<std::size_t>(tree.parent[row])]));
   }
-
   const auto position = static_cast<std::uint32_t>(tokens.size() + decision.emitted.size());
-  const kernels::Picked& pick = out.picked[best];
-  TokenId next = pick.id;
-  // The pick's, by the same law; a greedy one is one at it.
-  double next_logp = sampling.greedy() ? 0 : static_cast<double>(pick.logp);
-  if (settings.root == Root::Sample && !rejects(sampling)) {
-    if (!there) next_logp = std::log(law(best)[static_cast<std::size_t>(next)]);
-  } else if (there) {
-    next = out.verdicts.nodes[best].token;
-    next_logp = std::log(out.verdicts.nodes[best].p);
-    if (take_of(sampling, settings) != kernels::TakeLeft::Likeliest)
-      decision.last_uniform = static_cast<float>(uniforms.residual(position, {}));
-  } else {
-    next = root_token(law(best), sampling, settings, position, uniforms, decision.last_uniform);
-    next_logp = std::log(law(best)[static_cast<std::size_t>(next)]);
-  }
-  decision.emitted.push_back(next);
-  decision.logp.push_back(static_cast<float>(next_logp));
+  const JudgedRows::Next next = rows.behind(best, position, uniforms);
+  if (next.uniform >= 0) decision.last_uniform = next.uniform;
+  decision.emitted.push_back(next.token);
+  decision.logp.push_back(static_cast<float>(next.logp));
   return decision;
 }
 

@@ -135,15 +135,12 @@ std::vector<RowFate> fates_of(const TokenTree& tree, const Decision& decision) {
 }
 
 Verifier::Verifier(const Sampling& sampling, UniformSource* uniforms)
-    : sampling_(sampling),
-      rejects_(rejects(sampling)),
-      philox_(sampling.seed),
-      uniforms_(uniforms) {}
+    : sampling_(sampling), rejects_(rejects(sampling)), uniforms_(sampling.seed, uniforms) {}
 
 const Questions* Verifier::questions(const Sequence& prefix, const TokenTree& tree) {
-  if (!rejects_ || !uniforms().known_ahead()) return nullptr;
+  if (!rejects_ || !uniforms_->known_ahead()) return nullptr;
   questions_ =
-      drafted_questions(prefix.tokens(), tree, proposals_of(tree), DraftRule::Without, uniforms());
+      drafted_questions(prefix.tokens(), tree, proposals_of(tree), DraftRule::Without, *uniforms_);
   return &questions_;
 }
 
@@ -151,7 +148,7 @@ Decision Verifier::operator()(const Sequence& prefix,
                               const TokenTree& tree,
                               const StepOutput& out,
                               bool bonus_at_end) {
-  if (rejects_) return reject(prefix.tokens(), tree, out, sampling_, uniforms(), bonus_at_end);
+  if (rejects_) return reject(prefix.tokens(), tree, out, sampling_, *uniforms_, bonus_at_end);
   return walk(tree, out, 1, bonus_at_end);
 }
 

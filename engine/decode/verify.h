@@ -65,11 +65,8 @@ class Verifier {
  private:
   Sampling sampling_;
   bool rejects_;
-  PhiloxUniforms philox_;
-  UniformSource* uniforms_;  // null: philox_
-  Questions questions_;      // of the step under way
-
-  UniformSource& uniforms() { return uniforms_ ? *uniforms_ : philox_; }
+  Uniforms uniforms_;
+  Questions questions_;  // of the step under way
 };
 
 }  // namespace engine

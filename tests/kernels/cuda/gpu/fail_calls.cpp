@@ -162,18 +162,13 @@ STANDS_BEFORE(cudaGraphAddKernelNode,
               dependencies,
               n,
               params)
+#define STANDS_BEFORE_EDGES(name)                                                           \
+  STANDS_BEFORE(name,                                                                       \
+                (cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to, \
+                 const cudaGraphEdgeData* edges, size_t n),                                 \
+                graph, from, to, edges, n)
 #if CUDART_VERSION >= 13000
-STANDS_BEFORE(cudaGraphAddDependencies,
-              (cudaGraph_t graph,
-               const cudaGraphNode_t* from,
-               const cudaGraphNode_t* to,
-               const cudaGraphEdgeData* edges,
-               size_t n),
-              graph,
-              from,
-              to,
-              edges,
-              n)
+STANDS_BEFORE_EDGES(cudaGraphAddDependencies)
 #else
 STANDS_BEFORE(cudaGraphAddDependencies,
               (cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to, size_t n),
@@ -182,17 +177,7 @@ STANDS_BEFORE(cudaGraphAddDependencies,
               to,
               n)
 #if CUDART_VERSION >= 12030
-STANDS_BEFORE(cudaGraphAddDependencies_v2,
-              (cudaGraph_t graph,
-               const cudaGraphNode_t* from,
-               const cudaGraphNode_t* to,
-               const cudaGraphEdgeData* edges,
-               size_t n),
-              graph,
-              from,
-              to,
-              edges,
-              n)
+STANDS_BEFORE_EDGES(cudaGraphAddDependencies_v2)
 #endif
 #endif
 STANDS_BEFORE(cudaGraphInstantiateWithFlags,
