@@ -36,7 +36,8 @@ std::vector<float> recent(std::span<const engine::Sampled> samples, Of of) {
 void percent_row(const Figure& figure, std::span<const float> values, Rgb ink) {
   const ImVec2 min = ImGui::GetCursorScreenPos();
   const float left = ImGui::GetCursorPosX(), wide = ImGui::GetContentRegionAvail().x;
-  const float high = ImGui::GetTextLineHeight(), label = px(84), value = px(52);
+  const float high = ImGui::GetTextLineHeight(), value = px(52);
+  const float label = std::max(px(84), ImGui::CalcTextSize(figure.label.c_str()).x + px(8));
   words(figure.label, theme().dim);
   ImGui::SameLine(left + label);
   sparkline(values, {std::max(px(20), wide - label - value), high}, ink, 100);
