@@ -1,0 +1,120 @@
+// scripts/shape.sh on a small tree of known shape.
+#include <sys/wait.h>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/needs.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Shape : public testing::Test {
+ protected:
+  void SetUp() override {
+    NEEDS(std::system("python3 -c pass >/dev/null 2>&1") == 0, "no python3 here");
+    NEEDS(std::system("git --version >/dev/null 2>&1") == 0, "no git here");
+    std::string name = testing::TempDir() + "shapeXXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    tree_ = name;
+    fs::create_directories(tree_ / "scripts");
+    for (const char* script : {"shape.py", "shape.sh"})
+      fs::copy_file(fs::path(DECOSCOPE_SOURCE_DIR) / "scripts" / script,
+                    tree_ / "scripts" / script);
+  }
+  void TearDown() override {
+    if (!tree_.empty()) fs::remove_all(tree_);
+  }
+  void write(const fs::path& name, const std::string& text) const {
+    fs::create_directories((tree_ / name).parent_path());
+    std::ofstream(tree_ / name) << text;
+  }
+  /// What the script prints, standard error included; its exit code in code_.
+  std::string output_of(const std::string& arguments) {
+    const std::string command = "cd '" + tree_.string() +
+                                "' && git init -q . && git add . && scripts/shape.sh " + arguments +
+                                " 2>&1";
+    FILE* pipe = popen(command.c_str(), "r");
+    std::string all;
+    char piece[4096];
+    while (const std::size_t n = std::fread(piece, 1, sizeof piece, pipe)) all.append(piece, n);
+    code_ = WEXITSTATUS(pclose(pipe));
+    return all;
+  }
+
+  fs::path tree_;
+  int code_ = -1;
+};
+
+TEST_F(Shape, counts_documented_types_and_functions) {
+  write("engine/cache.h",
+        "// A cache of keys and values.\n#pragma once\n#include \"engine/page.h\"\n"
+        "namespace engine {\nclass Cache {\n public:\n  Cache() = default;\n  virtual ~Cache();\n"
+        "  /// Positions that are stored.\n  int length() const { return n_; }\n"
+        "  int capacity() const;  // in positions\n\n  void clear();\n"
+        " private:\n  void grow();\n  int n_ = 0;\n};\n"
+        "struct Bare {\n  int n = 0;\n};\n/// Copies pages.\n"
+        "template <typename T>\nstd::vector<T> copy(const T& from,\n                    int n);\n"
+        "namespace {\nint hidden();\n}\n}  // namespace engine\n");
+  write("engine/page.h", "// A page.\n#pragma once\nstruct Page {};\n");
+  const auto found = nlohmann::json::parse(output_of("report --json")).at("values");
+  EXPECT_EQ(found.at("public types"), 3);  // Cache and Page by their headers' comments, Bare not
+  EXPECT_DOUBLE_EQ(found.at("types documented, %").get<double>(), 66.7);
+  EXPECT_EQ(found.at("public functions"), 4);  // all but clear() are documented
+  EXPECT_DOUBLE_EQ(found.at("functions documented, %").get<double>(), 75.0);
+  EXPECT_EQ(output_of("undocumented"),
+            "engine/cache.h:13: function clear\nengine/cache.h:18: type Bare\n");
+}
+
+TEST_F(Shape, counts_lines_of_functions_and_headers_reached) {
+  write("kernels/a.h", "// A.\n#include \"kernels/b.h\"\n");
+  write("kernels/b.h", "// B.\n#include \"kernels/c.h\"\n");
+  write("kernels/c.h", "// C.\n");
+  std::string body;
+  for (int i = 0; i < 105; ++i) body += "  if (x) { y(\"}\"); }\n";
+  write("kernels/long.cpp",
+        "#include \"kernels/a.h\"\nnamespace kernels {\nvoid Long::run(int x) {\n" + body +
+            "}\nint small() { return 1; }\n}\n");
+  const auto found = nlohmann::json::parse(output_of("report --json"));
+  EXPECT_EQ(found.at("values").at("functions"), 2);
+  EXPECT_EQ(found.at("values").at("own headers reached, most"), 3);
+  EXPECT_THAT(found.at("worst").at("functions over 100 lines"),
+              ElementsAre("kernels/long.cpp:3: run 107"));
+}
+
+TEST_F(Shape, check_names_each_limit_that_does_not_hold) {
+  write("engine/one.h",
+        "// One.\n#pragma once\nnamespace engine {\n/// Adds.\nint add(int a);\n}\n");
+  write("engine/one.cpp", "#include \"engine/one.h\"\nint engine::add(int a) { return a; }\n");
+  EXPECT_EQ(output_of("check"), "");
+  EXPECT_EQ(code_, 0);
+  write("tests/one_test.cpp", "TEST(One, " + std::string(61, 'x') + ") {}\n");
+  write("engine/two.h", "// Who is told the step, whoever it is.\n");
+  const std::string found = output_of("check");
+  EXPECT_EQ(code_, 1);
+  EXPECT_THAT(found, HasSubstr("shape: test names over 60 characters: 1, at most 0\n"));
+  EXPECT_THAT(found, HasSubstr("shape: sentences in the old dialect: 1, at most 0\n"));
+}
+
+TEST_F(Shape, a_seed_draws_the_same_phrases_again) {
+  std::string text;
+  for (int i = 0; i < 60; ++i)
+    text += "// A comment of some length, number " + std::to_string(i) + ".\nint v" +
+            std::to_string(i) + ";\n";
+  write("kernels/many.cpp", text);
+  const std::string first = output_of("sample kernels --seed 7 --count 5");
+  EXPECT_EQ(first, output_of("sample kernels --seed 7 --count 5"));
+  EXPECT_NE(first, output_of("sample kernels --seed 8 --count 5"));
+  EXPECT_THAT(first, HasSubstr("[comment]"));
+}
+
+}  // namespace
