@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every decoder of the program, measured on every generated task and on the open sets: docs/measurements/all_decoders.md's tables.
+# Every decoder of the program, measured on every generated task and on the open sets: the tables of docs/measurements/all_decoders.json.
 #   scripts/all_decoders.sh OUT_DIR
 # Speed-ups are of decode time, prompts apart, against plain decoding by the lane's own model in turns with it (a lane @demo-cllm against
 # ar@demo-cllm), at 1x1 and at 4x2 (the draft is never scaled). Draft heads and lanes of the consistency model where these are there, open

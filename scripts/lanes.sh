@@ -8,7 +8,7 @@ there() {
 
 # The first race, as the program is asked for it, into `race`: with a consistency model what each kind of decoder gains, of which
 # SEED has three prompts of a file at once, and of one prompt runs as one branch. The consistency model's window is as wide as is cheap on
-# two cores (docs/measurements/training.md).
+# two cores (docs/results.md).
 first_race() {
   race=(--decoders "ar,jacobi,lookahead,prompt-lookup")
   if there demo-cllm; then race=(--decoders "ar,lookahead,jacobi@demo-cllm,seed" --set refill=slide --set block=10); fi

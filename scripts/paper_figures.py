@@ -1,63 +1,60 @@
-"""What the papers of the decoders state, beside what all_decoders.sh measured of them, as a Markdown table."""
+"""Prints a Markdown table of the figures that the decoders' papers state, beside those that all_decoders.sh measured."""
 import math
 
-# System, what is stated and where, our lanes beside it, why the two differ.
+# System, stated figure and source, our lanes, why the two differ.
 STATED = [
     ("Jacobi, model as it is",
      "about 1.05x (Kou et al. 2024, Table 1 and its blog post)",
      ["jacobi"],
-     "A model that was not trained for it settles hardly more than a token a step on either machine. On their GPU the rows of a "
-     "block cost nothing, here a step of 16 costs what the table of steps says. Their time is that of a form that computes the whole"
-     " block anew in every iteration, prompt included, and the mean of the prompts' ratios; ours is decode time, totals against "
-     "totals."),
+     "A model that was not trained for Jacobi settles little more than one token a step. On their GPU the rows of a block are free; here "
+     "a step of 16 rows costs what the table of steps says. They time the textbook form, which computes the whole block and the prompt "
+     "in every iteration, and average the prompts' ratios; ours is decode time, totals divided by totals."),
     ("Lookahead",
      "1.40x to 2.26x on one GPU (Fu et al. 2024, Fig. 5); 1.78x with 1.96 tokens a step by W, N, G = 15, 5, 15, and 1.88x with 2.05 "
      "with n-grams of the prompt (7B chat, MT-bench, Table 3)",
      ["lookahead"],
-     "Theirs evaluates (W + G)(N - 1) = 120 rows a step, which an A100 has to spare; ours 12 at most (2, 3, 4), for rows are dear "
-     "here, so fewer n-grams are found and shorter ones. For ours: the bonus token behind a full match is kept, and n-grams of the "
-     "text are looked up rightly (the published program leaves out the one and spoils the other). Their steps count the prompt's "
-     "forward."),
+     "The paper evaluates (W + G)(N - 1) = 120 rows a step, which an A100 can spare; ours has 12 at most (W, N, G = 2, 3, 4), so it "
+     "finds fewer and shorter n-grams. Ours keeps the bonus token after a full match and looks up the text's n-grams correctly; the "
+     "published program omits the first and mixes up the second. Their steps include the prompt's forward."),
     ("Prompt lookup",
      "about 2.4x on summaries and questions about a given text (its notebook); 1.44x with 1.55 tokens a step on MT-bench (Fu et al. "
      "2024, Table 3)",
      ["prompt-lookup", "prompt-lookup sized"],
-     "It lives on answers that repeat their prompt: summaries do, ours repeat a question's numbers and names, and their own turns of"
-     " phrase."),
+     "It gains on answers that repeat their prompt. Summaries do; ours repeat the numbers and names of a question and their own "
+     "phrases."),
     ("FastCoT",
      "1.14x (34.1 s against 38.9 s, 40 questions of StrategyQA, 13B, window 10; Zhang et al. 2023, Table 1)",
      ["fastcot"],
-     "Guesses of a model that was not trained to guess: as Jacobi's, rows that seldom become tokens; in theirs they are nearly free,"
-     " on a GPU. Their Table 2 names that run as one without skipping, where steps cannot become fewer, so skips or a bound on "
-     "iterations are in it; here every text is whole."),
+     "The model was not trained to guess blocks, so the window's rows seldom become tokens; on a GPU these rows are nearly free. Their "
+     "Table 2 calls that run one without skipping, which cannot reduce steps, so it must contain skips or a bound on iterations; here "
+     "every rationale is complete."),
     ("Draft and verify, SEED",
      "1.1x to 1.5x of plain decoding; SEED gains 1.8 to 12.0 % over its own base, median 5.1 % (68M draft of a 7B target, Table 1; "
      "pairs of one and the same algorithm differ by -0.7 to 8.3 % there)",
      ["speculative", "mcsd", "mcsd sized", "seed"],
-     "Our draft costs little of a step at 4x2 and was trained on the target's own texts, which seldom surprise (0.21 nats a token). "
-     "`seed` has three texts at once here; what it gains over its own base at equal trees is in `draft_and_verify.md`. What they "
-     "time leaves out the last answer of each search."),
+     "Our draft costs little of a step at 4x2 and was trained on the target's own texts, which are predictable (0.21 nats a token). "
+     "`seed` decodes three texts at once here; docs/results.md has its gain over its own base. Their times leave out the last answer "
+     "of each search."),
     ("Medusa",
      "above 2.2x with the target untouched (Cai et al. 2024, Medusa-1, 7B, 64 rows); first guess right in 29 % of places (Chimera's "
      "Table 5)",
      ["medusa"],
-     "Their tree has 64 rows, ours as many as pay here. Our texts are more predictable, so heads are right more often; what 64 rows "
-     "would add is lost to their cost."),
+     "Their tree has 64 rows, ours as many as pay off on this machine. Our texts are more predictable, so heads are right more often; "
+     "64 rows would cost more than they bring."),
     ("Chimera",
      "2.7x on average, greedy (2.77x in its text, 2.71x the mean of its five values; MT-bench); first guess right in 49 % of places "
      "(Table 5)",
      ["chimera", "chimera drafting=branch"],
-     "Each of its draft heads reads 2,048 x 1,536 weights at 4x2, one level after another, on the two cores that step: how long "
-     "that takes stands above the tables. Their clock leaves out prompts and, where a text ends by itself, the last step, whose "
-     "tokens it counts; their average is of ratios."),
+     "Each of its draft heads reads 2,048 x 1,536 weights at 4x2, one level after another, on the same two cores; the lines above the "
+     "tables give the time. Their clock leaves out prompts and the last step of a text that ends by itself, but counts that step's "
+     "tokens; their average is of ratios."),
     ("CLLM",
      "2.4x to 3.4x (Spider, CodeSearchNet-Python, GSM8K; Kou et al. 2024, Table 1); fast-forward and stationary tokens 2.0 to 6.8 "
      "times the base model's (Table 3)",
      ["jacobi@demo-cllm", "jacobi@demo-cllm sliding, sized", "lookahead@demo-cllm"],
-     "Their blocks of 16 and 32 are free rows on a GPU; here a block of 16 is past what is cheap, and the window sized to the "
-     "machine brings the gain. Ours slides where theirs shrinks until it has converged. Ours is compared with plain decoding by the "
-     "trained model itself, and its tasks are generated from templates, which are easier to learn by heart than the published sets: "
-     "those it has not learned (open sets) show less."),
+     "Their blocks of 16 and 32 rows are free on a GPU; here a block of 16 is too wide, and a window sized to the machine gains more. "
+     "Ours slides, theirs shrinks until it has converged. Ours is compared with plain decoding by the trained model itself. Its tasks "
+     "are generated from templates, which are easier to learn than the published sets; on the open sets it gains less."),
 ]
 
 

@@ -211,8 +211,8 @@ std::vector<LaneForm> race_with_consistency(const SetupForm& form, const Catalog
   for (const char* decoder : {"ar", "lookahead", "jacobi", "seed", "ar"})
     lanes.push_back(lane_with(catalog, decoder));
   lanes[2].model = lanes[4].model = pair->after;
-  // As wide as is cheap on two cores (docs/measurements/training.md): the default computes more rows
-  // than pay.
+  // The widest block whose rows are cheap on two cores (docs/results.md); the default block of 16
+  // computes more rows than pay off.
   for (const auto& [name, value] : {std::pair("refill", "slide"), std::pair("block", "10")})
     if (const auto option = lanes[2].options.find(name); option != lanes[2].options.end())
       option->second = value;

@@ -1,9 +1,14 @@
-// What a step of llama.cpp costs, as `decoscope bench step` measures ours: k rows behind a
-// committed prefix of 128 tokens, the logits of every row asked for. Built by hand against a
-// llama.cpp of one's own, never with this project (docs/measurements/cpu_step.md says how):
+// Measures a step of llama.cpp as `decoscope bench step` measures ours: k rows after a committed
+// prefix of 128 tokens, with the logits of every row. The project's build does not contain it. Build
+// it by hand against a llama.cpp in LLAMA whose static libraries are in LLAMA/build:
+//   decoscope model random --config assets/shapes/M.json M --seed 1
+//   python3 tests/peers/to_gguf.py M M.gguf
+//   g++ -std=c++20 -O2 tests/peers/llama_rows.cpp -I LLAMA/include -I LLAMA/ggml/include
+//       -L LLAMA/build/src -L LLAMA/build/ggml/src -lllama -lggml -lggml-cpu -lggml-base -fopenmp
+//       -ldl -o llama_rows
 //   llama_rows MODEL.gguf [REPEATS] [THREADS]
-// prints "rows ms" a line, medians of the repeats; row counts take turns, so that a slow moment of
-// the machine hits all of them.
+// prints "rows ms" a line, medians of the repeats; row counts alternate, so that a slow moment of
+// the machine affects all of them.
 #include <algorithm>
 #include <array>
 #include <chrono>

@@ -119,8 +119,9 @@ class OneDnnMath : public LinearMath<T> {
     return static_cast<const OneDnnLinear<T>&>(w);
   }
 
-  // As x^T dy, in chunks of rows whose operands stay in the second-level cache, then turned: oneDNN
-  // is slow where the left operand is transposed and wide (docs/measurements/training.md).
+  // Computes x^T dy in chunks of rows whose operands stay in the L2 cache, then transposes the sum:
+  // oneDNN is slow with a wide transposed left operand (34 GFLOP/s a core for 1,024 x 2,048 x 192,
+  // 71 this way).
   void backward_tall_weight(int n_out, int n_in, const T* dy, const T* x, int rows, float* dw) {
     if (rows == 0) return;
     constexpr int kChunk = 512;
