@@ -14,6 +14,7 @@ import sys
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 QUOTED = re.compile(r"`((?:docs|scripts|assets|tests|engine|kernels|ui|app|cmake)/[\w./*{},-]+)`")
 PAGE = re.compile(r"\bdocs/[\w/]+\.md\b")
+COMMENT = re.compile(r"(?:^\s*|\s{2})(?://|#)(.*)")
 
 
 def tracked(*patterns):
@@ -46,7 +47,8 @@ def broken_links(page):
 
 def broken_pages(source):
     for line, text in enumerate(open(source, encoding="utf-8", errors="replace"), 1):
-        for name in PAGE.findall(text):
+        comment = COMMENT.search(text)
+        for name in PAGE.findall(comment.group(1)) if comment else ():
             if not os.path.exists(name):
                 yield f"{source}:{line}: {name}: no such page"
 

@@ -1,5 +1,5 @@
 // That a row has the same bits however it is reached: as a node of a tree or a step on its own, in
-// any order, in any company, from a shared prefix or its own (T6, T7, T9 of docs/tests.md).
+// any order, in any company, from a shared prefix or its own (T6, T7, T9 of docs/testing.md).
 #include <algorithm>
 #include <cmath>
 #include <limits>
