@@ -71,7 +71,8 @@ double compare_with_ar(const engine::RunModels& models,
 /// Prints text as it is decoded.
 class LiveText {
  public:
-  LiveText(const engine::Tokenizer& tokenizer, bool on) : stream_(tokenizer), on_(on) {}
+  LiveText(const engine::Tokenizer& tokenizer, const std::vector<engine::TokenId>& prompt, bool on)
+      : stream_(tokenizer, prompt), on_(on) {}
   void show(const engine::Lane& lane) {
     const auto generated = lane.sequence.generated();
     if (on_) print(for_terminal(stream_.push(generated.subspan(n_shown_))));
@@ -148,7 +149,7 @@ engine::RunResult decode(const engine::RunModels& models,
   const engine::Model& model = *models.target.model;
   const engine::RunRequest request = request_for(options, prompt, options.decoders.front(), model);
   if (!options.json && of_several) print_id(prompt.id);
-  LiveText text(*model.tokenizer(), !options.json);
+  LiveText text(*model.tokenizer(), request.prompt_tokens, !options.json);
   engine::RunResult result = engine::run_to_end(models, request, run, events, interrupted,
                                                 [&](const engine::Lane& lane) { text.show(lane); });
   if (!options.json && !result.approximate_text.empty())

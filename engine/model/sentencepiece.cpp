@@ -88,25 +88,19 @@ class SentencePieceTokenizer : public Tokenizer {
   }
 
   // The space that encode() put before the first word is not part of the text.
-  std::string decode(std::span<const TokenId> ids) const override {
-    std::string text, bytes;  // bytes: what may still become a character
-    bool at_start = model_.add_dummy_prefix || model_.remove_extra_whitespaces;
-    for (const TokenId id : ids) {
-      if (!is_valid(id)) continue;
-      if (is_special(id)) {
-        text += take_whole_characters(bytes, true);
-        continue;
-      }
-      std::string_view piece = texts_[static_cast<std::size_t>(id)];
-      const bool is_word = !is_unknown(id) && !is_byte(id);
-      if (at_start && is_word && text.empty() && bytes.empty() && piece.starts_with(' ')) {
-        piece.remove_prefix(1);
-        at_start = model_.remove_extra_whitespaces;
-      }
-      bytes += piece;
-      text += take_whole_characters(bytes, false);
+  std::string extend(TextState& state, TokenId id) const override {
+    if (!is_valid(id)) return "";
+    if (is_special(id)) return take_whole_characters(state.open_bytes, true);
+    std::string_view piece = texts_[static_cast<std::size_t>(id)];
+    const bool is_word = !is_unknown(id) && !is_byte(id);
+    const bool drops_space = model_.add_dummy_prefix || model_.remove_extra_whitespaces;
+    if (state.at_start && drops_space && is_word && piece.starts_with(' ')) {
+      piece.remove_prefix(1);
+      state.at_start = model_.remove_extra_whitespaces;
     }
-    return text + take_whole_characters(bytes, true);
+    if (!piece.empty()) state.at_start = false;
+    state.open_bytes += piece;
+    return take_whole_characters(state.open_bytes, false);
   }
 
   std::string piece(TokenId id) const override {

@@ -12,6 +12,12 @@
 
 namespace engine {
 
+/// How far a text has come between two of its tokens.
+struct TextState {
+  bool at_start = true;    // nothing was written yet: a first word may lose its leading space
+  std::string open_bytes;  // the beginning of a character that is not complete
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -21,33 +27,43 @@ class Tokenizer {
   /// Ids of `text`; begins with bos (ends with eos) when the tokenizer's own configuration says so.
   /// Text that looks like a special token is text.
   virtual std::vector<TokenId> encode(std::string_view text, bool add_special = true) const = 0;
-  /// Text of ids as a whole. Special tokens give nothing, but end a character that was
-  /// open; bytes of no whole character give U+FFFD each.
-  virtual std::string decode(std::span<const TokenId> ids) const = 0;
+  /// The text that `id` completes after the tokens that led to `state`, which is moved on. Whole
+  /// UTF-8 characters only. Special tokens give nothing, but end a character that is open; bytes
+  /// that belong to no character give U+FFFD each.
+  virtual std::string extend(TextState& state, TokenId id) const = 0;
+  /// Text of ids as a whole: what extend() gives for each in turn, then open bytes as U+FFFD each.
+  std::string decode(std::span<const TokenId> ids) const;
   /// The bytes one token adds in the middle of a text (a leading space is a space). Byte tokens
   /// give their byte, special tokens their name, ids outside the vocabulary an empty string.
   virtual std::string piece(TokenId id) const = 0;
   virtual bool is_special(TokenId id) const = 0;
 };
 
-/// Turns a growing row of ids into a growing text: whole UTF-8 characters only, spaces right at
-/// every boundary. Concatenating what push() and finish() return equals decode() of all ids.
+/// The text of tokens that continue a prompt, while they come: decode(prompt + tokens) without
+/// decode(prompt) at its front. A first word keeps its leading space after a prompt that has text.
+/// A character that the prompt leaves open and the tokens complete belongs to the tokens' text as a
+/// whole; if they do not complete it, its U+FFFD belong to the prompt's.
+/// The result does not depend on how the tokens are split into pushes.
 class TextStream {
  public:
-  explicit TextStream(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
-  /// @return  the text that became complete with these ids
+  /// @param prompt  the ids that stand before the tokens; read here, not kept
+  TextStream(const Tokenizer& tokenizer, std::span<const TokenId> prompt);
+  /// @return  the text that became complete with these ids, whole UTF-8 characters
   std::string push(std::span<const TokenId> ids);
   /// @return  what is left, incomplete bytes as U+FFFD
   std::string finish();
 
  private:
-  std::string begin(TokenId id);
-  std::string append(TokenId id);
+  std::string without_prompt(std::string text);
 
-  const Tokenizer& tokenizer_;  // owned by the model, which outlives its streams
-  std::vector<TokenId> start_;  // ids so far, until the text has begun
-  bool begun_ = false;
-  std::string pending_;  // bytes of a character that is not whole yet
+  const Tokenizer* tokenizer_;  // owned by the model, which outlives its streams
+  TextState state_;
+  std::size_t n_prompt_bytes_ = 0;  // of state_.open_bytes, those that the prompt left open
 };
+
+/// The whole text of `tokens` after `prompt`, as a TextStream gives it.
+std::string continuation_text(const Tokenizer& tokenizer,
+                              std::span<const TokenId> prompt,
+                              std::span<const TokenId> tokens);
 
 }  // namespace engine

@@ -126,11 +126,11 @@ class Asking {
     }
     return used;
   }
-  std::string text_of(const RunResult& result, std::span<const TokenId> behind) const {
-    std::vector<TokenId> all = result.tokens;
-    all.insert(all.end(), behind.begin(), behind.end());
-    const std::string text = tokenizer_.decode(all);
-    return text.substr(std::min(text.size(), tokenizer_.decode(result.tokens).size()));
+  /// Of tokens that stand after the run's own.
+  std::string text_of(const RunResult& result, std::span<const TokenId> more) const {
+    std::vector<TokenId> before = result.request.prompt_tokens;
+    before.insert(before.end(), result.tokens.begin(), result.tokens.end());
+    return continuation_text(tokenizer_, before, more);
   }
 
   /// The prompt that asks for the answer, behind the rationale's own keys and values.

@@ -62,7 +62,11 @@ Completion CompletionJob::finished(EventSink* events, ScheduleTotals& totals) {
     // The tokens of what stands before it: whoever goes on from here has read no more.
     const std::size_t at = first_of(result.text, request.stop_texts);
     std::size_t n = result.tokens.size();
-    while (n > 0 && tokenizer.decode(std::span(result.tokens).first(n)).size() > at) n--;
+    const auto text_of_first = [&](std::size_t n_tokens) {
+      return continuation_text(tokenizer, request.run.prompt_tokens,
+                               std::span(result.tokens).first(n_tokens));
+    };
+    while (n > 0 && text_of_first(n).size() > at) n--;
     end = end.shortened(end.prompt().size() + n);
     result.tokens.resize(n);
     result.text.resize(std::min(at, result.text.size()));

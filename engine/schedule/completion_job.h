@@ -19,7 +19,7 @@ struct CompletionJob {
   Nanoseconds prefill;  // own compute of reading the prompt
   Lane lane;
   const Tokenizer& tokenizer;  // the target's
-  TextStream stream = TextStream(tokenizer);
+  TextStream stream = TextStream(tokenizer, request.run.prompt_tokens);
   std::string text = {};
   std::size_t n_read = 0;         // generated tokens that are in text
   Nanoseconds draft_prefill = 0;  // of prefill: the draft's, beside what the target does

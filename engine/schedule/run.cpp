@@ -150,11 +150,9 @@ RunResult result_of(const Lane& lane,
   result.margins = lane.margins;
   result.approximate = lane.decoder->approximate();
   if (tokenizer) {
-    result.text = tokenizer->decode(result.tokens);
-    std::vector<TokenId> all = result.tokens;
-    all.insert(all.end(), result.approximate.begin(), result.approximate.end());
-    const std::string with = tokenizer->decode(all);
-    if (with.starts_with(result.text)) result.approximate_text = with.substr(result.text.size());
+    const auto tokens = lane.sequence.tokens();
+    result.text = continuation_text(*tokenizer, lane.sequence.prompt(), result.tokens);
+    result.approximate_text = continuation_text(*tokenizer, tokens, result.approximate);
   }
   result.stop_reason = lane.sequence.finished() ? name_of(lane.sequence.stop_reason()) : "stopped";
   result.n_steps = lane.n_steps;

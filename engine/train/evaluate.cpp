@@ -93,7 +93,7 @@ void count_paragraphs(const Record& record, std::string_view text, TaskScore& ta
 void score(
     Model& model, const Record& record, const Lane& lane, bool with_entropy, TaskScore& task) {
   const auto answer = lane.sequence.generated();
-  const std::string text = model.tokenizer()->decode(answer);
+  const std::string text = continuation_text(*model.tokenizer(), lane.sequence.prompt(), answer);
   const CheckResult result = task_generator(task.task).check(record, text);
   FormScore& form = task.forms[form_name(record)];
   task.n++, form.n++;

@@ -186,7 +186,9 @@ bool Writer::begin_next() {
 std::optional<bool> Writer::judged(const Text& text) const {
   // Of level 0 are records of the open sets.
   if (!plan_.check || text.record.level == 0) return {};
-  const std::string written = target_.model.tokenizer()->decode(text.lane.sequence.generated());
+  const Sequence& sequence = text.lane.sequence;
+  const std::string written =
+      continuation_text(*target_.model.tokenizer(), sequence.prompt(), sequence.generated());
   const CheckResult result = task_generator(text.record.task).check(text.record, written);
   if (result.skipped) return {};
   return result.correct;

@@ -177,7 +177,8 @@ TrajectoryPrompt CllmJob::prompt_of(std::int64_t index) const {
 // Whether an answer is learnt from; of one that is not, the rows that nobody needs go.
 CollectedText CllmJob::judged(Trajectory trajectory) const {
   CollectedText text;
-  const std::string answer = files_.tokenizer->decode(trajectory.output);
+  const std::string answer =
+      continuation_text(*files_.tokenizer, trajectory.prompt, trajectory.output);
   const CheckResult check = check_record(stream_.record(trajectory.index), answer);
   text.checked = !check.skipped;
   const auto n_rows = trajectory.prompt.size() + trajectory.output.size() - 1;

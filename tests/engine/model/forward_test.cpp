@@ -137,7 +137,7 @@ class PaddedTokenizer final : public Tokenizer {
   std::optional<TokenId> bos_id() const override { return std::nullopt; }
   std::optional<TokenId> eos_id() const override { return std::nullopt; }
   std::vector<TokenId> encode(std::string_view, bool) const override { return {}; }
-  std::string decode(std::span<const TokenId>) const override { return {}; }
+  std::string extend(TextState&, TokenId) const override { return {}; }
   std::string piece(TokenId) const override { return {}; }
   bool is_special(TokenId) const override { return false; }
 };

@@ -263,7 +263,7 @@ TEST(TextStream, grows_by_whole_characters_and_equals_decode) {
   write_bytes(dir / "tokenizer.model", small_sentencepiece());
   const auto tokenizer = open_sentencepiece(dir / "tokenizer.model", {});
   const std::vector<TokenId> ids = tokenizer->encode("the \xE2\x82\xAC cats\n");
-  TextStream stream(*tokenizer);
+  TextStream stream(*tokenizer, {});
   std::string text;
   for (const TokenId id : ids) {
     const std::string more = stream.push(std::span(&id, 1));

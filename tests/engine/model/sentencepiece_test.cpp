@@ -12,6 +12,7 @@
 #include <sentencepiece_trainer.h>
 
 #include "engine/model/sentencepiece.h"
+#include "engine/model/utf8.h"
 #include "tests/engine/model/model_files_kit.h"
 
 namespace engine::test {
@@ -351,7 +352,7 @@ TEST(SentencePiece, decode_equals_the_library_and_streams_equal_decode) {
       ASSERT_TRUE(library.Decode(ids, &expected).ok());
       EXPECT_EQ(tokenizer->decode(ids), expected) << testing::PrintToString(ids);
 
-      TextStream stream(*tokenizer);
+      TextStream stream(*tokenizer, {});
       std::string text;
       for (std::size_t i = 0; i < ids.size();) {
         const std::size_t n = std::min<std::size_t>(1 + random() % 3, ids.size() - i);
@@ -362,6 +363,97 @@ TEST(SentencePiece, decode_equals_the_library_and_streams_equal_decode) {
       EXPECT_EQ(text + stream.finish(), expected) << testing::PrintToString(ids);
     }
   }
+}
+
+/// The byte token of `byte`; those of a trained model stand in a row.
+TokenId byte_token(const Tokenizer& tokenizer, char byte) {
+  TokenId first = 0;
+  while (tokenizer.piece(first) != std::string(1, '\0')) first++;
+  return first + static_cast<unsigned char>(byte);
+}
+
+// What a whole decode gives after the prompt's: the definition, on strings alone.
+std::string text_after(const Tokenizer& tokenizer,
+                       std::vector<TokenId> prompt,
+                       const std::vector<TokenId>& tokens) {
+  const std::string before = tokenizer.decode(prompt);
+  std::vector<TokenId> all = prompt;
+  all.insert(all.end(), tokens.begin(), tokens.end());
+  const std::string whole = tokenizer.decode(all);
+  if (whole.starts_with(before)) return whole.substr(before.size());
+  // The prompt ends inside a character, which the tokens complete: what comes after its last whole
+  // one.
+  std::size_t n = 0;
+  while (n < before.size() && before[n] == whole[n]) n++;
+  while (n > 0 && (static_cast<unsigned char>(whole[n]) & 0xc0) == 0x80) n--;
+  return whole.substr(n);
+}
+
+TEST(TextStream, equals_decode_after_the_prompts_in_any_split) {
+  const std::string models[] = {
+      trained(kOurs), trained("--model_type=bpe"),
+      trained("--model_type=unigram --hard_vocab_limit=false"),
+      trained("--model_type=bpe --add_dummy_prefix=true --remove_extra_whitespaces=false")};
+  // A two-byte, a three-byte and a four-byte character, whole and cut, among ordinary ids.
+  const std::string open = "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x99\x82\xE2\x82\xC3";
+  for (const std::string& model : models) {
+    const auto tokenizer = open_bytes(model);
+    std::mt19937 random(5);
+    const auto draw = [&](std::size_t most) {
+      std::vector<TokenId> ids(random() % (most + 1));
+      const bool as_bytes = random() % 2 == 0;
+      std::size_t at = random() % open.size();
+      for (TokenId& id : ids) {
+        const auto any = random() % static_cast<unsigned>(tokenizer->vocab_size());
+        id =
+            as_bytes ? byte_token(*tokenizer, open[at++ % open.size()]) : static_cast<TokenId>(any);
+      }
+      return ids;
+    };
+    for (int round = 0; round < 2000; round++) {
+      const std::vector<TokenId> prompt = draw(6), ids = draw(9);
+      const std::string expected = text_after(*tokenizer, prompt, ids);
+      TextStream stream(*tokenizer, prompt);
+      std::string text;
+      for (std::size_t i = 0; i < ids.size();) {
+        const std::size_t n = std::min<std::size_t>(random() % 4, ids.size() - i);
+        const std::string more = stream.push(std::span(ids).subspan(i, n));
+        std::string whole = more;
+        EXPECT_EQ(take_whole_characters(whole, true), more) << "no half character";
+        text += more;
+        i += n;
+      }
+      text += stream.finish();
+      ASSERT_EQ(text, expected) << testing::PrintToString(prompt) << " then "
+                                << testing::PrintToString(ids);
+      ASSERT_EQ(continuation_text(*tokenizer, prompt, ids), expected);
+    }
+  }
+}
+
+TEST(TextStream, keeps_the_first_words_space_after_a_prompt) {
+  const auto tokenizer =
+      open_bytes(trained("--model_type=bpe --add_dummy_prefix=true "
+                         "--remove_extra_whitespaces=false"));
+  const std::vector<TokenId> prompt = tokenizer->encode("Tom has", false);
+  const std::vector<TokenId> apples = tokenizer->encode("apples", false);
+  EXPECT_EQ(tokenizer->decode(apples), "apples");
+  EXPECT_EQ(continuation_text(*tokenizer, prompt, apples), " apples");
+  EXPECT_EQ(continuation_text(*tokenizer, std::vector<TokenId>{1}, apples), "apples");
+  EXPECT_EQ(continuation_text(*tokenizer, {}, apples), "apples");
+}
+
+TEST(TextStream, completes_the_character_that_the_prompt_leaves_open) {
+  const auto tokenizer = open_bytes(trained(kOurs));
+  const auto bytes = [&](std::string_view text) {
+    std::vector<TokenId> ids;
+    for (const char c : text) ids.push_back(byte_token(*tokenizer, c));
+    return ids;
+  };
+  EXPECT_EQ(continuation_text(*tokenizer, bytes("\xE2\x82"), bytes("\xAC!")), "\xE2\x82\xAC!");
+  EXPECT_EQ(continuation_text(*tokenizer, bytes("\xE2\x82"), bytes("!")), "!");
+  EXPECT_EQ(continuation_text(*tokenizer, bytes("\xE2"), bytes("\x82")), "\xEF\xBF\xBD");
+  EXPECT_EQ(continuation_text(*tokenizer, bytes("\xE2"), {}), "");
 }
 
 }  // namespace
