@@ -25,8 +25,7 @@ Ended run_in(const fs::path& folder, const std::string& command) {
   FILE* pipe = popen(("cd '" + folder.string() + "' && " + command + " 2>&1").c_str(), "r");
   Ended ended;
   char piece[4096];
-  while (const std::size_t n = std::fread(piece, 1, sizeof piece, pipe))
-    ended.out.append(piece, n);
+  while (const std::size_t n = std::fread(piece, 1, sizeof piece, pipe)) ended.out.append(piece, n);
   ended.code = WEXITSTATUS(pclose(pipe));
   return ended;
 }
