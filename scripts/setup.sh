@@ -9,7 +9,7 @@ with_ui=1
 
 packages=(g++ ccache cmake ninja-build pkg-config git libfmt-dev nlohmann-json3-dev libcli11-dev libgtest-dev libgmock-dev
           libsqlite3-dev zlib1g-dev libsentencepiece-dev libdnnl-dev ocl-icd-opencl-dev
-          python3)
+          python3 bubblewrap)
 [ $with_ui = 1 ] && packages+=(libglfw3-dev libgl-dev libgl1-mesa-dri xvfb xauth python3-pip)
 
 missing=()

@@ -115,6 +115,26 @@ CheckResult check_passage(const Json& check, std::string_view text) {
 
 }  // namespace
 
+bool is_checked_by_running(const Record& record) {
+  if (record.task == "py") return true;
+  const Json check = Json::parse(record.check, nullptr, false);
+  if (!check.is_object()) return false;
+  if (record.task == "chat") return check.value("task", Json()) == "py";
+  const Json form = check.value("form", Json());
+  const auto names = task_names();
+  return std::ranges::find(names, record.task) == names.end() &&
+         (form == "mbpp" || form == "humaneval");
+}
+
+bool mixes_code(std::string_view mixture) {
+  const Json parts = Json::parse(mixture, nullptr, false);
+  if (!parts.is_object()) return false;
+  if (parts.contains("py") || parts.contains("chat")) return true;
+  if (!parts.contains("real") || !parts["real"].is_object()) return false;
+  const Json sets = parts["real"].value("sets", Json(default_training_sets()));
+  return std::ranges::find(sets, Json("mbpp")) != sets.end();
+}
+
 CheckResult check_record(const Record& record, std::string_view completion) {
   const auto names = task_names();
   if (std::find(names.begin(), names.end(), record.task) != names.end())

@@ -2,7 +2,7 @@
 // MBPP (task and asserts -> code), CodeSearchNet (description -> function) and ClassEval (class
 // docstring -> methods).
 //   key      family, parameters and name as shown; compositions: their stages
-//   checker  CPython in its own process; expected values come from MiniPython, so that making
+//   checker  CPython, isolated (run_python.h); expected values come from MiniPython, so that making
 //            records needs no Python
 #include <algorithm>
 

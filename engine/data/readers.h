@@ -45,6 +45,13 @@ std::vector<Record> read_real_set(std::string_view name, Split split, const std:
 /// Scores a completion of any record, generated or real: number, letter, yes/no, tests, plan, query
 /// as text or by its rows, end sentences. Sets without a measure (chat, plain text) give skipped.
 /// @throws Error(BadInput)  if record.check is not what the record's form writes
+/// Answers that are Python are run (run_python.h); those of which that cannot be had are skipped.
 CheckResult check_record(const Record& record, std::string_view completion);
+
+/// Whether check_record() runs the completion as a program.
+bool is_checked_by_running(const Record& record);
+
+/// Whether records of the mixture (TrainingStream) may be judged by running their completions.
+bool mixes_code(std::string_view mixture);
 
 }  // namespace engine

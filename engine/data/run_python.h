@@ -1,19 +1,23 @@
-// Runs a Python program in a process of its own, with limits.
+// Runs the Python of completions, isolated (python_sandbox.h) or, where a person allows it, with
+// limits alone.
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include "engine/data/python_sandbox.h"
+
 namespace engine {
 
-struct PythonRun {
-  bool available = false;  ///< python3 was found, and nobody ended it from outside
-  bool passed = false;     ///< it ended by itself with exit code 0
-  std::string reason;      ///< why not: last line of its error, or the limit
-};
-
-/// CPython, isolated mode, 1 second of processor time, 512 MiB, no writing of files. The program is
-/// read from a pipe.
+/// Runs the program in the sandbox that all callers of the process share. Where isolation cannot be
+/// had it is not run, unless allow_code_without_isolation() was called before. Any thread.
 PythonRun run_python(std::string_view program);
+
+/// What --run-code says: programs that cannot be isolated run all the same. For the whole process.
+void allow_code_without_isolation(bool allowed = true);
+
+/// Why run_python() cannot isolate programs, in a few words; empty if it can, and where there is no
+/// python3, so that none will run. Starts the sandbox.
+std::string isolation_problem();
 
 }  // namespace engine
