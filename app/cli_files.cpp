@@ -57,9 +57,13 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
   generate->add_option("--data", p.data.data,
                        "folder of the open sets (default: $DECOSCOPE_DATA), from which write, chat "
                        "and plain draw too; without it their own texts alone");
-  add("check", "Run the task's checker over each record's completion; exit code 3 if one is wrong")
-      ->add_option("file", p.data.file, "a record a line, as data generate prints them")
+  CLI::App* check =
+      add("check",
+          "Run the task's checker over each record's completion; exit code 3 if one is wrong, 4 if "
+          "one could not be checked");
+  check->add_option("file", p.data.file, "a record a line, as data generate prints them")
       ->required();
+  add_run_code_option(*check, p.data.run_code);
   CLI::App* stats = add("stats", "Lengths, forms, repeated n-grams, duplicates");
   stats->add_option("file", p.data.file, "a record a line, as data generate prints them")
       ->required();
@@ -123,6 +127,7 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
       ->type_name("FILE");
   add_limit_option(*c, p.train.limits);
   c->add_flag("--resume", p.train.resume, "go on from the last checkpoint in --out");
+  add_run_code_option(*c, p.train.run_code);
   c->add_flag("--export", p.train.export_only,
               "write the last checkpoint in --out as a model, and train no further");
   c->add_flag("--json", p.train.json, "print one JSON document at the end and nothing else");
@@ -257,6 +262,7 @@ void add_score(CLI::App& app, Parsed& p, Run& run) {
       ->excludes(task)
       ->excludes(level)
       ->excludes(split);
+  add_run_code_option(*c, p.score.run_code);
   c->footer(
       "Example: decoscope model score --task arith,py --level 3 --count 100\n"
       "Of all tasks into the card; stopped, the same command goes on:\n"

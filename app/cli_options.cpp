@@ -57,6 +57,14 @@ std::vector<LaneOption> lanes_from(const std::string& text) {
   return lanes;
 }
 
+void add_run_code_option(CLI::App& command, bool& run_code) {
+  command.add_flag("--run-code", run_code,
+                   "answers that are Python (py, coding answers of chat, mbpp, humaneval) are run "
+                   "to check them, isolated by bubblewrap: without network, your files or your "
+                   "rights. Where that is impossible they are not run, unless this is given: then "
+                   "only limits of time and memory hold them");
+}
+
 void add_limit_option(CLI::App& command, engine::FileLimits& limits) {
   std::string names;
   for (const engine::FileLimit& limit : engine::file_limits())

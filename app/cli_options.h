@@ -20,6 +20,8 @@ std::vector<std::string> decoder_names();
 std::vector<std::string> split_commas(const std::string& text);
 
 void add_limit_option(CLI::App& command, engine::FileLimits& limits);
+/// --run-code, of commands that judge answers.
+void add_run_code_option(CLI::App& command, bool& run_code);
 void add_model_options(CLI::App& command, ModelOptions& o);
 void add_draft_option(CLI::App& command, ModelOptions& o);
 /// Model, prompt, sampling, --set and --json.

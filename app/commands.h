@@ -88,6 +88,7 @@ struct DataOptions {
   engine::FileLimits limits;
   int level = 1;
   std::int64_t start = 0, count = 10;
+  bool run_code = false;  // of check, though it cannot be isolated
   bool json = false;
 };
 
@@ -102,6 +103,7 @@ struct TrainOptions {
   std::string from;
   bool resume = false;
   bool export_only = false;
+  bool run_code = false;  // of answers that are scored, though it cannot be isolated
   bool json = false;
 };
 
@@ -130,6 +132,7 @@ struct ScoreOptions {
   std::string split = "test";      // train, dev or test
   std::string resume;              // file to keep each task's figures in; empty: none
   bool write = false;              // into the model's card
+  bool run_code = false;           // of answers, though it cannot be isolated
   bool json = false;
 };
 

@@ -1,10 +1,13 @@
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
 #include "app/commands.h"
 #include "app/paths.h"
+#include "app/run_code.h"
 #include "app/terminal.h"
 #include "engine/data/data_tool.h"
+#include "engine/data/readers.h"
 #include "engine/model/sentencepiece.h"
 
 namespace app {
@@ -42,6 +45,19 @@ int generate_data(const DataOptions& options) {
   return interrupted() ? kCancelled : 0;
 }
 
+/// Judges every record; those whose code cannot be isolated are left out, and that is an error too.
+int check_data(const DataOptions& options, const std::vector<engine::Record>& records) {
+  const bool has_code = std::ranges::any_of(records, engine::is_checked_by_running);
+  const std::string refused = has_code ? settle_code(options.run_code) : "";
+  const engine::DataCheck check = engine::check_records(records, interrupted);
+  print(options.json ? engine::to_json(check) + "\n" : for_terminal(engine::describe(check)));
+  if (check.stopped) return kCancelled;
+  if (!refused.empty()) print_error(options.file + ": " + refused);
+  if (check.n_correct + check.n_skipped != check.n_records)
+    return static_cast<int>(kernels::ErrorCode::BadInput);
+  return refused.empty() ? 0 : static_cast<int>(kernels::ErrorCode::Resources);
+}
+
 }  // namespace
 
 int data(const DataOptions& options) {
@@ -53,11 +69,7 @@ int data(const DataOptions& options) {
     print(options.json ? engine::to_json(stats) + "\n" : engine::describe(stats));
     return stats.stopped ? kCancelled : 0;
   }
-  const engine::DataCheck check = engine::check_records(records, interrupted);
-  print(options.json ? engine::to_json(check) + "\n" : for_terminal(engine::describe(check)));
-  if (check.stopped) return kCancelled;
-  const bool all_right = check.n_correct + check.n_skipped == check.n_records;
-  return all_right ? 0 : static_cast<int>(kernels::ErrorCode::BadInput);
+  return check_data(options, records);
 }
 
 }  // namespace app

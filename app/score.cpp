@@ -5,6 +5,7 @@
 #include "app/generation.h"
 #include "app/paths.h"
 #include "app/report.h"
+#include "app/run_code.h"
 #include "app/terminal.h"
 #include "engine/data/record.h"
 #include "engine/train/evaluation_file.h"
@@ -13,6 +14,7 @@
 namespace app {
 
 int score(const ScoreOptions& options) {
+  settle_code_of_tasks(options.tasks, options.run_code);
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   engine::LoadedModel& loaded = load(store, model_request(options.model));
   engine::EvaluationSettings settings;

@@ -10,6 +10,7 @@
 #include "app/gpu_failure.h"
 #include "app/paths.h"
 #include "app/report.h"
+#include "app/run_code.h"
 #include "app/stop_flag.h"
 #include "app/terminal.h"
 #include "app/train_heads.h"
@@ -98,6 +99,7 @@ std::unique_ptr<kernels::Device> opened_device(const TrainOptions& options) {
 
 int train(const TrainOptions& options) {
   auto device = opened_device(options);
+  settle_code_of_training(options);
   if (options.what == "cllm") return train_cllm(options, std::move(device));
   if (options.what == "medusa" || options.what == "chimera")
     return train_heads(options, std::move(device));

@@ -1,0 +1,23 @@
+// --run-code: what is done where answers that are programs cannot be run in isolation.
+#pragma once
+
+#include <string>
+
+#include "app/commands.h"
+
+namespace app {
+
+/// Applies --run-code. If the code of answers will run without isolation, prints a notice.
+/// @return  why it will not run, with both ways on; empty if it will
+std::string settle_code(bool run_code);
+
+/// Before a command that scores answers of `tasks` (empty: all) does its first work.
+/// @throws Error(Resources)  if answers of `py` cannot be checked; of chat alone, few of whose
+///                           answers are code, it is a notice
+void settle_code_of_tasks(const std::vector<std::string>& tasks, bool run_code);
+
+/// Before a training: an error as above if what it learns from depends on checking code, a notice if
+/// its figures alone do.
+void settle_code_of_training(const TrainOptions& options);
+
+}  // namespace app
