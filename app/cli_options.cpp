@@ -187,6 +187,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
       ->capture_default_str()
       ->group("Sampling");
   command.add_flag("--ignore-eos", o.ignore_eos, "go on after the end token");
+  command.add_flag("--no-special", o.no_special, kNoSpecialHelp);
   command
       .add_option("--set", o.set,
                   "an option of the decoder, listed below; may be given several times")

@@ -11,6 +11,9 @@
 namespace app {
 
 inline constexpr const char* kJsonHelp = "print one JSON document and nothing else";
+inline constexpr const char* kNoSpecialHelp =
+    "names of control symbols in a prompt (<s>, </s>, special added tokens) are text, not their "
+    "ids";
 inline constexpr const char* kModelName = "NAME|DIR";
 
 /// Checks and converts to one of a few words, with a suggestion for a misspelt one.

@@ -51,6 +51,7 @@ void add_common(CLI::App& c, ReasonOptions& o) {
   c.add_option("--trace", o.trace, "write a trace of all runs (.json or .json.gz)")
       ->type_name("FILE");
   c.add_option("--record", o.record, "write a recording of all runs (.pdrun)")->type_name("FILE");
+  c.add_flag("--no-special", o.no_special, kNoSpecialHelp);
   c.add_flag("--json", o.json, kJsonHelp);
 }
 

@@ -56,6 +56,7 @@ struct GenerationOptions {
   std::uint64_t seed = 1;
   std::string sampling = "coupled";
   bool ignore_eos = false;
+  bool no_special = false;       // names of control symbols in a prompt are text
   std::vector<std::string> set;  // name=value
   std::string trace, record;
   bool check = false;  // compare with AR
@@ -144,6 +145,7 @@ struct ReasonOptions {
   std::string prompts;  // a file: a tree's prompts, a chain's worked examples; empty: the task's
   std::string decoder, split = "test";
   std::vector<std::string> set;  // name=value
+  bool no_special = false;       // names of control symbols in a prompt are text
   int level = 1, count = 100, batch = 1;
   std::int64_t start = 0;
   std::string trace, record;

@@ -17,16 +17,19 @@ constexpr int kCancelled = static_cast<int>(kernels::ErrorCode::Cancelled);
 
 /// Counts with the tokenizer of a directory; the bundled one is only missed where it is not there.
 engine::CountTokens token_counter(const std::string& given, const engine::FileLimits& limits) {
-  const std::filesystem::path file =
-      (given.empty() ? std::filesystem::path(assets_dir()) / "models/demo-target"
-                     : std::filesystem::path(given)) /
-      "tokenizer.model";
-  if (given.empty() && !std::filesystem::exists(file)) return {};
+  const std::filesystem::path folder =
+      given.empty() ? std::filesystem::path(assets_dir()) / "models/demo-target"
+                    : std::filesystem::path(given);
+  if (given.empty() && !std::filesystem::exists(folder / "tokenizer.model")) return {};
+  std::vector<std::string> notices;
   const std::shared_ptr<const engine::Tokenizer> tokenizer =
-      engine::open_sentencepiece(file.string(), {.add_bos = false, .limits = limits});
+      engine::open_tokenizer(folder.string(), limits, notices);
+  for (const std::string& notice : notices) print_error("note: " + notice);
   return [tokenizer](const engine::Record& record) {
+    const engine::TextReading after_prompt{.add_special = false,
+                                           .continues = !record.prompt.empty()};
     return 2 + static_cast<int>(tokenizer->encode(record.prompt, false).size() +
-                                tokenizer->encode(record.completion, false).size());
+                                tokenizer->encode(record.completion, after_prompt).size());
   };
 }
 

@@ -271,9 +271,11 @@ void check_drawing(const GenerationOptions& options) {
 }
 
 /// The tokens of a prompt; one of a file that cannot be taken is told by file, line and id.
-std::vector<engine::TokenId> tokens_of(const Prompt& prompt, const engine::Model& model) {
+std::vector<engine::TokenId> tokens_of(const Prompt& prompt,
+                                       const engine::Model& model,
+                                       bool symbols) {
   try {
-    return engine::tokenize_prompt(model, prompt.text);
+    return engine::tokenize_prompt(model, prompt.text, symbols);
   } catch (const Error& error) {
     if (prompt.place.empty()) throw;
     throw Error(error.code(), fmt::format("{}: {}: {}", prompt.place,
@@ -290,7 +292,7 @@ engine::RunRequest request_for(const GenerationOptions& options,
   engine::RunRequest request;
   request.prompt_id = prompt.id;
   request.prompt = prompt.text;
-  request.prompt_tokens = tokens_of(prompt, model);
+  request.prompt_tokens = tokens_of(prompt, model, !options.no_special);
   request.decoder = decoder;
   request.options = options_for(decoder, options.decoders, options.set);
   request.sampling = sampling_of(options);

@@ -205,8 +205,15 @@ std::string tokenizer_file(const std::string& given) {
 void check_vocabulary(const std::string& file,
                       const engine::ModelConfig& config,
                       const engine::FileLimits& limits) {
+  const std::filesystem::path path = file;
+  const bool with_files = path.filename() == "tokenizer.model";  // those beside it are copied too
+  const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
+  std::vector<std::string> notices;  // loading the model made shows them
   const int n =
-      engine::open_sentencepiece(file, {.add_bos = false, .limits = limits})->vocab_size();
+      (with_files
+           ? engine::open_tokenizer(folder, limits, notices, config.model_type, config.vocab_size)
+           : engine::open_sentencepiece(file, {.add_bos = false, .limits = limits}))
+          ->vocab_size();
   if (n <= config.vocab_size) return;
   throw Error(ErrorCode::BadInput,
               fmt::format("{}: found {} tokens, expected at most {}, the vocab_size of the shape; "

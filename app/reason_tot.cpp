@@ -50,6 +50,7 @@ engine::TotSettings settings_of(const TotOptions& options) {
   settings.depth = options.depth > 0 ? options.depth : info.depth;
   settings.n_thoughts = options.n_thoughts;
   settings.beam = options.beam;
+  settings.no_special = options.no_special;
   settings.prompts = engine::read_tot_prompts(
       options.prompts.empty() ? engine::tot_prompts_file(assets_dir(), info) : options.prompts);
   return settings;

@@ -274,6 +274,7 @@ engine::StartRun command_of(const SetupForm& form, bool race) {
   start.sampling = form.sampling;
   start.max_tokens = form.max_tokens;
   start.ignore_eos = form.ignore_eos;
+  start.no_special = form.no_special;
   start.start_held = form.start_held;
   if (race)
     for (const LaneForm& lane : form.lanes)

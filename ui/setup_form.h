@@ -62,7 +62,7 @@ struct SetupForm : ModelChoice {
   std::uint64_t seed = 1;
   std::string sampling = "coupled";
   int max_tokens = 128;
-  bool ignore_eos = false, start_held = false;
+  bool ignore_eos = false, no_special = false, start_held = false;
   SetupMode mode = SetupMode::Prompt;
   ReasoningForm reasoning;
 };

@@ -38,6 +38,7 @@ struct StartRun {
   std::string sampling = "coupled";
   int max_tokens = 256;
   bool ignore_eos = false;
+  bool no_special = false;  // names of control symbols in the prompt are text
   bool start_held = false;  // wait for StepOnce or Hold{false}
 };
 /// Questions of a task, answered by chain of thought or searched by trees of thoughts: many texts,

@@ -194,6 +194,17 @@ void note_tied_head(ModelFiles& files, const std::map<std::string, const TensorE
       escaped(files.path + "/config.json")));
 }
 
+// Generation ends as config.json and generation_config.json say, in transformers too.
+void note_other_end(ModelFiles& files) {
+  const std::optional<TokenId> end = files.tokenizer->eos_id();
+  const std::vector<TokenId>& ids = files.config.eos_ids;
+  if (!end || ids.empty() || std::ranges::find(ids, *end) != ids.end()) return;
+  files.notices.push_back(fmt::format(
+      "{}: eos_token is {}, id {}, which the model's configuration does not end at: ends at {}",
+      escaped(files.path + "/tokenizer_config.json"), in_quotes(files.tokenizer->piece(*end)), *end,
+      fmt::join(ids, ", ")));
+}
+
 // {"draft": "demo-draft", "before": "demo-target"}: what else belongs to a model. One of the names,
 // empty where it is not given.
 std::string related_model(const std::string& directory,
@@ -242,7 +253,9 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
                             ": no eos_token_id: will stop only at length");
   }
   if (exists(directory + "/tokenizer.model")) {
-    files.tokenizer = open_tokenizer(directory, limits, files.notices);
+    files.tokenizer = open_tokenizer(directory, limits, files.notices, config.config.model_type,
+                                     config.config.vocab_size);
+    note_other_end(files);
   }
   const WeightFiles weights =
       open_weights(directory, options.allow_external_shards, limits, files.notices);

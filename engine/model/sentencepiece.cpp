@@ -1,19 +1,18 @@
 #include "engine/model/sentencepiece.h"
 
 #include <sys/mman.h>
-#include <filesystem>
+#include <algorithm>
+#include <mutex>
 #include <new>
-#include <unordered_map>
 
 #include <fmt/format.h>
 #include <sentencepiece_processor.h>
 
-#include "engine/model/fields.h"
-#include "engine/model/json.h"
 #include "engine/model/mapped_file.h"
 #include "engine/model/refuse.h"
 #include "engine/model/sentencepiece_scan.h"
 #include "engine/model/symbol_names.h"
+#include "engine/model/tokenizer_files.h"
 #include "engine/model/utf8.h"
 
 namespace engine {
@@ -46,44 +45,78 @@ void expect_room_to_load(std::size_t file_bytes) {
   munmap(room, bytes);
 }
 
+/// Loads a model's bytes, followed by `override`: fields of its normalizer_spec that replace the
+/// file's.
+void load(sentencepiece::SentencePieceProcessor& processor,
+          std::string bytes,
+          std::string_view override,
+          const std::string& path) {
+  constexpr char kNormalizerSpec = '\x1a';  // field 3 of ModelProto; given again it is merged
+  if (!override.empty()) {
+    bytes += kNormalizerSpec;
+    bytes += static_cast<char>(override.size());
+    bytes += override;
+  }
+  expect_room_to_load(bytes.size());
+  const auto status = processor.LoadFromSerializedProto(bytes);
+  if (status.ok()) return;
+  refuse(path, "model", escaped(status.ToString()), "a model the sentencepiece library loads");
+}
+
+// Fields of NormalizerSpec: add_dummy_prefix false; and, where texts are taken as they are, no
+// precompiled_charsmap, remove_extra_whitespaces false, escape_whitespaces true.
+constexpr std::string_view kNoPrefix{"\x18\x00", 2};
+constexpr std::string_view kAsItIs{"\x12\x00\x18\x00\x20\x00\x28\x01", 8};
+
 class SentencePieceTokenizer : public Tokenizer {
  public:
   SentencePieceTokenizer(std::string_view file,
                          const std::string& path,
-                         const SentencePieceOptions& options)
-      : model_(scan_sentencepiece(file, path, options.limits)),
+                         ScannedModel model,
+                         SentencePieceOptions options)
+      : path_(path),
+        model_(std::move(model)),
         names_(model_),
-        add_bos_(options.add_bos),
-        add_eos_(options.add_eos),
-        max_bytes_(options.limits.prompt_bytes) {
-    const std::string renamed = names_.renamed(file, model_);
-    expect_room_to_load(renamed.size());
-    const auto status = processor_.LoadFromSerializedProto(renamed);
-    if (!status.ok()) {
-      refuse(path, "model", escaped(status.ToString()), "a model the sentencepiece library loads");
+        options_(std::move(options)),
+        bytes_(names_.renamed(file, model_)) {
+    load(processor_, bytes_, options_.own_normalizer ? "" : kAsItIs, path_);
+    if (!library_puts_prefix()) bytes_ = {};  // no second one will be loaded
+    for (const ScannedPiece& piece : model_.pieces) {
+      texts_.push_back(text_of(piece));
+      special_.push_back(piece.type == ScannedPiece::Control);
     }
-    for (const ScannedPiece& piece : model_.pieces) texts_.push_back(text_of(piece));
-    bos_ = special_id(options.bos_token, model_.bos_id);
-    eos_ = special_id(options.eos_token, model_.eos_id);
+    for (const AddedToken& token : options_.added) take(token);
+    added_ = AddedTokens(options_.added, [&](const std::string& text) { return normalized(text); });
+    bos_ = named_id(options_.bos_token, model_.bos_id);
+    eos_ = named_id(options_.eos_token, model_.eos_id);
   }
 
   int vocab_size() const override { return static_cast<int>(texts_.size()); }
   std::optional<TokenId> bos_id() const override { return bos_; }
   std::optional<TokenId> eos_id() const override { return eos_; }
 
-  std::vector<TokenId> encode(std::string_view text, bool add_special) const override {
-    if (static_cast<std::int64_t>(text.size()) > max_bytes_) {
+  std::vector<TokenId> encode(std::string_view text, const TextReading& reading) const override {
+    if (static_cast<std::int64_t>(text.size()) > options_.limits.prompt_bytes) {
       throw Error(ErrorCode::BadInput, fmt::format("prompt: found {} bytes, expected at most {}",
-                                                   text.size(), max_bytes_));
+                                                   text.size(), options_.limits.prompt_bytes));
     }
-    std::vector<int> pieces;
-    const auto status = processor_.Encode(names_.in_text(text), &pieces);
-    if (!status.ok()) throw Error(ErrorCode::BadInput, "prompt: " + escaped(status.ToString()));
     std::vector<TokenId> ids;
-    ids.reserve(pieces.size() + 2);
-    if (add_special && add_bos_ && bos_) ids.push_back(*bos_);
-    ids.insert(ids.end(), pieces.begin(), pieces.end());
-    if (add_special && add_eos_ && eos_) ids.push_back(*eos_);
+    if (reading.add_special && options_.add_bos && bos_) ids.push_back(*bos_);
+    const bool as_text = !reading.symbols || options_.symbols_are_text;
+    for (const TextPart& part : added_.split(text, AddedTokens::Of::GivenText, as_text)) {
+      const bool is_first = part.text.data() == text.data();
+      const Place place = !is_first           ? Place::AfterToken
+                          : reading.continues ? Place::AfterText
+                                              : Place::Start;
+      if (part.id) {
+        ids.push_back(*part.id);
+      } else if (added_.any(AddedTokens::Of::NormalizedText)) {
+        encode_normalized(normalized(part.text), place, as_text, ids);
+      } else {
+        encode_stretch(part.text, place, ids);
+      }
+    }
+    if (reading.add_special && options_.add_eos && eos_) ids.push_back(*eos_);
     return ids;
   }
 
@@ -93,10 +126,9 @@ class SentencePieceTokenizer : public Tokenizer {
     if (is_special(id)) return take_whole_characters(state.open_bytes, true);
     std::string_view piece = texts_[static_cast<std::size_t>(id)];
     const bool is_word = !is_unknown(id) && !is_byte(id);
-    const bool drops_space = model_.add_dummy_prefix || model_.remove_extra_whitespaces;
-    if (state.at_start && drops_space && is_word && piece.starts_with(' ')) {
+    if (state.at_start && drops_first_space() && is_word && piece.starts_with(' ')) {
       piece.remove_prefix(1);
-      state.at_start = model_.remove_extra_whitespaces;
+      state.at_start = options_.own_normalizer && model_.remove_extra_whitespaces;
     }
     if (!piece.empty()) state.at_start = false;
     state.open_bytes += piece;
@@ -108,14 +140,24 @@ class SentencePieceTokenizer : public Tokenizer {
   }
 
   bool is_special(TokenId id) const override {
-    return is_valid(id) && type_of(id) == ScannedPiece::Control;
+    return is_valid(id) && special_[static_cast<std::size_t>(id)];
   }
 
  private:
+  using Prefix = SentencePieceOptions::Prefix;
+
   bool is_valid(TokenId id) const { return id >= 0 && id < vocab_size(); }
-  int type_of(TokenId id) const { return model_.pieces[static_cast<std::size_t>(id)].type; }
+  int type_of(TokenId id) const {
+    const auto at = static_cast<std::size_t>(id);
+    return at < model_.pieces.size() ? model_.pieces[at].type : ScannedPiece::UserDefined;
+  }
   bool is_unknown(TokenId id) const { return type_of(id) == ScannedPiece::Unknown; }
   bool is_byte(TokenId id) const { return type_of(id) == ScannedPiece::Byte; }
+
+  bool drops_first_space() const {
+    if (!options_.own_normalizer) return options_.prefix != Prefix::Never;
+    return model_.add_dummy_prefix || model_.remove_extra_whitespaces;
+  }
 
   std::string text_of(const ScannedPiece& piece) const {
     switch (piece.type) {
@@ -130,30 +172,119 @@ class SentencePieceTokenizer : public Tokenizer {
     }
   }
 
-  std::optional<TokenId> special_id(const std::string& token, int fallback) const {
-    for (std::size_t id = 0; id < model_.pieces.size() && !token.empty(); id++) {
-      if (model_.pieces[id].text == token) return static_cast<TokenId>(id);
-    }
+  /// Ids between the pieces and an added token are of no token: they give no text.
+  void take(const AddedToken& token) {
+    const auto at = static_cast<std::size_t>(token.id);
+    if (at >= texts_.size()) texts_.resize(at + 1), special_.resize(at + 1);
+    if (at < model_.pieces.size() && model_.pieces[at].type == ScannedPiece::Unknown) return;
+    const bool is_byte_piece = is_byte(token.id) && model_.pieces[at].text == token.content;
+    if (!is_byte_piece) texts_[at] = token.special ? token.content : with_spaces(token.content);
+    special_[at] = token.special;
+  }
+
+  std::optional<TokenId> named_id(const std::optional<std::string>& name, int fallback) const {
+    if (!name) return fallback >= 0 ? std::optional<TokenId>(fallback) : std::nullopt;
+    if (name->empty()) return std::nullopt;
+    for (const AddedToken& token : options_.added)
+      if (token.content == *name) return token.id;
+    for (std::size_t id = 0; id < model_.pieces.size(); id++)
+      if (model_.pieces[id].text == *name) return static_cast<TokenId>(id);
     return fallback >= 0 ? std::optional<TokenId>(fallback) : std::nullopt;
   }
 
+  /// As the library's normaliser without a table of characters gives it.
+  std::string normalized(std::string_view text) const {
+    if (!options_.own_normalizer) return std::string(text);
+    const bool once = model_.remove_extra_whitespaces;
+    if (once) {
+      const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
+      text = text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+    }
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); i++) {
+      if (text[i] != ' ') {
+        out += text[i];
+      } else if (!once || text[i - 1] != ' ') {
+        out += model_.escape_whitespaces ? kSpaceSymbol : " ";
+      }
+    }
+    return out;
+  }
+
+  /// What a stretch of text without added tokens stands after.
+  enum class Place { Start, AfterToken, AfterText };
+
+  bool has_prefix(Place place) const {
+    if (place == Place::AfterText || options_.prefix == Prefix::Never) return false;
+    return place == Place::Start || options_.prefix == Prefix::EveryStretch;
+  }
+
+  /// Tokens that are looked for in normalised text, and what stands between them.
+  void encode_normalized(const std::string& text,
+                         Place place,
+                         bool as_text,
+                         std::vector<TokenId>& ids) const {
+    for (const TextPart& part : added_.split(text, AddedTokens::Of::NormalizedText, as_text)) {
+      if (part.id) {
+        ids.push_back(*part.id);
+      } else {
+        encode_stretch(part.text, part.text.data() == text.data() ? place : Place::AfterToken, ids);
+      }
+    }
+  }
+
+  void encode_stretch(std::string_view text, Place place, std::vector<TokenId>& ids) const {
+    const bool with_prefix = has_prefix(place);
+    std::string read = names_.in_text(text);
+    const bool begins_with_space = read.starts_with(' ') || read.starts_with(kSpaceSymbol);
+    if (!options_.own_normalizer && with_prefix && !begins_with_space) read.insert(0, kSpaceSymbol);
+    const bool by_other = library_puts_prefix() && !with_prefix;
+    std::vector<int> pieces;
+    const auto status = (by_other ? without_prefix() : processor_).Encode(read, &pieces);
+    if (!status.ok()) throw Error(ErrorCode::BadInput, "prompt: " + escaped(status.ToString()));
+    ids.insert(ids.end(), pieces.begin(), pieces.end());
+  }
+
+  bool library_puts_prefix() const { return options_.own_normalizer && model_.add_dummy_prefix; }
+
+  /// The same model without its dummy prefix, loaded when it is first needed.
+  const sentencepiece::SentencePieceProcessor& without_prefix() const {
+    std::call_once(loads_without_prefix_, [&] {
+      auto loaded = std::make_unique<sentencepiece::SentencePieceProcessor>();
+      load(*loaded, bytes_, kNoPrefix, path_);
+      without_prefix_ = std::move(loaded);
+    });
+    return *without_prefix_;
+  }
+
+  std::string path_;
   ScannedModel model_;
   SymbolNames names_;
+  SentencePieceOptions options_;
+  std::string bytes_;  // of the model, while a second one may be loaded
   sentencepiece::SentencePieceProcessor processor_;
+  AddedTokens added_;
   std::vector<std::string> texts_;  // what each token adds to a text, in bytes
-  bool add_bos_, add_eos_;
-  std::int64_t max_bytes_;  // of a text to encode
+  std::vector<bool> special_;
   std::optional<TokenId> bos_, eos_;
+  mutable std::once_flag loads_without_prefix_;
+  mutable std::unique_ptr<sentencepiece::SentencePieceProcessor> without_prefix_;
 };
 
-// "bos_token": "<s>", or {"content": "<s>", ...}.
-std::string token_text(const Fields& fields, const char* name) {
-  const Json* value = fields.find(name);
-  if (!value) return "";
-  if (value->is(JsonReader::Kind::Object)) {
-    return Fields(*value, fields.file(), std::string(name) + ".").string("content").value_or("");
-  }
-  return *fields.string(name);
+/// The rules by which transformers 5.24 reads a tokenizer.model of this class.
+void set_rules(const TokenizerSettings& settings,
+               const std::string& model_type,
+               SentencePieceOptions& options) {
+  using Prefix = SentencePieceOptions::Prefix;
+  const std::string& name = settings.tokenizer_class;
+  const bool is_llama =
+      (name == "LlamaTokenizer" && model_type != "mistral") || name == "CodeLlamaTokenizer";
+  // Other classes, and Mistral's models, are read as the SentencePiece model itself says.
+  const bool every = is_llama ? name == "LlamaTokenizer" && settings.legacy.value_or(false)
+                              : settings.legacy.value_or(true);
+  options.own_normalizer = !is_llama;
+  options.prefix = every ? Prefix::EveryStretch : Prefix::FirstStretch;
+  if (is_llama && !settings.add_prefix_space.value_or(true)) options.prefix = Prefix::Never;
 }
 
 }  // namespace
@@ -162,35 +293,34 @@ std::unique_ptr<Tokenizer> open_sentencepiece(const std::string& path,
                                               const SentencePieceOptions& options) {
   const std::string file =
       read_text_file(path, static_cast<std::size_t>(options.limits.tokenizer_bytes));
-  return std::make_unique<SentencePieceTokenizer>(file, path, options);
+  return std::make_unique<SentencePieceTokenizer>(
+      file, path, scan_sentencepiece(file, path, options.limits), options);
 }
 
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& directory,
                                           const FileLimits& limits,
-                                          std::vector<std::string>& notices) {
+                                          std::vector<std::string>& notices,
+                                          const std::string& model_type,
+                                          int vocab_size) {
+  const std::string path = directory + "/tokenizer.model";
+  const std::string file = read_text_file(path, static_cast<std::size_t>(limits.tokenizer_bytes));
+  ScannedModel model = scan_sentencepiece(file, path, limits);
+  const TokenizerSettings settings = read_tokenizer_settings(directory, limits, notices);
   SentencePieceOptions options;
   options.limits = limits;
-  const std::string path = directory + "/tokenizer_config.json";
-  std::error_code error;
-  if (std::filesystem::exists(path, error)) {
-    const Json json = read_json_file(path, limits);
-    const Fields fields(json, path);
-    options.add_bos = fields.boolean("add_bos_token", true);
-    options.add_eos = fields.boolean("add_eos_token", false);
-    options.bos_token = token_text(fields, "bos_token");
-    options.eos_token = token_text(fields, "eos_token");
-  }
-  std::unique_ptr<Tokenizer> tokenizer =
-      open_sentencepiece(directory + "/tokenizer.model", options);
-  const auto note_missing = [&](const char* name, const std::string& token,
-                                std::optional<TokenId> id) {
-    if (token.empty() || (id && tokenizer->piece(*id) == token)) return;
-    notices.push_back(fmt::format("{}: {} is {}, which tokenizer.model does not have: ignored",
-                                  escaped(path), name, in_quotes(token)));
-  };
-  note_missing("bos_token", options.bos_token, tokenizer->bos_id());
-  note_missing("eos_token", options.eos_token, tokenizer->eos_id());
-  return tokenizer;
+  options.add_bos = settings.add_bos;
+  options.add_eos = settings.add_eos;
+  options.bos_token = settings.bos;
+  options.eos_token = settings.eos;
+  options.symbols_are_text = settings.split_special;
+  set_rules(settings, model_type, options);
+  options.added =
+      placed_tokens(settings, model, !options.own_normalizer, vocab_size, limits, notices);
+  // With a dummy prefix transformers looks for all of them in the text as it is given; so does this
+  // program where a table replaces characters.
+  if (options.own_normalizer && (model.add_dummy_prefix || model.has_charsmap))
+    for (AddedToken& token : options.added) token.normalized = false;
+  return std::make_unique<SentencePieceTokenizer>(file, path, std::move(model), std::move(options));
 }
 
 }  // namespace engine

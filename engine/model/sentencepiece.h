@@ -2,18 +2,31 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/model/added_tokens.h"
 #include "engine/model/limits.h"
 #include "engine/model/tokenizer.h"
 
 namespace engine {
 
 struct SentencePieceOptions {
+  /// Where a stretch of text between added tokens gets the space that its first word is read with.
+  enum class Prefix { Never, FirstStretch, EveryStretch };
+
   bool add_bos = true;
   bool add_eos = false;
-  std::string bos_token, eos_token;  // pieces; empty: what the model's trainer wrote
+  std::optional<std::string> bos_token,
+      eos_token;                  // their texts; empty: none; nullopt: the model's
+  std::vector<AddedToken> added;  // placed (tokenizer_files.h)
+  bool symbols_are_text = false;  // whatever the reading says
+  /// True: texts are normalised as the model was trained, with its rules for spaces. False: they are
+  /// taken as they are, and a prefix is put only before what does not begin with a space, as the
+  /// LlamaTokenizer of transformers 5 does.
+  bool own_normalizer = true;
+  Prefix prefix = Prefix::EveryStretch;  // own_normalizer: if the model has a dummy prefix
   FileLimits limits;
 };
 
@@ -22,9 +35,14 @@ struct SentencePieceOptions {
 std::unique_ptr<Tokenizer> open_sentencepiece(const std::string& path,
                                               const SentencePieceOptions& options);
 
-/// tokenizer.model of a directory, with what its tokenizer_config.json says of bos and eos.
+/// tokenizer.model of a directory, with what the JSON files beside it say (tokenizer_files.h).
+/// @param model_type  of config.json: transformers reads the tokenizers of some by other rules
+/// @param vocab_size  of config.json; 0: unknown
+/// @param notices     receives what is not applied or odd
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& directory,
                                           const FileLimits& limits,
-                                          std::vector<std::string>& notices);
+                                          std::vector<std::string>& notices,
+                                          const std::string& model_type = "llama",
+                                          int vocab_size = 0);
 
 }  // namespace engine

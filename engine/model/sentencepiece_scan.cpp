@@ -244,10 +244,12 @@ class ModelScan {
         if (is_denormalizer && !part.bytes.empty()) {
           refuse(path_, place, "a table", "none (not supported)");
         }
+        if (!is_denormalizer) model_.has_charsmap = !part.bytes.empty();
       } else if (part.number >= 3 && part.number <= 5) {
         scanner_.require(part, Varint, name);
         if (part.number == 3 && !is_denormalizer) model_.add_dummy_prefix = part.value != 0;
         if (part.number == 4 && !is_denormalizer) model_.remove_extra_whitespaces = part.value != 0;
+        if (part.number == 5 && !is_denormalizer) model_.escape_whitespaces = part.value != 0;
       }
     });
   }

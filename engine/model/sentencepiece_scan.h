@@ -27,6 +27,8 @@ struct ScannedModel {
   std::string unk_surface = " \xE2\x81\x87 ";
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
+  bool escape_whitespaces = true;
+  bool has_charsmap = false;  // a table that replaces characters
 };
 
 /// Checks everything: wire format, pieces, ids, scores, the normaliser's double-array trie.

@@ -18,15 +18,24 @@ struct TextState {
   std::string open_bytes;  // the beginning of a character that is not complete
 };
 
+/// How encode() takes a text.
+struct TextReading {
+  bool add_special = true;  // begin with bos, end with eos where the tokenizer's files say so
+  bool symbols = false;    // the names of control symbols ("<s>") are their ids, as in transformers
+  bool continues = false;  // it stands after other text: no space is put before its first word
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
   virtual int vocab_size() const = 0;
   virtual std::optional<TokenId> bos_id() const = 0;
   virtual std::optional<TokenId> eos_id() const = 0;
-  /// Ids of `text`; begins with bos (ends with eos) when the tokenizer's own configuration says so.
-  /// Text that looks like a special token is text.
-  virtual std::vector<TokenId> encode(std::string_view text, bool add_special = true) const = 0;
+  virtual std::vector<TokenId> encode(std::string_view text, const TextReading& reading) const = 0;
+  /// Ids of `text` as plain text: the name of a control symbol in it is text.
+  std::vector<TokenId> encode(std::string_view text, bool add_special = true) const {
+    return encode(text, TextReading{.add_special = add_special});
+  }
   /// The text that `id` completes after the tokens that led to `state`, which is moved on. Whole
   /// UTF-8 characters only. Special tokens give nothing, but end a character that is open; bytes
   /// that belong to no character give U+FFFD each.

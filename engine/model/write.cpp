@@ -115,7 +115,8 @@ void copy_tokenizer(const std::string& from, const std::string& to) {
   // Its reader has judged the size of each; here they are copied as they are.
   constexpr std::size_t kMaxBytes = std::size_t{1} << 32;
   write_whole_file(to + "/tokenizer.model", read_text_file(from + "/tokenizer.model", kMaxBytes));
-  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
+  for (const char* name :
+       {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"}) {
     const std::string path = from + "/" + name;
     if (fs::exists(path)) write_whole_file(to + "/" + name, read_text_file(path, kMaxBytes));
   }

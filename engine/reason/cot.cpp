@@ -39,7 +39,7 @@ class Asking {
       : scheduler_(scheduler),
         model_(model),
         tokenizer_(*model.tokenizer()),
-        trigger_(tokenizer_.encode(kTrigger, false)),
+        trigger_(tokenizer_.encode(kTrigger, TextReading{.add_special = false, .continues = true})),
         questions_(questions),
         settings_(settings),
         watch_(watch) {
@@ -96,7 +96,7 @@ class Asking {
       RunRequest& run = request.run;
       run.prompt_id = question.record.id;
       run.prompt = shots_ + question.record.prompt;
-      run.prompt_tokens = tokenize_prompt(model_, run.prompt);
+      run.prompt_tokens = tokenize_prompt(model_, run.prompt, !settings_.no_special);
       check_fits(run);
       run.decoder = settings_.decoder;
       run.options = settings_.options;
@@ -256,14 +256,15 @@ double CotReport::seconds() const {
 int shots_that_fit(const Model& model,
                    const CotSettings& settings,
                    std::span<const Question> questions) {
+  const TextReading reading{.symbols = !settings.no_special};
   std::size_t longest = 0;
   for (const Question& question : questions)
-    longest = std::max(longest, model.tokenizer()->encode(question.record.prompt).size());
+    longest = std::max(longest, model.tokenizer()->encode(question.record.prompt, reading).size());
   const auto tail = static_cast<std::size_t>(settings.max_tokens + 2 * kAnswerTokens);
   int n = 0;
   for (std::size_t i = 1; i <= settings.exemplars.size(); i++) {
     const std::string shots = few_shot_text(std::span(settings.exemplars).first(i));
-    const std::size_t all = model.tokenizer()->encode(shots).size() + longest + tail;
+    const std::size_t all = model.tokenizer()->encode(shots, reading).size() + longest + tail;
     if (all > static_cast<std::size_t>(model.max_seq_len())) break;
     n = static_cast<int>(i);
   }

@@ -23,6 +23,7 @@ struct CotSettings {
   int max_tokens = 200;          // of a rationale; Truncated-CoT's t
   bool keep_approximate = true;  // in the prompt that asks for the answer
   int n_shots = -1;              // worked examples before each question; -1: as many as fit
+  bool no_special = false;       // names of control symbols in a prompt are text
   std::vector<Exemplar> exemplars;
 };
 

@@ -31,6 +31,7 @@ struct TotSettings {
   int depth = 4;       // T: levels, at most
   int n_thoughts = 3;  // n: of each node
   int beam = 1;        // b: thoughts kept of each level
+  bool no_special = false;  // names of control symbols in a prompt are text
   std::vector<TotPrompt> prompts;
 };
 

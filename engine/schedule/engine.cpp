@@ -216,7 +216,7 @@ void Engine::start(const StartRun& command) {
   for (const LaneRequest& lane : command.lanes) {
     RunRequest request = request_of(command, lane);
     const RunModels& own = models[runs.size()];
-    request.prompt_tokens = tokenize_prompt(*own.target.model, command.prompt);
+    request.prompt_tokens = tokenize_prompt(*own.target.model, command.prompt, !command.no_special);
     request.race = race;
     request.lane = static_cast<int>(runs.size());
     runs.push_back({++n_runs_, std::move(request), own});

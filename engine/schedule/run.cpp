@@ -79,12 +79,12 @@ std::unique_ptr<LookaheadRanks> ranks_for(const RunModels& models,
 
 }  // namespace
 
-std::vector<TokenId> tokenize_prompt(const Model& model, const std::string& prompt) {
+std::vector<TokenId> tokenize_prompt(const Model& model, const std::string& prompt, bool symbols) {
   if (!model.tokenizer()) {
     throw Error(ErrorCode::Usage,
                 fmt::format("{} has no tokenizer: it cannot take a text prompt", model.name()));
   }
-  std::vector<TokenId> ids = model.tokenizer()->encode(prompt);
+  std::vector<TokenId> ids = model.tokenizer()->encode(prompt, TextReading{.symbols = symbols});
   if (ids.empty()) throw Error(ErrorCode::Usage, "the prompt has no tokens");
   check_fits(model, ids.size());
   return ids;

@@ -70,9 +70,12 @@ struct RunResult {
 };
 
 /// Tokens of a prompt.
+/// @param symbols  the names of control symbols in it ("<s>") are their ids
 /// @throws Error(Usage)     if it has none
 /// @throws Error(BadInput)  if it does not leave room for one token in the model's context
-std::vector<TokenId> tokenize_prompt(const Model& model, const std::string& prompt);
+std::vector<TokenId> tokenize_prompt(const Model& model,
+                                     const std::string& prompt,
+                                     bool symbols = true);
 
 /// A lane ready for its first step: prompt prefilled, decoder begun.
 /// @param shared  a sequence with the same prompt, prefilled; forked instead of a prefill. Or null

@@ -12,11 +12,13 @@ TokenText tokenized(const Tokenizer& tokenizer, const TrainingText& text) {
   out.tokens.insert(out.tokens.end(), prompt.begin(), prompt.end());
   // bos alone is no prompt: the first token of a plain text counts in full.
   out.n_prompt = prompt.empty() ? 0 : static_cast<int>(out.tokens.size());
-  const auto completion = tokenizer.encode(text.completion, false);
+  // A completion goes on from its prompt's text.
+  const TextReading reading{.add_special = false, .continues = !prompt.empty()};
+  const auto completion = tokenizer.encode(text.completion, reading);
   if (text.answer_size > 0) {
     const auto tokens_to = [&](std::size_t bytes) {
       return static_cast<int>(out.tokens.size() +
-                              tokenizer.encode(text.completion.substr(0, bytes), false).size());
+                              tokenizer.encode(text.completion.substr(0, bytes), reading).size());
     };
     out.answer_begin = tokens_to(text.answer_begin);
     out.answer_end = tokens_to(text.answer_begin + text.answer_size);
@@ -28,7 +30,8 @@ TokenText tokenized(const Tokenizer& tokenizer, const TrainingText& text) {
 
 std::unique_ptr<Tokenizer> training_tokenizer(const std::string& directory,
                                               const FileLimits& limits) {
-  auto tokenizer = open_sentencepiece(directory + "/tokenizer.model", {.limits = limits});
+  std::vector<std::string> notices;  // the model's own loading tells them
+  auto tokenizer = open_tokenizer(directory, limits, notices);
   if (!tokenizer->bos_id() || !tokenizer->eos_id()) {
     throw Error(ErrorCode::BadInput, directory +
                                          "/tokenizer.model: has no bos or eos, training needs "

@@ -392,6 +392,8 @@ void sampling_part(Context& context) {
   form.max_tokens = std::clamp(form.max_tokens, 1, 1 << 20);
   row_label("past the end", "go on after the end-of-text token");
   tick("##ignore_eos", form.ignore_eos);
+  row_label("symbols as text", "names of control symbols in the prompt (<s>) are text, not tokens");
+  tick("##no_special", form.no_special);
   held_row(form);
 }
 

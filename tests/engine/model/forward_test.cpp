@@ -136,7 +136,7 @@ class PaddedTokenizer final : public Tokenizer {
   int vocab_size() const override { return 90; }
   std::optional<TokenId> bos_id() const override { return std::nullopt; }
   std::optional<TokenId> eos_id() const override { return std::nullopt; }
-  std::vector<TokenId> encode(std::string_view, bool) const override { return {}; }
+  std::vector<TokenId> encode(std::string_view, const TextReading&) const override { return {}; }
   std::string extend(TextState&, TokenId) const override { return {}; }
   std::string piece(TokenId) const override { return {}; }
   bool is_special(TokenId) const override { return false; }
