@@ -8,7 +8,8 @@
 //   verdict     from a process that a program cannot reach: it passes if its last line was reached,
 //               whatever it exits with. A program that reads the frames it is called by could forge
 //               that, as one could whose results equal everything; it cannot leave the sandbox.
-//   cost        100 to 200 ms the first time, 40 ms a start, 1 to 2 ms a program
+//   cost        on two shared cores at a load of 16: 0.6 s the first time, 0.13 s a further start,
+//               25 ms a program, 6 ms of it processor time
 #pragma once
 
 #include <chrono>
