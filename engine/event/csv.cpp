@@ -213,8 +213,9 @@ std::string tokens_csv(const Timeline& timeline, const CsvOptions& options) {
   for (const RunRecord& run : timeline.runs()) {
     std::int64_t index = 0;
     for (const TokenRecord& token : run.tokens) {
+      const std::string bytes = timeline.generated_bytes(run, static_cast<std::size_t>(index));
       table.cell(run.id()).cell(index++).cell(token.pos).cell(token.step).cell(token.id);
-      table.cell(timeline.bytes_of(run, {&token.id, 1})).cell(name_of(token.standing));
+      table.cell(bytes).cell(name_of(token.standing));
       table.cell(name_of(token.origin.kind));
       table.cell(token.has_logp ? std::optional<double>(token.logp) : std::nullopt);
       end_row_of(table, timeline, run);

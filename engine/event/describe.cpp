@@ -126,9 +126,8 @@ std::string describe(const Timeline& timeline, const RunRecord& run) {
                         run.n_accepted(), run.n_proposed(), run.n_rejected(), run.n_unused());
   }
   text += verdict_of(timeline, run);
-  std::vector<TokenId> ids;
-  for (const TokenRecord& token : run.tokens) ids.push_back(token.id);
-  text += "Text: " + timeline.plain_text_of(run, ids) + "\n";
+  const std::string written = timeline.generated_text(run, 0, run.tokens.size());
+  text += "Text: " + printable(written, LineBreaks::Kept) + "\n";
   if (run.finished && !run.finished->approximate.empty())
     text += "Approximate, not verified: ~" +
             timeline.plain_text_of(run, run.finished->approximate) + "~\n";

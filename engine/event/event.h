@@ -35,6 +35,7 @@ struct ModelLoaded {
   // Tokens that are no text have an empty piece; these are their names ("</s>").
   std::vector<TokenId> special_ids;
   std::vector<std::string> special_names;  // [special_ids]
+  bool drops_first_space = false;          // the first word of a text is decoded without its space
 };
 
 struct RunStarted {

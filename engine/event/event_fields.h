@@ -20,6 +20,7 @@ void fields(auto& visit, Is<ModelLoaded> auto& e) {
   visit(e.weights_hash);
   visit(e.kv_bytes_per_token);
   visit(e.special_ids), visit(e.special_names);
+  visit(e.drops_first_space);
 }
 
 void fields(auto& visit, Is<RunStarted> auto& e) {

@@ -87,6 +87,23 @@ std::size_t whole_characters(std::string_view text, std::size_t max_bytes) {
   return end;
 }
 
+bool begins_with_character(std::string_view bytes) {
+  return !bytes.empty() && first_character(bytes).valid;
+}
+
+std::size_t open_bytes_at_end(std::string_view bytes) {
+  for (std::size_t n = 1; n <= std::min<std::size_t>(3, bytes.size()); ++n) {
+    const auto lead = static_cast<unsigned char>(bytes[bytes.size() - n]);
+    if (is_continuation(lead)) continue;
+    const std::size_t whole = (lead & 0xE0) == 0xC0   ? 2
+                              : (lead & 0xF0) == 0xE0 ? 3
+                              : (lead & 0xF8) == 0xF0 ? 4
+                                                      : 1;
+    return n < whole ? n : 0;
+  }
+  return 0;
+}
+
 std::string as_utf8(std::string_view bytes) {
   std::string text;
   text.reserve(bytes.size());

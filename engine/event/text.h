@@ -32,6 +32,11 @@ std::string as_utf8(std::string_view bytes);
 /// How many of the first `max_bytes` bytes of UTF-8 text end between characters.
 std::size_t whole_characters(std::string_view text, std::size_t max_bytes);
 
+/// Whether the first bytes are a whole character of UTF-8.
+bool begins_with_character(std::string_view bytes);
+/// Bytes at the end that begin a character of UTF-8 which is not whole yet: 0 to 3.
+std::size_t open_bytes_at_end(std::string_view bytes);
+
 /// A name found in a file, for a message: printable, cut after 120 characters with "...".
 std::string quoted_for_message(std::string_view found);
 

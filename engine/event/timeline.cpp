@@ -164,6 +164,44 @@ std::string Timeline::bytes_of(const RunRecord& run, std::span<const TokenId> id
   return bytes;
 }
 
+bool Timeline::drops_space_of(const RunRecord& run, std::size_t index) const {
+  const ModelLoaded* loaded = model(run.started.model);
+  const auto bytes = [&](TokenId id) { return bytes_of(run, {&id, 1}); };
+  if (!loaded || !loaded->drops_first_space || !bytes(run.tokens[index].id).starts_with(' '))
+    return false;
+  const auto gives_none = [&](TokenId id) { return bytes(id).empty(); };
+  const auto before = std::span(run.tokens).first(index);
+  return std::ranges::all_of(run.started.prompt_tokens, gives_none) &&
+         std::ranges::all_of(before, gives_none, &TokenRecord::id);
+}
+
+std::string Timeline::generated_bytes(const RunRecord& run, std::size_t index) const {
+  std::string bytes = bytes_of(run, {&run.tokens[index].id, 1});
+  if (drops_space_of(run, index)) bytes.erase(0, 1);
+  return bytes;
+}
+
+std::string Timeline::generated_text(const RunRecord& run, std::size_t first, std::size_t n) const {
+  constexpr std::size_t kBefore = 16;  // tokens; a character has at most four bytes
+  const auto keep_open = [](std::string& bytes) {
+    bytes.erase(0, bytes.size() - open_bytes_at_end(bytes));
+  };
+  const std::span<const TokenId> prompt = run.started.prompt_tokens;
+  std::string text = bytes_of(run, prompt.last(std::min(prompt.size(), kBefore)));
+  keep_open(text);
+  std::size_t n_of_prompt = text.size();  // bytes that the prompt leaves open, while they are
+  for (std::size_t i = first - std::min(first, kBefore); i < first; ++i) {
+    text += generated_bytes(run, i);
+    if (open_bytes_at_end(text) != text.size()) n_of_prompt = 0;
+    keep_open(text);
+  }
+  for (std::size_t i = first; i < first + n; ++i) text += generated_bytes(run, i);
+  const bool at_end = first + n == run.tokens.size();
+  if (!at_end) text.resize(text.size() - open_bytes_at_end(text));
+  if (!text.empty() && !begins_with_character(text)) text.erase(0, n_of_prompt);
+  return text;
+}
+
 std::string Timeline::text_of(const RunRecord& run, TokenId id) const {
   return printable(bytes_of(run, {&id, 1}));
 }

@@ -156,6 +156,15 @@ class Timeline {
   std::string name_of(const RunRecord& run, TokenId id) const;
   /// Bytes of a row of tokens, joined. Ids without a piece give "<token 7>".
   std::string bytes_of(const RunRecord& run, std::span<const TokenId> ids) const;
+  /// Whether generated token `index` is the word that begins the whole text, after a prompt of
+  /// control symbols alone, and is decoded without the space that its piece begins with.
+  bool drops_space_of(const RunRecord& run, std::size_t index) const;
+  /// The bytes that generated token `index` adds to the text: its piece's, without such a space.
+  std::string generated_bytes(const RunRecord& run, std::size_t index) const;
+  /// What n generated tokens from `first` on add to the text, in whole characters: one that they
+  /// leave open is part of what completes it, and after the run's last token of what is there. One
+  /// that the prompt leaves open is part of the text if it is completed.
+  std::string generated_text(const RunRecord& run, std::size_t first, std::size_t n) const;
   /// wall(baseline) / wall(run) in own decode compute, if a finished AR run with the same model,
   /// scale, prompt, sampling and limits is here. The AR run of the same race goes before others, a
   /// later one before an earlier one; an AR run compared with itself gives 1. None of a run that

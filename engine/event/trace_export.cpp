@@ -407,7 +407,7 @@ class RunTrace {
       args +=
           fmt::format(",\"positions\":[{},{}],\"tokens\":[{}],\"text\":{},\"provenance\":{}",
                       c.first_pos, c.first_pos + std::ssize(c.tokens) - 1, fmt::join(c.tokens, ","),
-                      json_quoted(timeline_.bytes_of(run_, c.tokens)), json_quoted(provenance));
+                      json_quoted(committed_text(c)), json_quoted(provenance));
     }
     if (kind == LaneKind::Pool && step.pool) {
       args += fmt::format(",\"added\":{},\"evicted\":{},\"tried\":{},\"ngrams\":{}",
@@ -415,6 +415,18 @@ class RunTrace {
                           step.pool->tried.size(), step.pool->n_ngrams);
     }
     return args + "}";
+  }
+
+  /// What a step's tokens add to the text; in a damaged recording, the bytes of the tokens alone.
+  std::string committed_text(const Committed& c) const {
+    const auto at = std::ranges::lower_bound(run_.tokens, c.first_pos, {}, &TokenRecord::pos);
+    const auto n = std::ssize(c.tokens);
+    const bool is_there =
+        run_.tokens.end() - at >= n &&
+        std::ranges::equal(c.tokens, std::ranges::subrange(at, at + n), {}, {}, &TokenRecord::id);
+    if (!is_there) return timeline_.bytes_of(run_, c.tokens);
+    return timeline_.generated_text(run_, static_cast<std::size_t>(at - run_.tokens.begin()),
+                                    static_cast<std::size_t>(n));
   }
 
   /// Block trajectories as b/e, one after the other; their iterations as instants.

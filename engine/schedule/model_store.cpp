@@ -331,6 +331,21 @@ int threads_of_rank(const kernels::Device& device, int n_ranks) {
   return std::max(1, device.n_threads() / n_ranks);
 }
 
+namespace {
+
+/// Whether a first word is decoded without the space that its piece begins with.
+bool drops_first_space(const Tokenizer& tokenizer) {
+  for (TokenId id = 0; id < tokenizer.vocab_size(); id++) {
+    const std::string piece = tokenizer.piece(id);
+    if (!piece.starts_with(' ') || tokenizer.is_special(id)) continue;
+    TextState state;
+    if (tokenizer.extend(state, id) != piece) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 ModelLoaded describe(const LoadedModel& loaded) {
   const Model& model = *loaded.model;
   ModelLoaded event;
@@ -362,6 +377,7 @@ ModelLoaded describe(const LoadedModel& loaded) {
       event.special_ids.push_back(id);
       event.special_names.push_back(tokenizer->piece(id));
     }
+    event.drops_first_space = drops_first_space(*tokenizer);
   }
   return event;
 }

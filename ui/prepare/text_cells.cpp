@@ -91,6 +91,8 @@ void add_committed(std::vector<TextCell>& cells,
     if (token.step > last) break;
     while (at + 1 < n_steps && step.begun.step < token.step) step = run.steps.head(++at);
     TextCell cell = cell_of(timeline, run, token.id);
+    const auto place = static_cast<std::size_t>(index);
+    if (timeline.drops_space_of(run, place)) cell.text.erase(0, 1);
     cell.mean = mean_of(token.standing);
     if (cell.mean == Mean::Accepted) cell.origin = mean_of(token.origin.kind);
     cell.position = token.pos;

@@ -200,6 +200,45 @@ TEST(Timeline, text_shows_halves_of_characters_until_they_meet) {
   EXPECT_EQ(timeline.text_of(run, -1), "<token -1>");
 }
 
+/// A run that writes 7, 8 9 10, 7, 8 9 10 after a prompt of two tokens, with these pieces.
+Timeline written(std::vector<TokenId> prompt,
+                 const std::vector<std::pair<int, std::string>>& pieces) {
+  std::vector<Event> events = small_stream();
+  ModelLoaded& model = first<ModelLoaded>(events);
+  model.drops_first_space = true;
+  for (const auto& [id, piece] : pieces) model.pieces[static_cast<std::size_t>(id)] = piece;
+  first<RunStarted>(events).prompt_tokens = std::move(prompt);
+  return timeline_of(events);
+}
+
+TEST(Timeline, the_first_word_after_control_symbols_has_no_space) {
+  const Timeline alone = written({0, 0}, {{0, ""}, {7, " a"}});
+  EXPECT_EQ(alone.generated_text(alone.runs()[0], 0, 5), "at8t9t10 a");
+  EXPECT_EQ(alone.generated_bytes(alone.runs()[0], 4), " a");
+  const Timeline after_text = written({0, 1}, {{0, ""}, {7, " a"}});
+  EXPECT_EQ(after_text.generated_text(after_text.runs()[0], 0, 1), " a");
+}
+
+TEST(Timeline, a_character_is_text_of_the_step_that_completes_it) {
+  const Timeline timeline = written({1, 1}, {{7, "\xE2"}, {8, "\x82"}, {9, "\xAC."}, {10, "\xC3"}});
+  const RunRecord& run = timeline.runs()[0];
+  EXPECT_EQ(timeline.generated_text(run, 0, 1), "");
+  EXPECT_EQ(timeline.generated_text(run, 1, 3), "\xE2\x82\xAC.");
+  EXPECT_EQ(timeline.generated_text(run, 4, 1), "\xC3") << "no character goes on like that";
+  EXPECT_EQ(timeline.generated_text(run, 5, 3), "\xE2\x82\xAC.\xC3") << "open at the end";
+  EXPECT_EQ(timeline.generated_text(run, 0, 8),
+            timeline.generated_text(run, 0, 1) + timeline.generated_text(run, 1, 3) +
+                timeline.generated_text(run, 4, 1) + timeline.generated_text(run, 5, 3));
+}
+
+TEST(Timeline, a_character_that_the_prompt_begins_is_text_if_completed) {
+  const Timeline completed = written({1, 3}, {{7, "\xA9!"}});
+  EXPECT_EQ(completed.generated_text(completed.runs()[0], 0, 1), "\xC3\xA9!");
+  EXPECT_EQ(completed.generated_text(completed.runs()[0], 4, 1), "\xA9!");
+  const Timeline broken = written({1, 3}, {{7, "z"}});
+  EXPECT_EQ(broken.generated_text(broken.runs()[0], 0, 1), "z");
+}
+
 TEST(Timeline, TR04_absurd_values_are_counted_and_kept_out) {
   constexpr Nanoseconds kMin = std::numeric_limits<Nanoseconds>::min();
   constexpr Nanoseconds kMax = std::numeric_limits<Nanoseconds>::max();
