@@ -86,7 +86,8 @@ std::vector<TextPart> AddedTokens::split(std::string_view text,
                                          bool special_as_text) const {
   const std::vector<Entry>& entries = kind == Of::GivenText ? given_ : normalized_;
   std::vector<TextPart> parts;
-  std::size_t begun = 0;  // of the text that is in no part yet
+  std::size_t begun = 0;      // of the text that is in no part yet
+  std::size_t space_end = 0;  // of the white space that was measured last
   for (std::size_t i = 0; i < text.size() && !entries.empty();) {
     const Match match = longest_at(entries, text.substr(i));
     if (match.length == 0) {
@@ -100,10 +101,16 @@ std::vector<TextPart> AddedTokens::split(std::string_view text,
     if (token.single_word &&
         (ends_with_word(text.substr(0, start)) || starts_with_word(text.substr(stop))))
       continue;
-    if (token.lstrip) start = std::max(trailing_space_begin(text.substr(0, start)), begun);
-    if (token.rstrip) stop += leading_space(text.substr(stop));
+    if (token.lstrip)
+      start =
+          start <= begun ? begun : begun + trailing_space_begin(text.substr(begun, start - begun));
+    if (token.rstrip) {
+      // A match within white space that the one before took is not measured again.
+      if (stop >= space_end) space_end = stop + leading_space(text.substr(stop));
+      stop = space_end;
+    }
     if (begun < start) parts.push_back({{}, text.substr(begun, start - begun)});
-    parts.push_back({token.id, text.substr(start, stop - start)});
+    parts.push_back({token.id, text.substr(start, std::max(start, stop) - start)});
     begun = stop;
   }
   if (begun < text.size()) parts.push_back({{}, text.substr(begun)});

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <new>
 
@@ -274,7 +275,8 @@ class SentencePieceTokenizer : public Tokenizer {
 /// The rules by which transformers 5.24 reads a tokenizer.model of this class.
 void set_rules(const TokenizerSettings& settings,
                const std::string& model_type,
-               SentencePieceOptions& options) {
+               SentencePieceOptions& options,
+               std::vector<std::string>& notices) {
   using Prefix = SentencePieceOptions::Prefix;
   const std::string& name = settings.tokenizer_class;
   const bool is_llama =
@@ -282,6 +284,14 @@ void set_rules(const TokenizerSettings& settings,
   // Other classes, and Mistral's models, are read as the SentencePiece model itself says.
   const bool every = is_llama ? name == "LlamaTokenizer" && settings.legacy.value_or(false)
                               : settings.legacy.value_or(true);
+  constexpr std::array kGeneric = {"", "LlamaTokenizer", "PreTrainedTokenizer",
+                                   "TokenizersBackend"};
+  if (!is_llama && std::ranges::find(kGeneric, name) == kGeneric.end()) {
+    notices.push_back(
+        fmt::format("{}: tokenizer_class {}: its own rules are not applied, those of "
+                    "tokenizer.model are",
+                    escaped(settings.file), in_quotes(name)));
+  }
   options.own_normalizer = !is_llama;
   options.prefix = every ? Prefix::EveryStretch : Prefix::FirstStretch;
   if (is_llama && !settings.add_prefix_space.value_or(true)) options.prefix = Prefix::Never;
@@ -313,7 +323,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& directory,
   options.bos_token = settings.bos;
   options.eos_token = settings.eos;
   options.symbols_are_text = settings.split_special;
-  set_rules(settings, model_type, options);
+  set_rules(settings, model_type, options, notices);
   options.added =
       placed_tokens(settings, model, !options.own_normalizer, vocab_size, limits, notices);
   // With a dummy prefix transformers looks for all of them in the text as it is given; so does this

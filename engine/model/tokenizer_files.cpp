@@ -309,6 +309,10 @@ class Placing {
              "another one, as it is that of " + in_quotes(same->second));
     }
     for (const ListedToken& listed : settings.tokens) {
+      if (static_cast<std::int64_t>(listed.token.content.size()) > limits_.piece_bytes) {
+        refuse(listed.file, listed.field, fmt::format("{} bytes", listed.token.content.size()),
+               fmt::format("at most {}", limits_.piece_bytes));
+      }
       if (listed.token.content.empty()) {
         if (listed.id) refuse(listed.file, listed.field + ": content", "no text", "a token");
       } else if (listed.id) {

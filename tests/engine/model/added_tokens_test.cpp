@@ -62,6 +62,14 @@ TEST(AddedTokens, strip_flags_take_the_white_space_beside) {
   EXPECT_EQ(split(t, "T T"), "<1>T |<1>T");
 }
 
+TEST(AddedTokens, white_space_is_measured_once) {
+  AddedToken t = token(1, " ");
+  t.lstrip = t.rstrip = true;
+  const AddedTokens tokens({t});
+  const std::string text(200'000, ' ');  // each match takes what is left: a second per character
+  EXPECT_EQ(tokens.split(text, AddedTokens::Of::GivenText, false).size(), text.size());
+}
+
 TEST(AddedTokens, a_single_word_stands_beside_no_word_character) {
   AddedToken t = token(1, "word");
   t.single_word = true;
@@ -166,6 +174,15 @@ TEST_F(TokenizerFiles, fields_that_are_not_applied_are_named) {
                                     "padding_side, clean_up_tokenization_spaces")));
 }
 
+TEST_F(TokenizerFiles, a_class_with_rules_of_its_own_is_noted) {
+  write("tokenizer_config.json", R"({"tokenizer_class": "T5TokenizerFast"})");
+  EXPECT_THAT(open().notices, ElementsAre(HasSubstr("tokenizer_class \"T5Tokenizer\": its own")));
+  for (const char* name : {"LlamaTokenizer", "PreTrainedTokenizerFast", "CodeLlamaTokenizer"}) {
+    write("tokenizer_config.json", fmt::format(R"({{"tokenizer_class": "{}"}})", name));
+    EXPECT_THAT(open().notices, IsEmpty()) << name;
+  }
+}
+
 TEST_F(TokenizerFiles, a_piece_may_be_called_otherwise) {
   write("tokenizer_config.json", R"({"added_tokens_decoder": {"2": {"content": "<|im_end|>"}}})");
   EXPECT_THAT(open().notices,
@@ -187,6 +204,11 @@ TEST_F(TokenizerFiles, ids_that_contradict_are_refused) {
   EXPECT_THAT(refused_with(R"({"<x>": 9223372036854775807})"), HasSubstr("an id below 4000000"));
   for (const char* id : {"-1", "1.5", "\"7\"", "null", "[]", "1e3", "99999999999999999999"})
     EXPECT_THAT(refused_with(fmt::format(R"({{"<x>": {}}})", id)), HasSubstr("a token id")) << id;
+}
+
+TEST_F(TokenizerFiles, very_long_tokens_are_refused) {
+  write("added_tokens.json", fmt::format(R"({{"{}": 290}})", std::string(4097, 'a')));
+  EXPECT_THAT(refusal([&] { open(); }), HasSubstr("found 4097 bytes, expected at most 4096"));
 }
 
 TEST_F(TokenizerFiles, more_tokens_than_rows_are_refused_with_both_numbers) {
