@@ -54,6 +54,7 @@ void add_devices(CLI::App& app, Parsed& p, Run& run) {
 bool answered(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
+    refuse_missing_values(app, argc, argv);
     return false;
   } catch (const CLI::CallForHelp&) {
     const CLI::App* at = deepest(app);
@@ -64,7 +65,11 @@ bool answered(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::CallForVersion&) {
     print("decoscope " DECOSCOPE_VERSION "\n");
   } catch (const CLI::ParseError& error) {
+    refuse_missing_values(app, argc, argv);
     throw kernels::Error(kernels::ErrorCode::Usage, usage_message(app, error));
+  } catch (const kernels::Error&) {
+    refuse_missing_values(app, argc, argv);
+    throw;
   }
   return true;
 }

@@ -23,6 +23,8 @@ std::vector<int> counts_from(const char* option, const std::string& list, int mo
                                  not_whole(word, 1, most) + ", or several with commas between");
     counts.push_back(static_cast<int>(*n));
   }
+  if (counts.empty())
+    throw CLI::ValidationError(option, "found none, expected numbers with commas between");
   return counts;
 }
 

@@ -11,7 +11,8 @@ namespace app {
 std::string assets_dir() {
   namespace fs = std::filesystem;
   std::vector<fs::path> places;
-  if (const char* given = std::getenv("DECOSCOPE_ASSETS")) places.emplace_back(given);
+  if (const char* given = std::getenv("DECOSCOPE_ASSETS"); given && *given)
+    places.emplace_back(given);
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (!error) {

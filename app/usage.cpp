@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,6 +10,7 @@
 
 #include "engine/closest_name.h"
 #include "engine/event/text.h"
+#include "kernels/error.h"
 
 namespace app {
 
@@ -101,7 +103,53 @@ std::string missing_word(const CLI::App& at, const std::vector<std::string>& wor
   return fmt::format("{}: found nothing behind it, expected {}", at.get_name(), listed(words));
 }
 
+std::string with_help(const std::string& message, const CLI::App* at) {
+  return fmt::format("{}; `{} --help` lists what there is", message, path_of(at));
+}
+
+/// Options whose value is any text, an empty one included.
+bool takes_any_text(const CLI::Option& option) {
+  return option.check_lname("prompt");
+}
+
+[[noreturn]] void refuse_missing_value(const CLI::App& at,
+                                       const std::string& option,
+                                       const std::string& found) {
+  throw kernels::Error(kernels::ErrorCode::Usage,
+                       with_help(option + ": found " + found + ", expected a value", &at));
+}
+
+/// "--name=" of an option that this command has; CLI11 would take the next word as its value.
+void refuse_bare_equals(const CLI::App& at, int argc, const char* const* argv) {
+  for (int i = 1; i < argc; i++) {
+    const std::string word = argv[i];
+    if (word == "--") return;
+    if (std::string_view(argv[i - 1]) == "--prompt") continue;
+    if (!word.starts_with("--") || word.find('=') != word.size() - 1) continue;
+    const std::string name = word.substr(0, word.size() - 1);
+    const CLI::Option* option = at.get_option_no_throw(name);
+    if (option && option->get_items_expected_max() > 0 && !takes_any_text(*option))
+      refuse_missing_value(at, name, "nothing behind it");
+  }
+}
+
 }  // namespace
+
+void refuse_missing_values(const CLI::App& app, int argc, const char* const* argv) {
+  const CLI::App* at = deepest(app);
+  refuse_bare_equals(*at, argc, argv);
+  for (const CLI::App* command : {&app, at}) {
+    for (const CLI::Option* option : command->get_options({})) {
+      if (option->get_items_expected_max() == 0 || takes_any_text(*option)) continue;
+      for (const std::string& value : option->results()) {
+        if (value.empty()) refuse_missing_value(*at, option->get_name(), "nothing behind it");
+        const std::string name = value.substr(0, value.find('='));
+        if (name.starts_with("--") && at->get_option_no_throw(name))
+          refuse_missing_value(*at, option->get_name(), "the option " + name + " behind it");
+      }
+    }
+  }
+}
 
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* at = deepest(app);
@@ -134,7 +182,7 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
     const std::vector<std::string> words = words_after(*at);
     if (at != &app && !words.empty()) message = missing_word(*at, words);
   }
-  return fmt::format("{}; `{} --help` lists what there is", message, path_of(at));
+  return with_help(message, at);
 }
 
 }  // namespace app

@@ -20,6 +20,12 @@ const CLI::App* deepest(const CLI::App& app);
 /// "decoscope data generate".
 std::string path_of(const CLI::App* at);
 
+/// Refuses an option without a value: `--opt=`, `--opt ""`, an empty positional, and `--opt` before
+/// another option, which CLI11 would take as the value. A prompt may be empty and may be any text.
+/// @param app  after it has parsed, or tried to
+/// @throws Error(Usage)  naming the option
+void refuse_missing_values(const CLI::App& app, int argc, const char* const* argv);
+
 /// One line for what CLI11 found wrong, with the nearest word that exists.
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error);
 

@@ -1,6 +1,8 @@
 // What the command line hands to the window and to the subcommands: each is replaced here by a
 // function that keeps what it was given.
 #include <optional>
+#include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -136,6 +138,84 @@ TEST(CommandLine, CL01_a_number_that_is_none_is_told_by_what_was_found_and_what_
                   .starts_with("--count: found '-1', expected a whole number from 0 to "));
   EXPECT_TRUE(refusal_of({"generate", "--max-tokens"})
                   .starts_with("--max-tokens: found nothing behind it"));
+}
+
+/// Options of a command that take a value, as its help lists them.
+std::vector<std::string> options_with_a_value(std::vector<std::string> command) {
+  command.push_back("--help");
+  testing::internal::CaptureStdout();
+  parse(command);
+  std::istringstream help(testing::internal::GetCapturedStdout());
+  std::vector<std::string> options;
+  const std::regex option("^  (?:-.,)?(--[a-z-]+) (?!Excludes:|Needs:)[A-Z:{].*");
+  std::smatch found;
+  for (std::string line; std::getline(help, line);)
+    if (std::regex_match(line, found, option)) options.push_back(found[1]);
+  return options;
+}
+
+const std::vector<std::vector<std::string>> kCommands = {{},
+                                                         {"generate"},
+                                                         {"compare"},
+                                                         {"bench", "step"},
+                                                         {"data", "generate"},
+                                                         {"data", "stats"},
+                                                         {"train", "target"},
+                                                         {"model", "info"},
+                                                         {"model", "validate"},
+                                                         {"model", "random"},
+                                                         {"model", "tree"},
+                                                         {"model", "scale"},
+                                                         {"model", "score"},
+                                                         {"reason", "cot"},
+                                                         {"reason", "tot"},
+                                                         {"trace", "info"},
+                                                         {"trace", "convert"}};
+
+TEST(CommandLine, an_empty_value_is_refused_by_every_option) {
+  int n_options = 0;
+  for (const std::vector<std::string>& command : kCommands) {
+    for (const std::string& option : options_with_a_value(command)) {
+      if (option == "--prompt") continue;  // any text, an empty one too
+      n_options++;
+      for (const std::vector<std::string>& empty :
+           {std::vector<std::string>{option, ""}, {option + "="}, {option + "=", "--json"}}) {
+        std::vector<std::string> words = command;
+        words.insert(words.end(), empty.begin(), empty.end());
+        EXPECT_TRUE(
+            refusal_of(words).starts_with(option + ": found nothing behind it, expected a value"))
+            << testing::PrintToString(words) << " " << refusal_of(words);
+      }
+    }
+  }
+  EXPECT_GT(n_options, 100);
+}
+
+TEST(CommandLine, an_empty_word_is_refused) {
+  EXPECT_TRUE(refusal_of({"model", "info", ""}).starts_with("path: found nothing behind it"));
+  EXPECT_TRUE(refusal_of({"trace", "convert", "a.pdrun", ""}).starts_with("out: found nothing"));
+  EXPECT_TRUE(refusal_of({"data", "stats", ""}).starts_with("file: found nothing"));
+  EXPECT_TRUE(refusal_of({"bench", "step", "--rows", ","}).starts_with("--rows: found none"));
+}
+
+TEST(CommandLine, an_option_is_no_value_of_another) {
+  EXPECT_TRUE(refusal_of({"train", "target", "--recipe", "r.json", "--out", "--resume"})
+                  .starts_with("--out: found the option --resume behind it, expected a value"));
+  EXPECT_TRUE(refusal_of({"generate", "--prompt", "a", "--heads", ",", "--json"})
+                  .starts_with("--heads: found the option --json behind it"));
+  parse({"generate", "--prompt", "--json"});
+  ASSERT_TRUE(generation_asked);
+  EXPECT_EQ(generation_asked->prompt, "--json") << "a prompt is any text";
+}
+
+TEST(CommandLine, a_prompt_may_be_empty) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"generate", "--prompt", ""}, {"compare", "--prompt", ""}}) {
+    parse(words);
+    ASSERT_TRUE(generation_asked);
+    EXPECT_EQ(generation_asked->prompt, "");
+    EXPECT_TRUE(generation_asked->has_prompt);
+  }
 }
 
 TEST(CommandLine, limits_on_files_are_raised_one_by_one_by_every_command_that_opens_models) {
