@@ -1,6 +1,8 @@
 #include "app/terminal.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <algorithm>
 #include <atomic>
@@ -19,9 +21,47 @@ namespace {
 
 std::atomic<bool> asked_to_stop{false};
 std::atomic<bool> nobody_asks{false};
+std::atomic<bool> cpu_time_over{false};
+
+constexpr int kResources = static_cast<int>(kernels::ErrorCode::Resources);
+constexpr int kCancelled = static_cast<int>(kernels::ErrorCode::Cancelled);
 
 void on_signal(int) {
-  if (asked_to_stop.exchange(true) || nobody_asks.load()) _exit(6);
+  if (asked_to_stop.exchange(true) || nobody_asks.load()) _exit(kCancelled);
+}
+
+// The system repeats this signal every second, so a second one means nothing.
+void on_cpu_limit(int) {
+  cpu_time_over = true;
+  asked_to_stop = true;
+  if (nobody_asks.load()) _exit(kResources);
+}
+
+// A handler, because a child process would inherit SIG_IGN.
+void on_failed_write(int) {}
+
+void handle(int signal_number, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = handler == on_failed_write ? SA_RESTART : 0;
+  sigaction(signal_number, &action, nullptr);
+}
+
+bool is_ignored(int signal_number) {
+  struct sigaction action {};
+  return sigaction(signal_number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+/// Moves the signal before the kill, where both are due at the same second: a quarter of the time
+/// earlier, 30 s at most, for what is saved then.
+void warn_before_the_cpu_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_max == RLIM_INFINITY) return;
+  constexpr rlim_t kMostSeconds = 30;
+  const rlim_t margin = std::clamp<rlim_t>(limit.rlim_max / 4, 1, kMostSeconds);
+  if (limit.rlim_max <= margin || limit.rlim_cur <= limit.rlim_max - margin) return;
+  limit.rlim_cur = limit.rlim_max - margin;
+  setrlimit(RLIMIT_CPU, &limit);
 }
 
 double seconds() {
@@ -49,15 +89,33 @@ std::string first_characters(std::string text, std::size_t n) {
 }  // namespace
 
 void install_signal_handlers() {
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  for (const int signal_number : {SIGINT, SIGTERM, SIGHUP})
-    sigaction(signal_number, &action, nullptr);
+  for (const int signal_number : {SIGINT, SIGTERM}) handle(signal_number, on_signal);
+  if (!is_ignored(SIGHUP)) handle(SIGHUP, on_signal);
+  handle(SIGXCPU, on_cpu_limit);
+  handle(SIGXFSZ, on_failed_write);
   std::signal(SIGPIPE, SIG_IGN);
+  warn_before_the_cpu_limit();
+}
+
+void fill_closed_streams() {
+  // Standard output is open for reading alone: a write fails as on a closed stream.
+  const int modes[] = {O_RDONLY, O_RDONLY, O_WRONLY};
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+    if (fcntl(fd, F_GETFD) >= 0) continue;
+    const int opened = open("/dev/null", modes[fd]);
+    if (opened >= 0 && opened != fd) {
+      dup2(opened, fd);
+      close(opened);
+    }
+  }
 }
 
 bool interrupted() {
   return asked_to_stop.load(std::memory_order_relaxed);
+}
+
+bool cpu_time_is_over() {
+  return cpu_time_over.load(std::memory_order_relaxed);
 }
 
 void end_when_interrupted(bool on) {

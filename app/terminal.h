@@ -11,10 +11,18 @@ namespace app {
 /// an Error, so that nobody reports it.
 class OutputClosed {};
 
-/// Ctrl+C, SIGTERM and SIGHUP set interrupted(); a second Ctrl+C ends the process at once. SIGPIPE
-/// is ignored.
+/// Ctrl+C, SIGTERM and SIGHUP set interrupted(); a second one ends the process at once. SIGHUP stays
+/// ignored where the program was started so (nohup). SIGPIPE and SIGXFSZ end nothing: the write
+/// fails instead, with EPIPE or EFBIG. SIGXCPU sets interrupted() and cpu_time_is_over(); the soft
+/// limit of CPU time is lowered below a hard one that equals it, because at the hard one the system
+/// kills the process.
 void install_signal_handlers();
+/// Opens /dev/null in place of each standard stream that the caller closed, so that no file the
+/// program opens takes its number and receives what is printed. Printing to standard output fails.
+void fill_closed_streams();
 bool interrupted();
+/// The process has used the CPU time that its limit (ulimit -t) allows, but for what is left to save.
+bool cpu_time_is_over();
 /// While on, the first of these signals ends the process at once, with the code of what was
 /// cancelled: for the time that a library works and asks nobody.
 void end_when_interrupted(bool on);
