@@ -92,26 +92,18 @@ std::string export_trace(const engine::Timeline& timeline,
 }
 
 std::string export_tables(const engine::Timeline& timeline, const std::string& path) {
-  const fs::path base = fs::path(path).replace_extension();
-  const std::pair<const char*, std::string> tables[] = {
-      {"-steps.csv", engine::steps_csv(timeline)},
-      {"-tokens.csv", engine::tokens_csv(timeline)},
-      {"-acceptance.csv", engine::acceptance_csv(timeline)},
-      {"-lanes.csv", engine::lanes_csv(timeline)},
-  };
-  for (const auto& [end, text] : tables) {
+  const std::string stem = fs::path(path).replace_extension().string();
+  for (const char* end : {"-steps.csv", "-tokens.csv", "-acceptance.csv", "-lanes.csv"}) {
     std::error_code ignored;
-    if (fs::exists(base.string() + end, ignored))
-      return base.string() + end + ": is there already; choose another name";
+    if (fs::exists(stem + end, ignored))
+      return stem + end + ": is there already; choose another name";
   }
-  for (const auto& [end, text] : tables) {
-    std::ofstream out(base.string() + end, std::ios::binary);
-    out << text;
-    out.flush();
-    if (!out)
-      return base.string() + end + ": cannot be written; is the folder writable, the disk full?";
+  try {
+    engine::write_tables(timeline, stem);
+    return "Wrote " + stem + "-steps.csv, -tokens.csv, -acceptance.csv, -lanes.csv";
+  } catch (const std::exception& error) {
+    return error.what();
   }
-  return "Wrote " + base.string() + "-steps.csv, -tokens.csv, -acceptance.csv, -lanes.csv";
 }
 
 }  // namespace ui

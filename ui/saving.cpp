@@ -81,7 +81,8 @@ bool Saving::ended() const {
 
 std::string Saving::write(const std::function<void(Outlet&)>& tell) {
   engine::Recorder recorder(path_, {.max_pending_payload_bytes = kMaxPendingBytes,
-                                    .max_pending_bytes = kMaxPendingBytes});
+                                    .max_pending_bytes = kMaxPendingBytes,
+                                    .if_failed = engine::RecorderOptions::IfFailed::Remove});
   try {
     Outlet outlet(recorder, *this);
     tell(outlet);

@@ -1,13 +1,16 @@
 #include "engine/event/csv.h"
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
 
+#include "engine/event/output_file.h"
 #include "engine/event/recording_format.h"
 #include "engine/event/text.h"
 
@@ -285,6 +288,58 @@ std::string lanes_csv(const Timeline& timeline, const CsvOptions& options) {
     table.end_row();
   }
   return table.take();
+}
+
+namespace {
+
+struct NamedTable {
+  const char* name;
+  std::string (*make)(const Timeline&, const CsvOptions&);
+};
+
+constexpr NamedTable kAllTables[] = {{"steps", steps_csv},
+                                     {"tokens", tokens_csv},
+                                     {"acceptance", acceptance_csv},
+                                     {"lanes", lanes_csv}};
+
+std::string table_name(const std::string& stem, const NamedTable& table) {
+  return fmt::format("{}-{}.csv", stem, table.name);
+}
+
+/// The first of the numbered stems of which no table is there: the four keep together.
+std::string free_stem(const std::string& stem) {
+  for (int n = 1;; ++n) {
+    const std::string name = n == 1 ? stem : fmt::format("{}-{}", stem, n);
+    const bool taken = std::ranges::any_of(kAllTables, [&](const NamedTable& table) {
+      std::error_code ignored;
+      return std::filesystem::exists(table_name(name, table), ignored);
+    });
+    if (!taken || n == kMaxNames) return name;
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> write_tables(const Timeline& timeline,
+                                      const std::string& stem,
+                                      const CsvOptions& options,
+                                      const std::function<void()>& go_on) {
+  const std::string free = free_stem(stem);
+  std::vector<std::string> files;
+  try {
+    for (const NamedTable& table : kAllTables) {
+      if (go_on) go_on();
+      OutputFile file(table_name(free, table), {}, OutputFile::IfExists::NewName);
+      file.write(table.make(timeline, options));
+      file.finish();
+      files.push_back(file.path());
+    }
+  } catch (...) {
+    std::error_code ignored;
+    for (const std::string& path : files) std::filesystem::remove(path, ignored);
+    throw;
+  }
+  return files;
 }
 
 }  // namespace engine

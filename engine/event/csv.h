@@ -3,7 +3,9 @@
 // options, parameters, seed, model, device) and by which program it was written.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "engine/event/timeline.h"
 
@@ -23,5 +25,15 @@ std::string tokens_csv(const Timeline& timeline, const CsvOptions& options = {})
 std::string acceptance_csv(const Timeline& timeline, const CsvOptions& options = {});
 /// One row a run: what it was asked and what came of it.
 std::string lanes_csv(const Timeline& timeline, const CsvOptions& options = {});
+
+/// Writes STEM-steps.csv, STEM-tokens.csv, STEM-acceptance.csv and STEM-lanes.csv: all four or none.
+/// No file is replaced: where one of the four is there, all take the first numbered stem.
+/// @param go_on  called before each table; it throws Error to give up. May be empty
+/// @return  the names taken
+/// @throws Error(Resources)  as OutputFile, or what go_on() throws
+std::vector<std::string> write_tables(const Timeline& timeline,
+                                      const std::string& stem,
+                                      const CsvOptions& options = {},
+                                      const std::function<void()>& go_on = {});
 
 }  // namespace engine

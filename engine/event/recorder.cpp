@@ -1,10 +1,13 @@
 #include "engine/event/recorder.h"
 
+#include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,6 +27,12 @@ std::int64_t unix_seconds() {
 }
 
 }  // namespace
+
+std::string partial_name(const std::string& path) {
+  constexpr std::string_view kEnding = ".pdrun";
+  const std::size_t n = path.size() - (path.ends_with(kEnding) ? kEnding.size() : 0);
+  return path.substr(0, n) + "-partial" + path.substr(n);
+}
 
 Recorder::Recorder(const std::string& path, RecorderOptions options)
     : options_(std::move(options)) {
@@ -73,10 +82,8 @@ void Recorder::frame(const Event& event) {
   const std::lock_guard lock(mutex_);
   if (failed_ || closing_) return;
   if (body.size() > kMaxFrameBytes || pending_.size() + body.size() > options_.max_pending_bytes) {
-    failed_ = true;
-    trouble_ = fmt::format("{}: {} bytes wait for the disk, limit {}; recording is off",
-                           quoted_for_message(path_), pending_.size() + body.size(),
-                           options_.max_pending_bytes);
+    end_recording(fmt::format("{} bytes wait for the disk, limit {}", pending_.size() + body.size(),
+                              options_.max_pending_bytes));
     return;
   }
   const bool was_empty = pending_.empty();
@@ -123,10 +130,31 @@ void Recorder::write_all(const std::string& bytes) {
 
 void Recorder::fail(const std::string& what, int error) {
   const std::lock_guard lock(mutex_);
+  end_recording(fmt::format("{}: {} after {} bytes", what, std::strerror(error), n_written_));
+}
+
+void Recorder::end_recording(const std::string& why) {
   failed_ = true;
   pending_.clear();
-  trouble_ = fmt::format("{}: {}: {} after {} bytes; recording is off, what is written stays",
-                         quoted_for_message(path_), what, std::strerror(error), n_written_);
+  trouble_ =
+      fmt::format("{}: {}; recording is off, {}", quoted_for_message(path_), why, set_aside());
+}
+
+// A reader takes what has the recording's name for the whole.
+std::string Recorder::set_aside() const {
+  const bool keep = options_.if_failed == RecorderOptions::IfFailed::KeepPart && n_written_ > 0;
+  if (!keep) {
+    ::unlink(path_.c_str());
+    return "nothing is left of it";
+  }
+  const std::string part = partial_name(path_);
+  for (int n = 1; n <= kMaxNames; ++n) {
+    const std::string name = numbered(part, n);
+    if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, name.c_str(), RENAME_NOREPLACE) == 0)
+      return "what is written of it is in " + quoted_for_message(name);
+    if (errno != EEXIST) break;
+  }
+  return "what is written stays";
 }
 
 void Recorder::close() {

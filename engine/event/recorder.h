@@ -25,10 +25,17 @@ struct RecorderOptions {
   int flush_ms = 100;
   std::size_t max_pending_payload_bytes = 64u << 20;  // beyond: payload is left out, and told
   std::size_t max_pending_bytes = 256u << 20;  // a disk further behind than this ends the recording
+  /// What is left of a recording that fails: the whole frames under another name (partial_name), or
+  /// nothing.
+  enum class IfFailed : std::uint8_t { KeepPart, Remove } if_failed = IfFailed::KeepPart;
   /// Writes like ::write; a test puts a failing one in place.
   std::function<ssize_t(int fd, const void* bytes, std::size_t n)> write;
 };
 
+/// "dir/run.pdrun" -> "dir/run-partial.pdrun".
+std::string partial_name(const std::string& path);
+
+/// After a failed write no file has the recording's name: IfFailed says what is left of it.
 class Recorder : public EventSink {
  public:
   /// @throws Error(Resources)  naming the file and the system's reason
@@ -58,6 +65,8 @@ class Recorder : public EventSink {
   void write_loop();
   void write_all(const std::string& bytes);  // on the writer's thread
   void fail(const std::string& what, int error);
+  void end_recording(const std::string& why);  // with the mutex held
+  std::string set_aside() const;               // says in words where the part is
 
   std::string path_;
   RecorderOptions options_;

@@ -451,54 +451,15 @@ std::string write_whole(const std::string& path, std::string_view text) {
   return file.path();
 }
 
-/// The first of the numbered names of which no table is there: the four keep together.
-std::string free_stem(const std::string& to, std::span<const char* const> tables) {
-  for (int n = 1;; ++n) {
-    const std::string name = numbered(to, n);
-    const std::string stem = name.substr(0, name.size() - kTables.size());
-    const bool taken = std::any_of(tables.begin(), tables.end(), [&](const char* table) {
-      std::error_code ignored;
-      return std::filesystem::exists(fmt::format("{}-{}.csv", stem, table), ignored);
-    });
-    if (!taken || n == kMaxNames) return stem;
-  }
-}
-
-void remove_files(const std::vector<std::string>& paths) {
-  std::error_code ignored;
-  for (const std::string& path : paths) std::filesystem::remove(path, ignored);
-}
-
-/// All four or none.
-std::vector<std::string> write_tables(const Timeline& timeline,
-                                      const std::string& to,
-                                      const ConvertOptions& options) {
-  using Make = std::string (*)(const Timeline&, const CsvOptions&);
-  constexpr std::array<const char*, 4> kNames{"steps", "tokens", "acceptance", "lanes"};
-  constexpr std::array<Make, 4> kMakers{steps_csv, tokens_csv, acceptance_csv, lanes_csv};
-  const std::string stem = free_stem(to, kNames);
-  std::vector<std::string> files;
-  try {
-    for (std::size_t i = 0; i < kNames.size(); ++i) {
-      if (options.stop && options.stop()) give_up(to, "no table was written");
-      files.push_back(write_whole(fmt::format("{}-{}.csv", stem, kNames[i]),
-                                  kMakers[i](timeline, options.csv)));
-    }
-  } catch (const Error&) {
-    remove_files(files);
-    throw;
-  }
-  return files;
-}
-
 /// What is whole in a recording, as a recording. @return the name it took
 std::string repaired(const std::string& from, const std::string& to, const StopAsked& stop) {
-  Recorder recorder(to);
+  Recorder recorder(to, {.if_failed = RecorderOptions::IfFailed::Remove});
   try {
     read_whole(from, recorder, stop);
   } catch (const Error&) {
     recorder.close();
-    remove_files({recorder.path()});
+    std::error_code ignored;
+    std::filesystem::remove(recorder.path(), ignored);
     throw;
   }
   recorder.close();
@@ -549,7 +510,11 @@ TraceAnswer trace_convert(const std::string& from,
     notices.insert(notices.end(), report.notices.begin(), report.notices.end());
     files = {report.path};
   } else if (ends_with(to, kTables)) {
-    files = write_tables(opened.timeline, to, options);
+    const auto go_on = [&] {
+      if (options.stop && options.stop()) give_up(to, "no table was written");
+    };
+    files =
+        write_tables(opened.timeline, to.substr(0, to.size() - kTables.size()), options.csv, go_on);
   } else if (ends_with(to, ".txt")) {
     const auto go_on = [&] {
       if (options.stop && options.stop()) give_up(to, "nothing was written");
