@@ -21,7 +21,9 @@ int window(const WindowCommandOptions&) {
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <limits>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -242,6 +244,21 @@ void check_panel(const std::string& asked) {
                   meant.empty() ? fmt::format("; there are {}", fmt::join(known, ", ")) : meant));
 }
 
+/// A picture is replaced by a picture, nothing else is.
+void check_picture_output(const std::string& path) {
+  constexpr std::string_view kPng = "\x89PNG\r\n\x1a\n";
+  std::string begin(kPng.size(), '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(file.gcount()));
+  if (!begin.empty() && begin != kPng)
+    throw kernels::Error(kernels::ErrorCode::Usage,
+                         fmt::format("--screenshot {}: exists and is no PNG picture; name another "
+                                     "file",
+                                     engine::quoted_for_message(path)));
+  engine::check_can_be_written(path);
+}
+
 /// A wrong word of the command line is told as such, whether or not there is a display.
 /// @throws Error  of the code that the subcommands give the same fault
 void check_arguments(const WindowCommandOptions& options) {
@@ -251,7 +268,7 @@ void check_arguments(const WindowCommandOptions& options) {
                            "--screenshot: found " + options.screenshot +
                                ", expected a name ending in .png; a picture is written as PNG "
                                "alone");
-    engine::OutputFile begun(options.screenshot);  // never finished, it leaves nothing there
+    check_picture_output(options.screenshot);
   }
   check_panel(options.panel);
   if (!options.open.empty()) ui::check_opens(options.open);

@@ -12,7 +12,9 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/output_file.h"
 #include "engine/event/text.h"
+#include "engine/types.h"
 
 namespace ui {
 namespace {
@@ -192,22 +194,15 @@ Notes load_notes(const std::string& recording, std::string& why) {
 }
 
 std::string save_notes(const Notes& notes, const std::string& recording) {
-  const std::string path = notes_path(recording), fresh = path + ".new";
+  const std::string path = notes_path(recording);
   std::error_code error;
   if (notes.empty() && !fs::exists(path, error)) return "";
-  {
-    std::ofstream out(fresh, std::ios::binary | std::ios::trunc);
-    out << to_text(notes);
-    out.flush();
-    if (!out) {
-      out.close();
-      fs::remove(fresh, error);
-      return path +
-             ": bookmarks and names cannot be written; is the folder writable, the disk full?";
-    }
+  try {
+    engine::write_whole_file(path, to_text(notes));
+    return "";
+  } catch (const engine::Error& refused) {
+    return fmt::format("bookmarks and names: {}", refused.what());
   }
-  fs::rename(fresh, path, error);
-  return error ? path + ": " + error.message() : "";
 }
 
 }  // namespace ui

@@ -1,11 +1,11 @@
 #include "ui/screenshot.h"
 
 #include <algorithm>
-#include <fstream>
 
 #include <GL/gl.h>
 #include <zlib.h>
 
+#include "engine/event/output_file.h"
 #include "engine/types.h"
 
 namespace ui {
@@ -71,14 +71,7 @@ std::vector<std::uint8_t> read_pixels(int left, int bottom, int width, int heigh
 
 void write_screenshot(const std::string& path, int width, int height) {
   const std::vector<std::uint8_t> pixels = read_pixels(0, 0, width, height);
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  const std::string png = png_of(pixels, width, height);
-  out.write(png.data(), static_cast<std::streamsize>(png.size()));
-  out.flush();
-  if (!out)
-    throw engine::Error(
-        engine::ErrorCode::Resources,
-        path + ": the picture cannot be written; is the folder there, the disk full?");
+  engine::write_whole_file(path, png_of(pixels, width, height));
 }
 
 }  // namespace ui

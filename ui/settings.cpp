@@ -7,6 +7,9 @@
 #include <sstream>
 #include <string_view>
 
+#include "engine/event/output_file.h"
+#include "engine/types.h"
+
 namespace ui {
 namespace {
 
@@ -116,15 +119,12 @@ std::string save_settings(const Settings& settings, const std::filesystem::path&
   if (folder.empty()) return "";
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  const auto path = folder / "settings.txt", fresh = folder / "settings.txt.new";
-  {
-    std::ofstream out(fresh, std::ios::binary | std::ios::trunc);
-    out << to_text(settings);
-    out.flush();
-    if (!out) return fresh.string() + ": cannot be written; is the folder writable, the disk full?";
+  try {
+    engine::write_whole_file((folder / "settings.txt").string(), to_text(settings));
+    return "";
+  } catch (const engine::Error& refused) {
+    return refused.what();
   }
-  std::filesystem::rename(fresh, path, error);
-  return error ? path.string() + ": " + error.message() : "";
 }
 
 void remember_recent(Settings& settings, const std::string& path) {

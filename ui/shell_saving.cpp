@@ -40,8 +40,9 @@ void Shell::end_saving() {
       saved_path_ = taken.string();
       closes_at_ = clock_ + kCloseAfterSeconds;
     }
-    say(trouble.empty() ? fmt::format("Saved {} in {}", taken.filename().string(), save_folder_)
-                        : trouble);
+    const std::string saved =
+        fmt::format("Saved {} in {}", taken.filename().string(), save_folder_);
+    say(trouble.empty() ? saved : saved + "; " + trouble);
   } catch (const std::exception& error) {
     exits_when_saved_ = false;
     // A name that cannot be taken is asked for again, unless nothing was wanted any more.

@@ -37,6 +37,10 @@ void write_whole_file(const std::string& path, std::string_view bytes) {
   file.finish();
 }
 
+void check_can_be_written(const std::string& path) {
+  const OutputFile begun(path);
+}
+
 bool is_gzip_name(std::string_view path) {
   return path.size() > 3 && path.substr(path.size() - 3) == ".gz";
 }

@@ -52,6 +52,10 @@ class OutputFile {
 /// A file of `bytes`, whole or not there. @throws Error(Resources) as OutputFile does.
 void write_whole_file(const std::string& path, std::string_view bytes);
 
+/// Begins a file of this name and gives it up: what was there stays as it was.
+/// @throws Error(Resources) as OutputFile does, for a command to be refused before it computes
+void check_can_be_written(const std::string& path);
+
 bool is_gzip_name(std::string_view path);
 
 inline constexpr int kMaxNames = 10'000;  // tried before a name is given up
