@@ -101,7 +101,9 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
                 "what is read, the shape and for how long: a file like assets/recipes/tiny.json")
       ->type_name("FILE")
       ->required();
-  c->add_option("--out", p.train.out, "the directory to write (default: the recipe's name, here)");
+  c->add_option("--out", p.train.out,
+                "the directory to write, new or empty; with --resume that of the run (default: the "
+                "recipe's name, here)");
   c->add_option("--tokenizer", p.train.tokenizer,
                 "directory with tokenizer.model (default: the bundled target's)");
   c->add_option(

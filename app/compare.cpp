@@ -561,8 +561,7 @@ int compare(const GenerationOptions& options) {
   }
   if (!notice.empty()) print_error("note: " + notice);
   outputs.tell_notes(store);
-  print_and_close(found, outputs);
-  if (failure) std::rethrow_exception(failure);
+  print_and_close(found, outputs, failure);
   if (!interrupted()) return 0;
   print_error(fmt::format("cancelled after {} of {} prompts", n_done, prompts.size()));
   return static_cast<int>(engine::ErrorCode::Cancelled);

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/named_model.h"
 #include "app/paths.h"
 #include "app/run_code.h"
 #include "app/terminal.h"
@@ -17,6 +18,7 @@ constexpr int kCancelled = static_cast<int>(kernels::ErrorCode::Cancelled);
 
 /// Counts with the tokenizer of a directory; the bundled one is only missed where it is not there.
 engine::CountTokens token_counter(const std::string& given, const engine::FileLimits& limits) {
+  if (!given.empty()) note_folder_is_used("--tokenizer", given);
   const std::filesystem::path folder =
       given.empty() ? std::filesystem::path(assets_dir()) / "models/demo-target"
                     : std::filesystem::path(given);

@@ -304,8 +304,7 @@ int generate(const GenerationOptions& options) {
   if (const std::string why = why_alone(options.decoders); !why.empty() && !in_rounds)
     print_error("note: " + why);
   outputs.tell_notes(store);
-  print_and_close(results.document(), outputs);
-  if (failure) std::rethrow_exception(failure);
+  print_and_close(results.document(), outputs, failure);
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
 }
 

@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/attempts.h"
 #include "app/generation.h"
+#include "app/named_model.h"
 #include "app/notes.h"
 #include "app/numbers.h"
 #include "app/paths.h"
@@ -16,6 +18,7 @@
 #include "engine/decode/rank_tree.h"
 #include "engine/event/output_file.h"
 #include "engine/event/table.h"
+#include "engine/event/text.h"
 #include "engine/model/fields.h"
 #include "engine/model/heads_files.h"
 #include "engine/model/json.h"
@@ -192,16 +195,32 @@ RowsAsked rows_asked(const ModelCommandOptions& options,
   return {engine::best_rows(accuracies, costs.rows, costs.heads_ms), std::move(costs.told)};
 }
 
+/// A tree is replaced by a tree, nothing else is. Refused before the rows are measured.
+void check_tree_output(const std::string& path) {
+  std::error_code unknown;
+  if (std::filesystem::is_regular_file(path, unknown) &&
+      std::filesystem::file_size(path, unknown) > 0) {
+    try {
+      engine::read_rank_tree(path);
+    } catch (const Error&) {
+      throw Error(ErrorCode::Usage,
+                  fmt::format("--out {}: exists and is no tree; name another file",
+                              engine::quoted_for_message(path)));
+    }
+  }
+  engine::check_can_be_written(path);
+}
+
 }  // namespace
 
 bool names_heads(const std::string& name_or_path, const engine::FileLimits& limits) {
-  const std::string directory = engine::find_model(name_or_path, assets_dir());
+  const std::string directory = model_folder(name_or_path);
   return engine::heads_kind(directory, limits).has_value();
 }
 
 int heads_info(const ModelCommandOptions& options) {
   const engine::HeadsFiles files =
-      engine::open_heads(engine::find_model(options.path, assets_dir()), nullptr, options.limits);
+      engine::open_heads(model_folder(options.path), nullptr, options.limits);
   if (options.json) {
     nlohmann::json out = heads_json(files);
     if (options.what == "validate") out["valid"] = true;
@@ -216,9 +235,8 @@ int heads_info(const ModelCommandOptions& options) {
 }
 
 int random_heads(const ModelCommandOptions& options) {
-  const engine::ModelFiles target =
-      engine::open_model(engine::find_model(options.base, assets_dir()),
-                         {.needs_tokenizer = false, .limits = options.limits});
+  const engine::ModelFiles target = engine::open_model(
+      model_folder(options.base), {.needs_tokenizer = false, .limits = options.limits});
   engine::HeadsConfig config;
   config.kind = options.heads == "medusa" ? engine::HeadsKind::Medusa : engine::HeadsKind::Chimera;
   config.base = target.name;
@@ -241,7 +259,8 @@ int random_heads(const ModelCommandOptions& options) {
 
 int head_tree(const ModelCommandOptions& options) {
   check_measuring(options);
-  const std::string directory = engine::find_model(options.path, assets_dir());
+  if (!options.out.empty()) check_tree_output(options.out);
+  const std::string directory = model_folder(options.path);
   const engine::HeadsFiles files = engine::open_heads(directory, nullptr, options.target.limits);
   const std::string from =
       options.accuracies.empty() ? directory + "/accuracies.json" : options.accuracies;
@@ -256,12 +275,12 @@ int head_tree(const ModelCommandOptions& options) {
       "step expected of them",
       tree.n_nodes() + 1, files.name, expected);
   const std::string text = engine::json_of(tree, source);
-  if (!options.out.empty()) {
-    engine::OutputFile file(options.out);
-    file.write(text);
-    file.finish();
-  }
-  if (options.json) {
+  Attempts attempts;
+  attempts.run([&] {
+    if (!options.out.empty()) engine::write_whole_file(options.out, text);
+  });
+  attempts.run([&] {
+    if (!options.json) return print(options.out.empty() ? text : "");
     nlohmann::json paths = nlohmann::json::array();
     for (int node = 0; node < tree.n_nodes(); node++) paths.push_back(tree.path(node));
     print(dumped({{"heads", files.name},
@@ -271,11 +290,11 @@ int head_tree(const ModelCommandOptions& options) {
                   {"paths", paths},
                   {"costs", asked.costs},
                   {"out", options.out}}));
-    return 0;
-  }
-  if (options.out.empty()) print(text);
-  print_error(fmt::format("note: {} rows, {} deep: {:.2f} tokens a step expected",
-                          tree.n_nodes() + 1, tree.max_depth(), expected));
+  });
+  attempts.rethrow();
+  if (!options.json)
+    print_error(fmt::format("note: {} rows, {} deep: {:.2f} tokens a step expected",
+                            tree.n_nodes() + 1, tree.max_depth(), expected));
   return 0;
 }
 

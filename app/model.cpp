@@ -8,7 +8,7 @@
 
 #include "app/commands.h"
 #include "app/heads.h"
-#include "app/paths.h"
+#include "app/named_model.h"
 #include "app/report.h"
 #include "app/terminal.h"
 #include "engine/event/output_file.h"
@@ -19,6 +19,7 @@
 #include "engine/model/stoppable.h"
 #include "engine/model/weights_hash.h"
 #include "engine/schedule/memory_plan.h"
+#include "engine/train/output_folder.h"
 
 namespace app {
 namespace {
@@ -122,7 +123,7 @@ std::string info_text(const engine::ModelFiles& files, const WeightsHash& hash) 
 }
 
 engine::ModelFiles open(const ModelCommandOptions& options) {
-  return engine::open_model(engine::find_model(options.path, assets_dir()),
+  return engine::open_model(model_folder(options.path),
                             {.allow_external_shards = options.allow_external_shards,
                              .needs_tokenizer = false,
                              .limits = options.limits});
@@ -136,30 +137,16 @@ kernels::DType dtype_or(const std::string& name, kernels::DType otherwise) {
   return *dtype;
 }
 
-void refuse_existing(const std::string& out) {
-  if (std::filesystem::exists(out) && !std::filesystem::is_empty(out)) {
-    throw Error(ErrorCode::Usage,
-                fmt::format("{}: exists and is not empty; name a new directory", out));
-  }
-}
-
-/// Writes the model asked for. Where that ends early no directory is left that was not there.
+/// Writes the model asked for.
 void write(const ModelCommandOptions& options,
            const engine::ModelConfig& config,
            std::shared_ptr<const engine::TensorSource> tensors,
            kernels::DType dtype,
            const std::string& tokenizer_from) {
-  std::error_code ignored;
-  const bool was_there = std::filesystem::exists(options.out, ignored);
-  try {
-    engine::write_model(options.out, config,
-                        *engine::stoppable(std::move(tensors), interrupted,
-                                           "nothing was written to " + options.out),
-                        dtype, tokenizer_from);
-  } catch (const Error&) {
-    if (!was_there) std::filesystem::remove(options.out, ignored);  // an empty one alone
-    throw;
-  }
+  engine::write_model(
+      options.out, config,
+      *engine::stoppable(std::move(tensors), interrupted, "nothing was written to " + options.out),
+      dtype, tokenizer_from);
 }
 
 void copy_file(const std::string& from, const std::string& to) {
@@ -196,8 +183,9 @@ std::string tokenizer_file(const std::string& given) {
   namespace fs = std::filesystem;
   std::error_code error;
   if (fs::exists(given, error) && !fs::is_directory(given, error)) return given;
-  const std::string folder =
-      fs::is_directory(given, error) ? given : engine::find_model(given, assets_dir());
+  const bool is_folder = fs::is_directory(given, error);
+  if (is_folder) note_folder_is_used("--tokenizer", given);
+  const std::string folder = is_folder ? given : model_folder(given);
   return folder + "/tokenizer.model";
 }
 
@@ -302,6 +290,20 @@ int validate(const ModelCommandOptions& options) {
   }
 }
 
+/// What `random` and `scale` read.
+std::vector<engine::InputPath> read_by(const ModelCommandOptions& options) {
+  using Kind = engine::InputPath::Kind;
+  if (options.what == "scale") return {{.what = "the model", .path = model_folder(options.path)}};
+  std::vector<engine::InputPath> inputs = {
+      {.what = "--config", .path = options.config, .kind = Kind::File}};
+  if (!options.heads.empty())
+    inputs.push_back({.what = "--model", .path = model_folder(options.base)});
+  if (!options.tokenizer.empty())
+    inputs.push_back(
+        {.what = "--tokenizer", .path = tokenizer_file(options.tokenizer), .kind = Kind::File});
+  return inputs;
+}
+
 }  // namespace
 
 int model(const ModelCommandOptions& options) {
@@ -315,9 +317,19 @@ int model(const ModelCommandOptions& options) {
     throw Error(ErrorCode::Usage,
                 "model random: found neither --config nor --heads; name a shape (--config "
                 "assets/shapes/M.json) or whose heads (--heads medusa)");
-  refuse_existing(options.out);
-  if (!options.heads.empty()) return random_heads(options);
-  options.what == "random" ? make_random(options) : make_scaled(options);
+  const engine::OutputFolder folder(options.out, engine::Existing::Nothing, read_by(options));
+  int code = 0;
+  try {
+    if (!options.heads.empty())
+      code = random_heads(options);
+    else
+      options.what == "random" ? make_random(options) : make_scaled(options);
+  } catch (const Error&) {
+    folder.remove_what_was_written();
+    throw;
+  }
+  note_written_name(options.out);
+  if (!options.heads.empty()) return code;
   return print_info(
       engine::open_model(options.out, {.needs_tokenizer = false, .limits = options.limits}),
       options.json);

@@ -1,14 +1,15 @@
 #include "app/outputs.h"
 
 #include <algorithm>
-#include <exception>
 #include <filesystem>
 #include <initializer_list>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/attempts.h"
 #include "app/terminal.h"
 #include "engine/event/clock.h"
 #include "engine/event/counted.h"
@@ -41,9 +42,8 @@ void check_ending(const char* option,
 void check_outputs(const std::string& record, const std::string& trace) {
   check_ending("--record", record, {".pdrun"});
   check_ending("--trace", trace, {".json", ".json.gz"});
-  // Begun and never finished, an output file leaves what was there as it was.
-  if (!record.empty()) engine::OutputFile begun(record);
-  if (!trace.empty()) engine::OutputFile begun(trace);
+  for (const std::string& path : {record, trace})
+    if (!path.empty()) engine::check_can_be_written(path);
 }
 
 Outputs::Outputs(const std::string& record, std::string trace)
@@ -84,36 +84,43 @@ void Outputs::tell_notes(engine::ModelStore& store) {
   }
 }
 
-void Outputs::close() {
-  if (recorder_) {
-    recorder_->close();
-    if (const auto trouble = recorder_->trouble())
-      throw engine::Error(engine::ErrorCode::Resources, *trouble);
-    if (recorder_->path() != record_)
-      print_error("note: " + record_ + " exists; recorded to " + recorder_->path());
-    print_error(fmt::format("{}: recording of {}, {} bytes", recorder_->path(),
-                            engine::counted(n_recorded_, "event"), recorder_->n_bytes_written()));
-    recorder_.reset();
-  }
-  if (!trace_.empty()) {
-    const engine::TraceReport report = engine::export_trace(
-        timeline_, trace_, {.if_exists = engine::OutputFile::IfExists::NewName});
-    if (report.path != trace_)
-      print_error("note: " + trace_ + " exists; the trace is written to " + report.path);
-    print_error(report.path + ": " + report.summary() + "; read again: no rule broken");
-    for (const std::string& notice : report.notices) print_error("note: " + notice);
-  }
+void Outputs::close_recording() {
+  if (!recorder_) return;
+  const std::unique_ptr<engine::Recorder> recorder = std::move(recorder_);
+  recorder->close();
+  if (const auto trouble = recorder->trouble())
+    throw engine::Error(engine::ErrorCode::Resources, *trouble);
+  if (recorder->path() != record_)
+    print_error("note: " + record_ + " exists; recorded to " + recorder->path());
+  print_error(fmt::format("{}: recording of {}, {} bytes", recorder->path(),
+                          engine::counted(n_recorded_, "event"), recorder->n_bytes_written()));
 }
 
-void print_and_close(const std::string& text, Outputs& outputs) {
-  std::exception_ptr unread;
-  try {
+void Outputs::write_trace() {
+  if (trace_.empty()) return;
+  const engine::TraceReport report =
+      engine::export_trace(timeline_, trace_, {.if_exists = engine::OutputFile::IfExists::NewName});
+  if (report.path != trace_)
+    print_error("note: " + trace_ + " exists; the trace is written to " + report.path);
+  print_error(report.path + ": " + report.summary() + "; read again: no rule broken");
+  for (const std::string& notice : report.notices) print_error("note: " + notice);
+}
+
+void Outputs::close() {
+  Attempts attempts;
+  attempts.run([this] { close_recording(); });
+  attempts.run([this] { write_trace(); });
+  attempts.rethrow();
+}
+
+void print_and_close(const std::string& text, Outputs& outputs, std::exception_ptr failure) {
+  Attempts attempts;
+  attempts.add(std::move(failure));
+  attempts.run([&] {
     if (!text.empty()) print(text);
-  } catch (...) {
-    unread = std::current_exception();
-  }
-  outputs.close();
-  if (unread) std::rethrow_exception(unread);
+  });
+  attempts.run([&] { outputs.close(); });
+  attempts.rethrow();
 }
 
 }  // namespace app

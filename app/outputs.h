@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <set>
 #include <string>
@@ -38,12 +39,15 @@ class Outputs : public engine::EventSink {
   bool wanted() const { return recorder_ || !trace_.empty(); }
   /// Itself if anything is wanted, else null.
   engine::EventSink* sink() { return wanted() ? this : nullptr; }
-  /// Ends the recording and writes the trace; says of each where it is and how much it holds, and
-  /// what the trace's self-check warns of.
-  /// @throws Error(Resources)  if either is not whole on disk
+  /// Ends the recording and writes the trace, each though the other failed; says of each where it is
+  /// and how much it holds, and what the trace's self-check warns of.
+  /// @throws Error(Resources)  if either is not whole on disk; of two failures one is printed
   void close();
 
  private:
+  void close_recording();
+  void write_trace();
+
   std::string record_, trace_;
   engine::Timeline timeline_;
   std::unique_ptr<engine::Recorder> recorder_;
@@ -52,9 +56,11 @@ class Outputs : public engine::EventSink {
   std::set<std::pair<std::uint32_t, std::uint32_t>> told_pairs_;  // of target and draft
 };
 
-/// Prints what a command found (nothing where it is empty) and closes its outputs, whichever of the
-/// two fails: results are seen though a file has no room, and files are whole though nobody reads.
-/// @throws  what print() or close() throws, close() first
-void print_and_close(const std::string& text, Outputs& outputs);
+/// Prints what a command found (nothing where it is empty) and closes its outputs, each though the
+/// other failed: results are seen though a file has no room, and files are whole though nobody
+/// reads. Every failure is reported.
+/// @param failure  of the runs before, null where there is none
+/// @throws  the first failure: of the runs, of print(), of close()
+void print_and_close(const std::string& text, Outputs& outputs, std::exception_ptr failure = {});
 
 }  // namespace app

@@ -1,6 +1,7 @@
 // `model score`: what a model can do on unseen generated problems, and its card's table of it.
 #include <nlohmann/json.hpp>
 
+#include "app/attempts.h"
 #include "app/commands.h"
 #include "app/generation.h"
 #include "app/paths.h"
@@ -8,6 +9,7 @@
 #include "app/run_code.h"
 #include "app/terminal.h"
 #include "engine/data/record.h"
+#include "engine/event/output_file.h"
 #include "engine/train/evaluation_file.h"
 #include "engine/train/model_card.h"
 
@@ -22,6 +24,7 @@ int score(const ScoreOptions& options) {
   if (!options.levels.empty()) settings.levels = options.levels;
   settings.n_problems = options.count;
   settings.split = engine::split_from_name(options.split);
+  if (options.write) engine::check_can_be_written(loaded.files.path + "/README.md");
   ProgressLine line("score");
   const auto progress = [&](int done, int total) {
     line.show(done, total);
@@ -33,8 +36,12 @@ int score(const ScoreOptions& options) {
                                                    loaded.weights_hash, progress);
   line.finish();
   const std::string markdown = engine::to_markdown(evaluation);
-  if (options.write && evaluation.complete) engine::write_scores(loaded.files.path, markdown);
-  print(options.json ? engine::to_json(evaluation) + "\n" : markdown);
+  Attempts attempts;
+  attempts.run([&] {
+    if (options.write && evaluation.complete) engine::write_scores(loaded.files.path, markdown);
+  });
+  attempts.run([&] { print(options.json ? engine::to_json(evaluation) + "\n" : markdown); });
+  attempts.rethrow();
   if (options.write && !evaluation.complete) print_error("stopped; the card is as it was");
   return evaluation.complete ? 0 : static_cast<int>(engine::ErrorCode::Cancelled);
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/named_model.h"
 #include "app/paths.h"
 #include "app/report.h"
 #include "app/terminal.h"
@@ -26,7 +27,7 @@ std::string hash_of(const std::string& directory, const engine::FileLimits& limi
 /// names. A name in a file opens no other directory.
 engine::WeightsHere weights_here(const std::string& asked, const engine::FileLimits& limits) {
   if (!asked.empty()) {
-    return [hash = hash_of(engine::find_model(asked, assets_dir()), limits)](const std::string&) {
+    return [hash = hash_of(model_folder(asked), limits)](const std::string&) {
       return std::optional(hash);
     };
   }

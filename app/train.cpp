@@ -8,6 +8,7 @@
 
 #include "app/commands.h"
 #include "app/gpu_failure.h"
+#include "app/named_model.h"
 #include "app/paths.h"
 #include "app/report.h"
 #include "app/run_code.h"
@@ -15,6 +16,7 @@
 #include "app/terminal.h"
 #include "app/train_heads.h"
 #include "engine/event/counted.h"
+#include "engine/train/output_folder.h"
 #include "engine/train/train.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/error.h"
@@ -64,9 +66,25 @@ int train_tokenizer(const TrainOptions& options,
   return 0;
 }
 
+/// What a training of these kinds reads beside its texts.
+std::vector<engine::InputPath> read_by(const TrainOptions& options,
+                                       const engine::TrainRequest& request) {
+  using Kind = engine::InputPath::Kind;
+  std::vector<engine::InputPath> inputs = {
+      {.what = "--recipe", .path = options.recipe, .kind = Kind::File},
+      {.what = "--data", .path = request.data, .kind = Kind::Data}};
+  if (options.what == "tokenizer") return inputs;
+  inputs.push_back({.what = "--tokenizer", .path = request.tokenizer});
+  inputs.push_back({.what = "--from", .path = request.from});
+  inputs.push_back({.what = "--texts", .path = options.texts, .kind = Kind::File});
+  inputs.push_back({.what = "--target", .path = target_that_writes(options)});
+  return inputs;
+}
+
 int export_checkpoint(const TrainOptions& options, const engine::TrainRequest& request) {
   const engine::ExportResult result = engine::export_checkpoint(request);
   print_error("the last checkpoint is written to " + request.out);
+  note_written_name(request.out);
   if (!options.json) return 0;
   nlohmann::json written = document(request.out);
   written.update({{"steps", result.step},
@@ -134,10 +152,14 @@ int train(const TrainOptions& options) {
       print_error(progress_text(p));
     }
   };
-  if (options.what == "tokenizer") return train_tokenizer(options, request, callbacks);
-  if (request.tokenizer.empty())
+  if (!options.tokenizer.empty()) note_folder_is_used("--tokenizer", options.tokenizer);
+  if (!options.from.empty()) note_folder_is_used("--from", options.from);
+  if (request.tokenizer.empty() && options.what != "tokenizer")
     request.tokenizer = (std::filesystem::path(assets_dir()) / "models/demo-target").string();
   if (options.export_only) return export_checkpoint(options, request);
+  const engine::OutputFolder folder(out, may_hold(options), read_by(options, request));
+  if (options.what == "tokenizer") return train_tokenizer(options, request, callbacks);
+  engine::check_checkpoint(request);
   if (const auto texts = own_texts_of(options, request); texts.wanted) {
     request.own_texts = texts.path;
     request.target = texts.target;
@@ -164,6 +186,7 @@ int train(const TrainOptions& options) {
     print_error(fmt::format("{}; {}", progress_text(last),
                             result.finished ? "written to " + out : "saved; go on with --resume"));
   }
+  if (result.finished) note_written_name(out);
   return result.finished ? 0 : static_cast<int>(kernels::ErrorCode::Cancelled);
 }
 

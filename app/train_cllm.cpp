@@ -9,10 +9,13 @@
 
 #include "app/commands.h"
 #include "app/gpu_failure.h"
+#include "app/named_model.h"
 #include "app/paths.h"
 #include "app/report.h"
 #include "app/stop_flag.h"
 #include "app/terminal.h"
+#include "app/train_heads.h"
+#include "engine/train/output_folder.h"
 #include "engine/train/train_cllm.h"
 #include "kernels/device.h"
 #include "kernels/error.h"
@@ -112,6 +115,14 @@ int train_cllm(const TrainOptions& options, std::unique_ptr<kernels::Device> dev
     out = engine::read_cllm_recipe(options.recipe).name;
     if (out.empty()) out = std::filesystem::path(options.recipe).stem().string();
   }
+  const std::string target = model_folder(
+      options.from.empty() ? engine::read_cllm_recipe(options.recipe).target : options.from);
+  const std::string data = options.data.empty() ? data_dir_of_environment() : options.data;
+  const engine::OutputFolder folder(
+      out, may_hold(options),
+      {{.what = "--recipe", .path = options.recipe, .kind = engine::InputPath::Kind::File},
+       {.what = "--data", .path = data, .kind = engine::InputPath::Kind::Data},
+       {.what = options.from.empty() ? "the recipe's target" : "--from", .path = target}});
   StopFlag stop;
   CllmLine line;
   engine::CllmRunCallbacks callbacks;
@@ -121,16 +132,15 @@ int train_cllm(const TrainOptions& options, std::unique_ptr<kernels::Device> dev
     line.show(static_cast<double>(p.done) / static_cast<double>(p.total), p);
   };
   callbacks.training = [&](const engine::CllmProgress& p) { line.show(p.done, p); };
-  const engine::CllmRequest request{
-      .recipe = options.recipe,
-      .target = options.from,
-      .assets = assets_dir(),
-      .out = out,
-      .data = options.data.empty() ? data_dir_of_environment() : options.data,
-      .resume = options.resume,
-      .n_threads = options.n_threads,
-      .device = options.device,
-      .limits = options.limits};
+  const engine::CllmRequest request{.recipe = options.recipe,
+                                    .target = target,
+                                    .assets = assets_dir(),
+                                    .out = out,
+                                    .data = data,
+                                    .resume = options.resume,
+                                    .n_threads = options.n_threads,
+                                    .device = options.device,
+                                    .limits = options.limits};
   const engine::CllmOutcome outcome =
       or_the_way_on(options.device,
                     {{out + "/checkpoint.bin", "the last checkpoint"},
@@ -143,6 +153,7 @@ int train_cllm(const TrainOptions& options, std::unique_ptr<kernels::Device> dev
     if (!outcome.after.empty()) print(engine::to_markdown(outcome.before, outcome.after));
     print_error(outcome.finished ? "written to " + out : "saved; go on with --resume");
   }
+  if (outcome.finished) note_written_name(out);
   return outcome.finished ? 0 : static_cast<int>(kernels::ErrorCode::Cancelled);
 }
 

@@ -12,6 +12,7 @@
 
 #include "app/generation.h"
 #include "app/gpu_failure.h"
+#include "app/named_model.h"
 #include "app/paths.h"
 #include "app/report.h"
 #include "app/stop_flag.h"
@@ -96,7 +97,7 @@ class LoadedTarget {
  private:
   static engine::ModelRequest request(const TrainOptions& options, const std::string& named) {
     engine::ModelRequest request;
-    request.model = options.target.empty() ? named : options.target;
+    request.model = model_folder(options.target.empty() ? named : options.target);
     request.device = options.device;
     request.limits = options.limits;
     return request;
@@ -181,13 +182,34 @@ std::string accuracies_for_people(const engine::HeadsRanks& ranks) {
 /// Of a target whose texts are given, so that it need not be: its directory, else nothing.
 std::string directory_if_here(const std::string& named) {
   try {
-    return engine::find_model(named, assets_dir());
+    return model_folder(named);
   } catch (const kernels::Error&) {
     return {};
   }
 }
 
+/// What heads, and a target's texts, are made from.
+std::vector<engine::InputPath> read_by(const TrainOptions& options, const std::string& target) {
+  using Kind = engine::InputPath::Kind;
+  return {{.what = "--recipe", .path = options.recipe, .kind = Kind::File},
+          {.what = "--data", .path = data_folder(options), .kind = Kind::Data},
+          {.what = "--texts", .path = options.texts, .kind = Kind::File},
+          {.what = options.target.empty() ? "the recipe's target" : "--target",
+           .path = directory_if_here(options.target.empty() ? target : options.target)}};
+}
+
 }  // namespace
+
+std::string target_that_writes(const TrainOptions& options) {
+  const engine::TrainRecipe recipe = engine::read_train_recipe(options.recipe);
+  if (recipe.own_outputs.count == 0) return {};
+  return directory_if_here(options.target.empty() ? recipe.target : options.target);
+}
+
+engine::Existing may_hold(const TrainOptions& options) {
+  if (options.what == "tokenizer") return engine::Existing::Nothing;
+  return options.resume ? engine::Existing::ARun : engine::Existing::NoRun;
+}
 
 int train_heads(const TrainOptions& options, std::unique_ptr<kernels::Device> device) {
   refuse_export(options);
@@ -203,6 +225,7 @@ int train_heads(const TrainOptions& options, std::unique_ptr<kernels::Device> de
                                      .resume = options.resume,
                                      .n_threads = options.n_threads,
                                      .device = options.device};
+  const engine::OutputFolder folder(out, may_hold(options), read_by(options, recipe.target));
   const engine::HeadsTraining training =
       or_the_way_on(options.device,
                     {{out + "/checkpoint.bin", "the last checkpoint"},
@@ -225,6 +248,7 @@ int train_heads(const TrainOptions& options, std::unique_ptr<kernels::Device> de
         fmt::format("share of the target's tokens among a head's best, on {} unseen "
                     "prompts; written to {}",
                     training.n_prompts, out));
+    note_written_name(out);
   } else {
     print_error("saved in " + out + "; go on with --resume");
   }
@@ -236,6 +260,9 @@ int train_outputs(const TrainOptions& options) {
   const engine::OutputsRecipe recipe = engine::read_outputs_recipe(options.recipe);
   const std::string out = out_of(options, recipe.name);
   const std::string path = options.texts.empty() ? engine::own_texts_path(out) : options.texts;
+  auto inputs = read_by(options, recipe.target);
+  std::erase_if(inputs, [](const engine::InputPath& input) { return input.what == "--texts"; });
+  engine::refuse_inputs_as_output_file(path, inputs);
   const bool complete =
       write_texts(options, recipe.target, recipe.plan, path, data_folder(options)).complete;
   const auto texts = engine::read_own_outputs(path, recipe.plan, nullptr);

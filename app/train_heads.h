@@ -4,6 +4,7 @@
 #include <string>
 
 #include "app/commands.h"
+#include "engine/train/output_folder.h"
 #include "engine/train/train.h"
 
 namespace app {
@@ -17,5 +18,12 @@ struct OwnTexts {
 
 /// Of a recipe for a target or a draft: completes the texts it learns from, or takes --texts.
 OwnTexts own_texts_of(const TrainOptions& options, const engine::TrainRequest& request);
+
+/// The folder of the target whose texts a target or a draft learns from; empty where its recipe
+/// asks for none, or the target is not here.
+std::string target_that_writes(const TrainOptions& options);
+
+/// What the folder that a training writes may hold.
+engine::Existing may_hold(const TrainOptions& options);
 
 }  // namespace app

@@ -275,10 +275,34 @@ std::string name_before_training(const std::string& directory, const FileLimits&
   return related_model(directory, "before", limits);
 }
 
+namespace {
+
+bool is_bare_name(const std::string& text) {
+  return !text.empty() && text != "." && text != ".." &&
+         text.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
+}
+
+}  // namespace
+
+bool names_two_models(const std::string& name, const std::string& assets_dir) {
+  const std::string bundled = assets_dir + "/models/" + name;
+  std::error_code unknown;
+  return is_bare_name(name) && exists(bundled + "/config.json") &&
+         (exists(name + "/config.json") || exists(name + "/tokenizer.model")) &&
+         !fs::equivalent(name, bundled, unknown);
+}
+
+std::string notice_of_two_models(const std::string& name, const std::string& assets_dir) {
+  if (!names_two_models(name, assets_dir)) return {};
+  return fmt::format(
+      "{0}: found the bundled model and the folder ./{0}; the bundled model is used, name the "
+      "folder ./{0}",
+      escaped(name));
+}
+
 std::string find_model(const std::string& name_or_path, const std::string& assets_dir) {
   const std::string bundled = assets_dir + "/models/" + name_or_path;
-  const bool is_name = !name_or_path.empty() && name_or_path != "." && name_or_path != ".." &&
-                       name_or_path.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
+  const bool is_name = is_bare_name(name_or_path);
   if (is_name && exists(bundled + "/config.json")) return bundled;
   std::error_code error;
   if (fs::is_directory(name_or_path, error)) return name_or_path;

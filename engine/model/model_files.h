@@ -38,6 +38,13 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options =
 /// @throws Error(BadInput)  saying what was looked for and which models there are
 std::string find_model(const std::string& name_or_path, const std::string& assets_dir);
 
+/// Whether a name alone means two models: a bundled one and another folder of that name in the
+/// current directory.
+bool names_two_models(const std::string& name, const std::string& assets_dir);
+/// What a person should know of a name that find_model() resolved: that the bundled model is used,
+/// and how the folder is named. Empty where the name means one thing.
+std::string notice_of_two_models(const std::string& name, const std::string& assets_dir);
+
 /// What find_model takes for a model or heads that another one's card names: the directory of that
 /// name beside it, where there is one, for a family that lies together; else the name.
 /// @param directory  of the model whose card it is; of a bundled one the name is enough

@@ -74,6 +74,11 @@ std::optional<ModelStore::WantedHeads> ModelStore::opened_heads(
   const std::string directory = heads_directory(target, given, kind, limits);
   if (held && is_there(*held, directory)) return std::nullopt;
   WantedHeads wanted{.files = open_heads(directory, &target, limits), .plan = {}};
+  for (const std::string& name : given) {
+    std::string notice = notice_of_two_models(name, assets_dir_);
+    if (!notice.empty() && find_model(name, assets_dir_) == directory)
+      wanted.files.notices.push_back(std::move(notice));
+  }
   const HeadsConfig config = scaled(wanted.files.config, options.scale);
   wanted.plan = memory_plan(config, options.dtype, /*with_table=*/on_cpu);
   if (!on_cpu) {

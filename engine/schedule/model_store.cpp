@@ -218,6 +218,8 @@ ModelStore::Wanted ModelStore::opened(const ModelRequest& request) const {
                             {.allow_external_shards = request.allow_external_shards,
                              .needs_tokenizer = request.needs_tokenizer,
                              .limits = request.limits});
+  if (std::string notice = notice_of_two_models(request.model, assets_dir_); !notice.empty())
+    wanted.files.notices.push_back(std::move(notice));
   LoadOptions& options = wanted.options;
   options.dtype = dtype_of(request.dtype, wanted.files.stored_dtype);
   // A GPU's memory is far away at any size.

@@ -10,6 +10,7 @@
 
 #include "engine/data/record.h"
 #include "engine/event/output_file.h"
+#include "engine/event/output_lock.h"
 #include "engine/types.h"
 
 namespace engine {
@@ -56,13 +57,23 @@ json asked_of(const Model& model, const EvaluationSettings& settings, const std:
           {"entropy", settings.entropy}};
 }
 
+// Figures of another model or other numbers are replaced; a file of something else is not.
+void refuse_foreign(const std::string& path, const std::string& first_line) {
+  const json asked = json::parse(first_line, nullptr, false);
+  if (asked.is_object() && asked.contains("evaluation")) return;
+  throw Error(ErrorCode::BadInput,
+              path + ": found another file, expected figures of `model score`; name another file");
+}
+
 /// The scores of every task that is done, by its name; of a kill's half line nothing.
 class KeptScores {
  public:
   KeptScores(const std::string& path, const std::string& asked) : path_(path), text_(asked + "\n") {
     std::ifstream file(path, std::ios::binary);
     std::string line;
-    if (!std::getline(file, line) || line != asked) return;
+    if (!std::getline(file, line)) return;
+    refuse_foreign(path, line);
+    if (line != asked) return;
     while (std::getline(file, line) && !file.eof()) {
       const Evaluation one = evaluation_from(line, path);
       if (one.scores.empty()) continue;
@@ -106,6 +117,8 @@ Evaluation evaluate_on(Model& model,
                        const std::string& path,
                        const std::string& weights,
                        const std::function<bool(int, int)>& progress) {
+  const OutputLock lock = OutputLock::beside(path);
+  check_can_be_written(path);
   KeptScores kept(path, asked_of(model, settings, weights).dump());
   const std::vector<std::string> tasks = settings.tasks.empty() ? task_names() : settings.tasks;
   Evaluation all{model.name(), std::string(split_name(settings.split)), {}, true};

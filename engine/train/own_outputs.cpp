@@ -1,6 +1,8 @@
 #include "engine/train/own_outputs.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -11,6 +13,7 @@
 #include "engine/data/mixture.h"
 #include "engine/decode/stepper.h"
 #include "engine/event/clock.h"
+#include "engine/event/output_lock.h"
 #include "engine/types.h"
 
 namespace engine {
@@ -126,34 +129,56 @@ class Writer {
   bool begin_next();
   void end(Text& text);
   std::optional<bool> judged(const Text& text) const;
+  [[noreturn]] void refuse_disk() const;
 
   const OwnTarget& target_;
   const OutputsPlan& plan_;
   std::string path_;
   TrainingStream stream_;
   Stepper stepper_;
+  OutputLock lock_;
   std::ofstream file_;
   std::set<std::int64_t> there_;
   std::int64_t next_ = 0, n_gone_ = 0, n_tokens_ = 0;  // gone: those without a prompt
   std::vector<std::unique_ptr<Text>> texts_;
 };
 
+// A first line that a kill cut is the beginning of the origin's; anything else is another's file.
+void refuse_foreign_file(const std::string& path, const std::string& origin) {
+  std::string begin(origin.size() + 1, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(file.gcount()));
+  if (!origin.starts_with(begin))
+    throw Error(ErrorCode::BadInput,
+                path + ": found another file, expected texts of a target; give another file");
+}
+
 // Half a line, left by a kill, goes.
 void Writer::open() {
   const ordered_json origin = origin_of(target_, plan_);
+  lock_ = OutputLock::on(path_);
   std::error_code unknown;
   bool begun = false;
   if (fs::exists(path_, unknown)) {
     const Lines lines = whole_lines(path_);
     begun = !lines.line.empty();
-    if (begun) check_origin(lines.line[0], origin, path_);
+    if (begun)
+      check_origin(lines.line[0], origin, path_);
+    else
+      refuse_foreign_file(path_, origin.dump());
     for (std::size_t i = 1; i < lines.line.size(); i++)
       there_.insert(from_line(lines.line[i], path_ + ":" + std::to_string(i + 1)).index);
     fs::resize_file(path_, lines.n_bytes, unknown);
   }
   file_.open(path_, std::ios::app | std::ios::binary);
   if (!begun) file_ << origin.dump() << '\n' << std::flush;
-  if (!file_) throw Error(ErrorCode::Resources, path_ + ": cannot be written");
+  if (!file_) refuse_disk();
+}
+
+void Writer::refuse_disk() const {
+  throw Error(ErrorCode::Resources, path_ + ": cannot be written: " + std::strerror(errno) +
+                                        "; the texts that are whole stay, go on with --resume");
 }
 
 // Reads the prompt of the next text that is wanted. @return  false if there is none
@@ -204,7 +229,7 @@ void Writer::end(Text& text) {
   output.ended = sequence.stop_reason() == StopReason::Eos;
   output.right = judged(text);
   file_ << to_line(output) << std::flush;
-  if (!file_) throw Error(ErrorCode::Resources, path_ + ": cannot be written; is the disk full?");
+  if (!file_) refuse_disk();
   n_tokens_ += std::ssize(sequence.generated());
   there_.insert(text.index);
 }

@@ -19,6 +19,7 @@
 #include "engine/train/shuffled_order.h"
 #include "engine/train/texts.h"
 #include "engine/train/tokenizer_training.h"
+#include "engine/train/training_loop.h"
 #include "engine/types.h"
 
 namespace engine {
@@ -218,11 +219,23 @@ TrainResult train_model(const TrainRequest& request,
   return result;
 }
 
+void check_checkpoint(const TrainRequest& request) {
+  const auto tokenizer = training_tokenizer(request.tokenizer, request.limits);
+  if (request.resume)
+    checkpoint_found(to_json(recipe_for(request.recipe, *tokenizer)), request.out, true, {});
+}
+
 ExportResult export_checkpoint(const TrainRequest& request) {
   const auto tokenizer = training_tokenizer(request.tokenizer, request.limits);
   const TrainRecipe recipe = recipe_for(request.recipe, *tokenizer);
   const std::string path = request.out + "/checkpoint.bin";
-  const Checkpoint checkpoint = read_checkpoint(path);
+  const auto found = checkpoint_found(to_json(recipe), request.out, true, {});
+  if (!found)
+    throw Error(ErrorCode::BadInput,
+                path +
+                    ": is not there; --export writes the last checkpoint of a training, name "
+                    "its directory with --out");
+  const Checkpoint& checkpoint = *found;
   if (checkpoint.parameters.size() != static_cast<std::size_t>(ParameterLayout(recipe.model).n)) {
     throw Error(ErrorCode::BadInput, path + ": holds a model of another shape than the recipe's");
   }

@@ -43,6 +43,10 @@ TrainResult train_model(const TrainRequest& request,
                         const TrainCallbacks& callbacks,
                         std::unique_ptr<kernels::Device> device = nullptr);
 
+/// Refuses to resume a checkpoint of another recipe, before the target's texts are written.
+/// @throws Error(BadInput)
+void check_checkpoint(const TrainRequest& request);
+
 /// Of a training run, as its last checkpoint has it.
 struct ExportResult {
   std::int64_t step = 0;

@@ -1,7 +1,9 @@
 #include "engine/train/train_cllm.h"
 
+#include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -343,7 +345,8 @@ void CllmJob::keep_probe_trajectory(std::int64_t step, Model& model) const {
   std::ofstream file(path(kProbeTrajectoriesName), std::ios::app | std::ios::binary);
   file << line.dump(-1, ' ', false, json::error_handler_t::replace) << '\n' << std::flush;
   if (!file)
-    throw Error(ErrorCode::Resources, path(kProbeTrajectoriesName) + ": cannot be written");
+    throw Error(ErrorCode::Resources,
+                path(kProbeTrajectoriesName) + ": cannot be written: " + std::strerror(errno));
 }
 
 NamedFigures CllmJob::probe(std::int64_t step, const std::vector<float>& parameters) const {

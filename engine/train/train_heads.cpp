@@ -8,6 +8,7 @@
 #include "engine/model/convert.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/heads_card.h"
+#include "engine/train/training_loop.h"
 #include "engine/types.h"
 
 namespace engine {
@@ -120,6 +121,8 @@ HeadsTraining make_heads(const HeadsRequest& request,
   training.config.base = target.files.name;
   const HeadsLayout fits(training.config);  // or it throws, before minutes of writing
   make_directory(request.out);
+  // A checkpoint of another recipe is refused before the texts are written.
+  if (request.resume) checkpoint_found(to_json(training.recipe), request.out, true, {});
   const OwnTarget writer{target.model, target.files.name, target.weights_hash};
   const OutputsPlan probes = probe_plan(training.recipe);
   const std::string probe_path = request.out + "/probe_outputs.jsonl";

@@ -1,5 +1,7 @@
 #include "engine/train/training_log.h"
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "engine/event/output_file.h"
@@ -28,12 +30,14 @@ TrainingLog::TrainingLog(const std::string& directory, std::int64_t after_step)
     : path_(directory + "/" + kName) {
   write_whole_file(path_, lines_to_keep(path_, after_step));
   file_.open(path_, std::ios::app | std::ios::binary);
-  if (!file_) throw Error(ErrorCode::Resources, path_ + ": cannot be written");
+  if (!file_)
+    throw Error(ErrorCode::Resources, path_ + ": cannot be written: " + std::strerror(errno));
 }
 
 void TrainingLog::write(const TrainingReport& report) {
   file_ << to_json_line(report) << '\n' << std::flush;
-  if (!file_) throw Error(ErrorCode::Resources, path_ + ": cannot be written; is the disk full?");
+  if (!file_)
+    throw Error(ErrorCode::Resources, path_ + ": cannot be written: " + std::strerror(errno));
 }
 
 }  // namespace engine

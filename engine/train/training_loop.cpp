@@ -181,6 +181,24 @@ void TrainingLoop::leave_out(std::int64_t of_step) {
                       std::to_string(n_left_out_) + " so far)");
 }
 
+// A disk that refuses a log or a probe ends the run; its steps are saved first, if they can be.
+void TrainingLoop::saved_though_refused(const std::function<void()>& save,
+                                        const std::function<void()>& write) {
+  try {
+    write();
+  } catch (const Error& refused) {
+    if (refused.code() != ErrorCode::Resources) throw;
+    const std::string what = refused.what();
+    try {
+      save();
+    } catch (const Error& too) {
+      throw Error(ErrorCode::Resources, what + "; " + too.what());
+    }
+    throw Error(ErrorCode::Resources, what + "; step " + std::to_string(step) + " is saved in " +
+                                          checkpoint_path() + ", go on with --resume");
+  }
+}
+
 void TrainingLoop::run(const Update& update,
                        const std::function<void()>& save,
                        const Probe& probe) {
@@ -203,10 +221,13 @@ void TrainingLoop::run(const Update& update,
     const std::chrono::duration<double> took = Clock::now() - start;
     seconds += took.count();
     if (taken) complete(progress, took.count());
-    if (taken && probe && !at_end()) {
-      for (auto& figure : probe()) progress.probes.push_back(std::move(figure));
+    if (taken) {
+      saved_though_refused(save, [&] {
+        if (probe && !at_end())
+          for (auto& figure : probe()) progress.probes.push_back(std::move(figure));
+        if (step % 10 == 0 || step == 1 || !progress.probes.empty()) log.write(progress);
+      });
     }
-    if (taken && (step % 10 == 0 || step == 1 || !progress.probes.empty())) log.write(progress);
     if (taken && callbacks_.progress) callbacks_.progress(progress);
     const std::chrono::duration<double> since = Clock::now() - last_saved;
     if (since.count() > settings_.checkpoint_minutes * 60) {

@@ -184,7 +184,7 @@ TrajectoryFile::TrajectoryFile(const std::string& path, const std::string& heade
   put_frame(beginning, header);
   if (is_there) {
     const std::string file = bytes_of(path);
-    if (!file.empty() && !std::string_view(file).starts_with(kMagic)) {
+    if (!std::string_view(file).starts_with(kMagic.substr(0, file.size()))) {
       throw Error(ErrorCode::BadInput,
                   path +
                       ": found something else, expected collected trajectories; give another "

@@ -163,10 +163,18 @@ TEST_F(EvaluationFile, half_a_line_of_a_kill_is_measured_again_and_a_damaged_one
       EXPECT_THAT(error.what(), testing::HasSubstr(file() + ": not the scores of a model"));
     }
   }
-  // A file of something else is no evaluation that was begun: it is replaced.
+}
+
+TEST_F(EvaluationFile, something_else_is_not_replaced) {
   keep({"a text"});
-  EXPECT_TRUE(measured(asked()).complete);
-  EXPECT_EQ(kept_lines(), lines);
+  try {
+    measured(asked());
+    ADD_FAILURE() << "a file of something else was replaced";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::BadInput);
+    EXPECT_THAT(error.what(), testing::HasSubstr("expected figures of `model score`"));
+  }
+  EXPECT_EQ(kept_lines(), std::vector<std::string>{"a text"});
 }
 
 TEST_F(EvaluationFile, that_cannot_be_written_is_an_error) {

@@ -159,6 +159,41 @@ TEST_F(Training, probes_stand_in_the_log_and_change_nothing) {
   EXPECT_EQ(steps, asked);
 }
 
+TEST_F(Training, a_full_disk_at_a_probe_saves_the_steps) {
+  TrainRecipe recipe = small_recipe("f32");
+  recipe.probe_minutes = 1e-9;
+  TrainOptions options;
+  options.n_threads = 1;
+  options.directory = directory("run");
+  TrainCallbacks callbacks;
+  int n_probes = 0;
+  callbacks.probe = [&](const std::vector<float>&) -> NamedFigures {
+    if (++n_probes == 3) throw Error(ErrorCode::Resources, "probes.jsonl: No space left on device");
+    return {};
+  };
+  const auto failure = [&] {
+    try {
+      train(recipe, counting, options, callbacks);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::Resources);
+      return std::string(error.what());
+    }
+    return std::string("nothing failed");
+  };
+  const std::string saved = failure();
+  EXPECT_NE(saved.find("probes.jsonl: No space left on device; step 3 is saved in"),
+            std::string::npos)
+      << saved;
+  EXPECT_EQ(read_checkpoint(directory("run/checkpoint.bin")).step, 3);
+  // Where the checkpoint cannot be written either, both are named.
+  n_probes = 0;
+  options.directory = directory("full");
+  fs::create_directories(options.directory + "/checkpoint.bin.part" + std::to_string(::getpid()));
+  const std::string neither = failure();
+  EXPECT_NE(neither.find("probes.jsonl"), std::string::npos) << neither;
+  EXPECT_NE(neither.find("checkpoint.bin: create"), std::string::npos) << neither;
+}
+
 TEST_F(Training, a_saved_run_is_not_overwritten) {
   TrainOptions options;
   options.n_threads = 1;
