@@ -19,10 +19,10 @@ constexpr std::array<std::string_view, 5> kStages = {"trajectories.bin", "own_ou
                                                      "probe_outputs.jsonl", "stages.json",
                                                      "training.jsonl"};
 // What trainings write besides.
-constexpr std::array<std::string_view, 9> kResults = {
-    "config.json",     "generation_config.json", "model.safetensors",
-    "tokenizer.model", "tokenizer_config.json",  "special_tokens_map.json",
-    "README.md",       "accuracies.json",        "decoscope.json"};
+constexpr std::array<std::string_view, 10> kResults = {
+    "config.json",           "generation_config.json",  "model.safetensors", "tokenizer.model",
+    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "README.md",
+    "accuracies.json",       "decoscope.json"};
 
 bool holds(const fs::path& folder, std::string_view name) {
   std::error_code unknown;
