@@ -28,22 +28,6 @@ using engine::Error;
 using engine::ErrorCode;
 using nlohmann::json;
 
-const char* rope_name(engine::RopeConfig::Type type) {
-  switch (type) {
-    case engine::RopeConfig::Type::Default:
-      return "default";
-    case engine::RopeConfig::Type::Linear:
-      return "linear";
-    case engine::RopeConfig::Type::Dynamic:
-      return "dynamic";
-    case engine::RopeConfig::Type::Yarn:
-      return "yarn";
-    case engine::RopeConfig::Type::Llama3:
-      return "llama3";
-  }
-  return "";
-}
-
 /// Of a run at 1x1, in bytes; weights and cache as stored.
 json memory_json(const engine::ModelFiles& files) {
   const engine::MemoryPlan plan = engine::memory_plan(files.config, files.stored_dtype);
@@ -86,16 +70,24 @@ json info_json(const engine::ModelFiles& files, const WeightsHash& hash) {
           {"vocab_size", c.vocab_size},
           {"tokenizer_size", files.tokenizer ? json(files.tokenizer->vocab_size()) : json(nullptr)},
           {"max_seq_len", c.max_seq_len},
+          {"max_position_embeddings", c.max_position_embeddings},
           {"tied_embeddings", c.tied_embeddings},
           {"qkv_bias", c.qkv_bias},
           {"sliding_window", c.sliding_window},
           {"rope",
-           {{"type", rope_name(c.rope.type)}, {"theta", c.rope.theta}, {"factor", c.rope.factor}}},
+           {{"type", name_of(c.rope.type)}, {"theta", c.rope.theta}, {"factor", c.rope.factor}}},
           {"norm_eps", c.norm_eps},
           {"eos_ids", eos},
           {"draft", files.draft_name},
           {"memory", memory_json(files)},
           {"notices", files.notices}};
+}
+
+/// "256", or with how rope scaling came to it.
+std::string context_words(const engine::ModelConfig& c) {
+  if (c.max_seq_len == c.max_position_embeddings) return fmt::format("{}", c.max_seq_len);
+  return fmt::format("{}: {} extended by {} rope scaling", c.max_seq_len, c.max_position_embeddings,
+                     name_of(c.rope.type));
 }
 
 std::string info_text(const engine::ModelFiles& files, const WeightsHash& hash) {
@@ -109,12 +101,12 @@ std::string info_text(const engine::ModelFiles& files, const WeightsHash& hash) 
       {"shape", fmt::format("{} layers x {}, {} heads ({} kv) of {}, ff {}", c.n_layers, c.dim,
                             c.n_heads, c.n_kv_heads, c.head_dim, c.hidden_dim)},
       {"vocabulary", fmt::format("{}{}", c.vocab_size, c.tied_embeddings ? ", tied" : "")},
-      {"context", fmt::format("{}", c.max_seq_len)},
+      {"context", context_words(c)},
       {"memory", fmt::format("{} weights, {} workspace", engine::size_words(plan.weights),
                              engine::size_words(plan.workspace))},
       {"cache", fmt::format("{:.0f} bytes a token, {} at the full context", plan.cache_per_token,
                             engine::size_words(plan.cache_per_token * c.max_seq_len))},
-      {"rope", fmt::format("{}, theta {}", rope_name(c.rope.type), c.rope.theta)}};
+      {"rope", fmt::format("{}, theta {}", name_of(c.rope.type), c.rope.theta)}};
   if (c.sliding_window) rows.push_back({"sliding window", fmt::format("{}", c.sliding_window)});
   if (!files.draft_name.empty()) rows.push_back({"draft", files.draft_name});
   std::string text = engine::aligned_table(rows);

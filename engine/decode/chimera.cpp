@@ -63,6 +63,7 @@ void ChimeraDecoder::begin(const Sequence& prefix) {
     for (std::size_t i = begin; i < end; i++) rows.add(known[i], rows.n_rows() - 1, RowTag{});
     BatchItem item{.cache = cache.get(), .tree = &rows, .prefix = known.first(begin)};
     item.pick_rows = false;
+    item.n_prompt = n_known + 1;
     item.in_blocks = piece.in_blocks;
     const auto out = target_.forward(std::span(&item, 1), {.hidden = true});
     std::vector<int> path(rows.token.size());

@@ -80,6 +80,7 @@ class LookaheadRank : public LanguageModel {
 
   int vocab_size() const override { return model_.vocab_size(); }
   int max_seq_len() const override { return model_.max_seq_len(); }
+  int rotation_key(int n_prompt) const override { return model_.rotation_key(n_prompt); }
   std::unique_ptr<SequenceCache> make_cache() override;
   /// One step of one text. Rows of other ranks come back without a choice (id -1), but for those of
   /// the longest match and the window's new row, and where the step is shown (BatchItem::shown).

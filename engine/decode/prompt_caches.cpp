@@ -9,7 +9,13 @@ namespace {
 
 /// Positions of `sequence` with keys and values that `tokens`, all but its last, begins with, as
 /// far as they have the bits that reading them would give.
-std::size_t n_usable(const Sequence& sequence, std::span<const TokenId> tokens, int block) {
+std::size_t n_usable(const LanguageModel& model,
+                     const Sequence& sequence,
+                     std::span<const TokenId> tokens,
+                     int block) {
+  if (model.rotation_key(sequence.n_rotated()) !=
+      model.rotation_key(static_cast<int>(tokens.size())))
+    return 0;
   const auto have = sequence.cached_tokens();
   const auto want = tokens.first(tokens.size() - 1);
   const auto n = std::ranges::mismatch(have, want).in1 - have.begin();
@@ -29,9 +35,9 @@ Sequence PromptCaches::read(std::span<const TokenId> tokens,
   ensure(!tokens.empty(), "a prompt has at least one token");
   const Sequence* best = known;
   const int block = model_.prompt_block();
-  std::size_t n = known ? n_usable(*known, tokens, block) : 0;
+  std::size_t n = known ? n_usable(model_, *known, tokens, block) : 0;
   for (const Sequence& kept : kept_) {
-    const std::size_t m = n_usable(kept, tokens, block);
+    const std::size_t m = n_usable(model_, kept, tokens, block);
     if (m > n) n = m, best = &kept;
   }
   std::unique_ptr<SequenceCache> cache = n > 0 ? best->cache().fork() : model_.make_cache();

@@ -42,7 +42,10 @@ int context_of(const Limits& limits, int model_max_seq_len) {
 }
 
 Sequence::Sequence(std::vector<TokenId> prompt, std::unique_ptr<SequenceCache> cache)
-    : tokens_(std::move(prompt)), n_prompt_(tokens_.size()), cache_(std::move(cache)) {
+    : tokens_(std::move(prompt)),
+      n_prompt_(tokens_.size()),
+      n_rotated_(static_cast<int>(tokens_.size())),
+      cache_(std::move(cache)) {
   ensure(n_prompt_ > 0, "a sequence needs a prompt of at least one token");
   ensure(cache_ != nullptr, "a sequence needs a cache");
 }
@@ -66,12 +69,22 @@ Sequence Sequence::fork() const {
 Sequence Sequence::over(std::unique_ptr<SequenceCache> cache) const {
   Sequence copy(tokens_, std::move(cache));
   copy.n_prompt_ = n_prompt_;
+  copy.n_rotated_ = n_rotated_;
   copy.stop_ = stop_;
   return copy;
 }
 
 void Sequence::set_prompt_state(std::vector<float> state) {
   state_ = state.empty() ? nullptr : std::make_shared<const std::vector<float>>(std::move(state));
+}
+
+void Sequence::drop_other_rotation(const LanguageModel& model) {
+  const auto n = static_cast<int>(n_prompt_);
+  if (model.rotation_key(n_rotated_) != model.rotation_key(n) && cache_->length() > 0) {
+    cache_->truncate(0);
+    state_ = nullptr;
+  }
+  n_rotated_ = n;
 }
 
 void Sequence::share_prompt_state(const Sequence& other) {
@@ -84,6 +97,7 @@ Sequence Sequence::restarted(std::span<const TokenId> more) const {
   std::vector<TokenId> tokens = tokens_;
   tokens.insert(tokens.end(), more.begin(), more.end());
   Sequence copy(std::move(tokens), cache_->fork());
+  copy.n_rotated_ = n_rotated_;
   copy.state_ = state_;
   return copy;
 }
@@ -92,6 +106,7 @@ Sequence Sequence::shortened(std::size_t n) const {
   ensure(n > 0 && n <= tokens_.size(), "a sequence is shortened to some of its tokens");
   Sequence copy({tokens_.begin(), tokens_.begin() + static_cast<std::ptrdiff_t>(n)},
                 cache_->fork());
+  copy.n_rotated_ = n_rotated_;
   const int cached = static_cast<int>(n) - 1;
   if (copy.cache_->length() > cached)
     copy.cache_->truncate(cached);
@@ -145,6 +160,7 @@ void prefill(LanguageModel& model,
              const std::function<bool(int, int)>& progress,
              bool with_state) {
   ensure(max_rows > 0, "prefill needs room for a row");
+  sequence.drop_other_rotation(model);
   const std::span<const TokenId> tokens = sequence.tokens();
   const int total = static_cast<int>(tokens.size()) - 1;
   const int block = model.prompt_block(), had = sequence.cache().length();
@@ -172,6 +188,7 @@ void prefill(LanguageModel& model,
     item.tree = &tree;
     item.prefix = sequence.cached_tokens();
     item.pick_rows = false;
+    item.n_prompt = total + 1;
     item.in_blocks = in_blocks;
     if (with_state && done + n == total) item.hidden_of = n - 1;
     std::vector<StepOutput> out = model.forward(std::span(&item, 1), Wants{});

@@ -79,6 +79,11 @@ class Sequence {
   }
   /// Empty: it is not known (any more).
   void set_prompt_state(std::vector<float> state);
+  /// The prompt's length for which the cached tokens were rotated (BatchItem::n_prompt).
+  int n_rotated() const { return n_rotated_; }
+  /// Forgets what is cached where a model would rotate it otherwise for this prompt: what prefill()
+  /// begins with.
+  void drop_other_rotation(const LanguageModel& model);
   /// Takes over that of a sequence with the same cached tokens.
   void share_prompt_state(const Sequence& other);
   StopReason stop_reason() const { return stop_; }
@@ -98,6 +103,7 @@ class Sequence {
  private:
   std::vector<TokenId> tokens_;
   std::size_t n_prompt_;
+  int n_rotated_;
   std::unique_ptr<SequenceCache> cache_;
   std::shared_ptr<const std::vector<float>> state_;  // of position cache().length() - 1, or null
   StopReason stop_ = StopReason::None;
@@ -118,7 +124,8 @@ int room_left(const Sequence& sequence, const Limits& limits, int model_max_seq_
 StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limits);
 
 /// Runs the tokens but the last that have no keys and values yet through the model, in forwards of
-/// at most `max_rows` rows. Where a device reads prompts in blocks (engine/decode/prompt_blocks.h)
+/// at most `max_rows` rows; of a model whose rotary frequencies depend on the prompt's length all of
+/// them, where it is another than that of the cached ones. Where a device reads prompts in blocks (engine/decode/prompt_blocks.h)
 /// these go four times as many, and what did not come to the cache so is read anew.
 /// Each is waited for: what is told as done is, its failures are the prompt's, and what ends it
 /// early leaves no more than one forward to wait for.

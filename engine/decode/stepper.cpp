@@ -261,7 +261,9 @@ Lane make_lane(RunId run,
   if (static_cast<int>(prompt.size()) >= n_context) {
     throw Error(ErrorCode::BadInput,
                 "prompt: " + std::to_string(prompt.size()) + " tokens, but the context holds " +
-                    std::to_string(n_context) + " with at least one new token; shorten the prompt");
+                    std::to_string(n_context) +
+                    " with at least one new token; shorten the prompt, or set a longer context "
+                    "with --context N");
   }
   if (context.limits.max_tokens < 1) {
     throw Error(ErrorCode::Usage, "max-tokens: found " + std::to_string(context.limits.max_tokens) +

@@ -12,17 +12,27 @@ namespace engine {
 
 /// Rotary position embedding and its long-context variants, as transformers names them.
 struct RopeConfig {
-  enum class Type { Default, Linear, Dynamic, Yarn, Llama3 };
+  enum class Type { Default, Linear, Dynamic, Yarn, Llama3, Longrope };
   Type type = Type::Default;
   double theta = 10000;
   double factor = 1;
   int original_max_seq_len = 0;
-  double attention_factor = 0;            // yarn; 0: 0.1 ln(factor) + 1
+  double attention_factor = 0;            // yarn, longrope; 0: derived from factor
   double beta_fast = 32, beta_slow = 1;   // yarn
   double mscale = 0, mscale_all_dim = 0;  // yarn, 0: absent
   bool truncate = true;                   // yarn: round the correction range to whole dimensions
   double low_freq_factor = 1, high_freq_factor = 4;  // llama3
+  /// longrope: the divisor of each pair's frequency, [head_dim / 2], in sequences of at most
+  /// original_max_seq_len tokens and in longer ones.
+  std::vector<double> short_factor = {}, long_factor = {};
+
+  /// Sequences whose prompts have the same key rotate the same positions by the same angles; the
+  /// key of a prompt of at most original_max_seq_len tokens is 0. Only dynamic and longrope have
+  /// other keys: their frequencies depend on the sequence's length (engine/model/rope.h).
+  int rotation_key(int n_prompt) const;
 };
+/// "default", "linear", ...: as config.json names it.
+const char* name_of(RopeConfig::Type type);
 
 struct ModelConfig {
   std::string model_type = "llama";  // llama, mistral, qwen2
@@ -33,7 +43,9 @@ struct ModelConfig {
   int n_kv_heads = 0;
   int head_dim = 0;
   int vocab_size = 0;  // rows of the embedding; may exceed the tokenizer's (padding)
-  int max_seq_len = 0;
+  int max_seq_len = 0;  // the context: positions a sequence may fill
+  /// What config.json says of it before rope scaling extends it; 0: max_seq_len.
+  int max_position_embeddings = 0;
   float norm_eps = 1e-5f;
   RopeConfig rope;
   bool tied_embeddings = false;

@@ -2,20 +2,21 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <initializer_list>
+#include <span>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "engine/model/config_keys.h"
 #include "engine/model/fields.h"
 #include "engine/model/json.h"
 #include "engine/model/model_files.h"
 #include "engine/model/refuse.h"
+#include "engine/model/rope_fields.h"
 
 namespace engine {
 namespace {
-
-constexpr std::int64_t kMaxTokenId = std::numeric_limits<TokenId>::max();
-constexpr double kMaxRopeTheta = 1e12;
 
 struct Family {
   const char* model_type;
@@ -43,6 +44,9 @@ const Family& family_of(const Fields& fields, bool needs_architectures) {
     fields.fail("architectures", architectures->shown(), kFamilyNames);
   }
   const Json& first = architectures->items[0];
+  // As the first conversions of LLaMA spelt it.
+  const bool is_old_llama = *type == "llama" && first.text == "LLaMAForCausalLM";
+  if (is_old_llama) return *family;
   if (!first.is(JsonReader::Kind::String) || first.text != family->architecture) {
     fields.fail("architectures", first.shown(),
                 fmt::format("{} for model_type {}; supported are {}", family->architecture,
@@ -58,13 +62,39 @@ int default_kv_heads(const Fields& fields, const ModelConfig& config) {
   return config.model_type == "mistral" ? 8 : 32;
 }
 
+// Likewise of max_position_embeddings.
+int default_positions(const std::string& model_type) {
+  if (model_type == "llama") return 2048;
+  return model_type == "mistral" ? 131'072 : 32'768;
+}
+
+/// @param context  as of read_config(); what a person asked for counts
+void set_context(int context, const Fields& fields, const FileLimits& limits, ConfigFile& file) {
+  if (!fields.find("max_position_embeddings"))
+    file.notices.push_back(fmt::format(
+        "{}: no max_position_embeddings: {}, what transformers takes for {}",
+        escaped(fields.file()), file.config.max_position_embeddings, file.config.model_type));
+  if (context == 0) return;
+  if (context > limits.max_seq_len)
+    throw Error(ErrorCode::Usage,
+                fmt::format("--context: found {}, expected at most {}; --limit max_seq_len={} "
+                            "allows it",
+                            context, limits.max_seq_len, context));
+  if (context > file.config.max_seq_len)
+    file.notices.push_back(fmt::format(
+        "{}: the context is set to {} positions, beyond the {} that the model states: what it "
+        "writes there may be poor",
+        escaped(fields.file()), context, file.config.max_seq_len));
+  file.config.max_seq_len = context;
+}
+
 void read_shape(const Fields& fields, const FileLimits& limits, ModelConfig& config) {
   config.dim = static_cast<int>(fields.integer("hidden_size", 1, limits.dim));
   config.hidden_dim = static_cast<int>(fields.integer("intermediate_size", 1, limits.hidden_dim));
   config.n_layers = static_cast<int>(fields.integer("num_hidden_layers", 1, limits.n_layers));
   config.vocab_size = static_cast<int>(fields.integer("vocab_size", 1, limits.vocab_size));
-  config.max_seq_len =
-      static_cast<int>(fields.integer("max_position_embeddings", 1, limits.max_seq_len));
+  config.max_seq_len = static_cast<int>(fields.integer(
+      "max_position_embeddings", 1, limits.max_seq_len, default_positions(config.model_type)));
   config.n_heads = static_cast<int>(fields.integer("num_attention_heads", 1, limits.n_heads));
   config.n_kv_heads = static_cast<int>(
       fields.integer("num_key_value_heads", 1, limits.n_heads, default_kv_heads(fields, config)));
@@ -88,83 +118,6 @@ void read_shape(const Fields& fields, const FileLimits& limits, ModelConfig& con
     fields.fail("head_dim", std::to_string(config.head_dim),
                 fmt::format("num_attention_heads x head_dim of at most {}", limits.hidden_dim));
   }
-}
-
-RopeConfig::Type rope_type_of(const Fields& rope) {
-  std::optional<std::string> name = rope.string("rope_type");
-  const char* field = name ? "rope_type" : "type";
-  if (!name) name = rope.string("type");
-  if (!name || *name == "default") return RopeConfig::Type::Default;
-  if (*name == "linear") return RopeConfig::Type::Linear;
-  if (*name == "dynamic") return RopeConfig::Type::Dynamic;
-  if (*name == "yarn") return RopeConfig::Type::Yarn;
-  if (*name == "llama3") return RopeConfig::Type::Llama3;
-  rope.fail(field, in_quotes(*name), "default, linear, dynamic, yarn or llama3");
-}
-
-void read_rope_scaling(const Fields& rope, const FileLimits& limits, ModelConfig& config) {
-  using Type = RopeConfig::Type;
-  constexpr double kMaxFactor = 1e6;
-  RopeConfig& out = config.rope;
-  out.type = rope_type_of(rope);
-  if (rope.real("partial_rotary_factor", 0, 1, 1.0) < 1) {
-    rope.fail("partial_rotary_factor", "less than 1", "1 (all dimensions are rotated)");
-  }
-  if (out.type == Type::Default) return;
-  const auto original = [&](std::optional<std::int64_t> fallback) {
-    return static_cast<int>(
-        rope.integer("original_max_position_embeddings", 1, limits.max_seq_len, fallback));
-  };
-  if (out.type == Type::Yarn) {
-    // transformers derives a missing factor from the two lengths.
-    out.original_max_seq_len = original(config.max_seq_len);
-    const double implied = double{1} * config.max_seq_len / out.original_max_seq_len;
-    out.factor = rope.real("factor", 0, kMaxFactor, std::max(implied, 1.0));
-    out.attention_factor = rope.real("attention_factor", 0, kMaxFactor, 0.0);
-    out.beta_fast = rope.real("beta_fast", 0, kMaxFactor, 32.0);
-    out.beta_slow = rope.real("beta_slow", 0, kMaxFactor, 1.0);
-    if (out.beta_fast < out.beta_slow) {
-      rope.fail("beta_fast", fmt::format("{}", out.beta_fast),
-                fmt::format("at least beta_slow ({})", out.beta_slow));
-    }
-    // Zero is how some files say "absent".
-    const auto magnitude = [&](const char* name) {
-      const Json* value = rope.find(name);
-      const bool is_zero =
-          value && value->is(JsonReader::Kind::Number) && value->number().real() == 0;
-      return is_zero ? 0.0 : rope.real(name, 0, kMaxFactor, 0.0);
-    };
-    out.mscale = magnitude("mscale");
-    out.mscale_all_dim = magnitude("mscale_all_dim");
-    out.truncate = rope.boolean("truncate", true);
-    return;
-  }
-  out.factor = rope.real("factor", 0, kMaxFactor);
-  if (out.type == Type::Dynamic) out.original_max_seq_len = original(config.max_seq_len);
-  if (out.type == Type::Llama3) {
-    out.original_max_seq_len = original(std::nullopt);
-    out.low_freq_factor = rope.real("low_freq_factor", 0, kMaxFactor);
-    out.high_freq_factor = rope.real("high_freq_factor", 0, kMaxFactor);
-    if (out.high_freq_factor <= out.low_freq_factor) {
-      rope.fail("high_freq_factor", fmt::format("{}", out.high_freq_factor),
-                fmt::format("more than low_freq_factor ({})", out.low_freq_factor));
-    }
-  }
-}
-
-// transformers 5: rope_parameters with rope_theta inside; 4: rope_theta beside rope_scaling.
-void read_rope(const Fields& fields, const FileLimits& limits, ModelConfig& config) {
-  const bool is_new = fields.find("rope_parameters") != nullptr;
-  const char* name = is_new ? "rope_parameters" : "rope_scaling";
-  config.rope.theta = fields.real("rope_theta", 0, kMaxRopeTheta, 10000.0);
-  if (fields.real("partial_rotary_factor", 0, 1, 1.0) < 1) {
-    fields.fail("partial_rotary_factor", "less than 1", "1 (all dimensions are rotated)");
-  }
-  const Json* scaling = fields.find(name);
-  if (!scaling) return;
-  const Fields rope(*scaling, fields.file(), std::string(name) + ".");
-  config.rope.theta = rope.real("rope_theta", 0, kMaxRopeTheta, config.rope.theta);
-  read_rope_scaling(rope, limits, config);
 }
 
 // layer_types must be "full" for some first layers and "sliding" for the rest, which is all that
@@ -219,37 +172,29 @@ void read_window(const Fields& fields, ConfigFile& file) {
   }
 }
 
-TokenId token_id(const Fields& fields, const char* name, const Json& value) {
+std::int64_t whole_id(const Fields& fields, const char* name, const Json& value) {
   const std::optional<std::int64_t> id =
       value.is(JsonReader::Kind::Number) ? value.number().integer() : std::nullopt;
-  if (!id || *id < 0 || *id > kMaxTokenId) fields.fail(name, value.shown(), "a token id");
-  return static_cast<TokenId>(*id);
+  if (!id) fields.fail(name, value.shown(), "a token id");
+  return *id;
 }
 
-std::vector<TokenId> token_ids(const Fields& fields, const char* name) {
-  const Json* value = fields.find(name);
-  if (!value) return {};
-  if (!value->is(JsonReader::Kind::Array)) return {token_id(fields, name, *value)};
-  std::vector<TokenId> ids;
-  for (const Json& item : value->items) ids.push_back(token_id(fields, name, item));
-  return ids;
-}
-
-void read_special_ids(const Fields& fields, ModelConfig& config) {
-  if (const Json* bos = fields.find("bos_token_id")) {
-    config.bos_id = token_id(fields, "bos_token_id", *bos);
-  }
-  // -1 is an old way to write "no padding".
-  const std::int64_t pad = fields.integer("pad_token_id", -1, kMaxTokenId, -1);
-  if (pad >= 0) config.pad_id = static_cast<TokenId>(pad);
-  config.eos_ids = token_ids(fields, "eos_token_id");
-  const auto check = [&](const char* name, TokenId id) {
-    if (id < config.vocab_size) return;
-    fields.fail(name, std::to_string(id), fmt::format("below vocab_size ({})", config.vocab_size));
+void read_special_ids(const Fields& fields, ConfigFile& file) {
+  ModelConfig& config = file.config;
+  // -1 is an old way to write "none".
+  const auto one = [&](const char* name) -> std::optional<TokenId> {
+    const Json* value = fields.find(name);
+    if (!value) return std::nullopt;
+    const std::int64_t id = whole_id(fields, name, *value);
+    if (id == -1) return std::nullopt;
+    if (id < 0 || id >= config.vocab_size)
+      fields.fail(name, std::to_string(id),
+                  fmt::format("a token id below vocab_size ({})", config.vocab_size));
+    return static_cast<TokenId>(id);
   };
-  if (config.bos_id) check("bos_token_id", *config.bos_id);
-  if (config.pad_id) check("pad_token_id", *config.pad_id);
-  for (const TokenId id : config.eos_ids) check("eos_token_id", id);
+  config.bos_id = one("bos_token_id");
+  config.pad_id = one("pad_token_id");
+  if (const auto ids = end_ids(fields, config.vocab_size, file.notices)) config.eos_ids = *ids;
 }
 
 std::optional<kernels::DType> read_dtype(const Fields& fields) {
@@ -270,11 +215,71 @@ void refuse_quantized(const Fields& fields) {
               "no quantization_config: quantised weights are not supported");
 }
 
+/// The members that are read for this family.
+std::vector<std::string> members_read(const ModelConfig& config) {
+  std::vector<std::string> read = {
+      "model_type",   "architectures",     "hidden_size",         "intermediate_size",
+      "vocab_size",   "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
+      "head_dim",     "hidden_act",        "rms_norm_eps",        "max_position_embeddings",
+      "rope_theta",   "rope_scaling",      "rope_parameters",     "partial_rotary_factor",
+      "bos_token_id", "eos_token_id",      "pad_token_id",        "tie_word_embeddings",
+      "dtype",        "torch_dtype",       "quantization_config"};
+  const auto add = [&read](std::initializer_list<const char*> more) {
+    read.insert(read.end(), more.begin(), more.end());
+  };
+  if (config.model_type == "llama") add({"attention_bias", "mlp_bias"});
+  if (config.model_type == "mistral") add({"sliding_window"});
+  if (config.model_type == "qwen2")
+    add({"use_sliding_window", "sliding_window", "max_window_layers", "layer_types"});
+  using Type = RopeConfig::Type;
+  if (config.rope.type == Type::Yarn || config.rope.type == Type::Llama3 ||
+      config.rope.type == Type::Longrope)
+    add({"original_max_position_embeddings"});
+  return read;
+}
+
+/// layer_types of a family without any is what it does anyway, if all layers see everything.
+bool all_layers_full(const Json& types) {
+  return types.is(JsonReader::Kind::Array) &&
+         std::ranges::all_of(types.items, [](const Json& t) { return t.text == "full_attention"; });
+}
+
+void note_members_without_effect(const Json& json, const std::string& path, ConfigFile& file) {
+  std::vector<std::string> read = members_read(file.config);
+  if (const Json* types = json.find("layer_types"); types && all_layers_full(*types))
+    read.emplace_back("layer_types");
+  const std::vector<std::string> names = members_without_effect(json, read);
+  if (names.empty()) return;
+  file.notices.push_back(fmt::format("{}: {}: not read for {}: without effect", escaped(path),
+                                     fmt::join(names, ", "), file.config.model_type));
+}
+
 }  // namespace
+
+std::optional<std::vector<TokenId>> end_ids(const Fields& fields,
+                                            int vocab_size,
+                                            std::vector<std::string>& notices) {
+  constexpr const char* kName = "eos_token_id";
+  const Json* value = fields.find(kName);
+  const bool is_list = value && value->is(JsonReader::Kind::Array);
+  if (!value || (is_list && value->items.empty())) return std::nullopt;
+  std::vector<TokenId> ids;
+  for (const Json& item : is_list ? std::span(value->items) : std::span(value, 1)) {
+    const std::int64_t id = whole_id(fields, kName, item);
+    if (id >= 0 && id < vocab_size) {
+      ids.push_back(static_cast<TokenId>(id));
+      continue;
+    }
+    notices.push_back(fmt::format("{}: {}: {} is no token of the vocabulary ({}): ignored",
+                                  escaped(fields.file()), kName, id, vocab_size));
+  }
+  return ids;
+}
 
 ConfigFile read_config(const std::string& path,
                        bool needs_architectures,
-                       const FileLimits& limits) {
+                       const FileLimits& limits,
+                       int context) {
   const Json json = read_json_file(path, limits);
   const Fields fields(json, path);
   ConfigFile file;
@@ -284,34 +289,25 @@ ConfigFile read_config(const std::string& path,
   read_shape(fields, limits, config);
   config.norm_eps = static_cast<float>(fields.real("rms_norm_eps", 1e-20, 0.1, 1e-6));
   const std::string activation = fields.string("hidden_act").value_or("silu");
-  if (activation != "silu") fields.fail("hidden_act", in_quotes(activation), "\"silu\"");
+  if (activation != "silu" && activation != "swish")  // two names of one function
+    fields.fail("hidden_act", in_quotes(activation), "\"silu\"");
   config.tied_embeddings = fields.boolean("tie_word_embeddings", false);
   if (config.model_type == "llama") {
     config.qkv_bias = config.attn_out_bias = fields.boolean("attention_bias", false);
     config.mlp_bias = fields.boolean("mlp_bias", false);
   }
   if (config.model_type == "qwen2") config.qkv_bias = true;
-  read_rope(fields, limits, config);
+  read_rope(fields, limits, file);
+  set_context(context, fields, limits, file);
   read_window(fields, file);
-  read_special_ids(fields, config);
+  read_special_ids(fields, file);
   file.dtype = read_dtype(fields);
+  note_members_without_effect(json, path, file);
   return file;
 }
 
 ModelConfig read_model_config(const std::string& path, const FileLimits& limits) {
   return read_config(path, false, limits).config;
-}
-
-void read_generation_config(const std::string& path, ConfigFile& file, const FileLimits& limits) {
-  const Json json = read_json_file(path, limits);
-  const Fields fields(json, path);
-  const std::vector<TokenId> ids = token_ids(fields, "eos_token_id");
-  for (const TokenId id : ids) {
-    if (id < file.config.vocab_size) continue;
-    fields.fail("eos_token_id", std::to_string(id),
-                fmt::format("below vocab_size ({})", file.config.vocab_size));
-  }
-  if (!ids.empty()) file.config.eos_ids = ids;
 }
 
 }  // namespace engine

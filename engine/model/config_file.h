@@ -11,6 +11,8 @@
 
 namespace engine {
 
+class Fields;
+
 struct ConfigFile {
   ModelConfig config;
   /// torch_dtype (4) or dtype (5), if it names one of ours.
@@ -19,16 +21,23 @@ struct ConfigFile {
 };
 
 /// Reads and checks one config.json. Nothing is divided or allocated before its range is known.
+/// Members that have no effect here, and none is known to be harmless, are named in the notices.
 /// @param needs_architectures  a model directory must say its architecture; a bare shape (`model
 ///                             random`) need not
+/// @param context  positions a sequence may fill; 0: what the file says
 /// @throws Error(BadInput)
 ConfigFile read_config(const std::string& path,
                        bool needs_architectures,
-                       const FileLimits& limits = {});
+                       const FileLimits& limits = {},
+                       int context = 0);
 
-/// Replaces config's end-of-sequence ids by those of generation_config.json, if it has any, and
-/// checks all special ids against the vocabulary.
-void read_generation_config(const std::string& path, ConfigFile& file, const FileLimits& limits);
+/// The member eos_token_id: one id or several. Ids below 0 or beyond the vocabulary match no token:
+/// they are left out with a notice, as transformers takes them.
+/// @return  nullopt if the member is absent, null or an empty list
+/// @throws Error(BadInput)  for anything but whole numbers
+std::optional<std::vector<TokenId>> end_ids(const Fields& fields,
+                                            int vocab_size,
+                                            std::vector<std::string>& notices);
 
 /// config.json in a form both versions read.
 /// What PyTorch and transformers call a dtype: "bfloat16".

@@ -79,6 +79,11 @@ struct BatchItem {
   /// blocks alone; nothing is chosen. Of all items of a forward, or of none.
   bool in_blocks = false;
   kernels::RandomStream stream = kernels::RandomStream::TargetGumbel;
+  /// Tokens of the sequence's prompt, read at once: models whose rotary frequencies depend on the
+  /// length rotate those of its tokens that this item feeds for a sequence of that length
+  /// (engine/model/rope.h). 0: every row as the last of its sequence. Rows behind the prompt, and its
+  /// last token, need no such number.
+  int n_prompt = 0;
   /// [n_rows] or empty: rows marked 1 take the largest logit whatever the temperature.
   std::span<const std::uint8_t> greedy_rows;
   int attention_of = -1;  // a row of the tree, or -1
@@ -126,6 +131,13 @@ class LanguageModel {
   /// Rows of a block of a prompt, where these have bits of their own; 0: they have a step's. Which
   /// positions then come in blocks engine/decode/prompt_blocks.h says.
   virtual int prompt_block() { return 0; }
+  /// Caches that were filled for prompts of the same key hold the same keys for the same tokens
+  /// (RopeConfig::rotation_key).
+  /// @param n_prompt  tokens of a prompt
+  virtual int rotation_key(int n_prompt) const {
+    static_cast<void>(n_prompt);
+    return 0;
+  }
   virtual std::unique_ptr<SequenceCache> make_cache() = 0;
   /// Where its laws stay when forwards judge by them and draw from them; null: forwards do neither,
   /// and who needs laws makes them of logits (engine/decode/sampling.h).

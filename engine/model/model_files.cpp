@@ -13,6 +13,7 @@
 #include "engine/model/bare_names.h"
 #include "engine/model/config_file.h"
 #include "engine/model/fields.h"
+#include "engine/model/generation_file.h"
 #include "engine/model/json.h"
 #include "engine/model/refuse.h"
 #include "engine/model/related.h"
@@ -177,20 +178,25 @@ void note_unused_tensors(ModelFiles& files,
                                       in_quotes(example)));
 }
 
-void note_tied_head(ModelFiles& files, const std::map<std::string, const TensorEntry*>& entries) {
+// Uses lm_head.weight where it has other values than the embedding it is said to be tied to, as
+// transformers 5 does.
+void use_head_that_differs(ModelFiles& files,
+                           const std::map<std::string, const TensorEntry*>& entries) {
   const auto head = entries.find("lm_head.weight");
-  if (!files.config.tied_embeddings || head == entries.end()) return;
-  const TensorEntry& embedding = *entries.at("model.embed_tokens.weight");
-  bool is_same = embedding.shape == head->second->shape && embedding.dtype == head->second->dtype;
-  if (is_same && head->second->element()) {
-    const Tensor a = files.tensors->read("model.embed_tokens.weight");
-    const Tensor b = files.tensors->read("lm_head.weight");
-    is_same =
-        std::memcmp(a.data, b.data, static_cast<std::size_t>(embedding.end - embedding.begin)) == 0;
+  const auto embedding = entries.find("model.embed_tokens.weight");
+  if (!files.config.tied_embeddings || head == entries.end() || embedding == entries.end()) return;
+  const TensorEntry &a = *head->second, &b = *embedding->second;
+  bool is_same = a.shape == b.shape && a.dtype == b.dtype;
+  if (is_same && a.element()) {
+    const Tensor own = files.tensors->read("lm_head.weight");
+    const Tensor shared = files.tensors->read("model.embed_tokens.weight");
+    is_same = std::memcmp(own.data, shared.data, static_cast<std::size_t>(a.end - a.begin)) == 0;
   }
   if (is_same) return;
+  files.config.tied_embeddings = false;
   files.notices.push_back(fmt::format(
-      "{}: tie_word_embeddings is true, yet there is another lm_head.weight: the embedding is used",
+      "{}: tie_word_embeddings is true, yet lm_head.weight has other values than the embedding: "
+      "lm_head.weight is used",
       escaped(files.path + "/config.json")));
 }
 
@@ -239,11 +245,11 @@ std::map<std::string, const TensorEntry*> entries_of(const WeightFiles& weights)
 ModelFiles open_model(const std::string& directory, const OpenOptions& options) {
   const FileLimits& limits = options.limits;
   check_parts(directory, options.needs_tokenizer);
-  ConfigFile config = read_config(directory + "/config.json", true, limits);
+  ConfigFile config = read_config(directory + "/config.json", true, limits, options.context);
   const std::string generation = directory + "/generation_config.json";
-  if (exists(generation)) read_generation_config(generation, config, limits);
-
   ModelFiles files;
+  if (exists(generation))
+    read_generation_config(generation, limits, options.generation, config, files.generation);
   files.path = directory;
   files.name = fs::weakly_canonical(directory).filename().string();
   files.config = config.config;
@@ -261,12 +267,12 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
       open_weights(directory, options.allow_external_shards, limits, files.notices);
   files.tensors = with_full_names(weights.tensors, files.notices);
   const std::map<std::string, const TensorEntry*> entries = entries_of(weights);
+  use_head_that_differs(files, entries);
   accept_padded_vocabulary(files, entries, limits);
   check_layer_count(files, entries);
   check_shapes(files, entries);
   choose_dtype(files, config, entries);
   note_unused_tensors(files, entries);
-  note_tied_head(files, entries);
   files.draft_name = related_model(directory, "draft", limits);
   return files;
 }

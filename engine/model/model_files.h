@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,16 @@
 
 namespace engine {
 
+/// What generation_config.json asks for, of what this program has; unset: nothing.
+struct GenerationDefaults {
+  bool do_sample = false;  // without it transformers takes the likeliest token
+  std::optional<float> temperature, top_p, min_p, repetition_penalty;
+  std::optional<int> top_k, max_new_tokens;
+};
+/// What becomes of these defaults: a notice names them; they are applied, and a notice says so; or,
+/// of a model that only drafts, nothing.
+enum class GenerationUse { NotApplied, Applied, Silent };
+
 struct ModelFiles {
   std::string path;  // the directory
   std::string name;  // its last component
@@ -20,12 +31,15 @@ struct ModelFiles {
   std::shared_ptr<const Tokenizer> tokenizer;  // null where the model has none (random models)
   kernels::DType stored_dtype = kernels::DType::F32;  // of most weights
   std::string draft_name;                             // the draft model its card names, or empty
-  std::vector<std::string> notices;                   // what was odd and accepted
+  GenerationDefaults generation;
+  std::vector<std::string> notices;  // what was odd and accepted, and what is not applied
 };
 
 struct OpenOptions {
   bool allow_external_shards = false;
   bool needs_tokenizer = true;
+  GenerationUse generation = GenerationUse::NotApplied;
+  int context = 0;  // positions a sequence may fill; 0: what config.json says
   FileLimits limits;
 };
 

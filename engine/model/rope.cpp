@@ -71,7 +71,41 @@ std::vector<double> llama3_frequencies(const RopeConfig& rope, int head_dim) {
   return f;
 }
 
+// Each pair divided by a factor of its own (Ding et al. 2024).
+std::vector<double> longrope_frequencies(const RopeConfig& rope, int head_dim, int seq_len) {
+  std::vector<double> f = plain_frequencies(rope.theta, head_dim);
+  const std::vector<double>& factor =
+      seq_len > rope.original_max_seq_len ? rope.long_factor : rope.short_factor;
+  ensure(factor.size() == f.size(), "longrope needs a factor for every pair");
+  for (std::size_t i = 0; i < f.size(); i++) f[i] /= factor[i];
+  return f;
+}
+
 }  // namespace
+
+const char* name_of(RopeConfig::Type type) {
+  switch (type) {
+    case RopeConfig::Type::Default:
+      return "default";
+    case RopeConfig::Type::Linear:
+      return "linear";
+    case RopeConfig::Type::Dynamic:
+      return "dynamic";
+    case RopeConfig::Type::Yarn:
+      return "yarn";
+    case RopeConfig::Type::Llama3:
+      return "llama3";
+    case RopeConfig::Type::Longrope:
+      return "longrope";
+  }
+  return "?";
+}
+
+int RopeConfig::rotation_key(int n_prompt) const {
+  if (n_prompt <= original_max_seq_len) return 0;
+  if (type == Type::Dynamic) return n_prompt;
+  return type == Type::Longrope ? 1 : 0;
+}
 
 std::vector<double> rope_frequencies(const RopeConfig& rope, int head_dim, int seq_len) {
   ensure(head_dim >= 2 && head_dim % 2 == 0, "rotary embedding needs an even head_dim");
@@ -93,13 +127,20 @@ std::vector<double> rope_frequencies(const RopeConfig& rope, int head_dim, int s
       return yarn_frequencies(rope, head_dim);
     case RopeConfig::Type::Llama3:
       return llama3_frequencies(rope, head_dim);
+    case RopeConfig::Type::Longrope:
+      return longrope_frequencies(rope, head_dim, seq_len);
   }
   return plain_frequencies(rope.theta, head_dim);
 }
 
 double rope_attention_factor(const RopeConfig& rope) {
-  if (rope.type != RopeConfig::Type::Yarn) return 1;
+  const bool longrope = rope.type == RopeConfig::Type::Longrope;
+  if (rope.type != RopeConfig::Type::Yarn && !longrope) return 1;
   if (rope.attention_factor != 0) return rope.attention_factor;
+  if (longrope)
+    return rope.factor <= 1 ? 1
+                            : std::sqrt(1 + std::log(rope.factor) /
+                                                std::log(double{1} * rope.original_max_seq_len));
   if (rope.mscale != 0 && rope.mscale_all_dim != 0)
     return yarn_mscale(rope.factor, rope.mscale) / yarn_mscale(rope.factor, rope.mscale_all_dim);
   return yarn_mscale(rope.factor, 1);
@@ -114,12 +155,11 @@ RopeTable::RopeTable(kernels::Device& device,
   frequencies_ = rope_frequencies(rope_, head_dim_, 0);
 }
 
-void RopeTable::fill(int pos, float* row) const {
-  const bool stretched =
-      rope_.type == RopeConfig::Type::Dynamic && pos >= rope_.original_max_seq_len;
+void RopeTable::fill(int pos, int seq_len, float* row) const {
+  const bool own = rope_.rotation_key(seq_len) != 0;
   const std::vector<double> longer =
-      stretched ? rope_frequencies(rope_, head_dim_, pos + 1) : std::vector<double>();
-  const std::vector<double>& frequencies = stretched ? longer : frequencies_;
+      own ? rope_frequencies(rope_, head_dim_, seq_len) : std::vector<double>();
+  const std::vector<double>& frequencies = own ? longer : frequencies_;
   for (std::size_t i = 0; i < frequencies.size(); i++) {
     const double angle = pos * frequencies[i];
     row[2 * i] = static_cast<float>(std::cos(angle) * factor_);
@@ -127,19 +167,45 @@ void RopeTable::fill(int pos, float* row) const {
   }
 }
 
+void RopeTable::make_buffer(int n_positions, int n_extra) {
+  const auto row_bytes = static_cast<std::int64_t>(sizeof(float)) * head_dim_;
+  table_ = kernels::DeviceBuffer();  // the old rows are in host_ too
+  n_positions_ = n_extra_ = 0;
+  kernels::DeviceBuffer table(device_, row_bytes * (std::int64_t{n_positions} + n_extra),
+                              "the table of positions");
+  device_.ops().upload(device_, table.data(), host_.data(), row_bytes * n_positions);
+  table_ = std::move(table);
+  n_positions_ = n_positions;
+  n_extra_ = n_extra;
+}
+
 void RopeTable::reserve(int n) {
   if (n <= n_positions_) return;
   const int wanted = std::max({n, 2 * n_positions_, 512});
   host_.resize(static_cast<std::size_t>(wanted) * static_cast<std::size_t>(head_dim_));
   for (int pos = n_positions_; pos < wanted; pos++)
-    fill(pos, host_.data() + static_cast<std::int64_t>(pos) * head_dim_);
-  const auto bytes = static_cast<std::int64_t>(host_.size() * sizeof(float));
-  table_ = kernels::DeviceBuffer();  // the old rows are in host_ too
-  n_positions_ = 0;
-  kernels::DeviceBuffer table(device_, bytes, "the table of positions");
-  device_.ops().upload(device_, table.data(), host_.data(), bytes);
-  table_ = std::move(table);
-  n_positions_ = wanted;
+    fill(pos, pos + 1, host_.data() + static_cast<std::int64_t>(pos) * head_dim_);
+  make_buffer(wanted, n_extra_);
+}
+
+std::span<const int> RopeTable::rows_of(std::span<const int> pos, std::span<const int> n_prompt) {
+  rows_.assign(pos.begin(), pos.end());
+  extra_.clear();
+  int n_extra = 0;
+  for (std::size_t i = 0; i < pos.size(); i++) {
+    if (n_prompt[i] <= pos[i] + 1 || rope_.rotation_key(n_prompt[i]) == 0) continue;
+    extra_.resize(static_cast<std::size_t>(n_extra + 1) * static_cast<std::size_t>(head_dim_));
+    fill(pos[i], n_prompt[i], extra_.data() + static_cast<std::int64_t>(n_extra) * head_dim_);
+    rows_[i] = n_extra++;
+  }
+  if (n_extra == 0) return rows_;
+  if (n_extra > n_extra_) make_buffer(n_positions_, std::max(n_extra, 2 * n_extra_));
+  const auto row_bytes = static_cast<std::int64_t>(sizeof(float)) * head_dim_;
+  auto* behind = static_cast<char*>(table_.data()) + row_bytes * n_positions_;
+  device_.ops().upload(device_, behind, extra_.data(), row_bytes * n_extra);
+  for (std::size_t i = 0; i < pos.size(); i++)
+    if (n_prompt[i] > pos[i] + 1 && rope_.rotation_key(n_prompt[i]) != 0) rows_[i] += n_positions_;
+  return rows_;
 }
 
 }  // namespace engine

@@ -2,11 +2,14 @@
 //   source  Su et al. 2021 (RoFormer); linear: Chen et al. 2023; dynamic: NTK-aware scaling; yarn:
 //           Peng et al. 2023; llama3: the Llama 3.1 model card. Formulas agree with transformers'.
 //   angle   position * frequency, both as doubles, rounded to f32 after cosine and sine
-//   dynamic the base of a row is that of a text which ends at it, so a row depends on its position
-//           alone. That is what transformers computes when it feeds token by token; a prompt longer
-//           than the original length, fed at once, gets there the base of its last token instead.
+//   length  dynamic and longrope choose frequencies by the length of the sequence. A prompt of L
+//           tokens is read at once, so all its positions have the frequencies of length L; each
+//           later token at position p has those of length p + 1, and cached keys keep their angles.
+//           That is what transformers computes in a greedy generation. A position's angles thus
+//           depend on itself and on the prompt's length, never on the decoder that asks
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "engine/model/config.h"
@@ -15,17 +18,17 @@
 namespace engine {
 
 /// Turns per position of each pair of a head, [head_dim / 2], in radians.
-/// @param seq_len  dynamic only: the length of the text whose last row asks
+/// @param seq_len  dynamic and longrope: the length of the sequence that is rotated
 std::vector<double> rope_frequencies(const RopeConfig& rope, int head_dim, int seq_len);
 
-/// What cosines and sines are multiplied by: 1 but for yarn.
+/// What cosines and sines are multiplied by: 1 but for yarn and longrope.
 double rope_attention_factor(const RopeConfig& rope);
 
-/// Cosines and sines on a device, [n_positions, head_dim / 2, 2]; grows when longer texts come.
+/// Cosines and sines on a device, [n_positions, head_dim / 2, 2] and behind them the rows of prompts
+/// that a forward needs beside those; grows when longer sequences come.
 class RopeTable {
  public:
-  /// @param original_max_seq_len  what rope.original_max_seq_len says, or the model's where that is
-  /// 0
+  /// @param original_max_seq_len  taken where rope.original_max_seq_len is 0
   RopeTable(kernels::Device& device,
             const RopeConfig& rope,
             int head_dim,
@@ -33,11 +36,20 @@ class RopeTable {
 
   /// Makes positions [0, n) present. Rows already there keep their bits.
   void reserve(int n);
+  /// The table's row of each row of a forward. Row pos[i] is that of a token behind the prompt;
+  /// tokens of a prompt longer than the original length get rows of their own, made here, which
+  /// hold until the next call.
+  /// @param pos       [n] below n_positions()
+  /// @param n_prompt  [n] tokens of the prompt read at once that pos[i] may be one of; 0: none
+  std::span<const int> rows_of(std::span<const int> pos, std::span<const int> n_prompt);
+  /// As of RopeConfig::rotation_key().
+  int rotation_key(int n_prompt) const { return rope_.rotation_key(n_prompt); }
   const float* data() const { return table_.f32(); }
   int n_positions() const { return n_positions_; }
 
  private:
-  void fill(int pos, float* row) const;  // row: [head_dim / 2, 2]
+  void fill(int pos, int seq_len, float* row) const;  // row: [head_dim / 2, 2]
+  void make_buffer(int n_positions, int n_extra);
 
   kernels::Device& device_;  // owned by the program, outlives every model
   RopeConfig rope_;
@@ -45,7 +57,10 @@ class RopeTable {
   std::vector<double> frequencies_;  // of the original length
   double factor_;
   int n_positions_ = 0;
-  std::vector<float> host_;
+  std::vector<float> host_;   // rows of the positions
+  int n_extra_ = 0;           // rows there is room for behind them
+  std::vector<float> extra_;  // of the last call of rows_of()
+  std::vector<int> rows_;
   kernels::DeviceBuffer table_;
 };
 

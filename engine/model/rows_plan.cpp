@@ -20,6 +20,7 @@ void ForwardPlan::build(std::span<const BatchItem> items, int vocab_size, int ma
   token_.clear();
   seq_.clear();
   pos_.clear();
+  n_prompt_.clear();
   chain_begin_.assign(1, 0);
   chain_.clear();
   prefix_len_.clear();
@@ -74,11 +75,14 @@ void ForwardPlan::add_item(const BatchItem& item,
     token_.push_back(token);
     seq_.push_back(seq);
     pos_.push_back(n_prefix + n_ancestors);
+    n_prompt_.push_back(item.n_prompt);
     if (pos_.back() >= max_seq_len)
-      throw Error(ErrorCode::Resources,
-                  fmt::format("sequence: length: found {} positions in flight, the model holds {}; "
-                              "shorten the prompt or ask for fewer tokens",
-                              pos_.back() + 1, max_seq_len));
+      throw Error(
+          ErrorCode::Resources,
+          fmt::format("sequence: length: found {} positions in flight, the model holds {}; "
+                      "shorten the prompt, ask for fewer tokens, or set a longer context with "
+                      "--context N",
+                      pos_.back() + 1, max_seq_len));
     n_positions_ = std::max(n_positions_, pos_.back() + 1);
   }
 }

@@ -28,6 +28,8 @@ class ForwardPlan {
   int row_begin(std::size_t item) const { return row_begin_[item]; }
   std::span<const TokenId> token() const { return token_; }
   std::span<const int> pos() const { return pos_; }
+  /// Of the row's item (BatchItem::n_prompt).
+  std::span<const int> n_prompt() const { return n_prompt_; }
   /// The longest position plus one.
   int n_positions() const { return n_positions_; }
   /// Rows of the batch from the oldest ancestor of a row to the row itself.
@@ -40,7 +42,7 @@ class ForwardPlan {
 
   std::vector<int> row_begin_;  // [n_items]
   std::vector<TokenId> token_;
-  std::vector<int> seq_, pos_, chain_begin_, chain_;
+  std::vector<int> seq_, pos_, n_prompt_, chain_begin_, chain_;
   std::vector<int> prefix_len_, page_begin_, pages_;
   std::uint64_t version_ = 0;  // of what is built
   int n_picked_ = 0;

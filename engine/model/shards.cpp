@@ -173,10 +173,15 @@ WeightFiles open_weights(const std::string& directory,
                          bool allow_external,
                          const FileLimits& limits,
                          std::vector<std::string>& notices) {
-  if (fs::exists(directory + "/" + kIndex)) {
+  const std::string path = directory + "/" + kSingle, index = directory + "/" + kIndex;
+  const bool has_index = fs::exists(index);
+  if (!fs::exists(path) && has_index)
     return open_sharded(directory, allow_external, limits, notices);
-  }
-  const std::string path = directory + "/" + kSingle;
+  if (has_index)
+    notices.push_back(
+        fmt::format("{}: ignored with its shards, for {} is there too and is used, "
+                    "as in transformers",
+                    escaped(index), kSingle));
   check_inside(directory, path, allow_external);
   const std::shared_ptr<const SafetensorsFile> file = SafetensorsFile::open(path, limits);
   return {file, {file}};

@@ -1,4 +1,5 @@
-// The weights of a model directory: one model.safetensors, or shards named by an index.
+// The weights of a model directory: one model.safetensors, or shards named by an index. Where both
+// are there the single file is used, as in transformers, and a notice names the index.
 #pragma once
 
 #include <memory>

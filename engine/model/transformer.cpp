@@ -27,13 +27,14 @@ struct Activations {
   kernels::DeviceBuffer attended;  // [rows, n_heads head_dim]
   kernels::DeviceBuffer gate_up;   // [rows, 2 hidden_dim]
   kernels::DeviceBuffer gated;     // [rows, hidden_dim]
-  kernels::DeviceBuffer pos;       // [rows] int
+  kernels::DeviceBuffer rope_row;  // [rows] int
   int n_rows = 0;
   kernels::DeviceBuffer logits;  // [picked rows, vocab_size]
   int n_logit_rows = 0;
   kernels::DeviceBuffer tapped;  // tap by tap [tapped layers, chain]
 
-  int* positions() const { return static_cast<int*>(pos.data()); }
+  /// Of the table of rotations.
+  int* rope_rows() const { return static_cast<int*>(rope_row.data()); }
 };
 
 class Transformer final : public Model {
@@ -47,6 +48,7 @@ class Transformer final : public Model {
   int vocab_size() const override { return n_valid_; }
   int max_seq_len() const override { return c_.max_seq_len; }
   int prompt_block() override { return device_.prompt_block(); }
+  int rotation_key(int n_prompt) const override { return rope_.rotation_key(n_prompt); }
   std::unique_ptr<SequenceCache> make_cache() override {
     return std::make_unique<PagedCache>(store_);
   }
@@ -212,7 +214,7 @@ void Transformer::reserve(int n_rows, int n_logit_rows) {
     make(a_.attended, n * c_.n_heads * c_.head_dim);
     make(a_.gate_up, n * 2 * c_.hidden_dim);
     make(a_.gated, n * c_.hidden_dim);
-    make(a_.pos, n);
+    make(a_.rope_row, n);
     a_.n_rows = static_cast<int>(n);
   }
   if (n_logit_rows > a_.n_logit_rows) {
@@ -237,7 +239,7 @@ void Transformer::attend(int l, int n_rows, RowsOut out) {
   multiply_(device_, w.qkv.view, a_.normed.f32(), c_.dim, n_rows, q, n_qkv_, w.qkv_bias.f32(),
             /*add=*/false);
   // Keys stand right of the queries, so one call turns both.
-  ops_.rope(device_, q, n_qkv_, n_rows, n_heads + n_kv, head_dim, a_.positions(), rope_.data());
+  ops_.rope(device_, q, n_qkv_, n_rows, n_heads + n_kv, head_dim, a_.rope_rows(), rope_.data());
   ops_.kv_stage(device_, k, n_qkv_, n_rows, n_kv, head_dim, dtype_, store_->staged_k(l));
   ops_.kv_stage(device_, v, n_qkv_, n_rows, n_kv, head_dim, dtype_, store_->staged_v(l));
   if (out.n == 0) return;
@@ -543,8 +545,9 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
   make_taps(items);
   rope_.reserve(std::min(plan_.n_positions(), c_.max_seq_len));
   store_->begin_forward(n_rows);
-  ops_.upload(device_, a_.pos.data(), plan_.pos().data(),
-              static_cast<std::int64_t>(plan_.pos().size_bytes()));
+  const std::span<const int> rope_rows = rope_.rows_of(plan_.pos(), plan_.n_prompt());
+  ops_.upload(device_, a_.rope_row.data(), rope_rows.data(),
+              static_cast<std::int64_t>(rope_rows.size_bytes()));
   ops_.embed(device_, weights_.embedding.view, plan_.token().data(), n_rows, a_.x.f32());
 
   const RowsOut out = rows_out(items, wants, plan_);

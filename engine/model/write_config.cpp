@@ -17,22 +17,6 @@ const char* architecture_of(const std::string& model_type) {
   return "LlamaForCausalLM";
 }
 
-const char* name_of(RopeConfig::Type type) {
-  switch (type) {
-    case RopeConfig::Type::Default:
-      return "default";
-    case RopeConfig::Type::Linear:
-      return "linear";
-    case RopeConfig::Type::Dynamic:
-      return "dynamic";
-    case RopeConfig::Type::Yarn:
-      return "yarn";
-    case RopeConfig::Type::Llama3:
-      return "llama3";
-  }
-  return "?";
-}
-
 // Members of one object in the order they were added.
 class ObjectText {
  public:
@@ -61,11 +45,15 @@ ObjectText rope_members(const RopeConfig& rope) {
   out.text("rope_type", name_of(rope.type));
   if (rope.type == Type::Default) return out;
   out.real("factor", rope.factor);
-  if (rope.original_max_seq_len > 0) {
+  if (rope.original_max_seq_len > 0 && rope.type != Type::Dynamic) {
     out.integer("original_max_position_embeddings", rope.original_max_seq_len);
   }
+  if (rope.attention_factor > 0) out.real("attention_factor", rope.attention_factor);
+  if (rope.type == Type::Longrope) {
+    out.raw("short_factor", fmt::format("[{}]", fmt::join(rope.short_factor, ", ")));
+    out.raw("long_factor", fmt::format("[{}]", fmt::join(rope.long_factor, ", ")));
+  }
   if (rope.type == Type::Yarn) {
-    if (rope.attention_factor > 0) out.real("attention_factor", rope.attention_factor);
     out.real("beta_fast", rope.beta_fast);
     out.real("beta_slow", rope.beta_slow);
     if (rope.mscale > 0) out.real("mscale", rope.mscale);
@@ -98,6 +86,14 @@ void write_window(const ModelConfig& config, ObjectText& out) {
   out.integer("max_window_layers", is_sliding ? config.n_full_layers : config.n_layers);
 }
 
+/// Rope scaling extends the context anew when the file is read; dynamic scaling begins behind these.
+int stated_positions(const ModelConfig& config) {
+  if (config.max_position_embeddings > 0) return config.max_position_embeddings;
+  const bool is_dynamic = config.rope.type == RopeConfig::Type::Dynamic;
+  return is_dynamic && config.rope.original_max_seq_len > 0 ? config.rope.original_max_seq_len
+                                                            : config.max_seq_len;
+}
+
 }  // namespace
 
 const char* torch_name(kernels::DType dtype) {
@@ -123,7 +119,7 @@ std::string config_json(const ModelConfig& config, kernels::DType dtype) {
   out.integer("num_key_value_heads", config.n_kv_heads);
   out.integer("head_dim", config.head_dim);
   out.integer("vocab_size", config.vocab_size);
-  out.integer("max_position_embeddings", config.max_seq_len);
+  out.integer("max_position_embeddings", stated_positions(config));
   out.text("hidden_act", "silu");
   // The shortest decimal that gives this very float ("{}" of a float, not of a double).
   out.raw("rms_norm_eps", fmt::format("{}", config.norm_eps));

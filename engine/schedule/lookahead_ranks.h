@@ -53,6 +53,7 @@ class LookaheadRanks final : public LaneModel {
 
   int vocab_size() const override { return model_.vocab_size(); }
   int max_seq_len() const override { return model_.max_seq_len(); }
+  int rotation_key(int n_prompt) const override { return model_.rotation_key(n_prompt); }
   std::unique_ptr<SequenceCache> make_cache() override { return first_.make_cache(); }
   /// @throws whatever a rank met, an Error naming the rank; no step can be made any more
   std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) override;

@@ -258,6 +258,38 @@ TEST(EmulatedGpuBesideTheCpu, chooses_the_same_tokens_in_f32) {
 }
 
 // On one GPU each of SEED's models has a device object, and so a stream, of its own.
+// Rope by the sequence's length: the CPU's keys to rounding, and decoders that agree.
+TEST(EmulatedRope, by_length_is_that_of_the_cpu) {
+  const auto cpu = kernels::open_cpu(2), gpu = kernels::open_cuda(kEmulated);
+  ModelConfig config = tiny_config();
+  config.rope = {.type = RopeConfig::Type::Dynamic, .factor = 4, .original_max_seq_len = 40};
+  const auto here = tiny_transformer(*cpu, kernels::DType::F32, 11, config);
+  const auto there = tiny_transformer(*gpu, kernels::DType::F32, 11, config);
+  Dice dice(2);
+  for (const int n_prompt : {30, 70, 90}) {
+    const auto prompt = dice.text(n_prompt, 24);
+    std::vector<float> k[2], v[2];
+    int i = 0;
+    for (Model* model : {here.get(), there.get()}) {
+      Sequence sequence(prompt, model->make_cache());
+      prefill(*model, sequence, 32);
+      model->read_cache(sequence.cache(), 0, k[i], v[i]);
+      i++;
+    }
+    ASSERT_EQ(k[0].size(), k[1].size());
+    // Keys of at most about 10, summed over 32 products in another order.
+    for (std::size_t at = 0; at < k[0].size(); at++) EXPECT_NEAR(k[0][at], k[1][at], 1e-4);
+    for (const char* decoder : {"jacobi", "lookahead"}) {
+      Job job;
+      job.decoder = decoder;
+      job.limits.max_tokens = 24;
+      const Outcome found = run(*there, prompt, job), ar = run_ar(*there, prompt, job);
+      EXPECT_EQ(found.tokens, ar.tokens) << decoder << " " << n_prompt;
+      EXPECT_EQ(scores_of(found), scores_of(ar)) << decoder << " " << n_prompt;
+    }
+  }
+}
+
 TEST(EmulatedSeed, has_a_stream_for_each_model_and_writes_what_plain_decoding_does) {
   kernels::emulation::fence_host_off(false);
   ModelStore store(assets_folder(), 1);

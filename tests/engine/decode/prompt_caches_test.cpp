@@ -47,6 +47,31 @@ TEST_F(PromptCachesTest, what_prompts_begin_with_alike_is_read_once) {
   for (const Sequence& sequence : read) expect_fresh(sequence);  // none wrote to another's pages
 }
 
+TEST_F(PromptCachesTest, long_prompts_share_keys_of_the_same_rotation_alone) {
+  ModelConfig config = tiny_config();
+  config.rope = {.type = RopeConfig::Type::Dynamic, .factor = 3, .original_max_seq_len = 50};
+  model = tiny_transformer(*device, kernels::DType::F32, 5, config);
+  Dice dice(9);
+  const std::vector<TokenId> text = dice.text(90, 24);
+  const auto first = [&](std::size_t n) { return std::span(text).first(n); };
+  PromptCaches caches(*model, 8);
+  expect_fresh(caches.read(first(40)));
+  expect_fresh(caches.read(first(50)));
+  EXPECT_EQ(caches.n_shared(), 39) << "both within the original length";
+  expect_fresh(caches.read(first(70)));
+  expect_fresh(caches.read(first(80)));
+  EXPECT_EQ(caches.n_shared(), 39) << "each rotates by its own length";
+  expect_fresh(caches.read(first(70)));
+  EXPECT_EQ(caches.n_shared(), 39 + 69);
+  // What was written behind a prompt is a part of the next one, and is read again.
+  Sequence begun({text.begin(), text.begin() + 60}, model->make_cache());
+  prefill(*model, begun);
+  Sequence longer = begun.restarted(std::span(text).subspan(60, 25));
+  prefill(*model, longer);
+  expect_fresh(longer);
+  expect_fresh(begun);
+}
+
 TEST_F(PromptCachesTest, a_sequence_given_is_gone_on_from_and_stays_as_it_is) {
   Dice dice(4);
   std::vector<TokenId> tokens = dice.text(70, 24);

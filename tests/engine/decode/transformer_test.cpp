@@ -78,6 +78,33 @@ TEST(Transformer, every_decoder_writes_the_bits_of_plain_decoding) {
   EXPECT_GT(n_accepted, 1000) << "too few guesses came true for this test to mean anything";
 }
 
+// Frequencies that follow the length: of prompts before, at and behind the original 40 tokens.
+TEST(Transformer, decoders_agree_where_rope_follows_the_length) {
+  const auto device = kernels::open_cpu(2);
+  ModelConfig dynamic = tiny_config();
+  dynamic.rope = {.type = RopeConfig::Type::Dynamic, .factor = 4, .original_max_seq_len = 40};
+  ModelConfig longrope = tiny_config();
+  longrope.rope = {.type = RopeConfig::Type::Longrope, .factor = 4, .original_max_seq_len = 40};
+  longrope.rope.short_factor = {1, 1.1, 1.2, 1.3};
+  longrope.rope.long_factor = {1, 2, 3, 4};
+  for (const ModelConfig& config : {dynamic, longrope}) {
+    const auto model = tiny_transformer(*device, kernels::DType::F32, 11, config);
+    ModelConfig small = config;
+    small.n_layers = 1;
+    const auto draft = tiny_transformer(*device, kernels::DType::F32, 11, small);
+    Dice dice(2);
+    for (const int n_prompt : {11, 39, 41, 70}) {
+      const auto prompt = dice.text(n_prompt, 24);
+      for (const Job& job : settings(*draft)) {
+        const Outcome found = run(*model, prompt, job);
+        const Outcome ar = run_ar(*model, prompt, job);
+        ASSERT_EQ(found.tokens, ar.tokens) << n_prompt << " " << described(job);
+        ASSERT_EQ(scores_of(found), scores_of(ar)) << n_prompt << " " << described(job);
+      }
+    }
+  }
+}
+
 TEST(Transformer, other_prompts_and_weights_agree_too) {
   const auto device = kernels::open_cpu(2);
   for (std::uint64_t seed = 0; seed < 12; seed++) {

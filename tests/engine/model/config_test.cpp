@@ -170,11 +170,15 @@ TEST_F(Config, CF16_rope_settings_that_make_no_sense_are_refused) {
   EXPECT_THAT(scaling(R"({"rope_type": "linear", "factor": 0})"),
               HasSubstr("rope_scaling.factor: found 0"));
   EXPECT_THAT(scaling(R"({"rope_type": "linear"})"), HasSubstr("rope_scaling.factor: found none"));
-  EXPECT_THAT(
-      scaling(
-          R"({"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4})"),
-      HasSubstr("rope_scaling.original_max_position_embeddings: found none"));
   EXPECT_THAT(scaling("[1]"), HasSubstr("rope_scaling: found an array"));
+  EXPECT_THAT(scaling(R"({"type": "longrope", "long_factor": [1, 1, 1, 1, 1, 1, 1, 1]})"),
+              HasSubstr("rope_scaling.short_factor: found none, expected 8 numbers"));
+  EXPECT_THAT(scaling(R"({"type": "su", "short_factor": [1, 2]})"),
+              HasSubstr("rope_scaling.short_factor: found 2 entries"));
+  EXPECT_THAT(scaling(R"({"type": "longrope", "short_factor": [1, 1, 1, 0, 1, 1, 1, 1]})"),
+              HasSubstr("rope_scaling.short_factor: found 0"));
+  EXPECT_THAT(refused("rope_parameters", R"({"full_attention": {"rope_type": "default"}})"),
+              HasSubstr("rope_parameters.full_attention: found an object, expected one set"));
 }
 
 TEST_F(Config, CF17_a_context_that_is_none_or_too_long_is_refused) {
@@ -214,8 +218,9 @@ TEST_F(Config, CF19_unknown_families_are_refused_with_those_there_are) {
 
 TEST_F(Config, CF20_tied_embeddings_beside_a_head_are_noticed_and_a_missing_head_refused) {
   const ModelFiles files = open(with("tie_word_embeddings", "true"));
-  EXPECT_THAT(files.notices,
-              Contains(AllOf(HasSubstr("tie_word_embeddings"), HasSubstr("embedding is used"))));
+  EXPECT_THAT(files.notices, Contains(AllOf(HasSubstr("tie_word_embeddings"),
+                                            HasSubstr("lm_head.weight is used"))));
+  EXPECT_FALSE(files.config.tied_embeddings);
   ModelConfig tied = small_config();
   tied.tied_embeddings = true;
   const TempDir dir;
@@ -242,7 +247,7 @@ TEST_F(Config, CF22_the_stored_dtype_counts_and_another_said_is_noticed) {
 TEST_F(Config, CF23_end_of_sequence_ids_are_checked_and_their_absence_noticed) {
   std::filesystem::remove(dir_ / "generation_config.json");
   EXPECT_EQ(open(with("eos_token_id", "[2, 7]")).config.eos_ids, (std::vector<TokenId>{2, 7}));
-  for (const char* value : {"-1", "300", "[2, 300]", "1.5", "\"</s>\"", "[[2]]"}) {
+  for (const char* value : {"1.5", "\"</s>\"", "[[2]]"}) {
     EXPECT_THAT(refused("eos_token_id", value), HasSubstr("config.json: eos_token_id: found "))
         << value;
   }
@@ -250,8 +255,23 @@ TEST_F(Config, CF23_end_of_sequence_ids_are_checked_and_their_absence_noticed) {
     EXPECT_THAT(open(with("eos_token_id", value)).notices,
                 Contains(HasSubstr("will stop only at length")));
   }
-  write_bytes(dir_ / "generation_config.json", R"({"eos_token_id": 999})");
-  EXPECT_THAT(refused(good_), HasSubstr("generation_config.json: eos_token_id: found 999"));
+  for (const char* value : {"-1", "300", "[2, 300]"}) {
+    const ModelFiles files = open(with("eos_token_id", value));
+    EXPECT_EQ(files.config.eos_ids.empty(), value[0] != '[') << value;
+    EXPECT_THAT(files.notices, Contains(HasSubstr("is no token of the vocabulary (300): ignored")));
+  }
+  // The other file's count, unless it names none; ids that match no token are some.
+  const auto ends = [&](const char* text) {
+    write_bytes(dir_ / "generation_config.json", text);
+    return open(good_).config.eos_ids;
+  };
+  const std::vector<TokenId> own = open(good_).config.eos_ids;
+  EXPECT_EQ(ends(R"({"eos_token_id": null})"), own);
+  EXPECT_EQ(ends(R"({"eos_token_id": []})"), own);
+  EXPECT_EQ(ends(R"({"eos_token_id": [7, 999]})"), (std::vector<TokenId>{7}));
+  EXPECT_THAT(ends(R"({"eos_token_id": -1})"), IsEmpty());
+  write_bytes(dir_ / "generation_config.json", R"({"eos_token_id": [[2]]})");
+  EXPECT_THAT(refused(good_), HasSubstr("generation_config.json: eos_token_id: found an array"));
 }
 
 TEST_F(Config, CF24_a_tensor_of_another_shape_is_refused) {
@@ -280,6 +300,166 @@ TEST_F(Config, transformers_4_and_5_spell_the_same_model) {
     EXPECT_EQ(files.config.rope.theta, 20000);
     EXPECT_EQ(files.config.rope.factor, 4);
     EXPECT_EQ(files.config.rope.original_max_seq_len, 64);
+  }
+}
+
+/// With this in place of rope_parameters, and so many positions stated.
+struct Scaling {
+  const char* rope;
+  int stated, context;
+};
+
+TEST_F(Config, rope_scaling_extends_the_context) {
+  const std::string eight = "[1, 1, 1, 1, 1, 1, 1, 1]";
+  const std::string longrope =
+      R"({"rope_type": "longrope", "short_factor": )" + eight + R"(, "long_factor": )" + eight;
+  const std::string with_factor = longrope + R"(, "factor": 3})";
+  const std::string original = longrope + R"(, "original_max_position_embeddings": 100})";
+  const Scaling scalings[] = {
+      {R"({"rope_type": "default"})", 64, 64},
+      {R"({"rope_type": "linear", "factor": 4.0})", 64, 256},
+      {R"({"rope_type": "linear", "factor": 0.5})", 64, 64},
+      {R"({"rope_type": "dynamic", "factor": 2.5})", 65, 162},
+      {R"({"rope_type": "yarn", "factor": 4})", 64, 256},
+      {R"({"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 32})", 64, 128},
+      {R"({"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 32})", 200, 200},
+      {R"({"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4})", 64,
+       512},
+      {with_factor.c_str(), 64, 192},
+      {original.c_str(), 400, 400},
+  };
+  for (const Scaling& s : scalings) {
+    std::string config =
+        replaced(with("rope_parameters", s.rope), "\"max_position_embeddings\": 256",
+                 fmt::format("\"max_position_embeddings\": {}", s.stated));
+    const ModelFiles files = open(config);
+    EXPECT_EQ(files.config.max_seq_len, s.context) << s.rope;
+    EXPECT_EQ(files.config.max_position_embeddings, s.stated) << s.rope;
+    EXPECT_THAT(files.notices, IsEmpty()) << s.rope;
+    // Written and read again it is the same model.
+    const TempDir copy;
+    write_model(copy.path(), files.config, *files.tensors, kernels::DType::BF16, dir_.path());
+    const ModelFiles again = open_model(copy.path());
+    EXPECT_EQ(again.config.max_seq_len, s.context) << s.rope;
+    EXPECT_EQ(again.config.rope.original_max_seq_len, files.config.rope.original_max_seq_len);
+    EXPECT_EQ(again.config.rope.long_factor, files.config.rope.long_factor);
+    EXPECT_THAT(again.notices, IsEmpty()) << s.rope;
+  }
+}
+
+TEST_F(Config, rope_lengths_are_those_transformers_takes) {
+  // Dynamic scaling begins behind max_position_embeddings, whatever the original length says.
+  ModelFiles files = open(with("rope_parameters", R"({"rope_type": "dynamic", "factor": 2,
+                "original_max_position_embeddings": 32, "beta_fast": 1})"));
+  EXPECT_EQ(files.config.rope.original_max_seq_len, 256);
+  EXPECT_THAT(
+      files.notices,
+      testing::ElementsAre(HasSubstr(
+          "rope_parameters: \"original_max_position_embeddings\", \"beta_fast\" not used by "
+          "dynamic")));
+  // Beside the object it counts more than in it.
+  const std::string yarn = with("rope_parameters", R"({"rope_type": "yarn", "factor": 4,
+           "original_max_position_embeddings": 32})");
+  files = open(replaced(yarn, "{", R"({"original_max_position_embeddings": 128,)"));
+  EXPECT_EQ(files.config.rope.original_max_seq_len, 128);
+  EXPECT_EQ(files.config.max_seq_len, 512);
+  // The old object counts where both are there.
+  files = open(replaced(yarn, "\"rope_scaling\": null",
+                        R"("rope_scaling": {"type": "linear", "factor": 2.0})"));
+  EXPECT_EQ(files.config.rope.type, RopeConfig::Type::Linear);
+  EXPECT_EQ(files.config.max_seq_len, 512);
+  EXPECT_THAT(files.notices, Contains(HasSubstr("rope_scaling is used, as in transformers")));
+}
+
+TEST_F(Config, a_context_is_set_and_noticed_beyond_what_the_model_states) {
+  ModelFiles files = open(good_, {.context = 100});
+  EXPECT_EQ(files.config.max_seq_len, 100);
+  EXPECT_THAT(files.notices, IsEmpty());
+  files = open(good_, {.context = 1000});
+  EXPECT_EQ(files.config.max_seq_len, 1000);
+  EXPECT_THAT(files.notices, Contains(HasSubstr("beyond the 256 that the model states")));
+  FileLimits limits;
+  limits.max_seq_len = 900;
+  EXPECT_THROW(open(good_, {.context = 1000, .limits = limits}), Error);
+  // A window counts as soon as the context is longer.
+  std::string mistral = replaced(good_, "LlamaForCausalLM", "MistralForCausalLM");
+  mistral =
+      replaced(replaced(mistral, "\"llama\"", "\"mistral\""), "{", "{\"sliding_window\": 300,");
+  EXPECT_EQ(open(mistral).config.sliding_window, 0);
+  EXPECT_EQ(open(mistral, {.context = 1000}).config.sliding_window, 300);
+  files = open(with("max_position_embeddings", ""));
+  EXPECT_EQ(files.config.max_seq_len, 2048);
+  EXPECT_THAT(files.notices, Contains(HasSubstr("no max_position_embeddings: 2048")));
+}
+
+TEST_F(Config, members_without_effect_are_named_unless_harmless) {
+  EXPECT_THAT(open(and_also(R"("attention_dropout": 0.1, "use_cache": true, "pretraining_tp": 2,
+      "torchscript": false, "num_beams": 1, "transformers_version": "4.40.0", "strange": null,
+      "layer_types": ["full_attention", "full_attention"])"))
+                  .notices,
+              IsEmpty());
+  EXPECT_THAT(
+      open(and_also(R"("residual_multiplier": 0.5, "attn_logit_softcapping": 30.0,
+      "sliding_window": 16, "auto_map": {"AutoModelForCausalLM": "x.Y"}, "temperature": 0.5)"))
+          .notices,
+      testing::ElementsAre(HasSubstr(
+          "config.json: residual_multiplier, attn_logit_softcapping, sliding_window, auto_map, "
+          "temperature: not read for llama: without effect")));
+}
+
+TEST_F(Config, spellings_of_published_models_are_read) {
+  EXPECT_EQ(open(with("hidden_act", "\"swish\"")).config.dim, 64);
+  EXPECT_EQ(open(replaced(good_, "LlamaForCausalLM", "LLaMAForCausalLM")).config.dim, 64);
+  EXPECT_EQ(open(with("bos_token_id", "-1")).config.bos_id, std::nullopt);
+}
+
+class GenerationConfig : public Config {
+ protected:
+  ModelFiles open_with(const std::string& generation, GenerationUse use) const {
+    write_bytes(dir_ / "generation_config.json", generation);
+    return open(good_, {.generation = use});
+  }
+};
+
+TEST_F(GenerationConfig, what_is_not_applied_is_named) {
+  const char* kText = R"({"eos_token_id": 2, "do_sample": true, "temperature": 0.6, "top_p": 0.9,
+    "repetition_penalty": 1.3, "max_new_tokens": 5, "no_repeat_ngram_size": 3, "num_beams": 4,
+    "suppress_tokens": [1], "stop_strings": "x", "max_length": 20, "length_penalty": 1.0,
+    "_from_model_config": true, "transformers_version": "5.24.0", "bad_words_ids": null})";
+  const ModelFiles files = open_with(kText, GenerationUse::NotApplied);
+  EXPECT_THAT(files.notices,
+              testing::ElementsAre(
+                  HasSubstr("generation_config.json: do_sample true, temperature 0.6, top_p 0.9, "
+                            "repetition_penalty 1.3, max_new_tokens 5: not applied; --defaults "
+                            "model applies them"),
+                  HasSubstr("no_repeat_ngram_size 3, num_beams 4, suppress_tokens an array, "
+                            "stop_strings \"x\": not applied; there is no such option here")));
+  EXPECT_THAT(open_with(kText, GenerationUse::Silent).notices, IsEmpty());
+  const ModelFiles applied = open_with(kText, GenerationUse::Applied);
+  EXPECT_THAT(applied.notices, Contains(HasSubstr("max_new_tokens 5: applied, where no option")));
+  EXPECT_TRUE(applied.generation.do_sample);
+  EXPECT_EQ(applied.generation.temperature, 0.6f);
+  EXPECT_EQ(applied.generation.top_p, 0.9f);
+  EXPECT_EQ(applied.generation.top_k, std::nullopt);
+  EXPECT_EQ(applied.generation.repetition_penalty, 1.3f);
+  EXPECT_EQ(applied.generation.max_new_tokens, 5);
+}
+
+TEST_F(GenerationConfig, defaults_that_change_nothing_are_not_named) {
+  EXPECT_THAT(open_with(R"({"eos_token_id": 2, "do_sample": false, "temperature": 1.0, "top_k": 50,
+                            "top_p": 1.0, "repetition_penalty": 1.0, "pad_token_id": 0})",
+                        GenerationUse::NotApplied)
+                  .notices,
+              IsEmpty());
+}
+
+TEST_F(GenerationConfig, a_default_of_no_use_is_refused_where_it_is_applied) {
+  for (const char* text : {R"({"temperature": "hot"})", R"({"top_p": 1.5})", R"({"top_k": -1})",
+                           R"({"do_sample": "yes"})"}) {
+    EXPECT_THAT(refusal([&] { open_with(text, GenerationUse::Applied); }),
+                AllOf(HasSubstr("generation_config.json: "), HasSubstr("found ")))
+        << text;
+    EXPECT_NO_THROW(open_with(text, GenerationUse::NotApplied)) << text;
   }
 }
 

@@ -31,10 +31,12 @@ inline void for_every_table_and_type(
 class Lane {
  public:
   Sampling sampling;
+  int n_prompt = 0;  // as of BatchItem
 
   explicit Lane(Model& model) : model_(model), cache_(model.make_cache()) {}
   Lane(const Lane& other)
       : sampling(other.sampling),
+        n_prompt(other.n_prompt),
         model_(other.model_),
         cache_(other.cache_->fork()),
         tokens_(other.tokens_) {}
@@ -44,7 +46,8 @@ class Lane {
             .tree = &tree,
             .prefix = tokens_,
             .sampling = sampling,
-            .pick_rows = pick_rows};
+            .pick_rows = pick_rows,
+            .n_prompt = n_prompt};
   }
   StepOutput forward(const TokenTree& tree, Wants wants = {.logits = true}) {
     const BatchItem one = item(tree);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Small random models and the greedy tokens that Hugging Face transformers makes of them.
 
-    make_hf_fixtures.py make [OUT]          writes tests/fixtures/hf/<name>/ (committed; hf_parity_test.cpp reads it)
+    make_hf_fixtures.py make [OUT [NAME..]] writes tests/fixtures/hf/<name>/ (committed; hf_parity_test.cpp reads it)
     make_hf_fixtures.py same DIR_A DIR_B    do two model directories give the same tokens in transformers?
     make_hf_fixtures.py scaled PROGRAM      enlarges every fixture with `PROGRAM model scale` and compares as `same` does
 
@@ -52,6 +52,14 @@ CONFIGS = {
     "rope_yarn": llama(**rope(rope_type="yarn", factor=4.0, **ORIGINAL)),
     "rope_yarn_mscale": llama(**rope(rope_type="yarn", factor=4.0, mscale=0.7, mscale_all_dim=1.3, truncate=False,
                                      beta_fast=16.0, beta_slow=2.0, **ORIGINAL)),
+    # Of these the rope scaling extends the context beyond max_position_embeddings, which most of the texts need.
+    "extended_linear": llama(**{**rope(rope_type="linear", factor=4.0), "max_position_embeddings": 64}),
+    "extended_yarn": Qwen2Config(**{**SHAPE, **rope(rope_type="yarn", factor=4.0, **ORIGINAL),
+                                    "max_position_embeddings": 64}),
+    "extended_llama3": llama(**{**rope(rope_type="llama3", factor=2.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                       **ORIGINAL), "max_position_embeddings": 64}),
+    "rope_longrope": llama(**rope(rope_type="longrope", short_factor=[1.0, 1.1, 1.2, 1.3],
+                                  long_factor=[1.0, 2.0, 3.5, 4.0], **ORIGINAL)),
 }
 WRITTEN_AS_TRANSFORMERS_4 = ["llama_tied", "rope_linear", "rope_llama3", "qwen2_bias"]
 SHARDED = ["llama_untied"]
@@ -77,6 +85,8 @@ def random_model(config, seed):
 @torch.no_grad()
 def greedy(model, prompt, n):
     """n tokens, one forward each after the prompt's, and the smallest lead of a best logit over the second."""
+    # Dynamic scaling remembers the longest sequence; each of these is the first of its model.
+    model.model.rotary_emb = type(model.model.rotary_emb)(model.config)
     ids, cache, tokens, margin = torch.tensor([prompt]), None, [], float("inf")
     for _ in range(n):
         out = model(ids, past_key_values=cache, use_cache=True)
@@ -98,11 +108,6 @@ def runs_of(model, seed, lengths):
     return runs
 
 
-def lengths_for(name):
-    # Dynamic scaling beyond the original 64 positions: token by token only, see engine/model/rope.h.
-    return [n for n in PROMPT_LENGTHS if n <= 62] if name == "rope_dynamic" else PROMPT_LENGTHS
-
-
 def as_transformers_4(path):
     config = json.loads(path.read_text())
     parameters = config.pop("rope_parameters")
@@ -114,11 +119,13 @@ def as_transformers_4(path):
     path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
-def make(out):
+def make(out, names):
     for name, config in CONFIGS.items():
+        if names and name not in names:
+            continue
         for seed in range(1, 100):
             model = random_model(config, seed)
-            runs = runs_of(model, seed, lengths_for(name))
+            runs = runs_of(model, seed, PROMPT_LENGTHS)
             if min(run["margin"] for run in runs) >= MARGIN and all(len(set(run["tokens"])) > 8 for run in runs):
                 break
         else:
@@ -140,9 +147,8 @@ def load(folder):
 def same(a, b):
     """True if both directories give the same greedy tokens; prints what differs."""
     one, two = load(a), load(b)
-    lengths = lengths_for("rope_dynamic" if "dynamic" in str(a) else "")
     equal = True
-    for x, y in zip(runs_of(one, 5, lengths), runs_of(two, 5, lengths)):
+    for x, y in zip(runs_of(one, 5, PROMPT_LENGTHS), runs_of(two, 5, PROMPT_LENGTHS)):
         if x["tokens"] != y["tokens"]:
             equal = False
             print(f"{a} and {b} differ after a prompt of {len(x['prompt'])} (margins {x['margin']:.5f}, {y['margin']:.5f})")
@@ -168,7 +174,7 @@ def main():
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)  # the models are tiny
     if command == "make":
-        make(pathlib.Path(rest[0]) if rest else FIXTURES)
+        make(pathlib.Path(rest[0]) if rest else FIXTURES, rest[1:])
     elif command == "same" and len(rest) == 2:
         sys.exit(0 if same(*rest) else 1)
     elif command == "scaled" and len(rest) == 1:

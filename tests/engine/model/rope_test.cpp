@@ -1,5 +1,7 @@
 // Frequencies against those that transformers 5 computes for the same settings (f32 there, so
 // 1e-6).
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,6 +62,56 @@ TEST(Rope, llama3_frequencies_are_those_of_transformers) {
                      0,
                      {1.0, 0.244384587, 0.0130422562, 0.00395284733, 0.00125, 0.000395284733,
                       0.000125, 3.95284733e-05});
+}
+
+TEST(Rope, longrope_frequencies_and_factor_are_those_of_transformers) {
+  RopeConfig rope{.type = Type::Longrope, .factor = 4, .original_max_seq_len = 64};
+  rope.short_factor = {1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7};
+  rope.long_factor = {1, 2, 3, 4, 5, 6, 7, 8};
+  expect_frequencies(rope, 64,
+                     {1.0, 0.287479788, 0.083333336, 0.0243252143, 0.00714285718, 0.00210818532,
+                      0.000625, 0.000186016338});
+  expect_frequencies(rope, 65,
+                     {1.0, 0.158113882, 0.0333333351, 0.00790569466, 0.002, 0.000527046272,
+                      0.000142857141, 3.95284733e-05});
+  EXPECT_NEAR(rope_attention_factor(rope), 1.1547005383792515, 1e-12);
+  rope.attention_factor = 1.25;
+  EXPECT_EQ(rope_attention_factor(rope), 1.25);
+}
+
+TEST(Rope, rows_of_a_long_prompt_rotate_for_its_length) {
+  const auto device = kernels::open_cpu(1);
+  const RopeConfig dynamic{.type = Type::Dynamic, .factor = 2, .original_max_seq_len = 64};
+  RopeConfig longrope{.type = Type::Longrope, .factor = 4, .original_max_seq_len = 64};
+  longrope.short_factor = {1, 1, 1, 1};
+  longrope.long_factor = {2, 2, 2, 2};
+  for (const RopeConfig& rope : {dynamic, longrope}) {
+    RopeTable table(*device, rope, 8, 64);
+    table.reserve(200);
+    const auto angles = [&](int row) {
+      std::vector<float> all(static_cast<std::size_t>(row + 1) * 8);
+      device->ops().download(*device, all.data(), table.data(),
+                             static_cast<std::int64_t>(all.size() * sizeof(float)));
+      return std::vector<float>(all.end() - 8, all.end());
+    };
+    const auto expected = [&](int pos, int seq_len) {
+      std::vector<float> row;
+      for (const double f : rope_frequencies(rope, 8, seq_len)) {
+        row.push_back(static_cast<float>(std::cos(pos * f) * rope_attention_factor(rope)));
+        row.push_back(static_cast<float>(std::sin(pos * f) * rope_attention_factor(rope)));
+      }
+      return row;
+    };
+    // A prompt of 100 tokens beside one of 64 and tokens behind prompts: each row has its own.
+    const int pos[] = {3, 99, 3, 63, 120, 98}, n_prompt[] = {100, 100, 64, 64, 64, 100};
+    const int length[] = {100, 100, 64, 64, 121, 100};
+    const auto rows = table.rows_of(pos, n_prompt);
+    for (std::size_t i = 0; i < rows.size(); i++)
+      EXPECT_EQ(angles(rows[i]), expected(pos[i], length[i])) << "row " << i;
+    EXPECT_EQ(rows[2], 3) << "of the table's own";
+    EXPECT_EQ(rope.rotation_key(64), 0);
+    EXPECT_NE(rope.rotation_key(65), 0);
+  }
 }
 
 TEST(Rope, table_keeps_its_rows_when_it_grows) {

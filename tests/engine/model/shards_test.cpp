@@ -303,7 +303,7 @@ TEST_F(Shards, CF26_bare_names_are_read_as_full_ones) {
   write_index(std::to_string(total_));
   for (const bool single : {false, true}) {
     if (single) {
-      std::filesystem::remove(dir_ / kIndex);
+      std::filesystem::remove(dir_ / kIndex);  // else it would be noticed
       std::vector<Part> all = first_;
       all.insert(all.end(), second_.begin(), second_.end());
       write_bytes(dir_ / "model.safetensors", file_of(all));
@@ -347,6 +347,23 @@ TEST_F(Shards, CF26_of_a_tensor_under_both_names_the_full_one_counts) {
   all.back().tensor.shape = {32};
   write_bytes(dir_ / "model.safetensors", file_of(all));
   EXPECT_THAT(refused(), HasSubstr("model.norm.weight"));
+}
+
+TEST_F(Shards, a_single_file_counts_before_an_index) {
+  const std::string sharded = weights_hash(open_model(dir_.path()));
+  std::vector<Part> all = second_;
+  all.insert(all.end(), first_.begin(), first_.end());
+  std::string bytes = file_of(all);
+  bytes.back() ^= 1;
+  write_bytes(dir_ / "model.safetensors", bytes);
+  ModelFiles files = open_model(dir_.path());
+  EXPECT_NE(weights_hash(files), sharded) << "the shards' values";
+  EXPECT_THAT(files.notices,
+              testing::ElementsAre(AllOf(HasSubstr(kIndex), HasSubstr("ignored with its shards"))));
+  // Nor does it matter that the shards are gone.
+  std::filesystem::remove(dir_ / kFirst);
+  files = open_model(dir_.path());
+  EXPECT_THAT(files.notices, testing::ElementsAre(HasSubstr("ignored with its shards")));
 }
 
 TEST_F(Shards, the_weights_hash_is_that_of_the_tensors_and_of_nothing_else) {

@@ -1,0 +1,113 @@
+#include "engine/model/generation_file.h"
+
+#include <limits>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/model/config_keys.h"
+#include "engine/model/fields.h"
+#include "engine/model/json.h"
+#include "engine/model/refuse.h"
+
+namespace engine {
+namespace {
+
+/// A number of [low, high]; one that is none, or out of range, is refused where it is to be applied
+/// and else left to the notice.
+std::optional<double> default_number(
+    const Fields& fields, const char* name, double low, double high, bool applies) {
+  const Json* value = fields.find(name);
+  if (!value) return std::nullopt;
+  const double number = value->is(JsonReader::Kind::Number) ? value->number().real() : low - 1;
+  if (number >= low && number <= high) return number;
+  if (applies) fields.fail(name, value->shown(), fmt::format("a number from {} to {}", low, high));
+  return std::nullopt;
+}
+
+GenerationDefaults defaults_in(const Fields& fields, bool applies) {
+  constexpr double kMost = 1e6, kMostTokens = std::numeric_limits<int>::max();
+  const auto real = [&](const char* name, double high) -> std::optional<float> {
+    const auto number = default_number(fields, name, 0, high, applies);
+    return number ? std::optional(static_cast<float>(*number)) : std::nullopt;
+  };
+  const auto whole = [&](const char* name) -> std::optional<int> {
+    const auto number = default_number(fields, name, 0, kMostTokens, applies);
+    return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
+  };
+  GenerationDefaults out;
+  const Json* sample = fields.find("do_sample");
+  if (applies) fields.boolean("do_sample", false);  // refuses what is neither
+  out.do_sample = sample && sample->boolean;
+  out.temperature = real("temperature", kMost);
+  out.top_p = real("top_p", 1);
+  out.min_p = real("min_p", 1);
+  out.top_k = whole("top_k");
+  out.repetition_penalty = real("repetition_penalty", kMost);
+  if (out.repetition_penalty == 0.0f) out.repetition_penalty.reset();
+  out.max_new_tokens = whole("max_new_tokens");
+  if (out.max_new_tokens == 0) out.max_new_tokens.reset();
+  return out;
+}
+
+/// The members that --defaults model applies, as the file has them: "temperature 0.6".
+std::vector<std::string> applicable_members(const Json& json, bool do_sample) {
+  std::vector<std::string> members;
+  const auto add = [&](const char* name, double neutral) {
+    const Json* value = json.find(name);
+    if (!value || value->is(JsonReader::Kind::Null)) return;
+    const bool is_number = value->is(JsonReader::Kind::Number);
+    if (is_number && value->number().real() == neutral) return;
+    members.push_back(fmt::format("{} {}", name, value->shown()));
+  };
+  if (do_sample) members.emplace_back("do_sample true");
+  add("temperature", 1);
+  add("top_p", 1);
+  add("top_k", 50);
+  add("min_p", 0);
+  add("repetition_penalty", 1);
+  add("max_new_tokens", -1);
+  return members;
+}
+
+std::string joined_members(const std::vector<std::string>& members) {
+  return fmt::format("{}", fmt::join(members, ", "));
+}
+
+void note_members(const std::string& path,
+                     const Json& json,
+                     GenerationUse use,
+                     bool do_sample,
+                     std::vector<std::string>& notices) {
+  if (use == GenerationUse::Silent) return;
+  const std::vector<std::string> able = applicable_members(json, do_sample);
+  if (!able.empty() && use == GenerationUse::NotApplied)
+    notices.push_back(fmt::format("{}: {}: not applied; --defaults model applies them",
+                                  escaped(path), joined_members(able)));
+  if (!able.empty() && use == GenerationUse::Applied)
+    notices.push_back(fmt::format(
+        "{}: {}: applied, where no option says otherwise{}", escaped(path), joined_members(able),
+        do_sample ? "" : "; without do_sample the likeliest token is taken, as in transformers"));
+  const std::vector<std::string> unable = generation_members_not_applied(json);
+  if (!unable.empty())
+    notices.push_back(fmt::format("{}: {}: not applied; there is no such option here",
+                                  escaped(path), joined_members(unable)));
+}
+
+}  // namespace
+
+void read_generation_config(const std::string& path,
+                            const FileLimits& limits,
+                            GenerationUse use,
+                            ConfigFile& file,
+                            GenerationDefaults& defaults) {
+  const Json json = read_json_file(path, limits);
+  const Fields fields(json, path);
+  if (const auto ids = end_ids(fields, file.config.vocab_size, file.notices))
+    file.config.eos_ids = *ids;
+  defaults = defaults_in(fields, use == GenerationUse::Applied);
+  note_members(path, json, use, defaults.do_sample, file.notices);
+}
+
+}  // namespace engine
