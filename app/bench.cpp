@@ -193,6 +193,7 @@ int bench_step(const BenchOptions& options) {
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   engine::ModelRequest request = model_request(options.model);
   request.needs_tokenizer = false;
+  request.generation = engine::GenerationUse::Silent;
   const std::vector<std::string> decoders{options.decoder};
   check_helpers(helpers_of(options.model), decoders);
   const engine::RunModels models = load(store, request, helpers_of(options.model), decoders);
@@ -322,6 +323,7 @@ int bench_decode(const BenchOptions& options) {
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   engine::ModelRequest request = model_request(options.model);
   request.needs_tokenizer = false;
+  request.generation = engine::GenerationUse::Silent;
   const std::vector<std::string> decoders{options.decoder};
   engine::RunRequest run{.prompt_id = "bench",
                          .decoder = options.decoder,

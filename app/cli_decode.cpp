@@ -101,7 +101,7 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
       "ms\" what reading the weights and multiplying them must take at least, by the probes; "
       "\"reached\" that divided by the time measured.\n"
       "Example: decoscope bench step --scale 4x2 --rows 1,8,16");
-  add_model_options(*c, p.bench.model);
+  add_model_options(*c, p.bench.model, false);
   add_draft_option(*c, p.bench.model);
   c->add_option("--decoder", p.bench.decoder,
                 "of bench decode; bench step --behind: whose draft model or draft heads work "

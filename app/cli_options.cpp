@@ -80,7 +80,7 @@ void add_limit_option(CLI::App& command, engine::FileLimits& limits) {
       ->allow_extra_args(false);
 }
 
-void add_model_options(CLI::App& command, ModelOptions& o) {
+void add_model_options(CLI::App& command, ModelOptions& o, bool with_context) {
   command
       .add_option("--model", o.model,
                   "a bundled model, or a directory with config.json, *.safetensors and "
@@ -105,11 +105,30 @@ void add_model_options(CLI::App& command, ModelOptions& o) {
       ->capture_default_str();
   command.add_option("--dtype", o.dtype, "of weights and cache (default: as the model is stored)")
       ->check(one_of({"f32", "bf16", "f16"}));
+  if (with_context)
+    command
+        .add_option("--context", o.context,
+                    "positions that prompt and new tokens may fill (default: what the model "
+                    "states, extended by its rope scaling); beyond that a model may write poorly")
+        ->transform(whole_number(2))
+        ->type_name("N");
   command.add_option("--threads", o.n_threads, "CPU threads (0: all)")
       ->transform(whole_number(0, 1024));
   command.add_flag("--allow-external-shards", o.allow_external_shards,
                    "follow links out of the model's directory");
   add_limit_option(command, o.limits);
+}
+
+void add_defaults_option(CLI::App& command, ModelOptions& o) {
+  command
+      .add_option_function<std::string>(
+          "--defaults", [&o](const std::string& whose) { o.model_defaults = whose == "model"; },
+          "whose values an option has that is not given: program, as listed here, or model, what "
+          "its generation_config.json says of temperature, top_p, top_k, min_p, "
+          "repetition_penalty, do_sample and max_new_tokens, as transformers reads it (default: "
+          "program)")
+      ->check(one_of({"program", "model"}))
+      ->group("Sampling");
 }
 
 void add_draft_option(CLI::App& command, ModelOptions& o) {
@@ -144,33 +163,42 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
           ->group("Prompt");
   prompt->excludes(file);
   prompt->each([&o](const std::string&) { o.has_prompt = true; });
+  const auto given = [&o](const char* option) {
+    return [&o, option](const std::string&) { o.given.insert(option); };
+  };
   command.add_option("--max-tokens", o.max_tokens, "stop after so many new tokens")
       ->transform(whole_number(1))
+      ->each(given("--max-tokens"))
       ->capture_default_str();
   command
       .add_option("--temperature", o.temperature,
                   "0: always the likeliest token (greedy); 1: as likely as the model says")
       ->check(real_number(0))
+      ->each(given("--temperature"))
       ->capture_default_str()
       ->group("Sampling");
   command.add_option("--top-k", o.top_k, "keep the k likeliest tokens (0: all)")
       ->transform(whole_number(0))
+      ->each(given("--top-k"))
       ->capture_default_str()
       ->group("Sampling");
   command.add_option("--top-p", o.top_p, "keep the likeliest tokens up to this probability")
       ->check(real_number(0, 1))
+      ->each(given("--top-p"))
       ->capture_default_str()
       ->group("Sampling");
   command
       .add_option("--min-p", o.min_p,
                   "keep tokens of at least this share of the likeliest one's probability")
       ->check(real_number(0, 1))
+      ->each(given("--min-p"))
       ->capture_default_str()
       ->group("Sampling");
   command
       .add_option("--repetition-penalty", o.repetition_penalty,
                   "above 1: tokens that stand in the text already become less likely")
       ->check(real_number(0, 100, Low::Excluded))
+      ->each(given("--repetition-penalty"))
       ->capture_default_str()
       ->group("Sampling");
   command
@@ -186,6 +214,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
       ->check(one_of({engine::kCoupled, engine::kRejection}))
       ->capture_default_str()
       ->group("Sampling");
+  add_defaults_option(command, o.model);
   command.add_flag("--ignore-eos", o.ignore_eos, "go on after the end token");
   command.add_flag("--no-special", o.no_special, kNoSpecialHelp);
   command

@@ -25,7 +25,10 @@ std::vector<std::string> split_commas(const std::string& text);
 void add_limit_option(CLI::App& command, engine::FileLimits& limits);
 /// --run-code, of commands that judge answers.
 void add_run_code_option(CLI::App& command, bool& run_code);
-void add_model_options(CLI::App& command, ModelOptions& o);
+/// @param with_context  --context, which is another thing to `bench`
+void add_model_options(CLI::App& command, ModelOptions& o, bool with_context = true);
+/// --defaults.
+void add_defaults_option(CLI::App& command, ModelOptions& o);
 void add_draft_option(CLI::App& command, ModelOptions& o);
 /// Model, prompt, sampling, --set and --json.
 void add_generation_options(CLI::App& command, GenerationOptions& o);

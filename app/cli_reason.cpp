@@ -82,7 +82,9 @@ void add_cot(CLI::App& group, CotOptions& o, Run& run) {
   c->add_option("--repetition-penalty", o.repetition_penalty,
                 "the paper has 1.2; 1 suits the bundled models")
       ->check(real_number(0, 100, Low::Excluded))
+      ->each([&o](const std::string&) { o.penalty_given = true; })
       ->capture_default_str();
+  add_defaults_option(*c, o.model);
   c->add_flag("--drop-approximate", o.drop_approximate,
               "ask for the answer behind the exact tokens alone");
   c->add_flag("--find-bound", o.find_bound,

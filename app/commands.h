@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct ModelOptions {
   bool scale_given = false;  // by the person, perhaps as 1x1
   std::string device = "auto";
   std::string dtype;
+  int context = 0;              // positions a sequence may fill; 0: what the model's files say
+  bool model_defaults = false;  // those of generation_config.json, where no option says otherwise
   int n_threads = 0;
   bool allow_external_shards = false;
   engine::FileLimits limits;
@@ -57,6 +60,7 @@ struct GenerationOptions {
   std::string sampling = "coupled";
   bool ignore_eos = false;
   bool no_special = false;       // names of control symbols in a prompt are text
+  std::set<std::string> given;   // of the numbers above: the options that a person named
   std::vector<std::string> set;  // name=value
   std::string trace, record;
   bool check = false;  // compare with AR
@@ -156,6 +160,7 @@ struct CotOptions : ReasonOptions {
   CotOptions() { task = "kb", decoder = "fastcot"; }
   int n_shots = -1, max_tokens = 200;
   float repetition_penalty = 1;
+  bool penalty_given = false;  // by the person
   bool drop_approximate = false, find_bound = false;
   double tolerance = 1;           // points of accuracy
   std::uint64_t sample_seed = 1;  // of the questions --find-bound draws

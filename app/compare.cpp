@@ -153,8 +153,7 @@ Group next_group(const std::vector<RacingLane>& lanes,
     std::vector<engine::RunRequest> requests;
     try {
       for (const RacingLane& lane : lanes) {
-        requests.push_back(
-            request_for(options, prompts[at], lane.of.decoder, *lane.models.target.model));
+        requests.push_back(request_for(options, prompts[at], lane.of.decoder, lane.models.target));
         requests.back().race = static_cast<std::uint32_t>(at) + 1;
         requests.back().lane = static_cast<int>(requests.size()) - 1;
       }

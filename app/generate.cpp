@@ -147,7 +147,8 @@ engine::RunResult decode(const engine::RunModels& models,
                          engine::RunId run,
                          engine::EventSink* events) {
   const engine::Model& model = *models.target.model;
-  const engine::RunRequest request = request_for(options, prompt, options.decoders.front(), model);
+  const engine::RunRequest request =
+      request_for(options, prompt, options.decoders.front(), models.target);
   if (!options.json && of_several) print_id(prompt.id);
   LiveText text(*model.tokenizer(), request.prompt_tokens, !options.json);
   engine::RunResult result = engine::run_to_end(models, request, run, events, interrupted,
@@ -231,7 +232,7 @@ void decode_in_rounds(const engine::RunModels& models,
   const std::string& decoder = options.decoders.front();
   std::vector<engine::CompletionRequest> requests(prompts.size());
   for (std::size_t i = 0; i < prompts.size(); i++)
-    requests[i].run = request_for(options, prompts[i], decoder, *models.target.model);
+    requests[i].run = request_for(options, prompts[i], decoder, models.target);
   const auto scheduler = engine::make_scheduler(models, decoder, requests[0].run.options, 1);
   ProgressLine line(decoder);
   engine::SchedulerWatch watch;

@@ -27,7 +27,10 @@ engine::ModelRequest model_request(const ModelOptions& options) {
           .dtype = options.dtype,
           .device = options.device,
           .allow_external_shards = options.allow_external_shards,
-          .limits = options.limits};
+          .limits = options.limits,
+          .context = options.context,
+          .generation = options.model_defaults ? engine::GenerationUse::Applied
+                                               : engine::GenerationUse::NotApplied};
 }
 
 namespace {
@@ -256,7 +259,8 @@ void check_decoder(const GenerationOptions& options, const std::string& decoder)
 
 /// Refuses what shapes the drawing of tokens where none is drawn.
 void check_drawing(const GenerationOptions& options) {
-  if (options.temperature > 0) return;
+  const bool by_model = options.model.model_defaults && !options.given.contains("--temperature");
+  if (options.temperature > 0 || by_model) return;
   std::vector<std::string> idle;
   if (options.top_k != 0) idle.push_back("--top-k");
   if (options.top_p != 1) idle.push_back("--top-p");
@@ -268,6 +272,23 @@ void check_drawing(const GenerationOptions& options) {
               fmt::format("{}: {} nothing at temperature 0, which always takes the likeliest "
                           "token; add --temperature 0.8, or leave {} out",
                           fmt::join(idle, ", "), one ? "does" : "do", one ? "it" : "them"));
+}
+
+/// Sets what no option says to what the model's files say.
+void take_defaults(const GenerationOptions& options,
+                   const engine::GenerationDefaults& defaults,
+                   engine::RunRequest& request) {
+  const engine::Sampling own = sampling_by_model(defaults);
+  engine::Sampling& sampling = request.sampling;
+  const auto open = [&](const char* option) { return !options.given.contains(option); };
+  if (open("--max-tokens"))
+    request.max_tokens = defaults.max_new_tokens.value_or(options.max_tokens);
+  if (open("--repetition-penalty")) sampling.repetition_penalty = own.repetition_penalty;
+  if (open("--temperature")) sampling.temperature = own.temperature;
+  if (sampling.greedy()) return;  // nothing shapes what is not drawn
+  if (open("--top-k")) sampling.top_k = own.top_k;
+  if (open("--top-p")) sampling.top_p = own.top_p;
+  if (open("--min-p")) sampling.min_p = own.min_p;
 }
 
 /// The tokens of a prompt; one of a file that cannot be taken is told by file, line and id.
@@ -285,20 +306,33 @@ std::vector<engine::TokenId> tokens_of(const Prompt& prompt,
 
 }  // namespace
 
+engine::Sampling sampling_by_model(const engine::GenerationDefaults& defaults) {
+  constexpr int kTopK = 50;  // what transformers takes where the file has none
+  engine::Sampling own;
+  own.repetition_penalty = defaults.repetition_penalty.value_or(1.0f);
+  if (!defaults.do_sample) return own;
+  own.temperature = defaults.temperature.value_or(1.0f);
+  own.top_k = defaults.top_k.value_or(kTopK);
+  own.top_p = defaults.top_p.value_or(1.0f);
+  own.min_p = defaults.min_p.value_or(0.0f);
+  return own;
+}
+
 engine::RunRequest request_for(const GenerationOptions& options,
                                const Prompt& prompt,
                                const std::string& decoder,
-                               const engine::Model& model) {
+                               const engine::LoadedModel& loaded) {
   engine::RunRequest request;
   request.prompt_id = prompt.id;
   request.prompt = prompt.text;
-  request.prompt_tokens = tokens_of(prompt, model, !options.no_special);
+  request.prompt_tokens = tokens_of(prompt, *loaded.model, !options.no_special);
   request.decoder = decoder;
   request.options = options_for(decoder, options.decoders, options.set);
   request.sampling = sampling_of(options);
   request.sampling.seed = prompt.seed.value_or(options.seed);
   request.max_tokens = options.max_tokens;
   request.ignore_eos = options.ignore_eos;
+  if (options.model.model_defaults) take_defaults(options, loaded.files.generation, request);
   return request;
 }
 

@@ -53,10 +53,14 @@ engine::OptionValues options_for(const std::string& decoder,
 void check_options(const std::string& decoder, const engine::OptionValues& set);
 /// Where the trees lie that are known by name.
 std::string trees_dir();
+/// How transformers would draw by what a model's files say: greedy without do_sample; with it
+/// temperature 1 and top_k 50 where they name none.
+engine::Sampling sampling_by_model(const engine::GenerationDefaults& defaults);
+/// With --defaults model, what its files say of what no option says.
 engine::RunRequest request_for(const GenerationOptions& options,
                                const Prompt& prompt,
                                const std::string& decoder,
-                               const engine::Model& model);
+                               const engine::LoadedModel& loaded);
 /// Refuses a draft model or heads that none of the decoders would use.
 /// @throws Error(Usage)
 void check_helpers(const engine::Helpers& helpers, const std::vector<std::string>& decoders);

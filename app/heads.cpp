@@ -119,6 +119,7 @@ MeasuredCosts measured_costs(const ModelCommandOptions& options,
   engine::ModelStore store(assets_dir(), target.n_threads);
   engine::ModelRequest request = model_request(target);
   request.needs_tokenizer = false;
+  request.generation = engine::GenerationUse::Silent;
   const std::string kind = engine::name_of(heads.kind);
   const engine::RunModels models =
       load(store, request, {.draft = {}, .heads = {heads_path}}, {kind});

@@ -50,11 +50,15 @@ Asked questions_of(const CotOptions& options) {
   return asked;
 }
 
-engine::CotSettings settings_of(const CotOptions& options) {
+/// @param model  with --defaults model, its penalty counts where none is given: a chain is greedy
+engine::CotSettings settings_of(const CotOptions& options,
+                                const engine::GenerationDefaults& model) {
   engine::CotSettings settings;
   settings.decoder = options.decoder;
   settings.options = options_for(options.decoder, {options.decoder}, options.set);
   settings.sampling.repetition_penalty = options.repetition_penalty;
+  if (options.model.model_defaults && !options.penalty_given && model.repetition_penalty)
+    settings.sampling.repetition_penalty = *model.repetition_penalty;
   settings.max_tokens = options.max_tokens;
   settings.keep_approximate = !options.drop_approximate;
   settings.n_shots = options.n_shots;
@@ -182,9 +186,9 @@ int search_bound(const CotOptions& options, ReasonRun& run, const Asked& asked) 
                       {"seconds", trial.seconds}});
     return !interrupted();
   };
-  const engine::BoundSearch found =
-      engine::find_bound(run.scheduler(), run.target(), questions, settings_of(options),
-                         options.tolerance / 100, tell, watch);
+  const engine::BoundSearch found = engine::find_bound(run.scheduler(), run.target(), questions,
+                                                       settings_of(options, run.defaults()),
+                                                       options.tolerance / 100, tell, watch);
   line.finish();
   std::string text;
   if (options.json) {
@@ -218,8 +222,8 @@ int answer_all(const CotOptions& options,
   ProgressLine line("reason");
   engine::SchedulerWatch watch = run.watch();
   watch.ended = [&](int done, int n) { line.show(done, n, "parts"); };
-  const engine::CotReport report =
-      engine::answer(run.scheduler(), run.target(), questions, settings_of(options), watch);
+  const engine::CotReport report = engine::answer(run.scheduler(), run.target(), questions,
+                                                  settings_of(options, run.defaults()), watch);
   line.finish();
   std::string text;
   if (options.json) {

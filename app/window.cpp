@@ -29,6 +29,7 @@ int window(const WindowCommandOptions&) {
 #include <fmt/ranges.h>
 
 #include "app/engine_thread.h"
+#include "app/generation.h"
 #include "app/notes.h"
 #include "app/paths.h"
 #include "app/prompt_file.h"
@@ -153,6 +154,14 @@ ui::CatalogModel catalog_model(const fs::path& folder, const ModelOptions& optio
                     kernels::name_of(files.stored_dtype));
     if (!model.has_tokenizer) model.unavailable = "it has no tokenizer";
     model.draft = files.draft_name;
+    model.context = files.config.max_seq_len;
+    const engine::Sampling own = sampling_by_model(files.generation);
+    model.sampling = {.temperature = own.temperature,
+                      .top_p = own.top_p,
+                      .min_p = own.min_p,
+                      .repetition_penalty = own.repetition_penalty,
+                      .top_k = own.top_k,
+                      .max_tokens = files.generation.max_new_tokens.value_or(0)};
     model.before = engine::name_before_training(folder.string(), options.limits);
     model.vocab_size = files.config.vocab_size;
     if (files.tokenizer) {
@@ -310,6 +319,7 @@ int window(const WindowCommandOptions& options) {
   if (options.model.scale_given) window_options.scale = options.model.scale;
   window_options.dtype = options.model.dtype;
   window_options.device = options.model.device;
+  window_options.context = options.model.context;
   window_options.draft = options.model.draft;
   window_options.heads = options.model.heads;
   window_options.screenshot = options.screenshot;

@@ -26,6 +26,7 @@ const char* worthwhile_scale(std::int64_t n_params) {
 void choose_model(SetupForm& form, const Catalog& catalog, const std::string& model) {
   form.model = model;
   form.scale = "1x1";
+  form.context = 0;
   form.model_error.clear();
   form.draft.clear();
   form.heads.clear();
@@ -255,12 +256,29 @@ std::vector<std::string> heads_chosen(const SetupForm& form) {
 
 }  // namespace
 
+bool has_model_sampling(const SetupForm& form, const Catalog& catalog) {
+  const CatalogModel* model = catalog.model(form.model);
+  return model && model->sampling != CatalogSampling{};
+}
+
+void choose_model_sampling(SetupForm& form, const Catalog& catalog) {
+  if (!has_model_sampling(form, catalog)) return;
+  const CatalogSampling& own = catalog.model(form.model)->sampling;
+  form.temperature = own.temperature;
+  form.top_p = own.top_p;
+  form.min_p = own.min_p;
+  form.top_k = own.top_k;
+  form.repetition_penalty = own.repetition_penalty;
+  if (own.max_tokens > 0) form.max_tokens = own.max_tokens;
+}
+
 engine::StartRun command_of(const SetupForm& form, bool race) {
   engine::StartRun start;
   start.model = form.model;
   start.scale = form.scale;
   start.dtype = form.dtype;
   start.device = form.device;
+  start.context = form.context;
   start.draft = form.draft;
   start.heads = heads_chosen(form);
   start.prompt = form.prompt;
@@ -305,6 +323,7 @@ engine::StartReasoning reasoning_command(const SetupForm& form) {
           .device = form.device,
           .draft = form.draft,
           .heads = heads_chosen(form),
+          .context = form.context,
           .task = questions.task,
           .level = questions.level,
           .start = questions.start,

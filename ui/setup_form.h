@@ -21,6 +21,7 @@ struct LaneForm {
 struct ModelChoice {
   std::string model;  // name in the catalog, or a directory
   std::string scale = "1x1", dtype, device = "auto";
+  int context = 0;  // positions a sequence may fill; 0: what the model's files say
   bool operator==(const ModelChoice&) const = default;
 };
 
@@ -74,6 +75,11 @@ const char* worthwhile_scale(std::int64_t n_params);
 /// Chooses a model, at the scale worth its while if the catalog has it, else as it is; the draft is
 /// the one its card names.
 void choose_model(SetupForm& form, const Catalog& catalog, const std::string& model);
+
+/// Sets the sampling to what the form's model asks for; nothing where it asks for nothing.
+void choose_model_sampling(SetupForm& form, const Catalog& catalog);
+/// Whether it asks for anything.
+bool has_model_sampling(const SetupForm& form, const Catalog& catalog);
 
 /// The model that would draft: the one chosen, or the card's; empty where nothing names one.
 std::string draft_of(const SetupForm& form, const Catalog& catalog);

@@ -273,7 +273,7 @@ bool Shell::ticks() const {
 
 void Shell::load() {
   awaits_run_ = false;
-  ask(engine::LoadModel{form_.model, form_.scale, form_.dtype, form_.device});
+  ask(engine::LoadModel{form_.model, form_.scale, form_.dtype, form_.device, form_.context});
   if (std::find(known_.begin(), known_.end(), asked_) == known_.end()) return;
   // The engine may hold it still, and then has nothing to tell.
   loaded_ = asked_;

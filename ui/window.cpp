@@ -197,6 +197,7 @@ void start_race(Shell& shell, const WindowOptions& options) {
   if (!options.scale.empty()) form.scale = options.scale;
   if (!options.dtype.empty()) form.dtype = options.dtype;
   if (!options.device.empty()) form.device = options.device;
+  if (options.context > 0) form.context = options.context;
   if (!options.draft.empty()) form.draft = options.draft;
   for (const std::string& name : options.heads)
     for (const CatalogHeads& heads : shell.catalog().heads)

@@ -35,6 +35,7 @@ struct WindowOptions {
   std::string config_dir;     // empty: $XDG_CONFIG_HOME/decoscope; "-": keep nothing
   std::string model, scale;   // set up at first; empty: as the form has them
   std::string dtype, device;  // likewise
+  int context = 0;            // likewise
   std::string draft;          // likewise
   std::vector<std::string> heads;  // likewise, names or directories that the catalog lists
   bool race_first = false;         // start the race of the form at once

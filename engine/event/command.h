@@ -28,6 +28,7 @@ struct StartRun {
   std::string scale = "1x1";  // or "auto"
   std::string dtype;          // empty: as stored
   std::string device = "auto";
+  int context = 0;    // positions a sequence may fill; 0: what the model's files say
   std::string draft;  // NAME or directory of the draft model; empty: what the model's card names
   std::vector<std::string> heads;  // likewise of draft heads, at most one of a kind
   std::string prompt, prompt_id;
@@ -47,6 +48,7 @@ struct StartReasoning {
   enum class What : std::uint8_t { Chain, Tree } what = What::Chain;
   std::string model, scale = "1x1", dtype, device = "auto", draft;  // as of StartRun
   std::vector<std::string> heads;                                   // likewise
+  int context = 0;                                                  // likewise
   std::string task;
   int level = 0;           // of a generated task, from 1; 0: the task's own
   std::int64_t start = 0;  // number of the first question
@@ -80,6 +82,7 @@ struct Hold {
 struct StepOnce {};
 struct LoadModel {
   std::string model, scale = "1x1", dtype, device = "auto";
+  int context = 0;  // as of StartRun
 };
 /// Runs plain autoregressive decoding on the run's prompt and settings, and compares.
 struct CheckAgreement {

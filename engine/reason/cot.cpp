@@ -86,7 +86,7 @@ class Asking {
                     " tokens, a rationale of " + std::to_string(settings_.max_tokens) +
                     " and an answer of " + std::to_string(2 * kAnswerTokens) + " need " +
                     std::to_string(n) + ", but the context holds " +
-                    std::to_string(model_.max_seq_len()) + "; lower --max-tokens or --shots");
+                    std::to_string(model_.max_seq_len()) + "; lower --max-tokens or --shots, or set a longer context with --context N");
   }
 
   std::vector<Completion> think() {

@@ -320,7 +320,8 @@ class Search {
       throw Error(ErrorCode::BadInput, run.prompt_id + ": found a prompt of " + std::to_string(n) +
                                            " tokens, expected fewer than the " +
                                            std::to_string(model_.max_seq_len()) +
-                                           " of the context");
+                                           " of the context; set a longer context with "
+                                           "--context N");
     }
     run.decoder = settings_.decoder;
     run.options = settings_.options;

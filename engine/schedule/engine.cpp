@@ -48,7 +48,8 @@ ModelRequest model_of(const C& command, bool allow_external_shards, const FileLi
           .dtype = command.dtype,
           .device = command.device,
           .allow_external_shards = allow_external_shards,
-          .limits = limits};
+          .limits = limits,
+          .context = command.context};
 }
 
 }  // namespace

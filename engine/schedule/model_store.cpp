@@ -217,6 +217,8 @@ ModelStore::Wanted ModelStore::opened(const ModelRequest& request) const {
   wanted.files = open_model(find_model(request.model, assets_dir_),
                             {.allow_external_shards = request.allow_external_shards,
                              .needs_tokenizer = request.needs_tokenizer,
+                             .generation = request.generation,
+                             .context = request.context,
                              .limits = request.limits});
   if (std::string notice = notice_of_two_models(request.model, assets_dir_); !notice.empty())
     wanted.files.notices.push_back(std::move(notice));
@@ -276,6 +278,8 @@ RunModels ModelStore::get_with_draft(const ModelRequest& request,
       draft.empty() ? beside_or_named(files.path, files.draft_name, assets_dir_) : draft;
   draft_request.scale = "1x1";
   draft_request.own_threads = draft_threads;
+  draft_request.context = 0;
+  draft_request.generation = GenerationUse::Silent;
   if (draft_request.model.empty()) {
     throw Error(ErrorCode::Usage,
                 fmt::format("{} needs a draft model: the card of {} names none, and none is given; "

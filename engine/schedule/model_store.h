@@ -28,6 +28,8 @@ struct ModelRequest {
   bool needs_tokenizer = true;
   bool allow_external_shards = false;
   FileLimits limits;  // of its files
+  int context = 0;    // positions a sequence may fill; 0: what the model's files say
+  GenerationUse generation = GenerationUse::NotApplied;  // of the defaults in its files
   /// Above 0: on a device of its own, a CPU with so many threads or a GPU with its own stream, to
   /// work beside another model. 0: on the device all share, one model at a time.
   int own_threads = 0;
@@ -104,7 +106,7 @@ class ModelStore {
   /// usable
   LoadedModel& get(const ModelRequest& request, const LoadProgress& progress = {});
   /// The same with the model that drafts for it: unscaled, on the same device, in the same dtype if
-  /// one is asked for. Memory for both is asked for before either is loaded.
+  /// one is asked for, with the context of its own files. Memory for both is asked for before either is loaded.
   /// @param draft          NAME or directory; empty: what the model's card names
   /// @param decoder        that needs it, for messages
   /// @param draft_threads  above 0: both may work at the same time, the draft on so many threads of

@@ -19,7 +19,8 @@ namespace {
 void check_fits(const Model& model, std::size_t n_tokens) {
   if (static_cast<int>(n_tokens) >= model.max_seq_len()) {
     throw Error(ErrorCode::BadInput, fmt::format("prompt: {} tokens, the context of {} holds {} "
-                                                 "and one must be free; shorten the prompt",
+                                                 "and one must be free; shorten the prompt, "
+                                                 "or set a longer context with --context N",
                                                  n_tokens, model.name(), model.max_seq_len()));
   }
 }

@@ -125,6 +125,63 @@ TEST_F(CliModel, scores_are_kept_in_a_file_and_taken_from_it_for_the_same_weight
   EXPECT_EQ(run(score + " --split all").code, 2);
 }
 
+TEST_F(CliModel, the_context_is_set_and_refusals_follow) {
+  const std::string model = folder + "/m";
+  ASSERT_EQ(run("model random --config " + tiny_config(target_vocab_size()) + " --tokenizer " +
+                kTarget + " " + model)
+                .code,
+            0);
+  const std::string ask = "generate --model " + model + " --json --ignore-eos --max-tokens 2000 ";
+  const std::string prompt = "--prompt \"Anna has some stickers and more\" ";
+  const Outcome small = run(ask + prompt + "--context 5");
+  EXPECT_EQ(small.code, 3);
+  EXPECT_NE(small.err.find("the context of m holds 5"), std::string::npos) << small.err;
+  EXPECT_NE(small.err.find("--context N"), std::string::npos) << small.err;
+  const Outcome fits = run(ask + prompt + "--context 40");
+  ASSERT_EQ(fits.code, 0) << fits.err;
+  const json result = json::parse(fits.out);
+  EXPECT_EQ(result["stop_reason"], "context");
+  EXPECT_EQ(result["prompt_tokens"].size() + result["tokens"].size(), 40u);
+  EXPECT_EQ(fits.err.find("beyond"), std::string::npos) << fits.err;
+  const Outcome beyond = run(ask + "--prompt Anna --context 1500");
+  ASSERT_EQ(beyond.code, 0) << beyond.err;
+  EXPECT_GT(json::parse(beyond.out)["tokens"].size(), 1400u);
+  EXPECT_NE(beyond.err.find("beyond the"), std::string::npos) << beyond.err;
+  EXPECT_EQ(run(ask + prompt + "--context 1").code, 2);
+  EXPECT_EQ(run(ask + prompt + "--context 99999999").code, 2) << "above the limit of files";
+}
+
+TEST_F(CliModel, defaults_of_the_model_hold_where_no_option_does) {
+  const std::string model = folder + "/m";
+  ASSERT_EQ(run("model random --config " + tiny_config(target_vocab_size()) + " --tokenizer " +
+                kTarget + " " + model)
+                .code,
+            0);
+  std::ofstream(model + "/generation_config.json")
+      << R"({"do_sample": true, "temperature": 0.7, "top_k": 20, "repetition_penalty": 1.5,
+             "max_new_tokens": 6, "num_beams": 4})";
+  const std::string ask = "generate --model " + model + " --json --ignore-eos --prompt Anna ";
+  const auto tokens = [&](const std::string& options) {
+    const Outcome outcome = run(ask + options);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return json::parse(outcome.out)["tokens"];
+  };
+  const json sampled = tokens("--defaults model");
+  EXPECT_EQ(sampled.size(), 6u);
+  EXPECT_EQ(sampled, tokens("--temperature 0.7 --top-k 20 --repetition-penalty 1.5 --max-tokens 6"));
+  EXPECT_EQ(tokens("--defaults model --temperature 0 --max-tokens 9"),
+            tokens("--repetition-penalty 1.5 --max-tokens 9"));
+  EXPECT_EQ(tokens("--max-tokens 6"), tokens("--defaults program --max-tokens 6"));
+  EXPECT_NE(tokens("--max-tokens 6"), sampled);
+  const std::string plain = run(ask + "--max-tokens 2").err, own = run(ask + "--defaults model").err;
+  EXPECT_NE(plain.find("not applied; --defaults model applies them"), std::string::npos) << plain;
+  EXPECT_NE(own.find("max_new_tokens 6: applied"), std::string::npos) << own;
+  for (const std::string& told : {plain, own})
+    EXPECT_NE(told.find("num_beams 4: not applied; there is no such option"), std::string::npos)
+        << told;
+  EXPECT_EQ(run(ask + "--defaults modle").code, 2);
+}
+
 TEST_F(CliModel, a_model_that_no_disk_holds_is_not_begun) {
   const std::string out = folder + "/big";
   const Outcome outcome = run("model scale demo-target " + out + " --scale 256x1024");

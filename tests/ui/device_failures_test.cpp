@@ -119,6 +119,10 @@ TEST(FailedDevice, what_is_typed_in_a_command_line_is_named_as_setup_has_it) {
             "none are given; choose them as the heads in Setup");
   EXPECT_EQ(ui::in_window("the context holds 1024; lower --max-tokens or --shots"),
             "the context holds 1024; lower max tokens or examples shown");
+  EXPECT_EQ(ui::in_window("the context holds 64; set a longer context with --context N"),
+            "the context holds 64; set a longer context in Setup");
+  EXPECT_EQ(ui::in_window("temperature 0.6: not applied; --defaults model applies them"),
+            "temperature 0.6: not applied; a button of Setup's sampling applies them");
   EXPECT_EQ(ui::in_window("name the folder of the sets with --data DIR or in DECOSCOPE_DATA"),
             "name the folder of the sets in DECOSCOPE_DATA, before the program starts");
   EXPECT_EQ(ui::in_window("a file --named so"), "a file --named so");

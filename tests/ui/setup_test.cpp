@@ -162,6 +162,38 @@ TEST(Setup, a_recorded_race_of_two_models_is_used_again_with_both) {
   EXPECT_TRUE(told);
 }
 
+TEST(Setup, a_context_goes_with_every_command_and_with_its_model_alone) {
+  Catalog catalog = family();
+  SetupForm form;
+  choose_model(form, catalog, "demo-target");
+  form.context = 4000;
+  EXPECT_EQ(command_of(form, false).context, 4000);
+  EXPECT_EQ(reasoning_command(form).context, 4000);
+  choose_model(form, catalog, "other");
+  EXPECT_EQ(form.context, 0);
+}
+
+TEST(Setup, the_models_own_sampling_fills_the_form) {
+  Catalog catalog = family();
+  catalog.models[0].sampling = {.temperature = 0.6f,
+                                .top_p = 0.9f,
+                                .repetition_penalty = 1.1f,
+                                .top_k = 20,
+                                .max_tokens = 300};
+  SetupForm form;
+  choose_model(form, catalog, "demo-target");
+  EXPECT_FALSE(has_model_sampling(form, catalog));
+  choose_model(form, catalog, "other");
+  ASSERT_TRUE(has_model_sampling(form, catalog));
+  choose_model_sampling(form, catalog);
+  const engine::StartRun start = command_of(form, false);
+  EXPECT_EQ(start.temperature, 0.6f);
+  EXPECT_EQ(start.top_p, 0.9f);
+  EXPECT_EQ(start.top_k, 20);
+  EXPECT_EQ(start.repetition_penalty, 1.1f);
+  EXPECT_EQ(start.max_tokens, 300);
+}
+
 TEST(Setup, before_and_after_is_one_press_in_the_window) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue events;

@@ -373,6 +373,11 @@ void prompt_part(Context& context) {
 void sampling_part(Context& context) {
   SetupForm& form = context.form;
   small_label("Sampling");
+  if (has_model_sampling(form, context.catalog)) {
+    if (button("As the model's files say")) choose_model_sampling(form, context.catalog);
+    if (ImGui::IsItemHovered())
+      tooltip("sets the fields below to what its generation_config.json asks for");
+  }
   temperature_row("temperature", "##temperature", form.temperature, 2,
                   "0 is greedy: always the likeliest token.");
   if (form.temperature > 0) {

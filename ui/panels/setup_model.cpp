@@ -1,7 +1,9 @@
 #include "ui/panels/setup_model.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
+#include <string>
 
 #include "ui/draw.h"
 #include "ui/panels/setup_rows.h"
@@ -19,6 +21,21 @@ void choice_row(const char* label,
   for (const char* name : names)
     if (ImGui::Selectable(*name ? name : "as stored", value == name)) value = name;
   ImGui::EndCombo();
+}
+
+// 0 and what is below it: the model's own.
+void context_row(SetupForm& form, const Catalog& catalog) {
+  const CatalogModel* model = catalog.model(form.model);
+  row_label("context",
+            "positions that prompt and new tokens may fill. 0: what the model states, with its "
+            "rope scaling; beyond that a model may write poorly, and the log says so");
+  const bool is_own = form.context == 0;
+  const std::string own = model && model->context > 0
+                              ? "the model's: " + std::to_string(model->context)
+                              : "the model's";
+  ImGui::InputInt("##context", &form.context, 0, 0);
+  form.context = std::max(form.context, 0);
+  if (is_own && ImGui::IsItemHovered()) tooltip(own);
 }
 
 std::string draft_words(const SetupForm& form, const Catalog& catalog) {
@@ -105,6 +122,7 @@ void setup_model_part(Context& context) {
   choice_row("scale", "##scale", form.scale, kScales,
              "width times depth: the same tokens at the cost of a larger model");
   choice_row("dtype", "##dtype", form.dtype, kDtypes, "of weights and cache");
+  context_row(form, context.catalog);
   draft_row(form, context.catalog);
   for (const CatalogDecoder& decoder : context.catalog.decoders)
     if (decoder.needs_heads) heads_row(form, context.catalog, decoder);

@@ -19,6 +19,8 @@ std::string in_window(const std::string& message) {
       {"name another with --draft", "choose another as the draft in Setup"},
       {"name them with --heads NAME|DIR", "choose them as the heads in Setup"},
       {"name some (--heads NAME|DIR)", "choose some as the heads in Setup"},
+      {"set a longer context with --context N", "set a longer context in Setup"},
+      {"--defaults model applies them", "a button of Setup's sampling applies them"},
       {"--max-tokens or --shots", "max tokens or examples shown"},
       {"with --data DIR or in DECOSCOPE_DATA", "in DECOSCOPE_DATA, before the program starts"},
       {"give --data or set DECOSCOPE_DATA", "set DECOSCOPE_DATA before the program starts"},

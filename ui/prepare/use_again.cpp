@@ -30,6 +30,9 @@ void use_model(SetupForm& form, const Catalog& catalog, const engine::ModelLoade
       catalog.devices.begin(), catalog.devices.end(),
       [&](const CatalogDevice& d) { return d.name == model.device && d.unavailable.empty(); });
   form.device = here ? model.device : "auto";
+  const CatalogModel* known = catalog.model(form.model);
+  const bool is_own = !known || known->context == 0 || known->context == model.max_seq_len;
+  form.context = is_own ? 0 : model.max_seq_len;
 }
 
 // The card's own stays the card's.
