@@ -9,6 +9,7 @@
 #include "app/terminal.h"
 #include "engine/data/data_tool.h"
 #include "engine/data/readers.h"
+#include "engine/input_file.h"
 #include "engine/model/sentencepiece.h"
 
 namespace app {
@@ -57,17 +58,22 @@ int check_data(const DataOptions& options, const std::vector<engine::Record>& re
   const engine::DataCheck check = engine::check_records(records, interrupted);
   print(options.json ? engine::to_json(check) + "\n" : for_terminal(engine::describe(check)));
   if (check.stopped) return kCancelled;
-  if (!refused.empty()) print_error(options.file + ": " + refused);
+  if (!refused.empty()) print_error(engine::input_name(options.file) + ": " + refused);
   if (check.n_correct + check.n_skipped != check.n_records)
     return static_cast<int>(kernels::ErrorCode::BadInput);
   return refused.empty() ? 0 : static_cast<int>(kernels::ErrorCode::Resources);
+}
+
+std::vector<engine::Record> records_of(const std::string& file) {
+  const ReadingInput reading(file, "records, as `data generate` prints them,");
+  return engine::read_records(file);
 }
 
 }  // namespace
 
 int data(const DataOptions& options) {
   if (options.what == "generate") return generate_data(options);
-  const std::vector<engine::Record> records = engine::read_records(options.file);
+  const std::vector<engine::Record> records = records_of(options.file);
   if (options.what == "stats") {
     const engine::DataStats stats = engine::stats_of_records(
         records, token_counter(options.tokenizer, options.limits), interrupted);
