@@ -176,7 +176,14 @@ WeightFiles open_weights(const std::string& directory,
   if (fs::exists(directory + "/" + kIndex)) {
     return open_sharded(directory, allow_external, limits, notices);
   }
-  const std::string path = directory + "/" + kSingle;
+  return open_weight_file(directory, kSingle, allow_external, limits);
+}
+
+WeightFiles open_weight_file(const std::string& directory,
+                             const std::string& name,
+                             bool allow_external,
+                             const FileLimits& limits) {
+  const std::string path = directory + "/" + name;
   check_inside(directory, path, allow_external);
   const std::shared_ptr<const SafetensorsFile> file = SafetensorsFile::open(path, limits);
   return {file, {file}};
