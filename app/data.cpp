@@ -10,6 +10,7 @@
 #include "engine/data/data_tool.h"
 #include "engine/data/readers.h"
 #include "engine/input_file.h"
+#include "engine/model/model_files.h"
 #include "engine/model/sentencepiece.h"
 
 namespace app {
@@ -17,13 +18,17 @@ namespace {
 
 constexpr int kCancelled = static_cast<int>(kernels::ErrorCode::Cancelled);
 
-/// Counts with the tokenizer of a directory; the bundled one is only missed where it is not there.
+/// Counts with the tokenizer of a directory, of a bundled model or in a file; without the bundled
+/// one nothing is counted.
 engine::CountTokens token_counter(const std::string& given, const engine::FileLimits& limits) {
   if (!given.empty()) note_folder_is_used("--tokenizer", given);
-  const std::filesystem::path folder =
-      given.empty() ? std::filesystem::path(assets_dir()) / "models/demo-target"
-                    : std::filesystem::path(given);
-  if (given.empty() && !std::filesystem::exists(folder / "tokenizer.model")) return {};
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  fs::path folder = given.empty() ? fs::path(assets_dir()) / "models/demo-target" : fs::path(given);
+  if (given.empty() && !fs::exists(folder / "tokenizer.model", ignored)) return {};
+  if (folder.filename() == "tokenizer.model" && fs::is_regular_file(folder, ignored))
+    folder = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
+  if (!fs::is_directory(folder, ignored)) folder = engine::find_model(given, assets_dir());
   std::vector<std::string> notices;
   const std::shared_ptr<const engine::Tokenizer> tokenizer =
       engine::open_tokenizer(folder.string(), limits, notices);

@@ -293,6 +293,16 @@ TEST_F(CliInputs, a_scan_that_finds_nan_is_no_valid_model) {
   }
 }
 
+TEST_F(CliInputs, a_tokenizer_is_named_by_file_directory_or_model) {
+  const std::string records = folder + "/two.jsonl", target = kAssets + "/models/demo-target";
+  ASSERT_EQ(shell("$DECOSCOPE data generate kb --count 2 > " + records).code, 0);
+  const std::string stats = "data stats " + records + " --tokenizer ";
+  const std::string wanted = run(stats + target).out;
+  EXPECT_EQ(run(stats + target + "/tokenizer.model").out, wanted);
+  EXPECT_EQ(run(stats + "demo-target").out, wanted);
+  refused(stats + "demo-targt", 3, "did you mean demo-target?");
+}
+
 TEST_F(CliInputs, records_to_check_must_be_there) {
   std::ofstream(folder + "/none.jsonl") << "\n";
   for (const std::string command : {"data check ", "data stats "})
