@@ -119,8 +119,13 @@ void check_layer_count(const ModelFiles& files,
   }
 }
 
-// Saved with a wrapper around the model, every tensor has the wrapper's name in front.
-void refuse_wrapped_name(const TensorSource& tensors, const std::string& name) {
+// Where a tensor is missing: the weights of an EAGLE draft, whose first matrix joins a token with
+// the target's state, or of a model that was saved with a wrapper around it.
+void refuse_other_weights(const TensorSource& tensors, const std::string& name) {
+  if (tensors.has("fc.weight"))
+    refuse(tensors.path(), "model", "a draft of EAGLE (it has the tensor \"fc.weight\")",
+           "a whole model; EAGLE's drafts read the target's states and are not supported, any "
+           "smaller model with the target's vocabulary drafts with --decoder speculative");
   const std::string prefix = prefix_of_wrapper(tensors.names(), name);
   if (prefix.empty()) return;
   refuse(tensors.path(), "tensor " + in_quotes(name), in_quotes(prefix + name),
@@ -137,7 +142,7 @@ void check_shapes(const ModelFiles& files,
     if (at == entries.end()) {
       const int layer = layer_of(spec.name);
       const std::string where = layer < 0 ? "" : fmt::format(" of layer {}", layer);
-      refuse_wrapped_name(*files.tensors, spec.name);
+      refuse_other_weights(*files.tensors, spec.name);
       refuse(files.tensors->path(), "tensor " + in_quotes(spec.name), "none",
              fmt::format("{}{}, num_hidden_layers being {}", shown_shape(spec.shape), where,
                          files.config.n_layers));

@@ -194,7 +194,7 @@ OtherFormat in_place_of_directory(const std::string& path) {
 
 OtherFormat in_place_of_weights(const std::string& directory) {
   const std::vector<std::string> names = names_in(directory);
-  if (names.empty()) return {"an empty directory", "was the download finished?"};
+  if (names.empty()) return {"an empty directory", "finish the download"};
   if (find_name(names, "adapter_config.json", ""))
     return {"a LoRA adapter" + base_of_adapter(directory) + " (adapter_config.json)",
             "merge it into its base, as merge_and_unload() of peft does, and name the result"};
