@@ -76,6 +76,7 @@ TEST_F(CliInputs, ranges_of_records_and_positions_are_refused_with_what_there_is
   refused("bench step --model " + model + " --context 2147483647", 2, "from 1 to 480");
   refused("bench step --model " + model + " --rows 1 --context 511", 2, "from 1 to 510");
   refused("bench decode --model " + model + " --context 512", 2, "from 1 to 511");
+  refused("bench step --model " + model + " --rows ,", 2, "found none, expected numbers");
   ASSERT_EQ(shell("$DECOSCOPE data generate kb --count 2 > " + folder + "/two.jsonl").code, 0);
   const Outcome beyond =
       run("reason cot --model " + model + " --data " + folder + "/two.jsonl --start 5");
