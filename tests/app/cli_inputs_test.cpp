@@ -320,6 +320,7 @@ TEST_F(CliInputs, heads_as_published_are_opened) {
   };
   config("");
   std::filesystem::copy(bundled + "/model.safetensors", heads + "/medusa_lm_head.safetensors");
+  std::filesystem::copy(bundled + "/tree.json", heads + "/tree.json");
   const std::string ask = " --prompt Anna --max-tokens 12 --json";
   const Outcome opened = run("generate --decoder medusa --heads " + heads + ask);
   ASSERT_EQ(opened.code, 0) << opened.err;
