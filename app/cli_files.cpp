@@ -71,7 +71,7 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
                    "a record a line, as data generate prints them; -: standard input")
       ->required();
   stats->add_option("--tokenizer", p.data.tokenizer,
-                    "the tokenizer.model that counts: a file, a directory or a bundled model "
+                    "the tokenizer.model that counts, its directory or a bundled model "
                     "(default: the bundled target's)");
   add_limit_option(*stats, p.data.limits);
 }
