@@ -28,7 +28,7 @@ std::string archive(std::string_view bytes) {
     return "an xz archive";
   if (bytes.starts_with("\x28\xb5\x2f\xfd")) return "a zstd archive";
   if (bytes.starts_with("7z\xbc\xaf")) return "a 7z archive";
-  if (bytes.size() > 262 && bytes.substr(257, 5) == "ustar") return "a tar archive";
+  if (bytes.size() >= 262 && bytes.substr(257, 5) == "ustar") return "a tar archive";
   return "";
 }
 
