@@ -107,12 +107,12 @@ int bench_probe(const BenchOptions& options) {
 }
 
 /// @param n_after  positions that must be free after the context
-/// @throws Error(Usage)  naming the range of --context where the model has no such room
+/// @throws Error(Resources)  naming the range of --context where the model has no such room
 void check_context(const BenchOptions& options, const engine::Model& model, int n_after) {
   const int most = model.max_seq_len() - n_after;
   if (options.context <= most) return;
   throw engine::Error(
-      engine::ErrorCode::Usage,
+      engine::ErrorCode::Resources,
       fmt::format("--context: found {}, expected a whole number from 1 to {}: the context of {} "
                   "holds {} tokens, {} of them for what is measured",
                   options.context, std::max(most, 1), model.name(), model.max_seq_len(), n_after));

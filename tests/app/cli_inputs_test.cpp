@@ -73,9 +73,9 @@ TEST_F(CliInputs, ranges_of_records_and_positions_are_refused_with_what_there_is
   refused("data generate arith --start 9223372036854775807 --count 2", 2, "1125899906842624");
   refused("data generate arith --count 9223372036854775807", 2, "1125899906842624");
   EXPECT_EQ(lines(run("data generate arith --start 1125899906842624 --count 2").out), 2);
-  refused("bench step --model " + model + " --context 2147483647", 2, "from 1 to 480");
-  refused("bench step --model " + model + " --rows 1 --context 511", 2, "from 1 to 510");
-  refused("bench decode --model " + model + " --context 512", 2, "from 1 to 511");
+  refused("bench step --model " + model + " --context 2147483647", 4, "from 1 to 480");
+  refused("bench step --model " + model + " --rows 1 --context 511", 4, "from 1 to 510");
+  refused("bench decode --model " + model + " --context 512", 4, "from 1 to 511");
   refused("bench step --model " + model + " --rows ,", 2, "found none, expected numbers");
   ASSERT_EQ(shell("$DECOSCOPE data generate kb --count 2 > " + folder + "/two.jsonl").code, 0);
   const Outcome beyond =
