@@ -68,7 +68,7 @@ TEST_F(CliInputs, steps_that_a_recording_lacks_are_refused) {
   EXPECT_EQ(run(convert + " --first-step 3 --last-step 1000").code, 0);
 }
 
-TEST_F(CliInputs, ranges_of_records_and_positions_are_refused_with_what_there_is) {
+TEST_F(CliInputs, ranges_beyond_the_end_are_refused) {
   const std::string model = small_model();
   refused("data generate arith --start 9223372036854775807 --count 2", 2, "1125899906842624");
   refused("data generate arith --count 9223372036854775807", 2, "1125899906842624");
@@ -166,7 +166,7 @@ TEST_F(CliInputs, numbers_at_the_edges_of_64_bits_end_in_no_fault) {
     ends_well(generate + " --max-tokens 2 --scale " + scale);
 }
 
-TEST_F(CliInputs, options_of_decoders_at_their_edges_end_in_no_fault) {
+TEST_F(CliInputs, decoder_options_at_their_edges_end_in_no_fault) {
   const std::string model = small_model();
   ASSERT_EQ(run("model random --heads medusa --model " + model + " " + folder + "/medusa").code, 0);
   ASSERT_EQ(run("model random --heads chimera --model " + model + " " + folder + "/chimera").code,
@@ -259,7 +259,7 @@ TEST_F(CliInputs, files_that_are_read_once_may_be_pipes) {
   }
 }
 
-TEST_F(CliInputs, files_that_are_read_again_are_refused_as_pipes_at_once) {
+TEST_F(CliInputs, files_read_twice_refuse_a_pipe_at_once) {
   const std::string model = small_model(), pipe = folder + "/pipe.pdrun";
   ASSERT_EQ(shell("mkfifo " + pipe).code, 0);
   for (const std::string& command :
