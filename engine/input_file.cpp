@@ -64,7 +64,7 @@ void check_kind(const std::string& name, mode_t mode, Pipes pipes) {
                            kind));
 }
 
-/// Without O_NONBLOCK the open of a pipe could not be told from a hang; poll() waits for a writer.
+/// Opens without blocking: the open of a pipe would wait for a writer, which poll() does later.
 int opened(const std::string& path) {
   const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   return is_standard_input(path) ? ::dup(STDIN_FILENO) : ::open(path.c_str(), flags);

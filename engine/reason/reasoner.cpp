@@ -109,7 +109,7 @@ class Asked {
   }
 
   CotSettings chain_settings() const {
-    refuse_pipe(command_.prompts);  // nobody waits for a file that is typed in a form
+    refuse_pipe(command_.prompts);  // a pipe would block the engine thread
     CotSettings settings;
     settings.decoder = command_.decoder.decoder;
     settings.options = command_.decoder.options;

@@ -84,7 +84,7 @@ TEST_F(CliInputs, ranges_beyond_the_end_are_refused) {
   EXPECT_EQ(lines(beyond.err), 1) << beyond.err;
 }
 
-/// Every option that takes a whole number, behind a command that is short without it.
+/// Every option that takes a whole number, at the end of a command that is short without it.
 std::vector<std::string> commands_with_numbers(const std::string& model,
                                                const std::string& record,
                                                const std::string& folder) {

@@ -32,7 +32,7 @@ void rename_tensors(const std::string& path, const std::string& from, const std:
   write_bytes(path, safetensors(header, std::string_view(bytes).substr(sizeof n + n)));
 }
 
-TEST(OtherFormats, the_name_of_a_wrapper_is_told) {
+TEST(OtherFormats, the_prefix_of_a_wrapper_is_named) {
   const TempDir dir;
   write_small_model(dir);
   rename_tensors(dir / "model.safetensors", "\"model.", "\"module.model.");
@@ -41,7 +41,7 @@ TEST(OtherFormats, the_name_of_a_wrapper_is_told) {
                     HasSubstr("without \"module.\" in front"), HasSubstr("save_pretrained(DIR)")));
 }
 
-TEST(OtherFormats, a_draft_of_eagle_is_told_as_one) {
+TEST(OtherFormats, a_draft_of_eagle_is_named) {
   const TempDir dir;
   write_small_model(dir);
   rename_tensors(dir / "model.safetensors", "\"model.norm.weight\"", "\"fc.weight\"");
@@ -63,7 +63,7 @@ TEST(OtherFormats, heads_of_other_methods_are_named) {
   EXPECT_THAT(found("[]"), IsEmpty());
 }
 
-TEST(OtherFormats, ids_of_a_hub_are_told_from_paths) {
+TEST(OtherFormats, hub_ids_are_distinguished_from_paths) {
   for (const char* id : {"lmsys/vicuna-7b-v1.3", "https://huggingface.co/lmsys/vicuna-7b-v1.3",
                          "https://huggingface.co/lmsys/vicuna-7b-v1.3/"})
     EXPECT_THAT(in_place_of_directory(id).way_on, HasSubstr("download lmsys/vicuna-7b-v1.3 "));
