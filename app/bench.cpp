@@ -106,13 +106,31 @@ int bench_probe(const BenchOptions& options) {
   return exit_code();
 }
 
+/// @param n_after  positions that must be free after the context
+/// @throws Error(Resources)  naming the range of --context where the model has no such room
+void check_context(const BenchOptions& options, const engine::Model& model, int n_after) {
+  const int most = model.max_seq_len() - n_after;
+  if (options.context <= most) return;
+  throw engine::Error(
+      engine::ErrorCode::Resources,
+      fmt::format("--context: found {}, expected a whole number from 1 to {}: the context of {} "
+                  "holds {} tokens, {} of them for what is measured",
+                  options.context, std::max(most, 1), model.name(), model.max_seq_len(), n_after));
+}
+
+std::vector<engine::TokenId> context_tokens(int n, int vocab_size) {
+  std::vector<engine::TokenId> tokens;
+  for (std::int64_t i = 0; i < n; i++)
+    tokens.push_back(static_cast<engine::TokenId>((5 * i + 1) % vocab_size));
+  return tokens;
+}
+
 /// Plain decoding of a few tokens after `context` others, so that what follows can state the memory
 /// of `generate`.
 void generate_a_little(engine::LoadedModel& loaded, int context) {
   engine::RunRequest run{
       .prompt_id = "bench", .decoder = "ar", .max_tokens = 16, .ignore_eos = true};
-  for (int i = 0; i < context; i++)
-    run.prompt_tokens.push_back((5 * i + 1) % loaded.model->vocab_size());
+  run.prompt_tokens = context_tokens(context, loaded.model->vocab_size());
   engine::run_to_end(loaded, run, 0, nullptr, interrupted);
 }
 
@@ -199,6 +217,8 @@ int bench_step(const BenchOptions& options) {
   const engine::RunModels models = load(store, request, helpers_of(options.model), decoders);
   const engine::LoadedHeads* heads = models.heads_of(options.decoder);
   engine::Model& model = *models.target.model;
+  // Two at least: the prompt's last token and the one that is decoded after it.
+  check_context(options, model, std::max(2, std::ranges::max(options.rows)));
   generate_a_little(models.target, options.context);
   const std::int64_t generate_peak = peak_rss_bytes();  // before the probe takes its buffer
   json machine = probe_json(model.device(), model.dtype());
@@ -335,8 +355,8 @@ int bench_decode(const BenchOptions& options) {
   engine::RunModels models = load(store, request, helpers_of(options.model), decoders);
   load_ranks(store, models, run.decoder, run.options);
   engine::Model& model = *models.target.model;
-  for (int i = 0; i < options.context; i++)
-    run.prompt_tokens.push_back((5 * i + 1) % model.vocab_size());
+  check_context(options, model, /*n_after=*/1);
+  run.prompt_tokens = context_tokens(options.context, model.vocab_size());
   const DecodeRuns runs = decode_runs(models, run, options.repeat);
   const json out = decode_document(models, options, runs);
   if (options.json) {

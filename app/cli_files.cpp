@@ -1,10 +1,9 @@
 // data, train, model and trace: what may be said to them.
-#include <limits>
-
 #include "app/cli_commands.h"
 #include "app/cli_options.h"
 #include "app/numbers.h"
 #include "app/usage.h"
+#include "engine/data/data_tool.h"
 #include "engine/data/record.h"
 
 namespace app {
@@ -49,10 +48,10 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
       ->transform(whole_number(1, 3))
       ->capture_default_str();
   generate->add_option("--start", p.data.start, "index of the first")
-      ->transform(whole_number(0, std::numeric_limits<std::int64_t>::max()))
+      ->transform(whole_number(0, engine::kMaxRecords))
       ->capture_default_str();
   generate->add_option("--count", p.data.count, "how many")
-      ->transform(whole_number(0, std::numeric_limits<std::int64_t>::max()))
+      ->transform(whole_number(0, engine::kMaxRecords))
       ->capture_default_str();
   generate->add_option("--data", p.data.data,
                        "folder of the open sets (default: $DECOSCOPE_DATA), from which write, chat "
@@ -61,15 +60,19 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
       add("check",
           "Run the task's checker over each record's completion; exit code 3 if one is wrong, 4 if "
           "one could not be checked");
-  check->add_option("file", p.data.file, "a record a line, as data generate prints them")
+  check
+      ->add_option("file", p.data.file,
+                   "a record a line, as data generate prints them; -: standard input")
       ->required();
   add_run_code_option(*check, p.data.run_code);
   CLI::App* stats = add("stats", "Lengths, forms, repeated n-grams, duplicates");
-  stats->add_option("file", p.data.file, "a record a line, as data generate prints them")
+  stats
+      ->add_option("file", p.data.file,
+                   "a record a line, as data generate prints them; -: standard input")
       ->required();
   stats->add_option("--tokenizer", p.data.tokenizer,
-                    "directory with the tokenizer.model that counts (default: the bundled "
-                    "target's)");
+                    "the tokenizer.model that counts, its directory or a bundled model "
+                    "(default: the bundled target's)");
   add_limit_option(*stats, p.data.limits);
 }
 

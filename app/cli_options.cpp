@@ -156,9 +156,10 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
       command.add_option("--prompt", o.prompt, "the text to continue")->group("Prompt");
   CLI::Option* file =
       command
-          .add_option("--prompt-file", o.prompt_file,
-                      "a line each: {\"id\": .., \"prompt\": .., \"seed\": optional}; "
-                      "assets/prompts/bundled.jsonl is one")
+          .add_option(
+              "--prompt-file", o.prompt_file,
+              "a line each: {\"id\": .., \"prompt\": .., \"seed\": optional}; -: standard input; "
+              "assets/prompts/bundled.jsonl is one")
           ->type_name("FILE")
           ->group("Prompt");
   prompt->excludes(file);

@@ -9,6 +9,8 @@
 #include "app/terminal.h"
 #include "engine/data/data_tool.h"
 #include "engine/data/readers.h"
+#include "engine/input_file.h"
+#include "engine/model/model_files.h"
 #include "engine/model/sentencepiece.h"
 
 namespace app {
@@ -16,13 +18,17 @@ namespace {
 
 constexpr int kCancelled = static_cast<int>(kernels::ErrorCode::Cancelled);
 
-/// Counts with the tokenizer of a directory; the bundled one is only missed where it is not there.
+/// Counts with the tokenizer of a directory, of a bundled model or in a file; without the bundled
+/// one nothing is counted.
 engine::CountTokens token_counter(const std::string& given, const engine::FileLimits& limits) {
   if (!given.empty()) note_folder_is_used("--tokenizer", given);
-  const std::filesystem::path folder =
-      given.empty() ? std::filesystem::path(assets_dir()) / "models/demo-target"
-                    : std::filesystem::path(given);
-  if (given.empty() && !std::filesystem::exists(folder / "tokenizer.model")) return {};
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  fs::path folder = given.empty() ? fs::path(assets_dir()) / "models/demo-target" : fs::path(given);
+  if (given.empty() && !fs::exists(folder / "tokenizer.model", ignored)) return {};
+  if (folder.filename() == "tokenizer.model" && fs::is_regular_file(folder, ignored))
+    folder = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
+  if (!fs::is_directory(folder, ignored)) folder = engine::find_model(given, assets_dir());
   std::vector<std::string> notices;
   const std::shared_ptr<const engine::Tokenizer> tokenizer =
       engine::open_tokenizer(folder.string(), limits, notices);
@@ -57,17 +63,22 @@ int check_data(const DataOptions& options, const std::vector<engine::Record>& re
   const engine::DataCheck check = engine::check_records(records, interrupted);
   print(options.json ? engine::to_json(check) + "\n" : for_terminal(engine::describe(check)));
   if (check.stopped) return kCancelled;
-  if (!refused.empty()) print_error(options.file + ": " + refused);
+  if (!refused.empty()) print_error(engine::input_name(options.file) + ": " + refused);
   if (check.n_correct + check.n_skipped != check.n_records)
     return static_cast<int>(kernels::ErrorCode::BadInput);
   return refused.empty() ? 0 : static_cast<int>(kernels::ErrorCode::Resources);
+}
+
+std::vector<engine::Record> records_of(const std::string& file) {
+  const ReadingInput reading(file, "records, as `data generate` prints them,");
+  return engine::read_records(file);
 }
 
 }  // namespace
 
 int data(const DataOptions& options) {
   if (options.what == "generate") return generate_data(options);
-  const std::vector<engine::Record> records = engine::read_records(options.file);
+  const std::vector<engine::Record> records = records_of(options.file);
   if (options.what == "stats") {
     const engine::DataStats stats = engine::stats_of_records(
         records, token_counter(options.tokenizer, options.limits), interrupted);

@@ -170,6 +170,7 @@ void check_helpers(const engine::Helpers& helpers, const std::vector<std::string
 std::vector<Prompt> prompts_of(const GenerationOptions& options) {
   if (options.has_prompt)
     return {{.id = "prompt", .text = options.prompt, .place = {}, .seed = std::nullopt}};
+  const ReadingInput reading(options.prompt_file, "prompts, {\"prompt\": \"...\"} a line each,");
   return read_prompts(options.prompt_file, options.model.limits);
 }
 

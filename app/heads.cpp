@@ -81,7 +81,8 @@ std::string heads_text(const engine::HeadsFiles& files) {
 /// What a `bench step --json` document says that rows cost.
 std::vector<engine::StepCost> step_costs(const std::string& path,
                                          const engine::FileLimits& limits) {
-  const engine::Json document = engine::read_json_file(path, limits);
+  const ReadingInput reading(path, "what `bench step --json` prints,");
+  const engine::Json document = engine::read_json_input(path, limits);
   const engine::Fields fields(document, path);
   const engine::Json* rows = fields.find("rows");
   if (!rows || rows->items.empty())
@@ -94,6 +95,11 @@ std::vector<engine::StepCost> step_costs(const std::string& path,
     costs.push_back({n_rows, one.real("ms", 0, 1e9)});
   }
   return costs;
+}
+
+engine::HeadAccuracies accuracies_of(const std::string& path) {
+  const ReadingInput reading(path, "accuracies, as training writes them,");
+  return engine::read_accuracies(path);
 }
 
 /// What steps and heads cost, measured here.
@@ -265,7 +271,7 @@ int head_tree(const ModelCommandOptions& options) {
   const engine::HeadsFiles files = engine::open_heads(directory, nullptr, options.target.limits);
   const std::string from =
       options.accuracies.empty() ? directory + "/accuracies.json" : options.accuracies;
-  engine::HeadAccuracies accuracies = engine::read_accuracies(from);
+  engine::HeadAccuracies accuracies = accuracies_of(from);
   const auto n_heads = static_cast<std::size_t>(files.config.n_heads);
   if (accuracies.size() > n_heads) accuracies.resize(n_heads);
   const RowsAsked asked = rows_asked(options, files, accuracies);

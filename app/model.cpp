@@ -13,6 +13,7 @@
 #include "app/terminal.h"
 #include "engine/event/output_file.h"
 #include "engine/event/table.h"
+#include "engine/model/heads_files.h"
 #include "engine/model/model_files.h"
 #include "engine/model/non_finite.h"
 #include "engine/model/sentencepiece.h"
@@ -201,8 +202,13 @@ void check_vocabulary(const std::string& file,
                           file, n, config.vocab_size));
 }
 
+engine::ModelConfig config_of(const ModelCommandOptions& options) {
+  const ReadingInput reading(options.config, "a config.json");
+  return engine::read_model_config(options.config, options.limits);
+}
+
 void make_random(const ModelCommandOptions& options) {
-  const engine::ModelConfig config = engine::read_model_config(options.config, options.limits);
+  const engine::ModelConfig config = config_of(options);
   const kernels::DType dtype = dtype_or(options.dtype, kernels::DType::BF16);
   refuse_small_disk(options.out, config, dtype);
   const std::string tokenizer = options.tokenizer.empty() ? "" : tokenizer_file(options.tokenizer);
@@ -237,12 +243,23 @@ engine::ModelFiles open_to_judge(const ModelCommandOptions& options) {
     files.notices.push_back(files.path +
                             ": no tokenizer.model, so that no text can be generated; `decoscope "
                             "bench` measures it all the same");
-  if (!options.scan) return files;
-  const auto tensors =
-      engine::stoppable(files.tensors, interrupted, "its weights were not all looked at");
-  for (std::string& notice : engine::non_finite_notices(*tensors, files.config))
-    files.notices.push_back(std::move(notice));
   return files;
+}
+
+/// What --scan finds in the weights of a model or of draft heads, a sentence each.
+std::vector<std::string> scan(const ModelCommandOptions& options) {
+  const auto faults_of = [](auto tensors, const auto& specs) {
+    return engine::non_finite_faults(
+        *engine::stoppable(std::move(tensors), interrupted, "its weights were not all looked at"),
+        specs);
+  };
+  if (names_heads(options.path, options.limits)) {
+    const engine::HeadsFiles files =
+        engine::open_heads(engine::find_model(options.path, assets_dir()), nullptr, options.limits);
+    return faults_of(files.tensors, engine::tensors_of(files.config));
+  }
+  const engine::ModelFiles files = open(options);
+  return faults_of(files.tensors, engine::tensors_of(files.config));
 }
 
 /// @param judged  says `valid`, too
@@ -260,23 +277,36 @@ int print_info(const engine::ModelFiles& files, bool as_json, bool judged = fals
   return hash ? 0 : static_cast<int>(ErrorCode::Cancelled);
 }
 
+int print_valid(const ModelCommandOptions& options) {
+  if (names_heads(options.path, options.limits)) return heads_info(options);
+  const engine::ModelFiles files = open_to_judge(options);
+  if (options.json) return print_info(files, true, true);
+  print(fmt::format("{}: valid, {} notices\n", files.path, files.notices.size()));
+  for (const std::string& notice : files.notices) print("note: " + for_terminal(notice) + "\n");
+  return 0;
+}
+
 /// With --json a model that is refused is a document too, beside the error.
 int validate(const ModelCommandOptions& options) {
+  std::vector<std::string> faults;
   try {
-    if (names_heads(options.path, options.limits)) return heads_info(options);
-    const engine::ModelFiles files = open_to_judge(options);
-    if (options.json) return print_info(files, true, true);
-    print(fmt::format("{}: valid, {} notices\n", files.path, files.notices.size()));
-    for (const std::string& notice : files.notices) print("note: " + for_terminal(notice) + "\n");
-    return 0;
+    if (options.scan) faults = scan(options);
+    if (faults.empty()) return print_valid(options);
+    throw Error(ErrorCode::BadInput,
+                faults.front() + (faults.size() == 1
+                                      ? "; get the file again, or train with a lower rate"
+                                      : fmt::format("; {} tensors hold some", faults.size())));
   } catch (const Error& error) {
     const bool stopped = error.code() == ErrorCode::Cancelled;
     if (options.json && (stopped || error.code() == ErrorCode::BadInput)) {
       json out = {{"path", options.path},
                   {"valid", stopped ? json(nullptr) : json(false)},
                   {"error", error.what()}};
+      if (!faults.empty()) out["faults"] = faults;
       if (stopped) out["stopped"] = true;
       print(dumped(out));
+    } else if (faults.size() > 1) {
+      for (const std::string& fault : faults) print(for_terminal(fault) + "\n");
     }
     throw;
   }

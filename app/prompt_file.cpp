@@ -1,9 +1,6 @@
 #include "app/prompt_file.h"
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,8 +10,6 @@
 
 namespace app {
 namespace {
-
-constexpr std::uintmax_t kMaxFileBytes = 1'000'000'000;
 
 using kernels::Error;
 using kernels::ErrorCode;
@@ -53,23 +48,16 @@ Prompt prompt_of(const nlohmann::json& line, const std::string& place, std::size
 
 }  // namespace
 
-std::vector<Prompt> read_prompts(const std::string& path, const engine::FileLimits& limits) {
-  std::error_code ignored;
-  const auto status = std::filesystem::status(path, ignored);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    throw Error(ErrorCode::BadInput, path + ": not a regular file");
-  }
-  if (std::filesystem::is_regular_file(status) &&
-      std::filesystem::file_size(path, ignored) > kMaxFileBytes) {
-    throw Error(ErrorCode::BadInput, path + ": over 1 GB; split it");
-  }
-  std::ifstream file(path);
-  if (!file) throw Error(ErrorCode::BadInput, fmt::format("{}: {}", path, std::strerror(errno)));
+std::vector<Prompt> read_prompts(const std::string& path,
+                                 const engine::FileLimits& limits,
+                                 engine::Pipes pipes) {
+  const std::string text = engine::read_text_input(path, pipes);
+  const std::string name = engine::input_name(path);
   std::vector<Prompt> prompts;
-  std::string line;
-  for (std::size_t number = 1; std::getline(file, line); number++) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const std::string place = fmt::format("{}:{}", path, number);
+  engine::InputLines lines(text);
+  for (std::string_view line; lines.next(line);) {
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const std::string place = fmt::format("{}:{}", name, lines.number());
     if (static_cast<std::int64_t>(line.size()) > limits.prompt_bytes) {
       throw Error(ErrorCode::BadInput,
                   fmt::format("{}: found a line of {} bytes, expected at most {}; --limit "
@@ -81,15 +69,14 @@ std::vector<Prompt> read_prompts(const std::string& path, const engine::FileLimi
     reader.skip();
     reader.end();
     try {
+      const auto number = static_cast<std::size_t>(lines.number());
       prompts.push_back(prompt_of(nlohmann::json::parse(line), place, number));
     } catch (const nlohmann::json::exception& error) {
       throw Error(ErrorCode::BadInput, fmt::format("{}: {}", place, error.what()));
     }
   }
-  if (file.bad())
-    throw Error(ErrorCode::BadInput, fmt::format("{}: {}", path, std::strerror(errno)));
   if (prompts.empty())
-    throw Error(ErrorCode::BadInput, path + ": found no prompts, expected one JSON object a line");
+    throw Error(ErrorCode::BadInput, name + ": found no prompts, expected one JSON object a line");
   return prompts;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/input_file.h"
 #include "engine/model/limits.h"
 
 namespace app {
@@ -18,8 +19,12 @@ struct Prompt {
   std::optional<std::uint64_t> seed;
 };
 
+/// @param path    a file or, where `pipes` may be read, a pipe or "-" for standard input
 /// @param limits  prompt_bytes of a line, json_depth
-/// @throws Error(BadInput)  "file:line: ..." for anything else, or if there are none
-std::vector<Prompt> read_prompts(const std::string& path, const engine::FileLimits& limits = {});
+/// @throws Error(BadInput)  "file:line: ..." for anything else, or if there are none; as
+///                          engine::read_text_input
+std::vector<Prompt> read_prompts(const std::string& path,
+                                 const engine::FileLimits& limits = {},
+                                 engine::Pipes pipes = engine::Pipes::Read);
 
 }  // namespace app

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "app/paths.h"
+#include "app/terminal.h"
+#include "engine/input_file.h"
 #include "kernels/error.h"
 
 namespace app {
@@ -12,10 +14,14 @@ namespace app {
 namespace fs = std::filesystem;
 
 std::optional<std::vector<engine::Record>> records_of_file(const ReasonOptions& options) {
-  if (!options.data.empty() && !fs::exists(options.data))
+  std::error_code ignored;
+  const bool is_input = engine::is_standard_input(options.data);
+  if (!options.data.empty() && !is_input && !fs::exists(options.data, ignored))
     throw engine::Error(engine::ErrorCode::BadInput,
                         options.data + ": is not there; expected a folder or a file of records");
-  if (!fs::is_regular_file(options.data)) return std::nullopt;
+  if (!is_input && (options.data.empty() || fs::is_directory(options.data, ignored)))
+    return std::nullopt;
+  const ReadingInput reading(options.data, "records, as `data generate` prints them,");
   return engine::records_from(options.data, options.start);
 }
 

@@ -51,6 +51,7 @@ engine::TotSettings settings_of(const TotOptions& options) {
   settings.n_thoughts = options.n_thoughts;
   settings.beam = options.beam;
   settings.no_special = options.no_special;
+  const ReadingInput reading(options.prompts, "prompts of a tree, one JSON object a line,");
   settings.prompts = engine::read_tot_prompts(
       options.prompts.empty() ? engine::tot_prompts_file(assets_dir(), info) : options.prompts);
   return settings;

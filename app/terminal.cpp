@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/input_file.h"
 #include "kernels/error.h"
 
 namespace app {
@@ -120,6 +121,12 @@ bool cpu_time_is_over() {
 
 void end_when_interrupted(bool on) {
   nobody_asks = on;
+}
+
+ReadingInput::ReadingInput(const std::string& path, std::string_view what) {
+  end_when_interrupted(true);
+  if (engine::is_standard_input(path) && isatty(STDIN_FILENO) == 1)
+    print_error(fmt::format("note: reading {} from the terminal; Ctrl+D ends them", what));
 }
 
 std::string for_terminal(std::string_view text) {

@@ -27,6 +27,17 @@ bool cpu_time_is_over();
 /// cancelled: for the time that a library works and asks nobody.
 void end_when_interrupted(bool on);
 
+/// While it lives a file that a person names is read: the first Ctrl+C ends the process, as a pipe
+/// may never end, and where the file is the terminal a note says what is waited for.
+class ReadingInput {
+ public:
+  /// @param what  "prompts, one JSON object a line"
+  ReadingInput(const std::string& path, std::string_view what);
+  ~ReadingInput() { end_when_interrupted(false); }
+  ReadingInput(const ReadingInput&) = delete;
+  ReadingInput& operator=(const ReadingInput&) = delete;
+};
+
 /// One line on stderr, "decoscope: message", control characters escaped.
 void print_error(std::string_view message);
 /// Text for a person's terminal: control characters but newline and tab become visible symbols.

@@ -18,6 +18,7 @@
 #include "app/stop_flag.h"
 #include "app/terminal.h"
 #include "engine/event/table.h"
+#include "engine/input_file.h"
 #include "engine/model/model_files.h"
 #include "engine/train/train_heads.h"
 #include "kernels/error.h"
@@ -213,6 +214,7 @@ engine::Existing may_hold(const TrainOptions& options) {
 
 int train_heads(const TrainOptions& options, std::unique_ptr<kernels::Device> device) {
   refuse_export(options);
+  engine::refuse_pipe(options.texts);
   const auto kind =
       options.what == "medusa" ? engine::HeadsKind::Medusa : engine::HeadsKind::Chimera;
   const engine::HeadsRecipe recipe = engine::read_heads_recipe(options.recipe, kind);
@@ -257,6 +259,7 @@ int train_heads(const TrainOptions& options, std::unique_ptr<kernels::Device> de
 
 int train_outputs(const TrainOptions& options) {
   refuse_export(options);
+  engine::refuse_pipe(options.texts);
   const engine::OutputsRecipe recipe = engine::read_outputs_recipe(options.recipe);
   const std::string out = out_of(options, recipe.name);
   const std::string path = options.texts.empty() ? engine::own_texts_path(out) : options.texts;

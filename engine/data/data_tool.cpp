@@ -4,6 +4,7 @@
 #include <cctype>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -75,13 +76,19 @@ std::int64_t generate_records(std::string_view task,
                               const std::string& data_dir) {
   if (level < 1 || level > 3)
     throw Error(ErrorCode::Usage, fmt::format("--level: found {}, expected 1, 2 or 3", level));
-  if (start < 0 || count < 0)
-    throw Error(ErrorCode::Usage,
-                "--start and --count: found a negative number, expected 0 or more");
+  for (const auto& [option, number] : {std::pair("--start", start), std::pair("--count", count)}) {
+    if (number >= 0 && number <= kMaxRecords) continue;
+    throw Error(ErrorCode::Usage, fmt::format("{}: found {}, expected a whole number from 0 to {}",
+                                              option, number, kMaxRecords));
+  }
   std::int64_t n_written = 0;
   if (is_open_set(task)) {
     const std::vector<Record> records = records_of_set(task, split, data_dir);
     const auto end = static_cast<std::int64_t>(records.size());
+    if (start >= end && count > 0)
+      throw Error(ErrorCode::Usage,
+                  fmt::format("--start: found {}, expected 0 to {}: {} has {} records in {}", start,
+                              end - 1, task, end, split_name(split)));
     for (std::int64_t i = start; i < end && n_written < count && !(stop && stop()); i++) {
       write(to_json_line(records[static_cast<std::size_t>(i)]));
       n_written++;

@@ -13,6 +13,9 @@
 
 namespace engine {
 
+/// The largest start and the largest count of records, so that their sum fits.
+inline constexpr std::int64_t kMaxRecords = std::int64_t{1} << 50;
+
 /// Writes `count` records from `start` on as JSON lines, one call of `write` a line (no newline).
 /// Of an open set (real_set_names()) these are its texts to learn from or its questions, in the
 /// prompt forms of the generated tasks, as many as there are.
@@ -21,8 +24,9 @@ namespace engine {
 /// @param data_dir  the folder of the open texts, for sets and tasks that draw from them; empty:
 ///                  without
 /// @return  records written
-/// @throws Error  (Usage) for an unknown task, a level that is not 1..3, a set without its folder
-///                or without such a split; of sets also as read_real_set()
+/// @throws Error  (Usage) for an unknown task, a level that is not 1..3, a start or count outside
+///                0..kMaxRecords, a start beyond the end of a set, a set without its folder or
+///                without such a split; of sets also as read_real_set()
 std::int64_t generate_records(std::string_view task,
                               Split split,
                               int level,

@@ -1,11 +1,9 @@
 #include "engine/data/real_set.h"
 
-#include <fstream>
-#include <sstream>
-
 #include <nlohmann/json.hpp>
 
 #include "engine/data/text.h"
+#include "engine/input_file.h"
 
 namespace engine {
 
@@ -13,17 +11,13 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::uint64_t kMaxSetBytes = std::uint64_t{16} << 30;
 constexpr std::size_t kMaxTrainChars = 1700;  // the cap of 512 tokens, roughly
 
 }  // namespace
 
 std::string read_whole_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw Error(ErrorCode::BadInput, path + ": cannot be opened; is the data folder right?");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  return read_text_input(path, Pipes::Read, kMaxSetBytes);
 }
 
 void for_each_json_line(const std::string& path,

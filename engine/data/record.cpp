@@ -1,13 +1,11 @@
 #include "engine/data/record.h"
 
-#include <filesystem>
-#include <fstream>
-
 #include <nlohmann/json.hpp>
 
 #include "engine/closest_name.h"
 #include "engine/data/tasks.h"
 #include "engine/data/text.h"
+#include "engine/input_file.h"
 
 namespace engine {
 
@@ -15,6 +13,8 @@ namespace {
 
 // Dev and test keep one draw in twenty, and a draw may lead nowhere: far beyond what is needed.
 constexpr int kMaxAttempts = 20000;
+constexpr std::uint64_t kMaxRecordsBytes = std::uint64_t{16} << 30;
+constexpr int kMaxLevel = 1000;  // of a record that is read; generators have 1 to 3
 
 std::string required_text(const nlohmann::json& object,
                           const char* field,
@@ -135,8 +135,11 @@ Record record_from_json(std::string_view line, const std::string& where) {
   record.completion = required_text(object, "completion", where);
   record.answer = required_text(object, "answer", where);
   const auto level = object.find("level");
-  if (level == object.end() || !level->is_number_integer())
-    throw Error(ErrorCode::BadInput, where + ": level: expected a whole number");
+  const bool is_whole = level != object.end() && level->is_number_integer();
+  if (!is_whole || *level < 0 || *level > kMaxLevel)
+    throw Error(ErrorCode::BadInput,
+                where + ": level: found " + (level == object.end() ? "nothing" : level->dump()) +
+                    ", expected a whole number from 0 to " + std::to_string(kMaxLevel));
   record.level = level->get<int>();
   const auto check = object.find("check");
   if (check == object.end() || !check->is_object())
@@ -146,17 +149,17 @@ Record record_from_json(std::string_view line, const std::string& where) {
 }
 
 std::vector<Record> read_records(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored))
-    throw Error(ErrorCode::BadInput, path + ": found a directory, expected a file of records");
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(ErrorCode::BadInput, path + ": cannot be opened; is the name right?");
+  const std::string text = read_text_input(path, Pipes::Read, kMaxRecordsBytes);
   std::vector<Record> records;
-  std::string line;
-  for (int number = 1; std::getline(file, line); number++) {
+  InputLines lines(text);
+  for (std::string_view line; lines.next(line);) {
     if (trimmed(line).empty()) continue;
-    records.push_back(record_from_json(line, path + ":" + std::to_string(number)));
+    records.push_back(
+        record_from_json(line, input_name(path) + ":" + std::to_string(lines.number())));
   }
+  if (records.empty())
+    throw Error(ErrorCode::BadInput,
+                input_name(path) + ": found no records, expected one JSON object a line");
   return records;
 }
 

@@ -101,8 +101,9 @@ std::string to_json_line(const Record& record);
 /// @throws Error(BadInput)  naming the field
 Record record_from_json(std::string_view line, const std::string& where);
 
-/// Reads a JSON-lines file of records; empty lines are skipped.
-/// @throws Error(BadInput)  "file:line: field: ..", or if the file cannot be opened
+/// Reads JSON lines of records from a file, a pipe or, for "-", standard input; empty lines are
+/// skipped.
+/// @throws Error(BadInput)  "file:line: field: ..", if there is no record, or as read_text_input()
 std::vector<Record> read_records(const std::string& path);
 
 }  // namespace engine

@@ -177,7 +177,7 @@ RankTree find_rank_tree(const std::string& name, const std::string& trees_dir) {
 }
 
 HeadAccuracies read_accuracies(const std::string& path) {
-  const Json json = read_json_file(path, {});
+  const Json json = read_json_input(path, {});
   HeadAccuracies accuracies;
   for (const Json& head : list_of(json, path, "heads").items) {
     std::vector<double> shares;

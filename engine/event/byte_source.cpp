@@ -16,6 +16,11 @@
 namespace engine {
 namespace {
 
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  return S_ISFIFO(mode) ? "a pipe" : "a device or socket";
+}
+
 class File : public ByteSource {
  public:
   explicit File(const std::string& path) : name_(quoted_for_message(path)) {
@@ -29,7 +34,10 @@ class File : public ByteSource {
     struct stat status {};
     if (::fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode)) {
       ::close(fd_);
-      throw Error(ErrorCode::BadInput, name_ + ": not a regular file");
+      throw Error(ErrorCode::BadInput,
+                  fmt::format("{}: found {} (not a regular file), expected one, which is read from "
+                              "any place; write it to a file first",
+                              name_, kind_of(status.st_mode)));
     }
     size_ = static_cast<std::uint64_t>(status.st_size);
   }

@@ -551,13 +551,76 @@ std::string TraceReport::summary() const {
       n_left_out, n_bytes);
 }
 
+namespace {
+
+/// The numbers of the runs, the first ones alone where they are many.
+std::string runs_words(const Timeline& timeline) {
+  constexpr std::size_t kMostNamed = 12;
+  const std::size_t n = timeline.runs().size();
+  if (n == 0) return "a recording with runs; this one has none";
+  std::string words;
+  for (std::size_t i = 0; i < std::min(n, kMostNamed); ++i)
+    words += fmt::format("{}{}", i > 0 ? ", " : "", timeline.runs()[i].id());
+  return n > kMostNamed ? fmt::format("one of {} runs ({}, ...)", n, words) : "one of " + words;
+}
+
+/// Which steps a run has: "run 1 has steps 0 to 39".
+std::string steps_words(const RunRecord& run) {
+  std::optional<StepId> first;
+  StepId last = 0;
+  for (std::size_t i = 0; i < run.steps.size(); ++i) {
+    const StepHead step = run.steps.head(i);
+    if (!step.complete) continue;
+    if (!first) first = step.begun.step;
+    last = step.begun.step;
+  }
+  return first ? fmt::format("run {} has steps {} to {}", run.id(), *first, last)
+               : fmt::format("run {} has no steps", run.id());
+}
+
+bool has_step_within(const RunRecord& run, StepId first, StepId last) {
+  for (std::size_t i = 0; i < run.steps.size(); ++i) {
+    const StepHead step = run.steps.head(i);
+    if (step.complete && step.begun.step >= first && step.begun.step <= last) return true;
+  }
+  return false;
+}
+
+/// A run or a range of steps that is asked for must be there.
+void refuse_what_is_not_there(const Timeline& timeline, const TraceOptions& options) {
+  if (options.run && !timeline.run(*options.run)) {
+    throw Error(ErrorCode::Usage,
+                fmt::format("run: found {}, expected {}", *options.run, runs_words(timeline)));
+  }
+  if (options.first_step > options.last_step) {
+    throw Error(ErrorCode::Usage,
+                fmt::format("steps: found first {} and last {}, expected the first no later than "
+                            "the last",
+                            options.first_step, options.last_step));
+  }
+  if (asks_for_all_steps(options)) return;
+  const RunRecord* longest = nullptr;
+  for (const RunRecord& run : timeline.runs()) {
+    if (options.run && *options.run != run.id()) continue;
+    if (has_step_within(run, options.first_step, options.last_step)) return;
+    if (!longest || run.steps.size() > longest->steps.size()) longest = &run;
+  }
+  throw Error(ErrorCode::Usage,
+              fmt::format("steps: found none from {} to {}, expected some; {}", options.first_step,
+                          options.last_step,
+                          longest ? steps_words(*longest) : "the recording has no runs"));
+}
+
+}  // namespace
+
+bool asks_for_all_steps(const TraceOptions& options) {
+  return options.first_step <= 0 && options.last_step == TraceOptions{}.last_step;
+}
+
 TraceReport write_trace(const Timeline& timeline,
                         const TraceOptions& options,
                         const std::function<void(std::string_view)>& write) {
-  if (options.run && !timeline.run(*options.run)) {
-    throw Error(ErrorCode::Usage, fmt::format("run: found {}, expected one of {} runs",
-                                              *options.run, timeline.runs().size()));
-  }
+  refuse_what_is_not_there(timeline, options);
   TraceReport report;
   const auto put_line = [&](const std::string& event) {
     write(report.n_events <= 1 ? "\n" : ",\n");
@@ -579,7 +642,7 @@ TraceReport write_trace(const Timeline& timeline,
     // What viewers show of a trace's metadata lies at its top: there too, where one run is all.
     only = pid == 1 ? about.substr(1, about.size() - 2) + "," : "";
   }
-  const bool whole = !options.run && options.first_step <= 0 && options.last_step == 0x7FFF'FFFF;
+  const bool whole = !options.run && asks_for_all_steps(options);
   if (whole) write_schedule(timeline, pid + 1, report, put_line);
   if (pid == 0) {
     ++report.n_metadata, ++report.n_events;

@@ -33,6 +33,9 @@ struct TraceOptions {
   std::function<bool(double)> progress;
 };
 
+/// Whether the options leave out no step.
+bool asks_for_all_steps(const TraceOptions& options);
+
 /// What was written; after export_trace also what reading the file again found.
 struct TraceReport {
   std::int64_t n_events = 0;  // all of the following
@@ -47,14 +50,15 @@ struct TraceReport {
 };
 
 /// Writes the trace as text, piece by piece.
-/// @throws Error(Usage)  no such run; Error(Cancelled)  given up
+/// @throws Error(Usage)  no such run, a reversed range of steps or one that holds none
+/// @throws Error(Cancelled)  given up
 TraceReport write_trace(const Timeline& timeline,
                         const TraceOptions& options,
                         const std::function<void(std::string_view)>& write);
 
 /// Writes a file (compressed if its name ends in ".gz"), then reads it again and compares the
 /// counts.
-/// @throws Error(Usage)  no such run
+/// @throws Error(Usage)  as write_trace
 /// @throws Error(Resources)  the disk refuses
 /// @throws Error(Cancelled)  given up; no file is left
 /// @throws ContractError  the self-check found a rule broken

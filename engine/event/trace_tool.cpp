@@ -469,6 +469,20 @@ std::string repaired(const std::string& from, const std::string& to, const StopA
   return recorder.path();
 }
 
+/// Only a trace can be of a part, or hold the prompt's text.
+void refuse_part(const std::string& to, const TraceOptions& asked) {
+  const char* option = asked.run                    ? "--run"
+                       : !asks_for_all_steps(asked) ? "--first-step and --last-step"
+                       : asked.prompt_text          ? "--with-prompt"
+                                                    : nullptr;
+  if (!option || is_trace_name(to)) return;
+  throw Error(
+      ErrorCode::Usage,
+      fmt::format("{}: found with {}, expected with a trace (.json or .json.gz) alone; leave "
+                  "it out to convert the whole recording",
+                  option, quoted_for_message(to)));
+}
+
 }  // namespace
 
 TraceAnswer trace_info(const std::string& path,
@@ -497,6 +511,7 @@ TraceAnswer trace_convert(const std::string& from,
                     ": found an exported trace, expected a recording (.pdrun); a trace holds less "
                     "than the run, so nothing is made from it");
   }
+  refuse_part(to, options.trace);
   const Opened opened = open_recording(from, options.stop);
   std::vector<std::string> files;
   std::vector<std::string> notices = opened.report.notices();

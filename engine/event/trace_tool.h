@@ -52,7 +52,8 @@ struct ConvertOptions {
 /// (NAME-steps.csv, NAME-tokens.csv, NAME-acceptance.csv, NAME-lanes.csv); .txt a description;
 /// .pdrun a recording of what is whole in it. No file is replaced: where there is one, a numbered
 /// name is taken and told.
-/// @throws Error(Usage)  another ending; else as trace_info. Where it throws no file is left of it.
+/// @throws Error(Usage)  another ending; --run, steps or the prompt's text for another format; a
+/// run or steps that are not there; else as trace_info. Where it throws no file is left of it.
 TraceAnswer trace_convert(const std::string& from,
                           const std::string& to,
                           const ConvertOptions& options = {});

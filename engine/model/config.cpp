@@ -43,8 +43,8 @@ ModelScale scale_from(const std::string& text) {
   if (!is_power_of_four(scale.width) || scale.width > kMaxWidth || scale.depth < 1 ||
       scale.depth > kMaxDepth) {
     throw Error(ErrorCode::Usage,
-                fmt::format("--scale: found \"{}\", expected WxD with width W one of 1, 4, 16, ... "
-                            "and depth D >= 1; try 4x2",
+                fmt::format("--scale: found \"{}\", expected WxD with width W one of 1, 4, 16, 64, "
+                            "256, 1024 and depth D of 1 to 1024; try 4x2",
                             text.substr(0, 40)));
   }
   return scale;

@@ -280,7 +280,9 @@ ConfigFile read_config(const std::string& path,
                        bool needs_architectures,
                        const FileLimits& limits,
                        int context) {
-  const Json json = read_json_file(path, limits);
+  // Without a directory around it the config is a file of the person's own, perhaps a pipe.
+  const Json json =
+      needs_architectures ? read_json_file(path, limits) : read_json_input(path, limits);
   const Fields fields(json, path);
   ConfigFile file;
   ModelConfig& config = file.config;

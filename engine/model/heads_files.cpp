@@ -10,6 +10,7 @@
 
 #include "engine/model/fields.h"
 #include "engine/model/json.h"
+#include "engine/model/other_formats.h"
 #include "engine/model/random.h"
 #include "engine/model/refuse.h"
 #include "engine/model/shards.h"
@@ -27,12 +28,23 @@ std::string config_path(const std::string& directory) {
   return directory + "/config.json";
 }
 
-HeadsKind kind_of(const Fields& fields) {
-  const auto type = fields.string("model_type");
-  if (!type) fields.fail("model_type", "none", kKinds);
+/// Medusa's heads are published without a model_type.
+std::optional<HeadsKind> kind_in(const Json& config) {
+  const Json* type = config.find("model_type");
+  const bool says_none = !type || type->is(JsonReader::Kind::Null);
+  if (says_none && config.find("medusa_num_heads")) return HeadsKind::Medusa;
   for (const HeadsKind kind : {HeadsKind::Medusa, HeadsKind::Chimera})
-    if (*type == name_of(kind)) return kind;
-  fields.fail("model_type", in_quotes(*type), kKinds);
+    if (type && type->text == name_of(kind)) return kind;
+  return std::nullopt;
+}
+
+HeadsKind kind_of(const Json& json, const Fields& fields) {
+  if (const auto kind = kind_in(json)) return *kind;
+  const OtherFormat other = in_place_of_heads(json);
+  const auto type = fields.string("model_type");
+  const std::string found = type ? in_quotes(*type) : "none";
+  fields.fail("model_type", other.is_known() ? found + ": " + other.found : found,
+              other.is_known() ? fmt::format("{}; {}", kKinds, other.way_on) : kKinds);
 }
 
 void read_encoder(const Fields& fields, const FileLimits& limits, HeadsConfig& config) {
@@ -56,13 +68,16 @@ void read_encoder(const Fields& fields, const FileLimits& limits, HeadsConfig& c
   config.rope_theta = fields.real("rope_theta", 0, kMaxRopeTheta, 10000.0);
 }
 
-/// A size that config.json may leave to the target and must not contradict.
+/// A size that config.json may leave to the target or to the weights, and must not contradict.
+/// @param of_weights  0: they do not say it
 int shared_size(const Fields& fields,
                 const char* name,
                 std::int64_t limit,
                 const ModelFiles* target,
-                int of_target) {
-  const auto fallback = target ? std::optional<std::int64_t>(of_target) : std::nullopt;
+                int of_target,
+                std::int64_t of_weights) {
+  auto fallback = target ? std::optional<std::int64_t>(of_target) : std::nullopt;
+  if (!target && of_weights > 0 && of_weights <= limit) fallback = of_weights;
   const auto size = static_cast<int>(fields.integer(name, 1, limit, fallback));
   if (target && size != of_target)
     fields.fail(name, std::to_string(size),
@@ -71,22 +86,34 @@ int shared_size(const Fields& fields,
   return size;
 }
 
+/// Rows of a matrix among the weights, 0 where it is none.
+std::int64_t rows_of(const WeightFiles& weights, const std::string& name) {
+  for (const auto& file : weights.files)
+    if (const TensorEntry* entry = file->find(name); entry && entry->shape.size() == 2)
+      return entry->shape[0];
+  return 0;
+}
+
 HeadsConfig read_heads_config(const std::string& path,
+                              const WeightFiles& weights,
                               const ModelFiles* target,
                               const FileLimits& limits) {
   const Json json = read_json_file(path, limits);
   const Fields fields(json, path);
   HeadsConfig config;
-  config.kind = kind_of(fields);
+  config.kind = kind_of(json, fields);
   config.base = fields.string("base_model_name_or_path").value_or("");
-  config.dim =
-      shared_size(fields, "hidden_size", limits.dim, target, target ? target->config.dim : 0);
-  config.vocab_size = shared_size(fields, "vocab_size", limits.vocab_size, target,
-                                  target ? target->config.vocab_size : 0);
+  std::string output;  // the first head's output matrix, as Medusa's are published
   if (config.kind == HeadsKind::Medusa) {
     config.n_heads = static_cast<int>(fields.integer("medusa_num_heads", 1, kMaxHeads));
     config.n_layers = static_cast<int>(fields.integer("medusa_num_layers", 1, kMaxHeadLayers));
-  } else {
+    output = fmt::format("0.{}.weight", config.n_layers);
+  }
+  config.dim = shared_size(fields, "hidden_size", limits.dim, target,
+                           target ? target->config.dim : 0, rows_of(weights, "0.0.linear.weight"));
+  config.vocab_size = shared_size(fields, "vocab_size", limits.vocab_size, target,
+                                  target ? target->config.vocab_size : 0, rows_of(weights, output));
+  if (config.kind == HeadsKind::Chimera) {
     config.n_heads = static_cast<int>(fields.integer("chimera_num_heads", 1, kMaxHeads));
     read_encoder(fields, limits, config);
   }
@@ -103,10 +130,16 @@ void check_tensors(HeadsFiles& files, const WeightFiles& weights) {
     for (const auto& file : weights.files)
       if (!entry) entry = file->find(spec.name);
     const std::string field = "tensor " + in_quotes(spec.name);
-    if (!entry)
+    if (!entry) {
+      const std::vector<std::string> names = files.tensors->names();
       refuse(
-          path, field, "none",
-          fmt::format("{}, there being {} heads", shown_shape(spec.shape), files.config.n_heads));
+          path, field,
+          names.empty() ? "none" : fmt::format("none (the first is {})", in_quotes(names[0])),
+          fmt::format("{}, there being {} heads{}", shown_shape(spec.shape), files.config.n_heads,
+                      files.config.kind == HeadsKind::Medusa
+                          ? fmt::format(" of {} residual layers", files.config.n_layers)
+                          : ""));
+    }
     if (entry->shape != spec.shape)
       refuse(path, field, shown_shape(entry->shape), shown_shape(spec.shape));
     if (!entry->element())
@@ -191,12 +224,43 @@ std::vector<TensorSpec> tensors_of(const HeadsConfig& c) {
 std::optional<HeadsKind> heads_kind(const std::string& directory, const FileLimits& limits) {
   std::error_code error;
   if (!fs::exists(config_path(directory), error)) return std::nullopt;
-  const Json json = read_json_file(config_path(directory), limits);
-  const Json* type = json.find("model_type");
-  for (const HeadsKind kind : {HeadsKind::Medusa, HeadsKind::Chimera})
-    if (type && type->text == name_of(kind)) return kind;
-  return std::nullopt;
+  return kind_in(read_json_file(config_path(directory), limits));
 }
+
+namespace {
+
+/// model.safetensors or its shards, else the one file that Medusa's heads are published as.
+WeightFiles weights_of(const std::string& directory,
+                       const FileLimits& limits,
+                       std::vector<std::string>& notices) {
+  const auto has = [&](const std::string& name) {
+    std::error_code error;
+    return fs::exists(directory + "/" + name, error);
+  };
+  if (has("model.safetensors") || has("model.safetensors.index.json"))
+    return open_weights(directory, false, limits, notices);
+  const std::string published = "medusa_lm_head";
+  if (has(published + ".safetensors"))
+    return open_weight_file(directory, published + ".safetensors", false, limits);
+  if (has(published + ".pt"))
+    refuse(directory, "heads", "medusa_lm_head.pt, PyTorch weights, which are not read",
+           "medusa_lm_head.safetensors; convert it in that directory where torch is: `python3 -c "
+           "\"import torch, safetensors.torch as s; s.save_file({k: v.contiguous() for k, v in "
+           "torch.load('medusa_lm_head.pt', 'cpu', weights_only=True).items()}, "
+           "'medusa_lm_head.safetensors')\"`");
+  const OtherFormat other = in_place_of_weights(directory);
+  refuse(directory, "heads", other.is_known() ? other.found : "no weights",
+         "model.safetensors or medusa_lm_head.safetensors" +
+             (other.is_known() ? "; " + other.way_on : std::string()));
+}
+
+/// Of a directory whose config.json is no heads': says so before its weights are looked for.
+void refuse_other_kind(const std::string& path, const FileLimits& limits) {
+  const Json json = read_json_file(path, limits);
+  kind_of(json, Fields(json, path));
+}
+
+}  // namespace
 
 HeadsFiles open_heads(const std::string& directory,
                       const ModelFiles* target,
@@ -207,8 +271,9 @@ HeadsFiles open_heads(const std::string& directory,
   HeadsFiles files;
   files.path = directory;
   files.name = fs::weakly_canonical(directory).filename().string();
-  files.config = read_heads_config(config_path(directory), target, limits);
-  const WeightFiles weights = open_weights(directory, false, limits, files.notices);
+  refuse_other_kind(config_path(directory), limits);
+  const WeightFiles weights = weights_of(directory, limits, files.notices);
+  files.config = read_heads_config(config_path(directory), weights, target, limits);
   files.tensors = weights.tensors;
   check_tensors(files, weights);
   const std::string& base = files.config.base;

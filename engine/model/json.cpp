@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/input_file.h"
+#include "engine/model/file_kind.h"
 #include "engine/model/mapped_file.h"
 #include "engine/model/refuse.h"
 #include "engine/model/utf8.h"
@@ -75,7 +77,7 @@ JsonReader::JsonReader(std::string_view text,
   const bool has_mark = text_.starts_with("\xff\xfe") || text_.starts_with("\xfe\xff");
   fail(fmt::format("0x{:02x}{}", static_cast<unsigned char>(text_[bad]),
                    bad == 0 && has_mark ? " (UTF-16?)" : ""),
-       "UTF-8 text");
+       bad == 0 && has_mark ? "UTF-8 text; `iconv -f UTF-16 -t UTF-8` converts it" : "UTF-8 text");
 }
 
 std::string JsonReader::place() const {
@@ -372,7 +374,15 @@ Json parse_json(std::string_view text, const std::string& file, std::int64_t max
 }
 
 Json read_json_file(const std::string& path, const FileLimits& limits) {
-  return parse_json(read_text_file(path, static_cast<std::size_t>(limits.json_bytes)), path,
+  const std::string text = read_text_file(path, static_cast<std::size_t>(limits.json_bytes));
+  if (const std::string other = recognised_as(text); !other.empty())
+    refuse(path, "file", other, "JSON");
+  return parse_json(text, path, limits.json_depth);
+}
+
+Json read_json_input(const std::string& path, const FileLimits& limits) {
+  const auto max_bytes = static_cast<std::uint64_t>(limits.json_bytes);
+  return parse_json(read_text_input(path, Pipes::Read, max_bytes), input_name(path),
                     limits.json_depth);
 }
 

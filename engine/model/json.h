@@ -106,7 +106,10 @@ struct Json {
 Json parse_json(std::string_view text,
                 const std::string& file,
                 std::int64_t max_depth = FileLimits{}.json_depth);
-/// The same for a file.
+/// The same for a regular file.
 Json read_json_file(const std::string& path, const FileLimits& limits);
+/// The same for a file that is read once: a pipe or, for "-", standard input too.
+/// @throws Error(BadInput)  as read_text_input() and parse_json()
+Json read_json_input(const std::string& path, const FileLimits& limits);
 
 }  // namespace engine

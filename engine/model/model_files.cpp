@@ -15,6 +15,7 @@
 #include "engine/model/fields.h"
 #include "engine/model/generation_file.h"
 #include "engine/model/json.h"
+#include "engine/model/other_formats.h"
 #include "engine/model/refuse.h"
 #include "engine/model/related.h"
 #include "engine/model/sentencepiece.h"
@@ -30,14 +31,16 @@ bool exists(const std::string& path) {
   return fs::exists(path, error);
 }
 
+void refuse_no_directory(const std::string& path) {
+  const OtherFormat other = in_place_of_directory(path);
+  const std::string expected = "a Hugging Face model directory";
+  if (other.is_known()) refuse(path, "model", other.found, expected + "; " + other.way_on);
+  if (!exists(path)) refuse(path, "model", "nothing at this path", expected);
+}
+
 // Everything missing is said at once.
 void check_parts(const std::string& directory, bool needs_tokenizer) {
-  if (!exists(directory)) {
-    refuse(directory, "model", "nothing at this path", "a Hugging Face model directory");
-  }
-  if (!fs::is_directory(directory)) {
-    refuse(directory, "model", "a file", "a Hugging Face model directory");
-  }
+  refuse_no_directory(directory);
   std::string missing;
   const auto want = [&](const std::string& what, bool is_there) {
     if (!is_there) missing += (missing.empty() ? "no " : ", no ") + what;
@@ -56,8 +59,13 @@ void check_parts(const std::string& directory, bool needs_tokenizer) {
            "published with, or that of the model it was made from, into this directory");
   }
   if (missing.empty()) return;
-  refuse(directory, "directory", missing,
-         "config.json, *.safetensors" + std::string(needs_tokenizer ? " and tokenizer.model" : ""));
+  const bool has_weights = exists(directory + "/model.safetensors") ||
+                           exists(directory + "/model.safetensors.index.json");
+  const OtherFormat other = has_weights ? OtherFormat() : in_place_of_weights(directory);
+  refuse(directory, "directory",
+         other.is_known() ? fmt::format("{}: {}", other.found, missing) : missing,
+         "config.json, *.safetensors" + std::string(needs_tokenizer ? " and tokenizer.model" : "") +
+             (other.is_known() ? "; " + other.way_on : ""));
 }
 
 // The layer number in "model.layers.12.mlp...", -1 for other names.
@@ -112,6 +120,22 @@ void check_layer_count(const ModelFiles& files,
   }
 }
 
+// Where a tensor is missing: the weights of an EAGLE draft, whose first matrix joins a token with
+// the target's state, or of a model that was saved with a wrapper around it.
+void refuse_other_weights(const TensorSource& tensors, const std::string& name) {
+  if (tensors.has("fc.weight"))
+    refuse(tensors.path(), "model", "a draft of EAGLE (it has the tensor \"fc.weight\")",
+           "a whole model; EAGLE's drafts read the target's states and are not supported, any "
+           "smaller model with the target's vocabulary drafts with --decoder speculative");
+  const std::string prefix = prefix_of_wrapper(tensors.names(), name);
+  if (prefix.empty()) return;
+  refuse(tensors.path(), "tensor " + in_quotes(name), in_quotes(prefix + name),
+         fmt::format("it without {} in front, which a wrapper such as DataParallel or "
+                     "torch.compile leaves; save the model inside it: "
+                     "model.module.save_pretrained(DIR)",
+                     in_quotes(prefix)));
+}
+
 void check_shapes(const ModelFiles& files,
                   const std::map<std::string, const TensorEntry*>& entries) {
   for (const TensorSpec& spec : tensors_of(files.config)) {
@@ -119,6 +143,7 @@ void check_shapes(const ModelFiles& files,
     if (at == entries.end()) {
       const int layer = layer_of(spec.name);
       const std::string where = layer < 0 ? "" : fmt::format(" of layer {}", layer);
+      refuse_other_weights(*files.tensors, spec.name);
       refuse(files.tensors->path(), "tensor " + in_quotes(spec.name), "none",
              fmt::format("{}{}, num_hidden_layers being {}", shown_shape(spec.shape), where,
                          files.config.n_layers));
@@ -273,6 +298,10 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
   check_shapes(files, entries);
   choose_dtype(files, config, entries);
   note_unused_tensors(files, entries);
+  if (exists(directory + "/adapter_config.json"))
+    files.notices.push_back(escaped(directory) +
+                            "/adapter_config.json: an adapter is not applied; the weights beside "
+                            "it are run as they are");
   files.draft_name = related_model(directory, "draft", limits);
   return files;
 }
@@ -317,6 +346,9 @@ std::string find_model(const std::string& name_or_path, const std::string& asset
     if (exists(entry.path().string() + "/config.json")) known.push_back(entry.path().filename());
   }
   std::sort(known.begin(), known.end());
+  if (const OtherFormat other = in_place_of_directory(name_or_path); other.is_known())
+    refuse(name_or_path, "model", other.found,
+           "a bundled model's name, or a Hugging Face directory; " + other.way_on);
   refuse(name_or_path, "model",
          is_name ? "neither the directory " + escaped(bundled) + " nor a directory of that path"
                  : "no directory of that path",

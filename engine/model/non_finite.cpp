@@ -32,16 +32,17 @@ std::int64_t count_non_finite(const Tensor& tensor) {
   return 0;
 }
 
-std::vector<std::string> non_finite_notices(const TensorSource& tensors,
-                                            const ModelConfig& config) {
-  std::vector<std::string> notices;
-  for (const TensorSpec& spec : tensors_of(config)) {
+std::vector<std::string> non_finite_faults(const TensorSource& tensors,
+                                           std::span<const TensorSpec> specs) {
+  std::vector<std::string> faults;
+  for (const TensorSpec& spec : specs) {
     const std::int64_t n = count_non_finite(tensors.read(spec.name));
     if (n == 0) continue;
-    notices.push_back(fmt::format("{}: tensor {} holds {} non-finite values",
-                                  escaped(tensors.path()), in_quotes(spec.name), n));
+    faults.push_back(
+        fmt::format("{}: tensor {}: found {} NaN or infinite value{}, expected finite weights",
+                    escaped(tensors.path()), in_quotes(spec.name), n, n == 1 ? "" : "s"));
   }
-  return notices;
+  return faults;
 }
 
 }  // namespace engine

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "engine/model/config.h"
+#include "engine/model/model_files.h"
 #include "engine/model/tensor_source.h"
 
 namespace engine {
@@ -13,7 +14,8 @@ namespace engine {
 /// How many elements are NaN or infinite.
 std::int64_t count_non_finite(const Tensor& tensor);
 
-/// A sentence for each tensor of such a model that holds some.
-std::vector<std::string> non_finite_notices(const TensorSource& tensors, const ModelConfig& config);
+/// A sentence for each of these tensors that holds some.
+std::vector<std::string> non_finite_faults(const TensorSource& tensors,
+                                           std::span<const TensorSpec> specs);
 
 }  // namespace engine

@@ -182,6 +182,14 @@ WeightFiles open_weights(const std::string& directory,
         fmt::format("{}: ignored with its shards, for {} is there too and is used, "
                     "as in transformers",
                     escaped(index), kSingle));
+  return open_weight_file(directory, kSingle, allow_external, limits);
+}
+
+WeightFiles open_weight_file(const std::string& directory,
+                             const std::string& name,
+                             bool allow_external,
+                             const FileLimits& limits) {
+  const std::string path = directory + "/" + name;
   check_inside(directory, path, allow_external);
   const std::shared_ptr<const SafetensorsFile> file = SafetensorsFile::open(path, limits);
   return {file, {file}};

@@ -24,4 +24,12 @@ WeightFiles open_weights(const std::string& directory,
                          const FileLimits& limits,
                          std::vector<std::string>& notices);
 
+/// One file of a directory that holds all of the weights.
+/// @param allow_external  it may be a link that leaves the directory
+/// @throws Error(BadInput)
+WeightFiles open_weight_file(const std::string& directory,
+                             const std::string& name,
+                             bool allow_external,
+                             const FileLimits& limits);
+
 }  // namespace engine

@@ -57,7 +57,13 @@ std::vector<Record> records_from(const std::string& path, std::int64_t start) {
 }
 
 std::string form_of(const Record& record) {
-  return nlohmann::json::parse(record.check).at("form").get<std::string>();
+  const auto check = nlohmann::json::parse(record.check, nullptr, false);
+  const auto form = check.is_object() ? check.find("form") : check.end();
+  if (form == check.end() || !form->is_string())
+    throw Error(
+        ErrorCode::BadInput,
+        record.id + ": check: found no form, expected a record as `data generate` prints it");
+  return form->get<std::string>();
 }
 
 }  // namespace engine

@@ -9,6 +9,7 @@
 #include "engine/decode/sampling_mode.h"
 #include "engine/event/clock.h"
 #include "engine/event/text.h"
+#include "engine/input_file.h"
 #include "engine/reason/cot.h"
 #include "engine/reason/tot.h"
 
@@ -72,7 +73,10 @@ class Asked {
     const TotTaskInfo& info = tot_task_info(command_.task);
     return tot_questions(command_.task, range(info.level), command_.n_actions, folder());
   }
-  std::vector<Record> records() const { return records_from(command_.data, command_.start); }
+  std::vector<Record> records() const {
+    refuse_pipe(command_.data);
+    return records_from(command_.data, command_.start);
+  }
   /// As many as are asked for.
   template <class Q>
   std::vector<Q> first(std::vector<Q> all) const {
@@ -105,6 +109,7 @@ class Asked {
   }
 
   CotSettings chain_settings() const {
+    refuse_pipe(command_.prompts);  // a pipe would block the engine thread
     CotSettings settings;
     settings.decoder = command_.decoder.decoder;
     settings.options = command_.decoder.options;
@@ -118,6 +123,7 @@ class Asked {
   }
 
   TotSettings tree_settings(const TotTaskInfo& info) const {
+    refuse_pipe(command_.prompts);
     TotSettings settings;
     settings.decoder = command_.decoder.decoder;
     settings.options = command_.decoder.options;

@@ -11,6 +11,8 @@
 namespace engine {
 namespace {
 
+constexpr int kMostOfAPrompt = 1'000'000;  // tokens, or levels of a tree
+
 TotPrompt::Use use_named(const std::string& where, const std::string& name) {
   if (name == "thought") return TotPrompt::Use::Thought;
   if (name == "value") return TotPrompt::Use::Value;
@@ -36,6 +38,21 @@ std::string value_of(const std::string& name, const Slots& slots) {
                                        joined(known, ", ") + " here; part of another thought?");
 }
 
+/// @throws Error(BadInput)  where the field is no whole number from `low` to kMostOfAPrompt
+int whole_field(
+    const nlohmann::json& line, const char* name, int low, int fallback, const std::string& path) {
+  const auto field = line.find(name);
+  if (field == line.end() && fallback >= low) return fallback;
+  const bool fits = field != line.end() && field->is_number_integer() && *field >= low &&
+                    *field <= kMostOfAPrompt;
+  if (!fits)
+    throw Error(ErrorCode::BadInput, path + ": " + name + ": found " +
+                                         (field == line.end() ? "none" : field->dump()) +
+                                         ", expected a whole number from " + std::to_string(low) +
+                                         " to " + std::to_string(kMostOfAPrompt));
+  return field->get<int>();
+}
+
 }  // namespace
 
 std::vector<TotPrompt> read_tot_prompts(const std::string& path) {
@@ -45,15 +62,10 @@ std::vector<TotPrompt> read_tot_prompts(const std::string& path) {
     prompt.use = use_named(path, line.at("use").get<std::string>());
     const bool writes = prompt.use == TotPrompt::Use::Thought || prompt.use == TotPrompt::Use::Kept;
     if (writes) prompt.part = line.at("part").get<std::string>();
-    prompt.depth = line.value("depth", 0);
+    prompt.depth = whole_field(line, "depth", 0, 0, path);
     prompt.text = line.at("prompt").get<std::string>();
     prompt.stop_texts = line.value("stop", std::vector<std::string>());
-    prompt.max_tokens = line.at("max_tokens").get<int>();
-    if (prompt.max_tokens < 1 || prompt.depth < 0)
-      throw Error(ErrorCode::BadInput,
-                  path + ": " + prompt.part + ": max_tokens or depth: found " +
-                      std::to_string(std::min(prompt.max_tokens, prompt.depth)) +
-                      ", expected at least 1 and 0");
+    prompt.max_tokens = whole_field(line, "max_tokens", 1, 0, path);
     prompts.push_back(std::move(prompt));
   });
   if (std::ranges::none_of(prompts, [](const auto& p) { return p.use == TotPrompt::Use::Thought; }))

@@ -1,6 +1,7 @@
 #include "engine/reason/tot_task.h"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -215,7 +216,11 @@ bool of_sums(const std::string& task) {
 
 /// Of a plan's record: "6 steps" of the open set, else the actions themselves.
 int actions_of(const Record& record) {
-  if (record.answer.ends_with(" steps")) return std::stoi(record.answer);
+  if (record.answer.ends_with(" steps")) {
+    int n = 0;  // stays 0 where no number that fits is there
+    std::from_chars(record.answer.data(), record.answer.data() + record.answer.size(), n);
+    return n;
+  }
   return static_cast<int>(split_text(record.answer, ';').size());
 }
 

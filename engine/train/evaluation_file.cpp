@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <map>
 
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include "engine/data/record.h"
 #include "engine/event/output_file.h"
 #include "engine/event/output_lock.h"
+#include "engine/input_file.h"
 #include "engine/types.h"
 
 namespace engine {
@@ -69,16 +69,21 @@ void refuse_foreign(const std::string& path, const std::string& first_line) {
 class KeptScores {
  public:
   KeptScores(const std::string& path, const std::string& asked) : path_(path), text_(asked + "\n") {
-    std::ifstream file(path, std::ios::binary);
-    std::string line;
-    if (!std::getline(file, line)) return;
-    refuse_foreign(path, line);
-    if (line != asked) return;
-    while (std::getline(file, line) && !file.eof()) {
-      const Evaluation one = evaluation_from(line, path);
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) return;
+    std::string text = read_text_input(path, Pipes::Refuse);
+    std::string_view line;
+    if (!InputLines(text).next(line)) return;
+    refuse_foreign(path, std::string(line));
+    text.resize(text.rfind('
+') + 1);  // 0 where there is none
+    InputLines lines(text);
+    if (!lines.next(line) || line != asked) return;
+    while (lines.next(line)) {
+      const Evaluation one = evaluation_from(std::string(line), path);
       if (one.scores.empty()) continue;
       scores_[one.scores[0].task] = one.scores;
-      text_ += line + "\n";
+      text_ += std::string(line) + "\n";
     }
   }
   const std::vector<TaskScore>* of(const std::string& task) const {

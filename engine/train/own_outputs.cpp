@@ -14,6 +14,7 @@
 #include "engine/decode/stepper.h"
 #include "engine/event/clock.h"
 #include "engine/event/output_lock.h"
+#include "engine/input_file.h"
 #include "engine/types.h"
 
 namespace engine {
@@ -67,6 +68,7 @@ struct Lines {
 };
 
 Lines whole_lines(const std::string& path) {
+  refuse_pipe(path);
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Error(ErrorCode::BadInput, path + ": cannot be opened");
   std::ostringstream bytes;

@@ -1,9 +1,8 @@
 #include "engine/train/recipe_fields.h"
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
+#include "engine/input_file.h"
 #include "engine/model/json.h"
 
 namespace engine {
@@ -25,12 +24,7 @@ std::string recipe_text(const std::string& path) {
   if (std::filesystem::is_directory(path, ignored))
     throw Error(ErrorCode::BadInput,
                 path + ": found a directory, expected a recipe file like assets/recipes/tiny.json");
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw Error(ErrorCode::BadInput, path + ": cannot be opened; is there such a recipe file?");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  return read_text_input(path, Pipes::Refuse);
 }
 
 }  // namespace engine

@@ -346,8 +346,8 @@ TEST(Safetensors, ST26_non_finite_weights_load_and_are_counted) {
   const ModelFiles files = open_model(dir.path());
   EXPECT_THAT(files.notices, testing::IsEmpty());
   EXPECT_THAT(
-      non_finite_notices(*files.tensors, files.config),
-      testing::ElementsAre(HasSubstr("tensor \"lm_head.weight\" holds 3 non-finite values")));
+      non_finite_faults(*files.tensors, tensors_of(files.config)),
+      testing::ElementsAre(HasSubstr("tensor \"lm_head.weight\": found 3 NaN or infinite values")));
 }
 
 TEST(Safetensors, ST27_a_file_cut_while_it_is_read_is_an_error) {
