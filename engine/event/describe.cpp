@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/event/counted.h"
+#include "engine/event/json_text.h"
 #include "engine/event/run_slices.h"
 #include "engine/event/text.h"
 
@@ -64,7 +65,7 @@ std::string verdict_of(const Timeline& timeline, const RunRecord& run) {
 std::string ending_of(const RunRecord& run) {
   if (run.failed) return "Failed: " + printable(run.failed->message) + ".\n";
   if (run.finished && run.finished->stop_reason == "stopped") return "Cancelled.\n";
-  if (run.finished) return "Ended by " + printable(run.finished->stop_reason) + ".\n";
+  if (run.finished) return "Ended by " + ended_by(*run.finished) + ".\n";
   if (run.steps.empty()) return "No step yet.\n";
   const StepHead last = run.steps.head(run.steps.size() - 1);
   return last.complete ? fmt::format("Not over after step {}.\n", last.begun.step)
@@ -72,6 +73,12 @@ std::string ending_of(const RunRecord& run) {
 }
 
 }  // namespace
+
+std::string ended_by(const RunFinished& finished) {
+  const std::string reason = printable(finished.stop_reason);
+  return finished.stop_string.empty() ? reason
+                                      : reason + " " + printable(json_quoted(finished.stop_string));
+}
 
 std::string describe(const PayloadDropped& drop) {
   const std::string steps = drop.first_step == drop.last_step
