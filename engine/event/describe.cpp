@@ -1,5 +1,7 @@
 #include "engine/event/describe.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "engine/event/counted.h"
@@ -60,6 +62,16 @@ std::string verdict_of(const Timeline& timeline, const RunRecord& run) {
   return text + (speedup
                      ? fmt::format("Speedup over the plain run measured here: {:.3g}.\n", *speedup)
                      : "Speedup: -, " + why_no_speedup(timeline, run) + ".\n");
+}
+
+/// The text of a run, without what ended it: a stop string and what follows it, or a stop id.
+std::string written_by(const Timeline& timeline, const RunRecord& run) {
+  std::size_t n = run.tokens.size();
+  if (run.finished && run.finished->stop_reason == "stop_id" && n > 0) n--;
+  std::string text = timeline.generated_text(run, 0, n);
+  const std::string stop = run.finished ? run.finished->stop_string : "";
+  if (!stop.empty()) text.resize(std::min(text.size(), text.find(stop)));
+  return text;
 }
 
 std::string ending_of(const RunRecord& run) {
@@ -133,7 +145,7 @@ std::string describe(const Timeline& timeline, const RunRecord& run) {
                         run.n_accepted(), run.n_proposed(), run.n_rejected(), run.n_unused());
   }
   text += verdict_of(timeline, run);
-  const std::string written = timeline.generated_text(run, 0, run.tokens.size());
+  const std::string written = written_by(timeline, run);
   text += "Text: " + printable(written, LineBreaks::Kept) + "\n";
   if (run.finished && !run.finished->approximate.empty())
     text += "Approximate, not verified: ~" +
