@@ -8,6 +8,7 @@
 #include "engine/closest_name.h"
 #include "engine/decode/registry.h"
 #include "engine/event/run_rules.h"
+#include "engine/event/stop_rules.h"
 #include "engine/model/limits.h"
 
 namespace app {
@@ -149,6 +150,43 @@ void add_draft_option(CLI::App& command, ModelOptions& o) {
       ->type_name("LIST");
 }
 
+namespace {
+
+/// Every value as it was written: a bound list would split "[a,b]" and lose "{}".
+CLI::Option* add_texts_option(CLI::App& command,
+                              const char* name,
+                              std::vector<std::string>& values,
+                              const std::string& help) {
+  return command
+      .add_option(
+          name,
+          [&values](const CLI::results_t& found) {
+            values = found;
+            return true;
+          },
+          help)
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+void add_stop_options(CLI::App& command, GenerationOptions& o) {
+  add_texts_option(command, "--stop", o.stop_texts,
+                   "end the text before this one; may be given several times, and then the one "
+                   "that is complete first counts")
+      ->type_name("TEXT")
+      ->check(CLI::Validator([](std::string& text) { return engine::why_no_stop_text(text); }, "",
+                             "stop string"));
+  command
+      .add_option("--stop-id", o.stop_ids,
+                  "end the text at the token with this id, also with --ignore-eos; may be given "
+                  "several times")
+      ->type_name("ID")
+      ->allow_extra_args(false)
+      ->transform(whole_number(0));
+}
+
+}  // namespace
+
 void add_generation_options(CLI::App& command, GenerationOptions& o) {
   add_model_options(command, o.model);
   add_draft_option(command, o.model);
@@ -218,6 +256,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
   add_defaults_option(command, o.model);
   command.add_flag("--ignore-eos", o.ignore_eos, "go on after the end token");
   command.add_flag("--no-special", o.no_special, kNoSpecialHelp);
+  add_stop_options(command, o);
   command
       .add_option("--set", o.set,
                   "an option of the decoder, listed below; may be given several times")

@@ -59,9 +59,11 @@ struct GenerationOptions {
   std::uint64_t seed = 1;
   std::string sampling = "coupled";
   bool ignore_eos = false;
-  bool no_special = false;       // names of control symbols in a prompt are text
-  std::set<std::string> given;   // of the numbers above: the options that a person named
-  std::vector<std::string> set;  // name=value
+  bool no_special = false;              // names of control symbols in a prompt are text
+  std::vector<std::string> stop_texts;  // --stop
+  std::vector<std::int32_t> stop_ids;   // --stop-id
+  std::set<std::string> given;          // of the numbers above: the options that a person named
+  std::vector<std::string> set;         // name=value
   std::string trace, record;
   bool check = false;  // compare with AR
   int repeat = 1;

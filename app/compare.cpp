@@ -518,6 +518,8 @@ int compare(const GenerationOptions& options) {
   nlohmann::json results = nlohmann::json::array();
   std::vector<Totals> totals(lanes.size());
   std::string differences;  // a line for each run that wrote other tokens than ar
+  for (const RacingLane& lane : lanes)
+    engine::check_stops(*lane.models.target.model, options.stop_texts, options.stop_ids);
   Outputs outputs(options.record, options.trace);
   for (const RacingLane& lane : lanes) outputs.tell(lane.models);
   engine::RunId run = 0;

@@ -68,22 +68,32 @@ double compare_with_ar(const engine::RunModels& models,
   return ar.decode_ms;
 }
 
-/// Prints text as it is decoded.
+/// Prints text as it is decoded; what may be the beginning of a stop string waits.
 class LiveText {
  public:
-  LiveText(const engine::Tokenizer& tokenizer, const std::vector<engine::TokenId>& prompt, bool on)
-      : stream_(tokenizer, prompt), on_(on) {}
+  LiveText(const engine::Tokenizer& tokenizer, const engine::RunRequest& request, bool on)
+      : stream_(tokenizer, request.prompt_tokens), before_stop_(request.stop_texts), on_(on) {}
   void show(const engine::Lane& lane) {
     const auto generated = lane.sequence.generated();
-    if (on_) print(for_terminal(stream_.push(generated.subspan(n_shown_))));
-    n_shown_ = generated.size();
+    const bool at_stop_id = lane.sequence.stop_reason() == engine::StopReason::StopId;
+    const std::size_t n = generated.size() - (at_stop_id ? 1 : 0);
+    if (on_)
+      print(
+          for_terminal(before_stop_.push(stream_.push(generated.subspan(n_shown_, n - n_shown_)))));
+    n_shown_ = n;
   }
-  void finish() {
-    if (on_) print(for_terminal(stream_.finish()) + "\n");
+  /// @param approximate  text that nothing verified, which stands after the rest
+  void finish(const std::string& approximate) {
+    if (!on_) return;
+    const std::string last = before_stop_.push(stream_.finish());
+    print(for_terminal(last + before_stop_.finish()));
+    if (!approximate.empty()) print(for_terminal(" ~" + approximate + "~"));
+    print("\n");
   }
 
  private:
   engine::TextStream stream_;
+  engine::TextBeforeStop before_stop_;
   std::size_t n_shown_ = 0;
   bool on_;
 };
@@ -150,12 +160,10 @@ engine::RunResult decode(const engine::RunModels& models,
   const engine::RunRequest request =
       request_for(options, prompt, options.decoders.front(), models.target);
   if (!options.json && of_several) print_id(prompt.id);
-  LiveText text(*model.tokenizer(), request.prompt_tokens, !options.json);
+  LiveText text(*model.tokenizer(), request, !options.json);
   engine::RunResult result = engine::run_to_end(models, request, run, events, interrupted,
                                                 [&](const engine::Lane& lane) { text.show(lane); });
-  if (!options.json && !result.approximate_text.empty())
-    print(for_terminal(" ~" + result.approximate_text + "~"));  // not verified
-  text.finish();
+  text.finish(result.approximate_text);
   finish(models, options, result, run, events);
   return result;
 }
@@ -288,6 +296,7 @@ int generate(const GenerationOptions& options) {
       in_rounds ? load_scheduled(store, wanted, helpers_of(options.model), decoder, set)
                 : load(store, wanted, helpers_of(options.model), options.decoders);
   if (!in_rounds) load_ranks(store, models, decoder, set);
+  engine::check_stops(*models.target.model, options.stop_texts, options.stop_ids);
   Outputs outputs(options.record, options.trace);
   outputs.tell(models);
 

@@ -12,6 +12,7 @@
 #include "engine/closest_name.h"
 #include "engine/decode/option_trees.h"
 #include "engine/decode/sampling_mode.h"
+#include "engine/event/stop_rules.h"
 #include "engine/event/text.h"
 #include "engine/schedule/race_models.h"
 #include "engine/schedule/scheduler.h"
@@ -292,6 +293,16 @@ void take_defaults(const GenerationOptions& options,
   if (open("--min-p")) sampling.min_p = own.min_p;
 }
 
+void check_stop_counts(const GenerationOptions& options) {
+  const auto check = [](const char* option, std::size_t n) {
+    if (n > engine::kMaxStops)
+      throw Error(ErrorCode::Usage, fmt::format("{}: found {} of them, expected at most {}", option,
+                                                n, engine::kMaxStops));
+  };
+  check("--stop", options.stop_texts.size());
+  check("--stop-id", options.stop_ids.size());
+}
+
 /// The tokens of a prompt; one of a file that cannot be taken is told by file, line and id.
 std::vector<engine::TokenId> tokens_of(const Prompt& prompt,
                                        const engine::Model& model,
@@ -334,6 +345,8 @@ engine::RunRequest request_for(const GenerationOptions& options,
   request.max_tokens = options.max_tokens;
   request.ignore_eos = options.ignore_eos;
   if (options.model.model_defaults) take_defaults(options, loaded.files.generation, request);
+  request.stop_texts = options.stop_texts;
+  request.stop_ids = options.stop_ids;
   return request;
 }
 
@@ -357,6 +370,7 @@ void check_usage(const GenerationOptions& options) {
   if (options.model.scale != "auto") engine::scale_from(options.model.scale);
   for (const std::string& decoder : options.decoders) engine::decoder_named(decoder);
   check_drawing(options);
+  check_stop_counts(options);
   check_set(options);
   check_helpers(helpers_of(options.model), options.decoders);
   for (const std::string& decoder : options.decoders) check_decoder(options, decoder);

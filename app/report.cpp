@@ -7,11 +7,47 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/event/drafted_by.h"
+#include "engine/model/tokenizer.h"
 #include "kernels/cpu/probe.h"
 
 namespace app {
 
 using nlohmann::json;
+
+namespace {
+
+/// The part of a result's text that each token completes; together they are the text.
+std::vector<std::string> text_by_token(const engine::RunResult& result,
+                                       const engine::Model& model) {
+  std::vector<std::string> parts;
+  engine::TextStream stream(*model.tokenizer(), result.request.prompt_tokens);
+  std::size_t n_left = result.text.size();  // without what ended the text
+  for (std::size_t i = 0; i < result.tokens.size(); i++) {
+    std::string part = stream.push(std::span(result.tokens).subspan(i, 1));
+    if (i + 1 == result.tokens.size()) part += stream.finish();
+    part.resize(std::min(part.size(), n_left));
+    n_left -= part.size();
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+json token_info(const engine::RunResult& result, const engine::Model& model) {
+  json list = json::array();
+  const std::vector<std::string> text = text_by_token(result, model);
+  for (std::size_t i = 0; i < result.tokens.size(); i++) {
+    const engine::TokenFacts& facts = result.facts.at(i);
+    list.push_back(
+        {{"id", result.tokens[i]},
+         {"text", text[i]},
+         {"logp", std::isfinite(facts.logp) ? json(facts.logp) : json(nullptr)},
+         {"drafted_by", engine::drafted_by(result.request.decoder, facts.standing, facts.origin)}});
+  }
+  return list;
+}
+
+}  // namespace
 
 json to_json(const engine::RunResult& result, const engine::RunModels& models) {
   json out = models_json(models, result.request.decoder);
@@ -21,7 +57,10 @@ json to_json(const engine::RunResult& result, const engine::RunModels& models) {
   out["prompt_tokens"] = result.request.prompt_tokens;
   out["tokens"] = result.tokens;
   out["text"] = result.text;
+  out["token_info"] = token_info(result, *models.target.model);
   out["stop_reason"] = result.stop_reason;
+  if (result.stop_reason == "stop_string") out["stop_string"] = result.stop_string;
+  if (result.stop_reason == "stop_id") out["stop_id"] = result.tokens.back();
   if (!result.approximate.empty()) {
     out["approximate_tokens"] = result.approximate;
     out["approximate"] = result.approximate_text;

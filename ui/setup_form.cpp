@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/event/run_rules.h"
+#include "engine/event/stop_rules.h"
 
 namespace ui {
 
@@ -293,6 +294,8 @@ engine::StartRun command_of(const SetupForm& form, bool race) {
   start.max_tokens = form.max_tokens;
   start.ignore_eos = form.ignore_eos;
   start.no_special = form.no_special;
+  start.stop_texts = engine::stop_texts_from(form.stop_texts);
+  start.stop_ids = engine::stop_ids_from(form.stop_ids).value_or(std::vector<engine::TokenId>());
   start.start_held = form.start_held;
   if (race)
     for (const LaneForm& lane : form.lanes)
@@ -430,6 +433,31 @@ std::string why_not(const LaneForm& lane, const SetupForm& form, const Catalog& 
                       engine::rejects(form.sampling, form.temperature));
 }
 
+namespace {
+
+// Why the form's stop strings and stop ids cannot be; empty: they can.
+std::string why_no_stops(const SetupForm& form, const Catalog& catalog) {
+  const std::vector<std::string> texts = engine::stop_texts_from(form.stop_texts);
+  const auto ids = engine::stop_ids_from(form.stop_ids);
+  if (!ids) return "stop ids: expected whole numbers from 0, commas between.";
+  for (const auto& [name, n] : {std::pair("stop strings", texts.size()), {"stop ids", ids->size()}})
+    if (n > engine::kMaxStops)
+      return fmt::format("{}: found {}, expected at most {}.", name, n, engine::kMaxStops);
+  for (const std::string& text : texts)
+    if (const std::string why = engine::why_no_stop_text(text); !why.empty())
+      return "stop strings: " + why + ".";
+  for (const CatalogModel& model : catalog.models) {
+    if (model.name != form.model || model.vocab_size == 0) continue;
+    for (const engine::TokenId id : *ids)
+      if (id >= model.vocab_size)
+        return fmt::format("stop id {}: {} has {} tokens, the last is {}.", id, model.name,
+                           model.vocab_size, model.vocab_size - 1);
+  }
+  return "";
+}
+
+}  // namespace
+
 std::string why_not(const SetupForm& form, const Catalog& catalog, bool race) {
   if (form.model.empty()) return "No model is chosen.";
   for (const CatalogModel& model : catalog.models) {
@@ -440,6 +468,7 @@ std::string why_not(const SetupForm& form, const Catalog& catalog, bool race) {
   if (!race && form.mode != SetupMode::Prompt) return why_not_reason(form, catalog);
   if (form.prompt.empty()) return "The prompt is empty.";
   if (form.max_tokens < 1) return "max tokens must be at least 1.";
+  if (std::string why = why_no_stops(form, catalog); !why.empty()) return why;
   if (!race) return why_not(form.live, form, catalog);
   if (form.lanes.size() < 2) return "A race needs two lanes or more.";
   for (const LaneForm& lane : form.lanes)

@@ -64,6 +64,8 @@ struct SetupForm : ModelChoice {
   std::string sampling = "coupled";
   int max_tokens = 128;
   bool ignore_eos = false, no_special = false, start_held = false;
+  std::string stop_texts;  // stop strings, one a line (engine::stop_texts_from)
+  std::string stop_ids;    // with commas between (engine::stop_ids_from)
   SetupMode mode = SetupMode::Prompt;
   ReasoningForm reasoning;
 };

@@ -22,12 +22,29 @@ const char* name_of(StopReason reason) {
       return "probe";
     case StopReason::Text:
       return "text";
+    case StopReason::StopString:
+      return "stop_string";
+    case StopReason::StopId:
+      return "stop_id";
   }
   return "";
 }
 
 bool ended_by_its_text(StopReason reason) {
-  return reason == StopReason::Eos || reason == StopReason::Length || reason == StopReason::Context;
+  switch (reason) {
+    case StopReason::Eos:
+    case StopReason::Length:
+    case StopReason::Context:
+    case StopReason::StopString:
+    case StopReason::StopId:
+      return true;
+    case StopReason::None:
+    case StopReason::Bound:
+    case StopReason::Probe:
+    case StopReason::Text:
+      break;
+  }
+  return false;
 }
 
 int room_left(const Sequence& sequence, const Limits& limits, int model_max_seq_len) {
@@ -115,6 +132,19 @@ Sequence Sequence::shortened(std::size_t n) const {
   return copy;
 }
 
+namespace {
+
+/// Whether a token ends the text by its id: an end token before a stop id.
+StopReason reason_of(TokenId token, const Limits& limits) {
+  const auto is_one_of = [token](const std::vector<TokenId>& ids) {
+    return std::ranges::find(ids, token) != ids.end();
+  };
+  if (!limits.ignore_eos && is_one_of(limits.eos_ids)) return StopReason::Eos;
+  return is_one_of(limits.stop_ids) ? StopReason::StopId : StopReason::None;
+}
+
+}  // namespace
+
 StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limits) {
   const int n_before = static_cast<int>(decision.emitted.size());
   if (n_before == 0) {
@@ -132,19 +162,15 @@ StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limit
   const int room = limits.max_tokens - static_cast<int>(sequence.generated().size());
   if (room <= keep) keep = room, reason = StopReason::Length;
   ensure(keep >= 1, "a finished sequence was stepped");
-  if (!limits.ignore_eos) {
-    for (int i = 0; i < keep; i++) {
-      const TokenId token = decision.emitted[static_cast<std::size_t>(i)];
-      if (std::ranges::find(limits.eos_ids, token) == limits.eos_ids.end()) continue;
-      keep = i + 1;
-      reason = StopReason::Eos;
-    }
+  for (int i = 0; i < keep; i++) {
+    const StopReason own = reason_of(decision.emitted[static_cast<std::size_t>(i)], limits);
+    if (own != StopReason::None) keep = i + 1, reason = own;
   }
   if (limits.text_end) {
     const int n =
         limits.text_end(std::span(decision.emitted).first(static_cast<std::size_t>(keep)));
     ensure(n >= 0 && n <= keep, "a text ends with one of the tokens");
-    if (n > 0) keep = n, reason = StopReason::Text;
+    if (n > 0) keep = n, reason = limits.text_reason;
   }
   const auto n_dropped = static_cast<std::size_t>(n_before - keep);
   ensure(decision.path.size() > n_dropped, "a decision's path is shorter than its tokens");

@@ -21,9 +21,11 @@ struct Draw {
 };
 
 /// Bound and Probe: the decoder's own wish to end, after a number of steps or having seen an
-/// answer. Text: what was written holds a text that ends it.
-enum class StopReason { None, Eos, Length, Context, Bound, Probe, Text };
-const char* name_of(StopReason reason);  // "", "eos", "length", "context", "bound", "probe", "text"
+/// answer. Text: the text holds a stop text of a reasoning task. StopString, StopId: a stop string
+/// or a stop id that a person gave.
+enum class StopReason { None, Eos, Length, Context, Bound, Probe, Text, StopString, StopId };
+/// "", "eos", "length", "context", "bound", "probe", "text", "stop_string", "stop_id"
+const char* name_of(StopReason reason);
 
 /// By its text or its limits: two such runs must agree to the end.
 bool ended_by_its_text(StopReason reason);
@@ -49,9 +51,11 @@ struct Limits {
   int max_seq_len = 0;   // prompt + new tokens; 0: the model's
   bool ignore_eos = false;
   std::vector<TokenId> eos_ids;
-  /// How many of these tokens, behind all before them, it takes until the text ends itself; 0: it
-  /// goes on. Empty: no text does.
+  /// How many of these tokens, after all before them, it takes until the text ends itself; 0: it
+  /// goes on. Called once for each step that emits tokens. Empty: no text does.
   std::function<int(std::span<const TokenId> emitted)> text_end = {};
+  StopReason text_reason = StopReason::Text;  // what an end by text_end is reported as
+  std::vector<TokenId> stop_ids = {};         // end the text too, whatever ignore_eos says
 };
 
 class Sequence {
@@ -115,9 +119,9 @@ int context_of(const Limits& limits, int model_max_seq_len);
 /// room_left() - 1 below the last token can give nothing.
 int room_left(const Sequence& sequence, const Limits& limits, int model_max_seq_len);
 
-/// Applies end-of-sequence, max_tokens, the context's end and texts that end it to a decision:
-/// emitted is cut after the first end token, at the limits and where a text ends, and the path
-/// loses as many rows.
+/// Applies end-of-sequence, stop ids, max_tokens, the context's end and texts that end it to a
+/// decision: emitted is cut after the first end token, at the limits and after the token that
+/// completes a text, and the path loses as many rows.
 /// The decision's own wish counts where none of these ends the text.
 /// limits.max_seq_len 0 sets no end here; the stepper fills in the model's.
 /// @return  the reason to stop, or None

@@ -79,7 +79,7 @@ Verified verified_event(const Lane& lane, const StepOutput& out, const Decision&
 
 Committed committed_event(const Lane& lane, const Decision& decision, const Verified& verified) {
   const auto n = decision.emitted.size();
-  Committed event{.t = now_ns(), .run = lane.run, .step = lane.n_steps};
+  Committed event{.run = lane.run, .step = lane.n_steps};
   event.first_pos = static_cast<int>(lane.sequence.tokens().size() - n);
   event.tokens = decision.emitted;
   event.standing.assign(n, verified.n_proposed > 0 ? Standing::Bonus : Standing::Plain);
@@ -95,6 +95,20 @@ Committed committed_event(const Lane& lane, const Decision& decision, const Veri
     }
   }
   return event;
+}
+
+/// Keeps what is known of each emitted token.
+void keep_facts(Lane& lane,
+                const Decision& decision,
+                const Verified& verified,
+                const Committed& committed) {
+  const auto first = static_cast<std::size_t>(leading_rows_of(decision) - 1);
+  for (std::size_t i = 0; i < decision.emitted.size(); i++) {
+    const auto row = static_cast<std::size_t>(decision.path[first + i]);
+    lane.facts.push_back({.logp = verified.logp[row],
+                          .standing = committed.standing[i],
+                          .origin = committed.origin[i]});
+  }
 }
 
 /// Keeps by how much each emitted token led.
@@ -230,11 +244,14 @@ void Stepper::finish(Lane& lane, Notes& notes) {
   lane.n_proposed += verified.n_proposed;
   lane.n_accepted += verified.n_accepted;
   lane.n_rejected += verified.n_rejected;
+  Committed committed = committed_event(lane, decision, verified);
+  keep_facts(lane, decision, verified, committed);
   std::vector<Event> own = lane.decoder->take_events();
   if (events_) {
     events_->push(verified);
     for (Event& event : own) events_->push(stamped(std::move(event), lane));
-    events_->push(committed_event(lane, decision, verified));
+    committed.t = now_ns();
+    events_->push(std::move(committed));
     events_->push(StepEnded{.t = now_ns(),
                             .run = lane.run,
                             .step = lane.n_steps,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/decode/decoder.h"
+#include "engine/decode/stop_texts.h"
 #include "engine/event/queue.h"
 
 namespace engine {
@@ -23,6 +24,15 @@ class LaneModel : public LanguageModel {
   /// For the lane's (Decoder::counts, Decoder::figures).
   virtual std::map<std::string, std::int64_t> counts() const = 0;
   virtual std::map<std::string, double> figures() const = 0;
+};
+
+/// What is known of a generated token besides its id.
+struct TokenFacts {
+  /// Natural logarithm of its probability under the distribution it was chosen from: the target's
+  /// after repetition penalty, temperature and filters; greedy: after the penalty, at temperature 1.
+  float logp = 0;
+  Standing standing = Standing::Plain;
+  RowTag origin;  // the accepted row that had proposed it; Current where none had
 };
 
 /// A sequence, its decoder, and what its steps cost so far.
@@ -46,6 +56,8 @@ struct Lane {
                                  // under rejection sampling, which chooses by its own draws
   TokenTree tree;                // of the step under way
   std::int64_t proposed_ns = 0;  // what its tree took
+  std::vector<TokenFacts> facts = {};           // [generated]
+  std::shared_ptr<StopReader> stops = nullptr;  // behind limits.text_end; null: no stop strings
 };
 
 /// A lane that has neither prefilled nor begun: the caller runs

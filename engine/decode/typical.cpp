@@ -200,6 +200,9 @@ Decision accept_typical(std::span<const TokenId> tokens,
   if (next.uniform >= 0) decision.last_uniform = next.uniform;
   decision.emitted.push_back(next.token);
   decision.logp.push_back(static_cast<float>(next.logp));
+  // Greedy, what is kept is what the target picked, and the picks have the probabilities that plain
+  // decoding reports; the law here is one at the likeliest token.
+  if (sampling.greedy()) decision.logp.clear();
   return decision;
 }
 

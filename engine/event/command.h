@@ -39,8 +39,10 @@ struct StartRun {
   std::string sampling = "coupled";
   int max_tokens = 256;
   bool ignore_eos = false;
-  bool no_special = false;  // names of control symbols in the prompt are text
-  bool start_held = false;  // wait for StepOnce or Hold{false}
+  bool no_special = false;                   // names of control symbols in the prompt are text
+  bool start_held = false;                   // wait for StepOnce or Hold{false}
+  std::vector<std::string> stop_texts = {};  // the text ends before the first of these
+  std::vector<TokenId> stop_ids = {};        // each ends the text
 };
 /// Questions of a task, answered by chain of thought or searched by trees of thoughts: many texts,
 /// each a run alone, that a scheduler completes.

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/drafted_by.h"
+#include "engine/event/json_text.h"
 #include "engine/event/output_file.h"
 #include "engine/event/recording_format.h"
 #include "engine/event/text.h"
@@ -154,11 +156,14 @@ std::string metrics_of(const RunRecord& run) {
 
 /// What was asked of a run, the decoder's options and the seed left out.
 std::string parameters_of(const RunStarted& s) {
-  return fmt::format(
+  std::string all = fmt::format(
       "max_tokens={};ignore_eos={};sampling={};temperature={};top_k={};top_p={};min_p={};"
       "repetition_penalty={}",
       s.max_tokens, s.ignore_eos ? "on" : "off", s.sampling, s.temperature, s.top_k, s.top_p,
       s.min_p, s.repetition_penalty);
+  for (const std::string& stop : s.stop_texts) all += ";stop=" + json_quoted(stop);
+  for (const TokenId id : s.stop_ids) all += fmt::format(";stop_id={}", id);
+  return all;
 }
 
 /// The last columns of a table: what its figures are of, so that each file says it by itself.
@@ -210,9 +215,9 @@ std::string steps_csv(const Timeline& timeline, const CsvOptions& options) {
 }
 
 std::string tokens_csv(const Timeline& timeline, const CsvOptions& options) {
-  Table table(
-      "run,index,position,step,token_id,text,standing,origin,logp_nats" + std::string(kSource),
-      options);
+  Table table("run,index,position,step,token_id,text,standing,origin,logp_nats,drafted_by" +
+                  std::string(kSource),
+              options);
   for (const RunRecord& run : timeline.runs()) {
     std::int64_t index = 0;
     for (const TokenRecord& token : run.tokens) {
@@ -221,6 +226,7 @@ std::string tokens_csv(const Timeline& timeline, const CsvOptions& options) {
       table.cell(bytes).cell(name_of(token.standing));
       table.cell(name_of(token.origin.kind));
       table.cell(token.has_logp ? std::optional<double>(token.logp) : std::nullopt);
+      table.cell(drafted_by(run.started.decoder, token.standing, token.origin));
       end_row_of(table, timeline, run);
     }
     // What a run that ended by its own wish kept without verification, of no step.
@@ -229,7 +235,7 @@ std::string tokens_csv(const Timeline& timeline, const CsvOptions& options) {
     for (const TokenId id : run.finished->approximate) {
       table.cell(run.id()).cell(index++).cell(position++).cell("").cell(id);
       table.cell(timeline.bytes_of(run, {&id, 1})).cell(name_of(Standing::Approximate));
-      table.cell("").cell(std::optional<double>());
+      table.cell("").cell(std::optional<double>()).cell("");
       end_row_of(table, timeline, run);
     }
   }

@@ -1,8 +1,11 @@
 #include "engine/event/describe.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "engine/event/counted.h"
+#include "engine/event/json_text.h"
 #include "engine/event/run_slices.h"
 #include "engine/event/text.h"
 
@@ -61,10 +64,20 @@ std::string verdict_of(const Timeline& timeline, const RunRecord& run) {
                      : "Speedup: -, " + why_no_speedup(timeline, run) + ".\n");
 }
 
+/// The text of a run, without what ended it: a stop string and what follows it, or a stop id.
+std::string written_by(const Timeline& timeline, const RunRecord& run) {
+  std::size_t n = run.tokens.size();
+  if (run.finished && run.finished->stop_reason == "stop_id" && n > 0) n--;
+  std::string text = timeline.generated_text(run, 0, n);
+  const std::string stop = run.finished ? run.finished->stop_string : "";
+  if (!stop.empty()) text.resize(std::min(text.size(), text.find(stop)));
+  return text;
+}
+
 std::string ending_of(const RunRecord& run) {
   if (run.failed) return "Failed: " + printable(run.failed->message) + ".\n";
   if (run.finished && run.finished->stop_reason == "stopped") return "Cancelled.\n";
-  if (run.finished) return "Ended by " + printable(run.finished->stop_reason) + ".\n";
+  if (run.finished) return "Ended by " + ended_by(*run.finished) + ".\n";
   if (run.steps.empty()) return "No step yet.\n";
   const StepHead last = run.steps.head(run.steps.size() - 1);
   return last.complete ? fmt::format("Not over after step {}.\n", last.begun.step)
@@ -72,6 +85,12 @@ std::string ending_of(const RunRecord& run) {
 }
 
 }  // namespace
+
+std::string ended_by(const RunFinished& finished) {
+  const std::string reason = printable(finished.stop_reason);
+  return finished.stop_string.empty() ? reason
+                                      : reason + " " + printable(json_quoted(finished.stop_string));
+}
 
 std::string describe(const PayloadDropped& drop) {
   const std::string steps = drop.first_step == drop.last_step
@@ -126,7 +145,7 @@ std::string describe(const Timeline& timeline, const RunRecord& run) {
                         run.n_accepted(), run.n_proposed(), run.n_rejected(), run.n_unused());
   }
   text += verdict_of(timeline, run);
-  const std::string written = timeline.generated_text(run, 0, run.tokens.size());
+  const std::string written = written_by(timeline, run);
   text += "Text: " + printable(written, LineBreaks::Kept) + "\n";
   if (run.finished && !run.finished->approximate.empty())
     text += "Approximate, not verified: ~" +

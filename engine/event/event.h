@@ -59,6 +59,8 @@ struct RunStarted {
   // Tokens of the prompt that a run before this one guessed and nothing verified: the first of
   // them, an index of prompt_tokens, and how many.
   int first_approximate = 0, n_approximate = 0;
+  std::vector<std::string> stop_texts;  // that end the text; its tokens are told with them
+  std::vector<TokenId> stop_ids;        // each ends the text
 };
 
 struct Phase {
@@ -248,13 +250,15 @@ struct PayloadDropped {
 struct RunFinished {
   Nanoseconds t = 0;
   RunId run = 0;
-  std::string stop_reason;  // eos, length, context, stopped
+  std::string
+      stop_reason;  // eos, length, context, stop_string, stop_id, bound, probe, text, stopped
   int n_tokens = 0;
   int n_steps = 0;
   Nanoseconds prefill = 0;
   Nanoseconds decode = 0;  // own compute of the steps
   std::map<std::string, double> metrics;
   std::vector<TokenId> approximate;  // guesses behind the text, kept though nothing verified them
+  std::string stop_string;           // the one that ended the text; empty: none did
 };
 
 struct RunFailed {

@@ -31,6 +31,7 @@ void fields(auto& visit, Is<RunStarted> auto& e) {
   visit(e.ignore_eos);
   visit(e.draft);
   visit(e.first_approximate), visit(e.n_approximate);
+  visit(e.stop_texts), visit(e.stop_ids);
 }
 
 void fields(auto& visit, Is<Phase> auto& e) {
@@ -122,6 +123,7 @@ void fields(auto& visit, Is<RunFinished> auto& e) {
   visit(e.t), visit(e.run), visit(e.stop_reason), visit(e.n_tokens), visit(e.n_steps);
   visit(e.prefill), visit(e.decode), visit(e.metrics);
   visit(e.approximate);
+  visit(e.stop_string);
 }
 
 /// Parts of events that have fields of their own.

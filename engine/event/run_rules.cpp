@@ -51,4 +51,8 @@ bool takes_turns(std::string_view decoder) {
   return decoder == "seed";
 }
 
+bool has_draft_heads(std::string_view decoder) {
+  return decoder == "medusa" || decoder == "chimera";
+}
+
 }  // namespace engine

@@ -37,6 +37,9 @@ bool keeps_law(const std::map<std::string, std::string>& options,
 /// nobody to take turns with.
 bool takes_turns(std::string_view decoder);
 
+/// Whether a decoder's drafts come from draft heads (Medusa, Chimera).
+bool has_draft_heads(std::string_view decoder);
+
 /// Devices that share the rows of a text's steps, "ranks" (engine/decode/lookahead_rank.h); 1 where
 /// no option says so. They judge by comparing tokens: rejects() and more than one do not go
 /// together.

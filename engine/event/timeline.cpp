@@ -23,7 +23,8 @@ bool same_question(const RunStarted& a, const RunStarted& b) {
   return a.prompt_tokens == b.prompt_tokens && a.prompt == b.prompt &&
          a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
          a.repetition_penalty == b.repetition_penalty && a.top_k == b.top_k && a.seed == b.seed &&
-         a.sampling == b.sampling && a.max_tokens == b.max_tokens && a.ignore_eos == b.ignore_eos;
+         a.sampling == b.sampling && a.max_tokens == b.max_tokens && a.ignore_eos == b.ignore_eos &&
+         a.stop_texts == b.stop_texts && a.stop_ids == b.stop_ids;
 }
 
 /// Ran to its own end: not cut by a person or a bound, not failed.

@@ -115,6 +115,8 @@ Json json_of(const Timeline& timeline, const RunRecord& run) {
   }
   json["state"] = state_of(run);
   if (run.finished) json["stop_reason"] = as_utf8(run.finished->stop_reason);
+  if (run.finished && run.finished->stop_reason == "stop_string")
+    json["stop_string"] = as_utf8(run.finished->stop_string);
   return json;
 }
 

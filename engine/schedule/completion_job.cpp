@@ -1,22 +1,14 @@
 #include "engine/schedule/completion_job.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/decode/options.h"
 #include "engine/event/clock.h"
 #include "engine/schedule/failure.h"
 
 namespace engine {
-namespace {
-
-/// Where one of `texts` begins in `text`, or npos.
-std::size_t first_of(const std::string& text, const std::vector<std::string>& texts) {
-  std::size_t at = std::string::npos;
-  for (const std::string& one : texts) at = std::min(at, text.find(one));
-  return at;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::optional<int> draft_depth(const RunRequest& run) {
   const DecoderInfo& info = decoder_named(run.decoder);
@@ -36,21 +28,8 @@ std::int64_t depth_asked(const RunRequest& run,
 }
 
 int CompletionJob::read() {
-  const auto generated = lane.sequence.generated();
-  const auto n_new = static_cast<int>(generated.size() - n_read);
-  text += stream.push(generated.subspan(n_read));
-  n_read = generated.size();
-  return n_new;
-}
-
-int CompletionJob::until_stop(std::span<const TokenId> emitted) const {
-  TextStream ahead = stream;
-  std::string with = text;
-  for (std::size_t i = 0; i < emitted.size(); i++) {
-    with += ahead.push(emitted.subspan(i, 1));
-    if (first_of(with, request.stop_texts) != std::string::npos) return static_cast<int>(i) + 1;
-  }
-  return 0;
+  const std::size_t n_now = lane.sequence.generated().size();
+  return static_cast<int>(n_now - std::exchange(n_read, n_now));
 }
 
 Completion CompletionJob::finished(EventSink* events, ScheduleTotals& totals) {
@@ -60,7 +39,7 @@ Completion CompletionJob::finished(EventSink* events, ScheduleTotals& totals) {
   if (events) events->push(finished_event(result, run));
   if (end.stop_reason() == StopReason::Text) {
     // The tokens of what stands before it: whoever goes on from here has read no more.
-    const std::size_t at = first_of(result.text, request.stop_texts);
+    const std::size_t at = result.text.size();
     std::size_t n = result.tokens.size();
     const auto text_of_first = [&](std::size_t n_tokens) {
       return continuation_text(tokenizer, request.run.prompt_tokens,
@@ -69,7 +48,7 @@ Completion CompletionJob::finished(EventSink* events, ScheduleTotals& totals) {
     while (n > 0 && text_of_first(n).size() > at) n--;
     end = end.shortened(end.prompt().size() + n);
     result.tokens.resize(n);
-    result.text.resize(std::min(at, result.text.size()));
+    result.facts.resize(n);
   }
   totals.n_tokens += std::ssize(result.tokens);
   totals.prefill += prefill;
@@ -113,10 +92,10 @@ std::unique_ptr<CompletionJob> begun_job(std::span<const CompletionRequest> requ
     const Nanoseconds prefill = now_ns() - start;
     std::unique_ptr<CompletionJob> job(new CompletionJob{
         request, index, run, prefill, std::move(lane), *models.target.model->tokenizer()});
+    ensure(request.stop_texts.empty() || request.run.stop_texts.empty(),
+           "a text ends by a task's stop texts or by a person's stop strings");
     if (!request.stop_texts.empty())
-      job->lane.limits.text_end = [one = job.get()](std::span<const TokenId> emitted) {
-        return one->until_stop(emitted);
-      };
+      stop_at(job->lane, job->tokenizer, request.stop_texts, StopReason::Text);
     return job;
   } catch (...) {
     if (!tell_thrown(events, run)) throw;

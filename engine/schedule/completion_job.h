@@ -18,19 +18,13 @@ struct CompletionJob {
   RunId run;
   Nanoseconds prefill;  // own compute of reading the prompt
   Lane lane;
-  const Tokenizer& tokenizer;  // the target's
-  TextStream stream = TextStream(tokenizer, request.run.prompt_tokens);
-  std::string text = {};
-  std::size_t n_read = 0;         // generated tokens that are in text
+  const Tokenizer& tokenizer;     // the target's
+  std::size_t n_read = 0;         // generated tokens that were counted
   Nanoseconds draft_prefill = 0;  // of prefill: the draft's, beside what the target does
 
   bool over() const { return lane.sequence.finished(); }
-  /// Takes what the last step gave into the text.
-  /// @return  how many tokens that were
+  /// @return  how many tokens the last step gave
   int read();
-  /// How many of these tokens, behind the text so far, it takes until it holds a stop text; 0: it
-  /// does not.
-  int until_stop(std::span<const TokenId> emitted) const;
   /// What it came to, told to `events` (or null), cut where a stop text begins and counted as that.
   Completion finished(EventSink* events, ScheduleTotals& totals);
 };

@@ -37,7 +37,9 @@ RunRequest request_of(const StartRun& command, const LaneRequest& lane) {
           .options = lane.options,
           .sampling = sampling_of(command),
           .max_tokens = command.max_tokens,
-          .ignore_eos = command.ignore_eos};
+          .ignore_eos = command.ignore_eos,
+          .stop_texts = command.stop_texts,
+          .stop_ids = command.stop_ids};
 }
 
 /// As far as a command tells.
@@ -218,6 +220,7 @@ void Engine::start(const StartRun& command) {
     RunRequest request = request_of(command, lane);
     const RunModels& own = models[runs.size()];
     request.prompt_tokens = tokenize_prompt(*own.target.model, command.prompt, !command.no_special);
+    check_stops(*own.target.model, request.stop_texts, request.stop_ids);
     request.race = race;
     request.lane = static_cast<int>(runs.size());
     runs.push_back({++n_runs_, std::move(request), own});

@@ -35,7 +35,9 @@ RunRequest request_of(const RunStarted& started) {
                      .max_tokens = started.max_tokens,
                      .ignore_eos = started.ignore_eos,
                      .first_approximate = started.first_approximate,
-                     .n_approximate = started.n_approximate};
+                     .n_approximate = started.n_approximate,
+                     .stop_texts = started.stop_texts,
+                     .stop_ids = started.stop_ids};
   request.sampling = {.temperature = started.temperature,
                       .top_k = started.top_k,
                       .top_p = started.top_p,

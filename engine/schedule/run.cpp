@@ -36,7 +36,8 @@ DecoderContext context_for(const RunModels& models,
           .limits = {.max_tokens = request.max_tokens,
                      .max_seq_len = model.max_seq_len(),
                      .ignore_eos = request.ignore_eos,
-                     .eos_ids = model.config().eos_ids},
+                     .eos_ids = model.config().eos_ids,
+                     .stop_ids = request.stop_ids},
           .options = complete_options(decoder_named(request.decoder), request.options),
           .draft_model = models.draft ? models.draft->model.get() : nullptr,
           .probe = request.probe,
@@ -48,14 +49,21 @@ DecoderContext context_for(const RunModels& models,
 }
 
 Lane lane_of(RunId run,
+             const RunModels& models,
+             const RunRequest& request,
              Sequence prompt,
              std::unique_ptr<Decoder> decoder,
              const DecoderContext& context) {
-  return {.run = run,
-          .sequence = std::move(prompt),
-          .decoder = std::move(decoder),
-          .sampling = context.sampling,
-          .limits = context.limits};
+  const Model& model = *models.target.model;
+  check_stops(model, request.stop_texts, request.stop_ids);
+  Lane lane{.run = run,
+            .sequence = std::move(prompt),
+            .decoder = std::move(decoder),
+            .sampling = context.sampling,
+            .limits = context.limits};
+  if (!request.stop_texts.empty())
+    stop_at(lane, *model.tokenizer(), request.stop_texts, StopReason::StopString);
+  return lane;
 }
 
 /// The ranks that a lane's rows are shared among, their prompt being read; null: there is one.
@@ -79,6 +87,35 @@ std::unique_ptr<LookaheadRanks> ranks_for(const RunModels& models,
 }
 
 }  // namespace
+
+void check_stops(const Model& model,
+                 std::span<const std::string> stop_texts,
+                 std::span<const TokenId> stop_ids) {
+  if (!stop_texts.empty() && !model.tokenizer()) {
+    throw Error(ErrorCode::Usage, fmt::format("stop strings: {} has no tokenizer, so it writes no "
+                                              "text; stop ids end its runs",
+                                              model.name()));
+  }
+  for (const TokenId id : stop_ids) {
+    if (id >= 0 && id < model.vocab_size()) continue;
+    throw Error(ErrorCode::Usage,
+                fmt::format("stop id {}: {} has {} tokens, expected an id from 0 to {}", id,
+                            model.name(), model.vocab_size(), model.vocab_size() - 1));
+  }
+}
+
+void stop_at(Lane& lane,
+             const Tokenizer& tokenizer,
+             std::vector<std::string> stops,
+             StopReason reason) {
+  ensure(lane.sequence.generated().empty(), "stop strings are for the whole of a continuation");
+  lane.stops =
+      std::make_shared<StopReader>(TextStream(tokenizer, lane.sequence.prompt()), std::move(stops));
+  lane.limits.text_end = [reader = lane.stops](std::span<const TokenId> emitted) {
+    return reader->read(emitted);
+  };
+  lane.limits.text_reason = reason;
+}
 
 std::vector<TokenId> tokenize_prompt(const Model& model, const std::string& prompt, bool symbols) {
   if (!model.tokenizer()) {
@@ -107,7 +144,8 @@ Lane lane_over(const RunModels& models,
                Sequence prompt,
                PromptCaches* prompts) {
   const DecoderContext context = context_for(models, request, prompts);
-  return lane_of(run, std::move(prompt), make_decoder(request.decoder, context), context);
+  return lane_of(run, models, request, std::move(prompt), make_decoder(request.decoder, context),
+                 context);
 }
 
 Sequence prefilled(PromptCaches& prompts,
@@ -132,13 +170,28 @@ Lane make_lane(const RunModels& models,
                            : prefilled(*models.target.model, request.prompt_tokens, progress,
                                        decoder_named(request.decoder).reads_prompt_state);
   if (ranks) prompt = ranks->taken(std::move(prompt));
-  Lane lane = lane_of(run, std::move(prompt), std::move(decoder), context);
+  Lane lane = lane_of(run, models, request, std::move(prompt), std::move(decoder), context);
   lane.decoder->begin(lane.sequence);
   const auto n_read = static_cast<int>(request.prompt_tokens.size()) - 1;
   if (ranks) ranks->wait_until_ready([&] { return !progress || progress(n_read, n_read); });
   lane.own_model = std::move(ranks);
   return lane;
 }
+
+namespace {
+
+/// Takes off the text what ended it: the stop string and what follows it, or the stop id's text.
+void cut_text(RunResult& result, const Lane& lane, const Tokenizer& tokenizer) {
+  if (lane.stops && lane.stops->found()) {
+    result.text.resize(std::min(result.text.size(), lane.stops->found()->begin));
+    if (lane.limits.text_reason == StopReason::StopString) result.stop_string = lane.stops->stop();
+  } else if (lane.sequence.stop_reason() == StopReason::StopId) {
+    result.text = continuation_text(tokenizer, lane.sequence.prompt(),
+                                    std::span(result.tokens).first(result.tokens.size() - 1));
+  }
+}
+
+}  // namespace
 
 RunResult result_of(const Lane& lane,
                     const RunRequest& request,
@@ -149,11 +202,13 @@ RunResult result_of(const Lane& lane,
   const auto generated = lane.sequence.generated();
   result.tokens.assign(generated.begin(), generated.end());
   result.margins = lane.margins;
+  result.facts = lane.facts;
   result.approximate = lane.decoder->approximate();
   if (tokenizer) {
     const auto tokens = lane.sequence.tokens();
     result.text = continuation_text(*tokenizer, lane.sequence.prompt(), result.tokens);
     result.approximate_text = continuation_text(*tokenizer, tokens, result.approximate);
+    cut_text(result, lane, *tokenizer);
   }
   result.stop_reason = lane.sequence.finished() ? name_of(lane.sequence.stop_reason()) : "stopped";
   result.n_steps = lane.n_steps;
@@ -190,6 +245,8 @@ RunStarted started_event(const RunRequest& request, const RunModels& models, Run
   event.prompt_id = request.prompt_id;
   event.first_approximate = request.first_approximate;
   event.n_approximate = request.n_approximate;
+  event.stop_texts = request.stop_texts;
+  event.stop_ids = request.stop_ids;
   return event;
 }
 
@@ -204,6 +261,7 @@ RunFinished finished_event(const RunResult& result, RunId run) {
   event.decode = static_cast<Nanoseconds>(result.decode_ms * 1e6);
   event.metrics = result.metrics;
   event.approximate = result.approximate;
+  event.stop_string = result.stop_string;
   return event;
 }
 

@@ -28,6 +28,9 @@ struct RunRequest {
   std::uint32_t race = 0;  // runs on one prompt that are shown side by side share it; 0: alone
   int lane = 0;            // from 0 in its race
   int first_approximate = 0, n_approximate = 0;  // of prompt_tokens, as of RunStarted
+  /// The text ends before the first of these (engine/decode/stop_texts.h); none of them empty.
+  std::vector<std::string> stop_texts = {};
+  std::vector<TokenId> stop_ids = {};  // each ends the text, whatever ignore_eos says
 };
 
 /// Where a run first differs from plain decoding, and by how much each choice there led the second
@@ -40,13 +43,15 @@ struct Difference {
 /// One generation, done. Times count own compute only.
 struct RunResult {
   RunRequest request;
-  std::vector<TokenId> tokens;
-  std::vector<float> margins;  // as of Lane
-  std::string text;
+  std::vector<TokenId> tokens;    // also those of a stop string, and a stop id
+  std::vector<float> margins;     // as of Lane
+  std::vector<TokenFacts> facts;  // [tokens]
+  std::string text;               // without the stop string or the stop id that ended it
   std::vector<TokenId>
       approximate;  // guesses behind `tokens` that a run which wished to end leaves
   std::string approximate_text;
   std::string stop_reason;
+  std::string stop_string;  // the one that ended the text; empty: none did
   int n_steps = 0;
   std::int64_t n_rows = 0;
   double prefill_ms = 0;
@@ -59,7 +64,8 @@ struct RunResult {
 
   /// Ended by its text or its limits: two such runs must agree to the end.
   bool whole() const {
-    return stop_reason == "eos" || stop_reason == "length" || stop_reason == "context";
+    return stop_reason == "eos" || stop_reason == "length" || stop_reason == "context" ||
+           stop_reason == "stop_string" || stop_reason == "stop_id";
   }
   double tokens_per_step() const {
     return n_steps ? static_cast<double>(tokens.size()) / n_steps : 0;
@@ -76,6 +82,19 @@ struct RunResult {
 std::vector<TokenId> tokenize_prompt(const Model& model,
                                      const std::string& prompt,
                                      bool symbols = true);
+
+/// Refuses stop ids that the model has no token for, and stop strings where it has no tokenizer.
+/// @throws Error(Usage)
+void check_stops(const Model& model,
+                 std::span<const std::string> stop_texts,
+                 std::span<const TokenId> stop_ids);
+
+/// Has a lane that has not begun end where its text holds one of `stops`.
+/// @param reason  what that is reported as
+void stop_at(Lane& lane,
+             const Tokenizer& tokenizer,
+             std::vector<std::string> stops,
+             StopReason reason);
 
 /// A lane ready for its first step: prompt prefilled, decoder begun.
 /// @param shared  a sequence with the same prompt, prefilled; forked instead of a prefill. Or null

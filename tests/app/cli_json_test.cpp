@@ -52,7 +52,9 @@ std::string wrong_in(const json& found, const json& expected) {
 const json kResult = json::parse(R"({
   "id": "string", "decoder": "string", "model": "string", "scale": "string", "device": "string",
   "dtype": "string", "seed": "integer", "prompt_tokens": ["integer"], "tokens": ["integer"],
-  "text": "string", "stop_reason": "string", "steps": "integer", "tokens_per_step": "number",
+  "text": "string",
+  "token_info": [{"id": "integer", "text": "string", "logp": "number", "drafted_by": "string"}],
+  "stop_reason": "string", "steps": "integer", "tokens_per_step": "number",
   "prefill_ms": "number", "decode_ms": "number", "tokens_per_second": "number",
   "lossless": "boolean", "identical_to_ar": "boolean|null", "speedup": "number|null",
   "metrics": {"rows": "integer"}})");
@@ -86,6 +88,105 @@ TEST_F(CliJson, one_result_has_its_figures_and_its_decoders_counters) {
                                      "rejected": "integer", "pool_tries": "integer",
                                      "pool_hits": "integer", "window_rows": "integer"})")),
             "");
+}
+
+/// What a result says of its tokens fits its tokens and its text.
+void expect_token_info(const json& result) {
+  std::string text;
+  std::vector<int> ids;
+  const std::regex drafted_by("none|bonus|pool|draft|head [1-9][0-9]*|prompt|guess");
+  for (const json& token : result["token_info"]) {
+    text += token["text"].get<std::string>();
+    ids.push_back(token["id"].get<int>());
+    EXPECT_LE(token["logp"].get<double>(), 1e-6) << token;
+    EXPECT_TRUE(std::regex_match(token["drafted_by"].get<std::string>(), drafted_by)) << token;
+  }
+  EXPECT_EQ(text, result["text"]);
+  EXPECT_EQ(json(ids), result["tokens"]);
+}
+
+TEST_F(CliJson, each_token_has_its_logp_and_who_drafted_it) {
+  const std::string asked = " --prompt 'Anna has 3 pens and 3 pens' --max-tokens 24";
+  const auto logp_of = [](const json& result) {
+    json logp = json::array();
+    for (const json& token : result["token_info"]) logp.push_back(token["logp"]);
+    return logp;
+  };
+  const json ar = document("generate" + asked);
+  expect_token_info(ar);
+  for (const json& token : ar["token_info"]) EXPECT_EQ(token["drafted_by"], "none");
+  const json race = document("compare --decoders lookahead,speculative,medusa" + asked);
+  ASSERT_EQ(race["results"].size(), 3u);
+  for (const json& result : race["results"]) {
+    expect_token_info(result);
+    EXPECT_EQ(logp_of(result), logp_of(ar)) << result["lane"];
+  }
+}
+
+TEST_F(CliJson, a_stop_string_is_cut_from_the_text_and_named) {
+  const std::string asked = " --prompt 'Anna has 3 pens and' --max-tokens 40";
+  const std::string whole = document("generate" + asked)["text"];
+  const std::string stop = whole.substr(11, 5);
+  ASSERT_EQ(stop.find_first_of("'\n"), std::string::npos) << whole;
+  const std::string stopped = asked + " --stop 'never written' --stop '" + stop + "'";
+  const std::string text = whole.substr(0, whole.find(stop));
+  for (const char* decoder : {"ar", "lookahead", "mcsd"}) {
+    const json found = document(std::string("generate --decoder ") + decoder + stopped);
+    EXPECT_EQ(found["text"], text) << decoder;
+    EXPECT_EQ(found["stop_reason"], "stop_string");
+    EXPECT_EQ(found["stop_string"], stop);
+    EXPECT_EQ(found["identical_to_ar"], true);
+    EXPECT_FALSE(found.contains("stop_id"));
+    expect_token_info(found);
+    // As text it is the same, and nothing of the stop string is shown.
+    const Outcome shown = run(std::string("generate --decoder ") + decoder + stopped);
+    EXPECT_EQ(shown.out, text + "\n") << decoder;
+    EXPECT_NE(shown.err.find("stop_string"), std::string::npos) << shown.err;
+  }
+}
+
+TEST_F(CliJson, a_stop_id_ends_the_text_and_is_named) {
+  const std::string asked = " --prompt 'Anna has 3 pens and' --max-tokens 40 --ignore-eos";
+  const json whole = document("generate" + asked);
+  const int id = whole["tokens"][9];
+  const json race =
+      document("compare --decoders ar,jacobi,seed" + asked + " --stop-id " + std::to_string(id));
+  for (const json& found : race["results"]) {
+    EXPECT_EQ(found["stop_reason"], "stop_id") << found["lane"];
+    EXPECT_EQ(found["stop_id"], id);
+    EXPECT_EQ(found["tokens"].back(), id);
+    EXPECT_LE(found["tokens"].size(), 10u);
+    EXPECT_EQ(found["identical_to_ar"], true);
+    expect_token_info(found);
+  }
+}
+
+TEST_F(CliJson, a_stop_id_that_is_no_token_is_refused_before_any_file) {
+  for (const char* command : {"generate", "compare --decoders ar,jacobi"}) {
+    const Outcome outcome =
+        run(std::string(command) + " --prompt a --stop-id 1000000000 --record " + folder +
+            "/none.pdrun");
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find("stop id 1000000000: demo-target has "), std::string::npos)
+        << outcome.err;
+    EXPECT_FALSE(std::filesystem::exists(folder + "/none.pdrun"));
+  }
+}
+
+TEST_F(CliJson, a_recording_keeps_the_stop_string_and_validates) {
+  const std::string record = folder + "/a.pdrun", trace = folder + "/a.json";
+  const std::string asked = " --prompt 'Anna has 3 pens and' --max-tokens 40";
+  const std::string whole = document("generate" + asked)["text"];
+  const std::string stop = whole.substr(11, 5);
+  ASSERT_EQ(run("generate --decoder lookahead" + asked + " --stop '" + stop + "' --record " +
+                record + " --trace " + trace)
+                .code,
+            0);
+  EXPECT_EQ(run("trace validate " + record).code, 0);
+  EXPECT_EQ(run("trace validate " + trace).code, 0);
+  const json info = json::parse(run("trace info --json " + record).out);
+  EXPECT_EQ(info["runs"][0]["stop_reason"], "stop_string");
+  EXPECT_EQ(info["runs"][0]["stop_string"], stop);
 }
 
 // As the contract writes it, and not as 40.0: what reads it may be strict.

@@ -91,6 +91,21 @@ TEST(CommandLine, a_scale_given_for_the_window_counts_though_it_is_the_default) 
   EXPECT_EQ(generation_asked->model.scale, "4x2");
 }
 
+TEST(CommandLine, stop_strings_and_ids_are_taken_as_written) {
+  const std::vector<std::string> texts{"[a,b]", "{}", "--", "-x", "\n\n", "a b", "x,y"};
+  std::vector<std::string> words{"generate", "--prompt", "a", "--stop-id", "7", "--stop-id", "007"};
+  for (const std::string& text : texts) {
+    words.push_back("--stop");
+    words.push_back(text);
+  }
+  parse(words);
+  ASSERT_TRUE(generation_asked);
+  EXPECT_EQ(generation_asked->stop_texts, texts);
+  EXPECT_EQ(generation_asked->stop_ids, (std::vector<std::int32_t>{7, 7}));
+  parse({"compare", "--prompt", "a"});
+  EXPECT_TRUE(generation_asked->stop_texts.empty() && generation_asked->stop_ids.empty());
+}
+
 std::string refusal_of(std::vector<std::string> words) {
   try {
     parse(std::move(words));
@@ -99,6 +114,22 @@ std::string refusal_of(std::vector<std::string> words) {
     return error.what();
   }
   return "nothing was refused";
+}
+
+TEST(CommandLine, stop_strings_and_ids_that_cannot_be_are_refused) {
+  for (const char* command : {"generate", "compare"}) {
+    const auto refusal = [command](const char* option, const std::string& value) {
+      return refusal_of({command, "--prompt", "a", option, value});
+    };
+    EXPECT_TRUE(refusal("--stop", "").starts_with("--stop: found an empty text")) << command;
+    EXPECT_TRUE(refusal("--stop", std::string(1025, 'x')).starts_with("--stop: found 1025 bytes"));
+    EXPECT_TRUE(refusal("--stop", "\xC3").starts_with("--stop: found bytes that are not UTF-8"));
+    for (const char* id : {"-1", "x", "1,2", ""})
+      EXPECT_TRUE(refusal("--stop-id", id)
+                      .starts_with(std::string("--stop-id: found '") + id +
+                                   "', expected a whole number from 0"))
+          << refusal("--stop-id", id);
+  }
 }
 
 TEST(CommandLine, CL01_a_number_that_is_none_is_told_by_what_was_found_and_what_is_expected) {

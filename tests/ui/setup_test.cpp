@@ -281,6 +281,46 @@ TEST(Setup, a_default_below_zero_is_shown_as_what_it_means) {
   EXPECT_EQ(value_words(catalog, "drafts", "other", "-1"), "-1");
 }
 
+TEST(Setup, stop_strings_and_ids_are_typed_and_asked_for) {
+  const Catalog catalog = streams::catalog();
+  engine::EventQueue events;
+  engine::CommandQueue commands;
+  scripted::in_window("stops", events, commands, catalog, [&](ImGuiTestContext* ctx, Shell& shell) {
+    SetupForm& form = shell.form();
+    form.prompt = "a prompt";
+    ctx->Yield(3);
+    ctx->SetRef("//Setup###live.setup");
+    ctx->ItemInputValue("##stop_texts", "END\\n");
+    ctx->ItemInputValue("##stop_ids", "5, 7");
+    ctx->Yield(2);
+    const engine::StartRun start = command_of(form, false);
+    IM_CHECK(start.stop_texts == std::vector<std::string>{"END\n"});
+    IM_CHECK((start.stop_ids == std::vector<engine::TokenId>{5, 7}));
+    IM_CHECK_STR_EQ(why_not(form, catalog, false).c_str(), "");
+    ctx->ItemInputValue("##stop_ids", "five");
+    ctx->Yield(2);
+    IM_CHECK(why_not(form, catalog, false).starts_with("stop ids: "));
+  });
+}
+
+TEST(Setup, stop_strings_and_ids_that_cannot_be_say_why) {
+  Catalog catalog = streams::catalog();
+  SetupForm form = first_form(catalog, "");
+  form.prompt = "a prompt";
+  for (CatalogModel& model : catalog.models)
+    if (model.name == form.model) model.vocab_size = 8;
+  form.stop_ids = "7";
+  EXPECT_EQ(why_not(form, catalog, false), "");
+  form.stop_ids = "8";
+  EXPECT_THAT(why_not(form, catalog, false), HasSubstr("stop id 8: "));
+  form.stop_ids = "";
+  form.stop_texts = std::string(2000, 'x');
+  EXPECT_THAT(why_not(form, catalog, true), HasSubstr("stop strings: found 2000 bytes"));
+  form.stop_texts.clear();
+  for (int i = 0; i < 65; i++) form.stop_texts += "x\n";
+  EXPECT_THAT(why_not(form, catalog, false), HasSubstr("stop strings: found 65"));
+}
+
 TEST(Setup, settings_used_again_are_all_of_them) {
   engine::Timeline timeline;
   std::vector<engine::Event> events = streams::race({"ar", "jacobi"});
@@ -295,6 +335,8 @@ TEST(Setup, settings_used_again_are_all_of_them) {
     if (auto* started = std::get_if<engine::RunStarted>(&event)) {
       started->seed = 0xFFFF'FFFF'FFFF'FFF1;
       started->ignore_eos = true;
+      started->stop_texts = {"\n\n", "END"};
+      started->stop_ids = {5, 7};
       started->temperature = 0.5f;
       started->max_tokens = 77;
     }
@@ -314,6 +356,8 @@ TEST(Setup, settings_used_again_are_all_of_them) {
   const engine::StartRun again = command_of(form, false);
   EXPECT_EQ(again.seed, 0xFFFF'FFFF'FFFF'FFF1);
   EXPECT_TRUE(again.ignore_eos);
+  EXPECT_EQ(again.stop_texts, (std::vector<std::string>{"\n\n", "END"}));
+  EXPECT_EQ(again.stop_ids, (std::vector<engine::TokenId>{5, 7}));
   EXPECT_EQ(again.temperature, 0.5f);
   EXPECT_EQ(again.max_tokens, 77);
   EXPECT_EQ(again.scale, "4x2");

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/describe.h"
 #include "ui/draw.h"
 #include "ui/prepare/failure_words.h"
 #include "ui/prepare/recorded_setup.h"
@@ -66,7 +67,7 @@ std::string facts_of(const Context& context, const engine::RunRecord& run) {
     text += fmt::format("\n{} = {}", name, value_words(context.catalog, s.decoder, name, value));
   if (run.finished)
     text += fmt::format("\n{} tokens in {} steps, ended by {}", run.finished->n_tokens,
-                        run.finished->n_steps, run.finished->stop_reason);
+                        run.finished->n_steps, engine::ended_by(*run.finished));
   if (run.failed) text += "\n" + in_window(run.failed->message);
   return text;
 }

@@ -370,6 +370,15 @@ void prompt_part(Context& context) {
   ImGui::EndPopup();
 }
 
+void stop_rows(SetupForm& form) {
+  row_label("stop strings",
+            "the text ends before the first of these that is complete; one a line, \\n is a line "
+            "feed");
+  text_area("##stop_texts", form.stop_texts, {-FLT_MIN, px(48)});
+  row_label("stop ids", "the text ends at each of these tokens, also past the end");
+  text_line("##stop_ids", "none", form.stop_ids);
+}
+
 void sampling_part(Context& context) {
   SetupForm& form = context.form;
   small_label("Sampling");
@@ -397,6 +406,7 @@ void sampling_part(Context& context) {
   form.max_tokens = std::clamp(form.max_tokens, 1, 1 << 20);
   row_label("past the end", "go on after the end-of-text token");
   tick("##ignore_eos", form.ignore_eos);
+  stop_rows(form);
   row_label("symbols as text", "names of control symbols in the prompt (<s>) are text, not tokens");
   tick("##no_special", form.no_special);
   held_row(form);

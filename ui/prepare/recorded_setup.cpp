@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/stop_rules.h"
+
 namespace ui {
 namespace {
 
@@ -49,6 +51,9 @@ void add_sampling(std::vector<Fact>& rows, const engine::RunStarted& s) {
   rows.push_back({"seed", fmt::format("{}", s.seed)});
   rows.push_back({"max tokens", fmt::format("{}", s.max_tokens)});
   rows.push_back({"past the end", s.ignore_eos ? "yes" : "no"});
+  for (const std::string& text : s.stop_texts)
+    rows.push_back({"stop string", engine::lines_of_stop_texts({text})});
+  if (!s.stop_ids.empty()) rows.push_back({"stop ids", engine::text_of_stop_ids(s.stop_ids)});
 }
 
 void add_model(std::vector<Fact>& rows, const engine::ModelLoaded& model) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/describe.h"
 #include "ui/prepare/failure_words.h"
 #include "ui/prepare/numbers.h"
 
@@ -28,10 +29,13 @@ Status of_phase(const engine::Phase& phase, double seconds) {
 }
 
 // How an answer came to its end.
-std::string end_words(const std::string& stop_reason) {
+std::string end_words(const engine::RunFinished& finished) {
+  const std::string& stop_reason = finished.stop_reason;
   if (stop_reason == "eos") return "answer complete";
   if (stop_reason == "length") return "ended at max tokens";
   if (stop_reason == "context") return "ended: the model's context is full";
+  if (stop_reason == "stop_string" || stop_reason == "stop_id")
+    return "ended by " + engine::ended_by(finished);
   return stop_reason.empty() ? "ended" : stop_reason;
 }
 
@@ -39,7 +43,7 @@ Status of_recording(const engine::RunRecord* run) {
   if (!run) return {.text = "recording"};
   if (run->failed)
     return {Level::Bad, "recording of a run that failed: " + in_window(run->failed->message)};
-  if (run->finished) return {.text = "recording, " + end_words(run->finished->stop_reason)};
+  if (run->finished) return {.text = "recording, " + end_words(*run->finished)};
   return {Level::Amber, run->steps.empty() ? "recording, ended before the first step"
                                            : fmt::format("recording, ended mid-step {}",
                                                          run->steps.back().begun.step)};
@@ -91,7 +95,7 @@ Status status_of(const engine::Timeline& timeline,
   if (!run) return {.text = "idle"};
   if (run->failed) return {Level::Bad, in_window(run->failed->message)};
   if (run->finished)
-    return {.text = fmt::format("{}, {:.2f} s of compute", end_words(run->finished->stop_reason),
+    return {.text = fmt::format("{}, {:.2f} s of compute", end_words(*run->finished),
                                 run->finished->decode / 1e9)};
   if (timeline.held()) return of_held();
   if (!run->phases.empty() && run->steps.empty()) {

@@ -85,6 +85,7 @@ TEST_P(CudaDecoders, write_the_bits_of_plain_decoding) {
     ASSERT_EQ(found.tokens, ar.tokens) << described(job);
     ASSERT_EQ(found.stop, ar.stop) << described(job);
     ASSERT_EQ(scores_of(found), scores_of(ar)) << described(job);
+    ASSERT_EQ(logp_of(found), logp_of(ar)) << described(job);
     ASSERT_EQ(found.tokens.size(), static_cast<std::size_t>(job.limits.max_tokens));
   }
 }
@@ -120,6 +121,12 @@ TEST_P(CudaEdges, from_one_token_on_and_to_an_end_token_anywhere) {
     const auto at = std::ranges::find(text, end);
     EXPECT_EQ(found.tokens, std::vector<TokenId>(text.begin(), at + 1)) << described(asked);
     EXPECT_EQ(found.stop, StopReason::Eos);
+    Job by_id = asked;
+    by_id.limits.ignore_eos = true;
+    by_id.limits.stop_ids = {end};
+    const Outcome stopped = run(on.model(), prompt, by_id);
+    EXPECT_EQ(stopped.tokens, found.tokens) << described(asked);
+    EXPECT_EQ(stopped.stop, StopReason::StopId);
   }
 }
 

@@ -131,6 +131,11 @@ TEST(Identity, holds_with_an_end_token_wherever_it_falls) {
       }
       job.limits.ignore_eos = true;
       expect_same(run(model, prompt, job), run_ar(model, prompt, job), job);
+      job.limits.stop_ids = {eos};
+      const Outcome stopped = run(model, prompt, job);
+      EXPECT_EQ(stopped.tokens, found.tokens) << described(job);
+      EXPECT_NE(stopped.stop, StopReason::Eos);
+      job.limits.stop_ids.clear();
       job.limits.ignore_eos = false;
     }
   }

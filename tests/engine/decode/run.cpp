@@ -61,6 +61,7 @@ Outcome run_to_end(LanguageModel& model, Lane& lane, const Job& job) {
   }
   const auto generated = lane.sequence.generated();
   outcome.tokens.assign(generated.begin(), generated.end());
+  outcome.facts = lane.facts;
   outcome.stop = lane.sequence.stop_reason();
   outcome.n_steps = lane.n_steps;
   outcome.approximate = lane.decoder->approximate();
@@ -103,6 +104,12 @@ Outcome run_ar(LanguageModel& model, const std::vector<TokenId>& prompt, Job job
   job.decoder = "ar";
   job.options.clear();
   return run(model, prompt, job);
+}
+
+std::vector<float> logp_of(const Outcome& outcome) {
+  std::vector<float> logp;
+  for (const TokenFacts& facts : outcome.facts) logp.push_back(facts.logp);
+  return logp;
 }
 
 std::vector<float> scores_of(const Outcome& outcome) {

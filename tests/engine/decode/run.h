@@ -34,6 +34,7 @@ struct Job {
 
 struct Outcome {
   std::vector<TokenId> tokens;       // generated
+  std::vector<TokenFacts> facts;     // of tokens
   std::vector<TokenId> approximate;  // what the run left unverified
   StopReason stop = StopReason::None;
   int n_steps = 0;
@@ -51,6 +52,8 @@ Outcome run_from(LanguageModel& model, const Sequence& prefilled, const Job& job
 /// The same job with plain decoding.
 Outcome run_ar(LanguageModel& model, const std::vector<TokenId>& prompt, Job job);
 
+/// The log probability of every token, as results report it.
+std::vector<float> logp_of(const Outcome& outcome);
 /// Score and margin of every emitted token.
 std::vector<float> scores_of(const Outcome& outcome);
 /// A line an event, without times.

@@ -32,6 +32,8 @@ TEST(Serialise, fields_arrive_where_they_belong) {
   EXPECT_TRUE(run.ignore_eos);
   EXPECT_EQ(run.first_approximate, 1);
   EXPECT_EQ(run.n_approximate, 2);
+  EXPECT_EQ(run.stop_texts, (std::vector<std::string>{"\n\n", "END"}));
+  EXPECT_EQ(run.stop_ids, (std::vector<TokenId>{4, 5}));
   const auto drafted = std::get<Drafted>(*decode(bytes_of(events[4])).event);
   EXPECT_EQ(drafted.tree.parent, (std::vector<int>{-1, 0}));
   EXPECT_EQ(drafted.tree.tag[1].kind, RowTag::Kind::Draft);
@@ -78,7 +80,12 @@ TEST(Serialise, TR03_unknown_kinds_and_fields_are_read_over) {
 }
 
 TEST(Serialise, fields_an_older_program_did_not_write_keep_their_defaults) {
-  const std::string newest = bytes_of(test::every_kind()[1]);
+  const std::string whole = bytes_of(test::every_kind()[1]);
+  const std::size_t stop_texts = 1 + (1 + 2) + (1 + 3), stop_ids = 1 + 2 * sizeof(TokenId);
+  const std::string newest = whole.substr(0, whole.size() - stop_texts - stop_ids);
+  const auto without_stops = std::get<RunStarted>(*decode(newest).event);
+  EXPECT_TRUE(without_stops.stop_texts.empty() && without_stops.stop_ids.empty());
+  EXPECT_EQ(without_stops.n_approximate, 2);
   const std::size_t approximate = 2 * (1 + sizeof(int));  // length and value of each
   const std::string bytes = newest.substr(0, newest.size() - approximate);
   const auto before = std::get<RunStarted>(*decode(bytes).event);

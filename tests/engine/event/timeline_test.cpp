@@ -177,6 +177,8 @@ TEST(Timeline, no_speedup_without_a_baseline_that_really_ran) {
   EXPECT_FALSE(speedup_with([](auto& e) { first<RunStarted>(e).seed = 2; }));
   EXPECT_FALSE(speedup_with([](auto& e) { first<RunStarted>(e).max_tokens = 63; }));
   EXPECT_FALSE(speedup_with([](auto& e) { first<RunStarted>(e).ignore_eos = true; }));
+  EXPECT_FALSE(speedup_with([](auto& e) { first<RunStarted>(e).stop_texts = {"END"}; }));
+  EXPECT_FALSE(speedup_with([](auto& e) { first<RunStarted>(e).stop_ids = {5}; }));
   EXPECT_FALSE(speedup_with([](auto& e) { first<RunStarted>(e).decoder = "jacobi"; }));
   EXPECT_FALSE(speedup_with([](auto& e) { first<RunFinished>(e).stop_reason = "stopped"; }));
   EXPECT_FALSE(speedup_with([](auto& e) {

@@ -1,0 +1,53 @@
+// Stop strings and ids as a person writes them, and the words for who drafted a token.
+#include "engine/event/stop_rules.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/event/drafted_by.h"
+
+namespace engine {
+namespace {
+
+TEST(StopRules, refuse_empty_long_and_broken_texts) {
+  EXPECT_EQ(why_no_stop_text("\n"), "");
+  EXPECT_EQ(why_no_stop_text("caf\xC3\xA9"), "");
+  EXPECT_EQ(why_no_stop_text(std::string(kMaxStopTextBytes, 'x')), "");
+  EXPECT_NE(why_no_stop_text(""), "");
+  EXPECT_NE(why_no_stop_text(std::string(kMaxStopTextBytes + 1, 'x')), "");
+  EXPECT_NE(why_no_stop_text("caf\xC3"), "");
+}
+
+TEST(StopRules, a_form_keeps_stop_strings_as_lines) {
+  const std::vector<std::string> texts{"\n\n", "END", "a\\nb", "\tx\r", "\\"};
+  EXPECT_EQ(stop_texts_from(lines_of_stop_texts(texts)), texts);
+  EXPECT_EQ(stop_texts_from("one\n\ntwo\\n\nC:\\x\\"),
+            (std::vector<std::string>{"one", "two\n", "C:\\x\\"}));
+  EXPECT_TRUE(stop_texts_from("").empty());
+}
+
+TEST(StopRules, a_form_keeps_stop_ids_with_commas) {
+  using Ids = std::vector<TokenId>;
+  EXPECT_EQ(stop_ids_from(""), Ids());
+  EXPECT_EQ(stop_ids_from(" 5, 17\t9 "), (Ids{5, 17, 9}));
+  EXPECT_EQ(stop_ids_from(text_of_stop_ids({3, 0, 12})), (Ids{3, 0, 12}));
+  for (const char* wrong : {"x", "5x", "-1", "1.5", "99999999999", "5;6"})
+    EXPECT_EQ(stop_ids_from(wrong), std::nullopt) << wrong;
+}
+
+TEST(DraftedBy, names_who_proposed_a_token) {
+  using Kind = RowTag::Kind;
+  const auto accepted = [](const char* decoder, Kind kind) {
+    return drafted_by(decoder, Standing::Accepted, {kind, 3, 1});
+  };
+  EXPECT_EQ(drafted_by("ar", Standing::Plain, {}), "none");
+  EXPECT_EQ(drafted_by("mcsd", Standing::Bonus, {}), "bonus");
+  EXPECT_EQ(accepted("mcsd", Kind::Draft), "draft");
+  EXPECT_EQ(accepted("medusa", Kind::Draft), "head 3");
+  EXPECT_EQ(accepted("chimera", Kind::Draft), "head 3");
+  EXPECT_EQ(accepted("lookahead", Kind::Guess), "pool");
+  EXPECT_EQ(accepted("prompt-lookup", Kind::Guess), "prompt");
+  EXPECT_EQ(accepted("jacobi", Kind::Block), "guess");
+}
+
+}  // namespace
+}  // namespace engine
