@@ -132,6 +132,13 @@ __device__ int draw_from(const double* law, int n, double u) {
 
 // ---- drawing
 
+/// Every byte of it comes to the host.
+__device__ inline void tell(DrawnToken& to, int id, double p) {
+  memset(static_cast<void*>(&to), 0, sizeof to);
+  to.id = id;
+  to.p = p;
+}
+
 // grid: a block a node.  rows [nodes];  own [nodes, n] for rows with a penalty
 __global__ void __launch_bounds__(kPickThreads, 1) draw_nodes(const float* logits,
                                                               std::int64_t stride,
@@ -158,7 +165,7 @@ __global__ void __launch_bounds__(kPickThreads, 1) draw_nodes(const float* logit
       const int id = draw_from(node.law, n, uniforms[node.first + drawn.n]);
       if (id < 0) break;
       if (first) {
-        tokens[drawn.n] = {id, node.law[id]};
+        tell(tokens[drawn.n], id, node.law[id]);
         if (!node.again) node.law[id] = 0;  // the next draw meets the block before it reads
       }
     }
@@ -166,7 +173,7 @@ __global__ void __launch_bounds__(kPickThreads, 1) draw_nodes(const float* logit
       for (int i = 0; i < drawn.n; i++) node.law[tokens[i].id] = tokens[i].p;
   }
   if (!first) return;
-  for (int i = drawn.n; i < node.n; i++) tokens[i] = {-1, 0};
+  for (int i = drawn.n; i < node.n; i++) tell(tokens[i], -1, 0);
   out[blockIdx.x] = drawn;
 }
 
