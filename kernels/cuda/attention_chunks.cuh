@@ -88,14 +88,17 @@ struct ChunkMemory {
 
 /// What a batch of queries sees. Rows and queries are numbered from its first.
 struct SeenByBatch {
-  int lo[kMostQueries], hi[kMostQueries];  // slots of a row
-  int chain[kMostQueries];                 // where a row's chain has the chunk's first slot
-  int partial[kMostQueries];               // a row's chunk among all
-  int row[kMostQueries];                   // of the plan
-  unsigned runs;  // bit q: query q is its tile's first, or sees another choice than the one before
+  int lo[kMostQueries], hi[kMostQueries];          // slots of a row
+  int chain[kMostQueries];                         // where a row's chain has the chunk's first slot
+  int partial[kMostQueries];                       // a row's chunk among all
+  int row[kMostQueries];                           // of the plan
+  std::uint8_t runs[kMostQueries / kTileQueries];  // by tile, bit q: a run begins at query q
   int n_staged;
+  int mixed;              // 1: a run has queries that see different slots
+  int too_large;          // 1: 0 times some value of the chunk may differ from 0
   int staged[kPageSize];  // whose vectors lie behind the cached ones
-  alignas(4) std::uint8_t place[kMostQueries][kPageSize];  // by slot: which vector, or kUnseen
+  alignas(4) std::uint8_t place[kMostQueries][kPageSize];     // by slot: which vector, or kUnseen
+  alignas(4) std::uint8_t together[kMostQueries][kPageSize];  // of the run that begins with a query
 };
 
 /// One chunk and kv head. Queries of a group are numbered row by row, a row's heads in order.
@@ -141,6 +144,7 @@ class ChunkBlock {
         copy_async_wait(0);
         __syncthreads();
       }
+      split_runs_of_large_values(slab);
       add_values(slab);
     }
     return n_;
@@ -242,7 +246,7 @@ class ChunkBlock {
       if (n_stored_ <= kPageSize) break;
       __syncthreads();
     }
-    if (threadIdx.x < 32) find_runs();
+    find_runs(false);
   }
 
   __device__ int n_rows() const {
@@ -251,7 +255,7 @@ class ChunkBlock {
 
   __device__ void describe_rows() const {
     const int i = threadIdx.x;
-    if (i == 0) seen_.n_staged = 0;
+    if (i == 0) seen_.n_staged = 0, seen_.mixed = 0, seen_.too_large = 0;
     if (i >= n_rows()) return;
     const ListedRow row = call_.listed[item_.first + begin_ / n_rep_ + i];
     const int base = item_.chunk * kPageSize, last = row.pos - base;
@@ -291,9 +295,7 @@ class ChunkBlock {
       const unsigned all = __ballot_sync(kAllLanes, sees);
       if (all == 0) continue;
       const int node = sees ? reinterpret_cast<int*>(scores(lane))[slot] : -1;
-      int leader = lane;
-      for (int other = n - 1; other >= 0; other--)
-        if (__shfl_sync(kAllLanes, node, other) == node) leader = other;
+      const int leader = first_same_lane(node, n);
       const bool leads = sees && leader == lane;
       const unsigned leaders = __ballot_sync(kAllLanes, leads);
       int first = 0;
@@ -307,23 +309,81 @@ class ChunkBlock {
     }
   }
 
-  /// By one warp, a lane is a query.
-  __device__ void find_runs() const {
-    const int i = threadIdx.x;
-    bool begins = i % kTileQueries == 0 || i >= n_;
-    if (!begins) {
-      const auto* own = reinterpret_cast<const unsigned*>(seen_.place[row_of(i)]);
-      const auto* before = reinterpret_cast<const unsigned*>(seen_.place[row_of(i - 1)]);
-      if (own != before)
-        for (int word = 0; word < kPageSize / 4; word++) begins |= own[word] != before[word];
+  /// Splits each tile's queries into runs that share one product with the values: neighbours in which
+  /// no slot has two places. A query has weight 0 at a slot that it does not see. A warp handles a
+  /// tile, a lane four slots.
+  /// @param strictly  a run has only queries that see the same slots
+  __device__ void find_runs(bool strictly) const {
+    const int tile = threadIdx.x / 32, word = threadIdx.x % 16;
+    unsigned all = 0, runs = 0;
+    int first = 0;
+    bool mixed = false;
+    for (int i = 0; i < kTileQueries; i++) {
+      const int query = tile * kTileQueries + i;
+      if (query >= n_) {
+        runs |= 1u << i;
+        continue;
+      }
+      const unsigned own = reinterpret_cast<const unsigned*>(seen_.place[row_of(query)])[word];
+      const bool apart = strictly ? own != all : two_places(own, all);
+      if (i == 0 || __ballot_sync(kAllLanes, apart) != 0) {
+        runs |= 1u << i, first = query, all = own;
+      } else {
+        mixed = mixed || own != all;
+        all = either_place(own, all);
+      }
+      if (threadIdx.x % 32 < 16) reinterpret_cast<unsigned*>(seen_.together[first])[word] = all;
     }
-    const unsigned runs = __ballot_sync(kAllLanes, begins);
-    if (i == 0) seen_.runs = runs;
+    if (threadIdx.x % 32 == 0) seen_.runs[tile] = static_cast<std::uint8_t>(runs);
+    if (__ballot_sync(kAllLanes, mixed) != 0 && threadIdx.x % 32 == 0) atomicExch(&seen_.mixed, 1);
+  }
+  /// Compares four slots; returns true if one of them has two different places.
+  __device__ static bool two_places(unsigned a, unsigned b) {
+    bool found = false;
+#pragma unroll
+    for (int shift = 0; shift < 32; shift += 8) {
+      const unsigned x = a >> shift & 0xff, y = b >> shift & 0xff;
+      found = found || (x != kUnseen && y != kUnseen && x != y);
+    }
+    return found;
+  }
+  __device__ static unsigned either_place(unsigned a, unsigned b) {
+    unsigned either = 0;
+#pragma unroll
+    for (int shift = 0; shift < 32; shift += 8) {
+      const unsigned x = a >> shift & 0xff, y = b >> shift & 0xff;
+      either |= (x == kUnseen ? y : x) << shift;
+    }
+    return either;
   }
   __device__ int end_of_run(int begin) const {
     int end = begin + 1;
-    while (end < kMostQueries && !(seen_.runs >> end & 1)) end++;
+    while (end < kMostQueries && !(seen_.runs[end / kTileQueries] >> end % kTileQueries & 1)) end++;
     return end;
+  }
+
+  /// Splits runs strictly if a value is so large that its product with weight 0 may differ from 0.
+  /// Meets the block if a run has queries that see different slots.
+  __device__ void split_runs_of_large_values(int slab) const {
+    if constexpr (sizeof(Element) == 2) {
+      if (!seen_.mixed) return;
+      constexpr unsigned kMost = Store::kType == DType::BF16 ? 0x6000 : 0x7c00;  // 2^65; infinity
+      const int n_words = (dims_of(slab) + 1) / 2, lane = threadIdx.x % 32;
+      bool found = false;
+      for (int at = threadIdx.x / 32; at < n_stored_; at += kAttentionWarps) {
+        const auto* words =
+            reinterpret_cast<const unsigned*>(shared(memory_.values + at * memory_.pitch));
+        for (int i = lane; i < n_words; i += 32) {
+          const unsigned two = words[i];
+          found = found || (two & 0x7fff) >= kMost || (two >> 16 & 0x7fff) >= kMost;
+        }
+      }
+      if (__ballot_sync(kAllLanes, found) != 0 && lane == 0) atomicExch(&seen_.too_large, 1);
+      __syncthreads();
+      if (!seen_.too_large) return;
+      find_runs(true);
+      __syncthreads();
+    }
   }
 
   // ---- scores, by the place of a key; weights, by slot
@@ -451,21 +511,19 @@ class ChunkBlock {
     }
   }
 
-  /// Of queries of one tile that see the same. A warp is 16 dimensions at a time.
+  /// Adds the values of one run of queries. A warp handles 16 dimensions at a time.
   __device__ void add_values_of_halves(int slab, int begin, int end) const {
-    const int lane = threadIdx.x % 32, row = row_of(begin),
-              tile = begin / kTileQueries * kTileQueries;
-    const int lo = seen_.lo[row], hi = seen_.hi[row];
-    if (lo > hi) return;
+    const int lane = threadIdx.x % 32, tile = begin / kTileQueries * kTileQueries;
+    const std::uint8_t* places = seen_.together[begin];
     constexpr int kSteps = kPageSize / 16;
     const unsigned char* values[kSteps];
     unsigned low[kSteps], high[kSteps], w[kParts][kSteps][2];
 #pragma unroll
     for (int step = 0; step < kSteps; step++) {
-      const int place = seen_.place[row][step * 16 + lane % 8 + lane / 16 * 8] % kPageSize;
+      const int place = places[step * 16 + lane % 8 + lane / 16 * 8] % kPageSize;
       values[step] = shared(memory_.values + place * memory_.pitch) + lane / 8 % 2 * 16;
-      low[step] = seen_halves(step * 16 + lane % 4 * 2, lo, hi);
-      high[step] = seen_halves(step * 16 + lane % 4 * 2 + 8, lo, hi);
+      low[step] = seen_halves(places + step * 16 + lane % 4 * 2);
+      high[step] = seen_halves(places + step * 16 + lane % 4 * 2 + 8);
     }
 #pragma unroll
     for (int part = 0; part < kParts; part++) {
@@ -480,7 +538,8 @@ class ChunkBlock {
     float* to[2];
     for (int e = 0; e < 2; e++) {
       const int query = tile + lane % 4 * 2 + e;
-      to[e] = query >= begin && query < end ? partial_of(query) + 2 + slab * kSlab : nullptr;
+      to[e] = query >= begin && query < end ? partial_of(query) : nullptr;
+      if (to[e]) to[e] += 2 + slab * kSlab;
     }
     const int n_dims = dims_of(slab);
     for (int d = threadIdx.x / 32 * 16; d < n_dims; d += kAttentionWarps * 16) {
@@ -503,9 +562,8 @@ class ChunkBlock {
   }
 
   /// All bits where a slot is seen, of two in a word.
-  __device__ static unsigned seen_halves(int slot, int lo, int hi) {
-    return (slot >= lo && slot <= hi ? 0xffffu : 0) |
-           (slot + 1 >= lo && slot + 1 <= hi ? 0xffff0000u : 0);
+  __device__ static unsigned seen_halves(const std::uint8_t* places) {
+    return (places[0] != kUnseen ? 0xffffu : 0) | (places[1] != kUnseen ? 0xffff0000u : 0);
   }
 
   /// A thread is a dimension of a query at a time.

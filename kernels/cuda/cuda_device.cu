@@ -230,6 +230,7 @@ void CudaDevice::open() {
   landing_bytes_ = kHalfBytes;
   graphs_.let_begin_early(early_wanted() && can_begin_early());
   most_shared_ = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  n_multiprocessors_ = attribute(cudaDevAttrMultiProcessorCount);
 }
 
 /// Compute capability 9, and a driver that knows such edges, CUDA 12.3's.

@@ -137,6 +137,10 @@ class CudaDevice final : public Device {
   void copy(void* to, const void* from, std::int64_t bytes);
   void clear(void* data, std::int64_t bytes);
 
+  int n_multiprocessors() const { return n_multiprocessors_; }
+  /// Bytes of shared memory that a block may have, static and dynamic together.
+  int most_shared() const { return most_shared_; }
+
   /// Memory of this device that only grows. What is new is cleared if `cleared`.
   void* scratch(Use use, std::int64_t bytes, bool cleared = false);
   /// The device's copy of a list that the host made; told again only when it is another than the
@@ -207,6 +211,7 @@ class CudaDevice final : public Device {
 
   std::string name_;
   int ordinal_;
+  int n_multiprocessors_ = 1;
   int most_shared_ = 0;  // bytes of a block, static objects and dynamic memory together
   cudaStream_t stream_ = nullptr;
   Half halves_[2];

@@ -88,6 +88,14 @@ __device__ inline void wait_for_earlier() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
+/// Returns the lowest lane of the warp that holds the same number.
+__device__ inline int first_same_lane(int x, int) {
+  return __ffs(static_cast<int>(__match_any_sync(0xffffffffu, x))) - 1;
+}
+/// Barrier of the 128 threads of a group.
+__device__ inline void meet_group(int group) {
+  asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
+}
 /// 16 bytes that are read once: past the first-level cache.
 __device__ inline uint4 load_streamed(const uint4* from) {
   return __ldcs(from);

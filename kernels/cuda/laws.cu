@@ -132,6 +132,13 @@ __device__ int draw_from(const double* law, int n, double u) {
 
 // ---- drawing
 
+/// Writes padding too, because the host copies every byte.
+__device__ inline void tell(DrawnToken& to, int id, double p) {
+  memset(static_cast<void*>(&to), 0, sizeof to);
+  to.id = id;
+  to.p = p;
+}
+
 // grid: a block a node.  rows [nodes];  own [nodes, n] for rows with a penalty
 __global__ void __launch_bounds__(kPickThreads, 1) draw_nodes(const float* logits,
                                                               std::int64_t stride,
@@ -158,7 +165,7 @@ __global__ void __launch_bounds__(kPickThreads, 1) draw_nodes(const float* logit
       const int id = draw_from(node.law, n, uniforms[node.first + drawn.n]);
       if (id < 0) break;
       if (first) {
-        tokens[drawn.n] = {id, node.law[id]};
+        tell(tokens[drawn.n], id, node.law[id]);
         if (!node.again) node.law[id] = 0;  // the next draw meets the block before it reads
       }
     }
@@ -166,7 +173,7 @@ __global__ void __launch_bounds__(kPickThreads, 1) draw_nodes(const float* logit
       for (int i = 0; i < drawn.n; i++) node.law[tokens[i].id] = tokens[i].p;
   }
   if (!first) return;
-  for (int i = drawn.n; i < node.n; i++) tokens[i] = {-1, 0};
+  for (int i = drawn.n; i < node.n; i++) tell(tokens[i], -1, 0);
   out[blockIdx.x] = drawn;
 }
 
@@ -304,8 +311,8 @@ __device__ int take_left(const Trial& trial) {
 struct Named {
   int id[kMostWeighed], n;
 
-  __device__ bool has(int token) const {
-    for (int i = 0; i < n; i++)
+  __device__ bool has(int token, int among) const {
+    for (int i = 0; i < among; i++)
       if (id[i] == token) return true;
     return false;
   }
@@ -316,30 +323,33 @@ __device__ void tell_weighed(const Trial& trial, int token, int n_weighed, Weigh
   const double* q = trial.node.q;
   const auto is_first = threadIdx.x == 0;
   Named& named = static_shared<Named>();
+  int n = 0;  // every thread's copy: no thread reads named.n while the first one writes it
   const auto name = [&](int id) {
-    if (named.n < n_weighed && !named.has(id)) named.id[named.n++] = id;
+    if (n < n_weighed && !named.has(id, n)) named.id[n++] = id;
+    named.n = n;
   };
   __syncthreads();
   if (is_first) {
-    named.n = 0;
     name(token);
     for (int i = 0; i < trial.node.n; i++) name(trial.candidates[i].token);
   }
   __syncthreads();
-  while (named.n < n_weighed) {
+  n = named.n;
+  while (n < n_weighed) {
     Best<double> best = nothing<double>();
     for_tokens<2>(trial.law.row, [&](int id, float logit) {
       const double p = trial.law.weight(id, logit) / trial.law.total;
       const double weight = q && q[id] > p ? q[id] : p;
-      if (weight > 0 && !named.has(id)) best = Better()(best, one_of(weight, id));
+      if (weight > 0 && !named.has(id, n)) best = Better()(best, one_of(weight, id));
     });
     best = over_warps(best, nothing<double>(), Better());
     if (!(best.score > 0)) break;
     if (is_first) name(best.id);
     __syncthreads();
+    n = named.n;
   }
   for_own(n_weighed, [&](int i) {
-    if (i >= named.n) {
+    if (i >= n) {
       told[i] = {-1, 0, 0, 0};
       return;
     }
@@ -411,6 +421,15 @@ class Layout {
   std::int64_t bytes_ = 0;
 };
 
+/// Clears a list that the host copies if nodes do not write all of it.
+template <class Node>
+void clear_gaps(
+    CudaDevice& cuda, void* list, std::int64_t bytes, int n, const Node* nodes, int n_nodes) {
+  int n_written = 0;
+  for (int i = 0; i < n_nodes; i++) n_written += nodes[i].n;
+  if (n_written < n) cuda.clear(list, bytes);
+}
+
 void draw(Device& device,
           const float* logits,
           std::int64_t stride,
@@ -435,6 +454,7 @@ void draw(Device& device,
   char* const memory = there.results;
   cuda.upload(memory + nodes_at, nodes, bytes_of_all<DrawNode>(n_nodes));
   cuda.upload(memory + uniforms_at, uniforms, bytes_of_all<double>(n_draws));
+  clear_gaps(cuda, memory + tokens_at, bytes_of_all<DrawnToken>(n_draws), n_draws, nodes, n_nodes);
   cuda.launch_early(
       "draw", draw_nodes, n_nodes, pick_threads(n_valid), 0, logits, stride, n_valid, there.rows,
       there.history, there.own, reinterpret_cast<const DrawNode*>(memory + nodes_at),
@@ -482,6 +502,8 @@ void judge(Device& device,
   char* const memory = there.results;
   cuda.upload(memory + nodes_at, nodes, bytes_of_all<JudgeNode>(n_nodes));
   cuda.upload(memory + candidates_at, candidates, bytes_of_all<Candidate>(n_candidates));
+  clear_gaps(cuda, memory + of_candidates_at, bytes_of_all<JudgedCandidate>(n_candidates),
+             n_candidates, nodes, n_nodes);
   cuda.launch_early(
       "judge", judge_nodes, n_nodes, pick_threads(n_valid), 0, logits, stride, n_valid, there.rows,
       there.history, there.own, reinterpret_cast<const JudgeNode*>(memory + nodes_at),

@@ -12,6 +12,7 @@
 #include "kernels/cuda/attention_join.cuh"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/matmul_halves.cuh"
+#include "kernels/cuda/matmul_stream.cuh"
 #include "kernels/cuda/packed.cuh"
 #include "kernels/cuda/row_kernels.cuh"
 
@@ -293,6 +294,19 @@ Ahead ahead_of(const MatmulCall& call, int n_parts) {
   return {static_cast<const unsigned char*>(call.weights), chunks_of(call.k), n_parts, n, n_asked};
 }
 
+/// Scratch memory for the rows of a product, rounded and in place_of_row's order.
+std::uint16_t* rows_of(CudaDevice& cuda, const MatmulCall& call, int n_row_tiles) {
+  const std::int64_t bytes = std::int64_t{chunks_of(call.k)} * n_row_tiles * kRowTileBytes;
+  return static_cast<std::uint16_t*>(cuda.scratch(Use::Rows, bytes));
+}
+
+/// Gives the call memory for the partial sums of n_blocks blocks of 64 outputs, `floats` each.
+void share_partials(CudaDevice& cuda, MatmulCall& call, int n_blocks, std::int64_t floats) {
+  call.partials =
+      static_cast<float*>(cuda.scratch(Use::Partials, n_blocks * kPartials * floats * 4));
+  call.done = static_cast<unsigned*>(cuda.scratch(Use::Done, std::int64_t{n_blocks} * 4, true));
+}
+
 /// The rows in place_of_row's order; a norm, a gate or a join that was asked for just before, of
 /// these rows, is made on the way.
 /// @param all  whether the operation has no other rows; attention's last pass may have as many
@@ -336,30 +350,42 @@ void launch_prepare(CudaDevice& cuda,
   }
 }
 
+/// Launches the kernel of up to 16 rows.
 template <class Store, int kRowTiles>
-void launch_tiles(CudaDevice& cuda, MatmulCall call, bool all) {
-  constexpr bool kMany = kRowTiles >= kWideTiles;
-  constexpr int kGroups = kMany ? kManyGroups : 1, kOutputs = kGroups * kBlockOutputs;
-  const int n_blocks = blocks_for(call.n, kOutputs);
+void launch_few(CudaDevice& cuda, MatmulCall call, bool all) {
+  const int n_blocks = blocks_for(call.n, kBlockOutputs);
   const bool alone = call.n >= kWideOutputs;
   const int n_parts = alone ? 1 : kPartials;
-  auto* rows = static_cast<std::uint16_t*>(
-      cuda.scratch(Use::Rows, std::int64_t{chunks_of(call.k)} * kRowTiles * kRowTileBytes));
+  std::uint16_t* rows = rows_of(cuda, call, kRowTiles);
   launch_prepare<Store>(cuda, call, all, kRowTiles, rows, ahead_of(call, n_parts));
   call.rows = rows;
-  if (!alone) {
-    call.partials = static_cast<float*>(cuda.scratch(
-        Use::Partials, std::int64_t{n_blocks} * kPartials * call.n_rows * kOutputs * 4));
-    call.done = static_cast<unsigned*>(cuda.scratch(Use::Done, std::int64_t{n_blocks} * 4, true));
-  }
-  const dim3 grid(static_cast<unsigned>(n_blocks), static_cast<unsigned>(n_parts));
-  if constexpr (kMany)
-    cuda.launch_early("matmul", multiply_many<Store, kRowTiles>, grid, kManyGroups * kMatThreads,
-                      static_cast<std::size_t>(RowsInShared<kRowTiles>::kStages) *
-                          RowsInShared<kRowTiles>::kBytes,
-                      call);
-  else
-    cuda.launch_early("matmul", multiply_few<Store, kRowTiles>, grid, kMatThreads, 0, call);
+  if (!alone) share_partials(cuda, call, n_blocks, std::int64_t{call.n_rows} * kBlockOutputs);
+  cuda.launch_early("matmul", multiply_few<Store, kRowTiles>,
+                    dim3(static_cast<unsigned>(n_blocks), static_cast<unsigned>(n_parts)),
+                    kMatThreads, 0, call);
+}
+
+/// Launches the persistent kernel of more rows. It gives every block the same number of tasks. It
+/// sums over all of k in one block if the tiles occupy at least three fifths of the GPU, because the
+/// exchange of partial sums costs more than the idle rest.
+template <class Store, int kRowTiles>
+void launch_stream(CudaDevice& cuda, MatmulCall call, bool all) {
+  constexpr int kGroups = kMostGroups, kStageBytes = Stages<kRowTiles, kGroups>::kBytes;
+  const int n_blocks = blocks_for(call.n, kGroups * kBlockOutputs);
+  const bool whole = 5 * n_blocks >= 3 * cuda.n_multiprocessors();
+  call.n_whole = whole ? n_blocks : 0;
+  call.n_tasks = whole ? n_blocks : n_blocks * kPartials;
+  call.n_stages = std::clamp((cuda.most_shared() - 1024) / kStageBytes, kFewestStages,
+                             kRowTiles == kWideTiles ? kMostStages : kMostStages - 1);
+  std::uint16_t* rows = rows_of(cuda, call, kRowTiles);
+  launch_prepare<Store>(cuda, call, all, kRowTiles, rows, ahead_of(call, whole ? 1 : kPartials));
+  call.rows = rows;
+  if (!whole)
+    share_partials(cuda, call, n_blocks * kGroups, std::int64_t{kRowTiles} * 8 * kBlockOutputs);
+  const int a_block = blocks_for(call.n_tasks, cuda.n_multiprocessors());
+  cuda.launch_early("matmul", multiply_stream<Store, kRowTiles, kGroups>,
+                    blocks_for(call.n_tasks, a_block), kGroups * kMatThreads + (kEmulated ? 0 : 32),
+                    static_cast<std::size_t>(call.n_stages) * kStageBytes, call);
 }
 
 template <class Store>
@@ -368,11 +394,11 @@ void multiply_halves(CudaDevice& cuda, MatmulCall call) {
   for (int first = 0; first < n_rows; first += kMaxRows) {
     call.n_rows = std::min(kMaxRows, n_rows - first);
     const int tiles = (call.n_rows + 7) / 8;
-    const auto multiply = tiles == 1   ? launch_tiles<Store, 1>
-                          : tiles == 2 ? launch_tiles<Store, 2>
-                          : tiles <= 4 ? launch_tiles<Store, 4>
-                          : tiles <= 8 ? launch_tiles<Store, 8>
-                                       : launch_tiles<Store, 16>;
+    const auto multiply = tiles == 1   ? launch_few<Store, 1>
+                          : tiles == 2 ? launch_few<Store, 2>
+                          : tiles <= 4 ? launch_stream<Store, 4>
+                          : tiles <= 8 ? launch_stream<Store, 8>
+                                       : launch_stream<Store, 16>;
     multiply(cuda, call, n_rows <= kMaxRows);
     call.x += kMaxRows * call.x_stride;
     call.y += kMaxRows * call.y_stride;
@@ -398,8 +424,8 @@ void matmul(Device& device,
   check_matmul(w, n_rows, x_stride, y_stride);
   if (n_rows == 0) return;
   CudaDevice& cuda = cuda_of(device);
-  const MatmulCall call = {w.data, x,      x_stride, y,       y_stride, bias,   w.n,
-                           w.k,    n_rows, add,      nullptr, nullptr,  nullptr};
+  const MatmulCall call = {w.data, x,       x_stride, y,       y_stride, bias, w.n, w.k, n_rows,
+                           add,    nullptr, nullptr,  nullptr, 0,        0,    0,   0};
   if (w.dtype == DType::F32)
     (n_rows <= kF32FewRows ? launch_f32<kF32FewRows> : launch_f32<kF32MoreRows>)(cuda, call);
   else if (w.dtype == DType::F16)

@@ -23,9 +23,13 @@ struct MatmulCall {
   int n, k, n_rows;
   int add;           // 1: to what y holds. (No bool: bytes between members would have no value.)
   const void* rows;  // halves: the rows, in place_of_row's order
-  float* partials;   // halves, where partial sums are made by several blocks:
-                     // [blocks of outputs][kPartials][n_rows][outputs of a block]
-  unsigned* done;    // [blocks of outputs], zeros before and after
+  float* partials;   // halves, split-K: of each 64 outputs [kPartials][n_rows][64] in multiply_few,
+                     // [kPartials] in fragment order in multiply_stream
+  unsigned* done;    // [blocks of 64 outputs], zeros before and after
+  int n_whole;       // multiply_stream: tiles that one block sums over all of k,
+  int n_tasks;       // these plus the partial sums of the other tiles,
+  int n_stages;      // stages of the ring in shared memory
+  int unused;
 };
 
 __device__ inline void finish(const MatmulCall& call, int row, int output, float sum) {
@@ -114,10 +118,8 @@ struct Sums {
 };
 
 /// Several elements at a time, so that their reads are on the way together.
-template <int kRowTiles, int kGroups>
 __device__ inline void add_partials(const MatmulCall& call) {
-  constexpr int kThreads = kGroups * kMatThreads, kOutputs = kGroups * kBlockOutputs;
-  constexpr int kAtOnce = kRowTiles < kWideTiles ? 4 : 8;
+  constexpr int kThreads = kMatThreads, kOutputs = kBlockOutputs, kAtOnce = 4;
   const int first = static_cast<int>(blockIdx.x) * kOutputs;
   const int n = call.n_rows * kOutputs;
   const float* partials = call.partials + std::int64_t{blockIdx.x} * kPartials * n;
@@ -149,11 +151,11 @@ __device__ inline void add_partials(const MatmulCall& call) {
 
 /// What a block has summed goes to y or, where others have the other partial sums, to the last of
 /// them.
-template <int kRowTiles, int kGroups>
+template <int kRowTiles>
 __device__ inline void leave_sums(const MatmulCall& call,
                                   const float (&sum)[kRowTiles][4],
                                   int partial) {
-  constexpr int kOutputs = kGroups * kBlockOutputs;
+  constexpr int kOutputs = kBlockOutputs;
   const bool alone = gridDim.y == 1;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int first = static_cast<int>(blockIdx.x) * kOutputs;
@@ -172,7 +174,7 @@ __device__ inline void leave_sums(const MatmulCall& call,
     }
   }
   if (alone || !last_to_come(call.done + blockIdx.x, gridDim.y)) return;
-  add_partials<kRowTiles, kGroups>(call);
+  add_partials(call);
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
-// Products of halves by the tensor cores: weights lie in the order in which lanes read their
-// fragments, and go from the GPU's memory to the registers of the lane that multiplies them, chunks
-// ahead of their use. A block of few rows reads these where they lie; of more, through shared
-// memory. Weights need no kernel before this one: a block that begins early has its first ones on
-// the way.
+// The matrix product of up to 16 rows in half precision, by the tensor cores. A lane loads its
+// fragments of weights and rows straight to registers, four chunks before it multiplies them. No
+// kernel of a step writes weights, so a block that begins early loads its first ones before it waits.
 #pragma once
 
 #include "kernels/cuda/matmul_call.cuh"
@@ -40,57 +38,13 @@ __global__ void __launch_bounds__(kMatThreads) multiply_few(MatmulCall call) {
 #pragma unroll
   for (int i = 0; i < kAhead; i++) weights.load(w[i]);
   wait_for_earlier();
-  ChunkCursor here = {share.first, share.first};
-  RowsOfChunk<kRowTiles> rows[2];
-  rows[0].load(call, here.chunk < share.n_chunks ? here.chunk : 0);
-  Sums<kRowTiles> sums;
+  // A load of rows from a busy L2 cache takes nearly as long as one of weights from memory.
+  RowsOfChunk<kRowTiles> rows[kAhead];
+  ChunkCursor here = {share.first, share.first}, later = here;
   const int n = share.size();
-  for (int begin = 0; begin < n; begin += kAhead) {
 #pragma unroll
-    for (int i = 0; i < kAhead; i++) {
-      if (begin + i >= n) break;
-      ChunkCursor next = here;
-      next.advance(share.n_chunks);
-      if (begin + i + 1 < n) rows[(i + 1) % 2].load(call, next.chunk);
-#pragma unroll
-      for (int tile = 0; tile < 4; tile++) {
-        const unsigned a[4] = {w[i][tile].x, w[i][tile].y, w[i][tile].z, w[i][tile].w};
-#pragma unroll
-        for (int r = 0; r < kRowTiles; r++)
-          multiply_tile(Store::kHalf, sums.now[r], a, rows[i % 2].of[tile][r]);
-      }
-      weights.load(w[i]);
-      if (next.partial != here.partial) sums.end_partial();
-      here = next;
-    }
-  }
-  leave_sums<kRowTiles, 1>(call, sums.before, share.first);
-}
-
-/// Two groups share the rows that they read.
-constexpr int kManyGroups = 2;
-
-// grid: (blocks of 128 outputs, 1 or kPartials); a warp has 16 outputs
-template <class Store, int kRowTiles>
-__global__ void __launch_bounds__(kManyGroups* kMatThreads) multiply_many(MatmulCall call) {
-  constexpr int kAhead = kRowTiles > 8 ? 3 : 4;  // chunks, as registers have room
-  let_next_begin();
-  const Share share(call);
-  Weights weights(call, share, blockIdx.x * kManyGroups + threadIdx.x / kMatThreads);
-  Weights::OfChunk w[kAhead] = {};
-#pragma unroll
-  for (int i = 0; i < kAhead; i++) weights.load(w[i]);
-  const int n = share.size();
-  ChunkCursor here = {share.first, share.first};
-  RowsInShared<kRowTiles> rows(n);
-  wait_for_earlier();
-  const auto rows_of_chunk = [](const MatmulCall& of, int chunk) {
-    return static_cast<const unsigned char*>(of.rows) +
-           std::int64_t{chunk} * kRowTiles * kRowTileBytes;
-  };
-  ChunkCursor later = here;
-  for (int i = 0; i < rows.kStages - 1; i++) {
-    rows.fetch(i, rows_of_chunk(call, later.chunk));
+  for (int i = 0; i < kAhead; i++) {
+    if (i < n) rows[i].load(call, later.chunk);
     later.advance(share.n_chunks);
   }
   Sums<kRowTiles> sums;
@@ -98,27 +52,22 @@ __global__ void __launch_bounds__(kManyGroups* kMatThreads) multiply_many(Matmul
 #pragma unroll
     for (int i = 0; i < kAhead; i++) {
       if (begin + i >= n) break;
-      const unsigned char* stage = rows.wait(begin + i);
-      rows.fetch(begin + i + rows.kStages - 1, rows_of_chunk(call, later.chunk));
-      later.advance(share.n_chunks);
-      unsigned a[4][4];
 #pragma unroll
-      for (int tile = 0; tile < 4; tile++)
-        a[tile][0] = w[i][tile].x, a[tile][1] = w[i][tile].y, a[tile][2] = w[i][tile].z,
-        a[tile][3] = w[i][tile].w;
-      multiply_rows_begin(sums.now, a);
+      for (int tile = 0; tile < 4; tile++) {
+        const unsigned a[4] = {w[i][tile].x, w[i][tile].y, w[i][tile].z, w[i][tile].w};
 #pragma unroll
-      for (int tile = 0; tile < 4; tile++)
-        multiply_rows<kRowTiles>(Store::kHalf, sums.now, a[tile],
-                                 stage + tile * kRowTiles * kRowTileBytes / 4);
-      multiply_rows_end(sums.now);
+        for (int r = 0; r < kRowTiles; r++)
+          multiply_tile(Store::kHalf, sums.now[r], a, rows[i].of[tile][r]);
+      }
       weights.load(w[i]);
+      if (begin + i + kAhead < n) rows[i].load(call, later.chunk);
+      later.advance(share.n_chunks);
       const int partial = here.partial;
       here.advance(share.n_chunks);
       if (here.partial != partial) sums.end_partial();
     }
   }
-  leave_sums<kRowTiles, kManyGroups>(call, sums.before, share.first);
+  leave_sums<kRowTiles>(call, sums.before, share.first);
 }
 
 }  // namespace

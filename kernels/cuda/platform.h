@@ -47,9 +47,10 @@ __device__ T& static_shared() {
   __shared__ __align__(16) unsigned char bytes[sizeof(T)];
   return *reinterpret_cast<T*>(bytes);
 }
-/// What the launch asked for, 16-byte aligned.
+/// The launch's dynamic shared memory, aligned to 128 bytes: bulk copies to other addresses run at
+/// a fourth of the speed.
 __device__ inline unsigned char* dynamic_shared() {
-  extern __shared__ __align__(16) unsigned char bytes[];
+  extern __shared__ __align__(128) unsigned char bytes[];
   return bytes;
 }
 

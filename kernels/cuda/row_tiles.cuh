@@ -107,17 +107,22 @@ class Arrivals {
  public:
   __device__ explicit Arrivals(std::uint64_t* barrier)
       : at_(static_cast<unsigned>(__cvta_generic_to_shared(barrier))) {}
-  __device__ void begin() {
-    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(at_) : "memory");
+  __device__ void begin(int n) {
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(at_), "r"(n) : "memory");
   }
   /// Makes what begin() wrote known to copies.
   __device__ static void begun() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
-  __device__ void copy(void* to_shared, const void* from, unsigned bytes) {
-    const auto to = static_cast<unsigned>(__cvta_generic_to_shared(to_shared));
+  __device__ void arrive() {
+    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(at_) : "memory");
+  }
+  __device__ void expect(unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(at_), "r"(bytes)
                  : "memory");
+  }
+  __device__ void fetch(void* to_shared, const void* from, unsigned bytes) {
+    const auto to = static_cast<unsigned>(__cvta_generic_to_shared(to_shared));
     asm volatile(
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
             "r"(to),
@@ -148,59 +153,6 @@ template <int kRowTiles>
 __device__ inline void multiply_rows_end(float (&)[kRowTiles][4]) {}
 
 #endif
-
-/// Chunks of rows on their way to shared memory, 64 k each, of a block that takes them in turn.
-template <int kRowTiles>
-class RowsInShared {
- public:
-  static constexpr int kStages = 4, kBytes = kRowTiles * kRowTileBytes;
-
-  /// @param n  chunks; meets the block
-  __device__ explicit RowsInShared(int n) : n_(n) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    if (threadIdx.x == 0) {
-      for (int i = 0; i < kStages; i++) arrivals(i).begin();
-      Arrivals::begun();
-    }
-    __syncthreads();
-#endif
-  }
-  /// Chunk i, if there is one: the first kStages - 1, then one more behind each wait.
-  __device__ void fetch(int i, const unsigned char* from) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    if (i < n_ && threadIdx.x == 0) arrivals(i % kStages).copy(at(i), from, kBytes);
-#else
-    if (i < n_)
-      for (unsigned byte = threadIdx.x * 16; byte < kBytes; byte += blockDim.x * 16)
-        copy_async_16(at(i) + byte, from + byte);
-    copy_async_commit();
-#endif
-  }
-  /// Chunk i, which is there for all; what chunk i - 1 took is free. Meets the block.
-  __device__ const unsigned char* wait(int i) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    arrivals(i % kStages).wait(static_cast<unsigned>(i / kStages % 2));
-#else
-    copy_async_wait(kStages - 2);
-#endif
-    __syncthreads();
-    return at(i);
-  }
-
- private:
-  __device__ unsigned char* at(int i) const {
-    return dynamic_shared() + i % kStages * kBytes;
-  }
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  struct Barriers {
-    std::uint64_t of[kStages];
-  };
-  __device__ static Arrivals arrivals(int stage) {
-    return Arrivals(&static_shared<Barriers>().of[stage]);
-  }
-#endif
-  int n_;
-};
 
 /// sum[r] += the warp's 16 outputs by tile r of the rows, over 16 k. Between begin and end nothing
 /// touches a sum, nor what was multiplied.

@@ -243,6 +243,17 @@ void copy_async_wait(int n);
 
 // ---- kernels that begin before those before them have ended
 
+/// Returns the lowest lane below n that holds the same number, or this lane.
+inline int first_same_lane(int x, int n, Where where = Where::current()) {
+  int first = static_cast<int>(threadIdx.x % 32);
+  for (int other = n - 1; other >= 0; other--)
+    if (__shfl_sync(~0u, x, other, 32, where) == x) first = other;
+  return first;
+}
+/// Barrier of the 128 threads of a group; the emulation synchronises the block.
+inline void meet_group(int, Where where = Where::current()) {
+  meet_block(where);
+}
 inline void let_next_begin() {}
 /// Notes of a thread that it did.
 void wait_for_earlier();
@@ -364,7 +375,11 @@ enum cudaFuncAttribute {
   cudaFuncAttributePreferredSharedMemoryCarveout
 };
 inline constexpr int cudaSharedmemCarveoutMaxShared = 100;  // percent
-enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin, cudaDevAttrComputeCapabilityMajor };
+enum cudaDeviceAttr {
+  cudaDevAttrMaxSharedMemoryPerBlockOptin,
+  cudaDevAttrComputeCapabilityMajor,
+  cudaDevAttrMultiProcessorCount
+};
 inline constexpr unsigned cudaStreamNonBlocking = 1;
 inline constexpr unsigned cudaEventDisableTiming = 2;
 

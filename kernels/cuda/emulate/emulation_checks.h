@@ -43,6 +43,8 @@ void work_never_ends(bool on);
 void driver_version(int version);
 /// The compute capability that it says to have; 9.0 at first.
 void capability(int major, int minor);
+/// Sets the number of multiprocessors that the device reports; 132 at first.
+void multiprocessors(int n);
 /// The name that it says to have, of less than 256 characters; "this CPU, emulated" at first.
 void title(const std::string& name);
 /// What every runtime call does before anything else, with its name, on the thread that calls: it

@@ -68,6 +68,7 @@ struct Runtime {
   bool fails_for_memory = false;
   bool never_ends = false;   // the work of streams
   int major = 9, minor = 0;  // compute capability
+  int n_multiprocessors = 132;
   int driver = kVersion;
   std::string title = "this CPU, emulated";
   std::shared_ptr<const std::function<void(const std::string&)>> before_call;
@@ -316,6 +317,12 @@ void driver_version(int version) {
   all.driver = version;
 }
 
+void multiprocessors(int n) {
+  Runtime& all = runtime();
+  const std::lock_guard hold(all.lock);
+  all.n_multiprocessors = n;
+}
+
 void capability(int major, int minor) {
   Runtime& all = runtime();
   const std::lock_guard hold(all.lock);
@@ -533,6 +540,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   if (const cudaError_t error = begin_call("cudaDeviceGetAttribute")) return error;
   if (device != 0) return last_error = cudaErrorInvalidDevice;
   *value = attribute == cudaDevAttrComputeCapabilityMajor ? runtime().major
+           : attribute == cudaDevAttrMultiProcessorCount  ? runtime().n_multiprocessors
                                                           : static_cast<int>(kMaxShared);
   return cudaSuccess;
 }

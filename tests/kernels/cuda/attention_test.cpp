@@ -162,18 +162,18 @@ TEST_P(CudaAttentionStorage, a_position_counts_the_same_cached_or_in_flight) {
   }
 }
 
-TEST_P(CudaAttentionStorage, what_a_row_does_not_see_may_be_nan) {
-  const auto& [name, dtype, heads, window] = GetParam();
-  const OpenedCuda device(name);
-  Scene scene{heads, dtype, {random_seq(heads, dtype, 70, 30, 50, 16)}};
+/// Overwrites the keys and values of one node of a tree (chain: 50) or of a chain (100) and expects
+/// the same bits in all rows that do not see it, some of which share products with rows that do.
+void expect_unseen(Device& device, const AttentionCase& of, int chain, float poison) {
+  Scene scene{of.heads, of.dtype, {random_seq(of.heads, of.dtype, 70, 30, chain, 16)}};
   auto& nodes = scene.seqs[0].nodes;
   const auto rows = rows_of(scene);
-  const std::size_t width = heads.n_heads * heads.head_dim;
-  const auto clean = Forward(*device, scene, rows, {70}, 0).attend();
+  const std::size_t width = of.heads.n_heads * of.heads.head_dim;
+  const auto clean = Forward(device, scene, rows, {70}, 0).attend();
   const int poisoned = 84;
   for (auto* values : {&nodes[poisoned].k, &nodes[poisoned].v})
-    std::fill(values->begin(), values->end(), kNan);
-  const auto out = Forward(*device, scene, rows, {70}, 0).attend();
+    std::fill(values->begin(), values->end(), poison);
+  const auto out = Forward(device, scene, rows, {70}, 0).attend();
   int n_blind = 0;
   for (std::size_t r = 0; r < rows.size(); r++) {
     bool sees = false;
@@ -182,6 +182,17 @@ TEST_P(CudaAttentionStorage, what_a_row_does_not_see_may_be_nan) {
     n_blind += !sees;
   }
   ASSERT_GT(n_blind, 5);
+}
+
+TEST_P(CudaAttentionStorage, what_a_row_does_not_see_may_be_nan) {
+  const OpenedCuda device(GetParam().device);
+  for (const int chain : {50, 100}) expect_unseen(*device, GetParam(), chain, kNan);
+}
+
+TEST_P(CudaAttentionStorage, what_a_row_does_not_see_may_be_large) {
+  const OpenedCuda device(GetParam().device, Watch::Once);
+  const float large = GetParam().dtype == DType::F16 ? 60'000.0f : 1e30f;
+  for (const int chain : {50, 100}) expect_unseen(*device, GetParam(), chain, large);
 }
 INSTANTIATE_TEST_SUITE_P(Layouts,
                          CudaAttentionStorage,

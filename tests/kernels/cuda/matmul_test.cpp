@@ -242,6 +242,36 @@ INSTANTIATE_TEST_SUITE_P(Chunks,
                              {{70, 256}, {70, 257}, {70, 321}, {70, 448}, {70, 500}, {70, 576}})),
                          name_of_case);
 
+/// Multiplies on an emulated device with n_multiprocessors.
+std::vector<float> multiplied_on(int n_multiprocessors,
+                                 const std::vector<float>& w,
+                                 const std::vector<float>& x,
+                                 const MatrixCase& of,
+                                 const std::vector<float>& before) {
+  emulation::multiprocessors(n_multiprocessors);
+  const OpenedCuda device(of.device);
+  emulation::multiprocessors(132);
+  const PackedThere packed = pack_there(*device, w, of.n, of.k, of.dtype);
+  return multiplied(*device, packed, x, static_cast<int>(x.size()) / of.k, nullptr, &before);
+}
+
+// With fewer multiprocessors than tiles a block computes several tiles; with more, blocks split k.
+TEST(CudaMatmulTasks, same_bits_for_any_number_of_multiprocessors) {
+  for (const DType dtype : {DType::BF16, DType::F16}) {
+    const MatrixCase of = {"cuda:emulated", dtype, 700, 330};
+    const auto w = normal_values(std::size_t(of.n) * of.k, 15);
+    for (const int n_rows : {17, 40, 100}) {
+      const auto x = normal_values(std::size_t(n_rows) * of.k, 16);
+      const auto before = normal_values(std::size_t(n_rows) * of.n, 17);
+      const auto expected = multiplied_on(132, w, x, of, before);
+      for (const int n : {1, 2, 5, 9, 11, 23})
+        ASSERT_EQ(0, std::memcmp(multiplied_on(n, w, x, of, before).data(), expected.data(),
+                                 4 * expected.size()))
+            << n_rows << " rows, " << n << " multiprocessors";
+    }
+  }
+}
+
 struct PackCase {
   std::string device;
   DType from, to;
