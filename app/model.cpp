@@ -255,7 +255,7 @@ std::vector<std::string> scan(const ModelCommandOptions& options) {
   };
   if (names_heads(options.path, options.limits)) {
     const engine::HeadsFiles files =
-        engine::open_heads(engine::find_model(options.path, assets_dir()), nullptr, options.limits);
+        engine::open_heads(model_folder(options.path), nullptr, options.limits);
     return faults_of(files.tensors, engine::tensors_of(files.config));
   }
   const engine::ModelFiles files = open(options);

@@ -75,8 +75,7 @@ class KeptScores {
     std::string_view line;
     if (!InputLines(text).next(line)) return;
     refuse_foreign(path, std::string(line));
-    text.resize(text.rfind('
-') + 1);  // 0 where there is none
+    text.resize(text.rfind('\n') + 1);  // 0 where there is none
     InputLines lines(text);
     if (!lines.next(line) || line != asked) return;
     while (lines.next(line)) {
