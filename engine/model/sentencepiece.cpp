@@ -235,10 +235,12 @@ class SentencePieceTokenizer : public Tokenizer {
   }
 
   void encode_stretch(std::string_view text, Place place, std::vector<TokenId>& ids) const {
-    const bool with_prefix = has_prefix(place);
     std::string read = names_.in_text(text);
     const bool begins_with_space = read.starts_with(' ') || read.starts_with(kSpaceSymbol);
-    if (!options_.own_normalizer && with_prefix && !begins_with_space) read.insert(0, kSpaceSymbol);
+    // Before every stretch the library puts its prefix, before a space too, and so does transformers.
+    const bool before_space = options_.own_normalizer && options_.prefix == Prefix::EveryStretch;
+    const bool with_prefix = has_prefix(place) && (before_space || !begins_with_space);
+    if (!options_.own_normalizer && with_prefix) read.insert(0, kSpaceSymbol);
     const bool by_other = library_puts_prefix() && !with_prefix;
     std::vector<int> pieces;
     const auto status = (by_other ? without_prefix() : processor_).Encode(read, &pieces);

@@ -98,6 +98,7 @@ class SettingsReader {
     }
     for (const auto& [field, named] : named_) settings_.tokens.push_back(named);
     settings_.tokens.insert(settings_.tokens.end(), extra_.begin(), extra_.end());
+    if (settings_.tokenizer_class == "CodeLlamaTokenizer") add_infilling();
     take_name("bos_token", settings_.bos);
     take_name("eos_token", settings_.eos);
     std::ranges::stable_sort(settings_.tokens, [](const ListedToken& a, const ListedToken& b) {
@@ -197,6 +198,18 @@ class SettingsReader {
       listed.token.content = content;
       listed.token.special = is_named_special(content);
       listed.token.normalized = !listed.token.special;
+      settings_.tokens.push_back(std::move(listed));
+    }
+  }
+
+  /// The tokens that this class has without being told.
+  void add_infilling() {
+    constexpr std::array kInfilling = {"\xE2\x96\x81<PRE>", "\xE2\x96\x81<MID>",
+                                       "\xE2\x96\x81<SUF>", "\xE2\x96\x81<EOT>", "<FILL_ME>"};
+    for (const char* content : kInfilling) {
+      ListedToken listed{{}, {}, config_path_, "tokenizer_class"};
+      listed.token.content = content;
+      listed.token.special = true;
       settings_.tokens.push_back(std::move(listed));
     }
   }
@@ -318,7 +331,7 @@ class Placing {
       } else if (listed.id) {
         place_at(listed, *listed.id);
       } else {
-        place_anywhere(listed);
+        place_anywhere(listed, settings, with_user_defined);
       }
     }
     add_pieces(settings, with_user_defined);
@@ -359,19 +372,36 @@ class Placing {
     add(listed.token, static_cast<TokenId>(id));
   }
 
-  void place_anywhere(const ListedToken& listed) {
+  /// Whether a piece of tokenizer.model is matched in texts, whatever the files name.
+  bool is_symbol_piece(TokenId id,
+                       const TokenizerSettings& settings,
+                       bool with_user_defined) const {
+    const int type = model_.pieces[static_cast<std::size_t>(id)].type;
+    return settings.matches_unnamed_controls &&
+           (type == ScannedPiece::Control ||
+            (with_user_defined && type == ScannedPiece::UserDefined));
+  }
+
+  void place_anywhere(const ListedToken& listed,
+                      const TokenizerSettings& settings,
+                      bool with_user_defined) {
     const std::string& content = listed.token.content;
     if (ids_.contains(content)) return;
     const std::optional<TokenId> piece = piece_named(content);
     const TokenId id = piece.value_or(first_free_);
     if (vocab_size_ > 0 && id >= vocab_size_) {
+      if (listed.field == "tokenizer_class") return;  // no file names it
       notices_.push_back(fmt::format("{}: {} is {}, which tokenizer.model does not have: ignored",
                                      escaped(listed.file), escaped(listed.field),
                                      in_quotes(content)));
       return;
     }
     ids_.emplace(content, id);
-    add(listed.token, id);
+    AddedToken token = listed.token;
+    // transformers adds such a piece once more, without flags, and that counts.
+    if (piece && is_symbol_piece(id, settings, with_user_defined))
+      token.lstrip = token.rstrip = token.single_word = token.normalized = false;
+    add(std::move(token), id);
   }
 
   /// What tokenizer.model itself has of symbols.
@@ -379,18 +409,15 @@ class Placing {
     for (std::size_t i = 0; i < model_.pieces.size(); i++) {
       const ScannedPiece& piece = model_.pieces[i];
       const auto id = static_cast<TokenId>(i);
-      const bool is_control = piece.type == ScannedPiece::Control;
-      const bool is_symbol = with_user_defined && piece.type == ScannedPiece::UserDefined;
       const bool is_default = piece.type == ScannedPiece::Unknown ||
                               (id == model_.bos_id && !settings.bos) ||
                               (id == model_.eos_id && !settings.eos);
-      const bool is_matched =
-          is_default || (settings.matches_unnamed_controls && (is_control || is_symbol));
+      const bool is_matched = is_default || is_symbol_piece(id, settings, with_user_defined);
       if (!is_matched || ids_.contains(piece.text) || renamed_.contains(id)) continue;
       ids_.emplace(piece.text, id);
       AddedToken token;
       token.content = piece.text;
-      token.special = !is_symbol;
+      token.special = piece.type != ScannedPiece::UserDefined;
       add(std::move(token), id);
     }
   }

@@ -237,6 +237,25 @@ TEST_F(TokenizerFiles, are_written_with_the_model) {
   EXPECT_EQ(open_model(copy.path()).tokenizer->vocab_size(), n_pieces() + 1);
 }
 
+// A text that begins with a space gets no second one, except where every stretch gets a prefix.
+TEST_F(TokenizerFiles, a_first_stretch_prefix_is_not_put_before_a_space) {
+  write_bytes(dir_ / "tokenizer.model",
+              sentencepiece_model(small_pieces(), trainer_spec(), normalizer_spec(true, false)));
+  const auto n_ids = [&](const std::string& legacy) {
+    write("tokenizer_config.json", R"({"legacy": )" + legacy + "}");
+    return read(" zz").size();
+  };
+  EXPECT_EQ(n_ids("false") + 1, n_ids("true"));
+}
+
+TEST_F(TokenizerFiles, flags_of_a_control_piece_count_in_added_tokens_decoder_alone) {
+  const std::string token = R"({"content": "</s>", "lstrip": true, "normalized": false})";
+  write("special_tokens_map.json", R"({"eos_token": )" + token + "}");
+  const std::size_t n_plain = read("z </s>").size();
+  write("tokenizer_config.json", R"({"added_tokens_decoder": {"2": )" + token + "}}");
+  EXPECT_EQ(read("z </s>").size() + 1, n_plain) << "it takes the space along";
+}
+
 TEST_F(TokenizerFiles, text_that_continues_gets_no_prefix) {
   write_bytes(dir_ / "tokenizer.model",
               sentencepiece_model(small_pieces(), trainer_spec(), normalizer_spec(true, false)));
