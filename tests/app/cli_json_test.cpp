@@ -123,7 +123,7 @@ TEST_F(CliJson, each_token_has_its_logp_and_who_drafted_it) {
   }
 }
 
-TEST_F(CliJson, a_stop_string_is_cut_from_the_text_and_named) {
+TEST_F(CliJson, a_stop_string_is_cut_and_named) {
   const std::string asked = " --prompt 'Anna has 3 pens and' --max-tokens 40";
   const std::string whole = document("generate" + asked)["text"];
   const std::string stop = whole.substr(11, 5);
@@ -161,7 +161,7 @@ TEST_F(CliJson, a_stop_id_ends_the_text_and_is_named) {
   }
 }
 
-TEST_F(CliJson, a_stop_id_that_is_no_token_is_refused_before_any_file) {
+TEST_F(CliJson, an_unknown_stop_id_is_refused_first) {
   for (const char* command : {"generate", "compare --decoders ar,jacobi"}) {
     const Outcome outcome =
         run(std::string(command) + " --prompt a --stop-id 1000000000 --record " + folder +

@@ -116,7 +116,7 @@ std::string refusal_of(std::vector<std::string> words) {
   return "nothing was refused";
 }
 
-TEST(CommandLine, stop_strings_and_ids_that_cannot_be_are_refused) {
+TEST(CommandLine, invalid_stop_strings_and_ids_are_refused) {
   for (const char* command : {"generate", "compare"}) {
     const auto refusal = [command](const char* option, const std::string& value) {
       return refusal_of({command, "--prompt", "a", option, value});

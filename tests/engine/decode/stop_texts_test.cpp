@@ -115,7 +115,7 @@ TEST(TextBeforeStop, passes_everything_on_without_stop_strings) {
   EXPECT_EQ(before.finish(), "");
 }
 
-TEST(StopScanner, stops_are_searched_in_characters_of_several_bytes) {
+TEST(StopScanner, finds_characters_of_several_bytes) {
   // U+00E9 and U+00E8 share their first byte.
   StopScanner scanner({"\xC3\xA9"});
   EXPECT_EQ(scanner.push("caf\xC3\xA8 "), std::nullopt);

@@ -100,7 +100,7 @@ bool ended_in_proposal(const RunResult& result) {
   return !result.facts.empty() && result.facts.back().standing == Standing::Accepted;
 }
 
-TEST(Stops, a_string_ends_plain_decoding_with_the_token_that_completes_it) {
+TEST(Stops, end_ar_with_the_token_that_completes_the_string) {
   for (const char* prompt : kPrompts) {
     const RunResult whole = run(request_of(prompt, {"ar"}, 0));
     const auto text_of_first = [&whole](std::size_t n) {
@@ -125,7 +125,7 @@ TEST(Stops, a_string_ends_plain_decoding_with_the_token_that_completes_it) {
   }
 }
 
-TEST(Stops, every_lossless_decoder_ends_at_a_string_where_ar_does) {
+TEST(Stops, a_string_ends_every_lossless_decoder_as_ar) {
   std::map<std::string, int> n_in_proposal;
   for (const float temperature : {0.0f, 0.8f}) {
     for (const char* prompt : kPrompts) {
@@ -153,7 +153,7 @@ TEST(Stops, every_lossless_decoder_ends_at_a_string_where_ar_does) {
     EXPECT_GT(n_in_proposal[decoder], 0) << decoder << ": no text ended inside an accepted draft";
 }
 
-TEST(Stops, every_lossless_decoder_ends_at_a_stop_id_where_ar_does) {
+TEST(Stops, an_id_ends_every_lossless_decoder_as_ar) {
   for (const float temperature : {0.0f, 0.8f}) {
     const RunResult whole = run(request_of(kPrompts[0], {"ar"}, temperature));
     ASSERT_GT(whole.tokens.size(), 12u);
@@ -176,7 +176,7 @@ TEST(Stops, every_lossless_decoder_ends_at_a_stop_id_where_ar_does) {
 }
 
 // A character of several byte tokens counts once it is whole, and never in part.
-TEST(Stops, a_character_of_several_tokens_is_searched_whole) {
+TEST(Stops, a_character_of_several_tokens_counts_whole) {
   const std::string euro = "\xE2\x82\xAC", pound_sign = "\xE2\x82\xA4";
   const std::vector<TokenId> ids = tokenizer().encode("pay 5 " + pound_sign + euro + " now", false);
   std::size_t n = 1;
@@ -237,14 +237,14 @@ void expect_as_ar(const std::vector<Completion>& found, std::vector<CompletionRe
   }
 }
 
-TEST(Stops, texts_of_a_batch_end_where_each_ends_alone) {
+TEST(Stops, a_batch_ends_each_text_as_alone) {
   for (const float temperature : {0.0f, 0.8f}) {
     const auto requests = stopped_requests("lookahead", temperature);
     expect_as_ar(BatchScheduler(models(), 4).run(requests, {}), requests);
   }
 }
 
-TEST(Stops, texts_that_take_turns_end_where_each_ends_alone) {
+TEST(Stops, rounds_end_each_text_as_alone) {
   static ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 2);
   const RunModels seeds = models_for(store, {}, {}, "seed", {});
   for (const float temperature : {0.0f, 0.8f}) {
@@ -254,7 +254,7 @@ TEST(Stops, texts_that_take_turns_end_where_each_ends_alone) {
   }
 }
 
-TEST(Stops, a_run_is_recorded_with_the_string_that_ended_it) {
+TEST(Stops, a_recording_keeps_the_string_that_ended_it) {
   RunRequest request = request_of(kPrompts[0], {"mcsd"}, 0);
   const RunResult whole = run(request);
   request.stop_texts = {whole.text.substr(9, 7)};
@@ -321,7 +321,7 @@ std::vector<float> logp_of(const RunResult& result) {
   return logp;
 }
 
-TEST(TokenFacts, logp_is_that_of_a_softmax_in_double_precision) {
+TEST(TokenFacts, logp_equals_a_softmax_in_double) {
   std::vector<RunRequest> requests;
   for (const float temperature : {0.0f, 0.8f})
     requests.push_back(request_of(kPrompts[0], {"ar"}, temperature));
@@ -343,7 +343,7 @@ TEST(TokenFacts, logp_is_that_of_a_softmax_in_double_precision) {
   }
 }
 
-TEST(TokenFacts, every_lossless_decoder_reports_the_logp_of_ar_to_the_bit) {
+TEST(TokenFacts, lossless_decoders_report_the_logp_of_ar) {
   std::vector<Way> ways = lossless_ways();
   ways.push_back({"medusa", {{"verify", "typical"}}});  // lossless where it is greedy
   for (const float temperature : {0.0f, 0.8f}) {
@@ -380,7 +380,7 @@ TEST(TokenFacts, say_who_drafted_each_token) {
   }
 }
 
-TEST_F(EngineThread, a_race_of_the_window_ends_at_a_stop_string) {
+TEST_F(EngineThread, a_race_ends_at_a_stop_string) {
   StartRun start = race({"ar"}, 32);
   commands.push(start);
   ASSERT_TRUE(until([&] { return n_over() == 1; }));
