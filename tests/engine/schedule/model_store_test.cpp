@@ -200,10 +200,9 @@ TEST(ModelStore, SD03_SD09_a_draft_of_other_special_tokens_or_a_shorter_context_
   expect_said(
       notice_of("tokenizer_config.json", "\"bos_token\": \"<s>\"", "\"bos_token\": \"</s>\""),
       {"its begin token is 2 and the target's 1", "reads what the target reads"});
-  // The kind of a piece in its file: 3 is control, 1 is text.
-  const std::string before = std::string("<pad>\x15\0\0\0\0\x18", 11);
-  expect_said(notice_of("tokenizer.model", before + '\3', before + '\1'),
-              {"is special to the target alone", "what the target makes of it"});
+  expect_said(
+      notice_of("tokenizer_config.json", "\"pad_token\": \"<pad>\"", "\"pad_token\": \"e\""),
+      {"is special to the draft alone", "what the target makes of it"});
   expect_said(notice_of("config.json", "\"max_position_embeddings\": 1024",
                         "\"max_position_embeddings\": 100"),
               {"its context holds 100 tokens and the target's 1024", "without drafts"});
