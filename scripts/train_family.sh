@@ -82,9 +82,9 @@ stage() {
   fi
   [ "$(cat "$out/$name/.done" 2> /dev/null)" != "$now" ] || return 0
   case $name in
-    # Measured anew, where a training goes on: what another measurement took is no part of it.
-    # A tokenizer does not go on: what a stage that was not done left of it goes.
+    # A tokenizer starts over: removes what an unfinished stage left.
     tokenizer) rm -f "$out/$name"/tokenizer.model "$out/$name"/tokenizer_config.json ;;
+    # Measured anew, where a training goes on: what another measurement took is no part of it.
     scores-* | tree-*) [ ! -s "$out/$name/.done" ] || rm -f "$out/$name/.seconds" "$out/$name/.done" ;;
   esac
   echo "scripts/train_family.sh: $name, $(date +%H:%M)" >&2
