@@ -1,4 +1,4 @@
-// Several things that are each tried though another failed, and all their failures reported.
+// Runs several attempts, each even if another failed, and reports every failure.
 #pragma once
 
 #include <exception>

@@ -23,11 +23,11 @@ std::vector<std::string> decoder_names();
 std::vector<std::string> split_commas(const std::string& text);
 
 void add_limit_option(CLI::App& command, engine::FileLimits& limits);
-/// --run-code, of commands that judge answers.
+/// Adds --run-code, for commands that check answers.
 void add_run_code_option(CLI::App& command, bool& run_code);
-/// @param with_context  --context, which is another thing to `bench`
+/// @param with_context  adds --context; `bench` has an option of that name with another meaning
 void add_model_options(CLI::App& command, ModelOptions& o, bool with_context = true);
-/// --defaults.
+/// Adds --defaults.
 void add_defaults_option(CLI::App& command, ModelOptions& o);
 void add_draft_option(CLI::App& command, ModelOptions& o);
 /// Model, prompt, sampling, --set and --json.

@@ -26,7 +26,7 @@ struct ModelOptions {
   std::string device = "auto";
   std::string dtype;
   int context = 0;              // positions a sequence may fill; 0: what the model's files say
-  bool model_defaults = false;  // those of generation_config.json, where no option says otherwise
+  bool model_defaults = false;  // generation_config.json sets what no option sets
   int n_threads = 0;
   bool allow_external_shards = false;
   engine::FileLimits limits;
@@ -95,7 +95,7 @@ struct DataOptions {
   engine::FileLimits limits;
   int level = 1;
   std::int64_t start = 0, count = 10;
-  bool run_code = false;  // of check, though it cannot be isolated
+  bool run_code = false;  // check runs code even if it cannot be isolated
   bool json = false;
 };
 
@@ -110,7 +110,7 @@ struct TrainOptions {
   std::string from;
   bool resume = false;
   bool export_only = false;
-  bool run_code = false;  // of answers that are scored, though it cannot be isolated
+  bool run_code = false;  // runs the code of answers even if it cannot be isolated
   bool json = false;
 };
 
@@ -139,7 +139,7 @@ struct ScoreOptions {
   std::string split = "test";      // train, dev or test
   std::string resume;              // file to keep each task's figures in; empty: none
   bool write = false;              // into the model's card
-  bool run_code = false;           // of answers, though it cannot be isolated
+  bool run_code = false;           // runs the code of answers even if it cannot be isolated
   bool json = false;
 };
 

@@ -53,10 +53,10 @@ engine::OptionValues options_for(const std::string& decoder,
 void check_options(const std::string& decoder, const engine::OptionValues& set);
 /// Where the trees lie that are known by name.
 std::string trees_dir();
-/// How transformers would draw by what a model's files say: greedy without do_sample; with it
-/// temperature 1 and top_k 50 where they name none.
+/// The sampling that transformers derives from a model's files: greedy without do_sample; with it,
+/// absent members mean temperature 1 and top_k 50.
 engine::Sampling sampling_by_model(const engine::GenerationDefaults& defaults);
-/// With --defaults model, what its files say of what no option says.
+/// With --defaults model, the model's files set what no option sets.
 engine::RunRequest request_for(const GenerationOptions& options,
                                const Prompt& prompt,
                                const std::string& decoder,

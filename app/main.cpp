@@ -27,8 +27,8 @@ int code_of(int argc, char** argv) {
   }
 }
 
-/// What was cancelled by the limit of CPU time was refused by the system, not by a person.
-int told_cpu_limit(int code) {
+/// A cancellation by the limit of CPU time is the system's refusal (code 4): prints so.
+int code_at_cpu_limit(int code) {
   const bool by_limit =
       code == static_cast<int>(kernels::ErrorCode::Cancelled) && app::cpu_time_is_over();
   if (!by_limit) return code;
@@ -42,7 +42,7 @@ int told_cpu_limit(int code) {
 int main(int argc, char** argv) {
   app::fill_closed_streams();
   app::install_signal_handlers();
-  const int code = told_cpu_limit(code_of(argc, argv));
+  const int code = code_at_cpu_limit(code_of(argc, argv));
   for (const std::string& note : kernels::take_notes_of_closed()) app::print_error("note: " + note);
   return code;
 }

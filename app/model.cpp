@@ -130,7 +130,7 @@ kernels::DType dtype_or(const std::string& name, kernels::DType otherwise) {
   return *dtype;
 }
 
-/// Writes the model asked for.
+/// Writes the model that the options describe.
 void write(const ModelCommandOptions& options,
            const engine::ModelConfig& config,
            std::shared_ptr<const engine::TensorSource> tensors,
@@ -246,7 +246,7 @@ engine::ModelFiles open_to_judge(const ModelCommandOptions& options) {
   return files;
 }
 
-/// What --scan finds in the weights of a model or of draft heads, a sentence each.
+/// Faults that --scan finds in the weights of a model or of draft heads, one sentence each.
 std::vector<std::string> scan(const ModelCommandOptions& options) {
   const auto faults_of = [](auto tensors, const auto& specs) {
     return engine::non_finite_faults(
@@ -312,7 +312,7 @@ int validate(const ModelCommandOptions& options) {
   }
 }
 
-/// What `random` and `scale` read.
+/// Inputs of `random` and `scale`.
 std::vector<engine::InputPath> read_by(const ModelCommandOptions& options) {
   using Kind = engine::InputPath::Kind;
   if (options.what == "scale") return {{.what = "the model", .path = model_folder(options.path)}};

@@ -39,8 +39,8 @@ class Outputs : public engine::EventSink {
   bool wanted() const { return recorder_ || !trace_.empty(); }
   /// Itself if anything is wanted, else null.
   engine::EventSink* sink() { return wanted() ? this : nullptr; }
-  /// Ends the recording and writes the trace, each though the other failed; says of each where it is
-  /// and how much it holds, and what the trace's self-check warns of.
+  /// Ends the recording and writes the trace, each even if the other failed; prints the path and
+  /// size of each, and the warnings of the trace's self-check.
   /// @throws Error(Resources)  if either is not whole on disk; of two failures one is printed
   void close();
 
@@ -56,9 +56,9 @@ class Outputs : public engine::EventSink {
   std::set<std::pair<std::uint32_t, std::uint32_t>> told_pairs_;  // of target and draft
 };
 
-/// Prints what a command found (nothing where it is empty) and closes its outputs, each though the
-/// other failed: results are seen though a file has no room, and files are whole though nobody
-/// reads. Every failure is reported.
+/// Prints a command's result (nothing if it is empty) and closes its outputs, each even if another
+/// failed: a full disk does not hide the result, and a closed standard output does not truncate the
+/// files. Reports every failure.
 /// @param failure  of the runs before, null where there is none
 /// @throws  the first failure: of the runs, of print(), of close()
 void print_and_close(const std::string& text, Outputs& outputs, std::exception_ptr failure = {});

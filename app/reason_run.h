@@ -29,7 +29,7 @@ class ReasonRun {
   ReasonRun(const ReasonOptions& options, const engine::OptionValues& set);
 
   const engine::Model& target() const { return *models_.target.model; }
-  /// What the target's generation_config.json asks for.
+  /// Settings of the target's generation_config.json.
   const engine::GenerationDefaults& defaults() const { return models_.target.files.generation; }
   engine::Scheduler& scheduler() { return *scheduler_; }
   /// Events to the outputs, ended by Ctrl+C.

@@ -15,7 +15,7 @@ namespace {
 
 enum class CodeUse { None, Figures, Selection };
 
-/// Of the texts a target writes for others, which keep what the checkers say.
+/// For texts that a target writes: the checkers' verdicts select them.
 CodeUse use_in(const engine::OutputsPlan& plan, bool written_before) {
   return plan.check && !written_before && engine::mixes_code(plan.mixture) ? CodeUse::Selection
                                                                            : CodeUse::None;

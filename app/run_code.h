@@ -1,4 +1,4 @@
-// --run-code: what is done where answers that are programs cannot be run in isolation.
+// --run-code: the rules for answers that are programs and cannot run in isolation.
 #pragma once
 
 #include <string>

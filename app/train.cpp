@@ -66,7 +66,7 @@ int train_tokenizer(const TrainOptions& options,
   return 0;
 }
 
-/// What a training of these kinds reads beside its texts.
+/// Inputs of these trainings besides their texts.
 std::vector<engine::InputPath> read_by(const TrainOptions& options,
                                        const engine::TrainRequest& request) {
   using Kind = engine::InputPath::Kind;

@@ -189,7 +189,7 @@ std::string directory_if_here(const std::string& named) {
   }
 }
 
-/// What heads, and a target's texts, are made from.
+/// Inputs of a training of heads, and of a target's texts.
 std::vector<engine::InputPath> read_by(const TrainOptions& options, const std::string& target) {
   using Kind = engine::InputPath::Kind;
   return {{.what = "--recipe", .path = options.recipe, .kind = Kind::File},

@@ -19,11 +19,11 @@ struct OwnTexts {
 /// Of a recipe for a target or a draft: completes the texts it learns from, or takes --texts.
 OwnTexts own_texts_of(const TrainOptions& options, const engine::TrainRequest& request);
 
-/// The folder of the target whose texts a target or a draft learns from; empty where its recipe
-/// asks for none, or the target is not here.
+/// The folder of the target whose texts a target or a draft learns from; empty if its recipe
+/// uses none, or if the target is not on this machine.
 std::string target_that_writes(const TrainOptions& options);
 
-/// What the folder that a training writes may hold.
+/// Contents that the output folder of a training may have.
 engine::Existing may_hold(const TrainOptions& options);
 
 }  // namespace app

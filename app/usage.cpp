@@ -91,7 +91,7 @@ std::string listed(const std::vector<std::string>& words) {
                      words.size() > 1 ? " or " : "", words.back());
 }
 
-/// A command that needs one more word has none behind it, or one that it does not know.
+/// A command that needs one more word has none after it, or one that it does not know.
 /// @param words  those it knows, at least one
 std::string missing_word(const CLI::App& at, const std::vector<std::string>& words) {
   for (const std::string& given : at.remaining()) {
@@ -100,7 +100,7 @@ std::string missing_word(const CLI::App& at, const std::vector<std::string>& wor
     return fmt::format("{}: no such command{}", given,
                        meant.empty() ? ", expected " + listed(words) : meant);
   }
-  return fmt::format("{}: found nothing behind it, expected {}", at.get_name(), listed(words));
+  return fmt::format("{}: found nothing after it, expected {}", at.get_name(), listed(words));
 }
 
 std::string with_help(const std::string& message, const CLI::App* at) {
@@ -129,7 +129,7 @@ void refuse_bare_equals(const CLI::App& at, int argc, const char* const* argv) {
     const std::string name = word.substr(0, word.size() - 1);
     const CLI::Option* option = at.get_option_no_throw(name);
     if (option && option->get_items_expected_max() > 0 && !takes_any_text(*option))
-      refuse_missing_value(at, name, "nothing behind it");
+      refuse_missing_value(at, name, "nothing after it");
   }
 }
 
@@ -142,10 +142,10 @@ void refuse_missing_values(const CLI::App& app, int argc, const char* const* arg
     for (const CLI::Option* option : command->get_options({})) {
       if (option->get_items_expected_max() == 0 || takes_any_text(*option)) continue;
       for (const std::string& value : option->results()) {
-        if (value.empty()) refuse_missing_value(*at, option->get_name(), "nothing behind it");
+        if (value.empty()) refuse_missing_value(*at, option->get_name(), "nothing after it");
         const std::string name = value.substr(0, value.find('='));
         if (name.starts_with("--") && at->get_option_no_throw(name))
-          refuse_missing_value(*at, option->get_name(), "the option " + name + " behind it");
+          refuse_missing_value(*at, option->get_name(), "the option " + name + " after it");
       }
     }
   }
@@ -176,7 +176,7 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   }
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch) &&
       message.ends_with(" missing")) {
-    message = message.substr(0, message.find(": ")) + ": found nothing behind it, expected a value";
+    message = message.substr(0, message.find(": ")) + ": found nothing after it, expected a value";
   }
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError)) {
     const std::vector<std::string> words = words_after(*at);

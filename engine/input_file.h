@@ -1,4 +1,4 @@
-// Text files that a person names: read whole, with what people's editors and shells put there. A
+// Reads whole text files that a person names, as editors and shells write them. A
 // byte order mark and CR LF line ends are read, another encoding than UTF-8 is refused by name,
 // and a pipe or standard input is read to its end where the caller reads it once.
 #pragma once
@@ -32,7 +32,7 @@ std::string read_text_input(const std::string& path,
 /// @throws Error(BadInput)  for UTF-16 and UTF-32, by name
 std::string_view text_of_input(std::string_view bytes, const std::string& name);
 
-/// Of a file that is read by other means, or written: is there, and is none.
+/// Refuses a pipe where a file is read more than once, or written.
 /// @throws Error(BadInput)
 void refuse_pipe(const std::string& path);
 

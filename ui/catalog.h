@@ -46,7 +46,7 @@ struct CatalogDecoder {
   std::function<std::string(const std::map<std::string, std::string>&)> refusal_in_tree;
 };
 
-/// What a model's generation_config.json asks for.
+/// Sampling settings of a model's generation_config.json.
 struct CatalogSampling {
   float temperature = 0, top_p = 1, min_p = 0, repetition_penalty = 1;
   int top_k = 0;
@@ -60,10 +60,10 @@ struct CatalogModel {
   std::string summary;        // "3.4 M parameters, bf16"
   std::int64_t n_params = 0;  // 0: unknown
   bool has_tokenizer = true;
-  std::string unavailable;       // why it cannot be loaded; empty: it can
-  std::string draft;             // the model its card names to draft for it; empty: none
-  int vocab_size = 0;            // tokens it may choose; 0: unknown
-  int context = 0;               // positions a sequence may fill; 0: unknown
+  std::string unavailable;  // why it cannot be loaded; empty: it can
+  std::string draft;        // the model its card names to draft for it; empty: none
+  int vocab_size = 0;       // tokens it may choose; 0: unknown
+  int context = 0;          // positions a sequence may fill; 0: unknown
   CatalogSampling sampling = {};
   std::uint64_t vocabulary = 0;  // a hash of their texts: equal where the tokens are the same
   std::string before = {};       // the model it was before consistency training; empty: none

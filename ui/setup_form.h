@@ -78,9 +78,9 @@ const char* worthwhile_scale(std::int64_t n_params);
 /// the one its card names.
 void choose_model(SetupForm& form, const Catalog& catalog, const std::string& model);
 
-/// Sets the sampling to what the form's model asks for; nothing where it asks for nothing.
+/// Sets the sampling to the model's generation_config.json; changes nothing if it has none.
 void choose_model_sampling(SetupForm& form, const Catalog& catalog);
-/// Whether it asks for anything.
+/// Whether the model's generation_config.json sets any of it.
 bool has_model_sampling(const SetupForm& form, const Catalog& catalog);
 
 /// The model that would draft: the one chosen, or the card's; empty where nothing names one.

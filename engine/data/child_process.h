@@ -1,5 +1,5 @@
-// Starts a program with nothing of ours: no descriptors but the named ones, no environment but the
-// given one, default signals, a session of its own.
+// Starts a program that inherits nothing: only the descriptors and the environment that are given,
+// default signals, a session of its own.
 #pragma once
 
 #include <sys/types.h>
@@ -28,7 +28,7 @@ class Descriptor {
   int fd_;
 };
 
-/// What the child gets as its descriptors 0, 1, 2 and, unless -1, 3.
+/// The child's descriptors 0, 1, 2 and, unless -1, 3.
 struct ChildDescriptors {
   int in = -1, out = -1, err = -1, extra = -1;
 };

@@ -99,7 +99,7 @@ def limits_hold():
 
 
 def end_all(pid):
-    """Ends what a program left behind."""
+    """Ends the processes that a program left running."""
     try:
         os.kill(-1, signal.SIGKILL) if os.getpid() == 1 else os.killpg(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):

@@ -99,7 +99,7 @@ Descriptor file_in_memory(const std::string& bytes) {
   return file;
 }
 
-// What stands in front of the interpreter, and what that needs.
+// The command that the interpreter is started by, and what that command needs.
 struct Wrapping {
   std::vector<std::string> command;
   Descriptor filter;
@@ -168,7 +168,7 @@ struct PythonSandbox::Driver {
     return n < 0 && (errno == EAGAIN || errno == EINTR);
   }
 
-  // What it wrote to standard error before it ended.
+  // The last line that it wrote to standard error.
   std::string last_words() const {
     std::string text;
     const auto deadline = Clock::now() + kEndLimit;

@@ -1,4 +1,4 @@
-// Runs Python programs that nobody vouches for, many in one start of the interpreter.
+// Runs untrusted Python programs, many in one start of the interpreter.
 //   isolated    by bubblewrap: no network, no environment, no descriptor of ours; of the file
 //               system the interpreter, its standard library and the libraries of both, read-only,
 //               and an empty folder to write into, which lives in memory and goes with the sandbox;
@@ -22,7 +22,7 @@
 namespace engine {
 
 struct PythonRun {
-  bool available = false;  ///< it could be run, and nobody ended it from outside
+  bool available = false;  ///< it ran, and no signal from outside ended it
   bool passed = false;     ///< its last line was reached
   std::string reason;      ///< why not: last line of its error, or the limit
 };
@@ -67,7 +67,7 @@ class PythonSandbox {
   std::unique_ptr<Driver> driver_;  // null: not started, or ended
 };
 
-/// What a sandbox says that finds no interpreter, isolated or not.
+/// The reason that a sandbox gives if it finds no interpreter, isolated or not.
 inline constexpr const char* kNoPython = "no python3 on this machine";
 
 }  // namespace engine

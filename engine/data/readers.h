@@ -51,7 +51,7 @@ CheckResult check_record(const Record& record, std::string_view completion);
 /// Whether check_record() runs the completion as a program.
 bool is_checked_by_running(const Record& record);
 
-/// Whether records of the mixture (TrainingStream) may be judged by running their completions.
+/// Whether records of the mixture (TrainingStream) may be checked by running their completions.
 bool mixes_code(std::string_view mixture);
 
 }  // namespace engine

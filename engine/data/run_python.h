@@ -13,7 +13,7 @@ namespace engine {
 /// had it is not run, unless allow_code_without_isolation() was called before. Any thread.
 PythonRun run_python(std::string_view program);
 
-/// What --run-code says: programs that cannot be isolated run all the same. For the whole process.
+/// --run-code: programs that cannot be isolated run without isolation. For the whole process.
 void allow_code_without_isolation(bool allowed = true);
 
 /// Why run_python() cannot isolate programs, in a few words; empty if it can, and where there is no

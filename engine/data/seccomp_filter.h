@@ -1,4 +1,4 @@
-// A filter of system calls for programs that nobody vouches for, beside namespaces and limits. It
+// A filter of system calls for untrusted programs, in addition to namespaces and limits. It
 // refuses (EPERM) what those do not cover or what programs have no use for: sockets of any family
 // (AF_VSOCK has no namespace), looking into or limiting another process, mounts, new namespaces,
 // keys, bpf, userfaultfd, io_uring, perf, shared memory that outlives a process.

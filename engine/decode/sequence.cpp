@@ -134,7 +134,7 @@ Sequence Sequence::shortened(std::size_t n) const {
 
 namespace {
 
-/// Whether a token ends the text by its id: an end token before a stop id.
+/// The reason why a token ends the text by its id, if it does: end tokens before stop ids.
 StopReason reason_of(TokenId token, const Limits& limits) {
   const auto is_one_of = [token](const std::vector<TokenId>& ids) {
     return std::ranges::find(ids, token) != ids.end();

@@ -51,11 +51,11 @@ struct Limits {
   int max_seq_len = 0;   // prompt + new tokens; 0: the model's
   bool ignore_eos = false;
   std::vector<TokenId> eos_ids;
-  /// How many of these tokens, after all before them, it takes until the text ends itself; 0: it
-  /// goes on. Called once for each step that emits tokens. Empty: no text does.
+  /// Returns how many of these tokens complete a stop string, counted from the first; 0: none does.
+  /// Called once for each step that emits tokens. Empty: there are no stop strings.
   std::function<int(std::span<const TokenId> emitted)> text_end = {};
   StopReason text_reason = StopReason::Text;  // what an end by text_end is reported as
-  std::vector<TokenId> stop_ids = {};         // end the text too, whatever ignore_eos says
+  std::vector<TokenId> stop_ids = {};         // end the text too, also with ignore_eos
 };
 
 class Sequence {

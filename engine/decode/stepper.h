@@ -26,7 +26,7 @@ class LaneModel : public LanguageModel {
   virtual std::map<std::string, double> figures() const = 0;
 };
 
-/// What is known of a generated token besides its id.
+/// Facts about a generated token besides its id.
 struct TokenFacts {
   /// Natural logarithm of its probability under the distribution it was chosen from: the target's
   /// after repetition penalty, temperature and filters; greedy: after the penalty, at temperature 1.
@@ -57,7 +57,7 @@ struct Lane {
   TokenTree tree;                // of the step under way
   std::int64_t proposed_ns = 0;  // what its tree took
   std::vector<TokenFacts> facts = {};           // [generated]
-  std::shared_ptr<StopReader> stops = nullptr;  // behind limits.text_end; null: no stop strings
+  std::shared_ptr<StopReader> stops = nullptr;  // read by limits.text_end; null: no stop strings
 };
 
 /// A lane that has neither prefilled nor begun: the caller runs

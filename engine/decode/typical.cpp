@@ -201,7 +201,7 @@ Decision accept_typical(std::span<const TokenId> tokens,
   decision.emitted.push_back(next.token);
   decision.logp.push_back(static_cast<float>(next.logp));
   // Greedy, what is kept is what the target picked, and the picks have the probabilities that plain
-  // decoding reports; the law here is one at the likeliest token.
+  // decoding reports; here the distribution is 1 at the likeliest token.
   if (sampling.greedy()) decision.logp.clear();
   return decision;
 }

@@ -21,7 +21,7 @@ std::string describe(const Timeline& timeline, const RunRecord& run);
 /// @param before_each  called before each run is told, which may be long; may throw. Or empty
 std::string describe(const Timeline& timeline, const std::function<void()>& before_each = {});
 
-/// What ended a run: "length", "stop_string \"\\n\"".
+/// The end of a run in words: "length", "stop_string \"\\n\"".
 std::string ended_by(const RunFinished& finished);
 
 /// What to say where runs were recorded with other weights than those here, naming both hashes;

@@ -1,4 +1,4 @@
-// Who proposed an emitted token, as one word for results and tables.
+// Names the proposer of an emitted token in one word, for results and tables.
 #pragma once
 
 #include <string>

@@ -59,7 +59,7 @@ struct RunStarted {
   // Tokens of the prompt that a run before this one guessed and nothing verified: the first of
   // them, an index of prompt_tokens, and how many.
   int first_approximate = 0, n_approximate = 0;
-  std::vector<std::string> stop_texts;  // that end the text; its tokens are told with them
+  std::vector<std::string> stop_texts;  // the first of them in the text ends the run
   std::vector<TokenId> stop_ids;        // each ends the text
 };
 

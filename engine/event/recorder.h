@@ -25,8 +25,8 @@ struct RecorderOptions {
   int flush_ms = 100;
   std::size_t max_pending_payload_bytes = 64u << 20;  // beyond: payload is left out, and told
   std::size_t max_pending_bytes = 256u << 20;  // a disk further behind than this ends the recording
-  /// What is left of a recording that fails: the whole frames under another name (partial_name), or
-  /// nothing.
+  /// A recording that fails keeps its whole frames under another name (partial_name), or is
+  /// removed.
   enum class IfFailed : std::uint8_t { KeepPart, Remove } if_failed = IfFailed::KeepPart;
   /// Writes like ::write; a test puts a failing one in place.
   std::function<ssize_t(int fd, const void* bytes, std::size_t n)> write;

@@ -161,7 +161,7 @@ class Timeline {
   bool drops_space_of(const RunRecord& run, std::size_t index) const;
   /// The bytes that generated token `index` adds to the text: its piece's, without such a space.
   std::string generated_bytes(const RunRecord& run, std::size_t index) const;
-  /// What n generated tokens from `first` on add to the text, in whole characters: one that they
+  /// The text that n generated tokens from `first` on add, in whole characters: a character they
   /// leave open is part of what completes it, and after the run's last token of what is there. One
   /// that the prompt leaves open is part of the text if it is completed.
   std::string generated_text(const RunRecord& run, std::size_t first, std::size_t n) const;

@@ -42,9 +42,9 @@ struct ModelConfig {
   int n_heads = 0;
   int n_kv_heads = 0;
   int head_dim = 0;
-  int vocab_size = 0;  // rows of the embedding; may exceed the tokenizer's (padding)
+  int vocab_size = 0;   // rows of the embedding; may exceed the tokenizer's (padding)
   int max_seq_len = 0;  // the context: positions a sequence may fill
-  /// What config.json says of it before rope scaling extends it; 0: max_seq_len.
+  /// The length that config.json states, before rope scaling extends it; 0: max_seq_len.
   int max_position_embeddings = 0;
   float norm_eps = 1e-5f;
   RopeConfig rope;

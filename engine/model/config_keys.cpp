@@ -103,8 +103,8 @@ struct NeutralValue {
   double value;
 };
 
-/// What transformers takes where generation_config.json has no such member; older versions wrote all
-/// of them into config.json.
+/// The defaults of transformers for members that generation_config.json lacks; older versions wrote
+/// all of them into config.json.
 constexpr NeutralValue kNeutral[] = {
     {"max_length", 20},
     {"min_length", 0},
@@ -128,7 +128,7 @@ constexpr NeutralValue kNeutral[] = {
     {"guidance_scale", 1},
 };
 
-/// Of generation_config.json: what --defaults model applies.
+/// Members of generation_config.json that --defaults model applies.
 constexpr std::string_view kApplied[] = {
     "do_sample", "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_new_tokens"};
 

@@ -76,10 +76,10 @@ std::string joined_members(const std::vector<std::string>& members) {
 }
 
 void note_members(const std::string& path,
-                     const Json& json,
-                     GenerationUse use,
-                     bool do_sample,
-                     std::vector<std::string>& notices) {
+                  const Json& json,
+                  GenerationUse use,
+                  bool do_sample,
+                  std::vector<std::string>& notices) {
   if (use == GenerationUse::Silent) return;
   const std::vector<std::string> able = applicable_members(json, do_sample);
   if (!able.empty() && use == GenerationUse::NotApplied)

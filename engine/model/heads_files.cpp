@@ -254,7 +254,7 @@ WeightFiles weights_of(const std::string& directory,
              (other.is_known() ? "; " + other.way_on : std::string()));
 }
 
-/// Of a directory whose config.json is no heads': says so before its weights are looked for.
+/// Refuses a config.json that describes no heads, before the weights are opened.
 void refuse_other_kind(const std::string& path, const FileLimits& limits) {
   const Json json = read_json_file(path, limits);
   kind_of(json, Fields(json, path));

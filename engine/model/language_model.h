@@ -81,8 +81,8 @@ struct BatchItem {
   kernels::RandomStream stream = kernels::RandomStream::TargetGumbel;
   /// Tokens of the sequence's prompt, read at once: models whose rotary frequencies depend on the
   /// length rotate those of its tokens that this item feeds for a sequence of that length
-  /// (engine/model/rope.h). 0: every row as the last of its sequence. Rows behind the prompt, and its
-  /// last token, need no such number.
+  /// (engine/model/rope.h). 0: every row as the last of its sequence. Rows after the prompt and its
+  /// last token need no such number.
   int n_prompt = 0;
   /// [n_rows] or empty: rows marked 1 take the largest logit whatever the temperature.
   std::span<const std::uint8_t> greedy_rows;

@@ -120,8 +120,8 @@ void check_layer_count(const ModelFiles& files,
   }
 }
 
-// Where a tensor is missing: the weights of an EAGLE draft, whose first matrix joins a token with
-// the target's state, or of a model that was saved with a wrapper around it.
+// Explains a missing tensor: the weights are an EAGLE draft's, whose first matrix joins a token to
+// the target's state, or those of a model that was saved with a wrapper around it.
 void refuse_other_weights(const TensorSource& tensors, const std::string& name) {
   if (tensors.has("fc.weight"))
     refuse(tensors.path(), "model", "a draft of EAGLE (it has the tensor \"fc.weight\")",

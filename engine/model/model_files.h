@@ -13,14 +13,14 @@
 
 namespace engine {
 
-/// What generation_config.json asks for, of what this program has; unset: nothing.
+/// Members of generation_config.json that this program can apply; unset: the file lacks it.
 struct GenerationDefaults {
   bool do_sample = false;  // without it transformers takes the likeliest token
   std::optional<float> temperature, top_p, min_p, repetition_penalty;
   std::optional<int> top_k, max_new_tokens;
 };
-/// What becomes of these defaults: a notice names them; they are applied, and a notice says so; or,
-/// of a model that only drafts, nothing.
+/// How these defaults are used: NotApplied and Applied add a notice that names them; Silent, for a
+/// model that only drafts, ignores them.
 enum class GenerationUse { NotApplied, Applied, Silent };
 
 struct ModelFiles {
@@ -55,8 +55,8 @@ std::string find_model(const std::string& name_or_path, const std::string& asset
 /// Whether a name alone means two models: a bundled one and another folder of that name in the
 /// current directory.
 bool names_two_models(const std::string& name, const std::string& assets_dir);
-/// What a person should know of a name that find_model() resolved: that the bundled model is used,
-/// and how the folder is named. Empty where the name means one thing.
+/// A notice about a name that means two models: find_model() uses the bundled one, ./NAME is the
+/// folder. Empty if the name means one model.
 std::string notice_of_two_models(const std::string& name, const std::string& assets_dir);
 
 /// What find_model takes for a model or heads that another one's card names: the directory of that

@@ -1,5 +1,5 @@
-// What people have in place of a directory that is read: other formats of weights, a part of a
-// model, an archive, the id of a model hub. The one place that names them and says the way on.
+// Recognises paths that are not a readable model directory: other formats of weights, a part of a
+// model, an archive, the id of a model hub. Names each and says what to do.
 #pragma once
 
 #include <string>
@@ -15,18 +15,18 @@ struct OtherFormat {
   bool is_known() const { return !found.empty(); }
 };
 
-/// Of a path that was given for a directory and is none: a file of some kind, or nothing, which may
-/// be meant for a hub.
+/// Recognises a path that is not a directory: a file of some kind, or nothing with a name that may
+/// be the id of a model hub.
 OtherFormat in_place_of_directory(const std::string& path);
 
-/// Of a directory without weights that are read: those in other formats, a model one folder below.
+/// Recognises a directory without readable weights: other formats, a model one folder below.
 OtherFormat in_place_of_weights(const std::string& directory);
 
-/// Of a config.json that was given for draft heads: drafts of other methods (EAGLE, Hydra, ...).
+/// Recognises a config.json of other drafts in place of heads (EAGLE, Hydra, ...).
 OtherFormat in_place_of_heads(const Json& config);
 
-/// What a wrapper put before a tensor's name: "module." where `names` has "module.NAME"; empty:
-/// none of them ends so.
+/// The prefix that a wrapper put before a tensor's name: "module." if `names` has "module.NAME";
+/// empty if no name ends so.
 std::string prefix_of_wrapper(const std::vector<std::string>& names, const std::string& name);
 
 }  // namespace engine

@@ -5,7 +5,7 @@
 //   length  dynamic and longrope choose frequencies by the length of the sequence. A prompt of L
 //           tokens is read at once, so all its positions have the frequencies of length L; each
 //           later token at position p has those of length p + 1, and cached keys keep their angles.
-//           That is what transformers computes in a greedy generation. A position's angles thus
+//           transformers computes the same in a greedy generation. A position's angles thus
 //           depend on itself and on the prompt's length, never on the decoder that asks
 #pragma once
 
@@ -21,11 +21,11 @@ namespace engine {
 /// @param seq_len  dynamic and longrope: the length of the sequence that is rotated
 std::vector<double> rope_frequencies(const RopeConfig& rope, int head_dim, int seq_len);
 
-/// What cosines and sines are multiplied by: 1 but for yarn and longrope.
+/// The factor of cosines and sines: 1 except for yarn and longrope.
 double rope_attention_factor(const RopeConfig& rope);
 
-/// Cosines and sines on a device, [n_positions, head_dim / 2, 2] and behind them the rows of prompts
-/// that a forward needs beside those; grows when longer sequences come.
+/// Cosines and sines on a device, [n_positions, head_dim / 2, 2], followed by the rows that prompts
+/// of a forward need in addition; grows when longer sequences come.
 class RopeTable {
  public:
   /// @param original_max_seq_len  taken where rope.original_max_seq_len is 0
@@ -36,7 +36,7 @@ class RopeTable {
 
   /// Makes positions [0, n) present. Rows already there keep their bits.
   void reserve(int n);
-  /// The table's row of each row of a forward. Row pos[i] is that of a token behind the prompt;
+  /// The table's row of each row of a forward. Row pos[i] belongs to a token after the prompt;
   /// tokens of a prompt longer than the original length get rows of their own, made here, which
   /// hold until the next call.
   /// @param pos       [n] below n_positions()
@@ -58,7 +58,7 @@ class RopeTable {
   double factor_;
   int n_positions_ = 0;
   std::vector<float> host_;   // rows of the positions
-  int n_extra_ = 0;           // rows there is room for behind them
+  int n_extra_ = 0;           // room for further rows after them
   std::vector<float> extra_;  // of the last call of rows_of()
   std::vector<int> rows_;
   kernels::DeviceBuffer table_;

@@ -145,7 +145,7 @@ void read_scaling(const Fields& fields,
       return;
     case RopeType::Linear:
     case RopeType::Dynamic:
-      // transformers stretches beyond max_position_embeddings, whatever the original length says.
+      // transformers stretches beyond max_position_embeddings and ignores the original length.
       if (out.type == RopeType::Dynamic) out.original_max_seq_len = config.max_seq_len;
       out.factor = rope.real("factor", 0, kMaxFactor);
       return;

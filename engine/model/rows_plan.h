@@ -28,7 +28,7 @@ class ForwardPlan {
   int row_begin(std::size_t item) const { return row_begin_[item]; }
   std::span<const TokenId> token() const { return token_; }
   std::span<const int> pos() const { return pos_; }
-  /// Of the row's item (BatchItem::n_prompt).
+  /// The n_prompt of each row's item (BatchItem::n_prompt).
   std::span<const int> n_prompt() const { return n_prompt_; }
   /// The longest position plus one.
   int n_positions() const { return n_positions_; }

@@ -212,7 +212,7 @@ class SentencePieceTokenizer : public Tokenizer {
     return out;
   }
 
-  /// What a stretch of text without added tokens stands after.
+  /// The place of a stretch of text without added tokens: what precedes it.
   enum class Place { Start, AfterToken, AfterText };
 
   bool has_prefix(Place place) const {

@@ -13,7 +13,7 @@
 namespace engine {
 
 struct SentencePieceOptions {
-  /// Where a stretch of text between added tokens gets the space that its first word is read with.
+  /// Which stretches of text between added tokens get a space before their first word.
   enum class Prefix { Never, FirstStretch, EveryStretch };
 
   bool add_bos = true;
@@ -21,7 +21,7 @@ struct SentencePieceOptions {
   std::optional<std::string> bos_token,
       eos_token;                  // their texts; empty: none; nullopt: the model's
   std::vector<AddedToken> added;  // placed (tokenizer_files.h)
-  bool symbols_are_text = false;  // whatever the reading says
+  bool symbols_are_text = false;  // also where TextReading says otherwise
   /// True: texts are normalised as the model was trained, with its rules for spaces. False: they are
   /// taken as they are, and a prefix is put only before what does not begin with a space, as the
   /// LlamaTokenizer of transformers 5 does.

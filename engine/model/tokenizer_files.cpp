@@ -202,7 +202,7 @@ class SettingsReader {
     }
   }
 
-  /// The tokens that this class has without being told.
+  /// The tokens that this class has although no file names them.
   void add_infilling() {
     constexpr std::array kInfilling = {"\xE2\x96\x81<PRE>", "\xE2\x96\x81<MID>",
                                        "\xE2\x96\x81<SUF>", "\xE2\x96\x81<EOT>", "<FILL_ME>"};
@@ -372,7 +372,7 @@ class Placing {
     add(listed.token, static_cast<TokenId>(id));
   }
 
-  /// Whether a piece of tokenizer.model is matched in texts, whatever the files name.
+  /// Whether a piece of tokenizer.model is matched in texts even if no file names it.
   bool is_symbol_piece(TokenId id,
                        const TokenizerSettings& settings,
                        bool with_user_defined) const {
@@ -404,7 +404,7 @@ class Placing {
     add(std::move(token), id);
   }
 
-  /// What tokenizer.model itself has of symbols.
+  /// Adds the symbols of tokenizer.model itself.
   void add_pieces(const TokenizerSettings& settings, bool with_user_defined) {
     for (std::size_t i = 0; i < model_.pieces.size(); i++) {
       const ScannedPiece& piece = model_.pieces[i];

@@ -1,5 +1,5 @@
-// What the JSON files beside a tokenizer.model say of the tokenizer: tokenizer_config.json,
-// added_tokens.json, special_tokens_map.json, each where it is there.
+// Reads the JSON files beside a tokenizer.model: tokenizer_config.json, added_tokens.json and
+// special_tokens_map.json, each of which may be absent.
 //   as     transformers 5.24 reads them; ids that a file gives are kept, as transformers 4 does
 #pragma once
 

@@ -33,7 +33,7 @@ struct Activations {
   int n_logit_rows = 0;
   kernels::DeviceBuffer tapped;  // tap by tap [tapped layers, chain]
 
-  /// Of the table of rotations.
+  /// [chain] rows of the table of rotations.
   int* rope_rows() const { return static_cast<int*>(rope_row.data()); }
 };
 

@@ -86,7 +86,7 @@ void write_window(const ModelConfig& config, ObjectText& out) {
   out.integer("max_window_layers", is_sliding ? config.n_full_layers : config.n_layers);
 }
 
-/// Rope scaling extends the context anew when the file is read; dynamic scaling begins behind these.
+/// Rope scaling extends the context again when the file is read; dynamic scaling begins after them.
 int stated_positions(const ModelConfig& config) {
   if (config.max_position_embeddings > 0) return config.max_position_embeddings;
   const bool is_dynamic = config.rope.type == RopeConfig::Type::Dynamic;

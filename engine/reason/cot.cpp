@@ -86,7 +86,8 @@ class Asking {
                     " tokens, a rationale of " + std::to_string(settings_.max_tokens) +
                     " and an answer of " + std::to_string(2 * kAnswerTokens) + " need " +
                     std::to_string(n) + ", but the context holds " +
-                    std::to_string(model_.max_seq_len()) + "; lower --max-tokens or --shots, or set a longer context with --context N");
+                    std::to_string(model_.max_seq_len()) +
+                    "; lower --max-tokens or --shots, or set a longer context with --context N");
   }
 
   std::vector<Completion> think() {
@@ -126,7 +127,7 @@ class Asking {
     }
     return used;
   }
-  /// Of tokens that stand after the run's own.
+  /// The text of tokens that follow the run's own.
   std::string text_of(const RunResult& result, std::span<const TokenId> more) const {
     std::vector<TokenId> before = result.request.prompt_tokens;
     before.insert(before.end(), result.tokens.begin(), result.tokens.end());

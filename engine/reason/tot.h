@@ -28,9 +28,9 @@ struct TotSettings {
   Sampling thoughts = {.temperature =
                            1};  // its seed is the search's, of which each text has its own
   float value_temperature = 0;
-  int depth = 4;       // T: levels, at most
-  int n_thoughts = 3;  // n: of each node
-  int beam = 1;        // b: thoughts kept of each level
+  int depth = 4;            // T: levels, at most
+  int n_thoughts = 3;       // n: of each node
+  int beam = 1;             // b: thoughts kept of each level
   bool no_special = false;  // names of control symbols in a prompt are text
   std::vector<TotPrompt> prompts;
 };

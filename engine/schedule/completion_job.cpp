@@ -8,7 +8,6 @@
 #include "engine/schedule/failure.h"
 
 namespace engine {
-namespace {}  // namespace
 
 std::optional<int> draft_depth(const RunRequest& run) {
   const DecoderInfo& info = decoder_named(run.decoder);

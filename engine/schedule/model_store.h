@@ -106,7 +106,7 @@ class ModelStore {
   /// usable
   LoadedModel& get(const ModelRequest& request, const LoadProgress& progress = {});
   /// The same with the model that drafts for it: unscaled, on the same device, in the same dtype if
-  /// one is asked for, with the context of its own files. Memory for both is asked for before either is loaded.
+  /// one is given, with the context of its own files. Checks memory for both before loading.
   /// @param draft          NAME or directory; empty: what the model's card names
   /// @param decoder        that needs it, for messages
   /// @param draft_threads  above 0: both may work at the same time, the draft on so many threads of

@@ -30,7 +30,7 @@ struct RunRequest {
   int first_approximate = 0, n_approximate = 0;  // of prompt_tokens, as of RunStarted
   /// The text ends before the first of these (engine/decode/stop_texts.h); none of them empty.
   std::vector<std::string> stop_texts = {};
-  std::vector<TokenId> stop_ids = {};  // each ends the text, whatever ignore_eos says
+  std::vector<TokenId> stop_ids = {};  // each ends the text, also with ignore_eos
 };
 
 /// Where a run first differs from plain decoding, and by how much each choice there led the second

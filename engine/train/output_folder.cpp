@@ -13,12 +13,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a run keeps to go on from: its last checkpoint, or what a stage before the first one wrote.
+// Files that a run resumes from: its last checkpoint, or results of the stages before the first.
 constexpr std::string_view kCheckpoint = "checkpoint.bin";
 constexpr std::array<std::string_view, 5> kStages = {"trajectories.bin", "own_outputs.jsonl",
                                                      "probe_outputs.jsonl", "stages.json",
                                                      "training.jsonl"};
-// What trainings write besides.
+// Further files that trainings write.
 constexpr std::array<std::string_view, 10> kResults = {
     "config.json",           "generation_config.json",  "model.safetensors", "tokenizer.model",
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "README.md",
@@ -49,7 +49,7 @@ bool is_within(const fs::path& path, const fs::path& folder) {
   throw Error(ErrorCode::Usage, quoted_for_message(out) + ": " + why);
 }
 
-// Of the texts that --texts names the training writes none, whatever their name.
+// The training never writes the texts that --texts names, even if they are own_outputs.jsonl.
 bool is_written(const fs::path& file, const fs::path& out) {
   const auto is_file = [&](std::string_view name) { return is_same(file, out / name); };
   return is_file(kCheckpoint) || std::ranges::any_of(kResults, is_file) ||

@@ -1,6 +1,6 @@
-// A folder that a command writes: a training, or a model that is made. Refused before anything is
-// computed where it holds what the command did not make, where it is what the command reads, and
-// while another process writes it.
+// The folder that a training, `model random` or `model scale` writes. Before any work it is refused
+// if it holds files that the command did not make, if it is an input of the command, and while
+// another process writes it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct InputPath {
   enum class Kind : std::uint8_t { File, Model, Data } kind = Kind::Model;
 };
 
-/// What a folder that is there and not empty may hold.
+/// Contents that an existing, non-empty folder may have.
 enum class Existing : std::uint8_t {
   Nothing,  // it is refused
   NoRun,    // it is refused, and where a run was saved there the message names --resume
@@ -31,7 +31,7 @@ enum class Existing : std::uint8_t {
 ///         writes into `out`. Compared by what the names lead to, through links
 void refuse_inputs_as_output(const std::string& out, const std::vector<InputPath>& inputs);
 
-/// The same for one file that is written, in whichever folder.
+/// The same for one file that is written, in any folder.
 /// @throws Error(Usage)  if `file` lies in one of the model folders or is a file of the inputs
 void refuse_inputs_as_output_file(const std::string& file, const std::vector<InputPath>& inputs);
 

@@ -30,7 +30,7 @@ TokenText tokenized(const Tokenizer& tokenizer, const TrainingText& text) {
 
 std::unique_ptr<Tokenizer> training_tokenizer(const std::string& directory,
                                               const FileLimits& limits) {
-  std::vector<std::string> notices;  // the model's own loading tells them
+  std::vector<std::string> notices;  // not shown: loading the model reports them
   auto tokenizer = open_tokenizer(directory, limits, notices);
   if (!tokenizer->bos_id() || !tokenizer->eos_id()) {
     throw Error(ErrorCode::BadInput, directory +

@@ -1,4 +1,4 @@
-// What a person gives the program: ranges, numbers at their edges, files with a byte order mark,
+// Inputs of the command line: ranges, numbers at their edges, files with a byte order mark,
 // pipes, and models of kinds that are not read.
 #include <cstring>
 #include <filesystem>

@@ -90,7 +90,7 @@ TEST_F(CliJson, one_result_has_its_figures_and_its_decoders_counters) {
             "");
 }
 
-/// What a result says of its tokens fits its tokens and its text.
+/// Checks token_info of a result against its tokens and its text.
 void expect_token_info(const json& result) {
   std::string text;
   std::vector<int> ids;

@@ -168,12 +168,14 @@ TEST_F(CliModel, defaults_of_the_model_hold_where_no_option_does) {
   };
   const json sampled = tokens("--defaults model");
   EXPECT_EQ(sampled.size(), 6u);
-  EXPECT_EQ(sampled, tokens("--temperature 0.7 --top-k 20 --repetition-penalty 1.5 --max-tokens 6"));
+  EXPECT_EQ(sampled,
+            tokens("--temperature 0.7 --top-k 20 --repetition-penalty 1.5 --max-tokens 6"));
   EXPECT_EQ(tokens("--defaults model --temperature 0 --max-tokens 9"),
             tokens("--repetition-penalty 1.5 --max-tokens 9"));
   EXPECT_EQ(tokens("--max-tokens 6"), tokens("--defaults program --max-tokens 6"));
   EXPECT_NE(tokens("--max-tokens 6"), sampled);
-  const std::string plain = run(ask + "--max-tokens 2").err, own = run(ask + "--defaults model").err;
+  const std::string plain = run(ask + "--max-tokens 2").err,
+                    own = run(ask + "--defaults model").err;
   EXPECT_NE(plain.find("not applied; --defaults model applies them"), std::string::npos) << plain;
   EXPECT_NE(own.find("max_new_tokens 6: applied"), std::string::npos) << own;
   for (const std::string& told : {plain, own})

@@ -1,5 +1,5 @@
-// What a command writes: never over what it did not make or what it reads, whole or not there under
-// the system's limits, and each output though another failed.
+// Outputs of commands: they replace no foreign file and no input, are whole or absent under the
+// system's limits, and are each written even if another failed.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -53,7 +53,7 @@ class CliOutputs : public CliModel {
     EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
     EXPECT_NE(outcome.err.find(why), std::string::npos) << outcome.err;
   }
-  /// Of every file in a folder: its name and content.
+  /// The name and content of every file in a folder.
   static std::vector<std::string> contents(const std::string& in) {
     std::vector<std::string> all;
     for (const auto& entry : fs::directory_iterator(in))

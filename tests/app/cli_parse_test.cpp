@@ -167,8 +167,8 @@ TEST(CommandLine, CL01_a_number_that_is_none_is_told_by_what_was_found_and_what_
                   .starts_with("--behind: found '0', expected a whole number from 1 to 100000"));
   EXPECT_TRUE(refusal_of({"data", "generate", "arith", "--count", "-1"})
                   .starts_with("--count: found '-1', expected a whole number from 0 to "));
-  EXPECT_TRUE(refusal_of({"generate", "--max-tokens"})
-                  .starts_with("--max-tokens: found nothing behind it"));
+  EXPECT_TRUE(
+      refusal_of({"generate", "--max-tokens"}).starts_with("--max-tokens: found nothing after it"));
 }
 
 /// Options of a command that take a value, as its help lists them.
@@ -214,7 +214,7 @@ TEST(CommandLine, an_empty_value_is_refused_by_every_option) {
         std::vector<std::string> words = command;
         words.insert(words.end(), empty.begin(), empty.end());
         EXPECT_TRUE(
-            refusal_of(words).starts_with(option + ": found nothing behind it, expected a value"))
+            refusal_of(words).starts_with(option + ": found nothing after it, expected a value"))
             << testing::PrintToString(words) << " " << refusal_of(words);
       }
     }
@@ -223,7 +223,7 @@ TEST(CommandLine, an_empty_value_is_refused_by_every_option) {
 }
 
 TEST(CommandLine, an_empty_word_is_refused) {
-  EXPECT_TRUE(refusal_of({"model", "info", ""}).starts_with("path: found nothing behind it"));
+  EXPECT_TRUE(refusal_of({"model", "info", ""}).starts_with("path: found nothing after it"));
   EXPECT_TRUE(refusal_of({"trace", "convert", "a.pdrun", ""}).starts_with("out: found nothing"));
   EXPECT_TRUE(refusal_of({"data", "stats", ""}).starts_with("file: found nothing"));
   EXPECT_TRUE(refusal_of({"bench", "step", "--rows", ","}).starts_with("--rows: found none"));
@@ -231,9 +231,9 @@ TEST(CommandLine, an_empty_word_is_refused) {
 
 TEST(CommandLine, an_option_is_no_value_of_another) {
   EXPECT_TRUE(refusal_of({"train", "target", "--recipe", "r.json", "--out", "--resume"})
-                  .starts_with("--out: found the option --resume behind it, expected a value"));
+                  .starts_with("--out: found the option --resume after it, expected a value"));
   EXPECT_TRUE(refusal_of({"generate", "--prompt", "a", "--heads", ",", "--json"})
-                  .starts_with("--heads: found the option --json behind it"));
+                  .starts_with("--heads: found the option --json after it"));
   parse({"generate", "--prompt", "--json"});
   ASSERT_TRUE(generation_asked);
   EXPECT_EQ(generation_asked->prompt, "--json") << "a prompt is any text";

@@ -190,7 +190,7 @@ TEST_F(Cli, a_command_that_needs_a_word_names_the_words) {
   told("model", "info, validate, random, tree, scale or score");
   told("trace", "info, validate or convert");
   told("train target", "--recipe is required");
-  told("reason", "reason: found nothing behind it, expected cot");
+  told("reason", "reason: found nothing after it, expected cot");
   // A word that is none of them is told itself, with the nearest one.
   told("model inf", "inf: no such command; did you mean info?");
   told("trace infoo x", "infoo: no such command; did you mean info?");

@@ -38,7 +38,7 @@ class Shape : public testing::Test {
     fs::create_directories((tree_ / name).parent_path());
     std::ofstream(tree_ / name) << text;
   }
-  /// What the script prints, standard error included; its exit code in code_.
+  /// The output of the script, standard error included; its exit code is in code_.
   std::string output_of(const std::string& arguments) {
     const std::string command = "cd '" + tree_.string() +
                                 "' && git init -q . && git add . && scripts/shape.sh " + arguments +

@@ -73,7 +73,7 @@ class Sandbox : public testing::Test {
     const PythonRun run = run_one(isolated, program);
     EXPECT_TRUE(run.available && run.passed) << run.reason << "\n" << program;
   }
-  // Was run, and judged as wrong; what comes after it is run all the same.
+  // Ran and failed; the program after it still runs.
   void expect_failed(const std::string& program) {
     const PythonRun run = run_one(isolated, program);
     EXPECT_TRUE(run.available && !run.passed) << run.reason << "\n" << program;

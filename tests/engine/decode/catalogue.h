@@ -1,4 +1,4 @@
-// What the shared test catalogue (docs/testing.md) is run on: a toy, a tiny random transformer and
+// Models of the shared test catalogue (docs/testing.md): a toy, a tiny random transformer and
 // the bundled model, the latter two in every dtype; and the decoders' settings it goes through.
 #pragma once
 

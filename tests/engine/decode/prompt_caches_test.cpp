@@ -63,7 +63,7 @@ TEST_F(PromptCachesTest, long_prompts_share_keys_of_the_same_rotation_alone) {
   EXPECT_EQ(caches.n_shared(), 39) << "each rotates by its own length";
   expect_fresh(caches.read(first(70)));
   EXPECT_EQ(caches.n_shared(), 39 + 69);
-  // What was written behind a prompt is a part of the next one, and is read again.
+  // Tokens written after a prompt are a part of the next prompt, and are read again.
   Sequence begun({text.begin(), text.begin() + 60}, model->make_cache());
   prefill(*model, begun);
   Sequence longer = begun.restarted(std::span(text).subspan(60, 25));

@@ -350,7 +350,7 @@ TEST(Sequence, cut_takes_the_nearest_end) {
             std::pair(std::size_t{2}, R::Length));
   EXPECT_EQ(cut_of({5, 6}, {.max_tokens = 9, .ignore_eos = true, .eos_ids = {5}}),
             std::pair(std::size_t{2}, R::None));
-  // Stop ids end a text like end tokens, whatever ignore_eos says.
+  // Stop ids end a text like end tokens, also with ignore_eos.
   EXPECT_EQ(cut_of({5, 6, 7}, {.max_tokens = 9, .ignore_eos = true, .stop_ids = {7, 6}}),
             std::pair(std::size_t{2}, R::StopId));
   EXPECT_EQ(cut_of({5, 6, 7}, {.max_tokens = 9, .eos_ids = {6}, .stop_ids = {6}}),

@@ -78,7 +78,7 @@ TEST(Transformer, every_decoder_writes_the_bits_of_plain_decoding) {
   EXPECT_GT(n_accepted, 1000) << "too few guesses came true for this test to mean anything";
 }
 
-// Frequencies that follow the length: of prompts before, at and behind the original 40 tokens.
+// Frequencies that follow the length: of prompts below, at and beyond the original 40 tokens.
 TEST(Transformer, decoders_agree_where_rope_follows_the_length) {
   const auto device = kernels::open_cpu(2);
   ModelConfig dynamic = tiny_config();

@@ -348,7 +348,7 @@ TEST_F(Config, rope_scaling_extends_the_context) {
 }
 
 TEST_F(Config, rope_lengths_are_those_transformers_takes) {
-  // Dynamic scaling begins behind max_position_embeddings, whatever the original length says.
+  // Dynamic scaling begins after max_position_embeddings and ignores the original length.
   ModelFiles files = open(with("rope_parameters", R"({"rope_type": "dynamic", "factor": 2,
                 "original_max_position_embeddings": 32, "beta_fast": 1})"));
   EXPECT_EQ(files.config.rope.original_max_seq_len, 256);

@@ -1,4 +1,4 @@
-// What people have in place of a model directory, and heads as they are published.
+// Paths given in place of a model directory, and heads as they are published.
 #include <cstring>
 #include <filesystem>
 #include <string>

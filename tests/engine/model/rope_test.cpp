@@ -102,7 +102,7 @@ TEST(Rope, rows_of_a_long_prompt_rotate_for_its_length) {
       }
       return row;
     };
-    // A prompt of 100 tokens beside one of 64 and tokens behind prompts: each row has its own.
+    // A prompt of 100 tokens beside one of 64 and tokens after prompts: each row has its own.
     const int pos[] = {3, 99, 3, 63, 120, 98}, n_prompt[] = {100, 100, 64, 64, 64, 100};
     const int length[] = {100, 100, 64, 64, 121, 100};
     const auto rows = table.rows_of(pos, n_prompt);

@@ -372,7 +372,7 @@ TokenId byte_token(const Tokenizer& tokenizer, char byte) {
   return first + static_cast<unsigned char>(byte);
 }
 
-// What a whole decode gives after the prompt's: the definition, on strings alone.
+// The definition, on strings: decode(prompt + tokens) without decode(prompt) at its front.
 std::string text_after(const Tokenizer& tokenizer,
                        std::vector<TokenId> prompt,
                        const std::vector<TokenId>& tokens) {

@@ -95,7 +95,7 @@ std::string described(const Way& way, float temperature, const std::string& stop
   return text + (temperature > 0 ? " sampled, stop '" : " greedy, stop '") + stop + "'";
 }
 
-/// Whether the token that completed the stop string was a proposal.
+/// Whether an accepted proposal completed the stop string.
 bool ended_in_proposal(const RunResult& result) {
   return !result.facts.empty() && result.facts.back().standing == Standing::Accepted;
 }

@@ -185,7 +185,7 @@ TEST_F(Training, a_full_disk_at_a_probe_saves_the_steps) {
             std::string::npos)
       << saved;
   EXPECT_EQ(read_checkpoint(directory("run/checkpoint.bin")).step, 3);
-  // Where the checkpoint cannot be written either, both are named.
+  // If the checkpoint cannot be written either, the message names both.
   n_probes = 0;
   options.directory = directory("full");
   fs::create_directories(options.directory + "/checkpoint.bin.part" + std::to_string(::getpid()));
