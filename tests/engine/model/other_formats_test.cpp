@@ -82,7 +82,9 @@ TEST(OtherFormats, a_model_below_is_named) {
 }
 
 TEST(OtherFormats, bytes_of_other_files_are_recognised) {
-  const std::pair<std::string, const char*> kinds[] = {
+  std::string tar(257, 'a');  // the mark of a tar archive stands at byte 257
+  tar += "ustar";
+  const std::vector<std::pair<std::string, const char*>> kinds = {
       {"GGUF\3\0\0\0"s, "GGUF"},
       {"PK\x03\x04", "zip"},
       {"\x1f\x8b\x08", "gzip"},
@@ -91,7 +93,7 @@ TEST(OtherFormats, bytes_of_other_files_are_recognised) {
        "7zXZ\0"s,
        "xz"},
       {"\x89HDF\r\n\x1a\n", "HDF5"},
-      {std::string(257, 'a') + "ustar", "tar archive"},
+      {tar, "tar archive"},
       {"\xEF\xBB\xBF <!DOCTYPE html>", "a web page"},
       {"<HTML>", "a web page"},
       {"Entry not found", "hub's refusal"},
