@@ -204,9 +204,21 @@ std::int64_t ModelStore::free_bytes(kernels::Device& device) const {
   return in_process ? std::min(*own, available_memory_bytes()) : *own;
 }
 
+namespace {
+
+/// The request that chooses weights: whether a load notes unused defaults does not matter.
+ModelRequest without_notices(ModelRequest request) {
+  if (request.generation == GenerationUse::Silent) request.generation = GenerationUse::NotApplied;
+  return request;
+}
+
+}  // namespace
+
 LoadedModel* ModelStore::held(const ModelRequest& request) {
-  const auto found = std::find_if(models_.begin(), models_.end(),
-                                  [&](const auto& m) { return m->request == request; });
+  const ModelRequest wanted = without_notices(request);
+  const auto found = std::find_if(models_.begin(), models_.end(), [&](const auto& m) {
+    return without_notices(m->request) == wanted;
+  });
   if (found == models_.end()) return nullptr;
   std::rotate(found, found + 1, models_.end());
   return models_.back().get();
