@@ -276,10 +276,24 @@ void check_drawing(const GenerationOptions& options) {
                           fmt::join(idle, ", "), one ? "does" : "do", one ? "it" : "them"));
 }
 
+/// Names the options that do nothing because the model's files ask for greedy decoding. Once.
+void note_idle_options(const GenerationOptions& options, const engine::LoadedModel& loaded) {
+  static std::set<std::string> noted;  // models
+  std::vector<std::string> idle;
+  for (const char* option : {"--top-k", "--top-p", "--min-p"})
+    if (options.given.contains(option)) idle.emplace_back(option);
+  if (idle.empty() || !noted.insert(loaded.files.path).second) return;
+  print_error(
+      fmt::format("note: {}: without effect, as the generation_config.json of {} has no "
+                  "do_sample, so the likeliest token is taken; --temperature 0.8 samples",
+                  fmt::join(idle, ", "), loaded.files.name));
+}
+
 /// Sets what no option says to what the model's files say.
 void take_defaults(const GenerationOptions& options,
-                   const engine::GenerationDefaults& defaults,
+                   const engine::LoadedModel& loaded,
                    engine::RunRequest& request) {
+  const engine::GenerationDefaults& defaults = loaded.files.generation;
   const engine::Sampling own = sampling_by_model(defaults);
   engine::Sampling& sampling = request.sampling;
   const auto open = [&](const char* option) { return !options.given.contains(option); };
@@ -287,7 +301,7 @@ void take_defaults(const GenerationOptions& options,
     request.max_tokens = defaults.max_new_tokens.value_or(options.max_tokens);
   if (open("--repetition-penalty")) sampling.repetition_penalty = own.repetition_penalty;
   if (open("--temperature")) sampling.temperature = own.temperature;
-  if (sampling.greedy()) return;  // nothing shapes what is not drawn
+  if (sampling.greedy()) return note_idle_options(options, loaded);
   if (open("--top-k")) sampling.top_k = own.top_k;
   if (open("--top-p")) sampling.top_p = own.top_p;
   if (open("--min-p")) sampling.min_p = own.min_p;
@@ -344,7 +358,7 @@ engine::RunRequest request_for(const GenerationOptions& options,
   request.sampling.seed = prompt.seed.value_or(options.seed);
   request.max_tokens = options.max_tokens;
   request.ignore_eos = options.ignore_eos;
-  if (options.model.model_defaults) take_defaults(options, loaded.files.generation, request);
+  if (options.model.model_defaults) take_defaults(options, loaded, request);
   request.stop_texts = options.stop_texts;
   request.stop_ids = options.stop_ids;
   return request;

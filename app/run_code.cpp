@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/terminal.h"
+#include "engine/data/python_paths.h"
 #include "engine/data/readers.h"
 #include "engine/data/run_python.h"
 #include "engine/train/cllm_recipe.h"
@@ -53,6 +54,9 @@ CodeUse use_in(const TrainOptions& options) {
 std::string settle_code(bool run_code) {
   engine::allow_code_without_isolation(run_code);
   const std::string problem = engine::isolation_problem();
+  if (!engine::python_paths())
+    print_error(
+        "note: answers that are Python are not checked, as no python3 on the search path runs");
   if (problem.empty()) return {};
   if (run_code) {
     print_error("note: the code of answers runs without isolation, with your rights: " + problem);

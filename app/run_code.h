@@ -7,7 +7,8 @@
 
 namespace app {
 
-/// Applies --run-code. If the code of answers will run without isolation, prints a notice.
+/// Applies --run-code. Prints a notice if the code of answers will run without isolation, or if
+/// there is no python3 to run it.
 /// @return  why it will not run, with both ways on; empty if it will
 std::string settle_code(bool run_code);
 

@@ -1,5 +1,6 @@
 #include "engine/model/generation_file.h"
 
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -14,40 +15,56 @@
 namespace engine {
 namespace {
 
-/// A number of [low, high]; one that is none, or out of range, is refused where it is to be applied
-/// and else left to the notice.
-std::optional<double> default_number(
-    const Fields& fields, const char* name, double low, double high, bool applies) {
+struct Range {
+  double low, high;
+  bool is_whole = false;
+  bool above_low = false;  // low itself is outside
+
+  bool contains(double number) const {
+    const bool is_high_enough = above_low ? number > low : number >= low;
+    return is_high_enough && number <= high && (!is_whole || number == std::floor(number));
+  }
+  std::string words() const {
+    if (above_low) return fmt::format("a number above {}, at most {}", low, high);
+    return fmt::format("a {}number from {} to {}", is_whole ? "whole " : "", low, high);
+  }
+};
+
+/// A number in the range. Any other value is refused if it is to be applied, and ignored otherwise:
+/// the notice names it.
+std::optional<double> default_number(const Fields& fields,
+                                     const char* name,
+                                     const Range& range,
+                                     bool applies) {
   const Json* value = fields.find(name);
   if (!value) return std::nullopt;
-  const double number = value->is(JsonReader::Kind::Number) ? value->number().real() : low - 1;
-  if (number >= low && number <= high) return number;
-  if (applies) fields.fail(name, value->shown(), fmt::format("a number from {} to {}", low, high));
+  if (value->is(JsonReader::Kind::Number) && range.contains(value->number().real()))
+    return value->number().real();
+  if (applies) fields.fail(name, value->shown(), range.words());
   return std::nullopt;
 }
 
 GenerationDefaults defaults_in(const Fields& fields, bool applies) {
   constexpr double kMost = 1e6, kMostTokens = std::numeric_limits<int>::max();
-  const auto real = [&](const char* name, double high) -> std::optional<float> {
-    const auto number = default_number(fields, name, 0, high, applies);
+  const auto real = [&](const char* name, const Range& range) -> std::optional<float> {
+    const auto number = default_number(fields, name, range, applies);
     return number ? std::optional(static_cast<float>(*number)) : std::nullopt;
   };
-  const auto whole = [&](const char* name) -> std::optional<int> {
-    const auto number = default_number(fields, name, 0, kMostTokens, applies);
+  const auto whole = [&](const char* name, int low) -> std::optional<int> {
+    const Range range{.low = double{1} * low, .high = kMostTokens, .is_whole = true};
+    const auto number = default_number(fields, name, range, applies);
     return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
   };
   GenerationDefaults out;
   const Json* sample = fields.find("do_sample");
   if (applies) fields.boolean("do_sample", false);  // refuses what is neither
   out.do_sample = sample && sample->boolean;
-  out.temperature = real("temperature", kMost);
-  out.top_p = real("top_p", 1);
-  out.min_p = real("min_p", 1);
-  out.top_k = whole("top_k");
-  out.repetition_penalty = real("repetition_penalty", kMost);
-  if (out.repetition_penalty == 0.0f) out.repetition_penalty.reset();
-  out.max_new_tokens = whole("max_new_tokens");
-  if (out.max_new_tokens == 0) out.max_new_tokens.reset();
+  out.temperature = real("temperature", {.low = 0, .high = kMost});
+  out.top_p = real("top_p", {.low = 0, .high = 1});
+  out.min_p = real("min_p", {.low = 0, .high = 1});
+  out.top_k = whole("top_k", 0);
+  out.repetition_penalty = real("repetition_penalty", {.low = 0, .high = kMost, .above_low = true});
+  out.max_new_tokens = whole("max_new_tokens", 1);
   return out;
 }
 
@@ -61,7 +78,10 @@ std::vector<std::string> applicable_members(const Json& json, bool do_sample) {
     if (is_number && value->number().real() == neutral) return;
     members.push_back(fmt::format("{} {}", name, value->shown()));
   };
-  if (do_sample) members.emplace_back("do_sample true");
+  const Json* sample = json.find("do_sample");
+  const bool is_no_bool = sample && !sample->is(JsonReader::Kind::Bool);
+  if (do_sample || (is_no_bool && !sample->is(JsonReader::Kind::Null)))
+    members.push_back("do_sample " + sample->shown());
   add("temperature", 1);
   add("top_p", 1);
   add("top_k", 50);

@@ -44,10 +44,21 @@ bool is_hub_word(std::string_view word) {
          std::ranges::all_of(word, is_letter);
 }
 
+/// The part of a hub's address after the site, without the pages below a model ("/tree/main"). Other
+/// text stays as it is.
+std::string_view without_site(std::string_view text) {
+  for (const std::string_view site : {"https://huggingface.co/", "https://hf.co/", "hf://"}) {
+    if (!text.starts_with(site)) continue;
+    text.remove_prefix(site.size());
+    for (const std::string_view page : {"/tree/", "/blob/", "/resolve/"})
+      text = text.substr(0, text.find(page));
+  }
+  return text;
+}
+
 /// "org/name" of an id or an address of one; empty: it is none.
 std::string hub_id(std::string_view text) {
-  for (const std::string_view site : {"https://huggingface.co/", "https://hf.co/", "hf://"})
-    if (text.starts_with(site)) text.remove_prefix(site.size());
+  text = without_site(text);
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos) return "";
   const std::string_view org = text.substr(0, slash);
@@ -203,6 +214,9 @@ OtherFormat in_place_of_weights(const std::string& directory) {
             "take the model that it was made from, with model*.safetensors"};
   if (auto safetensors = safetensors_of_other_names(names)) return *safetensors;
   if (auto pytorch = weights_of_pytorch(names)) return *pytorch;
+  if (find_name(names, "pytorch_model.bin.index.json", ""))
+    return {"pytorch_model.bin.index.json, an index of PyTorch weights, which are not read",
+            "take the model*.safetensors of the same model"};
   for (const char* end : {".onnx", "onnx", ".h5", ".msgpack", ".mlmodel", ".mlpackage", ".engine"})
     if (const auto other = find_name(names, "", end))
       return {escaped(*other) + ", weights for another program", kConvert};

@@ -1,5 +1,7 @@
 #include "engine/train/texts.h"
 
+#include "engine/model/other_formats.h"
+#include "engine/model/refuse.h"
 #include "engine/model/sentencepiece.h"
 #include "engine/types.h"
 
@@ -30,6 +32,9 @@ TokenText tokenized(const Tokenizer& tokenizer, const TrainingText& text) {
 
 std::unique_ptr<Tokenizer> training_tokenizer(const std::string& directory,
                                               const FileLimits& limits) {
+  if (const OtherFormat other = in_place_of_directory(directory); other.is_known())
+    refuse(directory, "tokenizer", other.found,
+           "a directory with tokenizer.model; " + other.way_on);
   std::vector<std::string> notices;  // not shown: loading the model reports them
   auto tokenizer = open_tokenizer(directory, limits, notices);
   if (!tokenizer->bos_id() || !tokenizer->eos_id()) {

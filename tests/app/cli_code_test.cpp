@@ -86,6 +86,16 @@ TEST_F(CliCode, without_bubblewrap_code_is_not_run) {
   EXPECT_FALSE(fs::exists(folder + "/trace"));
 }
 
+TEST_F(CliCode, without_python_a_note_says_so) {
+  fs::create_directories(folder + "/empty");
+  const Outcome outcome =
+      shell("PATH=" + folder + "/empty $DECOSCOPE data check --json " + file_with(""));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(json::parse(outcome.out)["not_checked"], 1);
+  EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("no python3"));
+}
+
 TEST_F(CliCode, where_namespaces_are_forbidden_it_says_so) {
   const std::string ask = without_bubblewrap() + "data check " + file_with("");
   std::ofstream(folder + "/bin/bwrap")

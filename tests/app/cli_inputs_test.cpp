@@ -347,6 +347,9 @@ TEST_F(CliInputs, models_of_other_kinds_are_refused_with_a_way_on) {
   std::ofstream(folder + "/x.gguf") << "GGUF....";
   refused(ask + folder + "/x.gguf", 3, "found a GGUF file");
   refused(ask + "org-of-nobody/some-model", 3, "hf download org-of-nobody/some-model");
+  refused("train draft --recipe " DECOSCOPE_SOURCE_DIR "/assets/recipes/tiny.json --out " + folder +
+              "/drafted --tokenizer org-of-nobody/some-model",
+          3, "hf download org-of-nobody/some-model");
   std::ofstream(folder + "/m.zip") << "PK\x03\x04 and more";
   refused(ask + folder + "/m.zip", 3, "unpack it");
   const std::string model = small_model();
@@ -355,6 +358,7 @@ TEST_F(CliInputs, models_of_other_kinds_are_refused_with_a_way_on) {
   const std::string weights = model + "/model.safetensors";
   for (const auto& [name, part] :
        {std::pair("pytorch_model.bin", "save_pretrained('OUT')"),
+        std::pair("pytorch_model.bin.index.json", "take the model*.safetensors"),
         std::pair("consolidated.safetensors", "in Hugging Face's layout"),
         std::pair("model-00001-of-00001.safetensors", "rename it to model.safetensors"),
         std::pair("model-00001-of-00003.safetensors", "every shard"),

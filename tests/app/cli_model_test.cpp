@@ -184,6 +184,22 @@ TEST_F(CliModel, defaults_of_the_model_hold_where_no_option_does) {
   EXPECT_EQ(run(ask + "--defaults modle").code, 2);
 }
 
+TEST_F(CliModel, an_option_that_greedy_defaults_leave_idle_is_noted) {
+  const std::string model = folder + "/m";
+  ASSERT_EQ(run("model random --config " + tiny_config(target_vocab_size()) + " --tokenizer " +
+                kTarget + " " + model)
+                .code,
+            0);
+  std::ofstream(model + "/generation_config.json") << R"({"temperature": 0.7})";
+  const std::string ask =
+      "generate --model " + model + " --defaults model --prompt Anna --max-tokens 2 ";
+  const Outcome idle = run(ask + "--top-k 5 --top-p 0.5");
+  EXPECT_EQ(idle.code, 0) << idle.err;
+  EXPECT_NE(idle.err.find("note: --top-k, --top-p: without effect"), std::string::npos) << idle.err;
+  for (const char* options : {"", "--top-k 5 --temperature 1"})
+    EXPECT_EQ(run(ask + options).err.find("without effect"), std::string::npos) << options;
+}
+
 TEST_F(CliModel, a_model_that_no_disk_holds_is_not_begun) {
   const std::string out = folder + "/big";
   const Outcome outcome = run("model scale demo-target " + out + " --scale 256x1024");

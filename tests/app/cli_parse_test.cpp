@@ -121,10 +121,12 @@ TEST(CommandLine, invalid_stop_strings_and_ids_are_refused) {
     const auto refusal = [command](const char* option, const std::string& value) {
       return refusal_of({command, "--prompt", "a", option, value});
     };
-    EXPECT_TRUE(refusal("--stop", "").starts_with("--stop: found an empty text")) << command;
+    for (const char* option : {"--stop", "--stop-id"})
+      EXPECT_TRUE(refusal(option, "").starts_with(std::string(option) + ": found nothing after it"))
+          << refusal(option, "");
     EXPECT_TRUE(refusal("--stop", std::string(1025, 'x')).starts_with("--stop: found 1025 bytes"));
     EXPECT_TRUE(refusal("--stop", "\xC3").starts_with("--stop: found bytes that are not UTF-8"));
-    for (const char* id : {"-1", "x", "1,2", ""})
+    for (const char* id : {"-1", "x", "1,2"})
       EXPECT_TRUE(refusal("--stop-id", id)
                       .starts_with(std::string("--stop-id: found '") + id +
                                    "', expected a whole number from 0"))

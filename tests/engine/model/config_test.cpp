@@ -454,12 +454,16 @@ TEST_F(GenerationConfig, defaults_that_change_nothing_are_not_named) {
 }
 
 TEST_F(GenerationConfig, a_default_of_no_use_is_refused_where_it_is_applied) {
-  for (const char* text : {R"({"temperature": "hot"})", R"({"top_p": 1.5})", R"({"top_k": -1})",
-                           R"({"do_sample": "yes"})"}) {
+  for (const char* text :
+       {R"({"temperature": "hot"})", R"({"top_p": 1.5})", R"({"top_k": -1})", R"({"top_k": 2.5})",
+        R"({"max_new_tokens": 2.5})", R"({"max_new_tokens": 0})", R"({"repetition_penalty": 0})",
+        R"({"do_sample": "yes"})"}) {
     EXPECT_THAT(refusal([&] { open_with(text, GenerationUse::Applied); }),
                 AllOf(HasSubstr("generation_config.json: "), HasSubstr("found ")))
         << text;
-    EXPECT_NO_THROW(open_with(text, GenerationUse::NotApplied)) << text;
+    EXPECT_THAT(open_with(text, GenerationUse::NotApplied).notices,
+                testing::ElementsAre(HasSubstr("not applied; --defaults model")))
+        << text;
   }
 }
 

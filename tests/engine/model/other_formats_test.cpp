@@ -65,7 +65,9 @@ TEST(OtherFormats, heads_of_other_methods_are_named) {
 
 TEST(OtherFormats, hub_ids_are_distinguished_from_paths) {
   for (const char* id : {"lmsys/vicuna-7b-v1.3", "https://huggingface.co/lmsys/vicuna-7b-v1.3",
-                         "https://huggingface.co/lmsys/vicuna-7b-v1.3/"})
+                         "https://huggingface.co/lmsys/vicuna-7b-v1.3/",
+                         "https://huggingface.co/lmsys/vicuna-7b-v1.3/tree/main",
+                         "https://huggingface.co/lmsys/vicuna-7b-v1.3/blob/main/config.json"})
     EXPECT_THAT(in_place_of_directory(id).way_on, HasSubstr("download lmsys/vicuna-7b-v1.3 "));
   for (const char* path : {"/nothing/here", "nothing", "a/b/c", "./a", "../a", "a/", "/a", ""})
     EXPECT_FALSE(in_place_of_directory(path).is_known()) << path;
