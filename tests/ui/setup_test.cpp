@@ -282,6 +282,7 @@ TEST(Setup, a_default_below_zero_is_shown_as_what_it_means) {
 }
 
 TEST(Setup, stop_strings_and_ids_are_typed_and_asked_for) {
+  NEEDS(display::ready(), "no display, and no Xvfb to make one");
   const Catalog catalog = streams::catalog();
   engine::EventQueue events;
   engine::CommandQueue commands;
