@@ -270,12 +270,12 @@ class Tree:
             self.includes[name] = [inc for inc in self.includes[name] if inc in known]
 
     def reached(self, name):
-        seen, todo = set(), list(self.includes[name])
-        while todo:
-            inc = todo.pop()
+        seen, pending = set(), list(self.includes[name])
+        while pending:
+            inc = pending.pop()
             if inc not in seen:
                 seen.add(inc)
-                todo.extend(self.includes[inc])
+                pending.extend(self.includes[inc])
         seen.discard(os.path.splitext(name)[0] + ".h")
         return len(seen)
 
