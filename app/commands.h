@@ -26,7 +26,7 @@ struct ModelOptions {
   std::string device = "auto";
   std::string dtype;
   int context = 0;              // positions a sequence may fill; 0: what the model's files say
-  bool model_defaults = false;  // generation_config.json sets what no option sets
+  bool model_defaults = false;  // use the defaults in generation_config.json
   int n_threads = 0;
   bool allow_external_shards = false;
   engine::FileLimits limits;

@@ -289,7 +289,7 @@ void note_idle_options(const GenerationOptions& options, const engine::LoadedMod
                   fmt::join(idle, ", "), loaded.files.name));
 }
 
-/// Sets what no option says to what the model's files say.
+/// Copies the model's generation defaults into `request`, except where the caller gave an option.
 void take_defaults(const GenerationOptions& options,
                    const engine::LoadedModel& loaded,
                    engine::RunRequest& request) {

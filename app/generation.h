@@ -56,7 +56,7 @@ std::string trees_dir();
 /// The sampling that transformers derives from a model's files: greedy without do_sample; with it,
 /// absent members mean temperature 1 and top_k 50.
 engine::Sampling sampling_by_model(const engine::GenerationDefaults& defaults);
-/// With --defaults model, the model's files set what no option sets.
+/// Under --defaults model, options that were not given take their values from the model's files.
 engine::RunRequest request_for(const GenerationOptions& options,
                                const Prompt& prompt,
                                const std::string& decoder,

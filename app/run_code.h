@@ -17,8 +17,9 @@ std::string settle_code(bool run_code);
 ///                           answers are code, it is a notice
 void settle_code_of_tasks(const std::vector<std::string>& tasks, bool run_code);
 
-/// Before a training: an error as above if what it learns from depends on checking code, a notice if
-/// its figures alone do.
+/// Call before a training starts. Without isolation it prints a notice if only the reported
+/// accuracy runs code.
+/// @throws Error(Resources)  if the choice of training texts runs code
 void settle_code_of_training(const TrainOptions& options);
 
 }  // namespace app

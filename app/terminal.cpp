@@ -53,8 +53,8 @@ bool is_ignored(int signal_number) {
   return sigaction(signal_number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-/// Moves the signal before the kill, where both are due at the same second: a quarter of the time
-/// earlier, 30 s at most, for what is saved then.
+/// Lowers the soft CPU limit if it equals the hard one, because the system kills the process at the
+/// hard limit. The difference, a quarter of the limit and at most 30 s, is the time to save.
 void warn_before_the_cpu_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_max == RLIM_INFINITY) return;

@@ -17,18 +17,19 @@ class OutputClosed {};
 /// limit of CPU time is lowered below a hard one that equals it, because at the hard one the system
 /// kills the process.
 void install_signal_handlers();
-/// Opens /dev/null in place of each standard stream that the caller closed, so that no file the
-/// program opens takes its number and receives what is printed. Printing to standard output fails.
+/// Opens /dev/null in place of each standard stream that the caller closed. Otherwise the next file
+/// opened would get that descriptor and receive the program's messages. Writes to standard output
+/// fail.
 void fill_closed_streams();
 bool interrupted();
-/// The process has used the CPU time that its limit (ulimit -t) allows, but for what is left to save.
+/// True once SIGXCPU has arrived: the CPU time limit (ulimit -t) is nearly used up.
 bool cpu_time_is_over();
 /// While on, the first of these signals ends the process at once, with the code of what was
 /// cancelled: for the time that a library works and asks nobody.
 void end_when_interrupted(bool on);
 
-/// While it lives a file that a person names is read: the first Ctrl+C ends the process, as a pipe
-/// may never end, and where the file is the terminal a note says what is waited for.
+/// Scope in which the program reads an input file. A pipe may never end, so the first Ctrl+C ends
+/// the process. If the input is the terminal, a note says which input the program waits for.
 class ReadingInput {
  public:
   /// @param what  "prompts, one JSON object a line"
